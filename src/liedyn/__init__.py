@@ -1,0 +1,1 @@
+"""liedyn: from a robot file to its motion and forces."""

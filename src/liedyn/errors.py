@@ -1,0 +1,107 @@
+"""Everything that liedyn raises on purpose, one family.
+
+Each class knows the exit status of a command that it ends (0 done, 1 computation failed, 2 wrong usage,
+3 invalid input, 4 a check did not hold).
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where something stands: a file, a line of it, an element or key. Any of them may be unknown."""
+
+    file: str | None = None
+    line: int | None = None
+    key: str | None = None
+
+    def __str__(self) -> str:
+        head = self.file or ""
+        if self.line is not None:
+            head += f":{self.line}" if head else f"line {self.line}"
+        return ": ".join(part for part in (head, self.key) if part)
+
+
+class LiedynError(Exception):
+    """Base of all errors that liedyn raises on purpose."""
+
+    exit_status = 1
+
+
+class InputError(LiedynError, ValueError):
+    """A file or an argument that cannot be used: says where, what was found, what was expected, how to mend it."""
+
+    exit_status = 3
+
+    def __init__(self, message: str, *, place: Place | None = None, found=None, expected: str | None = None,
+                 hint: str | None = None):
+        self.message, self.place, self.found, self.expected, self.hint = message, place, found, expected, hint
+        super().__init__(self._text())
+
+    def _text(self) -> str:
+        text = f"{self.place}: {self.message}" if self.place and str(self.place) else self.message
+        if self.found is not None:
+            text += f"; found {_short(self.found)}"
+        if self.expected is not None:
+            text += f"; expected {self.expected}"
+        if self.hint is not None:
+            text += f" ({self.hint})"
+        return text
+
+
+class ModelError(InputError):
+    """A robot that cannot be computed rightly: negative mass, two parents, zero axis, …"""
+
+
+class ScenarioError(InputError):
+    """A scenario that cannot be run as written."""
+
+
+class TrajectoryError(InputError):
+    """A trajectory file that cannot be read or does not fit its robot."""
+
+
+class ShapeError(LiedynError, ValueError):
+    """An array argument of the wrong shape or kind."""
+
+    exit_status = 3
+
+
+class ConfigurationError(LiedynError, ValueError):
+    """An array argument with values that no state has: NaN, infinite, a quaternion that is not of unit norm."""
+
+    exit_status = 3
+
+
+class NameLookupError(LiedynError, KeyError, ValueError):
+    """A joint or link name that the model does not have."""
+
+    exit_status = 3
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ComputationError(LiedynError):
+    """A computation that failed: a vanishing articulated inertia, a step size that underflowed, …"""
+
+    exit_status = 1
+
+
+class UsageError(LiedynError):
+    """Arguments that do not go together, a result that would be overwritten."""
+
+    exit_status = 2
+
+
+class CheckFailed(LiedynError):
+    """A check did not hold (`liedyn check`, `--strict`, a self-check)."""
+
+    exit_status = 4
+
+
+def _short(value, limit: int = 120) -> str:
+    text = repr(value) if isinstance(value, str) else str(value)
+    text = " ".join(text.split())
+    return text if len(text) <= limit else text[: limit - 1] + "…"

@@ -1,0 +1,81 @@
+"""Overrides from the command line: ``-S key.path=value`` sets one value of a parsed YAML tree."""
+from __future__ import annotations
+
+import re
+
+from liedyn.errors import InputError, Place
+from liedyn.io.yaml_text import Node, parse_yaml
+
+_PART = r'(?:"[^"]*"|[^.="]+)'
+_OVERRIDE = re.compile(rf"\s*({_PART}(?:\.{_PART})*?)\s*=(.*)\Z", re.DOTALL)
+
+
+def override(root: Node, text: str, error: type[InputError]) -> None:
+    """Apply "key.path=value" to the tree; the value is YAML, its errors name the override.
+
+    A name with a dot is written in quotes, an entry of a list by its number: ``external_forces.0.until=2``.
+    """
+    file = f"-S {text}"
+    match = _OVERRIDE.match(text)
+    if not match:
+        raise error("not an override", place=Place(file), expected="-S key.path=value")
+    path = [part.strip('"').strip() for part in re.findall(_PART, match[1])]
+    if match[2].strip() in ("", "~", "null", "Null", "NULL"):
+        raise error("no value", place=Place(file), expected="-S key.path=value")
+    new = parse_yaml(match[2].strip(), file, error)
+    holder = root
+    holder.mapping()
+    for part in path[:-1]:
+        holder = _enter(holder, part, file)
+    holder, part = _entry(holder, path[-1])
+    _graft(new, file, _key(holder, part))
+    if holder.kind == "list":
+        holder.value[_index(holder, part, file)] = new
+    else:
+        holder.value[part] = new
+
+
+def _enter(node: Node, part: str, file: str) -> Node:
+    """The child `part`, an empty mapping where there is none yet."""
+    node, part = _entry(node, part)
+    if node.kind == "list":
+        child = node.value[_index(node, part, file)]
+    else:
+        child = node.value.setdefault(part, Node("mapping", {}, file, None, _key(node, part), node.error))
+    if child.kind == "null":
+        child.kind, child.value = "mapping", {}
+    if child.kind not in ("mapping", "list"):
+        raise node.error("has no keys inside", place=Place(file, None, child.key), found=child.shown())
+    return child
+
+
+def _entry(node: Node, part: str) -> tuple[Node, str]:
+    """`external_forces[0]` as errors write it: the list and the number."""
+    entry = re.fullmatch(r"(.+)\[(\d+)\]", part)
+    if node.kind == "mapping" and entry and part not in node.value:
+        child = node.value.get(entry[1])
+        if child is not None and child.kind == "list":
+            return child, entry[2]
+    return node, part
+
+
+def _index(node: Node, part: str, file: str) -> int:
+    if not part.isdecimal() or int(part) >= len(node.value):
+        raise node.error("no such entry", place=Place(file, None, node.key), found=part,
+                         expected=f"a number from 0 to {len(node.value) - 1}" if node.value else "another key: the list is empty")
+    return int(part)
+
+
+def _key(node: Node, part: str) -> str:
+    if node.kind == "list":
+        return f"{node.key}[{part}]"
+    return f"{node.key}.{part}" if node.key else part
+
+
+def _graft(node: Node, file: str, key: str) -> None:
+    """Give a parsed value the place of the override that it comes from."""
+    node.file, node.line, node.key = file, None, key
+    for name, child in node.value.items() if node.kind == "mapping" else ():
+        _graft(child, file, _key(node, name))
+    for k, child in enumerate(node.value) if node.kind == "list" else ():
+        _graft(child, file, f"{key}[{k}]")

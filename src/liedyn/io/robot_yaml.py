@@ -1,0 +1,186 @@
+"""Robot YAML -> Robot: every joint type, bodies by inertia or by shape, thrusters."""
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import replace
+from pathlib import Path
+
+from liedyn.errors import ModelError
+from liedyn.io.element_place import ElementPlace
+from liedyn.io.shapes import SHAPES, Inertia, rotated_inertia, uniform
+from liedyn.io.yaml_text import Node, read_yaml
+from liedyn.model.description import JOINT_TYPES, STANDARD_GRAVITY, Actuator, Coordinate, Joint, Link, Pose, Robot
+
+_ROBOT_KEYS = ("name", "base", "gravity", "links", "joints", "actuators")
+_LINK_KEYS = ("mass", "com", "inertia", "shape", "density", "rpy")
+_JOINT_KEYS = ("type", "parent", "child", "origin")
+# what each type has besides, and besides limits and passive forces
+_OWN_KEYS: dict[str, tuple[str, ...]] = {
+    "revolute": ("axis",), "continuous": ("axis",), "prismatic": ("axis",), "helical": ("axis", "pitch"),
+    "cylindrical": ("axis",), "planar": ("axis",), "universal": ("axes",), "euler": ("sequence",), "screws": ("screws",),
+}
+_PASSIVE = ("damping", "friction", "armature")
+_SPRING = ("stiffness", "rest")
+_POSITION_LIMITS, _OTHER_LIMITS = ("lower", "upper"), ("velocity", "effort")
+_ACTUATOR_KEYS = ("link", "position", "axis", "torque_ratio")
+_UNIT_ROUNDING = 1e-6                # of a quaternion's norm: what rounding to seven digits leaves
+
+
+def read_robot_yaml(path: str | os.PathLike) -> Robot:
+    """The robot of a YAML file; not yet validated.
+
+    Lengths are metres, angles radians, masses kilograms, densities kg/m^3. Raises ModelError with file, line and key: no
+    YAML, unknown, missing or repeated keys, values of the wrong kind, numbers that are not finite.
+    """
+    root = read_yaml(path, ModelError)
+    root.mapping(_ROBOT_KEYS)
+    name, base, gravity = root.get("name"), root.get("base"), root.get("gravity")
+    links = root.require("links", "the links by name")
+    return Robot(name=name.text() if name else Path(os.fspath(path)).stem,
+                 links=tuple(_link(key, node) for key, node in links.mapping().items()),
+                 joints=tuple(_joint(key, node) for key, node in _entries(root, "joints")),
+                 base=base.choice(("fixed", "floating")) if base else "fixed",
+                 gravity=gravity.vector(3) if gravity else STANDARD_GRAVITY,
+                 actuators=tuple(_actuator(key, node) for key, node in _entries(root, "actuators")),
+                 source=os.fspath(path))
+
+
+def _entries(root: Node, key: str):
+    node = root.get(key)
+    return node.mapping().items() if node else ()
+
+
+def _place(node: Node, **parts: str) -> ElementPlace:
+    """The place of an element and of its keys; `parts` are those that go by another name in the description."""
+    lines = {key: child.place for key, child in node.mapping().items()}
+    lines.update({name: lines[key] for name, key in parts.items() if key in lines})
+    return ElementPlace(node.file, node.line, node.key, lines)
+
+
+# links --------------------------------------------------------------------------------------------------------------
+
+def _link(name: str, node: Node) -> Link:
+    keys = node.mapping(_LINK_KEYS)
+    com = keys["com"].vector(3) if "com" in keys else (0.0, 0.0, 0.0)
+    if "shape" in keys:
+        mass, inertia = _shaped(node)
+        return Link(name, mass, com, inertia, _place(node, inertia="shape"))
+    for key in ("density", "rpy"):
+        if key in keys:
+            raise keys[key].problem(f"{key} needs a shape", hint="without a shape, give mass and inertia")
+    mass = keys["mass"].number() if "mass" in keys else 0.0
+    return Link(name, mass, com, _inertia(keys["inertia"]) if "inertia" in keys else (0.0,) * 6, _place(node))
+
+
+def _inertia(node: Node) -> Inertia:
+    if node.kind != "list" or len(node.value) not in (3, 6):
+        raise node.wrong("a list of 3 numbers (xx, yy, zz) or 6 (xx, xy, xz, yy, yz, zz)")
+    values = node.vector(len(node.value))
+    return values if len(values) == 6 else (values[0], 0.0, 0.0, values[1], 0.0, values[2])
+
+
+def _shaped(node: Node) -> tuple[float, Inertia]:
+    """Mass and inertia about the centre, link axes, of a uniform shape."""
+    keys = node.mapping()
+    if "inertia" in keys:
+        raise keys["inertia"].problem("both a shape and an inertia", expected="one of them")
+    if ("mass" in keys) == ("density" in keys):
+        raise node.problem("a shape needs either mass or density", found=list(keys))
+    entries = keys["shape"].mapping(SHAPES)
+    if len(entries) != 1:
+        raise keys["shape"].wrong("one of " + ", ".join(SHAPES))
+    (shape, sizes), = entries.items()
+    if shape == "box":
+        lengths = [size.number(above=0) for size in sizes.items(3, of="lengths")]
+    else:
+        sizes.mapping(SHAPES[shape])
+        lengths = [sizes.require(size, "a length in metres").number(above=0) for size in SHAPES[shape]]
+    volume, inertia = uniform(shape, lengths)
+    mass = keys["mass"].number() if "mass" in keys else keys["density"].number(above=0) * volume
+    if "rpy" in keys:
+        inertia = rotated_inertia(Pose.from_xyz_rpy(rpy=keys["rpy"].vector(3)).rotation, inertia)
+    return mass, tuple(mass * x for x in inertia)
+
+
+# joints -------------------------------------------------------------------------------------------------------------
+
+def _joint(name: str, node: Node) -> Joint:
+    kind = node.require("type", "one of " + ", ".join(JOINT_TYPES)).choice(JOINT_TYPES)
+    _refuse_keys_of_other_types(node, kind)
+    keys = node.mapping()
+    own = {}
+    if "axis" in _OWN_KEYS.get(kind, ()):
+        own["axes"] = (node.require("axis", "a list of 3 numbers").vector(3),)
+    if kind == "universal":
+        own["axes"] = tuple(axis.vector(3) for axis in node.require("axes", "a list of 2 axes").items(2, of="axes"))
+    if kind == "helical":
+        own["pitch"] = node.require("pitch", "metres of advance per radian").number()
+    if kind == "euler":
+        own["sequence"] = node.require("sequence", "three letters such as zyx").text()
+    if kind == "screws":
+        screws = node.require("screws", "a list of screws [wx, wy, wz, vx, vy, vz]")
+        own["screws"] = tuple(screw.vector(6) for screw in screws.items(least=1, most=6, of="screws"))
+    joint = Joint(name, kind, node.require("parent", "a link's name or world").text(),
+                  node.require("child", "a link's name").text(), _origin(keys.get("origin")), **own,
+                  place=_place(node, axis="axes" if kind == "universal" else "axis"))
+    return _with_coordinates(joint, node)
+
+
+def _refuse_keys_of_other_types(node: Node, kind: str) -> None:
+    known = [*_JOINT_KEYS, *_OWN_KEYS.get(kind, ())]
+    if kind != "fixed":
+        known += ["limits", *_PASSIVE]
+    if kind not in ("fixed", "ball", "free"):
+        known += _SPRING
+    others = {"limits", *_PASSIVE, *_SPRING}.union(*_OWN_KEYS.values()).difference(known)
+    for key, child in node.mapping().items():
+        if key in others:
+            raise child.problem(f"a {kind} joint has no {key}")
+    node.refuse_unknown_keys(known)
+
+
+def _origin(node: Node | None) -> Pose:
+    if node is None:
+        return Pose()
+    keys = node.mapping(("xyz", "rpy", "quaternion"))
+    xyz = keys["xyz"].vector(3) if "xyz" in keys else (0.0, 0.0, 0.0)
+    if "quaternion" not in keys:
+        return Pose.from_xyz_rpy(xyz, keys["rpy"].vector(3) if "rpy" in keys else (0.0, 0.0, 0.0))
+    if "rpy" in keys:
+        raise keys["rpy"].problem("both rpy and quaternion", expected="one of them")
+    quaternion = keys["quaternion"].vector(4)
+    norm = math.hypot(*quaternion)
+    if abs(norm - 1) > _UNIT_ROUNDING:
+        raise keys["quaternion"].problem(f"a quaternion of norm {norm:.7g}", found=keys["quaternion"].shown(),
+                                         expected="a unit quaternion x, y, z, w")
+    return Pose.from_xyz_quaternion(xyz, [x / norm for x in quaternion])
+
+
+def _with_coordinates(joint: Joint, node: Node) -> Joint:
+    """The joint with its limits and passive forces; each is a number for all coordinates or a list with one for each."""
+    keys, count = node.mapping(), len(joint.labels)
+    values = {key: _each(keys[key], count) for key in (*_PASSIVE, *_SPRING) if key in keys}
+    if "limits" in keys:
+        limits = keys["limits"].mapping((*_POSITION_LIMITS, *_OTHER_LIMITS))
+        for key, child in limits.items():
+            if key in _POSITION_LIMITS and joint.type in ("ball", "free", "continuous"):
+                raise child.problem(f"a {joint.type} joint has no {key} limit")
+            values[key] = _each(child, count)
+    return replace(joint, coordinates=tuple(Coordinate(**{key: each[k] for key, each in values.items()}) for k in range(count)))
+
+
+def _each(node: Node, count: int) -> tuple[float, ...]:
+    if node.kind == "list":
+        return node.vector(count)
+    return (node.number(),) * count
+
+
+# actuators ----------------------------------------------------------------------------------------------------------
+
+def _actuator(name: str, node: Node) -> Actuator:
+    keys = node.mapping(_ACTUATOR_KEYS)
+    values = {key: keys[key].vector(3) for key in ("position", "axis") if key in keys}
+    if "torque_ratio" in keys:
+        values["torque_ratio"] = keys["torque_ratio"].number()
+    return Actuator(name, node.require("link", "a link's name").text(), **values, place=_place(node))

@@ -1,0 +1,403 @@
+"""Scenario YAML <-> `Scenario`: what `liedyn simulate` runs, checked as far as can be without the robot.
+
+Signals keep what was asked for (an expression stays text); `simulate.schedule` binds names to a model and compiles them.
+"""
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from liedyn.errors import Place, ScenarioError
+from liedyn.io.override import override
+from liedyn.io.yaml_text import Node, read_yaml
+
+LEVELS = ("acceleration", "velocity", "position")
+_ADAPTIVE = ("rtol", "atol", "max_step")
+METHODS = {"rk4": ("step",)} | dict.fromkeys(("dopri5", "RK45", "DOP853", "Radau", "BDF", "LSODA"), _ADAPTIVE)
+CURVES = ("quintic", "spline", "sine", "csv")
+INTERPOLATIONS = ("linear", "cubic", "quintic")
+MOST_ROWS = 10_000_000                           # of output: more is a slip of the pen
+_KEYS = ("robot", "base", "gravity", "duration", "output_step", "integrator", "passive", "seed", "initial", "joints",
+         "external_forces", "actuators")
+_STATE_INDEPENDENT = "a number, an expression, or one of " + ", ".join(CURVES)
+
+
+@dataclass(frozen=True, slots=True)
+class Constant:
+    value: float
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    text: str
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Quintic:
+    """Waypoints (t, x, dx, ddx) joined by polynomials of degree five; constant before the first and after the last."""
+
+    points: tuple[tuple[float, float, float, float], ...]
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Spline:
+    """Points (t, x) joined by a clamped C2 cubic; constant before the first and after the last."""
+
+    points: tuple[tuple[float, float], ...]
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Sine:
+    """offset + amplitude sin(2 pi frequency t + phase)."""
+
+    amplitude: float
+    frequency: float             # Hz
+    phase: float = 0.0           # rad
+    offset: float = 0.0
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of a CSV. No name: the one that belongs to the coordinate; no interpolation: linear for a force, else quintic."""
+
+    file: str
+    name: str | None = None
+    interpolation: str | None = None
+    place: Place = field(default=Place(), compare=False)
+
+
+Signal = Constant | Expression | Quintic | Spline | Sine | Column
+
+
+@dataclass(frozen=True, slots=True)
+class Torque:
+    """Joint force by signals: one for each coordinate, or a single one for all of them."""
+
+    signals: Signal | tuple[Signal, ...]
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pd:
+    """tau = kp (target - q) + kd (d target/dt - v) + feedforward; tuples have an entry for each coordinate."""
+
+    kp: float | tuple[float, ...]
+    kd: float | tuple[float, ...]
+    target: Signal | tuple[Signal, ...]
+    feedforward: Signal | tuple[Signal, ...]
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Prescribe:
+    """Motion given at one of LEVELS."""
+
+    level: str
+    signals: Signal | tuple[Signal, ...]
+    place: Place = field(default=Place(), compare=False)
+
+
+Drive = Torque | Pd | Prescribe
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """What holds for the joints or actuators whose name is, or matches, `pattern`."""
+
+    pattern: str
+    value: Drive | Signal | tuple[float, ...]
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class ExternalForce:
+    """Wrench [m; f] on a link at `point` of it, in the axes of the world or of the link, from `start` until `end`."""
+
+    link: str
+    frame: str
+    wrench: tuple[Signal, ...]
+    point: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    start: float = -math.inf
+    end: float = math.inf
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Integrator:
+    method: str = "rk4"
+    step: float = 1e-3           # rk4
+    rtol: float = 1e-8           # the others
+    atol: float = 1e-10
+    max_step: float = math.inf
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    robot: str                   # path as it can be opened from the current folder
+    duration: float
+    output_step: float
+    base: str | None = None      # None: as the robot file says
+    gravity: tuple[float, float, float] | None = None
+    integrator: Integrator = Integrator()
+    passive: bool = True
+    seed: int | None = None
+    initial_q: tuple[Rule, ...] = ()
+    initial_v: tuple[Rule, ...] = ()
+    joints: tuple[Rule, ...] = ()
+    forces: tuple[ExternalForce, ...] = ()
+    actuators: tuple[Rule, ...] = ()
+    source: str | None = field(default=None, compare=False)
+    overrides: tuple[str, ...] = field(default=(), compare=False)
+
+
+def read_scenario(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Scenario:
+    """The scenario in the YAML file `path`, after `overrides` ("key.path=value", value in YAML).
+
+    Paths in it are relative to its folder; in an override, to the current one. Raises ScenarioError.
+    """
+    root = read_yaml(path, ScenarioError)
+    if is_robot(root):
+        raise root.problem("this is a robot, not a scenario", expected="the key robot")
+    return _scenario(root, os.fspath(path), tuple(overrides))
+
+
+def scenario_of_robot(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Scenario:
+    """Five seconds of a robot's passive motion from its neutral configuration, after `overrides`."""
+    file = os.fspath(path)
+    values = {"robot": Node("text", os.path.abspath(file), file, None, "robot", ScenarioError),
+              "duration": Node("number", 5.0, file, None, "duration", ScenarioError)}
+    return _scenario(Node("mapping", values, file, None, "", ScenarioError), file, tuple(overrides))
+
+
+def scenario_of(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Scenario:
+    """`read_scenario` of a scenario, `scenario_of_robot` of a robot file."""
+    robot = os.fspath(path).lower().endswith((".urdf", ".xml", ".xacro")) or is_robot(read_yaml(path, ScenarioError))
+    return (scenario_of_robot if robot else read_scenario)(path, overrides)
+
+
+def is_robot(root: Node) -> bool:
+    """Whether a YAML file describes a robot: it has links and names no robot."""
+    return root.kind == "mapping" and "links" in root.value and "robot" not in root.value
+
+
+def _scenario(root: Node, source: str, overrides: tuple[str, ...]) -> Scenario:
+    for text in overrides:
+        override(root, text, ScenarioError)
+    root.mapping(_KEYS)
+    given = {key: node for key, node in root.mapping().items() if node.kind != "null"}
+    duration = root.require("duration", "the time to simulate, in seconds").number(above=0)
+    output_step = given["output_step"].number(above=0, most=duration) if "output_step" in given else duration / 500
+    if duration / output_step > MOST_ROWS:
+        raise given["output_step"].problem(f"more than {MOST_ROWS} rows of output", found=output_step)
+    initial = given.get("initial")
+    state = initial.mapping(("q", "v")) if initial else {}
+    return Scenario(
+        robot=_robot_file(root.require("robot", "the path of a robot file")), duration=duration, output_step=output_step,
+        base=given["base"].choice(("fixed", "floating")) if "base" in given else None,
+        gravity=given["gravity"].vector(3) if "gravity" in given else None,
+        integrator=_integrator(given["integrator"], duration) if "integrator" in given else Integrator(),
+        passive=given["passive"].boolean() if "passive" in given else True,
+        seed=given["seed"].integer(least=0) if "seed" in given else None,
+        initial_q=_rules(state.get("q"), _numbers), initial_v=_rules(state.get("v"), _numbers),
+        joints=_rules(given.get("joints"), _drive), actuators=_rules(given.get("actuators"), _signal),
+        forces=tuple(_force(node) for node in given["external_forces"].items(of="forces"))
+        if "external_forces" in given else (),
+        source=source, overrides=overrides)
+
+
+def _rules(node: Node | None, read) -> tuple[Rule, ...]:
+    return tuple(Rule(name, read(child), child.place) for name, child in node.mapping().items()) if node else ()
+
+
+def _numbers(node: Node) -> tuple[float, ...]:
+    if node.kind != "list":
+        return (node.number(),)
+    return tuple(child.number() for child in node.items(least=1, of="numbers"))
+
+
+def _robot_file(node: Node) -> str:
+    file = _path(node)
+    if not os.path.isfile(file):
+        raise node.problem("no such robot file", found=file)
+    return file
+
+
+def _path(node: Node) -> str:
+    """Relative to the scenario's folder, or to the current one where an override gives it."""
+    text = os.path.expanduser(node.text())
+    return os.path.normpath(text if node.line is None else os.path.join(os.path.dirname(node.file or ""), text))
+
+
+def _integrator(node: Node, duration: float) -> Integrator:
+    given = node.mapping(("method", "step", *_ADAPTIVE))
+    method = _method(given["method"]) if "method" in given else "rk4"
+    for key in given:
+        if key not in ("method", *METHODS[method]):
+            raise given[key].problem(f"{key} has no meaning for the method {method}", expected=", ".join(METHODS[method]))
+    values = {key: child.number(above=0, most={"step": duration, "rtol": 0.1}.get(key))
+              for key, child in given.items() if key != "method"}
+    return Integrator(method, **values, place=node.place)
+
+
+def _method(node: Node) -> str:
+    if node.kind == "text" and node.value not in METHODS:
+        same = [method for method in METHODS if method.lower() == node.value.lower()]
+        if same:
+            raise node.wrong("one of " + ", ".join(METHODS), hint=f"did you mean {same[0]}?")
+    return node.choice(METHODS)
+
+
+def _one_of(node: Node, keys: tuple[str, ...], what: str) -> tuple[str, Node]:
+    """The only key of a mapping, which must be one of `keys`."""
+    given = node.mapping(keys)
+    if len(given) != 1:
+        raise node.problem(f"{what} takes exactly one of {', '.join(keys)}", found=", ".join(given) or "nothing")
+    return next(iter(given.items()))
+
+
+def _drive(node: Node) -> Drive:
+    key, child = _one_of(node, ("torque", "prescribe"), "a joint")
+    if key == "prescribe":
+        level, signals = _one_of(child, LEVELS, "prescribe")
+        return Prescribe(level, _signals(signals), child.place)
+    if child.kind == "mapping" and "pd" in child.value:
+        return _pd(_one_of(child, ("pd", *CURVES), "torque")[1])
+    return Torque(_signals(child, "pd"), child.place)
+
+
+def _pd(node: Node) -> Pd:
+    given = node.mapping(("kp", "kd", "target", "feedforward"))
+    zero = Constant(0.0, node.place)
+    return Pd(_gain(node.require("kp")), _gain(given["kd"]) if "kd" in given else 0.0, _signals(node.require("target")),
+              _signals(given["feedforward"]) if "feedforward" in given else zero, node.place)
+
+
+def _gain(node: Node) -> float | tuple[float, ...]:
+    if node.kind == "list":
+        return tuple(child.number(least=0) for child in node.items(least=1, of="numbers"))
+    return node.number(least=0)
+
+
+def _signals(node: Node, *more: str) -> Signal | tuple[Signal, ...]:
+    if node.kind == "list":
+        return tuple(_signal(child) for child in node.items(least=1, of="signals"))
+    return _signal(node, *more)
+
+
+def _signal(node: Node, *more: str) -> Signal:
+    expected = ", ".join((_STATE_INDEPENDENT, *more))
+    if node.kind == "number":
+        return Constant(node.number(), node.place)
+    if node.kind == "text":
+        return Expression(node.text(), node.place)
+    if node.kind != "mapping" or not node.value:
+        raise node.wrong(expected)
+    key, child = _one_of(node, (*CURVES, *more), "a signal")
+    return {"quintic": _quintic, "spline": _spline, "sine": _sine, "csv": _column}[key](child)
+
+
+def _quintic(node: Node) -> Quintic:
+    points = [tuple(child.number() for child in row.items(least=2, most=4, of="numbers: t, x, dx/dt, d²x/dt²"))
+              for row in node.items(least=2, of="waypoints [t, x]")]
+    _check_times(node)
+    return Quintic(tuple((*point, 0.0, 0.0)[:4] for point in points), node.place)
+
+
+def _spline(node: Node) -> Spline:
+    points = tuple(row.vector(2) for row in node.items(least=2, of="points [t, x]"))
+    _check_times(node)
+    return Spline(points, node.place)
+
+
+def _check_times(node: Node) -> None:
+    for before, after in zip(node.value, node.value[1:], strict=False):
+        if after.value[0].value <= before.value[0].value:
+            raise after.value[0].problem("times must increase", found=after.value[0].shown(),
+                                         expected=f"a time after {before.value[0].written}")
+
+
+def _sine(node: Node) -> Sine:
+    given = node.mapping(("amplitude", "frequency", "phase", "offset"))
+    node.require("amplitude"), node.require("frequency", "a frequency in Hz")
+    return Sine(**{key: child.number() for key, child in given.items()}, place=node.place)
+
+
+def _column(node: Node) -> Column:
+    given = node.mapping(("file", "column", "interpolation"))
+    return Column(_path(node.require("file", "the path of a CSV file")), given["column"].text() if "column" in given else None,
+                  given["interpolation"].choice(INTERPOLATIONS) if "interpolation" in given else None, node.place)
+
+
+def _force(node: Node) -> ExternalForce:
+    given = node.mapping(("link", "frame", "wrench", "point", "from", "until"))
+    wrench = node.require("wrench", "[mx, my, mz, fx, fy, fz]").items(6, of="signals: mx, my, mz, fx, fy, fz")
+    window = {"from": -math.inf, "until": math.inf} | {key: given[key].number() for key in ("from", "until") if key in given}
+    if window["until"] <= window["from"]:
+        raise given["until"].problem("the force ends before it begins", found=given["until"].shown(),
+                                     expected=f"a time after from: {window['from']:g}")
+    return ExternalForce(node.require("link").text(), given["frame"].choice(("world", "link")) if "frame" in given else "world",
+                         tuple(map(_signal, wrench)), given["point"].vector(3) if "point" in given else (0.0, 0.0, 0.0),
+                         window["from"], window["until"], node.place)
+
+
+def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dict:
+    """The resolved scenario as plain values in the layout of the file: written as YAML it reads back equal.
+
+    Paths are relative to `folder`, or absolute.
+    """
+    def path(file: str) -> str:
+        return os.path.abspath(file) if folder is None else os.path.relpath(file, folder)
+
+    def rules(group: tuple[Rule, ...], plain) -> dict:
+        return {rule.pattern: plain(rule.value) for rule in group}
+
+    def numbers(values: tuple[float, ...]):
+        return values[0] if len(values) == 1 else list(values)
+
+    def signal(value: Signal | tuple[Signal, ...]):
+        return [_plain_signal(s, path) for s in value] if isinstance(value, tuple) else _plain_signal(value, path)
+
+    def drive(value: Drive) -> dict:
+        if isinstance(value, Prescribe):
+            return {"prescribe": {value.level: signal(value.signals)}}
+        if isinstance(value, Torque):
+            return {"torque": signal(value.signals)}
+        gains = {key: list(g) if isinstance(g, tuple) else g for key, g in (("kp", value.kp), ("kd", value.kd))}
+        return {"torque": {"pd": gains | {"target": signal(value.target), "feedforward": signal(value.feedforward)}}}
+
+    integrator = {key: getattr(scenario.integrator, key) for key in ("method", *METHODS[scenario.integrator.method])}
+    values = {
+        "robot": path(scenario.robot), "base": scenario.base, "gravity": scenario.gravity and list(scenario.gravity),
+        "duration": scenario.duration, "output_step": scenario.output_step, "passive": scenario.passive, "seed": scenario.seed,
+        "integrator": {key: value for key, value in integrator.items() if value != math.inf},
+        "initial": {"q": rules(scenario.initial_q, numbers), "v": rules(scenario.initial_v, numbers)},
+        "joints": rules(scenario.joints, drive), "actuators": rules(scenario.actuators, signal),
+        "external_forces": [_plain_force(force, signal) for force in scenario.forces]}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _plain_force(force: ExternalForce, signal) -> dict:
+    window = {"from": force.start, "until": force.end}
+    return {"link": force.link, "frame": force.frame, "wrench": signal(force.wrench), "point": list(force.point),
+            **{key: value for key, value in window.items() if math.isfinite(value)}}
+
+
+def _plain_signal(signal: Signal, path):
+    if isinstance(signal, Constant):
+        return signal.value
+    if isinstance(signal, Expression):
+        return signal.text
+    if isinstance(signal, Column):
+        named = {"column": signal.name, "interpolation": signal.interpolation}
+        return {"csv": {"file": path(signal.file), **{key: value for key, value in named.items() if value is not None}}}
+    if isinstance(signal, Sine):
+        return {"sine": {key: getattr(signal, key) for key in ("amplitude", "frequency", "phase", "offset")}}
+    return {"quintic" if isinstance(signal, Quintic) else "spline": [list(point) for point in signal.points]}

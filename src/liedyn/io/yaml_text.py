@@ -1,0 +1,314 @@
+"""YAML as a tree of nodes that know their file, line and key, and say so when they do not hold what was expected.
+
+Built on PyYAML's parser (its events), with less of YAML than YAML allows: mappings, lists, text, numbers, true/false and
+nothing. Refused: aliases, tags, merge keys, several documents, duplicate or non-text keys, deep nesting, huge files.
+Unlike in YAML 1.1, `yes`, `on` and `12:30` are text, and `1e-3` is a number.
+"""
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import yaml
+
+from liedyn.errors import InputError, ModelError, Place
+from liedyn.io.text_file import LARGEST_FILE, read_text
+
+DEEPEST = 50                         # levels of nesting
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
+_NOT_FINITE = re.compile(r"[-+]?\.?(inf|nan|infinity)\Z", re.IGNORECASE)
+_BOOLEAN = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
+_NULL = ("", "~", "null", "Null", "NULL")
+
+
+@dataclass(slots=True, eq=False)
+class Node:
+    """One value of a YAML file.
+
+    kind    mapping | list | text | number | boolean | null
+    value   dict of Node by key (document order), list of Node, str, float, bool, None
+    written what a plain scalar looked like in the file; None for the rest
+
+    The accessors return what they are named for, or raise `error` with file, line, key, found and expected. In
+    `mapping`, `get` and `require` nothing (`frame:`) counts as an empty mapping.
+    """
+
+    kind: str
+    value: Any
+    file: str | None
+    line: int
+    key: str
+    error: type[InputError]
+    written: str | None = None
+
+    @property
+    def place(self) -> Place:
+        return Place(self.file, self.line, self.key or None)
+
+    def problem(self, message: str, *, found=None, expected: str | None = None, hint: str | None = None) -> InputError:
+        """The error to raise about this node: ``raise node.problem("…")``."""
+        return self.error(message, place=self.place, found=found, expected=expected, hint=hint)
+
+    def wrong(self, expected: str, hint: str | None = None) -> InputError:
+        """The error to raise where this node holds something else than `expected`."""
+        if self.kind == "null":
+            return self.problem("no value", expected=expected, hint=hint)
+        if self.kind == "mapping" and not self.value:
+            return self.problem("nothing in it", expected=expected, hint=hint)
+        return self.problem("wrong value", found=self.shown(), expected=expected, hint=hint)
+
+    def plain(self) -> Any:
+        """The value as plain Python: dict, list, str, float, bool or None, all the way down."""
+        if self.kind == "mapping":
+            return {key: child.plain() for key, child in self.value.items()}
+        if self.kind == "list":
+            return [child.plain() for child in self.value]
+        return self.value
+
+    def shown(self) -> Any:
+        """The value for an error message: plain scalars as they are written in the file."""
+        if self.kind == "text" and self.written is None:
+            return self.value
+        return _Written(_shown(self))
+
+    # containers -----------------------------------------------------------------------------------------------------
+
+    def mapping(self, known: Iterable[str] | None = None) -> dict[str, Node]:
+        """Children by key, in document order; keys outside `known` are refused."""
+        if self.kind == "null":
+            return {}
+        if self.kind != "mapping":
+            raise self.wrong("a mapping (key: value)")
+        if known is not None:
+            self.refuse_unknown_keys(known)
+        return self.value
+
+    def refuse_unknown_keys(self, known: Iterable[str]) -> None:
+        known = tuple(known)
+        for key, child in self.mapping().items():
+            if key not in known:
+                raise child.problem("unknown key", expected="one of " + ", ".join(known), hint=_closest(key, known))
+
+    def get(self, key: str) -> Node | None:
+        return self.mapping().get(key)
+
+    def require(self, key: str, expected: str | None = None) -> Node:
+        child = self.mapping().get(key)
+        if child is None:
+            raise self.problem(f"the key {key} is missing", expected=expected)
+        return child
+
+    def items(self, count: int | None = None, *, least: int = 0, most: int | None = None, of: str = "values") -> list[Node]:
+        """Children of a list of `count` values, or of at least `least` and at most `most`."""
+        if count is not None:
+            least = most = count
+            expected = f"a list of {count} {of}"
+        else:
+            expected = "a list of " + (f"{least} to {most} " if most is not None else f"at least {least} " if least else "") + of
+        if self.kind != "list" or len(self.value) < least or (most is not None and len(self.value) > most):
+            raise self.wrong(expected)
+        return self.value
+
+    def children(self) -> list[Node]:
+        """Children of a mapping or a list, in document order."""
+        return list(self.value.values()) if self.kind == "mapping" else list(self.value) if self.kind == "list" else []
+
+    # scalars --------------------------------------------------------------------------------------------------------
+
+    def number(self, *, least: float | None = None, above: float | None = None, most: float | None = None) -> float:
+        """A finite number, at least `least`, larger than `above`, at most `most`."""
+        expected = "a number"
+        if above is not None:
+            expected += f" above {above:g}"
+        if least is not None:
+            expected += f" of at least {least:g}"
+        if most is not None:
+            expected += f"{' and' if least is not None else ' of'} at most {most:g}"
+        if self.kind != "number":
+            raise self.wrong(expected)
+        if not math.isfinite(self.value):
+            raise self.problem("not a finite number", found=self.shown(), expected=expected)
+        outside = ((least is not None and self.value < least) or (above is not None and self.value <= above)
+                   or (most is not None and self.value > most))
+        if outside:
+            raise self.problem("out of range", found=self.shown(), expected=expected)
+        return self.value
+
+    def integer(self, *, least: int | None = None) -> int:
+        value = self.number(least=least)
+        if value != int(value):
+            raise self.wrong("a whole number")
+        return int(value)
+
+    def vector(self, count: int) -> tuple[float, ...]:
+        """A list of `count` finite numbers."""
+        return tuple(child.number() for child in self.items(count, of="numbers"))
+
+    def text(self) -> str:
+        if self.kind != "text":
+            raise self.wrong("text", hint='write it in "quotes"' if self.kind in ("number", "boolean") else None)
+        return self.value
+
+    def boolean(self) -> bool:
+        if self.kind != "boolean":
+            raise self.wrong("true or false")
+        return self.value
+
+    def choice(self, options: Iterable[str]) -> str:
+        """One of the words `options`."""
+        options = tuple(options)
+        if self.kind != "text" or self.value not in options:
+            raise self.wrong("one of " + ", ".join(options), hint=_closest(str(self.value), options))
+        return self.value
+
+
+def read_yaml(path: str | os.PathLike, error: type[InputError] = ModelError, largest: int = LARGEST_FILE) -> Node:
+    """The root of the YAML file `path`; `error` is the class of every error, also of those of the nodes."""
+    return parse_yaml(read_text(path, error, largest), os.fspath(path), error)
+
+
+def parse_yaml(text: str, file: str | None = None, error: type[InputError] = ModelError) -> Node:
+    """The root of a YAML text; `file` is the name that errors carry."""
+    builder = _TreeBuilder(file, error)
+    try:
+        for event in yaml.parse(text, Loader=_Loader):
+            builder.take(event)
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark or problem.context_mark
+        detail = " ".join(str(part) for part in (problem.context, problem.problem) if part)
+        line = min(mark.line, len(text.splitlines()) - 1) + 1 if mark else None     # the end is on the last line
+        raise error(f"not valid YAML: {detail}", place=Place(file, line)) from None
+    except yaml.reader.ReaderError as problem:
+        line = text.count("\n", 0, problem.position) + 1
+        raise error("a character that YAML does not allow", place=Place(file, line), expected="plain text") from None
+    if builder.root is None or builder.root.kind == "null":
+        raise error("the file is empty", place=Place(file))
+    return builder.root
+
+
+def _closest(word: str, options: Iterable[str]) -> str | None:
+    close = difflib.get_close_matches(word[:100], list(options), n=1)
+    return f"did you mean {close[0]}?" if close else None
+
+
+def _shown(node: Node) -> str:
+    if node.kind == "mapping":
+        return "{" + ", ".join(f"{key}: {_shown(child)}" for key, child in node.value.items()) + "}"
+    if node.kind == "list":
+        return "[" + ", ".join(_shown(child) for child in node.value) + "]"
+    return node.written if node.written is not None else repr(node.value)
+
+
+class _Written:
+    """What stood in the file, printed without the quotes of a Python string."""
+
+    def __init__(self, text: str):
+        self.text = text
+
+    def __str__(self) -> str:
+        return self.text if self.text.isprintable() else repr(self.text)
+
+
+class _TreeBuilder:
+    """Makes the tree from the parser's events, one at a time and without recursion, so that a bomb stops it early."""
+
+    def __init__(self, file: str | None, error: type[InputError]):
+        self.file, self.error = file, error
+        self.root: Node | None = None
+        self.open: list[Node] = []                     # containers not yet closed
+        self.keys: list[tuple[str, int] | None] = []   # of each open mapping: the key (and line) that waits for its value
+
+    def take(self, event: yaml.Event) -> None:
+        line = event.start_mark.line + 1
+        if isinstance(event, yaml.DocumentStartEvent) and self.root is not None:
+            raise self._refuse(line, "a second YAML document", expected="one document in a file")
+        if isinstance(event, yaml.AliasEvent):
+            raise self._refuse(line, "YAML aliases are not supported", found=_Written("*" + event.anchor),
+                               expected="the value written out")
+        if isinstance(event, yaml.CollectionEndEvent):
+            self.open.pop()
+            self.keys.pop()
+        elif isinstance(event, yaml.NodeEvent):
+            if event.tag is not None:
+                raise self._refuse(line, "YAML tags are not supported", found=_Written(event.tag), expected="a plain value")
+            if isinstance(event, yaml.ScalarEvent):
+                self._scalar(event, line)
+            else:
+                kind, value = ("mapping", {}) if isinstance(event, yaml.MappingStartEvent) else ("list", [])
+                self._container(kind, value, line)
+
+    def _container(self, kind: str, value, line: int) -> None:
+        if self._waits_for_key():
+            raise self._refuse(line, f"a {kind} as a key", expected="a name")
+        if len(self.open) >= DEEPEST:
+            raise self.error("too deeply nested", place=Place(self.file, line), expected=f"at most {DEEPEST} levels")
+        node = self._attach(kind, value, line)
+        self.open.append(node)
+        self.keys.append(None)
+
+    def _scalar(self, event: yaml.ScalarEvent, line: int) -> None:
+        plain = event.implicit[0]
+        kind, value = _resolve(event.value) if plain else ("text", event.value)
+        if not self._waits_for_key():
+            self._attach(kind, value, line, event.value if plain else None)
+            return
+        if plain and event.value == "<<":
+            raise self._refuse(line, "YAML merge keys are not supported", expected="the keys written out")
+        if kind != "text" or not value:
+            raise self._refuse(line, f"a key that is {'empty' if not value else f'a {kind}'}", found=_Written(event.value),
+                               expected="a name", hint=f'write "{event.value}"' if event.value else None)
+        first = self.open[-1].value.get(value)
+        if first is not None:
+            raise self.error(f"the key stands twice, first on line {first.line}",
+                             place=Place(self.file, line, _join(self.open[-1].key, value)))
+        self.keys[-1] = (value, line)
+
+    def _attach(self, kind: str, value, line: int, written: str | None = None) -> Node:
+        if not self.open:
+            self.root = Node(kind, value, self.file, line, "", self.error, written)
+            return self.root
+        parent = self.open[-1]
+        if parent.kind == "list":
+            node = Node(kind, value, self.file, line, f"{parent.key}[{len(parent.value)}]", self.error, written)
+            parent.value.append(node)
+            return node
+        key, key_line = self.keys[-1]
+        if kind in ("mapping", "list", "null"):
+            line = key_line                            # where a reader looks for it
+        node = Node(kind, value, self.file, line, _join(parent.key, key), self.error, written)
+        parent.value[key] = node
+        self.keys[-1] = None
+        return node
+
+    def _waits_for_key(self) -> bool:
+        return bool(self.open) and self.open[-1].kind == "mapping" and self.keys[-1] is None
+
+    def _refuse(self, line: int, message: str, **more) -> InputError:
+        key = self.open[-1].key if self.open else ""
+        if self.open and self.keys[-1]:
+            key = _join(key, self.keys[-1][0])
+        return self.error(message, place=Place(self.file, line, key or None), **more)
+
+
+def _resolve(text: str) -> tuple[str, Any]:
+    """Kind and value of a plain (unquoted) scalar."""
+    if text in _NULL:
+        return "null", None
+    if text in _BOOLEAN:
+        return "boolean", _BOOLEAN[text]
+    if _NUMBER.match(text):
+        return "number", float(text)
+    if _NOT_FINITE.match(text):
+        return "number", float(text.lower().replace(".", ""))
+    return "text", text
+
+
+def _join(parent: str, key: str) -> str:
+    shown = key if key.isprintable() else repr(key)
+    return f"{parent}.{shown}" if parent else shown

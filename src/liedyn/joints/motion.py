@@ -1,0 +1,72 @@
+"""What a joint does: its pose, twist, velocity product and force, for all kinds."""
+from liedyn.jit import primitive
+from liedyn.joints.kinds import BALL, SCREW
+from liedyn.lie.lanes import load, sincos, store
+from liedyn.lie.rows import load3, load_pose, store3
+from liedyn.lie.screw import ad_screw, screw_add, screw_dot, screw_pose
+from liedyn.lie.se3 import ad, add
+from liedyn.lie.so3 import quaternion_rotation
+from liedyn.lie.vec3 import add3, product, rotate
+
+
+@primitive
+def screw(tree, i): return load(tree.S, 2 * i), load(tree.S, 2 * i + 1)
+
+
+@primitive
+def load_quaternion(q, o): return load(q, o), load(q, o + 1), load(q, o + 2), load(q, o + 3)
+
+
+@primitive
+def joint_pose(tree, i, q):
+    """T of body i in its parent."""
+    o = tree.iq[i]
+    T0 = load_pose(tree.T0, i)
+    if tree.kind[i] == SCREW:
+        S, x = screw(tree, i), load(q, o)
+        s, c = sincos(S[0] * x)
+        return screw_pose(T0, S, s, c, x)
+    if tree.kind[i] == BALL:
+        R = quaternion_rotation(load_quaternion(q, o))
+        zero = R[0] - R[0]
+        return product(T0[0], R), (T0[1][0] + zero, T0[1][1] + zero, T0[1][2] + zero)
+    return product(T0[0], quaternion_rotation(load_quaternion(q, o + 3))), add3(T0[1], rotate(T0[0], load3(q, o)))
+
+
+@primitive
+def joint_motion(tree, i, v):
+    """S v of a ball or free joint."""
+    o = tree.iv[i]
+    w = load3(v, o)
+    if tree.kind[i] == BALL:
+        zero = w[0] - w[0]
+        return w, (zero, zero, zero)
+    return w, load3(v, o + 3)
+
+
+@primitive
+def joint_add(tree, i, V, v):
+    """V + S v: `v` is a velocity or an acceleration of all coordinates."""
+    if tree.kind[i] == SCREW:
+        return screw_add(V, screw(tree, i), load(v, tree.iv[i]))
+    return add(V, joint_motion(tree, i, v))
+
+
+@primitive
+def joint_eta(tree, i, V, v):
+    """eta = ad_V S v (K1 Table 4; dS/dt is zero for all kinds)."""
+    if tree.kind[i] == SCREW:
+        return ad_screw(V, screw(tree, i), load(v, tree.iv[i]))
+    return ad(V, joint_motion(tree, i, v))
+
+
+@primitive
+def store_joint_force(tree, i, F, tau):
+    """tau = S^T F."""
+    o = tree.iv[i]
+    if tree.kind[i] == SCREW:
+        store(tau, o, screw_dot(screw(tree, i), F))
+    else:
+        store3(tau, o, F[0])
+        if tree.kind[i] != BALL:
+            store3(tau, o + 3, F[1])

@@ -1,0 +1,35 @@
+"""Passive joint forces: damping, smoothed Coulomb friction, springs; and the energy of the springs."""
+from liedyn.jit import kernel, primitive
+from liedyn.joints.kinds import FRICTION_SPEED, NV, SCREW
+from liedyn.lie.lanes import load, number_like, sqrt, store
+
+
+@primitive
+def resistance(tree, k, v):
+    """Damping and friction of one coordinate: -d v - f v / sqrt(v^2 + v_s^2)."""
+    x = load(v, k)
+    return -(load(tree.damping, k) * x + load(tree.friction, k) * x / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED))
+
+
+@kernel
+def passive_force(tree, q, v, out):
+    """Writes out (nv,): what springs, damping and friction add to tau."""
+    for i in range(1, tree.parent.size):
+        o = tree.iv[i]
+        for k in range(o, o + NV[tree.kind[i]]):
+            force = resistance(tree, k, v)
+            if tree.kind[i] == SCREW:
+                force = force - load(tree.stiffness, k) * (load(q, tree.iq[i]) - load(tree.rest, k))
+            store(out, k, force)
+
+
+@primitive
+def spring_energy(tree, q):
+    """Potential energy of all joint springs: 1/2 k (q - rest)^2."""
+    energy = number_like(q, 0.0)
+    for i in range(1, tree.parent.size):
+        if tree.kind[i] == SCREW:
+            k = tree.iv[i]
+            x = load(q, tree.iq[i]) - load(tree.rest, k)
+            energy = energy + 0.5 * load(tree.stiffness, k) * x * x
+    return energy

@@ -1,0 +1,51 @@
+"""A model as kernels see it: the views into its two flat arrays.
+
+`index` (int64) holds    [n, nq, nv, n_links, passive, 0, 0, 0] then parent, kind, iq, iv, marks (n each), link_body (n_links).
+`constants` (numbers)    dV0 (6), S (2n), T0 (12n), I (10n), link_pose (12 n_links),
+                         armature, damping, friction, stiffness, rest (nv each).
+
+Body 0 is the ground; bodies stand parents first. `constants` may be (m, 8): then each lane has a model of its own.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import primitive
+
+HEADER = 8
+HAS_CHILDREN, LAST_CHILD = 1, 2     # marks: bit 0, bit 1
+
+
+class Tree(NamedTuple):
+    parent: np.ndarray      # (n,) body indices
+    kind: np.ndarray        # (n,) joint of body i to its parent: SCREW, BALL, FREE
+    iq: np.ndarray          # (n,) first coordinate in q
+    iv: np.ndarray          # (n,) first coordinate in v
+    marks: np.ndarray       # (n,) HAS_CHILDREN | LAST_CHILD (the child of its parent that a backward pass meets first)
+    link_body: np.ndarray   # (n_links,) body that carries the link
+    dV0: np.ndarray         # (6,) acceleration of the ground: [0; -g]
+    S: np.ndarray           # (2n,) screws
+    T0: np.ndarray          # (12n,) pose in the parent at q = 0
+    I: np.ndarray           # (10n,) mass, first moment, second moment
+    link_pose: np.ndarray   # (12 n_links,) pose of the link in its body
+    armature: np.ndarray    # (nv,)
+    damping: np.ndarray     # (nv,)
+    friction: np.ndarray    # (nv,)
+    stiffness: np.ndarray   # (nv,)
+    rest: np.ndarray        # (nv,)
+
+
+@primitive
+def tree_of(index, constants):
+    n, nv, nl = index[0], index[2], index[3]
+    h, c = HEADER, constants
+    s = 6 + 24 * n + 12 * nl
+    return Tree(index[h:h + n], index[h + n:h + 2 * n], index[h + 2 * n:h + 3 * n], index[h + 3 * n:h + 4 * n],
+                index[h + 4 * n:h + 5 * n], index[h + 5 * n:h + 5 * n + nl],
+                c[:6], c[6:6 + 2 * n], c[6 + 2 * n:6 + 14 * n], c[6 + 14 * n:6 + 24 * n], c[6 + 24 * n:s],
+                c[s:s + nv], c[s + nv:s + 2 * nv], c[s + 2 * nv:s + 3 * nv], c[s + 3 * nv:s + 4 * nv],
+                c[s + 4 * nv:s + 5 * nv])
+
+
+def constants_size(n: int, nv: int, nl: int) -> int:
+    return 6 + 24 * n + 12 * nl + 5 * nv

@@ -1,0 +1,244 @@
+"""Signals of time and state: value and first two time derivatives.
+
+A signal is a constant, a piecewise polynomial or a program (postfix code over numbers, `t` and the state). Time
+derivatives come from second-order jets (x, dx, ddx) carried through the program; `q` and `v` count as constants in time.
+All signals are continuous from the right: at a break the piece that begins there counts, `step(0)` is 1, and where
+`abs`, `min` or `max` switch, the branch taken just after counts.
+"""
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from numpy import ndarray
+
+from liedyn.jit import kernel, primitive
+
+CONSTANT, POLYNOMIAL, PROGRAM = range(3)                       # Signals.kind
+TORQUE, ACCELERATION, VELOCITY, POSITION = range(4)            # Schedule.level
+ORDER = 6                                                      # coefficients of a piece: degree 5
+
+# An instruction is opcode + 256 operand. Operands: index of a literal, of q, of v. The rest act on the stack.
+OPERATIONS = ("literal", "time", "position", "velocity",
+              "negative", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log", "sqrt",
+              "abs", "sign", "floor", "step",
+              "add", "subtract", "multiply", "divide", "power", "atan2", "min", "max")
+(LITERAL, TIME, STATE_Q, STATE_V,
+ NEGATIVE, SIN, COS, TAN, ASIN, ACOS, ATAN, SINH, COSH, TANH, EXP, LOG, SQRT,
+ ABS, SIGN, FLOOR, STEP,
+ ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, ATAN2, MIN, MAX) = range(len(OPERATIONS))
+FIRST_UNARY, FIRST_BINARY = NEGATIVE, ADD
+
+
+class Signals(NamedTuple):
+    """All signals of a simulation. Per signal: `kind`, and `first` and `count` of its constant (in `literals`), pieces
+    (in `breaks`, six ascending `coefficients` of t - break each) or instructions (in `code`)."""
+
+    kind: ndarray            # (m,) int64
+    first: ndarray           # (m,) int64
+    count: ndarray           # (m,) int64
+    breaks: ndarray          # (pieces,) where each begins; the first and the last piece extend to infinity
+    coefficients: ndarray    # (6 pieces,)
+    code: ndarray            # int64
+    literals: ndarray        # float64
+
+
+class Schedule(NamedTuple):
+    """What drives each velocity coordinate, and the external wrenches. Signals are given by index.
+
+    Coordinate i: at level TORQUE the force is signal[i], plus, where target[i] >= 0, kp (target - q) + kd (d target/dt - v)
+    with q = q[q_of_v[i]]; at the other levels the acceleration, velocity or position is signal[i].
+
+    Wrench j on link force_link[j] is force_basis[j] * signal, acting while force_from <= t < force_until. In the link's
+    frame the basis is about the link's origin. In the world's axes (force_world 1) it acts at the point force_point[j],
+    given in the link's frame.
+    """
+
+    level: ndarray           # (nv,) int64
+    signal: ndarray          # (nv,) int64
+    target: ndarray          # (nv,) int64, -1: none
+    kp: ndarray              # (nv,)
+    kd: ndarray              # (nv,)
+    q_of_v: ndarray          # (nv,) int64, -1: a coordinate of a ball or free joint
+    force_link: ndarray      # (f,) int64
+    force_world: ndarray     # (f,) int64
+    force_basis: ndarray     # (6 f,) [m; f]
+    force_point: ndarray     # (3 f,)
+    force_signal: ndarray    # (f,) int64
+    force_from: ndarray      # (f,) -inf: from the beginning
+    force_until: ndarray     # (f,) inf: to the end
+    breaks: ndarray          # sorted times in (0, duration) on which steps must land
+
+
+@kernel
+def signal(signals, k, t, q, v, stack):
+    """Value and first two time derivatives of signal `k`. `stack` is scratch of `Compiled.stack_size` floats.
+
+    Not a number or infinite outside the domain of a function: the caller checks what it uses.
+    """
+    if signals.kind[k] == CONSTANT:
+        return signals.literals[signals.first[k]], 0.0, 0.0
+    if signals.kind[k] == POLYNOMIAL:
+        return polynomial(signals.breaks, signals.coefficients, signals.first[k], signals.count[k], t)
+    return program(signals.code, signals.literals, signals.first[k], signals.count[k], t, q, v, stack)
+
+
+@kernel
+def polynomial(breaks, coefficients, first, count, t):
+    """Piece by bisection, then Horner's rule for the value and both derivatives."""
+    low, high = first, first + count
+    while high - low > 1:                                      # the last piece that begins at or before t
+        middle = (low + high) // 2
+        if breaks[middle] <= t:
+            low = middle
+        else:
+            high = middle
+    s = t - breaks[low]
+    x, dx, half_ddx = coefficients[ORDER * low + ORDER - 1], 0.0, 0.0
+    for i in range(ORDER - 2, -1, -1):
+        half_ddx = half_ddx * s + dx
+        dx = dx * s + x
+        x = x * s + coefficients[ORDER * low + i]
+    return x, dx, 2.0 * half_ddx
+
+
+@kernel
+def program(code, literals, first, count, t, q, v, stack):
+    """Run the instructions on a stack of jets; the result is the last one left. Writes `stack`."""
+    top = -3
+    for i in range(first, first + count):
+        operation, operand = code[i] & 255, code[i] >> 8
+        if operation < FIRST_UNARY:
+            top += 3
+            if operation == TIME:
+                x, dx, ddx = t, 1.0, 0.0
+            elif operation == LITERAL:
+                x, dx, ddx = literals[operand], 0.0, 0.0
+            elif operation == STATE_Q:
+                x, dx, ddx = q[operand], 0.0, 0.0
+            else:
+                x, dx, ddx = v[operand], 0.0, 0.0
+        elif operation < FIRST_BINARY:
+            x, dx, ddx = unary(operation, stack[top], stack[top + 1], stack[top + 2])
+        else:
+            top -= 3
+            x, dx, ddx = binary(operation, stack[top], stack[top + 1], stack[top + 2],
+                                stack[top + 3], stack[top + 4], stack[top + 5])
+        stack[top], stack[top + 1], stack[top + 2] = x, dx, ddx
+    return stack[0], stack[1], stack[2]
+
+
+@primitive
+def product(slope, rate):
+    """slope · rate, where an infinite slope of something that stands still is no motion (sqrt(0), abs(v)**0.5)."""
+    return slope * rate if rate != 0.0 else 0.0
+
+
+@primitive
+def chain(f, df, ddf, dx, ddx):
+    """Jet of f(x(t)) from f and its derivatives with respect to x."""
+    return f, product(df, dx), product(ddf, dx * dx) + product(df, ddx)
+
+
+@primitive
+def direction(x, dx, ddx):
+    """Sign of x just after now: 1, 0, -1; not a number where x is none."""
+    for y in (x, dx, ddx):
+        if y > 0.0:
+            return 1.0
+        if y < 0.0:
+            return -1.0
+        if y != y:
+            return math.nan
+    return 0.0
+
+
+@kernel
+def unary(operation, x, dx, ddx):
+    """Jet of a function of one jet."""
+    if operation == NEGATIVE:
+        return -x, -dx, -ddx
+    if operation in (SIN, COS):
+        s, c = math.sin(x), math.cos(x)
+        return chain(s, c, -s, dx, ddx) if operation == SIN else chain(c, -s, -c, dx, ddx)
+    if operation in (SINH, COSH):
+        s, c = math.sinh(x), math.cosh(x)
+        return chain(s, c, s, dx, ddx) if operation == SINH else chain(c, s, c, dx, ddx)
+    if operation == TAN:
+        f = math.tan(x)
+        return chain(f, 1.0 + f * f, 2.0 * f * (1.0 + f * f), dx, ddx)
+    if operation == TANH:
+        f, c = math.tanh(x), math.cosh(x)
+        return chain(f, 1.0 / (c * c), -2.0 * f / (c * c), dx, ddx)
+    if operation in (ASIN, ACOS):
+        square = (1.0 - x) * (1.0 + x)
+        root = math.sqrt(square)
+        if operation == ASIN:
+            return chain(math.asin(x), 1.0 / root, x / (root * square), dx, ddx)
+        return chain(math.acos(x), -1.0 / root, -x / (root * square), dx, ddx)
+    if operation == ATAN:
+        slope = 1.0 / (1.0 + x * x)
+        return chain(math.atan(x), slope, -2.0 * x * slope * slope, dx, ddx)
+    if operation == EXP:
+        f = math.exp(x)
+        return chain(f, f, f, dx, ddx)
+    if operation == LOG:
+        return chain(math.log(x), 1.0 / x, -1.0 / (x * x), dx, ddx)
+    if operation == SQRT:
+        f = math.sqrt(x)
+        return chain(f, 0.5 / f, -0.25 / (f * x), dx, ddx)
+    if operation == ABS:
+        s = direction(x, dx, ddx)
+        return s * x, s * dx, s * ddx
+    return jump(operation, x), 0.0, 0.0
+
+
+@primitive
+def jump(operation, x):
+    """sign, floor, step: constant between jumps."""
+    if x != x or operation == FLOOR:
+        return math.floor(x) if x == x else x
+    if operation == STEP:
+        return 1.0 if x >= 0.0 else 0.0
+    return 1.0 if x > 0.0 else (-1.0 if x < 0.0 else 0.0)
+
+
+@kernel
+def binary(operation, x, dx, ddx, y, dy, ddy):
+    """Jet of a function of two jets."""
+    if operation == ADD:
+        return x + y, dx + dy, ddx + ddy
+    if operation == SUBTRACT:
+        return x - y, dx - dy, ddx - ddy
+    if operation == MULTIPLY:
+        return x * y, dx * y + x * dy, ddx * y + 2.0 * (dx * dy) + x * ddy
+    if operation == DIVIDE:
+        f = x / y
+        df = (dx - product(f, dy)) / y
+        return f, df, (ddx - 2.0 * product(df, dy) - product(f, ddy)) / y
+    if operation == POWER:
+        return power(x, dx, ddx, y, dy, ddy)
+    if operation == ATAN2:                                     # atan2(y, x): the first argument is the ordinate
+        square = x * x + y * y
+        df = (y * dx - x * dy) / square
+        ddf = (y * ddx - x * ddy - 2.0 * df * (x * dx + y * dy)) / square
+        moving = dx != 0.0 or dy != 0.0 or ddx != 0.0 or ddy != 0.0
+        return (math.atan2(x, y), df, ddf) if moving else (math.atan2(x, y), 0.0, 0.0)
+    s = direction(x - y, dx - dy, ddx - ddy)
+    if s != s:
+        return s, s, s
+    return (x, dx, ddx) if (s <= 0.0) == (operation == MIN) else (y, dy, ddy)
+
+
+@primitive
+def power(x, dx, ddx, y, dy, ddy):
+    """Jet of x**y; with an exponent that stands still, of any base that the power admits."""
+    f = x ** y
+    if dy == 0.0 and ddy == 0.0:
+        df = y * x ** (y - 1.0) if y != 0.0 else 0.0
+        ddf = y * (y - 1.0) * x ** (y - 2.0) if y != 0.0 and y != 1.0 else 0.0
+        return chain(f, df, ddf, dx, ddx)
+    log = math.log(x)
+    g = dy * log + y * dx / x                                  # d/dt of y log x
+    dg = ddy * log + 2.0 * dy * dx / x + y * (ddx - dx * dx / x) / x
+    return f, f * g, f * (dg + g * g)

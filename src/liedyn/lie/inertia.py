@@ -1,0 +1,93 @@
+"""Generalized inertia: rigid bodies I = (m, h, A) and symmetric 6x6 matrices X = (A, H, M)."""
+from liedyn.jit import primitive
+from liedyn.lie.vec3 import (
+    add3,
+    add6,
+    add9,
+    congruence,
+    cross,
+    cross_rows,
+    dot3,
+    full,
+    product,
+    rotate,
+    scale3,
+    sub3,
+    sym3,
+    transpose,
+    upper,
+)
+
+
+# rigid bodies -----------------------------------------------------------------------------------------------------
+@primitive
+def momentum(I, V):
+    """I V (K1 (23))."""
+    m, h, A = I
+    return add3(sym3(A, V[0]), cross(h, V[1])), sub3(scale3(m, V[1]), cross(h, V[0]))
+
+
+@primitive
+def rigid(I, zero):
+    """The rigid body I as a symmetric 6x6 (K1 (20)); `zero` gives the kind of number."""
+    m, h, A = I
+    return ((zero + A[0], zero + A[1], zero + A[2], zero + A[3], zero + A[4], zero + A[5]),
+            (zero, zero - h[2], zero + h[1], zero + h[2], zero, zero - h[0], zero - h[1], zero + h[0], zero),
+            (zero + m, zero, zero, zero + m, zero, zero + m))
+
+
+@primitive
+def add_rigid(I, J): return I[0] + J[0], add3(I[1], J[1]), add6(I[2], J[2])
+
+
+@primitive
+def rigid_to_parent(T, I):
+    """Ad*_{T^-1} I Ad_{T^-1} of a rigid body (K1 (21), (22)): I given in b, seen from a, T = T_ab."""
+    R, p = T
+    m, h, A = I
+    g = rotate(R, h)
+    k = add3(g, scale3(m, p))                              # first moment about a's origin
+    B = congruence(R, A)
+    # A - [p][g] - [g][p] - m [p][p] = A - [p][g] - [k][p], with [x][y] = y x^T - (x.y) 1
+    d = dot3(p, g) + dot3(k, p)
+    return m, k, (B[0] + (d - (g[0] * p[0] + p[0] * k[0])), B[1] - (g[0] * p[1] + p[0] * k[1]),
+                  B[2] - (g[0] * p[2] + p[0] * k[2]), B[3] + (d - (g[1] * p[1] + p[1] * k[1])),
+                  B[4] - (g[1] * p[2] + p[1] * k[2]), B[5] + (d - (g[2] * p[2] + p[2] * k[2])))
+
+
+# symmetric 6x6 ----------------------------------------------------------------------------------------------------
+@primitive
+def add_sym6(X, Y): return add6(X[0], Y[0]), add9(X[1], Y[1]), add6(X[2], Y[2])
+
+
+@primitive
+def sym6(X, V):
+    """X V."""
+    A, H, M = X
+    return add3(sym3(A, V[0]), rotate(H, V[1])), add3(rotate(transpose(H), V[0]), sym3(M, V[1]))
+
+
+@primitive
+def minus_square(X, U, s):
+    """X - U s U^T."""
+    (A, H, M), (m, f) = X, U
+    n, g = scale3(s, m), scale3(s, f)
+    return ((A[0] - n[0] * m[0], A[1] - n[0] * m[1], A[2] - n[0] * m[2],
+             A[3] - n[1] * m[1], A[4] - n[1] * m[2], A[5] - n[2] * m[2]),
+            (H[0] - n[0] * f[0], H[1] - n[0] * f[1], H[2] - n[0] * f[2],
+             H[3] - n[1] * f[0], H[4] - n[1] * f[1], H[5] - n[1] * f[2],
+             H[6] - n[2] * f[0], H[7] - n[2] * f[1], H[8] - n[2] * f[2]),
+            (M[0] - g[0] * f[0], M[1] - g[0] * f[1], M[2] - g[0] * f[2],
+             M[3] - g[1] * f[1], M[4] - g[1] * f[2], M[5] - g[2] * f[2]))
+
+
+@primitive
+def to_parent(T, X):
+    """Ad*_{T^-1} X Ad_{T^-1} (K1 (21)): X given in b, seen from a, T = T_ab."""
+    (R, p), (A, H, M) = T, X
+    M = congruence(R, M)
+    H = product(R, product(H, transpose(R)))
+    G = add9(H, cross_rows(p, full(M)))                    # H + [p] M
+    L = upper(cross_rows(p, transpose(H)))                 # A + [p] H^T + ([p] G^T)^T
+    K = upper(transpose(cross_rows(p, transpose(G))))
+    return add6(add6(congruence(R, A), L), K), G, M

@@ -1,0 +1,144 @@
+"""SE(3): poses T = (R, p), twists V = (w, v), wrenches F = (m, f): Ad, ad, their duals, exp, log, Jacobians of exp."""
+from liedyn.jit import primitive
+from liedyn.lie.lanes import maximum, sincos, sqrt, where_less
+from liedyn.lie.so3 import dexp3, dexp_inv3, exp3, half_cot, horner, log3
+from liedyn.lie.vec3 import add3, cross, dot3, neg3, product, rotate, rotate_back, scale3, sub3, transpose
+
+
+# twists and wrenches as vectors -----------------------------------------------------------------------------------
+@primitive
+def add(V, W): return add3(V[0], W[0]), add3(V[1], W[1])
+
+
+@primitive
+def sub(V, W): return sub3(V[0], W[0]), sub3(V[1], W[1])
+
+
+@primitive
+def neg(V): return neg3(V[0]), neg3(V[1])
+
+
+@primitive
+def scale(s, V): return scale3(s, V[0]), scale3(s, V[1])
+
+
+@primitive
+def dot(F, V): return dot3(F[0], V[0]) + dot3(F[1], V[1])
+
+
+# poses ------------------------------------------------------------------------------------------------------------
+@primitive
+def compose(T, U): return product(T[0], U[0]), add3(T[1], rotate(T[0], U[1]))
+
+
+@primitive
+def inverse(T): return transpose(T[0]), neg3(rotate_back(T[0], T[1]))
+
+
+@primitive
+def Ad(T, V):
+    """Ad_T V (K1 (7))."""
+    w = rotate(T[0], V[0])
+    return w, add3(rotate(T[0], V[1]), cross(T[1], w))
+
+
+@primitive
+def Ad_inv(T, V):
+    """Ad_{T^-1} V."""
+    return rotate_back(T[0], V[0]), rotate_back(T[0], add3(V[1], cross(V[0], T[1])))
+
+
+@primitive
+def dAd(T, F):
+    """Ad*_T F = Ad_T^T F (K1 (8)): the wrench F, given in a, seen from b, where T = T_ab."""
+    return rotate_back(T[0], add3(F[0], cross(F[1], T[1]))), rotate_back(T[0], F[1])
+
+
+@primitive
+def dAd_inv(T, F):
+    """Ad*_{T^-1} F: the wrench F, given in b, seen from a, where T = T_ab."""
+    f = rotate(T[0], F[1])
+    return add3(rotate(T[0], F[0]), cross(T[1], f)), f
+
+
+@primitive
+def ad(V, W):
+    """ad_V W (K1 (27)): Lie bracket of twists."""
+    return cross(V[0], W[0]), add3(cross(V[1], W[0]), cross(V[0], W[1]))
+
+
+@primitive
+def minus_dad(V, P):
+    """-ad*_V P (K1 (28)): rate of change of the momentum P in a frame that moves at V."""
+    return add3(cross(V[0], P[0]), cross(V[1], P[1])), cross(V[0], P[1])
+
+
+# exponential and its Jacobian -------------------------------------------------------------------------------------
+@primitive
+def exp(x):
+    """exp of the twist x = (w, v): R = exp w, p = dexp(w) v."""
+    return exp3(x[0]), dexp3(x[0], x[1])
+
+
+@primitive
+def log(T):
+    """The twist x with exp x = T and |w| <= pi."""
+    w = log3(T[0])
+    return w, dexp_inv3(w, T[1])
+
+
+# f(ad) for an analytic f needs only ad … ad^4, since ad^5 = -2 t^2 ad^3 - t^4 ad. For a series sum_k c_k s^k in
+# s = ad^2 -> -t^2, matching value and slope at s = -t^2 gives the two factors  sum (1 - k) c_k s^k  of 1 and
+# sum k c_k s^(k-1)  of ad^2. Below: series for t < 1 (ten terms, error below 1e-17), closed forms beyond.
+_A1 = tuple((1 - k) / f for k, f in enumerate(
+    (2, 24, 720, 40320, 3628800, 479001600, 87178291200, 20922789888000, 6402373705728000, 2432902008176640000)))
+_A3 = tuple((k + 1) / f for k, f in enumerate(
+    (24, 720, 40320, 3628800, 479001600, 87178291200, 20922789888000, 6402373705728000, 2432902008176640000,
+     1124000727777607680000)))
+_A2 = tuple((1 - k) / f for k, f in enumerate(
+    (6, 120, 5040, 362880, 39916800, 6227020800, 1307674368000, 355687428096000, 121645100408832000,
+     51090942171709440000)))
+_A4 = tuple((k + 1) / f for k, f in enumerate(
+    (120, 5040, 362880, 39916800, 6227020800, 1307674368000, 355687428096000, 121645100408832000,
+     51090942171709440000, 25852016738884976640000)))
+
+
+@primitive
+def dexp(x, V):
+    """Left Jacobian of exp at x applied to V: (e^ad - 1)/ad. Right: dexp(-x, V)."""
+    tt = dot3(x[0], x[0])
+    t2 = maximum(tt, tt * 0.0 + 1.0)
+    t = sqrt(t2)
+    s, c = sincos(t)
+    a1 = where_less(tt, 1.0, horner(-tt, _A1), (4.0 - t * s - 4.0 * c) / (2.0 * t2))
+    a2 = where_less(tt, 1.0, horner(-tt, _A2), (4.0 * t - 5.0 * s + t * c) / (2.0 * t * t2))
+    a3 = where_less(tt, 1.0, horner(-tt, _A3), (2.0 - t * s - 2.0 * c) / (2.0 * t2 * t2))
+    a4 = where_less(tt, 1.0, horner(-tt, _A4), (2.0 * t - 3.0 * s + t * c) / (2.0 * t * t2 * t2))
+    W = ad(x, V)
+    X = ad(x, W)
+    Y = ad(x, X)
+    Z = ad(x, Y)
+    return add(add(V, add(scale(a1, W), scale(a2, X))), add(scale(a3, Y), scale(a4, Z)))
+
+
+_B2 = tuple((1 - k) * b for k, b in enumerate(
+    (1 / 12, -1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600,
+     -3617 / 10670622842880000, 43867 / 5109094217170944000, -174611 / 802857662698291200000)))
+_B4 = tuple((k + 1) * b for k, b in enumerate(
+    (-1 / 720, 1 / 30240, -1 / 1209600, 1 / 47900160, -691 / 1307674368000, 1 / 74724249600,
+     -3617 / 10670622842880000, 43867 / 5109094217170944000, -174611 / 802857662698291200000,
+     77683 / 14101100039391805440000)))
+
+
+@primitive
+def dexp_inv(x, V):
+    """Inverse of the left Jacobian applied to V: ad/(e^ad - 1). Right: dexp_inv(-x, V). Singular at |w| = 2 pi."""
+    tt = dot3(x[0], x[0])
+    t2 = maximum(tt, tt * 0.0 + 1.0)
+    g, _ = half_cot(t2)
+    b2 = where_less(tt, 1.0, horner(-tt, _B2), (2.0 - 1.5 * g - 0.5 * g * g - 0.125 * t2) / t2)
+    b4 = where_less(tt, 1.0, horner(-tt, _B4), (1.0 - 0.5 * g - 0.5 * g * g - 0.125 * t2) / (t2 * t2))
+    W = ad(x, V)
+    X = ad(x, W)
+    Z = ad(x, ad(x, X))
+    return add(add(V, scale(-0.5, W)), add(scale(b2, X), scale(b4, Z)))

@@ -1,0 +1,89 @@
+"""Vectors and 3x3 matrices as tuples of numbers: x (3), R or B (9, by rows), A symmetric (6: xx, xy, xz, yy, yz, zz)."""
+from liedyn.jit import primitive
+
+
+@primitive
+def add3(x, y): return (x[0] + y[0], x[1] + y[1], x[2] + y[2])
+
+
+@primitive
+def sub3(x, y): return (x[0] - y[0], x[1] - y[1], x[2] - y[2])
+
+
+@primitive
+def neg3(x): return (-x[0], -x[1], -x[2])
+
+
+@primitive
+def scale3(s, x): return (s * x[0], s * x[1], s * x[2])
+
+
+@primitive
+def dot3(x, y): return x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
+
+
+@primitive
+def cross(x, y): return (x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0])
+
+
+@primitive
+def rotate(R, x): return (dot3((R[0], R[1], R[2]), x), dot3((R[3], R[4], R[5]), x), dot3((R[6], R[7], R[8]), x))
+
+
+@primitive
+def rotate_back(R, x): return rotate(transpose(R), x)
+
+
+@primitive
+def transpose(R): return (R[0], R[3], R[6], R[1], R[4], R[7], R[2], R[5], R[8])
+
+
+@primitive
+def column(B, k): return (B[k], B[3 + k], B[6 + k])
+
+
+@primitive
+def from_columns(x, y, z): return (x[0], y[0], z[0], x[1], y[1], z[1], x[2], y[2], z[2])
+
+
+@primitive
+def product(A, B): return from_columns(rotate(A, column(B, 0)), rotate(A, column(B, 1)), rotate(A, column(B, 2)))
+
+
+@primitive
+def cross_rows(p, B):
+    """[p] B."""
+    return from_columns(cross(p, column(B, 0)), cross(p, column(B, 1)), cross(p, column(B, 2)))
+
+
+@primitive
+def full(A): return (A[0], A[1], A[2], A[1], A[3], A[4], A[2], A[4], A[5])
+
+
+@primitive
+def upper(R): return (R[0], R[1], R[2], R[4], R[5], R[8])
+
+
+@primitive
+def sym3(A, x):
+    return (A[0] * x[0] + A[1] * x[1] + A[2] * x[2], A[1] * x[0] + A[3] * x[1] + A[4] * x[2],
+            A[2] * x[0] + A[4] * x[1] + A[5] * x[2])
+
+
+@primitive
+def congruence(R, A):
+    """R A R^T of a symmetric A."""
+    B = product(R, full(A))
+    r0, r1, r2 = (R[0], R[1], R[2]), (R[3], R[4], R[5]), (R[6], R[7], R[8])
+    b0, b1, b2 = (B[0], B[1], B[2]), (B[3], B[4], B[5]), (B[6], B[7], B[8])
+    return (dot3(b0, r0), dot3(b0, r1), dot3(b0, r2), dot3(b1, r1), dot3(b1, r2), dot3(b2, r2))
+
+
+@primitive
+def add6(x, y): return (x[0] + y[0], x[1] + y[1], x[2] + y[2], x[3] + y[3], x[4] + y[4], x[5] + y[5])
+
+
+@primitive
+def add9(x, y):
+    return (x[0] + y[0], x[1] + y[1], x[2] + y[2], x[3] + y[3], x[4] + y[4], x[5] + y[5],
+            x[6] + y[6], x[7] + y[7], x[8] + y[8])

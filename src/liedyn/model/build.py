@@ -1,0 +1,225 @@
+"""From a description to the arrays of the kernels.
+
+Fixed joints are merged into their parents; every joint but ball and free becomes screws about the z axes of their own
+bodies, with massless bodies between where a joint has several (DESIGN §2).
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from liedyn.errors import ModelError
+from liedyn.joints.kinds import BALL, FREE, NQ, NV, SCREW
+from liedyn.model.articulation import joints_without_inertia
+from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
+from liedyn.model.model import Model, ModelJoint
+from liedyn.model.spatial import adjoint, exp_screw, inverse, pose, rigid_from_link, screw_frame, skew, transform_rigid
+from liedyn.model.validate import validate
+
+_HAS_CHILDREN, _LAST_CHILD = 1, 2     # joints.tree, which needs numba
+
+
+def build(robot: Robot) -> Model:
+    """The computable model of a robot. Validates it first.
+
+    Raises
+    ------
+    ModelError
+        What `model.validate` refuses, and a joint whose bodies have no inertia for it.
+    """
+    robot = validate(robot)
+    tree = _Assembly(robot)
+    tree.grow()
+    bare = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I, tree.armature())
+    if bare:
+        joint = tree.owner[bare[0]]
+        raise ModelError(f'joint "{joint.name}" moves link "{joint.child}", which has no inertia for it', place=joint.place,
+                         expected="a mass or inertia on the link or on what hangs on it, or an armature",
+                         hint="a massless link may stand between joints, but not at the end of the tree")
+    return tree.model()
+
+
+@dataclass
+class _Assembly:
+    """The tree while it grows: one row a body, body 0 the ground."""
+
+    robot: Robot
+    parent: list[int] = field(default_factory=lambda: [-1])
+    kind: list[int] = field(default_factory=lambda: [SCREW])
+    S: list[tuple[float, float]] = field(default_factory=lambda: [(0.0, 0.0)])
+    T0: list[np.ndarray] = field(default_factory=lambda: [np.eye(4)])
+    I: list[np.ndarray] = field(default_factory=lambda: [np.zeros(10)])
+    owner: list[Joint | None] = field(default_factory=lambda: [None])
+    joints: list[ModelJoint] = field(default_factory=list)
+    links: dict[str, tuple[int, np.ndarray, str | None]] = field(default_factory=dict)   # body, pose in it, parent link
+    nq: int = 0
+    nv: int = 0
+    moving: list[Joint] = field(default_factory=list)
+
+    def grow(self) -> None:
+        links = {link.name: link for link in self.robot.links}
+        children: dict[str, list[Joint]] = {}
+        for joint in self.robot.joints:
+            children.setdefault(joint.parent, []).append(joint)
+        has_parent = {joint.child for joint in self.robot.joints}
+        stack: list[tuple[Joint | None, str]] = []
+        roots = [link.name for link in self.robot.links if link.name not in has_parent]
+        if WORLD not in links:
+            stack += [(joint, joint.child) for joint in children.get(WORLD, [])]
+        for root in roots:
+            stack.insert(0, (self._root_joint(root) if self.robot.base == "floating" else None, root))
+        stack.reverse()
+        while stack:                                                   # depth first, in document order
+            joint, name = stack.pop()
+            body, frame = self._attach(joint) if joint else (0, np.eye(4))
+            self._place(links[name], body, frame, joint.parent if joint and joint.parent in links else None)
+            stack += [(j, j.child) for j in reversed(children.get(name, []))]
+
+    def _root_joint(self, root: str) -> Joint:
+        taken = {joint.name for joint in self.robot.joints}
+        name = "base" if "base" not in taken else "floating_base"
+        place = next(link.place for link in self.robot.links if link.name == root)
+        return Joint(name, "free", WORLD, root, place=place)
+
+    def _place(self, link: Link, body: int, frame: np.ndarray, parent: str | None) -> None:
+        self.links[link.name] = (body, frame, parent)
+        self.I[body] = self.I[body] + transform_rigid(frame, rigid_from_link(link))
+
+    def _attach(self, joint: Joint) -> tuple[int, np.ndarray]:
+        """Body that carries the child link, and the link's pose in it."""
+        body, frame = self.links[joint.parent][:2] if joint.parent in self.links else (0, np.eye(4))
+        home = frame @ pose(joint.origin)
+        if joint.type == "fixed":
+            return body, home
+        first, nq, nv = len(self.parent), self.nq, self.nv
+        self.moving.append(joint)
+        if joint.type in ("ball", "free"):
+            kind, screws, offset = (BALL if joint.type == "ball" else FREE), None, np.eye(4)
+            body = self._body(body, kind, (0.0, 0.0), home, joint)
+        else:
+            kind, screws = SCREW, joint_screws(joint)
+            offset = np.eye(4)                                # frame after the screws so far, in the last body
+            for screw in screws:
+                z_frame, S = screw_frame(screw)
+                body = self._body(body, SCREW, S, home @ offset @ z_frame, joint)
+                home, offset = np.eye(4), inverse(z_frame)
+        self.joints.append(ModelJoint(joint.name, joint.type, kind, joint.parent, joint.child, slice(nq, self.nq),
+                                      slice(nv, self.nv), pose(joint.origin), screws, first, body))
+        return body, offset
+
+    def _body(self, parent: int, kind: int, S: tuple[float, float], T0: np.ndarray, joint: Joint) -> int:
+        self.parent.append(parent)
+        self.kind.append(kind)
+        self.S.append(S)
+        self.T0.append(T0)
+        self.I.append(np.zeros(10))
+        self.owner.append(joint)
+        self.nq += NQ[kind]
+        self.nv += NV[kind]
+        return len(self.parent) - 1
+
+    def armature(self) -> np.ndarray:
+        return self.coordinate("armature")
+
+    def coordinate(self, name: str) -> np.ndarray:
+        """One figure of every velocity coordinate."""
+        return np.array([getattr(c, name) for joint in self.moving for c in _coordinates(joint)], dtype=float)
+
+    def model(self) -> Model:
+        index, constants = self._arrays()
+        names = [link.name for link in self.robot.links]
+        q_names, q_units, v_names, v_units = _names(self.moving)
+        return Model(
+            name=self.robot.name, description=self.robot, base=self.robot.base, gravity=np.array(self.robot.gravity, dtype=float),
+            nq=self.nq, nv=self.nv, joints=tuple(self.joints), link_names=tuple(names),
+            link_body=np.array([self.links[n][0] for n in names], dtype=np.int64),
+            link_pose=np.array([self.links[n][1] for n in names]).reshape(-1, 4, 4),
+            link_parents=tuple(self.links[n][2] for n in names),
+            q_names=q_names, v_names=v_names, q_units=q_units, v_units=v_units,
+            lower=self.coordinate("lower"), upper=self.coordinate("upper"),
+            velocity_limit=self.coordinate("velocity"), effort_limit=self.coordinate("effort"),
+            index=index, constants=constants, findings=self.robot.findings)
+
+    def _arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """`index` and `constants` in the order of `joints.tree`."""
+        n, links = len(self.parent), [self.links[link.name] for link in self.robot.links]
+        iq = np.cumsum([0, 0] + [NQ[k] for k in self.kind[1:]])[:n]
+        iv = np.cumsum([0, 0] + [NV[k] for k in self.kind[1:]])[:n]
+        marks, seen = [0] * n, set()
+        for i in range(n - 1, 0, -1):
+            p = self.parent[i]
+            marks[p] |= _HAS_CHILDREN
+            marks[i] |= 0 if p in seen else _LAST_CHILD
+            seen.add(p)
+        passive = any(self.coordinate(c).any() for c in ("damping", "friction", "stiffness"))
+        header = [n, self.nq, self.nv, len(links), int(passive), 0, 0, 0]
+        index = np.concatenate([header, self.parent, self.kind, iq, iv, marks, [link[0] for link in links]]).astype(np.int64)
+        constants = np.concatenate([
+            np.zeros(3), -np.array(self.robot.gravity, dtype=float), np.ravel(self.S), *map(_flat, self.T0), np.ravel(self.I),
+            *[_flat(link[1]) for link in links],
+            *[self.coordinate(c) for c in ("armature", "damping", "friction", "stiffness", "rest")]])
+        return index, np.ascontiguousarray(constants, dtype=float)
+
+
+def joint_screws(joint: Joint) -> np.ndarray:
+    """(k, 6) screws [w; v] of a joint in its frame: motion = exp(S1 q1) … exp(Sk qk)."""
+    axes = [np.array(a, dtype=float) for a in joint.axes]
+    zero = np.zeros(3)
+    if joint.type in ("revolute", "continuous"):
+        rows = [(axes[0], zero)]
+    elif joint.type == "prismatic":
+        rows = [(zero, axes[0])]
+    elif joint.type == "helical":
+        rows = [(axes[0], joint.pitch * axes[0])]
+    elif joint.type == "universal":
+        rows = [(axes[0], zero), (axes[1], zero)]
+    elif joint.type == "cylindrical":
+        rows = [(axes[0], zero), (zero, axes[0])]
+    elif joint.type == "planar":
+        R = screw_frame(np.r_[axes[0], zero])[0][:3, :3]
+        rows = [(zero, R[:, 0]), (zero, R[:, 1]), (axes[0], zero)]
+    elif joint.type == "euler":
+        rows = [(np.eye(3)["xyz".index(letter)], zero) for letter in joint.sequence]
+    elif joint.type == "screws":
+        return np.array(joint.screws, dtype=float).reshape(-1, 6)
+    else:
+        raise ModelError(f"joint type {joint.type!r} has no screws", place=joint.place)
+    return np.array([np.concatenate(row) for row in rows])
+
+
+def joint_frames(joint: ModelJoint, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Pose (4, 4) of the child in the parent link, and S (6, k) in the child's frame, of a joint made of screws."""
+    T, tail, columns = np.eye(4), np.eye(4), []
+    for screw, x in zip(joint.screws, q, strict=True):
+        T = T @ exp_screw(screw, x)
+    for screw, x in zip(joint.screws[::-1], q[::-1], strict=True):     # S_j = Ad of the inverse of what follows it
+        columns.append(adjoint(inverse(tail)) @ screw)
+        tail = exp_screw(screw, x) @ tail
+    return joint.home @ T, np.array(columns[::-1]).T
+
+
+def _coordinates(joint: Joint):
+    from liedyn.model.description import Coordinate
+    return joint.coordinates or (Coordinate(),) * len(joint.labels)
+
+
+def _names(joints: list[Joint]) -> tuple[tuple[str, ...], ...]:
+    q_names, q_units, v_names, v_units = [], [], [], []
+    for joint in joints:
+        dotted = [f"{joint.name}.{label}" if label else joint.name for label in joint.labels]
+        v_names += dotted
+        v_units += joint.units
+        if joint.type in ("ball", "free"):
+            position = ["px", "py", "pz"] if joint.type == "free" else []
+            q_names += [f"{joint.name}.{label}" for label in [*position, "qx", "qy", "qz", "qw"]]
+            q_units += ["m"] * len(position) + [""] * 4
+        else:
+            q_names += dotted
+            q_units += joint.units
+    return tuple(q_names), tuple(q_units), tuple(v_names), tuple(v_units)
+
+
+def _flat(T: np.ndarray) -> np.ndarray:
+    """Twelve numbers of a (4, 4) pose: rotation by rows, translation."""
+    return np.concatenate([T[:3, :3].ravel(), T[:3, 3]])

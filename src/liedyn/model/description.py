@@ -1,0 +1,184 @@
+"""What a robot is, before it is made computable: frozen, in SI units, checked.
+
+Loaders (`io`) write a `Robot`; `model.validate` checks it; `model.build` turns it into the arrays of the kernels.
+Numbers are plain floats in tuples, so that descriptions compare and hash.
+
+A joint's child frame stands, at zero coordinates, at `origin` in the parent link; axes and screws are written in that
+joint frame. The pose of the child is `origin · motion(q)`.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from liedyn.errors import Place
+
+Vector = tuple[float, float, float]
+Rotation = tuple[float, float, float, float, float, float, float, float, float]   # by rows
+Screw = tuple[float, float, float, float, float, float]                           # [w; v]
+
+WORLD = "world"                                   # the ground, a link of every robot
+IDENTITY: Rotation = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+STANDARD_GRAVITY: Vector = (0.0, 0.0, -9.81)
+
+
+@dataclass(frozen=True, slots=True)
+class Pose:
+    """T_ab: maps coordinates in b to coordinates in a."""
+
+    rotation: Rotation = IDENTITY
+    translation: Vector = (0.0, 0.0, 0.0)
+
+    @staticmethod
+    def from_xyz_rpy(xyz=(0.0, 0.0, 0.0), rpy=(0.0, 0.0, 0.0)) -> Pose:
+        """URDF's origin: fixed-axis roll, pitch, yaw, R = Rz(yaw) Ry(pitch) Rx(roll)."""
+        (sr, cr), (sp, cp), (sy, cy) = ((math.sin(x), math.cos(x)) for x in rpy)
+        return Pose((cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr,
+                     sy * cp, sy * sp * sr + cy * cr, sy * sp * cr - cy * sr,
+                     -sp, cp * sr, cp * cr), tuple(float(x) for x in xyz))
+
+    @staticmethod
+    def from_xyz_quaternion(xyz, quaternion) -> Pose:
+        """From a unit quaternion x y z w."""
+        x, y, z, w = quaternion
+        return Pose((1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w),
+                     2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w),
+                     2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)), tuple(float(x) for x in xyz))
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A rigid body. `inertia` is about the centre of mass, along the link's axes: xx, xy, xz, yy, yz, zz."""
+
+    name: str
+    mass: float = 0.0
+    com: Vector = (0.0, 0.0, 0.0)
+    inertia: tuple[float, float, float, float, float, float] = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Coordinate:
+    """One velocity coordinate of a joint: limits and passive forces. Units follow `unit` (rad or m)."""
+
+    lower: float = -math.inf
+    upper: float = math.inf
+    velocity: float = math.inf       # largest speed
+    effort: float = math.inf         # largest force
+    damping: float = 0.0             # force = -damping * v
+    friction: float = 0.0            # Coulomb level: force = -friction * v / sqrt(v^2 + FRICTION_SPEED^2)
+    armature: float = 0.0            # rotor inertia reflected to the joint, added to the diagonal of M
+    stiffness: float = 0.0           # spring: force = -stiffness * (q - rest)
+    rest: float = 0.0
+
+
+# velocity coordinates (labels) of each joint type; None: given by the joint (sequence, screws)
+JOINT_TYPES: dict[str, tuple[str, ...] | None] = {
+    "fixed": (),
+    "revolute": ("",),
+    "continuous": ("",),
+    "prismatic": ("",),
+    "helical": ("",),
+    "ball": ("wx", "wy", "wz"),
+    "free": ("wx", "wy", "wz", "vx", "vy", "vz"),
+    "universal": ("1", "2"),
+    "cylindrical": ("angle", "slide"),
+    "planar": ("x", "y", "angle"),
+    "euler": None,
+    "screws": None,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Mimic:
+    joint: str
+    multiplier: float = 1.0
+    offset: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Joint:
+    """A joint between two links.
+
+    axes      revolute, continuous, prismatic, helical, cylindrical: one axis; universal: two; planar: its normal
+    pitch     helical: metres of advance per radian
+    sequence  euler: three letters, intrinsic, e.g. "zyx": R = Rz(q1) Ry(q2) Rx(q3)
+    screws    screws: up to six [w; v] in the joint frame; motion = exp(S1 q1) … exp(Sk qk)
+    """
+
+    name: str
+    type: str
+    parent: str
+    child: str
+    origin: Pose = Pose()
+    axes: tuple[Vector, ...] = ()
+    pitch: float = 0.0
+    sequence: str = ""
+    screws: tuple[Screw, ...] = ()
+    coordinates: tuple[Coordinate, ...] = ()
+    mimic: Mimic | None = None
+    place: Place = field(default=Place(), compare=False)
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the velocity coordinates; the empty name where there is one only."""
+        labels = JOINT_TYPES[self.type]
+        if labels is not None:
+            return labels
+        if self.type == "euler":
+            return tuple(a if self.sequence.count(a) == 1 else f"{a}{self.sequence[:k].count(a) + 1}"
+                         for k, a in enumerate(self.sequence))
+        return tuple(str(k + 1) for k in range(len(self.screws))) if len(self.screws) != 1 else ("",)
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        """rad or m, for each velocity coordinate."""
+        fixed = {"prismatic": ("m",), "cylindrical": ("rad", "m"), "planar": ("m", "m", "rad"),
+                 "free": ("rad", "rad", "rad", "m", "m", "m")}
+        if self.type in fixed:
+            return fixed[self.type]
+        if self.type == "screws":
+            return tuple("rad" if any(S[:3]) else "m" for S in self.screws)
+        return ("rad",) * len(self.labels)
+
+
+@dataclass(frozen=True, slots=True)
+class Actuator:
+    """A thruster: the scalar command u [N] acts on `link` as the wrench u · [p x n + torque_ratio n; n], n the unit
+    axis, p the position, both in the link frame."""
+
+    name: str
+    link: str
+    position: Vector = (0.0, 0.0, 0.0)
+    axis: Vector = (0.0, 0.0, 1.0)
+    torque_ratio: float = 0.0
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something computable but doubtful. `code` is a short fixed word, `element` the link or joint."""
+
+    code: str
+    element: str
+    message: str
+    place: Place = Place()
+
+    def __str__(self) -> str:
+        where = str(Place(self.place.file, self.place.line))
+        return f"{where + ': ' if where else ''}{self.element}: {self.message} [{self.code}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Robot:
+    """A tree of links and joints. A joint whose parent is `world` hangs on the ground; else the one link that is no
+    joint's child is the root, welded to the ground (`base` fixed) or free (`base` floating)."""
+
+    name: str
+    links: tuple[Link, ...]
+    joints: tuple[Joint, ...]
+    base: str = "fixed"
+    gravity: Vector = STANDARD_GRAVITY
+    actuators: tuple[Actuator, ...] = ()
+    findings: tuple[Finding, ...] = field(default=(), compare=False)   # what the loader noticed
+    source: str | None = field(default=None, compare=False)

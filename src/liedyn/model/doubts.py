@@ -1,0 +1,104 @@
+"""Findings: what can be computed but is probably not meant."""
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from liedyn.errors import Place
+from liedyn.model.description import Finding, Joint, Link, Robot
+from liedyn.model.rigid_body import Body, inertia_matrix, principal_inertias
+from liedyn.model.tree import Tree, bodies_of, place_of
+
+# code -> what it says; the loaders' own come first
+CODES: dict[str, str] = {
+    "unknown-tag": "a tag inside a URDF link or joint that URDF does not have; it was passed over",
+    "unknown-attribute": "an attribute of a URDF element that URDF does not have; it was passed over",
+    "repeated-tag": "a URDF element that stands twice where one is meant; the first counts",
+    "triangle-inequality": "a moving body with a principal inertia above the sum of the other two: no real body has it",
+    "negative-inertia": "a welded link whose own inertia is not positive semidefinite, while that of its whole body is",
+    "inertia-far-off": "a moving body whose inertia does not fit its mass: the radius of gyration is absurd",
+    "point-mass": "a moving body with mass and no rotational inertia",
+    "limits-missing": "a revolute or prismatic joint without position limits",
+    "limits-zero-range": "a joint whose lower limit is its upper limit",
+    "limits-negative": "a negative velocity or effort limit",
+    "axis-not-unit": "an axis that is not of unit length; it was scaled to one",
+    "mimic": "a joint meant to follow another; that is not enforced, it moves independently",
+    "singular-at-zero": "a joint whose coordinates are dependent at zero, the default start",
+}
+
+TRIANGLE_ROUNDING = 1e-6             # of the largest principal inertia: below it is the rounding of a printed number
+NO_INERTIA = 1e-12                   # m^2: inertia of less than a micrometre's radius of gyration is noise
+GYRATION = (1e-4, 10.0)              # m: outside is absurd for a robot's body
+UNIT_ROUNDING = 1e-5                 # of an axis's length: rounding of a printed number
+
+
+def doubts(robot: Robot, tree: Tree, bodies: dict[str, Body]) -> Iterator[Finding]:
+    """Findings of a robot without errors, whose axes are still as they were written."""
+    for first, links in bodies_of(tree).items():
+        if len(links) > 1:
+            for link in links:
+                if not_positive(inertia_matrix(link), link.mass):
+                    yield _finding("negative-inertia", link, "its own inertia is not positive semidefinite", "inertia")
+        if first in tree.links and (first != tree.root or robot.base == "floating"):
+            yield from _body_doubts(tree.links[first], bodies[first], len(links))
+    names = {joint.name for joint in robot.joints}
+    for joint in robot.joints:
+        yield from _joint_doubts(joint, names)
+
+
+def not_positive(inertia: np.ndarray, mass: float) -> bool:
+    """Whether an inertia about the com is not positive semidefinite beyond rounding (and beyond a micrometre's worth)."""
+    values = principal_inertias(inertia)
+    return bool(values[0] < -(1e-9 * np.abs(values).max() + NO_INERTIA * mass + 1e-18))
+
+
+def _finding(code: str, element, message: str, part: str | None = None) -> Finding:
+    place = place_of(element, part)
+    return Finding(code, element.name, message, Place(place.file, place.line))
+
+
+def _body_doubts(link: Link, body: Body, count: int) -> Iterator[Finding]:
+    of = "" if count == 1 else f" ({count} links welded together)"
+    nothing = NO_INERTIA * body.mass
+    small, middle, large = principal_inertias(body.inertia)
+    if large > small + middle + TRIANGLE_ROUNDING * abs(large) and large > nothing:
+        yield _finding("triangle-inequality", link, f"the body{of} has principal inertias {small:.4g}, {middle:.4g}, {large:.4g} "
+                       "kg m^2: the largest exceeds the sum of the others", "inertia")
+    if body.mass > 0 and large <= nothing:
+        yield _finding("point-mass", link, f"the body{of} has mass {body.mass:.4g} kg and no rotational inertia", "inertia")
+    elif body.mass > 0 and not GYRATION[0] <= (radius := math.sqrt(large / body.mass)) <= GYRATION[1]:
+        yield _finding("inertia-far-off", link, f"the body{of} of {body.mass:.4g} kg has a radius of gyration of {radius:.3g} m",
+                       "inertia")
+    elif body.mass == 0 and body.inertia.any():
+        yield _finding("inertia-far-off", link, f"the body{of} has rotational inertia and no mass", "inertia")
+
+
+def _joint_doubts(joint: Joint, names: set[str]) -> Iterator[Finding]:
+    for axis in joint.axes:
+        length = math.hypot(*axis)
+        if abs(length - 1) > UNIT_ROUNDING:
+            yield _finding("axis-not-unit", joint, f"the axis has length {length:.6g}; it was scaled to 1", "axis")
+    for label, limits in zip(joint.labels, joint.coordinates, strict=True):
+        of = f" of {label}" if label else ""
+        missing = [name for name, value in (("lower", limits.lower), ("upper", limits.upper)) if math.isinf(value)]
+        if joint.type in ("revolute", "prismatic") and missing:
+            yield _finding("limits-missing", joint, f"a {joint.type} joint without {' and '.join(missing)} limit", "limits")
+        if limits.lower == limits.upper:
+            yield _finding("limits-zero-range", joint, f"lower and upper limit{of} are both {limits.lower:g}", "limits")
+        for name, value in (("velocity", limits.velocity), ("effort", limits.effort)):
+            if value < 0:
+                yield _finding("limits-negative", joint, f"the {name} limit{of} is {value:g}", "limits")
+    if joint.mimic and joint.labels:
+        followed = joint.mimic.joint if joint.mimic.joint in names else f"{joint.mimic.joint}, which does not exist"
+        yield _finding("mimic", joint, f"meant to follow {followed}; not enforced, it moves independently", "mimic")
+    if joint.type == "euler" and joint.sequence[0] == joint.sequence[2]:
+        yield _finding("singular-at-zero", joint, f"the angles {joint.sequence} are dependent at zero", "sequence")
+    if joint.type == "screws" and _dependent(joint.screws):
+        yield _finding("singular-at-zero", joint, "the screws are dependent at zero", "screws")
+
+
+def _dependent(screws) -> bool:
+    columns = np.array([np.array(S) / np.linalg.norm(S) for S in screws])
+    return bool(np.linalg.matrix_rank(columns, tol=1e-9) < len(screws))

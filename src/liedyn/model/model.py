@@ -1,0 +1,125 @@
+"""The computable robot: flat arrays for the kernels, names for people."""
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from liedyn.errors import NameLookupError
+from liedyn.joints.kinds import BALL, FREE
+from liedyn.model.description import Finding, Robot
+
+
+@dataclass(frozen=True, eq=False)
+class ModelJoint:
+    """A moving joint of the model: one joint to the user, one or more bodies (screws) to the kernels.
+
+    home     (4, 4) pose of the child link in the parent link at zero coordinates
+    screws   (k, 6) rows [w; v] in the child's frame at zero coordinates: T(q) = home exp(S1 q1) … exp(Sk qk);
+             None for ball and free joints
+    """
+
+    name: str
+    type: str
+    kind: int
+    parent: str
+    child: str
+    q: slice
+    v: slice
+    home: np.ndarray
+    screws: np.ndarray | None
+    first_body: int
+    body: int
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A robot ready to compute with. Immutable; made by `liedyn.load` or `liedyn.build`.
+
+    nq, nv               sizes of q and of v, a, tau
+    joints               moving joints in order (`ModelJoint`); fixed joints are merged away
+    link_names           all links of the file, also those merged into others
+    q_names, q_units     one a coordinate: 'elbow', 'base.px', …; rad, m, or '' for quaternion components
+    v_names, v_units     the same for velocities (rad or m; their forces are N m or N)
+    lower, upper, velocity_limit, effort_limit   (nv,), infinite where the file has none (ball and free joints too)
+    gravity              (3,) m/s^2 in the world frame
+    index, constants     what the kernels read; see `joints.tree`
+    """
+
+    name: str
+    description: Robot
+    base: str
+    gravity: np.ndarray
+    nq: int
+    nv: int
+    joints: tuple[ModelJoint, ...]
+    link_names: tuple[str, ...]
+    link_body: np.ndarray
+    link_pose: np.ndarray
+    link_parents: tuple[str | None, ...]
+    q_names: tuple[str, ...]
+    v_names: tuple[str, ...]
+    q_units: tuple[str, ...]
+    v_units: tuple[str, ...]
+    lower: np.ndarray
+    upper: np.ndarray
+    velocity_limit: np.ndarray
+    effort_limit: np.ndarray
+    index: np.ndarray
+    constants: np.ndarray
+    findings: tuple[Finding, ...] = ()
+    _cache: dict = field(default_factory=dict, repr=False)
+
+    @property
+    def joint_names(self) -> tuple[str, ...]:
+        return tuple(joint.name for joint in self.joints)
+
+    @property
+    def source(self) -> str | None:
+        return self.description.source
+
+    @property
+    def n_bodies(self) -> int:
+        """Bodies of the kernels, ground included."""
+        return int(self.index[0])
+
+    @property
+    def has_passive_forces(self) -> bool:
+        return bool(self.index[4])
+
+    def joint(self, name: str) -> ModelJoint:
+        for joint in self.joints:
+            if joint.name == name:
+                return joint
+        raise NameLookupError(_unknown("moving joint", name, self.joint_names))
+
+    def link_index(self, name: str) -> int:
+        try:
+            return self.link_names.index(name)
+        except ValueError:
+            raise NameLookupError(_unknown("link", name, self.link_names)) from None
+
+    def q_index(self, name: str) -> slice:
+        """Slice of q that belongs to the joint."""
+        return self.joint(name).q
+
+    def v_index(self, name: str) -> slice:
+        """Slice of v, a and tau that belongs to the joint."""
+        return self.joint(name).v
+
+    def neutral(self) -> np.ndarray:
+        """Zero coordinates, identity quaternions."""
+        q = np.zeros(self.nq)
+        for joint in self.joints:
+            if joint.kind in (BALL, FREE):
+                q[joint.q.stop - 1] = 1.0
+        return q
+
+    def __repr__(self) -> str:
+        return f"<Model {self.name}: {len(self.joints)} joints, nq {self.nq}, nv {self.nv}, {self.base} base>"
+
+
+def _unknown(what: str, name: str, known: tuple[str, ...]) -> str:
+    close = difflib.get_close_matches(str(name), known, 1)
+    return f"no {what} {name!r}" + (f"; did you mean {close[0]!r}?" if close else f"; the model has {', '.join(known[:12]) or 'none'}")

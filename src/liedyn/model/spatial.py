@@ -1,0 +1,91 @@
+"""SE(3) in plain NumPy, for the builder, which runs once a robot: (4, 4) poses, (6, 6) matrices, ten-number bodies."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.model.description import Link, Pose
+
+
+def skew(x) -> np.ndarray:
+    return np.array([[0, -x[2], x[1]], [x[2], 0, -x[0]], [-x[1], x[0], 0.0]])
+
+
+def pose(origin: Pose) -> np.ndarray:
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = np.reshape(origin.rotation, (3, 3)), origin.translation
+    return T
+
+
+def inverse(T: np.ndarray) -> np.ndarray:
+    out = np.eye(4)
+    out[:3, :3], out[:3, 3] = T[:3, :3].T, -T[:3, :3].T @ T[:3, 3]
+    return out
+
+
+def adjoint(T: np.ndarray) -> np.ndarray:
+    """Ad_T (K1 (7))."""
+    R, out = T[:3, :3], np.zeros((6, 6))
+    out[:3, :3] = out[3:, 3:] = R
+    out[3:, :3] = skew(T[:3, 3]) @ R
+    return out
+
+
+def bracket(V: np.ndarray) -> np.ndarray:
+    """ad_V (K1 (27))."""
+    out = np.zeros((6, 6))
+    out[:3, :3] = out[3:, 3:] = skew(V[:3])
+    out[3:, :3] = skew(V[3:])
+    return out
+
+
+def exp_screw(screw: np.ndarray, x: float) -> np.ndarray:
+    """exp(S x) as a (4, 4) pose."""
+    frame, (a, b) = screw_frame(screw)
+    c, s = np.cos(a * x), np.sin(a * x)
+    motion = np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, b * x], [0, 0, 0, 1.0]])
+    return frame @ motion @ inverse(frame)
+
+
+def screw_frame(screw: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
+    """A frame X with S = Ad_X (0 0 a, 0 0 b): its z axis lies along the screw."""
+    w, v = np.asarray(screw[:3], dtype=float), np.asarray(screw[3:], dtype=float)
+    X, a = np.eye(4), float(np.linalg.norm(w))
+    if a == 0.0:
+        b = float(np.linalg.norm(v))
+        X[:3, :3] = rotation_of_z(v / b)
+        return X, (0.0, b)
+    X[:3, :3], X[:3, 3] = rotation_of_z(w / a), np.cross(w, v) / a**2
+    return X, (a, float(w @ v) / a)
+
+
+def rotation_of_z(u: np.ndarray) -> np.ndarray:
+    """The shortest rotation that takes z to the unit vector u."""
+    x, y, z = u
+    if z < -1 + 1e-12:
+        return np.diag([1.0, -1.0, -1.0])
+    k = 1.0 / (1.0 + z)
+    return np.array([[1 - k * x * x, -k * x * y, x], [-k * x * y, 1 - k * y * y, y], [-x, -y, z]])
+
+
+def rigid_from_link(link: Link) -> np.ndarray:
+    """Mass, first moment, second moment about the link's origin (ten numbers; K1 (22))."""
+    c = np.array(link.com, dtype=float)
+    second = full(link.inertia) + link.mass * skew(c).T @ skew(c)
+    return np.r_[link.mass, link.mass * c, second[np.triu_indices(3)]]
+
+
+def transform_rigid(T: np.ndarray, I: np.ndarray) -> np.ndarray:
+    """A rigid body given in b, seen from a; T = T_ab (K1 (21))."""
+    X = adjoint(inverse(T))
+    J = X.T @ rigid_matrix(I) @ X
+    return np.r_[I[0], J[2, 4], J[0, 5], J[1, 3], J[:3, :3][np.triu_indices(3)]]
+
+
+def rigid_matrix(I: np.ndarray) -> np.ndarray:
+    """(6, 6) generalized inertia (K1 (20))."""
+    h = skew(I[1:4])
+    return np.block([[full(I[4:]), h], [h.T, I[0] * np.eye(3)]])
+
+
+def full(A) -> np.ndarray:
+    return np.array([[A[0], A[1], A[2]], [A[1], A[3], A[4]], [A[2], A[4], A[5]]])

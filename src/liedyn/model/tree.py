@@ -1,0 +1,131 @@
+"""The tree that a description's joints make of its links: its checks, its order, and its rigid bodies."""
+from __future__ import annotations
+
+import difflib
+from dataclasses import dataclass
+
+from liedyn.errors import ModelError, Place
+from liedyn.model.description import WORLD, Joint, Link, Robot
+
+
+def place_of(element, part: str | None = None) -> Place:
+    """Where a link, joint or actuator stands, or a part of it such as `axis`; its name where it comes from no file."""
+    place = element.place
+    kind = "joint" if isinstance(element, Joint) else "link" if isinstance(element, Link) else "actuator"
+    key = place.key or f'{kind} "{element.name}"'
+    if part is None:
+        return Place(place.file, place.line, key)
+    at = getattr(place, "at", None)                    # io.element_place knows the line of each part
+    return at(part) if at else Place(place.file, place.line, f"{key}, {part}")
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """Links and joints by name, and the joints ordered so that each parent link comes before its children."""
+
+    links: dict[str, Link]
+    joints: tuple[Joint, ...]            # depth first, document order
+    joint_of: dict[str, Joint]           # by child link
+    root: str                            # the root link, or WORLD
+
+
+def tree_of(robot: Robot) -> Tree:
+    """The robot's tree, or a ModelError: duplicate names, unknown links, two parents, cycles, unconnected links, no root."""
+    links = {link.name: link for link in robot.links}
+    _no_duplicates(robot.links, "link")
+    _no_duplicates(robot.joints, "joint")
+    _no_duplicates(robot.actuators, "actuator")
+    if not links:
+        raise ModelError("no links in this robot", place=Place(robot.source), expected="at least one link")
+    joint_of: dict[str, Joint] = {}
+    for joint in robot.joints:
+        _check_ends(joint, links)
+        first = joint_of.setdefault(joint.child, joint)
+        if first is not joint:
+            raise ModelError(f'link "{joint.child}" has two parents: it is the child of joint "{first.name}", too',
+                             place=place_of(joint, "child"), hint=_first_line(first))
+    root = _root(robot, links, joint_of)
+    joints = _depth_first(robot, root)
+    if len(joints) < len(robot.joints):
+        _refuse_cycle(joint_of, reached={joint.name for joint in joints})
+    return Tree(links, joints, joint_of, root)
+
+
+def bodies_of(tree: Tree) -> dict[str, list[Link]]:
+    """Links of each rigid body (joined by fixed joints), by the name of the body's first link (WORLD: the ground)."""
+    top = {tree.root: tree.root}
+    bodies: dict[str, list[Link]] = {tree.root: [tree.links[tree.root]] if tree.root in tree.links else []}
+    for joint in tree.joints:
+        first = top[joint.parent] if joint.type == "fixed" else joint.child
+        top[joint.child] = first
+        bodies.setdefault(first, []).append(tree.links[joint.child])
+    return bodies
+
+
+def _first_line(element) -> str | None:
+    return f"first on line {element.place.line}" if element.place.line is not None else None
+
+
+def _no_duplicates(elements, kind: str) -> None:
+    first: dict[str, object] = {}
+    for element in elements:
+        if not isinstance(element.name, str) or not element.name or not element.name.isprintable():
+            raise ModelError(f"a {kind} needs a name of printable characters", place=place_of(element), found=repr(element.name))
+        if element.name in first:
+            raise ModelError(f'two {kind}s are called "{element.name}"', place=place_of(element),
+                             hint=_first_line(first[element.name]))
+        first[element.name] = element
+
+
+def _check_ends(joint: Joint, links: dict[str, Link]) -> None:
+    for part, name in (("parent", joint.parent), ("child", joint.child)):
+        if name not in links and not (name == WORLD and part == "parent"):
+            if name == WORLD:
+                raise ModelError("the ground cannot be a child", place=place_of(joint, part), expected="a link of this robot")
+            close = difflib.get_close_matches(name[:100], list(links), n=1)
+            raise ModelError(f"the {part} is no link of this robot", place=place_of(joint, part), found=name,
+                             expected="a link's name", hint=f"did you mean {close[0]}?" if close else None)
+    if joint.parent == joint.child:
+        raise ModelError("a link cannot be its own child", place=place_of(joint, "child"), found=joint.child)
+
+
+def _root(robot: Robot, links: dict[str, Link], joint_of: dict[str, Joint]) -> str:
+    loose = [name for name in links if name not in joint_of]
+    grounded = WORLD not in links and any(joint.parent == WORLD for joint in robot.joints)
+    if grounded and robot.base == "floating":
+        joint = next(joint for joint in robot.joints if joint.parent == WORLD)
+        raise ModelError("a floating base needs a root link, but this joint hangs on the ground", place=place_of(joint, "parent"),
+                         hint="use base fixed, or take the joint away")
+    if grounded and loose:
+        raise ModelError("the link is not connected", place=place_of(links[loose[0]]), expected="a joint with this link as child",
+                         hint=f"join it to {WORLD} with a fixed joint")
+    if len(loose) > 1:
+        raise ModelError(f"not connected: {len(loose)} links are no joint's child", place=place_of(links[loose[1]]),
+                         found=loose, expected="one root link")
+    if not grounded and not loose:
+        _refuse_cycle(joint_of, reached=set())
+    return WORLD if grounded else loose[0]
+
+
+def _depth_first(robot: Robot, root: str) -> tuple[Joint, ...]:
+    children: dict[str, list[Joint]] = {}
+    for joint in robot.joints:
+        children.setdefault(joint.parent, []).append(joint)
+    ordered, waiting = [], children.get(root, [])[::-1]
+    while waiting:
+        joint = waiting.pop()
+        ordered.append(joint)
+        waiting += children.get(joint.child, [])[::-1]
+    return tuple(ordered)
+
+
+def _refuse_cycle(joint_of: dict[str, Joint], reached: set[str]) -> None:
+    """Every link has a parent and some cannot be reached: walking up from one of these ends in a cycle."""
+    link = next(joint for joint in joint_of.values() if joint.name not in reached).child
+    seen: dict[str, None] = {}
+    while link not in seen:
+        seen[link] = None
+        link = joint_of[link].parent
+    names = list(seen)[list(seen).index(link):][::-1]
+    raise ModelError("the joints form a cycle: " + " -> ".join([names[-1], *names][:20]), place=place_of(joint_of[names[0]]),
+                     expected="a tree")

@@ -1,0 +1,56 @@
+"""All pictures of a recording."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+from liedyn.report.base_path import draw_base_path
+from liedyn.report.energy import draw_energy
+from liedyn.report.panels import draw_group
+from liedyn.report.recording import Recording
+from liedyn.report.replay import draw_replay
+
+FORMATS = ("png", "svg")
+_DPI = 120
+
+
+def figures(recording: Recording) -> dict[str, Figure]:
+    """Figures by file name without ending: replay, positions, velocities, torques, energy, base_path, …, as far as
+    the recording has what they show."""
+    drawn: dict[str, Figure] = {}
+    if recording.skeleton is not None:
+        drawn["replay"] = draw_replay(recording.skeleton, recording.title)
+    for group in recording.groups:
+        drawn.update(draw_group(group, recording.t, recording.title))
+    if recording.energy is not None:
+        drawn["energy"] = draw_energy(recording.energy, recording.t, recording.title)
+    if recording.base is not None:
+        drawn["base_path"] = draw_base_path(recording.base, recording.t, recording.title)
+    return drawn
+
+
+def save_figures(recording: Recording, folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Draw the recording into `folder`, which is made where it is missing; returns the files, in order.
+
+    Files of the same name are replaced. The same recording gives the same bytes.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, figure in figures(recording).items():
+        for ending in formats:
+            path = folder / f"{name}.{ending}"
+            _save(figure, path, ending)
+            paths.append(path)
+    return paths
+
+
+def _save(figure: Figure, path: Path, ending: str) -> None:
+    if ending == "png":
+        figure.savefig(path, dpi=_DPI, format="png", metadata={"Software": None})
+        return
+    with rc_context({"svg.hashsalt": "liedyn"}):            # else identifiers are random
+        figure.savefig(path, format=ending, metadata={"Date": None} if ending == "svg" else None)

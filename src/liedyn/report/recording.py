@@ -1,0 +1,133 @@
+"""What the pictures are drawn from: plain arrays with names and units, no robot and no dynamics."""
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+# the labels that a coordinate of a joint, or a component of a wrench, may have behind its joint's name
+_LABELS = frozenset([*(a + b for a in "pqwvmf" for b in "xyz"), "qw", *(a + b for a in "xyz" for b in ("", "1", "2", "3")),
+                     *"123456", "angle", "slide"])
+
+# prefix of the columns, file name of the figure, its title
+_GROUPS = (("q", "positions", "Joint positions"),
+           ("v", "velocities", "Joint velocities"),
+           ("a", "accelerations", "Joint accelerations"),
+           ("tau", "torques", "Joint forces"),
+           ("fext", "external_forces", "External forces (link axes, at the link's origin)"))
+
+
+@dataclass(frozen=True, eq=False)
+class Series:
+    """One curve. Series of the same `joint` and `unit` share a panel and are told apart by `label`."""
+
+    joint: str
+    label: str
+    unit: str
+    values: np.ndarray                  # (N,)
+    lower: float = -math.inf
+    upper: float = math.inf
+    prescribed: bool = False            # its motion is given, its force is computed
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Curves of one kind: one figure, or several pages of it. `name` is its file name."""
+
+    name: str
+    title: str
+    series: tuple[Series, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Energy:
+    """(N,) arrays [J]. `residual` is what the balance of energy and supplied work leaves over."""
+
+    kinetic: np.ndarray
+    potential: np.ndarray
+    work: np.ndarray | None = None      # supplied to the robot since t[0]
+    residual: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BasePath:
+    """Pose of a floating base in the world: (N, 3) position [m], (N, 4) unit quaternion x y z w."""
+
+    position: np.ndarray
+    quaternion: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Skeleton:
+    """The robot as points and the lines between them, over time.
+
+    t       (F,) times of the frames [s]; many frames make smooth trails, the picture shows about ten of them
+    points  (F, P, 3) positions in the world [m]
+    edges   pairs of points (parent, child)
+    masses  (P,) what the dots' areas are proportional to; None: no dots
+    """
+
+    t: np.ndarray
+    points: np.ndarray
+    edges: tuple[tuple[int, int], ...]
+    masses: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Recording:
+    """A motion to draw. `t` is (N,) [s]."""
+
+    title: str
+    t: np.ndarray
+    groups: tuple[Group, ...]
+    energy: Energy | None = None
+    base: BasePath | None = None
+    skeleton: Skeleton | None = None
+
+
+def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str], *,
+                      limits: Mapping[str, tuple[float, float]] | None = None, joints: Collection[str] = (),
+                      prescribed: Collection[str] = ()) -> tuple[Group, ...]:
+    """Groups of the columns of a trajectory, by the prefix of their names (`q.`, `v.`, `a.`, `tau.`, `fext.`).
+
+    Accelerations are left out where there are positions. Other columns are passed over.
+
+    Parameters
+    ----------
+    columns : {name: (N,) array}, units : {name: unit}
+    limits : {column name: (lower, upper)}, optional
+    joints : names of the joints, where known: a name in it is not split at its dots
+    prescribed : names of velocity coordinates (`elbow`, `ball.wx`) or joints whose motion is given
+    """
+    present = {prefix: [name for name in columns if name.startswith(prefix + ".")] for prefix, _, _ in _GROUPS}
+    if present["q"]:
+        present["a"] = []
+    limits = limits or {}
+
+    def series(column: str) -> Series:
+        name = column.partition(".")[2]
+        joint, label = _joint_and_label(name, joints)
+        lower, upper = limits.get(column, (-math.inf, math.inf))
+        return Series(joint, label, units.get(column, ""), np.asarray(columns[column], dtype=float), lower, upper,
+                      name in prescribed or joint in prescribed)
+
+    return tuple(Group(name, title, tuple(map(series, present[prefix]))) for prefix, name, title in _GROUPS
+                 if present[prefix])
+
+
+def base_path_of_columns(columns: Mapping[str, np.ndarray]) -> BasePath | None:
+    """The path of the free joint `base`, where the columns have one."""
+    try:
+        return BasePath(np.column_stack([columns[f"q.base.{x}"] for x in ("px", "py", "pz")]),
+                        np.column_stack([columns[f"q.base.{x}"] for x in ("qx", "qy", "qz", "qw")]))
+    except KeyError:
+        return None
+
+
+def _joint_and_label(name: str, joints: Collection[str]) -> tuple[str, str]:
+    joint, _, label = name.rpartition(".")
+    if name in joints or not joint or label not in _LABELS:
+        return name, ""
+    return joint, label

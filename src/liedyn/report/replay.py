@@ -1,0 +1,86 @@
+"""The motion as a stroboscope shows it: the robot's skeleton at several times on one sheet."""
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
+from matplotlib.figure import Figure
+
+from liedyn.report import style
+from liedyn.report.projection import View, best_view, scene, shadow, time_colours, time_strip
+from liedyn.report.recording import Skeleton
+
+FLASHES = 10
+TRAIL_POINTS = 600
+_WIDTH, _HEIGHT = 10.0, 6.6
+
+
+def draw_replay(skeleton: Skeleton, subtitle: str = "") -> Figure:
+    """Skeletons at FLASHES evenly spaced times, pale to dark, and the trails of the free ends."""
+    t, points = skeleton.t, skeleton.points
+    view = best_view(points)
+    flashes = np.unique(np.searchsorted(t, np.linspace(t[0], t[-1], FLASHES)).clip(0, len(t) - 1))
+    span = (float(t[0]), float(t[-1]))
+    figure = style.new_figure(_WIDTH, _HEIGHT, "Motion", subtitle)
+    everything = points.reshape(-1, 3)
+    axes = scene(figure, view, everything, 0.3, 0.3, _WIDTH - 0.6, _HEIGHT - 1.1)
+    shadow(axes, view, everything, points[flashes[-1]][np.array(skeleton.edges)])
+    _draw_trails(axes, view, skeleton, span)
+    widths = _widths(skeleton)
+    for rank, k in enumerate(flashes):
+        _draw_flash(axes, view, skeleton, int(k), time_colours(t[k], span), widths, last=rank == len(flashes) - 1)
+    time_strip(figure, t[flashes], span, _WIDTH - 0.9 - 0.2 * len(flashes), _HEIGHT - 0.45)
+    return figure
+
+
+def _draw_flash(axes: Axes, view: View, skeleton: Skeleton, k: int, colour, widths: np.ndarray, last: bool) -> None:
+    paper = view(skeleton.points[k])
+    segments = paper[np.array(skeleton.edges)]
+    zorder = 10 if last else 3
+    alpha = 1.0 if last else 0.75
+    if last:                              # a white edge lifts the last pose off the others
+        axes.add_collection(LineCollection(segments, colors="white", linewidths=widths + 2.5, capstyle="round", zorder=zorder),
+                            autolim=False)
+    axes.add_collection(LineCollection(segments, colors=[colour], linewidths=widths, alpha=alpha, capstyle="round",
+                                       zorder=zorder + 1), autolim=False)
+    heavy = np.flatnonzero(skeleton.masses) if skeleton.masses is not None else np.array([], dtype=int)
+    joints = sorted({k for edge in skeleton.edges for k in edge} - set(heavy.tolist()))
+    axes.scatter(*paper[joints].T, s=7 if last else 3, color="white" if last else [colour], zorder=zorder + 2, linewidths=0)
+    if heavy.size:
+        axes.scatter(*paper[heavy].T, s=90 * skeleton.masses[heavy] / skeleton.masses.max(), color=[colour], alpha=alpha,
+                     edgecolors="white", linewidths=0.6, zorder=zorder + 2)
+
+
+def _draw_trails(axes: Axes, view: View, skeleton: Skeleton, span: tuple[float, float]) -> None:
+    """Paths of the points that have no child, through all frames."""
+    parents = {a for a, _ in skeleton.edges}
+    ends = sorted({b for _, b in skeleton.edges} - parents)
+    keep = np.unique(np.linspace(0, len(skeleton.t) - 1, min(len(skeleton.t), TRAIL_POINTS)).astype(int))
+    colours = time_colours(skeleton.t[keep][1:], span)
+    for end in ends:
+        path = view(skeleton.points[keep, end])
+        axes.add_collection(LineCollection(np.stack([path[:-1], path[1:]], axis=1), colors=colours, linewidths=0.8,
+                                           alpha=0.55, zorder=2), autolim=False)
+
+
+def _widths(skeleton: Skeleton) -> np.ndarray:
+    """(edges,) line widths [points]: thick where much of the robot hangs on the edge, as limbs are."""
+    carried = np.ones(skeleton.points.shape[1])
+    for a, b in reversed(_from_root(skeleton.edges)):
+        carried[a] += carried[b]
+    return np.array([1.6 + 3.4 * np.sqrt(carried[b] / carried.max()) for _, b in skeleton.edges])
+
+
+def _from_root(edges: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
+    """The edges, parents before children."""
+    children: dict[int, list[int]] = {}
+    for a, b in edges:
+        children.setdefault(a, []).append(b)
+    waiting = sorted(children.keys() - {b for _, b in edges})
+    ordered = []
+    while waiting:
+        a = waiting.pop()
+        for b in children.get(a, ()):
+            ordered.append((a, b))
+            waiting.append(b)
+    return ordered

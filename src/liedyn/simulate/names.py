@@ -1,0 +1,62 @@
+"""Names and patterns of a scenario bound to the names of a model."""
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from liedyn.errors import Place, ScenarioError
+from liedyn.io.scenario import Rule
+
+
+def bind(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence[str] = ()) -> dict[str, Rule]:
+    """The rule that holds for each name: its own, else that of the longest pattern that matches, "*" last.
+
+    Raises ScenarioError for a pattern that matches nothing (but "*") and for two equally long ones that match one name.
+    """
+    best: dict[str, tuple[float, Rule]] = {}
+    for rule in rules:
+        for name, rank in _matches(rule, names, what, fixed):
+            other = best.get(name)
+            if other and other[0] == rank:
+                raise ScenarioError(f"{what} {name} matches two patterns of the same length", place=rule.place,
+                                    found=f"{other[1].pattern} and {rule.pattern}", hint=f"give {name} an entry of its own")
+            if not other or other[0] < rank:
+                best[name] = rank, rule
+    return {name: best[name][1] for name in names if name in best}
+
+
+def find(name: str, names: Sequence[str], what: str, place: Place) -> int:
+    """Index of a name; ScenarioError listing close ones."""
+    if name not in names:
+        raise unknown(name, names, what, place)
+    return list(names).index(name)
+
+
+def unknown(name: str, names: Sequence[str], what: str, place: Place) -> ScenarioError:
+    """The error for a name that the robot does not have."""
+    if not names:
+        return ScenarioError(f"the robot has no {what}s", place=place, found=name)
+    close = difflib.get_close_matches(name.replace("*", "").replace("?", "")[:100], names, n=3, cutoff=0.5)
+    shown = close or [*names[:8], *(["…"] if len(names) > 8 else [])]
+    return ScenarioError(f"no such {what}", place=place, found=name,
+                         expected=None if close else f"one of {', '.join(shown)}",
+                         hint=f"did you mean {' or '.join(close)}?" if close else None)
+
+
+def _matches(rule: Rule, names: Sequence[str], what: str, fixed: Sequence[str]) -> list[tuple[str, float]]:
+    """Names that the rule speaks of, and how specific it is."""
+    if rule.pattern in names:
+        return [(rule.pattern, float("inf"))]
+    if rule.pattern == "*":
+        return [(name, 0.0) for name in names]
+    hits = [(name, float(len(rule.pattern))) for name in names if fnmatchcase(name, rule.pattern)]
+    if hits:
+        return hits
+    if rule.pattern in fixed:
+        raise ScenarioError(f"joint {rule.pattern} is fixed: it has no coordinates", place=rule.place)
+    if any(sign in rule.pattern for sign in "*?["):
+        error = unknown(rule.pattern, names, what, rule.place)
+        raise ScenarioError(f"the pattern matches no {what}", place=error.place, found=error.found, expected=error.expected,
+                            hint=error.hint)
+    raise unknown(rule.pattern, names, what, rule.place)

@@ -1,0 +1,266 @@
+"""A scenario bound to a model: names become indices, signals become arrays for the compiled loop."""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.errors import Place, ScenarioError
+from liedyn.io.scenario import Column, Constant, Drive, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
+from liedyn.kernels.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals, signal
+from liedyn.simulate.names import bind, find
+from liedyn.simulate.signal_table import SignalTable, Use, merge_times, snap
+
+_LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
+_WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
+_AGREE = 1e-6                    # relative: an initial value against the prescribed motion; people round
+_UNIT_NORM = 1e-6                # a quaternion typed with seven digits is meant to be a unit one
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """What the simulation loop needs.
+
+    q, v          the initial state, at the prescribed positions and velocities
+    signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
+    force_names   what each entry of the schedule's forces is
+    stack_size    floats of scratch for `kernels.signals.signal`
+    warnings      what is doubtful but can be run, one line each
+    """
+
+    schedule: Schedule
+    signals: Signals
+    q: np.ndarray
+    v: np.ndarray
+    signal_names: tuple[str, ...]
+    signal_places: tuple[Place, ...]
+    force_names: tuple[str, ...]
+    stack_size: int
+    warnings: tuple[str, ...] = ()
+
+
+def compile_schedule(scenario: Scenario, model) -> Compiled:
+    """Bind `scenario` to `model`.
+
+    Raises ScenarioError for names that the model does not have, drives that a joint cannot have and initial values that
+    contradict the prescribed motion; TrajectoryError for an unreadable CSV.
+    """
+    table = SignalTable(model, scenario.duration, coordinates(model))
+    drives = _drives(scenario, model, table)
+    forces = _Forces(model, table, scenario.duration)
+    for number, force in enumerate(scenario.forces, 1):
+        forces.add(force, f"external force {number} on link {force.link}")
+    forces.add_actuators(scenario.actuators)
+    breaks = merge_times(np.concatenate([forces.start, forces.end, table.knots()]), scenario.duration)
+    signals = table.arrays(breaks)
+    schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks)
+    q, v, warnings = _initial_state(scenario, model, schedule, signals, table)
+    return Compiled(schedule, signals, q, v, tuple(table.names), tuple(table.places), tuple(forces.names), table.stack_size,
+                    (*warnings, *_beyond_limits(model, schedule, q)))
+
+
+def coordinates(model) -> np.ndarray:
+    """(nv,) index in q of each velocity coordinate; -1 for those of ball and free joints, which have none of their own."""
+    q_of_v = np.full(model.nv, -1, dtype=np.int64)
+    for name in model.joint_names:
+        q, v = model.q_index(name), model.v_index(name)
+        if q.stop - q.start == v.stop - v.start:
+            q_of_v[v] = np.arange(q.start, q.stop)
+    return q_of_v
+
+
+# drives -------------------------------------------------------------------------------------------------------------
+
+def _drives(scenario: Scenario, model, table: SignalTable) -> dict[str, np.ndarray]:
+    nothing = Torque(Constant(0.0))
+    rules = bind(scenario.joints, model.joint_names, "joint", _fixed(model))
+    arrays = {"level": np.zeros(model.nv, dtype=np.int64), "signal": np.zeros(model.nv, dtype=np.int64),
+              "target": np.full(model.nv, -1, dtype=np.int64), "kp": np.zeros(model.nv), "kd": np.zeros(model.nv),
+              "q_of_v": table.q_of_v}
+    for name in model.joint_names:
+        rule = rules.get(name)
+        _drive_joint(arrays, name, rule.value if rule else nothing, model.v_index(name), table)
+    return arrays
+
+
+def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, table: SignalTable) -> None:
+    n = v.stop - v.start
+    manifold = n > 0 and arrays["q_of_v"][v.start] < 0
+    for k, i in enumerate(range(v.start, v.stop)):
+        if isinstance(drive, Prescribe):
+            if manifold and drive.level == "position":
+                raise ScenarioError(f"joint {name} is a {_kind(n)} joint: its position cannot be prescribed", place=drive.place,
+                                    expected="acceleration or velocity, one signal for each component")
+            arrays["level"][i] = _LEVELS[drive.level]
+            given = _component(drive.signals, k, n, name, drive.place, motion=True)
+            arrays["signal"][i] = table.add(given, table.joint_use(drive.level, i))
+        elif isinstance(drive, Torque):
+            arrays["signal"][i] = table.add(_component(drive.signals, k, n, name, drive.place), table.joint_use("torque", i))
+        else:
+            if manifold:
+                raise ScenarioError(f"joint {name} is a {_kind(n)} joint: pd needs joints of plain coordinates",
+                                    place=drive.place, hint="write a torque for each component")
+            _pd_coordinate(arrays, name, drive, k, i, n, table)
+
+
+def _pd_coordinate(arrays: dict[str, np.ndarray], name: str, drive: Pd, k: int, i: int, n: int, table: SignalTable) -> None:
+    for key in ("kp", "kd"):
+        gain = getattr(drive, key)
+        if isinstance(gain, tuple):
+            _check_count(gain, n, name, drive.place, f"{key} values")
+            gain = gain[k]
+        arrays[key][i] = gain
+    arrays["target"][i] = table.add(_component(drive.target, k, n, name, drive.place), table.joint_use("target", i))
+    arrays["signal"][i] = table.add(_component(drive.feedforward, k, n, name, drive.place), table.joint_use("torque", i))
+
+
+def _component(signals: Signal | tuple[Signal, ...], k: int, n: int, name: str, place: Place, motion: bool = False) -> Signal:
+    """The signal of coordinate k of n. A single one serves all for a force; for a motion only where that says the same
+    for each: rest, or each coordinate's own column."""
+    if isinstance(signals, tuple):
+        _check_count(signals, n, name, place, "signals")
+        return signals[k]
+    same = (isinstance(signals, Constant) and signals.value == 0.0) or (isinstance(signals, Column) and signals.name is None)
+    if motion and n > 1 and not same:
+        raise ScenarioError(f"joint {name} has {n} coordinates", place=place, found="a single signal",
+                            expected=f"a list of {n} signals")
+    return signals
+
+
+def _check_count(values: tuple, n: int, name: str, place: Place, what: str) -> None:
+    if len(values) != n:
+        raise ScenarioError(f"joint {name} has {n} coordinate{'s' * (n != 1)}", place=place, found=f"{len(values)} {what}",
+                            expected=f"a list of {n}" if n > 1 else "one value")
+
+
+def _kind(n: int) -> str:
+    return "ball" if n == 3 else "free"
+
+
+def _fixed(model) -> tuple[str, ...]:
+    return tuple(joint.name for joint in model.description.joints if joint.name not in model.joint_names)
+
+
+# external wrenches --------------------------------------------------------------------------------------------------
+
+class _Forces:
+    """Entries basis · signal on links. A constant wrench is one entry, others one for each component."""
+
+    def __init__(self, model, table: SignalTable, duration: float):
+        self.model, self.table, self.duration = model, table, duration
+        self.names: list[str] = []
+        self.link, self.world, self.signal = [], [], []
+        self.basis, self.point, self.start, self.end = [], [], [], []
+
+    def add(self, force: ExternalForce, name: str) -> None:
+        link = find(force.link, self.model.link_names, "link", force.place)
+        window = (max(0.0, force.start), min(self.duration, force.end))
+        constant = np.zeros(6)
+        for k, given in enumerate(force.wrench):
+            use = Use(f"{_WRENCH[k]} of {name}", unit="N m" if k < 3 else "N", window=window)
+            lowered = self.table.lower(given, use)
+            if isinstance(lowered, float):
+                constant[k] = lowered
+            else:
+                self._entry(name, link, force, np.eye(6)[k], self.table.put(lowered, use, given.place))
+        if constant.any():
+            self._entry(name, link, force, constant, self.table.put(1.0, Use(name)))
+
+    def _entry(self, name: str, link: int, force: ExternalForce, wrench: np.ndarray, index: int) -> None:
+        world, point = force.frame == "world", np.array(force.point)
+        if not world:                                          # about the link's origin: m + p x f
+            wrench = np.concatenate([wrench[:3] + np.cross(point, wrench[3:]), wrench[3:]])
+        self.names.append(name)
+        self.link.append(link), self.world.append(world), self.signal.append(index)
+        self.basis.append(wrench), self.point.append(point if world else np.zeros(3))
+        self.start.append(force.start), self.end.append(force.end)
+
+    def add_actuators(self, rules: tuple[Rule, ...]) -> None:
+        actuators = {actuator.name: actuator for actuator in self.model.description.actuators}
+        for name, rule in bind(rules, tuple(actuators), "actuator").items():
+            actuator = actuators[name]
+            axis = np.array(actuator.axis) / np.linalg.norm(actuator.axis)
+            moment = np.cross(actuator.position, axis) + actuator.torque_ratio * axis
+            index = self.table.add(rule.value, Use(f"thrust of actuator {name}", unit="N"))
+            placed = ExternalForce(actuator.link, "link", (), place=rule.place)
+            self._entry(f"actuator {name}", find(actuator.link, self.model.link_names, "link", actuator.place), placed,
+                        np.concatenate([moment, axis]), index)
+
+    def arrays(self, breaks: np.ndarray) -> dict[str, np.ndarray]:
+        return {"force_link": np.array(self.link, dtype=np.int64), "force_world": np.array(self.world, dtype=np.int64),
+                "force_basis": np.array(self.basis, dtype=float).reshape(-1),
+                "force_point": np.array(self.point, dtype=float).reshape(-1),
+                "force_signal": np.array(self.signal, dtype=np.int64),
+                "force_from": snap(np.array(self.start, dtype=float), breaks, self.duration),
+                "force_until": snap(np.array(self.end, dtype=float), breaks, self.duration)}
+
+
+# initial state ------------------------------------------------------------------------------------------------------
+
+def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signals,
+                   table: SignalTable) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    q, v = model.neutral(), np.zeros(model.nv)
+    rules_q = _given(q, scenario.initial_q, model, model.q_index)
+    rules_v = _given(v, scenario.initial_v, model, model.v_index)
+    manifold = {name: rule for name, rule in rules_q.items() if schedule.q_of_v[model.v_index(name).start] < 0}
+    warnings = [text for name, rule in manifold.items() for text in _unit_quaternion(q[model.q_index(name)], name, rule.place)]
+    stack = np.zeros(table.stack_size)
+    for name in model.joint_names:
+        rule_q, rule_v = rules_q.get(name), rules_v.get(name)
+        for i in range(model.v_index(name).start, model.v_index(name).stop):
+            level, k = schedule.level[i], schedule.signal[i]
+            if level not in (POSITION, VELOCITY):
+                continue
+            x, dx, _ = signal(signals, k, 0.0, q, v, stack)
+            if not (math.isfinite(x) and math.isfinite(dx)):
+                raise ScenarioError(f"the {table.names[k]} is not finite at t = 0", place=table.places[k],
+                                    found=f"{x}, derivative {dx}")
+            if level == POSITION:
+                _settle(q, schedule.q_of_v[i], x, rule_q, f"{model.v_names[i]} is prescribed at position level")
+            _settle(v, i, dx if level == POSITION else x, rule_v, f"{model.v_names[i]} is prescribed")
+    return q, v, warnings
+
+
+def _given(values: np.ndarray, rules: tuple[Rule, ...], model, index) -> dict[str, Rule]:
+    """Write the initial values of joints; the rule by joint."""
+    bound = bind(rules, model.joint_names, "joint", _fixed(model))
+    for name, rule in bound.items():
+        part = index(name)
+        if len(rule.value) != part.stop - part.start:
+            raise ScenarioError(f"joint {name} takes another number of values", place=rule.place,
+                                found=str(len(rule.value)), expected=str(part.stop - part.start))
+        values[part] = rule.value
+    return bound
+
+
+def _unit_quaternion(part: np.ndarray, name: str, place: Place) -> list[str]:
+    """Check, and rid of rounding, the quaternion in a ball or free joint's coordinates."""
+    quaternion = part[-4:]
+    norm = float(np.linalg.norm(quaternion))
+    if abs(norm - 1.0) > _UNIT_NORM:
+        unit = ", ".join(f"{x:.9g}" for x in quaternion / norm) if norm > 0.0 else "0, 0, 0, 1"
+        raise ScenarioError(f"the quaternion x y z w of joint {name} is not of unit norm", place=place, found=f"norm {norm:.9g}",
+                            expected="1", hint=f"the unit quaternion is [{unit}]")
+    quaternion /= norm
+    return [f"{place}: the quaternion had norm {norm!r}; it was scaled to 1"] if abs(norm - 1.0) > 1e-12 else []
+
+
+def _settle(values: np.ndarray, i: int, prescribed: float, rule: Rule | None, why: str) -> None:
+    """Start where the prescribed motion starts; an initial value that says otherwise is an error."""
+    if rule and abs(values[i] - prescribed) > _AGREE * max(1.0, abs(prescribed)):
+        raise ScenarioError(f"the initial value contradicts the motion: {why}", place=rule.place, found=f"{values[i]:g}",
+                            expected=f"{prescribed:.9g}, or nothing")
+    values[i] = prescribed
+
+
+def _beyond_limits(model, schedule: Schedule, q: np.ndarray) -> list[str]:
+    warnings = []
+    for i, name in enumerate(model.v_names):
+        if schedule.q_of_v[i] < 0:
+            continue
+        x, unit = q[schedule.q_of_v[i]], model.v_units[i]
+        if x < model.lower[i] - _AGREE or x > model.upper[i] + _AGREE:
+            side, limit = ("below", model.lower[i]) if x < model.lower[i] else ("above", model.upper[i])
+            warnings.append(f"{name} starts at {x:g} {unit}, {side} its limit {limit:g} {unit}")
+    return warnings

@@ -1,0 +1,180 @@
+"""Trajectory files: what is read, what is refused and with which words, and that writing is atomic."""
+import io
+import os
+
+import numpy as np
+import pytest
+
+from liedyn.errors import ComputationError, TrajectoryError, UsageError
+from liedyn.io.csv import read_trajectory, write_trajectory
+
+
+@pytest.fixture
+def read(tmp_path):
+    def read(content):
+        path = tmp_path / "motion.csv"
+        path.write_bytes(content if isinstance(content, bytes) else content.encode())
+        return read_trajectory(path)
+    return read
+
+
+def refused(read, content):
+    with pytest.raises(TrajectoryError) as caught:
+        read(content)
+    assert caught.value.exit_status == 3
+    text = str(caught.value)
+    assert "\n" not in text and "motion.csv" in text
+    return text
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+def test_reads_comments_names_units_and_lines(read):
+    motion = read("# robot: ../arm.yaml\n# a remark\n# base : fixed\nt[s],q.elbow[rad],extra\n"
+                  "0,1.5,7\n\n# later: no\n0.5,-2e-3,8\n\n")
+    assert motion.header == {"robot": "../arm.yaml", "base": "fixed"}
+    assert motion.t.tolist() == [0.0, 0.5]
+    assert list(motion.columns) == ["q.elbow", "extra"]
+    assert motion.columns["q.elbow"].tolist() == [1.5, -0.002]
+    assert motion.units == {"q.elbow": "rad", "extra": ""}
+    assert motion.lines.tolist() == [5, 8]
+    assert motion.source.endswith("motion.csv")
+
+
+@pytest.mark.parametrize("content", [
+    "t,q.a[rad]\n0,1\n1,2\n",
+    "q.a[rad],t[s]\n1,0\n2,1",                            # any order, no end of the last line
+    "t,q.a[rad]\r\n0,1\r\n1,2\r\n\r\n\r\n",                 # CRLF, blank lines after
+    "t,q.a[rad]\r0,1\r1,2\r",
+    "\ufefft,q.a[rad]\n0,1\n1,2\n",                        # byte order mark
+    '"t[s]", "q.a[rad]"\n0,1\n1,2\n',
+    '"t[s]","q.a[rad]"\n"0","1"\n"1","2"\n',
+    " t [s] , q.a [rad] \n 0 , 1 \n\t1,\t2\n",
+    "\n\n# x: y\n\nt,q.a[ rad ]\n0,1\n  \n1,2\n",
+])
+def test_spellings_of_the_same_file(read, content):
+    motion = read(content)
+    assert motion.t.tolist() == [0, 1]
+    assert motion.columns["q.a"].tolist() == [1, 2]
+    assert motion.units == {"q.a": "rad"}
+
+
+def test_names_with_commas_quotes_and_brackets(read):
+    motion = read('t,"q.a,b[rad]","q.say ""hi""",q.x[1][m]\n0,1,2,3\n')
+    assert motion.units == {"q.a,b": "rad", 'q.say "hi"': "", "q.x[1]": "m"}
+
+
+def test_single_row(read):
+    motion = read("t\n0.25\n")
+    assert motion.t.shape == (1,) and motion.columns == {}
+
+
+def test_standard_input(monkeypatch):
+    class Stdin:
+        buffer = io.BytesIO(b"t,q.a\n0,1\n")
+    monkeypatch.setattr("sys.stdin", Stdin)
+    assert read_trajectory("-").source == "-"
+
+
+@pytest.mark.parametrize("content, words", [
+    (b"", ["the file is empty"]),
+    (b"\n \n\n", ["the file is empty"]),
+    (b"# robot: x\n", ["comments only"]),
+    (b"\x7fELF\0\0\1\2", ["the file is binary"]),
+    (b"\xff\xfet\0,\0", ["UTF-16", "expected UTF-8"]),
+    (b"t,q.a\n0,1\n0.5,\xe9\n", [":3:", "no UTF-8 text", "0xe9"]),
+    ("time,q.a\n0,1\n", [":1:", "no column `t`", "time,q.a"]),
+    ("0,1\n1,2\n", [":1:", "no column `t`", "column names such as"]),
+    ("t;q.a\n0;1\n", ["no column `t`", "commas, not semicolons"]),
+    ("t[ms],q.a\n0,1\n", [":1: t:", "not in seconds", "'ms'", "t[s]"]),
+    ("t,q.a,q.a\n0,1,2\n", [":1: q.a:", "same name"]),
+    ("t,q.a[rad],q.a\n0,1,2\n", [":1: q.a:", "same name"]),
+    ("t,q.a,\n0,1,2\n", [":1:", "column 3 has no name"]),
+    ("t,[rad]\n0,1\n", [":1:", "column 2 has no name", "'[rad]'"]),
+    ('t,"q.a\n0,1\n', [":1:", "column names cannot be read"]),
+    ("# x: y\nt,q.a\n", [":2:", "no rows"]),
+    ("t,q.a\n0,1\n1\n", [":3:", "1 values", "expected 2"]),
+    ("t,q.a\n\n0,1\n1,2,3\n", [":4:", "3 values", "expected 2"]),
+    ("t,q.a\n0,1,2\n1,2,3\n", [":2:", "3 values", "expected 2"]),
+    ("t,q.a\n0,1;5\n", [":2: q.a:", "not a number", "'1;5'"]),
+    ("t,q.a\n0;0,1;5\n1;0,2;0,3;0\n", [":2: t:", "not a number", "'0;0'"]),
+    ("t,q.a\n0,1\n1,two\n", [":3: q.a:", "not a number", "'two'"]),
+    ("t,q.a\n0,1\n1,\n", [":3: q.a:", "a value is missing"]),
+    ("t,q.a\n0,1\n1, \n", [":3: q.a:", "a value is missing"]),
+    ("t,q.a\n0,1_0\n", [":2: q.a:", "not a number", "'1_0'"]),
+    ("t,q.a\n0,٣\n", [":2: q.a:", "not a number"]),
+    ("t,q.a\n0,0x10\n", [":2: q.a:", "not a number", "'0x10'"]),
+    ("t,q.a\n0,1 # remark\n", [":2: q.a:", "not a number"]),
+    ("t,q.a\n0,nan\n", [":2: q.a:", "not finite", "nan"]),
+    ("t,q.a\n0,1\n\n1,-inf\n", [":4: q.a:", "not finite", "-inf"]),
+    ("t,q.a\n0,1e999\n", [":2: q.a:", "not finite"]),
+    ("t,q.a\n0,1\n1,1\n1,1\n", [":4: t:", "time does not increase", "1.0 after 1.0"]),
+    ("t,q.a\n0,1\n-1,1\n", [":3: t:", "-1.0 after 0.0"]),
+    ("t,q.a\n0," + "1" * 1_000_001 + "\n", [":2:", "too long", "at most 1000000"]),
+])
+def test_refused(read, content, words):
+    text = refused(read, content)
+    assert all(word in text for word in words), text
+
+
+def test_the_error_of_a_long_file_names_the_right_line(read):
+    rows = [f"{k},{k}" for k in range(5000)]
+    rows[4321] = "4321,4321x"
+    assert ":4323: q.a: not a number; found '4321x'" in refused(read, "t,q.a\n" + "\n".join(rows))
+
+
+def test_a_found_text_is_cut_short(read):
+    assert len(refused(read, "t,q.a\n0," + "x" * 5000)) < 400
+
+
+def test_missing_file_and_folder(tmp_path):
+    with pytest.raises(TrajectoryError, match=r"none\.csv: the file cannot be read: No such file"):
+        read_trajectory(tmp_path / "none.csv")
+    with pytest.raises(TrajectoryError, match="the file cannot be read: Is a directory"):
+        read_trajectory(tmp_path)
+
+
+# --- writing ---------------------------------------------------------------------------------------------------------
+
+def test_numbers_come_back_bit_by_bit(tmp_path):
+    rng = np.random.default_rng(0)
+    values = np.concatenate([rng.integers(0, 2**63, 2000, dtype=np.uint64).view(float), [0.0, -0.0, 5e-324, 1 / 3, 1e22, -1e-5]])
+    values = values[np.isfinite(values)]
+    t = np.cumsum(rng.random(values.size))
+    write_trajectory(tmp_path / "x.csv", {"robot": "a b.yaml", "passive": True}, t,
+                     [("q.a", "rad", values), ("q.b.qx", "", -values)])
+    motion = read_trajectory(tmp_path / "x.csv")
+    assert motion.t.tobytes() == t.tobytes()
+    assert motion.columns["q.a"].tobytes() == values.tobytes()
+    assert motion.columns["q.b.qx"].tobytes() == (-values).tobytes()
+    assert motion.header == {"robot": "a b.yaml", "passive": "True"}
+    assert motion.units == {"q.a": "rad", "q.b.qx": ""}
+
+
+def test_written_text(tmp_path):
+    write_trajectory(tmp_path / "x.csv", {"robot": "two\nlines"}, [0, 0.5], [("q.a,b", "rad", [1, 0.1]), ("u", "", [2, 3])])
+    assert (tmp_path / "x.csv").read_bytes() == b'# robot: two lines\nt[s],"q.a,b[rad]",u\n0.0,1.0,2.0\n0.5,0.1,3.0\n'
+    assert os.listdir(tmp_path) == ["x.csv"]
+
+
+def test_standard_output(capsys):
+    write_trajectory("-", {}, [0.0], [("q.a", "rad", [1.0])])
+    assert capsys.readouterr().out == "t[s],q.a[rad]\n0.0,1.0\n"
+
+
+def test_an_existing_file_is_replaced_only_by_force(tmp_path):
+    path = tmp_path / "x.csv"
+    path.write_text("mine")
+    with pytest.raises(UsageError, match=r"x\.csv exists already; --force overwrites it") as caught:
+        write_trajectory(path, {}, [0.0], [])
+    assert caught.value.exit_status == 2
+    assert path.read_text() == "mine"
+    write_trajectory(path, {}, [0.0], [], force=True)
+    assert path.read_text() == "t[s]\n0.0\n"
+
+
+def test_a_failure_leaves_nothing_behind(tmp_path):
+    path = tmp_path / "x.csv"
+    with pytest.raises(ComputationError, match=r"q\.b\[rad\] is nan at t = 0\.5 s: nothing is written"):
+        write_trajectory(path, {}, [0, 0.5], [("q.a", "rad", [0, 0]), ("q.b", "rad", [0, np.nan])])
+    assert os.listdir(tmp_path) == []

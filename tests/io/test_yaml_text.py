@@ -1,0 +1,158 @@
+"""The YAML reader: values with their line and key, and one clear line for everything that it refuses."""
+from __future__ import annotations
+
+import pytest
+
+from liedyn.errors import InputError, ModelError, ScenarioError
+from liedyn.io.yaml_text import parse_yaml, read_yaml
+
+SAMPLE = """\
+# a comment
+name: sample
+gains:
+  stiff: {kp: 1e-3, kd: -.5, on: true}
+  list:
+    - 1
+    - [2, 3.5E+2,
+       4]
+  frame:
+  words: ["1", yes, 12:30]
+"""
+
+
+@pytest.fixture
+def root():
+    return parse_yaml(SAMPLE, "s.yaml", ScenarioError)
+
+
+def refused(action) -> str:
+    with pytest.raises(ScenarioError) as caught:
+        action()
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_values(root):
+    assert root.plain() == {"name": "sample", "gains": {
+        "stiff": {"kp": 1e-3, "kd": -0.5, "on": True}, "list": [1.0, [2.0, 350.0, 4.0]], "frame": None,
+        "words": ["1", "yes", "12:30"]}}
+
+
+def test_lines_and_keys(root):
+    gains = root.get("gains")
+    assert (gains.line, gains.key) == (3, "gains")
+    assert (gains.get("list").line, gains.get("list").key) == (5, "gains.list")
+    assert (gains.get("frame").line, gains.get("frame").kind) == (9, "null")
+    last = gains.get("list").value[1].value[2]
+    assert (last.line, last.key, last.number()) == (8, "gains.list[1][2]", 4.0)
+    assert str(last.place) == "s.yaml:8: gains.list[1][2]"
+
+
+def test_accessors(root):
+    stiff = root.get("gains").get("stiff")
+    assert stiff.get("kp").number(above=0) == 1e-3
+    assert stiff.get("on").boolean() is True
+    assert root.get("name").choice(["sample", "other"]) == "sample"
+    assert root.get("gains").get("list").value[1].vector(3) == (2.0, 350.0, 4.0)
+    assert [word.text() for word in root.get("gains").get("words").items(3)] == ["1", "yes", "12:30"]
+    assert root.get("gains").get("frame").mapping() == {}
+    assert root.get("none") is None
+    assert [child.key for child in root.children()] == ["name", "gains"]
+    assert root.get("name").children() == []
+    assert parse_yaml("[3]").items()[0].integer() == 3
+
+
+@pytest.mark.parametrize("action, message", [
+    (lambda r: r.get("name").number(), "s.yaml:2: name: wrong value; found sample; expected a number"),
+    (lambda r: r.get("name").number(least=0, most=1), "expected a number of at least 0 and at most 1"),
+    (lambda r: r.get("gains").text(), "s.yaml:3: gains: wrong value; found {stiff: {kp: 1e-3, kd: -.5, on: true}, list: "),
+    (lambda r: r.get("gains").get("frame").number(), "s.yaml:9: gains.frame: no value; expected a number"),
+    (lambda r: r.get("gains").get("stiff").get("on").number(),
+     "s.yaml:4: gains.stiff.on: wrong value; found true; expected a number"),
+    (lambda r: r.get("gains").get("stiff").get("kp").number(above=1), "found 1e-3; expected a number above 1"),
+    (lambda r: r.get("gains").get("stiff").get("kp").integer(), "found 1e-3; expected a whole number"),
+    (lambda r: r.get("gains").get("stiff").get("kp").text(), 'found 1e-3; expected text (write it in "quotes")'),
+    (lambda r: r.get("gains").get("list").vector(3),
+     "s.yaml:5: gains.list: wrong value; found [1, [2, 3.5E+2, 4]]; expected a list of 3 numbers"),
+    (lambda r: r.get("gains").get("list").vector(2),
+     "s.yaml:7: gains.list[1]: wrong value; found [2, 3.5E+2, 4]; expected a number"),
+    (lambda r: r.get("name").items(least=1), "expected a list of at least 1 values"),
+    (lambda r: r.get("gains").get("list").items(most=1), "expected a list of 0 to 1 values"),
+    (lambda r: r.get("name").boolean(), "expected true or false"),
+    (lambda r: r.get("name").mapping(), "expected a mapping (key: value)"),
+    (lambda r: r.get("name").choice(["simple", "b"]), "found sample; expected one of simple, b (did you mean simple?)"),
+    (lambda r: r.refuse_unknown_keys(["name", "gain"]),
+     "s.yaml:3: gains: unknown key; expected one of name, gain (did you mean gain?)"),
+    (lambda r: r.mapping(["gains"]), "s.yaml:2: name: unknown key; expected one of gains"),
+    (lambda r: r.get("gains").require("zeta", "a number"), "s.yaml:3: gains: the key zeta is missing; expected a number"),
+])
+def test_wrong_values_name_file_line_key_found_and_expected(root, action, message):
+    assert message in refused(lambda: action(root))
+
+
+@pytest.mark.parametrize("number", [".nan", ".NaN", "nan", ".inf", "-.inf", "inf", "1e999"])
+def test_numbers_that_are_not_finite(number):
+    node = parse_yaml(f"a:\n  b: {number}", "s.yaml", ScenarioError).get("a").get("b")
+    assert refused(node.number) == f"s.yaml:2: a.b: not a finite number; found {number}; expected a number"
+
+
+@pytest.mark.parametrize("text, message", [
+    ("", "s.yaml: the file is empty"),
+    ("# only a comment\n", "s.yaml: the file is empty"),
+    ("a: 1\nb: 2\na: 3\n", "s.yaml:3: a: the key stands twice, first on line 1"),
+    ("x: {a: 1, a: 2}", "s.yaml:1: x.a: the key stands twice"),
+    ("a: &x [1]\nb: *x\n", "s.yaml:2: b: YAML aliases are not supported; found *x"),
+    ("a: !!python/object:os.system x",
+     "s.yaml:1: a: YAML tags are not supported; found tag:yaml.org,2002:python/object:os.system"),
+    ("a: {<<: {b: 1}}", "s.yaml:1: a: YAML merge keys are not supported"),
+    ("--- {a: 1}\n--- {a: 2}\n", "s.yaml:2: a second YAML document; expected one document in a file"),
+    ("a: 1\n2: b\n", 's.yaml:2: a key that is a number; found 2; expected a name (write "2")'),
+    ("true: b\n", "s.yaml:1: a key that is a boolean; found true"),
+    ("? [a]\n: 1\n", "s.yaml:1: a list as a key; expected a name"),
+    ("a:\n\t- 1\n", "s.yaml:2: not valid YAML: "),
+    ("a: 1\n b: 2\n", "s.yaml:2: not valid YAML: "),
+    ("a: [1, 2\n", "s.yaml:1: not valid YAML: "),
+    ("a: 'never closed\n", "s.yaml:1: not valid YAML: "),
+    ("a: \ufffe", "s.yaml:1: a character that YAML does not allow"),
+    ("[" * 100_000, "s.yaml:1: too deeply nested; expected at most 50 levels"),
+    ("- " * 1000, "s.yaml:1: too deeply nested"),
+])
+def test_texts_that_are_refused(text, message):
+    assert refused(lambda: parse_yaml(text, "s.yaml", ScenarioError)).startswith(message)
+
+
+def test_names_with_control_characters_do_not_reach_the_terminal():
+    text = refused(lambda: parse_yaml('"\\e[31m\\n": 1', "s.yaml", ScenarioError).refuse_unknown_keys(["a"]))
+    assert "\x1b" not in text and "\\x1b" in text
+
+
+@pytest.mark.parametrize("contents, message", [
+    (b"", "the file is empty"),
+    (b"  \n", "the file is empty"),
+    (b"\x7fELF\x00\x01", "this is a binary file; expected text in UTF-8"),
+    (b"a: 1\nb: \xff\xfe\n", ":2: this is not a text file; expected text in UTF-8"),
+    (b"a: 1\nb: \x1b[31m\n", ":2: a control character; found '\\x1b'; expected plain text"),
+])
+def test_files_that_are_not_text(tmp_path, contents, message):
+    path = tmp_path / "s.yaml"
+    path.write_bytes(contents)
+    text = refused(lambda: read_yaml(path, ScenarioError))
+    assert text.startswith(str(path)) and text.endswith(message)
+
+
+def test_missing_file_directory_and_too_large(tmp_path):
+    assert refused(lambda: read_yaml(tmp_path / "none.yaml", ScenarioError)) == f"{tmp_path / 'none.yaml'}: no such file"
+    assert refused(lambda: read_yaml(tmp_path, ScenarioError)) == f"{tmp_path}: this is a directory; expected a file"
+    (tmp_path / "big.yaml").write_text("a: 1\n" * 10)
+    assert "too large" in refused(lambda: read_yaml(tmp_path / "big.yaml", ScenarioError, largest=20))
+    with pytest.raises(InputError, match="cannot be read"):
+        read_yaml("a\0b.yaml")
+
+
+def test_model_error_is_the_default_and_a_mark_at_the_start_is_passed_over(tmp_path):
+    path = tmp_path / "r.yaml"
+    path.write_bytes(b"\xef\xbb\xbfname: r\n")
+    assert read_yaml(path).plain() == {"name": "r"}
+    with pytest.raises(ModelError):
+        parse_yaml("[")
