@@ -1,4 +1,4 @@
-"""The two decorators of all compiled code, and its cache.
+"""The decorators of all compiled code, and its cache.
 
 Numba's cache looks only at the file in which a function stands; a kernel is made of functions from many files. So each
 module's compiled code is kept in a folder named by a hash of that module's source and of every liedyn source that it
@@ -6,17 +6,19 @@ imports, directly or not. LIEDYN_CACHE_DIR moves the cache.
 """
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
 import shutil
 import tempfile
+import threading
 import time
 from functools import cache
 from pathlib import Path
 
-from numba import config, njit
 from numba import __version__ as numba_version
+from numba import config, njit
 
 # contract: multiply-add in one instruction; nsz: x + 0 is x; arcp: division by a constant is a product.
 # No nnan/ninf: a NaN must stay visible to the checks.
@@ -37,10 +39,47 @@ primitive = njit(forceinline=True, **_OPTIONS)
 callee = njit(**_OPTIONS)
 
 
-def kernel(function=None, *, nogil=False):
+def kernel(function):
     """Compile a function of arrays on its first call and keep the result on disk."""
-    if function is None:
-        return lambda f: kernel(f, nogil=nogil)
+    return _cached(function)
+
+
+def entry(*signatures: str, nogil: bool = False):
+    """A kernel that Python calls, for these signatures only.
+
+    Until `prepare` has compiled it, and for arguments of other types, a call raises TypeError: never a surprising
+    second compilation. So the common call costs one crossing and no check in Python."""
+    def decorate(function):
+        dispatcher = _cached(function, nogil=nogil)
+        dispatcher.liedyn_signatures = signatures
+        dispatcher._can_compile = False      # disable_compile() insists on a signature first
+        return dispatcher
+    return decorate
+
+
+on_compile = contextlib.nullcontext     # called with a kernel's name around its compilation or loading
+
+
+def prepare(dispatcher, which: int = 0) -> bool:
+    """Compile an entry for one of its signatures, or load it from the cache. Returns whether there was anything to do."""
+    done = dispatcher.__dict__.setdefault("liedyn_ready", set())
+    if which in done:
+        return False
+    with _LOCK, on_compile(dispatcher.py_func.__name__):
+        if which not in done:
+            dispatcher.disable_compile(False)
+            try:
+                dispatcher.compile(dispatcher.liedyn_signatures[which])
+            finally:
+                dispatcher.disable_compile()
+            done.add(which)
+    return True
+
+
+_LOCK = threading.RLock()
+
+
+def _cached(function, nogil=False):
     previous = config.CACHE_DIR
     config.CACHE_DIR = str(cache_folder(function.__module__))
     try:
@@ -85,7 +124,7 @@ def _prune(root: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
 
 
-def _sources(module: str, seen: frozenset[str] = frozenset()) -> set[str]:
+def _sources(module: str) -> set[str]:
     """The module and every liedyn module that it imports, directly or not."""
     found, waiting = set(), [module.partition("liedyn.")[2] or module]
     while waiting:

@@ -1,0 +1,1 @@
+"""The public functions: check, broadcast, allocate, call a kernel."""

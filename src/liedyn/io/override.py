@@ -10,10 +10,11 @@ _PART = r'(?:"[^"]*"|[^.="]+)'
 _OVERRIDE = re.compile(rf"\s*({_PART}(?:\.{_PART})*?)\s*=(.*)\Z", re.DOTALL)
 
 
-def override(root: Node, text: str, error: type[InputError]) -> None:
+def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tuple[str, ...], ...] = ()) -> None:
     """Apply "key.path=value" to the tree; the value is YAML, its errors name the override.
 
-    A name with a dot is written in quotes, an entry of a list by its number: ``external_forces.0.until=2``.
+    A name with a dot is written in quotes, an entry of a list by its number: ``external_forces.0.until=2``. A key of one of
+    the groups `exclusive` replaces its siblings of the same group, in what stands below an entry of ``joints``.
     """
     file = f"-S {text}"
     match = _OVERRIDE.match(text)
@@ -26,13 +27,21 @@ def override(root: Node, text: str, error: type[InputError]) -> None:
     holder = root
     holder.mapping()
     for part in path[:-1]:
+        _make_room(holder, part, exclusive)
         holder = _enter(holder, part, file)
     holder, part = _entry(holder, path[-1])
+    _make_room(holder, part, exclusive)
     _graft(new, file, _key(holder, part))
     if holder.kind == "list":
         holder.value[_index(holder, part, file)] = new
     else:
         holder.value[part] = new
+
+
+def _make_room(node: Node, part: str, exclusive: tuple[tuple[str, ...], ...]) -> None:
+    if node.kind == "mapping" and node.key.startswith("joints."):
+        for other in {key for group in exclusive if part in group for key in group} - {part}:
+            node.value.pop(other, None)
 
 
 def _enter(node: Node, part: str, file: str) -> Node:

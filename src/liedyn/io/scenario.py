@@ -13,6 +13,7 @@ from liedyn.errors import Place, ScenarioError
 from liedyn.io.override import override
 from liedyn.io.yaml_text import Node, read_yaml
 
+DRIVES = ("torque", "prescribe")
 LEVELS = ("acceleration", "velocity", "position")
 _ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",)} | dict.fromkeys(("dopri5", "RK45", "DOP853", "Radau", "BDF", "LSODA"), _ADAPTIVE)
@@ -190,7 +191,7 @@ def is_robot(root: Node) -> bool:
 
 def _scenario(root: Node, source: str, overrides: tuple[str, ...]) -> Scenario:
     for text in overrides:
-        override(root, text, ScenarioError)
+        override(root, text, ScenarioError, (DRIVES, LEVELS, (*CURVES, "pd")))
     root.mapping(_KEYS)
     given = {key: node for key, node in root.mapping().items() if node.kind != "null"}
     duration = root.require("duration", "the time to simulate, in seconds").number(above=0)
@@ -264,10 +265,10 @@ def _one_of(node: Node, keys: tuple[str, ...], what: str) -> tuple[str, Node]:
 
 
 def _drive(node: Node) -> Drive:
-    key, child = _one_of(node, ("torque", "prescribe"), "a joint")
+    key, child = _one_of(node, DRIVES, "a joint")
     if key == "prescribe":
         level, signals = _one_of(child, LEVELS, "prescribe")
-        return Prescribe(level, _signals(signals), child.place)
+        return Prescribe(level, _signals(signals), signals.place)
     if child.kind == "mapping" and "pd" in child.value:
         return _pd(_one_of(child, ("pd", *CURVES), "torque")[1])
     return Torque(_signals(child, "pd"), child.place)

@@ -23,17 +23,16 @@ def uniform(shape: str, sizes: Sequence[float]) -> tuple[float, Inertia]:
         return math.prod(sizes), (y + z, 0.0, 0.0, x + z, 0.0, x + y)
     r = sizes[0]
     if shape == "sphere":
-        return 4 / 3 * math.pi * r ** 3, _diagonal(0.4 * r * r, 0.4 * r * r)
+        return 4 / 3 * math.pi * r * r * r, _diagonal(0.4 * r * r, 0.4 * r * r)
     length = sizes[1]
     cylinder = math.pi * r * r * length
     across, along = r * r / 4 + length * length / 12, r * r / 2
     if shape == "cylinder":
         return cylinder, _diagonal(across, along)
-    ends = 4 / 3 * math.pi * r ** 3                    # two half balls, their centres 3/8 r beyond the cylinder's ends
-    volume = cylinder + ends
-    ends_across = 0.4 * r * r + length * length / 4 + 3 / 8 * length * r
-    return volume, _diagonal((cylinder * across + ends * ends_across) / volume,
-                             (cylinder * along + ends * 0.4 * r * r) / volume)
+    ends = 4 / 3 * math.pi * r * r * r                 # two half balls, their centres 3/8 r beyond the cylinder's ends
+    ends_across, ends_along = 0.4 * r * r + length * length / 4 + 3 / 8 * length * r, 0.4 * r * r
+    share = length / (length + 4 / 3 * r)              # of the cylinder in the volume
+    return cylinder + ends, _diagonal(share * across + (1 - share) * ends_across, share * along + (1 - share) * ends_along)
 
 
 def rotated_inertia(R: Rotation, inertia: Inertia) -> Inertia:

@@ -94,7 +94,7 @@ class _Checker:
             copy.append(self.inertial(parts["inertial"], name, place))
             parts = {part.tag: part for part in reversed(parts["inertial"].children)}
         if element.tag == "joint":
-            copy.extend(self.attributes(part, name, place) for part in parts.values())
+            copy.extend([self.attributes(part, name, place) for part in parts.values()])
         return copy, _element_place(place, element.tag, parts)
 
     def known_children(self, element: Element, name: str) -> list[Element]:
@@ -140,7 +140,7 @@ class _Checker:
             raise ModelError("<inertial> has no <mass>", place=Place(self.file, element.line, place.key),
                              expected='<mass value="…"/>')
         copy = ElementTree.Element("inertial")
-        copy.extend(self.attributes(child, name, place) for child in children)
+        copy.extend([self.attributes(child, name, place) for child in children])
         return copy
 
     def attributes(self, element: Element, name: str, place: Place) -> ElementTree.Element:

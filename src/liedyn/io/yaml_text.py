@@ -293,6 +293,8 @@ class _TreeBuilder:
         key = self.open[-1].key if self.open else ""
         if self.open and self.keys[-1]:
             key = _join(key, self.keys[-1][0])
+        elif self.open and self.open[-1].kind == "list":
+            key += f"[{len(self.open[-1].value)}]"
         return self.error(message, place=Place(self.file, line, key or None), **more)
 
 

@@ -2,13 +2,12 @@
 
 The equation F = X dV + b of body i, with dV = Ad_{T^-1} dV_p + eta + sum_c S_c a_c, loses one column S_c after the
 other: a joint of several coordinates is eliminated as if each stood alone, which serves any mask of prescribed
-coordinates. For each column U = X S_c is kept, and
+coordinates. For each column U = X S_c and d = S_c^T U + armature are formed, and
 
-    not prescribed:  Psi = 1/(S_c^T U + armature), u = tau + passive - S_c^T b;  X -= U Psi U^T, b += U Psi u;
-                     then a = Psi (u - U^T dV)
-    prescribed:      Psi holds S_c^T U + armature, u = S_c^T b;  b += U a;  then tau = u + U^T dV + Psi a - passive
+    not prescribed:  Psi = 1/d, u = tau + passive - S_c^T b:  X -= U Psi U^T, b += U Psi u;  then a = Psi (u - U^T dV)
+    prescribed:      Psi = d,   u = S_c^T b:                  b += U a;                      then tau = u + U^T dV + Psi a - passive
 
-with dV short of the columns eliminated before and of S_c a_c itself.
+with dV short of the columns eliminated before and of S_c a_c itself. The factors U, Psi depend on q only.
 """
 from liedyn.jit import primitive
 from liedyn.joints.kinds import NV, SCREW
@@ -57,48 +56,67 @@ def unit_add(V, c, x):
 
 
 @primitive
-def eliminate_screw(tree, i, X, b, prescribed, passive, a, tau, work):
-    """X and b as the parent sees them, before transformation; fills U, Psi, u of the joint's column.
-
-    Third result: how far below the threshold the pivot is; positive means a vanishing inertia."""
-    S = screw(tree, i)
+def factor_screw(tree, i, X, prescribed, work):
+    """Stores U, Psi of a screw joint. Returns X as the parent sees it (before transformation), U, Psi, and how far the
+    pivot lies below the threshold: positive means a vanishing inertia."""
+    k, S = tree.iv[i], screw(tree, i)
     U = screw_column(X, S)
     floor = SINGULAR * (S[0] * S[0] * (X[0][0] + X[0][3] + X[0][5]) + S[1] * S[1] * (X[2][0] + X[2][3] + X[2][5]))
-    k, g, deficit = column_gains(tree.iv[i], U, screw_dot(S, U), screw_dot(S, b), floor, tree.armature, prescribed, passive,
-                                 a, tau, work)
-    return minus_square(X, U, k), add(b, scale(g, U)), deficit
-
-
-@primitive
-def eliminate_units(tree, i, X, b, prescribed, passive, a, tau, work):
-    """The same for a ball or free joint, whose columns are unit twists."""
-    deficit = b[0][0] * 0.0 - 1.0
-    for c in range(NV[tree.kind[i]]):
-        U = unit_column(X, c)
-        D = X[0] if c < 3 else X[2]
-        k, g, worse = column_gains(tree.iv[i] + c, U, component(U, c), component(b, c), SINGULAR * (D[0] + D[3] + D[5]),
-                                   tree.armature, prescribed, passive, a, tau, work)
-        X, b = minus_square(X, U, k), add(b, scale(g, U))
-        deficit = maximum(deficit, worse)
-    return X, b, deficit
-
-
-@primitive
-def column_gains(k, U, d, Sb, floor, armature, prescribed, passive, a, tau, work):
-    """The factors of U U^T in X and of U in b. No branch around X: it would cost its 21 registers."""
-    d = d + load(armature, k)
+    d = screw_dot(S, U) + load(tree.armature, k)
+    Psi, gain, deficit = pivot(d, floor, prescribed[k])
     store_twist(work.U, k, U)
-    if prescribed[k]:
-        store(work.Psi, k, d)
-        store(work.u, k, Sb)
-        return d * 0.0, load(a, k) + d * 0.0, d * 0.0 - 1.0
+    store(work.Psi, k, Psi)
+    return minus_square(X, U, gain), U, Psi, deficit
+
+
+@primitive
+def factor_units(tree, i, X, prescribed, work):
+    """The same for a ball or free joint, whose columns are unit twists. Returns X and the deficit."""
+    deficit = X[0][0] * 0.0 - 1.0
+    for c in range(NV[tree.kind[i]]):
+        k, U = tree.iv[i] + c, unit_column(X, c)
+        D = X[0] if c < 3 else X[2]
+        Psi, gain, worse = pivot(component(U, c) + load(tree.armature, k), SINGULAR * (D[0] + D[3] + D[5]), prescribed[k])
+        store_twist(work.U, k, U)
+        store(work.Psi, k, Psi)
+        X = minus_square(X, U, gain)
+        deficit = maximum(deficit, worse)
+    return X, deficit
+
+
+@primitive
+def pivot(d, floor, prescribed):
+    """Psi, the factor of U U^T in X, the deficit. No branch around X itself: it would cost its 21 registers."""
+    if prescribed:
+        return d, d * 0.0, d * 0.0 - 1.0
     Psi = 1.0 / d
+    return Psi, Psi, floor - d
+
+
+@primitive
+def bias_screw(tree, i, b, U, Psi, prescribed, passive, a, tau, work):
+    """b as the parent sees it (before transformation and eta); stores u."""
+    return bias_column(tree.iv[i], b, U, Psi, screw_dot(screw(tree, i), b), prescribed, passive, a, tau, work)
+
+
+@primitive
+def bias_units(tree, i, b, prescribed, passive, a, tau, work):
+    for c in range(NV[tree.kind[i]]):
+        k = tree.iv[i] + c
+        b = bias_column(k, b, load_twist(work.U, k), load(work.Psi, k), component(b, c), prescribed, passive, a, tau, work)
+    return b
+
+
+@primitive
+def bias_column(k, b, U, Psi, Sb, prescribed, passive, a, tau, work):
+    if prescribed[k]:
+        store(work.u, k, Sb)
+        return add(b, scale(load(a, k), U))
     u = load(tau, k) - Sb
     if passive:
         u = u + load(work.passive, k)
-    store(work.Psi, k, Psi)
     store(work.u, k, u)
-    return Psi, Psi * u, floor - d
+    return add(b, scale(Psi * u, U))
 
 
 @primitive

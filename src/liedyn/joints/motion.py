@@ -70,3 +70,14 @@ def store_joint_force(tree, i, F, tau):
         store3(tau, o, F[0])
         if tree.kind[i] != BALL:
             store3(tau, o + 3, F[1])
+
+
+@primitive
+def joint_column(tree, i, c, zero):
+    """Column c of S in the body frame; `zero` gives the kind of number."""
+    one = zero + 1.0
+    if tree.kind[i] == SCREW:
+        S = screw(tree, i)
+        return (zero, zero, zero + S[0]), (zero, zero, zero + S[1])
+    return ((one if c == 0 else zero, one if c == 1 else zero, one if c == 2 else zero),
+            (one if c == 3 else zero, one if c == 4 else zero, one if c == 5 else zero))

@@ -1,6 +1,6 @@
 """A model as kernels see it: the views into its two flat arrays.
 
-`index` (int64) holds    [n, nq, nv, n_links, passive, 0, 0, 0] then parent, kind, iq, iv, marks (n each), link_body (n_links).
+`index` (int64) holds    [n, nq, nv, n_links, passive forces?, 0, 0, 0] then parent, kind, iq, iv, marks (n each), link_body (n_links).
 `constants` (numbers)    dV0 (6), S (2n), T0 (12n), I (10n), link_pose (12 n_links),
                          armature, damping, friction, stiffness, rest (nv each).
 
@@ -46,6 +46,3 @@ def tree_of(index, constants):
                 c[s:s + nv], c[s + nv:s + 2 * nv], c[s + 2 * nv:s + 3 * nv], c[s + 3 * nv:s + 4 * nv],
                 c[s + 4 * nv:s + 5 * nv])
 
-
-def constants_size(n: int, nv: int, nl: int) -> int:
-    return 6 + 24 * n + 12 * nl + 5 * nv

@@ -4,15 +4,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import kernel, primitive
-from liedyn.joints.elimination import eliminate_screw, eliminate_units, solve
+from liedyn.jit import entry, kernel, primitive
+from liedyn.joints.elimination import bias_screw, bias_units, factor_screw, factor_units, solve
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose
 from liedyn.joints.passive import passive_force
-from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD
+from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, tree_of
+from liedyn.kernels.checks import (
+    BAD_A,
+    BAD_F_EXT,
+    BAD_RESULT,
+    BAD_TAU,
+    BAD_V,
+    OK,
+    SHAPE,
+    SINGULAR,
+    bad_configuration,
+    finite,
+    finite_where,
+)
+from liedyn.kernels.kinematics import wrenches_on_bodies
 from liedyn.kernels.newton_euler import store_ground
 from liedyn.lie.inertia import add_sym6, momentum, rigid, sym6, to_parent
-from liedyn.lie.lanes import largest, maximum, number_like
+from liedyn.lie.lanes import largest, maximum, number_like, pack, unpack
 from liedyn.lie.rows import load_pose, load_rigid, load_sym6, load_twist, store_pose, store_sym6, store_twist
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, sub
 
@@ -55,13 +69,14 @@ def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work):
     deficit = number_like(q, -1.0)
     for i in range(n - 1, 0, -1):                                           # backward: children first
         V = load_twist(work.V, i)
+        AI, AB = articulated(tree, i, V, f_ext, work)
         if tree.kind[i] == SCREW:
-            AI, AB = articulated(tree, i, V, f_ext, work)
-            Pi, beta, worse = eliminate_screw(tree, i, AI, AB, prescribed, passive, a, tau, work)
+            Pi, U, Psi, worse = factor_screw(tree, i, AI, prescribed, work)
+            beta = bias_screw(tree, i, AB, U, Psi, prescribed, passive, a, tau, work)
             hand_to_parent(tree, i, Pi, beta, joint_eta(tree, i, V, v), work)
         else:
-            AI, AB = articulated(tree, i, V, f_ext, work)
-            Pi, beta, worse = eliminate_units(tree, i, AI, AB, prescribed, passive, a, tau, work)
+            Pi, worse = factor_units(tree, i, AI, prescribed, work)
+            beta = bias_units(tree, i, AB, prescribed, passive, a, tau, work)
             hand_to_parent(tree, i, Pi, beta, joint_eta(tree, i, V, v), work)
         deficit = maximum(deficit, worse)
     for i in range(1, n):                                                   # forward
@@ -94,3 +109,85 @@ def hand_to_parent(tree, i, Pi, beta, eta, work):
             Pi, beta = add_sym6(Pi, load_sym6(work.AI, p)), add(beta, load_twist(work.AB, p))
         store_sym6(work.AI, p, Pi)
         store_twist(work.AB, p, beta)
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+@primitive
+def bad_input(tree, prescribed, q, v, a, tau, nq, nv):
+    code = bad_configuration(tree, q, nq)
+    if code == OK and not finite(v, nv):
+        code = BAD_V
+    if code == OK and not finite_where(a, prescribed, True, nv):
+        code = BAD_A
+    if code == OK and not finite_where(tau, prescribed, False, nv):
+        code = BAD_TAU
+    return code
+
+
+@primitive
+def solved(deficit, a, tau, nv):
+    if deficit > 0.0:
+        return SINGULAR
+    return OK if finite(a, nv) and finite(tau, nv) else BAD_RESULT
+
+
+@entry("i8(i8[::1], f8[::1], f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1)")
+def hybrid_one(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive):
+    """One state; a and tau are completed in place. f_ext (6 n_links) in link frames, or empty. Returns a code."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv
+            or (f_ext.size and f_ext.size != 6 * nl)):
+        return SHAPE
+    tree = tree_of(index, constants)
+    code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
+    if code != OK:
+        return code
+    F = memory[:0]
+    if f_ext.size:
+        if not finite(f_ext, 6 * nl):
+            return BAD_F_EXT
+        F = memory[:6 * n]
+        wrenches_on_bodies(tree, f_ext, F)
+    deficit = hybrid(tree, prescribed, q, v, a, tau, F, passive and index[4] != 0, hybrid_work(memory[6 * n:], n, nv))
+    return solved(deficit, a, tau, nv)
+
+
+def hybrid_batch_memory(n, nq, nv, nl): return hybrid_memory(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, i8, i8)",
+       nogil=True)
+def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, first, last):
+    """States first … last - 1 of a batch, eight at a time; a and tau (N, nv) are completed in place."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    tree, m = tree_of(index, constants), memory
+    Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
+    f, F, m = m[:6 * nl], m[6 * nl:6 * nl], m[6 * nl:]
+    work = hybrid_work(m[6 * n:], n, nv)
+    passive = passive and index[4] != 0
+    given, asked = False, False
+    for k in range(nv):
+        given, asked = given or prescribed[k], asked or not prescribed[k]
+    for k in range(first, last, 8):
+        pack(q, k, Q)
+        pack(v, k, V)
+        if given:
+            pack(a, k, A)
+        if asked:
+            pack(tau, k, Tau)
+        code = bad_input(tree, prescribed, Q, V, A, Tau, nq, nv)
+        if f_ext.size and code == OK:
+            pack(f_ext, k, f)
+            F = m[:6 * n]
+            wrenches_on_bodies(tree, f, F)
+            code = OK if finite(f, 6 * nl) else BAD_F_EXT
+        if code == OK:
+            deficit = hybrid(tree, prescribed, Q, V, A, Tau, F, passive, work)
+            code = solved(deficit, A, Tau, nv)
+        if code != OK:
+            return code
+        if asked:
+            unpack(A, a, k)
+        if given:
+            unpack(Tau, tau, k)
+    return OK

@@ -367,7 +367,7 @@ def _indices(values):
 
 
 @callee
-def pack(batch, first, block):
+def _pack_lanes(batch, first, block):
     """Rows first … first + 7 of a batch (N, n) into a block (n, 8); rows beyond the end repeat the last one."""
     last, n = batch.shape[0] - 1, batch.shape[1]
     for j in range(0, n, WIDTH):
@@ -381,7 +381,7 @@ def pack(batch, first, block):
 
 
 @callee
-def unpack(block, batch, first):
+def _unpack_lanes(block, batch, first):
     """A block (n, 8) into rows first … first + 7 of a batch (N, n); lanes beyond the end are dropped."""
     rows, n = min(WIDTH, batch.shape[0] - first), batch.shape[1]
     for j in range(0, n, WIDTH):
@@ -391,3 +391,42 @@ def unpack(block, batch, first):
                         _load(block, min(j + 6, last)), _load(block, min(j + 7, last))))
         for k in range(rows):
             _set_row_part(batch, first + k, j, count, x[k])
+
+
+@callee
+def _pack_row(batch, first, block):
+    for j in range(batch.shape[1]):
+        block[j] = batch[first, j]
+
+
+@callee
+def _unpack_row(block, batch, first):
+    for j in range(batch.shape[1]):
+        batch[first, j] = block[j]
+
+
+def pack(batch, first, block): ...
+def unpack(block, batch, first): ...
+def states_in(block): ...
+
+
+@overload(pack, inline="always")
+def _pack(batch, first, block):
+    """One row of a batch into a block (n,), or eight into a block (n, 8)."""
+    if block.ndim == 1:
+        return lambda batch, first, block: _pack_row(batch, first, block)
+    return lambda batch, first, block: _pack_lanes(batch, first, block)
+
+
+@overload(unpack, inline="always")
+def _unpack(block, batch, first):
+    if block.ndim == 1:
+        return lambda block, batch, first: _unpack_row(block, batch, first)
+    return lambda block, batch, first: _unpack_lanes(block, batch, first)
+
+
+@overload(states_in, inline="always")
+def _states_in(block):
+    """How many states a block holds."""
+    n = 1 if block.ndim == 1 else WIDTH
+    return lambda block: n

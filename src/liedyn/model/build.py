@@ -12,9 +12,9 @@ import numpy as np
 from liedyn.errors import ModelError
 from liedyn.joints.kinds import BALL, FREE, NQ, NV, SCREW
 from liedyn.model.articulation import joints_without_inertia
-from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
+from liedyn.model.description import WORLD, Coordinate, Joint, Link, Robot
 from liedyn.model.model import Model, ModelJoint
-from liedyn.model.spatial import adjoint, exp_screw, inverse, pose, rigid_from_link, screw_frame, skew, transform_rigid
+from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, pose, rigid_from_link, screw_frame, transform_rigid
 from liedyn.model.validate import validate
 
 _HAS_CHILDREN, _LAST_CHILD = 1, 2     # joints.tree, which needs numba
@@ -139,7 +139,8 @@ class _Assembly:
             q_names=q_names, v_names=v_names, q_units=q_units, v_units=v_units,
             lower=self.coordinate("lower"), upper=self.coordinate("upper"),
             velocity_limit=self.coordinate("velocity"), effort_limit=self.coordinate("effort"),
-            index=index, constants=constants, findings=self.robot.findings)
+            index=index, constants=constants, memory=np.empty(60 * len(self.parent) + 10 * self.nv),
+            findings=self.robot.findings)
 
     def _arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """`index` and `constants` in the order of `joints.tree`."""
@@ -188,19 +189,21 @@ def joint_screws(joint: Joint) -> np.ndarray:
     return np.array([np.concatenate(row) for row in rows])
 
 
-def joint_frames(joint: ModelJoint, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Pose (4, 4) of the child in the parent link, and S (6, k) in the child's frame, of a joint made of screws."""
-    T, tail, columns = np.eye(4), np.eye(4), []
-    for screw, x in zip(joint.screws, q, strict=True):
-        T = T @ exp_screw(screw, x)
-    for screw, x in zip(joint.screws[::-1], q[::-1], strict=True):     # S_j = Ad of the inverse of what follows it
-        columns.append(adjoint(inverse(tail)) @ screw)
+def joint_motion(joint: ModelJoint, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Pose (4, 4) of the child in the parent link, S and dS/dt (6, k) in the child's frame, of a joint made of screws.
+
+    S_j = Ad_{E^-1} S_j with E the product of the exponentials that follow, so dS_j = -ad_{E^-1 dE} S_j."""
+    tail, twist, S, dS = np.eye(4), np.zeros(6), [], []
+    for screw, x, dx in zip(joint.screws[::-1], q[::-1], v[::-1], strict=True):
+        column = adjoint(inverse(tail)) @ screw
+        S.insert(0, column)
+        dS.insert(0, -bracket(twist) @ column)
+        twist = twist + column * dx
         tail = exp_screw(screw, x) @ tail
-    return joint.home @ T, np.array(columns[::-1]).T
+    return joint.home @ tail, np.array(S).T, np.array(dS).T
 
 
 def _coordinates(joint: Joint):
-    from liedyn.model.description import Coordinate
     return joint.coordinates or (Coordinate(),) * len(joint.labels)
 
 

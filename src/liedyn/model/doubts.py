@@ -62,7 +62,7 @@ def _finding(code: str, element, message: str, part: str | None = None) -> Findi
 def _body_doubts(link: Link, body: Body, count: int) -> Iterator[Finding]:
     of = "" if count == 1 else f" ({count} links welded together)"
     nothing = NO_INERTIA * body.mass
-    small, middle, large = principal_inertias(body.inertia)
+    small, middle, large = map(float, principal_inertias(body.inertia))
     if large > small + middle + TRIANGLE_ROUNDING * abs(large) and large > nothing:
         yield _finding("triangle-inequality", link, f"the body{of} has principal inertias {small:.4g}, {middle:.4g}, {large:.4g} "
                        "kg m^2: the largest exceeds the sum of the others", "inertia")

@@ -45,6 +45,7 @@ class Model:
     lower, upper, velocity_limit, effort_limit   (nv,), infinite where the file has none (ball and free joints too)
     gravity              (3,) m/s^2 in the world frame
     index, constants     what the kernels read; see `joints.tree`
+    memory               scratch of single calls (57 n + 9 nv numbers at most); these hold the interpreter's lock
     """
 
     name: str
@@ -68,6 +69,7 @@ class Model:
     effort_limit: np.ndarray
     index: np.ndarray
     constants: np.ndarray
+    memory: np.ndarray
     findings: tuple[Finding, ...] = ()
     _cache: dict = field(default_factory=dict, repr=False)
 
@@ -122,4 +124,5 @@ class Model:
 
 def _unknown(what: str, name: str, known: tuple[str, ...]) -> str:
     close = difflib.get_close_matches(str(name), known, 1)
-    return f"no {what} {name!r}" + (f"; did you mean {close[0]!r}?" if close else f"; the model has {', '.join(known[:12]) or 'none'}")
+    hint = f"did you mean {close[0]!r}?" if close else f"the model has {', '.join(known[:12]) or 'none'}"
+    return f"no {what} {name!r}; {hint}"

@@ -12,7 +12,8 @@ def place_of(element, part: str | None = None) -> Place:
     """Where a link, joint or actuator stands, or a part of it such as `axis`; its name where it comes from no file."""
     place = element.place
     kind = "joint" if isinstance(element, Joint) else "link" if isinstance(element, Link) else "actuator"
-    key = place.key or f'{kind} "{element.name}"'
+    name = str(element.name)
+    key = place.key or f'{kind} "{name if name.isprintable() else repr(name)[1:-1]}"'
     if part is None:
         return Place(place.file, place.line, key)
     at = getattr(place, "at", None)                    # io.element_place knows the line of each part
@@ -70,7 +71,7 @@ def _no_duplicates(elements, kind: str) -> None:
     first: dict[str, object] = {}
     for element in elements:
         if not isinstance(element.name, str) or not element.name or not element.name.isprintable():
-            raise ModelError(f"a {kind} needs a name of printable characters", place=place_of(element), found=repr(element.name))
+            raise ModelError(f"a {kind} needs a name of printable characters", place=place_of(element), found=element.name)
         if element.name in first:
             raise ModelError(f'two {kind}s are called "{element.name}"', place=place_of(element),
                              hint=_first_line(first[element.name]))
@@ -127,5 +128,8 @@ def _refuse_cycle(joint_of: dict[str, Joint], reached: set[str]) -> None:
         seen[link] = None
         link = joint_of[link].parent
     names = list(seen)[list(seen).index(link):][::-1]
-    raise ModelError("the joints form a cycle: " + " -> ".join([names[-1], *names][:20]), place=place_of(joint_of[names[0]]),
-                     expected="a tree")
+    inside = set(names)
+    joint = next(joint for joint in joint_of.values() if joint.child in inside)          # the first in the file
+    start = names.index(joint.parent)
+    names = [*names[start:], *names[:start], joint.parent]
+    raise ModelError("the joints form a cycle: " + " -> ".join(names[:20]), place=place_of(joint), expected="a tree")

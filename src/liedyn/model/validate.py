@@ -42,6 +42,8 @@ def validate(robot: Robot) -> Robot:
     """
     if robot.base not in ("fixed", "floating"):
         raise ModelError("unknown base", place=Place(robot.source, key="base"), found=robot.base, expected="fixed or floating")
+    if not robot.name.isprintable():
+        raise ModelError("a name with control characters", place=Place(robot.source, key="name"), found=robot.name)
     _finite(robot.gravity, 3, Place(robot.source, key="gravity"), "gravity")
     joints = tuple(_checked_joint(joint) for joint in robot.joints)
     for link in robot.links:
@@ -49,7 +51,8 @@ def validate(robot: Robot) -> Robot:
     tree = tree_of(replace(robot, joints=joints))
     bodies = {}
     for first, links in bodies_of(tree).items():
-        bodies[first] = merged(tree, first, links)
+        with np.errstate(over="ignore", invalid="ignore"):
+            bodies[first] = merged(tree, first, links)
         _check_inertia(links, bodies[first])
     _check_coordinate_names(robot.base, joints)
     actuators = tuple(_checked_actuator(actuator, tree) for actuator in robot.actuators)
@@ -79,6 +82,9 @@ def _check_link(link: Link) -> None:
 
 def _check_inertia(links: list[Link], body: Body) -> None:
     """The body's inertia must be positive semidefinite; where it is not, the worst of its links is at fault."""
+    if not np.isfinite(body.inertia).all():
+        raise ModelError("numbers too large to compute with", place=place_of(links[0], "inertia"),
+                         found=[links[0].mass, *links[0].inertia])
     if not_positive(body.inertia, body.mass):
         link = min(links, key=lambda link: principal_inertias(inertia_matrix(link))[0])
         values = [float(f"{x:.4g}") for x in principal_inertias(inertia_matrix(link))]
@@ -136,7 +142,7 @@ def _check_axes(joint: Joint) -> None:
 
 
 def _check_direction(axis, place: Place) -> None:
-    if math.hypot(*axis) < _NO_DIRECTION:
+    if not _NO_DIRECTION <= math.hypot(*axis) < math.inf:
         raise ModelError("the axis has no direction", place=place, found=list(axis), expected="a non-zero vector")
 
 
@@ -153,7 +159,7 @@ def _check_screws(joint: Joint) -> None:
         raise ModelError("wrong number of screws", place=place, found=len(joint.screws), expected="1 to 6")
     for screw in joint.screws:
         _finite(screw, 6, place, "screw")
-        if math.hypot(*screw) < _NO_DIRECTION:
+        if not _NO_DIRECTION <= math.hypot(*screw) < math.inf:
             raise ModelError("a screw that is zero", place=place, found=list(screw), expected="[wx, wy, wz, vx, vy, vz]")
 
 

@@ -10,6 +10,7 @@ from liedyn.report.recording import Energy
 
 _WIDTH, _LEFT, _RIGHT = 8.5, 0.85, 1.55
 _FLOOR = 1e-18                            # J: a residual of zero is drawn here
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")    # mathtext would take 20 ms a label
 
 
 def draw_energy(energy: Energy, t: np.ndarray, subtitle: str = "") -> Figure:
@@ -49,7 +50,7 @@ def _draw_residual(axes: Axes, residual: np.ndarray, t: np.ndarray) -> None:
     upper = max(upper, lower + 2)
     axes.set_ylim(lower - 0.2, upper + 0.2)
     marks = list(range(lower, upper + 1, max(1, -(-(upper - lower) // 4))))
-    style.rulers(axes, style.ticks(*axes.get_xlim(), most=8), marks, y_labels=[f"$10^{{{x}}}$" for x in marks])
+    style.rulers(axes, style.ticks(*axes.get_xlim(), most=8), marks, y_labels=["10" + str(x).translate(_RAISED) for x in marks])
     axes.plot(*style.thinned(t, exponents), color=style.VERMILLION, linewidth=1.2, label="balance residual")
     style.heading(axes, ("Balance: |total − start − work supplied|", style.INK, "bold"), ("J", style.FAINT, "normal"))
 

@@ -1,19 +1,20 @@
 """All pictures of a recording."""
 from __future__ import annotations
 
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
 
 from liedyn.report.base_path import draw_base_path
 from liedyn.report.energy import draw_energy
 from liedyn.report.panels import draw_group
-from liedyn.report.recording import Recording
+from liedyn.report.recording import FORMATS, Group, Recording, Series
 from liedyn.report.replay import draw_replay
 
-FORMATS = ("png", "svg")
 _DPI = 120
 
 
@@ -48,9 +49,18 @@ def save_figures(recording: Recording, folder: str | Path, formats: Sequence[str
     return paths
 
 
-def _save(figure: Figure, path: Path, ending: str) -> None:
+def warm_up() -> None:
+    """Load fonts and writers, which Matplotlib leaves to the first picture (0.15 s)."""
+    t = np.linspace(0.0, 1.0, 2)
+    small = Recording("", t, (Group("positions", "", (Series("joint", "", "rad", t),)),))
+    for figure in figures(small).values():
+        for ending in FORMATS:
+            _save(figure, io.BytesIO(), ending)
+
+
+def _save(figure: Figure, file: Path | io.BytesIO, ending: str) -> None:
     if ending == "png":
-        figure.savefig(path, dpi=_DPI, format="png", metadata={"Software": None})
+        figure.savefig(file, dpi=_DPI, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": 3})
         return
     with rc_context({"svg.hashsalt": "liedyn"}):            # else identifiers are random
-        figure.savefig(path, format=ending, metadata={"Date": None} if ending == "svg" else None)
+        figure.savefig(file, format=ending, metadata={"Date": None} if ending == "svg" else None)

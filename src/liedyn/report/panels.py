@@ -99,7 +99,7 @@ def _draw_panel(axes: Axes, panel: list[Series], t: np.ndarray, times: list[floa
 
 def _name(axes: Axes, panel: list[Series], beyond: bool, most_letters: int) -> None:
     """Above the panel: joint, unit, and the labels of several curves in their colours."""
-    words = [(style.shortened(panel[0].joint, most_letters - 5 * beyond), style.INK, "bold")]
+    words = [(style.shortened(panel[0].joint, most_letters - 8 * beyond), style.INK, "bold")]
     if panel[0].unit:
         words.append((style.unit_text(panel[0].unit), style.FAINT, "normal"))
     if len(panel) > 1:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+FORMATS = ("png", "svg")                # of pictures, where nothing else is asked for
+
 # the labels that a coordinate of a joint, or a component of a wrench, may have behind its joint's name
 _LABELS = frozenset([*(a + b for a in "pqwvmf" for b in "xyz"), "qw", *(a + b for a in "xyz" for b in ("", "1", "2", "3")),
                      *"123456", "angle", "slide"])

@@ -229,7 +229,7 @@ def _given(values: np.ndarray, rules: tuple[Rule, ...], model, index) -> dict[st
         part = index(name)
         if len(rule.value) != part.stop - part.start:
             raise ScenarioError(f"joint {name} takes another number of values", place=rule.place,
-                                found=str(len(rule.value)), expected=str(part.stop - part.start))
+                                found=len(rule.value), expected=str(part.stop - part.start))
         values[part] = rule.value
     return bound
 
@@ -240,8 +240,8 @@ def _unit_quaternion(part: np.ndarray, name: str, place: Place) -> list[str]:
     norm = float(np.linalg.norm(quaternion))
     if abs(norm - 1.0) > _UNIT_NORM:
         unit = ", ".join(f"{x:.9g}" for x in quaternion / norm) if norm > 0.0 else "0, 0, 0, 1"
-        raise ScenarioError(f"the quaternion x y z w of joint {name} is not of unit norm", place=place, found=f"norm {norm:.9g}",
-                            expected="1", hint=f"the unit quaternion is [{unit}]")
+        raise ScenarioError(f"the quaternion x y z w of joint {name} is not of unit norm", place=place, found=round(norm, 9),
+                            expected="norm 1", hint=f"the unit quaternion is [{unit}]")
     quaternion /= norm
     return [f"{place}: the quaternion had norm {norm!r}; it was scaled to 1"] if abs(norm - 1.0) > 1e-12 else []
 
@@ -249,7 +249,7 @@ def _unit_quaternion(part: np.ndarray, name: str, place: Place) -> list[str]:
 def _settle(values: np.ndarray, i: int, prescribed: float, rule: Rule | None, why: str) -> None:
     """Start where the prescribed motion starts; an initial value that says otherwise is an error."""
     if rule and abs(values[i] - prescribed) > _AGREE * max(1.0, abs(prescribed)):
-        raise ScenarioError(f"the initial value contradicts the motion: {why}", place=rule.place, found=f"{values[i]:g}",
+        raise ScenarioError(f"the initial value contradicts the motion: {why}", place=rule.place, found=float(values[i]),
                             expected=f"{prescribed:.9g}, or nothing")
     values[i] = prescribed
 

@@ -1,0 +1,37 @@
+"""What the commands over a trajectory have in common: which robot it is of, and writing the result."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import click
+
+from liedyn.cli.console import Console
+from liedyn.cli.options import output_beside
+
+
+def compute_along(compute: Callable, name: str, console: Console, trajectory: str, robot: str | None, base: str | None,
+                  output: str | None, strict: bool, force: bool, as_json: bool) -> None:
+    """Read TRAJECTORY, apply `compute(model, trajectory)`, write what it gives."""
+    from liedyn.io.csv import read_trajectory, write_trajectory
+    from liedyn.io.output import check_output
+
+    target = output_beside(trajectory, output, name)
+    if as_json and target == "-":
+        raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
+    check_output(target, force=force)
+    motion = read_trajectory(trajectory)
+
+    from liedyn.simulate.along import model_of  # after what is cheap to refuse: Numba takes half a second to import
+
+    model = model_of(motion, robot, base=base, strict=strict)
+    console.findings(model)
+    with console.progress.stage("computing (the first run compiles the kernels)"):
+        result = compute(model, motion)
+    write_trajectory(target, result.header, result.t, result.columns, force=force)
+    for note in result.notes:
+        console.note(note)
+    if as_json:
+        console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns],
+                             "notes": list(result.notes)})
+    if target != "-":
+        console.say(f"wrote {target}: {len(result.columns)} columns, {len(result.t)} rows")

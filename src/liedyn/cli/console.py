@@ -1,0 +1,59 @@
+"""What a command says: people are addressed on stderr, results go to stdout."""
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from functools import cached_property
+
+import click
+
+from liedyn.cli.progress import Progress
+
+
+class Console:
+    """Messages at three levels: quiet (errors only), normal, verbose."""
+
+    def __init__(self, *, quiet: bool = False, verbose: bool = False):
+        self.quiet, self.verbose = quiet, verbose
+
+    @cached_property
+    def progress(self) -> Progress:
+        return Progress(quiet=self.quiet)
+
+    def say(self, text: str) -> None:
+        if not self.quiet:
+            click.echo(text, err=True)
+
+    def detail(self, text: str) -> None:
+        if self.verbose:
+            click.echo(text, err=True)
+
+    def note(self, text: str) -> None:
+        """Something a person should know before trusting the result."""
+        self.say(f"liedyn: note: {text}")
+
+    def result(self, text: str) -> None:
+        click.echo(text)
+
+    def result_json(self, value) -> None:
+        click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+    def findings(self, model) -> None:
+        """One line about what is doubtful in the robot."""
+        count = len(model.findings)
+        if count:
+            self.note(f"{count} finding{'s' * (count > 1)} about the robot {model.name}; `liedyn check {model.source}` lists "
+                      f"{'them' if count > 1 else 'it'}")
+
+
+def with_console(command: Callable) -> Callable:
+    """The options -q and -v; the command receives `console`."""
+    @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
+    @click.option("-v", "--verbose", is_flag=True, help="Say more.")
+    @functools.wraps(command)
+    def with_levels(*args, quiet: bool, verbose: bool, **options):
+        if quiet and verbose:
+            raise click.UsageError("--quiet and --verbose contradict each other.")
+        return command(*args, console=Console(quiet=quiet, verbose=verbose), **options)
+    return with_levels

@@ -1,0 +1,38 @@
+from __future__ import annotations
+
+import click
+
+from liedyn.cli.console import with_console
+from liedyn.cli.options import force_option, json_option, robot_option
+
+
+@click.command(short_help="Draw a trajectory or a run folder.")
+@click.argument("trajectory", metavar="TRAJECTORY_OR_RUNFOLDER", type=click.Path(exists=True, allow_dash=True))
+@robot_option
+@click.option("-o", "--output", type=click.Path(file_okay=False), metavar="FOLDER",
+              help="Folder for the pictures; default: plots/ in the run folder, NAME_plots/ beside a CSV.")
+@click.option("-f", "--format", "formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]), default=("png", "svg"),
+              show_default=True, help="May be repeated.")
+@force_option
+@json_option
+@with_console
+def plot(trajectory, robot, output, formats, force, as_json, console):
+    """Draw a trajectory: positions, velocities and forces by joint, energy, base path, the motion itself.
+
+    Limits, energy and the motion need the robot; without it the columns alone are drawn.
+
+    \b
+    Example:  liedyn plot runs/panda_hybrid --force
+    Example:  liedyn plot motion.csv --robot arm.urdf -f pdf -o figures
+    """
+    from liedyn.report.plot_folder import check_pictures, plot_trajectory, sources
+
+    csv, folder = sources(trajectory, output)
+    check_pictures(folder, formats, force=force)
+    with console.progress.stage("drawing"):
+        paths, notes = plot_trajectory(csv, robot, folder, formats)
+    for note in notes:
+        console.note(note)
+    if as_json:
+        console.result_json({"pictures": [str(path) for path in paths]})
+    console.say("wrote " + "\n      ".join(str(path) for path in paths))

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from liedyn.cli.console import with_console
+from liedyn.cli.options import force_option, json_option, strict_option
+
+
+@click.command(short_help="Run a scenario: trajectory, self-check and pictures.")
+@click.argument("scenario", metavar="SCENARIO_OR_ROBOT", type=click.Path(exists=True, dir_okay=False))
+@click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Run folder to write; default: runs/NAME.")
+@click.option("-S", "overrides", multiple=True, metavar="KEY=VALUE",
+              help="Override a value of the scenario, as in -S integrator.step=1e-4; may be repeated.")
+@click.option("--no-plots", is_flag=True, help="Draw no pictures.")
+@strict_option
+@force_option
+@json_option
+@with_console
+def simulate(scenario, output, overrides, no_plots, strict, force, as_json, console):
+    """Run a scenario, and write its trajectory, its self-check and its pictures into a run folder.
+
+    A robot file given instead of a scenario falls freely from its neutral position.
+
+    \b
+    Example:  liedyn simulate configs/panda_hybrid.yaml -S duration=10
+    writes    runs/panda_hybrid/: trajectory.csv, run.json, plots/
+    """
+    from liedyn.io.output import check_folder
+
+    folder = Path(output) if output else Path("runs", Path(scenario).stem)
+    check_folder(folder, mark="run.json", force=force)
+
+    from liedyn.simulate.run import simulate_file
+    from liedyn.simulate.run_folder import write_run
+
+    result = simulate_file(scenario, list(overrides), console.progress, strict)
+    console.findings(result.model)
+    with console.progress.stage("writing results"):
+        written = write_run(result, folder, force=force, plots=not no_plots)
+    for note in result.notes:
+        console.note(note)
+    if as_json:
+        console.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
+    console.say(result.summary)
+    console.say("wrote " + "\n      ".join(str(path) for path in written))

@@ -1,0 +1,153 @@
+"""Between Python's arrays and the kernels' entries: shapes, batches, threads, and codes that become errors."""
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+import numpy as np
+
+from liedyn.errors import ComputationError, ConfigurationError, ShapeError
+from liedyn.jit import prepare
+from liedyn.joints.kinds import BALL, FREE
+from liedyn.kernels import checks
+
+NONE = np.empty(0)              # no external wrench, one state
+NONE_BATCH = np.empty((0, 0))   # the same for a batch
+SCALAR, LANES = 0, 1            # which signature of an entry with two
+
+# Below this many body-states a second thread costs more than it brings (about 20 us).
+_WORTH_A_THREAD = 2000
+
+
+def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
+    """x as a C-contiguous float64 array whose last axes are `last`."""
+    try:
+        array = np.asarray(x, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise ShapeError(f"{name} is not an array of numbers; found {type(x).__name__}") from None
+    if array.shape[array.ndim - len(last):] != last or array.ndim < len(last):
+        expected = ", ".join(str(n) for n in last)
+        raise ShapeError(f"{name} has the wrong shape; found {array.shape}, expected (…, {expected})")
+    return array if array.flags.writeable else array.copy()     # the entries' signatures know writable arrays only
+
+
+def batched(*named: tuple[str, np.ndarray, int]) -> tuple[tuple[int, ...], list[np.ndarray]]:
+    """Common leading axes, and each array as (N, n), C-contiguous. `named`: name, array, how many last axes are its own."""
+    leads = [array.shape[:array.ndim - own] for _, array, own in named]
+    lead = leads[0]
+    if any(shape != lead for shape in leads):
+        try:
+            lead = np.broadcast_shapes(*leads)
+        except ValueError:
+            shapes = ", ".join(f"{name} {array.shape}" for name, array, _ in named)
+            raise ShapeError(f"leading axes do not fit together: {shapes}") from None
+    count = int(np.prod(lead, dtype=np.int64))
+    out = []
+    for _, array, own in named:
+        if array.shape[:array.ndim - own] != lead:
+            array = np.broadcast_to(array, lead + array.shape[array.ndim - own:])
+        out.append(np.ascontiguousarray(array).reshape(count, -1) if array.size else np.empty((count, 0)))
+    return lead, out
+
+
+def wrenches(model, f_ext) -> np.ndarray | None:
+    """External wrenches as (…, n_links, 6), from an array or a dict by link name."""
+    n = len(model.link_names)
+    if f_ext is None:
+        return None
+    if not isinstance(f_ext, dict):
+        return as_array(f_ext, "f_ext", (n, 6))
+    given = {model.link_index(name): as_array(F, f"f_ext[{name!r}]", (6,)) for name, F in f_ext.items()}
+    lead = np.broadcast_shapes(*[F.shape[:-1] for F in given.values()])
+    out = np.zeros((*lead, n, 6))
+    for k, F in given.items():
+        out[..., k, :] = F
+    return out
+
+
+def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, *, single: bool = True) -> int:
+    """Call an entry over `count` states on Lanes and all cores (one state: float64, where the entry has both).
+
+    size: numbers of scratch for one state; before: arguments between the scratch and the arrays."""
+    if count == 0:
+        return checks.OK
+    if count == 1 and single and len(entry.liedyn_signatures) == 2:
+        prepare(entry, SCALAR)
+        return entry(model.index, model.constants, np.empty(size), *before, *arrays, 0, 1)
+    prepare(entry, len(entry.liedyn_signatures) - 1)
+    edges = chunks(count, model.n_bodies)
+
+    def part(first, last):
+        return entry(model.index, model.constants, np.empty((size, 8)), *before, *arrays, first, last)
+
+    if len(edges) == 2:
+        return part(0, count)
+    codes = list(_pool().map(part, edges[:-1], edges[1:]))
+    return next((code for code in codes if code), checks.OK)
+
+
+def chunks(count: int, bodies: int) -> list[int]:
+    """Borders of the parts that threads take; each but the last a multiple of eight."""
+    parts = max(1, min(_cores(), count * bodies // _WORTH_A_THREAD))
+    step = -(-count // (8 * parts)) * 8
+    return [*range(0, count, step), count]
+
+
+@cache
+def _cores() -> int:
+    """Cores that this process may use; LIEDYN_THREADS lowers it."""
+    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(available, int(os.environ.get("LIEDYN_THREADS", available))))
+
+
+@cache
+def _pool() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(_cores(), thread_name_prefix="liedyn")
+
+
+# errors -----------------------------------------------------------------------------------------------------------
+_NAMES = {checks.BAD_Q: ("q", "q_names"), checks.BAD_V: ("v", "v_names"), checks.BAD_A: ("a", "v_names"),
+          checks.BAD_TAU: ("tau", "v_names")}
+
+
+def refuse(model, code: int, **arrays) -> None:
+    """Turn an entry's code into an error that names the coordinate. arrays: q, v, a, tau, f_ext as given."""
+    if code == checks.OK:
+        return
+    if code in _NAMES:
+        name, names = _NAMES[code]
+        raise ConfigurationError(_not_finite(name, arrays.get(name), getattr(model, names)))
+    if code == checks.BAD_F_EXT:
+        raise ConfigurationError("f_ext holds a number that is NaN or infinite")
+    if code == checks.BAD_QUATERNION:
+        raise ConfigurationError(_not_unit(model, arrays.get("q")))
+    if code == checks.SINGULAR:
+        raise ComputationError("a joint's articulated inertia vanishes in this configuration: its acceleration is not defined "
+                               "(a compound joint in a singular position, or a massless link at the end of the tree)")
+    if code == checks.BAD_RESULT:
+        raise ComputationError("the result is not finite: the state is too large for double precision")
+    raise ShapeError("arguments have the wrong shape")
+
+
+def _not_finite(name: str, array, names) -> str:
+    rows = np.reshape(array, (-1, len(names)))
+    bad = np.argwhere(~np.isfinite(rows))
+    if not len(bad):
+        return f"{name} holds a number that is NaN or infinite"
+    k, c = bad[0]
+    where = f" of state {k}" if len(rows) > 1 else ""
+    return f"{name}[{c}] ({names[c]}){where} is not finite; found {rows[k, c]}"
+
+
+def _not_unit(model, q) -> str:
+    rows = np.reshape(q, (-1, model.nq))
+    for joint in model.joints:
+        if joint.kind in (BALL, FREE):
+            norms = np.linalg.norm(rows[:, joint.q.stop - 4:joint.q.stop], axis=1)
+            bad = np.flatnonzero(~(abs(norms**2 - 1) < checks.UNIT))
+            if len(bad):
+                where = f" in state {bad[0]}" if len(rows) > 1 else ""
+                return (f"the quaternion of joint {joint.name!r}{where} is not of unit norm; found |q| = {norms[bad[0]]:.12g}, "
+                        f"expected 1 within {checks.UNIT / 2:g} (normalize it first)")
+    return "a quaternion is not of unit norm"

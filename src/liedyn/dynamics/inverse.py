@@ -1,0 +1,116 @@
+"""Inverse dynamics and what follows from it: gravity, bias and constraint forces."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, refuse, run, wrenches
+from liedyn.jit import prepare
+from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory, inverse_one
+
+
+def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
+    """Joint forces that produce the accelerations ``a``: recursive Newton-Euler, O(n).
+
+    Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``tau``.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v, a : (..., nv) arrays
+        Joint velocity [rad/s | m/s] and acceleration; a free joint's is its body twist [w; v] and its rate.
+    f_ext : (..., n_links, 6) array or {link name: (..., 6) array}, optional
+        External wrench [m; f] [N m | N] on each link, in the link frame, about its origin.
+    passive : bool
+        Whether joint springs, damping and friction act.
+
+    Returns
+    -------
+    tau : (..., nv) array
+        Joint force [N m | N].
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    Kim 2012 v1.01, Table 2. Gravity enters as ``dV_0 = [0; -g]``.
+    """
+    if f_ext is None:
+        tau = np.empty(model.nv)
+        try:                                  # one state in arrays as they should be: no check in Python
+            if not inverse_one(model.index, model.constants, model.memory, q, v, a, NONE, passive, tau):
+                return tau
+        except TypeError:
+            pass
+    return _general(model, q, v, a, f_ext, passive)
+
+
+def _general(model, q, v, a, f_ext, passive):
+    q, v, a = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,)), as_array(a, "a", (model.nv,))
+    F = wrenches(model, f_ext)
+    prepare(inverse_one)
+    if q.ndim == v.ndim == a.ndim == 1 and (F is None or F.ndim == 2):
+        tau = np.empty(model.nv)
+        F = NONE if F is None else np.ascontiguousarray(F).ravel()
+        code = inverse_one(model.index, model.constants, model.memory, q, v, a, F, bool(passive), tau)
+        refuse(model, code, q=q, v=v, a=a)
+        return tau
+    named = [("q", q, 1), ("v", v, 1), ("a", a, 1)] + ([("f_ext", F, 2)] if F is not None else [])
+    lead, tau = _batch(model, named, F is not None, passive, NONE_BATCH)
+    return tau.reshape(*lead, model.nv)
+
+
+def _batch(model, named, with_f_ext, passive, wrenches_out):
+    lead, rows = batched(*named)
+    tau = np.empty((len(rows[0]), model.nv))
+    if wrenches_out is None:
+        wrenches_out = np.empty((len(tau), 6 * model.n_bodies))
+    size = inverse_batch_memory(model.n_bodies, model.nq, model.nv, len(model.link_names))
+    code = run(inverse_batch, model, size, (),
+               (*rows[:3], rows[3] if with_f_ext else NONE_BATCH, bool(passive), tau, wrenches_out), len(tau))
+    refuse(model, code, q=rows[0], v=rows[1], a=rows[2])
+    return lead, tau if wrenches_out is NONE_BATCH else wrenches_out
+
+
+def bias_force(model, q, v, *, f_ext=None):
+    """Coriolis, centrifugal and gravity force ``b(q, v)`` (..., nv) of ``M a + b = tau``, less external wrenches.
+
+    Passive forces are not in it. Arguments and errors as in `inverse_dynamics` (K1 Table 2 with zero acceleration).
+    """
+    return inverse_dynamics(model, q, v, np.zeros(model.nv), f_ext=f_ext, passive=False)
+
+
+def gravity_force(model, q):
+    """Joint forces (..., nv) that hold the robot still against gravity: ``b(q, 0)``. Springs are not in it."""
+    return inverse_dynamics(model, q, np.zeros(model.nv), np.zeros(model.nv), passive=False)
+
+
+def joint_wrenches(model, q, v, a, *, f_ext=None):
+    """What each joint transmits to its child link: the constraint wrench with the motor's part in it.
+
+    Returns
+    -------
+    F : (..., n_joints, 6) array
+        [m; f] [N m | N] on the child link of each moving joint, in that link's frame, about its origin
+        (K1 (41): the F_i of Table 2). ``S^T F`` is the joint's force without armature and passive forces.
+
+    Other parameters and errors as in `inverse_dynamics`.
+    """
+    q, v, a = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,)), as_array(a, "a", (model.nv,))
+    F = wrenches(model, f_ext)
+    named = [("q", q, 1), ("v", v, 1), ("a", a, 1)] + ([("f_ext", F, 2)] if F is not None else [])
+    lead, out = _batch(model, named, F is not None, False, None)
+    bodies = np.array([joint.body for joint in model.joints], dtype=int)
+    frames = [model.link_pose[model.link_index(joint.child)] for joint in model.joints]
+    return _to_links(out.reshape(-1, model.n_bodies, 6)[:, bodies], frames).reshape(*lead, len(model.joints), 6)
+
+
+def _to_links(F: np.ndarray, frames: list[np.ndarray]) -> np.ndarray:
+    """Wrenches (N, k, 6) on bodies, seen from the link frames on them: F_link = Ad*_T F_body."""
+    R = np.array([T[:3, :3] for T in frames]).reshape(-1, 3, 3)
+    p = np.array([T[:3, 3] for T in frames]).reshape(-1, 3)
+    m, f = F[..., :3], F[..., 3:]
+    return np.concatenate([np.einsum("kji,nkj->nki", R, m - np.cross(p, f)), np.einsum("kji,nkj->nki", R, f)], axis=-1)

@@ -1,0 +1,120 @@
+"""Poses, twists, accelerations and Jacobians of links; energy, momentum, centre of mass."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.dynamics.calls import as_array, batched, refuse, run
+from liedyn.errors import ShapeError
+from liedyn.kernels.energy import energy_memory, totals
+from liedyn.kernels.jacobian import BODY, MIXED, WORLD, jacobian_memory, jacobians
+from liedyn.kernels.kinematics import ACCELERATIONS, POSES, TWISTS, kinematics_entry_memory, link_motions
+
+_FRAMES = {"body": BODY, "world": WORLD, "mixed": MIXED}
+_UNUSED = np.empty((1, 0))
+
+
+def link_pose(model, q, link):
+    """Pose (..., 4, 4) of a link in the world: maps coordinates in the link frame to the world.
+
+    q : (..., nq) array [rad | m]. Raises NameLookupError, ShapeError, ConfigurationError.
+    """
+    return link_poses(model, q)[..., model.link_index(link), :, :]
+
+
+def link_poses(model, q):
+    """Poses (..., n_links, 4, 4) of all links, in the order of ``model.link_names``."""
+    lead, T, _, _ = _motions(model, POSES, q)
+    out = np.zeros((len(T), len(model.link_names), 4, 4))
+    T = T.reshape(len(T), -1, 12)
+    out[..., :3, :3], out[..., :3, 3], out[..., 3, 3] = T[..., :9].reshape(*T.shape[:2], 3, 3), T[..., 9:], 1.0
+    return out.reshape(*lead, *out.shape[1:])
+
+
+def link_twist(model, q, v, link):
+    """Twist (..., 6) [w; v] of a link, in the link frame (K1 (36)) [rad/s | m/s]."""
+    lead, _, V, _ = _motions(model, TWISTS, q, v)
+    return V.reshape(*lead, -1, 6)[..., model.link_index(link), :]
+
+
+def link_acceleration(model, q, v, a, link):
+    """Component-wise rate (..., 6) of a link's twist, in the link frame, gravity not in it (K1 (40))."""
+    lead, _, _, dV = _motions(model, ACCELERATIONS, q, v, a)
+    return dV.reshape(*lead, -1, 6)[..., model.link_index(link), :]
+
+
+def _motions(model, level, q, v=None, a=None):
+    named = [("q", as_array(q, "q", (model.nq,)), 1)]
+    named += [(name, as_array(x, name, (model.nv,)), 1) for name, x in (("v", v), ("a", a)) if x is not None]
+    lead, rows = batched(*named)
+    n, k = len(rows[0]), len(model.link_names)
+    T = np.empty((n, 12 * k))
+    V = np.empty((n, 6 * k)) if level >= TWISTS else _UNUSED
+    dV = np.empty((n, 6 * k)) if level == ACCELERATIONS else _UNUSED
+    given = rows + [_UNUSED] * (3 - len(rows))
+    size = kinematics_entry_memory(model.n_bodies, model.nq, model.nv, k)
+    code = run(link_motions, model, size, (level,), (*given, T, V, dV), n)
+    refuse(model, code, **dict(zip(("q", "v", "a"), rows, strict=False)))
+    return lead, T, V, dV
+
+
+def jacobian(model, q, link, *, frame="body"):
+    """Jacobian (..., 6, nv) of a link: its twist is ``J v``.
+
+    Parameters
+    ----------
+    q : (..., nq) array
+    link : str
+    frame : "body", "world" or "mixed"
+        The twist in the link frame; in the world frame about the world's origin (PBP's spatial Jacobian); or along world
+        axes about the link's origin.
+
+    Raises
+    ------
+    NameLookupError, ShapeError, ConfigurationError
+    """
+    return _jacobians(model, q, np.zeros(model.nv), link, frame, False)[0]
+
+
+def jacobian_derivative(model, q, v, link, *, frame="body"):
+    """Time derivative (..., 6, nv) of `jacobian` along the velocity v, component-wise: dV = J a + dJ v."""
+    return _jacobians(model, q, v, link, frame, True)[1]
+
+
+def _jacobians(model, q, v, link, frame, derivative):
+    if frame not in _FRAMES:
+        raise ShapeError(f"frame is one of {', '.join(_FRAMES)}; found {frame!r}")
+    lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
+    J = np.empty((len(rows[0]), 6 * model.nv))
+    dJ = np.empty_like(J) if derivative else _UNUSED
+    size = jacobian_memory(model.n_bodies, model.nq, model.nv, len(model.link_names))
+    code = run(jacobians, model, size, (model.link_index(link), _FRAMES[frame]), (*rows, J, dJ), len(J))
+    refuse(model, code, q=rows[0], v=rows[1])
+    shape = (*lead, 6, model.nv)
+    return J.reshape(shape), dJ.reshape(shape) if derivative else None
+
+
+def energy(model, q, v):
+    """Kinetic and potential energy (...,) [J]: rotors in the first, gravity (zero at the world's origin) and joint springs
+    in the second (K1 (15))."""
+    lead, out = _totals(model, q, v)
+    return out[:, 0].reshape(lead)[()], out[:, 1].reshape(lead)[()]
+
+
+def momentum(model, q, v):
+    """Momentum (..., 6) [angular; linear] of the moving bodies about the world's origin, world axes (K1 (23), (24))."""
+    lead, out = _totals(model, q, v)
+    return out[:, 2:8].reshape(*lead, 6)
+
+
+def centre_of_mass(model, q):
+    """Centre of mass (..., 3) [m] of the moving bodies, in the world."""
+    lead, out = _totals(model, q, np.zeros(model.nv))
+    return out[:, 8:].reshape(*lead, 3)
+
+
+def _totals(model, q, v):
+    lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
+    out = np.empty((len(rows[0]), 11))
+    size = energy_memory(model.n_bodies, model.nq, model.nv, len(model.link_names))
+    refuse(model, run(totals, model, size, (), (*rows, out), len(out)), q=rows[0], v=rows[1])
+    return lead, out

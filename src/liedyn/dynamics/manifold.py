@@ -1,0 +1,74 @@
+"""Moving on the configuration manifold; random configurations; a joint's own functions."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.dynamics.calls import as_array, batched, refuse, run
+from liedyn.joints.kinds import BALL, FREE, SCREW
+from liedyn.kernels.manifold import differences, manifold_memory, retractions
+from liedyn.model.build import joint_motion as _screw_motion
+
+
+def integrate(model, q0, dv):
+    """``q0 (+) dv`` (..., nq): each joint moved by its part of dv (..., nv) as a constant body twist for unit time."""
+    lead, rows = batched(("q", as_array(q0, "q", (model.nq,)), 1), ("v", as_array(dv, "v", (model.nv,)), 1))
+    out = np.empty((len(rows[0]), model.nq))
+    size = manifold_memory(model.n_bodies, model.nq, model.nv, 0)
+    refuse(model, run(retractions, model, size, (), (*rows, out), len(out)), q=rows[0], v=rows[1])
+    return out.reshape(*lead, model.nq)
+
+
+def difference(model, q0, q1):
+    """The dv (..., nv) with ``q0 (+) dv = q1``; rotations take the shorter way, |w| <= pi."""
+    q0, q1 = as_array(q0, "q0", (model.nq,)), as_array(q1, "q1", (model.nq,))
+    lead, rows = batched(("q0", q0, 1), ("q1", q1, 1))
+    out = np.empty((len(rows[0]), model.nv))
+    size = manifold_memory(model.n_bodies, model.nq, model.nv, 0)
+    code = run(differences, model, size, (), (*rows, out), len(out))
+    refuse(model, code, q=np.concatenate(rows) if code else None)
+    return out.reshape(*lead, model.nv)
+
+
+def random_configuration(model, rng, size=()):
+    """Random configurations (*size, nq): 1-DoF coordinates uniform within their limits (pi or 1 m either way where there is
+    none), rotations uniform, free positions standard normal. rng: a NumPy Generator."""
+    size = (size,) if np.isscalar(size) else tuple(size)
+    q = np.empty((*size, model.nq))
+    for joint in model.joints:
+        if joint.kind == SCREW:
+            span = np.array([np.pi if unit == "rad" else 1.0 for unit in model.v_units[joint.v]])
+            low, high = model.lower[joint.v], model.upper[joint.v]
+            low = np.where(np.isfinite(low), low, np.where(np.isfinite(high), high - 2 * span, -span))
+            high = np.where(np.isfinite(high), high, low + 2 * span)
+            q[..., joint.q] = rng.uniform(low, high, (*size, len(span)))
+            continue
+        u = rng.standard_normal((*size, 4))
+        q[..., joint.q.stop - 4:joint.q.stop] = u / np.linalg.norm(u, axis=-1, keepdims=True)
+        if joint.kind == FREE:
+            q[..., joint.q.start:joint.q.start + 3] = rng.standard_normal((*size, 3))
+    return q
+
+
+def joint_motion(model, name, q, v=None):
+    """What one joint does at its own coordinates q (and velocities v).
+
+    Returns
+    -------
+    T : (4, 4) pose of the child link in the parent link
+    S : (6, k) joint Jacobian in the child's frame: S v is the child's twist against its parent (K1 (36))
+    dS : (6, k) its time derivative along v; zero without v
+    """
+    joint = model.joint(name)
+    q = as_array(q, f"q of {name!r}", (joint.q.stop - joint.q.start,))
+    v = np.zeros(joint.v.stop - joint.v.start) if v is None else as_array(v, f"v of {name!r}", (joint.v.stop - joint.v.start,))
+    if joint.kind == SCREW:
+        return _screw_motion(joint, q, v)
+    T = np.eye(4)
+    x, y, z, w = q[-4:]
+    T[:3, :3] = [[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+                 [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+                 [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]]
+    if joint.kind != BALL:
+        T[:3, 3] = q[:3]
+    S = np.eye(6)[:, :len(v)]
+    return joint.home @ T, S, np.zeros_like(S)

@@ -1,0 +1,35 @@
+"""The mass matrix and its inverse."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.dynamics.calls import as_array, batched, refuse, run
+from liedyn.kernels.composite import mass_matrices, mass_memory
+from liedyn.kernels.inverse_mass import inverse_mass_memory, inverse_masses, sweep_memory
+
+
+def mass_matrix(model, q):
+    """Mass matrix ``M(q)`` (..., nv, nv), armature on its diagonal: composite bodies, O(n depth).
+
+    q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError.
+    """
+    lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
+    M = np.empty((len(rows), model.nv**2))
+    size = mass_memory(model.n_bodies, model.nq, model.nv, len(model.link_names))
+    refuse(model, run(mass_matrices, model, size, (), (rows, M), len(M)), q=rows)
+    return M.reshape(*lead, model.nv, model.nv)
+
+
+def inverse_mass_matrix(model, q):
+    """``M(q)^-1`` (..., nv, nv) without forming M: O(n) a column, by articulated bodies (K1 Table 3).
+
+    q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError, ComputationError.
+    """
+    lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
+    out = np.empty((len(rows), model.nv**2))
+    n, nv = model.n_bodies, model.nv
+    size = inverse_mass_memory(n, model.nq, nv, len(model.link_names))
+    columns = np.empty((sweep_memory(n, nv) + 2 * nv, 8))
+    code = run(inverse_masses, model, size, (columns, np.zeros(nv, dtype=bool)), (rows, out), len(out))
+    refuse(model, code, q=rows)
+    return out.reshape(*lead, nv, nv)

@@ -1,0 +1,51 @@
+"""What an entry returns, and the checks that it makes on the way: cheaper here than in Python."""
+from liedyn.jit import primitive
+from liedyn.joints.kinds import BALL, SCREW
+from liedyn.lie.lanes import absolute, largest, load, number_like
+
+OK, SHAPE, BAD_Q, BAD_V, BAD_A, BAD_TAU, BAD_F_EXT, BAD_QUATERNION, SINGULAR, BAD_RESULT = range(10)
+UNIT = 1e-9     # how far |quaternion|^2 may be from 1: double precision, many roundings
+
+
+@primitive
+def finite(x, n):
+    """Whether the first n numbers are neither NaN nor infinite."""
+    total = number_like(x, 0.0)
+    for k in range(n):
+        total = total + load(x, k) * 0.0
+    return largest(absolute(total)) == 0.0
+
+
+@primitive
+def finite_where(x, mask, wanted, n):
+    """The same for the entries whose mask is `wanted`."""
+    total = number_like(x, 0.0)
+    for k in range(n):
+        if mask[k] == wanted:
+            total = total + load(x, k) * 0.0
+    return largest(absolute(total)) == 0.0
+
+
+@primitive
+def bad_configuration(tree, q, nq):
+    """BAD_Q, BAD_QUATERNION or OK."""
+    if not finite(q, nq):
+        return BAD_Q
+    for i in range(1, tree.parent.size):
+        if tree.kind[i] != SCREW:
+            o = tree.iq[i] if tree.kind[i] == BALL else tree.iq[i] + 3
+            x, y, z, w = load(q, o), load(q, o + 1), load(q, o + 2), load(q, o + 3)
+            if not (largest(absolute(x * x + y * y + z * z + w * w - 1.0)) < UNIT):
+                return BAD_QUATERNION
+    return OK
+
+
+@primitive
+def bad_motion(tree, q, v, a, nq, nv):
+    code = bad_configuration(tree, q, nq)
+    if code == OK and not finite(v, nv):
+        code = BAD_V
+    if code == OK and not finite(a, nv):
+        code = BAD_A
+    return code
+

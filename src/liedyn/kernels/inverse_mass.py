@@ -1,0 +1,161 @@
+"""M^-1 and its columns, O(n) each: articulated inertias factored once (K1 Table 3 without velocity), then swept with
+unit joint forces. With a mask of prescribed coordinates: M_vv^-1 of the others."""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import entry, kernel, primitive
+from liedyn.joints.elimination import bias_screw, bias_units, factor_screw, factor_units, solve
+from liedyn.joints.kinds import SCREW
+from liedyn.joints.motion import joint_pose
+from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, tree_of
+from liedyn.kernels.checks import OK, SINGULAR, bad_configuration
+from liedyn.lie.inertia import add_sym6, rigid, to_parent
+from liedyn.lie.lanes import largest, load, maximum, number_like, pack, states_in, store, unpack
+from liedyn.lie.rows import load_pose, load_rigid, load_sym6, load_twist, store_pose, store_sym6, store_twist
+from liedyn.lie.se3 import Ad_inv, add, dAd_inv
+
+
+class FactorWork(NamedTuple):
+    """Depends on q; its numbers may be float64 while the sweeps run on Lanes (eight columns of one state)."""
+
+    T: np.ndarray     # (12n,) pose in the parent
+    AI: np.ndarray    # (21n,) what the children add to the articulated inertia
+    U: np.ndarray     # (6nv,)
+    Psi: np.ndarray   # (nv,)
+
+
+class SweepWork(NamedTuple):
+    U: np.ndarray        # (6nv,) the factors again
+    Psi: np.ndarray      # (nv,)
+    b: np.ndarray        # (6n,) what the children add to the bias force
+    u: np.ndarray        # (nv,)
+    dV: np.ndarray       # (6n,)
+    passive: np.ndarray  # (0,) none
+
+
+@primitive
+def factor_work(memory, n, nv):
+    m, k = memory, 33 * n
+    return FactorWork(m[:12 * n], m[12 * n:k], m[k:k + 6 * nv], m[k + 6 * nv:k + 7 * nv])
+
+
+def factor_memory(n, nv): return 33 * n + 7 * nv
+
+
+@primitive
+def sweep_work(factors, memory, n, nv):
+    m = memory
+    return SweepWork(factors.U, factors.Psi, m[:6 * n], m[6 * n:6 * n + nv], m[6 * n + nv:12 * n + nv], m[:0])
+
+
+def sweep_memory(n, nv): return 12 * n + nv
+
+
+@kernel
+def factor(tree, prescribed, q, work):
+    """Writes work (FactorWork). Returns a positive number if a joint's articulated inertia vanishes."""
+    n = tree.parent.size
+    zero = number_like(q, 0.0)
+    deficit = zero - 1.0
+    for i in range(1, n):
+        store_pose(work.T, i, joint_pose(tree, i, q))
+    for i in range(n - 1, 0, -1):
+        AI = rigid(load_rigid(tree.I, i), zero)
+        if tree.marks[i] & HAS_CHILDREN:
+            AI = add_sym6(AI, load_sym6(work.AI, i))
+        if tree.kind[i] == SCREW:
+            Pi, _, _, worse = factor_screw(tree, i, AI, prescribed, work)
+            hand_inertia(tree, i, Pi, work)
+        else:
+            Pi, worse = factor_units(tree, i, AI, prescribed, work)
+            hand_inertia(tree, i, Pi, work)
+        deficit = maximum(deficit, worse)
+    return largest(deficit)
+
+
+@primitive
+def hand_inertia(tree, i, Pi, work):
+    p = tree.parent[i]
+    if p > 0:
+        Pi = to_parent(load_pose(work.T, i), Pi)
+        if not tree.marks[i] & LAST_CHILD:
+            Pi = add_sym6(Pi, load_sym6(work.AI, p))
+        store_sym6(work.AI, p, Pi)
+
+
+@kernel
+def sweep(tree, prescribed, T, a, tau, work):
+    """a = M^-1 tau by the factors (T and work.U, work.Psi). Where prescribed: a is read and tau is what it takes."""
+    n = tree.parent.size
+    zero = number_like(tau, 0.0)
+    rest = (zero, zero, zero), (zero, zero, zero)
+    for i in range(n - 1, 0, -1):
+        b = load_twist(work.b, i) if tree.marks[i] & HAS_CHILDREN else rest
+        if tree.kind[i] == SCREW:
+            k = tree.iv[i]
+            b = bias_screw(tree, i, b, load_twist(work.U, k), load(work.Psi, k), prescribed, False, a, tau, work)
+        else:
+            b = bias_units(tree, i, b, prescribed, False, a, tau, work)
+        p = tree.parent[i]
+        if p > 0:
+            b = dAd_inv(load_pose(T, i), b)
+            store_twist(work.b, p, b if tree.marks[i] & LAST_CHILD else add(b, load_twist(work.b, p)))
+    store_twist(work.dV, 0, rest)
+    for i in range(1, n):
+        dV = Ad_inv(load_pose(T, i), load_twist(work.dV, tree.parent[i]))
+        store_twist(work.dV, i, solve(tree, i, dV, prescribed, False, a, tau, work))
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def inverse_mass_memory(n, nq, nv, nl): return factor_memory(n, nv) + sweep_memory(n, nv) + nq + 2 * nv + nv * nv
+
+
+@entry("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def inverse_masses(index, constants, memory, columns, none, q, out, first, last):
+    """M^-1 (N, nv nv) of states first … last - 1.
+
+    columns (sweep_memory + 2 nv, 8): eight columns of one state at a time, where `memory` holds one state."""
+    n, nq, nv = index[0], index[1], index[2]
+    tree, m = tree_of(index, constants), memory
+    Q, block, m = m[:nq], m[nq:nq + nv * nv], m[nq + nv * nv:]
+    factors = factor_work(m, n, nv)
+    m = m[33 * n + 7 * nv:]                                     # factor_memory
+    for k in range(first, last, states_in(memory)):
+        pack(q, k, Q)
+        code = bad_configuration(tree, Q, nq)
+        if code != OK:
+            return code
+        if factor(tree, none, Q, factors) > 0.0:
+            return SINGULAR
+        if states_in(memory) == 1:
+            eight_columns(tree, none, factors, columns, block, n, nv)
+        else:
+            column_by_column(tree, none, factors, m, block, n, nv)
+        unpack(block, out, k)
+    return OK
+
+
+@kernel
+def column_by_column(tree, none, factors, memory, block, n, nv):
+    tau, a, work = memory[:nv], memory[nv:2 * nv], sweep_work(factors, memory[2 * nv:], n, nv)
+    for c in range(nv):
+        for k in range(nv):
+            store(tau, k, number_like(tau, 1.0 if k == c else 0.0))
+        sweep(tree, none, factors.T, a, tau, work)
+        for k in range(nv):
+            store(block, k * nv + c, load(a, k))
+
+
+@kernel
+def eight_columns(tree, none, factors, memory, block, n, nv):
+    tau, a, work = memory[:nv], memory[nv:2 * nv], sweep_work(factors, memory[2 * nv:], n, nv)
+    for c in range(0, nv, 8):
+        for k in range(nv):
+            for j in range(8):
+                tau[k, j] = 1.0 if k == c + j else 0.0
+        sweep(tree, none, factors.T, a, tau, work)
+        for k in range(nv):
+            for j in range(min(8, nv - c)):
+                block[k * nv + c + j] = a[k, j]

@@ -1,0 +1,66 @@
+"""From a file to a model: finds the format by the file's ending."""
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+
+from liedyn.errors import CheckFailed, ModelError, Place
+from liedyn.model.description import Robot
+from liedyn.model.model import Model
+
+
+def load_description(path, base: str | None = None) -> Robot:
+    """Description of a robot file: URDF, or YAML (ending .yaml or .yml).
+
+    Raises
+    ------
+    ModelError
+        With file, line and element.
+    """
+    path = Path(path)
+    if path.suffix.lower() in (".yaml", ".yml"):
+        from liedyn.io.robot_yaml import read_robot_yaml as read
+    elif path.suffix.lower() in (".urdf", ".xml", ".xacro"):
+        from liedyn.io.urdf import read_urdf as read
+    else:
+        raise ModelError("the file's ending tells no format", place=Place(str(path)), found=path.suffix or "no ending",
+                         expected=".urdf, .yaml or .yml")
+    robot = read(path)
+    return robot if base is None else dataclasses.replace(robot, base=_base(base))
+
+
+def load(path, *, base: str | None = None, gravity=None, strict: bool = False) -> Model:
+    """Model of a robot file (URDF or YAML).
+
+    Parameters
+    ----------
+    path : str or Path
+    base : "fixed" or "floating", optional
+        Whether the root link is welded to the ground or free; default: as the file says (URDF: fixed).
+    gravity : three numbers, optional
+        Acceleration of gravity in the world [m/s^2]; default: as the file says, else (0, 0, -9.81).
+    strict : bool
+        Findings (see `model.findings`) become an error.
+
+    Raises
+    ------
+    ModelError
+        For a robot that cannot be computed rightly, with file, line and element.
+    CheckFailed
+        With `strict`, for one that has findings.
+    """
+    from liedyn.model.build import build
+    robot = load_description(path, base)
+    if gravity is not None:
+        robot = dataclasses.replace(robot, gravity=tuple(float(x) for x in gravity))
+    model = build(robot)
+    if strict and model.findings:
+        first = model.findings[0]
+        raise CheckFailed(f"{len(model.findings)} finding(s) in {path}, the first: {first}")
+    return model
+
+
+def _base(base: str) -> str:
+    if base not in ("fixed", "floating"):
+        raise ModelError("unknown kind of base", found=base, expected="fixed or floating")
+    return base

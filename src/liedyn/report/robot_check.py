@@ -1,0 +1,54 @@
+"""What is wrong or doubtful in robot files: the words of `liedyn check`."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from liedyn.errors import CheckFailed, InputError, ModelError
+from liedyn.model.description import Finding
+
+
+@dataclass(frozen=True)
+class Examined:
+    """A robot file with what was found in it, or with the error for which it is refused."""
+
+    file: str
+    findings: tuple[Finding, ...] = ()
+    error: InputError | None = None
+
+    def text(self) -> str:
+        if self.error is not None:
+            return f"{self.file}: refused\n  {self.error}"
+        if not self.findings:
+            return f"{self.file}: nothing found"
+        return f"{self.file}: {_count(len(self.findings), 'finding')}" + "".join(f"\n  {finding}" for finding in self.findings)
+
+    def plain(self) -> dict:
+        return {"file": self.file, "error": str(self.error) if self.error else None,
+                "findings": [{"code": f.code, "element": f.element, "message": f.message, "file": f.place.file,
+                              "line": f.place.line, "key": f.place.key} for f in self.findings]}
+
+
+def examine(file: str, base: str | None = None) -> Examined:
+    """Load a robot file and keep what is said about it."""
+    from liedyn.loading import load
+
+    try:
+        return Examined(file, load(file, base=base).findings)
+    except InputError as error:
+        return Examined(file, error=error)
+
+
+def verdict(examined: Sequence[Examined]) -> None:
+    """Raise if anything was found: ModelError where a file is refused, else CheckFailed."""
+    refused = [one.file for one in examined if one.error is not None]
+    doubtful = [one.file for one in examined if one.findings]
+    if refused:
+        raise ModelError(f"{_count(len(refused), 'robot')} of {len(examined)} cannot be used: {', '.join(refused)}")
+    if doubtful:
+        count = sum(len(one.findings) for one in examined)
+        raise CheckFailed(f"{_count(count, 'finding')} in {_count(len(doubtful), 'robot')} of {len(examined)}")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'s' * (number != 1)}"

@@ -1,0 +1,186 @@
+"""The command line itself: help, exit statuses, the one place for errors, and what is refused before any work."""
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from liedyn import cli
+from liedyn.errors import CheckFailed, ComputationError, ModelError, Place, UsageError
+
+COMMANDS = ("simulate", "inverse", "forward", "hybrid", "info", "check", "plot")
+
+
+def run(*args, **options):
+    return CliRunner().invoke(cli.main, [str(arg) for arg in args], **options)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.yaml").write_text("links: {}\n")
+    (tmp_path / "motion.csv").write_text("t[s],q.elbow[rad]\n0,0\n1,1\n")
+    return tmp_path
+
+
+# --- help ------------------------------------------------------------------------------------------------------------
+
+def test_help_lists_the_commands():
+    result = run("--help")
+    assert result.exit_code == 0
+    assert all(f"\n  {command} " in result.output for command in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_help_shows_an_example(command):
+    result = run(command, "-h")
+    assert result.exit_code == 0
+    assert f"Example:  liedyn {command} " in result.output
+
+
+def test_help_imports_no_heavy_library():
+    code = ("import sys; from click.testing import CliRunner; from liedyn.cli import main\n"
+            "assert CliRunner().invoke(main, ['--help']).exit_code == 0\n"
+            "print([m for m in ('numpy', 'numba', 'scipy', 'matplotlib', 'yaml') if m in sys.modules])")
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "[]\n"
+
+
+def test_help_is_quick():
+    took = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-c", "from liedyn.cli import main; main()", "--help"], check=True, capture_output=True)
+        took.append(time.perf_counter() - start)
+    assert min(took) < 0.3                                   # 0.07 s measured; the least of five, on a busy machine too
+
+
+def test_version():
+    assert run("--version").output.startswith("main 0.") or "liedyn" in run("--version", prog_name="liedyn").output
+
+
+# --- errors ----------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("error, status", [
+    (ComputationError("the step size underflowed"), 1),
+    (UsageError("x.csv exists already"), 2),
+    (ModelError("no direction", place=Place("arm.yaml", 12, "joints.elbow.axis"), found=[0, 0, 0],
+                expected="a non-zero vector"), 3),
+    (CheckFailed("2 findings"), 4),
+])
+def test_a_liedyn_error_is_one_line_and_its_status(monkeypatch, error, status):
+    @click.command()
+    def info():
+        raise error
+    monkeypatch.setattr(cli._Commands, "get_command", lambda *_: info)
+    result = run("info")
+    assert result.exit_code == status
+    assert result.stderr == f"liedyn: error: {error}\n" and result.stdout == ""
+
+
+def test_other_exceptions_keep_their_traceback(monkeypatch):
+    @click.command()
+    def info():
+        raise ZeroDivisionError("a bug")
+    monkeypatch.setattr(cli._Commands, "get_command", lambda *_: info)
+    result = run("info")
+    assert isinstance(result.exception, ZeroDivisionError)
+
+
+@pytest.mark.parametrize("args, words", [
+    (["dance"], "No such command 'dance'"),
+    (["info"], "Missing argument 'ROBOT'"),
+    (["info", "none.yaml"], "'none.yaml' does not exist"),
+    (["info", "arm.yaml", "--base", "flying"], "'flying' is not one of 'fixed', 'floating'"),
+    (["info", "arm.yaml", "-q", "-v"], "contradict each other"),
+    (["check"], "Missing argument 'ROBOT...'"),
+    (["check", "arm.yaml", "none.yaml"], "'none.yaml' does not exist"),
+    (["simulate"], "Missing argument 'SCENARIO_OR_ROBOT'"),
+    (["simulate", "."], "is a directory"),
+    (["simulate", "arm.yaml", "-S"], "requires an argument"),
+    (["inverse", "none.csv"], "'none.csv' does not exist"),
+    (["inverse", "motion.csv", "--robot", "none.urdf"], "'none.urdf' does not exist"),
+    (["hybrid", "motion.csv"], "Missing option '-p' / '--prescribed'"),
+    (["plot", "none"], "'none' does not exist"),
+    (["plot", "motion.csv", "-f", "gif"], "'gif' is not one of"),
+    (["inverse", "motion.csv", "-o", "-", "--json"], "--json and a CSV cannot both go to stdout"),
+    (["inverse", "motion.csv", "-o", "."], "is a folder; a file name is needed"),
+    (["inverse", "motion.csv", "-o", "none/x.csv"], "there is no folder none"),
+    (["inverse", "motion.csv", "-o", "arm.yaml"], "arm.yaml exists already; --force overwrites it"),
+    (["simulate", "arm.yaml", "-o", "motion.csv"], "motion.csv is a file; a folder is needed"),
+    (["simulate", "arm.yaml", "-o", "."], "holds other files and no run.json"),
+    (["simulate", "arm.yaml", "-o", ".", "--force"], "holds other files and no run.json"),
+    (["plot", "."], "is no run folder: it holds no trajectory.csv"),
+    (["plot", "motion.csv", "-o", "arm.yaml"], "is a file"),
+])
+def test_wrong_usage(folder, args, words):
+    result = run(*args)
+    assert result.exit_code == 2, result.output
+    assert words in " ".join(result.stderr.split())
+    assert result.stdout == ""
+    assert {p.name for p in folder.iterdir()} == {"arm.yaml", "motion.csv"}
+
+
+def test_results_are_not_overwritten(folder):
+    (folder / "motion_inverse.csv").write_text("mine")
+    (folder / "runs" / "arm").mkdir(parents=True)
+    (folder / "runs" / "arm" / "run.json").write_text("{}")
+    (folder / "motion_plots").mkdir()
+    (folder / "motion_plots" / "energy.png").write_text("")
+    for args, name in ((["inverse", "motion.csv"], "motion_inverse.csv"), (["simulate", "arm.yaml"], "runs/arm"),
+                       (["plot", "motion.csv"], "motion_plots")):
+        result = run(*args)
+        assert result.exit_code == 2
+        assert name in result.stderr and "--force overwrites" in result.stderr
+
+
+@pytest.mark.parametrize("content, words", [
+    ("", "the file is empty"),
+    ("q.elbow\n1\n", "there is no column `t`"),
+    ("t,q.elbow\n0,1\n0,2\n", "motion.csv:3: t: time does not increase"),
+])
+@pytest.mark.parametrize("command", [["inverse"], ["forward"], ["hybrid", "-p", "*"], ["plot"]])
+def test_a_bad_trajectory(folder, command, content, words):
+    (folder / "motion.csv").write_text(content)
+    result = run(*command, "motion.csv")
+    assert result.exit_code == 3
+    assert result.stderr.startswith("liedyn: error: motion.csv") and words in result.stderr
+    assert {p.name for p in folder.iterdir()} == {"arm.yaml", "motion.csv"}
+
+
+@pytest.mark.parametrize("command", [["inverse"], ["forward"], ["hybrid", "-p", "*"]])
+def test_a_trajectory_that_names_no_robot(folder, command):
+    result = run(*command, "motion.csv")
+    assert result.exit_code == 2
+    assert "motion.csv names no robot" in result.stderr and "--robot" in result.stderr
+
+
+def test_a_bad_robot(folder):
+    (folder / "arm.yaml").write_text("links: [1, 2\n")
+    for args in (["info", "arm.yaml"], ["check", "arm.yaml"], ["simulate", "arm.yaml"],
+                 ["inverse", "motion.csv", "-r", "arm.yaml"]):
+        result = run(*args)
+        assert result.exit_code == 3, result.output
+        assert "arm.yaml" in result.stderr and "liedyn: error: " in result.stderr
+    assert {p.name for p in folder.iterdir()} == {"arm.yaml", "motion.csv"}
+
+
+# --- over a pipe -----------------------------------------------------------------------------------------------------
+
+def test_a_reader_that_goes_away_is_no_error():
+    robot = Path(__file__).parents[2] / "robots" / "panda.yaml"
+    code = "from liedyn.cli import main; main()"
+    command = f'{sys.executable} -c "{code}" info {robot} --json | head -c 10'
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True)
+    assert "Traceback" not in done.stderr
+    assert done.stdout.startswith("{")
+
+
+def test_json_is_json():
+    robot = Path(__file__).parents[2] / "robots" / "showcase.yaml"
+    result = run("info", robot, "--json", "-q")
+    assert result.exit_code == 0 and result.stderr == ""
+    assert json.loads(result.stdout)["name"] == "showcase"

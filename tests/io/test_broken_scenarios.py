@@ -1,0 +1,263 @@
+"""Scenarios that cannot be run: each gives one line with file, line and key. `#!` marks the line that must be named."""
+import pytest
+
+from liedyn.errors import InputError, ScenarioError, TrajectoryError
+from liedyn.io.robot_yaml import read_robot_yaml
+from liedyn.io.scenario import read_scenario
+from liedyn.model.build import build
+from liedyn.simulate.schedule import compile_schedule
+
+ROBOT = """\
+name: show
+links:
+  a: {mass: 1.0, inertia: [0.01, 0.01, 0.01]}
+  b: {mass: 1.0, inertia: [0.01, 0.01, 0.01]}
+  c: {mass: 1.0, inertia: [0.01, 0.01, 0.01]}
+  d: {mass: 1.0, inertia: [0.01, 0.01, 0.01]}
+  tip: {mass: 0.1, inertia: [0.001, 0.001, 0.001]}
+joints:
+  shoulder: {type: revolute, parent: world, child: a, axis: [0, 1, 0], limits: {lower: -1, upper: 1}}
+  elbow: {type: revolute, parent: a, child: b, axis: [0, 1, 0], limits: {lower: -1, upper: 1}}
+  ball: {type: ball, parent: b, child: c}
+  uni: {type: universal, parent: c, child: d, axes: [[1, 0, 0], [0, 1, 0]]}
+  weld: {type: fixed, parent: d, child: tip}
+actuators:
+  rotor1: {link: d, position: [0.2, 0, 0], axis: [0, 0, 1], torque_ratio: 0.016}
+"""
+HEAD = "robot: robot.yaml\nduration: 2\n"
+CSV = "t[s],q.elbow[rad],tau.elbow[N m],short\n" + "".join(f"{0.5 * k},{0.1 * k},1,2\n" for k in range(5))
+FILES = {"robot.yaml": ROBOT, "ref.csv": CSV, "deg.csv": CSV.replace("[rad]", "[deg]"), "broken.csv": "t[s],x\n0,1\n0,2\n",
+         "brief.csv": "t[s],x\n0,1\n1,2\n"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("broken")
+    for name, text in FILES.items():
+        (folder / name).write_text(text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    return build(read_robot_yaml(folder / "robot.yaml"))
+
+
+def joint(drive: str) -> str:
+    return HEAD + f"joints:\n  elbow: {drive} #!\n"
+
+
+# what is in the file (a text that starts with "@" follows HEAD), the key, what the line says
+BROKEN = {
+    "empty": ("", None, "the file is empty"),
+    "comment only": ("# nothing\n", None, "the file is empty"),
+    "a list": ("- 1 #!\n- 2\n", None, "wrong value; found [1, 2]; expected a mapping"),
+    "a word": ("hello #!\n", None, "wrong value; found hello; expected a mapping"),
+    "not YAML": ("robot: [a\n\n", None, "not valid YAML"),
+    "a tab": ("robot:\n\tx: 1 #!\n", None, "not valid YAML"),
+    "no robot": ("duration: 2 #!\n", None, "the key robot is missing; expected the path of a robot file"),
+    "no duration": ("robot: robot.yaml #!\n", None, "the key duration is missing"),
+    "no such robot": ("robot: nowhere.urdf #!\nduration: 1\n", "robot", "no such robot file; found "),
+    "robot is a folder": ("robot: . #!\nduration: 1\n", "robot", "no such robot file"),
+    "robot is a number": ("robot: 3 #!\nduration: 1\n", "robot", "wrong value; found 3; expected text"),
+    "a robot instead": ("links: {a: {mass: 1}}\njoints: {}\n", None, "this is a robot, not a scenario"),
+    "unknown key": ("@duraton: 3 #!\n", "duraton", "unknown key; expected one of robot, base"),
+    "unknown key, hint": ("@outputstep: 3 #!\n", "outputstep", "(did you mean output_step?)"),
+    "phases come later": ("@phases: [] #!\n", "phases", "unknown key"),
+    "key twice": ("@duration: 3 #!\n", "duration", "the key stands twice, first on line 2"),
+    "duration is a word": (
+        "robot: robot.yaml\nduration: long #!\n", "duration", "wrong value; found long; expected a number above 0"),
+    "duration zero": ("robot: robot.yaml\nduration: 0 #!\n", "duration", "out of range; found 0"),
+    "duration infinite": ("robot: robot.yaml\nduration: .inf #!\n", "duration", "not a finite number; found .inf"),
+    "duration NaN": ("robot: robot.yaml\nduration: .nan #!\n", "duration", "not a finite number; found .nan"),
+    "duration overflows": ("robot: robot.yaml\nduration: 1e999 #!\n", "duration", "not a finite number; found 1e999"),
+    "output step beyond": ("@output_step: 3 #!\n", "output_step", "out of range; found 3; expected a number above 0"),
+    "output without end": ("@output_step: 1e-9 #!\n", "output_step", "more than 10000000 rows of output"),
+    "base": ("@base: flying #!\n", "base", "wrong value; found flying; expected one of fixed, floating"),
+    "gravity": ("@gravity: [0, -9.81] #!\n", "gravity", "found [0, -9.81]; expected a list of 3 numbers"),
+    "gravity NaN": ("@gravity: [0, 0, .nan] #!\n", "gravity[2]", "not a finite number"),
+    "passive": ("@passive: yes #!\n", "passive", "wrong value; found yes; expected true or false"),
+    "seed": ("@seed: -1 #!\n", "seed", "out of range; found -1; expected a number of at least 0"),
+    "integrator a word": ("@integrator: rk4 #!\n", "integrator", "wrong value; found rk4; expected a mapping"),
+    "unknown method": ("@integrator: {method: euler} #!\n", "integrator.method", "expected one of rk4, dopri5, RK45"),
+    "method in capitals": ("@integrator: {method: RK4} #!\n", "integrator.method", "(did you mean rk4?)"),
+    "step of dopri5": ("@integrator: {method: dopri5, step: 1} #!\n", "integrator.step",
+                       "step has no meaning for the method dopri5; expected rtol, atol, max_step"),
+    "tolerance of rk4": ("@integrator: {rtol: 1e-3} #!\n", "integrator.rtol", "rtol has no meaning for the method rk4"),
+    "step zero": ("@integrator: {step: 0} #!\n", "integrator.step", "out of range; found 0"),
+    "step beyond": ("@integrator: {step: 3} #!\n", "integrator.step", "at most 2"),
+    "tolerance": ("@integrator: {method: BDF, rtol: 2} #!\n", "integrator.rtol", "out of range; found 2"),
+    "initial": ("@initial: {elbow: 1} #!\n", "initial.elbow", "unknown key; expected one of q, v"),
+    "initial value": ("@initial: {q: {elbow: fast}} #!\n", "initial.q.elbow", "wrong value; found fast; expected a number"),
+    "initial NaN": ("@initial:\n  q:\n    elbow: .nan #!\n", "initial.q.elbow", "not a finite number"),
+    "initial of an unknown joint": ("@initial: {q: {elbw: 1}} #!\n", "initial.q.elbw",
+                                    "no such joint; found 'elbw' (did you mean elbow?)"),
+    "initial of a fixed joint": ("@initial: {q: {weld: 1}} #!\n", "initial.q.weld", "joint weld is fixed: it has no coordinates"),
+    "initial list": ("@initial: {q: {elbow: [1, 2]}} #!\n", "initial.q.elbow",
+                     "joint elbow takes another number of values; found 2; expected 1"),
+    "initial ball": ("@initial: {q: {ball: [0, 0, 1]}} #!\n", "initial.q.ball", "found 3; expected 4"),
+    "quaternion": ("@initial: {q: {ball: [0, 0, 1, 1]}} #!\n", "initial.q.ball",
+                   "the quaternion x y z w of joint ball is not of unit norm; found 1.414213562; expected norm 1 "
+                   "(the unit quaternion is [0, 0, 0.707106781, 0.707106781])"),
+    "zero quaternion": ("@initial: {q: {ball: [0, 0, 0, 0]}} #!\n", "initial.q.ball", "the unit quaternion is [0, 0, 0, 1]"),
+    "joints a list": ("@joints: [elbow] #!\n", "joints", "wrong value; found [elbow]; expected a mapping"),
+    "unknown joint": ("@joints: {elbw: {torque: 0}} #!\n", "joints.elbw", "no such joint; found 'elbw' (did you mean elbow?)"),
+    "joint in no way like it": ("@joints: {zzz: {torque: 0}} #!\n", "joints.zzz",
+                                "no such joint; found 'zzz'; expected one of shoulder, elbow, ball, uni"),
+    "pattern without joint": ("@joints: {'leg_*': {torque: 0}} #!\n", "joints.leg_*",
+                              "the pattern matches no joint; found 'leg_*'"),
+    "unquoted star": ("@joints:\n  *: {torque: 0} #!\n", None, ""),
+    "two patterns": ("@joints: {'elb*': {torque: 0}, '*bow': {torque: 1}} #!\n", "joints.*bow",
+                     "joint elbow matches two patterns of the same length; found 'elb* and *bow' (give elbow an entry of "
+                     "its own)"),
+    "fixed joint": ("@joints: {weld: {torque: 0}} #!\n", "joints.weld", "joint weld is fixed"),
+    "joint without drive": (joint("{}"), "joints.elbow",
+                            "a joint takes exactly one of torque, prescribe; found 'nothing'"),
+    "joint with both": (joint("{torque: 0, prescribe: {velocity: 0}}"), "joints.elbow", "found 'torque, prescribe'"),
+    "joint with a number": (joint("5"), "joints.elbow", "wrong value; found 5; expected a mapping"),
+    "unknown drive": (joint("{force: 0}"), "joints.elbow.force", "unknown key; expected one of torque, prescribe"),
+    "unknown level": (joint("{prescribe: {jerk: 0}}"), "joints.elbow.prescribe.jerk", "unknown key"),
+    "two levels": (joint("{prescribe: {velocity: 0, position: 0}}"), "joints.elbow.prescribe",
+                   "prescribe takes exactly one of acceleration, velocity, position; found 'velocity, position'"),
+    "signal true": (joint("{torque: true}"), "joints.elbow.torque", "found true; expected a number, an expression, or one of"),
+    "signal missing": (joint("{torque: }"), "joints.elbow.torque", "no value; expected a number, an expression"),
+    "signal NaN": (joint("{torque: .nan}"), "joints.elbow.torque", "not a finite number"),
+    "signal of unknown kind": (joint("{torque: {ramp: 1}}"), "joints.elbow.torque.ramp", "unknown key"),
+    "two kinds of signal": (joint("{torque: {sine: {}, spline: []}}"), "joints.elbow.torque", "exactly one of"),
+    "empty list": (joint("{torque: []}"), "joints.elbow.torque", "expected a list of at least 1 signals"),
+    "list in a list": (joint("{torque: [[0]]}"), "joints.elbow.torque[0]", "wrong value; found [0]; expected a number, an expr"),
+    "list for one coordinate": (joint("{torque: [0, 1]}"), "joints.elbow.torque",
+                                "joint elbow has 1 coordinate; found '2 signals'; expected one value"),
+    "hostile expression": (joint("{torque: \"__import__('os')\"}"), "joints.elbow.torque", "is not allowed in an expression"),
+    "expression": (joint("{torque: 2*x}"), "joints.elbow.torque", "unknown name x; found '2*x'; expected t, pi, e, or a"),
+    "expression not finite": (joint("{torque: 9**9**9}"), "joints.elbow.torque", "not a finite number; found '9**9**9'"),
+    "expression of an unknown joint": (joint("{torque: q(elbw)}"), "joints.elbow.torque",
+                                       "no such joint; found 'elbw' (did you mean elbow"),
+    "expression of a joint of two": (joint("{torque: q(uni)}"), "joints.elbow.torque",
+                                     "joint uni has 2 coordinates; found 'q(uni)'; expected one of q(uni.1), q(uni.2)"),
+    "state in a motion": (joint("{prescribe: {acceleration: -q}}"), "joints.elbow.prescribe.acceleration",
+                          "q may not be used here: this signal is a function of time only; found 'q'"),
+    "state in a target": (joint("{torque: {pd: {kp: 1, target: q(shoulder)}}}"), "joints.elbow.torque.pd.target",
+                          "this signal is a function of time only; found 'q(shoulder)'"),
+    "pd without gain": (joint("{torque: {pd: {target: 0}}}"), "joints.elbow.torque.pd", "the key kp is missing"),
+    "pd without target": (joint("{torque: {pd: {kp: 1}}}"), "joints.elbow.torque.pd", "the key target is missing"),
+    "negative gain": (joint("{torque: {pd: {kp: -1, target: 0}}}"), "joints.elbow.torque.pd.kp", "out of range; found -1"),
+    "gain by expression": (joint("{torque: {pd: {kp: 1+t, target: 0}}}"), "joints.elbow.torque.pd.kp", "expected a number"),
+    "unknown key of pd": (joint("{torque: {pd: {kp: 1, ki: 2, target: 0}}}"), "joints.elbow.torque.pd.ki", "unknown key"),
+    "pd beside another": (joint("{torque: {pd: {kp: 1, target: 0}, sine: {}}}"), "joints.elbow.torque", "exactly one of"),
+    "pd in a motion": (joint("{prescribe: {velocity: {pd: {}}}}"), "joints.elbow.prescribe.velocity.pd", "unknown key"),
+    "pd of a ball": ("@joints: {ball: {torque: {pd: {kp: 1, target: 0}}}} #!\n", "joints.ball.torque.pd",
+                     "joint ball is a ball joint: pd needs joints of plain coordinates (write a torque for each component)"),
+    "gains of another length": ("@joints: {uni: {torque: {pd: {kp: [1, 2, 3], target: 0}}}} #!\n", "joints.uni.torque.pd",
+                                "joint uni has 2 coordinates; found '3 kp values'; expected a list of 2"),
+    "ball at position level": ("@joints: {ball: {prescribe: {position: [0, 0, 0]}}} #!\n", "joints.ball.prescribe.position",
+                               "joint ball is a ball joint: its position cannot be prescribed; expected acceleration or "
+                               "velocity, one signal for each component"),
+    "one motion for two coordinates": ("@joints: {uni: {prescribe: {velocity: sin(t)}}} #!\n", "joints.uni.prescribe.velocity",
+                                       "joint uni has 2 coordinates; found 'a single signal'; expected a list of 2 signals"),
+    "one waypoint": (joint("{prescribe: {position: {quintic: [[0, 1]]}}}"), "joints.elbow.prescribe.position.quintic",
+                     "expected a list of at least 2 waypoints [t, x]"),
+    "waypoint without value": (joint("{torque: {quintic: [[0], [1, 1]]}}"), "joints.elbow.torque.quintic[0]",
+                               "found [0]; expected a list of 2 to 4 numbers: t, x"),
+    "waypoints backwards": (joint("{torque: {quintic: [[0, 1], [2, 1], [1, 1]]}}"), "joints.elbow.torque.quintic[2][0]",
+                            "times must increase; found 1; expected a time after 2"),
+    "spline twice at once": (joint("{torque: {spline: [[0, 1], [0, 2]]}}"), "joints.elbow.torque.spline[1][0]",
+                             "times must increase; found 0"),
+    "spline of a word": (joint("{torque: {spline: [[0, 1], [1, x]]}}"), "joints.elbow.torque.spline[1][1]",
+                         "found x; expected a number"),
+    "stops dead": (joint("{prescribe: {position: {quintic: [[0, 0], [1, 1, 0.5]]}}}"), "joints.elbow.prescribe.position.quintic",
+                   "jump of velocity; found 'velocity 0.5 at t = 1'; expected 0 where it is held outside"),
+    "starts with a jolt": (joint("{prescribe: {position: {quintic: [[0.5, 0, 1], [2, 1]]}}}"),
+                           "joints.elbow.prescribe.position.quintic", "found 'velocity 1 at t = 0.5'"),
+    "sine without frequency": (joint("{torque: {sine: {amplitude: 1}}}"), "joints.elbow.torque.sine",
+                               "the key frequency is missing; expected a frequency in Hz"),
+    "sine of an expression": (joint("{torque: {sine: {amplitude: t, frequency: 1}}}"), "joints.elbow.torque.sine.amplitude",
+                              "wrong value; found t; expected a number"),
+    "csv missing": (joint("{torque: {csv: {file: no.csv}}}"), "joints.elbow.torque.csv", "no such CSV file; found "),
+    "csv without file": (joint("{torque: {csv: {column: x}}}"), "joints.elbow.torque.csv", "the key file is missing"),
+    "csv column": (joint("{torque: {csv: {file: ref.csv, column: tau.elbw}}}"), "joints.elbow.torque.csv",
+                   "has no such column; found 'tau.elbw'; expected one of q.elbow, tau.elbow, short (did you mean tau.elbow?)"),
+    "csv column of its own": ("@joints: {shoulder: {torque: {csv: {file: ref.csv}}}} #!\n", "joints.shoulder.torque.csv",
+                              "has no such column; found 'tau.shoulder'"),
+    "csv in degrees": (joint("{torque: {pd: {kp: 1, target: {csv: {file: deg.csv}}}}}"), "joints.elbow.torque.pd.target.csv",
+                       "deg.csv has the wrong unit; found 'deg'; expected rad"),
+    "csv interpolation": (joint("{torque: {csv: {file: ref.csv, interpolation: nearest}}}"),
+                          "joints.elbow.torque.csv.interpolation", "expected one of linear, cubic, quintic"),
+    "csv with corners": (joint("{prescribe: {position: {csv: {file: ref.csv, interpolation: linear}}}}"),
+                         "joints.elbow.prescribe.position.csv", "expected interpolation cubic or quintic"),
+    "csv with too few rows": (joint("{prescribe: {position: {csv: {file: ref.csv}}}}"), "joints.elbow.prescribe.position.csv",
+                              "quintic interpolation needs 6 rows; found '5 in "),
+    "csv too short": (joint("{torque: {csv: {file: brief.csv, column: x}}}"), "joints.elbow.torque.csv",
+                      "does not cover the time that needs it; found '0 to 1 s'; expected 0 to 2 s"),
+    "initial against the motion": ("@joints: {elbow: {prescribe: {position: 0.3}}}\ninitial: {q: {elbow: 0.2}} #!\n",
+                                   "initial.q.elbow", "the initial value contradicts the motion: elbow is prescribed at position "
+                                   "level; found 0.2; expected 0.3, or nothing"),
+    "initial speed against the motion": ("@joints: {elbow: {prescribe: {position: sin(t)}}}\ninitial: {v: {elbow: 0.2}} #!\n",
+                                         "initial.v.elbow", "found 0.2; expected 1, or nothing"),
+    "initial speed against the speed": ("@joints: {elbow: {prescribe: {velocity: cos(t)}}}\ninitial: {v: {elbow: 0.2}} #!\n",
+                                        "initial.v.elbow", "elbow is prescribed; found 0.2; expected 1"),
+    "motion that begins nowhere": (joint("{prescribe: {position: log(t)}}"), "joints.elbow.prescribe.position",
+                                   "the position of elbow is not finite at t = 0; found '-inf"),
+    "motion that begins infinitely fast": (joint("{prescribe: {position: sqrt(t)}}"), "joints.elbow.prescribe.position",
+                                           "the position of elbow is not finite at t = 0; found '0.0, derivative inf"),
+    "forces no list": ("@external_forces: {link: a} #!\n", "external_forces", "expected a list of forces"),
+    "force without link": ("@external_forces:\n  - {wrench: [0, 0, 0, 0, 0, 1]} #!\n", "external_forces[0]",
+                           "the key link is missing"),
+    "force without wrench": ("@external_forces:\n  - {link: a} #!\n", "external_forces[0]",
+                             "the key wrench is missing; expected [mx, my, mz, fx, fy, fz]"),
+    "wrench of three": ("@external_forces:\n  - {link: a, wrench: [0, 0, 1]} #!\n", "external_forces[0].wrench",
+                        "found [0, 0, 1]; expected a list of 6 signals: mx, my, mz, fx, fy, fz"),
+    "unknown link": ("@external_forces:\n  - {link: hand, wrench: [0, 0, 0, 0, 0, 1]} #!\n", "external_forces[0]",
+                     "no such link; found 'hand'; expected one of a, b, c, d, tip"),
+    "unknown frame": ("@external_forces:\n  - {link: a, frame: body, wrench: [0, 0, 0, 0, 0, 1]} #!\n",
+                      "external_forces[0].frame", "found body; expected one of world, link"),
+    "force backwards": ("@external_forces:\n  - {link: a, wrench: [0, 0, 0, 0, 0, 1], from: 2, until: 1} #!\n",
+                        "external_forces[0].until", "the force ends before it begins; found 1; expected a time after from: 2"),
+    "force with q alone": ("@external_forces:\n  - {link: a, wrench: [0, 0, 0, 0, 0, q]} #!\n", "external_forces[0].wrench[5]",
+                           "q alone has no meaning here; expected q(joint)"),
+    "force csv without column": ("@external_forces:\n  - {link: a, wrench: [0, 0, 0, 0, 0, {csv: {file: ref.csv}}]} #!\n",
+                                 "external_forces[0].wrench[5].csv",
+                                 "the key column is missing; expected the column with the fz of external force 1 on link a"),
+    "unknown actuator": ("@actuators: {rotor9: 1} #!\n", "actuators.rotor9",
+                         "no such actuator; found 'rotor9' (did you mean rotor1?)"),
+    "actuators by list": ("@actuators: {rotor1: [1]} #!\n", "actuators.rotor1", "wrong value; found [1]; expected a number"),
+}
+
+
+@pytest.mark.parametrize("text, key, message", BROKEN.values(), ids=BROKEN.keys())
+def test_broken(folder, model, text, key, message):
+    text = HEAD + text[1:] if text.startswith("@") else text
+    marked = [number for number, line in enumerate(text.splitlines(), 1) if "#!" in line]
+    (folder / "s.yaml").write_text(text)
+    with pytest.raises(ScenarioError) as caught:
+        compile_schedule(read_scenario(folder / "s.yaml"), model)
+    error = caught.value
+    assert message in str(error)
+    assert error.place.file == str(folder / "s.yaml")
+    assert not marked or error.place.line == marked[0]
+    assert error.place.key == key
+    assert "\n" not in str(error) and error.exit_status == 3
+
+
+def test_a_broken_csv_names_itself(folder, model):
+    (folder / "s.yaml").write_text(joint("{torque: {csv: {file: broken.csv, column: x}}}"))
+    with pytest.raises(TrajectoryError, match=r"broken\.csv:3: t: time does not increase"):
+        compile_schedule(read_scenario(folder / "s.yaml"), model)
+
+
+@pytest.mark.parametrize("data, message", [
+    (b"\x00\x01\x02", "this is a binary file"), (b"robot: \xff\xfe", "not a text file"), (b"a: [" * 5000, "too deeply nested"),
+    (b"a: " + b"[" * 100_000, "too deeply nested"), (b"x: &a [1]\ny: *a\n", "YAML aliases are not supported"),
+    (b"a: !!python/object/apply:os.system [id]\n", "YAML tags are not supported"),
+], ids=["binary", "latin", "nested mapping", "nested list", "alias", "tag"])
+def test_hostile_files(tmp_path, data, message):
+    (tmp_path / "s.yaml").write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        read_scenario(tmp_path / "s.yaml")
+    assert message in str(caught.value) and isinstance(caught.value, ScenarioError)
+
+
+@pytest.mark.parametrize("path, message", [("nowhere.yaml", "no such file"), (".", "this is a directory")])
+def test_files_that_are_none(tmp_path, path, message):
+    with pytest.raises(ScenarioError, match=message):
+        read_scenario(tmp_path / path)

@@ -1,0 +1,192 @@
+"""Scenario files: what they mean, overrides, and back to plain values."""
+import math
+
+import pytest
+import yaml
+
+from liedyn.errors import ScenarioError
+from liedyn.io.scenario import (
+    Column,
+    Constant,
+    Expression,
+    ExternalForce,
+    Integrator,
+    Pd,
+    Prescribe,
+    Quintic,
+    Rule,
+    Sine,
+    Spline,
+    Torque,
+    read_scenario,
+    scenario_of,
+    scenario_of_robot,
+    to_plain,
+)
+
+FULL = """\
+robot: robots/arm.yaml
+base: floating
+gravity: [0, 0, -1.62]
+duration: 4.0
+output_step: 0.02
+integrator: {method: dopri5, rtol: 1e-9, max_step: 0.1}
+passive: false
+seed: 7
+initial:
+  q: {elbow: -1.57, base: [0, 0, 1, 0, 0, 0, 1]}
+  v: {elbow: 0.2}
+joints:
+  a: {prescribe: {acceleration: "0.5*sin(2*t)"}}
+  b: {prescribe: {position: {quintic: [[0, 0.0], [1, 0.5, 0.1], [2, 1, 0, 3]]}}}
+  c: {torque: {pd: {kp: 50, kd: [5, 6], target: 0.3, feedforward: q}}}
+  d: {prescribe: {velocity: {sine: {amplitude: 1, frequency: 0.5}}}}
+  e: {prescribe: {position: {spline: [[0, 0], [1, 0.4], [2, 0.1]]}}}
+  f: {torque: {csv: {file: data/ref.csv, column: tau.f, interpolation: cubic}}}
+  ball: {torque: ["0", "sin(t)", 0]}
+  "*": {torque: 1e-3}
+external_forces:
+  - {link: hand, frame: link, wrench: [0, 0, 0, 0, 0, "-5*sin(t)"], point: [0, 0, 0.1], from: 1.0, until: 2.0}
+  - {link: hand, wrench: [0, 0, 0, 1, 0, 0]}
+actuators: {rotor1: 5.0, "rotor*": "4+sin(t)"}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "robots").mkdir()
+    (tmp_path / "robots" / "arm.yaml").write_text("name: arm\nlinks: {a: {mass: 1}}\n")
+    (tmp_path / "s.yaml").write_text(FULL)
+    return tmp_path
+
+
+def test_every_key_is_read(folder):
+    s = read_scenario(folder / "s.yaml")
+    assert (s.robot, s.base, s.gravity) == (str(folder / "robots/arm.yaml"), "floating", (0, 0, -1.62))
+    assert (s.duration, s.output_step, s.passive, s.seed) == (4, 0.02, False, 7)
+    assert s.integrator == Integrator("dopri5", rtol=1e-9, max_step=0.1) and s.integrator.atol == 1e-10
+    assert s.initial_q == (Rule("elbow", (-1.57,)), Rule("base", (0, 0, 1, 0, 0, 0, 1)))
+    assert s.initial_v == (Rule("elbow", (0.2,)),)
+    assert [(rule.pattern, rule.value) for rule in s.joints] == [
+        ("a", Prescribe("acceleration", Expression("0.5*sin(2*t)"))),
+        ("b", Prescribe("position", Quintic(((0, 0, 0, 0), (1, 0.5, 0.1, 0), (2, 1, 0, 3))))),
+        ("c", Pd(50, (5, 6), Constant(0.3), Expression("q"))),
+        ("d", Prescribe("velocity", Sine(1, 0.5))),
+        ("e", Prescribe("position", Spline(((0, 0), (1, 0.4), (2, 0.1))))),
+        ("f", Torque(Column(str(folder / "data/ref.csv"), "tau.f", "cubic"))),
+        ("ball", Torque((Expression("0"), Expression("sin(t)"), Constant(0)))),
+        ("*", Torque(Constant(1e-3)))]
+    zero = Constant(0)
+    assert s.forces == (
+        ExternalForce("hand", "link", (zero,) * 5 + (Expression("-5*sin(t)"),), (0, 0, 0.1), 1, 2),
+        ExternalForce("hand", "world", (zero, zero, zero, Constant(1), zero, zero), (0, 0, 0), -math.inf, math.inf))
+    assert s.actuators == (Rule("rotor1", Constant(5)), Rule("rotor*", Expression("4+sin(t)")))
+    assert s.source == str(folder / "s.yaml")
+
+
+def test_signals_know_their_place(folder):
+    s = read_scenario(folder / "s.yaml")
+    assert str(s.joints[0].value.signals.place) == f"{folder / 's.yaml'}:13: joints.a.prescribe.acceleration"
+    assert s.forces[0].wrench[5].place.key == "external_forces[0].wrench[5]"
+
+
+def test_defaults(folder):
+    (folder / "short.yaml").write_text("robot: robots/arm.yaml\nduration: 5\njoints:\ninitial: {q: }\n")
+    s = read_scenario(folder / "short.yaml")
+    assert (s.output_step, s.passive, s.base, s.gravity, s.seed) == (0.01, True, None, None, None)
+    assert s.integrator == Integrator("rk4", step=1e-3)
+    assert s.joints == s.initial_q == s.initial_v == s.forces == s.actuators == ()
+
+
+def test_a_robot_file_is_simulated_passively(folder):
+    s = scenario_of_robot(folder / "robots/arm.yaml")
+    assert (s.robot, s.duration, s.output_step, s.passive, s.joints) == (str(folder / "robots/arm.yaml"), 5, 0.01, True, ())
+    assert scenario_of_robot(folder / "robots/arm.yaml", ["duration=2"]).duration == 2
+    assert scenario_of(folder / "robots/arm.yaml") == s
+    assert scenario_of(folder / "s.yaml") == read_scenario(folder / "s.yaml")
+
+
+def test_a_robot_is_no_scenario(folder):
+    with pytest.raises(ScenarioError, match=r"arm\.yaml:1: this is a robot, not a scenario; expected the key robot"):
+        read_scenario(folder / "robots/arm.yaml")
+
+
+@pytest.mark.parametrize("override, value", [
+    ("duration=2", lambda s: s.duration == 2),
+    (" duration = 2.5 ", lambda s: s.duration == 2.5),
+    ("integrator.rtol=1e-6", lambda s: s.integrator.rtol == 1e-6 and s.integrator.method == "dopri5"),
+    ("integrator={method: Radau}", lambda s: s.integrator.method == "Radau"),
+    ("passive=true", lambda s: s.passive is True),
+    ("gravity=[0, 0, 0]", lambda s: s.gravity == (0, 0, 0)),
+    ("initial.q.wrist=1", lambda s: s.initial_q[-1] == Rule("wrist", (1,))),
+    ("joints.*.torque=2*t", lambda s: s.joints[-1].value == Torque(Expression("2*t"))),
+    ("joints.leg_*.torque=3", lambda s: s.joints[-1] == Rule("leg_*", Torque(Constant(3)))),
+    ("joints.a.torque=3", lambda s: s.joints[0].value == Torque(Constant(3))),
+    ("joints.a.torque.pd={kp: 1, target: t}", lambda s: s.joints[0].value == Pd(1, 0, Expression("t"), Constant(0))),
+    ("joints.a.prescribe.velocity=t", lambda s: s.joints[0].value == Prescribe("velocity", Expression("t"))),
+    ("joints.d.prescribe.velocity.spline=[[0, 0], [1, 1]]",
+     lambda s: s.joints[3].value == Prescribe("velocity", Spline(((0, 0), (1, 1))))),
+    ("joints.c.torque.pd.kp=7", lambda s: s.joints[2].value.kp == 7),
+    ("joints.a={torque: 'a=b'}", lambda s: s.joints[0].value == Torque(Expression("a=b"))),
+    ('joints."left.knee".torque=3', lambda s: s.joints[-1].pattern == "left.knee"),
+    ("external_forces.1.until=3", lambda s: s.forces[1].end == 3),
+    ("external_forces[0].wrench[5]=9", lambda s: s.forces[0].wrench[5] == Constant(9)),
+    ("actuators.rotor1=t", lambda s: s.actuators[0].value == Expression("t")),
+    ("joints.g.torque=q - 0.5*v", lambda s: s.joints[-1].value == Torque(Expression("q - 0.5*v"))),
+])
+def test_overrides(folder, override, value):
+    s = read_scenario(folder / "s.yaml", [override])
+    assert value(s)
+    assert s.overrides == (override,)
+
+
+def test_the_later_override_counts(folder):
+    assert read_scenario(folder / "s.yaml", ["duration=2", "duration=3"]).duration == 3
+
+
+def test_paths_of_an_override_are_relative_to_the_current_folder(folder, monkeypatch):
+    monkeypatch.chdir(folder / "robots")
+    s = read_scenario(folder / "s.yaml", ["robot=arm.yaml", "joints.f.torque.csv.file=x.csv"])
+    assert s.robot == "arm.yaml" and s.joints[5].value.signals.file == "x.csv"
+
+
+@pytest.mark.parametrize("override, message", [
+    ("duration=-1", "-S duration=-1: duration: out of range; found -1; expected a number above 0"),
+    ("duration=", "-S duration=: no value; expected -S key.path=value"),
+    ("duration", "-S duration: not an override; expected -S key.path=value"),
+    ("=3", "-S =3: not an override"),
+    ("", "not an override"),
+    ("a..b=3", "not an override"),
+    ("duratoin=3", "-S duratoin=3: duratoin: unknown key; expected one of robot, base"),
+    ("integrator.stepp=3", "integrator.stepp: unknown key"),
+    ("duration.x=3", "-S duration.x=3: duration: has no keys inside; found 4.0"),
+    ("external_forces.7.until=3", "external_forces: no such entry; found '7'; expected a number from 0 to 1"),
+    ("external_forces.x=3", "external_forces: no such entry; found 'x'"),
+    ("gravity=[0, 0]", "gravity: wrong value; found [0, 0]; expected a list of 3 numbers"),
+    ("gravity=[0, 0", "not valid YAML"),
+    ("joints.a=&x 3", "joints.a"),
+    ("joints.a={torque: 3, prescribe: {}}",
+     "joints.a: a joint takes exactly one of torque, prescribe; found 'torque, prescribe'"),
+    ("robot=nowhere.urdf", "-S robot=nowhere.urdf: robot: no such robot file; found 'nowhere.urdf'"),
+    ("seed=1.5", "seed: wrong value; found 1.5; expected a whole number"),
+    ("passive=1", "passive: wrong value; found 1; expected true or false"),
+])
+def test_wrong_overrides_are_named(folder, override, message):
+    with pytest.raises(ScenarioError) as caught:
+        read_scenario(folder / "s.yaml", [override])
+    assert str(caught.value).startswith(f"-S {override}")
+    assert message in str(caught.value)
+
+
+def test_plain_values_read_back_equal(folder):
+    s = read_scenario(folder / "s.yaml")
+    plain = to_plain(s)
+    assert plain["robot"] == str(folder / "robots/arm.yaml") and plain["integrator"]["method"] == "dopri5"
+    other = folder / "elsewhere"
+    other.mkdir()
+    (other / "absolute.yaml").write_text(yaml.safe_dump(plain, sort_keys=False))
+    assert read_scenario(other / "absolute.yaml") == s
+    relative = to_plain(s, other)
+    assert relative["robot"] == "../robots/arm.yaml"
+    assert relative["joints"]["f"]["torque"]["csv"]["file"] == "../data/ref.csv"
+    assert to_plain(scenario_of_robot(s.robot))["integrator"] == {"method": "rk4", "step": 1e-3}

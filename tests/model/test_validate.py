@@ -1,0 +1,222 @@
+"""Descriptions that are refused, those that are doubted, and what validation fills in."""
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from liedyn.errors import ModelError
+from liedyn.model.description import Actuator, Coordinate, Joint, Link, Mimic, Pose, Robot
+from liedyn.model.rigid_body import merged
+from liedyn.model.tree import bodies_of, tree_of
+from liedyn.model.validate import CODES, validate
+
+BALL = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
+A, B, C = (Link(name, 1.0, (0.0, 0.0, 0.0), BALL) for name in "abc")
+LIMITED = (Coordinate(-1.0, 1.0),)
+J = Joint("j", "revolute", "a", "b", axes=((0.0, 0.0, 1.0),), coordinates=LIMITED)
+K = Joint("k", "revolute", "b", "c", axes=((0.0, 0.0, 1.0),), coordinates=LIMITED)
+CHAIN = Robot("r", (A, B, C), (J, K))
+
+
+def refused(robot: Robot) -> str:
+    with pytest.raises(ModelError) as caught:
+        validate(robot)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def found(robot: Robot) -> list[tuple[str, str]]:
+    findings = validate(robot).findings
+    assert {finding.code for finding in findings} <= set(CODES)
+    return [(finding.code, finding.element) for finding in findings]
+
+
+def with_joint(**changes) -> Robot:
+    return replace(CHAIN, joints=(J, replace(K, **changes)))
+
+
+def with_link(**changes) -> Robot:
+    return replace(CHAIN, links=(A, B, replace(C, **changes)))
+
+
+def test_a_good_robot_is_returned_as_it_is():
+    assert validate(CHAIN) == CHAIN and found(CHAIN) == []
+
+
+def test_coordinates_are_filled_in_and_axes_made_unit():
+    robot = validate(with_joint(type="universal", axes=((2.0, 0.0, 0.0), (0.0, 3.0, 4.0)), coordinates=()))
+    assert robot.joints[1].coordinates == (Coordinate(), Coordinate())
+    assert robot.joints[1].axes == ((1.0, 0.0, 0.0), (0.0, 0.6, 0.8))
+    assert [finding.message for finding in robot.findings] == ["the axis has length 2; it was scaled to 1",
+                                                               "the axis has length 5; it was scaled to 1"]
+
+
+def test_screws_are_never_scaled():
+    screws = ((0.0, 0.0, 2.0, 0.0, 0.0, 0.0),)
+    assert validate(with_joint(type="screws", axes=(), screws=screws, coordinates=())).joints[1].screws == screws
+
+
+def test_validation_twice_changes_nothing():
+    once = validate(with_joint(axes=((0.0, 0.0, 2.0),), mimic=Mimic("j")))
+    assert validate(once) == once and validate(once).findings == once.findings
+
+
+@pytest.mark.parametrize("robot, text", [
+    (replace(CHAIN, base="loose"), "base: unknown base; found 'loose'; expected fixed or floating"),
+    (replace(CHAIN, gravity=(0, 0, math.nan)), "gravity: not a finite number in the gravity; found [0.0, 0.0, nan]"),
+    (replace(CHAIN, name="a\nb"), "name: a name with control characters"),
+    (Robot("r", (), ()), "no links in this robot; expected at least one link"),
+    (with_link(mass=-1.0), 'link "c", mass: negative mass; found -1.0; expected zero or more'),
+    (with_link(mass=math.inf), 'link "c", mass: not a finite number in the mass; found inf'),
+    (with_link(com=(0, 0)), 'link "c", com: wrong centre of mass; found [0, 0]; expected 3 numbers'),
+    (with_link(com=("x", 0, 0)), "expected 3 numbers"),
+    (with_link(inertia=(1, 0, 0, 1, 0, math.nan)), 'link "c", inertia: not a finite number in the inertia'),
+    (with_link(inertia=(1, 0, 0, 1, 0, -1e-6)),
+     'link "c", inertia: the inertia is not positive semidefinite; found [-1e-06, 1.0, 1.0]'),
+    (with_link(name="b"), 'link "b": two links are called "b"'),
+    (with_link(name=""), 'link "": a link needs a name'),
+    (with_joint(name="j"), 'joint "j": two joints are called "j"'),
+    (with_joint(child="b"), 'joint "k", child: a link cannot be its own child; found \'b\''),
+    (with_joint(parent="c", child="b"), 'link "b" has two parents: it is the child of joint "j", too'),
+    (with_joint(child="d"), 'joint "k", child: the child is no link of this robot; found \'d\''),
+    (with_joint(parent="bb"), "the parent is no link of this robot; found 'bb'; expected a link's name (did you mean b?)"),
+    (with_joint(child="world"), "the ground cannot be a child"),
+    (with_joint(child="a"), 'joint "j": the joints form a cycle: a -> b -> a; expected a tree'),
+    (replace(CHAIN, joints=(J,)), "link \"c\": not connected: 2 links are no joint's child; found ['a', 'c']"),
+    (replace(CHAIN, joints=(replace(J, parent="world"), K)), 'link "a": the link is not connected'),
+    (replace(CHAIN, links=(B, C), joints=(replace(J, parent="world"), K), base="floating"), "a floating base needs a root link"),
+    (replace(CHAIN, joints=(replace(J, name="base"), K), base="floating"),
+     'joint "base": a coordinate of the floating base is called "base", too; expected another name'),
+    (with_joint(type="hinge"), "joint \"k\", type: unknown joint type; found 'hinge'; expected one of fixed, revolute"),
+    (with_joint(axes=()), "wrong number of axes; found 0; expected 1 for a joint of type revolute"),
+    (with_joint(axes=((0, 0, 1e-12),)), "the axis has no direction; found [0, 0, 1e-12]; expected a non-zero vector"),
+    (with_joint(axes=((0, math.inf, 0),)), "not a finite number in the axis"),
+    (with_joint(type="universal", axes=((1, 0, 0), (2, 1e-9, 0)), coordinates=()), "the two axes are parallel"),
+    (with_joint(type="helical", pitch=math.nan), 'joint "k", pitch: not a finite number'),
+    (with_joint(type="euler", axes=(), sequence="zyy", coordinates=()), "wrong sequence of Euler angles; found 'zyy'"),
+    (with_joint(type="euler", axes=(), sequence="zy", coordinates=()), "wrong sequence of Euler angles"),
+    (with_joint(type="screws", axes=(), coordinates=()), "wrong number of screws; found 0; expected 1 to 6"),
+    (with_joint(type="screws", axes=(), screws=((1, 0, 0, 0, 0, 0),) * 7, coordinates=()), "found 7; expected 1 to 6"),
+    (with_joint(type="screws", axes=(), screws=((0,) * 6,), coordinates=()), "a screw that is zero"),
+    (with_joint(coordinates=LIMITED * 2), "wrong number of coordinates; found 2; expected 1 for a joint of type revolute"),
+    (with_joint(coordinates=(Coordinate(1, -1),)), 'joint "k", limits: the limits are swapped; found [1, -1]'),
+    (with_joint(coordinates=(Coordinate(math.nan, 1),)), "not a number in the limits; found [nan, 1, inf, inf]"),
+    (with_joint(coordinates=(Coordinate(math.inf),)), "not a number in the limits"),
+    (with_joint(type="ball", axes=(), coordinates=(Coordinate(stiffness=1.0),) * 3), "a ball joint has no spring"),
+    (with_joint(type="ball", axes=(), coordinates=LIMITED * 3), "a ball joint has no lower and upper limit"),
+    (with_joint(type="continuous"), "a continuous joint has no lower and upper limit"),
+    (with_joint(origin=Pose((2.0, 0, 0, 0, 1, 0, 0, 0, 1))), 'joint "k", origin: the origin\'s rotation is no rotation'),
+    (with_joint(origin=Pose((-1.0, 0, 0, 0, 1, 0, 0, 0, 1))), "expected an orthonormal right-handed matrix"),
+    (with_joint(origin=Pose(translation=(0, 0, math.nan))), "not a finite number in the origin"),
+    (with_joint(mimic=Mimic("j", math.nan)), "not a finite number in the multiplier and offset"),
+    (replace(CHAIN, actuators=(Actuator("f", "d"),)), 'actuator "f", link: the actuator is on no link'),
+    (replace(CHAIN, actuators=(Actuator("f", "a", axis=(0, 0, 0)),)), 'actuator "f", axis: the axis has no direction'),
+    (replace(CHAIN, actuators=(Actuator("f", "a", torque_ratio=math.nan),)), 'actuator "f", torque_ratio: not a finite'),
+    (replace(CHAIN, actuators=(Actuator("f", "a"),) * 2), 'two actuators are called "f"'),
+])
+def test_errors_name_element_found_and_expected(robot, text):
+    assert text in refused(robot)
+
+
+@pytest.mark.parametrize("name", ["damping", "friction", "armature", "stiffness"])
+def test_negative_passive_forces_are_refused(name):
+    text = f'joint "k", {name}: negative {name}; found -1.0; expected zero or more'
+    assert refused(with_joint(coordinates=(Coordinate(**{name: -1.0}),))) == text
+
+
+@pytest.mark.parametrize("robot, findings", [
+    (with_joint(coordinates=()), [("limits-missing", "k")]),
+    (with_joint(type="prismatic", coordinates=(Coordinate(upper=1.0),)), [("limits-missing", "k")]),
+    (with_joint(type="helical", coordinates=()), []),
+    (with_joint(coordinates=(Coordinate(0.5, 0.5),)), [("limits-zero-range", "k")]),
+    (with_joint(coordinates=(Coordinate(-1, 1, velocity=-1.0, effort=-2.0),)), [("limits-negative", "k")] * 2),
+    (with_joint(axes=((0, 0.6, 0.8001),)), [("axis-not-unit", "k")]),
+    (with_joint(axes=((0, 0.417025, 0.908894),)), []),                              # six digits: rounding
+    (with_joint(mimic=Mimic("j")), [("mimic", "k")]),
+    (with_joint(type="fixed", axes=(), coordinates=(), mimic=Mimic("j")), []),
+    (with_joint(type="euler", axes=(), sequence="zyz", coordinates=()), [("singular-at-zero", "k")]),
+    (with_joint(type="euler", axes=(), sequence="zyx", coordinates=()), []),
+    (with_joint(type="screws", axes=(), coordinates=(), screws=((0, 0, 1, 0, 0, 0), (0, 0, 2, 0, 0, 0))),
+     [("singular-at-zero", "k")]),
+    (with_joint(type="screws", axes=(), coordinates=(), screws=((0, 0, 1, 0, 0, 0), (0, 0, 1, 0, 1e-3, 0))), []),
+    (with_link(inertia=(1, 0, 0, 1, 0, 2.001)), [("triangle-inequality", "c")]),
+    (with_link(inertia=(1, 0, 0, 1, 0, 2)), []),                                    # a flat plate
+    (with_link(inertia=(0,) * 6), [("point-mass", "c")]),
+    (with_link(inertia=(-1e-20, 0, 0, 0, 0, -0.0)), [("point-mass", "c")]),         # zeros written by a program
+    (with_link(inertia=(101, 0, 0, 101, 0, 101)), [("inertia-far-off", "c")]),
+    (with_link(inertia=(9e-9, 0, 0, 9e-9, 0, 9e-9)), [("inertia-far-off", "c")]),
+    (with_link(mass=0.0), [("inertia-far-off", "c")]),
+    (with_link(mass=0.0, inertia=(0,) * 6), []),                                    # a frame
+])
+def test_findings(robot, findings):
+    assert found(robot) == findings
+
+
+def test_a_link_that_does_not_move_is_not_doubted_unless_the_base_floats():
+    robot = replace(CHAIN, links=(replace(A, inertia=(0,) * 6), B, C))
+    assert found(robot) == []
+    assert found(replace(robot, base="floating")) == [("point-mass", "a")]
+
+
+def test_welded_links_are_judged_as_one_body():
+    """An impossible inertia welded to a possible one that makes up for it is fine; only what moves counts."""
+    welded = replace(K, type="fixed", axes=(), coordinates=())
+    plate = replace(C, inertia=(0.1, 0, 0, 0.1, 0, 0.3))
+    assert found(replace(CHAIN, links=(A, B, plate), joints=(J, welded))) == []
+    assert found(replace(CHAIN, links=(A, replace(B, mass=0.0, inertia=(0,) * 6), plate), joints=(J, welded))) == [
+        ("triangle-inequality", "b")]
+    impossible = replace(C, inertia=(-0.1, 0, 0, 0.1, 0, 0.1))
+    assert found(replace(CHAIN, links=(A, B, impossible), joints=(J, welded))) == [("negative-inertia", "c")]
+    assert 'link "c", inertia: the inertia is not' in refused(replace(CHAIN, links=(A, B, impossible)))
+
+
+def test_messages_of_findings():
+    robot = with_joint(coordinates=(), mimic=Mimic("nobody"))
+    assert [str(finding) for finding in validate(robot).findings] == [
+        "k: a revolute joint without lower and upper limit [limits-missing]",
+        "k: meant to follow nobody, which does not exist; not enforced, it moves independently [mimic]"]
+
+
+def test_rounding_of_an_inertia_is_allowed():
+    assert found(with_link(inertia=(1, 0, 0, 1, 0, -5e-10))) == []
+    assert "not positive semidefinite" in refused(with_link(inertia=(1, 0, 0, 1, 0, -5e-9)))
+
+
+def test_merged_body_against_point_masses():
+    """Two links of point masses on the axes, welded with an offset and a turn: mass, com and inertia of all the points."""
+    def cloud(name, points):
+        com = points.mean(axis=0)
+        d = points - com
+        I = sum(x @ x * np.eye(3) - np.outer(x, x) for x in d)
+        return Link(name, float(len(points)), tuple(com), (I[0, 0], I[0, 1], I[0, 2], I[1, 1], I[1, 2], I[2, 2]))
+    rng = np.random.default_rng(3)
+    first, second = rng.normal(size=(5, 3)), rng.normal(size=(7, 3))
+    origin = Pose.from_xyz_rpy((1, 2, 3), (0.1, 0.7, -2.0))
+    robot = Robot("r", (cloud("a", first), cloud("b", second)), (Joint("j", "fixed", "a", "b", origin),))
+    tree = tree_of(robot)
+    body = merged(tree, "a", bodies_of(tree)["a"])
+    moved = second @ np.reshape(origin.rotation, (3, 3)).T + origin.translation
+    together = cloud("ab", np.vstack([first, moved]))
+    assert body.mass == together.mass
+    np.testing.assert_allclose(body.com, together.com, rtol=1e-13)
+    np.testing.assert_allclose(body.inertia[np.triu_indices(3)], together.inertia, rtol=1e-12)
+
+
+def test_order_of_a_tree_is_depth_first_in_document_order():
+    links = tuple(replace(A, name=name) for name in "abcdef")
+    ends = {"q": "be", "p": "ab", "s": "ac", "r": "cf", "t": "bd"}
+    joints = tuple(replace(J, name=name, parent=parent, child=child) for name, (parent, child) in ends.items())
+    tree = tree_of(Robot("r", links, joints))
+    assert [joint.name for joint in tree.joints] == ["p", "q", "t", "s", "r"] and tree.root == "a"
+
+
+def test_a_chain_of_a_thousand_links_is_checked_in_linear_time():
+    n = 1000
+    links = tuple(replace(A, name=f"l{k}") for k in range(n))
+    joints = tuple(replace(J, name=f"j{k}", parent=f"l{k}", child=f"l{k + 1}") for k in range(n - 1))
+    assert found(Robot("chain", links, joints)) == []
+    ring = (*joints[1:], replace(J, name="back", parent=f"l{n - 1}", child="l1"), replace(J, name="j0", parent="l0", child="x"))
+    assert "form a cycle" in refused(Robot("ring", (*links, replace(A, name="x")), ring))

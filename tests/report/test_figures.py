@@ -1,0 +1,143 @@
+"""Energy, base path, replay, and saving all pictures."""
+import numpy as np
+import pytest
+
+from liedyn.report.base_path import _roll_pitch_yaw, draw_base_path
+from liedyn.report.energy import draw_energy
+from liedyn.report.figures import figures, save_figures
+from liedyn.report.projection import best_view, view_from
+from liedyn.report.recording import BasePath, Energy, Group, Recording, Series, Skeleton
+from liedyn.report.replay import FLASHES, _widths, draw_replay
+
+T = np.linspace(0, 2, 201)
+
+
+def pendulum(normal="y"):
+    """A plane double pendulum: (F, 3, 3) points."""
+    angles = np.stack([np.sin(3 * T), np.cos(2 * T)], axis=1).cumsum(axis=1)
+    links = np.stack([np.sin(angles), np.zeros_like(angles), -np.cos(angles)], axis=-1)
+    if normal == "x":
+        links = links[..., [1, 0, 2]]
+    return np.concatenate([np.zeros((len(T), 1, 3)), links.cumsum(axis=1)], axis=1)
+
+
+def skeleton(**more):
+    return Skeleton(T, pendulum(), ((0, 1), (1, 2)), **more)
+
+
+def recording(**more):
+    return Recording("arm", T, (Group("positions", "Joint positions", (Series("elbow", "", "rad", np.sin(T)),)),), **more)
+
+
+def labelled(figure):
+    return {line.get_label(): line for axes in figure.axes for line in axes.lines if not line.get_label().startswith("_")}
+
+
+def test_energy_is_counted_from_the_start():
+    energy = Energy(np.cos(T) ** 2, 5 + np.sin(T) ** 2, work=0 * T, residual=1e-12 * T)
+    lines = labelled(draw_energy(energy, T))
+    assert np.allclose(lines["potential (0 at the start)"].get_ydata(), np.sin(T) ** 2)
+    assert np.allclose(lines["total"].get_ydata(), 1)
+    assert np.allclose(lines["start + work supplied"].get_ydata(), 1)
+    assert lines["balance residual"].get_ydata()[0] == -18                 # a residual of zero has no logarithm
+    assert lines["balance residual"].get_ydata()[-1] == pytest.approx(np.log10(2e-12))
+
+
+def test_energy_without_balance_has_one_axes():
+    assert len(draw_energy(Energy(T, T), T).axes) == 1
+    assert len(draw_energy(Energy(T, T, residual=0 * T), T).axes) == 2
+
+
+def test_names_of_equal_energies_do_not_lie_on_each_other():
+    figure = draw_energy(Energy(0 * T, 0 * T, work=0 * T), T)
+    figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in figure.axes[0].texts
+             if text.get_text().split("\n")[0] in ("kinetic", "potential", "total", "start + work")]
+    assert len(boxes) == 4
+    assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[k + 1:])
+
+
+def test_base_path_shows_position_and_angles():
+    yaw = 3 * T
+    base = BasePath(np.column_stack([T, 2 * T, 1 + 0 * T]), np.column_stack([0 * T, 0 * T, np.sin(yaw / 2), np.cos(yaw / 2)]))
+    lines = labelled(draw_base_path(base, T))
+    assert np.array_equal(lines["y"].get_ydata(), 2 * T)
+    drawn = lines["yaw"].get_ydata()
+    assert np.allclose(drawn[T < 1], yaw[T < 1]) and np.isnan(drawn).sum() == 1   # one gap where the angle leaps by a turn
+    assert np.allclose(lines["roll"].get_ydata(), 0)
+    assert {"start", "end"} <= lines.keys()
+
+
+def test_roll_pitch_yaw_of_single_rotations():
+    half = 0.2
+    quaternions = np.column_stack([np.sin(half) * np.eye(3), np.full(3, np.cos(half))])
+    for quaternion, expected in zip(quaternions, 0.4 * np.eye(3), strict=True):
+        assert np.allclose(_roll_pitch_yaw(quaternion[None])[0], expected, atol=1e-15)
+
+
+def test_a_base_at_rest_is_drawn():
+    rest = BasePath(np.tile([0.0, 0.0, 1.0], (len(T), 1)), np.tile([0.0, 0.0, 0.0, 1.0], (len(T), 1)))
+    draw_base_path(rest, T).draw_without_rendering()
+
+
+@pytest.mark.parametrize("normal, right", [("y", [1, 0, 0]), ("x", [0, 1, 0])])
+def test_plane_motion_is_seen_square_on(normal, right):
+    view = best_view(pendulum(normal))
+    assert view.flat and np.allclose(view.right, right, atol=1e-9)
+
+
+def test_motion_in_space_is_seen_from_above_and_from_its_side():
+    sweep = np.zeros((len(T), 2, 3))
+    sweep[:, 1] = np.column_stack([np.cos(T), 0.1 * np.sin(T), 0.3 * T])
+    view = best_view(sweep)
+    assert not view.flat and abs(view.right @ [1, 0, 0]) > 0.9
+    assert np.allclose([view.right @ view.up, view.right @ view.right, view.up @ view.up], [0, 1, 1])
+
+
+def test_views_keep_up_and_right():
+    front = view_from(-90, 0)                                              # from -y: x to the right, z up
+    assert np.allclose(front(np.eye(3)), [[1, 0], [0, 0], [0, 1]])
+
+
+def test_replay_draws_the_skeleton_at_each_flash():
+    figure = draw_replay(skeleton(masses=np.array([0, 1.0, 2.0])))
+    segments = [c.get_segments() for c in figure.axes[0].collections if hasattr(c, "get_segments")]
+    last = best_view(pendulum())(pendulum()[-1])
+    assert any(len(s) == 2 and np.allclose(s[1], last[1:]) for s in segments)
+    poses = [s for s in segments if len(s) == 2 and np.allclose(s[0][0], [0, 0])]
+    assert len(poses) == FLASHES + 1                                       # the last one twice: with its white edge
+    assert figure.axes[0].get_aspect() == "auto"
+    (x0, x1), (y0, y1) = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
+    box = figure.axes[0].get_window_extent()
+    assert (x1 - x0) / box.width == pytest.approx((y1 - y0) / box.height)  # a metre is as long either way
+
+
+def test_limbs_are_thicker_where_more_hangs_on_them():
+    tree = Skeleton(T, np.zeros((len(T), 5, 3)), ((3, 4), (0, 1), (1, 2), (1, 3)))
+    widths = dict(zip(tree.edges, _widths(tree), strict=True))
+    assert widths[(0, 1)] > widths[(1, 3)] > widths[(3, 4)] == widths[(1, 2)]
+
+
+def test_only_what_is_known_is_drawn():
+    assert list(figures(recording())) == ["positions"]
+    base = BasePath(np.zeros((len(T), 3)), np.tile([0, 0, 0, 1.0], (len(T), 1)))
+    everything = recording(energy=Energy(T, T), base=base, skeleton=skeleton())
+    assert list(figures(everything)) == ["replay", "positions", "energy", "base_path"]
+
+
+def test_saved_pictures_are_of_their_kind_and_the_same_each_time(tmp_path):
+    whole = recording(energy=Energy(T, T, residual=T), skeleton=skeleton())
+    first, second = save_figures(whole, tmp_path / "a"), save_figures(whole, tmp_path / "b")
+    assert [path.name for path in first] == [f"{name}.{ending}" for name in ("replay", "positions", "energy")
+                                             for ending in ("png", "svg")]
+    for a, b in zip(first, second, strict=True):
+        content = a.read_bytes()
+        assert content == b.read_bytes()
+        assert content.startswith(b"\x89PNG") if a.suffix == ".png" else b"<svg" in content[:1000]
+
+
+def test_figures_leave_no_trace_in_pyplot():
+    import subprocess
+    import sys
+    code = "import sys; import liedyn.report.figures; print('matplotlib.pyplot' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"

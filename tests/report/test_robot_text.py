@@ -1,0 +1,107 @@
+"""`liedyn info`: the tree, the table of coordinates, and the same as data."""
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from liedyn.io.robot_yaml import read_robot_yaml
+from liedyn.model.build import build
+from liedyn.report.robot_text import robot_summary, robot_text
+
+ROBOTS = Path(__file__).parents[2] / "robots"
+
+ARM = """
+name: arm
+links:
+  post: {mass: 2, inertia: [1, 1, 1]}
+  frame: {}
+  hand: {mass: 0.5, inertia: [1, 1, 1]}
+  left: {mass: 0.1, inertia: [1, 1, 1]}
+  right: {mass: 0.1, inertia: [1, 1, 1]}
+  lamp: {mass: 0.2}
+joints:
+  bolt: {type: fixed, parent: post, child: frame}
+  wrist: {type: ball, parent: frame, child: hand}
+  a: {type: prismatic, parent: hand, child: left, axis: [1, 0, 0], limits: {lower: 0, upper: 0.04, effort: 20}}
+  b: {type: revolute, parent: hand, child: right, axis: [1, 0, 0], limits: {lower: -1, upper: 1, velocity: 2}, damping: 0.5}
+  hook: {type: fixed, parent: post, child: lamp}
+"""
+
+
+@pytest.fixture
+def arm(tmp_path):
+    def arm(text=ARM, base=None):
+        (tmp_path / "arm.yaml").write_text(text + (f"\nbase: {base}\n" if base else ""))
+        return build(read_robot_yaml(tmp_path / "arm.yaml"))
+    return arm
+
+
+def test_tree_and_table(arm):
+    assert robot_text(arm()) == """\
+arm: 3 moving joints, 6 links, fixed base
+nq 6, nv 5, mass 2.9 kg, gravity 0 0 -9.81 m/s^2
+
+Tree: joint (type) -> link
+world
+└─ post  2 kg
+   ├─ bolt (fixed) -> frame
+   │  wrist (ball) -> hand  0.5 kg
+   │  ├─ a (prismatic) -> left  0.1 kg
+   │  └─ b (revolute) -> right  0.1 kg
+   └─ hook (fixed) -> lamp  0.2 kg
+
+coordinate  type          q     v  unit  lower  upper  speed  force  damping
+wrist       ball       0..3  0..2
+a           prismatic     4     3     m      0   0.04      -     20        0
+b           revolute      5     4   rad     -1      1      2      -      0.5"""
+
+
+def test_a_floating_base_is_shown(arm):
+    text = robot_text(arm(base="floating"))
+    assert "└─ base (free) -> post  2 kg" in text
+    assert [line.split() for line in text.splitlines() if line.startswith("base ")] == [["base", "free", "0..6", "0..5"]]
+
+
+def test_joints_on_the_ground_and_actuators():
+    text = robot_text(build(read_robot_yaml(ROBOTS / "showcase.yaml")))
+    assert "├─ turntable (revolute) -> table" in text and "└─ tether (free) -> balloon" in text
+    assert "\nburner    balloon  " in text
+
+
+def test_a_robot_without_joints(arm):
+    text = robot_text(arm("links: {rock: {mass: 1, inertia: [1, 1, 1]}}\n"))
+    assert text.endswith("No moving joints.")
+
+
+def test_a_long_chain_is_not_set_in(arm):
+    links = "".join(f"  l{k}: {{mass: 1, inertia: [1, 1, 1]}}\n" for k in range(1500))
+    joints = "".join(f"  j{k}: {{type: revolute, parent: l{k}, child: l{k + 1}, axis: [0, 0, 1]}}\n" for k in range(1499))
+    lines = robot_text(arm(f"links:\n{links}joints:\n{joints}")).splitlines()
+    assert "   j1498 (revolute) -> l1499  1 kg" in lines
+
+
+def test_summary(arm):
+    summary = robot_summary(arm())
+    assert json.loads(json.dumps(summary, allow_nan=False)) == summary
+    assert (summary["nq"], summary["nv"], summary["base"]) == (6, 5, "fixed")
+    assert math.isclose(summary["mass"], 2.9)
+    assert summary["v_names"] == ["wrist.wx", "wrist.wy", "wrist.wz", "a", "b"]
+    assert summary["v_units"] == ["rad", "rad", "rad", "m", "rad"]
+    wrist, a, b = summary["joints"]
+    assert wrist["q"] == [0, 4] and wrist["v"] == [0, 3] and len(wrist["coordinates"]) == 3
+    assert a["coordinates"][0] | {"damping": 0} == {
+        "name": "a", "unit": "m", "lower": 0, "upper": 0.04, "velocity": None, "effort": 20, "damping": 0, "friction": 0,
+        "armature": 0, "stiffness": 0, "rest": 0}
+    assert b["coordinates"][0]["damping"] == 0.5
+    assert {joint["name"]: joint["parent"] for joint in summary["fixed_joints"]} == {"bolt": "post", "hook": "post"}
+    assert {link["name"]: link["parent"] for link in summary["links"]}["hand"] == "frame"
+
+
+@pytest.mark.parametrize("robot", sorted(path.name for path in ROBOTS.glob("*.yaml")))
+def test_every_robot_of_ours(robot):
+    model = build(read_robot_yaml(ROBOTS / robot))
+    text = robot_text(model)
+    assert all(f"-> {link}" in text or f"─ {link}" in text for link in model.link_names)
+    assert all(joint.name in text for joint in model.joints)
+    json.dumps(robot_summary(model), allow_nan=False)

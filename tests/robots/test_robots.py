@@ -1,0 +1,310 @@
+"""The robots and scenarios that come with liedyn: they load without findings and are what their sources say."""
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from liedyn.io import scenario as scenarios
+from liedyn.io.robot_yaml import read_robot_yaml
+from liedyn.io.scenario import read_scenario
+from liedyn.io.urdf import read_urdf
+from liedyn.model.build import build
+from liedyn.model.description import JOINT_TYPES, WORLD, Link, Robot
+from liedyn.model.validate import validate
+from liedyn.simulate.schedule import compile_schedule
+
+ROOT = Path(__file__).parents[2]
+ROBOTS = sorted([*(ROOT / "robots").glob("*.yaml"), *(ROOT / "robots").glob("*.urdf")])
+SCENARIOS = sorted((ROOT / "configs").glob("*.yaml"))
+
+# nq, nv, total mass [kg]. Masses as published: see the head of each file.
+LAYOUT = {
+    "asymmetric_body.yaml": (7, 6, 700 * 0.3 * 0.2 * 0.1),
+    "double_pendulum.urdf": (2, 2, 2.0),
+    "double_pendulum.yaml": (2, 2, 2.0),
+    "hexarotor_arms.yaml": (13, 12, 4.0),
+    "humanoid.yaml": (38, 37, 73.0),
+    "panda.yaml": (9, 9, 0.629769 + 4.970684 + 0.646926 + 3.228604 + 3.587895 + 1.225946 + 1.666555 + 0.735522 + 0.73 + 0.03),
+    "quadruped.yaml": (19, 18, 3.3 + 4 * (0.54 + 0.634 + 0.064) + 12 * 0.055),
+    "showcase.yaml": (29, 27, None),
+    "top.yaml": (4, 3, 15.0),
+    "ur5.yaml": (6, 6, 3.7 + 8.393 + 2.33 + 1.219 + 1.219 + 0.1879),
+}
+
+
+def load(name: str) -> Robot:
+    path = ROOT / "robots" / name
+    return validate((read_urdf if path.suffix == ".urdf" else read_robot_yaml)(path))
+
+
+def link_of(robot: Robot, name: str) -> Link:
+    return next(link for link in robot.links if link.name == name)
+
+
+def inertia_of(link: Link) -> np.ndarray:
+    xx, xy, xz, yy, yz, zz = link.inertia
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def homogeneous(rotation, translation) -> np.ndarray:
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = np.reshape(rotation, (3, 3)), translation
+    return T
+
+
+def turn(axis, angle: float) -> np.ndarray:
+    """Rotation about a unit axis: Rodrigues' formula."""
+    x, y, z = axis
+    K = np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+    return np.eye(3) + math.sin(angle) * K + (1 - math.cos(angle)) * K @ K
+
+
+def poses(robot: Robot, angles=None) -> dict[str, np.ndarray]:
+    """Pose of every link in the world, by plain homogeneous matrices; joints not in `angles` stand at zero."""
+    found = {WORLD: np.eye(4)}
+    children = {joint.child for joint in robot.joints}
+    found |= {link.name: np.eye(4) for link in robot.links if link.name not in children}
+    waiting = list(robot.joints)
+    while waiting:
+        joint = next(joint for joint in waiting if joint.parent in found)
+        waiting.remove(joint)
+        angle = (angles or {}).get(joint.name, 0.0)
+        motion = homogeneous(turn(joint.axes[0], angle), (0, 0, 0)) if angle else np.eye(4)
+        found[joint.child] = found[joint.parent] @ homogeneous(joint.origin.rotation, joint.origin.translation) @ motion
+    return found
+
+
+def centre_of_mass(robot: Robot) -> np.ndarray:
+    placed = poses(robot)
+    total = sum(link.mass for link in robot.links)
+    return sum(link.mass * (placed[link.name] @ [*link.com, 1])[:3] for link in robot.links) / total
+
+
+def denavit_hartenberg(a, alpha, d, theta) -> np.ndarray:
+    return (homogeneous(turn((0, 0, 1), theta), (0, 0, d)) @ homogeneous(turn((1, 0, 0), alpha), (a, 0, 0)))
+
+
+# every robot ----------------------------------------------------------------------------------------------------------
+
+
+def test_the_table_lists_every_robot():
+    assert sorted(LAYOUT) == sorted(path.name for path in ROBOTS)
+
+
+@pytest.mark.parametrize("name", LAYOUT)
+def test_has_no_findings(name):
+    assert [str(finding) for finding in load(name).findings] == []
+
+
+@pytest.mark.parametrize("name", LAYOUT)
+def test_coordinates_and_mass(name):
+    robot, (nq, nv, mass) = load(name), LAYOUT[name]
+    model = build(robot)
+    assert (model.nq, model.nv) == (nq, nv)
+    if mass is not None:
+        assert sum(link.mass for link in robot.links) == pytest.approx(mass, rel=1e-12)
+
+
+@pytest.mark.parametrize("name", [name for name in LAYOUT if name.endswith(".yaml")])
+def test_says_where_its_numbers_come_from(name):
+    head = (ROOT / "robots" / name).read_text().split("\nname:")[0]
+    assert head.startswith("# ") and len(head) > 200
+
+
+def test_limits_are_given_for_every_joint_that_has_them():
+    without = {"continuous", "ball", "free", "fixed"}
+    for name in LAYOUT:
+        for joint in load(name).joints:
+            if joint.type in without:
+                continue
+            for coordinate in joint.coordinates:
+                values = (coordinate.lower, coordinate.upper, coordinate.velocity, coordinate.effort)
+                assert np.isfinite(values).all(), f"{name}: {joint.name}"
+
+
+# one by one -----------------------------------------------------------------------------------------------------------
+
+
+def test_double_pendulum_is_the_same_robot_in_both_formats():
+    urdf, yaml_robot = load("double_pendulum.urdf"), load("double_pendulum.yaml")
+    assert [joint.name for joint in urdf.joints] == [joint.name for joint in yaml_robot.joints]
+    assert urdf.joints == yaml_robot.joints
+    for link in yaml_robot.links:
+        other = link_of(urdf, link.name)
+        assert (other.mass, other.com) == (link.mass, link.com)
+        np.testing.assert_allclose(other.inertia, link.inertia, rtol=1e-15, atol=0)
+
+
+def test_double_pendulum_rods_are_those_of_the_textbook():
+    rod = link_of(load("double_pendulum.yaml"), "lower")
+    np.testing.assert_allclose(np.diag(inertia_of(rod)), [(3 * 0.02**2 + 1) / 12] * 2 + [0.02**2 / 2], rtol=1e-15)
+    assert poses(load("double_pendulum.yaml"))["tip"][2, 3] == 0.0
+
+
+def test_ur5_follows_its_denavit_hartenberg_table():
+    """Table of the manufacturer, standard convention: T = Rz(theta) Tz(d) Tx(a) Rx(alpha)."""
+    robot, rng = load("ur5.yaml"), np.random.default_rng(5)
+    table = zip([0, -0.425, -0.39225, 0, 0, 0], [math.pi / 2, 0, 0, math.pi / 2, -math.pi / 2, 0],
+                [0.089159, 0, 0, 0.10915, 0.09465, 0.0823], strict=True)
+    rows, names = list(table), [joint.name for joint in robot.joints if joint.type == "revolute"]
+    for angles in (np.zeros(6), *rng.uniform(-math.pi, math.pi, (5, 6))):
+        expected = np.linalg.multi_dot([denavit_hartenberg(*row, theta) for row, theta in zip(rows, angles, strict=True)])
+        found = poses(robot, dict(zip(names, angles, strict=True)))["tool0"]
+        np.testing.assert_allclose(found, expected, atol=1e-14)
+
+
+def test_ur5_reaches_as_far_as_the_sum_of_its_links():
+    flange = poses(load("ur5.yaml"))["tool0"][:3, 3]
+    np.testing.assert_allclose(flange, [-0.425 - 0.39225, -0.10915 - 0.0823, 0.089159 - 0.09465], atol=1e-15)
+
+
+def test_ur5_centres_of_mass_are_those_of_the_table():
+    """Published in Denavit-Hartenberg frame i, which is ours shifted by a_i and turned by alpha_i about x."""
+    published = {"shoulder_link": (0, math.pi / 2, [0, -0.02561, 0.00193]),
+                 "upper_arm_link": (-0.425, 0, [0.2125, 0, 0.11336]),
+                 "forearm_link": (-0.39225, 0, [0.15, 0, 0.0265]),
+                 "wrist_1_link": (0, math.pi / 2, [0, -0.0018, 0.01634]),
+                 "wrist_2_link": (0, -math.pi / 2, [0, 0.0018, 0.01634]),
+                 "wrist_3_link": (0, 0, [0, 0, -0.001159])}
+    robot = load("ur5.yaml")
+    for name, (a, alpha, com) in published.items():
+        np.testing.assert_allclose(link_of(robot, name).com, turn((1, 0, 0), alpha) @ com + [a, 0, 0], atol=1e-15, err_msg=name)
+
+
+def test_panda_follows_its_denavit_hartenberg_table():
+    """Craig's convention: T = Rx(alpha) Tx(a) Tz(d) Rz(theta); then the flange at 0.107 m."""
+    robot, rng = load("panda.yaml"), np.random.default_rng(7)
+    table = list(zip([0, 0, 0, 0.0825, -0.0825, 0, 0.088], np.array([0, -1, 1, 1, -1, 1, 1]) * math.pi / 2,
+                     [0.333, 0, 0.316, 0, 0.384, 0, 0], strict=True))
+    for angles in rng.uniform(-2, 2, (5, 7)):
+        expected = np.eye(4)
+        for (a, alpha, d), theta in zip(table, angles, strict=True):
+            expected = expected @ homogeneous(turn((1, 0, 0), alpha), (a, 0, 0)) @ homogeneous(turn((0, 0, 1), theta), (0, 0, d))
+        expected = expected @ homogeneous(np.eye(3), (0, 0, 0.107))
+        found = poses(robot, {f"panda_joint{k + 1}": angle for k, angle in enumerate(angles)})["panda_link8"]
+        np.testing.assert_allclose(found, expected, atol=1e-14)
+
+
+def test_quadruped_stands_on_four_feet_and_is_symmetric():
+    robot = load("quadruped.yaml")
+    placed = poses(robot)
+    for leg, x, y in (("FL", 1, 1), ("FR", 1, -1), ("HL", -1, 1), ("HR", -1, -1)):
+        np.testing.assert_allclose(placed[f"{leg}_foot"][:3, 3], [x * 0.19, y * (0.049 + 0.062), -(0.209 + 0.195)], atol=1e-15)
+    mirror = np.diag([1.0, -1.0, 1.0])
+    for part in ("abductor", "thigh", "shank"):
+        for fore in "FH":
+            left, right = (link_of(robot, f"{fore}{side}_{part}") for side in "LR")
+            np.testing.assert_array_equal(mirror @ left.com, right.com)
+            np.testing.assert_array_equal(mirror @ inertia_of(left) @ mirror, inertia_of(right))
+    np.testing.assert_allclose(centre_of_mass(robot)[:2], 0, atol=1e-15)
+
+
+def test_quadruped_armature_is_the_rotor_through_the_gear():
+    for joint in load("quadruped.yaml").joints:
+        if joint.type == "revolute":
+            gear = 9.33 if joint.name.endswith("knee") else 6
+            assert joint.coordinates[0].armature == pytest.approx(63e-6 * gear**2, rel=1e-4)
+
+
+def test_humanoid_is_as_heavy_as_each_segment_of_the_table_and_symmetric():
+    percent = {"pelvis": 11.17, "abdomen": 16.33, "thorax": 15.96, "head": 6.94, "upper_arm": 2.71, "forearm": 1.62, "hand": 0.61,
+               "thigh": 14.16, "shank": 4.33, "foot": 1.37}
+    robot = load("humanoid.yaml")
+    for link in robot.links:
+        assert link.mass == pytest.approx(0.73 * percent[link.name.removeprefix("left_").removeprefix("right_")], rel=1e-5)
+    np.testing.assert_allclose(centre_of_mass(robot)[1], 0, atol=1e-15)
+
+
+def test_humanoid_has_the_build_of_a_man():
+    """The centre of mass of a standing man lies at 55 to 57 percent of his height above the soles."""
+    robot = load("humanoid.yaml")
+    placed = poses(robot)
+    sole = placed["left_foot"][2, 3] - 0.039 * 1.741
+    vertex = placed["head"][2, 3] + 0.2429
+    assert vertex - sole == pytest.approx(1.741, abs=0.05)
+    assert (centre_of_mass(robot)[2] - sole) / (vertex - sole) == pytest.approx(0.56, abs=0.015)
+
+
+def test_humanoid_whole_body_inertia_is_that_of_a_standing_man():
+    """About 12 kg m^2 about the transverse axis with the arms down (measured on living men: 10 to 14)."""
+    robot, total = load("humanoid.yaml"), np.zeros((3, 3))
+    placed, com = poses(robot), centre_of_mass(robot)
+    for link in robot.links:
+        r = (placed[link.name] @ [*link.com, 1])[:3] - com
+        total += inertia_of(link) + link.mass * (r @ r * np.eye(3) - np.outer(r, r))
+    assert 10 < total[1, 1] < 14 and 10 < total[0, 0] < 14 and 0.8 < total[2, 2] < 1.6
+
+
+def test_top_about_its_pivot():
+    top = link_of(load("top.yaml"), "top")
+    A, C = top.inertia[0] + top.mass * top.com[2] ** 2, top.inertia[5]
+    assert (A, C) == (15.234375, 0.46875)
+
+
+def test_block_has_three_different_moments_of_inertia():
+    block = link_of(load("asymmetric_body.yaml"), "block")
+    np.testing.assert_allclose(np.diag(inertia_of(block)) / block.mass * 1200, [5, 10, 13], rtol=1e-14)
+
+
+def test_equal_thrusts_of_the_hexarotor_lift_it_straight_up():
+    allocation = np.zeros((6, 6))
+    for k, rotor in enumerate(load("hexarotor_arms.yaml").actuators):
+        axis = np.array(rotor.axis)
+        allocation[:, k] = [*(np.cross(rotor.position, axis) + rotor.torque_ratio * axis), *axis]
+    assert np.linalg.matrix_rank(allocation) == 6                     # each wrench has its thrusts: fully actuated
+    np.testing.assert_allclose(allocation @ np.full(6, 4 * 9.81 / 6 / math.cos(math.radians(20))), [0, 0, 0, 0, 0, 39.24], atol=1e-9)
+
+
+def test_showcase_shows_every_joint_type_and_every_key():
+    robot = load("showcase.yaml")
+    assert {joint.type for joint in robot.joints} == set(JOINT_TYPES)
+    text = (ROOT / "robots" / "showcase.yaml").read_text()
+    tree = yaml.safe_load(text)
+    keys = {key for part in ("links", "joints", "actuators") for entry in tree[part].values() for key in entry}
+    assert keys >= {"mass", "com", "inertia", "shape", "density", "rpy", "type", "parent", "child", "origin", "axis", "axes", "pitch",
+                    "sequence", "screws", "limits", "damping", "friction", "armature", "stiffness", "rest", "link", "position",
+                    "torque_ratio"}
+    assert {next(iter(link["shape"])) for link in tree["links"].values() if "shape" in link} == {"box", "sphere", "cylinder", "capsule"}
+    assert {key for joint in tree["joints"].values() for key in joint.get("origin", {})} == {"xyz", "rpy", "quaternion"}
+
+
+# scenarios ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
+def test_scenario_fits_its_robot(path):
+    scenario = read_scenario(path)
+    robot = load(Path(scenario.robot).name)
+    compiled = compile_schedule(scenario, build(robot))
+    assert compiled.warnings == ()
+
+
+def test_every_robot_has_a_scenario():
+    assert {Path(read_scenario(path).robot).name for path in SCENARIOS} == set(LAYOUT)
+
+
+def test_scenarios_show_every_key():
+    trees = [yaml.safe_load(path.read_text()) for path in SCENARIOS]
+    assert {key for tree in trees for key in tree} == set(scenarios._KEYS)
+    words = _words(trees)
+    for expected in (*scenarios.LEVELS, *scenarios.CURVES, "pd", "kp", "kd", "target", "feedforward", "amplitude", "frequency", "phase",
+                     "offset", "file", "interpolation", "link", "frame", "wrench", "point", "from", "until", "torque", "prescribe",
+                     "method", "step", "rtol", "atol", "max_step", "rk4", "dopri5", "DOP853"):
+        assert expected in words, expected
+
+
+def _words(tree) -> set[str]:
+    if isinstance(tree, dict):
+        return set(tree) | set().union(*map(_words, tree.values()), set())
+    if isinstance(tree, list):
+        return set().union(*map(_words, tree), set())
+    return {tree} if isinstance(tree, str) else set()
+
+
+def test_data_files_stay_small():
+    for path in (ROOT / "configs").glob("*.csv"):
+        assert path.stat().st_size < 20_000, path.name
