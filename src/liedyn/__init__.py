@@ -22,7 +22,7 @@ _HOME = {
     "jacobian_derivative": "dynamics.kinematics", "energy": "dynamics.kinematics", "momentum": "dynamics.kinematics",
     "centre_of_mass": "dynamics.kinematics",
     "integrate": "dynamics.manifold", "difference": "dynamics.manifold",
-    "random_configuration": "dynamics.manifold", "joint_motion": "dynamics.manifold",
+    "run_scenario": "simulate.run", "random_configuration": "dynamics.manifold", "joint_motion": "dynamics.manifold",
     "LiedynError": "errors", "InputError": "errors", "ModelError": "errors", "ScenarioError": "errors",
     "TrajectoryError": "errors", "ShapeError": "errors", "ConfigurationError": "errors", "ComputationError": "errors",
 }

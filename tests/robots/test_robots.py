@@ -256,19 +256,22 @@ def test_equal_thrusts_of_the_hexarotor_lift_it_straight_up():
         axis = np.array(rotor.axis)
         allocation[:, k] = [*(np.cross(rotor.position, axis) + rotor.torque_ratio * axis), *axis]
     assert np.linalg.matrix_rank(allocation) == 6                     # each wrench has its thrusts: fully actuated
-    np.testing.assert_allclose(allocation @ np.full(6, 4 * 9.81 / 6 / math.cos(math.radians(20))), [0, 0, 0, 0, 0, 39.24], atol=1e-9)
+    hover = 4 * 9.81 / 6 / math.cos(math.radians(20))
+    np.testing.assert_allclose(allocation @ np.full(6, hover), [0, 0, 0, 0, 0, 39.24], atol=1e-9)
 
 
 def test_showcase_shows_every_joint_type_and_every_key():
     robot = load("showcase.yaml")
     assert {joint.type for joint in robot.joints} == set(JOINT_TYPES)
-    text = (ROOT / "robots" / "showcase.yaml").read_text()
-    tree = yaml.safe_load(text)
+    tree = yaml.safe_load((ROOT / "robots" / "showcase.yaml").read_text())
     keys = {key for part in ("links", "joints", "actuators") for entry in tree[part].values() for key in entry}
-    assert keys >= {"mass", "com", "inertia", "shape", "density", "rpy", "type", "parent", "child", "origin", "axis", "axes", "pitch",
-                    "sequence", "screws", "limits", "damping", "friction", "armature", "stiffness", "rest", "link", "position",
-                    "torque_ratio"}
-    assert {next(iter(link["shape"])) for link in tree["links"].values() if "shape" in link} == {"box", "sphere", "cylinder", "capsule"}
+    assert keys == {
+        "mass", "com", "inertia", "shape", "density", "rpy",
+        "type", "parent", "child", "origin", "axis", "axes", "pitch", "sequence", "screws",
+        "limits", "damping", "friction", "armature", "stiffness", "rest",
+        "link", "position", "torque_ratio"}
+    shapes = {shape for link in tree["links"].values() for shape in link.get("shape", {})}
+    assert shapes == {"box", "sphere", "cylinder", "capsule"}
     assert {key for joint in tree["joints"].values() for key in joint.get("origin", {})} == {"xyz", "rpy", "quaternion"}
 
 
@@ -291,10 +294,11 @@ def test_scenarios_show_every_key():
     trees = [yaml.safe_load(path.read_text()) for path in SCENARIOS]
     assert {key for tree in trees for key in tree} == set(scenarios._KEYS)
     words = _words(trees)
-    for expected in (*scenarios.LEVELS, *scenarios.CURVES, "pd", "kp", "kd", "target", "feedforward", "amplitude", "frequency", "phase",
-                     "offset", "file", "interpolation", "link", "frame", "wrench", "point", "from", "until", "torque", "prescribe",
-                     "method", "step", "rtol", "atol", "max_step", "rk4", "dopri5", "DOP853"):
-        assert expected in words, expected
+    others = {
+        "pd", "kp", "kd", "target", "feedforward", "amplitude", "frequency", "phase", "offset", "file", "interpolation",
+        "link", "frame", "wrench", "point", "from", "until", "torque", "prescribe",
+        "method", "step", "rtol", "atol", "max_step", "rk4", "dopri5", "DOP853"}
+    assert {*scenarios.LEVELS, *scenarios.CURVES, *others} - words == set()
 
 
 def _words(tree) -> set[str]:

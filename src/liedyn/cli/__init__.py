@@ -8,6 +8,7 @@ import importlib
 
 import click
 
+from liedyn import __version__
 from liedyn.errors import LiedynError
 
 _COMMANDS = ("simulate", "inverse", "forward", "hybrid", "info", "check", "plot")
@@ -33,7 +34,7 @@ class _Commands(click.Group):
 
 
 @click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.version_option(package_name="liedyn", message="%(prog)s %(version)s")
+@click.version_option(__version__, message="%(prog)s %(version)s")
 def main():
     """Inverse, forward and hybrid dynamics of robots: robot file in, motion and forces out.
 

@@ -21,17 +21,17 @@ def compute_along(compute: Callable, name: str, console: Console, trajectory: st
     check_output(target, force=force)
     motion = read_trajectory(trajectory)
 
-    from liedyn.simulate.along import model_of  # after what is cheap to refuse: Numba takes half a second to import
+    from liedyn.simulate.recorded import robot_of  # after what is cheap to refuse: Numba takes half a second to import
 
-    model = model_of(motion, robot, base=base, strict=strict)
+    model, notes = robot_of(motion, robot, base=base, strict=strict)
     console.findings(model)
     with console.progress.stage("computing (the first run compiles the kernels)"):
         result = compute(model, motion)
     write_trajectory(target, result.header, result.t, result.columns, force=force)
-    for note in result.notes:
-        console.note(note)
+    notes = [*notes, *result.notes]
+    console.notes(notes)
     if as_json:
         console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns],
-                             "notes": list(result.notes)})
+                             "notes": notes})
     if target != "-":
         console.say(f"wrote {target}: {len(result.columns)} columns, {len(result.t)} rows")

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 import click
@@ -32,6 +32,10 @@ class Console:
     def note(self, text: str) -> None:
         """Something a person should know before trusting the result."""
         self.say(f"liedyn: note: {text}")
+
+    def notes(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self.note(text)
 
     def result(self, text: str) -> None:
         click.echo(text)

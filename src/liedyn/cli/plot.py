@@ -31,8 +31,7 @@ def plot(trajectory, robot, output, formats, force, as_json, console):
     check_pictures(folder, formats, force=force)
     with console.progress.stage("drawing"):
         paths, notes = plot_trajectory(csv, robot, folder, formats)
-    for note in notes:
-        console.note(note)
+    console.notes(notes)
     if as_json:
         console.result_json({"pictures": [str(path) for path in paths]})
     console.say("wrote " + "\n      ".join(str(path) for path in paths))

@@ -39,8 +39,7 @@ def simulate(scenario, output, overrides, no_plots, strict, force, as_json, cons
     console.findings(result.model)
     with console.progress.stage("writing results"):
         written = write_run(result, folder, force=force, plots=not no_plots)
-    for note in result.notes:
-        console.note(note)
+    console.notes(result.notes)
     if as_json:
         console.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
     console.say(result.summary)

@@ -1,7 +1,7 @@
 """What an entry returns, and the checks that it makes on the way: cheaper here than in Python."""
 from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, SCREW
-from liedyn.lie.lanes import absolute, largest, load, number_like
+from liedyn.lie.lanes import absolute, all_less, load, number_like
 
 OK, SHAPE, BAD_Q, BAD_V, BAD_A, BAD_TAU, BAD_F_EXT, BAD_QUATERNION, SINGULAR, BAD_RESULT = range(10)
 UNIT = 1e-9     # how far |quaternion|^2 may be from 1: double precision, many roundings
@@ -13,7 +13,7 @@ def finite(x, n):
     total = number_like(x, 0.0)
     for k in range(n):
         total = total + load(x, k) * 0.0
-    return largest(absolute(total)) == 0.0
+    return all_less(absolute(total), 1.0)            # 0, or NaN
 
 
 @primitive
@@ -23,7 +23,7 @@ def finite_where(x, mask, wanted, n):
     for k in range(n):
         if mask[k] == wanted:
             total = total + load(x, k) * 0.0
-    return largest(absolute(total)) == 0.0
+    return all_less(absolute(total), 1.0)            # 0, or NaN
 
 
 @primitive
@@ -35,7 +35,7 @@ def bad_configuration(tree, q, nq):
         if tree.kind[i] != SCREW:
             o = tree.iq[i] if tree.kind[i] == BALL else tree.iq[i] + 3
             x, y, z, w = load(q, o), load(q, o + 1), load(q, o + 2), load(q, o + 3)
-            if not (largest(absolute(x * x + y * y + z * z + w * w - 1.0)) < UNIT):
+            if not all_less(absolute(x * x + y * y + z * z + w * w - 1.0), UNIT):
                 return BAD_QUATERNION
     return OK
 

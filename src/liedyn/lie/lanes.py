@@ -122,6 +122,17 @@ def where_less(typing_context, x, y, yes, no):
 
 
 @intrinsic
+def all_less(typing_context, x, bound):
+    """Whether x < bound in every lane; False if any lane is NaN. One vector comparison, no shuffles."""
+    def codegen(context, builder, sig, args):
+        if not isinstance(sig.args[0], Lanes):
+            return builder.fcmp_ordered("<", *args)
+        less = builder.fcmp_ordered("<", args[0], _broadcast(builder, args[1]))
+        return builder.icmp_unsigned("==", builder.bitcast(less, ir.IntType(WIDTH)), ir.Constant(ir.IntType(WIDTH), 2**WIDTH - 1))
+    return types.boolean(_kind(x), types.float64), codegen
+
+
+@intrinsic
 def largest(typing_context, x):
     """The largest of the eight lanes, as a float64; x itself for a float64. NaN if any lane is NaN."""
     def codegen(context, builder, sig, args):
@@ -130,7 +141,8 @@ def largest(typing_context, x):
         result = builder.extract_element(args[0], ir.Constant(_I32, 0))
         for k in range(1, WIDTH):
             y = builder.extract_element(args[0], ir.Constant(_I32, k))
-            result = builder.select(builder.fcmp_unordered(">", y, result), y, result)
+            keep = builder.or_(builder.fcmp_ordered("<=", y, result), builder.fcmp_unordered("uno", result, result))
+            result = builder.select(keep, result, y)
         return result
     return types.float64(_kind(x)), codegen
 
@@ -228,7 +240,7 @@ def _sincos_far(x):
 def sincos(x):
     """Sine and cosine. Cody-Waite reduction to |r| <= pi/4 and minimax polynomials; error below 2.3e-16 absolute for
     |x| < 1e5, beyond that (and for NaN and infinity) the C library's."""
-    if not (largest(absolute(x)) < SINCOS_RANGE):
+    if not all_less(absolute(x), SINCOS_RANGE):
         return _sincos_far(x)
     k = nearest(x * 0.6366197723675814)
     r = x - k * 1.5707963267341256

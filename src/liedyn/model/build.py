@@ -34,7 +34,7 @@ def build(robot: Robot) -> Model:
     bare = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I, tree.armature())
     if bare:
         joint = tree.owner[bare[0]]
-        raise ModelError(f'joint "{joint.name}" moves link "{joint.child}", which has no inertia for it', place=joint.place,
+        raise ModelError(f'the joint moves link "{joint.child}", which has no inertia for it', place=joint.place,
                          expected="a mass or inertia on the link or on what hangs on it, or an armature",
                          hint="a massless link may stand between joints, but not at the end of the tree")
     return tree.model()

@@ -37,8 +37,8 @@ def column_limits(model: Model) -> dict[str, tuple[float, float]]:
     limits = {}
     for k, name in enumerate(model.v_names):
         limits[f"q.{name}"] = (float(model.lower[k]), float(model.upper[k]))
-        limits[f"v.{name}"] = (-float(model.velocity_limit[k]), float(model.velocity_limit[k]))
-        limits[f"tau.{name}"] = (-float(model.effort_limit[k]), float(model.effort_limit[k]))
+        speed, force = abs(float(model.velocity_limit[k])), abs(float(model.effort_limit[k]))
+        limits |= {f"v.{name}": (-speed, speed), f"tau.{name}": (-force, force)}
     return limits
 
 

@@ -30,7 +30,8 @@ def check_pictures(folder: Path, formats: Sequence[str], *, force: bool) -> None
         raise UsageError(f"{folder} holds pictures already; --force overwrites them")
 
 
-def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: Sequence[str]) -> tuple[list[Path], list[str]]:
+def plot_trajectory(trajectory: str, robot: str | None, folder: Path,
+                    formats: Sequence[str]) -> tuple[list[Path], tuple[str, ...]]:
     """Draw a trajectory file into `folder`; returns the pictures and notes about what could not be drawn.
 
     Pictures of the same names are replaced, all or none.
@@ -54,19 +55,19 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
     return [folder / path.name for path in drawn], notes
 
 
-def _recording(motion, robot: str | None) -> tuple[Recording, list[str]]:
-    """With the robot where there is one; a robot that is named only by the file may be missing."""
-    from liedyn.simulate.along import model_of
+def _recording(motion, robot: str | None) -> tuple[Recording, tuple[str, ...]]:
+    """With the robot where there is one; a robot that is named only by the file may be missing or broken."""
+    from liedyn.simulate.recorded import robot_of
 
     title = Path(motion.source).stem if motion.source != "-" else ""
     try:
-        model = model_of(motion, robot)
+        model, notes = robot_of(motion, robot)
     except (InputError, UsageError) as error:
         if robot is not None:
             raise
         columns = Recording(title, motion.t, groups_of_columns(motion.columns, motion.units),
                             base=base_path_of_columns(motion.columns))
-        return columns, [f"limits, energy and the motion itself are not drawn: {error}"]
+        return columns, (f"limits, energy and the motion itself are not drawn: {error}",)
     from liedyn.report.motion import record
 
-    return record(model, motion.t, motion.columns, motion.units, title=f"{model.name}  {title}".strip()), []
+    return record(model, motion.t, motion.columns, motion.units, title=f"{model.name}  {title}".strip()), notes

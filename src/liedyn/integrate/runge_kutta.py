@@ -1,0 +1,295 @@
+"""Explicit Runge-Kutta-Munthe-Kaas steps and the loop over a run, compiled: one crossing a chunk of the run.
+
+Each step works in exponential coordinates about the configuration at its beginning (q = q0 (+) x, x(t) = 0), where the
+chart's rate is the inverse right Jacobian of exp applied to v; so every Euclidean method keeps its order on the manifold
+and quaternions keep their norm. Steps land on the schedule's breaks; stages before a break see the signals before it.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import kernel, primitive
+from liedyn.joints.kinds import SCREW
+from liedyn.joints.manifold import retract
+from liedyn.joints.tree import tree_of
+from liedyn.kernels.motion import FINISHED, RUNNING, STEP_TOO_SMALL, impose, right_hand_side
+from liedyn.lie.lanes import sqrt
+
+SAFETY, LEAST_FACTOR, MOST_FACTOR = 0.9, 0.2, 10.0       # step control, SciPy's figures
+SMALLEST_STEP = 10.0                                     # spacings of floats at t
+
+
+class Method(NamedTuple):
+    A: np.ndarray          # (s, s)
+    b: np.ndarray          # (s,)
+    c: np.ndarray          # (s,)
+    error: np.ndarray      # (s + 1,) or empty: fixed steps
+    dense: np.ndarray      # (s + 1, k) or empty
+    control: np.ndarray    # (5,) step or largest step, rtol, atol, 1/(error order + 1), unused
+
+
+class State(NamedTuple):
+    """Of a run, carried from chunk to chunk."""
+
+    q: np.ndarray          # (nq,)
+    y: np.ndarray          # (2 nv + 1,) x = 0, v, work
+    clock: np.ndarray      # (3,) t, next step (0: to be chosen), largest error seen
+    count: np.ndarray      # (6,) int64: next output, next break, steps, rejected steps, right-hand sides, rates known
+
+
+class Stages(NamedTuple):
+    K: np.ndarray          # (s + 2, 2 nv + 1) rates of the stages, at the end of the step, and one to spare
+    y: np.ndarray          # (2 nv + 1,) of a stage
+    end: np.ndarray        # (2 nv + 1,) after the step
+    q: np.ndarray          # (nv,) what errors of x are relative to
+
+
+class Record(NamedTuple):
+    """What is kept at the output times."""
+
+    t: np.ndarray          # (N,)
+    q: np.ndarray          # (N, nq)
+    v: np.ndarray          # (N, nv)
+    a: np.ndarray          # (N, nv)
+    tau: np.ndarray        # (N, nv)
+    wrench: np.ndarray     # (N, 6 slots)
+    work: np.ndarray       # (N,) supplied since the beginning
+
+
+@kernel
+def run_chunk(index, constants, plant, schedule, signals, method, state, stages, record, work, most_steps):
+    """Advance until the last output is kept or `most_steps` are done. Returns a code of `kernels.motion`."""
+    tree = tree_of(index, constants)
+    count, clock = state.count, state.clock
+    for _ in range(most_steps):
+        if count[5] == 0:
+            code = rates_here(tree, plant, schedule, signals, state, stages, work)
+            if code != RUNNING:
+                return code
+            if count[0] < record.t.size and clock[0] >= record.t[count[0]]:
+                copy_record(record, count[0], work, state.y)
+                count[0] += 1
+        if count[0] == record.t.size:
+            return FINISHED
+        if method.error.size:
+            code = adaptive_step(tree, plant, schedule, signals, method, state, stages, record, work)
+        else:
+            code = fixed_step(tree, plant, schedule, signals, method, state, stages, record, work)
+        if code != RUNNING:
+            return code
+    return RUNNING
+
+
+@kernel
+def rates_here(tree, plant, schedule, signals, state, stages, work):
+    """K[0] at the present state. x is zero here, so the configuration is q itself."""
+    state.count[5] = 1
+    state.count[4] += 1
+    return right_hand_side(tree, plant, schedule, signals, state.clock[0], state.q, state.y, stages.K[0], work)
+
+
+@primitive
+def copy_record(record, i, work, y):
+    """Output i: work holds the evaluation at its time."""
+    copy(work.q, record.q[i])
+    copy(work.v, record.v[i])
+    copy(work.a, record.a[i])
+    copy(work.tau, record.tau[i])
+    copy(work.wrench, record.wrench[i])
+    record.work[i] = y[y.size - 1]
+
+
+@primitive
+def copy(x, to):
+    for k in range(x.size):
+        to[k] = x[k]
+
+
+@kernel
+def stages_of_step(tree, plant, schedule, signals, method, state, stages, h, ceiling, work):
+    """K[1:] and the end of the step. Signals are read at `ceiling` at the latest."""
+    t, y, K = state.clock[0], state.y, stages.K
+    n = y.size
+    for s in range(1, method.b.size):
+        copy(y, stages.y)
+        for r in range(s):
+            w = h * method.A[s, r]
+            if w != 0.0:
+                for k in range(n):
+                    stages.y[k] += w * K[r, k]
+        code = right_hand_side(tree, plant, schedule, signals, min(t + method.c[s] * h, ceiling), state.q, stages.y, K[s], work)
+        if code != RUNNING:
+            return code
+    copy(y, stages.end)
+    for s in range(method.b.size):
+        w = h * method.b[s]
+        if w != 0.0:
+            for k in range(n):
+                stages.end[k] += w * K[s, k]
+    state.count[4] += method.b.size - 1
+    return RUNNING
+
+
+@kernel
+def accept(tree, schedule, signals, state, stages, t, work):
+    """Move to the end of the step, which becomes the origin of the next chart."""
+    nv = schedule.level.size
+    retract(tree, state.q, stages.end[:nv], state.q)
+    copy(stages.end, state.y)
+    for k in range(nv):
+        state.y[k] = 0.0
+    impose(tree, schedule, signals, t, state.q, state.y[nv:2 * nv], work)
+    state.clock[0] = t
+    state.count[2] += 1
+
+
+@primitive
+def next_break(schedule, state, last):
+    """The time that the step must not pass: the next break or the end."""
+    while state.count[1] < schedule.breaks.size and schedule.breaks[state.count[1]] <= state.clock[0]:
+        state.count[1] += 1
+    if state.count[1] < schedule.breaks.size:
+        return min(schedule.breaks[state.count[1]], last)
+    return last
+
+
+@kernel
+def fixed_step(tree, plant, schedule, signals, method, state, stages, record, work):
+    """A step of equal parts of the way to the next output or break, no longer than the one asked for."""
+    t = state.clock[0]
+    wall = next_break(schedule, state, record.t[record.t.size - 1])
+    goal = min(wall, record.t[state.count[0]])
+    parts = max(1.0, np.ceil((goal - t) / method.control[0] * (1.0 - 1e-9)))
+    h = (goal - t) / parts
+    end = goal if parts == 1.0 else t + h
+    ceiling = np.nextafter(wall, -np.inf) if end == wall else wall
+    code = stages_of_step(tree, plant, schedule, signals, method, state, stages, h, ceiling, work)
+    if code != RUNNING:
+        return code
+    accept(tree, schedule, signals, state, stages, end, work)
+    state.count[5] = 0
+    return RUNNING
+
+
+@kernel
+def adaptive_step(tree, plant, schedule, signals, method, state, stages, record, work):
+    """One accepted step (Hairer, Norsett, Wanner, Solving ODEs I, II.4), and the outputs within it."""
+    t = state.clock[0]
+    wall = next_break(schedule, state, record.t[record.t.size - 1])
+    before = np.nextafter(wall, -np.inf)
+    chart_origin(tree, state, stages)
+    if state.clock[1] == 0.0:
+        state.clock[1] = first_step(tree, method, state, stages, wall - t)
+    rejected = False
+    while True:
+        h = min(state.clock[1], method.control[0])
+        if h < SMALLEST_STEP * (np.nextafter(t, np.inf) - t):
+            return STEP_TOO_SMALL
+        end = t + h
+        if end + 0.01 * h >= wall:                            # rather a slightly longer step than a sliver
+            end = wall
+            h = wall - t
+        code = stages_of_step(tree, plant, schedule, signals, method, state, stages, h, before, work)
+        if code == RUNNING:
+            last = stages.K[method.b.size]
+            code = right_hand_side(tree, plant, schedule, signals, min(end, before), state.q, stages.end, last, work)
+            state.count[4] += 1
+        if code != RUNNING:                                   # perhaps a trial too far: try a shorter one
+            state.clock[1] = 0.25 * h
+            if state.clock[1] < SMALLEST_STEP * (np.nextafter(t, np.inf) - t):
+                return code
+            rejected = True
+            state.count[3] += 1
+            continue
+        error = error_norm(tree, method, state, stages, h)
+        if error < 1.0:
+            break
+        state.clock[1] = h * max(LEAST_FACTOR, SAFETY * error ** -method.control[3])
+        rejected = True
+        state.count[3] += 1
+    factor = MOST_FACTOR if error == 0.0 else min(MOST_FACTOR, SAFETY * error ** -method.control[3])
+    if h >= state.clock[1] * 0.99 or factor < 1.0:            # a step cut by a wall says nothing of the next
+        state.clock[1] = h * (min(1.0, factor) if rejected else max(LEAST_FACTOR, factor))
+    code = outputs_within(tree, plant, schedule, signals, method, state, stages, record, h, end, before, work)
+    if code != RUNNING:
+        return code
+    accept(tree, schedule, signals, state, stages, end, work)
+    state.count[5] = 0 if end == wall else 1
+    if end != wall:                                           # first same as last: at the new origin dx/dt is v
+        nv = schedule.level.size
+        copy(stages.K[method.b.size], stages.K[0])
+        copy(state.y[nv:2 * nv], stages.K[0])
+    return RUNNING
+
+
+@kernel
+def outputs_within(tree, plant, schedule, signals, method, state, stages, record, h, end, before, work):
+    """Outputs in [t, end) by dense output in the chart, each evaluated anew; the last time of the run too."""
+    t, count, n = state.clock[0], state.count, state.y.size
+    final = end >= record.t[record.t.size - 1]
+    while count[0] < record.t.size and (record.t[count[0]] < end or final):
+        s = (record.t[count[0]] - t) / h
+        copy(state.y, stages.y)
+        for r in range(method.dense.shape[0]):
+            w = 0.0
+            for j in range(method.dense.shape[1] - 1, -1, -1):
+                w = (w + method.dense[r, j]) * s
+            for k in range(n):
+                stages.y[k] += h * w * stages.K[r, k]
+        now = record.t[count[0]] if final else min(record.t[count[0]], before)
+        spare = stages.K[method.b.size + 1]                   # the step's own rates are still needed
+        code = right_hand_side(tree, plant, schedule, signals, now, state.q, stages.y, spare, work)
+        if code != RUNNING:
+            return code
+        copy_record(record, count[0], work, stages.y)
+        count[0] += 1
+    return RUNNING
+
+
+@kernel
+def error_norm(tree, method, state, stages, h):
+    """Root mean square of the error estimate against atol + rtol size, over x and v; the work is not controlled."""
+    nv, total = (state.y.size - 1) // 2, 0.0
+    for k in range(2 * nv):
+        e = 0.0
+        for s in range(method.error.size):
+            e += method.error[s] * stages.K[s, k]
+        e = h * e / (method.control[2] + method.control[1] * size_of(tree, state, stages, k, nv))
+        total += e * e
+    return sqrt(total / max(2 * nv, 1))
+
+
+@primitive
+def size_of(tree, state, stages, k, nv):
+    """What a coordinate's error is relative to: its value; 1 rad or 1 m for ball and free joints."""
+    if k >= nv:
+        return max(abs(state.y[k]), abs(stages.end[k]))
+    return max(abs(stages.q[k]), abs(stages.q[k] + stages.end[k]))
+
+
+@kernel
+def first_step(tree, method, state, stages, span):
+    """A first step from the size of the rates (Hairer, Norsett, Wanner, II.4, without the second evaluation)."""
+    nv, d0, d1 = (state.y.size - 1) // 2, 0.0, 0.0
+    copy(state.y, stages.end)
+    for k in range(2 * nv):
+        scale = method.control[2] + method.control[1] * size_of(tree, state, stages, k, nv)
+        x = stages.q[k] if k < nv else state.y[k]
+        d0 += (x / scale) ** 2
+        d1 += (stages.K[0, k] / scale) ** 2
+    d0, d1 = sqrt(d0 / max(nv, 1)), sqrt(d1 / max(nv, 1))
+    h = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
+    return min(h, span, method.control[0])
+
+
+@kernel
+def chart_origin(tree, state, stages):
+    """stages.q: values of 1-DoF coordinates, 1 for the others, by velocity coordinate."""
+    for i in range(1, tree.parent.size):
+        if tree.kind[i] == SCREW:
+            stages.q[tree.iv[i]] = state.q[tree.iq[i]]
+        else:
+            stop = tree.iv[i + 1] if i + 1 < tree.parent.size else stages.q.size
+            for k in range(tree.iv[i], stop):
+                stages.q[k] = 1.0
+

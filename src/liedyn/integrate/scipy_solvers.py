@@ -1,0 +1,133 @@
+"""SciPy's solvers on the manifold: they see y = [x; v; work] in exponential coordinates about an anchor, which moves on
+when a rotation has gone far from it."""
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from liedyn.errors import ComputationError
+from liedyn.integrate.problem import Statistics, begin, failure, stages_for
+from liedyn.integrate.runge_kutta import accept, copy_record
+from liedyn.jit import kernel
+from liedyn.joints.kinds import SCREW
+from liedyn.joints.tree import tree_of
+from liedyn.kernels.motion import NOT_FINITE, RUNNING, right_hand_side
+
+_FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
+_UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follows and does not lead
+
+
+@kernel
+def rates(index, constants, plant, schedule, signals, t, q0, y, dy, work):
+    """`right_hand_side` for a call from Python."""
+    return right_hand_side(tree_of(index, constants), plant, schedule, signals, t, q0, y, dy, work)
+
+
+@kernel
+def keep_rates(index, constants, plant, schedule, signals, t, q0, y, dy, work, record, i):
+    """Output i at (t, y)."""
+    code = right_hand_side(tree_of(index, constants), plant, schedule, signals, t, q0, y, dy, work)
+    if code == RUNNING:
+        copy_record(record, i, work, y)
+    return code
+
+
+@kernel
+def move_anchor(index, constants, schedule, signals, state, stages, t, work):
+    accept(tree_of(index, constants), schedule, signals, state, stages, t, work)
+
+
+class _Stop(Exception):
+    def __init__(self, code: int):
+        self.code = code
+
+
+def solve_by_scipy(problem, times, options, progress):
+    """As `solve`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
+    run = _Run(problem, times, options)
+    began = time.perf_counter()
+    try:
+        run.all(progress)
+    except _Stop as stop:
+        raise failure(problem, stop.code, run.state.clock[0], run.work) from None
+    return run.record, Statistics(int(run.state.count[2]), 0, run.evaluations, time.perf_counter() - began)
+
+
+class _Run:
+    def __init__(self, problem, times, options):
+        import scipy.integrate
+
+        self.problem, self.model, self.options = problem, problem.model, options
+        self.solver = getattr(scipy.integrate, options.method)
+        self.record, self.work, self.plant = problem.record(times), problem.work(), problem.plant()
+        self.state, self.stages = begin(problem), stages_for(1, self.model.nv)
+        self.last = float(times[-1])
+        self.evaluations, self.ceiling = 0, self.last
+        n = self.model.nv
+        self.atol = np.r_[np.full(2 * n, options.atol), _UNCONTROLLED]
+        self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
+
+    def all(self, progress) -> None:
+        breaks = [b for b in self.problem.schedule.breaks if 0 < b < self.last]
+        for wall in [*breaks, self.last]:
+            self.ceiling = np.nextafter(wall, -np.inf)
+            h = None
+            while self.state.clock[0] < wall:
+                h = self.until_far(wall, h, progress)
+        self.ceiling = self.last
+        self.outputs(lambda t: self.state.y, self.last)
+
+    def until_far(self, wall: float, h, progress) -> float:
+        """Steps of one solver, until the wall or until the chart should be renewed. Returns the last step size."""
+        t = float(self.state.clock[0])
+        self.outputs(lambda s: self.state.y, t)
+        solver = self.solver(self.rates, t, self.state.y.copy(), wall, rtol=self.options.rtol, atol=self.atol,
+                             max_step=self.options.max_step, first_step=None if h is None else min(h, wall - t))
+        while solver.status == "running":
+            message = solver.step()
+            if solver.status == "failed":
+                reason = message or "its step size vanished"
+                raise ComputationError(f"{self.options.method} stopped at t = {solver.t:.6g} s: {reason}")
+            if not np.isfinite(solver.y).all():
+                raise _Stop(NOT_FINITE)
+            self.state.count[2] += 1
+            dense = solver.dense_output()
+            self.outputs(dense, solver.t if solver.t < wall else np.nextafter(wall, -np.inf))
+            progress(solver.t / max(self.last, 1e-300))
+            if np.abs(solver.y[:self.model.nv][self.rotations]).max(initial=0.0) > _FAR:
+                break
+        self.stages.end[:] = solver.y
+        self.state.count[2] -= 1          # accept counts one
+        m, p = self.model, self.problem
+        move_anchor(m.index, m.constants, p.schedule, p.signals, self.state, self.stages, solver.t, self.work)
+        return solver.step_size if solver.step_size else None
+
+    def outputs(self, y_at, until: float) -> None:
+        times, count = self.record.t, self.state.count
+        while count[0] < len(times) and times[count[0]] <= until:
+            t = times[count[0]]
+            m, p = self.model, self.problem
+            code = keep_rates(m.index, m.constants, self.plant, p.schedule, p.signals, t, self.state.q,
+                              np.ascontiguousarray(y_at(t)), self.stages.y, self.work, self.record, count[0])
+            if code != RUNNING:
+                raise _Stop(code)
+            count[0] += 1
+
+    def rates(self, t, y):
+        dy = np.empty_like(y)
+        m, p = self.model, self.problem
+        self.evaluations += 1
+        code = rates(m.index, m.constants, self.plant, p.schedule, p.signals, min(t, self.ceiling), self.state.q,
+                     np.ascontiguousarray(y), dy, self.work)
+        if code == NOT_FINITE:            # perhaps a trial too far: the solver shortens its step
+            dy[:] = np.nan
+        elif code != RUNNING:
+            raise _Stop(code)
+        return dy
+
+
+def _rotations(joint) -> np.ndarray:
+    """Which velocity coordinates of a joint turn a ball or a free body."""
+    n = joint.v.stop - joint.v.start
+    return np.zeros(n, dtype=bool) if joint.kind == SCREW else np.arange(n) < 3

@@ -1,0 +1,47 @@
+"""From a problem and output times to a recorded motion: our own methods in one compiled loop, SciPy's through charts."""
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+
+from liedyn.integrate.problem import Options, Problem, Statistics, begin, failure, stages_for
+from liedyn.integrate.runge_kutta import Method, Record, run_chunk
+from liedyn.integrate.tableaux import METHODS, Tableau
+from liedyn.kernels.motion import FINISHED, RUNNING
+
+SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
+_CHUNK_SECONDS = 0.2      # how often the caller hears of progress, and an interrupt is heard
+_FIRST_CHUNK = 100        # steps
+
+
+def solve(problem: Problem, times: np.ndarray, options: Options,
+          progress: Callable[[float], None] = lambda fraction: None) -> tuple[Record, Statistics]:
+    """The motion at `times` (increasing, from 0), and what it took.
+
+    Raises ComputationError, with the time at which and the reason why the run ended early.
+    """
+    if options.method in SCIPY_METHODS:
+        from liedyn.integrate.scipy_solvers import solve_by_scipy
+        return solve_by_scipy(problem, times, options, progress)
+    tableau, model = METHODS[options.method](), problem.model
+    record, work, plant = problem.record(times), problem.work(), problem.plant()
+    state, stages, method = begin(problem), stages_for(len(tableau.b), model.nv), _method(tableau, options)
+    began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
+    while code == RUNNING:
+        chunk = time.perf_counter()
+        code = run_chunk(model.index, model.constants, plant, problem.schedule, problem.signals, method, state, stages, record,
+                         work, steps)
+        spent = time.perf_counter() - chunk
+        steps = int(np.clip(steps * _CHUNK_SECONDS / max(spent, 1e-9), steps / 4 + 1, steps * 4))
+        progress(state.clock[0] / max(times[-1], 1e-300))
+    if code != FINISHED:
+        raise failure(problem, code, state.clock[0], work)
+    return record, Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began)
+
+
+def _method(tableau: Tableau, options: Options) -> Method:
+    step = options.max_step if tableau.adaptive else options.step
+    control = np.array([step, options.rtol, options.atol, 1.0 / (tableau.error_order + 1), 0.0])
+    return Method(tableau.A, tableau.b, tableau.c, tableau.error, tableau.dense, control)

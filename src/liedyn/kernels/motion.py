@@ -1,0 +1,169 @@
+"""The right-hand side of a simulation: schedule and signals -> what is prescribed, joint forces, external wrenches ->
+hybrid dynamics -> rates of the chart, the velocity and the supplied work.
+
+The state is y = [x (nv); v (nv); work (1)], with q = q0 (+) x about the configuration q0 of the present step. Coordinates
+prescribed at position or velocity level take their values from the signal, whatever y holds: no drift.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import kernel, primitive
+from liedyn.joints.manifold import chart_rate, retract
+from liedyn.joints.motion import joint_pose
+from liedyn.joints.passive import resistance
+from liedyn.kernels.hybrid import hybrid, hybrid_work
+from liedyn.kernels.signals import POSITION, TORQUE, VELOCITY, signal
+from liedyn.lie.rows import load3, load_pose, load_twist, store_twist
+from liedyn.lie.se3 import add, compose, dAd_inv, dot
+from liedyn.lie.vec3 import add3, cross, rotate_back
+
+RUNNING, FINISHED, BAD_SIGNAL, SINGULAR, NOT_FINITE, STEP_TOO_SMALL = range(6)
+
+
+class MotionWork(NamedTuple):
+    q: np.ndarray        # (nq,) configuration of the last evaluation
+    v: np.ndarray        # (nv,)
+    a: np.ndarray        # (nv,)
+    tau: np.ndarray      # (nv,)
+    F: np.ndarray        # (6n,) external wrenches on bodies, or empty
+    wrench: np.ndarray   # (6 slots,) external wrenches on the links that have some, link frames
+    stack: np.ndarray    # scratch of the signals
+    flag: np.ndarray     # (2,) int64: the signal that was not finite
+    memory: np.ndarray   # scratch of hybrid dynamics
+
+
+class Plant(NamedTuple):
+    """What does not change during a run, besides tree, schedule and signals."""
+
+    prescribed: np.ndarray   # (nv,) bool
+    slot: np.ndarray         # (forces,) int64: row of `wrench` that a force adds to
+    slot_link: np.ndarray    # (slots,) int64
+    passive: np.ndarray      # (1,) bool
+
+
+@kernel
+def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work):
+    """Writes dy and work (q, v, a, tau, wrench at this state). t may be just below a break. Returns a code."""
+    nv = plant.prescribed.size
+    retract(tree, q0, y[:nv], work.q)
+    for k in range(nv):
+        work.v[k] = y[nv + k]
+    if not prescribe(schedule, signals, t, work) or not apply_forces(tree, plant, schedule, signals, t, work):
+        return BAD_SIGNAL
+    inner = hybrid_work(work.memory, tree.parent.size, nv)
+    deficit = hybrid(tree, plant.prescribed, work.q, work.v, work.a, work.tau, work.F, plant.passive[0], inner)
+    if deficit > 0.0:
+        return SINGULAR
+    chart_rate(tree, y[:nv], work.v, dy[:nv])
+    power = 0.0
+    for k in range(nv):
+        dy[nv + k] = work.a[k]
+        power += work.tau[k] * work.v[k]
+        if plant.passive[0]:
+            power += resistance(tree, k, work.v) * work.v[k]
+    if work.F.size:
+        for i in range(1, tree.parent.size):
+            power += dot(load_twist(work.F, i), load_twist(inner.V, i))
+    dy[2 * nv] = power
+    return RUNNING if power - power == 0.0 and finite_rates(dy) else NOT_FINITE
+
+
+@primitive
+def finite_rates(dy):
+    total = 0.0
+    for k in range(dy.size):
+        total += dy[k] * 0.0
+    return total == 0.0
+
+
+@kernel
+def prescribe(schedule, signals, t, work):
+    """Motions first, then torques, which may read the state. False: a signal is not finite (work.flag says which)."""
+    for k in range(schedule.level.size):
+        level = schedule.level[k]
+        if level == TORQUE:
+            continue
+        x, dx, ddx = signal(signals, schedule.signal[k], t, work.q, work.v, work.stack)
+        if level == POSITION:
+            work.q[schedule.q_of_v[k]] = x
+            work.v[k], work.a[k] = dx, ddx
+        elif level == VELOCITY:
+            work.v[k], work.a[k] = x, dx
+            ddx = 0.0
+        else:
+            work.a[k] = x
+            dx, ddx = 0.0, 0.0
+        if not (x + dx + ddx) * 0.0 == 0.0:
+            work.flag[0] = schedule.signal[k]
+            return False
+    for k in range(schedule.level.size):
+        if schedule.level[k] != TORQUE:
+            continue
+        force, _, _ = signal(signals, schedule.signal[k], t, work.q, work.v, work.stack)
+        work.flag[0] = schedule.signal[k]
+        if schedule.target[k] >= 0:
+            x, dx, _ = signal(signals, schedule.target[k], t, work.q, work.v, work.stack)
+            if not (x + dx) * 0.0 == 0.0:
+                work.flag[0] = schedule.target[k]
+                return False
+            force += schedule.kp[k] * (x - work.q[schedule.q_of_v[k]]) + schedule.kd[k] * (dx - work.v[k])
+        if not force * 0.0 == 0.0:
+            return False
+        work.tau[k] = force
+    return True
+
+
+@kernel
+def impose(tree, schedule, signals, t, q, v, work):
+    """Give q and v the values that are prescribed at position and velocity level: after a step, against drift."""
+    for k in range(schedule.level.size):
+        level = schedule.level[k]
+        if level == POSITION or level == VELOCITY:
+            x, dx, _ = signal(signals, schedule.signal[k], t, q, v, work.stack)
+            if level == POSITION:
+                q[schedule.q_of_v[k]] = x
+                v[k] = dx
+            else:
+                v[k] = x
+
+
+@kernel
+def apply_forces(tree, plant, schedule, signals, t, work):
+    """External wrenches into work.wrench and work.F. False: a signal is not finite."""
+    for k in range(work.wrench.size):
+        work.wrench[k] = 0.0
+    for k in range(work.F.size):
+        work.F[k] = 0.0
+    for j in range(schedule.force_link.size):
+        if not schedule.force_from[j] <= t < schedule.force_until[j]:
+            continue
+        x, _, _ = signal(signals, schedule.force_signal[j], t, work.q, work.v, work.stack)
+        if not x * 0.0 == 0.0:
+            work.flag[0] = schedule.force_signal[j]
+            return False
+        m, f = load_twist(schedule.force_basis, j)
+        F = (x * m[0], x * m[1], x * m[2]), (x * f[0], x * f[1], x * f[2])
+        if schedule.force_world[j]:
+            R = link_rotation(tree, schedule.force_link[j], work.q)
+            f = rotate_back(R, F[1])
+            F = add3(rotate_back(R, F[0]), cross(load3(schedule.force_point, 3 * j), f)), f
+        s = plant.slot[j]
+        store_twist(work.wrench, s, add(load_twist(work.wrench, s), F))
+    for s in range(plant.slot_link.size):
+        link = plant.slot_link[s]
+        i = tree.link_body[link]
+        F = dAd_inv(load_pose(tree.link_pose, link), load_twist(work.wrench, s))
+        store_twist(work.F, i, add(load_twist(work.F, i), F))
+    return True
+
+
+@primitive
+def link_rotation(tree, link, q):
+    """Rotation of a link in the world, along its path to the ground."""
+    T, i = load_pose(tree.link_pose, link), tree.link_body[link]
+    while i > 0:
+        T = compose(joint_pose(tree, i, q), T)
+        i = tree.parent[i]
+    return T[0]
+

@@ -1,0 +1,128 @@
+"""Inverse, forward and hybrid dynamics along the rows of a trajectory file."""
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics
+from liedyn.dynamics.inverse import inverse_dynamics
+from liedyn.errors import ConfigurationError, Place, TrajectoryError, UsageError
+from liedyn.model.model import Model
+from liedyn.simulate.columns import bind, bind_wrenches, columns_of, header_of
+from liedyn.simulate.derive import derivatives, rates
+
+
+@dataclass(frozen=True, eq=False)
+class Along:
+    """A completed trajectory, ready for `io.csv.write_trajectory`."""
+
+    header: dict[str, str]
+    t: np.ndarray
+    columns: list[tuple[str, str, np.ndarray]]
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Motion:
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray | None
+    tau: np.ndarray | None
+    f_ext: np.ndarray | None
+    passive: bool
+    notes: tuple[str, ...]
+
+
+def inverse_along(model: Model, trajectory) -> Along:
+    """Joint forces along a trajectory of q; v and a are derived from it where the file has none.
+
+    External wrenches are taken from columns fext.<link>.<component>, and from the comment `# passive:` whether joint
+    springs, damping and friction act. Raises TrajectoryError."""
+    motion = _motion(model, trajectory, derive_a=True)
+    tau = inverse_dynamics(model, motion.q, motion.v, motion.a, f_ext=motion.f_ext, passive=motion.passive)
+    return _along(model, trajectory, motion, motion.a, tau)
+
+
+def forward_along(model: Model, trajectory) -> Along:
+    """Accelerations along a trajectory of q (and v) and tau. Raises TrajectoryError, ComputationError."""
+    motion = _motion(model, trajectory, derive_a=False)
+    _require(trajectory, motion.tau, "tau", "the joint forces")
+    a = forward_dynamics(model, motion.q, motion.v, motion.tau, f_ext=motion.f_ext, passive=motion.passive)
+    return _along(model, trajectory, motion, a, motion.tau)
+
+
+def hybrid_along(model: Model, trajectory, patterns) -> Along:
+    """Forces of the joints whose names match one of `patterns`, accelerations of the others.
+
+    Accelerations of the matching joints are derived where the file has none. Raises TrajectoryError, UsageError."""
+    prescribed = mask_of(model, patterns)
+    motion = _motion(model, trajectory, derive_a=bool(prescribed.any()))
+    tau = motion.tau
+    if not prescribed.all():
+        _require(trajectory, tau, "tau", "the joint forces of the joints that are not prescribed")
+    else:
+        tau = np.zeros_like(motion.v) if tau is None else tau
+    a = np.zeros_like(motion.v) if motion.a is None else motion.a
+    a, tau = hybrid_dynamics(model, motion.q, motion.v, a, tau, prescribed, f_ext=motion.f_ext, passive=motion.passive)
+    return _along(model, trajectory, motion, a, tau)
+
+
+def mask_of(model: Model, patterns) -> np.ndarray:
+    """(nv,) bool: coordinates of the joints whose names match a pattern. UsageError for one that matches nothing."""
+    mask = np.zeros(model.nv, dtype=bool)
+    for pattern in patterns:
+        names = [name for name in model.joint_names if fnmatch.fnmatchcase(name, pattern)]
+        if not names:
+            raise UsageError(f"no moving joint matches {pattern!r}; the robot has {', '.join(model.joint_names)}")
+        for name in names:
+            mask[model.v_index(name)] = True
+    return mask
+
+
+def _motion(model: Model, trajectory, *, derive_a: bool) -> _Motion:
+    q, v, a, tau = (bind(model, trajectory, kind) for kind in ("q", "v", "a", "tau"))
+    _require(trajectory, q, "q", "the positions")
+    q, notes = _unit(model, q, trajectory), []
+    if v is None:
+        v, derived = derivatives(model, trajectory.t, q)
+        notes.append("velocities are derived from the positions, by polynomials through seven neighbouring rows")
+    if a is None and derive_a:
+        if "velocities are" in "".join(notes):
+            a = derived
+            notes[-1] = notes[-1].replace("velocities are", "velocities and accelerations are")
+        else:
+            a = rates(trajectory.t, v)
+            notes.append("accelerations are derived from the velocities, by polynomials through seven neighbouring rows")
+    passive = trajectory.header.get("passive", "true") != "false"
+    return _Motion(q, v, a, tau, bind_wrenches(model, trajectory), passive, tuple(notes))
+
+
+def _unit(model: Model, q: np.ndarray, trajectory) -> np.ndarray:
+    """Refuse quaternions that are not of unit norm, with the line of the file."""
+    for joint in model.joints:
+        if joint.type in ("ball", "free"):
+            norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
+            bad = np.flatnonzero(np.abs(norms - 1) > 4e-10)
+            if len(bad):
+                raise TrajectoryError(f"the quaternion of joint {joint.name} is not of unit norm",
+                                      place=Place(trajectory.source, int(trajectory.lines[bad[0]])),
+                                      found=f"|q| = {norms[bad[0]]:.9g}", expected="1", hint="write at least ten digits")
+    return q
+
+
+def _require(trajectory, array, kind: str, what: str) -> None:
+    if array is None:
+        raise TrajectoryError(f"there are no columns of {what}", place=Place(trajectory.source),
+                              found=", ".join(trajectory.columns), expected=f"{kind}.<joint>")
+
+
+def _along(model: Model, trajectory, motion: _Motion, a, tau) -> Along:
+    header = {**trajectory.header, **{k: v for k, v in header_of(model, passive=motion.passive).items() if k != "robot"}}
+    wrenches = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
+    links = tuple(model.link_names[k] for k in wrenches)
+    wrench = motion.f_ext[:, wrenches].reshape(len(a), -1) if wrenches else None
+    if not np.isfinite(tau).all():
+        raise ConfigurationError("the joint forces are not finite")
+    return Along(header, trajectory.t, columns_of(model, links, wrench, q=motion.q, v=motion.v, a=a, tau=tau), motion.notes)

@@ -1,0 +1,71 @@
+"""The robot that a trajectory file was recorded with, as its comments tell."""
+from __future__ import annotations
+
+import hashlib
+import math
+from pathlib import Path
+
+from liedyn.errors import Place, TrajectoryError, UsageError
+from liedyn.io.csv import Trajectory
+from liedyn.io.output import STDIO
+from liedyn.loading import load
+from liedyn.model.model import Model
+
+
+def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: str | None = None,
+             strict: bool = False) -> tuple[Model, tuple[str, ...]]:
+    """Model of the robot that moved, with the base and the gravity of the recording, and what is to be noted.
+
+    Parameters
+    ----------
+    robot : path, optional
+        Robot file; default: the comment `# robot:`, relative to the folder of the trajectory.
+    base : "fixed" or "floating", optional
+        Default: the comment `# base:`, else as the robot file says.
+    strict : bool
+        As in `loading.load`.
+
+    Raises
+    ------
+    UsageError
+        Neither an argument nor a comment names a robot.
+    TrajectoryError
+        A comment that cannot be used.
+    ModelError, CheckFailed
+        As `loading.load`.
+    """
+    header = trajectory.header
+    path = Path(robot) if robot is not None else _named_robot(trajectory)
+    if base is None and "base" in header and header["base"] not in ("fixed", "floating"):
+        raise TrajectoryError("unknown kind of base", place=Place(trajectory.source, key="# base"), found=header["base"],
+                              expected="fixed or floating")
+    model = load(path, base=base or header.get("base"), gravity=_gravity(trajectory), strict=strict)
+    changed = "robot_sha256" in header and hashlib.sha256(path.read_bytes()).hexdigest() != header["robot_sha256"]
+    return model, (f"{path} is not the file that {trajectory.source} was recorded with",) if changed else ()
+
+
+def _named_robot(trajectory: Trajectory) -> Path:
+    named = trajectory.header.get("robot")
+    if not named:
+        raise UsageError(f"{trajectory.source} names no robot; give one with --robot")
+    folder = Path() if trajectory.source in (None, STDIO) else Path(trajectory.source).parent
+    path = folder / named
+    if not path.is_file():
+        raise TrajectoryError("the robot file is not there", place=Place(trajectory.source, key="# robot"), found=named,
+                              expected="a file relative to the folder of the trajectory", hint="or give one with --robot")
+    return path
+
+
+def _gravity(trajectory: Trajectory) -> tuple[float, ...] | None:
+    """The comment `# gravity: 0 0 -9.81`; brackets and commas may stand in it."""
+    text = trajectory.header.get("gravity")
+    if text is None:
+        return None
+    try:
+        gravity = tuple(float(x) for x in text.strip("[]()").replace(",", " ").split())
+    except ValueError:
+        gravity = ()
+    if len(gravity) != 3 or not all(map(math.isfinite, gravity)):
+        raise TrajectoryError("the gravity cannot be used", place=Place(trajectory.source, key="# gravity"), found=text,
+                              expected="three numbers")
+    return gravity

@@ -1,0 +1,175 @@
+"""From a scenario to its motion and the self-check of it."""
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from liedyn.integrate.problem import Options, Problem, Statistics
+from liedyn.io.scenario import Scenario, scenario_of
+from liedyn.loading import load
+from liedyn.model.model import Model
+
+# What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
+_UNIT, _RESIDUAL = 1e-12, 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A simulated motion. N output times; wrenches on `forced_links` in link frames.
+
+    work      (N,) energy supplied by motors, external wrenches and passive forces but springs since t[0] [J]
+    check     figures of the self-check, by name
+    notes     what the user should hear, one line each
+    timing    seconds by part of the run
+    """
+
+    scenario: Scenario
+    model: Model
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    tau: np.ndarray
+    forced_links: tuple[str, ...]
+    wrench: np.ndarray
+    kinetic: np.ndarray
+    potential: np.ndarray
+    work: np.ndarray
+    prescribed: np.ndarray
+    check: dict[str, float]
+    statistics: Statistics
+    notes: tuple[str, ...]
+    timing: dict[str, float]
+
+    @property
+    def balance(self) -> np.ndarray:
+        """(N,) energy less the initial energy and the supplied work [J]: what the integrator lost or made."""
+        energy = self.kinetic + self.potential
+        return energy - energy[0] - self.work
+
+    @property
+    def summary(self) -> str:
+        s, c = self.statistics, self.check
+        return (f"{self.model.name}: {self.t[-1]:g} s in {s.steps} steps ({self.scenario.integrator.method}), "
+                f"{self.timing['simulate']:.2f} s of computing; energy balance {c['energy_balance_relative']:.1e}, "
+                f"inverse dynamics residual {c['inverse_dynamics_residual']:.1e}")
+
+
+class _Silent:
+    """Progress that nobody hears."""
+
+    def stage(self, text):
+        return contextlib.nullcontext()
+
+    def update(self, fraction):
+        pass
+
+
+def run_scenario(path: str | os.PathLike, overrides=(), *, strict: bool = False) -> Result:
+    """Run a scenario file, or a robot file with defaults.
+
+    Parameters
+    ----------
+    path : scenario YAML, robot YAML or URDF
+    overrides : iterable of "key.path=value"
+        Replace values of the scenario.
+    strict : bool
+        Findings of the robot become an error.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ScenarioError, ModelError, TrajectoryError
+        With file, line and key.
+    ComputationError
+        Where the motion cannot be continued.
+    """
+    return simulate_file(path, overrides, _Silent(), strict)
+
+
+def simulate_file(path, overrides, progress, strict: bool = False) -> Result:
+    """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`."""
+    began = time.perf_counter()
+    scenario = scenario_of(path, overrides)
+    model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, strict=strict)
+    with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
+        from liedyn.simulate.schedule import compile_schedule
+        compiled = compile_schedule(scenario, model)
+        problem = Problem(model, compiled.schedule, compiled.signals, compiled.q, compiled.v, compiled.stack_size,
+                          compiled.signal_names, compiled.signal_places, scenario.passive)
+        from liedyn.integrate.solve import solve
+        options = _options(scenario)
+        ready = time.perf_counter()
+        solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only
+    with progress.stage("simulating"):
+        start = time.perf_counter()
+        record, statistics = solve(problem, output_times(scenario), options, progress.update)
+        stop = time.perf_counter()
+    with progress.stage("checking the result"):
+        result = _result(scenario, model, problem, record, statistics, compiled.warnings)
+    timing = {"load": ready - began, "compile": start - ready, "simulate": stop - start, "check": time.perf_counter() - stop}
+    return replace(result, timing=timing)
+
+
+def output_times(scenario: Scenario) -> np.ndarray:
+    """0, output_step, …, and the end of the run, which may stand closer to the last."""
+    n = int(np.floor(scenario.duration / scenario.output_step * (1 + 1e-12)))
+    times = np.arange(n + 1) * scenario.output_step
+    if scenario.duration - times[-1] > 1e-9 * scenario.output_step:
+        return np.append(times, scenario.duration)
+    times[-1] = scenario.duration
+    return times
+
+
+def _options(scenario: Scenario) -> Options:
+    i = scenario.integrator
+    return Options(i.method, i.step, i.rtol, i.atol, i.max_step)
+
+
+def _result(scenario, model, problem, record, statistics, warnings) -> Result:
+    from liedyn.dynamics.inverse import inverse_dynamics
+    from liedyn.dynamics.kinematics import energy
+    kinetic, potential = energy(model, record.q, record.v)
+    f_ext = None
+    if record.wrench.shape[1]:
+        f_ext = np.zeros((len(record.t), len(model.link_names), 6))
+        f_ext[:, problem.forced_links] = record.wrench.reshape(len(record.t), -1, 6)
+    again = inverse_dynamics(model, record.q, record.v, record.a, f_ext=f_ext, passive=scenario.passive)
+    total = kinetic + potential
+    balance = _worst(total - total[0] - record.work)
+    scale = max(kinetic.max(initial=0.0), np.ptp(potential), np.ptp(record.work), 1e-300)
+    check = {
+        "energy_balance": float(balance), "energy_balance_relative": float(balance / scale),
+        "inverse_dynamics_residual": float(_worst(again - record.tau) / max(_worst(again), 1.0)),
+        "quaternion_norm": _norm_error(model, record.q),
+    }
+    notes = [*warnings]
+    if check["quaternion_norm"] > _UNIT:
+        notes.append(f"quaternions left unit norm by {check['quaternion_norm']:.1e}")
+    if check["inverse_dynamics_residual"] > _RESIDUAL:
+        notes.append("inverse dynamics of the motion differs from the applied forces by "
+                     f"{check['inverse_dynamics_residual']:.1e} relative: the robot is badly conditioned")
+    links = tuple(model.link_names[k] for k in problem.forced_links)
+    return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, record.wrench, kinetic, potential,
+                  record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {})
+
+
+def _worst(x: np.ndarray) -> float:
+    return np.abs(x).max(initial=0.0)
+
+
+def _norm_error(model, q) -> float:
+    """Largest difference of a quaternion's norm from 1."""
+    worst = 0.0
+    for joint in model.joints:
+        if joint.type in ("ball", "free"):
+            norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
+            worst = max(worst, float(np.abs(norms - 1).max()))
+    return worst

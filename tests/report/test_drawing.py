@@ -1,0 +1,44 @@
+"""Drawing in another process gives the same pictures, and its failure is no failure."""
+import sys
+
+import numpy as np
+
+from liedyn.report.drawing import Draughtsman
+from liedyn.report.figures import save_figures
+from liedyn.report.recording import Group, Recording, Series
+
+T = np.linspace(0, 1, 11)
+WAVE = Recording("arm", T, (Group("positions", "Joint positions", (Series("elbow", "", "rad", np.sin(T)),)),))
+
+
+def contents(paths):
+    return {path.name: path.read_bytes() for path in paths}
+
+
+def test_the_same_pictures(tmp_path):
+    with Draughtsman() as draughtsman:
+        process = draughtsman._process
+        far = draughtsman.save_figures(WAVE, tmp_path / "far")
+    assert process.returncode == 0
+    assert contents(far) == contents(save_figures(WAVE, tmp_path / "near"))
+    assert list(contents(far)) == ["positions.png", "positions.svg"]
+
+
+def test_two_orders(tmp_path):
+    with Draughtsman() as draughtsman:
+        first = draughtsman.save_figures(WAVE, tmp_path / "first")
+        assert contents(first) == contents(draughtsman.save_figures(WAVE, tmp_path / "second"))
+
+
+def test_without_a_process_the_caller_draws(tmp_path, monkeypatch):
+    for command in ("/no/such/python", "false"):
+        monkeypatch.setattr(sys, "executable", command)
+        with Draughtsman() as draughtsman:
+            paths = draughtsman.save_figures(WAVE, tmp_path / command.strip("/"), ("svg",))
+        assert [path.name for path in paths] == ["positions.svg"] and paths[0].is_file()
+
+
+def test_the_process_is_gone_where_nothing_is_drawn():
+    with Draughtsman() as draughtsman:
+        process = draughtsman._process
+    assert process.poll() is not None

@@ -1,0 +1,74 @@
+"""`liedyn plot`: which file is drawn into which folder, with and without a robot."""
+from pathlib import Path
+
+import pytest
+
+from liedyn.errors import ModelError, UsageError
+from liedyn.report.plot_folder import check_pictures, plot_trajectory, sources
+
+ROBOT = """
+links: {bar: {mass: 1, com: [0, 0, -1], inertia: [1, 1, 1]}}
+joints: {hinge: {type: continuous, parent: world, child: bar, axis: [0, 1, 0]}}
+"""
+MOTION = "t[s],q.hinge[rad],v.hinge[rad/s]\n0,0,1\n1,1,1\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bar.yaml").write_text(ROBOT)
+    (tmp_path / "motion.csv").write_text(MOTION)
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "trajectory.csv").write_text("# robot: ../bar.yaml\n" + MOTION)
+    return tmp_path
+
+
+def test_sources(folder):
+    assert sources("motion.csv", None) == ("motion.csv", Path("motion_plots"))
+    assert sources("motion.csv", "pictures") == ("motion.csv", Path("pictures"))
+    assert sources("run", None) == ("run/trajectory.csv", Path("run/plots"))
+    assert sources("run/trajectory.csv", None) == ("run/trajectory.csv", Path("run/trajectory_plots"))
+    assert sources("-", None) == ("-", Path("plots"))
+    with pytest.raises(UsageError, match=r"is no run folder: it holds no trajectory\.csv"):
+        sources(".", None)
+
+
+def test_with_the_robot_that_the_file_names(folder):
+    paths, notes = plot_trajectory("run/trajectory.csv", None, Path("run/plots"), ("svg",))
+    assert [str(path) for path in paths] == [f"run/plots/{name}.svg" for name in ("replay", "positions", "velocities", "energy")]
+    assert notes == () and all(path.is_file() for path in paths)
+    assert sorted(path.name for path in (folder / "run").iterdir()) == ["plots", "trajectory.csv"]
+
+
+def test_without_a_robot_the_columns_are_drawn(folder):
+    paths, (note,) = plot_trajectory("motion.csv", None, Path("out"), ("png",))
+    assert [path.name for path in paths] == ["positions.png", "velocities.png"]
+    assert note == "limits, energy and the motion itself are not drawn: motion.csv names no robot; give one with --robot"
+
+
+def test_a_robot_that_is_asked_for_must_be_good(folder):
+    (folder / "bar.yaml").write_text("links: 3\n")
+    with pytest.raises(ModelError):
+        plot_trajectory("motion.csv", "bar.yaml", Path("out"), ("png",))
+    paths, (note,) = plot_trajectory("run/trajectory.csv", None, Path("out"), ("png",))
+    assert len(paths) == 2 and "bar.yaml" in note
+
+
+def test_nothing_to_draw(folder):
+    (folder / "other.csv").write_text("t,temperature\n0,1\n")
+    with pytest.raises(UsageError, match=r"other\.csv has nothing to draw: no column named q"):
+        plot_trajectory("other.csv", None, Path("out"), ("png",))
+    assert not (folder / "out").exists()
+
+
+def test_pictures_are_replaced_only_by_force(folder):
+    (folder / "out").mkdir()
+    (folder / "out" / "notes.txt").write_text("")
+    check_pictures(Path("out"), ("png",), force=False)
+    (folder / "out" / "mine.png").write_text("")
+    check_pictures(Path("out"), ("svg",), force=False)
+    check_pictures(Path("out"), ("png",), force=True)
+    with pytest.raises(UsageError, match="out holds pictures already; --force overwrites them"):
+        check_pictures(Path("out"), ("png",), force=False)
+    with pytest.raises(UsageError, match="is a file; a folder is needed"):
+        check_pictures(Path("motion.csv"), ("png",), force=True)
