@@ -33,7 +33,7 @@ def simulate(scenario, output, overrides, no_plots, strict, force, as_json, cons
     check_folder(folder, mark="run.json", force=force)
 
     from liedyn.simulate.run import simulate_file
-    from liedyn.simulate.run_folder import write_run
+    from liedyn.report.run_folder import write_run
 
     result = simulate_file(scenario, list(overrides), console.progress, strict)
     console.findings(result.model)

@@ -73,12 +73,12 @@ class Statistics:
 
 def begin(problem: Problem) -> State:
     y = np.concatenate([np.zeros(problem.model.nv), problem.v, [0.0]])
-    return State(problem.q.copy(), y, np.zeros(3), np.zeros(6, dtype=np.int64))
+    return State(problem.q.copy(), y, np.zeros(2), np.zeros(6, dtype=np.int64))
 
 
 def stages_for(stages: int, nv: int) -> Stages:
     n = 2 * nv + 1
-    return Stages(np.zeros((stages + 2, n)), np.zeros(n), np.zeros(n), np.zeros(nv))
+    return Stages(np.zeros((stages + 2, n)), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(nv))
 
 
 def failure(problem: Problem, code: int, t: float, work: MotionWork) -> ComputationError:

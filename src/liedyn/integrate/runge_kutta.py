@@ -12,7 +12,7 @@ from liedyn.jit import kernel, primitive
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.manifold import retract
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.motion import FINISHED, RUNNING, STEP_TOO_SMALL, impose, right_hand_side
+from liedyn.kernels.motion import FINISHED, RUNNING, STEP_TOO_SMALL, evaluate, impose
 from liedyn.lie.lanes import sqrt
 
 SAFETY, LEAST_FACTOR, MOST_FACTOR = 0.9, 0.2, 10.0       # step control, SciPy's figures
@@ -25,7 +25,7 @@ class Method(NamedTuple):
     c: np.ndarray          # (s,)
     error: np.ndarray      # (s + 1,) or empty: fixed steps
     dense: np.ndarray      # (s + 1, k) or empty
-    control: np.ndarray    # (5,) step or largest step, rtol, atol, 1/(error order + 1), unused
+    control: np.ndarray    # (4,) step or largest step, rtol, atol, 1/(error order + 1)
 
 
 class State(NamedTuple):
@@ -33,14 +33,15 @@ class State(NamedTuple):
 
     q: np.ndarray          # (nq,)
     y: np.ndarray          # (2 nv + 1,) x = 0, v, work
-    clock: np.ndarray      # (3,) t, next step (0: to be chosen), largest error seen
-    count: np.ndarray      # (6,) int64: next output, next break, steps, rejected steps, right-hand sides, rates known
+    clock: np.ndarray      # (2,) t, next step (0: to be chosen)
+    count: np.ndarray      # (6,) int64: next output, next break, steps, rejected steps, evaluations, K[0] known
 
 
 class Stages(NamedTuple):
     K: np.ndarray          # (s + 2, 2 nv + 1) rates of the stages, at the end of the step, and one to spare
     y: np.ndarray          # (2 nv + 1,) of a stage
     end: np.ndarray        # (2 nv + 1,) after the step
+    output: np.ndarray     # (2 nv + 1,) between steps
     q: np.ndarray          # (nv,) what errors of x are relative to
 
 
@@ -62,30 +63,24 @@ def run_chunk(index, constants, plant, schedule, signals, method, state, stages,
     tree = tree_of(index, constants)
     count, clock = state.count, state.clock
     for _ in range(most_steps):
-        if count[5] == 0:
-            code = rates_here(tree, plant, schedule, signals, state, stages, work)
+        due = count[0] < record.t.size and clock[0] >= record.t[count[0]]
+        if due and count[5] == 0:
+            code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, clock[0], 0.0, clock[0], state.q,
+                            state.y, stages.K, stages.y, (0, 1, 0), work)
             if code != RUNNING:
                 return code
-            if count[0] < record.t.size and clock[0] >= record.t[count[0]]:
-                copy_record(record, count[0], work, state.y)
-                count[0] += 1
+            count[4], count[5] = count[4] + 1, 1
+            copy_record(record, count[0], work, state.y)
+            count[0] += 1
         if count[0] == record.t.size:
             return FINISHED
         if method.error.size:
-            code = adaptive_step(tree, plant, schedule, signals, method, state, stages, record, work)
+            code = adaptive_step(index, constants, tree, plant, schedule, signals, method, state, stages, record, work)
         else:
-            code = fixed_step(tree, plant, schedule, signals, method, state, stages, record, work)
+            code = fixed_step(index, constants, tree, plant, schedule, signals, method, state, stages, record, work)
         if code != RUNNING:
             return code
     return RUNNING
-
-
-@kernel
-def rates_here(tree, plant, schedule, signals, state, stages, work):
-    """K[0] at the present state. x is zero here, so the configuration is q itself."""
-    state.count[5] = 1
-    state.count[4] += 1
-    return right_hand_side(tree, plant, schedule, signals, state.clock[0], state.q, state.y, stages.K[0], work)
 
 
 @primitive
@@ -105,32 +100,18 @@ def copy(x, to):
         to[k] = x[k]
 
 
-@kernel
-def stages_of_step(tree, plant, schedule, signals, method, state, stages, h, ceiling, work):
-    """K[1:] and the end of the step. Signals are read at `ceiling` at the latest."""
-    t, y, K = state.clock[0], state.y, stages.K
-    n = y.size
-    for s in range(1, method.b.size):
-        copy(y, stages.y)
-        for r in range(s):
-            w = h * method.A[s, r]
-            if w != 0.0:
-                for k in range(n):
-                    stages.y[k] += w * K[r, k]
-        code = right_hand_side(tree, plant, schedule, signals, min(t + method.c[s] * h, ceiling), state.q, stages.y, K[s], work)
-        if code != RUNNING:
-            return code
-    copy(y, stages.end)
+@primitive
+def end_of_step(method, state, stages, h):
+    """y after the step, from K."""
+    copy(state.y, stages.end)
     for s in range(method.b.size):
         w = h * method.b[s]
         if w != 0.0:
-            for k in range(n):
-                stages.end[k] += w * K[s, k]
-    state.count[4] += method.b.size - 1
-    return RUNNING
+            for k in range(stages.end.size):
+                stages.end[k] += w * stages.K[s, k]
 
 
-@kernel
+@primitive
 def accept(tree, schedule, signals, state, stages, t, work):
     """Move to the end of the step, which becomes the origin of the next chart."""
     nv = schedule.level.size
@@ -153,8 +134,8 @@ def next_break(schedule, state, last):
     return last
 
 
-@kernel
-def fixed_step(tree, plant, schedule, signals, method, state, stages, record, work):
+@primitive
+def fixed_step(index, constants, tree, plant, schedule, signals, method, state, stages, record, work):
     """A step of equal parts of the way to the next output or break, no longer than the one asked for."""
     t = state.clock[0]
     wall = next_break(schedule, state, record.t[record.t.size - 1])
@@ -163,21 +144,31 @@ def fixed_step(tree, plant, schedule, signals, method, state, stages, record, wo
     h = (goal - t) / parts
     end = goal if parts == 1.0 else t + h
     ceiling = np.nextafter(wall, -np.inf) if end == wall else wall
-    code = stages_of_step(tree, plant, schedule, signals, method, state, stages, h, ceiling, work)
+    first = state.count[5]                                    # stage 0 may be known
+    code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, t, h, ceiling, state.q, state.y, stages.K,
+                    stages.y, (first, method.b.size, 0), work)
     if code != RUNNING:
         return code
+    state.count[4] += method.b.size - first
+    end_of_step(method, state, stages, h)
     accept(tree, schedule, signals, state, stages, end, work)
     state.count[5] = 0
     return RUNNING
 
 
-@kernel
-def adaptive_step(tree, plant, schedule, signals, method, state, stages, record, work):
+@primitive
+def adaptive_step(index, constants, tree, plant, schedule, signals, method, state, stages, record, work):
     """One accepted step (Hairer, Norsett, Wanner, Solving ODEs I, II.4), and the outputs within it."""
     t = state.clock[0]
     wall = next_break(schedule, state, record.t[record.t.size - 1])
     before = np.nextafter(wall, -np.inf)
     chart_origin(tree, state, stages)
+    if state.count[5] == 0:
+        code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, t, 0.0, t, state.q, state.y, stages.K,
+                        stages.y, (0, 1, 0), work)
+        if code != RUNNING:
+            return code
+        state.count[4], state.count[5] = state.count[4] + 1, 1
     if state.clock[1] == 0.0:
         state.clock[1] = first_step(tree, method, state, stages, wall - t)
     rejected = False
@@ -189,11 +180,13 @@ def adaptive_step(tree, plant, schedule, signals, method, state, stages, record,
         if end + 0.01 * h >= wall:                            # rather a slightly longer step than a sliver
             end = wall
             h = wall - t
-        code = stages_of_step(tree, plant, schedule, signals, method, state, stages, h, before, work)
+        code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, t, h, before, state.q, state.y,
+                        stages.K, stages.y, (1, method.b.size, 0), work)
         if code == RUNNING:
-            last = stages.K[method.b.size]
-            code = right_hand_side(tree, plant, schedule, signals, min(end, before), state.q, stages.end, last, work)
-            state.count[4] += 1
+            end_of_step(method, state, stages, h)
+            code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, min(end, before), 0.0, before,
+                            state.q, stages.end, stages.K, stages.y, (0, 1, method.b.size), work)
+            state.count[4] += method.b.size
         if code != RUNNING:                                   # perhaps a trial too far: try a shorter one
             state.clock[1] = 0.25 * h
             if state.clock[1] < SMALLEST_STEP * (np.nextafter(t, np.inf) - t):
@@ -210,7 +203,7 @@ def adaptive_step(tree, plant, schedule, signals, method, state, stages, record,
     factor = MOST_FACTOR if error == 0.0 else min(MOST_FACTOR, SAFETY * error ** -method.control[3])
     if h >= state.clock[1] * 0.99 or factor < 1.0:            # a step cut by a wall says nothing of the next
         state.clock[1] = h * (min(1.0, factor) if rejected else max(LEAST_FACTOR, factor))
-    code = outputs_within(tree, plant, schedule, signals, method, state, stages, record, h, end, before, work)
+    code = outputs_within(index, constants, tree, plant, schedule, signals, method, state, stages, record, h, end, before, work)
     if code != RUNNING:
         return code
     accept(tree, schedule, signals, state, stages, end, work)
@@ -222,8 +215,8 @@ def adaptive_step(tree, plant, schedule, signals, method, state, stages, record,
     return RUNNING
 
 
-@kernel
-def outputs_within(tree, plant, schedule, signals, method, state, stages, record, h, end, before, work):
+@primitive
+def outputs_within(index, constants, tree, plant, schedule, signals, method, state, stages, record, h, end, before, work):
     """Outputs in [t, end) by dense output in the chart, each evaluated anew; the last time of the run too."""
     t, count, n = state.clock[0], state.count, state.y.size
     final = end >= record.t[record.t.size - 1]
@@ -237,11 +230,12 @@ def outputs_within(tree, plant, schedule, signals, method, state, stages, record
             for k in range(n):
                 stages.y[k] += h * w * stages.K[r, k]
         now = record.t[count[0]] if final else min(record.t[count[0]], before)
-        spare = stages.K[method.b.size + 1]                   # the step's own rates are still needed
-        code = right_hand_side(tree, plant, schedule, signals, now, state.q, stages.y, spare, work)
+        copy(stages.y, stages.output)
+        code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, now, 0.0, now, state.q, stages.output,
+                        stages.K, stages.y, (0, 1, method.b.size + 1), work)
         if code != RUNNING:
             return code
-        copy_record(record, count[0], work, stages.y)
+        copy_record(record, count[0], work, stages.output)
         count[0] += 1
     return RUNNING
 

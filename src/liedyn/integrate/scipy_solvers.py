@@ -12,30 +12,21 @@ from liedyn.integrate.runge_kutta import accept, copy_record
 from liedyn.jit import kernel
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.motion import NOT_FINITE, RUNNING, right_hand_side
+from liedyn.kernels.motion import NOT_FINITE, RUNNING, evaluate
 
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
+_LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
 _UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follows and does not lead
-
-
-@kernel
-def rates(index, constants, plant, schedule, signals, t, q0, y, dy, work):
-    """`right_hand_side` for a call from Python."""
-    return right_hand_side(tree_of(index, constants), plant, schedule, signals, t, q0, y, dy, work)
-
-
-@kernel
-def keep_rates(index, constants, plant, schedule, signals, t, q0, y, dy, work, record, i):
-    """Output i at (t, y)."""
-    code = right_hand_side(tree_of(index, constants), plant, schedule, signals, t, q0, y, dy, work)
-    if code == RUNNING:
-        copy_record(record, i, work, y)
-    return code
 
 
 @kernel
 def move_anchor(index, constants, schedule, signals, state, stages, t, work):
     accept(tree_of(index, constants), schedule, signals, state, stages, t, work)
+
+
+@kernel
+def keep(record, i, work, y):
+    copy_record(record, i, work, y)
 
 
 class _Stop(Exception):
@@ -106,20 +97,24 @@ class _Run:
     def outputs(self, y_at, until: float) -> None:
         times, count = self.record.t, self.state.count
         while count[0] < len(times) and times[count[0]] <= until:
-            t = times[count[0]]
-            m, p = self.model, self.problem
-            code = keep_rates(m.index, m.constants, self.plant, p.schedule, p.signals, t, self.state.q,
-                              np.ascontiguousarray(y_at(t)), self.stages.y, self.work, self.record, count[0])
+            t = float(times[count[0]])
+            y = np.array(y_at(t))
+            code = self.evaluate(t, y, t)
             if code != RUNNING:
                 raise _Stop(code)
+            keep(self.record, count[0], self.work, y)
             count[0] += 1
 
-    def rates(self, t, y):
-        dy = np.empty_like(y)
+    def evaluate(self, t, y, ceiling) -> int:
+        """Rates at (t, y) into stages.K[0]."""
         m, p = self.model, self.problem
+        return evaluate(m.index, m.constants, self.plant, p.schedule, p.signals, *_LONE, t, 0.0, ceiling, self.state.q, y,
+                        self.stages.K, self.stages.y, (0, 1, 0), self.work)
+
+    def rates(self, t, y):
         self.evaluations += 1
-        code = rates(m.index, m.constants, self.plant, p.schedule, p.signals, min(t, self.ceiling), self.state.q,
-                     np.ascontiguousarray(y), dy, self.work)
+        code = self.evaluate(t, np.array(y), self.ceiling)
+        dy = self.stages.K[0].copy()
         if code == NOT_FINITE:            # perhaps a trial too far: the solver shortens its step
             dy[:] = np.nan
         elif code != RUNNING:

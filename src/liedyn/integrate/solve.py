@@ -43,5 +43,5 @@ def solve(problem: Problem, times: np.ndarray, options: Options,
 
 def _method(tableau: Tableau, options: Options) -> Method:
     step = options.max_step if tableau.adaptive else options.step
-    control = np.array([step, options.rtol, options.atol, 1.0 / (tableau.error_order + 1), 0.0])
+    control = np.array([step, options.rtol, options.atol, 1.0 / (tableau.error_order + 1)])
     return Method(tableau.A, tableau.b, tableau.c, tableau.error, tableau.dense, control)

@@ -2,7 +2,7 @@
 
 Units and frames: x (nv) like v times a second; ball and free joints in the body frame, right-multiplied.
 """
-from liedyn.jit import kernel, primitive
+from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, NV, SCREW
 from liedyn.joints.motion import load_quaternion
 from liedyn.lie.lanes import load, store
@@ -25,7 +25,7 @@ from liedyn.lie.vec3 import add3, neg3, rotate, rotate_back, sub3
 def store_quaternion(q, o, u): store3(q, o, (u[0], u[1], u[2])); store(q, o + 3, u[3])
 
 
-@kernel
+@primitive
 def retract(tree, q, x, out):
     """out = q (+) x. `out` may be q. Quaternions are brought back to unit norm, against rounding only."""
     for i in range(1, tree.parent.size):
@@ -42,7 +42,7 @@ def retract(tree, q, x, out):
             store_quaternion(out, o + 3, quaternion_unit(quaternion_product(u, quaternion_exp(w))))
 
 
-@kernel
+@primitive
 def difference(tree, q0, q1, out):
     """out (nv): the x with q0 (+) x = q1, rotations by the shorter way."""
     for i in range(1, tree.parent.size):
@@ -60,7 +60,7 @@ def difference(tree, q0, q1, out):
             store3(out, k + 3, dexp_inv3(w, p))
 
 
-@kernel
+@primitive
 def chart_rate(tree, x, v, out):
     """out (nv): dx/dt of the chart q = q0 (+) x when the velocity is v: the inverse right Jacobian of exp."""
     for i in range(1, tree.parent.size):

@@ -1,5 +1,5 @@
 """Passive joint forces: damping, smoothed Coulomb friction, springs; and the energy of the springs."""
-from liedyn.jit import kernel, primitive
+from liedyn.jit import primitive
 from liedyn.joints.kinds import FRICTION_SPEED, NV, SCREW
 from liedyn.lie.lanes import load, number_like, sqrt, store
 
@@ -11,7 +11,7 @@ def resistance(tree, k, v):
     return -(load(tree.damping, k) * x + load(tree.friction, k) * x / sqrt(x * x + FRICTION_SPEED * FRICTION_SPEED))
 
 
-@kernel
+@primitive
 def passive_force(tree, q, v, out):
     """Writes out (nv,): what springs, damping and friction add to tau."""
     for i in range(1, tree.parent.size):

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import entry, kernel, primitive
+from liedyn.jit import entry, primitive
 from liedyn.joints.elimination import bias_screw, bias_units, factor_screw, factor_units, solve
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose
@@ -53,7 +53,7 @@ def hybrid_work(memory, n, nv):
 def hybrid_memory(n, nv): return 51 * n + 9 * nv
 
 
-@kernel
+@primitive
 def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work):
     """prescribed[k]: read a[k], write tau[k]; else read tau[k], write a[k]. f_ext (6n) wrenches on bodies, or empty.
 

@@ -83,7 +83,7 @@ def jacobian_memory(n, nq, nv, nl): return nq + 13 * nv
        "i8(i8[::1], f8[::1], f8[:,::1], i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def jacobians(index, constants, memory, link, frame, q, v, J, dJ, first, last):
     """J and, unless it has no columns, dJ (N, 6 nv) of states first … last - 1."""
-    n, nq, nv = index[0], index[1], index[2]
+    _n, nq, nv = index[0], index[1], index[2]
     tree, m = tree_of(index, constants), memory
     Q, v1, J1, dJ1 = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 7 * nv], m[nq + 7 * nv:nq + 7 * nv + dJ.shape[1]]
     for k in range(first, last, states_in(memory)):

@@ -12,8 +12,9 @@ from liedyn.jit import kernel, primitive
 from liedyn.joints.manifold import chart_rate, retract
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.passive import resistance
+from liedyn.joints.tree import tree_of
 from liedyn.kernels.hybrid import hybrid, hybrid_work
-from liedyn.kernels.signals import POSITION, TORQUE, VELOCITY, signal
+from liedyn.kernels.signals import CONSTANT, POSITION, TORQUE, VELOCITY, signal
 from liedyn.lie.rows import load3, load_pose, load_twist, store_twist
 from liedyn.lie.se3 import add, compose, dAd_inv, dot
 from liedyn.lie.vec3 import add3, cross, rotate_back
@@ -43,18 +44,43 @@ class Plant(NamedTuple):
 
 
 @kernel
+def evaluate(index, constants, plant, schedule, signals, A, c, t, h, ceiling, q0, y0, K, y, rows, work):
+    """Rates at the stages first … last - 1 of a Runge-Kutta step from (t, y0) into K[first + row] …; a lone evaluation is
+    stage 0. rows = (first, last, row). Signals are read at `ceiling` at the latest. Leaves in work the state of the last
+    stage. Returns a code.
+
+    The only place where the right-hand side is compiled: a call costs about 0.1 us for its many arrays, so a step makes
+    one."""
+    tree = tree_of(index, constants)
+    first, last, row = rows
+    for s in range(first, last):
+        for k in range(y0.size):
+            y[k] = y0[k]
+        for r in range(s):
+            w = h * A[s, r]
+            if w != 0.0:
+                for k in range(y0.size):
+                    y[k] += w * K[r, k]
+        code = right_hand_side(tree, plant, schedule, signals, min(t + c[s] * h, ceiling), q0, y, K[s + row], work)
+        if code != RUNNING:
+            return code
+    return RUNNING
+
+
+@primitive
 def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work):
     """Writes dy and work (q, v, a, tau, wrench at this state). t may be just below a break. Returns a code."""
     nv = plant.prescribed.size
     retract(tree, q0, y[:nv], work.q)
     for k in range(nv):
         work.v[k] = y[nv + k]
+    code = RUNNING
     if not prescribe(schedule, signals, t, work) or not apply_forces(tree, plant, schedule, signals, t, work):
-        return BAD_SIGNAL
+        code = BAD_SIGNAL
     inner = hybrid_work(work.memory, tree.parent.size, nv)
     deficit = hybrid(tree, plant.prescribed, work.q, work.v, work.a, work.tau, work.F, plant.passive[0], inner)
-    if deficit > 0.0:
-        return SINGULAR
+    if deficit > 0.0 and code == RUNNING:
+        code = SINGULAR
     chart_rate(tree, y[:nv], work.v, dy[:nv])
     power = 0.0
     for k in range(nv):
@@ -66,7 +92,17 @@ def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work):
         for i in range(1, tree.parent.size):
             power += dot(load_twist(work.F, i), load_twist(inner.V, i))
     dy[2 * nv] = power
-    return RUNNING if power - power == 0.0 and finite_rates(dy) else NOT_FINITE
+    if code == RUNNING and not finite_rates(dy):
+        code = NOT_FINITE
+    return code
+
+
+@primitive
+def value(signals, k, t, q, v, stack):
+    """`signal`, without the call where it is a constant."""
+    if signals.kind[k] == CONSTANT:
+        return signals.literals[signals.first[k]], 0.0, 0.0
+    return signal(signals, k, t, q, v, stack)
 
 
 @primitive
@@ -77,14 +113,14 @@ def finite_rates(dy):
     return total == 0.0
 
 
-@kernel
+@primitive
 def prescribe(schedule, signals, t, work):
     """Motions first, then torques, which may read the state. False: a signal is not finite (work.flag says which)."""
     for k in range(schedule.level.size):
         level = schedule.level[k]
         if level == TORQUE:
             continue
-        x, dx, ddx = signal(signals, schedule.signal[k], t, work.q, work.v, work.stack)
+        x, dx, ddx = value(signals, schedule.signal[k], t, work.q, work.v, work.stack)
         if level == POSITION:
             work.q[schedule.q_of_v[k]] = x
             work.v[k], work.a[k] = dx, ddx
@@ -94,33 +130,33 @@ def prescribe(schedule, signals, t, work):
         else:
             work.a[k] = x
             dx, ddx = 0.0, 0.0
-        if not (x + dx + ddx) * 0.0 == 0.0:
+        if (x + dx + ddx) * 0.0 != 0.0:
             work.flag[0] = schedule.signal[k]
             return False
     for k in range(schedule.level.size):
         if schedule.level[k] != TORQUE:
             continue
-        force, _, _ = signal(signals, schedule.signal[k], t, work.q, work.v, work.stack)
+        force, _, _ = value(signals, schedule.signal[k], t, work.q, work.v, work.stack)
         work.flag[0] = schedule.signal[k]
         if schedule.target[k] >= 0:
-            x, dx, _ = signal(signals, schedule.target[k], t, work.q, work.v, work.stack)
-            if not (x + dx) * 0.0 == 0.0:
+            x, dx, _ = value(signals, schedule.target[k], t, work.q, work.v, work.stack)
+            if (x + dx) * 0.0 != 0.0:
                 work.flag[0] = schedule.target[k]
                 return False
             force += schedule.kp[k] * (x - work.q[schedule.q_of_v[k]]) + schedule.kd[k] * (dx - work.v[k])
-        if not force * 0.0 == 0.0:
+        if force * 0.0 != 0.0:
             return False
         work.tau[k] = force
     return True
 
 
-@kernel
+@primitive
 def impose(tree, schedule, signals, t, q, v, work):
     """Give q and v the values that are prescribed at position and velocity level: after a step, against drift."""
     for k in range(schedule.level.size):
         level = schedule.level[k]
-        if level == POSITION or level == VELOCITY:
-            x, dx, _ = signal(signals, schedule.signal[k], t, q, v, work.stack)
+        if level in (POSITION, VELOCITY):
+            x, dx, _ = value(signals, schedule.signal[k], t, q, v, work.stack)
             if level == POSITION:
                 q[schedule.q_of_v[k]] = x
                 v[k] = dx
@@ -128,7 +164,7 @@ def impose(tree, schedule, signals, t, q, v, work):
                 v[k] = x
 
 
-@kernel
+@primitive
 def apply_forces(tree, plant, schedule, signals, t, work):
     """External wrenches into work.wrench and work.F. False: a signal is not finite."""
     for k in range(work.wrench.size):
@@ -138,8 +174,8 @@ def apply_forces(tree, plant, schedule, signals, t, work):
     for j in range(schedule.force_link.size):
         if not schedule.force_from[j] <= t < schedule.force_until[j]:
             continue
-        x, _, _ = signal(signals, schedule.force_signal[j], t, work.q, work.v, work.stack)
-        if not x * 0.0 == 0.0:
+        x, _, _ = value(signals, schedule.force_signal[j], t, work.q, work.v, work.stack)
+        if x * 0.0 != 0.0:
             work.flag[0] = schedule.force_signal[j]
             return False
         m, f = load_twist(schedule.force_basis, j)

@@ -29,7 +29,8 @@ _COTC = (1 / 12, 1 / 720, 1 / 30240, 1 / 1209600, 1 / 47900160, 691 / 1307674368
 
 @primitive
 def angle_functions(tt):
-    """sin t / t, (1 - cos t)/t^2, (t - sin t)/t^3 from tt = t^2. Relative error below 1e-15 at any t."""
+    """sin t / t, (1 - cos t)/t^2, (t - sin t)/t^3 from tt = t^2. Error below 2e-16 at any t; relative to the function, which
+    has zeros beyond t = 3, below 1e-15 up to there."""
     t2 = maximum(tt, tt * 0.0 + 1.0)
     t = sqrt(t2)
     s, c = sincos(t)
@@ -40,7 +41,8 @@ def angle_functions(tt):
 
 @primitive
 def half_cot(tt):
-    """(t/2) cot(t/2) from tt = t^2 < (2 pi)^2, and (1 - that)/t^2."""
+    """(t/2) cot(t/2) from tt = t^2 < (2 pi)^2, and (1 - that)/t^2. Error below 5e-16 up to half a turn, then growing towards
+    the pole at a full turn as the square of the function."""
     t2 = maximum(tt, tt * 0.0 + 1.0)
     t = sqrt(t2)
     s, c = sincos(0.5 * t)

@@ -1,0 +1,68 @@
+"""The run folder of a simulation: trajectory.csv, run.json, plots/. Written whole or not at all."""
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from importlib.metadata import version
+from pathlib import Path
+
+from liedyn import __version__
+from liedyn.io.csv import write_trajectory
+from liedyn.io.output import open_folder
+from liedyn.io.scenario import to_plain
+from liedyn.report.motion import record
+from liedyn.report.recording import FORMATS, Energy, Recording
+from liedyn.simulate.columns import columns_of, header_of
+from liedyn.simulate.run import Result
+
+MARK = "run.json"                       # what tells a run folder from others
+_PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
+
+
+def write_run(result: Result, folder: str | Path, *, force: bool = False, plots: bool = True,
+              formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Write a run folder and return what a person may want to open: the CSV, run.json, the pictures.
+
+    Raises UsageError where the folder exists and `force` is not given, or cannot be written.
+    """
+    folder = Path(folder)
+    with open_folder(folder, mark=MARK, force=force) as part:
+        columns = columns_of(result.model, result.forced_links, result.wrench, q=result.q, v=result.v, a=result.a, tau=result.tau)
+        header = header_of(result.model, passive=result.scenario.passive, folder=os.path.abspath(folder))
+        write_trajectory(part / "trajectory.csv", header, result.t, columns)
+        (part / MARK).write_text(json.dumps(summary(result, folder), indent=2) + "\n", encoding="utf-8")
+        written = [folder / "trajectory.csv", folder / MARK]
+        if plots:
+            from liedyn.report.figures import save_figures
+            drawn = save_figures(recording_of(result, columns), part / "plots", formats)
+            written += [folder / "plots" / path.name for path in drawn]
+    return written
+
+
+def summary(result: Result, folder: str | Path | None = None) -> dict:
+    """What run.json holds: the resolved scenario, versions, the self-check, statistics and timing."""
+    statistics = result.statistics
+    return {
+        "liedyn": __version__,
+        "python": platform.python_version(),
+        "packages": {name: version(name) for name in _PACKAGES},
+        "robot": result.model.name,
+        "scenario": to_plain(result.scenario, os.path.abspath(folder) if folder is not None else None),
+        "coordinates": {"q": list(result.model.q_names), "v": list(result.model.v_names)},
+        "findings": [str(finding) for finding in result.model.findings],
+        "self_check": result.check,
+        "statistics": {"steps": statistics.steps, "rejected": statistics.rejected, "evaluations": statistics.evaluations},
+        "seconds": {name: round(value, 4) for name, value in result.timing.items()},
+        "notes": list(result.notes),
+    }
+
+
+def recording_of(result: Result, columns) -> Recording:
+    """What the pictures of a simulation are drawn from."""
+    values = {name: x for name, _, x in columns}
+    units = {name: unit for name, unit, _ in columns}
+    prescribed = [name for name, given in zip(result.model.v_names, result.prescribed, strict=True) if given]
+    energy = Energy(result.kinetic, result.potential, result.work, result.balance)
+    return record(result.model, result.t, values, units, title=result.model.name, energy=energy, prescribed=prescribed)

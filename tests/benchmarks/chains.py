@@ -1,0 +1,85 @@
+"""Chains of revolute joints: cost against length, and one rk4 step against MuJoCo's."""
+from __future__ import annotations
+
+import numpy as np
+
+import liedyn as ld
+from benchmarks.measure import Pair, median, side_by_side
+from liedyn.integrate.problem import Options, Problem
+from liedyn.integrate.solve import solve
+from liedyn.kernels.signals import CONSTANT, TORQUE, Schedule, Signals
+from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
+
+LENGTH, MASS, RADIUS = 0.2, 0.5, 0.02        # m, kg, m: rods along z, joint axes x and y in turn
+
+
+def chain(n: int) -> Robot:
+    across = MASS * (3 * RADIUS**2 + LENGTH**2) / 12
+    links = tuple(Link(f"link{k}", MASS, (0.0, 0.0, -LENGTH / 2), (across, 0.0, 0.0, across, 0.0, MASS * RADIUS**2 / 2))
+                  for k in range(n))
+    joints = tuple(Joint(f"joint{k}", "revolute", f"link{k - 1}" if k else "world", f"link{k}",
+                         Pose(translation=(0.0, 0.0, -LENGTH if k else 0.0)), ((1.0, 0.0, 0.0) if k % 2 else (0.0, 1.0, 0.0),),
+                         coordinates=(Coordinate(-10.0, 10.0, 100.0, 100.0),)) for k in range(n))
+    return Robot("chain", links, joints)
+
+
+def mjcf(n: int) -> str:
+    """The same chain for MuJoCo, without contacts."""
+    across = MASS * (3 * RADIUS**2 + LENGTH**2) / 12
+    body = ""
+    for k in reversed(range(n)):
+        axis = "1 0 0" if k % 2 else "0 1 0"
+        body = (f'<body pos="0 0 {-LENGTH if k else 0}"><joint type="hinge" axis="{axis}"/>'
+                f'<inertial pos="0 0 {-LENGTH / 2}" mass="{MASS}" diaginertia="{across} {across} {MASS * RADIUS**2 / 2}"/>'
+                f"{body}</body>")
+    return (f'<mujoco><option integrator="RK4" timestep="0.001" gravity="0 0 -9.81"><flag contact="disable" constraint="disable"/>'
+            f"</option><worldbody>{body}</worldbody></mujoco>")
+
+
+def microseconds_per_body(lengths=(10, 30, 100, 300, 1000), repeats: int = 15) -> list[tuple[int, float, float]]:
+    """(bodies, us a body and state on Lanes, us a body on float64) of forward dynamics, one core."""
+    rows = []
+    for n in lengths:
+        model = ld.build(chain(n))
+        rng = np.random.default_rng(0)
+        states = max(8, 40_000 // n // 8 * 8)
+        q, v, tau = rng.uniform(-1, 1, (3, states, n))
+        lanes = median(lambda m=model, x=(q, v, tau): ld.forward_dynamics(m, *x), repeats) / states / n
+        few = range(0, states, max(1, states * n // 20_000))
+        one = median(lambda m=model, x=(q, v, tau), k=few: [ld.forward_dynamics(m, x[0][i], x[1][i], x[2][i]) for i in k],
+                     repeats) / len(few) / n
+        rows.append((n, lanes * 1e6, one * 1e6))
+    return rows
+
+
+def free_motion(model, q, v) -> Problem:
+    """A problem without motors and forces."""
+    nv, none = model.nv, np.zeros(0)
+    ints = np.zeros(0, dtype=np.int64)
+    schedule = Schedule(np.full(nv, TORQUE, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.full(nv, -1, dtype=np.int64),
+                        np.zeros(nv), np.zeros(nv), np.arange(nv, dtype=np.int64), ints, ints, none, none, ints, none, none, none)
+    signals = Signals(np.array([CONSTANT]), np.array([0]), np.array([1]), none, none, ints, np.zeros(1))
+    return Problem(model, schedule, signals, q, v, 3)
+
+
+def rk4_step(n: int, steps: int = 1000, repeats: int = 11) -> tuple[float, float, Pair]:
+    """us a step of ours and of MuJoCo's RK4, and the pair; both start from the same state and must agree."""
+    import mujoco
+    model = ld.build(chain(n))
+    q0, v0 = np.full(n, 0.1), np.full(n, 0.2)
+    problem, times = free_motion(model, q0, v0), np.array([0.0, steps * 1e-3])
+    theirs = mujoco.MjModel.from_xml_string(mjcf(n))
+    data = mujoco.MjData(theirs)
+
+    def our_run():
+        return solve(problem, times, Options("rk4", 1e-3))[0].q[-1]
+
+    def their_run():
+        data.time, data.qpos[:], data.qvel[:] = 0.0, q0, v0
+        mujoco.mj_step(theirs, data, nstep=steps)
+        return data.qpos.copy()
+
+    difference = np.abs(our_run() - their_run()).max()
+    assert difference < 1e-6, f"chain of {n}: differs from MuJoCo by {difference:.1e}"
+    pair = side_by_side(our_run, their_run, repeats)
+    return pair.ours / steps * 1e6, pair.theirs / steps * 1e6, pair

@@ -1,0 +1,34 @@
+"""Whole processes: what a person waits for."""
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SCENARIO = Path(__file__).parents[2] / "configs/panda_hybrid.yaml"
+HELP, WARM, COLD = 0.3, 2.0, 60.0             # s
+
+
+def wall(arguments: list[str], **environment: str) -> float:
+    """Seconds of a process; a failing one is an error."""
+    command = [sys.executable, "-m", "liedyn", *arguments]
+    all_cores = {"preexec_fn": lambda: os.sched_setaffinity(0, range(os.cpu_count() or 1))} if hasattr(os, "sched_setaffinity") else {}
+    began = time.perf_counter()
+    subprocess.run(command, check=True, capture_output=True, env={**os.environ, **environment}, **all_cores)
+    return time.perf_counter() - began
+
+
+def report(line) -> None:
+    print("\nwhole processes (s)")
+    with tempfile.TemporaryDirectory() as folder:
+        simulate = ["simulate", str(SCENARIO), "-o", f"{folder}/run", "--force"]
+        cold = wall(simulate, LIEDYN_CACHE_DIR=f"{folder}/cache")
+        warm = statistics.median(wall(simulate, LIEDYN_CACHE_DIR=f"{folder}/cache") for _ in range(5))
+        shown = statistics.median(wall(["--help"]) for _ in range(7))
+    line(cold < COLD, f"first run ever of panda_hybrid, compilation included: {cold:.1f} (asked {COLD:g})")
+    line(warm < WARM, f"panda_hybrid with a warm cache, pictures included: {warm:.2f} (asked {WARM:g})")
+    line(shown < HELP, f"liedyn --help: {shown:.3f} (asked {HELP:g})")

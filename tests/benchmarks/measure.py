@@ -1,0 +1,53 @@
+"""Timing side by side: two functions in turn, medians of each and of their ratio, results consumed."""
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Pair:
+    ours: float        # s, median
+    theirs: float      # s, median
+    ratio: float       # median of theirs / ours, pair by pair: what drifts in the machine's speed leaves alone
+
+
+def pin_to_one_core() -> str:
+    """Keep this process on one core, where the system can."""
+    if not hasattr(os, "sched_setaffinity"):
+        return "not pinned"
+    core = max(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {core})
+    return f"pinned to core {core}"
+
+
+def seconds(function: Callable[[], object]) -> float:
+    began = time.perf_counter()
+    consume(function())
+    return time.perf_counter() - began
+
+
+def consume(result) -> None:
+    """Touch what came back, so that nothing can be left undone."""
+    global _sink
+    while isinstance(result, (list, tuple)) and len(result):
+        result = result[-1]
+    _sink = result
+
+
+_sink = None
+
+
+def median(function: Callable[[], object], repeats: int) -> float:
+    function()
+    return statistics.median(seconds(function) for _ in range(repeats))
+
+
+def side_by_side(ours: Callable[[], object], theirs: Callable[[], object], repeats: int) -> Pair:
+    ours(), theirs()
+    pairs = [(seconds(ours), seconds(theirs)) for _ in range(repeats)]
+    return Pair(statistics.median(p[0] for p in pairs), statistics.median(p[1] for p in pairs),
+                statistics.median(p[1] / p[0] for p in pairs))

@@ -1,0 +1,53 @@
+"""`make bench`: the figures that the README quotes, and the bounds that they are held to.
+
+    python tests/benchmarks/run.py [--quick]
+"""
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from pathlib import Path
+
+os.environ.setdefault("LIEDYN_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from benchmarks import chains, commands, dynamics  # noqa: E402
+from benchmarks.measure import pin_to_one_core  # noqa: E402
+
+BATCH = {"forward": 10.0, "inverse": 8.0}     # times Pinocchio's batch call
+SINGLE, RK4, FLAT = 1.0, 2.0, 1.3
+
+
+def line(holds: bool, text: str) -> None:
+    print(f"{'ok  ' if holds else 'MISS'} {text}", flush=True)
+
+
+def main(quick: bool = False) -> int:
+    few = {"repeats": 3} if quick else {}
+    print(f"liedyn benchmarks: {platform.machine()}, Python {platform.python_version()}, {pin_to_one_core()}; medians\n")
+    print("batch, Pinocchio's batch call at one thread (us a state)")
+    for robot, what, nv, us, pair in dynamics.batches(**({"states": 512} if quick else {}), **few):
+        line(pair.ratio >= BATCH[what], f"{robot:14s} {nv:3d} DoF {what}: ours {us:6.3f}, Pinocchio {us * pair.theirs / pair.ours:7.3f}, "
+             f"{pair.ratio:5.1f}x (asked {BATCH[what]:g}x)")
+    print("\none call from Python a state (us)")
+    for robot, what, nv, us, pair in dynamics.single_calls(**({"states": 200} if quick else {}), **few):
+        line(pair.ratio >= SINGLE, f"{robot:14s} {nv:3d} DoF {what}: ours {us:6.2f}, Pinocchio {us * pair.theirs / pair.ours:6.2f}, "
+             f"{pair.ratio:5.2f}x (asked {SINGLE:g}x)")
+    print("\nforward dynamics of chains, us a body (flat within 30% is asked)")
+    rows = chains.microseconds_per_body(**({"lengths": (10, 100)} if quick else {}), **few)
+    for kind, column in (("Lanes", 1), ("float64", 2)):
+        values = [row[column] for row in rows]
+        line(max(values) <= FLAT * min(values), f"{kind:8s}" + ", ".join(f"{row[0]}: {row[column]:.4f}" for row in rows)
+             + f"; largest / smallest {max(values) / min(values):.2f}")
+    print("\none rk4 step of a chain (us), MuJoCo's RK4 mj_step without contacts")
+    for n in (7, 30):
+        ours, theirs, pair = chains.rk4_step(n, **({"steps": 100} if quick else {}), **few)
+        line(pair.ratio >= RK4, f"{n:2d} joints: ours {ours:6.2f}, MuJoCo {theirs:6.2f}, {pair.ratio:5.2f}x (asked {RK4:g}x)")
+    if not quick:
+        commands.report(line)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main("--quick" in sys.argv))

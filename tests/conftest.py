@@ -1,0 +1,30 @@
+"""The table of worst figures: tests note how far they were from the truth, and the end of the session shows it."""
+import pytest
+
+_FIGURES = pytest.StashKey[dict]()
+
+
+def pytest_configure(config):
+    config.stash[_FIGURES] = {}
+
+
+@pytest.fixture(scope="session")
+def worst(pytestconfig):
+    """worst(what, value, where): keeps the largest value of each kind. NaN is worst of all."""
+    figures = pytestconfig.stash[_FIGURES]
+
+    def note(what: str, value: float, where: str = "") -> float:
+        value = float(value)
+        if what not in figures or not value <= figures[what][0]:
+            figures[what] = value, where
+        return value
+    return note
+
+
+def pytest_terminal_summary(terminalreporter, config):
+    figures = config.stash[_FIGURES]
+    if figures:
+        terminalreporter.section("worst figures")
+        width = max(map(len, figures))
+        for what, (value, where) in sorted(figures.items()):
+            terminalreporter.write_line(f"{what:<{width}}  {value:8.1e}  {where}")
