@@ -2,7 +2,8 @@
 
 Twists [w; v], wrenches [m; f]; nothing here comes from liedyn."""
 import numpy as np
-from scipy.linalg import expm, logm
+from scipy.linalg import expm
+from scipy.spatial.transform import Rotation
 
 
 def skew(x):
@@ -22,9 +23,13 @@ def exp(V):
 
 
 def log(T):
-    """Twist of a pose that is not near half a turn."""
-    X = np.real(logm(T))
-    return np.array([X[2, 1], X[0, 2], X[1, 0], *X[:3, 3]])
+    """Twist of a pose of less than half a turn: the rotation by SciPy, the translation by the series of its Jacobian."""
+    w = Rotation.from_matrix(T[:3, :3]).as_rotvec()
+    J, term = np.eye(3), np.eye(3)
+    for k in range(2, 40):
+        term = term @ skew(w) / k
+        J = J + term
+    return np.r_[w, np.linalg.solve(J, T[:3, 3])]
 
 
 def pose(R, p):
@@ -65,7 +70,6 @@ def inertia(mass, com, about_com, R=None):
 
 def quaternion(R):
     """x y z w of a rotation."""
-    from scipy.spatial.transform import Rotation
     return Rotation.from_matrix(R).as_quat()
 
 

@@ -1,8 +1,9 @@
 """Energy, base path, replay, and saving all pictures."""
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
-from liedyn.report.base_path import _roll_pitch_yaw, draw_base_path
+from liedyn.report.base_path import draw_base_path, turned
 from liedyn.report.energy import draw_energy
 from liedyn.report.figures import figures, save_figures
 from liedyn.report.projection import best_view, view_from
@@ -54,30 +55,41 @@ def test_names_of_equal_energies_do_not_lie_on_each_other():
     boxes = [text.get_window_extent() for text in figure.axes[0].texts
              if text.get_text().split("\n")[0] in ("kinetic", "potential", "total", "start + work")]
     assert len(boxes) == 4
+    frame = figure.axes[0].get_window_extent()
+    assert all(frame.y0 <= box.y0 and box.y1 <= frame.y1 for box in boxes)
     assert not any(a.overlaps(b) for k, a in enumerate(boxes) for b in boxes[k + 1:])
 
 
 def test_base_path_shows_position_and_angles():
     yaw = 3 * T
     base = BasePath(np.column_stack([T, 2 * T, 1 + 0 * T]), np.column_stack([0 * T, 0 * T, np.sin(yaw / 2), np.cos(yaw / 2)]))
-    lines = labelled(draw_base_path(base, T))
-    assert np.array_equal(lines["y"].get_ydata(), 2 * T)
-    drawn = lines["yaw"].get_ydata()
-    assert np.allclose(drawn[T < 1], yaw[T < 1]) and np.isnan(drawn).sum() == 1   # one gap where the angle leaps by a turn
-    assert np.allclose(lines["roll"].get_ydata(), 0)
+    figure = draw_base_path(base, T)
+    lines = labelled(figure)
+    assert np.array_equal(figure.axes[2].lines[1].get_ydata(), 2 * T)
+    assert np.allclose(figure.axes[3].lines[2].get_ydata(), yaw)
     assert {"start", "end"} <= lines.keys()
 
 
-def test_roll_pitch_yaw_of_single_rotations():
-    half = 0.2
-    quaternions = np.column_stack([np.sin(half) * np.eye(3), np.full(3, np.cos(half))])
-    for quaternion, expected in zip(quaternions, 0.4 * np.eye(3), strict=True):
-        assert np.allclose(_roll_pitch_yaw(quaternion[None])[0], expected, atol=1e-15)
+def test_turns_are_counted_about_the_axes_of_the_world():
+    angle = np.linspace(0, 5 * np.pi, 40)
+    for axis in np.eye(3):
+        spin = np.column_stack([np.sin(angle / 2)[:, None] * axis, np.cos(angle / 2)])
+        spin[20:] *= -1                                                    # the same rotations
+        assert np.allclose(turned(spin), angle[:, None] * axis)
+    tilted = Rotation.from_rotvec(np.outer(angle, [0, 0, 1])) * Rotation.from_rotvec([0.3, 0.2, 0.1])
+    assert np.allclose(turned(tilted.as_quat()), angle[:, None] * [0, 0, 1])
 
 
 def test_a_base_at_rest_is_drawn():
     rest = BasePath(np.tile([0.0, 0.0, 1.0], (len(T), 1)), np.tile([0.0, 0.0, 0.0, 1.0], (len(T), 1)))
     draw_base_path(rest, T).draw_without_rendering()
+
+
+def test_trails_pass_through_every_frame():
+    collections = [c for c in draw_replay(skeleton()).axes[0].collections if hasattr(c, "get_segments")]
+    trail = next(c.get_segments() for c in collections if len(c.get_segments()) > 20)
+    path = np.concatenate([trail[0], *(piece[1:] for piece in trail[1:])])
+    assert np.allclose(path, best_view(pendulum())(pendulum()[:, 2]))
 
 
 @pytest.mark.parametrize("normal, right", [("y", [1, 0, 0]), ("x", [0, 1, 0])])

@@ -97,11 +97,19 @@ def test_a_small_curve_is_seen_beside_a_large_one():
     assert small.get_ylim()[1] < 0.012
 
 
-def test_prescribed_joints_have_their_own_colour_and_a_key():
-    figure = draw(series("a", prescribed=True), series("b"))
-    assert [axes.lines[-1].get_color() for axes in figure.axes] == [style.VERMILLION, style.BLUE]
+def test_prescribed_joints_have_warm_colours_and_a_key():
+    figure = draw(series("a", prescribed=True), series("b"), *(series("ball", label=x, prescribed=True) for x in ("wx", "wy")),
+                  *(series("base", label=x) for x in ("wx", "wy")))
+    colours = [[line.get_color() for line in axes.lines] for axes in figure.axes]
+    assert colours == [[style.VERMILLION], [style.BLUE], list(style.WARM[:2]), list(style.COOL[:2])]
     assert "— prescribed motion" in [text.get_text() for text in figure.texts]
     assert "— prescribed motion" not in [text.get_text() for text in draw(series("a")).texts]
+
+
+def test_equal_curves_are_both_seen():
+    axes, = draw(*(series("ball", 0 * T, label=x) for x in ("wx", "wy", "wz"))).axes
+    widths = [line.get_linewidth() for line in axes.lines]
+    assert widths == sorted(widths, reverse=True) and len(set(widths)) == 3
 
 
 def test_a_single_instant_is_drawn():

@@ -5,7 +5,7 @@ import pytest
 
 from liedyn.errors import CheckFailed, ModelError, TrajectoryError, UsageError
 from liedyn.io.csv import read_trajectory
-from liedyn.simulate.recorded import robot_of
+from liedyn.simulate.recorded import comments_for, robot_of
 
 ROBOT = """
 links: {bar: {mass: 1, inertia: [1, 1, 1]}}
@@ -74,3 +74,11 @@ def test_comments_that_cannot_be_used(recorded, comments, error, words):
 def test_strict_refuses_findings(recorded):
     with pytest.raises(CheckFailed, match="limits-missing"):
         robot_of(recorded("robot: ../robots/bar.yaml"), strict=True)
+
+
+@pytest.mark.parametrize("output, expected", [("runs/out.csv", "../robots/bar.yaml"), ("out.csv", "robots/bar.yaml"),
+                                              ("-", "robots/bar.yaml")])
+def test_the_robot_is_named_from_where_the_result_stands(recorded, tmp_path, monkeypatch, output, expected):
+    monkeypatch.chdir(tmp_path)
+    model, _ = robot_of(recorded("robot: ../robots/bar.yaml"))
+    assert comments_for({"base": "fixed", "robot": "elsewhere"}, model, output) == {"robot": expected, "base": "fixed"}

@@ -21,13 +21,13 @@ def compute_along(compute: Callable, name: str, console: Console, trajectory: st
     check_output(target, force=force)
     motion = read_trajectory(trajectory)
 
-    from liedyn.simulate.recorded import robot_of  # after what is cheap to refuse: Numba takes half a second to import
+    from liedyn.simulate.recorded import comments_for, robot_of  # only now: Numba takes half a second to import
 
     model, notes = robot_of(motion, robot, base=base, strict=strict)
-    console.findings(model)
+    console.robot(model)
     with console.progress.stage("computing (the first run compiles the kernels)"):
         result = compute(model, motion)
-    write_trajectory(target, result.header, result.t, result.columns, force=force)
+    write_trajectory(target, comments_for(result.header, model, target), result.t, result.columns, force=force)
     notes = [*notes, *result.notes]
     console.notes(notes)
     if as_json:

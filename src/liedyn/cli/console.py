@@ -5,6 +5,7 @@ import functools
 import json
 from collections.abc import Callable, Iterable
 from functools import cached_property
+from pathlib import Path
 
 import click
 
@@ -37,14 +38,22 @@ class Console:
         for text in texts:
             self.note(text)
 
+    def wrote(self, paths: Iterable[Path]) -> None:
+        """Name the files, a line for those that differ in their ending only."""
+        endings: dict[Path, list[str]] = {}
+        for path in paths:
+            endings.setdefault(path.with_suffix(""), []).append(path.suffix)
+        self.say("wrote " + "\n      ".join(f"{stem}{', '.join(ends)}" for stem, ends in endings.items()))
+
     def result(self, text: str) -> None:
         click.echo(text)
 
     def result_json(self, value) -> None:
         click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
-    def findings(self, model) -> None:
-        """One line about what is doubtful in the robot."""
+    def robot(self, model) -> None:
+        """In detail which robot it is, and one line about what is doubtful in it."""
+        self.detail(f"robot {model.name} from {model.source}: nq {model.nq}, nv {model.nv}, {model.base} base")
         count = len(model.findings)
         if count:
             self.note(f"{count} finding{'s' * (count > 1)} about the robot {model.name}; `liedyn check {model.source}` lists "

@@ -26,4 +26,4 @@ def info(robot, base, as_json, console):
         console.result_json(robot_summary(model))
     else:
         console.result(robot_text(model))
-    console.findings(model)
+    console.robot(model)

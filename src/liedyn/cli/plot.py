@@ -34,4 +34,4 @@ def plot(trajectory, robot, output, formats, force, as_json, console):
     console.notes(notes)
     if as_json:
         console.result_json({"pictures": [str(path) for path in paths]})
-    console.say("wrote " + "\n      ".join(str(path) for path in paths))
+    console.wrote(paths)

@@ -32,15 +32,19 @@ def simulate(scenario, output, overrides, no_plots, strict, force, as_json, cons
     folder = Path(output) if output else Path("runs", Path(scenario).stem)
     check_folder(folder, mark="run.json", force=force)
 
-    from liedyn.simulate.run import simulate_file
-    from liedyn.report.run_folder import write_run
+    from liedyn.report.drawing import Draughtsman
 
-    result = simulate_file(scenario, list(overrides), console.progress, strict)
-    console.findings(result.model)
-    with console.progress.stage("writing results"):
-        written = write_run(result, folder, force=force, plots=not no_plots)
+    with Draughtsman(idle=no_plots) as draughtsman:         # before the imports that take long
+        from liedyn.report.run_folder import write_run
+        from liedyn.simulate.run import simulate_file
+
+        result = simulate_file(scenario, list(overrides), console.progress, strict)
+        console.robot(result.model)
+        with console.progress.stage("writing results"):
+            written = write_run(result, folder, force=force, plots=not no_plots, draughtsman=draughtsman)
     console.notes(result.notes)
     if as_json:
         console.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
     console.say(result.summary)
-    console.say("wrote " + "\n      ".join(str(path) for path in written))
+    console.detail("seconds: " + ", ".join(f"{part} {seconds:.2f}" for part, seconds in result.timing.items()))
+    console.wrote(written)

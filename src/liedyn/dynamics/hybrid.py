@@ -44,11 +44,11 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
     if f_ext is None:
         a = np.empty(model.nv)
         try:                                  # one state in arrays as they should be: no check in Python
-            if not hybrid_one(model.index, model.constants, model.memory, _none(model), q, v, a, tau, NONE, passive):
+            if q.ndim == 1 and not hybrid_one(model.index, model.constants, model.memory, _none(model), q, v, a, tau, NONE, passive):
                 return a
-        except TypeError:
+        except (TypeError, AttributeError):   # other types, lists, or not compiled yet
             pass
-    return _general(model, q, v, np.zeros(model.nv), tau, _none(model), f_ext, passive)[0]
+    return _general(model, q, v, None, tau, _none(model), f_ext, passive)[0]
 
 
 def hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True):
@@ -97,26 +97,42 @@ def _none(model) -> np.ndarray:
 
 
 def _general(model, q, v, a, tau, prescribed, f_ext, passive):
-    q, v = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,))
-    a, tau = as_array(a, "a", (model.nv,)), as_array(tau, "tau", (model.nv,))
+    """a is None where nothing is prescribed."""
+    named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
+             ("tau", as_array(tau, "tau", (model.nv,)), 1)]
+    if a is not None:
+        named.append(("a", as_array(a, "a", (model.nv,)), 1))
     F = wrenches(model, f_ext)
-    prepare(hybrid_one)
-    if q.ndim == v.ndim == a.ndim == tau.ndim == 1 and (F is None or F.ndim == 2):
-        F = NONE if F is None else np.ascontiguousarray(F).ravel()
-        a1, tau1 = a.copy(), tau.copy()
-        code = hybrid_one(model.index, model.constants, model.memory, prescribed, q, v, a1, tau1, F, bool(passive))
-        refuse(model, code, q=q, v=v, a=_where(a, prescribed), tau=_where(tau, ~prescribed))
-        return a1, tau1
-    named = [("q", q, 1), ("v", v, 1), ("a", a, 1), ("tau", tau, 1)] + ([("f_ext", F, 2)] if F is not None else [])
+    if F is not None:
+        named.append(("f_ext", F, 2))
+    if all(array.ndim == own for _, array, own in named):
+        return _one(model, named, prescribed, passive)
     lead, rows = batched(*named)
-    a1 = rows[2].copy() if prescribed.any() else np.empty((len(rows[2]), model.nv))
-    tau1 = rows[3].copy() if prescribed.any() else rows[3]
+    given = dict(zip([name for name, _, _ in named], rows, strict=True))
+    a = np.empty((len(rows[0]), model.nv)) if a is None else given["a"].copy()
+    tau = given["tau"].copy() if prescribed.any() else given["tau"]
     size = hybrid_batch_memory(model.n_bodies, model.nq, model.nv, len(model.link_names))
     code = run(hybrid_batch, model, size, (prescribed,),
-               (rows[0], rows[1], a1, tau1, rows[4] if F is not None else NONE_BATCH, bool(passive)), len(a1))
-    refuse(model, code, q=rows[0], v=rows[1], a=_where(rows[2], prescribed), tau=_where(rows[3], ~prescribed))
+               (given["q"], given["v"], a, tau, given.get("f_ext", NONE_BATCH), bool(passive)), len(a))
+    _refuse(model, code, given, prescribed)
     shape = (*lead, model.nv)
-    return a1.reshape(shape), tau1.reshape(shape)
+    return a.reshape(shape), tau.reshape(shape)
+
+
+def _one(model, named, prescribed, passive):
+    given = {name: np.ascontiguousarray(array) for name, array, _ in named}
+    a = given["a"].copy() if "a" in given else np.empty(model.nv)
+    tau, F = given["tau"].copy(), given["f_ext"].ravel() if "f_ext" in given else NONE
+    prepare(hybrid_one)
+    code = hybrid_one(model.index, model.constants, model.memory, prescribed, given["q"], given["v"], a, tau, F, bool(passive))
+    _refuse(model, code, given, prescribed)
+    return a, tau
+
+
+def _refuse(model, code, given, prescribed):
+    if code:
+        a = _where(given["a"], prescribed) if "a" in given else None
+        refuse(model, code, q=given["q"], v=given["v"], a=a, tau=_where(given["tau"], ~prescribed))
 
 
 def _where(x: np.ndarray, mask: np.ndarray) -> np.ndarray:

@@ -41,9 +41,9 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
     if f_ext is None:
         tau = np.empty(model.nv)
         try:                                  # one state in arrays as they should be: no check in Python
-            if not inverse_one(model.index, model.constants, model.memory, q, v, a, NONE, passive, tau):
+            if q.ndim == 1 and not inverse_one(model.index, model.constants, model.memory, q, v, a, NONE, passive, tau):
                 return tau
-        except TypeError:
+        except (TypeError, AttributeError):   # other types, lists, or not compiled yet
             pass
     return _general(model, q, v, a, f_ext, passive)
 

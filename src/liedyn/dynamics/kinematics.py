@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calls import as_array, batched, refuse, run
-from liedyn.errors import ShapeError
+from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels.energy import energy_memory, totals
 from liedyn.kernels.jacobian import BODY, MIXED, WORLD, jacobian_memory, jacobians
 from liedyn.kernels.kinematics import ACCELERATIONS, POSES, TWISTS, kinematics_entry_memory, link_motions
@@ -25,7 +25,7 @@ def link_poses(model, q):
     """Poses (..., n_links, 4, 4) of all links, in the order of ``model.link_names``."""
     lead, T, _, _ = _motions(model, POSES, q)
     out = np.zeros((len(T), len(model.link_names), 4, 4))
-    T = T.reshape(len(T), -1, 12)
+    T = T.reshape(len(T), len(model.link_names), 12)
     out[..., :3, :3], out[..., :3, 3], out[..., 3, 3] = T[..., :9].reshape(*T.shape[:2], 3, 3), T[..., 9:], 1.0
     return out.reshape(*lead, *out.shape[1:])
 
@@ -33,13 +33,13 @@ def link_poses(model, q):
 def link_twist(model, q, v, link):
     """Twist (..., 6) [w; v] of a link, in the link frame (K1 (36)) [rad/s | m/s]."""
     lead, _, V, _ = _motions(model, TWISTS, q, v)
-    return V.reshape(*lead, -1, 6)[..., model.link_index(link), :]
+    return V.reshape(*lead, len(model.link_names), 6)[..., model.link_index(link), :]
 
 
 def link_acceleration(model, q, v, a, link):
     """Component-wise rate (..., 6) of a link's twist, in the link frame, gravity not in it (K1 (40))."""
     lead, _, _, dV = _motions(model, ACCELERATIONS, q, v, a)
-    return dV.reshape(*lead, -1, 6)[..., model.link_index(link), :]
+    return dV.reshape(*lead, len(model.link_names), 6)[..., model.link_index(link), :]
 
 
 def _motions(model, level, q, v=None, a=None):
@@ -109,6 +109,8 @@ def momentum(model, q, v):
 def centre_of_mass(model, q):
     """Centre of mass (..., 3) [m] of the moving bodies, in the world."""
     lead, out = _totals(model, q, np.zeros(model.nv))
+    if not np.isfinite(out[:, 8:]).all():
+        raise ComputationError("the robot has no moving mass, so no centre of mass")
     return out[:, 8:].reshape(*lead, 3)
 
 

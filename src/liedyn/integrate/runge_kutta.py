@@ -16,7 +16,7 @@ from liedyn.kernels.motion import FINISHED, RUNNING, STEP_TOO_SMALL, evaluate, i
 from liedyn.lie.lanes import sqrt
 
 SAFETY, LEAST_FACTOR, MOST_FACTOR = 0.9, 0.2, 10.0       # step control, SciPy's figures
-SMALLEST_STEP = 10.0                                     # spacings of floats at t
+SMALLEST_STEP = 10.0                                     # spacings of floats at the next wall
 
 
 class Method(NamedTuple):
@@ -171,10 +171,11 @@ def adaptive_step(index, constants, tree, plant, schedule, signals, method, stat
         state.count[4], state.count[5] = state.count[4] + 1, 1
     if state.clock[1] == 0.0:
         state.clock[1] = first_step(tree, method, state, stages, wall - t)
+    smallest = SMALLEST_STEP * (np.nextafter(wall, np.inf) - wall)
     rejected = False
     while True:
         h = min(state.clock[1], method.control[0])
-        if h < SMALLEST_STEP * (np.nextafter(t, np.inf) - t):
+        if h < smallest and h < wall - t:
             return STEP_TOO_SMALL
         end = t + h
         if end + 0.01 * h >= wall:                            # rather a slightly longer step than a sliver
@@ -189,7 +190,7 @@ def adaptive_step(index, constants, tree, plant, schedule, signals, method, stat
             state.count[4] += method.b.size
         if code != RUNNING:                                   # perhaps a trial too far: try a shorter one
             state.clock[1] = 0.25 * h
-            if state.clock[1] < SMALLEST_STEP * (np.nextafter(t, np.inf) - t):
+            if state.clock[1] < smallest:
                 return code
             rejected = True
             state.count[3] += 1

@@ -7,7 +7,7 @@ from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_column, joint_pose, store_joint_force
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import OK, bad_configuration
+from liedyn.kernels.checks import BAD_RESULT, OK, bad_configuration, finite
 from liedyn.lie.inertia import add_rigid, momentum, rigid_to_parent
 from liedyn.lie.lanes import load, number_like, pack, states_in, store, unpack
 from liedyn.lie.rows import load_pose, load_rigid, store_pose, store_rigid
@@ -75,5 +75,7 @@ def mass_matrices(index, constants, memory, q, M, first, last):
         if code != OK:
             return code
         composite(tree, Q, block, composite_work(m, n))
+        if not finite(block, nv * nv):
+            return BAD_RESULT
         unpack(block, M, k)
     return OK

@@ -2,7 +2,7 @@
 from liedyn.jit import entry, kernel
 from liedyn.joints.passive import spring_energy
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import OK, bad_motion
+from liedyn.kernels.checks import BAD_RESULT, OK, bad_motion, finite
 from liedyn.kernels.kinematics import TWISTS, kinematics, kinematics_memory, kinematics_work
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, pack, states_in, store, unpack
@@ -71,6 +71,8 @@ def totals(index, constants, memory, q, v, out, first, last):
         kinematics(tree, Q, v1, v1, TWISTS, work)
         energy(tree, Q, v1, work, sums[:2])
         total_momentum(tree, work, sums[2:8])
-        centre_of_mass(tree, work, sums[8:11])
+        centre_of_mass(tree, work, sums[8:11])           # not finite where nothing has mass
+        if not finite(sums, 8):
+            return BAD_RESULT
         unpack(sums, out, k)
     return OK

@@ -9,7 +9,7 @@ from liedyn.joints.elimination import bias_screw, bias_units, factor_screw, fact
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, tree_of
-from liedyn.kernels.checks import OK, SINGULAR, bad_configuration
+from liedyn.kernels.checks import BAD_RESULT, OK, SINGULAR, bad_configuration, finite
 from liedyn.lie.inertia import add_sym6, rigid, to_parent
 from liedyn.lie.lanes import largest, load, maximum, number_like, pack, states_in, store, unpack
 from liedyn.lie.rows import load_pose, load_rigid, load_sym6, load_twist, store_pose, store_sym6, store_twist
@@ -133,6 +133,8 @@ def inverse_masses(index, constants, memory, columns, none, q, out, first, last)
             eight_columns(tree, none, factors, columns, block, n, nv)
         else:
             column_by_column(tree, none, factors, m, block, n, nv)
+        if not finite(block, nv * nv):
+            return BAD_RESULT
         unpack(block, out, k)
     return OK
 

@@ -3,7 +3,7 @@ from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_add, joint_column, joint_pose
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_V, OK, bad_configuration, finite
+from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
 from liedyn.lie.lanes import load, number_like, pack, states_in, store, unpack
 from liedyn.lie.rows import load_pose
 from liedyn.lie.se3 import Ad, Ad_inv, ad, add, compose, neg
@@ -95,6 +95,8 @@ def jacobians(index, constants, memory, link, frame, q, v, J, dJ, first, last):
         if code != OK:
             return code
         jacobian(tree, link, frame, Q, v1, J1, dJ1)
+        if not finite(J1, J1.shape[0]) or not finite(dJ1, dJ1.shape[0]):
+            return BAD_RESULT
         unpack(J1, J, k)
         if dJ1.size:
             unpack(dJ1, dJ, k)

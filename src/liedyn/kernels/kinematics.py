@@ -6,7 +6,7 @@ import numpy as np
 from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_A, BAD_V, OK, bad_configuration, finite
+from liedyn.kernels.checks import BAD_A, BAD_RESULT, BAD_V, OK, bad_configuration, finite
 from liedyn.lie.lanes import number_like, pack, states_in, unpack
 from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, compose, dAd_inv
@@ -98,6 +98,9 @@ def link_motions(index, constants, memory, level, q, v, a, T, V, dV, first, last
             return code
         kinematics(tree, Q, v1, a1, level, work)
         links(tree, level, work, T1, V1, dV1)
+        if not finite(T1, 12 * nl) or (level >= TWISTS and not finite(V1, 6 * nl)) or (
+                level == ACCELERATIONS and not finite(dV1, 6 * nl)):
+            return BAD_RESULT
         unpack(T1, T, k)
         if level >= TWISTS:
             unpack(V1, V, k)

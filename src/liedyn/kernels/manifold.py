@@ -2,7 +2,7 @@
 from liedyn.jit import entry
 from liedyn.joints.manifold import difference, retract
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_V, OK, bad_configuration, finite
+from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
 from liedyn.lie.lanes import pack, states_in, unpack
 
 
@@ -24,6 +24,8 @@ def retractions(index, constants, memory, q, x, out, first, last):
         if code != OK:
             return code
         retract(tree, Q, X, Q1)
+        if not finite(Q1, nq):
+            return BAD_RESULT
         unpack(Q1, out, k)
     return OK
 
@@ -43,5 +45,7 @@ def differences(index, constants, memory, q0, q1, out, first, last):
         if code != OK:
             return code
         difference(tree, Q, Q1, X)
+        if not finite(X, nv):
+            return BAD_RESULT
         unpack(X, out, k)
     return OK

@@ -58,13 +58,16 @@ def screw_frame(screw: np.ndarray) -> tuple[np.ndarray, tuple[float, float]]:
     return X, (a, float(w @ v) / a)
 
 
-def rotation_of_z(u: np.ndarray) -> np.ndarray:
+def rotation_of_z(u) -> np.ndarray:
     """The shortest rotation that takes z to the unit vector u."""
     x, y, z = u
-    if z < -1 + 1e-12:
-        return np.diag([1.0, -1.0, -1.0])
-    k = 1.0 / (1.0 + z)
-    return np.array([[1 - k * x * x, -k * x * y, x], [-k * x * y, 1 - k * y * y, y], [-x, -y, z]])
+    if z < 0:                                         # 1 + z would cancel: 1/(1 + z) = (1 - z)/(x^2 + y^2)
+        s = np.hypot(x, y)
+        c, d = (x / s, y / s) if s > 1e-15 else (0.0, 1.0)
+        k = 1.0 - z
+    else:
+        c, d, k = x, y, 1.0 / (1.0 + z)
+    return np.array([[1 - k * c * c, -k * c * d, x], [-k * c * d, 1 - k * d * d, y], [-x, -y, z]])
 
 
 def rigid_from_link(link: Link) -> np.ndarray:

@@ -16,15 +16,16 @@ _TRIADS = 9
 
 
 def draw_base_path(base: BasePath, t: np.ndarray, subtitle: str = "") -> Figure:
-    """Left: the path with the base's axes at some times, its shadow, start and end. Right: x y z and roll pitch yaw."""
+    """Left: the path with the base's axes at some times, its shadow, start and end. Right: x y z, and the
+    angles turned about the world's axes."""
     figure = style.new_figure(_WIDTH, _HEIGHT, "Path of the base", subtitle)
     _draw_space(figure, base, t)
     left, width, height = 7.2, 3.4, 1.75
     for name, unit, labels, values, bottom in (
             ("position", "m", "xyz", base.position, 0.65 + height + 0.45),
-            ("orientation", "rad", ("roll", "pitch", "yaw"), _roll_pitch_yaw(base.quaternion), 0.65)):
+            ("turned since the start, about", "rad", "xyz", turned(base.quaternion), 0.65)):
         axes = style.plain_axes(figure, left, bottom, width, height)
-        _draw_components(axes, name, unit, labels, values, t, last=name == "orientation")
+        _draw_components(axes, name, unit, labels, values, t, last=name != "position")
     return figure
 
 
@@ -82,11 +83,13 @@ def _axes_of(quaternion: np.ndarray) -> np.ndarray:
         np.stack([2 * (x * z + y * w), 2 * (y * z - x * w), 1 - 2 * (x * x + y * y)], axis=-1)], axis=1)
 
 
-def _roll_pitch_yaw(quaternion: np.ndarray) -> np.ndarray:
-    """(n, 3) fixed-axis angles, R = Rz(yaw) Ry(pitch) Rx(roll); a jump by a full turn is left out of the curve."""
-    ex, ey, ez = np.moveaxis(_axes_of(quaternion), 1, 0)
-    angles = np.column_stack([np.arctan2(ey[:, 2], ez[:, 2]), np.arcsin(np.clip(-ex[:, 2], -1, 1)),
-                              np.arctan2(ex[:, 1], ex[:, 0])])
-    jumps = np.abs(np.diff(angles, axis=0)) > np.pi
-    angles[1:][jumps] = np.nan
-    return angles
+def turned(quaternion: np.ndarray) -> np.ndarray:
+    """(n, 3) integral of the angular velocity in world axes, from (n, 4) quaternions: counts full turns, and has no
+    singular poses as roll, pitch and yaw have."""
+    a, b = quaternion[:-1], quaternion[1:]
+    vector = a[:, 3:] * b[:, :3] - b[:, 3:] * a[:, :3] - np.cross(b[:, :3], a[:, :3])       # of b a^-1
+    scalar = np.sum(a * b, axis=1, keepdims=True)
+    sine = np.linalg.norm(vector, axis=1, keepdims=True)
+    angle = 2 * np.arctan2(sine, np.abs(scalar)) * np.sign(np.where(scalar == 0, 1, scalar))
+    steps = np.divide(angle * vector, sine, out=np.zeros_like(vector), where=sine > 0)
+    return np.concatenate([np.zeros((1, 3)), np.cumsum(steps, axis=0)])

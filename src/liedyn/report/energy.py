@@ -10,6 +10,7 @@ from liedyn.report.recording import Energy
 
 _WIDTH, _LEFT, _RIGHT = 8.5, 0.85, 1.55
 _FLOOR = 1e-18                            # J: a residual of zero is drawn here
+_DECADES = 8                              # of the residual; the start, where it is nothing, falls out below
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")    # mathtext would take 20 ms a label
 
 
@@ -46,8 +47,8 @@ def _draw_balance(axes: Axes, energy: Energy, t: np.ndarray, x_labels: bool) -> 
 
 def _draw_residual(axes: Axes, residual: np.ndarray, t: np.ndarray) -> None:
     exponents = np.log10(np.maximum(residual, _FLOOR))
-    lower, upper = int(np.floor(exponents.min())), int(np.ceil(exponents.max()))
-    upper = max(upper, lower + 2)
+    upper = int(np.ceil(exponents.max()))
+    lower = min(max(int(np.floor(exponents.min())), upper - _DECADES), upper - 2)
     axes.set_ylim(lower - 0.2, upper + 0.2)
     marks = list(range(lower, upper + 1, max(1, -(-(upper - lower) // 4))))
     style.rulers(axes, style.ticks(*axes.get_xlim(), most=8), marks, y_labels=["10" + str(x).translate(_RAISED) for x in marks])
@@ -66,7 +67,9 @@ def _name_curves(axes: Axes, ends: list[tuple[str, float, str]]) -> None:
     for k in order:                       # from below: each no lower than the one before allows
         at[k] = max(ends[k][1] - 0.5 * line * lines[k], free)
         free = at[k] + line * lines[k]
-    over = max(0.0, free - upper)
+    for k in reversed(order):             # from above: back down where they left the axes
+        at[k] = min(at[k], upper - line * lines[k])
+        upper = at[k]
     for k, (name, _, colour) in enumerate(ends):
-        axes.annotate(name, (1, at[k] - over), (6, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="left",
+        axes.annotate(name, (1, at[k]), (6, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="left",
                       va="bottom", size=style.NAME, color=colour, linespacing=1.0)

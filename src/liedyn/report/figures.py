@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -21,16 +22,7 @@ _DPI = 120
 def figures(recording: Recording) -> dict[str, Figure]:
     """Figures by file name without ending: replay, positions, velocities, torques, energy, base_path, …, as far as
     the recording has what they show."""
-    drawn: dict[str, Figure] = {}
-    if recording.skeleton is not None:
-        drawn["replay"] = draw_replay(recording.skeleton, recording.title)
-    for group in recording.groups:
-        drawn.update(draw_group(group, recording.t, recording.title))
-    if recording.energy is not None:
-        drawn["energy"] = draw_energy(recording.energy, recording.t, recording.title)
-    if recording.base is not None:
-        drawn["base_path"] = draw_base_path(recording.base, recording.t, recording.title)
-    return drawn
+    return {name: figure for draw in _sheets(recording) for name, figure in draw().items()}
 
 
 def save_figures(recording: Recording, folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
@@ -38,14 +30,21 @@ def save_figures(recording: Recording, folder: str | Path, formats: Sequence[str
 
     Files of the same name are replaced. The same recording gives the same bytes.
     """
+    return [path for paths in save_share(recording, folder, formats).values() for path in paths]
+
+
+def save_share(recording: Recording, folder: str | Path, formats: Sequence[str], first: int = 0,
+               step: int = 1) -> dict[int, list[Path]]:
+    """Draw every `step`-th kind of figure, from `first` on; returns the files by the number of the kind."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for name, figure in figures(recording).items():
-        for ending in formats:
-            path = folder / f"{name}.{ending}"
-            _save(figure, path, ending)
-            paths.append(path)
+    paths = {}
+    for k, draw in list(enumerate(_sheets(recording)))[first::step]:
+        paths[k] = []
+        for name, figure in draw().items():
+            for ending in formats:
+                paths[k].append(folder / f"{name}.{ending}")
+                _save(figure, paths[k][-1], ending)
     return paths
 
 
@@ -56,6 +55,20 @@ def warm_up() -> None:
     for figure in figures(small).values():
         for ending in FORMATS:
             _save(figure, io.BytesIO(), ending)
+
+
+def _sheets(recording: Recording) -> list[Callable[[], dict[str, Figure]]]:
+    """Calls that draw one kind of figure each, in the order of `figures`."""
+    t, title = recording.t, recording.title
+    sheets: list[Callable[[], dict[str, Figure]]] = []
+    if recording.skeleton is not None:
+        sheets.append(lambda: {"replay": draw_replay(recording.skeleton, title)})
+    sheets += [partial(draw_group, group, t, title) for group in recording.groups]
+    if recording.energy is not None:
+        sheets.append(lambda: {"energy": draw_energy(recording.energy, t, title)})
+    if recording.base is not None:
+        sheets.append(lambda: {"base_path": draw_base_path(recording.base, t, title)})
+    return sheets
 
 
 def _save(figure: Figure, file: Path | io.BytesIO, ending: str) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from liedyn.model.model import Model
 from liedyn.report.recording import Energy, Recording, Skeleton, base_path_of_columns, groups_of_columns
 
-FRAMES = 400                            # of the skeleton: smooth trails, little work
+FRAMES = 2000                           # of the skeleton: smooth trails, little work
 
 
 def record(model: Model, t: np.ndarray, columns: Mapping[str, np.ndarray], units: Mapping[str, str], *, title: str,

@@ -70,21 +70,23 @@ def _draw_page(panels: list[list[Series]], t: np.ndarray, title: str, subtitle: 
     width = _MARGIN_LEFT + _MARGIN_RIGHT + grid.columns * grid.width + (grid.columns - 1) * _GAP_X
     height = _MARGIN_TOP + _MARGIN_BOTTOM + grid.rows * grid.height + (grid.rows - 1) * _GAP_Y
     figure = style.new_figure(width, height, title, subtitle)
-    _legend(figure, width, height, panels)
+    told_apart = any(s.prescribed for panel in panels for s in panel)
+    if told_apart:
+        _legend(figure, width, height)
     times = style.ticks(*style.time_span(t), most=6 if grid.width > 3 else 4)
     for k, panel in enumerate(panels):
         row, column = divmod(k, grid.columns)
         axes = style.plain_axes(figure, _MARGIN_LEFT + column * (grid.width + _GAP_X),
                                 height - _MARGIN_TOP - grid.height - row * (grid.height + _GAP_Y), grid.width, grid.height)
         last = k + grid.columns >= len(panels)
-        _draw_panel(axes, panel, t, times, last, smallest[panel[0].unit], most_letters=int(grid.width * 11))
+        _draw_panel(axes, panel, t, _colours(panel, told_apart), times, last, smallest[panel[0].unit], int(grid.width * 11))
         if last:
             style.name_time(axes)
     return figure
 
 
-def _draw_panel(axes: Axes, panel: list[Series], t: np.ndarray, times: list[float], time_labels: bool, smallest: float,
-                most_letters: int) -> None:
+def _draw_panel(axes: Axes, panel: list[Series], t: np.ndarray, colours: list[str], times: list[float], time_labels: bool,
+                smallest: float, most_letters: int) -> None:
     limits = sorted({x for s in panel for x in _near_limits(s, smallest)})
     axes.set_xlim(*style.time_span(t))
     axes.set_ylim(*_value_range(panel, limits, smallest))
@@ -92,35 +94,34 @@ def _draw_panel(axes: Axes, panel: list[Series], t: np.ndarray, times: list[floa
     beyond = any(s.values.min() < s.lower or s.values.max() > s.upper for s in panel)
     for limit in limits:
         axes.axhline(limit, color=style.VERMILLION if beyond else style.FAINT, linestyle=(0, (5, 4)), linewidth=0.8, zorder=1)
-    for s, colour in zip(panel, _colours(panel), strict=True):
-        axes.plot(*style.thinned(t, s.values), color=colour, linewidth=1.3, solid_joinstyle="round", label=s.label or s.joint)
-    _name(axes, panel, beyond, most_letters)
+    for k, (s, colour) in enumerate(zip(panel, colours, strict=True)):
+        width = 1.3 + 0.8 * (len(panel) - 1 - k) / max(len(panel) - 1, 2)     # equal curves show beside each other
+        axes.plot(*style.thinned(t, s.values), color=colour, linewidth=width, solid_joinstyle="round", label=s.label or s.joint)
+    _name(axes, panel, colours, beyond, most_letters)
 
 
-def _name(axes: Axes, panel: list[Series], beyond: bool, most_letters: int) -> None:
+def _name(axes: Axes, panel: list[Series], colours: list[str], beyond: bool, most_letters: int) -> None:
     """Above the panel: joint, unit, and the labels of several curves in their colours."""
     words = [(style.shortened(panel[0].joint, most_letters - 8 * beyond), style.INK, "bold")]
     if panel[0].unit:
         words.append((style.unit_text(panel[0].unit), style.FAINT, "normal"))
     if len(panel) > 1:
-        words += [(s.label, colour, "bold") for s, colour in zip(panel, _colours(panel), strict=True)]
+        words += [(s.label, colour, "bold") for s, colour in zip(panel, colours, strict=True)]
     if beyond:
         words.append(("over limit", style.VERMILLION, "normal"))
     style.heading(axes, *words)
 
 
-def _colours(panel: list[Series]) -> list[str]:
-    if len(panel) == 1:
-        return [style.VERMILLION if panel[0].prescribed else style.BLUE]
-    return [style.CURVES[k % len(style.CURVES)] for k in range(len(panel))]
+def _colours(panel: list[Series], told_apart: bool) -> list[str]:
+    """Warm and cool colours where prescribed and other curves are `told_apart`."""
+    palettes = [style.CURVES if not told_apart else style.WARM if s.prescribed else style.COOL for s in panel]
+    return [palette[k % len(palette)] for k, palette in enumerate(palettes)]
 
 
-def _legend(figure: Figure, width: float, height: float, panels: list[list[Series]]) -> None:
-    """Says what the two colours of single curves mean, where both occur."""
-    if any(s.prescribed for panel in panels for s in panel):
-        for k, (text, colour) in enumerate((("prescribed motion", style.VERMILLION), ("driven by its force", style.BLUE))):
-            figure.text(1 - 0.25 / width, 1 - (0.2 + 0.2 * k) / height, "— " + text, size=style.NAME, color=colour,
-                        ha="right", va="top")
+def _legend(figure: Figure, width: float, height: float) -> None:
+    for k, (text, colour) in enumerate((("prescribed motion", style.VERMILLION), ("motion from the forces", style.BLUE))):
+        figure.text(1 - 0.25 / width, 1 - (0.2 + 0.2 * k) / height, "— " + text, size=style.NAME, color=colour,
+                    ha="right", va="top")
 
 
 def _value_range(panel: list[Series], limits: list[float], smallest: float) -> tuple[float, float]:

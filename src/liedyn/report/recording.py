@@ -65,7 +65,7 @@ class BasePath:
 class Skeleton:
     """The robot as points and the lines between them, over time.
 
-    t       (F,) times of the frames [s]; many frames make smooth trails, the picture shows about ten of them
+    t       (F,) times of the frames [s]; many frames make smooth trails, ten of them are shown as poses
     points  (F, P, 3) positions in the world [m]
     edges   pairs of points (parent, child)
     masses  (P,) what the dots' areas are proportional to; None: no dots

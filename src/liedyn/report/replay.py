@@ -11,7 +11,7 @@ from liedyn.report.projection import View, best_view, scene, shadow, time_colour
 from liedyn.report.recording import Skeleton
 
 FLASHES = 10
-TRAIL_POINTS = 600
+TRAIL_COLOURS = 80
 _WIDTH, _HEIGHT = 10.0, 6.6
 
 
@@ -55,12 +55,13 @@ def _draw_trails(axes: Axes, view: View, skeleton: Skeleton, span: tuple[float, 
     """Paths of the points that have no child, through all frames."""
     parents = {a for a, _ in skeleton.edges}
     ends = sorted({b for _, b in skeleton.edges} - parents)
-    keep = np.unique(np.linspace(0, len(skeleton.t) - 1, min(len(skeleton.t), TRAIL_POINTS)).astype(int))
-    colours = time_colours(skeleton.t[keep][1:], span)
+    last = len(skeleton.t) - 1
+    starts = np.unique(np.linspace(0, last, TRAIL_COLOURS, endpoint=False).astype(int))
+    colours = time_colours(skeleton.t[starts], span)
     for end in ends:
-        path = view(skeleton.points[keep, end])
-        axes.add_collection(LineCollection(np.stack([path[:-1], path[1:]], axis=1), colors=colours, linewidths=0.8,
-                                           alpha=0.55, zorder=2), autolim=False)
+        path = view(skeleton.points[:, end])
+        pieces = [path[a:b + 1] for a, b in zip(starts, [*starts[1:], last], strict=True)]
+        axes.add_collection(LineCollection(pieces, colors=colours, linewidths=0.8, alpha=0.55, zorder=2), autolim=False)
 
 
 def _widths(skeleton: Skeleton) -> np.ndarray:

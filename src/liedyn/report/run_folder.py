@@ -12,6 +12,7 @@ from liedyn import __version__
 from liedyn.io.csv import write_trajectory
 from liedyn.io.output import open_folder
 from liedyn.io.scenario import to_plain
+from liedyn.report.drawing import Draughtsman
 from liedyn.report.motion import record
 from liedyn.report.recording import FORMATS, Energy, Recording
 from liedyn.simulate.columns import columns_of, header_of
@@ -22,9 +23,10 @@ _PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
 
 
 def write_run(result: Result, folder: str | Path, *, force: bool = False, plots: bool = True,
-              formats: Sequence[str] = FORMATS) -> list[Path]:
+              formats: Sequence[str] = FORMATS, draughtsman: Draughtsman | None = None) -> list[Path]:
     """Write a run folder and return what a person may want to open: the CSV, run.json, the pictures.
 
+    A `draughtsman` draws the pictures in its own process, else they are drawn in this one.
     Raises UsageError where the folder exists and `force` is not given, or cannot be written.
     """
     folder = Path(folder)
@@ -35,7 +37,10 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2) + "\n", encoding="utf-8")
         written = [folder / "trajectory.csv", folder / MARK]
         if plots:
-            from liedyn.report.figures import save_figures
+            if draughtsman is not None:
+                save_figures = draughtsman.save_figures
+            else:
+                from liedyn.report.figures import save_figures
             drawn = save_figures(recording_of(result, columns), part / "plots", formats)
             written += [folder / "plots" / path.name for path in drawn]
     return written

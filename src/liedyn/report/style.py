@@ -14,6 +14,8 @@ from matplotlib.ticker import MaxNLocator
 # Okabe and Ito's palette, told apart by colour-blind readers too; yellow is left out: too pale on white
 BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY = "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"
 CURVES = (BLUE, ORANGE, GREEN, PURPLE, SKY, VERMILLION)
+WARM = (VERMILLION, ORANGE, PURPLE, "#8F3F00", "#8C6D00", "#7D3F60")      # what is prescribed,
+COOL = (BLUE, GREEN, SKY, "#003F63", "#005C43", "#6B7F8E")                # what follows from the forces
 INK, FAINT, GRID = "#222222", "#777777", "#E3E3E3"
 TITLE, NAME, LABEL = 13, 9, 7.5          # points
 MOST_POINTS = 4000                       # of a curve; more are not seen but make files heavy

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from pathlib import Path
 
 from liedyn.errors import Place, TrajectoryError, UsageError
@@ -10,6 +11,7 @@ from liedyn.io.csv import Trajectory
 from liedyn.io.output import STDIO
 from liedyn.loading import load
 from liedyn.model.model import Model
+from liedyn.simulate.columns import header_of
 
 
 def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: str | None = None,
@@ -42,6 +44,13 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
     model = load(path, base=base or header.get("base"), gravity=_gravity(trajectory), strict=strict)
     changed = "robot_sha256" in header and hashlib.sha256(path.read_bytes()).hexdigest() != header["robot_sha256"]
     return model, (f"{path} is not the file that {trajectory.source} was recorded with",) if changed else ()
+
+
+def comments_for(header: dict[str, str], model: Model, output: str) -> dict[str, str]:
+    """The comments, with the robot's path relative to the folder of the file `output` in which they will stand."""
+    folder = "." if output == STDIO else os.path.dirname(os.path.abspath(output))
+    named = header_of(model, folder=folder).get("robot")
+    return ({"robot": named} if named else {}) | {key: value for key, value in header.items() if key != "robot"}
 
 
 def _named_robot(trajectory: Trajectory) -> Path:

@@ -1,0 +1,20 @@
+"""Every benchmark runs, computes the same as its peer (asserted inside), and has a figure to tell."""
+import pytest
+from benchmarks import chains, dynamics
+
+
+@pytest.mark.parametrize("name", dynamics.ROBOTS)
+def test_dynamics_cases_agree_with_pinocchio(name):
+    case = dynamics.Case(name, 16)
+    pair = case.one_by_one(dynamics.ld.forward_dynamics, case.pin.aba, 1)
+    assert pair.ours > 0 and pair.theirs > 0 and pair.ratio > 0
+
+
+def test_chain_is_mujocos_chain():
+    ours, theirs, _ = chains.rk4_step(3, steps=20, repeats=1)
+    assert ours > 0 and theirs > 0
+
+
+def test_cost_per_body_is_told():
+    (row,) = chains.microseconds_per_body((10,), repeats=1)
+    assert row[0] == 10 and 0 < row[1] < row[2]

@@ -1,0 +1,230 @@
+"""The commands, end to end, on a small robot: what they write, print and say."""
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from liedyn.cli import main
+from liedyn.io.csv import read_trajectory
+
+ROBOT = """
+name: bars
+links:
+  upper: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
+  lower: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
+joints:
+  hip: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], limits: {lower: -9, upper: 9}, damping: 0.1}
+  knee: {type: continuous, parent: upper, child: lower, axis: [0, 1, 0], origin: {xyz: [0, 0, -0.4]}}
+"""
+SCENARIO = """
+robot: robots/bars.yaml
+gravity: [0, 0, -3.7]
+duration: 0.2
+output_step: 0.01
+initial: {v: {knee: 1}}
+joints:
+  hip: {prescribe: {position: "0.3*sin(5*t)"}}
+  knee: {torque: "0.1*cos(t)"}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "robots").mkdir()
+    (tmp_path / "robots" / "bars.yaml").write_text(ROBOT)
+    (tmp_path / "swing.yaml").write_text(SCENARIO)
+    return tmp_path
+
+
+@pytest.fixture
+def swing(folder):
+    ok("simulate", "swing.yaml", "--no-plots")
+    return read_trajectory("runs/swing/trajectory.csv")
+
+
+def run(*args, **options):
+    return CliRunner().invoke(main, [str(arg) for arg in args], **options)
+
+
+def ok(*args, **options):
+    result = run(*args, **options)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def files(folder):
+    return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*") if path.is_file())
+
+
+# --- simulate --------------------------------------------------------------------------------------------------------
+
+def test_simulate_writes_a_run_folder_and_names_it(folder):
+    result = ok("simulate", "swing.yaml")
+    written = files("runs/swing")
+    assert written[0] == "plots/energy.png" and {"trajectory.csv", "run.json", "plots/replay.svg"} <= set(written)
+    assert result.stdout == ""
+    first, *named = result.stderr.splitlines()
+    assert first.startswith("bars: 0.2 s in ") and "energy balance" in first
+    assert named == ["wrote runs/swing/trajectory.csv", "      runs/swing/run.json"] + [
+        f"      runs/swing/plots/{name}.png, .svg" for name in ("replay", "positions", "velocities", "torques", "energy")]
+
+
+def test_simulate_as_json_and_quietly(folder):
+    result = ok("simulate", "swing.yaml", "--json", "-q", "--no-plots", "-o", "here")
+    assert json.loads(result.stdout) == json.loads(Path("here/run.json").read_text())
+    assert result.stderr == "" and files("here") == ["run.json", "trajectory.csv"]
+
+
+def test_verbose_says_more(folder):
+    result = ok("simulate", "swing.yaml", "--no-plots", "-v")
+    assert "robot bars from " in result.stderr and "nq 2, nv 2, fixed base" in result.stderr
+    assert "\nseconds: load " in result.stderr
+
+
+def test_simulate_overrides(folder):
+    ok("simulate", "swing.yaml", "--no-plots", "-S", "duration=0.05", "-S", "initial.v.knee=2")
+    motion = read_trajectory("runs/swing/trajectory.csv")
+    assert motion.t[-1] == 0.05 and motion.columns["v.knee"][0] == 2
+
+
+def test_simulate_replaces_only_by_force(swing, folder):
+    assert run("simulate", "swing.yaml").exit_code == 2
+    ok("simulate", "swing.yaml", "--force", "--no-plots", "-S", "duration=0.05")
+    assert read_trajectory("runs/swing/trajectory.csv").t[-1] == 0.05
+
+
+def test_simulate_a_robot(folder):
+    ok("simulate", "robots/bars.yaml", "--no-plots", "-S", "duration=0.05")
+    assert files("runs/bars") == ["run.json", "trajectory.csv"]
+
+
+@pytest.mark.parametrize("override, words", [
+    ("duration", "-S duration: not an override; expected -S key.path=value"),
+    ("duration=-1", "duration"),
+    ("speed=3", "speed"),
+    ("joints.hop.torque=0", "hop"),
+])
+def test_a_bad_override_is_named_and_leaves_nothing(folder, override, words):
+    result = run("simulate", "swing.yaml", "-S", override)
+    assert result.exit_code == 3 and words in result.stderr
+    assert not (folder / "runs").exists()
+
+
+def test_strict_refuses_findings(folder):
+    (folder / "robots" / "bars.yaml").write_text(ROBOT.replace("continuous", "revolute"))
+    result = run("simulate", "swing.yaml", "--strict")
+    assert result.exit_code == 4 and "limits-missing" in result.stderr and not (folder / "runs").exists()
+    result = ok("simulate", "swing.yaml", "--no-plots")
+    assert "liedyn: note: 1 finding about the robot bars; `liedyn check " in result.stderr
+    assert "robots/bars.yaml` lists it" in result.stderr
+
+
+# --- inverse, forward, hybrid ----------------------------------------------------------------------------------------
+
+def test_inverse_returns_the_torques_of_the_simulation(swing):
+    result = ok("inverse", "runs/swing/trajectory.csv")
+    assert result.stderr == "wrote runs/swing/trajectory_inverse.csv: 8 columns, 21 rows\n"
+    again = read_trajectory("runs/swing/trajectory_inverse.csv")
+    for joint in ("hip", "knee"):
+        assert np.allclose(again.columns[f"tau.{joint}"], swing.columns[f"tau.{joint}"], rtol=0, atol=1e-12)
+    assert again.units["tau.hip"] == "N m" and again.header["gravity"] == "0.0 0.0 -3.7"
+
+
+def test_forward_and_hybrid_return_its_accelerations(swing):
+    ok("forward", "runs/swing/trajectory.csv", "-o", "forward.csv")
+    ok("hybrid", "runs/swing/trajectory.csv", "--prescribed", "h*", "-o", "hybrid.csv")
+    for name in ("forward.csv", "hybrid.csv"):
+        again = read_trajectory(name)
+        for column in ("a.hip", "a.knee", "tau.hip", "tau.knee"):
+            assert np.allclose(again.columns[column], swing.columns[column], rtol=0, atol=1e-10)
+
+
+def test_a_result_is_itself_a_trajectory_wherever_it_stands(swing):
+    ok("inverse", "runs/swing/trajectory.csv", "-o", "moved.csv")
+    assert read_trajectory("moved.csv").header["robot"] == "robots/bars.yaml"
+    ok("forward", "moved.csv")
+
+
+def test_over_pipes(swing, folder):
+    text = Path("runs/swing/trajectory.csv").read_text()
+    result = ok("inverse", "-", "--robot", "robots/bars.yaml", input=text)
+    assert result.stdout.startswith("# robot: robots/bars.yaml\n") and result.stderr == ""
+    assert ok("inverse", "runs/swing/trajectory.csv", "-o", "-").stdout == result.stdout
+    again = ok("forward", "-", input=result.stdout)
+    assert again.stdout.count("\n") == result.stdout.count("\n")
+
+
+def test_derived_velocities_are_said(folder):
+    rows = "".join(f"{k / 100},{np.sin(k / 100):.12f},0\n" for k in range(20))
+    (folder / "q.csv").write_text("# robot: robots/bars.yaml\nt[s],q.hip[rad],q.knee[rad]\n" + rows)
+    result = ok("inverse", "q.csv", "--json")
+    report = json.loads(result.stdout)
+    assert report["output"] == "q_inverse.csv" and report["rows"] == 20 and "tau.hip" in report["columns"]
+    assert any("velocities and accelerations are derived" in note for note in report["notes"])
+    assert "liedyn: note: velocities and accelerations are derived" in result.stderr
+
+
+@pytest.mark.parametrize("old, new, words", [
+    ("q.hip[rad]", "q.hip[deg]", "column q.hip: not the unit of this column; found 'deg'; expected rad"),
+    ("q.hip[rad]", "q.hop[rad]", "column q.hip: a column is missing"),
+    ("# base: fixed", "# base: flying", "# base: unknown kind of base; found 'flying'"),
+    ("robots/bars.yaml", "robots/none.yaml", "# robot: the robot file is not there"),
+])
+def test_a_trajectory_that_does_not_fit(swing, folder, old, new, words):
+    text = Path("runs/swing/trajectory.csv").read_text()
+    assert old in text
+    (folder / "runs" / "swing" / "other.csv").write_text(text.replace(old, new))
+    result = run("inverse", "runs/swing/other.csv")
+    assert result.exit_code == 3 and words in result.stderr
+    assert not (folder / "runs" / "swing" / "other_inverse.csv").exists()
+
+
+def test_a_pattern_that_matches_nothing(swing):
+    result = run("hybrid", "runs/swing/trajectory.csv", "-p", "toe*")
+    assert result.exit_code == 2 and "no moving joint matches 'toe*'; the robot has hip, knee" in result.stderr
+
+
+# --- info, check, plot -----------------------------------------------------------------------------------------------
+
+def test_info(folder):
+    result = ok("info", "robots/bars.yaml")
+    assert result.stdout.startswith("bars: 2 moving joints, 2 links, fixed base\n") and result.stderr == ""
+    assert json.loads(ok("info", "robots/bars.yaml", "--json").stdout)["nv"] == 2
+
+
+def test_check(folder):
+    result = ok("check", "robots/bars.yaml")
+    assert result.stdout == "robots/bars.yaml: nothing found\n"
+    (folder / "odd.yaml").write_text(ROBOT.replace("continuous", "revolute"))
+    (folder / "bad.yaml").write_text(ROBOT.replace("mass: 1", "mass: -1"))
+    result = run("check", "robots/bars.yaml", "odd.yaml")
+    assert result.exit_code == 4
+    assert "odd.yaml:8: knee: " in result.stdout and "[limits-missing]" in result.stdout
+    assert result.stderr == "liedyn: error: 1 finding in 1 robot of 2\n"
+    result = run("check", "bad.yaml", "odd.yaml", "--json")
+    assert result.exit_code == 3
+    bad, odd = json.loads(result.stdout)
+    assert "mass" in bad["error"] and [finding["code"] for finding in odd["findings"]] == ["limits-missing"]
+    assert result.stderr == "liedyn: error: 1 robot of 2 cannot be used: bad.yaml\n"
+
+
+def test_plot_a_run_folder_and_a_file(swing):
+    result = ok("plot", "runs/swing", "--json", "-f", "svg")
+    assert json.loads(result.stdout)["pictures"][0] == "runs/swing/plots/replay.svg"
+    assert run("plot", "runs/swing", "-f", "svg").exit_code == 2
+    ok("plot", "runs/swing", "-f", "svg", "--force")
+    ok("plot", "runs/swing/trajectory.csv", "-o", "pictures", "-f", "pdf")
+    assert Path("pictures/energy.pdf").read_bytes().startswith(b"%PDF")
+
+
+# --- the process -----------------------------------------------------------------------------------------------------
+
+def test_as_a_process(folder):
+    done = subprocess.run([sys.executable, "-m", "liedyn", "check", "swing.yaml"], capture_output=True, text=True, cwd=folder)
+    assert done.returncode == 3 and "Traceback" not in done.stderr
+    assert done.stderr.startswith("liedyn: error: ") and done.stderr.count("\n") == 1

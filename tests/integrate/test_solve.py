@@ -1,0 +1,141 @@
+"""Orders, invariants, output, breaks and failures of the integrators."""
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from integrate.problems import floating_robot, free_motion, torque_free_body, turning_state
+
+import liedyn as ld
+from liedyn.errors import ComputationError
+from liedyn.integrate.problem import Options
+from liedyn.integrate.solve import SCIPY_METHODS, solve
+
+EXACT = Options("dopri5", rtol=1e-13, atol=1e-14)
+
+
+def end_error(model, record, reference):
+    dq = ld.difference(model, reference.q[-1], record.q[-1])
+    return max(np.abs(dq).max(), np.abs(record.v[-1] - reference.v[-1]).max())
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return floating_robot()
+
+
+def test_rk4_has_order_four_on_a_floating_robot(robot):
+    """Halving the step divides the error by 16; on quaternions taken additively it would be less."""
+    problem, times = free_motion(robot, *turning_state(robot)), np.array([0.0, 1.0])
+    reference = solve(problem, times, EXACT)[0]
+    errors = [end_error(robot, solve(problem, times, Options("rk4", step=h))[0], reference) for h in (0.04, 0.02, 0.01, 0.005)]
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert np.all(np.abs(orders[1:] - 4) < 0.25), orders
+
+
+def test_dopri5_has_order_five_on_a_floating_robot(robot):
+    """With the step held by max_step and the tolerances open."""
+    problem, times = free_motion(robot, *turning_state(robot)), np.array([0.0, 1.0])
+    reference = solve(problem, times, EXACT)[0]
+    errors = [end_error(robot, solve(problem, times, Options("dopri5", rtol=1.0, atol=1.0, max_step=h))[0], reference)
+              for h in (1 / 16, 1 / 32, 1 / 64)]
+    orders = np.log2(np.array(errors[:-1]) / errors[1:])
+    assert np.all(np.abs(orders - 5) < 0.3), orders
+
+
+@pytest.mark.parametrize("rtol", [1e-5, 1e-7, 1e-9])
+def test_dopri5_error_follows_its_tolerance(robot, rtol):
+    problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 1, 11)
+    reference = solve(problem, times, EXACT)[0]
+    record = solve(problem, times, Options("dopri5", rtol=rtol, atol=rtol))[0]
+    assert end_error(robot, record, reference) < 100 * rtol
+    inside = max(np.abs(ld.difference(robot, reference.q[k], record.q[k])).max() for k in range(11))
+    assert inside < 100 * rtol                                # dense output is as good as the steps
+
+
+@pytest.mark.parametrize("method", SCIPY_METHODS)
+def test_scipy_and_ours_agree_to_their_tolerances(robot, method):
+    problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 1, 6)
+    reference = solve(problem, times, EXACT)[0]
+    record = solve(problem, times, Options(method, rtol=1e-8, atol=1e-10))[0]
+    assert end_error(robot, record, reference) < 2e-5         # global error of multistep methods; RK: see next line
+    if method in ("RK45", "DOP853", "Radau"):
+        assert end_error(robot, record, reference) < 1e-6
+    norms = np.linalg.norm(record.q[:, 3:7], axis=1)
+    assert np.abs(norms - 1).max() < 1e-14
+
+
+def test_charts_are_renewed_when_a_body_turns_many_times(robot):
+    """Ten turns of a fast top through SciPy's solver: the chart alone ends at one."""
+    body = torque_free_body()
+    v = np.array([0.1, 0.0, 12.0, 0.0, 0.0, 0.0])
+    times = np.linspace(0, 6, 7)
+    ours = solve(free_motion(body, body.neutral(), v), times, Options("dopri5", rtol=1e-11, atol=1e-12))[0]
+    theirs = solve(free_motion(body, body.neutral(), v), times, Options("DOP853", rtol=1e-11, atol=1e-12))[0]
+    assert np.abs(ld.difference(body, ours.q, theirs.q)).max() < 1e-7
+
+
+def test_torque_free_body_keeps_its_momentum_and_quaternion():
+    """60 s of tumbling about the unstable axis at rk4, 1 ms."""
+    body = torque_free_body()
+    q, v = body.neutral(), np.array([0.01, 2.0, 0.02, 0.1, 0.2, -0.1])
+    record = solve(free_motion(body, q, v), np.linspace(0, 60, 121), Options("rk4", step=1e-3))[0]
+    h = ld.momentum(body, record.q, record.v)
+    assert np.abs(h[:, 3:] - h[0, 3:]).max() < 1e-10 * np.abs(h[0]).max()
+    assert np.abs(h[:, :3] - h[0, :3]).max() < 1e-10 * np.abs(h[0]).max()
+    assert np.abs(np.linalg.norm(record.q[:, 3:7], axis=1) - 1).max() < 1e-14
+    assert np.abs(record.v[:, :3]).min(axis=0)[1] < 0.5       # it did flip
+
+
+def test_momentum_of_a_floating_robot_without_gravity():
+    robot = floating_robot(gravity=(0.0, 0.0, 0.0))
+    record = solve(free_motion(robot, *turning_state(robot)), np.linspace(0, 5, 51), Options("rk4", step=1e-3))[0]
+    h = ld.momentum(robot, record.q, record.v)
+    assert np.abs(h - h[0]).max() < 1e-9 * np.abs(h[0]).max()
+
+
+def test_outputs_fall_on_their_times_whatever_the_step(robot):
+    """Steps of 3 ms and outputs every 10 ms: parts of equal length between outputs."""
+    problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 0.5, 51)
+    fine = solve(problem, times, EXACT)[0]
+    coarse = solve(problem, times, Options("rk4", step=3e-3))[0]
+    assert np.abs(ld.difference(robot, fine.q, coarse.q)).max() < 1e-7
+    assert coarse.t is times
+
+
+def test_recorded_accelerations_and_forces_belong_to_the_state(robot):
+    for options in (Options("rk4", step=1e-2), Options("dopri5"), Options("Radau")):
+        record = solve(free_motion(robot, *turning_state(robot)), np.linspace(0, 1, 8), options)[0]
+        tau = ld.inverse_dynamics(robot, record.q, record.v, record.a)
+        assert np.abs(tau - record.tau).max() < 1e-12         # torques are zero; rounding of forces of about 30
+
+
+def test_an_impossible_tolerance_ends_with_advice(robot):
+    with pytest.raises(ComputationError, match=r"step size fell to rounding level at t = .* fastest coordinate was"):
+        solve(free_motion(robot, *turning_state(robot)), np.array([0.0, 1.0]), Options("dopri5", rtol=1e-30, atol=1e-300))
+
+
+def test_a_motion_that_overflows_ends_with_advice(robot):
+    q, v = turning_state(robot)
+    with pytest.raises(ComputationError, match=r"no longer finite soon after t = .* dopri5"):
+        solve(free_motion(robot, q, 1e6 * v), np.array([0.0, 10.0]), Options("rk4", step=0.1))
+
+
+def test_a_run_continues_the_same_over_chunks(robot, monkeypatch):
+    """The loop returns now and then for progress: that must not show."""
+    problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 1, 21)
+    whole = solve(problem, times, Options("dopri5"))[0]
+    monkeypatch.setattr("liedyn.integrate.solve._FIRST_CHUNK", 1)
+    monkeypatch.setattr("liedyn.integrate.solve._CHUNK_SECONDS", 1e-9)
+    heard = []
+    parts = solve(problem, times, Options("dopri5"), heard.append)[0]
+    assert len(heard) > 10 and heard[-1] == 1.0
+    assert np.array_equal(whole.q, parts.q) and np.array_equal(whole.work, parts.work)
+
+
+def test_the_loop_makes_no_difference_between_a_start_now_and_later(robot):
+    """Autonomous dynamics: a run of 1 s is a run of 0.4 s and one of 0.6 s."""
+    problem = free_motion(robot, *turning_state(robot))
+    whole = solve(problem, np.array([0.0, 0.4, 1.0]), EXACT)[0]
+    later = replace(problem, q=whole.q[1].copy(), v=whole.v[1].copy())
+    rest = solve(later, np.array([0.0, 0.6]), EXACT)[0]
+    assert np.abs(ld.difference(robot, whole.q[2], rest.q[1])).max() < 1e-11
