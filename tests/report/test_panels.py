@@ -61,6 +61,7 @@ def test_components_of_a_joint_share_a_panel_by_unit():
     figure = draw(*(series("base", unit="m", label=x) for x in ("px", "py", "pz")),
                   *(series("base", unit="", label=x) for x in ("qx", "qy", "qz", "qw")), series("elbow"))
     assert [len(curves(axes)) for axes in figure.axes] == [3, 4, 1]
+    assert texts(draw(series("tube", unit="m", label="slide")).axes[0])[-4:-1] == ["tube", "m", "slide"]
     assert texts(figure.axes[0])[-5:] == ["base", "m", "px", "py", "pz"]
     colours = [line.get_color() for line in figure.axes[1].lines]
     assert len(set(colours)) == 4

@@ -43,7 +43,7 @@ def test_with_the_robot_that_the_file_names(folder):
 def test_without_a_robot_the_columns_are_drawn(folder):
     paths, (note,) = plot_trajectory("motion.csv", None, Path("out"), ("png",))
     assert [path.name for path in paths] == ["positions.png", "velocities.png"]
-    assert note == "limits, energy and the motion itself are not drawn: motion.csv names no robot; give one with --robot"
+    assert note == "limits and the motion itself are not drawn: motion.csv names no robot; give one with --robot"
 
 
 def test_a_robot_that_is_asked_for_must_be_good(folder):

@@ -3,7 +3,13 @@ import math
 
 import numpy as np
 
-from liedyn.report.recording import base_path_of_columns, groups_of_columns
+from liedyn.report.recording import (
+    base_path_of_columns,
+    energy_of_columns,
+    groups_of_columns,
+    prescribed_comment,
+    prescribed_of_comments,
+)
 
 N = 5
 
@@ -51,3 +57,16 @@ def test_base_path():
     assert base.position[0].tolist() == [0, 1, 2] and base.quaternion[0].tolist() == [3, 4, 5, 6]
     del columns["q.base.py"]
     assert base_path_of_columns(columns) is None
+
+
+def test_energy_and_its_balance():
+    columns = {"energy.kinetic": np.array([1.0, 2.0]), "energy.potential": np.array([5.0, 5.0]),
+               "energy.work": np.array([0.0, 0.75])}
+    energy = energy_of_columns(columns)
+    assert energy.residual.tolist() == [0, 0.25]
+    assert energy_of_columns({name: x for name, x in columns.items() if name != "energy.work"}) is None
+
+
+def test_prescribed_joints_go_through_a_comment():
+    assert prescribed_comment([]) == {} and prescribed_of_comments({}) == []
+    assert prescribed_of_comments(prescribed_comment(["elbow", "ball.wx"])) == ["elbow", "ball.wx"]

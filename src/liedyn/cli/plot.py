@@ -19,7 +19,7 @@ from liedyn.cli.options import force_option, json_option, robot_option
 def plot(trajectory, robot, output, formats, force, as_json, console):
     """Draw a trajectory: positions, velocities and forces by joint, energy, base path, the motion itself.
 
-    Limits, energy and the motion need the robot; without it the columns alone are drawn.
+    Limits and the motion itself need the robot; without it the columns alone are drawn.
 
     \b
     Example:  liedyn plot runs/panda_hybrid --force

@@ -24,9 +24,13 @@ _WORTH_A_THREAD = 2000
 def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
     """x as a C-contiguous float64 array whose last axes are `last`."""
     try:
-        array = np.asarray(x, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise ShapeError(f"{name} is not an array of numbers; found {type(x).__name__}") from None
+        array = np.asarray(x)
+    except (TypeError, ValueError):                       # ragged lists
+        array = None
+    if array is None or array.dtype.kind not in "fiub":   # strings would be parsed, imaginary parts dropped
+        of = f" of {x.dtype}" if isinstance(x, np.ndarray) else ""
+        raise ShapeError(f"{name} is not an array of numbers; found {type(x).__name__}{of}")
+    array = np.asarray(array, dtype=np.float64, order="C")
     if array.shape[array.ndim - len(last):] != last or array.ndim < len(last):
         expected = ", ".join(str(n) for n in last)
         raise ShapeError(f"{name} has the wrong shape; found {array.shape}, expected (…, {expected})")
@@ -71,15 +75,17 @@ def wrenches(model, f_ext) -> np.ndarray | None:
     return out
 
 
-def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, *, single: bool = True) -> int:
-    """Call an entry over `count` states on Lanes and all cores (one state: float64, where the entry has both).
+def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, few: int = 0) -> int:
+    """Call an entry over `count` states on Lanes and all cores; one state goes on float64, where the entry has both.
 
-    size: numbers of scratch for one state; before: arguments between the scratch and the arrays."""
+    size: numbers of scratch for one state; before: arguments between the scratch and the arrays; few: body-states that go
+    on float64 too, where one kind of number saves a compilation."""
     if count == 0:
         return checks.OK
-    if count == 1 and single and len(entry.liedyn_signatures) == 2:
+    few = max(few, model.n_bodies)
+    if count * model.n_bodies <= few and len(entry.liedyn_signatures) == 2:
         prepare(entry, SCALAR)
-        return entry(model.index, model.constants, _scratch(size), *before, *arrays, 0, 1)
+        return entry(model.index, model.constants, _scratch(size), *before, *arrays, 0, count)
     prepare(entry, len(entry.liedyn_signatures) - 1)
     edges = chunks(count, model.n_bodies)
 
@@ -130,17 +136,18 @@ _NAMES = {checks.BAD_Q: ("q", "q_names"), checks.BAD_V: ("v", "v_names"), checks
           checks.BAD_TAU: ("tau", "v_names")}
 
 
-def refuse(model, code: int, **arrays) -> None:
-    """Turn an entry's code into an error that names the coordinate. arrays: q, v, a, tau, f_ext as given."""
+def refuse(model, code: int, names: dict[str, str] | None = None, **arrays) -> None:
+    """Turn an entry's code into an error that names the coordinate. arrays: q, v, a, tau as given; names: what the caller
+    calls them, where it calls them otherwise."""
     if code == checks.OK:
         return
     if code in _NAMES:
-        name, names = _NAMES[code]
-        raise ConfigurationError(_not_finite(name, arrays.get(name), getattr(model, names)))
+        name, coordinates = _NAMES[code]
+        raise ConfigurationError(_not_finite((names or {}).get(name, name), arrays.get(name), getattr(model, coordinates)))
     if code == checks.BAD_F_EXT:
         raise ConfigurationError("f_ext holds a number that is NaN or infinite")
     if code == checks.BAD_QUATERNION:
-        raise ConfigurationError(_not_unit(model, arrays.get("q")))
+        _refuse_quaternion(model, arrays["q"])
     if code == checks.SINGULAR:
         raise ComputationError("a joint's articulated inertia vanishes in this configuration: its acceleration is not defined "
                                "(a compound joint in a singular position, or a massless link at the end of the tree)")
@@ -159,14 +166,18 @@ def _not_finite(name: str, array, names) -> str:
     return f"{name}[{c}] ({names[c]}){where} is not finite; found {rows[k, c]}"
 
 
-def _not_unit(model, q) -> str:
+def _refuse_quaternion(model, q) -> None:
     rows = np.reshape(q, (-1, model.nq))
     for joint in model.joints:
         if joint.kind in (BALL, FREE):
-            norms = np.linalg.norm(rows[:, joint.q.stop - 4:joint.q.stop], axis=1)
-            bad = np.flatnonzero(~(abs(norms**2 - 1) < checks.UNIT))
-            if len(bad):
-                where = f" in state {bad[0]}" if len(rows) > 1 else ""
-                return (f"the quaternion of joint {joint.name!r}{where} is not of unit norm; found |q| = {norms[bad[0]]:.12g}, "
-                        f"expected 1 within {checks.UNIT / 2:g} (normalize it first)")
-    return "a quaternion is not of unit norm"
+            for k, u in enumerate(rows[:, joint.q.stop - 4:joint.q.stop]):
+                check_unit(joint.name, u, f" in state {k}" if len(rows) > 1 else "")
+    raise ConfigurationError("a quaternion is not of unit norm")
+
+
+def check_unit(joint: str, u, where: str = "") -> None:
+    """ConfigurationError unless the quaternion u (4,) is of unit norm."""
+    norm = float(np.linalg.norm(u))
+    if not abs(norm**2 - 1) < checks.UNIT:
+        raise ConfigurationError(f"the quaternion of joint {joint!r}{where} is not of unit norm; found |q| = {norm:.12g}, "
+                                 f"expected 1 within {checks.UNIT / 2:g} (normalize it first)")

@@ -44,7 +44,8 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
     if f_ext is None:
         a = np.empty(model.nv)
         try:                                  # one state in arrays as they should be: no check in Python
-            if q.ndim == 1 and not hybrid_one(model.index, model.constants, model.memory, _none(model), q, v, a, tau, NONE, passive):
+            if q.ndim == 1 and not hybrid_one(model.index, model.constants, model.memory, _none(model), q, v, a, tau, NONE,
+                                              passive):
                 return a
         except (TypeError, AttributeError):   # other types, lists, or not compiled yet
             pass
@@ -85,7 +86,8 @@ def hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True
     if prescribed.dtype != bool or prescribed.shape != (model.nv,):
         raise ShapeError(f"prescribed is a mask over v; found {prescribed.dtype} of shape {prescribed.shape}, "
                          f"expected bool ({model.nv},)")
-    return _general(model, q, v, a, tau, prescribed if prescribed.flags.writeable else prescribed.copy(), f_ext, passive)
+    prescribed = prescribed if prescribed.flags.writeable else prescribed.copy()
+    return _general(model, q, v, as_array(a, "a", (model.nv,)), tau, prescribed, f_ext, passive)
 
 
 def _none(model) -> np.ndarray:
@@ -97,11 +99,11 @@ def _none(model) -> np.ndarray:
 
 
 def _general(model, q, v, a, tau, prescribed, f_ext, passive):
-    """a is None where nothing is prescribed."""
+    """a is an array already, or None where nothing is prescribed."""
     named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
              ("tau", as_array(tau, "tau", (model.nv,)), 1)]
     if a is not None:
-        named.append(("a", as_array(a, "a", (model.nv,)), 1))
+        named.append(("a", a, 1))
     F = wrenches(model, f_ext)
     if F is not None:
         named.append(("f_ext", F, 2))
@@ -109,8 +111,8 @@ def _general(model, q, v, a, tau, prescribed, f_ext, passive):
         return _one(model, named, prescribed, passive)
     lead, rows = batched(*named)
     given = dict(zip([name for name, _, _ in named], rows, strict=True))
+    tau = given["tau"] if a is None else given["tau"].copy()
     a = np.empty((len(rows[0]), model.nv)) if a is None else given["a"].copy()
-    tau = given["tau"].copy() if prescribed.any() else given["tau"]
     size = hybrid_batch_memory(model.n_bodies, model.nq, model.nv, len(model.link_names))
     code = run(hybrid_batch, model, size, (prescribed,),
                (given["q"], given["v"], a, tau, given.get("f_ext", NONE_BATCH), bool(passive)), len(a))

@@ -42,9 +42,9 @@ def link_acceleration(model, q, v, a, link):
     return dV.reshape(*lead, len(model.link_names), 6)[..., model.link_index(link), :]
 
 
-def _motions(model, level, q, v=None, a=None):
+def _motions(model, level, q, *rates):
     named = [("q", as_array(q, "q", (model.nq,)), 1)]
-    named += [(name, as_array(x, name, (model.nv,)), 1) for name, x in (("v", v), ("a", a)) if x is not None]
+    named += [(name, as_array(x, name, (model.nv,)), 1) for name, x in zip(("v", "a"), rates, strict=False)]
     lead, rows = batched(*named)
     n, k = len(rows[0]), len(model.link_names)
     T = np.empty((n, 12 * k))
@@ -93,10 +93,10 @@ def _jacobians(model, q, v, link, frame, derivative):
     return J.reshape(shape), dJ.reshape(shape) if derivative else None
 
 
-def energy(model, q, v):
+def energy(model, q, v, *, few=0):
     """Kinetic and potential energy (...,) [J]: rotors in the first, gravity (zero at the world's origin) and joint springs
-    in the second (K1 (15))."""
-    lead, out = _totals(model, q, v)
+    in the second (K1 (15)). A batch of at most `few` body-states is computed on float64, which may save a compilation."""
+    lead, out = _totals(model, q, v, few)
     return out[:, 0].reshape(lead)[()], out[:, 1].reshape(lead)[()]
 
 
@@ -114,9 +114,9 @@ def centre_of_mass(model, q):
     return out[:, 8:].reshape(*lead, 3)
 
 
-def _totals(model, q, v):
+def _totals(model, q, v, few=0):
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
     out = np.empty((len(rows[0]), 11))
     size = energy_memory(model.n_bodies, model.nq, model.nv, len(model.link_names))
-    refuse(model, run(totals, model, size, (), (*rows, out), len(out)), q=rows[0], v=rows[1])
+    refuse(model, run(totals, model, size, (), (*rows, out), len(out), few), q=rows[0], v=rows[1])
     return lead, out

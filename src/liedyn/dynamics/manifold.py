@@ -3,7 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calls import as_array, batched, refuse, run
+from liedyn.dynamics.calls import as_array, batched, check_unit, refuse, run
+from liedyn.errors import ConfigurationError
 from liedyn.joints.kinds import BALL, FREE, SCREW
 from liedyn.kernels.manifold import differences, manifold_memory, retractions
 from liedyn.model.build import joint_motion as _screw_motion
@@ -11,10 +12,10 @@ from liedyn.model.build import joint_motion as _screw_motion
 
 def integrate(model, q0, dv):
     """``q0 (+) dv`` (..., nq): each joint moved by its part of dv (..., nv) as a constant body twist for unit time."""
-    lead, rows = batched(("q", as_array(q0, "q", (model.nq,)), 1), ("v", as_array(dv, "v", (model.nv,)), 1))
+    lead, rows = batched(("q0", as_array(q0, "q0", (model.nq,)), 1), ("dv", as_array(dv, "dv", (model.nv,)), 1))
     out = np.empty((len(rows[0]), model.nq))
     size = manifold_memory(model.n_bodies, model.nq, model.nv, 0)
-    refuse(model, run(retractions, model, size, (), (*rows, out), len(out)), q=rows[0], v=rows[1])
+    refuse(model, run(retractions, model, size, (), (*rows, out), len(out)), {"q": "q0", "v": "dv"}, q=rows[0], v=rows[1])
     return out.reshape(*lead, model.nq)
 
 
@@ -25,7 +26,10 @@ def difference(model, q0, q1):
     out = np.empty((len(rows[0]), model.nv))
     size = manifold_memory(model.n_bodies, model.nq, model.nv, 0)
     code = run(differences, model, size, (), (*rows, out), len(out))
-    refuse(model, code, q=np.concatenate(rows) if code else None)
+    if code:
+        for name, x in zip(("q0", "q1"), rows, strict=True):           # which of the two it is
+            refuse(model, run(differences, model, size, (), (x, x, out), len(out)), {"q": name}, q=x)
+        refuse(model, code)
     return out.reshape(*lead, model.nv)
 
 
@@ -61,8 +65,11 @@ def joint_motion(model, name, q, v=None):
     joint = model.joint(name)
     q = as_array(q, f"q of {name!r}", (joint.q.stop - joint.q.start,))
     v = np.zeros(joint.v.stop - joint.v.start) if v is None else as_array(v, f"v of {name!r}", (joint.v.stop - joint.v.start,))
+    if not (np.isfinite(q).all() and np.isfinite(v).all()):
+        raise ConfigurationError(f"{'v' if np.isfinite(q).all() else 'q'} of {name!r} holds a number that is NaN or infinite")
     if joint.kind == SCREW:
         return _screw_motion(joint, q, v)
+    check_unit(name, q[-4:])
     T = np.eye(4)
     x, y, z, w = q[-4:]
     T[:3, :3] = [[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],

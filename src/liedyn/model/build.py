@@ -15,6 +15,7 @@ from liedyn.model.articulation import joints_without_inertia
 from liedyn.model.description import WORLD, Coordinate, Joint, Link, Robot
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, pose, rigid_from_link, screw_frame, transform_rigid
+from liedyn.model.tree import place_of
 from liedyn.model.validate import validate
 
 _HAS_CHILDREN, _LAST_CHILD = 1, 2     # joints.tree, which needs numba
@@ -34,7 +35,7 @@ def build(robot: Robot) -> Model:
     bare = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I, tree.armature())
     if bare:
         joint = tree.owner[bare[0]]
-        raise ModelError(f'the joint moves link "{joint.child}", which has no inertia for it', place=joint.place,
+        raise ModelError(f'the joint moves link "{joint.child}", which has no inertia for it', place=place_of(joint),
                          expected="a mass or inertia on the link or on what hangs on it, or an armature",
                          hint="a massless link may stand between joints, but not at the end of the tree")
     return tree.model()

@@ -29,9 +29,9 @@ class Draughtsman:
     def __enter__(self) -> Draughtsman:
         if self._idle:
             return self
+        command = [sys.executable, "-P", "-m", __name__]        # -P: no module of the working folder is imported
         try:
-            self._process = subprocess.Popen([sys.executable, "-m", __name__], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                             stderr=subprocess.DEVNULL)
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         except OSError:
             self._process = None
         return self

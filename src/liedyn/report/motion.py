@@ -7,24 +7,31 @@ from collections.abc import Collection, Mapping
 import numpy as np
 
 from liedyn.model.model import Model
-from liedyn.report.recording import Energy, Recording, Skeleton, base_path_of_columns, groups_of_columns
+from liedyn.report.recording import (
+    Energy,
+    Recording,
+    Skeleton,
+    base_path_of_columns,
+    energy_of_columns,
+    groups_of_columns,
+)
 
 FRAMES = 2000                           # of the skeleton: smooth trails, little work
 
 
 def record(model: Model, t: np.ndarray, columns: Mapping[str, np.ndarray], units: Mapping[str, str], *, title: str,
-           energy: Energy | None = None, prescribed: Collection[str] = ()) -> Recording:
+           prescribed: Collection[str] = ()) -> Recording:
     """What the pictures of a motion are drawn from.
 
     Parameters
     ----------
     columns, units : {name: (N,) array}, {name: unit}
-        Columns of the trajectory file (`q.elbow`, …); energy is drawn where q and v are complete, the motion where q is.
-    energy : Energy, optional
-        Where it is known with its balance; else it is computed.
+        Columns of the trajectory file (`q.elbow`, …). Energy is drawn with its balance where the columns have it, else
+        computed where q and v are complete; the motion is drawn where q is.
     prescribed : names of joints or velocity coordinates whose motion is given
     """
     q, v = (_stacked(columns, prefix, names) for prefix, names in (("q.", model.q_names), ("v.", model.v_names)))
+    energy = energy_of_columns(columns)
     if energy is None and q is not None and v is not None:
         energy = _energy(model, q, v)
     return Recording(title, t, groups_of_columns(columns, units, limits=column_limits(model), joints=model.joint_names,

@@ -101,11 +101,11 @@ def _draw_panel(axes: Axes, panel: list[Series], t: np.ndarray, colours: list[st
 
 
 def _name(axes: Axes, panel: list[Series], colours: list[str], beyond: bool, most_letters: int) -> None:
-    """Above the panel: joint, unit, and the labels of several curves in their colours."""
+    """Above the panel: joint, unit, and the labels of its coordinates in their colours."""
     words = [(style.shortened(panel[0].joint, most_letters - 8 * beyond), style.INK, "bold")]
     if panel[0].unit:
         words.append((style.unit_text(panel[0].unit), style.FAINT, "normal"))
-    if len(panel) > 1:
+    if panel[0].label:
         words += [(s.label, colour, "bold") for s, colour in zip(panel, colours, strict=True)]
     if beyond:
         words.append(("over limit", style.VERMILLION, "normal"))

@@ -7,7 +7,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from liedyn.errors import InputError, UsageError
-from liedyn.report.recording import Recording, base_path_of_columns, groups_of_columns
+from liedyn.report.recording import (
+    Recording,
+    base_path_of_columns,
+    energy_of_columns,
+    groups_of_columns,
+    prescribed_of_comments,
+)
 
 
 def sources(trajectory: str, output: str | None) -> tuple[str, Path]:
@@ -59,15 +65,17 @@ def _recording(motion, robot: str | None) -> tuple[Recording, tuple[str, ...]]:
     """With the robot where there is one; a robot that is named only by the file may be missing or broken."""
     from liedyn.simulate.recorded import robot_of
 
+    prescribed = prescribed_of_comments(motion.header)
     title = Path(motion.source).stem if motion.source != "-" else ""
     try:
         model, notes = robot_of(motion, robot)
     except (InputError, UsageError) as error:
         if robot is not None:
             raise
-        columns = Recording(title, motion.t, groups_of_columns(motion.columns, motion.units),
-                            base=base_path_of_columns(motion.columns))
-        return columns, (f"limits, energy and the motion itself are not drawn: {error}",)
+        columns = Recording(title, motion.t, groups_of_columns(motion.columns, motion.units, prescribed=prescribed),
+                            energy_of_columns(motion.columns), base_path_of_columns(motion.columns))
+        return columns, (f"limits and the motion itself are not drawn: {error}",)
     from liedyn.report.motion import record
 
-    return record(model, motion.t, motion.columns, motion.units, title=f"{model.name}  {title}".strip()), notes
+    title = model.name if title == "trajectory" else f"{model.name}  {title}".strip()       # a run folder says nothing more
+    return record(model, motion.t, motion.columns, motion.units, title=title, prescribed=prescribed), notes

@@ -128,6 +128,26 @@ def base_path_of_columns(columns: Mapping[str, np.ndarray]) -> BasePath | None:
         return None
 
 
+def energy_of_columns(columns: Mapping[str, np.ndarray]) -> Energy | None:
+    """The energy and its balance, where the columns have them: `energy.kinetic`, `energy.potential`, `energy.work`."""
+    try:
+        kinetic, potential, work = (columns[f"energy.{name}"] for name in ("kinetic", "potential", "work"))
+    except KeyError:
+        return None
+    total = kinetic + potential
+    return Energy(kinetic, potential, work, total - total[0] - work)
+
+
+def prescribed_comment(names: Collection[str]) -> dict[str, str]:
+    """The comment of a trajectory file that tells which velocity coordinates were prescribed."""
+    return {"prescribed": ", ".join(names)} if names else {}
+
+
+def prescribed_of_comments(header: Mapping[str, str]) -> list[str]:
+    """The names in `prescribed_comment`."""
+    return [name.strip() for name in header.get("prescribed", "").split(",") if name.strip()]
+
+
 def _joint_and_label(name: str, joints: Collection[str]) -> tuple[str, str]:
     joint, _, label = name.rpartition(".")
     if name in joints or not joint or label not in _LABELS:

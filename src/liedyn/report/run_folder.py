@@ -14,7 +14,7 @@ from liedyn.io.output import open_folder
 from liedyn.io.scenario import to_plain
 from liedyn.report.drawing import Draughtsman
 from liedyn.report.motion import record
-from liedyn.report.recording import FORMATS, Energy, Recording
+from liedyn.report.recording import FORMATS, Recording, prescribed_comment
 from liedyn.simulate.columns import columns_of, header_of
 from liedyn.simulate.run import Result
 
@@ -32,7 +32,10 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     folder = Path(folder)
     with open_folder(folder, mark=MARK, force=force) as part:
         columns = columns_of(result.model, result.forced_links, result.wrench, q=result.q, v=result.v, a=result.a, tau=result.tau)
+        columns += [(f"energy.{name}", "J", x) for name, x in (("kinetic", result.kinetic), ("potential", result.potential),
+                                                              ("work", result.work))]
         header = header_of(result.model, passive=result.scenario.passive, folder=os.path.abspath(folder))
+        header |= prescribed_comment(_prescribed(result))
         write_trajectory(part / "trajectory.csv", header, result.t, columns)
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2) + "\n", encoding="utf-8")
         written = [folder / "trajectory.csv", folder / MARK]
@@ -68,6 +71,8 @@ def recording_of(result: Result, columns) -> Recording:
     """What the pictures of a simulation are drawn from."""
     values = {name: x for name, _, x in columns}
     units = {name: unit for name, unit, _ in columns}
-    prescribed = [name for name, given in zip(result.model.v_names, result.prescribed, strict=True) if given]
-    energy = Energy(result.kinetic, result.potential, result.work, result.balance)
-    return record(result.model, result.t, values, units, title=result.model.name, energy=energy, prescribed=prescribed)
+    return record(result.model, result.t, values, units, title=result.model.name, prescribed=_prescribed(result))
+
+
+def _prescribed(result: Result) -> list[str]:
+    return [name for name, given in zip(result.model.v_names, result.prescribed, strict=True) if given]
