@@ -5,7 +5,7 @@ other: a joint of several coordinates is eliminated as if each stood alone, whic
 coordinates. For each column U = X S_c and d = S_c^T U + armature are formed, and
 
     not prescribed:  Psi = 1/d, u = tau + passive - S_c^T b:  X -= U Psi U^T, b += U Psi u;  then a = Psi (u - U^T dV)
-    prescribed:      Psi = d,   u = S_c^T b:                  b += U a;                      then tau = u + U^T dV + Psi a - passive
+    prescribed:      Psi = d,   u = S_c^T b:                  b += U a;            then tau = u + U^T dV + Psi a - passive
 
 with dV short of the columns eliminated before and of S_c a_c itself. The factors U, Psi depend on q only.
 """

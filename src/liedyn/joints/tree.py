@@ -1,6 +1,7 @@
 """A model as kernels see it: the views into its two flat arrays.
 
-`index` (int64) holds    [n, nq, nv, n_links, passive forces?, 0, 0, 0] then parent, kind, iq, iv, marks (n each), link_body (n_links).
+`index` (int64) holds    [n, nq, nv, n_links, passive forces?, 0, 0, 0] then parent, kind, iq, iv, marks, slot (n each),
+                         link_body (n_links).
 `constants` (numbers)    dV0 (6), S (2n), T0 (12n), I (10n), link_pose (12 n_links),
                          armature, damping, friction, stiffness, rest (nv each).
 
@@ -22,6 +23,7 @@ class Tree(NamedTuple):
     iq: np.ndarray          # (n,) first coordinate in q
     iv: np.ndarray          # (n,) first coordinate in v
     marks: np.ndarray       # (n,) HAS_CHILDREN | LAST_CHILD (the child of its parent that a backward pass meets first)
+    slot: np.ndarray        # (n,) where a backward pass gathers what the children of body i hand to it: reused when free
     link_body: np.ndarray   # (n_links,) body that carries the link
     dV0: np.ndarray         # (6,) acceleration of the ground: [0; -g]
     S: np.ndarray           # (2n,) screws
@@ -41,7 +43,7 @@ def tree_of(index, constants):
     h, c = HEADER, constants
     s = 6 + 24 * n + 12 * nl
     return Tree(index[h:h + n], index[h + n:h + 2 * n], index[h + 2 * n:h + 3 * n], index[h + 3 * n:h + 4 * n],
-                index[h + 4 * n:h + 5 * n], index[h + 5 * n:h + 5 * n + nl],
+                index[h + 4 * n:h + 5 * n], index[h + 5 * n:h + 6 * n], index[h + 6 * n:h + 6 * n + nl],
                 c[:6], c[6:6 + 2 * n], c[6 + 2 * n:6 + 14 * n], c[6 + 14 * n:6 + 24 * n], c[6 + 24 * n:s],
                 c[s:s + nv], c[s + nv:s + 2 * nv], c[s + 2 * nv:s + 3 * nv], c[s + 3 * nv:s + 4 * nv],
                 c[s + 4 * nv:s + 5 * nv])

@@ -13,7 +13,7 @@ from liedyn.lie.vec3 import add3, dot3, rotate, scale3
 
 @kernel
 def energy(tree, q, v, work, out):
-    """out (2): kinetic energy, rotors included (K1 (15)); potential energy of gravity (zero at the world's origin) and springs."""
+    """out (2): kinetic energy, rotors included (K1 (15)); potential energy of gravity (zero at the origin) and springs."""
     zero = number_like(q, 0.0)
     kinetic, potential = zero, zero
     g = load3(tree.dV0, 3)                                        # minus the acceleration of gravity

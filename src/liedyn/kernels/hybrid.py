@@ -7,7 +7,7 @@ import numpy as np
 from liedyn.jit import entry, primitive
 from liedyn.joints.elimination import bias_screw, bias_units, factor_screw, factor_units, solve
 from liedyn.joints.kinds import SCREW
-from liedyn.joints.motion import joint_add, joint_eta, joint_pose
+from liedyn.joints.motion import joint_add, joint_eta, joint_pose, screw
 from liedyn.joints.passive import passive_force
 from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, tree_of
 from liedyn.kernels.checks import (
@@ -26,8 +26,9 @@ from liedyn.kernels.checks import (
 from liedyn.kernels.kinematics import wrenches_on_bodies
 from liedyn.kernels.newton_euler import store_ground
 from liedyn.lie.inertia import add_sym6, momentum, rigid, sym6, to_parent
-from liedyn.lie.lanes import largest, maximum, number_like, pack, unpack
+from liedyn.lie.lanes import largest, load, maximum, number_like, pack, unpack
 from liedyn.lie.rows import load_pose, load_rigid, load_sym6, load_twist, store_pose, store_sym6, store_twist
+from liedyn.lie.screw import ad_screw, sym6_plane
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, sub
 
 
@@ -35,8 +36,8 @@ class HybridWork(NamedTuple):
     T: np.ndarray        # (12n,) pose in the parent
     V: np.ndarray        # (6n,) twist
     dV: np.ndarray       # (6n,) its component-wise rate, gravity included
-    AI: np.ndarray       # (21n,) what the children add to the articulated inertia
-    AB: np.ndarray       # (6n,) what the children add to the bias force
+    AI: np.ndarray       # (21n,) what children add to the articulated inertia, by slot
+    AB: np.ndarray       # (6n,) what children add to the bias force, by slot
     U: np.ndarray        # (6nv,) AI S
     Psi: np.ndarray      # (nv,) (S^T AI S)^-1, or S^T AI S where prescribed
     u: np.ndarray        # (nv,) tau - S^T B, or S^T B where prescribed
@@ -73,11 +74,12 @@ def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work):
         if tree.kind[i] == SCREW:
             Pi, U, Psi, worse = factor_screw(tree, i, AI, prescribed, work)
             beta = bias_screw(tree, i, AB, U, Psi, prescribed, passive, a, tau, work)
-            hand_to_parent(tree, i, Pi, beta, joint_eta(tree, i, V, v), work)
+            eta = ad_screw(V, screw(tree, i), load(v, tree.iv[i]))
+            hand_to_parent(tree, i, Pi, add(beta, sym6_plane(Pi, eta)), work)
         else:
             Pi, worse = factor_units(tree, i, AI, prescribed, work)
             beta = bias_units(tree, i, AB, prescribed, passive, a, tau, work)
-            hand_to_parent(tree, i, Pi, beta, joint_eta(tree, i, V, v), work)
+            hand_to_parent(tree, i, Pi, add(beta, sym6(Pi, joint_eta(tree, i, V, v))), work)
         deficit = maximum(deficit, worse)
     for i in range(1, n):                                                   # forward
         dV = add(Ad_inv(load_pose(work.T, i), load_twist(work.dV, tree.parent[i])),
@@ -94,21 +96,23 @@ def articulated(tree, i, V, f_ext, work):
     if f_ext.size:
         AB = sub(AB, load_twist(f_ext, i))
     if tree.marks[i] & HAS_CHILDREN:
-        AI, AB = add_sym6(AI, load_sym6(work.AI, i)), add(AB, load_twist(work.AB, i))
+        k = tree.slot[i]
+        AI, AB = add_sym6(AI, load_sym6(work.AI, k)), add(AB, load_twist(work.AB, k))
     return AI, AB
 
 
 @primitive
-def hand_to_parent(tree, i, Pi, beta, eta, work):
+def hand_to_parent(tree, i, Pi, beta, work):
     p = tree.parent[i]
     if p > 0:
         T = load_pose(work.T, i)
-        beta = dAd_inv(T, add(beta, sym6(Pi, eta)))                         # beta = B + Pi eta + U Psi u
+        beta = dAd_inv(T, beta)                                             # beta = B + Pi eta + U Psi u
         Pi = to_parent(T, Pi)
+        k = tree.slot[p]
         if not tree.marks[i] & LAST_CHILD:
-            Pi, beta = add_sym6(Pi, load_sym6(work.AI, p)), add(beta, load_twist(work.AB, p))
-        store_sym6(work.AI, p, Pi)
-        store_twist(work.AB, p, beta)
+            Pi, beta = add_sym6(Pi, load_sym6(work.AI, k)), add(beta, load_twist(work.AB, k))
+        store_sym6(work.AI, k, Pi)
+        store_twist(work.AB, k, beta)
 
 
 # from Python ------------------------------------------------------------------------------------------------------

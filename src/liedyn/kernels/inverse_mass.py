@@ -20,7 +20,7 @@ class FactorWork(NamedTuple):
     """Depends on q; its numbers may be float64 while the sweeps run on Lanes (eight columns of one state)."""
 
     T: np.ndarray     # (12n,) pose in the parent
-    AI: np.ndarray    # (21n,) what the children add to the articulated inertia
+    AI: np.ndarray    # (21n,) what children add to the articulated inertia, by slot
     U: np.ndarray     # (6nv,)
     Psi: np.ndarray   # (nv,)
 
@@ -28,7 +28,7 @@ class FactorWork(NamedTuple):
 class SweepWork(NamedTuple):
     U: np.ndarray        # (6nv,) the factors again
     Psi: np.ndarray      # (nv,)
-    b: np.ndarray        # (6n,) what the children add to the bias force
+    b: np.ndarray        # (6n,) what children add to the bias force, by slot
     u: np.ndarray        # (nv,)
     dV: np.ndarray       # (6n,)
     passive: np.ndarray  # (0,) none
@@ -63,7 +63,7 @@ def factor(tree, prescribed, q, work):
     for i in range(n - 1, 0, -1):
         AI = rigid(load_rigid(tree.I, i), zero)
         if tree.marks[i] & HAS_CHILDREN:
-            AI = add_sym6(AI, load_sym6(work.AI, i))
+            AI = add_sym6(AI, load_sym6(work.AI, tree.slot[i]))
         if tree.kind[i] == SCREW:
             Pi, _, _, worse = factor_screw(tree, i, AI, prescribed, work)
             hand_inertia(tree, i, Pi, work)
@@ -80,8 +80,8 @@ def hand_inertia(tree, i, Pi, work):
     if p > 0:
         Pi = to_parent(load_pose(work.T, i), Pi)
         if not tree.marks[i] & LAST_CHILD:
-            Pi = add_sym6(Pi, load_sym6(work.AI, p))
-        store_sym6(work.AI, p, Pi)
+            Pi = add_sym6(Pi, load_sym6(work.AI, tree.slot[p]))
+        store_sym6(work.AI, tree.slot[p], Pi)
 
 
 @kernel
@@ -91,7 +91,7 @@ def sweep(tree, prescribed, T, a, tau, work):
     zero = number_like(tau, 0.0)
     rest = (zero, zero, zero), (zero, zero, zero)
     for i in range(n - 1, 0, -1):
-        b = load_twist(work.b, i) if tree.marks[i] & HAS_CHILDREN else rest
+        b = load_twist(work.b, tree.slot[i]) if tree.marks[i] & HAS_CHILDREN else rest
         if tree.kind[i] == SCREW:
             k = tree.iv[i]
             b = bias_screw(tree, i, b, load_twist(work.U, k), load(work.Psi, k), prescribed, False, a, tau, work)
@@ -100,7 +100,8 @@ def sweep(tree, prescribed, T, a, tau, work):
         p = tree.parent[i]
         if p > 0:
             b = dAd_inv(load_pose(T, i), b)
-            store_twist(work.b, p, b if tree.marks[i] & LAST_CHILD else add(b, load_twist(work.b, p)))
+            k = tree.slot[p]
+            store_twist(work.b, k, b if tree.marks[i] & LAST_CHILD else add(b, load_twist(work.b, k)))
     store_twist(work.dV, 0, rest)
     for i in range(1, n):
         dV = Ad_inv(load_pose(T, i), load_twist(work.dV, tree.parent[i]))

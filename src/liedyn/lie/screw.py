@@ -16,6 +16,18 @@ def screw_dot(S, F):
 
 
 @primitive
+def sym6_plane(X, eta):
+    """X eta for an eta = ad_V S x, whose z components are zero: 24 products for 36."""
+    (A, H, M), (w, v) = X, eta
+    return ((A[0] * w[0] + A[1] * w[1] + H[0] * v[0] + H[1] * v[1],
+             A[1] * w[0] + A[3] * w[1] + H[3] * v[0] + H[4] * v[1],
+             A[2] * w[0] + A[4] * w[1] + H[6] * v[0] + H[7] * v[1]),
+            (H[0] * w[0] + H[3] * w[1] + M[0] * v[0] + M[1] * v[1],
+             H[1] * w[0] + H[4] * w[1] + M[1] * v[0] + M[3] * v[1],
+             H[2] * w[0] + H[5] * w[1] + M[2] * v[0] + M[4] * v[1]))
+
+
+@primitive
 def ad_screw(V, S, x):
     """ad_V S x."""
     (w, v), a, b = V, S[0] * x, S[1] * x

@@ -148,15 +148,11 @@ class _Assembly:
         n, links = len(self.parent), [self.links[link.name] for link in self.robot.links]
         iq = np.cumsum([0, 0] + [NQ[k] for k in self.kind[1:]])[:n]
         iv = np.cumsum([0, 0] + [NV[k] for k in self.kind[1:]])[:n]
-        marks, seen = [0] * n, set()
-        for i in range(n - 1, 0, -1):
-            p = self.parent[i]
-            marks[p] |= _HAS_CHILDREN
-            marks[i] |= 0 if p in seen else _LAST_CHILD
-            seen.add(p)
+        marks, slot = _backward_plan(self.parent)
         passive = any(self.coordinate(c).any() for c in ("damping", "friction", "stiffness"))
         header = [n, self.nq, self.nv, len(links), int(passive), 0, 0, 0]
-        index = np.concatenate([header, self.parent, self.kind, iq, iv, marks, [link[0] for link in links]]).astype(np.int64)
+        on = [link[0] for link in links]
+        index = np.concatenate([header, self.parent, self.kind, iq, iv, marks, slot, on]).astype(np.int64)
         constants = np.concatenate([
             np.zeros(3), -np.array(self.robot.gravity, dtype=float), np.ravel(self.S), *map(_flat, self.T0), np.ravel(self.I),
             *[_flat(link[1]) for link in links],
@@ -206,6 +202,26 @@ def joint_motion(joint: ModelJoint, q: np.ndarray, v: np.ndarray) -> tuple[np.nd
 
 def _coordinates(joint: Joint):
     return joint.coordinates or (Coordinate(),) * len(joint.labels)
+
+
+def _backward_plan(parent: list[int]) -> tuple[list[int], list[int]]:
+    """Marks and slots of the bodies (see `joints.tree`). A slot is taken by the first child that a backward pass meets and
+    free again when its body's turn comes: a chain needs one, so that the pass works within the nearest cache."""
+    n = len(parent)
+    marks, slot, free, taken = [0] * n, [0] * n, [], 0
+    for i in range(n - 1, 0, -1):
+        if marks[i] & _HAS_CHILDREN:
+            free.append(slot[i])
+        p = parent[i]
+        if p > 0 and not marks[p] & _HAS_CHILDREN:
+            if not free:
+                free.append(taken)
+                taken += 1
+            slot[p] = free.pop()
+        if not marks[p] & _HAS_CHILDREN:
+            marks[i] |= _LAST_CHILD
+        marks[p] |= _HAS_CHILDREN
+    return marks, slot
 
 
 def _names(joints: list[Joint]) -> tuple[tuple[str, ...], ...]:
