@@ -1,7 +1,9 @@
-"""Between liedyn's coordinates and Pinocchio's: joints bind by name, twists swap their halves."""
+"""Between liedyn's coordinates and Pinocchio's: joints bind by name, twists swap their halves, planar joints turn theirs."""
 from pathlib import Path
 
 import numpy as np
+
+SWAP = [3, 4, 5, 0, 1, 2]            # Pinocchio's twists, wrenches and Jacobian rows are linear first
 
 
 def robots_folder() -> Path:
@@ -14,51 +16,77 @@ def urdf_files() -> list[Path]:
     return sorted(robots_folder().rglob("*.urdf"))
 
 
-class PinocchioBridge:
-    """Pinocchio's model of a URDF file beside ours, and maps of q and v."""
+def file_of(name: str) -> Path:
+    """The one robot file of this name."""
+    path, = (path for path in urdf_files() if path.name == name)
+    return path
 
-    def __init__(self, path, model):
+
+def full(upper) -> np.ndarray:
+    """A symmetric matrix of which Pinocchio fills the upper half."""
+    return np.triu(upper) + np.triu(upper, 1).T
+
+
+class PinocchioBridge:
+    """Pinocchio's model of a URDF file (or text) beside ours. Its velocity is S(q) v: a permutation but for planar joints,
+    whose velocity it writes in the moving frame."""
+
+    def __init__(self, source, model):
         import pinocchio as pin
         args = (pin.JointModelFreeFlyer(),) if model.base == "floating" else ()
+        text = str(source)
         self.model = model
-        self.pin = pin.buildModelFromUrdf(str(path), *args)
+        self.pin = pin.buildModelFromXML(text, *args) if text.startswith("<") else pin.buildModelFromUrdf(text, *args)
+        self.pin.gravity.linear = model.gravity
         self.data = self.pin.createData()
-        assert self.pin.nv == model.nv, f"{path}: nv {self.pin.nv} of Pinocchio, {model.nv} of ours"
+        assert self.pin.nv == model.nv, f"{text}: nv {self.pin.nv} of Pinocchio, {model.nv} of ours"
         self.joints = []
         self.v = np.empty(model.nv, dtype=int)          # where our coordinate stands in Pinocchio's v
-        self.S = np.eye(model.nv)                       # v_pin[self.v] = S v for joints with another velocity
         for joint in model.joints:
             name = "root_joint" if joint.type == "free" and joint.name in ("base", "floating_base") else joint.name
             theirs = self.pin.joints[self.pin.getJointId(name)]
             self.joints.append((joint, theirs))
-            swap = [3, 4, 5, 0, 1, 2] if joint.type == "free" else range(theirs.nv)
-            self.v[joint.v] = theirs.idx_v + np.array(swap)
+            self.v[joint.v] = theirs.idx_v + np.array(SWAP if joint.type == "free" else range(theirs.nv))
 
     def q(self, q):
-        """(N, nq) of ours -> (N, nq) of Pinocchio's."""
-        out = np.empty((len(q), self.pin.nq))
+        """(nq,) of ours -> (nq,) of Pinocchio's."""
+        out = np.empty(self.pin.nq)
         for joint, theirs in self.joints:
-            x, o = q[:, joint.q], theirs.idx_q
+            x, at = q[joint.q], slice(theirs.idx_q, theirs.idx_q + theirs.nq)
             if joint.type == "planar":
-                out[:, o:o + 4] = np.c_[x[:, 0], x[:, 1], np.cos(x[:, 2]), np.sin(x[:, 2])]
+                out[at] = x[0], x[1], np.cos(x[2]), np.sin(x[2])
             elif theirs.nq == 2 and theirs.nv == 1:
-                out[:, o:o + 2] = np.c_[np.cos(x[:, 0]), np.sin(x[:, 0])]
+                out[at] = np.cos(x[0]), np.sin(x[0])
             else:
-                out[:, o:o + theirs.nq] = x
+                out[at] = x
         return out
 
-    def vector(self, x):
-        """(N, nv) of ours -> of Pinocchio's (velocities, accelerations, forces)."""
-        out = np.empty_like(x)
-        out[:, self.v] = x
-        return out
+    def S(self, q):
+        """(nv, nv): Pinocchio's velocity is S v; its force F acts as S^T F."""
+        S = np.zeros((self.model.nv, self.model.nv))
+        S[self.v, np.arange(self.model.nv)] = 1
+        for joint, theirs in self.joints:
+            if joint.type == "planar":
+                c, s = np.cos(q[joint.q][2]), np.sin(q[joint.q][2])
+                S[theirs.idx_v:theirs.idx_v + 2, joint.v][:, :2] = [[c, s], [-s, c]]
+        return S
 
-    def back(self, x):
-        """(…, nv) of Pinocchio's -> ours."""
-        return np.asarray(x)[..., self.v]
+    def dS(self, q, v):
+        """Its time derivative: Pinocchio's acceleration is S a + dS v."""
+        dS = np.zeros((self.model.nv, self.model.nv))
+        for joint, theirs in self.joints:
+            if joint.type == "planar":
+                c, s, w = np.cos(q[joint.q][2]), np.sin(q[joint.q][2]), v[joint.v][2]
+                dS[theirs.idx_v:theirs.idx_v + 2, joint.v][:, :2] = w * np.array([[-s, c], [-c, -s]])
+        return dS
 
 
-def relative(x, y):
-    """Largest difference against the largest value."""
-    scale = np.abs(y).max(initial=0.0)
+def relative(x, y, least: float = 0.0):
+    """Largest difference against the largest value, or against `least` where that is more."""
+    scale = max(np.abs(y).max(initial=0.0), least)
     return np.abs(np.asarray(x) - y).max(initial=0.0) / (scale if scale > 0 else 1.0)
+
+
+def worst_state(x, y, least: float = 0.0):
+    """The same state by state, first axis; the worst of all."""
+    return max(relative(a, b, least) for a, b in zip(x, y, strict=True))

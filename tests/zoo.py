@@ -91,10 +91,11 @@ def random_joint(rng, name: str, kind: str, parent: str, child: str, springs: bo
 
 
 def random_robot(seed: int, n: int = 8, *, base: str = "fixed", types=MOVING, chain: bool = False, springs: bool = True,
-                 grounded: bool = False) -> Robot:
+                 grounded: bool = False, massless: bool = True) -> Robot:
     """A tree of n moving joints, with some massless links and welded links between.
 
-    grounded: joints may hang on the world, several of them; else there is one root link (with mass)."""
+    grounded: joints may hang on the world, several of them; else there is one root link (with mass).
+    massless: links without mass, and links welded on others."""
     rng = np.random.default_rng(seed)
     root = [] if grounded else [random_link(rng, "root")]
     links, joints = list(root), []
@@ -105,12 +106,12 @@ def random_robot(seed: int, n: int = 8, *, base: str = "fixed", types=MOVING, ch
         links.append(random_link(rng, f"link{k}"))
         joints.append(random_joint(rng, f"joint{k}", str(kind), parent, f"link{k}", springs))
         ends.append(f"link{k}")
-        if rng.random() < 0.25:                        # a link welded on, with mass or as a frame; the tree may go on from it
+        if massless and rng.random() < 0.25:           # a link welded on, with mass or as a frame; the tree may go on from it
             links.append(random_link(rng, f"weld{k}") if rng.random() < 0.5 else Link(f"weld{k}"))
             joints.append(Joint(f"fixed{k}", "fixed", f"link{k}", f"weld{k}", random_pose(rng)))
             ends.append(f"weld{k}")
-    return Robot(f"zoo{seed}", _some_massless(rng, links, joints), tuple(joints), base,
-                 floats(rng.uniform(-10, 10, 3)))
+    links = _some_massless(rng, links, joints) if massless else tuple(links)
+    return Robot(f"zoo{seed}", links, tuple(joints), base, floats(rng.uniform(-10, 10, 3)))
 
 
 def _some_massless(rng, links, joints) -> tuple[Link, ...]:

@@ -71,7 +71,7 @@ def prepare(dispatcher, which: int = 0) -> bool:
             try:
                 dispatcher.compile(dispatcher.liedyn_signatures[which])
             finally:
-                dispatcher.disable_compile()
+                dispatcher._can_compile = False      # disable_compile() would hide the error of a failed compilation
             done.add(which)
     return True
 

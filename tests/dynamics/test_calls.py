@@ -60,7 +60,7 @@ def test_arguments_are_left_alone_and_results_are_new(which, function, size):
     first = results(function(model, *given))
     kept = [x.copy() for x in first]
     for result in first:
-        assert not any(np.shares_memory(result, x) for x in (*given, model.constants, model.memory))
+        assert not any(np.shares_memory(result, x) for x in (*given, model.machine))
     function(model, *arrays(which, size, seed=2))
     for x, y in zip((*given, *first, model.constants, model.index), (*before, *kept, *constants), strict=True):
         np.testing.assert_array_equal(x, y)

@@ -4,7 +4,10 @@ Commands import the library inside their functions, so that `--help` needs neith
 """
 from __future__ import annotations
 
+import errno
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import click
 
@@ -14,8 +17,36 @@ from liedyn.errors import LiedynError
 _COMMANDS = ("simulate", "inverse", "forward", "hybrid", "info", "check", "plot")
 
 
+INTERRUPTED = 130                       # what shells give for a process that Ctrl-C ended
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """The one place where an error becomes a line on stderr and an exit status. Errors that nobody raised on purpose keep
+    their traceback."""
+    try:
+        yield
+    except LiedynError as error:
+        message, status = str(error), error.exit_status
+    except click.exceptions.NoArgsIsHelpError:
+        raise
+    except click.UsageError as error:
+        help = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
+        message, status = f"{error.format_message().rstrip('.')}{help}", error.exit_code
+    except KeyboardInterrupt:
+        message, status = "interrupted; nothing is written", INTERRUPTED
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        message, status = f"the output cannot be written: {error.strerror}", 1
+    else:
+        return
+    click.echo(f"liedyn: error: {' '.join(message.split())}", err=True)
+    raise click.exceptions.Exit(status)
+
+
 class _Commands(click.Group):
-    """Imports a command when it is asked for, and is the one place where a LiedynError becomes a message."""
+    """Imports a command when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -25,15 +56,16 @@ class _Commands(click.Group):
             return None
         return getattr(importlib.import_module(f"liedyn.cli.{name}"), name)
 
+    def make_context(self, *args, **options) -> click.Context:
+        with _told():
+            return super().make_context(*args, **options)
+
     def invoke(self, ctx: click.Context):
-        try:
+        with _told():
             return super().invoke(ctx)
-        except LiedynError as error:
-            click.echo(f"liedyn: error: {error}", err=True)
-            ctx.exit(error.exit_status)
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group("liedyn", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def main():
     """Inverse, forward and hybrid dynamics of robots: robot file in, motion and forces out.

@@ -44,7 +44,7 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
     if f_ext is None:
         a = np.empty(model.nv)
         try:                                  # one state in arrays as they should be: no check in Python
-            if q.ndim == 1 and not hybrid_one(model.index, model.constants, model.memory, _none(model), q, v, a, tau, NONE,
+            if q.ndim == 1 and not hybrid_one(model.machine, _none(model), q, v, a, tau, NONE,
                                               passive):
                 return a
         except (TypeError, AttributeError):   # other types, lists, or not compiled yet
@@ -126,7 +126,7 @@ def _one(model, named, prescribed, passive):
     a = given["a"].copy() if "a" in given else np.empty(model.nv)
     tau, F = given["tau"].copy(), given["f_ext"].ravel() if "f_ext" in given else NONE
     prepare(hybrid_one)
-    code = hybrid_one(model.index, model.constants, model.memory, prescribed, given["q"], given["v"], a, tau, F, bool(passive))
+    code = hybrid_one(model.machine, prescribed, given["q"], given["v"], a, tau, F, bool(passive))
     _refuse(model, code, given, prescribed)
     return a, tau
 

@@ -41,7 +41,7 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
     if f_ext is None:
         tau = np.empty(model.nv)
         try:                                  # one state in arrays as they should be: no check in Python
-            if q.ndim == 1 and not inverse_one(model.index, model.constants, model.memory, q, v, a, NONE, passive, tau):
+            if q.ndim == 1 and not inverse_one(model.machine, q, v, a, NONE, passive, tau):
                 return tau
         except (TypeError, AttributeError):   # other types, lists, or not compiled yet
             pass
@@ -55,7 +55,7 @@ def _general(model, q, v, a, f_ext, passive):
     if q.ndim == v.ndim == a.ndim == 1 and (F is None or F.ndim == 2):
         tau = np.empty(model.nv)
         F = NONE if F is None else np.ascontiguousarray(F).ravel()
-        code = inverse_one(model.index, model.constants, model.memory, q, v, a, F, bool(passive), tau)
+        code = inverse_one(model.machine, q, v, a, F, bool(passive), tau)
         refuse(model, code, q=q, v=v, a=a)
         return tau
     named = [("q", q, 1), ("v", v, 1), ("a", a, 1)] + ([("f_ext", F, 2)] if F is not None else [])

@@ -94,8 +94,8 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork) -> Computat
                                 "defined (a compound joint in a singular position)")
     fast = problem.model.v_names[int(np.argmax(np.abs(work.v)))] if problem.model.nv else ""
     if code == NOT_FINITE:
-        return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s; the fastest coordinate was {fast}: try "
-                                "a smaller step, an adaptive method (dopri5), or Radau for a stiff robot")
+        return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s; the fastest coordinate was {fast}: "
+                                "try a smaller step, an adaptive method (dopri5), or Radau for a stiff robot")
     if code == STEP_TOO_SMALL:
         return ComputationError(f"the step size fell to rounding level at t = {t:.6g} s; the fastest coordinate was {fast}: the "
                                 "problem may be stiff (try Radau) or blow up there")

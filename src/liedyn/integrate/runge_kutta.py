@@ -65,8 +65,11 @@ def run_chunk(index, constants, plant, schedule, signals, method, state, stages,
     for _ in range(most_steps):
         due = count[0] < record.t.size and clock[0] >= record.t[count[0]]
         if due and count[5] == 0:
-            code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, clock[0], 0.0, clock[0], state.q,
-                            state.y, stages.K, stages.y, (0, 1, 0), work)
+            now = clock[0]
+            if now > 0.0 and now == record.t[record.t.size - 1]:
+                now = np.nextafter(now, -np.inf)              # the last instant belongs to what came before it
+            code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, now, 0.0, now, state.q, state.y,
+                            stages.K, stages.y, (0, 1, 0), work)
             if code != RUNNING:
                 return code
             count[4], count[5] = count[4] + 1, 1
@@ -230,7 +233,7 @@ def outputs_within(index, constants, tree, plant, schedule, signals, method, sta
                 w = (w + method.dense[r, j]) * s
             for k in range(n):
                 stages.y[k] += h * w * stages.K[r, k]
-        now = record.t[count[0]] if final else min(record.t[count[0]], before)
+        now = min(record.t[count[0]], before)
         copy(stages.y, stages.output)
         code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, now, 0.0, now, state.q, stages.output,
                         stages.K, stages.y, (0, 1, method.b.size + 1), work)

@@ -99,7 +99,7 @@ class _Run:
         while count[0] < len(times) and times[count[0]] <= until:
             t = float(times[count[0]])
             y = np.array(y_at(t))
-            code = self.evaluate(t, y, t)
+            code = self.evaluate(t, y, t if t < self.last else np.nextafter(t, -np.inf))
             if code != RUNNING:
                 raise _Stop(code)
             keep(self.record, count[0], self.work, y)

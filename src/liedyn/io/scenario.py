@@ -19,7 +19,8 @@ _ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",)} | dict.fromkeys(("dopri5", "RK45", "DOP853", "Radau", "BDF", "LSODA"), _ADAPTIVE)
 CURVES = ("quintic", "spline", "sine", "csv")
 INTERPOLATIONS = ("linear", "cubic", "quintic")
-MOST_ROWS = 10_000_000                           # of output: more is a slip of the pen
+MOST_ROWS = 10_000_000                           # of output: more is a slip of the pen,
+MOST_STEPS = 10_000_000_000                      # as are steps that would take hours for the smallest robot
 _KEYS = ("robot", "base", "gravity", "duration", "output_step", "integrator", "passive", "seed", "initial", "joints",
          "external_forces", "actuators")
 _STATE_INDEPENDENT = "a number, an expression, or one of " + ", ".join(CURVES)
@@ -245,6 +246,9 @@ def _integrator(node: Node, duration: float) -> Integrator:
             raise given[key].problem(f"{key} has no meaning for the method {method}", expected=", ".join(METHODS[method]))
     values = {key: child.number(above=0, most={"step": duration, "rtol": 0.1}.get(key))
               for key, child in given.items() if key != "method"}
+    for key in values.keys() & {"step", "max_step"}:
+        if duration / values[key] > MOST_STEPS:
+            raise given[key].problem(f"more than {MOST_STEPS} steps", found=given[key].shown())
     return Integrator(method, **values, place=node.place)
 
 

@@ -48,3 +48,12 @@ def tree_of(index, constants):
                 c[s:s + nv], c[s + nv:s + 2 * nv], c[s + 2 * nv:s + 3 * nv], c[s + 3 * nv:s + 4 * nv],
                 c[s + 4 * nv:s + 5 * nv])
 
+
+@primitive
+def parts(machine):
+    """index, constants and scratch, which cross from Python as one array: each array costs 0.1 us."""
+    index = machine.view(np.int64)
+    n, nv, nl = index[0], index[2], index[3]
+    i = HEADER + 6 * n + nl
+    c = i + 6 + 24 * n + 12 * nl + 5 * nv
+    return index[:i], machine[i:c], machine[c:]

@@ -9,10 +9,9 @@ from liedyn.joints.elimination import bias_screw, bias_units, factor_screw, fact
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose, screw
 from liedyn.joints.passive import passive_force
-from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, tree_of
+from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, parts, tree_of
 from liedyn.kernels.checks import (
     BAD_A,
-    BAD_F_EXT,
     BAD_RESULT,
     BAD_TAU,
     BAD_V,
@@ -23,7 +22,7 @@ from liedyn.kernels.checks import (
     finite,
     finite_where,
 )
-from liedyn.kernels.kinematics import wrenches_on_bodies
+from liedyn.kernels.kinematics import gather
 from liedyn.kernels.newton_euler import store_ground
 from liedyn.lie.inertia import add_sym6, momentum, rigid, sym6, to_parent
 from liedyn.lie.lanes import largest, load, maximum, number_like, pack, unpack
@@ -135,9 +134,10 @@ def solved(deficit, a, tau, nv):
     return OK if finite(a, nv) and finite(tau, nv) else BAD_RESULT
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1)")
-def hybrid_one(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive):
+@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1)")
+def hybrid_one(machine, prescribed, q, v, a, tau, f_ext, passive):
     """One state; a and tau are completed in place. f_ext (6 n_links) in link frames, or empty. Returns a code."""
+    index, constants, memory = parts(machine)
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv
             or (f_ext.size and f_ext.size != 6 * nl)):
@@ -146,12 +146,9 @@ def hybrid_one(index, constants, memory, prescribed, q, v, a, tau, f_ext, passiv
     code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
     if code != OK:
         return code
-    F = memory[:0]
-    if f_ext.size:
-        if not finite(f_ext, 6 * nl):
-            return BAD_F_EXT
-        F = memory[:6 * n]
-        wrenches_on_bodies(tree, f_ext, F)
+    code, F = gather(tree, f_ext, memory, n, nl)
+    if code != OK:
+        return code
     deficit = hybrid(tree, prescribed, q, v, a, tau, F, passive and index[4] != 0, hybrid_work(memory[6 * n:], n, nv))
     return solved(deficit, a, tau, nv)
 
@@ -166,7 +163,7 @@ def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, pass
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, m = tree_of(index, constants), memory
     Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
-    f, F, m = m[:6 * nl], m[6 * nl:6 * nl], m[6 * nl:]
+    f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
     work = hybrid_work(m[6 * n:], n, nv)
     passive = passive and index[4] != 0
     given, asked = False, False
@@ -180,11 +177,10 @@ def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, pass
         if asked:
             pack(tau, k, Tau)
         code = bad_input(tree, prescribed, Q, V, A, Tau, nq, nv)
-        if f_ext.size and code == OK:
+        if f_ext.size:
             pack(f_ext, k, f)
-            F = m[:6 * n]
-            wrenches_on_bodies(tree, f, F)
-            code = OK if finite(f, 6 * nl) else BAD_F_EXT
+        bad_f_ext, F = gather(tree, f, m, n, nl)
+        code = code if code != OK else bad_f_ext
         if code == OK:
             deficit = hybrid(tree, prescribed, Q, V, A, Tau, F, passive, work)
             code = solved(deficit, A, Tau, nv)

@@ -6,7 +6,7 @@ import numpy as np
 from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_A, BAD_RESULT, BAD_V, OK, bad_configuration, finite
+from liedyn.kernels.checks import BAD_A, BAD_F_EXT, BAD_RESULT, BAD_V, OK, bad_configuration, finite
 from liedyn.lie.lanes import number_like, pack, states_in, unpack
 from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, compose, dAd_inv
@@ -69,6 +69,17 @@ def wrenches_on_bodies(tree, f_links, F):
     for k in range(tree.link_body.size):
         i = tree.link_body[k]
         store_twist(F, i, add(load_twist(F, i), dAd_inv(load_pose(tree.link_pose, k), load_twist(f_links, k))))
+
+
+@primitive
+def gather(tree, f_links, F, n, nl):
+    """External wrenches on bodies, in F, from those on links (6 n_links) or none: a code of `checks`, and F or nothing."""
+    if f_links.size == 0:
+        return OK, F[:0]
+    if not finite(f_links, 6 * nl):
+        return BAD_F_EXT, F[:0]
+    wrenches_on_bodies(tree, f_links, F[:6 * n])
+    return OK, F[:6 * n]
 
 
 # from Python ------------------------------------------------------------------------------------------------------

@@ -6,9 +6,9 @@ import numpy as np
 from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose, store_joint_force
 from liedyn.joints.passive import passive_force
-from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, tree_of
-from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, OK, SHAPE, bad_motion, finite
-from liedyn.kernels.kinematics import wrenches_on_bodies
+from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, parts, tree_of
+from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite
+from liedyn.kernels.kinematics import gather
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, pack, store, unpack
 from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
@@ -88,9 +88,10 @@ def add_rotors_less_passive(tree, q, v, a, passive, tau, scratch):
 def inverse_batch_memory(n, nq, nv, nl): return newton_euler_memory(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[::1])")
-def inverse_one(index, constants, memory, q, v, a, f_ext, passive, tau):
+@entry("i8(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[::1])")
+def inverse_one(machine, q, v, a, f_ext, passive, tau):
     """One state. f_ext (6 n_links) in link frames, or empty. Returns a code of `checks`."""
+    index, constants, memory = parts(machine)
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     if q.size != nq or v.size != nv or a.size != nv or tau.size != nv or (f_ext.size and f_ext.size != 6 * nl):
         return SHAPE
@@ -98,12 +99,9 @@ def inverse_one(index, constants, memory, q, v, a, f_ext, passive, tau):
     code = bad_motion(tree, q, v, a, nq, nv)
     if code != OK:
         return code
-    F = memory[:0]
-    if f_ext.size:
-        if not finite(f_ext, 6 * nl):
-            return BAD_F_EXT
-        F = memory[:6 * n]
-        wrenches_on_bodies(tree, f_ext, F)
+    code, F = gather(tree, f_ext, memory, n, nl)
+    if code != OK:
+        return code
     newton_euler(tree, q, v, a, F, passive and index[4] != 0, tau, newton_euler_work(memory[6 * n:], n, nv))
     return OK if finite(tau, nv) else BAD_RESULT
 
@@ -117,7 +115,7 @@ def inverse_batch(index, constants, memory, q, v, a, f_ext, passive, tau, wrench
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, m = tree_of(index, constants), memory
     Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
-    f, F, m = m[:6 * nl], m[6 * nl:6 * nl], m[6 * nl:]
+    f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
     work = newton_euler_work(m[6 * n:], n, nv)
     passive = passive and index[4] != 0
     for k in range(first, last, 8):
@@ -125,11 +123,10 @@ def inverse_batch(index, constants, memory, q, v, a, f_ext, passive, tau, wrench
         pack(v, k, V)
         pack(a, k, A)
         code = bad_motion(tree, Q, V, A, nq, nv)
-        if f_ext.size and code == OK:
+        if f_ext.size:
             pack(f_ext, k, f)
-            F = m[:6 * n]
-            wrenches_on_bodies(tree, f, F)
-            code = OK if finite(f, 6 * nl) else BAD_F_EXT
+        bad_f_ext, F = gather(tree, f, m, n, nl)
+        code = code if code != OK else bad_f_ext
         if code != OK:
             return code
         newton_euler(tree, Q, V, A, F, passive, Tau, work)

@@ -129,6 +129,8 @@ class _Assembly:
 
     def model(self) -> Model:
         index, constants = self._arrays()
+        machine = np.concatenate([index.view(np.float64), constants, np.zeros(60 * len(self.parent) + 10 * self.nv)])
+        index, constants = machine[:index.size].view(np.int64), machine[index.size:index.size + constants.size]
         names = [link.name for link in self.robot.links]
         q_names, q_units, v_names, v_units = _names(self.moving)
         return Model(
@@ -140,8 +142,7 @@ class _Assembly:
             q_names=q_names, v_names=v_names, q_units=q_units, v_units=v_units,
             lower=self.coordinate("lower"), upper=self.coordinate("upper"),
             velocity_limit=self.coordinate("velocity"), effort_limit=self.coordinate("effort"),
-            index=index, constants=constants, memory=np.empty(60 * len(self.parent) + 10 * self.nv),
-            findings=self.robot.findings)
+            index=index, constants=constants, machine=machine, findings=self.robot.findings)
 
     def _arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """`index` and `constants` in the order of `joints.tree`."""

@@ -45,7 +45,7 @@ class Model:
     lower, upper, velocity_limit, effort_limit   (nv,), infinite where the file has none (ball and free joints too)
     gravity              (3,) m/s^2 in the world frame
     index, constants     what the kernels read; see `joints.tree`
-    memory               scratch of single calls (57 n + 9 nv numbers at most); these hold the interpreter's lock
+    machine              both, and scratch for single calls (57 n + 9 nv numbers at most, used under the interpreter's lock)
     """
 
     name: str
@@ -69,7 +69,7 @@ class Model:
     effort_limit: np.ndarray
     index: np.ndarray
     constants: np.ndarray
-    memory: np.ndarray
+    machine: np.ndarray
     findings: tuple[Finding, ...] = ()
     _cache: dict = field(default_factory=dict, repr=False)
 

@@ -43,12 +43,19 @@ def _draw_space(figure: Figure, base: BasePath, t: np.ndarray) -> None:
     axes.add_collection(LineCollection(view(segments), colors=time_colours(times[1:], span), linewidths=2.0, capstyle="round",
                                        zorder=2), autolim=False)
     _draw_triads(axes, view, base.position[shown], tips)
-    for k, marker, name in ((0, "o", "start"), (-1, "s", "end")):
-        at = view(path[k])
-        axes.plot(*at, marker=marker, color=style.INK, markersize=6, markeredgecolor="white", zorder=5, label=name)
+    _mark_ends(axes, view, path[0], path[-1], length)
+    time_strip(figure, t[shown], span, 6.0 - 0.2 * len(shown), _HEIGHT - 0.45)
+
+
+def _mark_ends(axes: Axes, view: View, start: np.ndarray, end: np.ndarray, length: float) -> None:
+    """Named dots at start and end; one name for both where they are near, as after a round trip."""
+    together = np.linalg.norm(end - start) < 2 * length
+    for point, marker, label, name in ((start, "o", "start", "" if together else "start"),
+                                       (end, "s", "end", "start, end" if together else "end")):
+        at = view(point)
+        axes.plot(*at, marker=marker, color=style.INK, markersize=6, markeredgecolor="white", zorder=5, label=label)
         axes.annotate(name, at, (7, -3), textcoords="offset points", size=style.NAME, weight="bold", color=style.INK, va="top",
                       zorder=6, path_effects=[withStroke(linewidth=3, foreground="white")])
-    time_strip(figure, t[shown], span, 6.0 - 0.2 * len(shown), _HEIGHT - 0.45)
 
 
 def _draw_triads(axes: Axes, view: View, origins: np.ndarray, tips: np.ndarray) -> None:

@@ -16,7 +16,7 @@ from liedyn.report.recording import (
     groups_of_columns,
 )
 
-FRAMES = 2000                           # of the skeleton: smooth trails, little work
+FRAMES = 4000                           # of the skeleton: smooth trails, little work
 
 
 def record(model: Model, t: np.ndarray, columns: Mapping[str, np.ndarray], units: Mapping[str, str], *, title: str,
@@ -54,7 +54,7 @@ def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:
 
     `q` is (N, nq); at most FRAMES of the N states are taken. None where there is no line, or nothing but a point.
     """
-    keep = np.unique(np.linspace(0, len(t) - 1, min(len(t), FRAMES)).astype(int))
+    keep = np.append(np.arange(0, len(t) - 1, -(-len(t) // FRAMES)), len(t) - 1)          # evenly spaced: trails are smoothed
     points, edges, masses = _stick_figure(model)
     if not edges:
         return None

@@ -12,6 +12,7 @@ from liedyn.report.recording import Skeleton
 
 FLASHES = 10
 TRAIL_COLOURS = 80
+CURVE_PARTS = 3                         # of a trail between two frames: fast swings stay round
 _WIDTH, _HEIGHT = 10.0, 6.6
 
 
@@ -52,16 +53,32 @@ def _draw_flash(axes: Axes, view: View, skeleton: Skeleton, k: int, colour, widt
 
 
 def _draw_trails(axes: Axes, view: View, skeleton: Skeleton, span: tuple[float, float]) -> None:
-    """Paths of the points that have no child, through all frames."""
+    """Paths of the points that have no child, through all frames; finer and paler where they fill the sheet."""
     parents = {a for a, _ in skeleton.edges}
     ends = sorted({b for _, b in skeleton.edges} - parents)
     last = len(skeleton.t) - 1
     starts = np.unique(np.linspace(0, last, TRAIL_COLOURS, endpoint=False).astype(int))
     colours = time_colours(skeleton.t[starts], span)
+    size = max(float(np.ptp(skeleton.points.reshape(-1, 3), axis=0).max()), 1e-9)
     for end in ends:
         path = view(skeleton.points[:, end])
-        pieces = [path[a:b + 1] for a, b in zip(starts, [*starts[1:], last], strict=True)]
-        axes.add_collection(LineCollection(pieces, colors=colours, linewidths=0.8, alpha=0.55, zorder=2), autolim=False)
+        turns = float(np.linalg.norm(np.diff(path, axis=0), axis=1).sum()) / size
+        fine = smoothed(path, CURVE_PARTS)
+        pieces = [fine[CURVE_PARTS * a:CURVE_PARTS * b + 1] for a, b in zip(starts, [*starts[1:], last], strict=True)]
+        axes.add_collection(LineCollection(pieces, colors=colours, linewidths=0.8, alpha=0.55 if turns < 40 else 0.3, zorder=2),
+                            autolim=False)
+
+
+def smoothed(path: np.ndarray, parts: int) -> np.ndarray:
+    """(parts (n - 1) + 1, d) points of the Catmull-Rom curve through the (n, d) points of a path."""
+    if len(path) < 3:
+        parts_of_line = np.linspace(0, len(path) - 1, parts * (len(path) - 1) + 1)
+        return np.column_stack([np.interp(parts_of_line, np.arange(len(path)), x) for x in path.T])
+    slope = np.gradient(path, axis=0)
+    s = (np.arange(parts) / parts)[None, :, None]
+    a, b, da, db = path[:-1, None], path[1:, None], slope[:-1, None], slope[1:, None]
+    curve = a + s * da + s**2 * (3 * (b - a) - 2 * da - db) + s**3 * (2 * (a - b) + da + db)
+    return np.concatenate([curve.reshape(-1, path.shape[1]), path[-1:]])
 
 
 def _widths(skeleton: Skeleton) -> np.ndarray:

@@ -10,7 +10,7 @@ from liedyn.errors import Place, ScenarioError
 from liedyn.io.scenario import Column, Constant, Drive, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
 from liedyn.kernels.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals, signal
 from liedyn.simulate.names import bind, find
-from liedyn.simulate.signal_table import SignalTable, Use, merge_times, snap
+from liedyn.simulate.signal_table import SAME_TIME, SignalTable, Use, merge_times, snap
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
 _WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
@@ -174,7 +174,8 @@ class _Forces:
         self.names.append(name)
         self.link.append(link), self.world.append(world), self.signal.append(index)
         self.basis.append(wrench), self.point.append(point if world else np.zeros(3))
-        self.start.append(force.start), self.end.append(force.end)
+        to_the_end = force.end >= self.duration * (1 - SAME_TIME)          # the last row shows it still
+        self.start.append(force.start), self.end.append(math.inf if to_the_end else force.end)
 
     def add_actuators(self, rules: tuple[Rule, ...]) -> None:
         actuators = {actuator.name: actuator for actuator in self.model.description.actuators}

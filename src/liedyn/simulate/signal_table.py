@@ -17,7 +17,7 @@ from liedyn.simulate.curves import LEAST_ROWS, Curve, interpolant, quintic, spli
 from liedyn.simulate.expression import Program, compile_expression
 from liedyn.simulate.names import unknown
 
-_SAME_TIME = 1e-12               # relative to the duration: 3 * 0.1 and 0.3
+SAME_TIME = 1e-12               # relative to the duration: 3 * 0.1 and 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,9 +117,10 @@ class SignalTable:
                 kind, start, n = code.CONSTANT, len(literals), 1
                 literals.append(x)
             elif isinstance(x, Curve):
-                kind, start, n = code.POLYNOMIAL, begun, len(x.breaks)
-                pieces.append(snap(x.breaks, breaks, self.duration))
-                coefficients.append(x.coefficients)
+                within = _begin_within(x.breaks, self.duration)
+                kind, start, n = code.POLYNOMIAL, begun, int(within.sum())
+                pieces.append(snap(x.breaks[within], breaks, self.duration))
+                coefficients.append(x.coefficients[within])
                 begun += n
             else:
                 kind, start, n = code.PROGRAM, len(words), len(x.code)
@@ -199,9 +200,17 @@ class SignalTable:
                                 found=f"{t[0]:g} to {t[-1]:g} s", expected=f"{start:g} to {end:g} s")
 
 
+def _begin_within(starts: np.ndarray, duration: float) -> np.ndarray:
+    """Whether each piece begins before the end of the run: at the very end the motion that arrives there counts, not the
+    rest that would follow."""
+    within = starts < duration * (1 - SAME_TIME)
+    within[0] = True
+    return within
+
+
 def merge_times(times: np.ndarray, duration: float) -> np.ndarray:
     """Sorted times inside (0, duration), those that differ by rounding only taken as one."""
-    slack = _SAME_TIME * duration
+    slack = SAME_TIME * duration
     times = np.unique(times[(times > slack) & (times < duration - slack)])
     return times[np.diff(times, prepend=-math.inf) > slack]
 
@@ -212,7 +221,7 @@ def snap(times: np.ndarray, breaks: np.ndarray, duration: float) -> np.ndarray:
         return times
     above = np.clip(np.searchsorted(breaks, times), 1, len(breaks) - 1) if len(breaks) > 1 else np.zeros(len(times), dtype=int)
     nearest = np.where(np.abs(breaks[above] - times) < np.abs(breaks[above - 1] - times), breaks[above], breaks[above - 1])
-    return np.where(np.abs(nearest - times) <= 2 * _SAME_TIME * duration, nearest, times)
+    return np.where(np.abs(nearest - times) <= 2 * SAME_TIME * duration, nearest, times)
 
 
 def _sine(given: Sine) -> Program:

@@ -1,0 +1,204 @@
+"""Random trees against MuJoCo: a small writer turns a description into MJCF (hinge, slide, ball and free joints; compound
+joints as several on one body; armature, damping, springs).
+
+MuJoCo's free joint has its linear velocity in the world frame; ball joints and angular velocities are in the body frame."""
+from dataclasses import replace
+
+import mujoco
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import liedyn as ld
+from bridge import relative
+from joint_forces import passive_force
+from liedyn.model.build import joint_screws
+from liedyn.model.description import WORLD, Joint, Robot
+from matrices import quaternion
+from zoo import random_joint, random_link, random_robot, state
+
+KNOWN = ("revolute", "continuous", "prismatic", "ball", "universal", "cylindrical", "planar", "euler")
+PROMISED = 1e-10
+
+
+def text(values) -> str:
+    return " ".join(repr(float(x)) for x in values)
+
+
+def mjcf(robot) -> str:
+    """The robot as MJCF. Every link has mass, no joint is fixed; friction is left out."""
+    hanging: dict[str, list] = {}
+    for joint in robot.joints:
+        hanging.setdefault(joint.parent, []).append(joint)
+    links = {link.name: link for link in robot.links}
+    children = {joint.child for joint in robot.joints}
+
+    def body(name, joint):
+        link = links[name]
+        R = np.reshape(joint.origin.rotation, (3, 3)) if joint else np.eye(3)
+        x, y, z, w = quaternion(R)
+        xx, xy, xz, yy, yz, zz = link.inertia
+        position = joint.origin.translation if joint else (0, 0, 0)
+        lines = [f'<body name="{name}" pos="{text(position)}" quat="{text((w, x, y, z))}">',
+                 f'<inertial pos="{text(link.com)}" mass="{link.mass!r}" fullinertia="{text((xx, yy, zz, xy, xz, yz))}"/>']
+        lines += moves(joint) if joint else ['<freejoint name="base"/>'] if robot.base == "floating" else []
+        return "\n".join([*lines, *(body(j.child, j) for j in hanging.get(name, [])), "</body>"])
+
+    top = [body(link.name, None) for link in robot.links if link.name not in children]
+    top += [body(joint.child, joint) for joint in hanging.get(WORLD, []) if WORLD not in links]
+    return f"""<mujoco>
+  <compiler angle="radian" inertiafromgeom="false" balanceinertia="false" autolimits="false"/>
+  <option gravity="{text(robot.gravity)}"><flag energy="enable" contact="disable"/></option>
+  <worldbody>{''.join(top)}</worldbody>
+</mujoco>"""
+
+
+def moves(joint) -> list[str]:
+    """One element a degree of freedom; a ball joint's coordinates share their damping and armature there."""
+    if joint.type == "free":
+        return [f'<freejoint name="{joint.name}"/>']
+    if joint.type == "ball":
+        c = joint.coordinates[0]
+        return [f'<joint name="{joint.name}" type="ball" damping="{c.damping!r}" armature="{c.armature!r}"/>']
+    out = []
+    for k, (screw, c) in enumerate(zip(joint_screws(joint), joint.coordinates, strict=True)):
+        kind, axis = ("hinge", screw[:3]) if screw[:3].any() else ("slide", screw[3:])
+        out.append(f'<joint name="{joint.name}.{k}" type="{kind}" axis="{text(axis)}" damping="{c.damping!r}" '
+                   f'armature="{c.armature!r}" stiffness="{c.stiffness!r}" springref="{c.rest!r}"/>')
+    return out
+
+
+def without_friction(robot):
+    """MuJoCo's dry friction is a constraint; and a ball joint has one figure for its three coordinates."""
+    joints = []
+    for joint in robot.joints:
+        first = joint.coordinates[:1] * len(joint.coordinates) if joint.type == "ball" else joint.coordinates
+        joints.append(replace(joint, coordinates=tuple(replace(c, friction=0.0) for c in first)))
+    return replace(robot, joints=tuple(joints))
+
+
+class Pair:
+    """Our model and MuJoCo's in one state; G maps our velocities to MuJoCo's, with rate r: a_mj = G a + r."""
+
+    def __init__(self, robot, seed):
+        robot = without_friction(robot)
+        self.model = model = ld.build(robot)
+        self.mj = mujoco.MjModel.from_xml_string(mjcf(robot))
+        self.data = mujoco.MjData(self.mj)
+        assert (self.mj.nq, self.mj.nv) == (model.nq, model.nv)
+        self.q, self.v, self.a, self.tau = state(model, seed)
+        self.G, self.rate = np.zeros((model.nv, model.nv)), np.zeros(model.nv)
+        for joint in model.joints:
+            q, v = self.q[joint.q], self.v[joint.v]
+            name = joint.name if joint.type in ("ball", "free") else f"{joint.name}.0"
+            theirs = self.mj.joint(name)
+            at, block = theirs.dofadr[0], np.eye(len(v))
+            where = slice(at, at + len(v))
+            if joint.type == "free":
+                R = Rotation.from_quat(q[3:]).as_matrix()
+                block = np.block([[np.zeros((3, 3)), R], [np.eye(3), np.zeros((3, 3))]])
+                self.rate[at:at + 3] = R @ np.cross(v[:3], v[3:])
+            self.G[where, joint.v] = block
+            if joint.type in ("ball", "free"):
+                q = np.r_[q[:-4], q[-1], q[-4:-1]]
+            self.data.qpos[theirs.qposadr[0]:theirs.qposadr[0] + len(q)] = q
+        self.data.qvel[:] = self.G @ self.v
+
+    def forward(self, wrenches=None):
+        self.data.qfrc_applied[:] = np.linalg.solve(self.G.T, self.tau)
+        mujoco.mj_kinematics(self.mj, self.data)
+        mujoco.mj_comPos(self.mj, self.data)
+        for name, F in (wrenches or {}).items():
+            body = self.mj.body(name).id
+            T = ld.link_pose(self.model, self.q, name)
+            m, f = T[:3, :3] @ F[:3], T[:3, :3] @ F[3:]
+            self.data.xfrc_applied[body] = np.r_[f, m + np.cross(T[:3, 3] - self.data.xipos[body], f)]
+        mujoco.mj_forward(self.mj, self.data)
+        return np.linalg.solve(self.G, self.data.qacc - self.rate)
+
+    def inverse(self):
+        self.data.qacc[:] = self.G @ self.a + self.rate
+        mujoco.mj_inverse(self.mj, self.data)
+        return self.G.T @ self.data.qfrc_inverse
+
+    def mass(self):
+        M = np.zeros((self.mj.nv, self.mj.nv))
+        mujoco.mj_forward(self.mj, self.data)
+        mujoco.mj_fullM(self.mj, self.data, M)
+        return self.G.T @ M @ self.G
+
+
+def compare(pair, worst, where):
+    model, q, v, a, tau = pair.model, pair.q, pair.v, pair.a, pair.tau
+    many = np.tile(q, (9, 1))
+    F = {model.link_names[-1]: np.array([1.0, -2, 3, 4, 5, -6]), model.link_names[len(model.link_names) // 2]: np.arange(6.0)}
+    theirs = pair.mass()
+    mujoco.mj_subtreeVel(pair.mj, pair.data)
+    momentum, centre = pair.data.subtree_linvel[0] * pair.mj.body_mass.sum(), pair.data.subtree_com[0].copy()
+    potential, kinetic = pair.data.energy
+    spin = pair.data.subtree_angmom[0] + np.cross(centre, momentum)
+    checks = {
+        "mass matrix": (ld.mass_matrix(model, q), ld.mass_matrix(model, many)[4], theirs),
+        "inverse dynamics": (ld.inverse_dynamics(model, q, v, a), ld.inverse_dynamics(model, many, v, a)[4], pair.inverse()),
+        "forward dynamics": (ld.forward_dynamics(model, q, v, tau), ld.forward_dynamics(model, many, v, tau)[4], pair.forward()),
+        "forward dynamics with wrenches": (ld.forward_dynamics(model, q, v, tau, f_ext=F),
+                                           ld.forward_dynamics(model, many, v, tau, f_ext=F)[4], pair.forward(F)),
+    }
+    if model.link_body.min() > 0:                       # MuJoCo counts what stands still
+        checks |= {
+            "energy": (ld.energy(model, q, v), np.transpose(ld.energy(model, many, v))[4], (kinetic, potential)),
+            "momentum": (ld.momentum(model, q, v), ld.momentum(model, many, v)[4], np.r_[spin, momentum]),
+            "centre of mass": (ld.centre_of_mass(model, q), ld.centre_of_mass(model, many)[4], centre)}
+    for what, (one, batch, reference) in checks.items():
+        assert worst(f"MuJoCo, float64: {what}", relative(one, reference), where) < PROMISED
+        assert worst(f"MuJoCo, Lanes: {what}", relative(batch, reference), where) < PROMISED
+    rows = [pair.mj.body(name).id for name in model.link_names]
+    poses = ld.link_poses(model, q)
+    assert worst("MuJoCo: positions of links [m]", np.abs(poses[:, :3, 3] - pair.data.xpos[rows]).max(), where) < 1e-13
+    turned = np.abs(poses[:, :3, :3].reshape(-1, 9) - pair.data.xmat[rows]).max()
+    assert worst("MuJoCo: rotations of links", turned, where) < 1e-13
+
+
+@pytest.mark.parametrize("kind", KNOWN)
+def test_every_joint_kind_that_mujoco_can_write(kind, worst):
+    robot = random_robot(80, 3, types=(kind,), chain=True, massless=False)
+    compare(Pair(robot, 1), worst, kind)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+def test_random_trees(seed, base, worst):
+    robot = random_robot(90 + seed, 12, types=KNOWN, base=base, massless=False)
+    compare(Pair(robot, seed), worst, f"zoo {90 + seed}, {base}")
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_trees_on_the_ground(seed, worst):
+    robot = random_robot(100 + seed, 8, types=KNOWN, grounded=True, massless=False)
+    compare(Pair(robot, seed), worst, f"zoo {100 + seed}, on the ground")
+
+
+def test_a_long_chain(worst):
+    """Sixty links: the error grows with the depth, not with its square."""
+    robot = random_robot(110, 60, types=("revolute", "prismatic"), chain=True, massless=False)
+    compare(Pair(robot, 1), worst, "sixty links")
+
+
+def test_passive_forces(worst):
+    robot = random_robot(111, 10, types=("revolute", "prismatic", "universal", "planar"), massless=False)
+    pair = Pair(robot, 2)
+    pair.forward()
+    theirs = pair.G.T @ pair.data.qfrc_passive
+    assert theirs.any()
+    assert worst("MuJoCo: passive forces", relative(passive_force(pair.model, pair.q, pair.v), theirs)) < 1e-14
+    with_forces, without = (ld.inverse_dynamics(pair.model, pair.q, pair.v, pair.a, passive=x) for x in (True, False))
+    assert relative(without - with_forces, theirs) < 1e-12
+
+
+def test_several_free_bodies(worst):
+    """Free joints at the top of the tree, where MuJoCo allows them; one carries an arm."""
+    rng = np.random.default_rng(5)
+    links = tuple(random_link(rng, name) for name in ("a", "b", "arm"))
+    joints = (Joint("fly", "free", WORLD, "a"), Joint("soar", "free", WORLD, "b"),
+              random_joint(rng, "elbow", "universal", "b", "arm"))
+    compare(Pair(Robot("swarm", links, joints), 3), worst, "free bodies")

@@ -1,0 +1,131 @@
+"""A layer imports only from layers above it in this list; heavy packages stay where they are needed."""
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "src" / "liedyn"
+# DESIGN: each may import from itself and from those before it …
+LAYERS = ("errors", "jit", "lie", "joints", "model", "kernels", "dynamics", "io", "loading", "integrate", "simulate", "report",
+          "cli")
+# … but for these, which may import from these only (and from themselves).
+NARROWER = {"errors": set(), "jit": set(), "io": {"errors", "model.description"}}
+# The model is plain data: it does without compiled code, but for the table of joint kinds.
+NARROWER["model"] = {"errors", "joints.kinds"}
+ABOVE_ALL = {"__init__", "__main__"}                        # names of the package, and its command
+CONFINED = {"numba": {"lie", "kernels", "jit"}, "llvmlite": {"lie"}, "click": {"cli"}, "matplotlib": {"report"},
+            "urdf_parser_py": {"io"}, "yaml": {"io"}}
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+
+def layer_of(module: str) -> str:
+    return module.split(".")[0]
+
+
+def module_of(path: Path) -> str:
+    name = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
+    return name.removesuffix(".__init__")
+
+
+def imports_of(path: Path):
+    """Modules that a file imports, also inside functions: (line, name); those of liedyn without its name."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}:{node.lineno}: a relative import"
+            found = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "liedyn" else [node.module]
+            yield from ((node.lineno, name) for name in found)
+        elif isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+
+
+def own(name: str) -> str | None:
+    return name.removeprefix("liedyn.") if name.startswith("liedyn.") else None
+
+
+def test_every_module_belongs_to_a_layer():
+    assert {layer_of(module_of(path)) for path in FILES} - ABOVE_ALL == set(LAYERS)
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_of)
+def test_layers_import_only_from_above(path):
+    layer = layer_of(module_of(path))
+    if layer in ABOVE_ALL:
+        return
+    for line, name in imports_of(path):
+        target = own(name)
+        if target is None or target == "__version__" or layer_of(target) == layer:
+            continue
+        where = f"{path.relative_to(PACKAGE)}:{line} imports {name}"
+        if layer in NARROWER:
+            assert target in NARROWER[layer], where
+        else:
+            assert LAYERS.index(layer_of(target)) < LAYERS.index(layer), where
+
+
+@pytest.mark.parametrize("path", FILES, ids=module_of)
+def test_packages_stay_where_they_belong(path):
+    layer = layer_of(module_of(path))
+    for line, name in imports_of(path):
+        package = name.split(".")[0]
+        if package in CONFINED:
+            assert layer in CONFINED[package], f"{path.relative_to(PACKAGE)}:{line} imports {package}"
+    if layer in ABOVE_ALL:
+        assert not any(name.split(".")[0] in CONFINED for _, name in imports_of(path))
+
+
+def test_imports_without_cycles_inside_the_package():
+    """Modules imported at the head of a file never lead back to it."""
+    def heads(path):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        return {own(node.module) for node in tree.body if isinstance(node, ast.ImportFrom) and own(node.module or "")}
+
+    graph = {module_of(path): heads(path) for path in FILES}
+
+    def visit(name, trail):
+        assert name not in trail, " -> ".join([*trail, name])
+        for other in graph.get(name, ()):
+            visit(other, [*trail, name])
+
+    for name in graph:
+        visit(name, [])
+
+
+HEAVY = ("numba", "llvmlite", "scipy", "matplotlib", "yaml", "urdf_parser_py", "pandas")
+
+
+def loaded_by(code: str) -> set[str]:
+    """Which heavy packages a fresh interpreter has loaded after running the code."""
+    script = f"{code}\nimport sys\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    return set(done.stdout.splitlines()[-1].split()) & set(HEAVY)
+
+
+@pytest.mark.parametrize("code", ["import liedyn", "import liedyn; dir(liedyn); liedyn.ModelError", "import liedyn.model.build",
+                                  "import liedyn.model.validate", "import liedyn.errors", "import liedyn.loading",
+                                  "import liedyn.cli"])
+def test_light_modules_load_no_heavy_package(code):
+    assert loaded_by(code) == set()
+
+
+@pytest.mark.parametrize("module", [module_of(path) for path in FILES if layer_of(module_of(path)) == "io"])
+def test_reading_and_writing_files_needs_no_compiler(module):
+    assert loaded_by(f"import liedyn.{module}") <= {"yaml", "urdf_parser_py"}
+
+
+def test_loading_a_robot_needs_no_compiler(tmp_path):
+    """Only the first computation does."""
+    path = tmp_path / "robot.yaml"
+    path.write_text("links: {a: {mass: 1, inertia: [1, 1, 1]}}\n"
+                    "joints: {j: {type: ball, parent: world, child: a}}\n", encoding="utf-8")
+    assert loaded_by(f"import liedyn; model = liedyn.load({str(path)!r}); assert model.nv == 3, model") <= {"yaml"}
+
+
+def test_names_of_the_package_exist():
+    import liedyn
+    for name in liedyn.__all__:
+        assert getattr(liedyn, name) is not None
+    assert set(dir(liedyn)) == set(liedyn.__all__)
+    with pytest.raises(AttributeError, match="module 'liedyn' has no attribute 'nothing'"):
+        _ = liedyn.nothing
