@@ -1,5 +1,7 @@
 # Each target does all its set-up on a fresh machine with Python 3.11 or newer.
-PYTHON ?= $(shell command -v python3.13 || command -v python3.12 || command -v python3.11 || command -v python3)
+NEW := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
+# the first that runs and is new enough: a name on the path may be a shim that does not run
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do $$p $(NEW) 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
 .PHONY: simulate test bench lint clean
@@ -22,8 +24,7 @@ clean:
 	rm -rf .venv runs build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis
 
 .venv/installed: pyproject.toml
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
-		|| { echo "liedyn needs Python 3.11 or newer; found $$($(PYTHON) --version). Name one: make PYTHON=python3.12 …"; exit 1; }
+	@$(or $(PYTHON),false) $(NEW) || { echo "liedyn needs Python 3.11 or newer, and found none. Name one: make PYTHON=/path/to/python3.12 …"; exit 1; }
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e .
 	@touch $@

@@ -141,8 +141,9 @@ print(sum(retractions.stats.cache_hits.values()), sum(retractions.stats.cache_mi
 def test_compiled_code_is_loaded_by_the_next_process(tmp_path):
     environment = os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path)}
     for expected in ("0 2\n", "2 0\n"):
-        done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=300, check=True)
-        assert done.stdout == expected
+        done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=300,
+                              check=False)
+        assert done.stdout == expected, done.stderr
     assert any(path.name.startswith("kernels.manifold-") for path in tmp_path.iterdir())
 
 
@@ -198,9 +199,9 @@ def _without_meaning(x):
 
 
 def test_batches_allocate_nothing_but_their_results():
-    """Workspaces are kept, one a thread."""
+    """Workspaces are kept, one a thread: what more a larger batch takes is less than a fifth of one array's row."""
     model = model_of("every kind")
-    cases = {count: state(model, 1, count) for count in (400, 800, 1600)}
+    cases = {count: state(model, 1, count) for count in (400, 8000)}
 
     def peak(function, count):
         tracemalloc.start()
@@ -212,6 +213,7 @@ def test_batches_allocate_nothing_but_their_results():
 
     for function in (lambda q, v, a, tau: liedyn.forward_dynamics(model, q, v, tau),
                      lambda q, v, a, tau: liedyn.inverse_dynamics(model, q, v, a)):
-        function(*cases[1600])
-        peaks = [peak(function, count) for count in cases]
-        assert max(peaks) < 20_000 and max(peaks) - min(peaks) < 5_000, peaks
+        for count in cases:
+            function(*cases[count])
+        small, large = (peak(function, count) for count in cases)
+        assert large - small < 7600 * model.nv * 8 / 5
