@@ -168,6 +168,41 @@ def test_a_bad_robot(folder):
     assert {p.name for p in folder.iterdir()} == {"arm.yaml", "motion.csv"}
 
 
+@pytest.mark.parametrize("args", [["dance"], ["--dance"], ["info"], ["info", "none.yaml"], ["info", "arm.yaml", "--base", "x"],
+                                  ["inverse", "motion.csv", "-o", "none/x.csv"]])
+def test_wrong_usage_is_one_line(folder, args):
+    result = run(*args)
+    assert result.exit_code == 2 and result.stderr.startswith("liedyn: error: ") and result.stderr.count("\n") == 1
+    assert args[0] != "info" or "(see `liedyn info --help`)" in result.stderr
+
+
+def test_without_a_command_the_help_is_shown():
+    result = run()
+    assert result.exit_code == 2 and "Usage: " in result.output and "simulate" in result.output
+
+
+def test_ctrl_c_is_one_line_and_leaves_nothing(folder, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+    monkeypatch.setattr("liedyn.simulate.run.output_times", interrupted)
+    before = sorted(folder.rglob("*"))
+    (folder / "one.yaml").write_text("links: {a: {mass: 1, inertia: [1, 1, 1]}}\n"
+                                     "joints: {j: {type: continuous, parent: world, child: a, axis: [1, 0, 0]}}\n")
+    result = run("simulate", "one.yaml", "--no-plots")
+    assert result.exit_code == 130
+    assert result.stderr.splitlines()[-1] == "liedyn: error: interrupted; nothing is written"
+    assert sorted(folder.rglob("*")) == sorted([*before, folder / "one.yaml"])
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_disk_is_one_line():
+    robot = Path(__file__).parents[2] / "robots" / "panda.yaml"
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([sys.executable, "-m", "liedyn", "info", robot], stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "liedyn: error: the output cannot be written: No space left on device\n"
+
+
 # --- over a pipe -----------------------------------------------------------------------------------------------------
 
 def test_a_reader_that_goes_away_is_no_error():

@@ -73,6 +73,18 @@ def test_both_double_pendulums_agree():
     np.testing.assert_allclose(rk4.q[:251], dop853.q[:251], atol=1e-7)          # the first 5 s, before chaos parts them
 
 
+def test_hexarotor_holds_its_place_by_feedback():
+    result = run("hexarotor_feedback")
+    place, t = result.q[:, :3], result.t
+    before_the_gust = (t > 5.5) & (t < 6)
+    assert np.abs(place[before_the_gust] - [1, 0.5, 2.5]).max() < 0.02
+    assert 0.2 < (place[:, 1] - 0.5).max() < 0.5                  # 4 N blow it aside,
+    assert np.abs(place[-1] - [1, 0.5, 2.5]).max() < 0.05         # and it comes back
+    assert np.abs(result.q[:, 3:6]).max() < math.sin(0.08 / 2)    # level all the time
+    hover = run("hexarotor_hover")
+    assert np.linalg.norm(hover.q[-1, :2]) > 1                    # which equal thrusts do not
+
+
 def test_quadruped_rolls_over_without_angular_momentum():
     result = run("quadruped_righting")
     R = rotations(result.q[:, 3:7])

@@ -90,6 +90,14 @@ def test_expressions_read_other_coordinates_by_name(compiled):
     assert value(c, LEG_1, 0.0, q=q, v=v) == 8 + 10 * 3 + 100 * 1
 
 
+def test_expressions_read_the_coordinates_of_free_and_ball_joints_by_name(compiled):
+    c = compiled("joints: {elbow: {torque: 'q(base.pz) + 10*v(base.wz) + 100*q(base.qw)'}}", FLYING)
+    q, v = np.arange(8.0), np.arange(7.0)
+    assert value(c, 6, 0.0, q=q, v=v) == 2 + 10 * 2 + 100 * 6
+    with pytest.raises(ValueError, match=r"joint base has 7 coordinates; found 'q\(base\)'; expected one of q\(base.px\), "):
+        compiled("joints: {elbow: {torque: q(base)}}", FLYING)
+
+
 def test_own_q_of_a_ball_joint_does_not_exist(compiled):
     with pytest.raises(ValueError, match=r"s\.yaml:3: joints\.ball\.torque: q alone has no meaning here; expected q\(joint\)"):
         compiled("joints: {ball: {torque: -q}}")
@@ -208,6 +216,18 @@ external_forces:
     assert s.force_from[0] == 0.3
     # rounding apart is the same time: the piece after 0.3 counts at 0.3, so that a step from there sees its own side
     assert 0.3 in c.signals.breaks and 0.30000000000000004 not in c.signals.breaks
+
+
+def test_the_last_row_shows_the_motion_and_the_force_that_arrive_there(compiled):
+    """No jump of the torques in the last row of a run that ends with its waypoints or with a push."""
+    c = compiled("""joints:
+  leg_1: {prescribe: {position: {spline: [[0, 0], [1, 1], [2, 0]]}}}
+external_forces:
+  - {link: c, wrench: [0, 0, 0, 0, 0, 1], from: 1, until: 2}
+""")
+    before, at = (jet(c, c.schedule.signal[LEG_1], t)[2] for t in (2 - 1e-9, 2.0))
+    assert at == pytest.approx(before, abs=1e-6) and abs(at) > 1
+    assert c.schedule.force_until[0] > 2
 
 
 def test_merging_and_snapping_times():

@@ -57,33 +57,48 @@ class Record(NamedTuple):
     work: np.ndarray       # (N,) supplied since the beginning
 
 
+# Two loops, so that a run compiles only the one it needs: the other would cost 15 s of the first run's 50.
 @kernel
-def run_chunk(index, constants, plant, schedule, signals, method, state, stages, record, work, most_steps):
-    """Advance until the last output is kept or `most_steps` are done. Returns a code of `kernels.motion`."""
+def run_fixed(index, constants, plant, schedule, signals, method, state, stages, record, work, most_steps):
+    """Advance by fixed steps until the last output is kept or `most_steps` are done. Returns a code of `kernels.motion`."""
     tree = tree_of(index, constants)
-    count, clock = state.count, state.clock
     for _ in range(most_steps):
-        due = count[0] < record.t.size and clock[0] >= record.t[count[0]]
-        if due and count[5] == 0:
-            now = clock[0]
-            if now > 0.0 and now == record.t[record.t.size - 1]:
-                now = np.nextafter(now, -np.inf)              # the last instant belongs to what came before it
-            code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, now, 0.0, now, state.q, state.y,
-                            stages.K, stages.y, (0, 1, 0), work)
-            if code != RUNNING:
-                return code
-            count[4], count[5] = count[4] + 1, 1
-            copy_record(record, count[0], work, state.y)
-            count[0] += 1
-        if count[0] == record.t.size:
-            return FINISHED
-        if method.error.size:
-            code = adaptive_step(index, constants, tree, plant, schedule, signals, method, state, stages, record, work)
-        else:
+        code = keep_what_is_due(index, constants, plant, schedule, signals, method, state, stages, record, work)
+        if code == RUNNING:
             code = fixed_step(index, constants, tree, plant, schedule, signals, method, state, stages, record, work)
         if code != RUNNING:
             return code
     return RUNNING
+
+
+@kernel
+def run_adaptive(index, constants, plant, schedule, signals, method, state, stages, record, work, most_steps):
+    """The same with the step chosen by the error."""
+    tree = tree_of(index, constants)
+    for _ in range(most_steps):
+        code = keep_what_is_due(index, constants, plant, schedule, signals, method, state, stages, record, work)
+        if code == RUNNING:
+            code = adaptive_step(index, constants, tree, plant, schedule, signals, method, state, stages, record, work)
+        if code != RUNNING:
+            return code
+    return RUNNING
+
+
+@primitive
+def keep_what_is_due(index, constants, plant, schedule, signals, method, state, stages, record, work):
+    """An output at the present time, once its rates are known. FINISHED after the last."""
+    count, now = state.count, state.clock[0]
+    if count[0] < record.t.size and now >= record.t[count[0]] and count[5] == 0:
+        if now > 0.0 and now == record.t[record.t.size - 1]:
+            now = np.nextafter(now, -np.inf)                  # the last instant belongs to what came before it
+        code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, now, 0.0, now, state.q, state.y,
+                        stages.K, stages.y, (0, 1, 0), work)
+        if code != RUNNING:
+            return code
+        count[4], count[5] = count[4] + 1, 1
+        copy_record(record, count[0], work, state.y)
+        count[0] += 1
+    return FINISHED if count[0] == record.t.size else RUNNING
 
 
 @primitive

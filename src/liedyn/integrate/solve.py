@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from liedyn.integrate.problem import Options, Problem, Statistics, begin, failure, stages_for
-from liedyn.integrate.runge_kutta import Method, Record, run_chunk
+from liedyn.integrate.runge_kutta import Method, Record, run_adaptive, run_fixed
 from liedyn.integrate.tableaux import METHODS, Tableau
 from liedyn.kernels.motion import FINISHED, RUNNING
 
@@ -28,11 +28,12 @@ def solve(problem: Problem, times: np.ndarray, options: Options,
     tableau, model = METHODS[options.method](), problem.model
     record, work, plant = problem.record(times), problem.work(), problem.plant()
     state, stages, method = begin(problem), stages_for(len(tableau.b), model.nv), _method(tableau, options)
+    run = run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
     while code == RUNNING:
         chunk = time.perf_counter()
-        code = run_chunk(model.index, model.constants, plant, problem.schedule, problem.signals, method, state, stages, record,
-                         work, steps)
+        code = run(model.index, model.constants, plant, problem.schedule, problem.signals, method, state, stages, record, work,
+                   steps)
         spent = time.perf_counter() - chunk
         steps = int(np.clip(steps * _CHUNK_SECONDS / max(spent, 1e-9), steps / 4 + 1, steps * 4))
         progress(state.clock[0] / max(times[-1], 1e-300))

@@ -174,7 +174,7 @@ def read_scenario(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sce
 def scenario_of_robot(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Scenario:
     """Five seconds of a robot's passive motion from its neutral configuration, after `overrides`."""
     file = os.fspath(path)
-    values = {"robot": Node("text", os.path.abspath(file), file, None, "robot", ScenarioError),
+    values = {"robot": Node("text", file, file, None, "robot", ScenarioError),
               "duration": Node("number", 5.0, file, None, "duration", ScenarioError)}
     return _scenario(Node("mapping", values, file, None, "", ScenarioError), file, tuple(overrides))
 

@@ -1,0 +1,54 @@
+"""Every scenario of configs/ through the commands, shortened: what `simulate` writes is what the others read."""
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from liedyn.cli import main
+from liedyn.io.csv import read_trajectory
+
+CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+SHORT = ("-S", "duration=0.06", "-S", "output_step=0.01")
+
+
+def ok(*args, **options):
+    result = CliRunner().invoke(main, [str(arg) for arg in args], **options)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def worst(again, original, kind: str) -> float:
+    """Largest difference of the columns of a kind, relative to the largest of their values."""
+    names = [name for name in original.columns if name.startswith(kind + ".")]
+    assert names
+    scale = max(np.abs(original.columns[name]).max() for name in names) + 1
+    return max(np.abs(again.columns[name] - original.columns[name]).max() for name in names) / scale
+
+
+@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def test_inverse_and_forward_return_what_the_simulation_had(config, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ok("simulate", config, "--no-plots", *SHORT)
+    csv = f"runs/{config.stem}/trajectory.csv"
+    original = read_trajectory(csv)
+    ok("inverse", csv)
+    assert worst(read_trajectory(f"runs/{config.stem}/trajectory_inverse.csv"), original, "tau") < 1e-11
+    ok("forward", csv, "-o", "forward.csv")
+    assert worst(read_trajectory("forward.csv"), original, "a") < 1e-8       # times the condition of M: 2e4 for the panda's fingers
+
+
+def test_one_command_reads_what_another_writes(tmp_path):
+    """simulate, then inverse | forward | hybrid > file, as three processes in a shell."""
+    liedyn = f"{sys.executable} -m liedyn"
+    scenario = next(path for path in CONFIGS if path.stem == "panda_hybrid")
+    script = f"""set -e -o pipefail
+        {liedyn} simulate {scenario} --no-plots -q -S duration=0.06
+        {liedyn} inverse runs/panda_hybrid/trajectory.csv -o - | {liedyn} forward - | {liedyn} hybrid - -p '*finger*' > again.csv"""
+    done = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    again, original = (read_trajectory(tmp_path / name) for name in ("again.csv", "runs/panda_hybrid/trajectory.csv"))
+    assert np.array_equal(again.t, original.t)
+    assert worst(again, original, "a") < 1e-8 and worst(again, original, "tau") < 1e-9

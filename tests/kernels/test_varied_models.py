@@ -1,0 +1,159 @@
+"""Constants are numbers too: eight robots of one shape, each in its own lane (parameter sweeps, randomized domains).
+
+The public functions do not offer it yet; the kernels must not lose it."""
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from bridge import relative
+from liedyn.jit import callee
+from liedyn.joints.tree import tree_of
+from liedyn.kernels.composite import composite, composite_memory, composite_work
+from liedyn.kernels.energy import centre_of_mass, energy, total_momentum
+from liedyn.kernels.hybrid import hybrid, hybrid_memory, hybrid_work
+from liedyn.kernels.inverse_mass import column_by_column, factor, factor_memory, factor_work, sweep_memory
+from liedyn.kernels.jacobian import MIXED, jacobian
+from liedyn.kernels.kinematics import ACCELERATIONS, kinematics, kinematics_memory, kinematics_work
+from liedyn.kernels.newton_euler import newton_euler, newton_euler_memory, newton_euler_work
+from zoo import floats, random_pose, random_robot
+
+
+def varied(robot, rng):
+    """Another robot of the same tree: other masses, frames, axes' pitches, rotors, springs, gravity."""
+    links = tuple(replace(link, mass=link.mass * f, com=floats(np.array(link.com) + 0.02 * rng.standard_normal(3)),
+                          inertia=floats(np.array(link.inertia) * f)) for link in robot.links for f in [rng.uniform(0.7, 1.5)])
+    joints = []
+    for joint in robot.joints:
+        moved = random_pose(rng)
+        coordinates = tuple(replace(c, damping=c.damping * rng.uniform(0.5, 2), friction=c.friction * rng.uniform(0.5, 2),
+                                    armature=c.armature * rng.uniform(0.5, 2), stiffness=c.stiffness * rng.uniform(0.5, 2),
+                                    rest=c.rest * rng.uniform(0.5, 2)) for c in joint.coordinates)
+        joints.append(replace(joint, origin=moved, pitch=joint.pitch * rng.uniform(0.5, 2), coordinates=coordinates))
+    return replace(robot, links=links, joints=tuple(joints), gravity=floats(rng.uniform(-10, 10, 3)))
+
+
+@pytest.fixture(scope="module")
+def eight():
+    """Eight models, their states (8, n), and their constants side by side."""
+    rng = np.random.default_rng(1)
+    robot = random_robot(120, 12, base="floating")
+    models = [ld.build(varied(robot, rng)) for _ in range(8)]
+    for model in models[1:]:
+        np.testing.assert_array_equal(model.index[5:], models[0].index[5:])
+    constants = np.ascontiguousarray(np.array([model.constants for model in models]).T)
+    assert (np.ptp(constants, axis=1) > 0).sum() > 300
+    q = np.array([ld.random_configuration(model, rng) for model in models])
+    return models, constants, q, *rng.standard_normal((3, 8, models[0].nv))
+
+
+def lanes(x):
+    """(8, n) -> (n, 8)."""
+    return np.ascontiguousarray(x.T)
+
+
+@callee
+def run_hybrid(index, constants, memory, prescribed, q, v, a, tau):
+    return hybrid(tree_of(index, constants), prescribed, q, v, a, tau, memory[:0], True, hybrid_work(memory, index[0], index[2]))
+
+
+@callee
+def run_newton_euler(index, constants, memory, q, v, a, tau):
+    newton_euler(tree_of(index, constants), q, v, a, memory[:0], True, tau, newton_euler_work(memory, index[0], index[2]))
+
+
+@callee
+def run_composite(index, constants, memory, q, M):
+    composite(tree_of(index, constants), q, M, composite_work(memory, index[0]))
+
+
+@callee
+def run_inverse_mass(index, constants, memory, none, q, M):
+    n, nv = index[0], index[2]
+    tree, factors = tree_of(index, constants), factor_work(memory, n, nv)
+    deficit = factor(tree, none, q, factors)
+    column_by_column(tree, none, factors, memory[33 * n + 7 * nv:], M, n, nv)
+    return deficit
+
+
+@callee
+def run_kinematics(index, constants, memory, q, v, a, link, sums, J, dJ):
+    tree, work = tree_of(index, constants), kinematics_work(memory, index[0])
+    kinematics(tree, q, v, a, ACCELERATIONS, work)
+    energy(tree, q, v, work, sums[:2])
+    total_momentum(tree, work, sums[2:8])
+    centre_of_mass(tree, work, sums[8:11])
+    jacobian(tree, link, MIXED, q, v, J, dJ)
+
+
+def test_hybrid_dynamics_of_eight_robots(eight):
+    models, constants, q, v, a, tau = eight
+    n, nv = models[0].n_bodies, models[0].nv
+    for mask in (np.zeros(nv, dtype=bool), np.arange(nv) % 3 == 0, np.ones(nv, dtype=bool)):
+        a8, tau8 = lanes(a), lanes(tau)
+        memory = np.empty((hybrid_memory(n, nv), 8))
+        assert run_hybrid(models[0].index, constants, memory, mask, lanes(q), lanes(v), a8, tau8) < 0
+        for k, model in enumerate(models):
+            expected = ld.hybrid_dynamics(model, q[k], v[k], a[k], tau[k], mask)
+            assert relative(a8[:, k], expected[0]) < 1e-11 and relative(tau8[:, k], expected[1]) < 1e-11
+
+
+def test_inverse_dynamics_of_eight_robots(eight):
+    models, constants, q, v, a, _ = eight
+    tau = np.empty((models[0].nv, 8))
+    memory = np.empty((newton_euler_memory(models[0].n_bodies, models[0].nv), 8))
+    run_newton_euler(models[0].index, constants, memory, lanes(q), lanes(v), lanes(a), tau)
+    for k, model in enumerate(models):
+        assert relative(tau[:, k], ld.inverse_dynamics(model, q[k], v[k], a[k])) < 1e-13
+
+
+def test_mass_matrices_of_eight_robots(eight):
+    models, constants, q, *_ = eight
+    n, nv = models[0].n_bodies, models[0].nv
+    M, W = np.empty((2, nv * nv, 8))
+    run_composite(models[0].index, constants, np.empty((composite_memory(n, nv), 8)), lanes(q), M)
+    memory = np.empty((factor_memory(n, nv) + sweep_memory(n, nv) + 2 * nv, 8))
+    assert run_inverse_mass(models[0].index, constants, memory, np.zeros(nv, dtype=bool), lanes(q), W) < 0
+    for k, model in enumerate(models):
+        expected = ld.mass_matrix(model, q[k])
+        assert relative(M[:, k].reshape(nv, nv), expected) < 1e-13
+        assert relative(W[:, k].reshape(nv, nv) @ expected, np.eye(nv)) < 1e-9
+
+
+def test_kinematics_energy_and_momentum_of_eight_robots(eight):
+    models, constants, q, v, a, _ = eight
+    n, nv = models[0].n_bodies, models[0].nv
+    link = len(models[0].link_names) - 1
+    sums, J, dJ = np.empty((11, 8)), np.empty((6 * nv, 8)), np.empty((6 * nv, 8))
+    memory = np.empty((kinematics_memory(n, nv), 8))
+    run_kinematics(models[0].index, constants, memory, lanes(q), lanes(v), lanes(a), link, sums, J, dJ)
+    for k, model in enumerate(models):
+        np.testing.assert_allclose(sums[:2, k], ld.energy(model, q[k], v[k]), rtol=1e-12)
+        assert relative(sums[2:8, k], ld.momentum(model, q[k], v[k])) < 1e-13
+        assert relative(sums[8:, k], ld.centre_of_mass(model, q[k])) < 1e-13
+        name = model.link_names[link]
+        assert relative(J[:, k].reshape(6, nv), ld.jacobian(model, q[k], name, frame="mixed")) < 1e-13
+        assert relative(dJ[:, k].reshape(6, nv), ld.jacobian_derivative(model, q[k], v[k], name, frame="mixed")) < 1e-12
+        body = model.link_body[link]
+        R = model.link_pose[link][:3, :3]
+        twist = ld.link_twist(model, q[k], v[k], name)
+        np.testing.assert_allclose(memory[12 * n + 6 * body:12 * n + 6 * body + 3, k], R @ twist[:3], atol=1e-12)
+
+
+def test_one_singular_robot_among_eight_is_seen():
+    """The largest deficit of the lanes is returned."""
+    from liedyn.model.description import Joint, Link, Robot
+    ball = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)
+    model = ld.build(Robot("r", (Link("a", 1.0, (0, 0, 0), ball), Link("b", 1.0, (0.1, 0, 0), ball)),
+                           (Joint("j", "revolute", "a", "b", axes=((0.0, 0.0, 1.0),)),)))
+    constants = np.repeat(model.constants[:, None], 8, axis=1)
+    zero = np.zeros((1, 8))
+    memory = np.empty((hybrid_memory(2, 1), 8))
+    none = np.zeros(1, dtype=bool)
+    assert run_hybrid(model.index, constants, memory, none, zero, zero, zero.copy(), zero) < 0
+    inertia = slice(6 + 2 * 2 + 12 * 2 + 10, 6 + 2 * 2 + 12 * 2 + 20)                # of body 1, see joints.tree
+    for k in range(8):
+        broken = constants.copy()
+        broken[inertia, k] = 0
+        assert run_hybrid(model.index, broken, memory, none, zero, zero, zero.copy(), zero) >= 0

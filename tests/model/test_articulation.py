@@ -1,0 +1,130 @@
+"""Which joints have an inertia to act on: massless links are harmless between, and refused at the end."""
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Robot
+
+BALL = (0.1, 0.0, 0.0, 0.1, 0.0, 0.1)
+X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
+OFFSET = Pose(translation=(0.3, 0.1, 0.2))
+
+
+def body(name, mass=1.0, inertia=BALL):
+    return Link(name, mass, (0.0, 0.0, 0.0), inertia)
+
+
+def chain(*joints, masses=None, **given):
+    """A chain of joints on links l0, l1, …; masses of the links after the root."""
+    masses = masses or (0,) * (len(joints) - 1) + (1,)
+    links = [body("l0")] + [body(f"l{k + 1}") if mass else Link(f"l{k + 1}") for k, mass in enumerate(masses)]
+    made = [Joint(f"j{k + 1}", parent=f"l{k}", child=f"l{k + 1}", origin=OFFSET, **joint) for k, joint in enumerate(joints)]
+    return Robot("chain", tuple(links), tuple(made), **given)
+
+
+def revolute(axis, **given):
+    return {"type": "revolute", "axes": (axis,), **given}
+
+
+def computes(robot):
+    """Builds, and forward dynamics solves the equation of motion."""
+    model = ld.build(robot)
+    rng = np.random.default_rng(0)
+    q, (v, tau) = ld.random_configuration(model, rng), rng.standard_normal((2, model.nv))
+    a = ld.forward_dynamics(model, q, v, tau)
+    np.testing.assert_allclose(ld.inverse_dynamics(model, q, v, a), tau, atol=1e-9)
+
+
+def refused(robot, joint, link):
+    with pytest.raises(ld.ModelError) as caught:
+        ld.build(robot)
+    assert str(caught.value) == (
+        f'joint "{joint}": the joint moves link "{link}", which has no inertia for it; expected a mass or inertia on the link or '
+        "on what hangs on it, or an armature (a massless link may stand between joints, but not at the end of the tree)")
+
+
+@pytest.mark.parametrize("joints", [
+    [revolute(X), revolute(Y)], [revolute(X), revolute(Y), revolute(Z)], [revolute(X), {"type": "prismatic", "axes": (X,)}],
+    [{"type": "prismatic", "axes": (X,)}, {"type": "prismatic", "axes": (Y,)}, revolute(Z)],
+    [revolute(X), {"type": "universal", "axes": (Y, Z)}], [{"type": "helical", "axes": (X,), "pitch": 0.1}, revolute(Y)],
+    [{"type": "prismatic", "axes": (Z,)}, {"type": "ball"}], [{"type": "cylindrical", "axes": (Z,)}, revolute(X)]])
+def test_massless_links_between_joints_are_harmless(joints):
+    computes(chain(*joints))
+
+
+def test_a_massless_link_at_the_end_is_refused():
+    refused(chain(revolute(X), revolute(Y), masses=(1, 0)), "j2", "l2")
+    refused(chain(revolute(X), masses=(0,)), "j1", "l1")
+    refused(chain({"type": "ball"}, masses=(0,)), "j1", "l1")
+    refused(chain({"type": "free"}, masses=(0,)), "j1", "l1")
+
+
+def test_the_outermost_joint_at_fault_is_named():
+    refused(chain(revolute(X), revolute(Y), masses=(0, 0)), "j2", "l2")
+
+
+def test_joints_that_undo_each_other_leave_a_massless_link_without_inertia():
+    """Two coaxial hinges with nothing between; two ball joints: the link may spin about the line between them; a free joint
+    carries nothing back."""
+    coaxial = chain(revolute(Z), revolute(Z))
+    aligned = Robot("coaxial", coaxial.links, (coaxial.joints[0], Joint("j2", "revolute", "l1", "l2", axes=(Z,))))
+    refused(aligned, "j1", "l1")
+    computes(coaxial)                                             # parallel, but apart
+    refused(chain({"type": "ball"}, {"type": "ball"}), "j1", "l1")
+    refused(chain(revolute(X), {"type": "free"}), "j1", "l1")
+    refused(chain({"type": "prismatic", "axes": (X,)}, {"type": "prismatic", "axes": (X,)}), "j1", "l1")
+
+
+def test_a_point_mass_has_no_inertia_about_itself():
+    """Two coordinates of a ball joint at a distance, none about the line to it; a hinge through it."""
+    point = Link("l1", 1.0, (0.0, 0.0, 0.5))
+    root = body("l0")
+    refused(Robot("r", (root, point), (Joint("j1", "ball", "l0", "l1"),)), "j1", "l1")
+    refused(Robot("r", (root, point), (Joint("j1", "revolute", "l0", "l1", axes=(Z,)),)), "j1", "l1")
+    computes(Robot("r", (root, point), (Joint("j1", "revolute", "l0", "l1", axes=(X,)),)))
+    computes(Robot("r", (root, point), (Joint("j1", "prismatic", "l0", "l1", axes=(Z,)),)))
+    rod = Link("l1", 1.0, (0.0, 0.0, 0.5), (0.02, 0.0, 0.0, 0.02, 0.0, 0.0))                    # thin: none about z
+    refused(Robot("r", (root, rod), (Joint("j1", "ball", "l0", "l1"),)), "j1", "l1")
+
+
+def test_an_armature_is_an_inertia():
+    """Of the joint's own coordinate; a ball joint needs it on each that has none."""
+    rotor = (Coordinate(armature=0.01),)
+    computes(chain(revolute(X), revolute(Y, coordinates=rotor), masses=(1, 0)))
+    computes(chain(revolute(X, coordinates=rotor), masses=(0,)))
+    computes(chain({"type": "ball", "coordinates": rotor * 3}, masses=(0,)))
+    refused(chain({"type": "ball", "coordinates": (*rotor * 2, Coordinate())}, masses=(0,)), "j1", "l1")
+
+
+def test_a_weld_brings_inertia():
+    """A massless link with a mass welded on it is no massless body."""
+    robot = chain(revolute(X), masses=(0,))
+    welded = Robot("r", (*robot.links, body("tool")), (*robot.joints, Joint("weld", "fixed", "l1", "tool", OFFSET)))
+    computes(welded)
+    frame = Robot("r", (*robot.links, Link("frame")), (*robot.joints, Joint("weld", "fixed", "l1", "frame", OFFSET)))
+    refused(frame, "j1", "l1")
+
+
+def test_a_massless_root_is_harmless_when_fixed_and_refused_when_floating():
+    links = (Link("root"), body("arm"))
+    joint = (Joint("j", "revolute", "root", "arm", axes=(Z,)),)
+    computes(Robot("r", links, joint))
+    refused(Robot("r", links, joint, base="floating"), "base", "root")
+
+
+def test_joints_on_the_ground():
+    joints = (Joint("j", "ball", WORLD, "a"), Joint("k", "revolute", WORLD, "b", axes=(X,)))
+    computes(Robot("r", (body("a"), body("b")), joints))
+    refused(Robot("r", (body("a"), Link("b")), joints), "k", "b")
+
+
+@pytest.mark.parametrize("scale", [1e-15, 1e-6, 1e6, 1e15])
+def test_the_size_of_a_robot_does_not_matter(scale):
+    """Grams or megatons: what counts is whether an inertia vanishes against the others of its body."""
+    robot = chain(revolute(X), revolute(Y))
+    links = tuple(Link(x.name, x.mass * scale, x.com, tuple(value * scale for value in x.inertia)) for x in robot.links)
+    model = ld.build(Robot("scaled", links, robot.joints))
+    rng = np.random.default_rng(1)
+    q, v, tau = ld.random_configuration(model, rng), np.zeros(2), scale * rng.standard_normal(2)
+    a = ld.forward_dynamics(model, q, v, tau)
+    np.testing.assert_allclose(ld.inverse_dynamics(model, q, v, a), tau, rtol=1e-10)
