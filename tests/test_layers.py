@@ -129,3 +129,14 @@ def test_names_of_the_package_exist():
     assert set(dir(liedyn)) == set(liedyn.__all__)
     with pytest.raises(AttributeError, match="module 'liedyn' has no attribute 'nothing'"):
         _ = liedyn.nothing
+
+
+@pytest.mark.parametrize("before", ["", "import liedyn.integrate.solve", "import liedyn.simulate.run",
+                                    "import liedyn\nliedyn.integrate\nimport liedyn.integrate.tableaux"])
+def test_functions_of_the_package_are_not_hidden_by_its_modules(before):
+    """`liedyn.integrate` was a function until the first simulation, and then the package of integrators."""
+    code = f"{before}\nimport liedyn\nprint(all(callable(getattr(liedyn, name)) for name in liedyn._HOME))"
+    code += "\nfrom liedyn.model.description import Link, Robot\nmodel = liedyn.build(Robot('r', (Link('a', 1.0),), ()))"
+    code += "\nprint(liedyn.integrate(model, [], []).shape)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False)
+    assert done.stdout == "True\n(0,)\n", done.stderr

@@ -67,6 +67,8 @@ SCENARIOS = {
     "billions of steps": ("1e-3", b"1e-13", ":3: integrator.step: more than 10000000000 steps; found 1e-13"),
     "unknown key": ("duration: 0.1", b"duration: 0.1\nspeed: 2", ":3: speed: unknown key"),
     "key twice": ("duration: 0.1", b"duration: 0.1\nduration: 2", ":3: duration: the key stands twice"),
+    "tolerance below rounding": ("rk4, step: 1e-3", b"Radau, rtol: 1e-30", ":3: integrator.rtol: out of range; found 1e-30"),
+    "tolerance that overflows": ("rk4, step: 1e-3", b"Radau, atol: 1e-300", ":3: integrator.atol: out of range; found 1e-300"),
     "unknown method": ("rk4", b"rk5", ":3: integrator.method: wrong value; found rk5"),
     "unknown joint": ("{hip: 1}", b"{hop: 1}", ":4: initial.q.hop: no such joint; found 'hop' (did you mean hip?)"),
     "unknown drive": ("torque:", b"torqe:", ":6: joints.hip.torqe: unknown key"),
@@ -125,7 +127,7 @@ def refused(folder, start: str, *args, status: int = 3) -> None:
 @pytest.mark.parametrize("command", ["info", "simulate"])
 @pytest.mark.parametrize("name", ROBOTS.URDF)
 def test_broken_urdf(folder, command, name):
-    contents, line, expected = ROBOTS.URDF[name]
+    contents, line, _ = ROBOTS.URDF[name]
     (folder / "r.urdf").write_bytes(contents)
     refused(folder, "r.urdf" if line is None else f"r.urdf:{line}: ", command, "r.urdf")
 
@@ -133,7 +135,7 @@ def test_broken_urdf(folder, command, name):
 @pytest.mark.parametrize("command", ["info", "simulate"])
 @pytest.mark.parametrize("name", ROBOTS.YAML)
 def test_broken_robot_yaml(folder, command, name):
-    contents, line, expected = ROBOTS.YAML[name]
+    contents, line, _ = ROBOTS.YAML[name]
     (folder / "r.yaml").write_bytes(contents)
     if command == "simulate" and b"links" not in contents:
         line = None                                       # nothing tells that this is meant to be a robot
@@ -171,6 +173,13 @@ def test_a_trajectory_whose_robot_is_broken_names_the_robot(folder):
     (folder / "bar.yaml").write_text(ROBOT.replace("[0, 1, 0]", "[0, 0, 0]"))
     (folder / "m.csv").write_text(TRAJECTORY)
     refused(folder, "bar.yaml:4: joints.hip.axis: the axis has no direction", "inverse", "m.csv")
+
+
+def test_a_robot_without_moving_joints_is_simulated_and_has_no_forces(folder):
+    (folder / "still.yaml").write_text(ROBOT.replace("revolute", "fixed").split(", axis")[0] + "}\n")
+    result = CliRunner().invoke(main, ["simulate", "still.yaml", "--no-plots"])
+    assert result.exit_code == 0, result.output
+    refused(folder, "runs/still/trajectory.csv: the robot still has no moving joint", "inverse", "runs/still/trajectory.csv")
 
 
 @pytest.mark.parametrize("file", ["größe ü.yaml", "a b.yaml", "r.urdf"])

@@ -102,7 +102,8 @@ def test_the_trail_of_a_fast_swing_is_no_polygon():
 def test_start_and_end_of_a_round_trip_share_a_name():
     angle = 2 * np.pi * T / T[-1]
     there_and_back = np.column_stack([np.cos(angle), np.sin(angle), 0 * T])
-    texts = [t.get_text() for t in draw_base_path(BasePath(there_and_back, np.tile([0.0, 0.0, 0.0, 1.0], (len(T), 1))), T).axes[0].texts]
+    base = BasePath(there_and_back, np.tile([0.0, 0.0, 0.0, 1.0], (len(T), 1)))
+    texts = [text.get_text() for text in draw_base_path(base, T).axes[0].texts]
     assert "start, end" in texts and "end" not in texts
 
 

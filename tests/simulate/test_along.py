@@ -57,7 +57,7 @@ def test_forward_and_hybrid_give_back_the_accelerations(recorded, name):
 
 def test_missing_velocities_and_accelerations_are_derived_and_told(recorded, tmp_path):
     """From positions at 5 ms of a tumbling floating robot: v to 1e-8, a to 1e-5 of their size away from breaks."""
-    result, path = recorded["quadruped_righting"]
+    result, _ = recorded["quadruped_righting"]
     write_trajectory(tmp_path / "q.csv", header_of(result.model, folder=tmp_path), result.t, columns_of(result.model, q=result.q))
     motion = read_trajectory(tmp_path / "q.csv")
     model, _ = robot_of(motion)
@@ -116,7 +116,7 @@ def test_units_and_links_that_do_not_fit_are_named(recorded, tmp_path):
     _, path = recorded["panda_hybrid"]
     model, _ = robot_of(read_trajectory(path))
     degrees = edited(path, tmp_path, lambda lines: [line.replace("q.panda_joint2[rad]", "q.panda_joint2[deg]") for line in lines])
-    with pytest.raises(TrajectoryError, match=r"column q\.panda_joint2: not the unit of this column; found deg, expected rad|found 'deg'"):
+    with pytest.raises(TrajectoryError, match=r"column q\.panda_joint2: not the unit of this column; found 'deg'"):
         inverse_along(model, read_trajectory(degrees))
     foot = edited(path, tmp_path, lambda lines: [line.replace("fext.panda_hand", "fext.panda_foot") for line in lines])
     with pytest.raises(TrajectoryError, match=r"fext\.panda_foot.*fits no link"):
@@ -143,5 +143,5 @@ def test_too_few_rows_to_differentiate(recorded, tmp_path):
     result, _ = recorded["panda_hybrid"]
     write_trajectory(tmp_path / "two.csv", header_of(result.model, folder=tmp_path), result.t[:2],
                      columns_of(result.model, q=result.q[:2]))
-    with pytest.raises(TrajectoryError, match="2 row.s. are too few"):
+    with pytest.raises(TrajectoryError, match=r"2 row.s. are too few"):
         inverse_along(result.model, read_trajectory(tmp_path / "two.csv"))

@@ -17,8 +17,10 @@ links:
   lower: {mass: 0.8, com: [0, 0, -0.2], inertia: [0.01, 0.01, 0.001]}
   hand: {mass: 0.2, com: [0, 0, -0.05], inertia: [0.001, 0.001, 0.001]}
 joints:
-  shoulder: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], limits: {lower: -9, upper: 9, velocity: 9, effort: 99}, damping: 0.2}
-  elbow: {type: revolute, parent: upper, child: lower, origin: {xyz: [0, 0, -0.5]}, axis: [0, 1, 0], limits: {lower: -9, upper: 9, velocity: 9, effort: 99}}
+  shoulder: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], damping: 0.2,
+             limits: {lower: -9, upper: 9, velocity: 9, effort: 99}}
+  elbow: {type: revolute, parent: upper, child: lower, origin: {xyz: [0, 0, -0.5]}, axis: [0, 1, 0],
+          limits: {lower: -9, upper: 9, velocity: 9, effort: 99}}
   wrist: {type: ball, parent: lower, child: hand, origin: {xyz: [0, 0, -0.4]}, damping: 0.01}
 """
 
@@ -47,8 +49,10 @@ def test_prescribed_positions_are_exact_at_every_level(write):
 
 def test_all_methods_agree_on_a_hybrid_scenario_with_a_force_window(write):
     path = write('duration: 1\ninitial: {v: {elbow: 1.0, wrist: [1, -2, 0.5]}}\njoints:\n'
-                 '  shoulder: {prescribe: {acceleration: "sin(5*t)"}}\n  elbow: {torque: {pd: {kp: 5, kd: 0.5, target: "0.2*t"}}}\n'
-                 "external_forces:\n  - {link: hand, frame: world, wrench: [0, 0, 0, 3, 0, \"2*sin(t)\"], from: 0.303, until: 0.604}\n")
+                 '  shoulder: {prescribe: {acceleration: "sin(5*t)"}}\n'
+                 '  elbow: {torque: {pd: {kp: 5, kd: 0.5, target: "0.2*t"}}}\n'
+                 "external_forces:\n"
+                 "  - {link: hand, frame: world, wrench: [0, 0, 0, 3, 0, \"2*sin(t)\"], from: 0.303, until: 0.604}\n")
     reference = run_scenario(path, ["integrator={method: dopri5, rtol: 1e-12, atol: 1e-13}"])
     for method in METHODS:
         r = run_scenario(path, [f"integrator={{method: {method}}}"])
@@ -61,7 +65,8 @@ def test_all_methods_agree_on_a_hybrid_scenario_with_a_force_window(write):
 
 def test_a_force_window_is_met_exactly_by_fixed_steps(write):
     """A push that begins and ends off the grid of steps must not cost the order: halving the step still divides by 16."""
-    path = write("duration: 1\nexternal_forces:\n  - {link: lower, frame: link, wrench: [0, 2, 0, 0, 0, 0], from: 0.2501, until: 0.7003}\n")
+    path = write("duration: 1\nexternal_forces:\n"
+                 "  - {link: lower, frame: link, wrench: [0, 2, 0, 0, 0, 0], from: 0.2501, until: 0.7003}\n")
     fine = run_scenario(path, ["integrator={method: dopri5, rtol: 1e-12, atol: 1e-13}"])
     coarse, half = (np.abs(fine.q[:, :2] - run_scenario(path, [f"integrator.step={h}"]).q[:, :2]).max() for h in (2e-3, 1e-3))
     assert half < 1e-8 and coarse / half > 12, (coarse, half)
@@ -103,7 +108,7 @@ def test_a_robot_file_falls_freely(write):
 
 def test_a_signal_that_leaves_its_domain_names_itself_and_its_place(write):
     path = write('duration: 2\njoints:\n  elbow: {torque: "log(1 - t)"}\n')
-    with pytest.raises(ComputationError, match=r"run\.yaml:4: .*the signal of .*elbow.* is not a finite number at or soon after t = 0\.9"):
+    with pytest.raises(ComputationError, match=r"run\.yaml:4: .*the signal of .*elbow.* is not a finite number .* t = 0\.9"):
         run_scenario(path)
     with pytest.raises(ComputationError, match="elbow"):
         run_scenario(path, ["integrator.method=DOP853"])
@@ -116,9 +121,16 @@ def test_a_singular_compound_joint_names_the_reason(write):
 
 
 def test_strict_refuses_a_robot_with_findings(write):
-    robot = ARM.replace(", limits: {lower: -9, upper: 9, velocity: 9, effort: 99}, damping: 0.2", "")
+    robot = ARM.replace(",\n             limits: {lower: -9, upper: 9, velocity: 9, effort: 99}", "")
     with pytest.raises(CheckFailed, match="finding"):
         run_scenario(write("duration: 1\n", robot), strict=True)
+
+
+def test_a_balance_that_is_off_is_said(write):
+    """A step far too long, and an angle whose rounding swallows the motion, still give numbers."""
+    assert not run_scenario(write("duration: 1\n")).notes
+    result = run_scenario(write("duration: 1\ninitial: {q: {shoulder: 1e300}, v: {elbow: 2}}\n"))
+    assert any(note.startswith("the energy balance is off by ") for note in result.notes)
 
 
 def test_progress_is_told(write):
@@ -139,7 +151,8 @@ def test_progress_is_told(write):
 
 
 @pytest.mark.parametrize("override, text", [
-    ("duration=-1", "duration"), ("integrator.method=euler", "integrator"), ("nonsense=1", "nonsense"), ("robot=none.yaml", "none.yaml"),
+    ("duration=-1", "duration"), ("integrator.method=euler", "integrator"), ("nonsense=1", "nonsense"),
+    ("robot=none.yaml", "none.yaml"),
 ])
 def test_bad_overrides_are_refused(write, override, text):
     with pytest.raises(LiedynError, match=text):

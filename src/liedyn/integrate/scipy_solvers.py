@@ -76,7 +76,10 @@ class _Run:
         solver = self.solver(self.rates, t, self.state.y.copy(), wall, rtol=self.options.rtol, atol=self.atol,
                              max_step=self.options.max_step, first_step=None if h is None else min(h, wall - t))
         while solver.status == "running":
-            message = solver.step()
+            try:
+                message = solver.step()
+            except ValueError as error:              # from SciPy's linear algebra, over numbers that overflowed
+                raise ComputationError(f"{self.options.method} stopped soon after t = {solver.t:.6g} s: {error}") from error
             if solver.status == "failed":
                 reason = message or "its step size vanished"
                 raise ComputationError(f"{self.options.method} stopped at t = {solver.t:.6g} s: {reason}")

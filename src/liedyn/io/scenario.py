@@ -16,6 +16,7 @@ from liedyn.io.yaml_text import Node, read_yaml
 DRIVES = ("torque", "prescribe")
 LEVELS = ("acceleration", "velocity", "position")
 _ADAPTIVE = ("rtol", "atol", "max_step")
+_FINEST = {"rtol": 2.3e-14, "atol": 1e-30}       # a hundred roundings; SciPy's first step overflows below
 METHODS = {"rk4": ("step",)} | dict.fromkeys(("dopri5", "RK45", "DOP853", "Radau", "BDF", "LSODA"), _ADAPTIVE)
 CURVES = ("quintic", "spline", "sine", "csv")
 INTERPOLATIONS = ("linear", "cubic", "quintic")
@@ -244,7 +245,7 @@ def _integrator(node: Node, duration: float) -> Integrator:
     for key in given:
         if key not in ("method", *METHODS[method]):
             raise given[key].problem(f"{key} has no meaning for the method {method}", expected=", ".join(METHODS[method]))
-    values = {key: child.number(above=0, most={"step": duration, "rtol": 0.1}.get(key))
+    values = {key: child.number(above=0, least=_FINEST.get(key), most={"step": duration, "rtol": 0.1}.get(key))
               for key, child in given.items() if key != "method"}
     for key in values.keys() & {"step", "max_step"}:
         if duration / values[key] > MOST_STEPS:

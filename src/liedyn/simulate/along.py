@@ -75,13 +75,16 @@ def mask_of(model: Model, patterns) -> np.ndarray:
     for pattern in patterns:
         names = [name for name in model.joint_names if fnmatch.fnmatchcase(name, pattern)]
         if not names:
-            raise UsageError(f"no moving joint matches {pattern!r}; the robot has {', '.join(model.joint_names)}")
+            raise UsageError(f"no moving joint matches {pattern!r}; the robot has {', '.join(model.joint_names) or 'none'}")
         for name in names:
             mask[model.v_index(name)] = True
     return mask
 
 
 def _motion(model: Model, trajectory, *, derive_a: bool) -> _Motion:
+    if not model.nv:
+        raise TrajectoryError(f"the robot {model.name} has no moving joint: there is nothing to compute",
+                              place=Place(trajectory.source))
     q, v, a, tau = (bind(model, trajectory, kind) for kind in ("q", "v", "a", "tau"))
     _require(trajectory, q, "q", "the positions")
     q, notes = _unit(model, q, trajectory), []

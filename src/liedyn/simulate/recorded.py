@@ -58,7 +58,7 @@ def _named_robot(trajectory: Trajectory) -> Path:
     if not named:
         raise UsageError(f"{trajectory.source} names no robot; give one with --robot")
     folder = Path() if trajectory.source in (None, STDIO) else Path(trajectory.source).parent
-    path = folder / named
+    path = Path(os.path.normpath(folder / named))
     if not path.is_file():
         raise TrajectoryError("the robot file is not there", place=Place(trajectory.source, key="# robot"), found=named,
                               expected="a file relative to the folder of the trajectory", hint="or give one with --robot")

@@ -15,6 +15,7 @@ from liedyn.model.model import Model
 
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
 _UNIT, _RESIDUAL = 1e-12, 1e-9
+_BALANCE, _ROUNDING = 1e-3, 1e-10        # of the energy exchanged, and of the energy itself
 # Body-states that the self-check computes on float64, whose kernels share their compilation with the simulation's.
 _FEW = 100_000
 
@@ -163,6 +164,9 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
     if check["inverse_dynamics_residual"] > _RESIDUAL:
         notes.append("inverse dynamics of the motion differs from the applied forces by "
                      f"{check['inverse_dynamics_residual']:.1e} relative: the robot is badly conditioned")
+    if check["energy_balance_relative"] > _BALANCE and balance > _ROUNDING * _worst(total):    # at rest it is all rounding
+        notes.append(f"the energy balance is off by {check['energy_balance_relative']:.1e} relative: the motion is not to be "
+                     "trusted; try a smaller integrator.step, or integrator.method=dopri5")
     links = tuple(model.link_names[k] for k in problem.forced_links)
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, record.wrench, kinetic, potential,
                   record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {})
