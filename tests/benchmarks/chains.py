@@ -37,7 +37,7 @@ def mjcf(n: int) -> str:
 
 
 def microseconds_per_body(lengths=(10, 30, 100, 300, 1000), repeats: int = 15) -> list[tuple[int, float, float]]:
-    """(bodies, us a body and state on Lanes, us a body on float64) of forward dynamics, one core."""
+    """(bodies, us a body and state of batch forward dynamics on Lanes, us a body and evaluation of an rk4 run on float64)."""
     rows = []
     for n in lengths:
         model = ld.build(chain(n))
@@ -45,9 +45,10 @@ def microseconds_per_body(lengths=(10, 30, 100, 300, 1000), repeats: int = 15) -
         states = max(8, 40_000 // n // 8 * 8)
         q, v, tau = rng.uniform(-1, 1, (3, states, n))
         lanes = median(lambda m=model, x=(q, v, tau): ld.forward_dynamics(m, *x), repeats) / states / n
-        few = range(0, states, max(1, states * n // 20_000))
-        one = median(lambda m=model, x=(q, v, tau), k=few: [ld.forward_dynamics(m, x[0][i], x[1][i], x[2][i]) for i in k],
-                     repeats) / len(few) / n
+        steps = max(2, 5000 // n)
+        problem, times = free_motion(model, np.zeros(n), np.zeros(n)), np.array([0.0, steps * 1e-4])
+        evaluations = solve(problem, times, Options("rk4", 1e-4))[1].evaluations
+        one = median(lambda p=problem, t=times: solve(p, t, Options("rk4", 1e-4))[0].q, repeats) / evaluations / n
         rows.append((n, lanes * 1e6, one * 1e6))
     return rows
 

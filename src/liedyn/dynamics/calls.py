@@ -85,12 +85,12 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, few: 
     few = max(few, model.n_bodies)
     if count * model.n_bodies <= few and len(entry.liedyn_signatures) == 2:
         prepare(entry, SCALAR)
-        return entry(model.index, model.constants, _scratch(size), *before, *arrays, 0, count)
+        return entry(model.index, model.constants, scratch(size), *before, *arrays, 0, count)
     prepare(entry, len(entry.liedyn_signatures) - 1)
     edges = chunks(count, model.n_bodies)
 
     def part(first, last):
-        return entry(model.index, model.constants, _scratch(8 * size).reshape(size, 8), *before, *arrays, first, last)
+        return entry(model.index, model.constants, scratch(8 * size).reshape(size, 8), *before, *arrays, first, last)
 
     if len(edges) == 2:
         return part(0, count)
@@ -98,7 +98,7 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, few: 
     return next((code for code in codes if code), checks.OK)
 
 
-def _scratch(size: int) -> np.ndarray:
+def scratch(size: int) -> np.ndarray:
     """This thread's scratch, kept between calls, on a border of cache lines: one that is not makes a Lanes load two
     (forward dynamics of a 6-DoF arm is 1.6 times slower)."""
     memory = getattr(_thread, "memory", None)
@@ -110,6 +110,11 @@ def _scratch(size: int) -> np.ndarray:
 
 
 _thread = threading.local()
+
+
+def one_thread(model, count: int) -> bool:
+    """Whether a batch of `count` states is for this thread alone."""
+    return _cores() == 1 or count * model.sizes[0] < 2 * _WORTH_A_THREAD
 
 
 def chunks(count: int, bodies: int) -> list[int]:

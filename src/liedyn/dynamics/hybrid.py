@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, refuse, run, wrenches
+from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, one_thread, refuse, run, scratch, wrenches
 from liedyn.errors import ShapeError
 from liedyn.jit import prepare
 from liedyn.kernels.hybrid import hybrid_batch, hybrid_batch_memory, hybrid_one
@@ -42,11 +42,16 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
     Kim 2012 v1.01, Table 3.
     """
     if f_ext is None:
-        a = np.empty(model.nv)
-        try:                                  # one state in arrays as they should be: no check in Python
-            if q.ndim == 1 and not hybrid_one(model.machine, _none(model), q, v, a, tau, NONE,
-                                              passive):
-                return a
+        try:                                  # arrays as they should be: the entry checks shapes and values itself
+            if q.ndim == 1:
+                a = np.empty(model.nv)
+                if not hybrid_one(model.machine, _none(model), q, v, a, tau, NONE, passive):
+                    return a
+            elif q.ndim == 2 and one_thread(model, len(q)):
+                a, memory = np.empty((len(q), model.nv)), scratch(8 * hybrid_batch_memory(*model.sizes)).reshape(-1, 8)
+                if not hybrid_batch(model.index, model.constants, memory, _none(model), q, v, a, tau, NONE_BATCH, passive, 0,
+                                    len(q)):
+                    return a
         except (TypeError, AttributeError):   # other types, lists, or not compiled yet
             pass
     return _general(model, q, v, None, tau, _none(model), f_ext, passive)[0]
@@ -113,7 +118,7 @@ def _general(model, q, v, a, tau, prescribed, f_ext, passive):
     given = dict(zip([name for name, _, _ in named], rows, strict=True))
     tau = given["tau"] if a is None else given["tau"].copy()
     a = np.empty((len(rows[0]), model.nv)) if a is None else given["a"].copy()
-    size = hybrid_batch_memory(model.n_bodies, model.nq, model.nv, len(model.link_names))
+    size = hybrid_batch_memory(*model.sizes)
     code = run(hybrid_batch, model, size, (prescribed,),
                (given["q"], given["v"], a, tau, given.get("f_ext", NONE_BATCH), bool(passive)), len(a))
     _refuse(model, code, given, prescribed)

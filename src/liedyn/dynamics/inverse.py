@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, refuse, run, wrenches
+from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, one_thread, refuse, run, scratch, wrenches
 from liedyn.jit import prepare
 from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory, inverse_one
 
@@ -39,10 +39,16 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
     Kim 2012 v1.01, Table 2. Gravity enters as ``dV_0 = [0; -g]``.
     """
     if f_ext is None:
-        tau = np.empty(model.nv)
-        try:                                  # one state in arrays as they should be: no check in Python
-            if q.ndim == 1 and not inverse_one(model.machine, q, v, a, NONE, passive, tau):
-                return tau
+        try:                                  # arrays as they should be: the entry checks shapes and values itself
+            if q.ndim == 1:
+                tau = np.empty(model.nv)
+                if not inverse_one(model.machine, q, v, a, NONE, passive, tau):
+                    return tau
+            elif q.ndim == 2 and one_thread(model, len(q)):
+                tau, memory = np.empty((len(q), model.nv)), scratch(8 * inverse_batch_memory(*model.sizes)).reshape(-1, 8)
+                if not inverse_batch(model.index, model.constants, memory, q, v, a, NONE_BATCH, passive, tau, NONE_BATCH, 0,
+                                     len(q)):
+                    return tau
         except (TypeError, AttributeError):   # other types, lists, or not compiled yet
             pass
     return _general(model, q, v, a, f_ext, passive)
@@ -68,7 +74,7 @@ def _batch(model, named, with_f_ext, passive, wrenches_out):
     tau = np.empty((len(rows[0]), model.nv))
     if wrenches_out is None:
         wrenches_out = np.empty((len(tau), 6 * model.n_bodies))
-    size = inverse_batch_memory(model.n_bodies, model.nq, model.nv, len(model.link_names))
+    size = inverse_batch_memory(*model.sizes)
     code = run(inverse_batch, model, size, (),
                (*rows[:3], rows[3] if with_f_ext else NONE_BATCH, bool(passive), tau, wrenches_out), len(tau))
     refuse(model, code, q=rows[0], v=rows[1], a=rows[2])

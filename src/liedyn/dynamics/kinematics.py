@@ -86,7 +86,7 @@ def _jacobians(model, q, v, link, frame, derivative):
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
     J = np.empty((len(rows[0]), 6 * model.nv))
     dJ = np.empty_like(J) if derivative else _UNUSED
-    size = jacobian_memory(model.n_bodies, model.nq, model.nv, len(model.link_names))
+    size = jacobian_memory(*model.sizes)
     code = run(jacobians, model, size, (model.link_index(link), _FRAMES[frame]), (*rows, J, dJ), len(J))
     refuse(model, code, q=rows[0], v=rows[1])
     shape = (*lead, 6, model.nv)
@@ -117,6 +117,6 @@ def centre_of_mass(model, q):
 def _totals(model, q, v, few=0):
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
     out = np.empty((len(rows[0]), 11))
-    size = energy_memory(model.n_bodies, model.nq, model.nv, len(model.link_names))
+    size = energy_memory(*model.sizes)
     refuse(model, run(totals, model, size, (), (*rows, out), len(out), few), q=rows[0], v=rows[1])
     return lead, out

@@ -15,7 +15,7 @@ def mass_matrix(model, q):
     """
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
     M = np.empty((len(rows), model.nv**2))
-    size = mass_memory(model.n_bodies, model.nq, model.nv, len(model.link_names))
+    size = mass_memory(*model.sizes)
     refuse(model, run(mass_matrices, model, size, (), (rows, M), len(M)), q=rows)
     return M.reshape(*lead, model.nv, model.nv)
 

@@ -18,9 +18,6 @@ from liedyn.lie.rows import load_twist, store_twist
 from liedyn.lie.screw import screw_add, screw_column, screw_dot
 from liedyn.lie.se3 import add, dot, scale
 
-# A pivot S^T X S below this part of X's trace is rounding: the joint has no inertia to act on.
-SINGULAR = 1e-13
-
 
 @primitive
 def unit_column(X, c):
@@ -61,9 +58,8 @@ def factor_screw(tree, i, X, prescribed, work):
     pivot lies below the threshold: positive means a vanishing inertia."""
     k, S = tree.iv[i], screw(tree, i)
     U = screw_column(X, S)
-    floor = SINGULAR * (S[0] * S[0] * (X[0][0] + X[0][3] + X[0][5]) + S[1] * S[1] * (X[2][0] + X[2][3] + X[2][5]))
     d = screw_dot(S, U) + load(tree.armature, k)
-    Psi, gain, deficit = pivot(d, floor, prescribed[k])
+    Psi, gain, deficit = pivot(d, load(tree.floor, k), prescribed[k])
     store_twist(work.U, k, U)
     store(work.Psi, k, Psi)
     return minus_square(X, U, gain), U, Psi, deficit
@@ -75,8 +71,7 @@ def factor_units(tree, i, X, prescribed, work):
     deficit = X[0][0] * 0.0 - 1.0
     for c in range(NV[tree.kind[i]]):
         k, U = tree.iv[i] + c, unit_column(X, c)
-        D = X[0] if c < 3 else X[2]
-        Psi, gain, worse = pivot(component(U, c) + load(tree.armature, k), SINGULAR * (D[0] + D[3] + D[5]), prescribed[k])
+        Psi, gain, worse = pivot(component(U, c) + load(tree.armature, k), load(tree.floor, k), prescribed[k])
         store_twist(work.U, k, U)
         store(work.Psi, k, Psi)
         X = minus_square(X, U, gain)
@@ -86,7 +81,7 @@ def factor_units(tree, i, X, prescribed, work):
 
 @primitive
 def pivot(d, floor, prescribed):
-    """Psi, the factor of U U^T in X, the deficit. No branch around X itself: it would cost its 21 registers."""
+    """Psi, the factor of U U^T in X, the deficit against `floor`, below which a pivot is rounding. No branch around X itself: it would cost its 21 registers."""
     if prescribed:
         return d, d * 0.0, d * 0.0 - 1.0
     Psi = 1.0 / d

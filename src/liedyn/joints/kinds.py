@@ -12,4 +12,5 @@ SCREW, BALL, FREE = 0, 1, 2
 NQ = (1, 4, 7)
 NV = (1, 3, 6)
 
+SINGULAR = 1e-13         # a pivot below this part of the inertia that it is made of is rounding: the joint has nothing to act on
 FRICTION_SPEED = 1e-2    # rad/s or m/s: Coulomb friction is smoothed below it, so that it has derivatives

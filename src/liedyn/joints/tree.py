@@ -3,7 +3,7 @@
 `index` (int64) holds    [n, nq, nv, n_links, passive forces?, 0, 0, 0] then parent, kind, iq, iv, marks, slot (n each),
                          link_body (n_links).
 `constants` (numbers)    dV0 (6), S (2n), T0 (12n), I (10n), link_pose (12 n_links),
-                         armature, damping, friction, stiffness, rest (nv each).
+                         armature, damping, friction, stiffness, rest, floor (nv each).
 
 Body 0 is the ground; bodies stand parents first. `constants` may be (m, 8): then each lane has a model of its own.
 """
@@ -35,6 +35,7 @@ class Tree(NamedTuple):
     friction: np.ndarray    # (nv,)
     stiffness: np.ndarray   # (nv,)
     rest: np.ndarray        # (nv,)
+    floor: np.ndarray       # (nv,) a pivot below it is rounding
 
 
 @primitive
@@ -46,7 +47,7 @@ def tree_of(index, constants):
                 index[h + 4 * n:h + 5 * n], index[h + 5 * n:h + 6 * n], index[h + 6 * n:h + 6 * n + nl],
                 c[:6], c[6:6 + 2 * n], c[6 + 2 * n:6 + 14 * n], c[6 + 14 * n:6 + 24 * n], c[6 + 24 * n:s],
                 c[s:s + nv], c[s + nv:s + 2 * nv], c[s + 2 * nv:s + 3 * nv], c[s + 3 * nv:s + 4 * nv],
-                c[s + 4 * nv:s + 5 * nv])
+                c[s + 4 * nv:s + 5 * nv], c[s + 5 * nv:s + 6 * nv])
 
 
 @primitive
@@ -55,5 +56,5 @@ def parts(machine):
     index = machine.view(np.int64)
     n, nv, nl = index[0], index[2], index[3]
     i = HEADER + 6 * n + nl
-    c = i + 6 + 24 * n + 12 * nl + 5 * nv
+    c = i + 6 + 24 * n + 12 * nl + 6 * nv
     return index[:i], machine[i:c], machine[c:]

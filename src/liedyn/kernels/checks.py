@@ -49,3 +49,6 @@ def bad_motion(tree, q, v, a, nq, nv):
         code = BAD_A
     return code
 
+
+@primitive
+def fits(x, rows, columns): return x.shape[0] == rows and x.shape[1] == columns

@@ -21,6 +21,7 @@ from liedyn.kernels.checks import (
     bad_configuration,
     finite,
     finite_where,
+    fits,
 )
 from liedyn.kernels.kinematics import gather
 from liedyn.kernels.newton_euler import store_ground
@@ -161,6 +162,9 @@ def hybrid_batch_memory(n, nq, nv, nl): return hybrid_memory(n, nv) + 6 * n + nq
 def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, first, last):
     """States first … last - 1 of a batch, eight at a time; a and tau (N, nv) are completed in place."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    rows = q.shape[0]
+    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)):
+        return SHAPE
     tree, m = tree_of(index, constants), memory
     Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]

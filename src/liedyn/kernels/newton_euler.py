@@ -7,7 +7,7 @@ from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose, store_joint_force
 from liedyn.joints.passive import passive_force
 from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, parts, tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite
+from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
 from liedyn.kernels.kinematics import gather
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, pack, store, unpack
@@ -109,10 +109,13 @@ def inverse_one(machine, q, v, a, f_ext, passive, tau):
 @entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], i8, i8)",
        nogil=True)
 def inverse_batch(index, constants, memory, q, v, a, f_ext, passive, tau, wrenches, first, last):
-    """States first … last - 1 of a batch, eight at a time. Shapes are the caller's care.
+    """States first … last - 1 of a batch, eight at a time. `memory` and `first` … `last` are the caller's care.
 
     wrenches: (N, 6n) for what each joint transmits to its body, in the body frame, or empty."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    rows = q.shape[0]
+    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)):
+        return SHAPE
     tree, m = tree_of(index, constants), memory
     Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]

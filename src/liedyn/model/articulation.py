@@ -4,46 +4,50 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.joints.kinds import FREE, NV, SCREW
+from liedyn.joints.kinds import FREE, NV, SCREW, SINGULAR
 from liedyn.model.spatial import adjoint, inverse, rigid_matrix
 
-_VANISHING = 1e-12      # of the trace of the articulated inertia: rounding leaves 1e-16 to 1e-14
+_VANISHING = 1e-12      # of the inertia that it is made of: rounding leaves 1e-16 to 1e-14
 _TRIES = 3              # a joint that is singular in one configuration only is a matter of the run, not of the model
 
 
-def joints_without_inertia(parent, kind, S, T0, I, armature) -> list[int]:
-    """Bodies whose joint's articulated inertia vanishes in every configuration tried, outermost first."""
+def joints_without_inertia(parent, kind, S, T0, I, armature) -> tuple[list[int], np.ndarray]:
+    """Bodies whose joint's articulated inertia vanishes in every configuration tried, outermost first; and for each velocity
+    coordinate the pivot below which it is rounding."""
     rng = np.random.default_rng(7)
     bare: set[int] | None = None
+    floor = np.zeros(len(armature))
     for _ in range(_TRIES):
-        found = _vanishing(parent, kind, S, T0, I, armature, rng)
+        found, scale = _vanishing(parent, kind, S, T0, I, armature, rng)
         bare = found if bare is None else bare & found
+        floor = np.maximum(floor, SINGULAR * scale)
         if not bare:
-            return []
-    return sorted(bare, reverse=True)
+            break
+    return sorted(bare, reverse=True), floor
 
 
-def _vanishing(parent, kind, S, T0, I, armature, rng) -> set[int]:
+def _vanishing(parent, kind, S, T0, I, armature, rng) -> tuple[set[int], np.ndarray]:
     n = len(parent)
     AI = [rigid_matrix(x) for x in I]
+    size = np.zeros((n, 2))       # turning and sliding: what the articulated inertia is made of, before joints took their part
     end = np.cumsum([0] + [NV[k] for k in kind[1:]])
-    found = set()
+    found, scales = set(), np.empty(len(armature))
     for i in range(n - 1, 0, -1):
         columns, motion = _joint(kind[i], S[i], rng)
+        mine = slice(end[i - 1], end[i])
+        if np.any(I[i]):
+            size[i] = np.trace(AI[i][:3, :3]), np.trace(AI[i][3:, 3:])
         U = AI[i] @ columns
-        D = columns.T @ U + np.diag(armature[end[i - 1]:end[i]])
-        scale = _scale(AI[i], columns)
-        if np.linalg.eigvalsh(D)[0] <= _VANISHING * scale:
+        D = columns.T @ U + np.diag(armature[mine])
+        scales[mine] = (columns[:3]**2).sum(0) * size[i, 0] + (columns[3:]**2).sum(0) * size[i, 1]
+        if np.linalg.eigvalsh(D)[0] <= _VANISHING * scales[mine].max():
             found.add(i)
-            D = D + np.eye(len(D)) * max(scale, 1e-300)          # carry on, to find others
-        X = adjoint(inverse(T0[i] @ motion))
+            D = D + np.eye(len(D)) * max(scales[mine].max(), 1e-300)          # carry on, to find others
+        T = T0[i] @ motion
+        X = adjoint(inverse(T))
         AI[parent[i]] = AI[parent[i]] + X.T @ (AI[i] - U @ np.linalg.solve(D, U.T)) @ X
-    return found
-
-
-def _scale(AI: np.ndarray, columns: np.ndarray) -> float:
-    turning, sliding = np.abs(columns[:3]).max() ** 2, np.abs(columns[3:]).max() ** 2
-    return turning * np.trace(AI[:3, :3]) + sliding * np.trace(AI[3:, 3:])
+        size[parent[i]] += size[i, 0] + size[i, 1] * (T[:3, 3] @ T[:3, 3]), size[i, 1]
+    return found, scales
 
 
 def _joint(kind: int, S, rng) -> tuple[np.ndarray, np.ndarray]:

@@ -32,7 +32,7 @@ def build(robot: Robot) -> Model:
     robot = validate(robot)
     tree = _Assembly(robot)
     tree.grow()
-    bare = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I, tree.armature())
+    bare, tree.floor = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I, tree.armature())
     if bare:
         joint = tree.owner[bare[0]]
         raise ModelError(f'the joint moves link "{joint.child}", which has no inertia for it', place=place_of(joint),
@@ -57,6 +57,7 @@ class _Assembly:
     nq: int = 0
     nv: int = 0
     moving: list[Joint] = field(default_factory=list)
+    floor: np.ndarray = field(default_factory=lambda: np.zeros(0))      # (nv,) pivots below it are rounding
 
     def grow(self) -> None:
         links = {link.name: link for link in self.robot.links}
@@ -157,7 +158,7 @@ class _Assembly:
         constants = np.concatenate([
             np.zeros(3), -np.array(self.robot.gravity, dtype=float), np.ravel(self.S), *map(_flat, self.T0), np.ravel(self.I),
             *[_flat(link[1]) for link in links],
-            *[self.coordinate(c) for c in ("armature", "damping", "friction", "stiffness", "rest")]])
+            *[self.coordinate(c) for c in ("armature", "damping", "friction", "stiffness", "rest")], self.floor])
         return index, np.ascontiguousarray(constants, dtype=float)
 
 

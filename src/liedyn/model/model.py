@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import difflib
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -72,6 +73,11 @@ class Model:
     machine: np.ndarray
     findings: tuple[Finding, ...] = ()
     _cache: dict = field(default_factory=dict, repr=False)
+
+    @cached_property
+    def sizes(self) -> tuple[int, int, int, int]:
+        """Bodies of the kernels (ground included), nq, nv, links."""
+        return int(self.index[0]), self.nq, self.nv, len(self.link_names)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
