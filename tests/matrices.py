@@ -73,6 +73,11 @@ def quaternion(R):
     return Rotation.from_matrix(R).as_quat()
 
 
+def random_rotations(rng, n):
+    """(n, 3, 3), uniform."""
+    return Rotation.from_quat(rng.standard_normal((n, 4))).as_matrix()
+
+
 # weights of the eighth-order central difference: f'(0) = sum w_k (f(kh) - f(-kh))/h, error h^8 f^(9)/630
 _WEIGHTS = (4 / 5, -1 / 5, 4 / 105, -1 / 280)
 

@@ -80,7 +80,8 @@ def random_joint(rng, name: str, kind: str, parent: str, child: str, springs: bo
     if kind == "euler":
         given["sequence"] = SEQUENCES[rng.integers(len(SEQUENCES))]
     if kind == "screws":
-        given["screws"] = tuple(random_screw(rng) for _ in range(rng.integers(1, 7)))
+        made = [random_screw(rng) for _ in range(rng.integers(1, 7))]
+        given["screws"] = tuple(made[k] for k in range(len(made)) if any(made[k][:3]) or k < 3)      # at most three slides
     joint = Joint(name, kind, parent, child, random_pose(rng), **given)
     middles = [None] * len(joint.labels)
     if kind == "euler":                                # singular at the middle angle 90 degrees, or 0 where it is zxz

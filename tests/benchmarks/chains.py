@@ -32,8 +32,8 @@ def mjcf(n: int) -> str:
         body = (f'<body pos="0 0 {-LENGTH if k else 0}"><joint type="hinge" axis="{axis}"/>'
                 f'<inertial pos="0 0 {-LENGTH / 2}" mass="{MASS}" diaginertia="{across} {across} {MASS * RADIUS**2 / 2}"/>'
                 f"{body}</body>")
-    return (f'<mujoco><option integrator="RK4" timestep="0.001" gravity="0 0 -9.81"><flag contact="disable" constraint="disable"/>'
-            f"</option><worldbody>{body}</worldbody></mujoco>")
+    return ('<mujoco><option integrator="RK4" timestep="0.001" gravity="0 0 -9.81">'
+            f'<flag contact="disable" constraint="disable"/></option><worldbody>{body}</worldbody></mujoco>')
 
 
 def microseconds_per_body(lengths=(10, 30, 100, 300, 1000), repeats: int = 15) -> list[tuple[int, float, float]]:

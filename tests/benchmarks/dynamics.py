@@ -2,10 +2,10 @@
 from __future__ import annotations
 
 import numpy as np
-from bridge import PinocchioBridge, relative, robots_folder
 
 import liedyn as ld
 from benchmarks.measure import Pair, side_by_side
+from bridge import PinocchioBridge, relative, robots_folder
 
 ROBOTS = {                                    # name: file of example-robot-data, base
     "UR5": ("ur_description/urdf/ur5_robot.urdf", "fixed"),

@@ -12,8 +12,8 @@ from pathlib import Path
 os.environ.setdefault("LIEDYN_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import chains, commands, dynamics  # noqa: E402
-from benchmarks.measure import pin_to_one_core  # noqa: E402
+from benchmarks import chains, commands, dynamics
+from benchmarks.measure import pin_to_one_core
 
 BATCH = {"forward": 10.0, "inverse": 8.0}     # times Pinocchio's batch call
 SINGLE, RK4, FLAT = 1.0, 2.0, 1.3
@@ -28,11 +28,13 @@ def main(quick: bool = False) -> int:
     print(f"liedyn benchmarks: {platform.machine()}, Python {platform.python_version()}, {pin_to_one_core()}; medians\n")
     print("batch, Pinocchio's batch call at one thread (us a state)")
     for robot, what, nv, us, pair in dynamics.batches(**({"states": 512} if quick else {}), **few):
-        line(pair.ratio >= BATCH[what], f"{robot:14s} {nv:3d} DoF {what}: ours {us:6.3f}, Pinocchio {us * pair.theirs / pair.ours:7.3f}, "
+        theirs = us * pair.theirs / pair.ours
+        line(pair.ratio >= BATCH[what], f"{robot:14s} {nv:3d} DoF {what}: ours {us:6.3f}, Pinocchio {theirs:7.3f}, "
              f"{pair.ratio:5.1f}x (asked {BATCH[what]:g}x)")
     print("\none call from Python a state (us)")
     for robot, what, nv, us, pair in dynamics.single_calls(**({"states": 200} if quick else {}), **few):
-        line(pair.ratio >= SINGLE, f"{robot:14s} {nv:3d} DoF {what}: ours {us:6.2f}, Pinocchio {us * pair.theirs / pair.ours:6.2f}, "
+        theirs = us * pair.theirs / pair.ours
+        line(pair.ratio >= SINGLE, f"{robot:14s} {nv:3d} DoF {what}: ours {us:6.2f}, Pinocchio {theirs:6.2f}, "
              f"{pair.ratio:5.2f}x (asked {SINGLE:g}x)")
     print("\nforward dynamics of chains, us a body: a batch on Lanes, an rk4 run on float64 (flat within 30% is asked)")
     rows = chains.microseconds_per_body(**({"lengths": (10, 100)} if quick else {}), **few)

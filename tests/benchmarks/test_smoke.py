@@ -1,5 +1,6 @@
 """Every benchmark runs, computes the same as its peer (asserted inside), and has a figure to tell."""
 import pytest
+
 from benchmarks import chains, dynamics
 
 

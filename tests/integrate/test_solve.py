@@ -3,9 +3,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from integrate.problems import floating_robot, free_motion, torque_free_body, turning_state
 
 import liedyn as ld
+from integrate.problems import floating_robot, free_motion, torque_free_body, turning_state
 from liedyn.errors import ComputationError
 from liedyn.integrate.problem import Options
 from liedyn.integrate.solve import SCIPY_METHODS, solve

@@ -1,7 +1,6 @@
 """SE(3) for both numbers: products of matrices, power series in forty digits, and the identities of the algebra."""
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 from compiled import KINDS, evaluate
 from exact import ANGLES, BEYOND_HALF_A_TURN, error, exact, series, solve
@@ -9,7 +8,7 @@ from liedyn.jit import callee
 from liedyn.lie import se3
 from liedyn.lie.lanes import load, store
 from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
-from matrices import adjoint, bracket, hat, inverse, pose
+from matrices import adjoint, bracket, hat, inverse, pose, random_rotations
 from matrices import exp as matrix_exp
 
 
@@ -23,7 +22,7 @@ def twists(angles, size=1.0, seed=0):
 
 def random_poses(n, seed=0):
     rng = np.random.default_rng(seed)
-    return [pose(R, p) for R, p in zip(Rotation.random(n, rng=rng).as_matrix(), rng.standard_normal((n, 3)), strict=True)]
+    return [pose(R, p) for R, p in zip(random_rotations(rng, n), rng.standard_normal((n, 3)), strict=True)]
 
 
 def flat(poses):

@@ -25,7 +25,7 @@ from liedyn.lie.so3 import (
     rotation_quaternion,
 )
 from liedyn.lie.vec3 import neg3
-from matrices import skew
+from matrices import random_rotations, skew
 
 
 def vectors(angles, seed=0, each=3):
@@ -158,7 +158,7 @@ def test_log_undoes_exp_below_half_a_turn(kind, worst):
 @pytest.mark.parametrize("kind", KINDS)
 def test_exp_undoes_log_at_any_rotation(kind):
     """Also at half a turn, where the axis is found but for its sign, and near it. |w| <= pi."""
-    R = np.vstack([Rotation.from_rotvec(ANY).as_matrix(), Rotation.random(500, rng=np.random.default_rng(0)).as_matrix(),
+    R = np.vstack([Rotation.from_rotvec(ANY).as_matrix(), random_rotations(np.random.default_rng(0), 500),
                    [np.diag(d) for d in ([1, 1, 1], [1, -1, -1], [-1, 1, -1], [-1, -1, 1])]])
     row = evaluate(logarithm, R.reshape(-1, 9), 7, kind)
     np.testing.assert_allclose(Rotation.from_rotvec(row[:, :3]).as_matrix(), R, atol=2e-15)
@@ -200,7 +200,7 @@ def test_inverse_jacobians_of_exp(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_quaternions_against_scipy(kind):
     rng = np.random.default_rng(5)
-    u, r = Rotation.random(200, rng=rng), Rotation.random(200, rng=rng)
+    u, r = (Rotation.from_matrix(random_rotations(rng, 200)) for _ in range(2))
     row = evaluate(quaternions, np.hstack([u.as_quat(), r.as_quat()]), 24, kind)
     np.testing.assert_allclose(row[:, 12:21].reshape(-1, 3, 3), u.as_matrix(), atol=1e-15)
     np.testing.assert_allclose(Rotation.from_quat(row[:, :4]).as_matrix(), (u * r).as_matrix(), atol=2e-15)
@@ -211,7 +211,7 @@ def test_quaternions_against_scipy(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_log_of_a_quaternion_and_of_its_negative_is_the_same(kind):
-    u = Rotation.random(200, rng=np.random.default_rng(6)).as_quat()
+    u = Rotation.from_matrix(random_rotations(np.random.default_rng(6), 200)).as_quat()
     plus, minus = (evaluate(quaternions, np.hstack([x, x]), 24, kind)[:, 21:] for x in (u, -u))
     np.testing.assert_array_equal(plus, minus)
     zero = evaluate(quaternions, [[0, 0, 0, 1.0] * 2, [0, 0, 0, -1.0] * 2], 24, kind)[:, 21:]

@@ -75,6 +75,32 @@ def test_joints_that_undo_each_other_leave_a_massless_link_without_inertia():
     refused(chain({"type": "prismatic", "axes": (X,)}, {"type": "prismatic", "axes": (X,)}), "j1", "l1")
 
 
+def test_more_slides_than_directions_are_refused():
+    """Four slides in space: what the last of them leaves is rounding, and was taken for an inertia: accelerations of 1e16."""
+    slide = [{"type": "prismatic", "axes": (axis,)} for axis in ((0.6, 0.0, 0.8), (0.0, 0.6, 0.8), X, Y)]
+    refused(chain(*slide), "j1", "l1")
+    computes(chain(*slide[1:]))
+    computes(chain(*slide, masses=(0, 1, 0, 1)))
+    screws = tuple((0.0, 0.0, 0.0, *joint["axes"][0]) for joint in slide)
+    refused(chain({"type": "screws", "screws": screws}), "j1", "l1")
+    computes(chain({"type": "screws", "screws": screws[:3]}))
+
+
+def test_a_massless_arm_drawn_in_to_its_axis():
+    """Regular as a model, singular where the mass stands on the axis: an error there, whatever rounding leaves."""
+    joints = (Joint("turn", "revolute", "root", "hub", axes=(Z,)), Joint("draw", "prismatic", "hub", "arm", axes=(X,)),
+              Joint("wrist", "ball", "arm", "hand"))
+    model = ld.build(Robot("polar", (body("root"), Link("hub"), Link("arm"), body("hand")), joints))
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        q, (v, tau) = ld.random_configuration(model, rng), rng.standard_normal((2, model.nv))
+        a = ld.forward_dynamics(model, q, v, tau)
+        np.testing.assert_allclose(ld.inverse_dynamics(model, q, v, a), tau, atol=1e-9 * np.abs(a).max())
+        q[1] = 0
+        with pytest.raises(ld.ComputationError, match="a joint's articulated inertia vanishes in this configuration"):
+            ld.forward_dynamics(model, q, v, tau)
+
+
 def test_a_point_mass_has_no_inertia_about_itself():
     """Two coordinates of a ball joint at a distance, none about the line to it; a hinge through it."""
     point = Link("l1", 1.0, (0.0, 0.0, 0.5))

@@ -122,9 +122,10 @@ class Pair:
         return self.G.T @ self.data.qfrc_inverse
 
     def mass(self):
-        M = np.zeros((self.mj.nv, self.mj.nv))
         mujoco.mj_forward(self.mj, self.data)
-        mujoco.mj_fullM(self.mj, self.data, M)
+        M = np.zeros((self.mj.nv, self.mj.nv))
+        for column, unit in zip(M, np.eye(self.mj.nv), strict=True):
+            mujoco.mj_mulM(self.mj, self.data, column, unit)
         return self.G.T @ M @ self.G
 
 

@@ -81,7 +81,8 @@ def factor_units(tree, i, X, prescribed, work):
 
 @primitive
 def pivot(d, floor, prescribed):
-    """Psi, the factor of U U^T in X, the deficit against `floor`, below which a pivot is rounding. No branch around X itself: it would cost its 21 registers."""
+    """Psi, the factor of U U^T in X, the deficit against `floor`, below which a pivot is rounding. No branch around X itself: it
+    would cost its 21 registers."""
     if prescribed:
         return d, d * 0.0, d * 0.0 - 1.0
     Psi = 1.0 / d
