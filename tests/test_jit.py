@@ -134,7 +134,8 @@ from liedyn.kernels.manifold import retractions
 assert not retractions.signatures
 for which in range(len(retractions.liedyn_signatures)):
     assert prepare(retractions, which) and not prepare(retractions, which)
-print(sum(retractions.stats.cache_hits.values()), sum(retractions.stats.cache_misses.values()))
+stats = retractions.liedyn_compiler.stats
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 """
 
 

@@ -52,6 +52,7 @@ def entry(*signatures: str, nogil: bool = False):
     def decorate(function):
         dispatcher = _cached(function, nogil=nogil)
         dispatcher.liedyn_signatures = signatures
+        dispatcher.liedyn_compiler = _cached(function, nogil=nogil)    # aside: the entry stays shut while another thread prepares
         dispatcher._can_compile = False      # disable_compile() insists on a signature first
         return dispatcher
     return decorate
@@ -67,11 +68,11 @@ def prepare(dispatcher, which: int = 0) -> bool:
         return False
     with _LOCK, on_compile(dispatcher.py_func.__name__):
         if which not in done:
-            dispatcher.disable_compile(False)
-            try:
-                dispatcher.compile(dispatcher.liedyn_signatures[which])
-            finally:
-                dispatcher._can_compile = False      # disable_compile() would hide the error of a failed compilation
+            aside = dispatcher.liedyn_compiler
+            aside.compile(dispatcher.liedyn_signatures[which])
+            for types, result in aside.overloads.items():
+                if types not in dispatcher.overloads:
+                    dispatcher.add_overload(result)
             done.add(which)
     return True
 
