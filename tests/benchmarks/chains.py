@@ -5,8 +5,8 @@ import numpy as np
 
 import liedyn as ld
 from benchmarks.measure import Pair, median, side_by_side
-from liedyn.integrate.problem import Options, Problem
-from liedyn.integrate.solve import solve
+from liedyn.integrators.problem import Options, Problem
+from liedyn.integrators.solve import solve
 from liedyn.kernels.signals import CONSTANT, TORQUE, Schedule, Signals
 from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
 

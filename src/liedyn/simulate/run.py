@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from liedyn.integrate.problem import Options, Problem, Statistics
+from liedyn.integrators.problem import Options, Problem, Statistics
 from liedyn.io.scenario import Scenario, scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
@@ -107,7 +107,7 @@ def simulate_file(path, overrides, progress, strict: bool = False) -> Result:
         compiled = compile_schedule(scenario, model)
         problem = Problem(model, compiled.schedule, compiled.signals, compiled.q, compiled.v, compiled.stack_size,
                           compiled.signal_names, compiled.signal_places, scenario.passive)
-        from liedyn.integrate.solve import solve
+        from liedyn.integrators.solve import solve
         options = _options(scenario)
         ready = time.perf_counter()
         solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only

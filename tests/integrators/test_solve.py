@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from integrate.problems import floating_robot, free_motion, torque_free_body, turning_state
+from integrators.problems import floating_robot, free_motion, torque_free_body, turning_state
 from liedyn.errors import ComputationError
-from liedyn.integrate.problem import Options
-from liedyn.integrate.solve import SCIPY_METHODS, solve
+from liedyn.integrators.problem import Options
+from liedyn.integrators.solve import SCIPY_METHODS, solve
 
 EXACT = Options("dopri5", rtol=1e-13, atol=1e-14)
 
@@ -124,8 +124,8 @@ def test_a_run_continues_the_same_over_chunks(robot, monkeypatch):
     """The loop returns now and then for progress: that must not show."""
     problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 1, 21)
     whole = solve(problem, times, Options("dopri5"))[0]
-    monkeypatch.setattr("liedyn.integrate.solve._FIRST_CHUNK", 1)
-    monkeypatch.setattr("liedyn.integrate.solve._CHUNK_SECONDS", 1e-9)
+    monkeypatch.setattr("liedyn.integrators.solve._FIRST_CHUNK", 1)
+    monkeypatch.setattr("liedyn.integrators.solve._CHUNK_SECONDS", 1e-9)
     heard = []
     parts = solve(problem, times, Options("dopri5"), heard.append)[0]
     assert len(heard) > 10 and heard[-1] == 1.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.errors import ComputationError, Place
-from liedyn.integrate.runge_kutta import Record, Stages, State
+from liedyn.integrators.runge_kutta import Record, Stages, State
 from liedyn.kernels.hybrid import hybrid_memory
 from liedyn.kernels.motion import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMALL, MotionWork, Plant
 from liedyn.kernels.signals import TORQUE, Schedule, Signals

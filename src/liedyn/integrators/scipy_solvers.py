@@ -7,8 +7,8 @@ import time
 import numpy as np
 
 from liedyn.errors import ComputationError
-from liedyn.integrate.problem import Statistics, begin, failure, stages_for
-from liedyn.integrate.runge_kutta import accept, copy_record
+from liedyn.integrators.problem import Statistics, begin, failure, stages_for
+from liedyn.integrators.runge_kutta import accept, copy_record
 from liedyn.jit import kernel
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.tree import tree_of

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from liedyn.integrate.tableaux import METHODS
+from liedyn.integrators.tableaux import METHODS
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from liedyn.integrate.problem import Options, Problem, Statistics, begin, failure, stages_for
-from liedyn.integrate.runge_kutta import Method, Record, run_adaptive, run_fixed
-from liedyn.integrate.tableaux import METHODS, Tableau
+from liedyn.integrators.problem import Options, Problem, Statistics, begin, failure, stages_for
+from liedyn.integrators.runge_kutta import Method, Record, run_adaptive, run_fixed
+from liedyn.integrators.tableaux import METHODS, Tableau
 from liedyn.kernels.motion import FINISHED, RUNNING
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
@@ -23,7 +23,7 @@ def solve(problem: Problem, times: np.ndarray, options: Options,
     Raises ComputationError, with the time at which and the reason why the run ended early.
     """
     if options.method in SCIPY_METHODS:
-        from liedyn.integrate.scipy_solvers import solve_by_scipy
+        from liedyn.integrators.scipy_solvers import solve_by_scipy
         return solve_by_scipy(problem, times, options, progress)
     tableau, model = METHODS[options.method](), problem.model
     record, work, plant = problem.record(times), problem.work(), problem.plant()

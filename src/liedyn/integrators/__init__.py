@@ -1,0 +1,1 @@
+"""Integrators on the configuration manifold: tableaux, steppers, step control, SciPy's solvers through charts."""
