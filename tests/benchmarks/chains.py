@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 import liedyn as ld
-from benchmarks.measure import Pair, median, side_by_side
+from benchmarks.measure import Pair, seconds, side_by_side
 from liedyn.integrators.problem import Options, Problem
 from liedyn.integrators.solve import solve
 from liedyn.kernels.signals import CONSTANT, TORQUE, Schedule, Signals
@@ -36,21 +36,32 @@ def mjcf(n: int) -> str:
             f'<flag contact="disable" constraint="disable"/></option><worldbody>{body}</worldbody></mujoco>')
 
 
-def microseconds_per_body(lengths=(10, 30, 100, 300, 1000), repeats: int = 15) -> list[tuple[int, float, float]]:
-    """(bodies, us a body and state of batch forward dynamics on Lanes, us a body and evaluation of an rk4 run on float64)."""
-    rows = []
-    for n in lengths:
-        model = ld.build(chain(n))
-        rng = np.random.default_rng(0)
-        states = max(8, 40_000 // n // 8 * 8)
-        q, v, tau = rng.uniform(-1, 1, (3, states, n))
-        lanes = median(lambda m=model, x=(q, v, tau): ld.forward_dynamics(m, *x), repeats) / states / n
-        steps = max(2, 5000 // n)
-        problem, times = free_motion(model, np.zeros(n), np.zeros(n)), np.array([0.0, steps * 1e-4])
-        evaluations = solve(problem, times, Options("rk4", 1e-4))[1].evaluations
-        one = median(lambda p=problem, t=times: solve(p, t, Options("rk4", 1e-4))[0].q, repeats) / evaluations / n
-        rows.append((n, lanes * 1e6, one * 1e6))
-    return rows
+def microseconds_per_body(lengths=(10, 30, 100, 300, 1000), repeats: int = 15) -> dict[str, list[tuple[int, float, float]]]:
+    """{kind of number: (bodies, us a body and state, the same against the shortest chain)} of batch forward dynamics on Lanes
+    and of the evaluations of an rk4 run on float64. The lengths take turns, so that a slow moment of the machine strikes all."""
+    out = {}
+    for kind, prepare in (("Lanes", _batch), ("float64", _run)):
+        runs = [prepare(n) for n in lengths]
+        for function, _ in runs:
+            function()
+        rounds = np.array([[seconds(function) / bodies for function, bodies in runs] for _ in range(repeats)])
+        ratios = np.median(rounds / rounds[:, :1], axis=0)
+        out[kind] = list(zip(lengths, np.median(rounds, axis=0) * 1e6, ratios, strict=True))
+    return out
+
+
+def _batch(n: int):
+    """A function, and how many bodies it does the dynamics of."""
+    model, states = ld.build(chain(n)), max(8, 40_000 // n // 8 * 8)
+    q, v, tau = np.random.default_rng(0).uniform(-1, 1, (3, states, n))
+    return lambda: ld.forward_dynamics(model, q, v, tau), states * n
+
+
+def _run(n: int):
+    model, steps = ld.build(chain(n)), max(2, 5000 // n)
+    problem, times = free_motion(model, np.zeros(n), np.zeros(n)), np.array([0.0, steps * 1e-4])
+    options = Options("rk4", 1e-4)
+    return lambda: solve(problem, times, options)[0].q, solve(problem, times, options)[1].evaluations * n
 
 
 def free_motion(model, q, v) -> Problem:

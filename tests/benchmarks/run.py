@@ -37,11 +37,10 @@ def main(quick: bool = False) -> int:
         line(pair.ratio >= SINGLE, f"{robot:14s} {nv:3d} DoF {what}: ours {us:6.2f}, Pinocchio {theirs:6.2f}, "
              f"{pair.ratio:5.2f}x (asked {SINGLE:g}x)")
     print("\nforward dynamics of chains, us a body: a batch on Lanes, an rk4 run on float64 (flat within 30% is asked)")
-    rows = chains.microseconds_per_body(**({"lengths": (10, 100)} if quick else {}), **few)
-    for kind, column in (("Lanes", 1), ("float64", 2)):
-        values = [row[column] for row in rows]
-        line(max(values) <= FLAT * min(values), f"{kind:8s}" + ", ".join(f"{row[0]}: {row[column]:.4f}" for row in rows)
-             + f"; largest / smallest {max(values) / min(values):.2f}")
+    for kind, rows in chains.microseconds_per_body(**({"lengths": (10, 100)} if quick else {}), **few).items():
+        ratios = [ratio for _, _, ratio in rows]
+        line(max(ratios) <= FLAT * min(ratios), f"{kind:8s}" + ", ".join(f"{n}: {us:.4f}" for n, us, _ in rows)
+             + f"; largest / smallest {max(ratios) / min(ratios):.2f}")
     print("\none rk4 step of a chain (us), MuJoCo's RK4 mj_step without contacts")
     for n in (7, 30):
         ours, theirs, pair = chains.rk4_step(n, **({"steps": 100} if quick else {}), **few)

@@ -17,5 +17,6 @@ def test_chain_is_mujocos_chain():
 
 
 def test_cost_per_body_is_told():
-    (row,) = chains.microseconds_per_body((10,), repeats=1)
-    assert row[0] == 10 and 0 < row[1] < row[2]
+    rows = chains.microseconds_per_body((10, 20), repeats=1)
+    assert [row[0] for row in rows["Lanes"]] == [10, 20] and all(row[1] > 0 for kind in rows for row in rows[kind])
+    assert rows["Lanes"][0][2] == rows["float64"][0][2] == 1.0

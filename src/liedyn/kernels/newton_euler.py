@@ -3,7 +3,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import entry, kernel, primitive
+from liedyn.jit import entry, primitive
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose, store_joint_force
 from liedyn.joints.passive import passive_force
 from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, parts, tree_of
@@ -41,7 +41,7 @@ def store_ground(tree, x, V, dV):
     store_twist(dV, 0, add(rest, load_twist(tree.dV0, 0)))
 
 
-@kernel
+@primitive
 def newton_euler(tree, q, v, a, f_ext, passive, tau, work):
     """Writes tau (nv) and work. f_ext (6n) wrenches on bodies, or empty. passive: less what springs and damping give."""
     n = tree.parent.size
@@ -73,7 +73,7 @@ def newton_euler(tree, q, v, a, f_ext, passive, tau, work):
     add_rotors_less_passive(tree, q, v, a, passive, tau, work.passive)
 
 
-@kernel
+@primitive
 def add_rotors_less_passive(tree, q, v, a, passive, tau, scratch):
     """tau += armature a, and what springs, damping and friction give is not asked of the motors."""
     for k in range(tree.armature.shape[0]):
