@@ -253,8 +253,10 @@ def test_all_real_robots_are_there():
 
 
 def test_the_largest_real_robot_loads_in_half_a_second():
-    path = max(FILES, key=lambda path: path.stat().st_size)
-    validate(read_urdf(path))
-    start = time.process_time()
-    validate(read_urdf(path))
-    assert time.process_time() - start < 0.5
+    """The best of five: measured 0.04 s, but a busy machine stalls single runs."""
+    path, took = max(FILES, key=lambda path: path.stat().st_size), []
+    for _ in range(5):
+        start = time.process_time()
+        validate(read_urdf(path))
+        took.append(time.process_time() - start)
+    assert min(took) < 0.5

@@ -194,4 +194,4 @@ def test_a_long_loop_is_cheap_and_allocates_nothing():
         assert allocations(100_000) == few
     finally:
         _nrt_python.memsys_disable_stats()
-    assert time.perf_counter() - start < 2.0                       # 20 us a pair; measured 0.1
+    assert time.perf_counter() - start < 10.0                      # 100 us a pair; measured 1

@@ -184,7 +184,7 @@ def test_everything_else_is_refused(text, message):
     with pytest.raises(ScenarioError) as caught:
         compiled(text)
     error = str(caught.value)
-    assert time.perf_counter() - start < 1.0
+    assert time.perf_counter() - start < 10.0                # it does not hang; microseconds on an idle machine
     assert message in error
     assert error.startswith("s.yaml:7: joints.elbow.torque: ")
     assert "\n" not in error and len(error) < 500
