@@ -15,7 +15,7 @@ from liedyn.kernels import checks
 
 NONE = np.empty(0)              # no external wrench, one state
 NONE_BATCH = np.empty((0, 0))   # the same for a batch
-SCALAR, LANES = 0, 1            # which signature of an entry with two
+SCALAR = 0                      # which signature of an entry with two
 
 # Below this many body-states a second thread costs more than it brings (about 20 us).
 _WORTH_A_THREAD = 2000
@@ -112,6 +112,13 @@ def scratch(size: int) -> np.ndarray:
 _thread = threading.local()
 
 
+def aligned_empty(rows: int, columns: int) -> np.ndarray:
+    """An uninitialized (rows, columns) array on a border of cache lines: large results are written a line at a time."""
+    raw = np.empty(rows * columns + 8)
+    first = -raw.ctypes.data % 64 // 8
+    return raw[first:first + rows * columns].reshape(rows, columns)
+
+
 def one_thread(model, count: int) -> bool:
     """Whether a batch of `count` states is for this thread alone."""
     return _cores() == 1 or count * model.sizes[0] < 2 * _WORTH_A_THREAD
@@ -134,6 +141,19 @@ def _cores() -> int:
 @cache
 def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(_cores(), thread_name_prefix="liedyn")
+
+
+def as_mask(prescribed, nv: int) -> np.ndarray:
+    """A mask over v, or a ShapeError."""
+    mask = np.ascontiguousarray(prescribed)
+    if mask.dtype != bool or mask.shape != (nv,):
+        raise ShapeError(f"prescribed is a mask over v; found {mask.dtype} of shape {mask.shape}, expected bool ({nv},)")
+    return mask if mask.flags.writeable else mask.copy()
+
+
+def where_read(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """x with the entries that are not read set to zero, for the message of an error."""
+    return np.where(mask, x, 0.0)
 
 
 # errors -----------------------------------------------------------------------------------------------------------

@@ -3,8 +3,19 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, one_thread, refuse, run, scratch, wrenches
-from liedyn.errors import ShapeError
+from liedyn.dynamics.calls import (
+    NONE,
+    NONE_BATCH,
+    as_array,
+    as_mask,
+    batched,
+    one_thread,
+    refuse,
+    run,
+    scratch,
+    where_read,
+    wrenches,
+)
 from liedyn.jit import prepare
 from liedyn.kernels.hybrid import hybrid_batch, hybrid_batch_memory, hybrid_one
 
@@ -87,11 +98,7 @@ def hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True
     -----
     Kim 2012 v1.01, Table 4.
     """
-    prescribed = np.ascontiguousarray(prescribed)
-    if prescribed.dtype != bool or prescribed.shape != (model.nv,):
-        raise ShapeError(f"prescribed is a mask over v; found {prescribed.dtype} of shape {prescribed.shape}, "
-                         f"expected bool ({model.nv},)")
-    prescribed = prescribed if prescribed.flags.writeable else prescribed.copy()
+    prescribed = as_mask(prescribed, model.nv)
     return _general(model, q, v, as_array(a, "a", (model.nv,)), tau, prescribed, f_ext, passive)
 
 
@@ -138,10 +145,6 @@ def _one(model, named, prescribed, passive):
 
 def _refuse(model, code, given, prescribed):
     if code:
-        a = _where(given["a"], prescribed) if "a" in given else None
-        refuse(model, code, q=given["q"], v=given["v"], a=a, tau=_where(given["tau"], ~prescribed))
+        a = where_read(given["a"], prescribed) if "a" in given else None
+        refuse(model, code, q=given["q"], v=given["v"], a=a, tau=where_read(given["tau"], ~prescribed))
 
-
-def _where(x: np.ndarray, mask: np.ndarray) -> np.ndarray:
-    """x with the entries that are not read set to zero, for the message of an error."""
-    return np.where(mask, x, 0.0)

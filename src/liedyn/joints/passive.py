@@ -24,6 +24,14 @@ def passive_force(tree, q, v, out):
 
 
 @primitive
+def resistance_slope(tree, k, v):
+    """Minus the derivative of `resistance` by the velocity."""
+    x, w = load(v, k), FRICTION_SPEED * FRICTION_SPEED
+    r = 1.0 / (x * x + w)
+    return load(tree.damping, k) + load(tree.friction, k) * w * r * sqrt(r)
+
+
+@primitive
 def spring_energy(tree, q):
     """Potential energy of all joint springs: 1/2 k (q - rest)^2."""
     energy = number_like(q, 0.0)

@@ -1,7 +1,7 @@
 """A model as kernels see it: the views into its two flat arrays.
 
 `index` (int64) holds    [n, nq, nv, n_links, passive forces?, 0, 0, 0] then parent, kind, iq, iv, marks, slot (n each),
-                         link_body (n_links).
+                         link_body (n_links), above, top, last (nv each).
 `constants` (numbers)    dV0 (6), S (2n), T0 (12n), I (10n), link_pose (12 n_links),
                          armature, damping, friction, stiffness, rest, floor (nv each).
 
@@ -25,6 +25,9 @@ class Tree(NamedTuple):
     marks: np.ndarray       # (n,) HAS_CHILDREN | LAST_CHILD (the child of its parent that a backward pass meets first)
     slot: np.ndarray        # (n,) where a backward pass gathers what the children of body i hand to it: reused when free
     link_body: np.ndarray   # (n_links,) body that carries the link
+    above: np.ndarray       # (nv,) the coordinate before this one on the way from the ground, or -1
+    top: np.ndarray         # (nv,) the first coordinate on that way
+    last: np.ndarray        # (nv,) the last coordinate that this one moves: it moves all from its own to that one
     dV0: np.ndarray         # (6,) acceleration of the ground: [0; -g]
     S: np.ndarray           # (2n,) screws
     T0: np.ndarray          # (12n,) pose in the parent at q = 0
@@ -42,9 +45,10 @@ class Tree(NamedTuple):
 def tree_of(index, constants):
     n, nv, nl = index[0], index[2], index[3]
     h, c = HEADER, constants
-    s = 6 + 24 * n + 12 * nl
+    k, s = h + 6 * n + nl, 6 + 24 * n + 12 * nl
     return Tree(index[h:h + n], index[h + n:h + 2 * n], index[h + 2 * n:h + 3 * n], index[h + 3 * n:h + 4 * n],
                 index[h + 4 * n:h + 5 * n], index[h + 5 * n:h + 6 * n], index[h + 6 * n:h + 6 * n + nl],
+                index[k:k + nv], index[k + nv:k + 2 * nv], index[k + 2 * nv:k + 3 * nv],
                 c[:6], c[6:6 + 2 * n], c[6 + 2 * n:6 + 14 * n], c[6 + 14 * n:6 + 24 * n], c[6 + 24 * n:s],
                 c[s:s + nv], c[s + nv:s + 2 * nv], c[s + 2 * nv:s + 3 * nv], c[s + 3 * nv:s + 4 * nv],
                 c[s + 4 * nv:s + 5 * nv], c[s + 5 * nv:s + 6 * nv])
@@ -55,6 +59,6 @@ def parts(machine):
     """index, constants and scratch, which cross from Python as one array: each array costs 0.1 us."""
     index = machine.view(np.int64)
     n, nv, nl = index[0], index[2], index[3]
-    i = HEADER + 6 * n + nl
+    i = HEADER + 6 * n + nl + 3 * nv
     c = i + 6 + 24 * n + 12 * nl + 6 * nv
     return index[:i], machine[i:c], machine[c:]

@@ -339,6 +339,15 @@ def _set_row_part(typing_context, array, row, column, count, value):
     return types.void(array, types.intp, types.intp, types.intp, lanes), codegen
 
 
+@intrinsic
+def _set_row(typing_context, array, row, column, value):
+    """Eight numbers of one row of a (N, n) array."""
+    def codegen(context, builder, sig, args):
+        builder.store(args[3], _row_pointer(context, builder, sig.args[0], *args[:3]), align=8)
+        return context.get_dummy_value()
+    return types.void(array, types.intp, types.intp, lanes), codegen
+
+
 _MASK = ir.VectorType(ir.IntType(1), WIDTH)
 
 
@@ -396,13 +405,51 @@ def _pack_lanes(batch, first, block):
 def _unpack_lanes(block, batch, first):
     """A block (n, 8) into rows first … first + 7 of a batch (N, n); lanes beyond the end are dropped."""
     rows, n = min(WIDTH, batch.shape[0] - first), batch.shape[1]
-    for j in range(0, n, WIDTH):
+    whole = n - n % WIDTH if rows == WIDTH else 0
+    for j in range(0, whole, WIDTH):                             # no masks, no index into the tuple: a third of the time
+        _set_rows(batch, first, j, _transpose(_eight(block, j)))
+    for j in range(whole, n, WIDTH):
         count, last = min(WIDTH, n - j), n - 1
         x = _transpose((_load(block, j), _load(block, min(j + 1, last)), _load(block, min(j + 2, last)),
                         _load(block, min(j + 3, last)), _load(block, min(j + 4, last)), _load(block, min(j + 5, last)),
                         _load(block, min(j + 6, last)), _load(block, min(j + 7, last))))
         for k in range(rows):
             _set_row_part(batch, first + k, j, count, x[k])
+
+
+@primitive
+def _eight(block, j):
+    return (_load(block, j), _load(block, j + 1), _load(block, j + 2), _load(block, j + 3),
+            _load(block, j + 4), _load(block, j + 5), _load(block, j + 6), _load(block, j + 7))
+
+
+@primitive
+def _set_rows(batch, first, j, x):
+    _set_row(batch, first, j, x[0])
+    _set_row(batch, first + 1, j, x[1])
+    _set_row(batch, first + 2, j, x[2])
+    _set_row(batch, first + 3, j, x[3])
+    _set_row(batch, first + 4, j, x[4])
+    _set_row(batch, first + 5, j, x[5])
+    _set_row(batch, first + 6, j, x[6])
+    _set_row(batch, first + 7, j, x[7])
+
+
+@callee
+def _unpack_groups(block, batch, first, filled):
+    n = batch.shape[1]
+    zero = _splat(0.0)
+    if batch.shape[0] - first < WIDTH:
+        _unpack_lanes(block, batch, first)
+        return
+    for j in range(0, n - n % WIDTH, WIDTH):
+        if filled[j // WIDTH]:
+            _set_rows(batch, first, j, _transpose(_eight(block, j)))
+        else:
+            _set_rows(batch, first, j, (zero, zero, zero, zero, zero, zero, zero, zero))
+    for j in range(n - n % WIDTH, n):
+        for k in range(WIDTH):
+            batch[first + k, j] = block[j, k]
 
 
 @callee
@@ -420,6 +467,7 @@ def _unpack_row(block, batch, first):
 def pack(batch, first, block): ...
 def unpack(block, batch, first): ...
 def states_in(block): ...
+def unpack_filled(block, batch, first, filled): ...
 
 
 @overload(pack, inline="always")
@@ -437,8 +485,46 @@ def _unpack(block, batch, first):
     return lambda block, batch, first: _unpack_lanes(block, batch, first)
 
 
+@overload(unpack_filled, inline="always")
+def _unpack_filled(block, batch, first, filled):
+    """`unpack` of a block that is zero but in the groups of eight rows that are `filled`."""
+    return lambda block, batch, first, filled: _unpack_groups(block, batch, first, filled)
+
+
 @overload(states_in, inline="always")
 def _states_in(block):
     """How many states a block holds."""
     n = 1 if block.ndim == 1 else WIDTH
     return lambda block: n
+
+
+# columns of a matrix of n rows: of eight states, one Lanes an entry; of one state, eight columns to a Lanes ------------
+def put(X, n, c, r, value): ...
+
+
+@overload(put, inline="always")
+def _put(X, n, c, r, value):
+    """Entry (r, c) of a matrix with n rows, held by columns. A float64 goes to its lane of X (m, 8), or into X (m,)."""
+    if isinstance(value, Lanes):
+        return lambda X, n, c, r, value: _store(X, c * n + r, value)
+    if X.ndim == 2:
+        def lane_of_column(X, n, c, r, value):
+            X[(c >> 3) * n + r, c & 7] = value
+        return lane_of_column
+
+    def scalar(X, n, c, r, value):
+        X[c * n + r] = value
+    return scalar
+
+
+def get(X, n, c, r, number): ...
+
+
+@overload(get, inline="always")
+def _get(X, n, c, r, number):
+    """What `put` put there; `number` gives the kind."""
+    if isinstance(number, Lanes):
+        return lambda X, n, c, r, number: _load(X, c * n + r)
+    if X.ndim == 2:
+        return lambda X, n, c, r, number: X[(c >> 3) * n + r, c & 7]
+    return lambda X, n, c, r, number: X[c * n + r]

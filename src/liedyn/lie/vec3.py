@@ -87,3 +87,11 @@ def add6(x, y): return (x[0] + y[0], x[1] + y[1], x[2] + y[2], x[3] + y[3], x[4]
 def add9(x, y):
     return (x[0] + y[0], x[1] + y[1], x[2] + y[2], x[3] + y[3], x[4] + y[4], x[5] + y[5],
             x[6] + y[6], x[7] + y[7], x[8] + y[8])
+
+
+@primitive
+def outer_less(B, p, f):
+    """B - 2 [p][f] = B - 2 (f p^T - (p.f) 1)."""
+    d, x, y, z = 2.0 * dot3(p, f), 2.0 * f[0], 2.0 * f[1], 2.0 * f[2]
+    return (B[0] - x * p[0] + d, B[1] - x * p[1], B[2] - x * p[2], B[3] - y * p[0], B[4] - y * p[1] + d, B[5] - y * p[2],
+            B[6] - z * p[0], B[7] - z * p[1], B[8] - z * p[2] + d)

@@ -154,7 +154,8 @@ class _Assembly:
         passive = any(self.coordinate(c).any() for c in ("damping", "friction", "stiffness"))
         header = [n, self.nq, self.nv, len(links), int(passive), 0, 0, 0]
         on = [link[0] for link in links]
-        index = np.concatenate([header, self.parent, self.kind, iq, iv, marks, slot, on]).astype(np.int64)
+        paths = _coordinate_paths(self.parent, iv, [NV[k] for k in self.kind])
+        index = np.concatenate([header, self.parent, self.kind, iq, iv, marks, slot, on, *paths]).astype(np.int64)
         constants = np.concatenate([
             np.zeros(3), -np.array(self.robot.gravity, dtype=float), np.ravel(self.S), *map(_flat, self.T0), np.ravel(self.I),
             *[_flat(link[1]) for link in links],
@@ -224,6 +225,23 @@ def _backward_plan(parent: list[int]) -> tuple[list[int], list[int]]:
             marks[i] |= _LAST_CHILD
         marks[p] |= _HAS_CHILDREN
     return marks, slot
+
+
+def _coordinate_paths(parent: list[int], iv, size: list[int]) -> tuple[list[int], list[int], list[int]]:
+    """above, top, last of the velocity coordinates (see `joints.tree`). Bodies stand depth first, so what a coordinate moves
+    stands together."""
+    above, top = [], []
+    for i in range(1, len(parent)):
+        p = parent[i]
+        before = int(iv[p]) + size[p] - 1 if p > 0 else -1
+        for c in range(size[i]):
+            above.append(before if c == 0 else len(above) - 1)
+            top.append(len(top) if above[-1] < 0 else top[above[-1]])
+    last = list(range(len(above)))
+    for k in range(len(above) - 1, -1, -1):
+        if above[k] >= 0:
+            last[above[k]] = max(last[above[k]], last[k])
+    return above, top, last
 
 
 def _names(joints: list[Joint]) -> tuple[tuple[str, ...], ...]:

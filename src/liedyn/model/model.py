@@ -79,6 +79,11 @@ class Model:
         """Bodies of the kernels (ground included), nq, nv, links."""
         return int(self.index[0]), self.nq, self.nv, len(self.link_names)
 
+    @cached_property
+    def paths(self) -> np.ndarray:
+        """(3, nv): above, top and last of each velocity coordinate (see `joints.tree`)."""
+        return self.index[self.index.size - 3 * self.nv:].reshape(3, self.nv)
+
     @property
     def joint_names(self) -> tuple[str, ...]:
         return tuple(joint.name for joint in self.joints)

@@ -1,0 +1,270 @@
+"""Inverse, forward and hybrid dynamics differentiated by q, v and the inputs."""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.dynamics.calls import (
+    NONE,
+    NONE_BATCH,
+    aligned_empty,
+    as_array,
+    as_mask,
+    batched,
+    refuse,
+    run,
+    where_read,
+    wrenches,
+)
+from liedyn.jit import prepare
+from liedyn.kernels.hybrid_derivatives import (
+    batch_memory,
+    forward_derivatives_one,
+    hybrid_derivatives_batch,
+    hybrid_derivatives_one,
+    one_memory,
+)
+from liedyn.kernels.inverse_derivatives import (
+    inverse_derivatives_batch,
+    inverse_derivatives_batch_memory,
+    inverse_derivatives_memory,
+    inverse_derivatives_one,
+)
+
+
+class InverseDerivatives(NamedTuple):
+    """Of tau = M a + b - tau_passive - J^T f_ext; each (..., nv, nv), [i, k] by coordinate k.
+
+    dtau_dq    tangent derivative by q [N m or N, by rad or m]
+    dtau_dv    by v
+    M          by a: the mass matrix, armature included
+    """
+
+    dtau_dq: np.ndarray
+    dtau_dv: np.ndarray
+    M: np.ndarray
+
+
+class ForwardDerivatives(NamedTuple):
+    """Of a = M^-1 (tau + tau_passive + J^T f_ext - b); each (..., nv, nv), [i, k] by coordinate k.
+
+    da_dq      tangent derivative by q [rad/s^2 or m/s^2, by rad or m]
+    da_dv      by v
+    M_inverse  by tau
+    """
+
+    da_dq: np.ndarray
+    da_dv: np.ndarray
+    M_inverse: np.ndarray
+
+
+class HybridDerivatives(NamedTuple):
+    """Of (a, tau) by q, v and the inputs u, where u[k] is a[k] if prescribed[k], else tau[k]; each (..., nv, nv).
+
+    Rows of da_* of a prescribed coordinate and rows of dtau_* of a torque-specified one are those of an input: zero but for
+    the one in d*_du.
+    """
+
+    da_dq: np.ndarray
+    da_dv: np.ndarray
+    da_du: np.ndarray
+    dtau_dq: np.ndarray
+    dtau_dv: np.ndarray
+    dtau_du: np.ndarray
+
+
+def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) -> InverseDerivatives:
+    """Derivatives of `inverse_dynamics` by q, v and a: O(n depth).
+
+    Parameters
+    ----------
+    model, q, v, a, f_ext, passive
+        As in `inverse_dynamics`. f_ext stays constant in its link's frame; by it, tau changes by -J^T (`jacobian`).
+
+    Returns
+    -------
+    InverseDerivatives
+        dtau_dq, dtau_dv, M, each (..., nv, nv). By q: d/de at 0 of tau(q (+) e d), with (+) as in `integrate`; v and a keep
+        their components.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    Kim 2012 v1.01, Table 5, for all coordinates at once; see `kernels.pairs`.
+    """
+    nv = model.nv
+    if f_ext is None:
+        try:                                  # arrays as they should be: the entry checks shapes and values itself
+            tools = model._cache["derivatives"]
+            if q.ndim == 1:
+                out = np.empty((3, nv, nv))
+                if not inverse_derivatives_one(tools.machine, q, v, a, NONE, passive, out.reshape(-1)):
+                    return InverseDerivatives(*out.transpose(0, 2, 1))
+        except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
+            pass
+    tools = _tools(model)
+    named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (nv,)), 1), ("a", as_array(a, "a", (nv,)), 1)]
+    given, lead, rows = _given(model, named, f_ext)
+    out = aligned_empty(rows, 3 * nv * nv)
+    if lead is None:
+        prepare(inverse_derivatives_one)
+        code = inverse_derivatives_one(tools.machine, given["q"], given["v"], given["a"], given["f_ext"], bool(passive), out[0])
+    else:
+        code = run(inverse_derivatives_batch, model, inverse_derivatives_batch_memory(*model.sizes), (),
+                   (given["q"], given["v"], given["a"], given["f_ext"], bool(passive), tools.related, out), rows)
+    refuse(model, code, **{name: given[name] for name in ("q", "v", "a")})
+    return InverseDerivatives(*_matrices(out, lead, 3, nv))
+
+
+def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) -> ForwardDerivatives:
+    """Derivatives of `forward_dynamics` by q, v and tau.
+
+    Parameters
+    ----------
+    model, q, v, tau, f_ext, passive
+        As in `forward_dynamics`. f_ext stays constant in its link's frame; by it, a changes by M^-1 J^T (`jacobian`).
+
+    Returns
+    -------
+    ForwardDerivatives
+        da_dq, da_dv, M_inverse, each (..., nv, nv). By q: d/de at 0 of a(q (+) e d), with (+) as in `integrate`; v and tau
+        keep their components.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+    ComputationError
+        Where a joint's articulated inertia vanishes.
+
+    Notes
+    -----
+    ``da = -M^-1 dID`` with inverse dynamics ID at the solution (Kim 2012 v1.01, Table 6, for all coordinates at once).
+    """
+    if f_ext is None:
+        try:                                  # arrays as they should be: the entry checks shapes and values itself
+            tools = model._cache["derivatives"]
+            if q.ndim == 1:
+                out = np.empty((3, model.nv, model.nv))
+                if not forward_derivatives_one(tools.machine, tools.none, q, v, tau, NONE, passive, out.reshape(-1)):
+                    return ForwardDerivatives(*out.transpose(0, 2, 1))
+        except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
+            pass
+    return ForwardDerivatives(*_solved(model, q, v, None, tau, _tools(model).none, f_ext, passive))
+
+
+def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True) -> HybridDerivatives:
+    """Derivatives of `hybrid_dynamics` by q, v and the inputs.
+
+    Parameters
+    ----------
+    model, q, v, a, tau, prescribed, f_ext, passive
+        As in `hybrid_dynamics`.
+
+    Returns
+    -------
+    HybridDerivatives
+        Six matrices (..., nv, nv); see there. Tangent convention as in `forward_dynamics_derivatives`.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, ComputationError
+
+    Notes
+    -----
+    ``da_v = -M_vv^-1 dID_v``, ``dtau_u = dID_u + M_uv da_v`` (Kim 2012 v1.01, Table 7, for all coordinates at once).
+    """
+    a = as_array(a, "a", (model.nv,))
+    return HybridDerivatives(*_solved(model, q, v, a, tau, as_mask(prescribed, model.nv), f_ext, passive))
+
+
+def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
+    """a is an array, or None where nothing is prescribed and derivatives of tau are not asked."""
+    nv, tools = model.nv, _tools(model)
+    tau = as_array(tau, "tau", (nv,))
+    named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (nv,)), 1), ("tau", tau, 1),
+             ("a", tau if a is None else a, 1)]
+    given, lead, rows = _given(model, named, f_ext)
+    count = 3 if a is None else 6
+    out = aligned_empty(rows, count * nv * nv)
+    q, v, tau, x, F = (given[name] for name in ("q", "v", "tau", "a", "f_ext"))
+    if lead is None and a is None:
+        prepare(forward_derivatives_one)
+        code = forward_derivatives_one(tools.machine, prescribed, q, v, tau, F, bool(passive), out[0])
+    elif lead is None:
+        prepare(hybrid_derivatives_one)
+        code = hybrid_derivatives_one(tools.machine, prescribed, q, v, x, tau, F, bool(passive), out[0])
+    else:
+        filled = tools.coupled if a is None else tools.coupled_twice
+        masks = prescribed, free_paths(model.paths[0], prescribed)
+        code = run(hybrid_derivatives_batch, model, batch_memory(*model.sizes), masks,
+                   (q, v, x, tau, F, bool(passive), filled, out), rows)
+    if code:
+        refuse(model, code, q=q, v=v, a=where_read(x, prescribed), tau=where_read(tau, ~prescribed))
+    return _matrices(out, lead, count, nv)
+
+
+def _given(model, named, f_ext):
+    """Arguments by name, leading axes (None: one state) and how many states."""
+    F = wrenches(model, f_ext)
+    if F is not None:
+        named.append(("f_ext", F, 2))
+    if all(array.ndim == own for _, array, own in named):
+        given = {name: np.ascontiguousarray(array).reshape(-1) for name, array, _ in named}
+        return {"f_ext": NONE, **given}, None, 1
+    lead, rows = batched(*named)
+    given = dict(zip([name for name, _, _ in named], rows, strict=True))
+    return {"f_ext": NONE_BATCH, **given}, lead, len(rows[0])
+
+
+def _matrices(out, lead, count, nv):
+    """Matrices held by columns, as rows of `out`."""
+    blocks = out.reshape(*(lead or ()), count, nv, nv)
+    return (blocks[..., k, :, :].swapaxes(-1, -2) for k in range(count))
+
+
+class _Tools(NamedTuple):
+    """What the entries need of a model, besides its arrays."""
+
+    machine: np.ndarray         # index, constants and scratch for one state
+    none: np.ndarray            # mask of no prescribed coordinate
+    related: np.ndarray         # groups of eight in [dtau/dq, dtau/dv, M] that hold more than zeros
+    coupled: np.ndarray         # the same for [da/dq, da/dv, M^-1]
+    coupled_twice: np.ndarray
+
+
+def _tools(model) -> _Tools:
+    try:
+        return model._cache["derivatives"]
+    except KeyError:
+        return model._cache.setdefault("derivatives", _new_tools(model))
+
+
+def _new_tools(model) -> _Tools:
+    n, nv = model.sizes[0], model.nv
+    _, top, last = model.paths
+    k = np.arange(nv)
+    hangs_on = (k[:, None] >= k) & (k[:, None] <= last)
+    related, coupled = hangs_on | hangs_on.T, top[:, None] == top
+    head, size = model.index.size + model.constants.size, max(one_memory(n, nv), inverse_derivatives_memory(n, nv))
+    raw = np.zeros(head + size + 8)
+    first = -(raw.ctypes.data + 8 * head) % 64 // 8              # the scratch starts on a border of cache lines
+    machine = raw[first:first + head + size]
+    machine[:head] = np.concatenate([model.index.view(np.float64), model.constants])
+    return _Tools(machine, np.zeros(nv, dtype=bool), _groups(related, 3), _groups(coupled, 3), _groups(coupled, 6))
+
+
+def _groups(pattern: np.ndarray, count: int) -> np.ndarray:
+    cells = np.tile(pattern.ravel(), count)
+    return np.append(cells, np.zeros(-len(cells) % 8, dtype=bool)).reshape(-1, 8).any(axis=1)
+
+
+def free_paths(above: np.ndarray, prescribed: np.ndarray) -> np.ndarray:
+    """(nv,): the nearest coordinate above that is not prescribed, or -1."""
+    up = np.empty_like(above)
+    for k, j in enumerate(above):
+        up[k] = up[j] if j >= 0 and prescribed[j] else j
+    return up

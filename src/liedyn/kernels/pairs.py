@@ -1,0 +1,117 @@
+"""Joints in pairs: the mass matrix, and the derivatives of inverse dynamics by q and v.
+
+For a coordinate k of body i and a coordinate l of i or of what i hangs on, with what both see at one origin:
+
+    M_kl = s_k^T I s_l
+    dtau_k/dq_l = (I s_k)^T zeta_l + (B^T s_k)^T psi_l        dtau_l/dq_k = s_l^T (I zeta_k + B psi_k - ad*_{s_k} F)
+    dtau_k/dv_l = (I s_k)^T phi_l  + (B^T s_k)^T s_l          dtau_l/dv_k = s_l^T (I phi_k + B s_k)
+
+I, B, F belong to all that hangs on i; psi = ad_{Ad V_p} s, zeta = ad_{Ad dV_p} s + ad_{Ad V_p} psi, phi = psi + ad_V s: what
+q_l and v_l do to the twists and accelerations of all bodies behind them, V's own turning taken out (K1 Table 5 with
+dp = dq_l, dv_l, closed over the tree; the same as Singh, Russell, Wensing 2022). Pairs on different branches give zero.
+"""
+from liedyn.jit import primitive
+from liedyn.joints.kinds import NV
+from liedyn.kernels.aligned import load_coriolis
+from liedyn.lie.coriolis import coriolis_transposed, coriolis_wrench
+from liedyn.lie.inertia import momentum
+from liedyn.lie.lanes import load, number_like, put, store
+from liedyn.lie.rows import load3, load_rigid, load_twist, store_twist
+from liedyn.lie.se3 import ad, add, dot, minus_dad, scale
+from liedyn.lie.shift import shift_twist, shift_wrench
+from liedyn.lie.vec3 import dot3
+
+
+@primitive
+def mass_pairs(tree, work, M):
+    """Writes M (nv nv) where a row's coordinate hangs on the column's or is it, armature included; nothing elsewhere."""
+    nv = tree.armature.shape[0]
+    for i in range(1, tree.parent.size):
+        I = load_rigid(work.I, i)
+        for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+            P, j = momentum(I, load_twist(work.s, k)), i
+            for l in range(tree.iv[i], k + 1):
+                store(M, k * nv + l, dot(P, load_twist(work.s, l)))
+            store(M, k * nv + k, load(M, k * nv + k) + load(tree.armature, k))
+            while tree.parent[j] > 0:
+                P = shift_wrench(load3(work.p, 3 * j), P)
+                j = tree.parent[j]
+                for l in range(tree.iv[j], tree.iv[j] + NV[tree.kind[j]]):
+                    store(M, k * nv + l, dot(P, load_twist(work.s, l)))
+
+
+@primitive
+def add_accelerations(tree, x, work):
+    """dVp and F of `work`, made with the accelerations a, become those of a + x. dV is used up."""
+    zero = number_like(x, 0.0)
+    rest = (zero, zero, zero), (zero, zero, zero)
+    store_twist(work.dV, 0, rest)
+    for i in range(1, tree.parent.size):
+        D = shift_twist(load3(work.p, 3 * i), load_twist(work.dV, tree.parent[i]))
+        store_twist(work.dVp, i, add(load_twist(work.dVp, i), D))
+        store_twist(work.F, i, add(load_twist(work.F, i), momentum(load_rigid(work.I, i), D)))
+        for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+            D = add(D, scale(load(x, k), load_twist(work.s, k)))
+        store_twist(work.dV, i, D)
+    for i in range(1, tree.parent.size):
+        store_twist(work.dV, i, rest)
+    for i in range(tree.parent.size - 1, 0, -1):                     # dV: what the joints of all that hangs on i add to F
+        I, Q = load_rigid(work.I, i), load_twist(work.dV, i)
+        for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+            Q = add(Q, scale(load(x, k), momentum(I, load_twist(work.s, k))))
+        store_twist(work.F, i, add(load_twist(work.F, i), Q))
+        up = tree.parent[i]
+        store_twist(work.dV, up, add(load_twist(work.dV, up), shift_wrench(load3(work.p, 3 * i), Q)))
+
+
+@primitive
+def derivative_columns(tree, work, zeta, phi):
+    """Writes zeta and phi (6nv)."""
+    for i in range(1, tree.parent.size):
+        Vp, V, dVp = load_twist(work.Vp, i), load_twist(work.V, i), load_twist(work.dVp, i)
+        for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+            s, psi = load_twist(work.s, k), load_twist(work.psi, k)
+            store_twist(zeta, k, add(ad(dVp, s), ad(Vp, psi)))
+            store_twist(phi, k, add(psi, ad(V, s)))
+
+
+@primitive
+def derivative_pairs(tree, work, zeta, phi, X, with_mass):
+    """Writes columns of X (see `lanes.put`): dtau/dq in the first nv, dtau/dv in the next, if asked M in the last; only where
+    two coordinates stand on one way from the ground."""
+    nv = tree.armature.shape[0]
+    for i in range(1, tree.parent.size):
+        I, B, F = load_rigid(work.I, i), load_coriolis(work, i), load_twist(work.F, i)
+        first, end = tree.iv[i], tree.iv[i] + NV[tree.kind[i]]
+        for k in range(first, end):
+            s, psi = load_twist(work.s, k), load_twist(work.psi, k)
+            P, g = momentum(I, s), coriolis_transposed(B, s)
+            Q = add(momentum(I, load_twist(zeta, k)), coriolis_wrench(B, psi[0]))
+            G = add(momentum(I, load_twist(phi, k)), coriolis_wrench(B, s[0]))
+            for l in range(first, end):
+                row_of_pair(work, zeta, phi, X, nv, k, l, P, g, with_mass)
+            Q, j = add(Q, minus_dad(s, F)), i
+            while tree.parent[j] > 0:
+                p = load3(work.p, 3 * j)
+                P, Q, G = shift_wrench(p, P), shift_wrench(p, Q), shift_wrench(p, G)
+                j = tree.parent[j]
+                for l in range(tree.iv[j], tree.iv[j] + NV[tree.kind[j]]):
+                    m = row_of_pair(work, zeta, phi, X, nv, k, l, P, g, with_mass)
+                    s = load_twist(work.s, l)
+                    put(X, nv, k, l, dot(s, Q))
+                    put(X, nv, nv + k, l, dot(s, G))
+                    if with_mass:
+                        put(X, nv, 2 * nv + k, l, m)
+
+
+@primitive
+def row_of_pair(work, zeta, phi, X, nv, k, l, P, g, with_mass):
+    """dtau_k by q_l and v_l, and M_kl, which it returns."""
+    s = load_twist(work.s, l)
+    put(X, nv, l, k, dot(P, load_twist(zeta, l)) + dot3(g, load3(work.psi, 6 * l)))
+    put(X, nv, nv + l, k, dot(P, load_twist(phi, l)) + dot3(g, s[0]))
+    m = dot(P, s)
+    if with_mass:
+        put(X, nv, 2 * nv + l, k, m)
+    return m
+

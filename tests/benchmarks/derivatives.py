@@ -1,0 +1,70 @@
+"""Derivatives of dynamics against Pinocchio's computeABADerivatives and computeRNEADerivatives."""
+from __future__ import annotations
+
+import numpy as np
+
+import liedyn as ld
+from benchmarks.measure import Pair, median, side_by_side
+from bridge import PinocchioBridge, relative, robots_folder
+
+ROBOTS = {                                    # name: file of example-robot-data, base
+    "UR5": ("ur_description/urdf/ur5_robot.urdf", "fixed"),
+    "Panda": ("panda_description/urdf/panda.urdf", "fixed"),
+    "Go2, floating": ("go2_description/urdf/go2.urdf", "floating"),
+    "Talos": ("talos_data/robots/talos_reduced.urdf", "fixed"),
+    "Talos, floating": ("talos_data/robots/talos_reduced.urdf", "floating"),
+}
+
+
+class Case:
+    """A robot, random states for both, and a check that both compute the same."""
+
+    def __init__(self, name: str, states: int):
+        import pinocchio as pin
+        path, base = ROBOTS[name]
+        self.model = model = ld.load(robots_folder() / path, base=base)
+        self.bridge = PinocchioBridge(robots_folder() / path, model)
+        rng = np.random.default_rng(0)
+        self.q = ld.random_configuration(model, rng, states)
+        self.v, self.x = rng.standard_normal((2, states, model.nv))
+        self.Q = np.array([self.bridge.q(q) for q in self.q])
+        self.V, self.X = np.empty((2, states, model.nv))
+        self.V[:, self.bridge.v], self.X[:, self.bridge.v] = self.v, self.x
+        self.functions = {"inverse": (ld.inverse_dynamics_derivatives, pin.computeRNEADerivatives),
+                          "forward": (ld.forward_dynamics_derivatives, pin.computeABADerivatives)}
+        self.check()
+
+    def check(self) -> None:
+        data, order = self.bridge.data, np.ix_(self.bridge.v, self.bridge.v)
+        for what, fields in (("inverse", ("dtau_dq", "dtau_dv")), ("forward", ("ddq_dq", "ddq_dv"))):
+            ours, theirs = self.functions[what]
+            mine = ours(self.model, self.q[0], self.v[0], self.x[0], passive=False)
+            theirs(self.bridge.pin, data, self.Q[0], self.V[0], self.X[0])
+            for x, field in zip(mine, fields, strict=False):
+                error = relative(x, getattr(data, field)[order])
+                assert error < 1e-9, f"{self.model.name}: {field} differs from Pinocchio by {error:.1e}"
+
+    def one_by_one(self, what: str, repeats: int) -> Pair:
+        (ours, theirs), model, their_model, data = self.functions[what], self.model, self.bridge.pin, self.bridge.data
+        mine = list(zip(self.q, self.v, self.x, strict=True))
+        other = list(zip(self.Q, self.V, self.X, strict=True))
+        return side_by_side(lambda: [ours(model, q, v, x, passive=False) for q, v, x in mine],
+                            lambda: [theirs(their_model, data, q, v, x) for q, v, x in other], repeats)
+
+    def batch(self, what: str, repeats: int) -> Pair:
+        """Ours for all states at once; Pinocchio has no batch call: state after state."""
+        (ours, theirs), model, their_model, data = self.functions[what], self.model, self.bridge.pin, self.bridge.data
+        other = list(zip(self.Q, self.V, self.X, strict=True))
+        return side_by_side(lambda: ours(model, self.q, self.v, self.x, passive=False),
+                            lambda: [theirs(their_model, data, q, v, x) for q, v, x in other], repeats)
+
+
+def against_pinocchio(states: int = 256, repeats: int = 15) -> list[tuple[str, str, int, str, float, Pair]]:
+    """(robot, what, nv, "one" or "batch", us a state, pair), one core."""
+    rows = []
+    for name in ROBOTS:
+        case = Case(name, states)
+        for what in ("inverse", "forward"):
+            for how, pair in (("one", case.one_by_one(what, repeats)), ("batch", case.batch(what, repeats))):
+                rows.append((name, what, case.model.nv, how, pair.ours / states * 1e6, pair))
+    return rows
