@@ -117,7 +117,7 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
         code = run(inverse_derivatives_batch, model, inverse_derivatives_batch_memory(*model.sizes), (),
                    (given["q"], given["v"], given["a"], given["f_ext"], bool(passive), tools.related, out), rows)
     refuse(model, code, **{name: given[name] for name in ("q", "v", "a")})
-    return InverseDerivatives(*_matrices(out, lead, 3, nv))
+    return InverseDerivatives(*_matrices(out, lead, nv))
 
 
 def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) -> ForwardDerivatives:
@@ -188,23 +188,21 @@ def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
     named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (nv,)), 1), ("tau", tau, 1),
              ("a", tau if a is None else a, 1)]
     given, lead, rows = _given(model, named, f_ext)
-    count = 3 if a is None else 6
-    out = aligned_empty(rows, count * nv * nv)
+    da, dtau = aligned_empty(rows, 3 * nv * nv), aligned_empty(0 if a is None else rows, 3 * nv * nv)
     q, v, tau, x, F = (given[name] for name in ("q", "v", "tau", "a", "f_ext"))
     if lead is None and a is None:
         prepare(forward_derivatives_one)
-        code = forward_derivatives_one(tools.machine, prescribed, q, v, tau, F, bool(passive), out[0])
+        code = forward_derivatives_one(tools.machine, prescribed, q, v, tau, F, bool(passive), da[0])
     elif lead is None:
         prepare(hybrid_derivatives_one)
-        code = hybrid_derivatives_one(tools.machine, prescribed, q, v, x, tau, F, bool(passive), out[0])
+        code = hybrid_derivatives_one(tools.machine, prescribed, q, v, x, tau, F, bool(passive), da[0], dtau[0])
     else:
-        filled = tools.coupled if a is None else tools.coupled_twice
         masks = prescribed, free_paths(model.paths[0], prescribed)
         code = run(hybrid_derivatives_batch, model, batch_memory(*model.sizes), masks,
-                   (q, v, x, tau, F, bool(passive), filled, out), rows)
+                   (q, v, x, tau, F, bool(passive), tools.coupled, da, dtau), rows)
     if code:
         refuse(model, code, q=q, v=v, a=where_read(x, prescribed), tau=where_read(tau, ~prescribed))
-    return _matrices(out, lead, count, nv)
+    return (*_matrices(da, lead, nv), *(_matrices(dtau, lead, nv) if a is not None else ()))
 
 
 def _given(model, named, f_ext):
@@ -220,10 +218,10 @@ def _given(model, named, f_ext):
     return {"f_ext": NONE_BATCH, **given}, lead, len(rows[0])
 
 
-def _matrices(out, lead, count, nv):
-    """Matrices held by columns, as rows of `out`."""
-    blocks = out.reshape(*(lead or ()), count, nv, nv)
-    return (blocks[..., k, :, :].swapaxes(-1, -2) for k in range(count))
+def _matrices(out, lead, nv):
+    """Three matrices held by columns in each row of `out`."""
+    blocks = out.reshape(*(lead or ()), 3, nv, nv)
+    return (blocks[..., k, :, :].swapaxes(-1, -2) for k in range(3))
 
 
 class _Tools(NamedTuple):
@@ -233,7 +231,6 @@ class _Tools(NamedTuple):
     none: np.ndarray            # mask of no prescribed coordinate
     related: np.ndarray         # groups of eight in [dtau/dq, dtau/dv, M] that hold more than zeros
     coupled: np.ndarray         # the same for [da/dq, da/dv, M^-1]
-    coupled_twice: np.ndarray
 
 
 def _tools(model) -> _Tools:
@@ -254,11 +251,11 @@ def _new_tools(model) -> _Tools:
     first = -(raw.ctypes.data + 8 * head) % 64 // 8              # the scratch starts on a border of cache lines
     machine = raw[first:first + head + size]
     machine[:head] = np.concatenate([model.index.view(np.float64), model.constants])
-    return _Tools(machine, np.zeros(nv, dtype=bool), _groups(related, 3), _groups(coupled, 3), _groups(coupled, 6))
+    return _Tools(machine, np.zeros(nv, dtype=bool), _groups(related), _groups(coupled))
 
 
-def _groups(pattern: np.ndarray, count: int) -> np.ndarray:
-    cells = np.tile(pattern.ravel(), count)
+def _groups(pattern: np.ndarray) -> np.ndarray:
+    cells = np.tile(pattern.ravel(), 3)
     return np.append(cells, np.zeros(-len(cells) % 8, dtype=bool)).reshape(-1, 8).any(axis=1)
 
 

@@ -1,0 +1,97 @@
+"""Velocity terms as matrices and tensors: Coriolis matrix, Christoffel symbols, derivatives of the mass matrix."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.dynamics.calls import as_array, batched, refuse, run
+from liedyn.dynamics.closed_form import closed_form
+from liedyn.errors import ShapeError
+from liedyn.kernels.christoffel import DERIVATIVE, SYMBOLS, christoffel_memory, christoffels
+from liedyn.kernels.coriolis import coriolis_entry_memory, coriolis_matrices
+
+_PLOEN = {"recursive": 1.0, "christoffel": 0.0}          # which skew form: see `kernels.coriolis`
+_METHODS = (*_PLOEN, "factorized")
+
+
+def coriolis_matrix(model, q, v, *, method="recursive"):
+    """Coriolis matrix ``C(q, v)`` with ``C v`` the bias force without gravity and ``dM/dt - 2C`` skew.
+
+    Parameters
+    ----------
+    q : (..., nq) array
+        Configuration [rad | m].
+    v : (..., nv) array
+        Velocity [rad/s | m/s].
+    method : str
+        "recursive": Ploen's skew-symmetric Newton-Euler form with composite bodies, O(n depth).
+        "christoffel": ``C_kj = sum_i Gamma_ijk v_i`` of `christoffel_symbols`, by the same recursion.
+        "factorized": Ploen's global factorization (37) with dense block matrices, in NumPy: to read and to check by.
+
+    Returns
+    -------
+    C : (..., nv, nv) array
+        "recursive" and "factorized" are one matrix up to rounding. "christoffel" is another with the same ``C v``; it is
+        the same where all axes of rotation are parallel.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    Ploen, Propositions 1 and 2; Park, Bobrow and Ploen 1995 (52). Rotors (armature) add nothing, as in inverse dynamics.
+    """
+    if method not in _METHODS:
+        raise ShapeError(f"method is one of {', '.join(_METHODS)}; found {method!r}")
+    lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
+    C = np.empty((len(rows[0]), model.nv**2))
+    if method == "factorized":
+        for k, (q1, v1) in enumerate(zip(*rows, strict=True)):
+            C[k] = closed_form(model, q1).coriolis_matrix(v1).ravel()
+    else:
+        size = coriolis_entry_memory(*model.sizes)
+        code = run(coriolis_matrices, model, size, (_PLOEN[method],), (*rows, C), len(C))
+        refuse(model, code, q=rows[0], v=rows[1])
+    return C.reshape(*lead, model.nv, model.nv)
+
+
+def mass_matrix_rate(model, q, v):
+    """Time derivative ``dM/dt`` (..., nv, nv) along the velocity v: ``C + C^T``, O(n depth).
+
+    q (..., nq) [rad | m], v (..., nv) [rad/s | m/s]. Raises ShapeError, ConfigurationError. Ploen (28) and Proposition 2.
+    """
+    C = coriolis_matrix(model, q, v)
+    return C + C.swapaxes(-1, -2)
+
+
+def christoffel_symbols(model, q):
+    """Christoffel symbols of the first kind (..., nv, nv, nv) of the mass matrix: ``[i, j, k]`` is Gamma_ijk.
+
+    ``tau_k = sum_j M_kj a_j + sum_ij Gamma_ijk v_i v_j + gravity``, and ``Gamma_ijk + Gamma_ikj = dM_jk/dq_i``.
+    For joints of one degree of freedom ``Gamma_ijk = (dM_kj/dq_i + dM_ki/dq_j - dM_ij/dq_k)/2 = Gamma_jik``. The velocities of
+    ball and free joints are no coordinates' rates: there ``Gamma_ijk = <nabla_Xi Xj, Xk>`` of the Levi-Civita connection
+    in the frame of body-fixed fields X (Koszul's formula), and Gamma_ijk - Gamma_jik = <[Xi, Xj], Xk>.
+
+    q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError.
+
+    Notes
+    -----
+    Park, Bobrow and Ploen 1995 (52), (55)-(57), for trees, O(n depth^2). Rotors (armature) of ball and free joints act on
+    each velocity alone, as in inverse dynamics: they are in M and not in the brackets.
+    """
+    return _christoffels(model, q, SYMBOLS)
+
+
+def mass_matrix_derivative(model, q):
+    """Derivatives of the mass matrix (..., nv, nv, nv): ``[i, j, k]`` is dM_ij/dq_k, tangent in q_k, O(n depth^2).
+
+    q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError. Park, Bobrow and Ploen 1995 (53).
+    """
+    return _christoffels(model, q, DERIVATIVE)
+
+
+def _christoffels(model, q, what):
+    lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
+    out = np.empty((len(rows), model.nv**3))
+    refuse(model, run(christoffels, model, christoffel_memory(*model.sizes), (what,), (rows, out), len(out)), q=rows)
+    return out.reshape(*lead, model.nv, model.nv, model.nv)
