@@ -101,23 +101,25 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             tools = model._cache["derivatives"]
             if q.ndim == 1:
-                out = np.empty((3, nv, nv))
-                if not inverse_derivatives_one(tools.machine, q, v, a, NONE, passive, out.reshape(-1)):
-                    return InverseDerivatives(*out.transpose(0, 2, 1))
+                out = np.empty((nv, nv)), np.empty((nv, nv)), np.empty((nv, nv))
+                if not inverse_derivatives_one(tools.machine, q, v, a, NONE, passive, *out):
+                    return tuple.__new__(InverseDerivatives, out)
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
     tools = _tools(model)
     named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (nv,)), 1), ("a", as_array(a, "a", (nv,)), 1)]
     given, lead, rows = _given(model, named, f_ext)
-    out = aligned_empty(rows, 3 * nv * nv)
+    x = given["q"], given["v"], given["a"], given["f_ext"], bool(passive)
     if lead is None:
         prepare(inverse_derivatives_one)
-        code = inverse_derivatives_one(tools.machine, given["q"], given["v"], given["a"], given["f_ext"], bool(passive), out[0])
+        out = np.empty((3, nv, nv))
+        code = inverse_derivatives_one(tools.machine, *x, *out)
     else:
+        out = aligned_empty(rows, 3 * nv * nv)
         code = run(inverse_derivatives_batch, model, inverse_derivatives_batch_memory(*model.sizes), (),
-                   (given["q"], given["v"], given["a"], given["f_ext"], bool(passive), tools.related, out), rows)
+                   (*x, tools.related, out), rows)
     refuse(model, code, **{name: given[name] for name in ("q", "v", "a")})
-    return InverseDerivatives(*_matrices(out, lead, nv))
+    return InverseDerivatives(*(out if lead is None else _matrices(out, lead, nv)))
 
 
 def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) -> ForwardDerivatives:
@@ -148,9 +150,10 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             tools = model._cache["derivatives"]
             if q.ndim == 1:
-                out = np.empty((3, model.nv, model.nv))
-                if not forward_derivatives_one(tools.machine, tools.none, q, v, tau, NONE, passive, out.reshape(-1)):
-                    return ForwardDerivatives(*out.transpose(0, 2, 1))
+                n = model.nv
+                out = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
+                if not forward_derivatives_one(tools.machine, tools.none, q, v, tau, NONE, passive, *out):
+                    return tuple.__new__(ForwardDerivatives, out)
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
     return ForwardDerivatives(*_solved(model, q, v, None, tau, _tools(model).none, f_ext, passive))
@@ -188,21 +191,24 @@ def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
     named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (nv,)), 1), ("tau", tau, 1),
              ("a", tau if a is None else a, 1)]
     given, lead, rows = _given(model, named, f_ext)
-    da, dtau = aligned_empty(rows, 3 * nv * nv), aligned_empty(0 if a is None else rows, 3 * nv * nv)
     q, v, tau, x, F = (given[name] for name in ("q", "v", "tau", "a", "f_ext"))
-    if lead is None and a is None:
-        prepare(forward_derivatives_one)
-        code = forward_derivatives_one(tools.machine, prescribed, q, v, tau, F, bool(passive), da[0])
-    elif lead is None:
-        prepare(hybrid_derivatives_one)
-        code = hybrid_derivatives_one(tools.machine, prescribed, q, v, x, tau, F, bool(passive), da[0], dtau[0])
+    if lead is None:
+        out = np.empty((3 if a is None else 6, nv, nv))
+        if a is None:
+            prepare(forward_derivatives_one)
+            code = forward_derivatives_one(tools.machine, prescribed, q, v, tau, F, bool(passive), *out)
+        else:
+            prepare(hybrid_derivatives_one)
+            code = hybrid_derivatives_one(tools.machine, prescribed, q, v, x, tau, F, bool(passive), out)
     else:
-        masks = prescribed, free_paths(model.paths[0], prescribed)
-        code = run(hybrid_derivatives_batch, model, batch_memory(*model.sizes), masks,
+        da, dtau = aligned_empty(rows, 3 * nv * nv), aligned_empty(0 if a is None else rows, 3 * nv * nv)
+        mask = prescribed, free_paths(model.paths[0], prescribed), np.flatnonzero(~prescribed)
+        code = run(hybrid_derivatives_batch, model, batch_memory(*model.sizes), mask,
                    (q, v, x, tau, F, bool(passive), tools.coupled, da, dtau), rows)
+        out = (*_matrices(da, lead, nv), *(() if a is None else _matrices(dtau, lead, nv)))
     if code:
         refuse(model, code, q=q, v=v, a=where_read(x, prescribed), tau=where_read(tau, ~prescribed))
-    return (*_matrices(da, lead, nv), *(_matrices(dtau, lead, nv) if a is not None else ()))
+    return out
 
 
 def _given(model, named, f_ext):

@@ -21,24 +21,6 @@ def finite(x, n):
 
 
 @primitive
-def finite_groups(x, filled):
-    """The same for a block that is zero but in the groups of eight that are `filled`."""
-    n = x.shape[0]
-    total = number_like(x, 0.0)
-    a, b, c, d = total, total, total, total
-    for g in range(n // 8):
-        if filled[g]:
-            j = 8 * g
-            a, b = a + load(x, j) * 0.0, b + load(x, j + 1) * 0.0
-            c, d = c + load(x, j + 2) * 0.0, d + load(x, j + 3) * 0.0
-            a, b = a + load(x, j + 4) * 0.0, b + load(x, j + 5) * 0.0
-            c, d = c + load(x, j + 6) * 0.0, d + load(x, j + 7) * 0.0
-    for k in range(n - n % 8, n):
-        total = total + load(x, k) * 0.0
-    return all_less(absolute(total + ((a + b) + (c + d))), 1.0)
-
-
-@primitive
 def finite_where(x, mask, wanted, n):
     """The same for the entries whose mask is `wanted`."""
     total = number_like(x, 0.0)

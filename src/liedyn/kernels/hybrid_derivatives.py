@@ -18,11 +18,19 @@ from liedyn.kernels.aligned import (
     aligned_work,
     gather_bodies,
 )
-from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, SINGULAR, finite, finite_groups, fits
+from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, SINGULAR, finite, fits
 from liedyn.kernels.hybrid import bad_input
 from liedyn.kernels.inverse_derivatives import add_passive_slopes, clear
 from liedyn.kernels.kinematics import gather
-from liedyn.kernels.mass_factor import columns_in_lanes, factor_mass, free_paths, invert_mass, minus_product, solve_vector
+from liedyn.kernels.mass_factor import (
+    columns_in_lanes,
+    factor_mass,
+    free_coordinates,
+    free_paths,
+    invert_mass,
+    minus_product,
+    solve_vector,
+)
 from liedyn.kernels.newton_euler import add_rotors_less_passive
 from liedyn.kernels.pairs import add_accelerations, derivative_columns, derivative_pairs, mass_pairs
 from liedyn.lie.lanes import get, largest, load, number_like, pack, put, store, unpack_filled
@@ -49,8 +57,8 @@ def solution_memory(nv): return 2 * nv * nv + 15 * nv
 
 
 @primitive
-def hybrid_derivatives(tree, prescribed, up, q, v, a, tau, f_ext, passive, N, W, work, solution):
-    """Writes columns (see `lanes.put`): N = M_vv^-1, and in W dID by q and v, where not zero. Returns a positive number if a
+def hybrid_derivatives(tree, prescribed, up, q, v, a, tau, f_ext, passive, N, Dq, Dv, work, solution):
+    """Writes N = M_vv^-1, and dID by q in Dq and by v in Dv where not zero (see `lanes.put`). Returns a positive number if a
     joint's articulated inertia vanishes."""
     nv, x, L = up.size, solution.x, solution.L
     zero = number_like(q, 0.0)
@@ -70,189 +78,198 @@ def hybrid_derivatives(tree, prescribed, up, q, v, a, tau, f_ext, passive, N, W,
     solve_vector(tree, prescribed, up, L, solution.Psi, x)
     add_accelerations(tree, x, work)
     derivative_columns(tree, work, solution.zeta, solution.phi)
-    derivative_pairs(tree, work, solution.zeta, solution.phi, W, False)
+    derivative_pairs(tree, work, solution.zeta, solution.phi, Dq, Dv, Dv, False)
     if passive:
-        add_passive_slopes(tree, v, W, nv)
+        add_passive_slopes(tree, v, Dq, Dv)
     return largest(deficit)
 
 
 @primitive
-def input_columns(tree, prescribed, W, solution):
-    """W by the prescribed accelerations: columns of M_vu."""
+def input_columns(tree, prescribed, Du, M):
+    """dID_v by the prescribed accelerations: columns of M_vu."""
     nv = tree.above.size
     for k in range(nv):
         if prescribed[k]:
             for j in range(k + 1, tree.last[k] + 1):
                 if not prescribed[j]:
-                    put(W, nv, 2 * nv + k, j, load(solution.M, j * nv + k))
+                    put(Du, nv, k, j, load(M, j * nv + k))
             j = tree.above[k]
             while j >= 0:
                 if not prescribed[j]:
-                    put(W, nv, 2 * nv + k, j, load(solution.M, k * nv + j))
+                    put(Du, nv, k, j, load(M, k * nv + j))
                 j = tree.above[j]
 
 
 @primitive
-def complete(tree, prescribed, N, W, X, Y, M):
-    """X, the rows da_v by q, v and the given accelerations, gets M_vv^-1 for the given forces and unit rows; Y = dtau:
-    (dID)_u + M_u da, unit rows."""
+def input_rows(tree, prescribed, N, X, Y, M):
+    """X = da by u, where X already holds da_v by prescribed accelerations, gets M_vv^-1 and the unit rows of prescribed ones;
+    Y = dtau by u the unit rows of the others."""
     nv, kind = prescribed.size, number_like(M, 0.0)
     for k in range(nv):
         if prescribed[k]:
-            put(X, nv, 2 * nv + k, k, kind + 1.0)
+            put(X, nv, k, k, kind + 1.0)
         else:
-            for j in range(nv):
-                put(X, nv, 2 * nv + k, j, get(N, nv, k, j, kind))
-            put(Y, nv, 2 * nv + k, k, kind + 1.0)
-    for base in range(0, X.shape[0], nv):
-        inputs = base // nv * columns_in_lanes(M) >= 2 * nv             # nothing of ID in these columns
-        for k in range(nv):
-            if prescribed[k]:
-                y = load(W, base + k)
-                force_row(tree, X, Y, M, base, k, y - y if inputs else y)
+            for j in range(tree.top[k], tree.last[tree.top[k]] + 1):
+                put(X, nv, k, j, get(N, nv, k, j, kind))
+            put(Y, nv, k, k, kind + 1.0)
 
 
 @primitive
-def force_row(tree, X, Y, M, base, k, y):
-    """Y_k = y + M_k X."""
+def force_rows(tree, prescribed, D, X, Y, M, with_D):
+    """Y_u = dID_u + M_u X, where D holds dID, or M_u X."""
     nv = tree.above.size
-    y, j = y + load(M, k * nv + k) * load(X, base + k), tree.above[k]
-    while j >= 0:
-        y = y + load(M, k * nv + j) * load(X, base + j)
-        j = tree.above[j]
-    for j in range(k + 1, tree.last[k] + 1):
-        y = y + load(M, j * nv + k) * load(X, base + j)
-    store(Y, base + k, y)
+    for b in range(X.shape[0] // nv):
+        base, per = b * nv, columns_in_lanes(M)
+        low, high = tree.top[b * per], tree.last[tree.top[min(b * per + per, nv) - 1]]
+        for k in range(low, high + 1):
+            if prescribed[k]:
+                y = load(M, k * nv + k) * load(X, base + k)
+                if with_D:
+                    y = y + load(D, base + k)
+                j = tree.above[k]
+                while j >= 0:
+                    y = y + load(M, k * nv + j) * load(X, base + j)
+                    j = tree.above[j]
+                for j in range(k + 1, tree.last[k] + 1):
+                    y = y + load(M, j * nv + k) * load(X, base + j)
+                store(Y, base + k, y)
+
+
+@primitive
+def solve_hybrid(tree, prescribed, free, N, D, X, Y, solution):
+    """X = da and Y = dtau by q, v, u from D = dID; three matrices each."""
+    rows, M = N.shape[0], solution.M
+    Dq, Dv, Du = D[:rows], D[rows:2 * rows], D[2 * rows:]
+    Xq, Xv, Xu = X[:rows], X[rows:2 * rows], X[2 * rows:]
+    blocks = rows // max(prescribed.size, 1)
+    input_columns(tree, prescribed, Du, M)
+    minus_product(tree, prescribed, free, solution.Psi, N, Dq, Dv, Xq, Xv, 0, blocks)
+    minus_product(tree, prescribed, free, solution.Psi, N, Du, Du, Xu, Xu, 0, blocks)
+    input_rows(tree, prescribed, N, Xu, Y[2 * rows:], M)
+    force_rows(tree, prescribed, Dq, Xq, Y[:rows], M, True)
+    force_rows(tree, prescribed, Dv, Xv, Y[rows:2 * rows], M, True)
+    force_rows(tree, prescribed, Du, Xu, Y[2 * rows:], M, False)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def matrix_rows(nv, per):
-    """Rows of Lanes of W, X, Y (in pairs of Lanes of `per` columns, 3 nv in all) and of N (in fours)."""
-    return -(-3 * nv // (2 * per)) * 2 * nv, -(-nv // (4 * per)) * 4 * nv
-
-
 def derivatives_memory(n, nv): return aligned_memory(n, nv) + solution_memory(nv) + 6 * n
 
 
-def one_memory(n, nv):
-    rows, last = matrix_rows(nv, 8)
-    return 8 * (3 * rows + last) + derivatives_memory(n, nv) + nv
+def one_memory(n, nv): return 80 * -(-nv // 8) * nv + derivatives_memory(n, nv) + 2 * nv
 
 
-def batch_memory(n, nq, nv, nl):
-    rows, last = matrix_rows(nv, 1)
-    return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + 3 * rows + last
+def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + 10 * nv * nv
 
 
 @primitive
-def matrices(memory, nv, columns, per):
-    """W, X, Y with `columns` columns, and N, of the first rows of Lanes of memory (m, 8). N follows X, where X is whole."""
-    rows, last = -(-columns // (2 * per)) * 2 * nv, -(-nv // (4 * per)) * 4 * nv
-    k = 2 * rows + last
-    return memory[:rows], memory[rows:2 * rows], memory[k:k + rows], memory[2 * rows:k]
+def matrices(memory, rows):
+    """Ten matrices of `rows` Lanes each at the beginning of memory (m, 8): N; D, X, Y, three each."""
+    return memory[:rows], memory[rows:4 * rows], memory[4 * rows:7 * rows], memory[7 * rows:10 * rows]
 
 
 @primitive
-def matrices_of_one(memory, nv, columns):
-    """The same of one state, from scratch that starts on a border of cache lines; and the free paths, and the rest."""
-    rows = 3 * (-(-3 * nv // 16) * 2 * nv) + -(-nv // 32) * 4 * nv
-    W, X, Y, N = matrices(memory[:8 * rows].reshape(rows, 8), nv, columns, 8)
-    m = memory[8 * rows:]
-    return W, X, Y, N, m[:nv].view(np.int64), m[nv:]
+def matrices_of_one(memory, nv):
+    """The same of one state, from scratch that starts on a border of cache lines; and room for two lists, and the rest."""
+    rows = -(-nv // 8) * nv
+    N, D, X, Y = matrices(memory[:80 * rows].reshape(10 * rows, 8), rows)
+    m = memory[80 * rows:]
+    return N, D, X, Y, m[:nv].view(np.int64), m[nv:2 * nv].view(np.int64), m[2 * nv:]
 
 
 @primitive
-def copy_columns(X, out, nv):
-    """Columns of one state from Lanes to out (columns nv)."""
-    for c in range(out.size // nv if nv else 0):
+def copy_columns(X, out):
+    """A matrix of one state from Lanes to out (nv, nv). Returns whether it is finite."""
+    nv = out.shape[0]
+    for b in range(0, nv, 8):
         for r in range(nv):
-            out[c * nv + r] = X[(c >> 3) * nv + r, c & 7]
+            for c in range(b, min(b + 8, nv)):
+                out[r, c] = X[b // 8 * nv + r, c - b]
+    return finite(out.reshape(nv * nv), nv * nv)
 
 
-@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[::1])")
-def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, out):
-    """One state. f_ext (6 n_links) in link frames, or empty. out (3 nv nv): da by q, v, tau, by columns."""
+@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
+def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, Xq, Xv, Xu):
+    """One state. f_ext (6 n_links) in link frames, or empty. da by q, v, tau (nv, nv each)."""
     index, constants, memory = parts(machine)
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if q.size != nq or v.size != nv or tau.size != nv or out.size != 3 * nv * nv or (f_ext.size and f_ext.size != 6 * nl):
+    if (q.size != nq or v.size != nv or tau.size != nv or none.size != nv or Xq.size != nv * nv or Xv.size != nv * nv
+            or Xu.size != nv * nv or (f_ext.size and f_ext.size != 6 * nl)):
         return SHAPE
     tree = tree_of(index, constants)
     code = bad_input(tree, none, q, v, v, tau, nq, nv)
     if code != OK:
         return code
-    W, X, _, N, up, m = matrices_of_one(memory, nv, 2 * nv)
+    N, D, X, _, up, room, m = matrices_of_one(memory, nv)
     code, F = gather(tree, f_ext, m, n, nl)
     if code != OK:
         return code
     free_paths(tree, none, up)
-    clear(W)
-    clear(X)
-    solution = solution_work(m[70 * n + 12 * nv:], nv, False)
-    if hybrid_derivatives(tree, none, up, q, v, v, tau, F, passive and index[4] != 0, N, W, aligned_work(m[6 * n:], n, nv),
-                          solution) > 0.0:
+    free, rows, solution = room[:free_coordinates(none, room)], N.shape[0], solution_work(m[70 * n + 12 * nv:], nv, False)
+    clear(D[:2 * rows])
+    clear(X[:2 * rows])
+    if hybrid_derivatives(tree, none, up, q, v, v, tau, F, passive and index[4] != 0, N, D[:rows], D[rows:2 * rows],
+                          aligned_work(m[6 * n:], n, nv), solution) > 0.0:
         return SINGULAR
-    minus_product(tree, solution.Psi, N, W, X, 2 * nv)
-    copy_columns(X, out[:2 * nv * nv], nv)
-    copy_columns(N, out[2 * nv * nv:], nv)
-    return OK if finite(out, 3 * nv * nv) else BAD_RESULT
+    minus_product(tree, none, free, solution.Psi, N, D[:rows], D[rows:2 * rows], X[:rows], X[rows:2 * rows], 0, -(-nv // 8))
+    good = copy_columns(X[:rows], Xq) and copy_columns(X[rows:2 * rows], Xv) and copy_columns(N, Xu)
+    return OK if good else BAD_RESULT
 
 
-@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[::1], f8[::1])")
-def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, out, forces):
-    """One state. out, forces (3 nv nv): da and dtau by q, v, u, by columns."""
+@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,:,::1])")
+def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, out):
+    """One state. out (6, nv, nv): da by q, v, u, then dtau."""
     index, constants, memory = parts(machine)
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv or out.size != 3 * nv * nv
-            or forces.size != out.size or (f_ext.size and f_ext.size != 6 * nl)):
+    if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv or out.size != 6 * nv * nv
+            or (f_ext.size and f_ext.size != 6 * nl)):
         return SHAPE
     tree = tree_of(index, constants)
     code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
     if code != OK:
         return code
-    W, X, Y, N, up, m = matrices_of_one(memory, nv, 3 * nv)
+    N, D, X, Y, up, room, m = matrices_of_one(memory, nv)
     code, F = gather(tree, f_ext, m, n, nl)
     if code != OK:
         return code
     free_paths(tree, prescribed, up)
-    clear(W)
+    free, rows = room[:free_coordinates(prescribed, room)], N.shape[0]
+    solution = solution_work(m[70 * n + 12 * nv:], nv, True)
+    clear(D)
     clear(X)
     clear(Y)
-    solution = solution_work(m[70 * n + 12 * nv:], nv, True)
-    if hybrid_derivatives(tree, prescribed, up, q, v, a, tau, F, passive and index[4] != 0, N, W,
+    if hybrid_derivatives(tree, prescribed, up, q, v, a, tau, F, passive and index[4] != 0, N, D[:rows], D[rows:2 * rows],
                           aligned_work(m[6 * n:], n, nv), solution) > 0.0:
         return SINGULAR
-    input_columns(tree, prescribed, W, solution)
-    minus_product(tree, solution.Psi, N, W, X, 3 * nv)
-    complete(tree, prescribed, N, W, X, Y, solution.M)
-    copy_columns(X, out, nv)
-    copy_columns(Y, forces, nv)
-    return OK if finite(out, 3 * nv * nv) and finite(forces, 3 * nv * nv) else BAD_RESULT
+    solve_hybrid(tree, prescribed, free, N, D, X, Y, solution)
+    good = True
+    for k in range(3):
+        good = copy_columns(X[k * rows:(k + 1) * rows], out[k]) and good
+        good = copy_columns(Y[k * rows:(k + 1) * rows], out[3 + k]) and good
+    return OK if good else BAD_RESULT
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, b1[::1], "
-       "f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def hybrid_derivatives_batch(index, constants, memory, prescribed, up, q, v, a, tau, f_ext, passive, filled, out, forces, first,
-                             last):
-    """States first … last - 1 of a batch, eight at a time; out (N, 3 nv nv): da, forces (the same): dtau, or no rows.
-
-    up: `free_paths`. filled: which groups of eight of their rows hold more than zeros."""
+@entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], i8[::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, "
+       "b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def hybrid_derivatives_batch(index, constants, memory, prescribed, up, free, q, v, a, tau, f_ext, passive, filled, out, forces,
+                             first, last):
+    """States first … last - 1 of a batch, eight at a time; by columns, out (N, 3 nv nv): da, forces (the same): dtau, or no
+    rows. up, free: `free_paths`, `free_coordinates`. filled: which groups of eight of their rows hold more than zeros."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    rows, wide = q.shape[0], 3 * nv * nv
+    rows = q.shape[0]
     if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)) or up.size != nv:
         return SHAPE
     tree, m = tree_of(index, constants), memory
-    with_forces = forces.shape[0] > 0
-    columns = 3 * nv if with_forces else 2 * nv
+    with_forces, wide = forces.shape[0] > 0, nv * nv
     Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
-    W, X, Y, N = matrices(m, nv, columns, 1)
-    da = X[:wide] if with_forces else m[W.shape[0]:W.shape[0] + wide]         # X and, right behind it, N
-    m = m[W.shape[0] + X.shape[0] + Y.shape[0] + N.shape[0]:]
-    clear(W)
-    clear(X)
-    clear(Y)
+    N, D, X, Y = matrices(m, wide)
+    m = m[10 * wide:]
     work, solution = aligned_work(m[6 * n:], n, nv), solution_work(m[70 * n + 12 * nv:], nv, with_forces)
     passive = passive and index[4] != 0
+    clear(D)
+    if with_forces:
+        clear(X)
+        clear(Y)
     for k in range(first, last, 8):
         pack(q, k, Q)
         pack(v, k, V)
@@ -265,17 +282,31 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, up, q, v, a, 
         code = code if code != OK else bad_f_ext
         if code != OK:
             return code
-        if hybrid_derivatives(tree, prescribed, up, Q, V, A, Tau, F, passive, N, W, work, solution) > 0.0:
+        if hybrid_derivatives(tree, prescribed, up, Q, V, A, Tau, F, passive, N, D[:wide], D[wide:2 * wide], work,
+                              solution) > 0.0:
             return SINGULAR
         if with_forces:
-            input_columns(tree, prescribed, W, solution)
-        minus_product(tree, solution.Psi, N, W, X, columns)
-        if with_forces:
-            complete(tree, prescribed, N, W, X, Y, solution.M)
-            if not finite_groups(Y[:wide], filled):
-                return BAD_RESULT
-            unpack_filled(Y[:wide], forces, k, filled)
-        if not finite_groups(da, filled):
+            solve_hybrid(tree, prescribed, free, N, D, X, Y, solution)
+            good = unpack_filled(X, out, k, 0, filled) and unpack_filled(Y, forces, k, 0, filled)
+        else:
+            good = forward_batch(tree, prescribed, free, solution.Psi, N, D, X, out, k, filled)
+        if not good:
             return BAD_RESULT
-        unpack_filled(da, out, k, filled)
     return OK
+
+
+@primitive
+def forward_batch(tree, none, free, Psi, N, D, X, out, first, filled):
+    """Eight columns of da at a time go from the nearest cache into `out`. Returns whether all is finite."""
+    nv = tree.above.size
+    wide = nv * nv
+    good = unpack_filled(N, out, first, 2 * wide, filled)
+    for c in range(0, nv, 8):
+        end = min(c + 8, nv)
+        size = (end - c) * nv
+        tiles = X[:2 * size]
+        clear(tiles)
+        minus_product(tree, none, free, Psi, N, D[:wide], D[wide:2 * wide], tiles[:size], tiles[size:], c, end)
+        good = unpack_filled(tiles[:size], out, first, c * nv, filled[c * nv // 8:]) and good
+        good = unpack_filled(tiles[size:], out, first, wide + c * nv, filled[c * nv // 8:]) and good
+    return good

@@ -4,25 +4,37 @@ from liedyn.joints.kinds import SCREW
 from liedyn.joints.passive import resistance_slope
 from liedyn.joints.tree import parts, tree_of
 from liedyn.kernels.aligned import aligned_memory, aligned_motion, aligned_work, gather_bodies
-from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, finite_groups, fits
+from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
 from liedyn.kernels.kinematics import gather
 from liedyn.kernels.pairs import derivative_columns, derivative_pairs
 from liedyn.lie.lanes import get, load, number_like, pack, put, store, unpack_filled
 
 
 @primitive
-def inverse_derivatives(tree, q, v, a, f_ext, passive, X, memory, n, nv):
-    """Writes the columns (see `lanes.put`) of [dtau/dq, dtau/dv, M], each nv nv, in X, where they are not zero for all states."""
+def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, memory, n, nv):
+    """Writes dtau/dq, dtau/dv and M (see `lanes.put`), where they are not zero for all states."""
     work, zeta, phi = aligned_work(memory, n, nv), memory[64 * n + 12 * nv:], memory[64 * n + 18 * nv:]
     aligned_motion(tree, q, v, a, f_ext, work)
     gather_bodies(tree, work)
     derivative_columns(tree, work, zeta, phi)
-    derivative_pairs(tree, work, zeta, phi, X, True)
+    derivative_pairs(tree, work, zeta, phi, Dq, Dv, M, True)
+    zero = number_like(v, 0.0)
     for k in range(nv):
-        m = (2 * nv + k) * nv + k
-        store(X, m, load(X, m) + load(tree.armature, k))
+        put(M, nv, k, k, get(M, nv, k, k, zero) + load(tree.armature, k))
     if passive:
-        add_passive_slopes(tree, v, X, nv)
+        add_passive_slopes(tree, v, Dq, Dv)
+
+
+@primitive
+def add_passive_slopes(tree, v, Dq, Dv):
+    """Springs in dtau/dq, damping and friction in dtau/dv: their forces are not asked of the motors."""
+    nv, zero = tree.armature.shape[0], number_like(v, 0.0)
+    for i in range(1, tree.parent.size):
+        k = tree.iv[i]
+        if tree.kind[i] == SCREW:
+            put(Dq, nv, k, k, get(Dq, nv, k, k, zero) + load(tree.stiffness, k))
+    for k in range(nv):
+        put(Dv, nv, k, k, get(Dv, nv, k, k, zero) + resistance_slope(tree, k, v))
 
 
 @primitive
@@ -30,18 +42,6 @@ def clear(X):
     zero = number_like(X, 0.0)
     for k in range(X.shape[0]):
         store(X, k, zero)
-
-
-@primitive
-def add_passive_slopes(tree, v, X, nv):
-    """Springs in dtau/dq, damping and friction in dtau/dv: their forces are not asked of the motors."""
-    zero = number_like(v, 0.0)
-    for i in range(1, tree.parent.size):
-        k = tree.iv[i]
-        if tree.kind[i] == SCREW:
-            put(X, nv, k, k, get(X, nv, k, k, zero) + load(tree.stiffness, k))
-    for k in range(nv):
-        put(X, nv, nv + k, k, get(X, nv, nv + k, k, zero) + resistance_slope(tree, k, v))
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -52,12 +52,13 @@ def inverse_derivatives_batch_memory(n, nq, nv, nl):
     return inverse_derivatives_memory(n, nv) + nq + 2 * nv + 6 * nl + 3 * nv * nv
 
 
-@entry("i8(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[::1])")
-def inverse_derivatives_one(machine, q, v, a, f_ext, passive, out):
-    """One state. f_ext (6 n_links) in link frames, or empty. out: by columns. Returns a code of `checks`."""
+@entry("i8(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
+def inverse_derivatives_one(machine, q, v, a, f_ext, passive, Dq, Dv, M):
+    """One state. f_ext (6 n_links) in link frames, or empty. Dq, Dv, M (nv, nv). Returns a code of `checks`."""
     index, constants, memory = parts(machine)
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if q.size != nq or v.size != nv or a.size != nv or out.size != 3 * nv * nv or (f_ext.size and f_ext.size != 6 * nl):
+    if (q.size != nq or v.size != nv or a.size != nv or Dq.size != nv * nv or Dv.size != nv * nv or M.size != nv * nv
+            or (f_ext.size and f_ext.size != 6 * nl)):
         return SHAPE
     tree = tree_of(index, constants)
     code = bad_motion(tree, q, v, a, nq, nv)
@@ -66,24 +67,28 @@ def inverse_derivatives_one(machine, q, v, a, f_ext, passive, out):
     code, F = gather(tree, f_ext, memory, n, nl)
     if code != OK:
         return code
-    clear(out)
-    inverse_derivatives(tree, q, v, a, F, passive and index[4] != 0, out, memory[6 * n:], n, nv)
-    return OK if finite(out, 3 * nv * nv) else BAD_RESULT
+    x, y, z = Dq.reshape(nv * nv), Dv.reshape(nv * nv), M.reshape(nv * nv)
+    clear(x)
+    clear(y)
+    clear(z)
+    inverse_derivatives(tree, q, v, a, F, passive and index[4] != 0, x, y, z, memory[6 * n:], n, nv)
+    return OK if finite(x, nv * nv) and finite(y, nv * nv) and finite(z, nv * nv) else BAD_RESULT
 
 
 @entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, b1[::1], f8[:,::1], i8, i8)",
        nogil=True)
 def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive, filled, out, first, last):
-    """States first … last - 1 of a batch, eight at a time; out (N, 3 nv nv) by columns.
+    """States first … last - 1 of a batch, eight at a time; out (N, 3 nv nv): dtau/dq, dtau/dv, M by columns.
 
     filled: which groups of eight of a row of `out` hold more than zeros."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
     if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(out, rows, 3 * nv * nv)):
         return SHAPE
-    tree, m = tree_of(index, constants), memory
+    tree, m, k = tree_of(index, constants), memory, nv * nv
     Q, V, A, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:]
-    X, f, m = m[:3 * nv * nv], m[3 * nv * nv:3 * nv * nv + (6 * nl if f_ext.size else 0)], m[3 * nv * nv + 6 * nl:]
+    X, f, m = m[:3 * k], m[3 * k:3 * k + (6 * nl if f_ext.size else 0)], m[3 * k + 6 * nl:]
+    Dq, Dv, M = X[:k], X[k:2 * k], X[2 * k:]
     passive = passive and index[4] != 0
     clear(X)
     for k in range(first, last, 8):
@@ -97,8 +102,7 @@ def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive,
         code = code if code != OK else bad_f_ext
         if code != OK:
             return code
-        inverse_derivatives(tree, Q, V, A, F, passive, X, m[6 * n:], n, nv)
-        if not finite_groups(X, filled):
+        inverse_derivatives(tree, Q, V, A, F, passive, Dq, Dv, M, m[6 * n:], n, nv)
+        if not unpack_filled(X, out, k, 0, filled):
             return BAD_RESULT
-        unpack_filled(X, out, k, filled)
     return OK

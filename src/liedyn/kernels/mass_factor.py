@@ -18,15 +18,24 @@ def free_paths(tree, prescribed, up):
 
 
 @primitive
+def free_coordinates(prescribed, room):
+    """Writes the coordinates that are not prescribed in `room` (nv), and returns how many there are."""
+    n = 0
+    for k in range(prescribed.size):
+        if not prescribed[k]:
+            room[n] = k
+            n += 1
+    return n
+
+
+@primitive
 def factor_mass(tree, prescribed, up, M, Psi):
-    """M (nv nv, read where a row hangs on the column) becomes L, in both halves, and Psi (nv) = 1/D. Returns the largest
-    shortfall of a pivot below where it is rounding: positive means that the joint has no inertia."""
+    """M (nv nv, read where a row hangs on the column) becomes L, and Psi (nv) = 1/D. Returns the largest shortfall of a pivot
+    below where it is rounding: positive means that the joint has no inertia."""
     nv = up.size
-    zero = number_like(M, 0.0)
-    deficit = zero - 1.0
+    deficit = number_like(M, -1.0)
     for k in range(nv - 1, -1, -1):
         if prescribed[k]:
-            clear_cross(tree, M, k, zero)
             continue
         d = load(M, k * nv + k)
         deficit = maximum(deficit, load(tree.floor, k) - d)
@@ -38,51 +47,48 @@ def factor_mass(tree, prescribed, up, M, Psi):
                 store(M, i * nv + j, load(M, i * nv + j) - l * load(M, k * nv + j))
                 j = up[j]
             store(M, k * nv + i, l)
-            store(M, i * nv + k, l)
             i = up[i]
     return deficit
 
 
 @primitive
-def clear_cross(tree, M, k, zero):
-    """No factor between k and what it hangs on, or what hangs on it."""
-    nv, j = tree.above.size, tree.above[k]
-    while j >= 0:
-        store(M, j * nv + k, zero)
-        j = tree.above[j]
-    for j in range(k + 1, tree.last[k] + 1):
-        store(M, k * nv + j, zero)
-
-
-# Four columns at a time: each factor is loaded once for four.
-@primitive
-def load_row(X, row, nv): return load(X, row), load(X, row + nv), load(X, row + 2 * nv), load(X, row + 3 * nv)
-
-
-@primitive
-def store_row(X, row, nv, x):
-    store(X, row, x[0])
-    store(X, row + nv, x[1])
-    store(X, row + 2 * nv, x[2])
-    store(X, row + 3 * nv, x[3])
-
-
-@primitive
-def less(x, l, y): return x[0] - l * y[0], x[1] - l * y[1], x[2] - l * y[2], x[3] - l * y[3]
-
-
-@primitive
 def invert_mass(tree, prescribed, up, L, Psi, N):
-    """N = M_vv^-1 by columns (see `lanes.put`), in fours of Lanes; zero in prescribed rows and columns."""
-    nv, columns = up.size, columns_in_lanes(L)
-    zero, one = number_like(N, 0.0), number_like(Psi, 1.0)
+    """N = M_vv^-1 by columns (see `lanes.put`), in pairs of Lanes; zero in prescribed rows and columns.
+
+    Row k of L N = D^-1 L^-T, of which the right side is zero left of the diagonal and Psi_k on it, gives
+    N_kc = -sum_j L_kj N_jc for c < k, and N_kk = Psi_k - sum_j L_kj N_jk by symmetry."""
+    nv, per = up.size, columns_in_lanes(L)
+    kind, zero = number_like(Psi, 0.0), number_like(N, 0.0)
     for k in range(N.shape[0]):
         store(N, k, zero)
     for k in range(nv):
-        if not prescribed[k]:
-            put(N, nv, k, k, one)
-    for c in range(0, nv, 4 * columns):
-        solve_four(tree, prescribed, up, L, Psi, N, c * nv // columns, c, min(c + 4 * columns, nv) - 1)
+        if prescribed[k]:
+            continue
+        last = (k - 1) // per
+        for b in range(tree.top[k] // per, last + 1, 2):
+            c, x, y, j = min(b + 1, last), zero, zero, up[k]
+            while j >= 0:
+                l = load(L, k * nv + j)
+                x, y = x - l * load(N, cell(per, nv, b, j)), y - l * load(N, cell(per, nv, c, j))
+                j = up[j]
+            store(N, cell(per, nv, b, k), x)
+            store(N, cell(per, nv, c, k), y)
+        d, j = load(Psi, k), up[k]
+        for c in range(tree.top[k], k):                        # the other half
+            if per == 1:
+                put(N, nv, c, k, get(N, nv, k, c, kind))
+            else:
+                put(N, nv, k, c, get(N, nv, c, k, kind))
+        while j >= 0:
+            d = d - load(L, k * nv + j) * get(N, nv, k, j, kind)
+            j = up[j]
+        put(N, nv, k, k, d)
+
+
+@primitive
+def cell(per, nv, b, k):
+    """Where N holds row k of the b-th Lanes of columns; of eight states, by symmetry, what stands together for all b."""
+    return k * nv + b if per == 1 else b * nv + k
 
 
 @primitive
@@ -92,61 +98,36 @@ def columns_in_lanes(factors):
 
 
 @primitive
-def solve_four(tree, prescribed, up, L, Psi, X, base, low, high):
-    """x = M^-1 b for four Lanes of columns of X, the first at `base`, in place. b is zero but in rows low … high and on the
-    way from `low` to the ground, x but in what hangs on the same tops."""
-    nv = up.size
-    for k in range(high, low - 1, -1):                               # y = L^-T b
-        if not prescribed[k]:
-            y = load_row(X, base + k, nv)
-            for j in range(k + 1, min(high, tree.last[k]) + 1):
-                y = less(y, load(L, k * nv + j), load_row(X, base + j, nv))
-            store_row(X, base + k, nv, y)
-    k = up[low]
-    while k >= 0:
-        y, j = load_row(X, base + k, nv), up[low]
-        while j != k:
-            y = less(y, load(L, k * nv + j), load_row(X, base + j, nv))
-            j = up[j]
-        for j in range(low, min(high, tree.last[k]) + 1):
-            y = less(y, load(L, k * nv + j), load_row(X, base + j, nv))
-        store_row(X, base + k, nv, y)
-        k = up[k]
-    for k in range(tree.top[low], tree.last[tree.top[high]] + 1):    # x = L^-1 D^-1 y
-        if not prescribed[k]:
-            y, d, j = load_row(X, base + k, nv), load(Psi, k), up[k]
-            x = d * y[0], d * y[1], d * y[2], d * y[3]
-            while j >= 0:
-                x = less(x, load(L, k * nv + j), load_row(X, base + j, nv))
-                j = up[j]
-            store_row(X, base + k, nv, x)
+def minus_product(tree, prescribed, free, Psi, N, W, Z, X, Y, start, end):
+    """X = -N W and Y = -N Z: Lanes of columns start … end - 1 of W and Z, into X and Y from their beginnings. W and Z are
+    zero in a column but in what hangs on its coordinate and on the way from there to the ground; X and Y, and left as they
+    are, but in what hangs on the same top. Rows: the coordinates in `free`, those not prescribed."""
+    nv, per = tree.above.size, columns_in_lanes(Psi)
+    for r in range(0, free.size, 4):                           # four rows of N stay near for all columns
+        for b in range(start, end):
+            low, high = rows_of_columns(tree, b * per, min(b * per + per, nv) - 1)
+            if tree.top[low] <= free[min(r + 3, free.size - 1)] and free[r] <= tree.last[tree.top[high]]:
+                four_rows(tree, prescribed, free, Psi, N, W, Z, X, Y, b * nv, (b - start) * nv, r, low, high)
 
 
 @primitive
-def minus_product(tree, Psi, N, W, X, columns):
-    """X = -N W, by columns, in pairs of Lanes; `columns` in all. W is zero in a column but in what hangs on its coordinate
-    and on the way from there to the ground; X, and left as it is, but in what hangs on the same top."""
-    nv, per = tree.above.size, columns_in_lanes(Psi)
-    kind, zero = number_like(Psi, 0.0), number_like(W, 0.0)
-    none = zero, zero, zero, zero
-    for c in range(0, columns, 2 * per):
-        base = c // per * nv
-        low, high = rows_of_columns(tree, c, min(c + 2 * per, columns) - 1)
-        end = tree.last[tree.top[high]]
-        for r in range(tree.top[low], end + 1, 4):
-            rows = r, min(r + 1, end), min(r + 2, end), min(r + 3, end)
-            x, y = none, none
-            for k in range(low, high + 1):
-                n = get_four(N, nv, k, rows, kind)
-                x, y = less_scaled(x, n, load(W, base + k)), less_scaled(y, n, load(W, base + nv + k))
-            k = tree.above[low]
-            while k >= 0:
-                n = get_four(N, nv, k, rows, kind)
-                x, y = less_scaled(x, n, load(W, base + k)), less_scaled(y, n, load(W, base + nv + k))
-                k = tree.above[k]
-            for a in range(4):
-                store(X, base + rows[a], x[a])
-                store(X, base + nv + rows[a], y[a])
+def four_rows(tree, prescribed, free, Psi, N, W, Z, X, Y, base, to, r, low, high):
+    nv, m, kind, zero = tree.above.size, free.size - 1, number_like(Psi, 0.0), number_like(W, 0.0)
+    x = y = zero, zero, zero, zero
+    rows = free[r], free[min(r + 1, m)], free[min(r + 2, m)], free[min(r + 3, m)]
+    for k in range(low, high + 1):
+        if not prescribed[k]:
+            n = get_four(N, nv, k, rows, kind)
+            x, y = less_scaled(x, n, load(W, base + k)), less_scaled(y, n, load(Z, base + k))
+    k = tree.above[low]
+    while k >= 0:
+        if not prescribed[k]:
+            n = get_four(N, nv, k, rows, kind)
+            x, y = less_scaled(x, n, load(W, base + k)), less_scaled(y, n, load(Z, base + k))
+        k = tree.above[k]
+    for a in range(4):
+        store(X, to + rows[a], x[a])
+        store(Y, to + rows[a], y[a])
 
 
 @primitive
@@ -162,13 +143,10 @@ def less_scaled(x, n, w): return x[0] - n[0] * w, x[1] - n[1] * w, x[2] - n[2] *
 @primitive
 def rows_of_columns(tree, c, d):
     """First and last row that differ from zero in columns c … d of derivatives, but for those on the way to the ground."""
-    nv = tree.above.size
-    if c // nv != d // nv:
-        return 0, nv - 1
-    low, high = c % nv, d % nv
-    for k in range(low, d % nv + 1):
+    high = d
+    for k in range(c, d + 1):
         high = max(high, tree.last[k])
-    return low, high
+    return c, high
 
 
 @primitive

@@ -76,9 +76,9 @@ def derivative_columns(tree, work, zeta, phi):
 
 
 @primitive
-def derivative_pairs(tree, work, zeta, phi, X, with_mass):
-    """Writes columns of X (see `lanes.put`): dtau/dq in the first nv, dtau/dv in the next, if asked M in the last; only where
-    two coordinates stand on one way from the ground."""
+def derivative_pairs(tree, work, zeta, phi, Dq, Dv, M, with_mass):
+    """Writes dtau/dq in Dq, dtau/dv in Dv and, if asked, M (see `lanes.put`): only where two coordinates stand on one way
+    from the ground. M is without armature."""
     nv = tree.armature.shape[0]
     for i in range(1, tree.parent.size):
         I, B, F = load_rigid(work.I, i), load_coriolis(work, i), load_twist(work.F, i)
@@ -89,29 +89,28 @@ def derivative_pairs(tree, work, zeta, phi, X, with_mass):
             Q = add(momentum(I, load_twist(zeta, k)), coriolis_wrench(B, psi[0]))
             G = add(momentum(I, load_twist(phi, k)), coriolis_wrench(B, s[0]))
             for l in range(first, end):
-                row_of_pair(work, zeta, phi, X, nv, k, l, P, g, with_mass)
+                row_of_pair(work, zeta, phi, Dq, Dv, M, nv, k, l, P, g, with_mass)
             Q, j = add(Q, minus_dad(s, F)), i
             while tree.parent[j] > 0:
                 p = load3(work.p, 3 * j)
                 P, Q, G = shift_wrench(p, P), shift_wrench(p, Q), shift_wrench(p, G)
                 j = tree.parent[j]
                 for l in range(tree.iv[j], tree.iv[j] + NV[tree.kind[j]]):
-                    m = row_of_pair(work, zeta, phi, X, nv, k, l, P, g, with_mass)
+                    m = row_of_pair(work, zeta, phi, Dq, Dv, M, nv, k, l, P, g, with_mass)
                     s = load_twist(work.s, l)
-                    put(X, nv, k, l, dot(s, Q))
-                    put(X, nv, nv + k, l, dot(s, G))
+                    put(Dq, nv, k, l, dot(s, Q))
+                    put(Dv, nv, k, l, dot(s, G))
                     if with_mass:
-                        put(X, nv, 2 * nv + k, l, m)
+                        put(M, nv, k, l, m)
 
 
 @primitive
-def row_of_pair(work, zeta, phi, X, nv, k, l, P, g, with_mass):
+def row_of_pair(work, zeta, phi, Dq, Dv, M, nv, k, l, P, g, with_mass):
     """dtau_k by q_l and v_l, and M_kl, which it returns."""
     s = load_twist(work.s, l)
-    put(X, nv, l, k, dot(P, load_twist(zeta, l)) + dot3(g, load3(work.psi, 6 * l)))
-    put(X, nv, nv + l, k, dot(P, load_twist(phi, l)) + dot3(g, s[0]))
+    put(Dq, nv, l, k, dot(P, load_twist(zeta, l)) + dot3(g, load3(work.psi, 6 * l)))
+    put(Dv, nv, l, k, dot(P, load_twist(phi, l)) + dot3(g, s[0]))
     m = dot(P, s)
     if with_mass:
-        put(X, nv, 2 * nv + l, k, m)
+        put(M, nv, l, k, m)
     return m
-

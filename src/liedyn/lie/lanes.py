@@ -436,20 +436,24 @@ def _set_rows(batch, first, j, x):
 
 
 @callee
-def _unpack_groups(block, batch, first, filled):
-    n = batch.shape[1]
+def _unpack_groups(block, batch, first, column, filled):
+    n, rows = block.shape[0], min(WIDTH, batch.shape[0] - first)
     zero = _splat(0.0)
-    if batch.shape[0] - first < WIDTH:
-        _unpack_lanes(block, batch, first)
-        return
-    for j in range(0, n - n % WIDTH, WIDTH):
+    a, b = zero, zero                                            # 0, or NaN in the lane of a state that is not finite
+    whole = n - n % WIDTH if rows == WIDTH else 0
+    for j in range(0, whole, WIDTH):
         if filled[j // WIDTH]:
-            _set_rows(batch, first, j, _transpose(_eight(block, j)))
+            x = _eight(block, j)
+            a = a + ((x[0] + x[1]) * 0.0 + (x[2] + x[3]) * 0.0)
+            b = b + ((x[4] + x[5]) * 0.0 + (x[6] + x[7]) * 0.0)
+            _set_rows(batch, first, column + j, _transpose(x))
         else:
-            _set_rows(batch, first, j, (zero, zero, zero, zero, zero, zero, zero, zero))
-    for j in range(n - n % WIDTH, n):
-        for k in range(WIDTH):
-            batch[first + k, j] = block[j, k]
+            _set_rows(batch, first, column + j, (zero, zero, zero, zero, zero, zero, zero, zero))
+    for j in range(whole, n):
+        a = a + _load(block, j) * 0.0
+        for k in range(rows):
+            batch[first + k, column + j] = block[j, k]
+    return all_less(absolute(a + b), 1.0)
 
 
 @callee
@@ -467,7 +471,7 @@ def _unpack_row(block, batch, first):
 def pack(batch, first, block): ...
 def unpack(block, batch, first): ...
 def states_in(block): ...
-def unpack_filled(block, batch, first, filled): ...
+def unpack_filled(block, batch, first, column, filled): ...
 
 
 @overload(pack, inline="always")
@@ -486,9 +490,10 @@ def _unpack(block, batch, first):
 
 
 @overload(unpack_filled, inline="always")
-def _unpack_filled(block, batch, first, filled):
-    """`unpack` of a block that is zero but in the groups of eight rows that are `filled`."""
-    return lambda block, batch, first, filled: _unpack_groups(block, batch, first, filled)
+def _unpack_filled(block, batch, first, column, filled):
+    """`unpack` of a block (n, 8) into columns `column` … column + n - 1; the block is zero but in the groups of eight rows that
+    are `filled`. Returns whether all is finite."""
+    return lambda block, batch, first, column, filled: _unpack_groups(block, batch, first, column, filled)
 
 
 @overload(states_in, inline="always")
@@ -498,13 +503,13 @@ def _states_in(block):
     return lambda block: n
 
 
-# columns of a matrix of n rows: of eight states, one Lanes an entry; of one state, eight columns to a Lanes ------------
+# an n x n matrix: of eight states by columns, one Lanes an entry; of one state by rows, or eight columns to a Lanes ------------
 def put(X, n, c, r, value): ...
 
 
 @overload(put, inline="always")
 def _put(X, n, c, r, value):
-    """Entry (r, c) of a matrix with n rows, held by columns. A float64 goes to its lane of X (m, 8), or into X (m,)."""
+    """Entry (r, c) of an n x n matrix: a Lanes by columns, a float64 into its lane of X (m, 8), or by rows into X (n n,)."""
     if isinstance(value, Lanes):
         return lambda X, n, c, r, value: _store(X, c * n + r, value)
     if X.ndim == 2:
@@ -512,9 +517,9 @@ def _put(X, n, c, r, value):
             X[(c >> 3) * n + r, c & 7] = value
         return lane_of_column
 
-    def scalar(X, n, c, r, value):
-        X[c * n + r] = value
-    return scalar
+    def by_rows(X, n, c, r, value):
+        X[r * n + c] = value
+    return by_rows
 
 
 def get(X, n, c, r, number): ...
@@ -527,4 +532,4 @@ def _get(X, n, c, r, number):
         return lambda X, n, c, r, number: _load(X, c * n + r)
     if X.ndim == 2:
         return lambda X, n, c, r, number: X[(c >> 3) * n + r, c & 7]
-    return lambda X, n, c, r, number: X[c * n + r]
+    return lambda X, n, c, r, number: X[r * n + c]

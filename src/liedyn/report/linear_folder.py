@@ -1,0 +1,157 @@
+"""The folder of a linearization: matrices, linear.json, modes as a picture. Written whole or not at all."""
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from liedyn import __version__
+from liedyn.errors import CheckFailed
+from liedyn.io.output import open_folder
+from liedyn.io.scenario import to_plain
+from liedyn.report.recording import FORMATS
+from liedyn.simulate.linear_system import Mode
+from liedyn.simulate.linearize import Linearization
+from liedyn.simulate.verify_linear import BOUND
+
+MARK = "linear.json"                    # what tells such a folder from others
+_SHOWN = 3                              # coordinates named for a mode
+
+
+def write_linearization(result: Linearization, folder: str | Path, *, force: bool = False, plots: bool = True,
+                        formats: Sequence[str] = FORMATS) -> list[Path]:
+    """Write A, B, C, D, Ad, Bd as CSV, all of it as system.npz for NumPy, linear.json and the picture; returns the files.
+
+    Raises UsageError where the folder exists and `force` is not given, or cannot be written.
+    """
+    folder = Path(folder)
+    tables = matrices(result)
+    with open_folder(folder, mark=MARK, force=force) as part:
+        for name, (matrix, rows, columns) in tables.items():
+            _write_matrix(part / f"{name}.csv", name, matrix, rows, columns)
+        names = {name: np.array(getattr(result.system, name), dtype=str) for name in ("states", "inputs", "outputs")}
+        _write_npz(part / "system.npz", {name: matrix for name, (matrix, _, _) in tables.items()} | names | {"step": result.step})
+        (part / MARK).write_text(json.dumps(summary(result, folder), indent=2, allow_nan=False) + "\n", encoding="utf-8")
+        drawn = _draw(result, part / "plots", formats) if plots else []
+    return [*(folder / f"{name}.csv" for name in tables), folder / "system.npz", folder / MARK,
+            *(folder / "plots" / path.name for path in drawn)]
+
+
+def matrices(result: Linearization) -> dict[str, tuple[np.ndarray, list[str], list[str]]]:
+    """{name: (matrix, names of its rows, names of its columns)}, with units."""
+    s = result.system
+    named = {kind: [f"{name}[{unit}]" for name, unit in zip(names, units, strict=True)]
+             for kind, names, units in (("x", s.states, s.state_units), ("u", s.inputs, s.input_units),
+                                        ("y", s.outputs, s.output_units))}
+    return {name: (matrix, named[rows], named[columns]) for name, matrix, rows, columns in (
+        ("A", s.A, "x", "x"), ("B", s.B, "x", "u"), ("C", s.C, "y", "x"), ("D", s.D, "y", "u"), ("Ad", result.Ad, "x", "x"),
+        ("Bd", result.Bd, "x", "u"))}
+
+
+def summary(result: Linearization, folder: str | Path | None = None) -> dict:
+    """What linear.json holds, and --json prints."""
+    s, here, m = result.system, result.here, result.model
+    by_name = lambda names, x: {name: float(value) for name, value in zip(names, x, strict=True)}    # noqa: E731
+    return {
+        "liedyn": __version__, "robot": m.name, "t": here.t, "at_rest": result.offset is not None,
+        "states": list(s.states), "inputs": list(s.inputs), "outputs": list(s.outputs),
+        "units": {"states": list(s.state_units), "inputs": list(s.input_units), "outputs": list(s.output_units)},
+        "q": by_name(m.q_names, here.q), "v": by_name(m.v_names, here.v), "a": by_name(m.v_names, here.a),
+        "tau": by_name(m.v_names, here.tau), "held_by": result.offset or {},
+        "stability": s.stability, "modes": [_plain(mode) for mode in s.modes],
+        "controllable_states": s.controllable, "observable_states": s.observable,
+        "discretization": {"method": "zero-order hold", "step": result.step},
+        "verified": result.differences,
+        "scenario": to_plain(result.scenario, os.path.abspath(folder) if folder is not None else None),
+        "notes": list(result.notes),
+    }
+
+
+def _plain(mode: Mode) -> dict:
+    constant = mode.time_constant
+    return {"eigenvalue": [mode.eigenvalue.real, mode.eigenvalue.imag], "count": mode.count, "stability": mode.stability,
+            "frequency_hz": mode.frequency, "damping_ratio": mode.damping,
+            "time_constant": constant if math.isfinite(constant) else None,
+            "participation": {name: round(share, 6) for name, share in mode.participation.items() if share >= 5e-7}}
+
+
+def text(result: Linearization, most: int = 24) -> str:
+    """For people: the least stable modes and what they move, ranks, and how well it agrees with differences."""
+    s, n = result.system, len(result.system.states)
+    where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
+    frozen = " as frozen in this instant" if np.abs([result.here.v, result.here.a]).max(initial=0.0) > 1e-6 else ""
+    lines = [f"{result.model.name} {where}: {n} states, {_number(s.inputs, 'input')}, {_number(s.outputs, 'output')}; "
+             f"{s.stability}{frozen}"]
+    if s.modes:
+        lines += [f"  {'eigenvalue [1/s]':>24}  {'f [Hz]':>8}  {'damping':>8}  {'time const. [s]':>15}  what moves"]
+        lines += [f"  {_line(mode)}" for mode in s.modes[:most]]
+    if len(s.modes) > most:
+        lines += [f"  … and {len(s.modes) - most} more, in {MARK}"]
+    fixed = int((~s.moving).sum())
+    if fixed:
+        lines += [f"  {fixed} more states belong to prescribed coordinates, which no force moves"]
+    if result.offset:
+        lines += ["held by " + ", ".join(f"{name} {value:.6g}" for name, value in result.offset.items())]
+    lines += [f"controllable: {s.controllable} of {n} states; observable: {s.observable} of {n}"]
+    if result.differences:
+        lines += ["largest difference from extrapolated differences, relative: "
+                  + ", ".join(f"{name} {value:.1e}" for name, value in result.differences.items())]
+    return "\n".join(lines)
+
+
+def _number(names, what: str) -> str:
+    return f"{len(names)} {what}{'s' * (len(names) != 1)}"
+
+
+def _line(mode: Mode) -> str:
+    value = mode.eigenvalue
+    real, damping = (0.0, 0.0) if mode.stability == "neutral" else (value.real, mode.damping)
+    shown = f"{real:.5g}" + (f" ± {value.imag:.5g}i" if value.imag else "")
+    shown += f"  ({mode.count}x)" if mode.count > 1 and not value.imag else ""
+    parts = ", ".join(f"{name} {100 * share:.0f}%" for name, share in list(mode.participation.items())[:_SHOWN] if share >= 0.05)
+    frequency, damping = (f"{mode.frequency:.4g}", f"{damping:.3g}") if value.imag else ("", "")
+    constant = "" if mode.stability == "neutral" else f"{mode.time_constant:.4g}"
+    return f"{shown:>24}  {frequency:>8}  {damping:>8}  {constant:>15}  {parts}"
+
+
+def check(result: Linearization) -> None:
+    """CheckFailed where the comparison with differences is beyond its bound."""
+    bad = {name: x for name, x in (result.differences or {}).items() if not x <= BOUND}
+    if bad:
+        shown = ", ".join(f"{name} {x:.1e}" for name, x in bad.items())
+        raise CheckFailed(f"the linearization differs from extrapolated differences by {shown} relative, more than {BOUND:g}: a "
+                          "force or a law has a kink here (abs, min, max, step, sign), or friction is steep")
+
+
+def _write_matrix(path: Path, name: str, matrix: np.ndarray, rows: list[str], columns: list[str]) -> None:
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow([name, *columns])
+        writer.writerows([row, *map(repr, values)] for row, values in zip(rows, matrix.tolist(), strict=True))
+
+
+def _write_npz(path: Path, arrays: dict) -> None:
+    """As np.savez, but without the time of day: the same system gives the same bytes."""
+    with zipfile.ZipFile(path, "w") as file:
+        for name, x in arrays.items():
+            with file.open(zipfile.ZipInfo(f"{name}.npy"), "w") as entry:
+                np.lib.format.write_array(entry, np.asarray(x), allow_pickle=False)
+
+
+def _draw(result: Linearization, folder: Path, formats: Sequence[str]) -> list[Path]:
+    from liedyn.report.figures import _save
+    from liedyn.report.linear_system import draw_modes
+
+    where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
+    figure = draw_modes(result.system, f"{result.model.name}, {where}")
+    folder.mkdir()
+    paths = [folder / f"modes.{ending}" for ending in formats]
+    for path in paths:
+        _save(figure, path, path.suffix[1:])
+    return paths

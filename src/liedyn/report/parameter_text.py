@@ -1,0 +1,89 @@
+"""Base parameters and their estimates, as text for people, as plain data and as CSV."""
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Sequence
+from pathlib import Path
+
+from liedyn.dynamics.base_parameters import BaseParameters
+from liedyn.io.output import open_output
+from liedyn.simulate.identify import Identification
+
+
+def parameter_text(model, base: BaseParameters, fit: Identification | None) -> str:
+    """A table: name, value, unit, what is regrouped; with a fit also estimate and standard deviation."""
+    lines = [f"{model.name}: {len(base)} base parameters of {len(base.parameters.names)}, {model.base} base"]
+    head = ["parameter", "robot file", *(["estimate", "deviation"] if fit else []), "unit", "stands for"]
+    rows = [[base.names[k], *figures, base.units[k], base.regrouping(k)] for k, figures in enumerate(_figures(base, fit))]
+    lines += _table(head, rows, right=range(1, len(head) - 2))
+    if base.unidentifiable:
+        lines.append(f"no force depends on: {', '.join(base.unidentifiable)}")
+    if fit:
+        lines += _fit_text(model, fit)
+    return "\n".join(lines)
+
+
+def weak_notes(base: BaseParameters) -> list[str]:
+    """What the angles of the robot file let act that its makers did not mean to."""
+    if not base.weak:
+        return []
+    return [f"{', '.join(base.weak[:4])}{', …' if len(base.weak) > 4 else ''} act less than 1e-4 as strongly as others, perhaps "
+            "because angles in the robot file are rounded; --tolerance 1e-4 passes over them"]
+
+
+def plain_parameters(model, base: BaseParameters, fit: Identification | None) -> dict:
+    """For JSON: numbers at full precision, null for a deviation that is infinite."""
+    listed = []
+    for k, name in enumerate(base.names):
+        row = base.matrix[k]
+        one = {"name": name, "unit": base.units[k], "value": float(base.values[k]),
+               "stands_for": {base.parameters.names[j]: float(row[j]) for j in row.nonzero()[0]}}
+        if fit:
+            one |= {"estimate": float(fit.estimate[k]), "deviation": _finite(fit.deviation[k])}
+        listed.append(one)
+    out = {"robot": model.name, "base": model.base, "parameters": len(base.parameters.names), "base_parameters": listed,
+           "condition": base.condition, "unidentifiable": list(base.unidentifiable), "weak": list(base.weak)}
+    if fit:
+        out["fit"] = {"rows": fit.rows, "condition": _finite(fit.condition), "poor": list(fit.poor),
+                      "residual": dict(zip(model.v_names, map(float, fit.residual), strict=True)),
+                      "force": dict(zip(model.v_names, map(float, fit.force), strict=True)), "notes": list(fit.notes)}
+    return out
+
+
+def write_parameters(path: str | Path, base: BaseParameters, fit: Identification | None, *, force: bool = False) -> None:
+    """CSV with the columns name, unit, value, (estimate, deviation,) stands_for; `-` is standard output."""
+    with open_output(path, force=force) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["name", "unit", "value", *(["estimate", "deviation"] if fit else []), "stands_for"])
+        for k, name in enumerate(base.names):
+            found = [repr(float(fit.estimate[k])), repr(float(fit.deviation[k]))] if fit else []
+            writer.writerow([name, base.units[k], repr(float(base.values[k])), *found, base.regrouping(k)])
+
+
+def _figures(base: BaseParameters, fit: Identification | None) -> list[list[str]]:
+    if fit is None:
+        return [[f"{x:.6g}"] for x in base.values]
+    return [[f"{x:.6g}", f"{y:.6g}", f"{s:.2g}" if math.isfinite(s) else "not excited"]
+            for x, y, s in zip(base.values, fit.estimate, fit.deviation, strict=True)]
+
+
+def _fit_text(model, fit: Identification) -> list[str]:
+    lines = [f"fitted to {fit.rows} rows, condition {fit.condition:.3g}" if math.isfinite(fit.condition)
+             else f"fitted to {fit.rows} rows, which do not excite all parameters"]
+    rows = [[name, f"{r:.3g}", f"{100 * r / f:.2g} %" if f else ""]
+            for name, r, f in zip(model.v_names, fit.residual, fit.force, strict=True)]
+    lines += _table(["joint", "force left over", "of its force"], rows, right=(1, 2))
+    if fit.poor:
+        lines.append(f"poorly known (deviation above 30 % of the estimate): {', '.join(fit.poor)}")
+    return lines
+
+
+def _table(head: list[str], rows: list[list[str]], right: Sequence[int]) -> list[str]:
+    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+    return ["  ".join(cell.rjust(w) if k in right else cell.ljust(w)
+                      for k, (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip() for row in [head, *rows]]
+
+
+def _finite(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None

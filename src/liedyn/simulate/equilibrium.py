@@ -1,0 +1,242 @@
+"""A configuration at rest: Newton's method on the manifold, by the linearization itself."""
+from __future__ import annotations
+
+import fnmatch
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.dynamics.hybrid import hybrid_dynamics
+from liedyn.dynamics.manifold import integrate
+from liedyn.errors import ComputationError, UsageError
+from liedyn.joints.kinds import FREE
+from liedyn.kernels.signals import CONSTANT, TORQUE, signal
+from liedyn.simulate.instant import Instant, Setup, frozen, instant, prepare, state_at
+from liedyn.simulate.linear_system import LinearSystem
+
+_TOLERANCE = 1e-9            # of an acceleration that counts as none, against that of gravity or 1 rad/s^2 or m/s^2
+_STEPS, _LONGEST = 60, 0.7   # Newton steps; rad or m in one of them
+_STARTS = 12                 # further configurations to start from
+_MOVING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Equilibrium:
+    """A configuration at which the robot stays when it is put there.
+
+    q          (nq,)
+    tau        (nv,) joint forces there, those of prescribed coordinates included
+    u          (nv + actuators,) what it takes besides the forces of the scenario; not zero for what is held only
+    offset     {input: value} of those entries
+    residual   largest acceleration that is left [rad/s^2 | m/s^2]
+    system     the linear system there, its laws closed
+    """
+
+    q: np.ndarray
+    tau: np.ndarray
+    u: np.ndarray
+    offset: dict[str, float]
+    residual: float
+    notes: list[str]
+    system: LinearSystem | None = None
+
+
+def find_equilibrium(path, *, at: float = 0.0, hold=(), overrides=(), strict: bool = False) -> Equilibrium:
+    """A configuration at rest near the one that a scenario has at a time.
+
+    Joints driven by torques find their place: springs, pd laws, torques, external wrenches and gravity balance there at
+    v = 0. Prescribed joints stay where they are at that time.
+
+    Parameters
+    ----------
+    path : scenario YAML, robot YAML or URDF
+    at : float
+        Time [s] at which the search starts and whose forces act.
+    hold : names or patterns, one or several
+        Joints that stay where they are by a force to be found, and actuators whose thrust is to be found; both are added to
+        what the scenario gives.
+    overrides, strict
+        As for `run_scenario`.
+
+    Raises
+    ------
+    ScenarioError, ModelError, TrajectoryError, UsageError
+    ComputationError
+        Where there is none, as far as can be found: names the coordinate that is not held.
+    """
+    from liedyn.simulate.linearize import linear_system
+
+    setup = prepare(path, overrides, strict)
+    t, q, v = state_at(setup, float(at))
+    found = settle(setup, t, q, v, hold)
+    rest = frozen(setup.problem, instant(setup.problem, t, q, v), rest=True)
+    system = linear_system(setup, rest, instant(rest, t, found.q, np.zeros_like(v), found.u))
+    return Equilibrium(found.q, found.tau, found.u, found.offset, found.residual, found.notes, system)
+
+
+def settle(setup: Setup, t: float, q, v, hold=()) -> Equilibrium:
+    """The search behind `find_equilibrium`, from the state (q, v) at t, whose signals it reads."""
+    search = _Search(setup, t, q, v, *_held(setup, hold))
+    rng = np.random.default_rng(0)
+    best = search.newton(q)
+    for k in range(_STARTS):
+        if best.residual <= search.enough:
+            break
+        spread = 0.2 * 2**(k / 4) * rng.standard_normal(setup.model.nv)
+        start = search.within(integrate(setup.model, q, np.where(search.free, spread, 0.0)))
+        other = search.newton(start)
+        best = other if other.size < 0.9 * best.size else best        # the first one where none is better
+    if not best.residual <= search.enough:
+        raise search.refusal(best)
+    return search.result(best, q, v)
+
+
+def _held(setup: Setup, hold) -> tuple[np.ndarray, np.ndarray]:
+    """Masks over coordinates and over actuators. UsageError for a pattern that matches nothing."""
+    model, actuators = setup.model, [actuator.name for actuator in setup.model.description.actuators]
+    joints, thrusts = np.zeros(model.nv, dtype=bool), np.zeros(len(actuators), dtype=bool)
+    for pattern in [hold] if isinstance(hold, str) else hold:
+        names = [name for name in model.joint_names if fnmatch.fnmatchcase(name, pattern)]
+        hits = [k for k, name in enumerate(actuators) if fnmatch.fnmatchcase(name, pattern)]
+        if not names and not hits:
+            known = ", ".join([*model.joint_names, *actuators][:12])
+            raise UsageError(f"no joint or actuator matches {pattern!r}, which is to be held; the robot has {known or 'none'}")
+        for name in names:
+            joints[model.v_index(name)] = True
+        thrusts[hits] = True
+    return joints & ~setup.prescribed, thrusts
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    q: np.ndarray
+    u: np.ndarray
+    here: Instant
+    size: float              # of the accelerations of free coordinates: together
+    residual: float          # and the largest
+
+
+class _Search:
+    """Solves a(q, thrusts) = 0 at v = 0 for the coordinates that neither are prescribed nor held."""
+
+    def __init__(self, setup: Setup, t: float, q, v, joints: np.ndarray, thrusts: np.ndarray):
+        self.setup, self.model, self.t, self.joints, self.thrusts = setup, setup.model, t, joints, thrusts
+        self.start = instant(setup.problem, t, q, v)
+        self.laws = frozen(setup.problem, self.start, rest=True)
+        self.problem = frozen(setup.problem, self.start, rest=True, held=joints)
+        self.free = np.asarray(self.problem.schedule.level == TORQUE)
+        self.enough = _TOLERANCE * max(1.0, float(np.linalg.norm(self.model.gravity)))
+        low, high = self.model.lower - 1e-12, self.model.upper + 1e-12
+        own = setup.problem.schedule.q_of_v
+        x = np.where(own >= 0, q[own], 0.0)
+        inside = (own >= 0) & self.free & (x >= low) & (x <= high)
+        self.own, self.limited = own, np.flatnonzero(inside)
+
+    def within(self, q) -> np.ndarray:
+        """q with the coordinates that began within their limits brought back to them."""
+        q, k = q.copy(), self.limited
+        q[self.own[k]] = np.clip(q[self.own[k]], self.model.lower[k], self.model.upper[k])
+        return q
+
+    def point(self, q, u) -> _Point:
+        here = instant(self.problem, self.t, q, np.zeros(self.model.nv), u)
+        a = here.a[self.free]
+        return _Point(q, u, here, float(np.linalg.norm(a)), float(np.abs(a).max(initial=0.0)))
+
+    def newton(self, q) -> _Point:
+        """Damped steps of least length while the accelerations fall."""
+        nv, now = self.model.nv, self.point(q, np.zeros(self.model.nv + len(self.thrusts)))
+        for _ in range(_STEPS):
+            if now.residual <= 1e-3 * self.enough:
+                break
+            step = self._step(now)
+            after = self._shorter(now, step[:nv], step[nv:])
+            if after is None:
+                break
+            now = after
+        return now
+
+    def _step(self, now: _Point) -> np.ndarray:
+        from liedyn.simulate.linearize import linear_system
+
+        nv, free = self.model.nv, self.free
+        system = linear_system(self.setup, self.problem, now.here, prescribed=~free)
+        unknown = np.concatenate([free & ~self._blocked(now, system), self.thrusts])
+        J = np.hstack([system.A[nv:, :nv], system.B[nv:, nv:]])[np.ix_(free, unknown)]
+        step = np.zeros(len(unknown))
+        step[unknown] = np.linalg.lstsq(J, -now.here.a[free], rcond=1e-10)[0]
+        longest = np.abs(step[:nv]).max(initial=0.0)
+        return step * min(1.0, _LONGEST / longest) if longest else step
+
+    def _blocked(self, now: _Point, system) -> np.ndarray:
+        """Coordinates that stand at a limit beyond which the accelerations would fall."""
+        nv, blocked = self.model.nv, np.zeros(self.model.nv, dtype=bool)
+        downhill = -system.A[nv:, :nv].T @ np.where(self.free, now.here.a, 0.0)
+        k = self.limited
+        x = now.q[self.own[k]]
+        blocked[k] = ((x <= self.model.lower[k]) & (downhill[k] < 0)) | ((x >= self.model.upper[k]) & (downhill[k] > 0))
+        return blocked
+
+    def _shorter(self, now: _Point, dq, thrust) -> _Point | None:
+        """The first of ever shorter steps after which the accelerations are less; None where none is."""
+        for k in range(12):
+            part = 0.5**k
+            u = now.u.copy()
+            u[self.model.nv:] += part * thrust
+            try:
+                after = self.point(self.within(integrate(self.model, now.q, part * dq)), u)
+            except ComputationError:                               # a singular position, a law beyond its domain
+                continue
+            if after.size < now.size * (1 - 1e-4 * part):
+                return after
+        return None
+
+    def result(self, best: _Point, q, v) -> Equilibrium:
+        """With the forces of held joints less what their laws give."""
+        u, rest = best.u.copy(), np.zeros(self.model.nv)
+        given = instant(self.laws, self.t, best.q, rest)
+        _, tau = hybrid_dynamics(self.model, best.q, rest, rest, given.tau, ~self.free, f_ext=best.here.f_ext,
+                                 passive=self.setup.scenario.passive)
+        u[:self.model.nv][self.joints] = (tau - given.tau)[self.joints]
+        names = [*(f"tau.{name}" for name in self.model.v_names), *(f"thrust.{x.name}" for x in self.model.description.actuators)]
+        offset = {names[k]: float(u[k]) for k in np.flatnonzero(np.concatenate([self.joints, self.thrusts]))}
+        return Equilibrium(best.q, tau, u, offset, best.residual, self._notes(v))
+
+    def _notes(self, v) -> list[str]:
+        notes, prescribed = [], self.setup.prescribed
+        moves = prescribed & ((np.abs(v) > _MOVING) | (np.abs(self.start.a) > _MOVING))
+        if moves.any():
+            names = [name for name, moving in zip(self.model.v_names, moves, strict=True) if moving]
+            notes.append(f"{', '.join(names[:4])}{', …' if len(names) > 4 else ''}: the prescribed motion at t = {self.t:g} s is "
+                         "no rest; the equilibrium is that of a robot held there")
+        if self._changing():
+            notes.append(f"forces change with time: the equilibrium is that of their values at t = {self.t:g} s")
+        return notes
+
+    def _changing(self) -> bool:
+        s, problem = self.setup.problem.schedule, self.setup.problem
+        torque = s.level == TORQUE
+        used = {*s.signal[torque], *s.target[torque & (s.target >= 0)], *s.force_signal}
+        stack, rest = np.zeros(max(problem.stack_size, 3)), np.zeros(self.model.nv)
+        rates = (signal(problem.signals, int(k), self.t, self.start.q, rest, stack)[1:] for k in used
+                 if problem.signals.kind[k] != CONSTANT)
+        return any(abs(dx) > _MOVING or abs(ddx) > _MOVING for dx, ddx in rates)
+
+    def refusal(self, best: _Point) -> ComputationError:
+        """Names the coordinate that is held least, and how it could be."""
+        k = int(np.argmax(np.where(self.free, np.abs(best.here.a), -1.0)))
+        name, unit = self.model.v_names[k], self.model.v_units[k]
+        text = f"no equilibrium was found near the configuration at t = {self.t:g} s: at best {name} is left with an " \
+               f"acceleration of {best.here.a[k]:.3g} {unit}/s^2"
+        at_limit = [self.model.v_names[i] for i in self.limited
+                    if best.q[self.own[i]] in (self.model.lower[i], self.model.upper[i])]
+        joint = next(joint for joint in self.model.joints if joint.v.start <= k < joint.v.stop)
+        if joint.kind == FREE and self.model.description.actuators:
+            return ComputationError(f"{text} (nothing holds {joint.name}: let thrusts be found with --hold, as in "
+                                    f"--hold {self.model.description.actuators[0].name}, or prescribe its motion)")
+        if joint.kind == FREE:
+            return ComputationError(f"{text} (nothing holds {joint.name}: prescribe its motion, give it a force or a wrench, or "
+                                    f"--hold {joint.name})")
+        if at_limit:
+            return ComputationError(f"{text}, and {', '.join(at_limit[:4])} at a limit (--hold keeps a joint where it is)")
+        return ComputationError(f"{text} (--hold {joint.name} keeps it where it is)")

@@ -1,0 +1,99 @@
+"""What a scenario's laws answer to a small change of the state: derivatives of its signals and of its external wrenches.
+
+A change of the state is x = [dq; dv] (2 nv), dq in tangent coordinates.
+"""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.dynamics.kinematics import jacobian, link_pose
+from liedyn.errors import ComputationError
+from liedyn.joints.kinds import FRICTION_SPEED, SCREW
+from liedyn.kernels.signals import LITERAL, PROGRAM, STATE_Q, STATE_V, TIME, TORQUE, signal
+from liedyn.model.spatial import skew
+
+
+def joint_laws(problem, t: float, q, v) -> np.ndarray:
+    """(nv, 2 nv) derivative of the joint forces that torque signals and pd laws give; zero at prescribed coordinates."""
+    schedule, nv = problem.schedule, problem.model.nv
+    out = np.zeros((nv, 2 * nv))
+    for k in np.flatnonzero(schedule.level == TORQUE):
+        out[k] = signal_gradient(problem, schedule.signal[k], t, q, v)
+        if schedule.target[k] >= 0:
+            out[k, k] -= schedule.kp[k]
+            out[k, nv + k] -= schedule.kd[k]
+    return out
+
+
+def wrench_laws(problem, t: float, q, v) -> np.ndarray:
+    """(nv, 2 nv) derivative of the generalized force sum J^T F of the external wrenches F, less what it would be if each F
+    stood still in its link's frame: by their signals, and by the turning of the link against the world's axes."""
+    model, schedule, nv = problem.model, problem.schedule, problem.model.nv
+    out, stack = np.zeros((nv, 2 * nv)), np.zeros(max(problem.stack_size, 3))
+    basis, point = schedule.force_basis.reshape(-1, 6), schedule.force_point.reshape(-1, 3)
+    for j in np.flatnonzero((schedule.force_from <= t) & (t < schedule.force_until)):
+        link = model.link_names[schedule.force_link[j]]
+        J, F = jacobian(model, q, link), basis[j]
+        dF = np.zeros((6, 2 * nv))
+        if schedule.force_world[j]:
+            back = link_pose(model, q, link)[:3, :3].T
+            m, f = back @ F[:3], back @ F[3:]
+            F = np.r_[m + np.cross(point[j], f), f]
+            # d(R^T f) = (R^T f) x w where the link turns by w
+            turned = np.vstack([skew(m) + skew(point[j]) @ skew(f), skew(f)])
+            dF[:, :nv] = signal(problem.signals, schedule.force_signal[j], t, q, v, stack)[0] * turned @ J[:3]
+        out += J.T @ (dF + np.outer(F, signal_gradient(problem, schedule.force_signal[j], t, q, v)))
+    return out
+
+
+def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
+    """(2 nv,) derivative of signal k by the state, exact: the program is run with the coordinate in the place of time, so
+    that its jets carry the derivative by it. Raises ComputationError where there is none."""
+    signals, model = problem.signals, problem.model
+    raw = {STATE_Q: np.zeros(model.nq), STATE_V: np.zeros(model.nv)}
+    if signals.kind[k] != PROGRAM:
+        return np.zeros(2 * model.nv)
+    words, stack = signals.code[signals.first[k]:][:signals.count[k]], np.zeros(max(problem.stack_size, 3))
+    standing = np.where(words == TIME, LITERAL + 256 * len(signals.literals), words)
+    for word in np.unique(words[np.isin(words & 255, (STATE_Q, STATE_V))]):
+        kind, i = int(word) & 255, int(word) >> 8
+        alone = signals._replace(kind=np.array([PROGRAM]), first=np.zeros(1, dtype=np.int64), count=np.array([len(words)]),
+                                 code=np.where(words == word, TIME, standing), literals=np.append(signals.literals, t))
+        raw[kind][i] = slope = signal(alone, 0, float((q if kind == STATE_Q else v)[i]), q, v, stack)[1]
+        if not np.isfinite(slope):
+            name = (model.q_names if kind == STATE_Q else model.v_names)[i]
+            where = f"{problem.signal_places[k]}: " if str(problem.signal_places[k]) else ""
+            raise ComputationError(f"{where}the {problem.signal_names[k]} has no derivative by {'qv'[kind == STATE_V]}({name}) "
+                                   f"at t = {t:.6g} s")
+    return np.concatenate([raw[STATE_Q] @ tangent(model, q), raw[STATE_V]])
+
+
+def tangent(model, q) -> np.ndarray:
+    """(nq, nv) derivative of q (+) x by x at 0: half quaternion products, the base's rotation, ones."""
+    out = np.zeros((model.nq, model.nv))
+    for joint in model.joints:
+        k, i = joint.q.start, joint.v.start
+        if joint.kind == SCREW:
+            out[joint.q, joint.v] = np.eye(joint.q.stop - k)
+            continue
+        x, y, z, w = q[joint.q.stop - 4:joint.q.stop]
+        half = 0.5 * np.array([[w, -z, y], [z, w, -x], [-y, x, w], [-x, -y, -z]])
+        out[joint.q.stop - 4:joint.q.stop, i:i + 3] = half
+        if joint.q.stop - k == 7:
+            u = np.array([x, y, z])
+            out[k:k + 3, i + 3:i + 6] = np.eye(3) + 2 * w * skew(u) + 2 * skew(u) @ skew(u)
+    return out
+
+
+def friction_note(model, v) -> list[str]:
+    """Says where Coulomb friction, which is smoothed about rest, acts as a strong damper."""
+    slow = []
+    for joint in model.description.joints:
+        if joint.name in model.joint_names and joint.coordinates:
+            part = model.v_index(joint.name)
+            slow += [name for name, coordinate, rate in zip(model.v_names[part], joint.coordinates, v[part], strict=True)
+                     if coordinate.friction and abs(rate) < FRICTION_SPEED]
+    if not slow:
+        return []
+    return [f"{', '.join(slow[:4])}{', …' if len(slow) > 4 else ''}: Coulomb friction below {FRICTION_SPEED:g} rad/s or m/s acts "
+            "as a damper; -S passive=false leaves all passive forces out"]

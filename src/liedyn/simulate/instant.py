@@ -1,0 +1,146 @@
+"""A scenario at one instant: its forces and accelerations at any state, by the compiled right-hand side of simulations."""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from liedyn.dynamics.hybrid import hybrid_dynamics
+from liedyn.dynamics.kinematics import jacobian
+from liedyn.errors import UsageError
+from liedyn.integrators.problem import Problem, failure
+from liedyn.io.scenario import Scenario, scenario_of
+from liedyn.kernels.motion import RUNNING, evaluate
+from liedyn.kernels.signals import ACCELERATION, CONSTANT, TORQUE, signal
+from liedyn.loading import load
+from liedyn.model.model import Model
+
+_LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
+
+
+@dataclass(frozen=True, eq=False)
+class Instant:
+    """State, and what acts there. f_ext: (n_links, 6) external wrenches in link frames, None where there are none."""
+
+    t: float
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    tau: np.ndarray
+    f_ext: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class Setup:
+    """A scenario bound to its robot, ready to be evaluated."""
+
+    scenario: Scenario
+    model: Model
+    problem: Problem
+    notes: tuple[str, ...]
+
+    @property
+    def prescribed(self) -> np.ndarray:
+        return np.asarray(self.problem.schedule.level != TORQUE)
+
+
+def prepare(path, overrides=(), strict: bool = False) -> Setup:
+    """Load a scenario, or a robot file with defaults. Raises ScenarioError, ModelError, TrajectoryError, CheckFailed."""
+    from liedyn.simulate.schedule import compile_schedule
+
+    scenario = scenario_of(path, overrides)
+    model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, strict=strict)
+    compiled = compile_schedule(scenario, model)
+    problem = Problem(model, compiled.schedule, compiled.signals, compiled.q, compiled.v, compiled.stack_size,
+                      compiled.signal_names, compiled.signal_places, scenario.passive)
+    return Setup(scenario, model, problem, compiled.warnings)
+
+
+def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[float, np.ndarray, np.ndarray]:
+    """t, q, v of the simulated motion at the time `at`, from 0 to the duration. At the very end t is just before it: the
+    last instant belongs to what came before. Raises UsageError for another time, ComputationError."""
+    scenario, problem = setup.scenario, setup.problem
+    if not 0.0 <= at <= scenario.duration:
+        raise UsageError(f"the run lasts from 0 to {scenario.duration:g} s; found t = {at:g} s")
+    t = at if at < scenario.duration else float(np.nextafter(at, -np.inf))
+    if at == 0.0:
+        return t, problem.q.copy(), problem.v.copy()
+    from liedyn.integrators.problem import Options
+    from liedyn.integrators.solve import solve
+
+    i = scenario.integrator
+    record, _ = solve(problem, np.array([0.0, at]), Options(i.method, i.step, i.rtol, i.atol, i.max_step), progress)
+    return t, record.q[-1], record.v[-1]
+
+
+def instant(problem: Problem, t: float, q, v, u=None) -> Instant:
+    """What the scenario does at a state; `u` (nv + actuators,) is added to its inputs: to the acceleration of each prescribed
+    coordinate, the force of each other one, the thrusts. Raises ComputationError."""
+    m, work, nv = problem.model, problem.work(), problem.model.nv
+    y, K = np.concatenate([np.zeros(nv), v, [0.0]]), np.zeros((2, 2 * nv + 1))
+    code = evaluate(m.index, m.constants, problem.plant(), problem.schedule, problem.signals, *_LONE, t, 0.0, t, np.array(q), y,
+                    K, np.zeros(2 * nv + 1), (0, 1, 0), work)
+    if code != RUNNING:
+        raise failure(problem, code, t, work)
+    f_ext = None
+    if len(problem.forced_links):
+        f_ext = np.zeros((len(m.link_names), 6))
+        f_ext[problem.forced_links] = work.wrench.reshape(-1, 6)
+    here = Instant(t, work.q.copy(), work.v.copy(), work.a.copy(), work.tau.copy(), f_ext)
+    if u is None or not np.any(u):
+        return here
+    for actuator, thrust in zip(m.description.actuators, u[nv:], strict=True):
+        if thrust:
+            f_ext = np.zeros((len(m.link_names), 6)) if f_ext is None else f_ext
+            f_ext[m.link_index(actuator.link)] += thrust * push_of(actuator)
+    a, tau = hybrid_dynamics(m, here.q, here.v, here.a + u[:nv], here.tau + u[:nv], problem.schedule.level != TORQUE, f_ext=f_ext,
+                             passive=problem.passive)
+    return replace(here, a=a, tau=tau, f_ext=f_ext)
+
+
+def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = False, held=()) -> Problem:
+    """The problem with constant accelerations of its prescribed coordinates, those of `here`: their positions and velocities
+    are states like others.
+
+    laws   False: torques, wrenches and thrusts keep their values too, whatever the state
+    rest   prescribed coordinates, and those of the mask `held`, keep no acceleration
+    """
+    schedule, signals, nv = problem.schedule, problem.signals, problem.model.nv
+    motion = np.asarray(schedule.level != TORQUE) | np.asarray(held if len(held) else np.zeros(nv, dtype=bool))
+    values, first = (np.zeros(nv) if rest else here.a) * motion, len(signals.kind)
+    constant = motion.copy()
+    if not laws:
+        # what the laws give here: tau itself, as it is written where no motion is prescribed
+        values, constant = np.where(motion, values, here.tau), np.ones(nv, dtype=bool)
+        forces = np.array([_value(problem, k, here) for k in schedule.force_signal])
+        values = np.concatenate([values, forces])
+        schedule = schedule._replace(target=np.full(nv, -1), force_signal=first + nv + np.arange(len(forces)))
+    signals = _with_constants(signals, values)
+    schedule = schedule._replace(level=np.where(motion, ACCELERATION, TORQUE),
+                                 signal=np.where(constant, first + np.arange(nv), schedule.signal))
+    return replace(problem, schedule=schedule, signals=signals, signal_names=(*problem.signal_names, *["constant"] * len(values)))
+
+
+def _value(problem: Problem, k: int, here: Instant) -> float:
+    return signal(problem.signals, k, here.t, here.q, here.v, np.zeros(max(problem.stack_size, 3)))[0]
+
+
+def _with_constants(signals, values):
+    """The signals, and a constant one for each value."""
+    n = len(values)
+    return signals._replace(kind=np.append(signals.kind, np.full(n, CONSTANT)),
+                            first=np.append(signals.first, len(signals.literals) + np.arange(n)),
+                            count=np.append(signals.count, np.ones(n, dtype=np.int64)),
+                            literals=np.append(signals.literals, values))
+
+
+def push_of(actuator) -> np.ndarray:
+    """(6,) wrench of a thrust of 1 N, in its link's frame."""
+    axis = np.array(actuator.axis) / np.linalg.norm(actuator.axis)
+    return np.concatenate([np.cross(actuator.position, axis) + actuator.torque_ratio * axis, axis])
+
+
+def thrust_columns(model: Model, q) -> np.ndarray:
+    """(nv, actuators) generalized forces of thrusts of 1 N."""
+    columns = [jacobian(model, q, actuator.link).T @ push_of(actuator) for actuator in model.description.actuators]
+    return np.column_stack(columns) if columns else np.zeros((model.nv, 0))

@@ -1,0 +1,160 @@
+"""Linearization of a robot, or of a scenario at a time or at rest, in tangent coordinates."""
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from liedyn.dynamics.calls import as_array, wrenches
+from liedyn.errors import ShapeError
+from liedyn.io.scenario import Scenario
+from liedyn.model.model import Model
+from liedyn.simulate.feedback import friction_note, joint_laws, wrench_laws
+from liedyn.simulate.instant import Instant, Setup, frozen, instant, prepare, state_at
+from liedyn.simulate.linear_system import LinearSystem
+from liedyn.simulate.tangent_system import tangent_system
+
+
+@dataclass(frozen=True, eq=False)
+class Linearization:
+    """A scenario, linearized.
+
+    here          the instant: t, q, v, a, tau, external wrenches
+    system        the linear system; step [s], Ad, Bd: its discretization
+    offset        {input: value} that an equilibrium needs besides what the scenario gives; None without `equilibrium`
+    differences   {matrix: largest difference from extrapolated differences}, relative; None without `verify`
+    """
+
+    scenario: Scenario
+    model: Model
+    here: Instant
+    system: LinearSystem
+    step: float
+    Ad: np.ndarray
+    Bd: np.ndarray
+    offset: dict[str, float] | None = None
+    differences: dict[str, float] | None = None
+    notes: tuple[str, ...] = ()
+    timing: dict[str, float] = field(default_factory=dict)
+
+
+def linearize(model, q, v, tau, *, a=None, prescribed=None, f_ext=None, passive=True, inputs="*", outputs="q.*"):
+    """Linear system of small deviations from a motion, where forces, external wrenches in link frames, and the accelerations
+    of prescribed coordinates stay what they are but for the inputs.
+
+    Parameters
+    ----------
+    model : Model
+    q : (nq,) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v, tau : (nv,) arrays
+        Joint velocity [rad/s | m/s] and force [N m | N], read where not prescribed.
+    a : (nv,) array, optional
+        Acceleration, read where prescribed.
+    prescribed : (nv,) bool array, optional
+        Coordinates whose acceleration is the input; default: none.
+    f_ext, passive
+        As in `forward_dynamics`.
+    inputs, outputs : names or patterns, one or several
+        Of the inputs tau.<coordinate>, a.<coordinate> (where prescribed), thrust.<actuator>; of the outputs q.…, v.…, a.…,
+        tau.<coordinate> and p.<link>.x, .y, .z (a link's origin in the world).
+
+    Returns
+    -------
+    LinearSystem
+        States q.<coordinate> (tangent: a turn [rad] and a shift [m] in the body's frame for ball and free joints), then v.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, ComputationError
+    UsageError
+        For a pattern that matches nothing.
+    """
+    from liedyn.dynamics.hybrid import hybrid_dynamics
+
+    nv = model.nv
+    prescribed = np.zeros(nv, dtype=bool) if prescribed is None else np.asarray(prescribed)
+    if a is None and prescribed.any():
+        raise ShapeError("a is missing: prescribed coordinates need their acceleration")
+    q, v, tau = as_array(q, "q", (model.nq,)), as_array(v, "v", (nv,)), as_array(tau, "tau", (nv,))
+    for name, x in (("q", q), ("v", v), ("tau", tau)):
+        if x.ndim != 1:
+            raise ShapeError(f"one state at a time; found {name} of shape {x.shape}")
+    a, tau = hybrid_dynamics(model, q, v, np.zeros(nv) if a is None else a, tau, prescribed, f_ext=f_ext, passive=passive)
+    here = Instant(0.0, q, v, a, tau, wrenches(model, f_ext))
+    none = np.zeros((nv, 2 * nv))
+    return tangent_system(model, here, prescribed, passive, none, none, inputs, outputs)
+
+
+def linearize_scenario(path, *, at: float = 0.0, equilibrium: bool = False, hold=(), open_loop: bool = False, step=None,
+                       inputs="*", outputs=None, verify: bool = False, overrides=(), strict: bool = False, progress=None):
+    """Linearize a scenario file, or a robot file with defaults, at a time of its motion or at rest.
+
+    Parameters
+    ----------
+    at : float
+        Time [s]; the scenario is run up to it.
+    equilibrium : bool
+        Instead of the motion there, take a configuration at rest near it (`find_equilibrium`).
+    hold : names or patterns, one or several
+        With `equilibrium`: joints that stay where they are by a force to be found, actuators whose thrust is to be found.
+    open_loop : bool
+        Forces keep their values: what the scenario's torques, pd laws, wrenches and thrusts read of the state is left out.
+    step : float, optional
+        Of the discretization [s]; default: the scenario's output_step.
+    inputs, outputs
+        As for `linearize`. Default outputs: q.* and the forces of prescribed joints.
+    verify : bool
+        Compare with extrapolated differences of the scenario's own right-hand side.
+    overrides, strict
+        As for `run_scenario`.
+
+    Returns
+    -------
+    Linearization
+
+    Raises
+    ------
+    ScenarioError, ModelError, TrajectoryError, UsageError
+    ComputationError
+        Where the motion ends before `at`, where a force has no derivative, where no equilibrium is found.
+    """
+    from liedyn.simulate.run import _Silent
+    from liedyn.simulate.verify_linear import differences
+
+    progress, began = progress or _Silent(), time.perf_counter()
+    setup = prepare(path, overrides, strict)
+    notes, offset, u = list(setup.notes), None, None
+    with progress.stage("simulating up to the instant (the first run compiles the kernels)"):
+        t, q, v = state_at(setup, float(at), progress.update)
+    if equilibrium:
+        from liedyn.simulate.equilibrium import settle
+        with progress.stage("looking for an equilibrium"):
+            found = settle(setup, t, q, v, hold)
+        q, v, u, offset = found.q, np.zeros(setup.model.nv), found.u, found.offset
+        notes += found.notes
+    with progress.stage("linearizing"):
+        rest = frozen(setup.problem, instant(setup.problem, t, q, v), rest=equilibrium)
+        here = instant(rest, t, q, v, u)
+        if open_loop:
+            rest = frozen(rest, instant(rest, t, q, v), laws=False)
+        system = linear_system(setup, rest, here, inputs, _default_outputs(setup) if outputs is None else outputs)
+        step = setup.scenario.output_step if step is None else float(step)
+        Ad, Bd = system.discretize(step)
+        notes += friction_note(setup.model, here.v) if setup.scenario.passive else []
+        done = time.perf_counter()
+        compared = differences(rest, here, u, system) if verify else None
+    timing = {"linearize": done - began, "verify": time.perf_counter() - done}
+    return Linearization(setup.scenario, setup.model, here, system, step, Ad, Bd, offset, compared, tuple(notes), timing)
+
+
+def linear_system(setup: Setup, problem, here: Instant, inputs="*", outputs="q.*", prescribed=None) -> LinearSystem:
+    """Of a `frozen` problem about an instant. prescribed: other coordinates than those of the setup."""
+    prescribed = setup.prescribed if prescribed is None else prescribed
+    force, push = (laws(problem, here.t, here.q, here.v) for laws in (joint_laws, wrench_laws))
+    return tangent_system(setup.model, here, prescribed, problem.passive, force, push, inputs, outputs)
+
+
+def _default_outputs(setup: Setup) -> list[str]:
+    return ["q.*", *(f"tau.{name}" for name, p in zip(setup.model.v_names, setup.prescribed, strict=True) if p)]

@@ -1,0 +1,147 @@
+"""`liedyn linearize`: what it writes, prints and says, and what it refuses."""
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from liedyn.cli import main
+
+ROBOT = """
+name: bars
+links:
+  upper: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
+  lower: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
+joints:
+  hip: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], limits: {lower: -9, upper: 9}, damping: 0.1}
+  knee: {type: continuous, parent: upper, child: lower, axis: [0, 1, 0], origin: {xyz: [0, 0, -0.4]}}
+"""
+SCENARIO = """
+robot: robots/bars.yaml
+duration: 0.2
+output_step: 0.01
+initial: {v: {knee: 1}}
+joints:
+  hip: {prescribe: {position: "0.3*sin(5*t)"}}
+  knee: {torque: "0.1*cos(t) - 2*q"}
+"""
+FILES = sorted([*(f"{name}.csv" for name in ("A", "B", "C", "D", "Ad", "Bd")), "linear.json", "system.npz"])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "robots").mkdir()
+    (tmp_path / "robots" / "bars.yaml").write_text(ROBOT)
+    (tmp_path / "swing.yaml").write_text(SCENARIO)
+    return tmp_path
+
+
+def run(*args):
+    return CliRunner().invoke(main, ["linearize", *map(str, args)])
+
+
+def ok(*args):
+    result = run(*args)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def files(folder):
+    return sorted(str(path.relative_to(folder)) for path in Path(folder).rglob("*") if path.is_file())
+
+
+def table(name, folder="runs/swing_linear"):
+    rows = [line.split(",") for line in Path(folder, f"{name}.csv").read_text().splitlines()]
+    return rows[0][1:], [row[0] for row in rows[1:]], np.array([row[1:] for row in rows[1:]], dtype=float)
+
+
+def test_help_shows_an_example():
+    assert "Example:  liedyn linearize configs/panda_hybrid.yaml --at 2.0" in run("-h").output
+
+
+def test_it_writes_a_folder_and_prints_the_modes(folder):
+    result = ok("swing.yaml", "--at", "0.1")
+    assert files("runs/swing_linear") == sorted([*FILES, "plots/modes.png", "plots/modes.svg"])
+    first, header, *_ = result.stdout.splitlines()
+    assert first == "bars at t = 0.1 s: 4 states, 2 inputs, 3 outputs; neutral as frozen in this instant"
+    assert "eigenvalue [1/s]" in header and "controllable: 4 of 4 states" in result.stdout
+    assert "wrote runs/swing_linear/A.csv" in result.stderr
+    columns, rows, D = table("D")
+    assert columns == ["a.hip[rad/s^2]", "tau.knee[N m]"] and rows[-1] == "tau.hip[N m]" and D[-1, 0] > 0.1
+
+
+def test_as_json_quietly_elsewhere(folder):
+    result = ok("swing.yaml", "--json", "-q", "--no-plots", "-o", "here", "--verify", "--step", "0.5", "--open-loop")
+    told = json.loads(result.stdout)
+    assert told == json.loads(Path("here/linear.json").read_text()) and result.stderr == "" and files("here") == FILES
+    assert told["discretization"]["step"] == 0.5 and max(told["verified"].values()) < 1e-8 and told["t"] == 0
+
+
+def test_the_discretization_uses_the_output_step(folder):
+    ok("swing.yaml", "--no-plots")
+    _, _, Ad = table("Ad")
+    assert Ad[0, 2] == pytest.approx(0.01) and json.loads(Path("runs/swing_linear/linear.json").read_text())["verified"] is None
+
+
+def test_overrides_inputs_and_outputs(folder):
+    ok("swing.yaml", "--no-plots", "-S", "joints.knee.torque=0", "--inputs", "tau.*", "--outputs", "p.lower.x",
+       "--outputs", "a.knee")
+    assert table("B")[0] == ["tau.knee[N m]"] and table("C")[1] == ["a.knee[rad/s^2]", "p.lower.x[m]"]
+
+
+def test_an_equilibrium_and_what_holds_it(folder):
+    result = ok("robots/bars.yaml", "--equilibrium", "--hold", "hip", "-S", "initial.q.hip=0.5", "--verify", "--no-plots")
+    assert "bars at rest: " in result.stdout and "\nheld by tau.hip " in result.stdout
+    told = json.loads(Path("runs/bars_linear/linear.json").read_text())
+    assert told["q"]["hip"] == 0.5 and told["q"]["knee"] == pytest.approx(-0.5)
+    assert told["held_by"]["tau.hip"] == pytest.approx(9.81 * (0.2 + 0.4) * np.sin(0.5), rel=1e-6)
+
+
+def test_notes_are_said(folder):
+    result = ok("swing.yaml", "--equilibrium", "--no-plots")
+    assert "liedyn: note: hip: the prescribed motion at t = 0 s is no rest" in " ".join(result.stderr.split())
+    assert "note: forces change with time" in result.stderr
+
+
+def test_a_failed_comparison_is_status_4_and_writes_nothing(folder):
+    result = run("swing.yaml", "--verify", "-S", "joints.knee.torque='abs(q)'")
+    assert result.exit_code == 4 and "differs from extrapolated differences" in result.stderr and not Path("runs").exists()
+
+
+@pytest.mark.parametrize("args, status, words", [
+    (["swing.yaml", "--at", "0.3"], 2, "the run lasts from 0 to 0.2 s; found t = 0.3 s"),
+    (["swing.yaml", "--at", "nan"], 2, "the run lasts from 0 to 0.2 s"),
+    (["swing.yaml", "--at", "soon"], 2, "'soon' is not a valid float"),
+    (["swing.yaml", "--step", "0"], 2, "0.0 is not in the range x>0"),
+    (["swing.yaml", "--step", "nan"], 2, "the step of the discretization must be a positive number of seconds; found nan"),
+    (["swing.yaml", "--hold", "hip"], 2, "--hold has a meaning with --equilibrium only"),
+    (["swing.yaml", "--equilibrium", "--hold", "ankle"], 2, "no joint or actuator matches 'ankle'"),
+    (["swing.yaml", "--inputs", "thrust.*"], 2, "no input matches 'thrust.*'; there are a.hip, tau.knee"),
+    (["swing.yaml", "--outputs", "hip"], 2, "no output matches 'hip'; there are q.hip, q.knee"),
+    (["swing.yaml", "-S", "joints.hop.torque=0"], 3, "hop"),
+    (["swing.yaml", "-S", "joints.knee.torque=sqrt(q)"], 1, "the torque of knee has no derivative by q(knee) at t = 0 s"),
+    (["swing.yaml", "--equilibrium", "-S", "joints.knee.torque=99"], 1, "no equilibrium was found near the configuration"),
+    (["none.yaml"], 2, "'none.yaml' does not exist"),
+    (["swing.yaml", "-o", "robots/bars.yaml"], 2, "is a file; a folder is needed"),
+    (["swing.yaml", "-o", "robots", "--force"], 2, "holds other files and no linear.json"),
+    (["swing.yaml", "-S", "gravity=[0, 0, 1e300]", "--step", "1e9"], 1, ""),
+])
+def test_what_is_refused_leaves_nothing(folder, args, status, words):
+    result = run(*args, "--no-plots")
+    assert result.exit_code == status, result.output
+    assert words in " ".join(result.stderr.split()) and result.stdout == ""
+    assert result.stderr.startswith("liedyn: ") and not Path("runs").exists()
+
+
+def test_results_are_replaced_only_by_force(folder):
+    ok("swing.yaml", "--no-plots")
+    assert run("swing.yaml").exit_code == 2
+    ok("swing.yaml", "--no-plots", "--force", "--at", "0.1")
+    assert json.loads(Path("runs/swing_linear/linear.json").read_text())["t"] == 0.1
+
+
+def test_strict_refuses_findings(folder):
+    Path("robots/bars.yaml").write_text(ROBOT.replace("continuous", "revolute"))
+    assert run("swing.yaml", "--strict").exit_code == 4 and not Path("runs").exists()
