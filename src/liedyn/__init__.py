@@ -17,6 +17,7 @@ _HOME = {
     "joint_wrenches": "dynamics.inverse",
     "inverse_dynamics_derivatives": "dynamics.derivatives", "forward_dynamics_derivatives": "dynamics.derivatives",
     "hybrid_dynamics_derivatives": "dynamics.derivatives",
+    "inverse_dynamics_second_derivatives": "dynamics.second_derivatives",
     "inverse_dynamics_directional": "dynamics.directional", "forward_dynamics_directional": "dynamics.directional",
     "hybrid_dynamics_directional": "dynamics.directional",
     "parameter_derivatives": "dynamics.directional", "parameter_names": "dynamics.parameters",

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from liedyn import __version__, cli
 from liedyn.errors import CheckFailed, ComputationError, ModelError, Place, UsageError
 
-COMMANDS = ("simulate", "inverse", "forward", "hybrid", "info", "check", "plot")
+COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives")
 
 
 def run(*args, **options):

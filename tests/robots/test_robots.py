@@ -24,6 +24,8 @@ SCENARIOS = sorted((ROOT / "configs").glob("*.yaml"))
 # nq, nv, total mass [kg]. Masses as published: see the head of each file.
 LAYOUT = {
     "asymmetric_body.yaml": (7, 6, 700 * 0.3 * 0.2 * 0.1),
+    "cart_pole.yaml": (2, 2, 1.1),
+    "crane.yaml": (5, 4, 283.0),
     "double_pendulum.urdf": (2, 2, 2.0),
     "double_pendulum.yaml": (2, 2, 2.0),
     "hexarotor_arms.yaml": (13, 12, 4.0),

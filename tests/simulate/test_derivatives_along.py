@@ -15,8 +15,8 @@ from liedyn.simulate.varied import value, varied
 from liedyn.simulate.verify_derivatives import differences, slope
 from zoo import ROBOTS, model_of, state
 
-# Differences have an error of their own of 1e-9 where friction bends within 0.01 rad/s, and that of the state's condition.
-BOUND = 1e-7
+# Differences have an error of their own of 1e-10 where friction bends within 0.01 rad/s, and that of the state's condition.
+BOUND = 1e-8
 
 
 def trajectory(model, *, rows=3, f_ext=False, passive=True, without=()):

@@ -101,7 +101,7 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             tools = model._cache["derivatives"]
             if q.ndim == 1:
-                out = np.empty((nv, nv)), np.empty((nv, nv)), np.empty((nv, nv))
+                out = np.empty(tools.shape), np.empty(tools.shape), np.empty(tools.shape)
                 if not inverse_derivatives_one(tools.machine, q, v, a, NONE, passive, *out):
                     return tuple.__new__(InverseDerivatives, out)
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
@@ -150,8 +150,7 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             tools = model._cache["derivatives"]
             if q.ndim == 1:
-                n = model.nv
-                out = np.empty((n, n)), np.empty((n, n)), np.empty((n, n))
+                out = np.empty(tools.shape), np.empty(tools.shape), np.empty(tools.shape)
                 if not forward_derivatives_one(tools.machine, tools.none, q, v, tau, NONE, passive, *out):
                     return tuple.__new__(ForwardDerivatives, out)
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
@@ -234,6 +233,7 @@ class _Tools(NamedTuple):
     """What the entries need of a model, besides its arrays."""
 
     machine: np.ndarray         # index, constants and scratch for one state
+    shape: tuple[int, int]      # of a matrix
     none: np.ndarray            # mask of no prescribed coordinate
     related: np.ndarray         # groups of eight in [dtau/dq, dtau/dv, M] that hold more than zeros
     coupled: np.ndarray         # the same for [da/dq, da/dv, M^-1]
@@ -257,7 +257,7 @@ def _new_tools(model) -> _Tools:
     first = -(raw.ctypes.data + 8 * head) % 64 // 8              # the scratch starts on a border of cache lines
     machine = raw[first:first + head + size]
     machine[:head] = np.concatenate([model.index.view(np.float64), model.constants])
-    return _Tools(machine, np.zeros(nv, dtype=bool), _groups(related), _groups(coupled))
+    return _Tools(machine, (nv, nv), np.zeros(nv, dtype=bool), _groups(related), _groups(coupled))
 
 
 def _groups(pattern: np.ndarray) -> np.ndarray:

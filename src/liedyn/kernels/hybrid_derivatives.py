@@ -18,7 +18,7 @@ from liedyn.kernels.aligned import (
     aligned_work,
     gather_bodies,
 )
-from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, SINGULAR, finite, fits
+from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, SINGULAR, fits
 from liedyn.kernels.hybrid import bad_input
 from liedyn.kernels.inverse_derivatives import add_passive_slopes, clear
 from liedyn.kernels.kinematics import gather
@@ -33,7 +33,7 @@ from liedyn.kernels.mass_factor import (
 )
 from liedyn.kernels.newton_euler import add_rotors_less_passive
 from liedyn.kernels.pairs import add_accelerations, derivative_columns, derivative_pairs, mass_pairs
-from liedyn.lie.lanes import get, largest, load, number_like, pack, put, store, unpack_filled
+from liedyn.lie.lanes import get, largest, load, number_like, pack, put, store, unpack_filled, unpack_rows
 
 
 class SolutionWork(NamedTuple):
@@ -176,17 +176,6 @@ def matrices_of_one(memory, nv):
     return N, D, X, Y, m[:nv].view(np.int64), m[nv:2 * nv].view(np.int64), m[2 * nv:]
 
 
-@primitive
-def copy_columns(X, out):
-    """A matrix of one state from Lanes to out (nv, nv). Returns whether it is finite."""
-    nv = out.shape[0]
-    for b in range(0, nv, 8):
-        for r in range(nv):
-            for c in range(b, min(b + 8, nv)):
-                out[r, c] = X[b // 8 * nv + r, c - b]
-    return finite(out.reshape(nv * nv), nv * nv)
-
-
 @entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
 def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, Xq, Xv, Xu):
     """One state. f_ext (6 n_links) in link frames, or empty. da by q, v, tau (nv, nv each)."""
@@ -211,7 +200,7 @@ def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, Xq, Xv, Xu
                           aligned_work(m[6 * n:], n, nv), solution) > 0.0:
         return SINGULAR
     minus_product(tree, none, free, solution.Psi, N, D[:rows], D[rows:2 * rows], X[:rows], X[rows:2 * rows], 0, -(-nv // 8))
-    good = copy_columns(X[:rows], Xq) and copy_columns(X[rows:2 * rows], Xv) and copy_columns(N, Xu)
+    good = unpack_rows(X[:rows], Xq) and unpack_rows(X[rows:2 * rows], Xv) and unpack_rows(N, Xu)
     return OK if good else BAD_RESULT
 
 
@@ -243,8 +232,8 @@ def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, ou
     solve_hybrid(tree, prescribed, free, N, D, X, Y, solution)
     good = True
     for k in range(3):
-        good = copy_columns(X[k * rows:(k + 1) * rows], out[k]) and good
-        good = copy_columns(Y[k * rows:(k + 1) * rows], out[3 + k]) and good
+        good = unpack_rows(X[k * rows:(k + 1) * rows], out[k]) and good
+        good = unpack_rows(Y[k * rows:(k + 1) * rows], out[3 + k]) and good
     return OK if good else BAD_RESULT
 
 

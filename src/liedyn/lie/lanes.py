@@ -105,7 +105,7 @@ def _unary(llvm_name):
     return intrinsic(typed)
 
 
-sqrt = _unary("sqrt")
+_sqrt = _unary("sqrt")
 absolute = _unary("fabs")
 nearest = _unary("rint")      # to the nearest integer, halves to even
 
@@ -169,8 +169,13 @@ def with_lane(typing_context, x, k, value):
     return kind(kind, types.intp, types.float64), codegen
 
 
-@primitive
-def minimum(x, y): return where_less(x, y, x, y)
+def sqrt(x): ...
+
+
+@overload(sqrt, inline="always")
+def _sqrt_overload(x):
+    if isinstance(x, (Lanes, types.Float)):
+        return lambda x: _sqrt(x)
 
 
 @primitive
@@ -236,8 +241,17 @@ def _sincos_far(x):
     return s, c
 
 
+def sincos(x): ...
+
+
+@overload(sincos, inline="always")
+def _sincos_overload(x):
+    if isinstance(x, (Lanes, types.Float)):
+        return lambda x: sincos_of_number(x)
+
+
 @primitive
-def sincos(x):
+def sincos_of_number(x):
     """Sine and cosine. Cody-Waite reduction to |r| <= pi/4 and minimax polynomials; error below 2.3e-16 absolute for
     |x| < 1e5, beyond that (and for NaN and infinity) the C library's."""
     if not all_less(absolute(x), SINCOS_RANGE):
@@ -294,7 +308,8 @@ def _load_overload(array, row):
     """Row `row` of the array: a float64 of a (n,) array, Lanes of a (n, 8) array."""
     if array.ndim == 1:
         return lambda array, row: array[row]
-    return lambda array, row: _load(array, row)
+    if array.ndim == 2:
+        return lambda array, row: _load(array, row)
 
 
 @overload(store, inline="always")
@@ -303,7 +318,8 @@ def _store_overload(array, row, value):
         def scalar(array, row, value):
             array[row] = value
         return scalar
-    return lambda array, row, value: _store(array, row, value)
+    if array.ndim == 2:
+        return lambda array, row, value: _store(array, row, value)
 
 
 @overload(number_like, inline="always")
@@ -311,7 +327,8 @@ def _number_like_overload(array, x):
     """The float64 x as the kind of number that `array` holds."""
     if array.ndim == 1:
         return lambda array, x: x
-    return lambda array, x: _splat(x)
+    if array.ndim == 2:
+        return lambda array, x: _splat(x)
 
 
 # eight rows of a batch (N, n) to and from a block (n, 8): 8x8 transposes in registers ------------------------------
@@ -512,6 +529,8 @@ def _put(X, n, c, r, value):
     """Entry (r, c) of an n x n matrix: a Lanes by columns, a float64 into its lane of X (m, 8), or by rows into X (n n,)."""
     if isinstance(value, Lanes):
         return lambda X, n, c, r, value: _store(X, c * n + r, value)
+    if X.ndim == 3:
+        return None
     if X.ndim == 2:
         def lane_of_column(X, n, c, r, value):
             X[(c >> 3) * n + r, c & 7] = value
@@ -530,6 +549,22 @@ def _get(X, n, c, r, number):
     """What `put` put there; `number` gives the kind."""
     if isinstance(number, Lanes):
         return lambda X, n, c, r, number: _load(X, c * n + r)
+    if X.ndim == 3:
+        return None
     if X.ndim == 2:
         return lambda X, n, c, r, number: X[(c >> 3) * n + r, c & 7]
     return lambda X, n, c, r, number: X[r * n + c]
+
+
+@callee
+def unpack_rows(X, out):
+    """A matrix of one state, eight columns to a Lanes, into out (n, n). Returns whether it is finite."""
+    n = out.shape[0]
+    total = _splat(0.0)
+    for b in range(0, n, WIDTH):
+        count = min(WIDTH, n - b)
+        for r in range(n):
+            x = _load(X, b // WIDTH * n + r)
+            total = total + x * 0.0
+            _set_row_part(out, r, b, count, x)
+    return all_less(absolute(total), 1.0)

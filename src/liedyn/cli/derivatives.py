@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import click
+
+from liedyn.cli.along import compute_along
+from liedyn.cli.console import with_console
+from liedyn.cli.options import along_options
+
+
+@click.command(short_help="Derivatives of the dynamics along a trajectory.")
+@along_options
+@click.option("--of", type=click.Choice(["inverse", "forward", "hybrid"]), default="inverse", show_default=True,
+              help="What is differentiated: joint forces, accelerations, or what hybrid dynamics gives.")
+@click.option("-p", "--prescribed", multiple=True, metavar="PATTERN",
+              help="With --of hybrid: joints whose acceleration is given; may be repeated.")
+@click.option("--by", multiple=True, metavar="PATTERN",
+              help="What to differentiate by, such as 'q.*', v.elbow, mass.hand, 'com.hand.*', 'origin.elbow.*', gravity.z; may "
+                   "be repeated. Default: q, v and what goes in (a or tau) of all coordinates.")
+@click.option("--joint", "joints", multiple=True, metavar="PATTERN",
+              help="Joints whose force or acceleration is differentiated; may be repeated. Default: all.")
+@click.option("--verify", is_flag=True, help="Compare some rows with extrapolated differences; exit status 4 if they differ.")
+@with_console
+def derivatives(of, prescribed, by, joints, verify, **options):
+    """Derivatives of the dynamics along TRAJECTORY: a column for each, such as dtau.elbow/dq.shoulder.
+
+    By q means by a small turn or shift on the right of it: of ball and free joints along their body axes (q.base.wx …).
+
+    \b
+    Example:  liedyn derivatives motion.csv
+    writes    motion_derivatives.csv
+    Example:  liedyn derivatives motion.csv --of forward --joint elbow --by 'mass.*' --by 'com.hand.*' --verify
+    """
+    def compute(model, motion):
+        from liedyn.simulate.derivatives_along import derivatives_along
+        return derivatives_along(model, motion, of=of, prescribed=prescribed, by=by, joints=joints, verify=verify)
+
+    compute_along(compute, "derivatives", **options)

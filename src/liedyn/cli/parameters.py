@@ -1,0 +1,54 @@
+from __future__ import annotations
+
+import click
+
+from liedyn.cli.console import with_console
+from liedyn.cli.options import base_option, force_option, json_option, robot_argument, strict_option
+
+
+@click.command(short_help="Which inertial parameters forces can tell, and estimate them.")
+@robot_argument
+@click.option("--from", "trajectory", type=click.Path(exists=True, dir_okay=False, allow_dash=True), metavar="TRAJECTORY",
+              help="Estimate them from this CSV of q and tau (v and a are derived where it has none).")
+@click.option("--with", "joints", multiple=True, type=click.Choice(["armature", "damping", "friction", "stiffness", "none"]),
+              help="Joint parameters to count among the parameters; may be repeated. Default: those that the robot file has.")
+@click.option("--tolerance", type=click.FloatRange(0, 1, max_open=True), metavar="X",
+              help="Pass over parameters that act X times as strongly as the strongest, or less. Default: 1e-10.")
+@click.option("-o", "--output", type=click.Path(), help="CSV to write, `-` for stdout.")
+@base_option
+@strict_option
+@force_option
+@json_option
+@with_console
+def parameters(robot, trajectory, joints, tolerance, output, base, strict, force, as_json, console):
+    """Show the base parameters of ROBOT: the combinations of masses, first moments (hx = m c) and second moments about a
+    link's origin (Ixx …) that its forces depend on; and with --from their values as a recorded motion tells them.
+
+    \b
+    Example:  liedyn parameters robots/ur5.yaml
+    Example:  liedyn parameters robots/ur5.yaml --from log.csv --with damping --with friction -o fitted.csv
+    """
+    from liedyn.io.output import check_output
+
+    if "none" in joints and len(joints) > 1:
+        raise click.UsageError("--with none goes with no other --with.")
+    if as_json and output == "-":
+        raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
+    if output:
+        check_output(output, force=force)
+
+    from liedyn.report.parameter_text import parameter_text, plain_parameters, weak_notes, write_parameters
+    from liedyn.simulate.identify import parameters_of
+
+    with console.progress.stage("computing (the first run compiles the kernels)"):
+        found = parameters_of(robot, trajectory, base=base, strict=strict, joints=joints, tolerance=tolerance)
+    console.robot(found.model)
+    console.notes([*found.notes, *weak_notes(found.base)])
+    if output:
+        write_parameters(output, found.base, found.fit, force=force)
+    if as_json:
+        console.result_json(plain_parameters(found.model, found.base, found.fit))
+    elif output != "-":
+        console.result(parameter_text(found.model, found.base, found.fit))
+    if output and output != "-":
+        console.say(f"wrote {output}: {len(found.base)} base parameters")

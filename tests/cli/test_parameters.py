@@ -1,0 +1,177 @@
+"""The command `liedyn parameters`, end to end on a small robot: table, CSV, JSON, the fit, and what is refused."""
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from liedyn.cli import main
+
+ROBOT = """
+name: bars
+links:
+  upper: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
+  lower: {mass: 2, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
+joints:
+  hip: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], limits: {lower: -9, upper: 9}, damping: 0.1}
+  knee: {type: continuous, parent: upper, child: lower, axis: [0, 1, 0], origin: {xyz: [0, 0, -0.4]}}
+"""
+SCENARIO = """
+robot: bars.yaml
+gravity: [0, 0, -3.7]
+duration: 3
+output_step: 0.01
+joints:
+  hip: {prescribe: {position: "0.7*sin(3*t)"}}
+  knee: {prescribe: {position: "0.9*sin(2*t) + 0.3*cos(5*t)"}}
+"""
+NAMES = ["hx.upper", "hz.upper", "Iyy.upper", "hx.lower", "hz.lower", "Iyy.lower", "damping.hip", "damping.knee"]
+VALUES = [0, -0.2 - 0.8, 0.06 + 0.32, 0, -0.4, 0.1, 0.1, 0]
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bars.yaml").write_text(ROBOT)
+    return tmp_path
+
+
+@pytest.fixture
+def motion(folder):
+    """A run of the robot of the file; then the file forgets the masses and the damping."""
+    (folder / "swing.yaml").write_text(SCENARIO)
+    ok("simulate", "swing.yaml", "--no-plots")
+    (folder / "guess.yaml").write_text(ROBOT.replace("mass: 2", "mass: 1").replace("damping: 0.1", "damping: 0.5"))
+    return "runs/swing/trajectory.csv"
+
+
+def run(*args, **options):
+    return CliRunner().invoke(main, [str(arg) for arg in args], **options)
+
+
+def ok(*args, **options):
+    result = run(*args, **options)
+    assert result.exit_code == 0, result.output
+    return result
+
+
+def test_help_shows_examples():
+    result = ok("parameters", "--help")
+    assert "Example:  liedyn parameters robots/ur5.yaml --from log.csv" in result.output
+
+
+def test_the_table(folder):
+    lines = ok("parameters", "bars.yaml").stdout.splitlines()
+    assert lines[0] == "bars: 8 base parameters of 22, fixed base"
+    assert lines[1].split() == ["parameter", "robot", "file", "unit", "stands", "for"]
+    assert [line.split()[0] for line in lines[2:10]] == NAMES
+    assert "  -1  kg m       hz.upper - 0.4 mass.lower" in lines[3]
+    assert lines[-1].startswith("no force depends on: mass.upper, hy.upper, ") and len(lines) == 11
+
+
+def test_as_json_and_as_csv(folder):
+    result = ok("parameters", "bars.yaml", "--json", "-o", "out.csv")
+    report = json.loads(result.stdout)
+    assert [one["name"] for one in report["base_parameters"]] == NAMES
+    np.testing.assert_allclose([one["value"] for one in report["base_parameters"]], VALUES, atol=1e-12)
+    stands_for = report["base_parameters"][1]["stands_for"]
+    assert stands_for == {"hz.upper": 1.0, "mass.lower": pytest.approx(-0.4, abs=1e-12)}
+    assert report["parameters"] == 22 and "mass.upper" in report["unidentifiable"] and report["condition"] > 1
+    assert "wrote out.csv: 8 base parameters" in result.stderr
+    with open("out.csv", newline="") as file:
+        head, *rows = csv.reader(file)
+    assert head == ["name", "unit", "value", "stands_for"] and [row[0] for row in rows] == NAMES
+    np.testing.assert_allclose([float(row[2]) for row in rows], VALUES, atol=1e-12)
+    assert ok("parameters", "bars.yaml", "-o", "-").stdout == Path("out.csv").read_text()
+
+
+@pytest.mark.parametrize("options, count", [
+    (["--with", "none"], 6), (["--with", "damping"], 8), (["--with", "armature", "--with", "friction"], 9),
+    (["--with", "stiffness"], 10), (["--base", "fixed"], 8), (["--tolerance", "0"], 8), (["-q"], 8),
+])
+def test_options(folder, options, count):
+    """Armature of the hip is regrouped with Iyy.upper; that of the knee is a parameter of its own."""
+    assert ok("parameters", "bars.yaml", *options).stdout.startswith(f"bars: {count} base parameters of ")
+
+
+def test_a_floating_base(folder):
+    (folder / "free.yaml").write_text("links: {body: {mass: 1, inertia: [1, 1, 1]}}\njoints: {}\n")
+    result = ok("parameters", "free.yaml", "--base", "floating")
+    assert result.stdout.startswith("free: 10 base parameters of 10, floating base\n") and "no force" not in result.stdout
+
+
+def test_from_a_motion_the_true_robot_comes_out(motion):
+    result = ok("parameters", "guess.yaml", "--from", motion, "--json", "-o", "fit.csv")
+    report = json.loads(result.stdout)
+    np.testing.assert_allclose([one["estimate"] for one in report["base_parameters"]], VALUES, atol=1e-9)
+    assert all(0 <= one["deviation"] < 1e-8 for one in report["base_parameters"])
+    fit = report["fit"]
+    assert fit["rows"] == 301 and 1 < fit["condition"] < 1e3 and set(fit["residual"]) == {"hip", "knee"}
+    with open("fit.csv", newline="") as file:
+        assert next(csv.reader(file)) == ["name", "unit", "value", "estimate", "deviation", "stands_for"]
+    text = ok("parameters", "guess.yaml", "--from", motion).stdout
+    assert "estimate" in text and "fitted to 301 rows, condition " in text and "of its force" in text
+
+
+def test_the_gravity_of_the_recording_counts_and_another_file_is_told(motion):
+    result = ok("parameters", "guess.yaml", "--from", motion)
+    assert "guess.yaml is not the file that runs/swing/trajectory.csv was recorded with" in result.stderr
+
+
+def test_a_motion_that_excites_nothing(folder):
+    rows = "".join(f"{k / 10},0.1,0.2,-3,1\n" for k in range(20))
+    (folder / "still.csv").write_text("t[s],q.hip[rad],q.knee[rad],tau.hip[N m],tau.knee[N m]\n" + rows)
+    result = ok("parameters", "bars.yaml", "--from", "still.csv", "--json")
+    assert "the motion does not excite" in result.stderr
+    report = json.loads(result.stdout)
+    assert None in [one["deviation"] for one in report["base_parameters"]] and report["fit"]["condition"] is None
+    text = ok("parameters", "bars.yaml", "--from", "still.csv", "-q")
+    assert "not excited" in text.stdout and "which do not excite all parameters" in text.stdout and text.stderr == ""
+
+
+def test_angles_that_are_rounded_are_told(folder):
+    (folder / "odd.yaml").write_text(ROBOT.replace("axis: [0, 1, 0], limits", "axis: [0, 0, 1], limits").replace(
+        "damping: 0.1", "origin: {rpy: [1.0e-5, 0, 0]}"))
+    result = ok("parameters", "odd.yaml")
+    assert "act less than 1e-4 as strongly as others" in result.stderr and "--tolerance 1e-4" in result.stderr
+    assert "strongly" not in ok("parameters", "odd.yaml", "--tolerance", "1e-4").stderr
+
+
+@pytest.mark.parametrize("args, status, words", [
+    ([], 2, "Missing argument 'ROBOT'"),
+    (["none.yaml"], 2, "'none.yaml' does not exist"),
+    (["bars.yaml", "--with", "stiction"], 2, "'stiction' is not one of"),
+    (["bars.yaml", "--with", "none", "--with", "damping"], 2, "--with none goes with no other --with"),
+    (["bars.yaml", "--tolerance", "1"], 2, "1.0 is not in the range 0<=x<1"),
+    (["bars.yaml", "--tolerance", "-1"], 2, "-1.0 is not in the range"),
+    (["bars.yaml", "--json", "-o", "-"], 2, "--json and a CSV cannot both go to stdout"),
+    (["bars.yaml", "-o", "bars.yaml"], 2, "bars.yaml exists already; --force overwrites it"),
+    (["bars.yaml", "-o", "no/out.csv"], 2, "there is no folder no"),
+    (["bars.yaml", "--base", "flying"], 2, "'flying' is not one of"),
+    (["bars.yaml", "--from", "none.csv"], 2, "'none.csv' does not exist"),
+    (["bars.yaml", "--from", "bars.yaml"], 3, "bars.yaml:2: there is no column `t`"),
+    (["bars.yaml", "--from", "q.csv"], 3, "q.csv: there are no columns of the joint forces"),
+    (["bars.yaml", "--from", "short.csv"], 3, "short.csv: the trajectory is too short for so many parameters; found '6 eq"),
+    (["still.yaml"], 1, "the robot still has no moving link with inertia: it has no base parameters"),
+])
+def test_what_is_refused(folder, args, status, words):
+    (folder / "q.csv").write_text("t[s],q.hip[rad],q.knee[rad]\n" + "".join(f"{k},{k},0\n" for k in range(5)))
+    (folder / "short.csv").write_text("t[s],q.hip[rad],q.knee[rad],tau.hip[N m],tau.knee[N m]\n" + "".join(
+        f"{k},{k},0,1,1\n" for k in range(3)))
+    (folder / "still.yaml").write_text("links: {block: {mass: 1, inertia: [1, 1, 1]}}\njoints: {}\n")
+    before = sorted(folder.rglob("*"))
+    result = run("parameters", *args)
+    assert result.exit_code == status and words in result.stderr, result.output
+    lines = [line for line in result.stderr.splitlines() if "… " not in line and "liedyn: note" not in line]
+    assert len(lines) == 1 and lines[0].startswith("liedyn: error: ") and result.stdout == ""
+    assert sorted(folder.rglob("*")) == before
+
+
+def test_strict_and_force(folder):
+    (folder / "odd.yaml").write_text(ROBOT.replace("continuous", "revolute"))
+    assert run("parameters", "odd.yaml", "--strict").exit_code == 4
+    (folder / "out.csv").write_text("old")
+    ok("parameters", "bars.yaml", "-o", "out.csv", "--force")
+    assert Path("out.csv").read_text().startswith("name,unit,value")

@@ -1,0 +1,107 @@
+"""Second derivatives of inverse dynamics, over every joint kind."""
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import liedyn as ld
+import zoo
+
+STEP = 2e-3         # sixth order: truncation and rounding both stay near 1e-12 of the largest entry
+BOUND = 1e-11
+
+
+def differences(function, n):
+    """d/dx_k by three central differences extrapolated, last axis k. function(d, h) -> array."""
+    columns = []
+    for k in range(n):
+        d = np.zeros(n)
+        d[k] = 1.0
+        slope = [(function(d, h) - function(d, -h)) / (2 * h) for h in (STEP, 2 * STEP, 4 * STEP)]
+        first = [(4 * slope[j] - slope[j + 1]) / 3 for j in range(2)]
+        columns.append((16 * first[0] - first[1]) / 15)
+    return np.stack(columns, axis=-1)
+
+
+def assert_tensors(model, q, v, a, passive, worst, name):
+    ours = ld.inverse_dynamics_second_derivatives(model, q, v, a, passive=passive)
+
+    def first(q, v, a):
+        return ld.inverse_dynamics_derivatives(model, q, v, a, passive=passive)
+    truth = (differences(lambda d, h: first(ld.integrate(model, q, h * d), v, a).dtau_dq, model.nv),
+             differences(lambda d, h: first(q, v + h * d, a).dtau_dq, model.nv),
+             differences(lambda d, h: first(q, v + h * d, a).dtau_dv, model.nv),
+             differences(lambda d, h: first(q, v, a + h * d).dtau_dq, model.nv))
+    for what, x, y in zip(ours._fields, ours, truth, strict=True):
+        scale = max(1.0, *(np.abs(t).max() for t in truth))
+        error = worst(f"second derivatives, {what}", np.abs(x - y).max() / scale, name)
+        assert error < BOUND, f"{what}: {error:.1e}"
+
+
+@pytest.mark.parametrize("name", [name for name in zoo.ROBOTS if "twice" not in name])
+def test_against_differences_of_the_first_ones(name, worst):
+    """Smoothed friction has a scale of 0.01 rad/s, too short for a step that keeps the digits: without passive forces."""
+    model = zoo.model_of(name)
+    q, v, a, _ = zoo.state(model, 3)
+    assert_tensors(model, q, v, a, False, worst, name)
+
+
+@settings(max_examples=8, deadline=None)
+@given(zoo.robots)
+def test_random_trees(worst, robot):
+    model = ld.build(robot)
+    if model.nv <= 14:
+        q, v, a, _ = zoo.state(model, 1)
+        assert_tensors(model, q, v, a, False, worst, robot.name)
+
+
+def test_friction_and_damping():
+    """d2/dv2 of f v / sqrt(v^2 + s^2) is -3 f s^2 v / (v^2 + s^2)^2.5; damping and springs are linear."""
+    from liedyn.joints.kinds import FRICTION_SPEED as s
+    model = zoo.model_of("one degree of freedom each")
+    q, v, a, _ = zoo.state(model, 2)
+    v *= 0.02
+    with_, without = (ld.inverse_dynamics_second_derivatives(model, q, v, a, passive=p) for p in (True, False))
+    friction = np.zeros(model.nv)
+    for joint in model.description.joints:
+        if joint.type != "fixed":
+            friction[model.v_index(joint.name)] = [c.friction for c in joint.coordinates]
+    truth = np.zeros((model.nv,) * 3)
+    k = np.arange(model.nv)
+    truth[k, k, k] = -3 * friction * s**2 * v / (v * v + s * s)**2.5
+    assert np.abs(truth).max() > 10
+    np.testing.assert_allclose(with_.dvdv - without.dvdv, truth, rtol=1e-12, atol=1e-12 * np.abs(truth).max())
+    np.testing.assert_allclose(with_.dqdq, without.dqdq, rtol=0, atol=1e-13 * np.abs(without.dqdq).max())
+
+
+@pytest.mark.parametrize("name", ["every kind, floating", "ball", "free", "one degree of freedom each"])
+def test_identities(name):
+    """tau is quadratic in v: dvdv is symmetric and 2 C v = dvdv v v; dqda = dM/dq; dqdq is symmetric up to the bracket of the
+    joints' own motions: for 1-DoF joints fully."""
+    model = zoo.model_of(name)
+    q, v, a, _ = zoo.state(model, 4)
+    H = ld.inverse_dynamics_second_derivatives(model, q, v, a, passive=False)
+    bias = ld.bias_force(model, q, v) - ld.gravity_force(model, q)
+    scale = np.abs(H.dvdv).max()
+    np.testing.assert_allclose(H.dvdv, H.dvdv.swapaxes(1, 2), atol=1e-14 * scale * model.nv)
+    np.testing.assert_allclose(0.5 * np.einsum("ijk,j,k->i", H.dvdv, v, v), bias, atol=1e-13 * max(1, np.abs(bias).max()))
+    dM = ld.mass_matrix_derivative(model, q)
+    np.testing.assert_allclose(H.dqda, dM.swapaxes(1, 2), atol=1e-13 * max(1.0, np.abs(dM).max()))
+    if model.nq == model.nv:
+        np.testing.assert_allclose(H.dqdq, H.dqdq.swapaxes(1, 2), atol=1e-13 * np.abs(H.dqdq).max())
+    else:
+        assert np.abs(H.dqdq - H.dqdq.swapaxes(1, 2)).max() > 1e-3
+
+
+def test_batches_broadcast_and_refuse():
+    model = zoo.model_of("every kind")
+    q, v, a, _ = zoo.state(model, 5, (2, 3))
+    H = ld.inverse_dynamics_second_derivatives(model, q, v[0], a[0, 0])
+    assert H.dqdq.shape == (2, 3, model.nv, model.nv, model.nv)
+    one = ld.inverse_dynamics_second_derivatives(model, q[1, 2], v[0, 2], a[0, 0])
+    for x, y in zip(H, one, strict=True):
+        assert np.array_equal(x[1, 2], y)
+    v[0, 1, 3] = np.nan
+    with pytest.raises(ld.ConfigurationError, match=r"v\[3\].* of state 1 is not finite"):
+        ld.inverse_dynamics_second_derivatives(model, q[0], v[0], a[0])
+    with pytest.raises(ld.ShapeError, match="a has the wrong shape"):
+        ld.inverse_dynamics_second_derivatives(model, q[0, 0], v[0, 0], a[0, 0, 1:])
