@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 import liedyn as ld
-from benchmarks.measure import Pair, side_by_side
+from benchmarks.measure import Pair, median, side_by_side
 from bridge import PinocchioBridge, relative, robots_folder
 
 ROBOTS = {                                    # name: file of example-robot-data, base
@@ -77,4 +77,38 @@ def against_pinocchio(states: int = 256, repeats: int = 15) -> list[tuple[str, s
         for what in ("inverse", "forward"):
             for how, pair in (("one", case.one_by_one(what, repeats)), ("batch", case.batch(what, repeats))):
                 rows.append((name, what, case.model.nv, how, pair.ours / states * 1e6, pair))
+    return rows
+
+
+def hybrid_against_forward(repeats: int = 15) -> list[tuple[str, int, float, float, float]]:
+    """(robot, nv, us a call of hybrid derivatives with every other joint prescribed, the same of forward ones, ratio)."""
+    rows = []
+    for name in ROBOTS:
+        case = Case(name, 64)
+        model, mask = case.model, np.arange(case.model.nv) % 2 == 0
+        states = list(zip(case.q, case.v, case.x, strict=True))
+        pair = side_by_side(
+            lambda states=states, model=model, mask=mask: last(
+                ld.hybrid_dynamics_derivatives(model, q, v, x, x, mask, passive=False) for q, v, x in states),
+            lambda states=states, model=model: last(ld.forward_dynamics_derivatives(model, q, v, x, passive=False)
+                                                    for q, v, x in states), repeats)
+        rows.append((name, model.nv, pair.ours / 64 * 1e6, pair.theirs / 64 * 1e6, pair.ratio))
+    return rows
+
+
+GEAR = {7: 32.0, 30: 620.0}     # us, published for GEAR (K1's own program): 7 joints; 30 joints, half of them prescribed
+
+
+def hybrid_chains(repeats: int = 15) -> list[tuple[int, float, float]]:
+    """(joints, us a call of hybrid derivatives of a chain, GEAR's)."""
+    from benchmarks.chains import chain
+    rows = []
+    for n, theirs in GEAR.items():
+        model = ld.build(chain(n))
+        rng = np.random.default_rng(0)
+        mask = np.arange(n) % 2 == 0 if n == 30 else np.zeros(n, dtype=bool)
+        states = list(zip(ld.random_configuration(model, rng, 64), *rng.standard_normal((3, 64, n)), strict=True))
+        us = median(lambda states=states, model=model, mask=mask: last(
+            ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask) for q, v, a, tau in states), repeats) / 64 * 1e6
+        rows.append((n, us, theirs))
     return rows

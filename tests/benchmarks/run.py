@@ -12,11 +12,13 @@ from pathlib import Path
 os.environ.setdefault("LIEDYN_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import chains, commands, dynamics
+from benchmarks import chains, commands, derivatives, dynamics
 from benchmarks.measure import pin_to_one_core
 
 BATCH = {"forward": 10.0, "inverse": 8.0}     # times Pinocchio's batch call
 SINGLE, RK4, FLAT = 1.0, 2.0, 1.3
+DERIVATIVES = {"one": 1.5, "batch": 8.0}      # times Pinocchio's computeRNEADerivatives, computeABADerivatives
+GEAR = 5.0                                    # times the published figure
 
 
 def line(holds: bool, text: str) -> None:
@@ -45,6 +47,16 @@ def main(quick: bool = False) -> int:
     for n in (7, 30):
         ours, theirs, pair = chains.rk4_step(n, **({"steps": 100} if quick else {}), **few)
         line(pair.ratio >= RK4, f"{n:2d} joints: ours {ours:6.2f}, MuJoCo {theirs:6.2f}, {pair.ratio:5.2f}x (asked {RK4:g}x)")
+    print("\nderivatives by q, v and the input (us a state), Pinocchio's computeRNEADerivatives and computeABADerivatives")
+    for robot, what, nv, how, us, pair in derivatives.against_pinocchio(**({"states": 64} if quick else {}), **few):
+        theirs, asked = us * pair.theirs / pair.ours, DERIVATIVES[how]
+        line(pair.ratio >= asked, f"{robot:15s} {nv:3d} DoF {what} {how:5s}: ours {us:7.3f}, Pinocchio {theirs:6.2f}, "
+             f"{pair.ratio:5.2f}x (asked {asked:g}x)")
+    print("\nhybrid derivatives, every other joint prescribed, against our forward ones, one call (us)")
+    for robot, nv, us, forward, ratio in derivatives.hybrid_against_forward(**few):
+        line(ratio >= 1.0, f"{robot:15s} {nv:3d} DoF: {us:6.2f}, forward {forward:6.2f}, {ratio:4.2f}x (asked 1x)")
+    for joints, us, theirs in derivatives.hybrid_chains(**few):
+        line(theirs >= GEAR * us, f"chain of {joints} joints: {us:6.2f}, GEAR's published {theirs:g}, {theirs / us:.1f}x (asked {GEAR:g}x)")
     if not quick:
         commands.report(line)
     return 0

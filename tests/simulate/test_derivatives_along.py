@@ -8,7 +8,7 @@ import liedyn as ld
 from liedyn.errors import CheckFailed, UsageError
 from liedyn.io.csv import Trajectory
 from liedyn.simulate import derivatives_along as module
-from liedyn.simulate.along import _motion
+from liedyn.simulate.along import motion_of
 from liedyn.simulate.columns import columns_of, header_of
 from liedyn.simulate.derivatives_along import derivatives_along, question, quotient, unit_of
 from liedyn.simulate.varied import value, varied
@@ -39,7 +39,7 @@ def half(model):
 @pytest.mark.parametrize("of", ["inverse", "forward", "hybrid"])
 def test_by_the_state_and_the_inputs(name, of, worst):
     model = model_of(name)
-    motion = _motion(model, trajectory(model, f_ext=True), derive_a=True)
+    motion = motion_of(model, trajectory(model, f_ext=True), derive_a=True)
     asked = question(model, of, half(model) if of == "hybrid" else (), (), ())
     for what, off in differences(model, asked, motion, np.arange(3)).items():
         assert worst(f"along, {of}: {what}", off, name) < BOUND
@@ -52,7 +52,7 @@ def test_by_figures_of_the_model(name, of, worst):
     model = model_of(name)
     names = ld.parameter_names(model)
     by = tuple(names[::max(1, len(names) // 40)])
-    motion = _motion(model, trajectory(model, rows=1, f_ext=True), derive_a=True)
+    motion = motion_of(model, trajectory(model, rows=1, f_ext=True), derive_a=True)
     asked = question(model, of, half(model) if of == "hybrid" else (), by, ())
     assert asked.by == by
     for what, off in differences(model, asked, motion, np.arange(1)).items():

@@ -98,6 +98,23 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, few: 
     return next((code for code in codes if code), checks.OK)
 
 
+def run_one(entry, model, size: int, before: tuple, state: tuple, out: tuple) -> bool:
+    """`run` of one state that needs no help: whether it was done. Else all is as before, and the caller takes the long way,
+    which converts, compiles and names what is wrong (8 us more).
+
+    state: q and then any of v, a, expected to be 1-d float arrays; out: what the entry takes after them, rows of one state."""
+    try:
+        rows, n = [], model.nq
+        for x in state:
+            if x.shape != (n,):
+                return False
+            rows.append(x[None])
+            n = model.nv
+        return not entry(model.index, model.constants, scratch(size), *before, *rows, *out, 0, 1)
+    except (TypeError, AttributeError):       # other types, lists, or not compiled yet
+        return False
+
+
 def scratch(size: int) -> np.ndarray:
     """This thread's scratch, kept between calls, on a border of cache lines: one that is not makes a Lanes load two
     (forward dynamics of a 6-DoF arm is 1.6 times slower)."""
@@ -117,6 +134,19 @@ def aligned_empty(rows: int, columns: int) -> np.ndarray:
     raw = np.empty(rows * columns + 8)
     first = -raw.ctypes.data % 64 // 8
     return raw[first:first + rows * columns].reshape(rows, columns)
+
+
+def related(model) -> np.ndarray:
+    """(nv, nv) bool: whether one coordinate hangs on the other."""
+    k, last = np.arange(model.nv), model.paths[2]
+    hangs_on = (k[:, None] >= k) & (k[:, None] <= last)
+    return hangs_on | hangs_on.T
+
+
+def filled_groups(cells: np.ndarray) -> np.ndarray:
+    """Which groups of eight numbers of a state's results hold any that is not zero for all states; cells: which numbers."""
+    cells = cells.ravel()
+    return np.append(cells, np.zeros(-len(cells) % 8, dtype=bool)).reshape(-1, 8).any(axis=1)
 
 
 def one_thread(model, count: int) -> bool:

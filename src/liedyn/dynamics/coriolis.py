@@ -3,14 +3,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calls import as_array, batched, refuse, run
+from liedyn.dynamics.calls import aligned_empty, as_array, batched, filled_groups, refuse, related, run, run_one
 from liedyn.dynamics.closed_form import closed_form
 from liedyn.errors import ShapeError
 from liedyn.kernels.christoffel import DERIVATIVE, SYMBOLS, christoffel_memory, christoffels
 from liedyn.kernels.coriolis import coriolis_entry_memory, coriolis_matrices
 
 _PLOEN = {"recursive": 1.0, "christoffel": 0.0}          # which skew form: see `kernels.coriolis`
-_METHODS = (*_PLOEN, "factorized")
 
 
 def coriolis_matrix(model, q, v, *, method="recursive"):
@@ -41,17 +40,19 @@ def coriolis_matrix(model, q, v, *, method="recursive"):
     -----
     Ploen, Propositions 1 and 2; Park, Bobrow and Ploen 1995 (52). Rotors (armature) add nothing, as in inverse dynamics.
     """
-    if method not in _METHODS:
-        raise ShapeError(f"method is one of {', '.join(_METHODS)}; found {method!r}")
+    if method in _PLOEN:
+        C, size, how = np.empty((model.nv, model.nv)), coriolis_entry_memory(*model.sizes), (_PLOEN[method], _pairs(model))
+        if run_one(coriolis_matrices, model, size, how, (q, v), (C.reshape(1, -1),)):
+            return C
+    elif method != "factorized":
+        raise ShapeError(f"method is one of {', '.join(_PLOEN)}, factorized; found {method!r}")
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
     C = np.empty((len(rows[0]), model.nv**2))
     if method == "factorized":
         for k, (q1, v1) in enumerate(zip(*rows, strict=True)):
             C[k] = closed_form(model, q1).coriolis_matrix(v1).ravel()
     else:
-        size = coriolis_entry_memory(*model.sizes)
-        code = run(coriolis_matrices, model, size, (_PLOEN[method],), (*rows, C), len(C))
-        refuse(model, code, q=rows[0], v=rows[1])
+        refuse(model, run(coriolis_matrices, model, size, how, (*rows, C), len(C)), q=rows[0], v=rows[1])
     return C.reshape(*lead, model.nv, model.nv)
 
 
@@ -91,7 +92,28 @@ def mass_matrix_derivative(model, q):
 
 
 def _christoffels(model, q, what):
+    nv, size, how = model.nv, christoffel_memory(*model.sizes), (what, _triples(model))
+    out = np.empty((nv, nv, nv))
+    if run_one(christoffels, model, size, how, (q,), (out.reshape(1, -1),)):
+        return out
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
-    out = np.empty((len(rows), model.nv**3))
-    refuse(model, run(christoffels, model, christoffel_memory(*model.sizes), (what,), (rows, out), len(out)), q=rows)
-    return out.reshape(*lead, model.nv, model.nv, model.nv)
+    out = aligned_empty(len(rows), nv**3)
+    refuse(model, run(christoffels, model, size, how, (rows, out), len(out)), q=rows)
+    return out.reshape(*lead, nv, nv, nv)
+
+
+def _pairs(model) -> np.ndarray:
+    """Which groups of eight of an (nv, nv) matrix are not zero: of joints of which one hangs on the other."""
+    try:
+        return model._cache["pairs"]
+    except KeyError:
+        return model._cache.setdefault("pairs", filled_groups(related(model)))
+
+
+def _triples(model) -> np.ndarray:
+    """The same of an (nv, nv, nv) tensor: of joints on one path."""
+    try:
+        return model._cache["triples"]
+    except KeyError:
+        r = related(model)
+        return model._cache.setdefault("triples", filled_groups(r[:, :, None] & r[:, None, :] & r))

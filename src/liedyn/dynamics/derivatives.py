@@ -115,7 +115,7 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
         out = np.empty((3, nv, nv))
         code = inverse_derivatives_one(tools.machine, *x, *out)
     else:
-        out = aligned_empty(rows, 3 * nv * nv)
+        out = aligned_empty(rows, 3 * lines(nv))
         code = run(inverse_derivatives_batch, model, inverse_derivatives_batch_memory(*model.sizes), (),
                    (*x, tools.related, out), rows)
     refuse(model, code, **{name: given[name] for name in ("q", "v", "a")})
@@ -179,6 +179,15 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
     -----
     ``da_v = -M_vv^-1 dID_v``, ``dtau_u = dID_u + M_uv da_v`` (Kim 2012 v1.01, Table 7, for all coordinates at once).
     """
+    if f_ext is None:
+        try:                                  # arrays as they should be: the entry checks shapes and values itself
+            tools = model._cache["derivatives"]
+            if q.ndim == 1:
+                out = np.empty(tools.six)
+                if not hybrid_derivatives_one(tools.machine, prescribed, q, v, a, tau, NONE, passive, out):
+                    return HybridDerivatives(*out)
+        except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
+            pass
     a = as_array(a, "a", (model.nv,))
     return HybridDerivatives(*_solved(model, q, v, a, tau, as_mask(prescribed, model.nv), f_ext, passive))
 
@@ -200,7 +209,7 @@ def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
             prepare(hybrid_derivatives_one)
             code = hybrid_derivatives_one(tools.machine, prescribed, q, v, x, tau, F, bool(passive), out)
     else:
-        da, dtau = aligned_empty(rows, 3 * nv * nv), aligned_empty(0 if a is None else rows, 3 * nv * nv)
+        da, dtau = aligned_empty(rows, 3 * lines(nv)), aligned_empty(0 if a is None else rows, 3 * lines(nv))
         mask = prescribed, free_paths(model.paths[0], prescribed), np.flatnonzero(~prescribed)
         code = run(hybrid_derivatives_batch, model, batch_memory(*model.sizes), mask,
                    (q, v, x, tau, F, bool(passive), tools.coupled, da, dtau), rows)
@@ -223,10 +232,15 @@ def _given(model, named, f_ext):
     return {"f_ext": NONE_BATCH, **given}, lead, len(rows[0])
 
 
+def lines(nv: int) -> int:
+    """Numbers of a matrix in a row of an entry's result: whole lines of eight."""
+    return -(-nv * nv // 8) * 8
+
+
 def _matrices(out, lead, nv):
     """Three matrices held by columns in each row of `out`."""
-    blocks = out.reshape(*(lead or ()), 3, nv, nv)
-    return (blocks[..., k, :, :].swapaxes(-1, -2) for k in range(3))
+    blocks = out.reshape(len(out), 3, lines(nv))[..., :nv * nv].reshape(len(out), 3, nv, nv)      # a view
+    return (blocks[:, k].swapaxes(-1, -2).reshape(*lead, nv, nv) for k in range(3))
 
 
 class _Tools(NamedTuple):
@@ -234,9 +248,10 @@ class _Tools(NamedTuple):
 
     machine: np.ndarray         # index, constants and scratch for one state
     shape: tuple[int, int]      # of a matrix
+    six: tuple[int, int, int]   # of six
     none: np.ndarray            # mask of no prescribed coordinate
-    related: np.ndarray         # groups of eight in [dtau/dq, dtau/dv, M] that hold more than zeros
-    coupled: np.ndarray         # the same for [da/dq, da/dv, M^-1]
+    related: np.ndarray         # lines of eight of dtau/dq, dtau/dv, M that hold more than zeros
+    coupled: np.ndarray         # the same for da/dq, da/dv, M^-1
 
 
 def _tools(model) -> _Tools:
@@ -257,11 +272,11 @@ def _new_tools(model) -> _Tools:
     first = -(raw.ctypes.data + 8 * head) % 64 // 8              # the scratch starts on a border of cache lines
     machine = raw[first:first + head + size]
     machine[:head] = np.concatenate([model.index.view(np.float64), model.constants])
-    return _Tools(machine, (nv, nv), np.zeros(nv, dtype=bool), _groups(related), _groups(coupled))
+    return _Tools(machine, (nv, nv), (6, nv, nv), np.zeros(nv, dtype=bool), _groups(related), _groups(coupled))
 
 
 def _groups(pattern: np.ndarray) -> np.ndarray:
-    cells = np.tile(pattern.ravel(), 3)
+    cells = pattern.ravel()
     return np.append(cells, np.zeros(-len(cells) % 8, dtype=bool)).reshape(-1, 8).any(axis=1)
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calls import as_array, batched, refuse, run
+from liedyn.dynamics.calls import as_array, batched, refuse, run, run_one
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels.energy import energy_memory, totals
 from liedyn.kernels.jacobian import BODY, MIXED, WORLD, jacobian_memory, jacobians
@@ -72,22 +72,32 @@ def jacobian(model, q, link, *, frame="body"):
     ------
     NameLookupError, ShapeError, ConfigurationError
     """
-    return _jacobians(model, q, np.zeros(model.nv), link, frame, False)[0]
+    which, J = _which(model, link, frame), np.empty((6, model.nv))
+    if run_one(jacobians, model, jacobian_memory(*model.sizes), which, (q,), (_UNUSED, J.reshape(1, -1), _UNUSED)):
+        return J
+    return _jacobians(model, q, np.zeros(model.nv), which, False)[0]
 
 
 def jacobian_derivative(model, q, v, link, *, frame="body"):
     """Time derivative (..., 6, nv) of `jacobian` along the velocity v, component-wise: dV = J a + dJ v."""
-    return _jacobians(model, q, v, link, frame, True)[1]
+    which, J, dJ = _which(model, link, frame), np.empty((6, model.nv)), np.empty((6, model.nv))
+    if run_one(jacobians, model, jacobian_memory(*model.sizes), which, (q, v), (J.reshape(1, -1), dJ.reshape(1, -1))):
+        return dJ
+    return _jacobians(model, q, v, which, True)[1]
 
 
-def _jacobians(model, q, v, link, frame, derivative):
+def _which(model, link, frame) -> tuple[int, int]:
     if frame not in _FRAMES:
         raise ShapeError(f"frame is one of {', '.join(_FRAMES)}; found {frame!r}")
+    return model.link_index(link), _FRAMES[frame]
+
+
+def _jacobians(model, q, v, which, derivative):
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
     J = np.empty((len(rows[0]), 6 * model.nv))
     dJ = np.empty_like(J) if derivative else _UNUSED
     size = jacobian_memory(*model.sizes)
-    code = run(jacobians, model, size, (model.link_index(link), _FRAMES[frame]), (*rows, J, dJ), len(J))
+    code = run(jacobians, model, size, which, (*rows, J, dJ), len(J))
     refuse(model, code, q=rows[0], v=rows[1])
     shape = (*lead, 6, model.nv)
     return J.reshape(shape), dJ.reshape(shape) if derivative else None
@@ -115,8 +125,10 @@ def centre_of_mass(model, q):
 
 
 def _totals(model, q, v, few=0):
+    size, out = energy_memory(*model.sizes), np.empty((1, 11))
+    if run_one(totals, model, size, (), (q, v), (out,)):
+        return (), out
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
     out = np.empty((len(rows[0]), 11))
-    size = energy_memory(*model.sizes)
     refuse(model, run(totals, model, size, (), (*rows, out), len(out), few), q=rows[0], v=rows[1])
     return lead, out

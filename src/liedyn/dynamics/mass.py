@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calls import as_array, batched, refuse, run
+from liedyn.dynamics.calls import as_array, batched, refuse, run, run_one
 from liedyn.kernels.composite import mass_matrices, mass_memory
 from liedyn.kernels.inverse_mass import inverse_mass_memory, inverse_masses, sweep_memory
 
@@ -13,9 +13,11 @@ def mass_matrix(model, q):
 
     q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError.
     """
+    size, M = mass_memory(*model.sizes), np.empty((model.nv, model.nv))
+    if run_one(mass_matrices, model, size, (), (q,), (M.reshape(1, -1),)):
+        return M
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
     M = np.empty((len(rows), model.nv**2))
-    size = mass_memory(*model.sizes)
     refuse(model, run(mass_matrices, model, size, (), (rows, M), len(M)), q=rows)
     return M.reshape(*lead, model.nv, model.nv)
 

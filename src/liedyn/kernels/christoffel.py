@@ -16,10 +16,11 @@ so each pair of joints costs a shift of (K, g) and each triple one product of th
 from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.kinds import NV
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, bad_configuration, finite
+from liedyn.kernels.checks import BAD_RESULT, OK, bad_configuration
 from liedyn.kernels.coriolis import align, aligned_memory, aligned_work, skew, trace
+from liedyn.kernels.results import block_size, clear, hand_out, place
 from liedyn.lie.inertia import add_rigid, momentum
-from liedyn.lie.lanes import number_like, pack, states_in, store, unpack
+from liedyn.lie.lanes import pack, states_in, store
 from liedyn.lie.rows import load3, load_rigid, load_twist, store3, store_rigid
 from liedyn.lie.shift import shift_rigid
 from liedyn.lie.vec3 import add3, add9, cross, cross_rows, dot3, full, rotate, scale3, transpose
@@ -114,27 +115,26 @@ def derivatives(tree, y, work, out):
 def christoffel_memory(n, nq, nv, nl): return aligned_memory(n, nv) + nq + 3 * nv * nv + nv * nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], i8, f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], i8, f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def christoffels(index, constants, memory, what, q, out, first, last):
-    """SYMBOLS or DERIVATIVE (N, nv^3) of states first … last - 1. Returns a code of `checks`."""
+@entry("i8(i8[::1], f8[::1], f8[::1], i8, b1[::1], f8[:,::1], f8[:,::1], i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], i8, b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def christoffels(index, constants, memory, what, filled, q, out, first, last):
+    """SYMBOLS or DERIVATIVE (N, nv^3) of states first … last - 1. Returns a code of `checks`. filled: see `results`."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, m, size = tree_of(index, constants), memory, nv * nv * nv
-    Q, y, block, m = m[:nq], m[nq:nq + 3 * nv * nv], m[nq + 3 * nv * nv:nq + 3 * nv * nv + size], m[nq + 3 * nv * nv + size:]
-    work = aligned_work(m, n, nv)
-    for k in range(size):                             # joints of different branches stay at zero for all states
-        store(block, k, number_like(memory, 0.0))
+    tree, m, size = tree_of(index, constants), memory, block_size(memory, nv * nv * nv)
+    Q, y, m = m[:nq], m[nq:nq + 3 * nv * nv], m[nq + 3 * nv * nv:]
+    block, work = m[:size], aligned_work(m[size:], n, nv)
+    clear(block)
     for k in range(first, last, states_in(memory)):
         pack(q, k, Q)
         code = bad_configuration(tree, Q, nq)
         if code != OK:
             return code
+        result, = place(block, out, k)
         pairs(tree, Q, y, work)
         if what == SYMBOLS:
-            symbols(tree, y, work, block)
+            symbols(tree, y, work, result)
         else:
-            derivatives(tree, y, work, block)
-        if not finite(block, size):
+            derivatives(tree, y, work, result)
+        if not hand_out(result, out, k, filled):
             return BAD_RESULT
-        unpack(block, out, k)
     return OK

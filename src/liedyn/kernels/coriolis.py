@@ -23,10 +23,11 @@ from liedyn.joints.motion import joint_pose
 from liedyn.joints.tree import tree_of
 from liedyn.joints.world_axes import motion_in_world, store_columns
 from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
+from liedyn.kernels.results import block_size, clear, hand_out, place
 from liedyn.lie.coriolis import add_coriolis, coriolis_transposed, coriolis_wrench
 from liedyn.lie.coriolis import coriolis as levi_civita
 from liedyn.lie.inertia import add_rigid, momentum
-from liedyn.lie.lanes import number_like, pack, states_in, store, unpack
+from liedyn.lie.lanes import number_like, pack, states_in, store
 from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store3, store9, store_rigid, store_twist
 from liedyn.lie.se3 import ad, add, dot, scale
 from liedyn.lie.shift import shift_coriolis, shift_rigid, shift_twist, shift_wrench
@@ -152,16 +153,16 @@ def coriolis(tree, q, v, ploen, C, aligned, work):
 def coriolis_entry_memory(n, nq, nv, nl): return coriolis_memory(n, nv) + nq + nv + nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def coriolis_matrices(index, constants, memory, ploen, q, v, C, first, last):
-    """C (N, nv nv) of states first … last - 1. ploen: 1 for PL Proposition 1, 0 for the Levi-Civita connection."""
+@entry("i8(i8[::1], f8[::1], f8[::1], f8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], f8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def coriolis_matrices(index, constants, memory, ploen, filled, q, v, C, first, last):
+    """C (N, nv nv) of states first … last - 1. ploen: 1 for PL Proposition 1, 0 for the Levi-Civita connection. filled: see
+    `results`."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, m = tree_of(index, constants), memory
-    Q, v1, block, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + nv + nv * nv], m[nq + nv + nv * nv:]
+    tree, m, size = tree_of(index, constants), memory, block_size(memory, nv * nv)
+    Q, v1, block, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + nv + size], m[nq + nv + size:]
     aligned, work = aligned_work(m, n, nv), coriolis_work(m[22 * n + 6 * nv:], n, nv)
-    for k in range(nv * nv):                          # joints of different branches stay at zero for all states
-        store(block, k, number_like(memory, 0.0))
+    clear(block)
     for k in range(first, last, states_in(memory)):
         pack(q, k, Q)
         pack(v, k, v1)
@@ -170,8 +171,8 @@ def coriolis_matrices(index, constants, memory, ploen, q, v, C, first, last):
             code = BAD_V
         if code != OK:
             return code
-        coriolis(tree, Q, v1, ploen, block, aligned, work)
-        if not finite(block, nv * nv):
+        result, = place(block, C, k)
+        coriolis(tree, Q, v1, ploen, result, aligned, work)
+        if not hand_out(result, C, k, filled):
             return BAD_RESULT
-        unpack(block, C, k)
     return OK

@@ -33,7 +33,7 @@ from liedyn.kernels.mass_factor import (
 )
 from liedyn.kernels.newton_euler import add_rotors_less_passive
 from liedyn.kernels.pairs import add_accelerations, derivative_columns, derivative_pairs, mass_pairs
-from liedyn.lie.lanes import get, largest, load, number_like, pack, put, store, unpack_filled, unpack_rows
+from liedyn.lie.lanes import get, largest, load, number_like, pack, put, store, unpack_filled, unpack_rows, whole_lines
 
 
 class SolutionWork(NamedTuple):
@@ -86,17 +86,15 @@ def hybrid_derivatives(tree, prescribed, up, q, v, a, tau, f_ext, passive, N, Dq
 
 @primitive
 def input_columns(tree, prescribed, Du, M):
-    """dID_v by the prescribed accelerations: columns of M_vu."""
+    """dID by the prescribed accelerations: their columns of M."""
     nv = tree.above.size
     for k in range(nv):
         if prescribed[k]:
-            for j in range(k + 1, tree.last[k] + 1):
-                if not prescribed[j]:
-                    put(Du, nv, k, j, load(M, j * nv + k))
+            for j in range(k, tree.last[k] + 1):
+                put(Du, nv, k, j, load(M, j * nv + k))
             j = tree.above[k]
             while j >= 0:
-                if not prescribed[j]:
-                    put(Du, nv, k, j, load(M, k * nv + j))
+                put(Du, nv, k, j, load(M, k * nv + j))
                 j = tree.above[j]
 
 
@@ -110,45 +108,44 @@ def input_rows(tree, prescribed, N, X, Y, M):
             put(X, nv, k, k, kind + 1.0)
         else:
             for j in range(tree.top[k], tree.last[tree.top[k]] + 1):
-                put(X, nv, k, j, get(N, nv, k, j, kind))
+                if not prescribed[j]:
+                    put(X, nv, k, j, get(N, nv, k, j, kind))
             put(Y, nv, k, k, kind + 1.0)
 
 
 @primitive
-def force_rows(tree, prescribed, D, X, Y, M, with_D):
-    """Y_u = dID_u + M_u X, where D holds dID, or M_u X."""
-    nv = tree.above.size
-    for b in range(X.shape[0] // nv):
-        base, per = b * nv, columns_in_lanes(M)
+def force_rows(tree, prescribed, up, D, X, Y, M):
+    """Y_u = dID_u + M_uv X_v, where D holds dID."""
+    nv, per = tree.above.size, columns_in_lanes(M)
+    for b in range(-(-nv // per)):
+        base = b * nv
         low, high = tree.top[b * per], tree.last[tree.top[min(b * per + per, nv) - 1]]
         for k in range(low, high + 1):
             if prescribed[k]:
-                y = load(M, k * nv + k) * load(X, base + k)
-                if with_D:
-                    y = y + load(D, base + k)
-                j = tree.above[k]
+                y, j = load(D, base + k), up[k]
                 while j >= 0:
                     y = y + load(M, k * nv + j) * load(X, base + j)
-                    j = tree.above[j]
+                    j = up[j]
                 for j in range(k + 1, tree.last[k] + 1):
-                    y = y + load(M, j * nv + k) * load(X, base + j)
+                    if not prescribed[j]:
+                        y = y + load(M, j * nv + k) * load(X, base + j)
                 store(Y, base + k, y)
 
 
 @primitive
-def solve_hybrid(tree, prescribed, free, N, D, X, Y, solution):
+def solve_hybrid(tree, prescribed, up, free, N, D, X, Y, solution):
     """X = da and Y = dtau by q, v, u from D = dID; three matrices each."""
-    rows, M = N.shape[0], solution.M
+    rows, M, Psi = N.shape[0], solution.M, solution.Psi
+    blocks = -(-prescribed.size // columns_in_lanes(M))
     Dq, Dv, Du = D[:rows], D[rows:2 * rows], D[2 * rows:]
     Xq, Xv, Xu = X[:rows], X[rows:2 * rows], X[2 * rows:]
-    blocks = rows // max(prescribed.size, 1)
     input_columns(tree, prescribed, Du, M)
-    minus_product(tree, prescribed, free, solution.Psi, N, Dq, Dv, Xq, Xv, 0, blocks)
-    minus_product(tree, prescribed, free, solution.Psi, N, Du, Du, Xu, Xu, 0, blocks)
+    minus_product(tree, prescribed, free, Psi, N, Dq, Dv, Xq, Xv, 0, blocks, True)
+    minus_product(tree, prescribed, free, Psi, N, Du, Du, Xu, Xu, 0, blocks, False)
     input_rows(tree, prescribed, N, Xu, Y[2 * rows:], M)
-    force_rows(tree, prescribed, Dq, Xq, Y[:rows], M, True)
-    force_rows(tree, prescribed, Dv, Xv, Y[rows:2 * rows], M, True)
-    force_rows(tree, prescribed, Du, Xu, Y[2 * rows:], M, False)
+    force_rows(tree, prescribed, up, Dq, Xq, Y[:rows], M)
+    force_rows(tree, prescribed, up, Dv, Xv, Y[rows:2 * rows], M)
+    force_rows(tree, prescribed, up, Du, Xu, Y[2 * rows:], M)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -158,7 +155,7 @@ def derivatives_memory(n, nv): return aligned_memory(n, nv) + solution_memory(nv
 def one_memory(n, nv): return 80 * -(-nv // 8) * nv + derivatives_memory(n, nv) + 2 * nv
 
 
-def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + 10 * nv * nv
+def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + 10 * (nv * nv + 7)
 
 
 @primitive
@@ -199,7 +196,8 @@ def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, Xq, Xv, Xu
     if hybrid_derivatives(tree, none, up, q, v, v, tau, F, passive and index[4] != 0, N, D[:rows], D[rows:2 * rows],
                           aligned_work(m[6 * n:], n, nv), solution) > 0.0:
         return SINGULAR
-    minus_product(tree, none, free, solution.Psi, N, D[:rows], D[rows:2 * rows], X[:rows], X[rows:2 * rows], 0, -(-nv // 8))
+    minus_product(tree, none, free, solution.Psi, N, D[:rows], D[rows:2 * rows], X[:rows], X[rows:2 * rows], 0, -(-nv // 8),
+                  True)
     good = unpack_rows(X[:rows], Xq) and unpack_rows(X[rows:2 * rows], Xv) and unpack_rows(N, Xu)
     return OK if good else BAD_RESULT
 
@@ -229,7 +227,7 @@ def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, ou
     if hybrid_derivatives(tree, prescribed, up, q, v, a, tau, F, passive and index[4] != 0, N, D[:rows], D[rows:2 * rows],
                           aligned_work(m[6 * n:], n, nv), solution) > 0.0:
         return SINGULAR
-    solve_hybrid(tree, prescribed, free, N, D, X, Y, solution)
+    solve_hybrid(tree, prescribed, up, free, N, D, X, Y, solution)
     good = True
     for k in range(3):
         good = unpack_rows(X[k * rows:(k + 1) * rows], out[k]) and good
@@ -241,14 +239,16 @@ def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, ou
        "b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def hybrid_derivatives_batch(index, constants, memory, prescribed, up, free, q, v, a, tau, f_ext, passive, filled, out, forces,
                              first, last):
-    """States first … last - 1 of a batch, eight at a time; by columns, out (N, 3 nv nv): da, forces (the same): dtau, or no
-    rows. up, free: `free_paths`, `free_coordinates`. filled: which groups of eight of their rows hold more than zeros."""
+    """States first … last - 1 of a batch, eight at a time; by columns, out (N, 3 `whole_lines`(nv nv)): da, forces (the same):
+    dtau, or no rows. up, free: `free_paths`, `free_coordinates`. filled: which lines of eight of a matrix hold more than
+    zeros."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
-    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)) or up.size != nv:
+    if (q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)) or up.size != nv
+            or not fits(out, rows, 3 * whole_lines(nv * nv))):
         return SHAPE
     tree, m = tree_of(index, constants), memory
-    with_forces, wide = forces.shape[0] > 0, nv * nv
+    with_forces, wide = forces.shape[0] > 0, whole_lines(nv * nv)
     Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
     N, D, X, Y = matrices(m, wide)
@@ -275,8 +275,8 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, up, free, q, 
                               solution) > 0.0:
             return SINGULAR
         if with_forces:
-            solve_hybrid(tree, prescribed, free, N, D, X, Y, solution)
-            good = unpack_filled(X, out, k, 0, filled) and unpack_filled(Y, forces, k, 0, filled)
+            solve_hybrid(tree, prescribed, up, free, N, D, X, Y, solution)
+            good = unpack_three(X, out, k, filled) and unpack_three(Y, forces, k, filled)
         else:
             good = forward_batch(tree, prescribed, free, solution.Psi, N, D, X, out, k, filled)
         if not good:
@@ -285,17 +285,24 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, up, free, q, 
 
 
 @primitive
+def unpack_three(X, out, first, filled):
+    size, good = X.shape[0] // 3, True
+    for k in range(3):
+        good = unpack_filled(X[k * size:(k + 1) * size], out, first, k * size, filled) and good
+    return good
+
+
+@primitive
 def forward_batch(tree, none, free, Psi, N, D, X, out, first, filled):
     """Eight columns of da at a time go from the nearest cache into `out`. Returns whether all is finite."""
-    nv = tree.above.size
-    wide = nv * nv
+    nv, wide = tree.above.size, N.shape[0]
     good = unpack_filled(N, out, first, 2 * wide, filled)
     for c in range(0, nv, 8):
         end = min(c + 8, nv)
-        size = (end - c) * nv
+        size = whole_lines((end - c) * nv)
         tiles = X[:2 * size]
         clear(tiles)
-        minus_product(tree, none, free, Psi, N, D[:wide], D[wide:2 * wide], tiles[:size], tiles[size:], c, end)
+        minus_product(tree, none, free, Psi, N, D[:wide], D[wide:2 * wide], tiles[:size], tiles[size:], c, end, True)
         good = unpack_filled(tiles[:size], out, first, c * nv, filled[c * nv // 8:]) and good
         good = unpack_filled(tiles[size:], out, first, wide + c * nv, filled[c * nv // 8:]) and good
     return good

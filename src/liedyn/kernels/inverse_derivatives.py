@@ -7,7 +7,7 @@ from liedyn.kernels.aligned import aligned_memory, aligned_motion, aligned_work,
 from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
 from liedyn.kernels.kinematics import gather
 from liedyn.kernels.pairs import derivative_columns, derivative_pairs
-from liedyn.lie.lanes import get, load, number_like, pack, put, store, unpack_filled
+from liedyn.lie.lanes import get, load, number_like, pack, put, store, unpack_filled, whole_lines
 
 
 @primitive
@@ -49,7 +49,7 @@ def inverse_derivatives_memory(n, nv): return aligned_memory(n, nv) + 12 * nv + 
 
 
 def inverse_derivatives_batch_memory(n, nq, nv, nl):
-    return inverse_derivatives_memory(n, nv) + nq + 2 * nv + 6 * nl + 3 * nv * nv
+    return inverse_derivatives_memory(n, nv) + nq + 2 * nv + 6 * nl + 3 * nv * nv + 24
 
 
 @entry("i8(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
@@ -78,17 +78,17 @@ def inverse_derivatives_one(machine, q, v, a, f_ext, passive, Dq, Dv, M):
 @entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, b1[::1], f8[:,::1], i8, i8)",
        nogil=True)
 def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive, filled, out, first, last):
-    """States first … last - 1 of a batch, eight at a time; out (N, 3 nv nv): dtau/dq, dtau/dv, M by columns.
+    """States first … last - 1 of a batch, eight at a time; out (N, 3 `whole_lines`(nv nv)): dtau/dq, dtau/dv, M by columns.
 
-    filled: which groups of eight of a row of `out` hold more than zeros."""
+    filled: which lines of eight of a matrix hold more than zeros."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
-    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(out, rows, 3 * nv * nv)):
+    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(out, rows, 3 * whole_lines(nv * nv))):
         return SHAPE
-    tree, m, k = tree_of(index, constants), memory, nv * nv
+    tree, m, size = tree_of(index, constants), memory, whole_lines(nv * nv)
     Q, V, A, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:]
-    X, f, m = m[:3 * k], m[3 * k:3 * k + (6 * nl if f_ext.size else 0)], m[3 * k + 6 * nl:]
-    Dq, Dv, M = X[:k], X[k:2 * k], X[2 * k:]
+    f, X, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:6 * nl + 3 * size], m[6 * nl + 3 * size:]
+    Dq, Dv, M = X[:size], X[size:2 * size], X[2 * size:]
     passive = passive and index[4] != 0
     clear(X)
     for k in range(first, last, 8):
@@ -103,6 +103,8 @@ def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive,
         if code != OK:
             return code
         inverse_derivatives(tree, Q, V, A, F, passive, Dq, Dv, M, m[6 * n:], n, nv)
-        if not unpack_filled(X, out, k, 0, filled):
+        good = unpack_filled(Dq, out, k, 0, filled)
+        good = unpack_filled(Dv, out, k, size, filled) and good
+        if not (unpack_filled(M, out, k, 2 * size, filled) and good):
             return BAD_RESULT
     return OK

@@ -98,46 +98,72 @@ def columns_in_lanes(factors):
 
 
 @primitive
-def minus_product(tree, prescribed, free, Psi, N, W, Z, X, Y, start, end):
-    """X = -N W and Y = -N Z: Lanes of columns start … end - 1 of W and Z, into X and Y from their beginnings. W and Z are
-    zero in a column but in what hangs on its coordinate and on the way from there to the ground; X and Y, and left as they
-    are, but in what hangs on the same top. Rows: the coordinates in `free`, those not prescribed."""
-    nv, per = tree.above.size, columns_in_lanes(Psi)
-    for r in range(0, free.size, 4):                           # four rows of N stay near for all columns
+def minus_product(tree, prescribed, free, Psi, N, W, Z, X, Y, start, end, both):
+    """X = -N W and, if asked, Y = -N Z: Lanes of columns start … end - 1 of W and Z, into X and Y from their beginnings; W
+    alone, of prescribed coordinates only. W and Z are zero in a column but in what hangs on its coordinate and on the way
+    from there to the ground; X and Y, and left as they are, but in what hangs on the same top. Rows: the coordinates in
+    `free`, those not prescribed."""
+    nv, per, m = tree.above.size, columns_in_lanes(Psi), free.size - 1
+    for r in range(0, m + 1, 6):                               # six rows of N stay near for all columns
         for b in range(start, end):
             low, high = rows_of_columns(tree, b * per, min(b * per + per, nv) - 1)
-            if tree.top[low] <= free[min(r + 3, free.size - 1)] and free[r] <= tree.last[tree.top[high]]:
-                four_rows(tree, prescribed, free, Psi, N, W, Z, X, Y, b * nv, (b - start) * nv, r, low, high)
+            if (tree.top[low] <= free[min(r + 5, m)] and free[r] <= tree.last[tree.top[high]]
+                    and (both or any_prescribed(prescribed, b * per, min(b * per + per, nv)))):
+                rows = (free[r], free[min(r + 1, m)], free[min(r + 2, m)], free[min(r + 3, m)], free[min(r + 4, m)],
+                        free[min(r + 5, m)])
+                six_rows(tree, prescribed, Psi, N, W, Z, X, Y, b * nv, (b - start) * nv, rows, low, high, both)
 
 
 @primitive
-def four_rows(tree, prescribed, free, Psi, N, W, Z, X, Y, base, to, r, low, high):
-    nv, m, kind, zero = tree.above.size, free.size - 1, number_like(Psi, 0.0), number_like(W, 0.0)
-    x = y = zero, zero, zero, zero
-    rows = free[r], free[min(r + 1, m)], free[min(r + 2, m)], free[min(r + 3, m)]
+def any_prescribed(prescribed, start, end):
+    found = False
+    for k in range(start, end):
+        found = found or prescribed[k]
+    return found
+
+
+@primitive
+def six_rows(tree, prescribed, Psi, N, W, Z, X, Y, base, to, rows, low, high, both):
+    nv, kind, zero = tree.above.size, number_like(Psi, 0.0), number_like(W, 0.0)
+    x = y = zero, zero, zero, zero, zero, zero
     for k in range(low, high + 1):
         if not prescribed[k]:
-            n = get_four(N, nv, k, rows, kind)
-            x, y = less_scaled(x, n, load(W, base + k)), less_scaled(y, n, load(Z, base + k))
+            n = get_six(N, nv, k, rows, kind)
+            x = less_scaled(x, n, load(W, base + k))
+            if both:
+                y = less_scaled(y, n, load(Z, base + k))
     k = tree.above[low]
     while k >= 0:
         if not prescribed[k]:
-            n = get_four(N, nv, k, rows, kind)
-            x, y = less_scaled(x, n, load(W, base + k)), less_scaled(y, n, load(Z, base + k))
+            n = get_six(N, nv, k, rows, kind)
+            x = less_scaled(x, n, load(W, base + k))
+            if both:
+                y = less_scaled(y, n, load(Z, base + k))
         k = tree.above[k]
-    for a in range(4):
-        store(X, to + rows[a], x[a])
-        store(Y, to + rows[a], y[a])
+    store_six(X, to, rows, x)
+    if both:
+        store_six(Y, to, rows, y)
 
 
 @primitive
-def get_four(N, nv, c, rows, kind):
+def get_six(N, nv, c, rows, kind):
     return (get(N, nv, c, rows[0], kind), get(N, nv, c, rows[1], kind), get(N, nv, c, rows[2], kind),
-            get(N, nv, c, rows[3], kind))
+            get(N, nv, c, rows[3], kind), get(N, nv, c, rows[4], kind), get(N, nv, c, rows[5], kind))
 
 
 @primitive
-def less_scaled(x, n, w): return x[0] - n[0] * w, x[1] - n[1] * w, x[2] - n[2] * w, x[3] - n[3] * w
+def store_six(X, to, rows, x):
+    store(X, to + rows[0], x[0])
+    store(X, to + rows[1], x[1])
+    store(X, to + rows[2], x[2])
+    store(X, to + rows[3], x[3])
+    store(X, to + rows[4], x[4])
+    store(X, to + rows[5], x[5])
+
+
+@primitive
+def less_scaled(x, n, w):
+    return (x[0] - n[0] * w, x[1] - n[1] * w, x[2] - n[2] * w, x[3] - n[3] * w, x[4] - n[4] * w, x[5] - n[5] * w)
 
 
 @primitive

@@ -520,6 +520,12 @@ def _states_in(block):
     return lambda block: n
 
 
+@primitive
+def whole_lines(n):
+    """n rounded up to lines of eight numbers: what begins there can be written a line at a time."""
+    return (n + 7) // 8 * 8
+
+
 # an n x n matrix: of eight states by columns, one Lanes an entry; of one state by rows, or eight columns to a Lanes ------------
 def put(X, n, c, r, value): ...
 

@@ -30,7 +30,7 @@ def build(robot: Robot) -> Model:
         What `model.validate` refuses, and a joint whose bodies have no inertia for it.
     """
     robot = validate(robot)
-    tree = _Assembly(robot)
+    tree = Assembly(robot)
     tree.grow()
     bare, tree.floor = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I, tree.armature())
     if bare:
@@ -42,7 +42,7 @@ def build(robot: Robot) -> Model:
 
 
 @dataclass
-class _Assembly:
+class Assembly:
     """The tree while it grows: one row a body, body 0 the ground."""
 
     robot: Robot

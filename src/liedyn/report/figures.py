@@ -44,7 +44,7 @@ def save_share(recording: Recording, folder: str | Path, formats: Sequence[str],
         for name, figure in draw().items():
             for ending in formats:
                 paths[k].append(folder / f"{name}.{ending}")
-                _save(figure, paths[k][-1], ending)
+                save_figure(figure, paths[k][-1], ending)
     return paths
 
 
@@ -54,7 +54,7 @@ def warm_up() -> None:
     small = Recording("", t, (Group("positions", "", (Series("joint", "", "rad", t),)),))
     for figure in figures(small).values():
         for ending in FORMATS:
-            _save(figure, io.BytesIO(), ending)
+            save_figure(figure, io.BytesIO(), ending)
 
 
 def _sheets(recording: Recording) -> list[Callable[[], dict[str, Figure]]]:
@@ -71,7 +71,7 @@ def _sheets(recording: Recording) -> list[Callable[[], dict[str, Figure]]]:
     return sheets
 
 
-def _save(figure: Figure, file: Path | io.BytesIO, ending: str) -> None:
+def save_figure(figure: Figure, file: Path | io.BytesIO, ending: str) -> None:
     if ending == "png":
         figure.savefig(file, dpi=_DPI, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": 3})
         return

@@ -145,7 +145,7 @@ def _write_npz(path: Path, arrays: dict) -> None:
 
 
 def _draw(result: Linearization, folder: Path, formats: Sequence[str]) -> list[Path]:
-    from liedyn.report.figures import _save
+    from liedyn.report.figures import save_figure
     from liedyn.report.linear_system import draw_modes
 
     where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
@@ -153,5 +153,5 @@ def _draw(result: Linearization, folder: Path, formats: Sequence[str]) -> list[P
     folder.mkdir()
     paths = [folder / f"modes.{ending}" for ending in formats]
     for path in paths:
-        _save(figure, path, path.suffix[1:])
+        save_figure(figure, path, path.suffix[1:])
     return paths

@@ -25,7 +25,7 @@ class Along:
 
 
 @dataclass(frozen=True, eq=False)
-class _Motion:
+class Motion:
     q: np.ndarray
     v: np.ndarray
     a: np.ndarray | None
@@ -40,15 +40,15 @@ def inverse_along(model: Model, trajectory) -> Along:
 
     External wrenches are taken from columns fext.<link>.<component>, and from the comment `# passive:` whether joint
     springs, damping and friction act. Raises TrajectoryError."""
-    motion = _motion(model, trajectory, derive_a=True)
+    motion = motion_of(model, trajectory, derive_a=True)
     tau = inverse_dynamics(model, motion.q, motion.v, motion.a, f_ext=motion.f_ext, passive=motion.passive)
     return _along(model, trajectory, motion, motion.a, tau)
 
 
 def forward_along(model: Model, trajectory) -> Along:
     """Accelerations along a trajectory of q (and v) and tau. Raises TrajectoryError, ComputationError."""
-    motion = _motion(model, trajectory, derive_a=False)
-    _require(trajectory, motion.tau, "tau", "the joint forces")
+    motion = motion_of(model, trajectory, derive_a=False)
+    require(trajectory, motion.tau, "tau", "the joint forces")
     a = forward_dynamics(model, motion.q, motion.v, motion.tau, f_ext=motion.f_ext, passive=motion.passive)
     return _along(model, trajectory, motion, a, motion.tau)
 
@@ -58,10 +58,10 @@ def hybrid_along(model: Model, trajectory, patterns) -> Along:
 
     Accelerations of the matching joints are derived where the file has none. Raises TrajectoryError, UsageError."""
     prescribed = mask_of(model, patterns)
-    motion = _motion(model, trajectory, derive_a=bool(prescribed.any()))
+    motion = motion_of(model, trajectory, derive_a=bool(prescribed.any()))
     tau = motion.tau
     if not prescribed.all():
-        _require(trajectory, tau, "tau", "the joint forces of the joints that are not prescribed")
+        require(trajectory, tau, "tau", "the joint forces of the joints that are not prescribed")
     else:
         tau = np.zeros_like(motion.v) if tau is None else tau
     a = np.zeros_like(motion.v) if motion.a is None else motion.a
@@ -81,12 +81,12 @@ def mask_of(model: Model, patterns) -> np.ndarray:
     return mask
 
 
-def _motion(model: Model, trajectory, *, derive_a: bool) -> _Motion:
+def motion_of(model: Model, trajectory, *, derive_a: bool) -> Motion:
     if not model.nv:
         raise TrajectoryError(f"the robot {model.name} has no moving joint: there is nothing to compute",
                               place=Place(trajectory.source))
     q, v, a, tau = (bind(model, trajectory, kind) for kind in ("q", "v", "a", "tau"))
-    _require(trajectory, q, "q", "the positions")
+    require(trajectory, q, "q", "the positions")
     q, notes = _unit(model, q, trajectory), []
     if v is None:
         v, derived = derivatives(model, trajectory.t, q)
@@ -99,7 +99,7 @@ def _motion(model: Model, trajectory, *, derive_a: bool) -> _Motion:
             a = rates(trajectory.t, v)
             notes.append("accelerations are derived from the velocities, by polynomials through seven neighbouring rows")
     passive = trajectory.header.get("passive", "true") != "false"
-    return _Motion(q, v, a, tau, bind_wrenches(model, trajectory), passive, tuple(notes))
+    return Motion(q, v, a, tau, bind_wrenches(model, trajectory), passive, tuple(notes))
 
 
 def _unit(model: Model, q: np.ndarray, trajectory) -> np.ndarray:
@@ -115,13 +115,13 @@ def _unit(model: Model, q: np.ndarray, trajectory) -> np.ndarray:
     return q
 
 
-def _require(trajectory, array, kind: str, what: str) -> None:
+def require(trajectory, array, kind: str, what: str) -> None:
     if array is None:
         raise TrajectoryError(f"there are no columns of {what}", place=Place(trajectory.source),
                               found=", ".join(trajectory.columns), expected=f"{kind}.<joint>")
 
 
-def _along(model: Model, trajectory, motion: _Motion, a, tau) -> Along:
+def _along(model: Model, trajectory, motion: Motion, a, tau) -> Along:
     header = {**trajectory.header, **{k: v for k, v in header_of(model, passive=motion.passive).items() if k != "robot"}}
     wrenches = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
     links = tuple(model.link_names[k] for k in wrenches)

@@ -17,7 +17,7 @@ from liedyn.dynamics.directional import parameter_derivatives, parameter_names
 from liedyn.errors import UsageError
 from liedyn.io.csv import LONGEST_LINE
 from liedyn.model.model import Model
-from liedyn.simulate.along import Along, _Motion, _motion, _require, mask_of
+from liedyn.simulate.along import Along, Motion, mask_of, motion_of, require
 from liedyn.simulate.columns import header_of
 
 LARGEST = 20_000                 # columns
@@ -69,10 +69,10 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
         With `verify`, where a difference is larger than `verify_derivatives.BOUND`.
     """
     asked = question(model, of, prescribed, by, joints)
-    motion = _motion(model, trajectory, derive_a=bool(asked.prescribed.any()))
+    motion = motion_of(model, trajectory, derive_a=bool(asked.prescribed.any()))
     if not asked.prescribed.all():
         of_these = " of the joints that are not prescribed" if of == "hybrid" else ""
-        _require(trajectory, motion.tau, "tau", f"the joint forces{of_these}")
+        require(trajectory, motion.tau, "tau", f"the joint forces{of_these}")
     parts = [jacobian(model, asked, rows_of(motion, slice(k, k + _ROWS))) for k in range(0, len(motion.q), _ROWS)]
     table = np.concatenate([part.reshape(len(part), -1) for part in parts])
     names, units = column_names(model, asked)
@@ -117,7 +117,7 @@ def _chosen(model: Model, patterns: Sequence[str], state: list[str]) -> tuple[st
     return tuple(chosen)
 
 
-def jacobian(model: Model, asked: Question, motion: _Motion) -> np.ndarray:
+def jacobian(model: Model, asked: Question, motion: Motion) -> np.ndarray:
     """(N, outputs, by) derivatives at every row of a motion."""
     given = {"f_ext": motion.f_ext, "passive": motion.passive}
     blocks = dict.fromkeys(("q", "v", "u"))
@@ -139,7 +139,7 @@ def jacobian(model: Model, asked: Question, motion: _Motion) -> np.ndarray:
     return out
 
 
-def _full(model: Model, asked: Question, motion: _Motion, given: dict) -> list[np.ndarray]:
+def _full(model: Model, asked: Question, motion: Motion, given: dict) -> list[np.ndarray]:
     """(N, nv, nv) of what comes out, by q, by v and by what goes in."""
     if asked.of == "inverse":
         return list(inverse_dynamics_derivatives(model, motion.q, motion.v, motion.a, **given))
@@ -150,10 +150,10 @@ def _full(model: Model, asked: Question, motion: _Motion, given: dict) -> list[n
     return [np.where(asked.prescribed[:, None], tau, a) for a, tau in zip(found[:3], found[3:], strict=True)]
 
 
-def rows_of(motion: _Motion, rows) -> _Motion:
+def rows_of(motion: Motion, rows) -> Motion:
     """The motion at some of its rows."""
     arrays = (None if x is None else x[rows] for x in (motion.q, motion.v, motion.a, motion.tau, motion.f_ext))
-    return _Motion(*arrays, motion.passive, motion.notes)
+    return Motion(*arrays, motion.passive, motion.notes)
 
 
 def _or_zero(x: np.ndarray | None, like: np.ndarray) -> np.ndarray:

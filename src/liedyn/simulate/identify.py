@@ -14,7 +14,7 @@ from liedyn.errors import Place, TrajectoryError
 from liedyn.io.csv import read_trajectory
 from liedyn.loading import load
 from liedyn.model.model import Model
-from liedyn.simulate.along import _motion, _require
+from liedyn.simulate.along import motion_of, require
 from liedyn.simulate.recorded import robot_of
 
 POOR = 0.3            # a parameter is poorly excited where its standard deviation is this part of its value
@@ -78,8 +78,8 @@ def identify(model, trajectory, *, joints: Sequence[str] | None = None, toleranc
     Least squares tells the noise of each joint's force; with its inverse as weight the equations are solved again (Gautier
     1997), some rounds. Standard deviations take q, v, a as exact: filter them first.
     """
-    motion = _motion(model, trajectory, derive_a=True)
-    _require(trajectory, motion.tau, "tau", "the joint forces")
+    motion = motion_of(model, trajectory, derive_a=True)
+    require(trajectory, motion.tau, "tau", "the joint forces")
     chosen = {"passive": motion.passive, "joints": joints}
     base = base_parameters(model, **chosen, **({} if tolerance is None else {"tolerance": tolerance}))
     Y = regressor(model, motion.q, motion.v, motion.a, **chosen)

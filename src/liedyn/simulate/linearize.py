@@ -120,10 +120,10 @@ def linearize_scenario(path, *, at: float = 0.0, equilibrium: bool = False, hold
     ComputationError
         Where the motion ends before `at`, where a force has no derivative, where no equilibrium is found.
     """
-    from liedyn.simulate.run import _Silent
+    from liedyn.simulate.run import Silent
     from liedyn.simulate.verify_linear import differences
 
-    progress, began = progress or _Silent(), time.perf_counter()
+    progress, began = progress or Silent(), time.perf_counter()
     setup = prepare(path, overrides, strict)
     notes, offset, u = list(setup.notes), None, None
     with progress.stage("simulating up to the instant (the first run compiles the kernels)"):

@@ -62,7 +62,7 @@ class Result:
                 f"inverse dynamics residual {c['inverse_dynamics_residual']:.1e}")
 
 
-class _Silent:
+class Silent:
     """Progress that nobody hears."""
 
     def stage(self, text):
@@ -94,7 +94,7 @@ def run_scenario(path: str | os.PathLike, overrides=(), *, strict: bool = False)
     ComputationError
         Where the motion cannot be continued.
     """
-    return simulate_file(path, overrides, _Silent(), strict)
+    return simulate_file(path, overrides, Silent(), strict)
 
 
 def simulate_file(path, overrides, progress, strict: bool = False) -> Result:

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.model.build import _Assembly
+from liedyn.model.build import Assembly
 from liedyn.model.description import WORLD, Coordinate, Joint, Pose, Robot
 from liedyn.model.model import Model
 from liedyn.model.spatial import exp_screw, pose
@@ -26,7 +26,7 @@ def varied(model: Model, name: str, change: float) -> Model:
         robot = _joints(robot, lambda joint: _moved(model, joint, head, rest, change))
     else:
         robot = _joints(robot, lambda joint: _coordinate(joint, head, rest, change))
-    tree = _Assembly(robot)
+    tree = Assembly(robot)
     tree.grow()
     tree.floor = np.zeros(model.nv)
     return tree.model()

@@ -1,0 +1,225 @@
+"""M = L^T D L over trees, its inverse and its products, against dense matrices; any coordinates left out; both numbers.
+
+Tolerances: rounding times the condition of M, 4e4 at most here."""
+import numpy as np
+import pytest
+
+import liedyn as ld
+from bridge import relative
+from liedyn.dynamics.derivatives import free_paths as free_paths_of
+from liedyn.jit import callee
+from liedyn.joints.tree import tree_of
+from liedyn.kernels.mass_factor import factor_mass, free_coordinates, free_paths, invert_mass, minus_product, solve_vector
+from liedyn.lie.lanes import largest
+from liedyn.model.description import Coordinate, Joint, Link, Robot
+from zoo import ROBOTS, model_of, random_link, random_pose, random_robot, state
+
+FOREST = ld.build(random_robot(21, 12, grounded=True))              # four trees on one ground
+MODELS = [*ROBOTS, "forest"]
+EVERY = pytest.mark.parametrize("name", MODELS)
+NUMBERS = pytest.mark.parametrize("kind", ["float64", "Lanes"])
+UNTOUCHED, BOUND = 777.0, 1e-10
+
+
+def robot(name):
+    return FOREST if name == "forest" else model_of(name)
+
+
+def masks(model):
+    rng = np.random.default_rng(1)
+    nv = model.nv
+    return np.zeros(nv, bool), np.ones(nv, bool), rng.random(nv) < 0.5, rng.random(nv) < 0.2, np.arange(nv) == nv - 1
+
+
+@callee
+def solve(index, constants, prescribed, up, room, M, Psi, N, x, W, X, Y):
+    """All of the module: M becomes L; N = M^-1, x = M^-1 x, X = -N W, Y = N W. Returns the deficit."""
+    tree = tree_of(index, constants)
+    free_paths(tree, prescribed, up)
+    free = room[:free_coordinates(prescribed, room)]
+    deficit = largest(factor_mass(tree, prescribed, up, M, Psi))
+    invert_mass(tree, prescribed, up, M, Psi, N)
+    solve_vector(tree, prescribed, up, M, Psi, x)
+    blocks = N.shape[0] // up.size
+    minus_product(tree, prescribed, free, Psi, N, W, N, X, Y, 0, blocks)
+    return deficit
+
+
+class Solved:
+    """Runs `solve` for a model in one state or eight, and gives matrices back as (states, nv, nv)."""
+
+    def __init__(self, model, mask, kind):
+        self.model, self.kind, nv = model, kind, model.nv
+        self.count = 8 if kind == "Lanes" else 1
+        rng = np.random.default_rng(2)
+        self.M = ld.mass_matrix(model, state(model, 1, self.count)[0])
+        self.rhs = rng.standard_normal((self.count, nv))
+        self.W = np.where(on_way(model), rng.standard_normal((self.count, nv, nv)), 0.0)
+        lower = np.where(np.tril(on_way(model)), self.M, UNTOUCHED)
+        rows = nv * nv if kind == "Lanes" else -(-nv // 8) * nv
+        L, Psi, x = self.numbers(lower), self.numbers(np.full((self.count, nv), UNTOUCHED)), self.numbers(self.rhs)
+        N, X, Y = np.full((rows, 8), np.nan), np.zeros((rows, 8)), np.zeros((rows, 8))
+        self.up, room = np.empty(nv, np.int64), np.full(nv, -7)
+        self.deficit = solve(model.index, model.constants, mask, self.up, room, L, Psi, N, x, self.columns(self.W), X, Y)
+        self.free = room[room >= 0]
+        self.L, self.D = self.states(L).reshape(-1, nv, nv), 1 / self.states(Psi)
+        self.x, (self.N, self.X, self.Y) = self.states(x), map(self.matrices, (N, X, Y))
+
+    def numbers(self, x):
+        x = x.reshape(self.count, -1)
+        return np.ascontiguousarray(x.T) if self.kind == "Lanes" else x[0].copy()
+
+    def states(self, x):
+        return x.T if self.kind == "Lanes" else x[None]
+
+    def columns(self, A):
+        """(states, nv, nv) as `lanes.put` puts it."""
+        nv = self.model.nv
+        if self.kind == "Lanes":
+            return np.ascontiguousarray(A.swapaxes(1, 2).reshape(8, -1).T)
+        wide = np.zeros((nv, -(-nv // 8) * 8))
+        wide[:, :nv] = A[0]
+        return np.ascontiguousarray(wide.reshape(nv, -1, 8).swapaxes(0, 1)).reshape(-1, 8)
+
+    def matrices(self, X):
+        nv = self.model.nv
+        if self.kind == "Lanes":
+            return X.T.reshape(8, nv, nv).swapaxes(1, 2)
+        return X.reshape(-1, nv, 8).swapaxes(0, 1).reshape(1, nv, -1)[..., :nv]
+
+
+def on_way(model):
+    """(nv, nv): whether one coordinate moves the other, from `last`."""
+    k = np.arange(model.nv)
+    below = (k[:, None] >= k) & (k[:, None] <= model.paths[2])
+    return below | below.T
+
+
+def together(model):
+    return model.paths[1][:, None] == model.paths[1]
+
+
+@NUMBERS
+@EVERY
+def test_the_factor_multiplied_out_is_M(name, kind, worst):
+    """L has ones on its diagonal and stands in the places of M that the tree has; nothing else is written."""
+    model = robot(name)
+    for mask in masks(model):
+        s, w, n = Solved(model, mask, kind), ~mask, np.flatnonzero(~mask)
+        places = np.tril(on_way(model), -1) & w[:, None] & w
+        assert (s.L[:, ~np.tril(on_way(model))] == UNTOUCHED).all() and (s.D[:, mask] == 1 / UNTOUCHED).all()
+        assert s.deficit < 0
+        for L, D, M in zip(s.L, s.D, s.M, strict=True):
+            L, M = (np.where(places, L, 0.0) + np.eye(model.nv))[np.ix_(n, n)], M[np.ix_(n, n)]
+            assert worst(f"L^T D L, {kind}", relative(L.T @ np.diag(D[n]) @ L, M), name) < 1e-14
+
+
+@NUMBERS
+@EVERY
+def test_inverse_and_products(name, kind, worst):
+    """M_vv^-1 with zeros where prescribed, exactly symmetric; -N W, N W; and one vector solved."""
+    model = robot(name)
+    for mask in masks(model):
+        s, n = Solved(model, mask, kind), np.flatnonzero(~mask)
+        np.testing.assert_array_equal(s.free, n)
+        np.testing.assert_array_equal(s.N, s.N.swapaxes(1, 2))
+        assert not s.N[:, mask].any() and not s.N[:, :, mask].any() and not s.N[:, ~together(model)].any()
+        np.testing.assert_array_equal(s.x[:, mask], s.rhs[:, mask])
+        for N, M, W, X, Y, x, rhs in zip(s.N, s.M, s.W, s.X, s.Y, s.x, s.rhs, strict=True):
+            inverse = np.zeros_like(M)
+            inverse[np.ix_(n, n)] = np.linalg.inv(M[np.ix_(n, n)])
+            assert worst(f"M_vv^-1, {kind}", relative(N, inverse), name) < BOUND
+            assert worst(f"M_vv^-1 x, {kind}", relative(x[n], inverse[np.ix_(n, n)] @ rhs[n]), name) < BOUND
+            assert worst(f"-N W, {kind}", relative(X, -N @ W), name) < 1e-13
+            assert relative(Y, -N @ np.where(on_way(model), N, 0)) < 1e-13
+
+
+@NUMBERS
+@EVERY
+def test_pivots_are_articulated_inertias(name, kind, worst):
+    """The force on a coordinate for its unit acceleration, with all before it held and all behind it loose (K1 Table 3)."""
+    model = robot(name)
+    s = Solved(model, np.zeros(model.nv, bool), kind)
+    q, zero = state(model, 1, s.count)[0], np.zeros((s.count, model.nv))
+    for k in range(model.nv):
+        held, unit = np.arange(model.nv) <= k, np.arange(model.nv) == k
+        moved, still = (ld.hybrid_dynamics(model, q, zero, a, zero, held, passive=False)[1][:, k] for a in (zero + unit, zero))
+        size = np.abs(still).max() + s.D[:, k].max()
+        assert worst(f"pivots, {kind}", np.abs(moved - still - s.D[:, k]).max() / size, name) < 1e-12
+
+
+@EVERY
+def test_ways_over_free_coordinates(name):
+    """By climbing, and as the batch gets them from Python."""
+    model = robot(name)
+    above = model.paths[0]
+    for mask in masks(model):
+        expected = np.empty(model.nv, int)
+        for k in range(model.nv):
+            expected[k] = above[k]
+            while expected[k] >= 0 and mask[expected[k]]:
+                expected[k] = above[expected[k]]
+        np.testing.assert_array_equal(Solved(model, mask, "float64").up, expected)
+        np.testing.assert_array_equal(free_paths_of(above, mask), expected)
+
+
+# a joint without inertia ------------------------------------------------------------------------------------------
+VANISHES = "a joint's articulated inertia vanishes in this configuration: its acceleration is not defined"
+
+
+@pytest.fixture(scope="module")
+def gimbal():
+    """An Euler joint between two simple ones, in gimbal lock, and in another configuration."""
+    rng = np.random.default_rng(1)
+    links = tuple(random_link(rng, name) for name in ("root", "first", "second", "third"))
+    model = ld.build(Robot("gimbal", links, (
+        Joint("before", "revolute", "root", "first", random_pose(rng), axes=((0.0, 0.0, 1.0),)),
+        Joint("joint", "euler", "first", "second", random_pose(rng), sequence="zyx", coordinates=(Coordinate(),) * 3),
+        Joint("after", "revolute", "second", "third", random_pose(rng), axes=((0.0, 1.0, 0.0),)))))
+    q, v, a, tau = state(model, 1)
+    locked, loose = q.copy(), q.copy()
+    locked[1:4], loose[1:4] = (0.4, np.pi / 2, -0.7), (0.4, 0.3, -0.7)
+    return model, locked, loose, v, a, tau
+
+
+def test_derivatives_of_a_singular_joint_are_refused(gimbal):
+    model, locked, loose, v, a, tau = gimbal
+    before = np.arange(model.nv) == 0
+    for q in (locked, np.array([locked] * 9), np.array([loose] * 10 + [locked]), np.array([[locked]])):
+        given = (np.broadcast_to(x, (*q.shape[:-1], model.nv)) for x in (v, a, tau))
+        v1, a1, tau1 = given
+        for function in (lambda: ld.forward_dynamics_derivatives(model, q, v1, tau1),      # noqa: B023
+                         lambda: ld.hybrid_dynamics_derivatives(model, q, v1, a1, tau1, before)):     # noqa: B023
+            with pytest.raises(ld.ComputationError) as caught:
+                function()
+            assert str(caught.value).startswith(VANISHES)
+        assert np.isfinite(ld.inverse_dynamics_derivatives(model, q, v1, a1)).all()                 # what it takes is defined
+    assert np.isfinite(ld.forward_dynamics_derivatives(model, loose, v, tau)).all()               # nothing is left behind
+
+
+@pytest.mark.parametrize("held", [1, 3])
+def test_a_mask_that_leaves_an_inertia_makes_a_singular_joint_harmless(gimbal, held, worst):
+    """One of the two parallel axes prescribed: the others have what they move."""
+    model, locked, _, v, a, tau = gimbal
+    mask = np.arange(model.nv) == held
+    one = ld.hybrid_dynamics_derivatives(model, locked, v, a, tau, mask)
+    many = ld.hybrid_dynamics_derivatives(model, *(np.array([x] * 9) for x in (locked, v, a, tau)), mask)
+    for x, y in zip(many, one, strict=True):
+        assert worst("singular joint made harmless, Lanes against float64", relative(x, np.array([y] * 9))) < 1e-11
+    M, w = ld.mass_matrix(model, locked), ~mask
+    assert relative(one.da_du[np.ix_(w, w)], np.linalg.inv(M[np.ix_(w, w)])) < 1e-11
+
+
+def test_a_mass_on_the_axis_at_the_end_of_a_tree_is_refused():
+    """Regular as a model; in one configuration the point mass stands on the axis that should move it."""
+    point = Link("point", 2.0, (0.0, 0.0, 0.0), (0.0,) * 6)
+    model = ld.build(Robot("point", (random_link(np.random.default_rng(0), "root"), Link("arm"), point), (
+        Joint("turn", "revolute", "root", "arm", axes=((0.0, 0.0, 1.0),)),
+        Joint("slide", "prismatic", "arm", "point", axes=((1.0, 0.0, 0.0),)))))
+    zero = np.zeros(2)
+    with pytest.raises(ld.ComputationError, match=VANISHES):
+        ld.forward_dynamics_derivatives(model, zero, zero, zero)
+    with pytest.raises(ld.ComputationError, match=VANISHES):
+        ld.hybrid_dynamics_derivatives(model, zero, zero, zero, zero, [False, True])
+    assert np.isfinite(ld.hybrid_dynamics_derivatives(model, zero, zero, zero, zero, [True, False])).all()
+    assert np.isfinite(ld.forward_dynamics_derivatives(model, [0.0, 0.1], zero, zero)).all()
