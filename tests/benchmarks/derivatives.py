@@ -64,9 +64,10 @@ class Case:
 
 def last(results):
     """The last of many results: a list of all would measure the memory that they take."""
-    for result in results:
+    kept = None
+    for kept in results:                                         # noqa: B007
         pass
-    return result
+    return kept
 
 
 def against_pinocchio(states: int = 256, repeats: int = 15) -> list[tuple[str, str, int, str, float, Pair]]:

@@ -18,7 +18,7 @@ from benchmarks.measure import pin_to_one_core
 BATCH = {"forward": 10.0, "inverse": 8.0}     # times Pinocchio's batch call
 SINGLE, RK4, FLAT = 1.0, 2.0, 1.3
 DERIVATIVES = {"one": 1.5, "batch": 8.0}      # times Pinocchio's computeRNEADerivatives, computeABADerivatives
-GEAR = 5.0                                    # times the published figure
+HYBRID, GEAR = 1.0, 5.0                       # times our forward derivatives; times the published figure
 
 
 def line(holds: bool, text: str) -> None:
@@ -54,9 +54,10 @@ def main(quick: bool = False) -> int:
              f"{pair.ratio:5.2f}x (asked {asked:g}x)")
     print("\nhybrid derivatives, every other joint prescribed, against our forward ones, one call (us)")
     for robot, nv, us, forward, ratio in derivatives.hybrid_against_forward(**few):
-        line(ratio >= 1.0, f"{robot:15s} {nv:3d} DoF: {us:6.2f}, forward {forward:6.2f}, {ratio:4.2f}x (asked 1x)")
+        line(ratio >= HYBRID, f"{robot:15s} {nv:3d} DoF: {us:6.2f}, forward {forward:6.2f}, {ratio:4.2f}x (asked {HYBRID:g}x)")
     for joints, us, theirs in derivatives.hybrid_chains(**few):
-        line(theirs >= GEAR * us, f"chain of {joints} joints: {us:6.2f}, GEAR's published {theirs:g}, {theirs / us:.1f}x (asked {GEAR:g}x)")
+        line(theirs >= GEAR * us, f"chain of {joints} joints: {us:6.2f}, GEAR's published {theirs:g}, "
+             f"{theirs / us:.1f}x (asked {GEAR:g}x)")
     if not quick:
         commands.report(line)
     return 0

@@ -77,6 +77,11 @@ class Columns:
         return [np.array([pair[k] for pair in some]).T for k in (0, 1) for some in found]
 
 
+def split_hybrid(*given, **options):
+    """da_dq, da_dv, da_du, dtau_dq, dtau_dv, dtau_du."""
+    return ld.hybrid_dynamics_derivatives(*given, **options).split()
+
+
 def sizes(model, q, expected):
     """What errors are relative to at least: da by u for da, since the slope of friction, f w/(v^2 + w)^(3/2), comes out of
     complex arithmetic as a difference of terms 1e4 times as large; M da for dtau, a sum with it that may nearly cancel."""
@@ -111,7 +116,7 @@ def test_forward_and_hybrid_derivatives_agree_with_complex_arithmetic(name, pass
     for mask in masks(model):
         expected = columns.hybrid(a, tau, mask)
         given = q, v, nan_where(a, ~mask), nan_where(tau, mask), mask
-        ours = ld.hybrid_dynamics_derivatives(model, *given, f_ext=F, passive=passive)
+        ours = split_hybrid(model, *given, f_ext=F, passive=passive)
         for field, x, y, size in zip(ours._fields, ours, expected, sizes(model, q, expected), strict=True):
             assert x.shape == (model.nv, model.nv)
             off = relative(x, y, size) / EPS / cond(model, q)
@@ -132,7 +137,7 @@ def test_derivatives_of_random_robots(robot, seed):
     for x, y in zip(ld.inverse_dynamics_derivatives(model, q, v, a, f_ext=F), columns.inverse(a), strict=True):
         assert relative(x, y, 1.0) < INVERSE              # 1: what the wrenches contribute, where all nearly cancels
     for mask in masks(model, seed)[:4]:
-        ours = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask, f_ext=F)
+        ours = split_hybrid(model, q, v, a, tau, mask, f_ext=F)
         expected = columns.hybrid(a, tau, mask)
         for x, y, size in zip(ours, expected, sizes(model, q, expected), strict=True):
             assert relative(x, y, size) < bound
@@ -157,7 +162,7 @@ def test_derivatives_agree_with_differences(name, worst):
     ours = ld.inverse_dynamics_derivatives(model, q, v, a, f_ext=F, passive=False)
     for x, y in zip(ours, (by_q(inverse), by_v(inverse)), strict=False):
         assert worst("inverse derivatives, differences", relative(x, y), name) < 1e-10
-    ours = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask, f_ext=F, passive=False)
+    ours = split_hybrid(model, q, v, a, tau, mask, f_ext=F, passive=False)
     for x, y in zip((ours[0], ours[3], ours[1], ours[4]), (*by_q(hybrid), *by_v(hybrid)), strict=True):
         assert worst("hybrid derivatives, differences", relative(x, y), name) < 1e-8
 
@@ -194,12 +199,12 @@ def test_hybrid_derivatives_become_forward_and_inverse_ones(name, worst):
     model = model_of(name)
     (q, v, a, tau), F, eye = state(model, 6), wrench(model, 6), np.eye(model.nv)
     none, every, *_ = masks(model)
-    da_dq, da_dv, da_du, *inputs = ld.hybrid_dynamics_derivatives(model, q, v, np.full_like(a, np.nan), tau, none, f_ext=F)
+    da_dq, da_dv, da_du, *inputs = split_hybrid(model, q, v, np.full_like(a, np.nan), tau, none, f_ext=F)
     for x, y in zip((da_dq, da_dv, da_du), ld.forward_dynamics_derivatives(model, q, v, tau, f_ext=F), strict=True):
         np.testing.assert_array_equal(x, y)
     for x, y in zip(inputs, (0 * eye, 0 * eye, eye), strict=True):
         np.testing.assert_array_equal(x, y)
-    *inputs, dq, dv, du = ld.hybrid_dynamics_derivatives(model, q, v, a, np.full_like(tau, np.nan), every, f_ext=F)
+    *inputs, dq, dv, du = split_hybrid(model, q, v, a, np.full_like(tau, np.nan), every, f_ext=F)
     for x, y in zip((dq, dv, du), ld.inverse_dynamics_derivatives(model, q, v, a, f_ext=F), strict=True):
         assert worst("hybrid derivatives, all prescribed, against inverse ones", relative(x, y), name) < INVERSE
     for x, y in zip(inputs, (0 * eye, 0 * eye, eye), strict=True):
@@ -212,7 +217,7 @@ def test_derivatives_of_hybrid_dynamics_undo_those_of_inverse_dynamics(name, wor
     model = model_of(name)
     (q, v, a, tau), F = state(model, 7), wrench(model, 7)
     for mask in masks(model, 1):
-        h = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask, f_ext=F)
+        h = split_hybrid(model, q, v, a, tau, mask, f_ext=F)
         i = ld.inverse_dynamics_derivatives(model, q, v, ld.hybrid_dynamics(model, q, v, a, tau, mask, f_ext=F)[0], f_ext=F)
         size = [np.abs(i.M) @ np.abs(x) for x in h[:3]]
         for x, y, z, s in zip(h[3:], h[:3], (i.dtau_dq, i.dtau_dv, 0 * i.M), size, strict=True):
@@ -222,13 +227,18 @@ def test_derivatives_of_hybrid_dynamics_undo_those_of_inverse_dynamics(name, wor
 
 @EVERY
 def test_rows_of_inputs_are_exact(name):
-    """Also in a batch: zero by q and v, a unit row by u."""
+    """Where six matrices are asked for: zero by q and v, a unit row by u. The other rows are those of the three."""
     model = model_of(name)
     eye = np.eye(model.nv)
     for size in ((), (9,)):
         q, v, a, tau = state(model, 8, size)
         for mask in masks(model, 2):
-            h = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask)
+            three = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask)
+            h = three.split()
+            np.testing.assert_array_equal(three.prescribed, mask)
+            for x, da, dtau in zip(three[:3], h[:3], h[3:], strict=True):
+                assert x.shape == da.shape == dtau.shape == (*size, model.nv, model.nv)
+                np.testing.assert_array_equal(x, np.where(mask[:, None], dtau, da))
             for rows, blocks in ((mask, h[:3]), (~mask, h[3:])):
                 for x, y in zip(blocks, (0 * eye, 0 * eye, eye), strict=True):
                     np.testing.assert_array_equal(x[..., rows, :], np.broadcast_to(y[rows], (*size, rows.sum(), model.nv)))
@@ -266,7 +276,7 @@ def test_what_does_not_move_each_other_gives_exact_zeros(name):
             assert not x[..., ~on_way].any()
             assert x[..., on_way].any() or not x.any()
         for x in (*ld.forward_dynamics_derivatives(model, q, v, tau, f_ext=F),
-                  *ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask, f_ext=F)):
+                  *split_hybrid(model, q, v, a, tau, mask, f_ext=F)):
             assert not x[..., ~together].any()
 
 
@@ -288,7 +298,7 @@ def test_a_batch_is_its_states(name, passive, worst):
 
     def inverse(q, v, a, tau, F): return ld.inverse_dynamics_derivatives(model, q, v, a, f_ext=F, passive=passive)
     def forward(q, v, a, tau, F): return ld.forward_dynamics_derivatives(model, q, v, tau, f_ext=F, passive=passive)
-    def hybrid(q, v, a, tau, F): return ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask, f_ext=F, passive=passive)
+    def hybrid(q, v, a, tau, F): return split_hybrid(model, q, v, a, tau, mask, f_ext=F, passive=passive)
     for function, bound in ((inverse, INVERSE), (forward, SOLVED * EPS * worst_cond), (hybrid, SOLVED * EPS * worst_cond)):
         together, alone = function(*states, F), [function(*row) for row in zip(*states, F, strict=True)]
         for k, x in enumerate(together):
@@ -321,8 +331,8 @@ def test_unread_numbers_may_be_nan_in_a_batch_too(name):
     model = model_of(name)
     q, v, a, tau = state(model, 12, 9)
     for mask in masks(model, 5):
-        read = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask)
-        unread = ld.hybrid_dynamics_derivatives(model, q, v, nan_where(a, ~mask), nan_where(tau, mask), mask)
+        read = split_hybrid(model, q, v, a, tau, mask)
+        unread = split_hybrid(model, q, v, nan_where(a, ~mask), nan_where(tau, mask), mask)
         for x, y in zip(unread, read, strict=True):
             np.testing.assert_array_equal(x, y)
 
@@ -352,7 +362,7 @@ def test_products_with_directions_are_directional_derivatives(name, worst):
     inverse = ld.inverse_dynamics_derivatives(model, q, v, a, f_ext=F)
     dtau = ld.inverse_dynamics_directional(model, q, v, a, dq=dq, dv=dv, da=du, f_ext=F)[1]
     assert worst("inverse derivatives, directional", relative(along(*inverse), dtau), name) < INVERSE
-    hybrid = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask, f_ext=F)
+    hybrid = split_hybrid(model, q, v, a, tau, mask, f_ext=F)
     da, dtau = ld.hybrid_dynamics_directional(model, q, v, a, tau, mask, dq=dq, dv=dv, da=du, dtau=du, f_ext=F)[2:]
     bound = SOLVED * max(cond(model, x) for x in q)
     for x, y in ((along(*hybrid[:3]), da), (along(*hybrid[3:]), dtau)):

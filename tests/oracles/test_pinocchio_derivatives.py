@@ -9,7 +9,7 @@ import pytest
 
 import liedyn as ld
 from bridge import SWAP, PinocchioBridge, file_of, full, relative
-from liedyn.dynamics.derivatives import HybridDerivatives
+from liedyn.dynamics.derivatives import SplitDerivatives
 
 EPS = np.finfo(float).eps
 ROBOTS = ["ur5_robot", "panda", "kinova", "solo12", "hyq_no_sensors", "talos_reduced", "icub", "tiago_no_hand",
@@ -123,11 +123,11 @@ def test_hybrid_dynamics_derivatives(name, base, worst):
         a = ld.hybrid_dynamics(case.model, case.q, case.v, case.a, case.tau, mask, f_ext=case.F, passive=False)[0]
 
         def hybrid(model, q, v, a, tau, F, mask=mask):
-            return ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask, f_ext=F, passive=False)
+            return ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask, f_ext=F, passive=False).split()
         expected = [by_formula(*case.inverse(k, a[k]), mask) for k in range(N)]
         for kind, k, ours in both_numbers(hybrid, case, case.q, case.v, case.a, case.tau):
             M = np.abs(case.inverse(k)[2])
-            for field, x, y, da in zip(HybridDerivatives._fields, ours, expected[k], [None] * 3 + expected[k][:3], strict=True):
+            for field, x, y, da in zip(SplitDerivatives._fields, ours, expected[k], [None] * 3 + expected[k][:3], strict=True):
                 size = 0.0 if da is None else (M @ np.abs(da)).max()             # dtau is a sum with M da, and may nearly cancel
                 off = relative(x, y, size) / EPS / case.cond
                 assert worst(f"Pinocchio, {kind}: hybrid {field}, over eps cond(M)", off, case.name) < SOLVED

@@ -20,7 +20,7 @@ from liedyn.cli.options import along_options
               help="Joints whose force or acceleration is differentiated; may be repeated. Default: all.")
 @click.option("--verify", is_flag=True, help="Compare some rows with extrapolated differences; exit status 4 if they differ.")
 @with_console
-def derivatives(of, prescribed, by, joints, verify, **options):
+def derivatives(of, prescribed, by, joints, verify, console, **options):
     """Derivatives of the dynamics along TRAJECTORY: a column for each, such as dtau.elbow/dq.shoulder.
 
     By q means by a small turn or shift on the right of it: of ball and free joints along their body axes (q.base.wx …).
@@ -32,6 +32,7 @@ def derivatives(of, prescribed, by, joints, verify, **options):
     """
     def compute(model, motion):
         from liedyn.simulate.derivatives_along import derivatives_along
-        return derivatives_along(model, motion, of=of, prescribed=prescribed, by=by, joints=joints, verify=verify)
+        return derivatives_along(model, motion, of=of, prescribed=prescribed, by=by, joints=joints, verify=verify,
+                                 progress=console.progress)
 
-    compute_along(compute, "derivatives", **options)
+    compute_along(compute, "derivatives", console=console, **options)

@@ -104,14 +104,15 @@ def run_one(entry, model, size: int, before: tuple, state: tuple, out: tuple) ->
 
     state: q and then any of v, a, expected to be 1-d float arrays; out: what the entry takes after them, rows of one state."""
     try:
+        memory = _thread.memory
         rows, n = [], model.nq
         for x in state:
-            if x.shape != (n,):
+            if x.size != n:
                 return False
-            rows.append(x[None])
+            rows.append(x[None])              # of a batch it has three axes, which no entry takes
             n = model.nv
-        return not entry(model.index, model.constants, scratch(size), *before, *rows, *out, 0, 1)
-    except (TypeError, AttributeError):       # other types, lists, or not compiled yet
+        return memory.size >= size and not entry(model.index, model.constants, memory, *before, *rows, *out, 0, 1)
+    except (TypeError, AttributeError):       # other types, lists, or not compiled yet; this thread has no memory yet
         return False
 
 

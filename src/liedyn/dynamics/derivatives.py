@@ -60,7 +60,31 @@ class ForwardDerivatives(NamedTuple):
 
 
 class HybridDerivatives(NamedTuple):
-    """Of (a, tau) by q, v and the inputs u, where u[k] is a[k] if prescribed[k], else tau[k]; each (..., nv, nv).
+    """Of what hybrid dynamics gives, y[k] = tau[k] where prescribed[k], else a[k], by q, v and what it is given, u[k] = a[k]
+    where prescribed[k], else tau[k]; each (..., nv, nv), [i, k] by coordinate k.
+
+    dy_dq       tangent derivative by q
+    dy_dv       by v
+    dy_du       by u
+    prescribed  (nv,) the mask
+    """
+
+    dy_dq: np.ndarray
+    dy_dv: np.ndarray
+    dy_du: np.ndarray
+    prescribed: np.ndarray
+
+    def split(self) -> SplitDerivatives:
+        """The same by a and tau: six matrices, with the rows of the inputs filled in."""
+        prescribed, unit = self.prescribed[:, None], np.eye(self.prescribed.size)
+        y = self.dy_dq, self.dy_dv, self.dy_du
+        inputs = 0.0, 0.0, unit
+        return SplitDerivatives(*[np.where(prescribed, u, x) for u, x in zip(inputs, y, strict=True)],
+                                *[np.where(prescribed, x, u) for u, x in zip(inputs, y, strict=True)])
+
+
+class SplitDerivatives(NamedTuple):
+    """Of a and tau by q, v and u, as in `HybridDerivatives`; each (..., nv, nv).
 
     Rows of da_* of a prescribed coordinate and rows of dtau_* of a torque-specified one are those of an input: zero but for
     the one in d*_du.
@@ -169,7 +193,8 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
     Returns
     -------
     HybridDerivatives
-        Six matrices (..., nv, nv); see there. Tangent convention as in `forward_dynamics_derivatives`.
+        dy_dq, dy_dv, dy_du, each (..., nv, nv), of what comes out: tau where prescribed, a elsewhere. `split` makes da_dq,
+        da_dv, da_du, dtau_dq, dtau_dv, dtau_du of them. Tangent convention as in `forward_dynamics_derivatives`.
 
     Raises
     ------
@@ -183,17 +208,17 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             tools = model._cache["derivatives"]
             if q.ndim == 1:
-                out = np.empty(tools.six)
-                if not hybrid_derivatives_one(tools.machine, prescribed, q, v, a, tau, NONE, passive, out):
-                    return HybridDerivatives(*out)
+                out = np.empty(tools.shape), np.empty(tools.shape), np.empty(tools.shape)
+                if not hybrid_derivatives_one(tools.machine, prescribed, q, v, a, tau, NONE, passive, *out):
+                    return tuple.__new__(HybridDerivatives, (*out, prescribed.copy()))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
-    a = as_array(a, "a", (model.nv,))
-    return HybridDerivatives(*_solved(model, q, v, a, tau, as_mask(prescribed, model.nv), f_ext, passive))
+    a, mask = as_array(a, "a", (model.nv,)), as_mask(prescribed, model.nv)
+    return HybridDerivatives(*_solved(model, q, v, a, tau, mask, f_ext, passive), mask)
 
 
 def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
-    """a is an array, or None where nothing is prescribed and derivatives of tau are not asked."""
+    """a is an array, or None where nothing is prescribed."""
     nv, tools = model.nv, _tools(model)
     tau = as_array(tau, "tau", (nv,))
     named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (nv,)), 1), ("tau", tau, 1),
@@ -201,22 +226,21 @@ def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
     given, lead, rows = _given(model, named, f_ext)
     q, v, tau, x, F = (given[name] for name in ("q", "v", "tau", "a", "f_ext"))
     if lead is None:
-        out = np.empty((3 if a is None else 6, nv, nv))
+        out = np.empty((3, nv, nv))
         if a is None:
             prepare(forward_derivatives_one)
             code = forward_derivatives_one(tools.machine, prescribed, q, v, tau, F, bool(passive), *out)
         else:
             prepare(hybrid_derivatives_one)
-            code = hybrid_derivatives_one(tools.machine, prescribed, q, v, x, tau, F, bool(passive), out)
+            code = hybrid_derivatives_one(tools.machine, prescribed, q, v, x, tau, F, bool(passive), *out)
     else:
-        da, dtau = aligned_empty(rows, 3 * lines(nv)), aligned_empty(0 if a is None else rows, 3 * lines(nv))
+        out = aligned_empty(rows, 3 * lines(nv))
         mask = prescribed, free_paths(model.paths[0], prescribed), np.flatnonzero(~prescribed)
         code = run(hybrid_derivatives_batch, model, batch_memory(*model.sizes), mask,
-                   (q, v, x, tau, F, bool(passive), tools.coupled, da, dtau), rows)
-        out = (*_matrices(da, lead, nv), *(() if a is None else _matrices(dtau, lead, nv)))
+                   (q, v, x, tau, F, bool(passive), tools.coupled, out), rows)
     if code:
         refuse(model, code, q=q, v=v, a=where_read(x, prescribed), tau=where_read(tau, ~prescribed))
-    return out
+    return out if lead is None else _matrices(out, lead, nv)
 
 
 def _given(model, named, f_ext):
@@ -248,7 +272,6 @@ class _Tools(NamedTuple):
 
     machine: np.ndarray         # index, constants and scratch for one state
     shape: tuple[int, int]      # of a matrix
-    six: tuple[int, int, int]   # of six
     none: np.ndarray            # mask of no prescribed coordinate
     related: np.ndarray         # lines of eight of dtau/dq, dtau/dv, M that hold more than zeros
     coupled: np.ndarray         # the same for da/dq, da/dv, M^-1
@@ -272,7 +295,7 @@ def _new_tools(model) -> _Tools:
     first = -(raw.ctypes.data + 8 * head) % 64 // 8              # the scratch starts on a border of cache lines
     machine = raw[first:first + head + size]
     machine[:head] = np.concatenate([model.index.view(np.float64), model.constants])
-    return _Tools(machine, (nv, nv), (6, nv, nv), np.zeros(nv, dtype=bool), _groups(related), _groups(coupled))
+    return _Tools(machine, (nv, nv), np.zeros(nv, dtype=bool), _groups(related), _groups(coupled))
 
 
 def _groups(pattern: np.ndarray) -> np.ndarray:

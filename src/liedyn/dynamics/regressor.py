@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.calls import as_array, batched, refuse, run
+from liedyn.dynamics.calls import aligned_empty, as_array, batched, filled_groups, refuse, run, run_one
 from liedyn.errors import NameLookupError
-from liedyn.joints.kinds import SCREW
+from liedyn.joints.kinds import NV, SCREW
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.regressor import regressor_memory, regressors, sums
 from liedyn.model.spatial import rigid_from_link
@@ -104,12 +104,14 @@ def regressor(model, q, v, a, *, passive=False, joints: Sequence[str] | None = N
     Park, Bobrow and Ploen 1995, §4: link by link, ``S^T (I dV - ad*_V I V)`` for the joints between link and ground,
     O(n depth). Smoothed Coulomb friction is linear in its level, a spring in its stiffness and stiffness times rest.
     """
-    plan, P = _plan(model, passive, joints)
+    P, size, plan = _plan(model, passive, joints)
+    Y = np.empty((model.nv, P))
+    if run_one(regressors, model, size, plan, (q, v, a), (Y.reshape(1, -1),)):
+        return Y
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
                          ("a", as_array(a, "a", (model.nv,)), 1))
-    Y = np.empty((len(rows[0]), model.nv * P))
-    size = regressor_memory(model.n_bodies, model.nq, model.nv, Y.shape[1])
-    refuse(model, run(regressors, model, size, (plan,), (*rows, Y), len(Y)), **dict(zip(("q", "v", "a"), rows, strict=True)))
+    Y = aligned_empty(len(rows[0]), model.nv * P)
+    refuse(model, run(regressors, model, size, plan, (*rows, Y), len(Y)), **dict(zip(("q", "v", "a"), rows, strict=True)))
     return Y.reshape(*lead, model.nv, P)
 
 
@@ -131,11 +133,13 @@ def momentum_regressor(model, q, v, *, passive=False, joints: Sequence[str] | No
 
 
 def _sums(model, q, v, passive, joints):
-    plan, P = _plan(model, passive, joints)
+    P, _, plan = _plan(model, passive, joints)
+    size, y = regressor_memory(model.n_bodies, model.nq, model.nv, 8 * P), np.empty((1, 8 * P))
+    if run_one(sums, model, size, plan[:1], (q, v), (y,)):
+        return (), y.reshape(1, 8, P)
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
     y = np.empty((len(rows[0]), 8 * P))
-    size = regressor_memory(model.n_bodies, model.nq, model.nv, 8 * P)
-    refuse(model, run(sums, model, size, (plan,), (*rows, y), len(y)), q=rows[0], v=rows[1])
+    refuse(model, run(sums, model, size, plan[:1], (*rows, y), len(y)), q=rows[0], v=rows[1])
     return lead, y.reshape(-1, 8, P)
 
 
@@ -174,18 +178,35 @@ def _joint_parameters(model, kinds):
                 yield name, k, figures[name][k]
 
 
-def _plan(model, passive, joints) -> tuple[np.ndarray, int]:
-    """The plan of `kernels.regressor` and the number of columns; kept, since making it takes ten times as long as using it."""
+class _Plan(NamedTuple):
+    """What the entry needs; kept, since making it takes ten times as long as using it."""
+
+    columns: int                               # P
+    memory: int                                # numbers of scratch
+    arrays: tuple[np.ndarray, np.ndarray]      # the plan of `kernels.regressor`; groups of eight of Y that hold more than zeros
+
+
+def _plan(model, passive, joints) -> _Plan:
     key = "regressor", bool(passive), None if joints is None else tuple(joints)
-    if key not in model._cache:
-        model._cache[key] = _new_plan(model, passive, joints)
-    return model._cache[key]
+    try:
+        return model._cache[key]
+    except KeyError:
+        return model._cache.setdefault(key, _new_plan(model, passive, joints))
 
 
-def _new_plan(model, passive, joints) -> tuple[np.ndarray, int]:
+def _new_plan(model, passive, joints) -> _Plan:
     kinds, links = _kinds(model, passive, joints), _links(model)
-    rows, P = np.full((5, model.nv), -1), 10 * len(links)
-    for what, k, _ in _joint_parameters(model, kinds):
-        rows[(*OF_A_JOINT, "preload").index(what), k] = P
-        P += 1
-    return np.r_[P, len(links), links, rows.ravel()].astype(np.int64), P
+    own = list(_joint_parameters(model, kinds))
+    P = 10 * len(links) + len(own)
+    rows, filled = np.full((5, model.nv), -1), np.zeros((model.nv, P), dtype=bool)
+    for column, (what, k, _) in enumerate(own, 10 * len(links)):
+        rows[(*OF_A_JOINT, "preload").index(what), k] = column
+        filled[k, column] = True
+    tree = tree_of.py_func(model.index, model.constants)
+    for j, link in enumerate(links):
+        i = tree.link_body[link]
+        while i > 0:
+            filled[tree.iv[i]:tree.iv[i] + NV[tree.kind[i]], 10 * j:10 * j + 10] = True
+            i = tree.parent[i]
+    plan = np.r_[P, len(links), links, rows.ravel()].astype(np.int64)
+    return _Plan(P, regressor_memory(model.n_bodies, model.nq, model.nv, model.nv * P), (plan, filled_groups(filled)))

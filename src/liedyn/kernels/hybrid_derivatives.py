@@ -37,8 +37,7 @@ from liedyn.lie.lanes import get, largest, load, number_like, pack, put, store, 
 
 
 class SolutionWork(NamedTuple):
-    L: np.ndarray      # (nv nv,) M, then its factor
-    M: np.ndarray      # (nv nv,) M, or empty
+    L: np.ndarray      # (nv nv,) M; then, between coordinates that are not prescribed, its factor
     Psi: np.ndarray    # (nv,) inverse pivots
     x: np.ndarray      # (nv,) unknown accelerations
     tau: np.ndarray    # (nv,)
@@ -47,13 +46,12 @@ class SolutionWork(NamedTuple):
 
 
 @primitive
-def solution_work(memory, nv, with_mass):
-    k = nv * nv
-    L, M, m = memory[:k], memory[k:2 * k if with_mass else k], memory[2 * k:]
-    return SolutionWork(L, M, m[:nv], m[nv:2 * nv], m[2 * nv:3 * nv], m[3 * nv:9 * nv], m[9 * nv:15 * nv])
+def solution_work(memory, nv):
+    L, m = memory[:nv * nv], memory[nv * nv:]
+    return SolutionWork(L, m[:nv], m[nv:2 * nv], m[2 * nv:3 * nv], m[3 * nv:9 * nv], m[9 * nv:15 * nv])
 
 
-def solution_memory(nv): return 2 * nv * nv + 15 * nv
+def solution_memory(nv): return nv * nv + 15 * nv
 
 
 @primitive
@@ -67,8 +65,6 @@ def hybrid_derivatives(tree, prescribed, up, q, v, a, tau, f_ext, passive, N, Dq
     aligned_motion(tree, q, v, x, f_ext, work)
     gather_bodies(tree, work)
     mass_pairs(tree, work, L)
-    for k in range(solution.M.shape[0]):
-        store(solution.M, k, load(L, k))
     deficit = factor_mass(tree, prescribed, up, L, solution.Psi)
     invert_mass(tree, prescribed, up, L, solution.Psi, N)
     aligned_forces(tree, work, solution.tau)
@@ -99,23 +95,19 @@ def input_columns(tree, prescribed, Du, M):
 
 
 @primitive
-def input_rows(tree, prescribed, N, X, Y, M):
-    """X = da by u, where X already holds da_v by prescribed accelerations, gets M_vv^-1 and the unit rows of prescribed ones;
-    Y = dtau by u the unit rows of the others."""
+def input_inverse(tree, prescribed, N, X, M):
+    """da_v by the given forces: columns of M_vv^-1."""
     nv, kind = prescribed.size, number_like(M, 0.0)
     for k in range(nv):
-        if prescribed[k]:
-            put(X, nv, k, k, kind + 1.0)
-        else:
+        if not prescribed[k]:
             for j in range(tree.top[k], tree.last[tree.top[k]] + 1):
                 if not prescribed[j]:
                     put(X, nv, k, j, get(N, nv, k, j, kind))
-            put(Y, nv, k, k, kind + 1.0)
 
 
 @primitive
-def force_rows(tree, prescribed, up, D, X, Y, M):
-    """Y_u = dID_u + M_uv X_v, where D holds dID."""
+def force_rows(tree, prescribed, up, D, X, M):
+    """Prescribed rows of X: dtau_u = dID_u + M_uv da_v, where D holds dID and the other rows of X da_v."""
     nv, per = tree.above.size, columns_in_lanes(M)
     for b in range(-(-nv // per)):
         base = b * nv
@@ -129,48 +121,48 @@ def force_rows(tree, prescribed, up, D, X, Y, M):
                 for j in range(k + 1, tree.last[k] + 1):
                     if not prescribed[j]:
                         y = y + load(M, j * nv + k) * load(X, base + j)
-                store(Y, base + k, y)
+                store(X, base + k, y)
 
 
 @primitive
-def solve_hybrid(tree, prescribed, up, free, N, D, X, Y, solution):
-    """X = da and Y = dtau by q, v, u from D = dID; three matrices each."""
-    rows, M, Psi = N.shape[0], solution.M, solution.Psi
+def solve_hybrid(tree, prescribed, up, free, N, D, X, solution):
+    """X = dtau_u and da_v by q, v and the inputs, from D = dID; three matrices each."""
+    rows, M, Psi = N.shape[0], solution.L, solution.Psi
     blocks = -(-prescribed.size // columns_in_lanes(M))
     Dq, Dv, Du = D[:rows], D[rows:2 * rows], D[2 * rows:]
     Xq, Xv, Xu = X[:rows], X[rows:2 * rows], X[2 * rows:]
     input_columns(tree, prescribed, Du, M)
     minus_product(tree, prescribed, free, Psi, N, Dq, Dv, Xq, Xv, 0, blocks, True)
     minus_product(tree, prescribed, free, Psi, N, Du, Du, Xu, Xu, 0, blocks, False)
-    input_rows(tree, prescribed, N, Xu, Y[2 * rows:], M)
-    force_rows(tree, prescribed, up, Dq, Xq, Y[:rows], M)
-    force_rows(tree, prescribed, up, Dv, Xv, Y[rows:2 * rows], M)
-    force_rows(tree, prescribed, up, Du, Xu, Y[2 * rows:], M)
+    input_inverse(tree, prescribed, N, Xu, M)
+    force_rows(tree, prescribed, up, Dq, Xq, M)
+    force_rows(tree, prescribed, up, Dv, Xv, M)
+    force_rows(tree, prescribed, up, Du, Xu, M)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
 def derivatives_memory(n, nv): return aligned_memory(n, nv) + solution_memory(nv) + 6 * n
 
 
-def one_memory(n, nv): return 80 * -(-nv // 8) * nv + derivatives_memory(n, nv) + 2 * nv
+def one_memory(n, nv): return 56 * -(-nv // 8) * nv + derivatives_memory(n, nv) + 2 * nv
 
 
-def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + 10 * (nv * nv + 7)
+def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + 7 * (nv * nv + 7)
 
 
 @primitive
 def matrices(memory, rows):
-    """Ten matrices of `rows` Lanes each at the beginning of memory (m, 8): N; D, X, Y, three each."""
-    return memory[:rows], memory[rows:4 * rows], memory[4 * rows:7 * rows], memory[7 * rows:10 * rows]
+    """Seven matrices of `rows` Lanes each at the beginning of memory (m, 8): N; D and X, three each."""
+    return memory[:rows], memory[rows:4 * rows], memory[4 * rows:7 * rows]
 
 
 @primitive
 def matrices_of_one(memory, nv):
     """The same of one state, from scratch that starts on a border of cache lines; and room for two lists, and the rest."""
     rows = -(-nv // 8) * nv
-    N, D, X, Y = matrices(memory[:80 * rows].reshape(10 * rows, 8), rows)
-    m = memory[80 * rows:]
-    return N, D, X, Y, m[:nv].view(np.int64), m[nv:2 * nv].view(np.int64), m[2 * nv:]
+    N, D, X = matrices(memory[:56 * rows].reshape(7 * rows, 8), rows)
+    m = memory[56 * rows:]
+    return N, D, X, m[:nv].view(np.int64), m[nv:2 * nv].view(np.int64), m[2 * nv:]
 
 
 @entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
@@ -185,12 +177,12 @@ def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, Xq, Xv, Xu
     code = bad_input(tree, none, q, v, v, tau, nq, nv)
     if code != OK:
         return code
-    N, D, X, _, up, room, m = matrices_of_one(memory, nv)
+    N, D, X, up, room, m = matrices_of_one(memory, nv)
     code, F = gather(tree, f_ext, m, n, nl)
     if code != OK:
         return code
     free_paths(tree, none, up)
-    free, rows, solution = room[:free_coordinates(none, room)], N.shape[0], solution_work(m[70 * n + 12 * nv:], nv, False)
+    free, rows, solution = room[:free_coordinates(none, room)], N.shape[0], solution_work(m[70 * n + 12 * nv:], nv)
     clear(D[:2 * rows])
     clear(X[:2 * rows])
     if hybrid_derivatives(tree, none, up, q, v, v, tau, F, passive and index[4] != 0, N, D[:rows], D[rows:2 * rows],
@@ -202,63 +194,57 @@ def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, Xq, Xv, Xu
     return OK if good else BAD_RESULT
 
 
-@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,:,::1])")
-def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, out):
-    """One state. out (6, nv, nv): da by q, v, u, then dtau."""
+@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], "
+       "f8[:,::1])")
+def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, Xq, Xv, Xu):
+    """One state. tau where prescribed and a elsewhere, by q, v and what is given (nv, nv each)."""
     index, constants, memory = parts(machine)
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv or out.size != 6 * nv * nv
-            or (f_ext.size and f_ext.size != 6 * nl)):
+    if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv or Xq.size != nv * nv
+            or Xv.size != nv * nv or Xu.size != nv * nv or (f_ext.size and f_ext.size != 6 * nl)):
         return SHAPE
     tree = tree_of(index, constants)
     code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
     if code != OK:
         return code
-    N, D, X, Y, up, room, m = matrices_of_one(memory, nv)
+    N, D, X, up, room, m = matrices_of_one(memory, nv)
     code, F = gather(tree, f_ext, m, n, nl)
     if code != OK:
         return code
     free_paths(tree, prescribed, up)
     free, rows = room[:free_coordinates(prescribed, room)], N.shape[0]
-    solution = solution_work(m[70 * n + 12 * nv:], nv, True)
+    solution = solution_work(m[70 * n + 12 * nv:], nv)
     clear(D)
     clear(X)
-    clear(Y)
     if hybrid_derivatives(tree, prescribed, up, q, v, a, tau, F, passive and index[4] != 0, N, D[:rows], D[rows:2 * rows],
                           aligned_work(m[6 * n:], n, nv), solution) > 0.0:
         return SINGULAR
-    solve_hybrid(tree, prescribed, up, free, N, D, X, Y, solution)
-    good = True
-    for k in range(3):
-        good = unpack_rows(X[k * rows:(k + 1) * rows], out[k]) and good
-        good = unpack_rows(Y[k * rows:(k + 1) * rows], out[3 + k]) and good
+    solve_hybrid(tree, prescribed, up, free, N, D, X, solution)
+    good = unpack_rows(X[:rows], Xq) and unpack_rows(X[rows:2 * rows], Xv) and unpack_rows(X[2 * rows:], Xu)
     return OK if good else BAD_RESULT
 
 
 @entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], i8[::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, "
-       "b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def hybrid_derivatives_batch(index, constants, memory, prescribed, up, free, q, v, a, tau, f_ext, passive, filled, out, forces,
-                             first, last):
-    """States first … last - 1 of a batch, eight at a time; by columns, out (N, 3 `whole_lines`(nv nv)): da, forces (the same):
-    dtau, or no rows. up, free: `free_paths`, `free_coordinates`. filled: which lines of eight of a matrix hold more than
-    zeros."""
+       "b1[::1], f8[:,::1], i8, i8)", nogil=True)
+def hybrid_derivatives_batch(index, constants, memory, prescribed, up, free, q, v, a, tau, f_ext, passive, filled, out, first,
+                             last):
+    """States first … last - 1 of a batch, eight at a time; out (N, 3 `whole_lines`(nv nv)) by columns. up, free: `free_paths`,
+    `free_coordinates`. filled: which lines of eight of a matrix hold more than zeros."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
     if (q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)) or up.size != nv
             or not fits(out, rows, 3 * whole_lines(nv * nv))):
         return SHAPE
     tree, m = tree_of(index, constants), memory
-    with_forces, wide = forces.shape[0] > 0, whole_lines(nv * nv)
+    given, wide = free.size < nv, whole_lines(nv * nv)
     Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
-    N, D, X, Y = matrices(m, wide)
-    m = m[10 * wide:]
-    work, solution = aligned_work(m[6 * n:], n, nv), solution_work(m[70 * n + 12 * nv:], nv, with_forces)
+    N, D, X = matrices(m, wide)
+    m = m[7 * wide:]
+    work, solution = aligned_work(m[6 * n:], n, nv), solution_work(m[70 * n + 12 * nv:], nv)
     passive = passive and index[4] != 0
     clear(D)
-    if with_forces:
-        clear(X)
-        clear(Y)
+    clear(X)
     for k in range(first, last, 8):
         pack(q, k, Q)
         pack(v, k, V)
@@ -274,22 +260,16 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, up, free, q, 
         if hybrid_derivatives(tree, prescribed, up, Q, V, A, Tau, F, passive, N, D[:wide], D[wide:2 * wide], work,
                               solution) > 0.0:
             return SINGULAR
-        if with_forces:
-            solve_hybrid(tree, prescribed, up, free, N, D, X, Y, solution)
-            good = unpack_three(X, out, k, filled) and unpack_three(Y, forces, k, filled)
+        if given:
+            solve_hybrid(tree, prescribed, up, free, N, D, X, solution)
+            good = unpack_filled(X[:wide], out, k, 0, filled)
+            good = unpack_filled(X[wide:2 * wide], out, k, wide, filled) and good
+            good = unpack_filled(X[2 * wide:], out, k, 2 * wide, filled) and good
         else:
             good = forward_batch(tree, prescribed, free, solution.Psi, N, D, X, out, k, filled)
         if not good:
             return BAD_RESULT
     return OK
-
-
-@primitive
-def unpack_three(X, out, first, filled):
-    size, good = X.shape[0] // 3, True
-    for k in range(3):
-        good = unpack_filled(X[k * size:(k + 1) * size], out, first, k * size, filled) and good
-    return good
 
 
 @primitive

@@ -1,7 +1,9 @@
 """The equations of motion as linear functions of the inertial parameters: tau = Y pi, E = y pi, h = Z pi.
 
-All rows come from one bilinear form: S^T I V is linear in the ten numbers of I, and with it
-S^T (I dV - ad*_V I V) = S^T I dV - (ad_V S)^T I V (K1 (41), PBP §4).
+S^T I V and S^T (I dV - ad*_V I V) (K1 (41), PBP §4) are linear in the ten numbers of I = (m, h, A). With V = (w, v),
+dV = (dw, dv) and the acceleration alpha = dv + w x v of the link's origin, the second is power of the wrench
+
+    moment  A dw + w x A w + h x alpha        force  m alpha + dw x h + w x (w x h)
 """
 from typing import NamedTuple
 
@@ -14,9 +16,10 @@ from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, bad_motion, finite
 from liedyn.kernels.kinematics import TWISTS, kinematics, kinematics_work
 from liedyn.kernels.newton_euler import store_ground
+from liedyn.kernels.results import block_size, clear, hand_out, place
 from liedyn.lie.lanes import load, number_like, pack, sqrt, states_in, store, unpack
 from liedyn.lie.rows import load3, load_pose, load_twist, store_pose, store_twist
-from liedyn.lie.se3 import Ad_inv, ad, add, compose
+from liedyn.lie.se3 import Ad_inv, add, compose
 from liedyn.lie.vec3 import add3, cross, dot3, rotate_back
 
 # A plan (int64) says what the columns are: their number, how many links; the links, ten columns each; then for each
@@ -44,15 +47,19 @@ def inertia_row(S, V):
 
 
 @primitive
-def identity(zero):
-    one = zero + 1.0
-    return (one, zero, zero, zero, one, zero, zero, zero, one), (zero, zero, zero)
+def wrench_row(S, w, dw, alpha):
+    """The row y with S^T (I dV - ad*_V I V) = y (m, h, A)."""
+    a, b = S
+    c, h = cross(a, w), add3(add3(cross(alpha, a), cross(b, dw)), cross(cross(b, w), w))
+    return (dot3(b, alpha), h[0], h[1], h[2], a[0] * dw[0] + c[0] * w[0],
+            a[0] * dw[1] + a[1] * dw[0] + (c[0] * w[1] + c[1] * w[0]), a[0] * dw[2] + a[2] * dw[0] + (c[0] * w[2] + c[2] * w[0]),
+            a[1] * dw[1] + c[1] * w[1], a[1] * dw[2] + a[2] * dw[1] + (c[1] * w[2] + c[2] * w[1]), a[2] * dw[2] + c[2] * w[2])
 
 
 @primitive
-def clear(Y, zero):
-    for k in range(Y.shape[0]):
-        store(Y, k, zero)
+def identity(zero):
+    one = zero + 1.0
+    return (one, zero, zero, zero, one, zero, zero, zero, one), (zero, zero, zero)
 
 
 @primitive
@@ -63,9 +70,9 @@ def joint_parameter(plan, what, k, nv):
 
 @kernel
 def regressor(tree, plan, q, v, a, Y, work):
-    """Writes Y (nv P, by rows) and work: every link's ten columns, in the row of each joint between it and the ground."""
+    """Writes work and, where they are not zero for all states, numbers of Y (nv P, by rows): every link's ten columns in the rows
+    of the joints between it and the ground, and the joints' own."""
     columns, zero = plan[0], number_like(q, 0.0)
-    clear(Y, zero)
     store_ground(tree, q, work.V, work.dV)
     for i in range(1, tree.parent.size):
         p, T = tree.parent[i], joint_pose(tree, i, q)
@@ -78,14 +85,14 @@ def regressor(tree, plan, q, v, a, Y, work):
         link = plan[2 + j]
         i = tree.link_body[link]
         T = compose(identity(zero), load_pose(tree.link_pose, link))          # of the link in body i
-        V, dV = Ad_inv(T, load_twist(work.V, i)), Ad_inv(T, load_twist(work.dV, i))
+        (w, v_link), (dw, dv) = Ad_inv(T, load_twist(work.V, i)), Ad_inv(T, load_twist(work.dV, i))
+        alpha = add3(dv, cross(w, v_link))
         while i > 0:
             for c in range(NV[tree.kind[i]]):
-                S = Ad_inv(T, joint_column(tree, i, c, zero))
-                inertial, gyroscopic = inertia_row(S, dV), inertia_row(ad(V, S), V)
+                row = wrench_row(Ad_inv(T, joint_column(tree, i, c, zero)), w, dw, alpha)
                 first = (tree.iv[i] + c) * columns + 10 * j
                 for r in range(10):
-                    store(Y, first + r, inertial[r] - gyroscopic[r])
+                    store(Y, first + r, row[r])
             T = compose(load_pose(work.T, i), T)
             i = tree.parent[i]
     joint_columns(tree, plan, q, v, a, Y)
@@ -115,7 +122,7 @@ def sum_regressors(tree, plan, q, v, y, work):
 
     Of a spring, k/2 q^2 - (k rest) q: its energy less a constant."""
     columns, nv, zero = plan[0], tree.armature.shape[0], number_like(q, 0.0)
-    clear(y, zero)
+    clear(y)
     g = load3(tree.dV0, 3)                                                     # minus the acceleration of gravity
     for j in range(plan[1]):
         i = tree.link_body[plan[2 + j]]
@@ -156,14 +163,16 @@ def unit(c, zero):
 def regressor_memory(n, nq, nv, size): return 24 * n + nq + 2 * nv + size
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def regressors(index, constants, memory, plan, q, v, a, Y, first, last):
-    """Y (N, nv P) of states first … last - 1. Returns a code of `checks`."""
+@entry("i8(i8[::1], f8[::1], f8[::1], i8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], i8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def regressors(index, constants, memory, plan, filled, q, v, a, Y, first, last):
+    """Y (N, nv P) of states first … last - 1. Returns a code of `checks`. filled: see `results`."""
     n, nq, nv = index[0], index[1], index[2]
     tree, m = tree_of(index, constants), memory
     work, m = regressor_work(m, n), m[24 * n:]
-    Q, v1, a1, block = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 2 * nv + Y.shape[1]]
+    Q, v1, a1, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:]
+    block = m[:block_size(memory, Y.shape[1])]
+    clear(block)
     for k in range(first, last, states_in(memory)):
         pack(q, k, Q)
         pack(v, k, v1)
@@ -171,10 +180,10 @@ def regressors(index, constants, memory, plan, q, v, a, Y, first, last):
         code = bad_motion(tree, Q, v1, a1, nq, nv)
         if code != OK:
             return code
-        regressor(tree, plan, Q, v1, a1, block, work)
-        if not finite(block, Y.shape[1]):
+        result, = place(block, Y, k)
+        regressor(tree, plan, Q, v1, a1, result, work)
+        if not hand_out(result, Y, k, filled):
             return BAD_RESULT
-        unpack(block, Y, k)
     return OK
 
 

@@ -41,7 +41,7 @@ class Question:
 
 
 def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescribed: Sequence[str] = (), by: Sequence[str] = (),
-                      joints: Sequence[str] = (), verify: bool = False) -> Along:
+                      joints: Sequence[str] = (), verify: bool = False, progress=None) -> Along:
     """Derivatives at each row of a trajectory, one column each: `dtau.elbow/dq.shoulder`, `da.elbow/dmass.hand`.
 
     Parameters
@@ -54,6 +54,8 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
     joints : patterns of the joints whose force or acceleration is differentiated; default: all
     verify : bool
         Compare a few rows with extrapolated differences.
+    progress : optional
+        With `stage(text)`, a context, and `update(fraction)`.
 
     Returns
     -------
@@ -66,7 +68,7 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
     UsageError
         For a pattern that matches nothing, or more than 20,000 columns.
     CheckFailed
-        With `verify`, where a difference is larger than `verify_derivatives.BOUND`.
+        With `verify`, where a difference is larger than 1e-6 and than what the differences may be off themselves.
     """
     asked = question(model, of, prescribed, by, joints)
     motion = motion_of(model, trajectory, derive_a=bool(asked.prescribed.any()))
@@ -78,8 +80,9 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
     names, units = column_names(model, asked)
     notes = [*motion.notes, *([f"{len(names)} columns; --by and --joint choose among them"] if len(names) > 400 else [])]
     if verify:
+        from liedyn.simulate.run import Silent
         from liedyn.simulate.verify_derivatives import verify_rows
-        notes.append(verify_rows(model, asked, motion))
+        notes.append(verify_rows(model, asked, motion, progress or Silent()))
     header = {**trajectory.header, **{k: x for k, x in header_of(model, passive=motion.passive).items() if k != "robot"}}
     return Along(header, trajectory.t, list(zip(names, units, table.T, strict=True)), tuple(notes))
 
@@ -145,9 +148,8 @@ def _full(model: Model, asked: Question, motion: Motion, given: dict) -> list[np
         return list(inverse_dynamics_derivatives(model, motion.q, motion.v, motion.a, **given))
     if asked.of == "forward":
         return list(forward_dynamics_derivatives(model, motion.q, motion.v, motion.tau, **given))
-    found = hybrid_dynamics_derivatives(model, motion.q, motion.v, _or_zero(motion.a, motion.v), _or_zero(motion.tau, motion.v),
-                                        asked.prescribed, **given)
-    return [np.where(asked.prescribed[:, None], tau, a) for a, tau in zip(found[:3], found[3:], strict=True)]
+    return list(hybrid_dynamics_derivatives(model, motion.q, motion.v, _or_zero(motion.a, motion.v),
+                                            _or_zero(motion.tau, motion.v), asked.prescribed, **given)[:3])
 
 
 def rows_of(motion: Motion, rows) -> Motion:

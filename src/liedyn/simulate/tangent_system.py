@@ -99,7 +99,7 @@ def _response(model, here: Instant, prescribed, passive) -> _Response:
 
     derivatives = hybrid_dynamics_derivatives(model, here.q, here.v, here.a, here.tau, prescribed, f_ext=here.f_ext,
                                               passive=passive)
-    return _Response(derivatives, ~prescribed)
+    return _Response(derivatives.split(), ~prescribed)
 
 
 def carried(model, v) -> np.ndarray:

@@ -8,11 +8,10 @@ from liedyn.dynamics.manifold import difference, integrate
 from liedyn.simulate.instant import Instant, instant
 from liedyn.simulate.linear_system import LinearSystem
 
-BOUND = 1e-6                 # of the relative differences; those of a sound linearization are about 1e-9
-_STEP = 1e-3                 # rad, m, rad/s, m/s, and for inputs (on which all depends linearly) a thousand times as much
+_STEP = 0.02                 # rad, m, rad/s, m/s
 
 
-def differences(problem, here: Instant, u, system: LinearSystem) -> dict[str, float]:
+def differences(problem, here: Instant, u, system: LinearSystem) -> dict[str, Compared]:
     """{"A", "B", "C", "D"}: largest difference, relative to the largest entry of the rows of the same kind (q, v, a, …).
 
     `problem` is a `frozen` one; `u` (nv + actuators,) what is added to its inputs here, or None.
@@ -25,14 +24,15 @@ def differences(problem, here: Instant, u, system: LinearSystem) -> dict[str, fl
     def outcome(x, w):
         return _outcome(problem, here, x[:nv], x[nv:], u + w, system.outputs)
 
-    zero_x, zero_w = np.zeros(2 * nv), np.zeros(nv + actuators)
-    by_x = [_slope(lambda h, k=k: outcome(h * np.eye(2 * nv)[k], zero_w), _STEP) for k in range(2 * nv)]
-    by_u = [_slope(lambda h, k=k: outcome(zero_x, h * np.eye(nv + actuators)[k]), 1e3 * _STEP) for k in inputs]
-    empty = np.zeros((2 * nv + len(system.outputs), 0))
-    x, w = (np.column_stack(columns) if columns else empty for columns in (by_x, by_u))
+    condition = float(condition_of(model, here.q[None], problem.schedule.level == TORQUE)[0])
+    x, w = np.eye(2 * nv), np.eye(nv + actuators)
+    found = [surest_slope(lambda h, k=k: outcome(h * x[k], 0 * u), (_STEP,), condition) for k in range(2 * nv)]
+    found += [surest_slope(lambda h, k=k: outcome(0 * x[0], h * w[k]), (1.0,), condition) for k in inputs]
+    theirs, doubt = (np.column_stack(columns) for columns in zip(*found, strict=True))
+    doubt += own_error(condition, theirs)
     ours = np.vstack([np.hstack([system.A, system.B]), np.hstack([system.C, system.D])])
     kinds = [f"state {name.partition('.')[0]}" for name in system.states] + [name.partition(".")[0] for name in system.outputs]
-    return _compare(ours, np.hstack([x, w]), np.array(kinds), 2 * nv)
+    return _compare(ours, theirs, doubt, np.array(kinds), 2 * nv)
 
 
 def _input_numbers(model, system) -> list[int]:
@@ -64,24 +64,18 @@ def _outcome(problem, here: Instant, dq, dv, u, outputs) -> np.ndarray:
 def _rate_of_deviation(model, here: Instant, q, v) -> np.ndarray:
     """d(dq)/dt of the deviation from a motion through `here` at its velocity, by differences along both motions."""
     fast = max(1.0, np.abs(v).max(initial=0.0))
-    return _slope(lambda s: difference(model, integrate(model, here.q, s * here.v), integrate(model, q, s * v)), 0.02 / fast)
+    return slope(lambda s: difference(model, integrate(model, here.q, s * here.v), integrate(model, q, s * v)), 0.02 / fast, 3)[0]
 
 
-def _slope(f, h: float):
-    """Derivative of f at 0: central differences, extrapolated twice (error of order h^6)."""
-    d = [(f(s) - f(-s)) / (2 * s) for s in (h, h / 2, h / 4)]
-    once = [(4 * b - a) / 3 for a, b in ((d[0], d[1]), (d[1], d[2]))]
-    return (16 * once[1] - once[0]) / 15
-
-
-def _compare(ours, theirs, kinds, n: int) -> dict[str, float]:
-    """Largest relative differences of the four blocks that meet at row and column n."""
+def _compare(ours, theirs, doubt, kinds, n: int) -> dict[str, Compared]:
+    """Of the four blocks that meet at row and column n; each entry against the largest one of its rows' kind in its block."""
     scale = np.ones(ours.shape)
     for kind in set(kinds):
         rows = kinds == kind
         for columns in (slice(None, n), slice(n, None)):
             block = np.abs(theirs[rows, columns])
             scale[rows, columns] = block.max(initial=0.0) or 1.0
-    relative = np.abs(ours - theirs) / scale
-    blocks = {"A": relative[:n, :n], "B": relative[:n, n:], "C": relative[n:, :n], "D": relative[n:, n:]}
-    return {name: float(block.max(initial=0.0)) for name, block in blocks.items()}
+            doubt[rows, columns] = doubt[rows, columns].max(axis=0, initial=0.0)
+    halves = slice(None, n), slice(n, None)
+    blocks = {"A": (0, 0), "B": (0, 1), "C": (1, 0), "D": (1, 1)}
+    return {name: compare(*(x[halves[i], halves[j]] for x in (ours, theirs, doubt, scale))) for name, (i, j) in blocks.items()}

@@ -1,0 +1,172 @@
+"""Kinematics by products of exponentials, space form and body form: Park, Bobrow and Ploen 1995 (PBP) §2, §4.
+
+The part of `closed_form` that knows no inertia; see there for blocks and columns."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from liedyn.errors import ShapeError
+from liedyn.joints.kinds import FREE, NQ, NV, SCREW
+from liedyn.joints.tree import tree_of
+from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, skew
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProductOfExponentials:
+    """One state of a robot, N blocks; the fields are described in `ClosedForm`."""
+
+    parent: np.ndarray
+    columns: tuple[slice, ...]
+    screws: tuple[np.ndarray, ...]
+    offset: np.ndarray
+    motion: np.ndarray
+    rigid: np.ndarray
+    armature: np.ndarray
+    gravity: np.ndarray
+
+    @classmethod
+    def of(cls, model, q):
+        """q (nq,): finite, quaternions of unit norm."""
+        tree = tree_of.py_func(model.index, model.constants)
+        bodies = range(1, tree.parent.size)
+        motion = [_motion(tree.kind[i], tree.S[2 * i:2 * i + 2], q[tree.iq[i]:tree.iq[i] + NQ[tree.kind[i]]]) for i in bodies]
+        offset = [_pose(tree.T0[12 * i:12 * i + 12]) for i in bodies]
+        return cls(
+            parent=tree.parent[1:] - 1,
+            columns=tuple(slice(int(tree.iv[i]), int(tree.iv[i] + NV[tree.kind[i]])) for i in bodies),
+            screws=tuple(_screws(tree.kind[i], tree.S[2 * i:2 * i + 2]) for i in bodies),
+            offset=np.reshape(offset, (-1, 4, 4)), motion=np.reshape(motion, (-1, 4, 4)),
+            rigid=tree.I[10:].reshape(-1, 10).copy(), armature=tree.armature.copy(), gravity=model.gravity.copy())
+
+    # the tree ---------------------------------------------------------------------------------------------------
+    def path(self, i: int) -> list[int]:
+        """Blocks from the ground to block i, which is the last."""
+        path = []
+        while i >= 0:
+            path.insert(0, i)
+            i = int(self.parent[i])
+        return path
+
+    @cached_property
+    def block_of(self) -> np.ndarray:
+        """(nv,) the block to which each coordinate belongs."""
+        return np.repeat(np.arange(len(self.columns)), [S.shape[1] for S in self.screws])
+
+    @cached_property
+    def above(self) -> np.ndarray:
+        """(N, N) bool: whether block i is block j or above it."""
+        out = np.zeros((len(self.parent),) * 2, dtype=bool)
+        for j in range(len(self.parent)):
+            out[self.path(j), j] = True
+        return out
+
+    # kinematics -------------------------------------------------------------------------------------------------
+    @cached_property
+    def home(self) -> np.ndarray:
+        """(N, 4, 4) M_i: pose of the body in the world at zero coordinates and identity quaternions (PBP (31))."""
+        return np.array([product(self.offset[self.path(i)]) for i in range(len(self.parent))]).reshape(-1, 4, 4)
+
+    @cached_property
+    def space_screws(self) -> np.ndarray:
+        """(6, nv) A_k = Ad_{M_i} S_k: the joints' screws at home, in the world (PBP (13))."""
+        return np.hstack([adjoint(M) @ S for M, S in zip(self.home, self.screws, strict=True)] or [np.zeros((6, 0))])
+
+    def body_screws(self, i: int) -> np.ndarray:
+        """(6, nv) B_k = Ad_{M_i^-1} A_k: the joints' screws at home, seen from body i; zero where not above it (PBP (14))."""
+        return adjoint(inverse(self.home[i])) @ self.space_screws * self.above[self.block_of, i]
+
+    @cached_property
+    def exponentials(self) -> np.ndarray:
+        """(N, 4, 4) e^{A_i x_i} = M_i exp(S_i q_i) M_i^-1."""
+        return np.array([M @ motion @ inverse(M) for M, motion in zip(self.home, self.motion, strict=True)]).reshape(-1, 4, 4)
+
+    @cached_property
+    def poses(self) -> np.ndarray:
+        """(N, 4, 4) f_i = e^{A_1 x_1} … e^{A_i x_i} M_i of the bodies in the world (PBP (31))."""
+        return np.array([product(self.exponentials[self.path(i)]) @ M for i, M in enumerate(self.home)]).reshape(-1, 4, 4)
+
+    def pose_by_body_screws(self, i: int) -> np.ndarray:
+        """(4, 4) the same as M_i e^{B_1 x_1} … e^{B_i x_i} (PBP (14))."""
+        M = self.home[i]
+        return M @ product([inverse(M) @ self.exponentials[j] @ M for j in self.path(i)])
+
+    @cached_property
+    def body_jacobians(self) -> np.ndarray:
+        """(N, 6, nv) f_i^-1 df_i = Ad_{M_i^-1} sum_j Ad_i^{j+1}(A_j) v_j, in the body's frame (PBP (20), (33))."""
+        moved = (self.L @ self.A).reshape(len(self.parent), 6, len(self.armature))
+        return np.array([adjoint(inverse(M)) @ X for M, X in zip(self.home, moved, strict=True)]).reshape(moved.shape)
+
+    @cached_property
+    def space_jacobians(self) -> np.ndarray:
+        """(N, 6, nv) df_i f_i^-1, in the world about its origin: column k is Ad of e^{A_1 x_1} … e^{A_k x_k} on A_k."""
+        moved = np.zeros((6, len(self.armature)))
+        for k, columns in enumerate(self.columns):
+            moved[:, columns] = adjoint(product(self.exponentials[self.path(k)])) @ self.space_screws[:, columns]
+        return self.above.T[:, None, self.block_of] * moved
+
+    # Ad and its derivatives -------------------------------------------------------------------------------------
+    def Ad(self, j: int, i: int | None) -> np.ndarray:
+        """(6, 6) Ad_j^i of PBP (37): of e^{-A_j x_j} … e^{-A_i x_i}; None for the block below the path: 1, as for i > j."""
+        if i is None:
+            return np.eye(6)
+        path = self.path(j)
+        if i not in path:
+            raise ShapeError(f"Ad_j^i needs a block i above j or j itself; found i = {i}, j = {j}, whose path is {path}")
+        return adjoint(inverse(product(self.exponentials[path[path.index(i):]])))
+
+    def below(self, j: int, k: int) -> int | None:
+        """The block "k + 1" on the way from k to j; None where k is j."""
+        path = self.path(j)
+        return None if k == j else path[path.index(k) + 1]
+
+    def Ad_derivative(self, j: int, i: int, k: int) -> np.ndarray:
+        """(6, 6) derivative of Ad_j^i by coordinate k of v (PBP (53)).
+
+        PBP write Ad_j^k([Ad_{k-1}^i(B), A_k]); here Ad_j^{k+1}([Ad_k^i(B), A_k]), the same for a single screw, which its own
+        exponential leaves in place, and right for joints of several coordinates too."""
+        K = self.block_of[k]
+        if not (self.above[i, K] and self.above[K, j]):
+            return np.zeros((6, 6))
+        return -self.Ad(j, self.below(j, K)) @ bracket(self.space_screws[:, k]) @ self.Ad(K, i)
+
+    def Ad_second_derivative(self, j: int, i: int, k: int, m: int) -> np.ndarray:
+        """(6, 6) derivative of `Ad_derivative` (j, i, k) by coordinate m of v (PBP (54)): by k first, then by m.
+
+        The order matters between coordinates of one ball or free joint only, whose tangent fields do not commute."""
+        K, A = self.block_of[k], bracket(self.space_screws[:, k])
+        if not (self.above[i, K] and self.above[K, j]):
+            return np.zeros((6, 6))
+        after = self.below(j, K)
+        moved_after = self.Ad_derivative(j, after, m) if j != K else np.zeros((6, 6))
+        return -self.Ad(j, after) @ A @ self.Ad_derivative(K, i, m) - moved_after @ A @ self.Ad(K, i)
+
+
+def _motion(kind, S, x) -> np.ndarray:
+    """(4, 4) motion of a joint: exp(S x), or the pose that x holds."""
+    if kind == SCREW:
+        return exp_screw(np.r_[0, 0, S[0], 0, 0, S[1]], x[0])
+    T, u = np.eye(4), x[-4:]
+    T[:3, :3] = np.eye(3) + 2 * u[3] * skew(u) + 2 * skew(u) @ skew(u)
+    if kind == FREE:
+        T[:3, 3] = x[:3]
+    return T
+
+
+def _screws(kind, S) -> np.ndarray:
+    return np.array([[0, 0, S[0], 0, 0, S[1]]]).T if kind == SCREW else np.eye(6)[:, :NV[kind]]
+
+
+def _pose(numbers) -> np.ndarray:
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = numbers[:9].reshape(3, 3), numbers[9:]
+    return T
+
+
+def product(poses) -> np.ndarray:
+    out = np.eye(4)
+    for T in poses:
+        out = out @ T
+    return out
