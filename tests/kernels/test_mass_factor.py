@@ -144,8 +144,8 @@ def test_inverse_and_products(name, kind, worst):
 @NUMBERS
 @EVERY
 def test_pivots_are_articulated_inertias(name, kind, worst):
-    """The force on a coordinate for its unit acceleration, with all before it held and all behind it loose (K1 Table 3). Rounding times the
-    inertia that the rest of the robot adds to M_kk and elimination takes off again: relative to M_kk."""
+    """The force on a coordinate for its unit acceleration, with all before it held and all behind it loose (K1 Table 3).
+    Rounding is relative to M_kk, of which elimination takes away what yields."""
     model = robot(name)
     s = Solved(model, np.zeros(model.nv, bool), kind)
     q, zero = state(model, 1, s.count)[0], np.zeros((s.count, model.nv))

@@ -11,8 +11,9 @@ from liedyn.simulate import derivatives_along as module
 from liedyn.simulate.along import motion_of
 from liedyn.simulate.columns import columns_of, header_of
 from liedyn.simulate.derivatives_along import derivatives_along, question, quotient, unit_of
+from liedyn.simulate.extrapolation import slope
 from liedyn.simulate.varied import value, varied
-from liedyn.simulate.verify_derivatives import differences, slope
+from liedyn.simulate.verify_derivatives import differences
 from zoo import ROBOTS, model_of, state
 
 # Differences have an error of their own of 1e-10 where friction bends within 0.01 rad/s, and that of the state's condition.
@@ -41,8 +42,8 @@ def test_by_the_state_and_the_inputs(name, of, worst):
     model = model_of(name)
     motion = motion_of(model, trajectory(model, f_ext=True), derive_a=True)
     asked = question(model, of, half(model) if of == "hybrid" else (), (), ())
-    for what, off in differences(model, asked, motion, np.arange(3)).items():
-        assert worst(f"along, {of}: {what}", off, name) < BOUND
+    for what, one in differences(model, asked, motion, np.arange(3)).items():
+        assert worst(f"along, {of}: {what}", one.off, name) < BOUND
 
 
 @pytest.mark.parametrize("name", ["every kind", "every kind, floating", "helical", "a lone body"])
@@ -55,8 +56,8 @@ def test_by_figures_of_the_model(name, of, worst):
     motion = motion_of(model, trajectory(model, rows=1, f_ext=True), derive_a=True)
     asked = question(model, of, half(model) if of == "hybrid" else (), by, ())
     assert asked.by == by
-    for what, off in differences(model, asked, motion, np.arange(1)).items():
-        assert worst(f"along, {of}: {what}", off, name) < BOUND
+    for what, one in differences(model, asked, motion, np.arange(1)).items():
+        assert worst(f"along, {of}: {what}", one.off, name) < BOUND
 
 
 def test_a_varied_robot_differs_by_its_figure_only():

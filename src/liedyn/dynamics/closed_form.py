@@ -15,11 +15,12 @@ from functools import cached_property
 import numpy as np
 
 from liedyn.dynamics.calls import as_array, check_unit, refuse
+from liedyn.dynamics.product_of_exponentials import ProductOfExponentials
 from liedyn.errors import ConfigurationError, ShapeError
-from liedyn.joints.kinds import FREE, NQ, NV, SCREW
+from liedyn.joints.kinds import SCREW
 from liedyn.joints.tree import tree_of
 from liedyn.kernels import checks
-from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, rigid_matrix, skew, transform_rigid
+from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix, skew, transform_rigid
 
 
 def closed_form(model, q) -> ClosedForm:
@@ -35,11 +36,13 @@ def closed_form(model, q) -> ClosedForm:
     for joint in model.joints:
         if joint.kind != SCREW:
             check_unit(joint.name, q[joint.q.stop - 4:joint.q.stop])
-    return ClosedForm.of(model, q)
+    tree = tree_of.py_func(model.index, model.constants)
+    return ClosedForm.of(model, q, rigid=tree.I[10:].reshape(-1, 10).copy(), armature=tree.armature.copy(),
+                         gravity=model.gravity.copy())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class ClosedForm:
+class ClosedForm(ProductOfExponentials):
     """One state of a robot as block matrices, N blocks.
 
     parent    (N,) block of the parent, -1 for the ground
@@ -50,10 +53,14 @@ class ClosedForm:
     rigid     (N, 10) mass, first and second moment of the body in its frame
     armature  (nv,), gravity (3,) m/s^2
 
-    Everything else is computed when asked for: kinematics `poses`, `space_screws`, `body_jacobians`, …; factors `A`, `L`, `D`,
+    Everything else is computed when asked for: kinematics (`ProductOfExponentials`) `poses`, `space_screws`, `body_jacobians`, …; factors `A`, `L`, `D`,
     `Q` of PBP and `S`, `G`, `Gamma`, `J`, `P0` of Ploen; `mass_matrix`, `mass_matrix_derivative`, `christoffel_symbols`,
     `coriolis_matrix(v)`, `gravity_force`.
     """
+
+    rigid: np.ndarray
+    armature: np.ndarray
+    gravity: np.ndarray
 
     # the factors of PBP §4 --------------------------------------------------------------------------------------
     @cached_property
@@ -79,6 +86,12 @@ class ClosedForm:
     def Q(self) -> np.ndarray:
         """(6N, 6N) block-diagonal Ad_{M_i} (PBP (50)): A = Q S, L = Q G Q^-1, D = Q^-T J Q^-1."""
         return _diagonal([adjoint(M) for M in self.home])
+
+    @cached_property
+    def body_jacobians(self) -> np.ndarray:
+        """(N, 6, nv) f_i^-1 df_i = Ad_{M_i^-1} sum_j Ad_i^{j+1}(A_j) v_j, in the body's frame (PBP (20), (33))."""
+        moved = (self.L @ self.A).reshape(len(self.parent), 6, len(self.armature))
+        return np.array([adjoint(inverse(M)) @ X for M, X in zip(self.home, moved, strict=True)]).reshape(moved.shape)
 
     # the factors of Ploen §3 ------------------------------------------------------------------------------------
     @cached_property

@@ -45,6 +45,10 @@ class InverseDerivatives(NamedTuple):
     dtau_dv: np.ndarray
     M: np.ndarray
 
+    def by_wrench(self, J) -> np.ndarray:
+        """dtau/df_ext (..., nv, 6) of a link, from its body Jacobian J (..., 6, nv): -J^T."""
+        return -np.asarray(J).swapaxes(-1, -2)
+
 
 class ForwardDerivatives(NamedTuple):
     """Of a = M^-1 (tau + tau_passive + J^T f_ext - b); each (..., nv, nv), [i, k] by coordinate k.
@@ -57,6 +61,10 @@ class ForwardDerivatives(NamedTuple):
     da_dq: np.ndarray
     da_dv: np.ndarray
     M_inverse: np.ndarray
+
+    def by_wrench(self, J) -> np.ndarray:
+        """da/df_ext (..., nv, 6) of a link, from its body Jacobian J (..., 6, nv): M^-1 J^T."""
+        return self.M_inverse @ np.asarray(J).swapaxes(-1, -2)
 
 
 class HybridDerivatives(NamedTuple):
@@ -73,6 +81,11 @@ class HybridDerivatives(NamedTuple):
     dy_dv: np.ndarray
     dy_du: np.ndarray
     prescribed: np.ndarray
+
+    def by_wrench(self, J) -> np.ndarray:
+        """dy/df_ext (..., nv, 6) of a link, from its body Jacobian J (..., 6, nv): a wrench acts as the forces J^T f_ext."""
+        Jt, given = np.asarray(J).swapaxes(-1, -2), self.prescribed
+        return self.dy_du[..., ~given] @ Jt[..., ~given, :] - np.where(given[:, None], Jt, 0.0)
 
     def split(self) -> SplitDerivatives:
         """The same by a and tau: six matrices, with the rows of the inputs filled in."""
@@ -104,7 +117,7 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
     Parameters
     ----------
     model, q, v, a, f_ext, passive
-        As in `inverse_dynamics`. f_ext stays constant in its link's frame; by it, tau changes by -J^T (`jacobian`).
+        As in `inverse_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `by_wrench`.
 
     Returns
     -------
@@ -152,7 +165,7 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
     Parameters
     ----------
     model, q, v, tau, f_ext, passive
-        As in `forward_dynamics`. f_ext stays constant in its link's frame; by it, a changes by M^-1 J^T (`jacobian`).
+        As in `forward_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `by_wrench`.
 
     Returns
     -------

@@ -23,13 +23,10 @@ class ProductOfExponentials:
     screws: tuple[np.ndarray, ...]
     offset: np.ndarray
     motion: np.ndarray
-    rigid: np.ndarray
-    armature: np.ndarray
-    gravity: np.ndarray
 
     @classmethod
-    def of(cls, model, q):
-        """q (nq,): finite, quaternions of unit norm."""
+    def of(cls, model, q, **more):
+        """q (nq,): finite, quaternions of unit norm. more: what a class derived from this one holds besides."""
         tree = tree_of.py_func(model.index, model.constants)
         bodies = range(1, tree.parent.size)
         motion = [_motion(tree.kind[i], tree.S[2 * i:2 * i + 2], q[tree.iq[i]:tree.iq[i] + NQ[tree.kind[i]]]) for i in bodies]
@@ -38,8 +35,7 @@ class ProductOfExponentials:
             parent=tree.parent[1:] - 1,
             columns=tuple(slice(int(tree.iv[i]), int(tree.iv[i] + NV[tree.kind[i]])) for i in bodies),
             screws=tuple(_screws(tree.kind[i], tree.S[2 * i:2 * i + 2]) for i in bodies),
-            offset=np.reshape(offset, (-1, 4, 4)), motion=np.reshape(motion, (-1, 4, 4)),
-            rigid=tree.I[10:].reshape(-1, 10).copy(), armature=tree.armature.copy(), gravity=model.gravity.copy())
+            offset=np.reshape(offset, (-1, 4, 4)), motion=np.reshape(motion, (-1, 4, 4)), **more)
 
     # the tree ---------------------------------------------------------------------------------------------------
     def path(self, i: int) -> list[int]:
@@ -94,15 +90,9 @@ class ProductOfExponentials:
         return M @ product([inverse(M) @ self.exponentials[j] @ M for j in self.path(i)])
 
     @cached_property
-    def body_jacobians(self) -> np.ndarray:
-        """(N, 6, nv) f_i^-1 df_i = Ad_{M_i^-1} sum_j Ad_i^{j+1}(A_j) v_j, in the body's frame (PBP (20), (33))."""
-        moved = (self.L @ self.A).reshape(len(self.parent), 6, len(self.armature))
-        return np.array([adjoint(inverse(M)) @ X for M, X in zip(self.home, moved, strict=True)]).reshape(moved.shape)
-
-    @cached_property
     def space_jacobians(self) -> np.ndarray:
         """(N, 6, nv) df_i f_i^-1, in the world about its origin: column k is Ad of e^{A_1 x_1} … e^{A_k x_k} on A_k."""
-        moved = np.zeros((6, len(self.armature)))
+        moved = np.zeros((6, len(self.block_of)))
         for k, columns in enumerate(self.columns):
             moved[:, columns] = adjoint(product(self.exponentials[self.path(k)])) @ self.space_screws[:, columns]
         return self.above.T[:, None, self.block_of] * moved

@@ -16,9 +16,9 @@ from liedyn.errors import CheckFailed
 from liedyn.io.output import open_folder
 from liedyn.io.scenario import to_plain
 from liedyn.report.recording import FORMATS
+from liedyn.simulate.extrapolation import BOUND
 from liedyn.simulate.linear_system import Mode
 from liedyn.simulate.linearize import Linearization
-from liedyn.simulate.verify_linear import BOUND
 
 MARK = "linear.json"                    # what tells such a folder from others
 _SHOWN = 3                              # coordinates named for a mode
@@ -67,7 +67,7 @@ def summary(result: Linearization, folder: str | Path | None = None) -> dict:
         "stability": s.stability, "modes": [_plain(mode) for mode in s.modes],
         "controllable_states": s.controllable, "observable_states": s.observable,
         "discretization": {"method": "zero-order hold", "step": result.step},
-        "verified": result.differences,
+        "verified": {name: one.off for name, one in result.differences.items()} if result.differences else None,
         "scenario": to_plain(result.scenario, os.path.abspath(folder) if folder is not None else None),
         "notes": list(result.notes),
     }
@@ -101,7 +101,7 @@ def text(result: Linearization, most: int = 24) -> str:
     lines += [f"controllable: {s.controllable} of {n} states; observable: {s.observable} of {n}"]
     if result.differences:
         lines += ["largest difference from extrapolated differences, relative: "
-                  + ", ".join(f"{name} {value:.1e}" for name, value in result.differences.items())]
+                  + ", ".join(f"{name} {one}" for name, one in result.differences.items())]
     return "\n".join(lines)
 
 
@@ -122,9 +122,9 @@ def _line(mode: Mode) -> str:
 
 def check(result: Linearization) -> None:
     """CheckFailed where the comparison with differences is beyond its bound."""
-    bad = {name: x for name, x in (result.differences or {}).items() if not x <= BOUND}
+    bad = {name: one for name, one in (result.differences or {}).items() if not one.sound}
     if bad:
-        shown = ", ".join(f"{name} {x:.1e}" for name, x in bad.items())
+        shown = ", ".join(f"{name} {one.off:.1e}" for name, one in bad.items())
         raise CheckFailed(f"the linearization differs from extrapolated differences by {shown} relative, more than {BOUND:g}: a "
                           "force or a law has a kink here (abs, min, max, step, sign), or friction is steep")
 

@@ -5,7 +5,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError
+from liedyn.model.model import Model
 
 BOUND = 1e-6             # of relative differences; those of sound derivatives are about 1e-10
 _TRUST = 10.0            # differences may be off by so many times what they seem to be: the surest of many is often lucky
@@ -63,7 +65,7 @@ def slope(f, h: float, levels: int = _LEVELS, middle=None) -> tuple[np.ndarray, 
 
 
 def _neville(before, first) -> list:
-    """The next row of a table that extrapolates to a step of zero, in even powers of the step, which is halved from row to row."""
+    """The next row of a table that extrapolates to a step of zero, in even powers of a step that is halved from row to row."""
     row = [first]
     for j, previous in enumerate(before):
         row.append(row[j] + (row[j] - previous) / (4.0**(j + 1) - 1))
@@ -94,3 +96,15 @@ def surest_slope(f, steps, condition: float = 1.0) -> tuple[np.ndarray, np.ndarr
         raise failure or ComputationError("differences cannot be taken here: they are not finite")
     return best, error
 
+
+def own_error(condition, derivative: np.ndarray) -> np.ndarray:
+    """What a derivative (…, rows, columns) owes to rounding, however it is computed, where it inverts matrices (…, 1, 1) of
+    this condition; a tenth of it, since `compare` allows ten times the doubt."""
+    return 0.1 * _ROUNDING * condition * np.abs(derivative).max(axis=(-2, -1), keepdims=True, initial=0.0)
+
+
+def condition_of(model: Model, q, free) -> np.ndarray:
+    """(N,) condition of the mass matrix of the coordinates whose force is given, which is what gets inverted."""
+    if not free.any():
+        return np.ones(len(q))
+    return np.linalg.cond(mass_matrix(model, q)[:, free][:, :, free])

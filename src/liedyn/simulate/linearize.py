@@ -10,6 +10,7 @@ from liedyn.dynamics.calls import as_array, wrenches
 from liedyn.errors import ShapeError
 from liedyn.io.scenario import Scenario
 from liedyn.model.model import Model
+from liedyn.simulate.extrapolation import Compared
 from liedyn.simulate.feedback import friction_note, joint_laws, wrench_laws
 from liedyn.simulate.instant import Instant, Setup, frozen, instant, prepare, state_at
 from liedyn.simulate.linear_system import LinearSystem
@@ -23,7 +24,7 @@ class Linearization:
     here          the instant: t, q, v, a, tau, external wrenches
     system        the linear system; step [s], Ad, Bd: its discretization
     offset        {input: value} that an equilibrium needs besides what the scenario gives; None without `equilibrium`
-    differences   {matrix: largest difference from extrapolated differences}, relative; None without `verify`
+    differences   {matrix: how it compares with extrapolated differences}; None without `verify`
     """
 
     scenario: Scenario
@@ -34,7 +35,7 @@ class Linearization:
     Ad: np.ndarray
     Bd: np.ndarray
     offset: dict[str, float] | None = None
-    differences: dict[str, float] | None = None
+    differences: dict[str, Compared] | None = None
     notes: tuple[str, ...] = ()
     timing: dict[str, float] = field(default_factory=dict)
 
@@ -134,7 +135,7 @@ def linearize_scenario(path, *, at: float = 0.0, equilibrium: bool = False, hold
             found = settle(setup, t, q, v, hold)
         q, v, u, offset = found.q, np.zeros(setup.model.nv), found.u, found.offset
         notes += found.notes
-    with progress.stage("linearizing"):
+    with progress.stage("linearizing (the first run compiles the kernels)"):
         rest = frozen(setup.problem, instant(setup.problem, t, q, v), rest=equilibrium)
         here = instant(rest, t, q, v, u)
         if open_loop:
@@ -143,8 +144,10 @@ def linearize_scenario(path, *, at: float = 0.0, equilibrium: bool = False, hold
         step = setup.scenario.output_step if step is None else float(step)
         Ad, Bd = system.discretize(step)
         notes += friction_note(setup.model, here.v) if setup.scenario.passive else []
-        done = time.perf_counter()
-        compared = differences(rest, here, u, system) if verify else None
+    done, compared = time.perf_counter(), None
+    if verify:
+        with progress.stage("comparing with differences"):
+            compared = differences(rest, here, u, system, progress.update)
     timing = {"linearize": done - began, "verify": time.perf_counter() - done}
     return Linearization(setup.scenario, setup.model, here, system, step, Ad, Bd, offset, compared, tuple(notes), timing)
 

@@ -6,15 +6,13 @@ import numpy as np
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.manifold import integrate
-from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import CheckFailed
 from liedyn.model.model import Model
 from liedyn.simulate.derivatives_along import Question, jacobian, kind_of, rows_of
-from liedyn.simulate.extrapolation import BOUND, Compared, compare, surest_slope
+from liedyn.simulate.extrapolation import BOUND, Compared, compare, condition_of, own_error, surest_slope
 from liedyn.simulate.varied import value, varied
 
 ROWS, FIGURES = 5, 60   # at most so many rows and figures of the model are compared
-_ROUNDING = 2e-17     # times the condition of a matrix that is inverted: a tenth, as `compare` allows ten times the doubt
 _STEP = 0.02          # rad, m, rad/s, m/s; inputs and figures go with their own size
 
 
@@ -50,16 +48,9 @@ def differences(model: Model, asked: Question, motion, rows, update=lambda fract
             x, y, z = (block[:, mask][:, :, heads == head] for block in (ours, theirs, doubt))
             if y.size:
                 size = max(np.abs(y).max(), 1e-6 * np.abs(level[:, mask]).max()) or 1.0
-                doubtful = z.max(axis=1, keepdims=True) + (_ROUNDING * condition * np.abs(y).max(axis=(1, 2)))[:, None, None]
+                doubtful = z.max(axis=1, keepdims=True) + own_error(condition[:, None, None], y)
                 out[f"d{kind}/d{head}"] = compare(x, y, doubtful, size)
     return out
-
-
-def condition_of(model: Model, q, free) -> np.ndarray:
-    """(N,) condition of the mass matrix of the coordinates whose force is given, which is what gets inverted."""
-    if not free.any():
-        return np.ones(len(q))
-    return np.linalg.cond(mass_matrix(model, q)[:, free][:, :, free])
 
 
 def _fewer_figures(asked: Question) -> Question:

@@ -5,13 +5,16 @@ import numpy as np
 
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.dynamics.manifold import difference, integrate
+from liedyn.errors import ComputationError
+from liedyn.kernels.signals import TORQUE
+from liedyn.simulate.extrapolation import Compared, compare, condition_of, own_error, slope, surest_slope
 from liedyn.simulate.instant import Instant, instant
 from liedyn.simulate.linear_system import LinearSystem
 
 _STEP = 0.02                 # rad, m, rad/s, m/s
 
 
-def differences(problem, here: Instant, u, system: LinearSystem) -> dict[str, Compared]:
+def differences(problem, here: Instant, u, system: LinearSystem, update=lambda fraction: None) -> dict[str, Compared]:
     """{"A", "B", "C", "D"}: largest difference, relative to the largest entry of the rows of the same kind (q, v, a, …).
 
     `problem` is a `frozen` one; `u` (nv + actuators,) what is added to its inputs here, or None.
@@ -25,14 +28,23 @@ def differences(problem, here: Instant, u, system: LinearSystem) -> dict[str, Co
         return _outcome(problem, here, x[:nv], x[nv:], u + w, system.outputs)
 
     condition = float(condition_of(model, here.q[None], problem.schedule.level == TORQUE)[0])
-    x, w = np.eye(2 * nv), np.eye(nv + actuators)
-    found = [surest_slope(lambda h, k=k: outcome(h * x[k], 0 * u), (_STEP,), condition) for k in range(2 * nv)]
-    found += [surest_slope(lambda h, k=k: outcome(0 * x[0], h * w[k]), (1.0,), condition) for k in inputs]
+    x, w, found = np.eye(2 * nv), np.eye(nv + actuators), []
+    for k in range(2 * nv):
+        found.append(_surest(lambda h, k=k: outcome(h * x[k], 0 * u), _STEP, condition))
+        update(k / (2 * nv))
+    found += [_surest(lambda h, k=k: outcome(0 * x[0], h * w[k]), 1.0, condition) for k in inputs]
     theirs, doubt = (np.column_stack(columns) for columns in zip(*found, strict=True))
     doubt += own_error(condition, theirs)
     ours = np.vstack([np.hstack([system.A, system.B]), np.hstack([system.C, system.D])])
     kinds = [f"state {name.partition('.')[0]}" for name in system.states] + [name.partition(".")[0] for name in system.outputs]
     return _compare(ours, theirs, doubt, np.array(kinds), 2 * nv)
+
+
+def _surest(f, h: float, condition: float):
+    try:
+        return surest_slope(f, (h,), condition)
+    except ComputationError:                       # beyond the domain of a law
+        return surest_slope(f, (1e-3 * h,), condition)
 
 
 def _input_numbers(model, system) -> list[int]:
