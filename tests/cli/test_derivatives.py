@@ -51,7 +51,8 @@ def states():
 
 def test_help_shows_examples():
     result = ok("derivatives", "--help")
-    assert "Example:  liedyn derivatives motion.csv" in result.output and "--of forward --joint elbow" in result.output
+    assert "Example:  liedyn derivatives runs/ur5_excite/trajectory.csv" in result.output
+    assert "--of forward --joint elbow" in result.output
 
 
 def test_of_inverse_dynamics(folder):

@@ -124,6 +124,7 @@ def test_a_failed_comparison_is_status_4_and_writes_nothing(folder):
     (["swing.yaml", "-S", "joints.knee.torque=sqrt(q)"], 1, "the torque of knee has no derivative by q(knee) at t = 0 s"),
     (["swing.yaml", "--equilibrium", "-S", "joints.knee.torque=99"], 1, "no equilibrium was found near the configuration"),
     (["none.yaml"], 2, "'none.yaml' does not exist"),
+    (["swing.yaml", "-o", "-"], 2, "A linearization is a folder of files; name one with -o; --json reports on stdout"),
     (["swing.yaml", "-o", "robots/bars.yaml"], 2, "is a file; a folder is needed"),
     (["swing.yaml", "-o", "robots", "--force"], 2, "holds other files and no linear.json"),
     (["swing.yaml", "-S", "gravity=[0, 0, 1e300]", "--step", "1e9"], 1, ""),

@@ -8,14 +8,15 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from bridge import relative
+from differences import by_q
 from liedyn.dynamics.closed_form import closed_form
 from liedyn.dynamics.curvature import brackets_of_fields, christoffel_derivative
 from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Robot
-from matrices import derivative
 from zoo import MOVING, SIMPLE, model_of, random_link, random_robot, state
 
 X, Y, Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 RNG = np.random.default_rng(0)
+STEP = 0.005                      # M^-1 varies fast near singular positions
 exploring = settings(max_examples=12, deadline=None, derandomize=True, database=None)
 small = st.builds(random_robot, st.integers(0, 2**32 - 1), st.integers(1, 5), base=st.sampled_from(["fixed", "floating"]),
                   chain=st.booleans())
@@ -135,15 +136,11 @@ def test_symmetries_on_any_tree(robot, seed):
     check_symmetries(model, state(model, seed)[0])
 
 
-def differences(f, model, q):
-    return np.stack([derivative(lambda h, e=e: f(ld.integrate(model, q, h * e)), 0.005) for e in np.eye(model.nv)], axis=-1)
-
-
 @pytest.mark.parametrize("name", [*MOVING, "every kind, floating"])
 def test_derivatives_of_christoffel_symbols(name, worst):
     model = model_of(name)
     q = state(model, 5)[0]
-    expected = differences(lambda q: ld.christoffel_symbols(model, q), model, q)
+    expected = by_q(lambda q: ld.christoffel_symbols(model, q), model, q, STEP)
     ours = christoffel_derivative(closed_form(model, q))
     size = np.abs(ld.mass_matrix(model, q)).max()
     assert worst("dGamma/dq", np.abs(ours - expected).max() / size, name) < 1e-10
@@ -157,7 +154,7 @@ def test_curvature_against_differences(types, worst):
     q = state(model, 6)[0]
     M, Gamma = ld.mass_matrix(model, q), ld.christoffel_symbols(model, q)
     raise_ = lambda q: ld.christoffel_symbols(model, q) @ np.linalg.inv(ld.mass_matrix(model, q))    # noqa: E731
-    up, d_up = raise_(q), differences(raise_, model, q)                       # [l, j, r], [l, j, r, k]
+    up, d_up = raise_(q), by_q(raise_, model, q, STEP)                       # [l, j, r], [l, j, r, k]
     c = brackets_of_fields(closed_form(model, q))
     one = np.einsum("ljrk,ri->ijkl", d_up, M) + np.einsum("ljr,kri->ijkl", up, Gamma)
     expected = one - one.swapaxes(2, 3) - np.einsum("klm,mji->ijkl", c, Gamma)

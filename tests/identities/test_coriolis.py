@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 import liedyn as ld
 from bridge import relative
+from differences import by_q
 from liedyn.dynamics import calls
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
@@ -43,7 +44,7 @@ def brackets(model):
 def koszul(model, q):
     """2 <nabla_Xi Xj, Xk> = Xi g_jk + Xj g_ik - Xk g_ij + g([Xi, Xj], Xk) - g([Xi, Xk], Xj) - g([Xj, Xk], Xi), with differences
     of M; the rotors are in M but not in the brackets."""
-    dM = differences(lambda q: ld.mass_matrix(model, q), model, q)
+    dM = by_q(lambda q: ld.mass_matrix(model, q), model, q)
     armature = np.concatenate([[c.armature for c in model_coordinates(joint)] for joint in moving(model)] or [[]])
     g = brackets(model) @ (ld.mass_matrix(model, q) - np.diag(armature))                  # g([Xi, Xj], Xk) at [i, j, k]
     return 0.5 * (np.einsum("jki->ijk", dM) + np.einsum("ikj->ijk", dM) - dM + g - np.einsum("ikj->ijk", g)
@@ -60,11 +61,6 @@ def model_coordinates(joint):
     if joint is None:                                          # the floating base
         return (Coordinate(),) * 6
     return joint.coordinates or (Coordinate(),) * len(joint.labels)
-
-
-def differences(f, model, q):
-    """Tangent derivatives of an array along each coordinate, last axis."""
-    return np.stack([derivative(lambda h, e=e: f(ld.integrate(model, q, h * e))) for e in np.eye(model.nv)], axis=-1)
 
 
 def check_coriolis(model, q, v, worst=lambda what, value: value):
@@ -121,7 +117,7 @@ def test_mass_matrix_rate_is_the_difference_along_the_motion(name, worst):
 def test_mass_matrix_derivative_is_the_difference_along_each_coordinate(name, worst):
     model = model_of(name)
     q = state(model, 3)[0]
-    dM = differences(lambda q: ld.mass_matrix(model, q), model, q)
+    dM = by_q(lambda q: ld.mass_matrix(model, q), model, q)
     size = np.abs(ld.mass_matrix(model, q)).max()
     assert worst("dM/dq against differences", np.abs(ld.mass_matrix_derivative(model, q) - dM).max() / size, name) < 1e-10
     batch = ld.mass_matrix_derivative(model, np.tile(q, (9, 1)))

@@ -170,7 +170,7 @@ def test_derivatives_agree_with_differences(name, worst):
 # against each other -----------------------------------------------------------------------------------------------
 @EVERY
 def test_derivatives_by_the_inputs_are_M_and_its_inverse(name, worst):
-    """M to rounding, armature included; M^-1 within eps cond(M), and symmetric."""
+    """M to rounding, armature included; M^-1 within eps cond(M); both symmetric as far."""
     model = model_of(name)
     q, v, a, tau = state(model, 4)
     M, N = ld.mass_matrix(model, q), ld.inverse_mass_matrix(model, q)
@@ -178,7 +178,8 @@ def test_derivatives_by_the_inputs_are_M_and_its_inverse(name, worst):
     assert worst("M of inverse derivatives", relative(ours[0], M), name) < INVERSE
     assert worst("M^-1 of forward derivatives, over eps cond(M)", relative(ours[1], N) / EPS / cond(model, q), name) < SOLVED
     assert worst("M^-1 M - 1, over eps cond(M)", relative(ours[1] @ M, np.eye(model.nv)) / EPS / cond(model, q), name) < SOLVED
-    np.testing.assert_array_equal(ours[1], ours[1].T)
+    assert relative(ours[0], ours[0].T) < INVERSE
+    assert worst("M^-1 less its transpose, over eps cond(M)", relative(ours[1], ours[1].T) / EPS / cond(model, q), name) < SOLVED
 
 
 @EVERY
@@ -339,16 +340,22 @@ def test_unread_numbers_may_be_nan_in_a_batch_too(name):
 
 @EVERY
 def test_derivatives_by_external_wrenches_are_those_of_the_jacobians(name, worst):
-    """dtau/dF = -J^T, da/dF = M^-1 J^T, in the link's frame: what the docstrings say in place of a seventh matrix."""
+    """dtau/dF = -J^T, da/dF = M^-1 J^T, in the link's frame, and what hybrid dynamics makes of both."""
     model = model_of(name)
     q, v, a, tau = state(model, 13)
-    N, unit = ld.forward_dynamics_derivatives(model, q, v, tau).M_inverse, np.eye(6)
+    unit, mask = np.eye(6), masks(model, 7)[2]
+    inverse, forward = ld.inverse_dynamics_derivatives(model, q, v, a), ld.forward_dynamics_derivatives(model, q, v, tau)
+    hybrid, bound = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask), SOLVED * EPS * cond(model, q)
     for link in model.link_names[::3]:
-        J = ld.jacobian(model, q, link)
-        inverse = ld.inverse_dynamics_directional(model, q, v, a, df_ext={link: unit})[1].T
-        forward = ld.forward_dynamics_directional(model, q, v, tau, df_ext={link: unit})[1].T
-        assert worst("dtau/dF = -J^T", relative(inverse, -J.T, 1.0), name) < INVERSE
-        assert worst("da/dF = M^-1 J^T", relative(forward, N @ J.T, np.abs(N).max()), name) < SOLVED * EPS * cond(model, q)
+        J, moved = ld.jacobian(model, q, link), {"df_ext": {link: unit}}
+        dtau = ld.inverse_dynamics_directional(model, q, v, a, **moved)[1].T
+        assert worst("inverse derivatives by wrenches", relative(inverse.by_wrench(J), dtau, 1.0), name) < INVERSE
+        da = ld.forward_dynamics_directional(model, q, v, tau, **moved)[1].T
+        off = relative(forward.by_wrench(J), da, np.abs(forward.M_inverse).max())
+        assert worst("forward derivatives by wrenches", off, name) < bound
+        da, dtau = (x.T for x in ld.hybrid_dynamics_directional(model, q, v, a, tau, mask, **moved)[2:])
+        off = relative(hybrid.by_wrench(J), np.where(mask[:, None], dtau, da), np.abs(hybrid.dy_du).max())
+        assert worst("hybrid derivatives by wrenches", off, name) < bound
 
 
 @EVERY

@@ -5,21 +5,9 @@ from hypothesis import given, settings
 
 import liedyn as ld
 import zoo
+from differences import by_each, by_q
 
-STEP = 2e-3         # sixth order: truncation and rounding both stay near 1e-12 of the largest entry
-BOUND = 1e-11
-
-
-def differences(function, n):
-    """d/dx_k by three central differences extrapolated, last axis k. function(d, h) -> array."""
-    columns = []
-    for k in range(n):
-        d = np.zeros(n)
-        d[k] = 1.0
-        slope = [(function(d, h) - function(d, -h)) / (2 * h) for h in (STEP, 2 * STEP, 4 * STEP)]
-        first = [(4 * slope[j] - slope[j + 1]) / 3 for j in range(2)]
-        columns.append((16 * first[0] - first[1]) / 15)
-    return np.stack(columns, axis=-1)
+BOUND = 1e-11       # of the largest entry: what differences of eighth order are good to
 
 
 def assert_tensors(model, q, v, a, passive, worst, name):
@@ -27,10 +15,8 @@ def assert_tensors(model, q, v, a, passive, worst, name):
 
     def first(q, v, a):
         return ld.inverse_dynamics_derivatives(model, q, v, a, passive=passive)
-    truth = (differences(lambda d, h: first(ld.integrate(model, q, h * d), v, a).dtau_dq, model.nv),
-             differences(lambda d, h: first(q, v + h * d, a).dtau_dq, model.nv),
-             differences(lambda d, h: first(q, v + h * d, a).dtau_dv, model.nv),
-             differences(lambda d, h: first(q, v, a + h * d).dtau_dq, model.nv))
+    truth = (by_q(lambda q: first(q, v, a).dtau_dq, model, q), by_each(lambda d: first(q, v + d, a).dtau_dq, model.nv),
+             by_each(lambda d: first(q, v + d, a).dtau_dv, model.nv), by_each(lambda d: first(q, v, a + d).dtau_dq, model.nv))
     for what, x, y in zip(ours._fields, ours, truth, strict=True):
         scale = max(1.0, *(np.abs(t).max() for t in truth))
         error = worst(f"second derivatives, {what}", np.abs(x - y).max() / scale, name)

@@ -143,6 +143,23 @@ def test_inverse_and_products(name, kind, worst):
 
 @NUMBERS
 @EVERY
+def test_derivatives_by_the_inputs_are_what_is_solved(name, kind, worst):
+    """Through the public function: M_vv^-1, and -M_vv^-1 M_vu by prescribed accelerations."""
+    model = robot(name)
+    q = state(model, 1, 8 if kind == "Lanes" else 1)[0]
+    q = q if kind == "Lanes" else q[0]
+    zero, masses = np.zeros((*q.shape[:-1], model.nv)), ld.mass_matrix(model, q).reshape(-1, model.nv, model.nv)
+    for mask in masks(model):
+        n, u = np.flatnonzero(~mask), np.flatnonzero(mask)
+        by_u = ld.hybrid_dynamics_derivatives(model, q, zero, zero, zero, mask)
+        for M, y in zip(masses, by_u.dy_du.reshape(-1, model.nv, model.nv), strict=True):
+            inverse = np.linalg.inv(M[np.ix_(n, n)])
+            assert worst(f"dy_du = M_vv^-1, {kind}", relative(y[np.ix_(n, n)], inverse), name) < BOUND
+            assert worst(f"-M_vv^-1 M_vu, {kind}", relative(y[np.ix_(n, u)], -inverse @ M[np.ix_(n, u)]), name) < BOUND
+
+
+@NUMBERS
+@EVERY
 def test_pivots_are_articulated_inertias(name, kind, worst):
     """The force on a coordinate for its unit acceleration, with all before it held and all behind it loose (K1 Table 3).
     Rounding is relative to M_kk, of which elimination takes away what yields."""

@@ -2,13 +2,15 @@
 
 The public functions do not offer it yet; the kernels must not lose it."""
 from dataclasses import replace
+from importlib import import_module
 
 import numpy as np
 import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.jit import callee
+from liedyn.dynamics.regressor import OF_A_JOINT
+from liedyn.jit import callee, entry
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.composite import composite, composite_memory, composite_work
 from liedyn.kernels.energy import centre_of_mass, energy, total_momentum
@@ -139,6 +141,50 @@ def test_kinematics_energy_and_momentum_of_eight_robots(eight):
         R = model.link_pose[link][:3, :3]
         twist = ld.link_twist(model, q[k], v[k], name)
         np.testing.assert_allclose(memory[12 * n + 6 * body:12 * n + 6 * body + 3, k], R @ twist[:3], atol=1e-12)
+
+
+def every_third(model): return np.arange(model.nv) % 3 == 0
+
+
+def directional(function):
+    """Along q, v and three figures whose rates are the same numbers in each model."""
+    def moved(model, q, v, *inputs):
+        figures = {"gravity.x": 0.3, f"armature.{model.v_names[-1]}": 0.2, f"damping.{model.v_names[0]}": 0.1}
+        return np.concatenate(function(model, q, v, *inputs, dq=0.3 * v, dv=0.1 * v, parameters=figures), axis=-1)
+    return moved
+
+
+# where the entry stands, and the public function that calls it
+ENTRIES = {
+    "coriolis_matrices": ("dynamics.coriolis", lambda m, q, v, a, tau: ld.coriolis_matrix(m, q, v)),
+    "christoffels": ("dynamics.coriolis", lambda m, q, v, a, tau: ld.christoffel_symbols(m, q)),
+    "regressors": ("dynamics.regressor", lambda m, q, v, a, tau: ld.regressor(m, q, v, a, joints=OF_A_JOINT)),
+    "sums": ("dynamics.regressor", lambda m, q, v, a, tau: ld.energy_regressor(m, q, v, joints=OF_A_JOINT).kinetic),
+    "inverse_directions_batch": (
+        "kernels.directional_inverse", lambda m, q, v, a, tau: directional(ld.inverse_dynamics_directional)(m, q, v, a)),
+    "hybrid_directions_batch": (
+        "kernels.directional_hybrid",
+        lambda m, q, v, a, tau: directional(ld.hybrid_dynamics_directional)(m, q, v, a, tau, every_third(m))),
+    "inverse_derivatives_batch": (
+        "dynamics.derivatives", lambda m, q, v, a, tau: np.stack(ld.inverse_dynamics_derivatives(m, q, v, a), axis=-1)),
+    "hybrid_derivatives_batch": (
+        "dynamics.derivatives",
+        lambda m, q, v, a, tau: np.stack(ld.hybrid_dynamics_derivatives(m, q, v, a, tau, every_third(m))[:3], axis=-1)),
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_entries_of_eight_robots(eight, name, monkeypatch):
+    """Compiled for constants (m, 8), the entry serves a batch of eight states, each of a model of its own."""
+    module, function = ENTRIES[name]
+    models, constants, *states = eight
+    alone = [function(model, *(x[k] for x in states)) for k, model in enumerate(models)]
+    place = import_module(f"liedyn.{module}")
+    one = getattr(place, name)
+    monkeypatch.setattr(place, name, entry(one.liedyn_signatures[-1].replace("f8[::1]", "f8[:,::1]", 1))(one.py_func))
+    together = function(replace(models[0], constants=constants), *states)
+    for k, expected in enumerate(alone):
+        assert relative(together[k], expected) < 1e-11, k
 
 
 def test_one_singular_robot_among_eight_is_seen():

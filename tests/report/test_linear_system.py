@@ -55,6 +55,13 @@ def test_any_eigenvalues_fit_into_the_picture(values):
         assert axes.get_xlim()[0] < x < axes.get_xlim()[1] and axes.get_ylim()[0] < y < axes.get_ylim()[1]
 
 
+def test_each_mode_says_how_it_moves():
+    figure = draw_modes(system([2, -0.5, -1 + 3j, 0.6 + 0.8j, 2j, 0, 0]))
+    words = {text.get_text() for text in figure.axes[1].texts}
+    assert {"grows in 0.5 s", "decays in 2 s", "0.503 Hz, damping 0.32", "0.159 Hz, damping -0.6", "0.318 Hz, damping 0",
+            "drifts (2 at zero)"} <= words
+
+
 def test_coordinates_stand_in_the_robots_order():
     figure = draw_modes(system([-1, -2, -3], ["q.zeta", "q.alpha", "q.mid"]))
     names = [text.get_text() for text in figure.axes[1].texts]

@@ -1,17 +1,18 @@
 """Derivatives along trajectories: every column against extrapolated differences, over every kind of joint."""
 import dataclasses
+import re
 
 import numpy as np
 import pytest
 
 import liedyn as ld
+from bridge import file_of
 from liedyn.errors import CheckFailed, UsageError
 from liedyn.io.csv import Trajectory
 from liedyn.simulate import derivatives_along as module
 from liedyn.simulate.along import motion_of
 from liedyn.simulate.columns import columns_of, header_of
 from liedyn.simulate.derivatives_along import derivatives_along, question, quotient, unit_of
-from liedyn.simulate.extrapolation import slope
 from liedyn.simulate.varied import value, varied
 from liedyn.simulate.verify_derivatives import differences
 from zoo import ROBOTS, model_of, state
@@ -174,14 +175,15 @@ def test_verify_tells_and_fails(monkeypatch):
         derivatives_along(model, trajectory(model), verify=True, by=("q.*",))
 
 
+def test_verify_tells_where_differences_are_no_measure():
+    model = ld.load(file_of("icub.urdf"), base="fixed")
+    q = ld.random_configuration(model, np.random.default_rng(1725))[None]
+    columns = columns_of(model, q=q, v=np.zeros((1, model.nv)), tau=np.ones((1, model.nv)))
+    motion = Trajectory(header_of(model), np.zeros(1), {name: x for name, _, x in columns}, {}, "states.csv", np.array([3]))
+    told = derivatives_along(model, motion, of="forward", by=("tau.*",), verify=True).notes[-1]
+    assert re.search(r"on 1 row: .*; where the mass matrix is nearly singular, differences themselves are good to .* only$", told)
+
+
 def test_many_columns_are_told():
     model = model_of("every kind, floating")
     assert "3072 columns; --by and --joint choose among them" in derivatives_along(model, trajectory(model)).notes
-
-
-def test_extrapolated_differences():
-    """To ten digits, also of a function that bends within a hundredth of the step."""
-    found, doubt = slope(lambda s: np.array([np.sin(1 + s), np.exp(s)]), 0.1)
-    assert found == pytest.approx([np.cos(1), 1], rel=1e-12) and (doubt < 1e-10).all()
-    found, doubt = slope(lambda s: np.array([s / np.sqrt(s * s + 1e-4)]), 0.02)
-    assert found == pytest.approx([100], rel=1e-7) and (np.abs(found - 100) < 10 * doubt).all()

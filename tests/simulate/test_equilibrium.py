@@ -183,3 +183,44 @@ joints:
 def test_a_robot_without_free_joints_rests_anywhere(write):
     found = find_equilibrium(write("joints: {'*': {prescribe: {velocity: 0}}}\n"))
     assert found.residual == 0 and found.q == pytest.approx([0, 0, 0, 0, 0, 1])
+
+
+# --- of a model -------------------------------------------------------------------------------------------------------------
+
+def test_a_model_under_constant_forces_finds_its_place():
+    model = ld.load(ROOT / "robots/double_pendulum.yaml")
+    found = find_equilibrium(model, [0.1, 0.1], tau=[1.0, 0.0])
+    np.testing.assert_allclose(ld.gravity_force(model, found.q), [1, 0], atol=1e-8)
+    np.testing.assert_allclose(found.tau, [1, 0], atol=1e-12)
+    assert found.offset == {} and not found.u.any() and found.system.inputs == ("tau.shoulder", "tau.elbow")
+    np.testing.assert_allclose(find_equilibrium(model, [3.0, 0.1]).q, [np.pi, 0], atol=1e-8)
+    np.testing.assert_allclose(find_equilibrium(model).q, 0, atol=1e-9)
+
+
+def test_a_model_is_held_and_its_springs_left_out(write):
+    held = find_equilibrium(ld.load(ROOT / "robots/double_pendulum.yaml"), [0.5, 0.1], hold="shoulder")
+    assert held.q == pytest.approx([0.5, -0.5]) and set(held.offset) == {"tau.shoulder"}
+    path = write("", ARM.replace("damping: 0.2", "stiffness: 30, rest: 0.5"))
+    model = ld.load(path.with_name("robot.yaml"))
+    sprung, loose = (find_equilibrium(model, passive=passive).q[0] for passive in (True, False))
+    assert 0.3 < sprung < 0.5 and loose == pytest.approx(0, abs=1e-8)
+
+
+@pytest.mark.parametrize("given, error, words", [
+    ({"q": [1.0]}, ld.ShapeError, r"q has the wrong shape; found \(1,\), expected \(…, 2\)"),
+    ({"q": [[1.0, 0.0]]}, ld.ShapeError, r"one state at a time; found q of shape \(1, 2\)"),
+    ({"q": [np.nan, 0.0]}, ld.ConfigurationError, "is not finite"),
+    ({"tau": [1.0]}, ld.ShapeError, "tau has the wrong shape"),
+    ({"tau": [[1.0, 2.0]]}, ld.ShapeError, r"one set of forces at a time; found tau of shape \(1, 2\)"),
+    ({"tau": [np.inf, 0.0]}, ld.ConfigurationError, r"tau\[0\] is not finite"),
+    ({"tau": [1e3, 0.0]}, ComputationError, "no equilibrium was found near the configuration"),
+])
+def test_what_is_refused_of_a_model(given, error, words):
+    with pytest.raises(error, match=words):
+        find_equilibrium(ld.load(ROOT / "robots/double_pendulum.yaml"), **given)
+
+
+@pytest.mark.parametrize("given", [{"q": [0, 0]}, {"tau": [0, 0]}, {"passive": False}])
+def test_a_file_has_its_own_state_and_forces(given):
+    with pytest.raises(UsageError, match="q, tau and passive go with a Model; of a scenario give overrides"):
+        find_equilibrium(ROOT / "robots/double_pendulum.yaml", **given)

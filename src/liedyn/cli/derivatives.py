@@ -26,8 +26,8 @@ def derivatives(of, prescribed, by, joints, verify, console, **options):
     By q means by a small turn or shift on the right of it: of ball and free joints along their body axes (q.base.wx …).
 
     \b
-    Example:  liedyn derivatives motion.csv
-    writes    motion_derivatives.csv
+    Example:  liedyn derivatives runs/ur5_excite/trajectory.csv --joint wrist_1_joint --by 'mass.*' --by 'friction.*'
+    writes    runs/ur5_excite/trajectory_derivatives.csv
     Example:  liedyn derivatives motion.csv --of forward --joint elbow --by 'mass.*' --by 'com.hand.*' --verify
     """
     def compute(model, motion):

@@ -45,6 +45,8 @@ def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, step,
 
     if hold and not equilibrium:
         raise click.UsageError("--hold has a meaning with --equilibrium only.")
+    if output == "-":
+        raise click.UsageError("A linearization is a folder of files; name one with -o; --json reports on stdout.")
     folder = Path(output) if output else Path("runs", f"{Path(scenario).stem}_linear")
     check_folder(folder, mark="linear.json", force=force)
 
@@ -56,7 +58,8 @@ def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, step,
                                 strict=strict, progress=console.progress)
     console.robot(result.model)
     check(result)
-    written = write_linearization(result, folder, force=force, plots=not no_plots)
+    with console.progress.stage("writing results"):
+        written = write_linearization(result, folder, force=force, plots=not no_plots)
     console.notes(result.notes)
     if as_json:
         console.result_json(summary(result, folder))

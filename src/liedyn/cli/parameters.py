@@ -14,7 +14,7 @@ from liedyn.cli.options import base_option, force_option, json_option, robot_arg
               help="Joint parameters to count among the parameters; may be repeated. Default: those that the robot file has.")
 @click.option("--tolerance", type=click.FloatRange(0, 1, max_open=True), metavar="X",
               help="Pass over parameters that act X times as strongly as the strongest, or less. Default: 1e-10.")
-@click.option("-o", "--output", type=click.Path(), help="CSV to write, `-` for stdout.")
+@click.option("-o", "--output", type=click.Path(), help="CSV to write, `-` for stdout (in place of the table).")
 @base_option
 @strict_option
 @force_option
@@ -26,7 +26,8 @@ def parameters(robot, trajectory, joints, tolerance, output, base, strict, force
 
     \b
     Example:  liedyn parameters robots/ur5.yaml
-    Example:  liedyn parameters robots/ur5.yaml --from log.csv --with damping --with friction -o fitted.csv
+    Example:  liedyn simulate configs/ur5_excite.yaml
+              liedyn parameters robots/ur5.yaml --from runs/ur5_excite/trajectory.csv --with friction --with damping
     """
     from liedyn.io.output import check_output
 
@@ -49,6 +50,6 @@ def parameters(robot, trajectory, joints, tolerance, output, base, strict, force
     if as_json:
         console.result_json(plain_parameters(found.model, found.base, found.fit))
     elif output != "-":
-        console.result(parameter_text(found.model, found.base, found.fit))
+        console.result(parameter_text(found.model, found.base, found.fit, whole=console.verbose))
     if output and output != "-":
         console.say(f"wrote {output}: {len(found.base)} base parameters")

@@ -53,7 +53,8 @@ class ClosedForm(ProductOfExponentials):
     rigid     (N, 10) mass, first and second moment of the body in its frame
     armature  (nv,), gravity (3,) m/s^2
 
-    Everything else is computed when asked for: kinematics (`ProductOfExponentials`) `poses`, `space_screws`, `body_jacobians`, …; factors `A`, `L`, `D`,
+    Everything else is computed when asked for: kinematics `poses`, `space_screws`, `body_jacobians`, … (most of it in
+    `ProductOfExponentials`); factors `A`, `L`, `D`,
     `Q` of PBP and `S`, `G`, `Gamma`, `J`, `P0` of Ploen; `mass_matrix`, `mass_matrix_derivative`, `christoffel_symbols`,
     `coriolis_matrix(v)`, `gravity_force`.
     """

@@ -53,7 +53,7 @@ def factor_mass(tree, prescribed, up, M, Psi):
 
 @primitive
 def invert_mass(tree, prescribed, up, L, Psi, N):
-    """N = M_vv^-1 by columns (see `lanes.put`), in pairs of Lanes; zero in prescribed rows and columns.
+    """N = M_vv^-1 by columns (see `lanes.put`), four Lanes at a time; zero in prescribed rows and columns.
 
     Row k of L N = D^-1 L^-T, of which the right side is zero left of the diagonal and Psi_k on it, gives
     N_kc = -sum_j L_kj N_jc for c < k, and N_kk = Psi_k - sum_j L_kj N_jk by symmetry."""
@@ -65,14 +65,20 @@ def invert_mass(tree, prescribed, up, L, Psi, N):
         if prescribed[k]:
             continue
         last = (k - 1) // per
-        for b in range(tree.top[k] // per, last + 1, 2):
-            c, x, y, j = min(b + 1, last), zero, zero, up[k]
+        for b in range(tree.top[k] // per, last + 1, 4):
+            o = (cell(per, nv, b, 0), cell(per, nv, min(b + 1, last), 0), cell(per, nv, min(b + 2, last), 0),
+                 cell(per, nv, min(b + 3, last), 0))
+            x, j = (zero, zero, zero, zero), up[k]
             while j >= 0:
-                l = load(L, k * nv + j)
-                x, y = x - l * load(N, cell(per, nv, b, j)), y - l * load(N, cell(per, nv, c, j))
+                l, i = load(L, k * nv + j), cell(per, nv, 0, j)
+                x = (x[0] - l * load(N, o[0] + i), x[1] - l * load(N, o[1] + i), x[2] - l * load(N, o[2] + i),
+                     x[3] - l * load(N, o[3] + i))
                 j = up[j]
-            store(N, cell(per, nv, b, k), x)
-            store(N, cell(per, nv, c, k), y)
+            i = cell(per, nv, 0, k)
+            store(N, o[0] + i, x[0])
+            store(N, o[1] + i, x[1])
+            store(N, o[2] + i, x[2])
+            store(N, o[3] + i, x[3])
         d, j = load(Psi, k), up[k]
         for c in range(tree.top[k], k):                        # the other half
             if per == 1:

@@ -125,8 +125,8 @@ def check(result: Linearization) -> None:
     bad = {name: one for name, one in (result.differences or {}).items() if not one.sound}
     if bad:
         shown = ", ".join(f"{name} {one.off:.1e}" for name, one in bad.items())
-        raise CheckFailed(f"the linearization differs from extrapolated differences by {shown} relative, more than {BOUND:g}: a "
-                          "force or a law has a kink here (abs, min, max, step, sign), or friction is steep")
+        raise CheckFailed(f"the linearization differs from extrapolated differences by {shown} relative, more than {BOUND:g}: "
+                          "perhaps a force or a law has a kink here (abs, min, max, step, sign), or friction is steep")
 
 
 def _write_matrix(path: Path, name: str, matrix: np.ndarray, rows: list[str], columns: list[str]) -> None:

@@ -14,7 +14,7 @@ from liedyn.simulate.linear_system import LinearSystem, Mode
 _COLOURS = {"unstable": style.VERMILLION, "neutral": style.ORANGE, "stable": style.BLUE}
 _DECADES = 4                             # of the complex plane about zero
 _MOST_ROWS, _NAMED = 30, 6               # coordinates of the map; eigenvalues with a name
-_SIDE, _TOP, _LEFT, _GAP = 3.9, 1.15, 0.75, 1.75        # inches
+_SIDE, _TOP, _LEFT, _GAP, _WORDS = 3.9, 1.15, 0.75, 1.75, 1.35        # inches
 
 
 def draw_modes(system: LinearSystem, title: str = "") -> Figure:
@@ -22,7 +22,7 @@ def draw_modes(system: LinearSystem, title: str = "") -> Figure:
     modes = system.modes
     names = _rows(system)
     right = 0.35 + max(2.0, 0.22 * len(modes))
-    height = _TOP + max(_SIDE, 0.16 * len(names)) + 0.6
+    height = _TOP + max(_SIDE, 0.16 * len(names) + _WORDS) + 0.6
     figure = style.new_figure(_LEFT + _SIDE + _GAP + right, height, "Modes", title)
     for k, (word, colour) in enumerate(_COLOURS.items()):
         count = sum(mode.count for mode in modes if mode.stability == word)
@@ -31,7 +31,7 @@ def draw_modes(system: LinearSystem, title: str = "") -> Figure:
     bottom = height - _TOP - _SIDE
     _draw_plane(style.plain_axes(figure, _LEFT, bottom, _SIDE, _SIDE), modes)
     if names:
-        tall = max(1.0, min(height - _TOP - 0.5, 0.26 * len(names)))
+        tall = min(height - _TOP - 0.5 - _WORDS, max(1.0, 0.26 * len(names)))
         wide = min(right - 0.35, 0.5 * len(modes))
         _draw_shares(style.plain_axes(figure, _LEFT + _SIDE + _GAP, height - _TOP - tall, wide, tall), modes, names)
     return figure
@@ -109,8 +109,20 @@ def _draw_shares(axes: Axes, modes: tuple[Mode, ...], names: list[str]) -> None:
     for k, name in enumerate(names):
         axes.annotate(style.shortened(name, 22), (0, k + 0.5), (-4, 0), textcoords="offset points", ha="right", va="center",
                       size=style.LABEL, color=style.INK, annotation_clip=False)
-    every = -(-len(modes) // 20)
+    every = -(-len(modes) // 40)
     for k in range(0, len(modes), every):
-        axes.annotate(str(k + 1), (k + 0.5, len(names)), (0, -4), textcoords="offset points", ha="center", va="top",
-                      size=style.LABEL, color=_COLOURS[modes[k].stability], annotation_clip=False)
+        for text, down, turn in ((str(k + 1), 4, 0), (_words(modes[k]), 17, 90)):
+            axes.annotate(text, (k + 0.5, len(names)), (0, -down), textcoords="offset points", ha="center", va="top",
+                          rotation=turn, size=style.LABEL, color=_COLOURS[modes[k].stability], annotation_clip=False)
     style.heading(axes, ("What moves in each mode", style.INK, "bold"))
+
+
+def _words(mode: Mode) -> str:
+    """What a person asks of a mode first: how fast it swings and how well that is damped, or how fast it dies away."""
+    value = mode.eigenvalue
+    if value.imag:
+        damping = 0.0 if mode.stability == "neutral" else mode.damping
+        return f"{mode.frequency:.3g} Hz, damping {damping:.2g}"
+    if mode.stability == "neutral":
+        return "stays" if mode.count == 1 else f"drifts ({mode.count} at zero)"
+    return f"{'decays' if mode.time_constant > 0 else 'grows'} in {abs(mode.time_constant):.3g} s"

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import csv
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -10,17 +11,22 @@ from liedyn.dynamics.base_parameters import BaseParameters
 from liedyn.io.output import open_output
 from liedyn.simulate.identify import Identification
 
+_TERMS, _NAMES = 3, 12                   # on a line for people
 
-def parameter_text(model, base: BaseParameters, fit: Identification | None) -> str:
-    """A table: name, value, unit, what is regrouped; with a fit also estimate and standard deviation."""
+
+def parameter_text(model, base: BaseParameters, fit: Identification | None, *, whole: bool = False) -> str:
+    """A table: name, value, unit, what is regrouped; with a fit also estimate and standard deviation.
+
+    whole: however long its lines become."""
     lines = [f"{model.name}: {len(base)} base parameters of {len(base.parameters.names)}, {model.base} base"]
     head = ["parameter", "robot file", *(["estimate", "deviation"] if fit else []), "unit", "stands for"]
-    rows = [[base.names[k], *figures, base.units[k], base.regrouping(k)] for k, figures in enumerate(_figures(base, fit))]
+    rows = [[base.names[k], *figures, base.units[k], base.regrouping(k) if whole else _beginning(base.regrouping(k))]
+            for k, figures in enumerate(_figures(base, fit))]
     lines += _table(head, rows, right=range(1, len(head) - 2))
     if base.unidentifiable:
-        lines.append(f"no force depends on: {', '.join(base.unidentifiable)}")
+        lines.append(f"no force depends on: {_listed(base.unidentifiable, whole)}")
     if fit:
-        lines += _fit_text(model, fit)
+        lines += _fit_text(model, fit, whole)
     return "\n".join(lines)
 
 
@@ -52,12 +58,13 @@ def plain_parameters(model, base: BaseParameters, fit: Identification | None) ->
 
 
 def write_parameters(path: str | Path, base: BaseParameters, fit: Identification | None, *, force: bool = False) -> None:
-    """CSV with the columns name, unit, value, (estimate, deviation,) stands_for; `-` is standard output."""
+    """CSV with the columns name, unit, value, (estimate, deviation,) stands_for; `-` is standard output. The deviation of what
+    the motion does not excite is empty: a spreadsheet would take `inf` for a word."""
     with open_output(path, force=force) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(["name", "unit", "value", *(["estimate", "deviation"] if fit else []), "stands_for"])
         for k, name in enumerate(base.names):
-            found = [repr(float(fit.estimate[k])), repr(float(fit.deviation[k]))] if fit else []
+            found = [repr(float(fit.estimate[k])), _cell(fit.deviation[k])] if fit else []
             writer.writerow([name, base.units[k], repr(float(base.values[k])), *found, base.regrouping(k)])
 
 
@@ -68,21 +75,39 @@ def _figures(base: BaseParameters, fit: Identification | None) -> list[list[str]
             for x, y, s in zip(base.values, fit.estimate, fit.deviation, strict=True)]
 
 
-def _fit_text(model, fit: Identification) -> list[str]:
+def _fit_text(model, fit: Identification, whole: bool) -> list[str]:
     lines = [f"fitted to {fit.rows} rows, condition {fit.condition:.3g}" if math.isfinite(fit.condition)
              else f"fitted to {fit.rows} rows, which do not excite all parameters"]
     rows = [[name, f"{r:.3g}", f"{100 * r / f:.2g} %" if f else ""]
             for name, r, f in zip(model.v_names, fit.residual, fit.force, strict=True)]
     lines += _table(["joint", "force left over", "of its force"], rows, right=(1, 2))
     if fit.poor:
-        lines.append(f"poorly known (deviation above 30 % of the estimate): {', '.join(fit.poor)}")
+        lines.append(f"poorly known (deviation above 30 % of the estimate): {_listed(fit.poor, whole)}")
     return lines
+
+
+def _beginning(regrouping: str) -> str:
+    """Its first terms, and how many more there are."""
+    terms = re.split(r" (?=[+-] )", regrouping)
+    if len(terms) <= _TERMS + 1:
+        return regrouping
+    return f"{' '.join(terms[:_TERMS])} … {len(terms) - _TERMS} more"
+
+
+def _listed(names: Sequence[str], whole: bool) -> str:
+    if whole or len(names) <= _NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMES])} … and {len(names) - _NAMES} more"
 
 
 def _table(head: list[str], rows: list[list[str]], right: Sequence[int]) -> list[str]:
     widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
     return ["  ".join(cell.rjust(w) if k in right else cell.ljust(w)
                       for k, (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip() for row in [head, *rows]]
+
+
+def _cell(x: float) -> str:
+    return repr(float(x)) if math.isfinite(x) else ""
 
 
 def _finite(x: float) -> float | None:

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import fnmatch
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ComputationError, UsageError
 from liedyn.joints.kinds import FREE
 from liedyn.kernels.signals import CONSTANT, TORQUE, signal
-from liedyn.simulate.instant import Instant, Setup, frozen, instant, prepare, state_at
+from liedyn.model.model import Model
+from liedyn.simulate.instant import Instant, Setup, frozen, instant, prepare, standing, state_at
 from liedyn.simulate.linear_system import LinearSystem
 
 _TOLERANCE = 1e-9            # of an acceleration that counts as none, against that of gravity or 1 rad/s^2 or m/s^2
@@ -41,37 +42,49 @@ class Equilibrium:
     system: LinearSystem | None = None
 
 
-def find_equilibrium(path, *, at: float = 0.0, hold=(), overrides=(), strict: bool = False) -> Equilibrium:
-    """A configuration at rest near the one that a scenario has at a time.
+def find_equilibrium(robot, q=None, *, tau=None, passive: bool = True, at: float = 0.0, hold=(), overrides=(),
+                     strict: bool = False) -> Equilibrium:
+    """A configuration at rest near the one that a scenario has at a time, or near `q` for a model under constant forces.
 
     Joints driven by torques find their place: springs, pd laws, torques, external wrenches and gravity balance there at
     v = 0. Prescribed joints stay where they are at that time.
 
     Parameters
     ----------
-    path : scenario YAML, robot YAML or URDF
+    robot : Model, or the path of a scenario YAML, robot YAML or URDF
+    q : (nq,) array, optional
+        With a Model: where the search starts; default: the neutral configuration.
+    tau : (nv,) array, optional
+        With a Model: the joint forces that act [N m | N]; default: none.
+    passive : bool
+        With a Model: whether joint springs, damping and friction act.
     at : float
-        Time [s] at which the search starts and whose forces act.
+        Of a scenario: time [s] at which the search starts and whose forces act.
     hold : names or patterns, one or several
         Joints that stay where they are by a force to be found, and actuators whose thrust is to be found; both are added to
-        what the scenario gives.
+        the forces that act.
     overrides, strict
-        As for `run_scenario`.
+        Of a file: as for `run_scenario`.
 
     Raises
     ------
-    ScenarioError, ModelError, TrajectoryError, UsageError
+    ScenarioError, ModelError, TrajectoryError, UsageError, ShapeError, ConfigurationError
     ComputationError
         Where there is none, as far as can be found: names the coordinate that is not held.
     """
     from liedyn.simulate.linearize import linear_system
 
-    setup = prepare(path, overrides, strict)
-    t, q, v = state_at(setup, float(at))
+    if isinstance(robot, Model):
+        setup = standing(robot, q, tau, passive)
+        t, q, v = 0.0, setup.problem.q, np.zeros(robot.nv)
+    elif q is not None or tau is not None or not passive:
+        raise UsageError("q, tau and passive go with a Model; of a scenario give overrides, as in 'passive=false'")
+    else:
+        setup = prepare(robot, overrides, strict)
+        t, q, v = state_at(setup, float(at))
     found = settle(setup, t, q, v, hold)
     rest = frozen(setup.problem, instant(setup.problem, t, q, v), rest=True)
-    system = linear_system(setup, rest, instant(rest, t, found.q, np.zeros_like(v), found.u))
-    return Equilibrium(found.q, found.tau, found.u, found.offset, found.residual, found.notes, system)
+    return replace(found, system=linear_system(setup, rest, instant(rest, t, found.q, np.zeros_like(v), found.u)))
 
 
 def settle(setup: Setup, t: float, q, v, hold=()) -> Equilibrium:

@@ -72,9 +72,9 @@ def _neville(before, first) -> list:
     return row
 
 
-def _noise(f, s: float, middle: np.ndarray, d: float) -> np.ndarray:
-    """The rounding of f near s, which the condition of a matrix that it inverts may blow up."""
-    return np.abs(f(s + d) - 2 * middle + f(s - d)) / 2
+def _noise(f, s: float, last: np.ndarray, d: float) -> np.ndarray:
+    """The rounding of f near s, where it is `last`: the condition of a matrix that it inverts may blow it up."""
+    return np.abs(last - 2 * f(s - d) + f(s - 2 * d)) / 2
 
 
 def surest_slope(f, steps, condition: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

@@ -10,7 +10,7 @@ import numpy as np
 from liedyn.dynamics.base_parameters import BaseParameters, base_parameters
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.regressor import regressor
-from liedyn.errors import Place, TrajectoryError
+from liedyn.errors import ModelError, Place, TrajectoryError
 from liedyn.io.csv import read_trajectory
 from liedyn.loading import load
 from liedyn.model.model import Model
@@ -159,6 +159,8 @@ def parameters_of(robot, trajectory=None, *, base: str | None = None, strict: bo
     kinds = None if not joints else tuple(what for what in joints if what != "none")
     if trajectory is None:
         model = load(robot, base=base, strict=strict)
+        if not model.nv:
+            raise ModelError(f"the robot {model.name} has no moving joint: no force depends on its parameters")
         given = {} if tolerance is None else {"tolerance": tolerance}
         return Found(model, base_parameters(model, passive=True, joints=kinds, **given), None, ())
     motion = read_trajectory(trajectory)

@@ -5,11 +5,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.dynamics.calls import as_array
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.kinematics import jacobian
-from liedyn.errors import UsageError
+from liedyn.dynamics.manifold import integrate
+from liedyn.errors import ConfigurationError, ModelError, ShapeError, UsageError
 from liedyn.integrators.problem import Problem, failure
-from liedyn.io.scenario import Scenario, scenario_of
+from liedyn.io.scenario import Constant, Rule, Scenario, Torque, scenario_of
 from liedyn.kernels.motion import RUNNING, evaluate
 from liedyn.kernels.signals import ACCELERATION, CONSTANT, TORQUE, signal
 from liedyn.loading import load
@@ -46,10 +48,33 @@ class Setup:
 
 def prepare(path, overrides=(), strict: bool = False) -> Setup:
     """Load a scenario, or a robot file with defaults. Raises ScenarioError, ModelError, TrajectoryError, CheckFailed."""
+    scenario = scenario_of(path, overrides)
+    return _setup(scenario, load(scenario.robot, base=scenario.base, gravity=scenario.gravity, strict=strict))
+
+
+def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:
+    """A model in the configuration q (nq,), by default the neutral one, under constant joint forces tau (nv,)."""
+    tau = as_array(np.zeros(model.nv) if tau is None else tau, "tau", (model.nv,))
+    if tau.ndim != 1:
+        raise ShapeError(f"one set of forces at a time; found tau of shape {tau.shape}")
+    if not np.isfinite(tau).all():
+        k = int(np.argmin(np.isfinite(tau)))
+        raise ConfigurationError(f"tau[{k}] is not finite; found {tau[k]}")
+    forces = tuple(Rule(joint.name, Torque(tuple(Constant(float(x)) for x in tau[joint.v]))) for joint in model.joints)
+    setup = _setup(Scenario(str(model.source or model.name), 1.0, 1.0, passive=passive, joints=forces), model)
+    if q is None:
+        return setup
+    q = as_array(q, "q", (model.nq,))
+    if q.ndim != 1:
+        raise ShapeError(f"one state at a time; found q of shape {q.shape}")
+    return replace(setup, problem=replace(setup.problem, q=integrate(model, q, np.zeros(model.nv))))
+
+
+def _setup(scenario: Scenario, model: Model) -> Setup:
     from liedyn.simulate.schedule import compile_schedule
 
-    scenario = scenario_of(path, overrides)
-    model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, strict=strict)
+    if not model.nv:
+        raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
     compiled = compile_schedule(scenario, model)
     problem = Problem(model, compiled.schedule, compiled.signals, compiled.q, compiled.v, compiled.stack_size,
                       compiled.signal_names, compiled.signal_places, scenario.passive)

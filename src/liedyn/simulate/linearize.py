@@ -69,6 +69,8 @@ def linearize(model, q, v, tau, *, a=None, prescribed=None, f_ext=None, passive=
     Raises
     ------
     ShapeError, ConfigurationError, ComputationError
+    ModelError
+        For a robot without a moving joint.
     UsageError
         For a pattern that matches nothing.
     """

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.dynamics.kinematics import jacobian
-from liedyn.errors import UsageError
+from liedyn.errors import ModelError
 from liedyn.joints.kinds import FREE, SCREW
 from liedyn.model.spatial import bracket, skew
 from liedyn.simulate.instant import Instant, thrust_columns
@@ -29,7 +29,7 @@ def tangent_system(model, here: Instant, prescribed, passive, force, push, input
     inputs, outputs: patterns."""
     nv, actuators = model.nv, model.description.actuators
     if not nv:
-        raise UsageError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
+        raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
     response = _response(model, here, prescribed, passive)
     motion_x, force_x = response.by_state(force, push)
     motion_u, force_u = response.by_input(thrust_columns(model, here.q))
