@@ -1,4 +1,8 @@
 """The table of worst figures: tests note how far they were from the truth, and the end of the session shows it."""
+import os
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")       # before NumPy: threads make small matrix products ten times slower
+
 import pytest
 
 _FIGURES = pytest.StashKey[dict]()

@@ -76,7 +76,7 @@ def test_of_forward_and_hybrid_dynamics(folder):
     np.testing.assert_allclose(out.columns["da.hip/dtau.knee"], ld.inverse_mass_matrix(model, q)[:, 0, 1], rtol=1e-9)
     assert out.units["da.hip/dtau.knee"] == "(rad/s^2)/(N m)"
     out = read_trajectory("hybrid.csv")
-    found = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, np.array([True, False]))
+    found = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, np.array([True, False])).split()
     np.testing.assert_allclose(out.columns["dtau.hip/dtau.knee"], found.dtau_du[:, 0, 1], atol=1e-12)
     np.testing.assert_allclose(out.columns["da.knee/dq.knee"], found.da_dq[:, 1, 1], atol=1e-12)
     assert out.units["dtau.hip/dtau.knee"] == "" and "da.hip/dq.hip" not in out.columns
@@ -98,6 +98,15 @@ def test_verify_tells_the_largest_difference(folder):
     note, = (note for note in report["notes"] if "extrapolated differences" in note)
     assert note.startswith("largest relative difference from extrapolated differences, on 5 rows: ")
     assert float(note.split(": ")[1].split()[0]) < 1e-8 and note in result.stderr
+
+
+def test_what_takes_long_is_told_part_by_part(folder, monkeypatch):
+    from liedyn.cli import progress
+    stages = []
+    stage = progress.Progress.stage
+    monkeypatch.setattr(progress.Progress, "stage", lambda self, text: (stages.append(text), stage(self, text))[1])
+    ok("derivatives", "motion.csv", "--verify")
+    assert stages == ["computing (the first run compiles the kernels)", "comparing with differences"]
 
 
 def test_verify_fails_and_writes_nothing(folder, monkeypatch):

@@ -105,6 +105,17 @@ def test_notes_are_said(folder):
     assert "note: forces change with time" in result.stderr
 
 
+def test_what_takes_long_is_told_part_by_part(folder, monkeypatch):
+    from liedyn.cli import progress
+    stages = []
+    stage = progress.Progress.stage
+    monkeypatch.setattr(progress.Progress, "stage", lambda self, text: (stages.append(text), stage(self, text))[1])
+    ok("swing.yaml", "--equilibrium", "--verify", "--no-plots")
+    compiling = "(the first run compiles the kernels)"
+    assert stages == [f"simulating up to the instant {compiling}", f"looking for an equilibrium {compiling}",
+                      f"linearizing {compiling}", "comparing with differences", "writing results"]
+
+
 def test_a_failed_comparison_is_status_4_and_writes_nothing(folder):
     result = run("swing.yaml", "--verify", "-S", "joints.knee.torque='abs(q)'")
     assert result.exit_code == 4 and "differs from extrapolated differences" in result.stderr and not Path("runs").exists()

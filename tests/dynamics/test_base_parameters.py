@@ -39,7 +39,8 @@ def rank_by_svd(model, joints, seed=5):
     Y = ld.regressor(model, q, v, a, joints=joints)
     Y = Y.reshape(-1, Y.shape[-1])
     norms = np.linalg.norm(Y, axis=0)
-    s = np.linalg.svd(Y[:, norms > 1e-10 * norms.max()] / norms[norms > 1e-10 * norms.max()], compute_uv=False)
+    s = np.linalg.svd(np.linalg.qr(Y[:, norms > 1e-10 * norms.max()] / norms[norms > 1e-10 * norms.max()], mode="r"),
+                      compute_uv=False)
     return int((s > 1e-8 * s[0]).sum())
 
 
@@ -81,7 +82,7 @@ def test_random_robots_on_fresh_states(name, passive, worst):
 
 
 @given(robots)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=8, deadline=None)
 def test_random_trees_on_fresh_states(robot):
     model = ld.build(robot)
     found = ld.base_parameters(model, passive=True)

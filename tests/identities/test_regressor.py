@@ -172,6 +172,8 @@ def test_leading_axes():
     np.testing.assert_allclose(Y[1, 2], ld.regressor(model, q[1, 2], v[1, 2], a[0, 0]), rtol=0, atol=1e-13 * np.abs(Y).max())
     assert ld.regressor(model, q[:0], v[:0], a[:0]).shape == (0, 3, *Y.shape[2:])
     assert ld.momentum_regressor(model, q, v).shape == (2, 3, 6, Y.shape[-1])
+    assert ld.momentum_regressor(model, q[:0], v[:0]).shape == (0, 3, 6, Y.shape[-1])
+    assert ld.energy_regressor(model, q[:0], v[:0]).potential.shape == (0, 3, Y.shape[-1])
 
 
 @pytest.mark.parametrize("function", ["regressor", "energy_regressor", "momentum_regressor", "inertial_parameters"])

@@ -29,8 +29,8 @@ def coriolis_matrix(model, q, v, *, method="recursive"):
     Returns
     -------
     C : (..., nv, nv) array
-        "recursive" and "factorized" are one matrix up to rounding. "christoffel" is another with the same ``C v``; it is
-        the same where all axes of rotation are parallel.
+        Row k belongs to force k; ``C v`` in N m | N. "recursive" and "factorized" are one matrix up to rounding. "christoffel"
+        is another with the same ``C v``; it is the same where all axes of rotation are parallel.
 
     Raises
     ------
@@ -84,7 +84,8 @@ def christoffel_symbols(model, q):
 
 
 def mass_matrix_derivative(model, q):
-    """Derivatives of the mass matrix (..., nv, nv, nv): ``[i, j, k]`` is dM_ij/dq_k, tangent in q_k, O(n depth^2).
+    """Derivatives of the mass matrix (..., nv, nv, nv): ``[i, j, k]`` is dM_ij/dq_k [kg m^2 and the like, by rad | m], tangent in
+    q_k, O(n depth^2).
 
     q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError. Park, Bobrow and Ploen 1995 (53).
     """

@@ -1,4 +1,6 @@
-"""Inverse, forward and hybrid dynamics differentiated by q, v and the inputs."""
+"""Inverse, forward and hybrid dynamics differentiated by q, v and the inputs.
+
+The matrices of a batch are views of one array: keep a copy of one to let the others go."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -12,7 +14,9 @@ from liedyn.dynamics.calls import (
     as_array,
     as_mask,
     batched,
+    filled_groups,
     refuse,
+    related,
     run,
     where_read,
     wrenches,
@@ -46,7 +50,7 @@ class InverseDerivatives(NamedTuple):
     M: np.ndarray
 
     def by_wrench(self, J) -> np.ndarray:
-        """dtau/df_ext (..., nv, 6) of a link, from its body Jacobian J (..., 6, nv): -J^T."""
+        """dtau/df_ext (..., nv, 6) of a link, from its body Jacobian J (..., 6, nv), `jacobian(…, frame="body")`: -J^T."""
         return -np.asarray(J).swapaxes(-1, -2)
 
 
@@ -63,7 +67,7 @@ class ForwardDerivatives(NamedTuple):
     M_inverse: np.ndarray
 
     def by_wrench(self, J) -> np.ndarray:
-        """da/df_ext (..., nv, 6) of a link, from its body Jacobian J (..., 6, nv): M^-1 J^T."""
+        """da/df_ext (..., nv, 6) of a link, from its body Jacobian J (..., 6, nv), `jacobian(…, frame="body")`: M^-1 J^T."""
         return self.M_inverse @ np.asarray(J).swapaxes(-1, -2)
 
 
@@ -83,7 +87,8 @@ class HybridDerivatives(NamedTuple):
     prescribed: np.ndarray
 
     def by_wrench(self, J) -> np.ndarray:
-        """dy/df_ext (..., nv, 6) of a link, from its body Jacobian J (..., 6, nv): a wrench acts as the forces J^T f_ext."""
+        """dy/df_ext (..., nv, 6) of a link, from its body Jacobian J (..., 6, nv), `jacobian(…, frame="body")`: a wrench
+        acts as the forces J^T f_ext."""
         Jt, given = np.asarray(J).swapaxes(-1, -2), self.prescribed
         return self.dy_du[..., ~given] @ Jt[..., ~given, :] - np.where(given[:, None], Jt, 0.0)
 
@@ -227,7 +232,7 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
     a, mask = as_array(a, "a", (model.nv,)), as_mask(prescribed, model.nv)
-    return HybridDerivatives(*_solved(model, q, v, a, tau, mask, f_ext, passive), mask)
+    return HybridDerivatives(*_solved(model, q, v, a, tau, mask, f_ext, passive), mask.copy())
 
 
 def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
@@ -299,21 +304,13 @@ def _tools(model) -> _Tools:
 
 def _new_tools(model) -> _Tools:
     n, nv = model.sizes[0], model.nv
-    _, top, last = model.paths
-    k = np.arange(nv)
-    hangs_on = (k[:, None] >= k) & (k[:, None] <= last)
-    related, coupled = hangs_on | hangs_on.T, top[:, None] == top
+    top = model.paths[1]
     head, size = model.index.size + model.constants.size, max(one_memory(n, nv), inverse_derivatives_memory(n, nv))
     raw = np.zeros(head + size + 8)
     first = -(raw.ctypes.data + 8 * head) % 64 // 8              # the scratch starts on a border of cache lines
     machine = raw[first:first + head + size]
     machine[:head] = np.concatenate([model.index.view(np.float64), model.constants])
-    return _Tools(machine, (nv, nv), np.zeros(nv, dtype=bool), _groups(related), _groups(coupled))
-
-
-def _groups(pattern: np.ndarray) -> np.ndarray:
-    cells = pattern.ravel()
-    return np.append(cells, np.zeros(-len(cells) % 8, dtype=bool)).reshape(-1, 8).any(axis=1)
+    return _Tools(machine, (nv, nv), np.zeros(nv, dtype=bool), filled_groups(related(model)), filled_groups(top[:, None] == top))
 
 
 def free_paths(above: np.ndarray, prescribed: np.ndarray) -> np.ndarray:

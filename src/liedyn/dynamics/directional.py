@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, refuse, run, scratch, wrenches
+from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, as_mask, refuse, run, scratch, wrenches
 from liedyn.dynamics.parameters import parameter_names, rates_of, rates_size
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.jit import prepare
@@ -94,7 +94,7 @@ def hybrid_dynamics_directional(model, q, v, a, tau, prescribed, *, dq=None, dv=
     -----
     Kim 2012 v1.01, Table 7, in the form of `kernels.directional_hybrid`.
     """
-    prescribed = _mask(model, prescribed)
+    prescribed = as_mask(prescribed, model.nv)
     read = (("a", a, prescribed), ("tau", tau, ~prescribed), ("da", da, prescribed), ("dtau", dtau, ~prescribed))
     a, tau, da, dtau = (None if x is None and name[0] == "d" else np.where(mask, as_array(x, name, (model.nv,)), 0.0)
                         for name, x, mask in read)
@@ -122,6 +122,11 @@ def parameter_derivatives(model, q, v, x, names=None, *, of="inverse", prescribe
     prescribed : (nv,) bool array
         For "hybrid".
 
+    Returns
+    -------
+    derivatives : (..., nv, len(names)) array
+        [k, j]: of what comes out at coordinate k, by names[j]; units as in the table of `dynamics.parameters`.
+
     Raises
     ------
     ShapeError, ConfigurationError, ComputationError, NameLookupError
@@ -143,7 +148,7 @@ def parameter_derivatives(model, q, v, x, names=None, *, of="inverse", prescribe
         given = _arrange(model, {"q": q, "v": v, "a": x}, f_ext, {"dq": None, "dv": None, "da": None}, None, None)
         out = _inverse(model, _by_figure(model, given, rows), passive)[1]
     else:
-        mask = np.zeros(model.nv, dtype=bool) if of == "forward" else _mask(model, prescribed)
+        mask = np.zeros(model.nv, dtype=bool) if of == "forward" else as_mask(prescribed, model.nv)
         given = _arrange(model, {"q": q, "v": v, "a": np.where(mask, x, 0.0), "tau": np.where(mask, 0.0, x)}, f_ext,
                          {"dq": None, "dv": None, "da": None, "dtau": None}, None, None)
         out = _hybrid(model, _by_figure(model, given, rows), mask, passive)[2]
@@ -247,14 +252,6 @@ def _carried(x: np.ndarray, F: np.ndarray) -> np.ndarray:
     """-ad*_x F: what the twist x of a link in its body does to its wrench, seen from the body (K1 (60))."""
     return np.concatenate([np.cross(x[..., :3], F[..., :3]) + np.cross(x[..., 3:], F[..., 3:]), np.cross(x[..., :3], F[..., 3:])],
                           axis=-1)
-
-
-def _mask(model, prescribed) -> np.ndarray:
-    prescribed = np.array(prescribed)
-    if prescribed.dtype != bool or prescribed.shape != (model.nv,):
-        raise ShapeError(f"prescribed is a mask over v; found {prescribed.dtype} of shape {prescribed.shape}, "
-                         f"expected bool ({model.nv},)")
-    return prescribed
 
 
 def _lead(named) -> tuple[int, ...]:

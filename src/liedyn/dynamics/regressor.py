@@ -122,7 +122,7 @@ def energy_regressor(model, q, v, *, passive=False, joints: Sequence[str] | None
     linear; without `passive` springs are not in it. Damping and friction have columns of zeros.
     """
     lead, y = _sums(model, q, v, passive, joints)
-    return EnergyRegressor(y[:, 0].reshape(*lead, -1), y[:, 1].reshape(*lead, -1))
+    return EnergyRegressor(*(y[:, k].reshape(*lead, y.shape[2]) for k in range(2)))
 
 
 def momentum_regressor(model, q, v, *, passive=False, joints: Sequence[str] | None = None):
@@ -140,7 +140,7 @@ def _sums(model, q, v, passive, joints):
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
     y = np.empty((len(rows[0]), 8 * P))
     refuse(model, run(sums, model, size, plan[:1], (*rows, y), len(y)), q=rows[0], v=rows[1])
-    return lead, y.reshape(-1, 8, P)
+    return lead, y.reshape(len(y), 8, P)
 
 
 # which parameters -------------------------------------------------------------------------------------------------

@@ -38,10 +38,12 @@ class AlignedWork(NamedTuple):
 
 @primitive
 def aligned_work(memory, n, nv):
+    """The work, and the rest of the memory."""
     m, k = memory, 64 * n
-    return AlignedWork(m[:9 * n], m[9 * n:12 * n], m[12 * n:18 * n], m[18 * n:24 * n], m[24 * n:30 * n], m[30 * n:36 * n],
+    work = AlignedWork(m[:9 * n], m[9 * n:12 * n], m[12 * n:18 * n], m[18 * n:24 * n], m[24 * n:30 * n], m[30 * n:36 * n],
                        m[36 * n:46 * n], m[46 * n:52 * n], m[52 * n:61 * n], m[61 * n:k], m[k:k + 6 * nv],
                        m[k + 6 * nv:k + 12 * nv])
+    return work, m[k + 12 * nv:]
 
 
 def aligned_memory(n, nv): return 64 * n + 12 * nv

@@ -22,6 +22,7 @@ from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.tree import tree_of
 from liedyn.joints.world_axes import motion_in_world, store_columns
+from liedyn.kernels.aligned import load_coriolis, store_coriolis
 from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
 from liedyn.kernels.results import block_size, clear, hand_out, place
 from liedyn.lie.coriolis import add_coriolis, coriolis_transposed, coriolis_wrench
@@ -66,16 +67,6 @@ def coriolis_work(memory, n, nv):
 
 
 def coriolis_memory(n, nv): return aligned_memory(n, nv) + 18 * n + 6 * nv
-
-
-@primitive
-def load_coriolis(work, i): return load9(work.E, 9 * i), load3(work.f, 3 * i)
-
-
-@primitive
-def store_coriolis(work, i, B):
-    store9(work.E, 9 * i, B[0])
-    store3(work.f, 3 * i, B[1])
 
 
 @primitive

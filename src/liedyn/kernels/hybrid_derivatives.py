@@ -127,7 +127,8 @@ def force_rows(tree, prescribed, up, D, X, M):
 @primitive
 def solve_hybrid(tree, prescribed, up, free, N, D, X, solution):
     """X = dtau_u and da_v by q, v and the inputs, from D = dID; three matrices each."""
-    rows, M, Psi = N.shape[0], solution.L, solution.Psi
+    rows, Psi = N.shape[0], solution.Psi
+    M = solution.L                                # of M, the factor leaves what it is read for: a prescribed row or column
     blocks = -(-prescribed.size // columns_in_lanes(M))
     Dq, Dv, Du = D[:rows], D[rows:2 * rows], D[2 * rows:]
     Xq, Xv, Xu = X[:rows], X[rows:2 * rows], X[2 * rows:]
@@ -182,11 +183,13 @@ def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, Xq, Xv, Xu
     if code != OK:
         return code
     free_paths(tree, none, up)
-    free, rows, solution = room[:free_coordinates(none, room)], N.shape[0], solution_work(m[70 * n + 12 * nv:], nv)
+    free, rows = room[:free_coordinates(none, room)], N.shape[0]
+    work, rest = aligned_work(m[6 * n:], n, nv)
+    solution = solution_work(rest, nv)
     clear(D[:2 * rows])
     clear(X[:2 * rows])
-    if hybrid_derivatives(tree, none, up, q, v, v, tau, F, passive and index[4] != 0, N, D[:rows], D[rows:2 * rows],
-                          aligned_work(m[6 * n:], n, nv), solution) > 0.0:
+    if hybrid_derivatives(tree, none, up, q, v, v, tau, F, passive and index[4] != 0, N, D[:rows], D[rows:2 * rows], work,
+                          solution) > 0.0:
         return SINGULAR
     minus_product(tree, none, free, solution.Psi, N, D[:rows], D[rows:2 * rows], X[:rows], X[rows:2 * rows], 0, -(-nv // 8),
                   True)
@@ -213,11 +216,12 @@ def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, Xq
         return code
     free_paths(tree, prescribed, up)
     free, rows = room[:free_coordinates(prescribed, room)], N.shape[0]
-    solution = solution_work(m[70 * n + 12 * nv:], nv)
+    work, rest = aligned_work(m[6 * n:], n, nv)
+    solution = solution_work(rest, nv)
     clear(D)
     clear(X)
     if hybrid_derivatives(tree, prescribed, up, q, v, a, tau, F, passive and index[4] != 0, N, D[:rows], D[rows:2 * rows],
-                          aligned_work(m[6 * n:], n, nv), solution) > 0.0:
+                          work, solution) > 0.0:
         return SINGULAR
     solve_hybrid(tree, prescribed, up, free, N, D, X, solution)
     good = unpack_rows(X[:rows], Xq) and unpack_rows(X[rows:2 * rows], Xv) and unpack_rows(X[2 * rows:], Xu)
@@ -241,7 +245,8 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, up, free, q, 
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
     N, D, X = matrices(m, wide)
     m = m[7 * wide:]
-    work, solution = aligned_work(m[6 * n:], n, nv), solution_work(m[70 * n + 12 * nv:], nv)
+    work, rest = aligned_work(m[6 * n:], n, nv)
+    solution = solution_work(rest, nv)
     passive = passive and index[4] != 0
     clear(D)
     clear(X)

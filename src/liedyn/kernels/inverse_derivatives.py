@@ -13,7 +13,8 @@ from liedyn.lie.lanes import get, load, number_like, pack, put, store, unpack_fi
 @primitive
 def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, memory, n, nv):
     """Writes dtau/dq, dtau/dv and M (see `lanes.put`), where they are not zero for all states."""
-    work, zeta, phi = aligned_work(memory, n, nv), memory[64 * n + 12 * nv:], memory[64 * n + 18 * nv:]
+    work, rest = aligned_work(memory, n, nv)
+    zeta, phi = rest[:6 * nv], rest[6 * nv:]
     aligned_motion(tree, q, v, a, f_ext, work)
     gather_bodies(tree, work)
     derivative_columns(tree, work, zeta, phi)

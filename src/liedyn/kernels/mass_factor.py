@@ -12,9 +12,7 @@ def free_paths(tree, prescribed, up):
     """up (nv): the nearest coordinate above that is not prescribed, or -1."""
     for k in range(up.size):
         j = tree.above[k]
-        while j >= 0 and prescribed[j]:
-            j = up[j]
-        up[k] = j
+        up[k] = up[j] if j >= 0 and prescribed[j] else j
 
 
 @primitive
@@ -105,10 +103,11 @@ def columns_in_lanes(factors):
 
 @primitive
 def minus_product(tree, prescribed, free, Psi, N, W, Z, X, Y, start, end, both):
-    """X = -N W and, if asked, Y = -N Z: Lanes of columns start … end - 1 of W and Z, into X and Y from their beginnings; W
-    alone, of prescribed coordinates only. W and Z are zero in a column but in what hangs on its coordinate and on the way
-    from there to the ground; X and Y, and left as they are, but in what hangs on the same top. Rows: the coordinates in
-    `free`, those not prescribed."""
+    """X = -N W, Y = -N Z for the Lanes of columns start … end - 1 of W and Z; X and Y begin with the first of them.
+
+    Only the rows in `free` (not prescribed) are written, and of these only what hangs on the same top as the column. In a
+    column, W and Z are read where its coordinate moves and on its way to the ground. If not `both`: X alone, and only Lanes
+    with a prescribed coordinate among their columns."""
     nv, per, m = tree.above.size, columns_in_lanes(Psi), free.size - 1
     for r in range(0, m + 1, 6):                               # six rows of N stay near for all columns
         for b in range(start, end):

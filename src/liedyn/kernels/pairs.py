@@ -89,7 +89,9 @@ def derivative_pairs(tree, work, zeta, phi, Dq, Dv, M, with_mass):
             Q = add(momentum(I, load_twist(zeta, k)), coriolis_wrench(B, psi[0]))
             G = add(momentum(I, load_twist(phi, k)), coriolis_wrench(B, s[0]))
             for l in range(first, end):
-                row_of_pair(work, zeta, phi, Dq, Dv, M, nv, k, l, P, g, with_mass)
+                m = row_of_pair(work, zeta, phi, Dq, Dv, M, nv, k, l, P, g, with_mass and l <= k)
+                if with_mass and l < k:                          # one rounding for both halves
+                    put(M, nv, k, l, m)
             Q, j = add(Q, minus_dad(s, F)), i
             while tree.parent[j] > 0:
                 p = load3(work.p, 3 * j)

@@ -133,7 +133,7 @@ def linearize_scenario(path, *, at: float = 0.0, equilibrium: bool = False, hold
         t, q, v = state_at(setup, float(at), progress.update)
     if equilibrium:
         from liedyn.simulate.equilibrium import settle
-        with progress.stage("looking for an equilibrium"):
+        with progress.stage("looking for an equilibrium (the first run compiles the kernels)"):
             found = settle(setup, t, q, v, hold)
         q, v, u, offset = found.q, np.zeros(setup.model.nv), found.u, found.offset
         notes += found.notes
