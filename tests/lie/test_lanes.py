@@ -16,7 +16,6 @@ from liedyn.lie.lanes import (
     largest,
     load,
     maximum,
-    minimum,
     nearest,
     number_like,
     pack,
@@ -56,12 +55,11 @@ def selection(x, y):
     a, b = load(x, 0), load(x, 1)
     store(y, 0, where_less(a, b, a, b))
     store(y, 1, where_less(a, 1.0, 10.0, 20.0))
-    store(y, 2, minimum(a, b))
-    store(y, 3, maximum(a, b))
-    store(y, 4, absolute(a))
-    store(y, 5, sqrt(absolute(a)))
-    store(y, 6, nearest(a))
-    store(y, 7, atan2(a, b))
+    store(y, 2, maximum(a, b))
+    store(y, 3, absolute(a))
+    store(y, 4, sqrt(absolute(a)))
+    store(y, 5, nearest(a))
+    store(y, 6, atan2(a, b))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -81,18 +79,17 @@ def test_arithmetic_is_ieee_in_each_lane(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_selection(kind):
-    out = evaluate(selection, PAIRS, 8, kind)
+    out = evaluate(selection, PAIRS, 7, kind)
     a, b = PAIRS.T
     with np.errstate(all="ignore"):
         less, below = a < b, a < 1               # False with NaN, so the second choice
         np.testing.assert_array_equal(out[:, 0], np.where(less, a, b))
         np.testing.assert_array_equal(out[:, 1], np.where(below, 10, 20))
-        np.testing.assert_array_equal(out[:, 2], np.where(less, a, b))
-        np.testing.assert_array_equal(out[:, 3], np.where(less, b, a))
-        np.testing.assert_array_equal(out[:, 4], abs(a))
-        np.testing.assert_allclose(out[:, 5], np.sqrt(abs(a)), rtol=EPS)
-        np.testing.assert_array_equal(out[:, 6], np.rint(a))
-        np.testing.assert_allclose(out[:, 7], np.arctan2(a, b), rtol=2 * EPS)
+        np.testing.assert_array_equal(out[:, 2], np.where(less, b, a))
+        np.testing.assert_array_equal(out[:, 3], abs(a))
+        np.testing.assert_allclose(out[:, 4], np.sqrt(abs(a)), rtol=EPS)
+        np.testing.assert_array_equal(out[:, 5], np.rint(a))
+        np.testing.assert_allclose(out[:, 6], np.arctan2(a, b), rtol=2 * EPS)
 
 
 @callee
