@@ -70,10 +70,13 @@ def last(results):
     return kept
 
 
-def against_pinocchio(states: int = 256, repeats: int = 15) -> list[tuple[str, str, int, str, float, Pair]]:
-    """(robot, what, nv, "one" or "batch", us a state, pair), one core."""
+def against_pinocchio(numbers: int = 250_000, repeats: int = 15) -> list[tuple[str, str, int, str, float, Pair]]:
+    """(robot, what, nv, "one" or "batch", us a state, pair), one core. Batches whose results have about `numbers` numbers,
+    2 MB, at most 512 states: larger ones measure how fast the machine hands out fresh memory."""
     rows = []
     for name in ROBOTS:
+        nv = Case(name, 1).model.nv
+        states = min(512, numbers // (3 * nv * nv) // 8 * 8)
         case = Case(name, states)
         for what in ("inverse", "forward"):
             for how, pair in (("one", case.one_by_one(what, repeats)), ("batch", case.batch(what, repeats))):

@@ -1,6 +1,7 @@
 """Timing side by side: two functions in turn, medians of each and of their ratio, results consumed."""
 from __future__ import annotations
 
+import ctypes
 import os
 import statistics
 import time
@@ -22,6 +23,17 @@ def pin_to_one_core() -> str:
     core = max(os.sched_getaffinity(0))
     os.sched_setaffinity(0, {core})
     return f"pinned to core {core}"
+
+
+def keep_freed_memory() -> str:
+    """Let the process keep what it frees, where the C library can: else a batch's result may be given back to the system and
+    faulted in again at every call, and that is what is measured."""
+    try:
+        libc = ctypes.CDLL("libc.so.6")
+        kept = libc.mallopt(-1, 1 << 30) and libc.mallopt(-3, 1 << 30)         # M_TRIM_THRESHOLD, M_MMAP_THRESHOLD
+    except (OSError, AttributeError):
+        kept = False
+    return "freed memory kept" if kept else "freed memory not kept"
 
 
 def seconds(function: Callable[[], object]) -> float:

@@ -13,7 +13,7 @@ os.environ.setdefault("LIEDYN_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from benchmarks import chains, commands, derivatives, dynamics
-from benchmarks.measure import pin_to_one_core
+from benchmarks.measure import keep_freed_memory, pin_to_one_core
 
 BATCH = {"forward": 10.0, "inverse": 8.0}     # times Pinocchio's batch call
 SINGLE, RK4, FLAT = 1.0, 2.0, 1.3
@@ -27,7 +27,8 @@ def line(holds: bool, text: str) -> None:
 
 def main(quick: bool = False) -> int:
     few = {"repeats": 3} if quick else {}
-    print(f"liedyn benchmarks: {platform.machine()}, Python {platform.python_version()}, {pin_to_one_core()}; medians\n")
+    how = f"{pin_to_one_core()}, {keep_freed_memory()}"
+    print(f"liedyn benchmarks: {platform.machine()}, Python {platform.python_version()}, {how}; medians\n")
     print("batch, Pinocchio's batch call at one thread (us a state)")
     for robot, what, nv, us, pair in dynamics.batches(**({"states": 512} if quick else {}), **few):
         theirs = us * pair.theirs / pair.ours
@@ -48,7 +49,7 @@ def main(quick: bool = False) -> int:
         ours, theirs, pair = chains.rk4_step(n, **({"steps": 100} if quick else {}), **few)
         line(pair.ratio >= RK4, f"{n:2d} joints: ours {ours:6.2f}, MuJoCo {theirs:6.2f}, {pair.ratio:5.2f}x (asked {RK4:g}x)")
     print("\nderivatives by q, v and the input (us a state), Pinocchio's computeRNEADerivatives and computeABADerivatives")
-    for robot, what, nv, how, us, pair in derivatives.against_pinocchio(**({"states": 64} if quick else {}), **few):
+    for robot, what, nv, how, us, pair in derivatives.against_pinocchio(**({"numbers": 50_000} if quick else {}), **few):
         theirs, asked = us * pair.theirs / pair.ours, DERIVATIVES[how]
         line(pair.ratio >= asked, f"{robot:15s} {nv:3d} DoF {what} {how:5s}: ours {us:7.3f}, Pinocchio {theirs:6.2f}, "
              f"{pair.ratio:5.2f}x (asked {asked:g}x)")

@@ -15,9 +15,11 @@ from liedyn.dynamics.calls import (
     as_mask,
     batched,
     filled_groups,
+    one_thread,
     refuse,
     related,
     run,
+    scratch,
     where_read,
     wrenches,
 )
@@ -35,6 +37,8 @@ from liedyn.kernels.inverse_derivatives import (
     inverse_derivatives_memory,
     inverse_derivatives_one,
 )
+
+_empty = np.empty          # looked up once: a call takes three, and 0.1 us counts
 
 
 class InverseDerivatives(NamedTuple):
@@ -143,9 +147,15 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             tools = model._cache["derivatives"]
             if q.ndim == 1:
-                out = np.empty(tools.shape), np.empty(tools.shape), np.empty(tools.shape)
+                shape = tools.shape
+                out = _empty(shape), _empty(shape), _empty(shape)
                 if not inverse_derivatives_one(tools.machine, q, v, a, NONE, passive, *out):
                     return tuple.__new__(InverseDerivatives, out)
+            elif q.ndim == 2 and one_thread(model, len(q)):
+                out, memory = aligned_empty(len(q), 3 * lines(nv)), scratch(8 * tools.room[0]).reshape(-1, 8)
+                if not inverse_derivatives_batch(model.index, model.constants, memory, q, v, a, NONE_BATCH, passive,
+                                                 tools.related, out, 0, len(q)):
+                    return InverseDerivatives(*_matrices(out, (len(q),), nv))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
     tools = _tools(model)
@@ -192,9 +202,17 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             tools = model._cache["derivatives"]
             if q.ndim == 1:
-                out = np.empty(tools.shape), np.empty(tools.shape), np.empty(tools.shape)
+                shape = tools.shape
+                out = _empty(shape), _empty(shape), _empty(shape)
                 if not forward_derivatives_one(tools.machine, tools.none, q, v, tau, NONE, passive, *out):
                     return tuple.__new__(ForwardDerivatives, out)
+            elif q.ndim == 2 and one_thread(model, len(q)):
+                nv = model.nv
+                out, memory = aligned_empty(len(q), 3 * lines(nv)), scratch(8 * tools.room[1]).reshape(-1, 8)
+                mask = tools.none, tools.up, tools.free
+                if not hybrid_derivatives_batch(model.index, model.constants, memory, *mask, q, v, v, tau, NONE_BATCH, passive,
+                                                tools.coupled, out, 0, len(q)):
+                    return ForwardDerivatives(*_matrices(out, (len(q),), nv))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
     return ForwardDerivatives(*_solved(model, q, v, None, tau, _tools(model).none, f_ext, passive))
@@ -226,7 +244,8 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             tools = model._cache["derivatives"]
             if q.ndim == 1:
-                out = np.empty(tools.shape), np.empty(tools.shape), np.empty(tools.shape)
+                shape = tools.shape
+                out = _empty(shape), _empty(shape), _empty(shape)
                 if not hybrid_derivatives_one(tools.machine, prescribed, q, v, a, tau, NONE, passive, *out):
                     return tuple.__new__(HybridDerivatives, (*out, prescribed.copy()))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
@@ -290,7 +309,10 @@ class _Tools(NamedTuple):
 
     machine: np.ndarray         # index, constants and scratch for one state
     shape: tuple[int, int]      # of a matrix
-    none: np.ndarray            # mask of no prescribed coordinate
+    room: tuple[int, int]       # scratch for one of eight states: inverse; forward and hybrid
+    none: np.ndarray            # mask of no prescribed coordinate, with its free paths and coordinates
+    up: np.ndarray
+    free: np.ndarray
     related: np.ndarray         # lines of eight of dtau/dq, dtau/dv, M that hold more than zeros
     coupled: np.ndarray         # the same for da/dq, da/dv, M^-1
 
@@ -310,7 +332,10 @@ def _new_tools(model) -> _Tools:
     first = -(raw.ctypes.data + 8 * head) % 64 // 8              # the scratch starts on a border of cache lines
     machine = raw[first:first + head + size]
     machine[:head] = np.concatenate([model.index.view(np.float64), model.constants])
-    return _Tools(machine, (nv, nv), np.zeros(nv, dtype=bool), filled_groups(related(model)), filled_groups(top[:, None] == top))
+    none = np.zeros(nv, dtype=bool)
+    room = inverse_derivatives_batch_memory(*model.sizes), batch_memory(*model.sizes)
+    paths = none, free_paths(model.paths[0], none), np.arange(nv)
+    return _Tools(machine, (nv, nv), room, *paths, filled_groups(related(model)), filled_groups(top[:, None] == top))
 
 
 def free_paths(above: np.ndarray, prescribed: np.ndarray) -> np.ndarray:
