@@ -20,7 +20,7 @@ from liedyn.kernels.aligned import (
 )
 from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, SINGULAR, fits
 from liedyn.kernels.hybrid import bad_input
-from liedyn.kernels.inverse_derivatives import add_passive_slopes, clear
+from liedyn.kernels.inverse_derivatives import add_passive_slopes
 from liedyn.kernels.kinematics import gather
 from liedyn.kernels.mass_factor import (
     columns_in_lanes,
@@ -33,6 +33,7 @@ from liedyn.kernels.mass_factor import (
 )
 from liedyn.kernels.newton_euler import add_rotors_less_passive
 from liedyn.kernels.pairs import add_accelerations, derivative_columns, derivative_pairs, mass_pairs
+from liedyn.kernels.results import clear
 from liedyn.lie.lanes import get, largest, load, number_like, pack, put, store, unpack_filled, unpack_rows, whole_lines
 
 
@@ -166,13 +167,13 @@ def matrices_of_one(memory, nv):
     return N, D, X, m[:nv].view(np.int64), m[nv:2 * nv].view(np.int64), m[2 * nv:]
 
 
-@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
-def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, Xq, Xv, Xu):
-    """One state. f_ext (6 n_links) in link frames, or empty. da by q, v, tau (nv, nv each)."""
+@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,:,::1])")
+def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, out):
+    """One state. f_ext (6 n_links) in link frames, or empty. out (3, nv, nv): da by q, v, tau."""
     index, constants, memory = parts(machine)
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if (q.size != nq or v.size != nv or tau.size != nv or none.size != nv or Xq.size != nv * nv or Xv.size != nv * nv
-            or Xu.size != nv * nv or (f_ext.size and f_ext.size != 6 * nl)):
+    if (q.size != nq or v.size != nv or tau.size != nv or none.size != nv or out.size != 3 * nv * nv
+            or (f_ext.size and f_ext.size != 6 * nl)):
         return SHAPE
     tree = tree_of(index, constants)
     code = bad_input(tree, none, q, v, v, tau, nq, nv)
@@ -193,18 +194,17 @@ def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, Xq, Xv, Xu
         return SINGULAR
     minus_product(tree, none, free, solution.Psi, N, D[:rows], D[rows:2 * rows], X[:rows], X[rows:2 * rows], 0, -(-nv // 8),
                   True)
-    good = unpack_rows(X[:rows], Xq) and unpack_rows(X[rows:2 * rows], Xv) and unpack_rows(N, Xu)
+    good = unpack_rows(X[:rows], out[0]) and unpack_rows(X[rows:2 * rows], out[1]) and unpack_rows(N, out[2])
     return OK if good else BAD_RESULT
 
 
-@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], "
-       "f8[:,::1])")
-def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, Xq, Xv, Xu):
-    """One state. tau where prescribed and a elsewhere, by q, v and what is given (nv, nv each)."""
+@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,:,::1])")
+def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, out):
+    """One state. out (3, nv, nv): tau where prescribed and a elsewhere, by q, v and what is given."""
     index, constants, memory = parts(machine)
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv or Xq.size != nv * nv
-            or Xv.size != nv * nv or Xu.size != nv * nv or (f_ext.size and f_ext.size != 6 * nl)):
+    if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv or out.size != 3 * nv * nv
+            or (f_ext.size and f_ext.size != 6 * nl)):
         return SHAPE
     tree = tree_of(index, constants)
     code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
@@ -224,7 +224,7 @@ def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, Xq
                           work, solution) > 0.0:
         return SINGULAR
     solve_hybrid(tree, prescribed, up, free, N, D, X, solution)
-    good = unpack_rows(X[:rows], Xq) and unpack_rows(X[rows:2 * rows], Xv) and unpack_rows(X[2 * rows:], Xu)
+    good = unpack_rows(X[:rows], out[0]) and unpack_rows(X[rows:2 * rows], out[1]) and unpack_rows(X[2 * rows:], out[2])
     return OK if good else BAD_RESULT
 
 

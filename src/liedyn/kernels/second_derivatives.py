@@ -7,7 +7,8 @@ from liedyn.joints.kinds import BALL, SCREW
 from liedyn.joints.motion import load_quaternion
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, bad_motion
-from liedyn.kernels.inverse_derivatives import clear, inverse_derivatives, inverse_derivatives_memory
+from liedyn.kernels.inverse_derivatives import inverse_derivatives, inverse_derivatives_memory
+from liedyn.kernels.results import clear
 from liedyn.lie.duals import rates_of
 from liedyn.lie.lanes import lane, load, store
 from liedyn.lie.so3 import quaternion_product, quaternion_rotation
