@@ -147,8 +147,9 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             tools = model._cache["derivatives"]
             if q.ndim == 1:
-                out = _empty(tools.shape)
-                if not inverse_derivatives_one(tools.machine, q, v, a, NONE, passive, out):
+                shape = tools.shape
+                out = _empty(shape), _empty(shape), _empty(shape)             # views of one array would take 0.6 us more
+                if not inverse_derivatives_one(tools.machine, q, v, a, NONE, passive, *out):
                     return tuple.__new__(InverseDerivatives, out)
             elif q.ndim == 2 and one_thread(model, len(q)):
                 out, memory = aligned_empty(len(q), 3 * lines(nv)), scratch(8 * tools.room[0]).reshape(-1, 8)
@@ -164,7 +165,7 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
     if lead is None:
         prepare(inverse_derivatives_one)
         out = np.empty((3, nv, nv))
-        code = inverse_derivatives_one(tools.machine, *x, out)
+        code = inverse_derivatives_one(tools.machine, *x, *out)
     else:
         out = aligned_empty(rows, 3 * lines(nv))
         code = run(inverse_derivatives_batch, model, inverse_derivatives_batch_memory(*model.sizes), (),
@@ -201,8 +202,9 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             tools = model._cache["derivatives"]
             if q.ndim == 1:
-                out = _empty(tools.shape)
-                if not forward_derivatives_one(tools.machine, tools.none, q, v, tau, NONE, passive, out):
+                shape = tools.shape
+                out = _empty(shape), _empty(shape), _empty(shape)             # views of one array would take 0.6 us more
+                if not forward_derivatives_one(tools.machine, tools.none, q, v, tau, NONE, passive, *out):
                     return tuple.__new__(ForwardDerivatives, out)
             elif q.ndim == 2 and one_thread(model, len(q)):
                 nv = model.nv
@@ -242,8 +244,9 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             tools = model._cache["derivatives"]
             if q.ndim == 1:
-                out = _empty(tools.shape)
-                if not hybrid_derivatives_one(tools.machine, prescribed, q, v, a, tau, NONE, passive, out):
+                shape = tools.shape
+                out = _empty(shape), _empty(shape), _empty(shape)             # views of one array would take 0.6 us more
+                if not hybrid_derivatives_one(tools.machine, prescribed, q, v, a, tau, NONE, passive, *out):
                     return tuple.__new__(HybridDerivatives, (*out, prescribed.copy()))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
@@ -263,10 +266,10 @@ def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
         out = np.empty((3, nv, nv))
         if a is None:
             prepare(forward_derivatives_one)
-            code = forward_derivatives_one(tools.machine, prescribed, q, v, tau, F, bool(passive), out)
+            code = forward_derivatives_one(tools.machine, prescribed, q, v, tau, F, bool(passive), *out)
         else:
             prepare(hybrid_derivatives_one)
-            code = hybrid_derivatives_one(tools.machine, prescribed, q, v, x, tau, F, bool(passive), out)
+            code = hybrid_derivatives_one(tools.machine, prescribed, q, v, x, tau, F, bool(passive), *out)
     else:
         out = aligned_empty(rows, 3 * lines(nv))
         mask = prescribed, free_paths(model.paths[0], prescribed), np.flatnonzero(~prescribed)
@@ -305,7 +308,7 @@ class _Tools(NamedTuple):
     """What the entries need of a model, besides its arrays."""
 
     machine: np.ndarray         # index, constants and scratch for one state
-    shape: tuple[int, int, int]      # of three matrices
+    shape: tuple[int, int]      # of a matrix
     room: tuple[int, int]       # scratch for one of eight states: inverse; forward and hybrid
     none: np.ndarray            # mask of no prescribed coordinate, with its free paths and coordinates
     up: np.ndarray
@@ -332,7 +335,7 @@ def _new_tools(model) -> _Tools:
     none = np.zeros(nv, dtype=bool)
     room = inverse_derivatives_batch_memory(*model.sizes), batch_memory(*model.sizes)
     paths = none, free_paths(model.paths[0], none), np.arange(nv)
-    return _Tools(machine, (3, nv, nv), room, *paths, filled_groups(related(model)), filled_groups(top[:, None] == top))
+    return _Tools(machine, (nv, nv), room, *paths, filled_groups(related(model)), filled_groups(top[:, None] == top))
 
 
 def free_paths(above: np.ndarray, prescribed: np.ndarray) -> np.ndarray:

@@ -167,13 +167,13 @@ def matrices_of_one(memory, nv):
     return N, D, X, m[:nv].view(np.int64), m[nv:2 * nv].view(np.int64), m[2 * nv:]
 
 
-@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,:,::1])")
-def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, out):
-    """One state. f_ext (6 n_links) in link frames, or empty. out (3, nv, nv): da by q, v, tau."""
+@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
+def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, Xq, Xv, Xu):
+    """One state. f_ext (6 n_links) in link frames, or empty. da by q, v, tau (nv, nv each)."""
     index, constants, memory = parts(machine)
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if (q.size != nq or v.size != nv or tau.size != nv or none.size != nv or out.size != 3 * nv * nv
-            or (f_ext.size and f_ext.size != 6 * nl)):
+    if (q.size != nq or v.size != nv or tau.size != nv or none.size != nv or Xq.size != nv * nv or Xv.size != nv * nv
+            or Xu.size != nv * nv or (f_ext.size and f_ext.size != 6 * nl)):
         return SHAPE
     tree = tree_of(index, constants)
     code = bad_input(tree, none, q, v, v, tau, nq, nv)
@@ -194,17 +194,18 @@ def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, out):
         return SINGULAR
     minus_product(tree, none, free, solution.Psi, N, D[:rows], D[rows:2 * rows], X[:rows], X[rows:2 * rows], 0, -(-nv // 8),
                   True)
-    good = unpack_rows(X[:rows], out[0]) and unpack_rows(X[rows:2 * rows], out[1]) and unpack_rows(N, out[2])
+    good = unpack_rows(X[:rows], Xq) and unpack_rows(X[rows:2 * rows], Xv) and unpack_rows(N, Xu)
     return OK if good else BAD_RESULT
 
 
-@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,:,::1])")
-def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, out):
-    """One state. out (3, nv, nv): tau where prescribed and a elsewhere, by q, v and what is given."""
+@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], "
+       "f8[:,::1])")
+def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, Xq, Xv, Xu):
+    """One state. tau where prescribed and a elsewhere, by q, v and what is given (nv, nv each)."""
     index, constants, memory = parts(machine)
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv or out.size != 3 * nv * nv
-            or (f_ext.size and f_ext.size != 6 * nl)):
+    if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv or Xq.size != nv * nv
+            or Xv.size != nv * nv or Xu.size != nv * nv or (f_ext.size and f_ext.size != 6 * nl)):
         return SHAPE
     tree = tree_of(index, constants)
     code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
@@ -224,7 +225,7 @@ def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, ou
                           work, solution) > 0.0:
         return SINGULAR
     solve_hybrid(tree, prescribed, up, free, N, D, X, solution)
-    good = unpack_rows(X[:rows], out[0]) and unpack_rows(X[rows:2 * rows], out[1]) and unpack_rows(X[2 * rows:], out[2])
+    good = unpack_rows(X[:rows], Xq) and unpack_rows(X[rows:2 * rows], Xv) and unpack_rows(X[2 * rows:], Xu)
     return OK if good else BAD_RESULT
 
 

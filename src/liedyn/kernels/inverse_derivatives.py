@@ -47,13 +47,13 @@ def inverse_derivatives_batch_memory(n, nq, nv, nl):
     return inverse_derivatives_memory(n, nv) + nq + 2 * nv + 6 * nl + 3 * nv * nv + 24
 
 
-@entry("i8(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,:,::1])")
-def inverse_derivatives_one(machine, q, v, a, f_ext, passive, out):
-    """One state. f_ext (6 n_links) in link frames, or empty. out (3, nv, nv): dtau/dq, dtau/dv, M. Returns a code of
-    `checks`."""
+@entry("i8(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
+def inverse_derivatives_one(machine, q, v, a, f_ext, passive, Dq, Dv, M):
+    """One state. f_ext (6 n_links) in link frames, or empty. Dq, Dv, M (nv, nv). Returns a code of `checks`."""
     index, constants, memory = parts(machine)
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if q.size != nq or v.size != nv or a.size != nv or out.size != 3 * nv * nv or (f_ext.size and f_ext.size != 6 * nl):
+    if (q.size != nq or v.size != nv or a.size != nv or Dq.size != nv * nv or Dv.size != nv * nv or M.size != nv * nv
+            or (f_ext.size and f_ext.size != 6 * nl)):
         return SHAPE
     tree = tree_of(index, constants)
     code = bad_motion(tree, q, v, a, nq, nv)
@@ -62,11 +62,12 @@ def inverse_derivatives_one(machine, q, v, a, f_ext, passive, out):
     code, F = gather(tree, f_ext, memory, n, nl)
     if code != OK:
         return code
-    k = nv * nv
-    X = out.reshape(3 * k)
-    clear(X)
-    inverse_derivatives(tree, q, v, a, F, passive and index[4] != 0, X[:k], X[k:2 * k], X[2 * k:], memory[6 * n:], n, nv)
-    return OK if finite(X, 3 * k) else BAD_RESULT
+    x, y, z = Dq.reshape(nv * nv), Dv.reshape(nv * nv), M.reshape(nv * nv)
+    clear(x)
+    clear(y)
+    clear(z)
+    inverse_derivatives(tree, q, v, a, F, passive and index[4] != 0, x, y, z, memory[6 * n:], n, nv)
+    return OK if finite(x, nv * nv) and finite(y, nv * nv) and finite(z, nv * nv) else BAD_RESULT
 
 
 @entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, b1[::1], f8[:,::1], i8, i8)",
