@@ -38,7 +38,7 @@ from liedyn.kernels.inverse_derivatives import (
     inverse_derivatives_one,
 )
 
-_empty = np.empty          # looked up once: every 0.1 us of a call counts
+_empty, _new = np.empty, tuple.__new__          # looked up once: every 0.1 us of a call counts
 
 
 class InverseDerivatives(NamedTuple):
@@ -150,7 +150,7 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
                 shape = tools.shape
                 out = _empty(shape), _empty(shape), _empty(shape)             # views of one array would take 0.6 us more
                 if not inverse_derivatives_one(tools.machine, q, v, a, NONE, passive, *out):
-                    return tuple.__new__(InverseDerivatives, out)
+                    return _new(InverseDerivatives, out)
             elif q.ndim == 2 and one_thread(model, len(q)):
                 out, memory = aligned_empty(len(q), 3 * lines(nv)), scratch(8 * tools.room[0]).reshape(-1, 8)
                 if not inverse_derivatives_batch(model.index, model.constants, memory, q, v, a, NONE_BATCH, passive,
@@ -205,7 +205,7 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
                 shape = tools.shape
                 out = _empty(shape), _empty(shape), _empty(shape)             # views of one array would take 0.6 us more
                 if not forward_derivatives_one(tools.machine, tools.none, q, v, tau, NONE, passive, *out):
-                    return tuple.__new__(ForwardDerivatives, out)
+                    return _new(ForwardDerivatives, out)
             elif q.ndim == 2 and one_thread(model, len(q)):
                 nv = model.nv
                 out, memory = aligned_empty(len(q), 3 * lines(nv)), scratch(8 * tools.room[1]).reshape(-1, 8)
@@ -247,7 +247,7 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
                 shape = tools.shape
                 out = _empty(shape), _empty(shape), _empty(shape)             # views of one array would take 0.6 us more
                 if not hybrid_derivatives_one(tools.machine, prescribed, q, v, a, tau, NONE, passive, *out):
-                    return tuple.__new__(HybridDerivatives, (*out, prescribed.copy()))
+                    return _new(HybridDerivatives, (*out, prescribed.copy()))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
     a, mask = as_array(a, "a", (model.nv,)), as_mask(prescribed, model.nv)

@@ -107,22 +107,32 @@ def input_inverse(tree, prescribed, N, X, M):
 
 
 @primitive
-def force_rows(tree, prescribed, up, D, X, M):
-    """Prescribed rows of X: dtau_u = dID_u + M_uv da_v, where D holds dID and the other rows of X da_v."""
+def force_rows(tree, prescribed, up, D, X, M, rows):
+    """Prescribed rows of the three matrices X: dtau_u = dID_u + M_uv da_v, where D holds dID and the other rows of X da_v."""
     nv, per = tree.above.size, columns_in_lanes(M)
     for b in range(-(-nv // per)):
         base = b * nv
         low, high = tree.top[b * per], tree.last[tree.top[min(b * per + per, nv) - 1]]
         for k in range(low, high + 1):
             if prescribed[k]:
-                y, j = load(D, base + k), up[k]
+                y, j = load_three(D, base + k, rows), up[k]
                 while j >= 0:
-                    y = y + load(M, k * nv + j) * load(X, base + j)
+                    y = add_scaled(y, load(M, k * nv + j), load_three(X, base + j, rows))
                     j = up[j]
                 for j in range(k + 1, tree.last[k] + 1):
                     if not prescribed[j]:
-                        y = y + load(M, j * nv + k) * load(X, base + j)
-                store(X, base + k, y)
+                        y = add_scaled(y, load(M, j * nv + k), load_three(X, base + j, rows))
+                store(X, base + k, y[0])
+                store(X, rows + base + k, y[1])
+                store(X, 2 * rows + base + k, y[2])
+
+
+@primitive
+def load_three(X, o, rows): return load(X, o), load(X, o + rows), load(X, o + 2 * rows)
+
+
+@primitive
+def add_scaled(y, m, x): return y[0] + m * x[0], y[1] + m * x[1], y[2] + m * x[2]
 
 
 @primitive
@@ -137,9 +147,7 @@ def solve_hybrid(tree, prescribed, up, free, N, D, X, solution):
     minus_product(tree, prescribed, free, Psi, N, Dq, Dv, Xq, Xv, 0, blocks, True)
     minus_product(tree, prescribed, free, Psi, N, Du, Du, Xu, Xu, 0, blocks, False)
     input_inverse(tree, prescribed, N, Xu, M)
-    force_rows(tree, prescribed, up, Dq, Xq, M)
-    force_rows(tree, prescribed, up, Dv, Xv, M)
-    force_rows(tree, prescribed, up, Du, Xu, M)
+    force_rows(tree, prescribed, up, D, X, M, rows)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -287,7 +295,8 @@ def forward_batch(tree, none, free, Psi, N, D, X, out, first, filled):
         end = min(c + 8, nv)
         size = whole_lines((end - c) * nv)
         tiles = X[:2 * size]
-        clear(tiles)
+        if tree.last[0] < nv - 1 or size > (end - c) * nv:             # else all of it is written
+            clear(tiles)
         minus_product(tree, none, free, Psi, N, D[:wide], D[wide:2 * wide], tiles[:size], tiles[size:], c, end, True)
         good = unpack_filled(tiles[:size], out, first, c * nv, filled[c * nv // 8:]) and good
         good = unpack_filled(tiles[size:], out, first, wide + c * nv, filled[c * nv // 8:]) and good
