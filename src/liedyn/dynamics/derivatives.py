@@ -168,7 +168,7 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
         code = inverse_derivatives_one(tools.machine, *x, *out)
     else:
         out = aligned_empty(rows, 3 * lines(nv))
-        code = run(inverse_derivatives_batch, model, inverse_derivatives_batch_memory(*model.sizes), (),
+        code = run(inverse_derivatives_batch, model, tools.room[0], (),
                    (*x, tools.related, out), rows)
     refuse(model, code, **{name: given[name] for name in ("q", "v", "a")})
     return InverseDerivatives(*(out if lead is None else _matrices(out, lead, nv)))
@@ -273,7 +273,7 @@ def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
     else:
         out = aligned_empty(rows, 3 * lines(nv))
         mask = prescribed, free_paths(model.paths[0], prescribed), np.flatnonzero(~prescribed)
-        code = run(hybrid_derivatives_batch, model, batch_memory(*model.sizes), mask,
+        code = run(hybrid_derivatives_batch, model, tools.room[1], mask,
                    (q, v, x, tau, F, bool(passive), tools.coupled, out), rows)
     if code:
         refuse(model, code, q=q, v=v, a=where_read(x, prescribed), tau=where_read(tau, ~prescribed))

@@ -96,6 +96,8 @@ def _draw_plane(axes: Axes, modes: tuple[Mode, ...]) -> None:
             axes.annotate(str(number), (float(x), float(y)), (5, 4), textcoords="offset points", size=style.LABEL,
                           color=style.INK)
     style.heading(axes, ("Eigenvalues", style.INK, "bold"), ("1/s; right of the line they grow", style.FAINT, "normal"))
+    axes.annotate("imaginary part", (0, 0.5), (-42, 0), xycoords="axes fraction", textcoords="offset points", ha="center",
+                  va="center", rotation=90, size=style.LABEL, color=style.INK)
     axes.annotate("real part", (0.5, 0), (0, -17), xycoords="axes fraction", textcoords="offset points", ha="center", va="top",
                   size=style.LABEL, color=style.INK)
 
