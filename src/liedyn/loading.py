@@ -9,8 +9,9 @@ from liedyn.model.description import Robot
 from liedyn.model.model import Model
 
 
-def load_description(path, base: str | None = None) -> Robot:
-    """Description of a robot file: URDF, or YAML (ending .yaml or .yml).
+def load_description(path, base: str | None = None, loops=None) -> Robot:
+    """Description of a robot file: URDF, or YAML (ending .yaml or .yml); of a file of constraints (ending loops.yaml): that of
+    the robot which it names, with them. `base` and `loops` as for `load`.
 
     Raises
     ------
@@ -18,6 +19,9 @@ def load_description(path, base: str | None = None) -> Robot:
         With file, line and element.
     """
     path = Path(path)
+    if path.name.endswith("loops.yaml") and loops is None:
+        from liedyn.io.loops import robot_of_loops
+        return load_description(path.with_name(robot_of_loops(path)), base, path)
     if path.suffix.lower() in (".yaml", ".yml"):
         from liedyn.io.robot_yaml import read_robot_yaml as read
     elif path.suffix.lower() in (".urdf", ".xml", ".xacro"):
@@ -25,11 +29,11 @@ def load_description(path, base: str | None = None) -> Robot:
     else:
         raise ModelError("the file's ending tells no format", place=Place(str(path)), found=path.suffix or "no ending",
                          expected=".urdf, .yaml or .yml")
-    robot = read(path)
+    robot = _with_constraints(read(path), path, loops)
     return robot if base is None else dataclasses.replace(robot, base=_base(base))
 
 
-def load(path, *, base: str | None = None, gravity=None, strict: bool = False) -> Model:
+def load(path, *, base: str | None = None, gravity=None, loops=None, strict: bool = False) -> Model:
     """Model of a robot file (URDF or YAML).
 
     Parameters
@@ -39,6 +43,9 @@ def load(path, *, base: str | None = None, gravity=None, strict: bool = False) -
         Whether the root link is welded to the ground or free; default: as the file says (URDF: fixed).
     gravity : three numbers, optional
         Acceleration of gravity in the world [m/s^2]; default: as the file says, else (0, 0, -9.81).
+    loops : str or Path, optional
+        YAML file of closures and couplings, added to those of the robot file. Default: for arm.urdf, arm.loops.yaml beside it,
+        else loops.yaml beside it if its key `robot` names arm.urdf.
     strict : bool
         Findings (see `model.findings`) become an error.
 
@@ -50,7 +57,7 @@ def load(path, *, base: str | None = None, gravity=None, strict: bool = False) -
         With `strict`, for one that has findings.
     """
     from liedyn.model.build import build
-    robot = load_description(path, base)
+    robot = load_description(path, base, loops)
     if gravity is not None:
         robot = dataclasses.replace(robot, gravity=tuple(float(x) for x in gravity))
     model = build(robot)
@@ -58,6 +65,20 @@ def load(path, *, base: str | None = None, gravity=None, strict: bool = False) -
         first = model.findings[0]
         raise CheckFailed(f"{len(model.findings)} finding(s) in {path}, the first: {first}")
     return model
+
+
+def _with_constraints(robot: Robot, path: Path, loops) -> Robot:
+    from liedyn.io.loops import loops_beside, read_loops_file
+    findings = ()
+    if loops is not None:
+        found = read_loops_file(loops)
+    elif path.suffix.lower() in (".yaml", ".yml"):
+        return robot
+    else:
+        found, findings = loops_beside(path)
+    if found is None:
+        return dataclasses.replace(robot, findings=(*robot.findings, *findings)) if findings else robot
+    return dataclasses.replace(robot, loops=(*robot.loops, *found.loops), couplings=(*robot.couplings, *found.couplings))
 
 
 def _base(base: str) -> str:

@@ -147,14 +147,14 @@ YAML = {
     "no-links": (b"name: r\n", 1, "the key links is missing; expected the links by name"),
     "empty-links": (b"name: r\nlinks: {}\n", None, "no links in this robot"),
     "unknown-key": (yaml("name: r", "nmae: r"), 1,
-                    "nmae: unknown key; expected one of name, base, gravity, links, joints, actuators (did you mean name?)"),
-    "loops": (YAML_HEAD.encode() + b"loops: {}\n", 16, "loops: unknown key"),
+                    "nmae: unknown key; expected one of name, base, gravity, links, joints, actuators, loops, couplings (did you "
+                    "mean name?)"),
     "unknown-link-key": (yaml("    inertia: [1, 1, 1]", "    inertai: [1, 1, 1]"), 6,
                          "links.a.inertai: unknown key; expected one of mass, com, inertia, shape, density, rpy (did you mean "
                          "inertia?)"),
     "unknown-joint-key": (yaml("    axis: [0, 0, 1]", "    axis: [0, 0, 1]\n    dampng: 1"), 14,
                           "joints.j.dampng: unknown key; expected one of type, parent, child, origin, axis, limits, damping, "
-                          "friction, armature, stiffness, rest (did you mean damping?)"),
+                          "friction, armature, stiffness, rest, mimic (did you mean damping?)"),
     "unknown-limit": (yaml("{lower: -1", "{low: -1"), 14,
                       "joints.j.limits.low: unknown key; expected one of lower, upper, velocity"),
     "duplicate-key": (yaml("    mass: 1\n", "    mass: 1\n    mass: 2\n"), 6,

@@ -128,7 +128,7 @@ def test_places(small):
 def test_findings_of_reading_and_of_validation(small):
     found = [(finding.code, finding.element, finding.place.line) for finding in validate(small).findings]
     assert found == [("unknown-tag", "b", 21), ("repeated-tag", "j1", 34), ("unknown-tag", "j1", 37),
-                     ("unknown-attribute", "j1", 31), ("axis-not-unit", "j1", 30), ("mimic", "j1", 33),
+                     ("unknown-attribute", "j1", 31), ("axis-not-unit", "j1", 30),
                      ("limits-zero-range", "j3", 44)]
     assert str(small.findings[0]) == f"{small.source}:21: b: <contact> in <link> passed over: not URDF [unknown-tag]"
 

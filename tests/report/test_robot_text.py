@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from liedyn.io.robot_yaml import read_robot_yaml
+from liedyn.loading import load
 from liedyn.model.build import build
 from liedyn.report.robot_text import robot_summary, robot_text
 
@@ -100,8 +101,41 @@ def test_summary(arm):
 
 @pytest.mark.parametrize("robot", sorted(path.name for path in ROBOTS.glob("*.yaml")))
 def test_every_robot_of_ours(robot):
-    model = build(read_robot_yaml(ROBOTS / robot))
+    model = load(ROBOTS / robot)
     text = robot_text(model)
     assert all(f"-> {link}" in text or f"─ {link}" in text for link in model.link_names)
     assert all(joint.name in text for joint in model.joints)
     json.dumps(robot_summary(model), allow_nan=False)
+
+
+CONSTRAINTS = """
+loops:
+  rod: {type: distance, a: hand, b: lamp, length: 0.5}
+  tip: {type: revolute, a: world, b: right, driven: true}
+couplings:
+  grip: {terms: {b: 1, a: -1.5}, offset: 0.25}
+  sum: {terms: {a: 2, b: 3}, offset: -1}
+  lock: {terms: {a: 1}}
+"""
+
+
+def test_constraints_are_listed(arm):
+    text = robot_text(arm(ARM + CONSTRAINTS))
+    assert "\nconstraints: 2 loops and 3 couplings, 9 rows\n" in text
+    assert text.endswith("""
+
+constraint  type      joins                  locks           rows
+rod         distance  hand - lamp, 0.5 m                        1
+tip         revolute  world - right, driven  wx wy vx vy vz     5
+grip        coupling  b = 1.5 a + 0.25                          1
+sum         coupling  2 a + 3 b = -1                            1
+lock        coupling  a = 0                                     1""")
+
+
+def test_constraints_as_data(arm):
+    rod, tip, grip, *_ = robot_summary(arm(ARM + CONSTRAINTS))["constraints"]
+    assert (rod["rows"], rod["row_names"], rod["units"], rod["length"]) == ([0, 1], ["rod"], ["m"], 0.5)
+    assert tip["a"] == {"link": "world", "xyz": [0, 0, 0], "rotation": [[1, 0, 0], [0, 1, 0], [0, 0, 1]]}
+    assert tip["driven"] and tip["axes"] == [[0, 0, 1]] and tip["row_names"][2] == "tip.vx"
+    assert grip["terms"] == {"b": 1.0, "a": -1.5} and grip["offset"] == 0.25 and grip["rows"] == [6, 7]
+    json.dumps([rod, tip, grip])

@@ -12,7 +12,7 @@ from liedyn.cli.options import base_option, json_option
 @json_option
 @with_console
 def check(robots, base, as_json, console):
-    """List everything doubtful in robot files: impossible inertias, missing limits, joints that should mimic others, …
+    """List everything doubtful in robot files: impossible inertias, missing limits, joints that follow nothing, …
 
     Exit status 0: nothing is; 3: a file cannot be used at all; 4: something is doubtful, and listed.
 

@@ -1,18 +1,19 @@
 """Robot YAML -> Robot: every joint type, bodies by inertia or by shape, thrusters."""
 from __future__ import annotations
 
-import math
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from liedyn.errors import ModelError
-from liedyn.io.element_place import ElementPlace
+from liedyn.io.loops import read_couplings, read_loops
 from liedyn.io.shapes import SHAPES, Inertia, rotated_inertia, uniform
+from liedyn.io.yaml_elements import entries, place_of_keys, read_pose
 from liedyn.io.yaml_text import Node, read_yaml
-from liedyn.model.description import JOINT_TYPES, STANDARD_GRAVITY, Actuator, Coordinate, Joint, Link, Pose, Robot
+from liedyn.model.description import JOINT_TYPES, STANDARD_GRAVITY, Actuator, Coordinate, Joint, Link, Mimic, Pose, Robot
 
-_ROBOT_KEYS = ("name", "base", "gravity", "links", "joints", "actuators")
+_ROBOT_KEYS = ("name", "base", "gravity", "links", "joints", "actuators", "loops", "couplings")
 _LINK_KEYS = ("mass", "com", "inertia", "shape", "density", "rpy")
 _JOINT_KEYS = ("type", "parent", "child", "origin")
 # what each type has besides, and besides limits and passive forces
@@ -23,8 +24,8 @@ _OWN_KEYS: dict[str, tuple[str, ...]] = {
 _PASSIVE = ("damping", "friction", "armature")
 _SPRING = ("stiffness", "rest")
 _POSITION_LIMITS, _OTHER_LIMITS = ("lower", "upper"), ("velocity", "effort")
+_MIMIC_KEYS = ("joint", "multiplier", "offset")
 _ACTUATOR_KEYS = ("link", "position", "axis", "torque_ratio")
-_UNIT_ROUNDING = 1e-6                # of a quaternion's norm: what rounding to seven digits leaves
 
 
 def read_robot_yaml(path: str | os.PathLike) -> Robot:
@@ -36,26 +37,15 @@ def read_robot_yaml(path: str | os.PathLike) -> Robot:
     root = read_yaml(path, ModelError)
     root.mapping(_ROBOT_KEYS)
     name, base, gravity = root.get("name"), root.get("base"), root.get("gravity")
-    links = root.require("links", "the links by name")
+    links, joints = root.require("links", "the links by name"), dict(entries(root, "joints"))
     return Robot(name=name.text() if name else Path(os.fspath(path)).stem,
                  links=tuple(_link(key, node) for key, node in links.mapping().items()),
-                 joints=tuple(_joint(key, node) for key, node in _entries(root, "joints")),
+                 joints=tuple(_joint(key, node, joints) for key, node in joints.items()),
                  base=base.choice(("fixed", "floating")) if base else "fixed",
                  gravity=gravity.vector(3) if gravity else STANDARD_GRAVITY,
-                 actuators=tuple(_actuator(key, node) for key, node in _entries(root, "actuators")),
+                 actuators=tuple(_actuator(key, node) for key, node in entries(root, "actuators")),
+                 loops=read_loops(root), couplings=read_couplings(root),
                  source=os.fspath(path))
-
-
-def _entries(root: Node, key: str):
-    node = root.get(key)
-    return node.mapping().items() if node else ()
-
-
-def _place(node: Node, **parts: str) -> ElementPlace:
-    """The place of an element and of its keys; `parts` are those that go by another name in the description."""
-    lines = {key: child.place for key, child in node.mapping().items()}
-    lines.update({name: lines[key] for name, key in parts.items() if key in lines})
-    return ElementPlace(node.file, node.line, node.key, lines)
 
 
 # links --------------------------------------------------------------------------------------------------------------
@@ -65,12 +55,12 @@ def _link(name: str, node: Node) -> Link:
     com = keys["com"].vector(3) if "com" in keys else (0.0, 0.0, 0.0)
     if "shape" in keys:
         mass, inertia = _shaped(node)
-        return Link(name, mass, com, inertia, _place(node, inertia="shape"))
+        return Link(name, mass, com, inertia, place_of_keys(node, inertia="shape"))
     for key in ("density", "rpy"):
         if key in keys:
             raise keys[key].problem(f"{key} needs a shape", hint="without a shape, give mass and inertia")
     mass = keys["mass"].number() if "mass" in keys else 0.0
-    return Link(name, mass, com, _inertia(keys["inertia"]) if "inertia" in keys else (0.0,) * 6, _place(node))
+    return Link(name, mass, com, _inertia(keys["inertia"]) if "inertia" in keys else (0.0,) * 6, place_of_keys(node))
 
 
 def _inertia(node: Node) -> Inertia:
@@ -105,7 +95,7 @@ def _shaped(node: Node) -> tuple[float, Inertia]:
 
 # joints -------------------------------------------------------------------------------------------------------------
 
-def _joint(name: str, node: Node) -> Joint:
+def _joint(name: str, node: Node, joints: Iterable[str]) -> Joint:
     kind = node.require("type", "one of " + ", ".join(JOINT_TYPES)).choice(JOINT_TYPES)
     _refuse_keys_of_other_types(node, kind)
     keys = node.mapping()
@@ -121,9 +111,11 @@ def _joint(name: str, node: Node) -> Joint:
     if kind == "screws":
         screws = node.require("screws", "a list of screws [wx, wy, wz, vx, vy, vz]")
         own["screws"] = tuple(screw.vector(6) for screw in screws.items(least=1, most=6, of="screws"))
+    if "mimic" in keys:
+        own["mimic"] = _mimic(keys["mimic"], joints)
     joint = Joint(name, kind, node.require("parent", "a link's name or world").text(),
-                  node.require("child", "a link's name").text(), _origin(keys.get("origin")), **own,
-                  place=_place(node, axis="axes" if kind == "universal" else "axis"))
+                  node.require("child", "a link's name").text(), read_pose(keys.get("origin")), **own,
+                  place=place_of_keys(node, axis="axes" if kind == "universal" else "axis"))
     return _with_coordinates(joint, node)
 
 
@@ -132,29 +124,18 @@ def _refuse_keys_of_other_types(node: Node, kind: str) -> None:
     if kind != "fixed":
         known += ["limits", *_PASSIVE]
     if kind not in ("fixed", "ball", "free"):
-        known += _SPRING
-    others = {"limits", *_PASSIVE, *_SPRING}.union(*_OWN_KEYS.values()).difference(known)
+        known += [*_SPRING, "mimic"]
+    others = {"limits", "mimic", *_PASSIVE, *_SPRING}.union(*_OWN_KEYS.values()).difference(known)
     for key, child in node.mapping().items():
         if key in others:
             raise child.problem(f"a {kind} joint has no {key}")
     node.refuse_unknown_keys(known)
 
 
-def _origin(node: Node | None) -> Pose:
-    if node is None:
-        return Pose()
-    keys = node.mapping(("xyz", "rpy", "quaternion"))
-    xyz = keys["xyz"].vector(3) if "xyz" in keys else (0.0, 0.0, 0.0)
-    if "quaternion" not in keys:
-        return Pose.from_xyz_rpy(xyz, keys["rpy"].vector(3) if "rpy" in keys else (0.0, 0.0, 0.0))
-    if "rpy" in keys:
-        raise keys["rpy"].problem("both rpy and quaternion", expected="one of them")
-    quaternion = keys["quaternion"].vector(4)
-    norm = math.hypot(*quaternion)
-    if abs(norm - 1) > _UNIT_ROUNDING:
-        raise keys["quaternion"].problem(f"a quaternion of norm {norm:.7g}", found=keys["quaternion"].shown(),
-                                         expected="a unit quaternion x, y, z, w")
-    return Pose.from_xyz_quaternion(xyz, [x / norm for x in quaternion])
+def _mimic(node: Node, joints: Iterable[str]) -> Mimic:
+    keys = node.mapping(_MIMIC_KEYS)
+    figures = {key: keys[key].number() for key in ("multiplier", "offset") if key in keys}
+    return Mimic(node.require("joint", "the name of the joint to follow").choice(joints), **figures)
 
 
 def _with_coordinates(joint: Joint, node: Node) -> Joint:
@@ -183,4 +164,4 @@ def _actuator(name: str, node: Node) -> Actuator:
     values = {key: keys[key].vector(3) for key in ("position", "axis") if key in keys}
     if "torque_ratio" in keys:
         values["torque_ratio"] = keys["torque_ratio"].number()
-    return Actuator(name, node.require("link", "a link's name").text(), **values, place=_place(node))
+    return Actuator(name, node.require("link", "a link's name").text(), **values, place=place_of_keys(node))

@@ -14,3 +14,20 @@ NV = (1, 3, 6)
 
 SINGULAR = 1e-13         # a pivot below this part of the inertia that it is made of is rounding: the joint has nothing to act on
 FRICTION_SPEED = 1e-2    # rad/s or m/s: Coulomb friction is smoothed below it, so that it has derivatives
+
+# Kinds of constraint. A closure joins frame A to frame B; its rows are components, in frame B, of the twist of B relative to A.
+WELD, REVOLUTE, PRISMATIC, CYLINDRICAL, PLANAR, BALL_CLOSURE, UNIVERSAL, DISTANCE, ROLLING, COUPLING = range(10)
+ROWS = (6, 5, 5, 4, 3, 3, 4, 1, 3, 1)
+# name in files -> kind, and a label a row; the empty label where there is one row only
+LOOP_KINDS: dict[str, tuple[int, tuple[str, ...]]] = {
+    "weld": (WELD, ("wx", "wy", "wz", "vx", "vy", "vz")),
+    "revolute": (REVOLUTE, ("wx", "wy", "vx", "vy", "vz")),         # axis z of both frames
+    "prismatic": (PRISMATIC, ("wx", "wy", "wz", "vx", "vy")),       # axis z
+    "cylindrical": (CYLINDRICAL, ("wx", "wy", "vx", "vy")),         # axis z
+    "planar": (PLANAR, ("wx", "wy", "vz")),                         # normal z
+    "ball": (BALL_CLOSURE, ("vx", "vy", "vz")),
+    "universal": (UNIVERSAL, ("w", "vx", "vy", "vz")),              # x of A stays perpendicular to y of B
+    "distance": (DISTANCE, ("",)),                                  # between the origins: a rod
+    "rolling": (ROLLING, ("vx", "vy", "vz")),                       # a disc about z of B, or a sphere, on the plane z = 0 of A
+    "coupling": (COUPLING, ("",)),                                  # of coordinates: gears, mimic
+}

@@ -81,11 +81,17 @@ def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work):
             beta = bias_units(tree, i, AB, prescribed, passive, a, tau, work)
             hand_to_parent(tree, i, Pi, add(beta, sym6(Pi, joint_eta(tree, i, V, v))), work)
         deficit = maximum(deficit, worse)
-    for i in range(1, n):                                                   # forward
+    substitute(tree, prescribed, v, passive, a, tau, work)
+    return largest(deficit)
+
+
+@primitive
+def substitute(tree, prescribed, v, passive, a, tau, work):
+    """The last pass: a where not prescribed, tau where prescribed, and dV, from the factors and u."""
+    for i in range(1, tree.parent.size):                                    # forward
         dV = add(Ad_inv(load_pose(work.T, i), load_twist(work.dV, tree.parent[i])),
                  joint_eta(tree, i, load_twist(work.V, i), v))
         store_twist(work.dV, i, solve(tree, i, dV, prescribed, passive, a, tau, work))
-    return largest(deficit)
 
 
 @primitive

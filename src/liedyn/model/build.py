@@ -12,6 +12,7 @@ import numpy as np
 from liedyn.errors import ModelError
 from liedyn.joints.kinds import BALL, FREE, NQ, NV, SCREW
 from liedyn.model.articulation import joints_without_inertia
+from liedyn.model.constraints import Anchors, loop_arrays
 from liedyn.model.description import WORLD, Coordinate, Joint, Link, Robot
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, pose, rigid_from_link, screw_frame, transform_rigid
@@ -134,6 +135,7 @@ class Assembly:
         index, constants = machine[:index.size].view(np.int64), machine[index.size:index.size + constants.size]
         names = [link.name for link in self.robot.links]
         q_names, q_units, v_names, v_units = _names(self.moving)
+        constraints, loop_index, loop_constants, loop_machine = loop_arrays(self.robot, self._anchors())
         return Model(
             name=self.robot.name, description=self.robot, base=self.robot.base, gravity=np.array(self.robot.gravity, dtype=float),
             nq=self.nq, nv=self.nv, joints=tuple(self.joints), link_names=tuple(names),
@@ -143,7 +145,16 @@ class Assembly:
             q_names=q_names, v_names=v_names, q_units=q_units, v_units=v_units,
             lower=self.coordinate("lower"), upper=self.coordinate("upper"),
             velocity_limit=self.coordinate("velocity"), effort_limit=self.coordinate("effort"),
-            index=index, constants=constants, machine=machine, findings=self.robot.findings)
+            index=index, constants=constants, machine=machine, findings=self.robot.findings,
+            constraints=constraints, loop_index=loop_index, loop_constants=loop_constants, loop_machine=loop_machine)
+
+    def _anchors(self) -> Anchors:
+        coordinates = {}
+        for made, joint in zip(self.joints, self.moving, strict=True):
+            if made.kind == SCREW:
+                for k, (label, unit) in enumerate(zip(joint.labels, joint.units, strict=True)):
+                    coordinates[joint.name, label] = (made.first_body + k, made.v.start + k, made.q.start + k, unit)
+        return Anchors(self.parent, self.kind, {name: link[:2] for name, link in self.links.items()}, coordinates)
 
     def _arrays(self) -> tuple[np.ndarray, np.ndarray]:
         """`index` and `constants` in the order of `joints.tree`."""

@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass, field
 
 from liedyn.errors import Place
+from liedyn.joints.kinds import LOOP_KINDS
 
 Vector = tuple[float, float, float]
 Rotation = tuple[float, float, float, float, float, float, float, float, float]   # by rows
@@ -91,6 +92,9 @@ JOINT_TYPES: dict[str, tuple[str, ...] | None] = {
 
 @dataclass(frozen=True, slots=True)
 class Mimic:
+    """A joint's only coordinate follows that of another: q = multiplier · q_joint + offset. A `Coupling` by the name of the
+    joint that follows."""
+
     joint: str
     multiplier: float = 1.0
     offset: float = 0.0
@@ -142,6 +146,51 @@ class Joint:
         return ("rad",) * len(self.labels)
 
 
+# rows (labels) of each type of closure; the empty label where there is one row
+LOOP_TYPES: dict[str, tuple[str, ...]] = {name: labels for name, (_, labels) in LOOP_KINDS.items() if name != "coupling"}
+
+
+@dataclass(frozen=True, slots=True)
+class Loop:
+    """A closure: what joins frame A, fixed in the link `a`, to frame B, fixed in the link `b`, besides the tree's joints.
+
+    a, b            names of links; WORLD is the ground
+    pose_a, pose_b  where the frames stand in their links
+    axes            revolute, prismatic, cylindrical: the axis; planar: the normal; rolling disc: the axle (frame B); one, written
+                    in both frames, which share it; default z. universal: two, the first in frame A, the second in frame B,
+                    which stay perpendicular; default x and y. The others have none
+    length          distance: between the origins of the frames [m]
+    radius, shape   rolling: of the disc or sphere about the origin of B [m]; the plane is z = 0 of frame A
+    driven          frame A moves within its link by a motion that is given in time, beyond `pose_a`
+    """
+
+    name: str
+    type: str
+    a: str
+    b: str
+    pose_a: Pose = Pose()
+    pose_b: Pose = Pose()
+    axes: tuple[Vector, ...] = ()
+    length: float = 0.0
+    radius: float = 0.0
+    shape: str = "disc"
+    driven: bool = False
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Coupling:
+    """sum_k c_k q_k = offset over coordinates of joints of screws (not ball, free): gears, belts, cables.
+
+    Each term is joint, label (the empty one where the joint has one coordinate), c_k.
+    """
+
+    name: str
+    terms: tuple[tuple[str, str, float], ...]
+    offset: float = 0.0
+    place: Place = field(default=Place(), compare=False)
+
+
 @dataclass(frozen=True, slots=True)
 class Actuator:
     """A thruster: the scalar command u [N] acts on `link` as the wrench u · [p x n + torque_ratio n; n], n the unit
@@ -172,7 +221,8 @@ class Finding:
 @dataclass(frozen=True, slots=True)
 class Robot:
     """A tree of links and joints. A joint whose parent is `world` hangs on the ground; else the one link that is no
-    joint's child is the root, welded to the ground (`base` fixed) or free (`base` floating)."""
+    joint's child is the root, welded to the ground (`base` fixed) or free (`base` floating). `loops` and `couplings` bind what
+    the tree leaves free."""
 
     name: str
     links: tuple[Link, ...]
@@ -180,5 +230,7 @@ class Robot:
     base: str = "fixed"
     gravity: Vector = STANDARD_GRAVITY
     actuators: tuple[Actuator, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    couplings: tuple[Coupling, ...] = ()
     findings: tuple[Finding, ...] = field(default=(), compare=False)   # what the loader noticed
     source: str | None = field(default=None, compare=False)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from liedyn.errors import Place
-from liedyn.model.description import Finding, Joint, Link, Robot
+from liedyn.model.description import Finding, Joint, Link, Loop, Robot
 from liedyn.model.rigid_body import Body, inertia_matrix, principal_inertias
 from liedyn.model.tree import Tree, bodies_of, place_of
 
@@ -16,6 +16,7 @@ CODES: dict[str, str] = {
     "unknown-tag": "a tag inside a URDF link or joint that URDF does not have; it was passed over",
     "unknown-attribute": "an attribute of a URDF element that URDF does not have; it was passed over",
     "repeated-tag": "a URDF element that stands twice where one is meant; the first counts",
+    "loops-unused": "a file loops.yaml beside a URDF that does not say which robot it is of; it was passed over",
     "triangle-inequality": "a moving body with a principal inertia above the sum of the other two: no real body has it",
     "negative-inertia": "a welded link whose own inertia is not positive semidefinite, while that of its whole body is",
     "inertia-far-off": "a moving body whose inertia does not fit its mass: the radius of gyration is absurd",
@@ -24,7 +25,7 @@ CODES: dict[str, str] = {
     "limits-zero-range": "a joint whose lower limit is its upper limit",
     "limits-negative": "a negative velocity or effort limit",
     "axis-not-unit": "an axis that is not of unit length; it was scaled to one",
-    "mimic": "a joint meant to follow another; that is not enforced, it moves independently",
+    "mimic": "a joint meant to follow one that does not exist; it moves independently",
     "singular-at-zero": "a joint whose coordinates are dependent at zero, the default start",
 }
 
@@ -46,6 +47,8 @@ def doubts(robot: Robot, tree: Tree, bodies: dict[str, Body]) -> Iterator[Findin
     names = {joint.name for joint in robot.joints}
     for joint in robot.joints:
         yield from _joint_doubts(joint, names)
+    for loop in robot.loops:
+        yield from _axis_doubts(loop)
 
 
 def not_positive(inertia: np.ndarray, mass: float) -> bool:
@@ -75,11 +78,15 @@ def _body_doubts(link: Link, body: Body, count: int) -> Iterator[Finding]:
         yield _finding("inertia-far-off", link, f"the body{of} has rotational inertia and no mass", "inertia")
 
 
-def _joint_doubts(joint: Joint, names: set[str]) -> Iterator[Finding]:
-    for axis in joint.axes:
+def _axis_doubts(element: Joint | Loop) -> Iterator[Finding]:
+    for axis in element.axes:
         length = math.hypot(*axis)
         if abs(length - 1) > UNIT_ROUNDING:
-            yield _finding("axis-not-unit", joint, f"the axis has length {length:.6g}; it was scaled to 1", "axis")
+            yield _finding("axis-not-unit", element, f"the axis has length {length:.6g}; it was scaled to 1", "axis")
+
+
+def _joint_doubts(joint: Joint, names: set[str]) -> Iterator[Finding]:
+    yield from _axis_doubts(joint)
     for label, limits in zip(joint.labels, joint.coordinates, strict=True):
         of = f" of {label}" if label else ""
         missing = [name for name, value in (("lower", limits.lower), ("upper", limits.upper)) if math.isinf(value)]
@@ -90,9 +97,9 @@ def _joint_doubts(joint: Joint, names: set[str]) -> Iterator[Finding]:
         for name, value in (("velocity", limits.velocity), ("effort", limits.effort)):
             if value < 0:
                 yield _finding("limits-negative", joint, f"the {name} limit{of} is {value:g}", "limits")
-    if joint.mimic and joint.labels:
-        followed = joint.mimic.joint if joint.mimic.joint in names else f"{joint.mimic.joint}, which does not exist"
-        yield _finding("mimic", joint, f"meant to follow {followed}; not enforced, it moves independently", "mimic")
+    if joint.mimic and joint.labels and joint.mimic.joint not in names:
+        yield _finding("mimic", joint, f"meant to follow {joint.mimic.joint}, which does not exist; it moves independently",
+                       "mimic")
     if joint.type == "euler" and joint.sequence[0] == joint.sequence[2]:
         yield _finding("singular-at-zero", joint, f"the angles {joint.sequence} are dependent at zero", "sequence")
     if joint.type == "screws" and _dependent(joint.screws):

@@ -9,6 +9,7 @@ import numpy as np
 
 from liedyn.errors import NameLookupError
 from liedyn.joints.kinds import BALL, FREE
+from liedyn.model.constraints import ModelConstraint
 from liedyn.model.description import Finding, Robot
 
 
@@ -47,6 +48,9 @@ class Model:
     gravity              (3,) m/s^2 in the world frame
     index, constants     what the kernels read; see `joints.tree`
     machine              both, and scratch for single calls (57 n + 9 nv numbers at most, used under the interpreter's lock)
+    constraints          closures, couplings and mimics (`ModelConstraint`), which bind the tree further; functions that do not
+                         say so leave them out and treat the open tree
+    loop_index, loop_constants, loop_machine   what the kernels read of them; see `model.constraints`; empty without
     """
 
     name: str
@@ -72,6 +76,10 @@ class Model:
     constants: np.ndarray
     machine: np.ndarray
     findings: tuple[Finding, ...] = ()
+    constraints: tuple[ModelConstraint, ...] = ()
+    loop_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
+    loop_constants: np.ndarray = field(default_factory=lambda: np.zeros(0))
+    loop_machine: np.ndarray = field(default_factory=lambda: np.zeros(0))
     _cache: dict = field(default_factory=dict, repr=False)
 
     @cached_property
@@ -83,6 +91,16 @@ class Model:
     def paths(self) -> np.ndarray:
         """(3, nv): above, top and last of each velocity coordinate (see `joints.tree`)."""
         return self.index[self.index.size - 3 * self.nv:].reshape(3, self.nv)
+
+    @cached_property
+    def nc(self) -> int:
+        """Rows of all constraints."""
+        return self.constraints[-1].rows.stop if self.constraints else 0
+
+    @cached_property
+    def row_names(self) -> tuple[str, ...]:
+        """A name a row: "tip.vx", …; that of the constraint alone where it has one row."""
+        return tuple(name for one in self.constraints for name in one.row_names)
 
     @property
     def joint_names(self) -> tuple[str, ...]:
@@ -106,6 +124,12 @@ class Model:
             if joint.name == name:
                 return joint
         raise NameLookupError(_unknown("moving joint", name, self.joint_names))
+
+    def constraint(self, name: str) -> ModelConstraint:
+        for one in self.constraints:
+            if one.name == name:
+                return one
+        raise NameLookupError(_unknown("constraint", name, tuple(one.name for one in self.constraints)))
 
     def link_index(self, name: str) -> int:
         try:

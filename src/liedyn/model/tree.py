@@ -5,13 +5,15 @@ import difflib
 from dataclasses import dataclass
 
 from liedyn.errors import ModelError, Place
-from liedyn.model.description import WORLD, Joint, Link, Robot
+from liedyn.model.description import WORLD, Coupling, Joint, Link, Loop, Robot
+
+_KINDS = {Joint: "joint", Link: "link", Loop: "loop", Coupling: "coupling"}
 
 
 def place_of(element, part: str | None = None) -> Place:
-    """Where a link, joint or actuator stands, or a part of it such as `axis`; its name where it comes from no file."""
+    """Where a link, joint, … stands, or a part of it such as `axis`; its name where it comes from no file."""
     place = element.place
-    kind = "joint" if isinstance(element, Joint) else "link" if isinstance(element, Link) else "actuator"
+    kind = _KINDS.get(type(element), "actuator")
     name = str(element.name)
     key = place.key or f'{kind} "{name if name.isprintable() else repr(name)[1:-1]}"'
     if part is None:
@@ -33,9 +35,9 @@ class Tree:
 def tree_of(robot: Robot) -> Tree:
     """The robot's tree, or a ModelError: duplicate names, unknown links, two parents, cycles, unconnected links, no root."""
     links = {link.name: link for link in robot.links}
-    _no_duplicates(robot.links, "link")
-    _no_duplicates(robot.joints, "joint")
-    _no_duplicates(robot.actuators, "actuator")
+    check_names(robot.links, "link")
+    check_names(robot.joints, "joint")
+    check_names(robot.actuators, "actuator")
     if not links:
         raise ModelError("no links in this robot", place=Place(robot.source), expected="at least one link")
     joint_of: dict[str, Joint] = {}
@@ -67,7 +69,8 @@ def _first_line(element) -> str | None:
     return f"first on line {element.place.line}" if element.place.line is not None else None
 
 
-def _no_duplicates(elements, kind: str) -> None:
+def check_names(elements, kind: str) -> None:
+    """Names must be printable and differ."""
     first: dict[str, object] = {}
     for element in elements:
         if not isinstance(element.name, str) or not element.name or not element.name.isprintable():

@@ -1,6 +1,6 @@
 """Whether a description can be computed rightly. Two grades: errors, always raised, and findings, noted in the robot.
 
-A *finding* is computable but doubtful. Real files are full of them (massless frames, rounded inertias, mimic joints): a
+A *finding* is computable but doubtful. Real files are full of them (massless frames, rounded inertias, missing limits): a
 tool that refuses them is useless, one that is silent is worse.
 """
 from __future__ import annotations
@@ -15,14 +15,22 @@ import numpy as np
 from liedyn.errors import ModelError, Place
 from liedyn.model.description import JOINT_TYPES, Actuator, Coordinate, Joint, Link, Robot
 from liedyn.model.doubts import CODES, doubts, not_positive
+from liedyn.model.numbers import (
+    check_axes,
+    check_direction,
+    check_finite,
+    check_not_parallel,
+    check_pose,
+    has_direction,
+    unit,
+    with_unit_axes,
+)
 from liedyn.model.rigid_body import Body, inertia_matrix, merged, principal_inertias
 from liedyn.model.tree import Tree, bodies_of, place_of, tree_of
+from liedyn.model.validate_constraints import checked_constraints
 
 __all__ = ["CODES", "validate"]
 
-_NO_DIRECTION = 1e-9                 # an axis or screw shorter than this has no direction
-_PARALLEL = 1e-6                     # rad: axes of a universal joint closer than this
-_ORTHONORMAL = 1e-6                  # rounding allowed in the rotation of an origin
 # Number of axes of each type (the others have none).
 _AXES = {"revolute": 1, "continuous": 1, "prismatic": 1, "helical": 1, "cylindrical": 1, "planar": 1, "universal": 2}
 _NOT_NEGATIVE = ("damping", "friction", "armature", "stiffness")
@@ -35,8 +43,9 @@ def validate(robot: Robot) -> Robot:
     negative mass, a body whose inertia is not positive semidefinite beyond rounding, duplicate or unknown names, two
     parents, cycles, unconnected links, no root for a floating base, unknown joint types, axes or screws without
     direction, parallel universal axes, swapped limits, negative damping, friction, armature or stiffness, springs or
-    position limits where a joint has no such coordinate. Axes that are not of unit length are a finding; screws are
-    never scaled.
+    position limits where a joint has no such coordinate; closures over one link or one body, without length or radius;
+    couplings of coordinates that do not exist, stand twice or are quaternions. Axes that are not of unit length are a finding;
+    screws are never scaled.
 
     Whether each joint finds an inertia to move is left to the builder.
     """
@@ -44,7 +53,7 @@ def validate(robot: Robot) -> Robot:
         raise ModelError("unknown base", place=Place(robot.source, key="base"), found=robot.base, expected="fixed or floating")
     if not robot.name.isprintable():
         raise ModelError("a name with control characters", place=Place(robot.source, key="name"), found=robot.name)
-    _finite(robot.gravity, 3, Place(robot.source, key="gravity"), "gravity")
+    check_finite(robot.gravity, 3, Place(robot.source, key="gravity"), "gravity")
     joints = tuple(_checked_joint(joint) for joint in robot.joints)
     for link in robot.links:
         _check_link(link)
@@ -56,26 +65,16 @@ def validate(robot: Robot) -> Robot:
         _check_inertia(links, bodies[first])
     _check_coordinate_names(robot.base, joints)
     actuators = tuple(_checked_actuator(actuator, tree) for actuator in robot.actuators)
-    found = (*robot.findings, *doubts(replace(robot, joints=joints), tree, bodies))
-    return replace(robot, joints=tuple(_with_unit_axes(joint) for joint in joints), actuators=actuators,
-                   findings=tuple(dict.fromkeys(found)))
-
-
-def _finite(values, count: int, place: Place, what: str) -> None:
-    try:
-        numbers = [float(x) for x in values]
-    except (TypeError, ValueError):
-        raise ModelError(f"wrong {what}", place=place, found=values, expected=f"{count} numbers") from None
-    if len(numbers) != count:
-        raise ModelError(f"wrong {what}", place=place, found=list(values), expected=f"{count} numbers")
-    if not all(map(math.isfinite, numbers)):
-        raise ModelError(f"not a finite number in the {what}", place=place, found=numbers[0] if count == 1 else numbers)
+    loops, couplings = checked_constraints(replace(robot, joints=joints), tree)
+    found = (*robot.findings, *doubts(replace(robot, joints=joints, loops=loops), tree, bodies))
+    return replace(robot, joints=tuple(map(with_unit_axes, joints)), actuators=actuators, loops=tuple(map(with_unit_axes, loops)),
+                   couplings=couplings, findings=tuple(dict.fromkeys(found)))
 
 
 def _check_link(link: Link) -> None:
-    _finite((link.mass,), 1, place_of(link, "mass"), "mass")
-    _finite(link.com, 3, place_of(link, "com"), "centre of mass")
-    _finite(link.inertia, 6, place_of(link, "inertia"), "inertia")
+    check_finite((link.mass,), 1, place_of(link, "mass"), "mass")
+    check_finite(link.com, 3, place_of(link, "com"), "centre of mass")
+    check_finite(link.inertia, 6, place_of(link, "inertia"), "inertia")
     if link.mass < 0:
         raise ModelError("negative mass", place=place_of(link, "mass"), found=link.mass, expected="zero or more")
 
@@ -98,15 +97,15 @@ def _checked_joint(joint: Joint) -> Joint:
         close = difflib.get_close_matches(str(joint.type)[:100], list(JOINT_TYPES), n=1)
         raise ModelError("unknown joint type", place=place_of(joint, "type"), found=joint.type,
                          expected="one of " + ", ".join(JOINT_TYPES), hint=f"did you mean {close[0]}?" if close else None)
-    _check_origin(joint)
+    check_pose(joint.origin, place_of(joint, "origin"), "origin")
     _check_axes(joint)
-    _finite((joint.pitch,), 1, place_of(joint, "pitch"), "pitch")
+    check_finite((joint.pitch,), 1, place_of(joint, "pitch"), "pitch")
     if joint.type == "euler":
         _check_sequence(joint)
     if joint.type == "screws":
         _check_screws(joint)
     if joint.mimic:
-        _finite((joint.mimic.multiplier, joint.mimic.offset), 2, place_of(joint, "mimic"), "multiplier and offset")
+        check_finite((joint.mimic.multiplier, joint.mimic.offset), 2, place_of(joint, "mimic"), "multiplier and offset")
     coordinates = joint.coordinates or (Coordinate(),) * len(joint.labels)
     if len(coordinates) != len(joint.labels):
         raise ModelError("wrong number of coordinates", place=place_of(joint), found=len(coordinates),
@@ -116,34 +115,11 @@ def _checked_joint(joint: Joint) -> Joint:
     return replace(joint, coordinates=coordinates)
 
 
-def _check_origin(joint: Joint) -> None:
-    place = place_of(joint, "origin")
-    _finite(joint.origin.translation, 3, place, "origin")
-    _finite(joint.origin.rotation, 9, place, "origin")
-    R = np.array(joint.origin.rotation, dtype=float).reshape(3, 3)
-    if np.abs(R @ R.T - np.eye(3)).max() > _ORTHONORMAL or np.linalg.det(R) < 0:
-        raise ModelError("the origin's rotation is no rotation", place=place, found=list(joint.origin.rotation),
-                         expected="an orthonormal right-handed matrix")
-
-
 def _check_axes(joint: Joint) -> None:
     place, count = place_of(joint, "axis"), _AXES.get(joint.type, 0)
-    if len(joint.axes) != count:
-        raise ModelError("wrong number of axes", place=place, found=len(joint.axes),
-                         expected=f"{count} for a joint of type {joint.type}")
-    for axis in joint.axes:
-        _finite(axis, 3, place, "axis")
-        _check_direction(axis, place)
+    check_axes(joint.axes, count, f"a joint of type {joint.type}", place)
     if count == 2:
-        first, second = (np.array(axis) / math.hypot(*axis) for axis in joint.axes)
-        if np.linalg.norm(np.cross(first, second)) < _PARALLEL:
-            raise ModelError("the two axes are parallel", place=place, found=[list(axis) for axis in joint.axes],
-                             expected="two directions")
-
-
-def _check_direction(axis, place: Place) -> None:
-    if not _NO_DIRECTION <= math.hypot(*axis) < math.inf:
-        raise ModelError("the axis has no direction", place=place, found=list(axis), expected="a non-zero vector")
+        check_not_parallel(joint.axes, place)
 
 
 def _check_sequence(joint: Joint) -> None:
@@ -158,15 +134,15 @@ def _check_screws(joint: Joint) -> None:
     if not 1 <= len(joint.screws) <= 6:
         raise ModelError("wrong number of screws", place=place, found=len(joint.screws), expected="1 to 6")
     for screw in joint.screws:
-        _finite(screw, 6, place, "screw")
-        if not _NO_DIRECTION <= math.hypot(*screw) < math.inf:
+        check_finite(screw, 6, place, "screw")
+        if not has_direction(screw):
             raise ModelError("a screw that is zero", place=place, found=list(screw), expected="[wx, wy, wz, vx, vy, vz]")
 
 
 def _check_coordinate(joint: Joint, coordinate: Coordinate) -> None:
     for name in (*_NOT_NEGATIVE, "rest"):
         value = getattr(coordinate, name)
-        _finite((value,), 1, place_of(joint, name), name)
+        check_finite((value,), 1, place_of(joint, name), name)
         if name in _NOT_NEGATIVE and value < 0:
             raise ModelError(f"negative {name}", place=place_of(joint, name), found=value, expected="zero or more")
     place = place_of(joint, "limits")
@@ -200,22 +176,13 @@ def _check_coordinate_names(base: str, joints: tuple[Joint, ...]) -> None:
                                  expected="another name")
 
 
-def _with_unit_axes(joint: Joint) -> Joint:
-    axes = []
-    for axis in joint.axes:
-        length = math.hypot(*axis)
-        axes.append(tuple(float(x) / length for x in axis))
-    return replace(joint, axes=tuple(axes))
-
-
 def _checked_actuator(actuator: Actuator, tree: Tree) -> Actuator:
     if actuator.link not in tree.links:
         close = difflib.get_close_matches(actuator.link[:100], list(tree.links), n=1)
         raise ModelError("the actuator is on no link of this robot", place=place_of(actuator, "link"), found=actuator.link,
                          expected="a link's name", hint=f"did you mean {close[0]}?" if close else None)
-    _finite(actuator.position, 3, place_of(actuator, "position"), "position")
-    _finite(actuator.axis, 3, place_of(actuator, "axis"), "axis")
-    _finite((actuator.torque_ratio,), 1, place_of(actuator, "torque_ratio"), "torque ratio")
-    _check_direction(actuator.axis, place_of(actuator, "axis"))
-    length = math.hypot(*actuator.axis)
-    return replace(actuator, axis=tuple(float(x) / length for x in actuator.axis))
+    check_finite(actuator.position, 3, place_of(actuator, "position"), "position")
+    check_finite(actuator.axis, 3, place_of(actuator, "axis"), "axis")
+    check_finite((actuator.torque_ratio,), 1, place_of(actuator, "torque_ratio"), "torque ratio")
+    check_direction(actuator.axis, place_of(actuator, "axis"))
+    return replace(actuator, axis=unit(actuator.axis))

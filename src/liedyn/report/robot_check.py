@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from liedyn.errors import CheckFailed, InputError, ModelError
 from liedyn.model.description import Finding
+from liedyn.report.constraint_text import constraint_count
 
 
 @dataclass(frozen=True)
@@ -14,17 +15,18 @@ class Examined:
 
     file: str
     findings: tuple[Finding, ...] = ()
+    constraints: str = ""                    # how many there are, in words
     error: InputError | None = None
 
     def text(self) -> str:
         if self.error is not None:
             return f"{self.file}: refused\n  {self.error}"
-        if not self.findings:
-            return f"{self.file}: nothing found"
-        return f"{self.file}: {_count(len(self.findings), 'finding')}" + "".join(f"\n  {finding}" for finding in self.findings)
+        count = _count(len(self.findings), "finding") if self.findings else "nothing found"
+        bound = f" ({self.constraints})" if self.constraints else ""
+        return f"{self.file}: {count}{bound}" + "".join(f"\n  {finding}" for finding in self.findings)
 
     def plain(self) -> dict:
-        return {"file": self.file, "error": str(self.error) if self.error else None,
+        return {"file": self.file, "error": str(self.error) if self.error else None, "constraints": self.constraints,
                 "findings": [{"code": f.code, "element": f.element, "message": f.message, "file": f.place.file,
                               "line": f.place.line, "key": f.place.key} for f in self.findings]}
 
@@ -34,7 +36,8 @@ def examine(file: str, base: str | None = None) -> Examined:
     from liedyn.loading import load
 
     try:
-        return Examined(file, load(file, base=base).findings)
+        model = load(file, base=base)
+        return Examined(file, model.findings, constraint_count(model))
     except InputError as error:
         return Examined(file, error=error)
 

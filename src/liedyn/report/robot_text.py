@@ -5,6 +5,8 @@ import math
 
 from liedyn.model.description import Coordinate, Joint, Link
 from liedyn.model.model import Model
+from liedyn.report.constraint_text import constraint_count, constraint_summary, constraint_table
+from liedyn.report.text_table import table
 
 _PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 _LIMITS = ("lower", "upper", "velocity", "effort")
@@ -29,6 +31,7 @@ def robot_summary(model: Model) -> dict:
                          for joint in robot.joints if joint.type == "fixed"],
         "links": [{"name": link.name, "parent": parent, "mass": link.mass, "com": list(link.com), "inertia": list(link.inertia)}
                   for link, parent in zip(robot.links, model.link_parents, strict=True)],
+        "constraints": constraint_summary(model),
         "actuators": [{"name": a.name, "link": a.link, "position": list(a.position), "axis": list(a.axis),
                        "torque_ratio": a.torque_ratio} for a in robot.actuators],
         "findings": len(model.findings),
@@ -40,7 +43,10 @@ def robot_text(model: Model) -> str:
     gravity = " ".join(f"{x:g}" for x in model.gravity)
     head = [f"{model.name}: {len(model.joints)} moving joints, {len(model.link_names)} links, {model.base} base",
             f"nq {model.nq}, nv {model.nv}, mass {_total_mass(model):.6g} kg, gravity {gravity} m/s^2"]
-    parts = [head, ["Tree: joint (type) -> link", *_tree(model)], _coordinate_table(model), _actuator_table(model)]
+    if model.constraints:
+        head.append(f"constraints: {constraint_count(model)}")
+    parts = [head, ["Tree: joint (type) -> link", *_tree(model)], _coordinate_table(model), constraint_table(model),
+             _actuator_table(model)]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
 
@@ -127,16 +133,14 @@ def _coordinate_table(model: Model) -> list[str]:
             v = joint.v.start + k
             rows.append([model.v_names[v], joint.type, str(joint.q.start + k), str(v), model.v_units[v],
                          *(_number(getattr(c, key)) for key in _LIMITS), *(f"{getattr(c, key):.4g}" for key in used)])
-    mimics = [f"{j.name} is to follow {j.mimic.joint} (x {j.mimic.multiplier:g} + {j.mimic.offset:g}), and moves by itself here"
-              for j in model.description.joints if j.mimic]
-    return [*_table(rows, left=2), *mimics] if len(rows) > 1 else ["No moving joints."]
+    return table(rows, left=2) if len(rows) > 1 else ["No moving joints."]
 
 
 def _actuator_table(model: Model) -> list[str]:
     rows = [["actuator", "link", "position [m]", "axis", "torque ratio [m]"]]
     rows += [[a.name, a.link, " ".join(f"{x:g}" for x in a.position), " ".join(f"{x:g}" for x in a.axis), f"{a.torque_ratio:g}"]
              for a in model.description.actuators]
-    return _table(rows, left=4) if len(rows) > 1 else []
+    return table(rows, left=4) if len(rows) > 1 else []
 
 
 def _range(part: slice) -> str:
@@ -145,12 +149,3 @@ def _range(part: slice) -> str:
 
 def _number(x: float) -> str:
     return f"{x:.4g}" if math.isfinite(x) else "-"
-
-
-def _table(rows: list[list[str]], left: int) -> list[str]:
-    """Aligned columns, the first `left` of them to the left, the others to the right."""
-    columns = len(rows[0])
-    rows = [row + [""] * (columns - len(row)) for row in rows]
-    widths = [max(len(row[k]) for row in rows) for k in range(columns)]
-    return ["  ".join(cell.ljust(w) if k < left else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True)))
-            .rstrip() for row in rows]

@@ -1,0 +1,230 @@
+"""What closes a loop: the rows that a closure of each kind forbids, how far it stands open, and how its rows turn.
+
+A closure joins frame A of one link and frame B of another. T = T_ab = (R, p) is B in A; V is the twist of B relative to A,
+in B. A row is a wrench F in B that does no work on what the closure leaves free: F . V = 0. For the lower pairs, which are
+subgroups of SE(3), the rows are unit wrenches of B; the other kinds have one direction g that follows the pose (`guide`):
+
+    universal   g.w = 0     g = y x (R^T x): x of A and y of B stay perpendicular
+    distance    g.v = 0     g = R^T p / |p|
+    rolling     v + w x g   g from B's origin to the point of contact of a disc about z, or of a sphere, with A's plane z = 0
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import primitive
+from liedyn.joints.kinds import (
+    BALL_CLOSURE,
+    DISTANCE,
+    PRISMATIC,
+    ROLLING,
+    UNIVERSAL,
+    WELD,
+)
+from liedyn.lie.lanes import maximum, sqrt, where_less
+from liedyn.lie.se3 import compose, inverse
+from liedyn.lie.so3 import log3
+from liedyn.lie.vec3 import add3, cross, dot3, rotate_back, scale3, sub3
+
+HEADER = 8
+FIELDS = 11                    # numbers of a constraint in `index`
+DRIVE = 24                     # numbers of a driven closure's motion: pose 12, twist 6, rate of the twist 6
+_TINY = 1e-300
+
+# unit wrenches (0 … 2 moments, 3 … 5 forces, axes of B) of the lower pairs, by kind: an octal digit a row, the last first
+_AXES = (0o543210, 0o54310, 0o43210, 0o4310, 0o510, 0o543)
+
+
+class Loops(NamedTuple):
+    """A model's constraints as kernels see them (views into `Model.loop_index`, `Model.loop_constants`).
+
+    One entry a constraint (closures, then couplings): kind, bodies, rows and where its lists begin. `chains`: bodies whose
+    joints a constraint can move, children first."""
+
+    kind: np.ndarray
+    body_a: np.ndarray
+    body_b: np.ndarray
+    first: np.ndarray
+    rows: np.ndarray
+    common: np.ndarray         # the nearest body that carries both
+    drive: np.ndarray          # which driven closure, or -1
+    term: np.ndarray
+    terms: np.ndarray
+    chain: np.ndarray
+    length: np.ndarray
+    term_v: np.ndarray
+    term_q: np.ndarray
+    chains: np.ndarray
+    pose_a: np.ndarray         # (12 nc,) frame A in its body
+    pose_b: np.ndarray
+    figure: np.ndarray         # (nc,) length, radius or offset
+    sphere: np.ndarray         # (nc,) negative: a sphere rolls, else a disc
+    coefficient: np.ndarray    # (terms,)
+
+
+@primitive
+def loops_of(index, constants):
+    n, terms, chained = index[0], index[2], index[4]
+    x, c = index[HEADER:], constants
+    t = FIELDS * n
+    return Loops(x[:n], x[n:2 * n], x[2 * n:3 * n], x[3 * n:4 * n], x[4 * n:5 * n], x[5 * n:6 * n], x[6 * n:7 * n],
+                 x[7 * n:8 * n], x[8 * n:9 * n], x[9 * n:10 * n], x[10 * n:t], x[t:t + terms], x[t + terms:t + 2 * terms],
+                 x[t + 2 * terms:t + 2 * terms + chained],
+                 c[:12 * n], c[12 * n:24 * n], c[24 * n:25 * n], c[25 * n:26 * n], c[26 * n:26 * n + terms])
+
+
+@primitive
+def loop_parts(machine):
+    """index, constants and scratch, which cross from Python as one array."""
+    index = machine.view(np.int64)
+    n, terms = index[0], index[2]
+    i = HEADER + FIELDS * n + 2 * terms + index[4]
+    c = i + 26 * n + terms
+    return index[:i], machine[i:c], machine[c:]
+
+
+# poses ------------------------------------------------------------------------------------------------------------
+@primitive
+def relative_pose(T_a, T_b):
+    return compose(inverse(T_a), T_b)
+
+
+# what turns -------------------------------------------------------------------------------------------------------
+@primitive
+def guide(kind, T, figure, sphere):
+    """g of the kinds that have one; else zero."""
+    R, p = T
+    zero = p[0] - p[0]
+    if kind == UNIVERSAL:
+        return R[2], zero, -R[0]
+    if kind == DISTANCE:
+        y = rotate_back(R, p)
+        return scale3(1.0 / sqrt(maximum(dot3(y, y), zero + _TINY)), y)
+    if kind == ROLLING:
+        n = contact_direction(R, sphere)
+        return scale3(-figure, n[0])
+    return zero, zero, zero
+
+
+@primitive
+def contact_direction(R, sphere):
+    """Unit vector away from the plane's point of contact, in B, and the length that it was scaled by."""
+    n = R[6], R[7], R[8]
+    one = R[6] * 0.0 + 1.0
+    if sphere < 0.0:
+        return n, one
+    size = sqrt(maximum(n[0] * n[0] + n[1] * n[1], one * _TINY))
+    return (n[0] / size, n[1] / size, n[2] * 0.0), size
+
+
+@primitive
+def guide_rate(kind, T, V, g, figure, sphere):
+    """dg/dt while B moves at V relative to A."""
+    R, p = T
+    w, zero = V[0], p[0] - p[0]
+    if kind == UNIVERSAL:
+        x = cross((R[0], R[1], R[2]), w)
+        return x[2], zero, -x[0]
+    if kind == DISTANCE:
+        y = rotate_back(R, p)
+        dy = add3(V[1], cross(y, w))
+        return scale3(1.0 / sqrt(maximum(dot3(y, y), zero + _TINY)), sub3(dy, scale3(dot3(g, dy), g)))
+    if kind == ROLLING:
+        n = cross((R[6], R[7], R[8]), w)
+        if sphere < 0.0:
+            return scale3(-figure, n)
+        e, size = contact_direction(R, sphere)
+        flat = n[0], n[1], zero
+        return scale3(-figure / size, sub3(flat, scale3(dot3(e, flat), e)))
+    return zero, zero, zero
+
+
+# rows -------------------------------------------------------------------------------------------------------------
+@primitive
+def axis_of(kind, r): return (_AXES[kind] >> (3 * r)) & 7
+
+
+@primitive
+def unit_wrench(k, zero):
+    one = zero + 1.0
+    return ((one if k == 0 else zero, one if k == 1 else zero, one if k == 2 else zero),
+            (one if k == 3 else zero, one if k == 4 else zero, one if k == 5 else zero))
+
+
+@primitive
+def closure_row(kind, r, g):
+    """Row r, a wrench in B."""
+    zero = g[0] - g[0]
+    rest = zero, zero, zero
+    if kind <= BALL_CLOSURE:
+        return unit_wrench(axis_of(kind, r), zero)
+    if kind == UNIVERSAL:
+        x = unit_wrench(2 + max(r, 1), zero)
+        return (g, rest) if r == 0 else x
+    if kind == DISTANCE:
+        return rest, g
+    e = unit_wrench(3 + r, zero)
+    return cross(g, e[1]), e[1]                                    # (w x g) . e = w . (g x e)
+
+
+@primitive
+def row_rate_power(kind, r, dg, V):
+    """(dF/dt) . V of row r."""
+    if kind == UNIVERSAL and r == 0:
+        return dot3(dg, V[0])
+    if kind == DISTANCE:
+        return dot3(dg, V[1])
+    if kind == ROLLING:
+        x = cross(V[0], dg)
+        return x[0] if r == 0 else (x[1] if r == 1 else x[2])
+    return dg[0] * 0.0
+
+
+# how far it stands open -------------------------------------------------------------------------------------------
+@primitive
+def misalignment(R):
+    """Turn of B that brings its z to A's, as (x, y, 0) of length 2 sin(angle/2); 2 where they are opposite."""
+    h = 1.0 + R[8]
+    zero = h - h
+    f = sqrt(2.0 / maximum(h, zero + 1e-30))
+    return where_less(h, 1e-15, zero + 2.0, R[7] * f), where_less(h, 1e-15, zero, -R[6] * f), zero
+
+
+@primitive
+def closure_openness(kind, T):
+    """Two vectors, angular and linear, whose derivative where they vanish is V: what the lower pairs' rows choose from."""
+    R, p = T
+    zero = p[0] - p[0]
+    y = rotate_back(R, p)
+    if kind in (BALL_CLOSURE, UNIVERSAL):
+        return (zero, zero, zero), y
+    turn = log3(R) if kind in (WELD, PRISMATIC) else misalignment(R)
+    return turn, sub3(y, cross(y, turn))
+
+
+@primitive
+def row_residual(kind, r, T, g, open_, figure):
+    """Residual of row r; its derivative is the row where the residual vanishes."""
+    R, p = T
+    turn, y = open_
+    if kind == DISTANCE:
+        return sqrt(maximum(dot3(p, p), p[0] * 0.0)) - figure
+    if kind == ROLLING:                              # height of the lowest point over the plane
+        n = R[6], R[7], R[8]
+        h = p[2] + dot3(n, g)
+        return h * n[0] if r == 0 else (h * n[1] if r == 1 else h * n[2])
+    if kind == UNIVERSAL:
+        return R[1] if r == 0 else (y[0] if r == 1 else (y[1] if r == 2 else y[2]))
+    k = axis_of(kind, r)
+    x = turn if k < 3 else y
+    k = k if k < 3 else k - 3
+    return x[0] if k == 0 else (x[1] if k == 1 else x[2])
+
+
+@primitive
+def lifted(T, zero):
+    """A pose as numbers of zero's kind."""
+    R, p = T
+    return ((R[0] + zero, R[1] + zero, R[2] + zero, R[3] + zero, R[4] + zero, R[5] + zero, R[6] + zero, R[7] + zero,
+             R[8] + zero), (p[0] + zero, p[1] + zero, p[2] + zero))
+

@@ -1,0 +1,176 @@
+"""Forward and hybrid dynamics under constraints (K2 §3; NOTES, "Constrained systems"):
+
+    M a + b = tau + A^T lambda,    A a + gamma = 0
+
+The tree is solved as if it were open; A M^-1 A^T lambda = -(A a + gamma) says what the constraints add; a last forward
+sweep with X lambda for joint forces (`loop_rows`) completes a, tau. Prescribed coordinates turn M into M_vv and A into A_v."""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import entry, primitive
+from liedyn.joints.closures import loop_parts, loops_of
+from liedyn.joints.tree import parts, tree_of
+from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, OK, SHAPE, SINGULAR, finite, fits
+from liedyn.kernels.constraint_solver import (
+    SolverWork,
+    factor_constraints,
+    form,
+    solve_constraints,
+    solver_memory,
+    solver_work,
+)
+from liedyn.kernels.hybrid import bad_input, hybrid, hybrid_memory, hybrid_work, solved, substitute
+from liedyn.kernels.kinematics import gather
+from liedyn.kernels.loop_rows import (
+    RowWork,
+    accelerations,
+    add_multipliers,
+    closure_frames,
+    residuals,
+    row_memory,
+    row_work,
+    sweep_rows,
+    velocities,
+)
+from liedyn.lie.lanes import load, pack, store, unpack
+
+
+class ConstraintWork(NamedTuple):
+    rows: RowWork
+    solver: SolverWork
+    rhs: np.ndarray       # (m,)
+    other: np.ndarray     # (m,)
+
+
+@primitive
+def constraint_work(memory, shared, n, nv, nc, m):
+    k = row_memory_of(n, nv, nc, m)
+    s = k + 2 * m * m + 3 * m
+    return ConstraintWork(row_work(memory[:k], n, nv, nc, m), solver_work(memory[k:s], shared, m), memory[s:s + m],
+                          memory[s + m:s + 2 * m])
+
+
+@primitive
+def row_memory_of(n, nv, nc, m): return 15 * nc + 36 * n + m * nv + m
+
+
+def constraint_memory(n, nv, nc, m): return row_memory(n, nv, nc, m) + solver_memory(m) + 2 * m
+
+
+@primitive
+def constrained_hybrid(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequency, passive, multipliers, work, con):
+    """`hybrid` under constraints; writes multipliers (m). frequency: of Baumgarte's stabilization [rad/s], or 0.
+
+    Returns a positive number if a joint's articulated inertia vanishes."""
+    rows, solver, rhs = con.rows, con.solver, con.rhs
+    deficit = hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work)
+    closure_frames(tree, loops, work.T, drive, rows)
+    accelerations(loops, a, work.V, work.dV, drive, rows, rhs)
+    if frequency > 0.0:
+        add_baumgarte(loops, q, v, work.V, drive, frequency, rows, rhs, con.other)
+    for r in range(rhs.shape[0]):
+        store(rhs, r, -load(rhs, r))
+    sweep_rows(tree, loops, prescribed, work.T, work.U, work.Psi, True, rows)
+    form(tree, loops, prescribed, work.Psi, rows.X, solver)
+    factor_constraints(rows.size, solver)
+    solve_constraints(rhs, solver, multipliers)
+    add_multipliers(tree, loops, prescribed, multipliers, rows, work.u)
+    substitute(tree, prescribed, v, passive, a, tau, work)
+    return deficit
+
+
+@primitive
+def add_baumgarte(loops, q, v, V, drive, frequency, rows, rhs, x):
+    """A a + gamma + 2 f (A v) + f^2 residual = 0: critically damped."""
+    velocities(loops, v, V, drive, rows, x)
+    for r in range(rhs.shape[0]):
+        store(rhs, r, load(rhs, r) + 2.0 * frequency * load(x, r))
+    residuals(loops, q, rows, x)
+    for r in range(rhs.shape[0]):
+        store(rhs, r, load(rhs, r) + frequency * frequency * load(x, r))
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+@entry("i8(f8[::1], f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8, b1, f8[:,::1])")
+def constrained_one(machine, loop_machine, prescribed, q, v, a, tau, f_ext, drive, frequency, passive, out):
+    """One state; a and tau are completed in place. out (3, m): multipliers; 1 or 0, a row that follows from those before it;
+    by how much what is asked contradicts such a row [rad/s^2 | m/s^2]."""
+    index, constants, memory = parts(machine)
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    loop_index, loop_constants, room = loop_parts(loop_machine)
+    nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
+    if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv or drive.size != 24 * driven
+            or out.shape[0] != 3 or out.shape[1] != m or (f_ext.size and f_ext.size != 6 * nl)):
+        return SHAPE
+    tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
+    code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
+    if code != OK:
+        return code
+    code, F = gather(tree, f_ext, memory, n, nl)
+    if code != OK:
+        return code
+    if not finite(drive, drive.size):
+        return BAD_F_EXT
+    con = constraint_work(room[nv:], room[:nv].view(np.int64), n, nv, nc, m)
+    deficit = constrained_hybrid(tree, loops, prescribed, q, v, a, tau, F, drive, frequency, passive and index[4] != 0, out[0],
+                                 hybrid_work(memory[6 * n:], n, nv), con)
+    keep_report(con.solver, out[1], out[2], m)
+    code = solved(deficit, a, tau, nv)
+    return code if code != OK or finite(out[0], m) else BAD_RESULT
+
+
+@primitive
+def keep_report(solver, keep, gap, m):
+    for r in range(m):
+        store(keep, r, load(solver.keep, r))
+        store(gap, r, load(solver.z, r) * (1.0 - load(solver.keep, r)))
+
+
+def constrained_batch_memory(n, nq, nv, nl, nc, m, driven):
+    return (hybrid_memory(n, nv) + 6 * n + nq + 3 * nv + 6 * nl + constraint_memory(n, nv, nc, m) + 3 * m + 24 * driven
+            + -(-nv // 8))
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], "
+       "f8[:,::1], f8, b1, f8[:,::1], i8, i8)", nogil=True)
+def constrained_batch(index, constants, memory, loop_index, loop_constants, prescribed, q, v, a, tau, f_ext, drive, frequency,
+                      passive, out, first, last):
+    """States first … last - 1 of a batch, eight at a time. out (N, 3 m) as in `constrained_one`."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    nc, m, driven, rows = loop_index[0], loop_index[1], loop_index[3], q.shape[0]
+    if (q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv) and fits(out, rows, 3 * m)
+                                 and fits(drive, rows, 24 * driven))):
+        return SHAPE
+    tree, loops, x = tree_of(index, constants), loops_of(loop_index, loop_constants), memory
+    Q, V, A, Tau, x = x[:nq], x[nq:nq + nv], x[nq + nv:nq + 2 * nv], x[nq + 2 * nv:nq + 3 * nv], x[nq + 3 * nv:]
+    f, D, Out, x = (x[:6 * nl if f_ext.size else 0], x[6 * nl:6 * nl + 24 * driven],
+                    x[6 * nl + 24 * driven:6 * nl + 24 * driven + 3 * m], x[6 * nl + 24 * driven + 3 * m:])
+    k = -(-nv // 8)
+    shared, x = x[:k].reshape(8 * k).view(np.int64), x[k:]
+    work, con = hybrid_work(x[6 * n:], n, nv), constraint_work(x[57 * n + 9 * nv:], shared, n, nv, nc, m)
+    passive = passive and index[4] != 0
+    for k in range(first, last, 8):
+        pack(q, k, Q)
+        pack(v, k, V)
+        pack(a, k, A)
+        pack(tau, k, Tau)
+        code = bad_input(tree, prescribed, Q, V, A, Tau, nq, nv)
+        if driven:
+            pack(drive, k, D)
+            code = code if code != OK or finite(D, 24 * driven) else BAD_F_EXT
+        if f_ext.size:
+            pack(f_ext, k, f)
+        bad_f_ext, F = gather(tree, f, x, n, nl)
+        code = code if code != OK else bad_f_ext
+        if code != OK:
+            return code
+        if constrained_hybrid(tree, loops, prescribed, Q, V, A, Tau, F, D, frequency, passive, Out[:m], work, con) > 0.0:
+            return SINGULAR
+        keep_report(con.solver, Out[m:2 * m], Out[2 * m:], m)
+        if not (finite(A, nv) and finite(Tau, nv) and finite(Out, m)):
+            return BAD_RESULT
+        unpack(A, a, k)
+        unpack(Tau, tau, k)
+        unpack(Out, out, k)
+    return OK

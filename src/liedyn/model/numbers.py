@@ -1,0 +1,68 @@
+"""Checks of the numbers in a description: finite, as many as expected, a direction, a rotation."""
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from liedyn.errors import ModelError, Place
+from liedyn.model.description import Pose
+
+_NO_DIRECTION = 1e-9                 # an axis or screw shorter than this has no direction
+_ORTHONORMAL = 1e-6                  # rounding allowed in a rotation
+_PARALLEL = 1e-6                     # rad: two axes closer than this
+
+
+def check_finite(values, count: int, place: Place, what: str) -> None:
+    try:
+        numbers = [float(x) for x in values]
+    except (TypeError, ValueError):
+        raise ModelError(f"wrong {what}", place=place, found=values, expected=f"{count} numbers") from None
+    if len(numbers) != count:
+        raise ModelError(f"wrong {what}", place=place, found=list(values), expected=f"{count} numbers")
+    if not all(map(math.isfinite, numbers)):
+        raise ModelError(f"not a finite number in the {what}", place=place, found=numbers[0] if count == 1 else numbers)
+
+
+def check_axes(axes, count: int, kind: str, place: Place) -> None:
+    """`count` axes with a direction, for a `kind` such as "a joint of type planar"."""
+    if len(axes) != count:
+        raise ModelError("wrong number of axes", place=place, found=len(axes), expected=f"{count} for {kind}")
+    for axis in axes:
+        check_finite(axis, 3, place, "axis")
+        check_direction(axis, place)
+
+
+def check_direction(axis, place: Place) -> None:
+    if not has_direction(axis):
+        raise ModelError("the axis has no direction", place=place, found=list(axis), expected="a non-zero vector")
+
+
+def check_not_parallel(axes, place: Place) -> None:
+    first, second = (np.array(axis) / math.hypot(*axis) for axis in axes)
+    if np.linalg.norm(np.cross(first, second)) < _PARALLEL:
+        raise ModelError("the two axes are parallel", place=place, found=[list(axis) for axis in axes], expected="two directions")
+
+
+def check_pose(pose: Pose, place: Place, what: str) -> None:
+    check_finite(pose.translation, 3, place, what)
+    check_finite(pose.rotation, 9, place, what)
+    R = np.array(pose.rotation, dtype=float).reshape(3, 3)
+    if np.abs(R @ R.T - np.eye(3)).max() > _ORTHONORMAL or np.linalg.det(R) < 0:
+        raise ModelError(f"the {what}'s rotation is no rotation", place=place, found=list(pose.rotation),
+                         expected="an orthonormal right-handed matrix")
+
+
+def has_direction(vector) -> bool:
+    return _NO_DIRECTION <= math.hypot(*vector) < math.inf
+
+
+def with_unit_axes(element):
+    """The joint or loop with its axes of unit length."""
+    return replace(element, axes=tuple(unit(axis) for axis in element.axes))
+
+
+def unit(axis) -> tuple[float, ...]:
+    length = math.hypot(*axis)
+    return tuple(float(x) / length for x in axis)
