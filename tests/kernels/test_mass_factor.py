@@ -6,10 +6,9 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.dynamics.derivatives import free_paths as free_paths_of
 from liedyn.jit import callee
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.mass_factor import factor_mass, free_coordinates, free_paths, invert_mass, minus_product, solve_vector
+from liedyn.kernels.mass_factor import factor_mass, invert_mass, minus_product, rows_by_roots, solve_vector, ways_of
 from liedyn.lie.lanes import largest
 from liedyn.model.description import Coordinate, Joint, Link, Robot
 from zoo import ROBOTS, model_of, random_link, random_pose, random_robot, state
@@ -32,18 +31,18 @@ def masks(model):
 
 
 @callee
-def solve(index, constants, prescribed, up, room, M, Psi, N, x, W, Z, X, Y, U):
-    """All of the module: M becomes L; N = M^-1, x = M^-1 x, X = -N W, Y = -N Z, U = -N W of prescribed coordinates. Returns
-    the deficit."""
+def solve(index, constants, prescribed, room, M, Psi, A, x, rows, eight):
+    """All of the module: M becomes L; A holds N = M^-1, E, W, Z, X = -N W, Y = -N Z, U = -N W of prescribed coordinates, each of
+    `rows` rows; x = M^-1 x. Returns the deficit."""
     tree = tree_of(index, constants)
-    free_paths(tree, prescribed, up)
-    free = room[:free_coordinates(prescribed, room)]
-    deficit = largest(factor_mass(tree, prescribed, up, M, Psi))
-    invert_mass(tree, prescribed, up, M, Psi, N)
-    solve_vector(tree, prescribed, up, M, Psi, x)
-    blocks = N.shape[0] // up.size
-    minus_product(tree, prescribed, free, Psi, N, W, Z, X, Y, 0, blocks, True)
-    minus_product(tree, prescribed, free, Psi, N, W, W, U, U, 0, blocks, False)
+    ways = ways_of(tree, prescribed, True, room, eight)
+    deficit = largest(factor_mass(tree, prescribed, ways, M, Psi))
+    rows_by_roots(tree, prescribed, ways, M, A[rows:2 * rows])
+    invert_mass(tree, prescribed, ways, M, Psi, A, rows)
+    solve_vector(tree, prescribed, ways.up, M, Psi, x)
+    blocks, k = rows // prescribed.size, rows
+    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 4 * k, 5 * k), 0, blocks, True)
+    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 2 * k, 6 * k, 6 * k), 0, blocks, False)
     return deficit
 
 
@@ -60,13 +59,14 @@ class Solved:
         lower = np.where(np.tril(on_way(model)), self.M, UNTOUCHED)
         rows = nv * nv if kind == "Lanes" else -(-nv // 8) * nv
         L, Psi, x = self.numbers(lower), self.numbers(np.full((self.count, nv), UNTOUCHED)), self.numbers(self.rhs)
-        N, X, Y, U = np.full((rows, 8), np.nan), *np.zeros((3, rows, 8))
-        self.up, room = np.empty(nv, np.int64), np.full(nv, -7)
-        self.deficit = solve(model.index, model.constants, mask, self.up, room, L, Psi, N, x, self.columns(self.W),
-                             self.columns(self.Z), X, Y, U)
-        self.free = room[room >= 0]
+        A, room = np.zeros((7, rows, 8)), np.full(5 * nv, -7)
+        A[:2] = np.nan
+        A[2], A[3] = self.columns(self.W), self.columns(self.Z)
+        self.deficit = solve(model.index, model.constants, mask, room, L, Psi, A.reshape(-1, 8), x, rows, kind == "Lanes")
+        self.up, self.run, self.start, self.loose, free = room.reshape(5, nv)
+        self.free = free[free >= 0]
         self.L, self.D = self.states(L).reshape(-1, nv, nv), 1 / self.states(Psi)
-        self.x, (self.N, self.X, self.Y, self.U) = self.states(x), map(self.matrices, (N, X, Y, U))
+        self.x, (self.N, self.E, self.X, self.Y, self.U) = self.states(x), map(self.matrices, A[[0, 1, 4, 5, 6]])
 
     def numbers(self, x):
         x = x.reshape(self.count, -1)
@@ -131,9 +131,13 @@ def test_inverse_and_products(name, kind, worst):
         np.testing.assert_array_equal(s.N, s.N.swapaxes(1, 2))
         assert not s.N[:, mask].any() and not s.N[:, :, mask].any() and not s.N[:, ~together(model)].any()
         np.testing.assert_array_equal(s.x[:, mask], s.rhs[:, mask])
-        for x, A, columns in ((s.X, s.W, n), (s.Y, s.Z, n), (s.X, s.W, mask), (s.U, s.W, mask)):
+        left = s.loose > 0 if kind == "Lanes" else np.zeros(model.nv, bool)      # of these, rotations in Y alone
+        turns = s.loose > 0
+        turns[turns] = np.arange(turns.sum()) % 6 < 3
+        for x, A, columns in ((s.X, s.W, ~left), (s.Y, s.Z, ~left | turns), (s.U, s.W, mask)):
             assert worst(f"-N W, {kind}", relative(x[..., columns], (-s.N @ A)[..., columns]), name) < 1e-13
             assert not x[:, mask].any() and not x[:, ~together(model)].any()
+        assert not s.X[..., left].any() and not s.Y[..., left & ~turns].any()
         for N, M, x, rhs in zip(s.N, s.M, s.x, s.rhs, strict=True):
             inverse = np.zeros_like(M)
             inverse[np.ix_(n, n)] = np.linalg.inv(M[np.ix_(n, n)])
@@ -173,19 +177,45 @@ def test_pivots_are_articulated_inertias(name, kind, worst):
         assert worst(f"pivots, {kind}", np.abs(moved - still - s.D[:, k]).max() / size, name) < 1e-12
 
 
+@NUMBERS
 @EVERY
-def test_ways_over_free_coordinates(name):
-    """By climbing, and as the batch gets them from Python."""
+def test_ways_over_free_coordinates(name, kind):
+    """By climbing; and limbs, within which the tree of eight states does not branch but for fingers."""
     model = robot(name)
-    above = model.paths[0]
+    above, top, last = model.paths
     for mask in masks(model):
-        expected = np.empty(model.nv, int)
+        s, expected = Solved(model, mask, kind), np.empty(model.nv, int)
         for k in range(model.nv):
             expected[k] = above[k]
             while expected[k] >= 0 and mask[expected[k]]:
                 expected[k] = above[expected[k]]
-        np.testing.assert_array_equal(Solved(model, mask, "float64").up, expected)
-        np.testing.assert_array_equal(free_paths_of(above, mask), expected)
+        np.testing.assert_array_equal(s.up, expected)
+        steps = [k > 0 and expected[k] == k - 1 for k in range(model.nv)]
+        np.testing.assert_array_equal(s.run, [max(j for j in range(k + 1) if not steps[j]) for k in range(model.nv)])
+        if kind == "float64":
+            np.testing.assert_array_equal(s.start, top)
+        for k in range(model.nv if kind == "Lanes" else 0):
+            assert s.start[s.start[k]] == s.start[k] <= k <= last[s.start[k]]
+            j, branches = above[s.start[k]], np.flatnonzero(above == above[k])
+            assert j < 0 or (above == j).sum() > 1                              # it begins at a branch
+            assert len(branches) == 1 or s.start[k] == k or last[above[k]] <= above[k] + 3
+
+
+@EVERY
+def test_rows_of_other_limbs_follow_from_what_they_hang_on(name, worst):
+    """x_K = -E x_A for every column of M^-1 that moves nothing in the limb K."""
+    model = robot(name)
+    for mask in masks(model):
+        s, limbs = Solved(model, mask, "Lanes"), 0
+        for k in s.free:
+            j = model.paths[0][s.start[k]]
+            if j >= 0:
+                way = [a for a in s.free if a <= j <= model.paths[2][a]]
+                columns = [c for c in s.free if c < s.start[k] or c > model.paths[2][s.start[k]]]
+                expected = -np.einsum("sa,sac->sc", s.E[:, k, way], s.N[:, way][:, :, columns])
+                assert worst("rows by roots", relative(s.N[:, k, columns], expected, 1e-3 * np.abs(s.N).max()), name) < 1e-10
+                limbs += 1
+        assert limbs or name not in ("every kind", "forest") or mask.all()
 
 
 # a joint without inertia ------------------------------------------------------------------------------------------

@@ -209,9 +209,8 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
             elif q.ndim == 2 and one_thread(model, len(q)):
                 nv = model.nv
                 out, memory = aligned_empty(len(q), 3 * lines(nv)), scratch(8 * tools.room[1]).reshape(-1, 8)
-                mask = tools.none, tools.up, tools.free
-                if not hybrid_derivatives_batch(model.index, model.constants, memory, *mask, q, v, v, tau, NONE_BATCH, passive,
-                                                tools.coupled, out, 0, len(q)):
+                if not hybrid_derivatives_batch(model.index, model.constants, memory, tools.none, q, v, v, tau, NONE_BATCH,
+                                                passive, tools.coupled, out, 0, len(q)):
                     return ForwardDerivatives(*_matrices(out, (len(q),), nv))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
@@ -272,8 +271,7 @@ def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
             code = hybrid_derivatives_one(tools.machine, prescribed, q, v, x, tau, F, bool(passive), *out)
     else:
         out = aligned_empty(rows, 3 * lines(nv))
-        mask = prescribed, free_paths(model.paths[0], prescribed), np.flatnonzero(~prescribed)
-        code = run(hybrid_derivatives_batch, model, tools.room[1], mask,
+        code = run(hybrid_derivatives_batch, model, tools.room[1], (prescribed,),
                    (q, v, x, tau, F, bool(passive), tools.coupled, out), rows)
     if code:
         refuse(model, code, q=q, v=v, a=where_read(x, prescribed), tau=where_read(tau, ~prescribed))
@@ -310,9 +308,7 @@ class _Tools(NamedTuple):
     machine: np.ndarray         # index, constants and scratch for one state
     shape: tuple[int, int]      # of a matrix
     room: tuple[int, int]       # scratch for one of eight states: inverse; forward and hybrid
-    none: np.ndarray            # mask of no prescribed coordinate, with its free paths and coordinates
-    up: np.ndarray
-    free: np.ndarray
+    none: np.ndarray            # mask of no prescribed coordinate
     related: np.ndarray         # lines of eight of dtau/dq, dtau/dv, M that hold more than zeros
     coupled: np.ndarray         # the same for da/dq, da/dv, M^-1
 
@@ -332,15 +328,6 @@ def _new_tools(model) -> _Tools:
     first = -(raw.ctypes.data + 8 * head) % 64 // 8              # the scratch starts on a border of cache lines
     machine = raw[first:first + head + size]
     machine[:head] = np.concatenate([model.index.view(np.float64), model.constants])
-    none = np.zeros(nv, dtype=bool)
     room = inverse_derivatives_batch_memory(*model.sizes), batch_memory(*model.sizes)
-    paths = none, free_paths(model.paths[0], none), np.arange(nv)
-    return _Tools(machine, (nv, nv), room, *paths, filled_groups(related(model)), filled_groups(top[:, None] == top))
-
-
-def free_paths(above: np.ndarray, prescribed: np.ndarray) -> np.ndarray:
-    """(nv,): the nearest coordinate above that is not prescribed, or -1."""
-    up = np.empty_like(above)
-    for k, j in enumerate(above):
-        up[k] = up[j] if j >= 0 and prescribed[j] else j
-    return up
+    return _Tools(machine, (nv, nv), room, np.zeros(nv, dtype=bool), filled_groups(related(model)),
+                  filled_groups(top[:, None] == top))

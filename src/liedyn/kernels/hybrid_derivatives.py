@@ -25,16 +25,30 @@ from liedyn.kernels.kinematics import gather
 from liedyn.kernels.mass_factor import (
     columns_in_lanes,
     factor_mass,
-    free_coordinates,
-    free_paths,
     invert_mass,
     minus_product,
+    rows_by_roots,
     solve_vector,
+    ways_of,
 )
 from liedyn.kernels.newton_euler import add_rotors_less_passive
 from liedyn.kernels.pairs import add_accelerations, derivative_columns, derivative_pairs, mass_pairs
 from liedyn.kernels.results import clear
-from liedyn.lie.lanes import get, largest, load, number_like, pack, put, store, unpack_filled, unpack_rows, whole_lines
+from liedyn.lie.lanes import (
+    get,
+    largest,
+    load,
+    number_like,
+    pack,
+    put,
+    states_in,
+    store,
+    unpack_filled,
+    unpack_rows,
+    whole_lines,
+)
+from liedyn.lie.rows import load3, load9
+from liedyn.lie.vec3 import add3, cross, rotate_back
 
 
 class SolutionWork(NamedTuple):
@@ -56,18 +70,19 @@ def solution_memory(nv): return nv * nv + 15 * nv
 
 
 @primitive
-def hybrid_derivatives(tree, prescribed, up, q, v, a, tau, f_ext, passive, N, Dq, Dv, work, solution):
-    """Writes N = M_vv^-1, and dID by q in Dq and by v in Dv where not zero (see `lanes.put`). Returns a positive number if a
-    joint's articulated inertia vanishes."""
-    nv, x, L = up.size, solution.x, solution.L
+def hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, f_ext, passive, A, rows, work, solution):
+    """Writes N, E (see `rows_by_roots`), Dq and Dv, where not zero, into the matrices A (see `matrices`). Returns a positive
+    number if a joint's articulated inertia vanishes."""
+    nv, up, x, L = prescribed.size, ways.up, solution.x, solution.L
     zero = number_like(q, 0.0)
     for k in range(nv):
         store(x, k, load(a, k) if prescribed[k] else zero)
     aligned_motion(tree, q, v, x, f_ext, work)
     gather_bodies(tree, work)
     mass_pairs(tree, work, L)
-    deficit = factor_mass(tree, prescribed, up, L, solution.Psi)
-    invert_mass(tree, prescribed, up, L, solution.Psi, N)
+    deficit = factor_mass(tree, prescribed, ways, L, solution.Psi)
+    rows_by_roots(tree, prescribed, ways, L, A[rows:2 * rows])
+    invert_mass(tree, prescribed, ways, L, solution.Psi, A, rows)
     aligned_forces(tree, work, solution.tau)
     add_rotors_less_passive(tree, q, v, x, passive, solution.tau, solution.zeta)
     for k in range(nv):
@@ -75,7 +90,8 @@ def hybrid_derivatives(tree, prescribed, up, q, v, a, tau, f_ext, passive, N, Dq
     solve_vector(tree, prescribed, up, L, solution.Psi, x)
     add_accelerations(tree, x, work)
     derivative_columns(tree, work, solution.zeta, solution.phi)
-    derivative_pairs(tree, work, solution.zeta, solution.phi, Dq, Dv, Dv, False)
+    Dq, Dv = A[2 * rows:3 * rows], A[3 * rows:4 * rows]
+    derivative_pairs(tree, ways.loose, work, solution.zeta, solution.phi, Dq, Dv, Dv, False)
     if passive:
         add_passive_slopes(tree, v, Dq, Dv)
     return largest(deficit)
@@ -104,6 +120,31 @@ def input_inverse(tree, prescribed, N, X, M):
             for j in range(tree.top[k], tree.last[tree.top[k]] + 1):
                 if not prescribed[j]:
                     put(X, nv, k, j, get(N, nv, k, j, kind))
+
+
+@primitive
+def floating_columns(tree, ways, work, v, Xq, Xv, first, end):
+    """Columns first … end - 1 of da/dq and da/dv (Xq, Xv begin with the first) by what carries a floating robot as a whole.
+
+    Carried elsewhere, it moves alike. Turned, it feels gravity g from elsewhere, and with a linear velocity u added, alone the
+    change of that, w x u in its frame: its accelerations differ by those of the base, d da_v = d(R^T g) - w x u."""
+    nv, one_by_one = ways.loose.size, states_in(v) > 1
+    zero = number_like(v, 0.0)
+    for c in range(first, end):
+        i = ways.loose[c]
+        if i:
+            k, X = tree.iv[i], Xv
+            b = load3(v, k)
+            if c < k + 3:
+                b, X = rotate_back(load9(work.R, 9 * i), add3((zero, zero, zero), load3(tree.dV0, 3))), Xq
+            for r in range(tree.top[c], tree.last[tree.top[c]] + 1 if one_by_one else 0):
+                put(Xq, nv, c - first, r, zero)
+                if c >= k + 3:
+                    put(Xv, nv, c - first, r, zero)
+            o = (c - k) % 3
+            x = cross((1.0 if o == 0 else 0.0, 1.0 if o == 1 else 0.0, 1.0 if o == 2 else 0.0), b)
+            for r in range(3):
+                put(X, nv, c - first, k + 3 + r, x[r])
 
 
 @primitive
@@ -136,43 +177,41 @@ def add_scaled(y, m, x): return y[0] + m * x[0], y[1] + m * x[1], y[2] + m * x[2
 
 
 @primitive
-def solve_hybrid(tree, prescribed, up, free, N, D, X, solution):
-    """X = dtau_u and da_v by q, v and the inputs, from D = dID; three matrices each."""
-    rows, Psi = N.shape[0], solution.Psi
-    M = solution.L                                # of M, the factor leaves what it is read for: a prescribed row or column
+def solve_hybrid(tree, prescribed, ways, v, A, rows, work, solution):
+    """dtau_u and da_v by q, v and the inputs, X, from dID by the same, D; three matrices each, in A (see `matrices`)."""
+    M, Psi = solution.L, solution.Psi             # of M, the factor leaves what it is read for: a prescribed row or column
     blocks = -(-prescribed.size // columns_in_lanes(M))
-    Dq, Dv, Du = D[:rows], D[rows:2 * rows], D[2 * rows:]
-    Xq, Xv, Xu = X[:rows], X[rows:2 * rows], X[2 * rows:]
-    input_columns(tree, prescribed, Du, M)
-    minus_product(tree, prescribed, free, Psi, N, Dq, Dv, Xq, Xv, 0, blocks, True)
-    minus_product(tree, prescribed, free, Psi, N, Du, Du, Xu, Xu, 0, blocks, False)
-    input_inverse(tree, prescribed, N, Xu, M)
-    force_rows(tree, prescribed, up, D, X, M, rows)
+    N, D, X = A[:rows], A[2 * rows:5 * rows], A[5 * rows:]
+    Dq, Dv, Du, Xq, Xv, Xu = 2 * rows, 3 * rows, 4 * rows, 5 * rows, 6 * rows, 7 * rows
+    input_columns(tree, prescribed, D[2 * rows:], M)
+    minus_product(tree, prescribed, ways, Psi, A, (0, rows, Dq, Dv, Xq, Xv), 0, blocks, True)
+    minus_product(tree, prescribed, ways, Psi, A, (0, rows, Du, Du, Xu, Xu), 0, blocks, False)
+    input_inverse(tree, prescribed, N, X[2 * rows:], M)
+    force_rows(tree, prescribed, ways.up, D, X, M, rows)
+    floating_columns(tree, ways, work, v, X[:rows], X[rows:2 * rows], 0, prescribed.size)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
 def derivatives_memory(n, nv): return aligned_memory(n, nv) + solution_memory(nv) + 6 * n
 
 
-def one_memory(n, nv): return 56 * -(-nv // 8) * nv + derivatives_memory(n, nv) + 2 * nv
+def one_memory(n, nv): return _MATRICES * 8 * -(-nv // 8) * nv + derivatives_memory(n, nv) + 5 * nv
 
 
-def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + 7 * (nv * nv + 7)
+def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + _MATRICES * (nv * nv + 7) + 5 * nv
 
 
-@primitive
-def matrices(memory, rows):
-    """Seven matrices of `rows` Lanes each at the beginning of memory (m, 8): N; D and X, three each."""
-    return memory[:rows], memory[rows:4 * rows], memory[4 * rows:7 * rows]
+# Matrices of `rows` Lanes each, in this order: N = M_vv^-1; E; D = dID by q, v, inputs; X, the results, by the same.
+_MATRICES = 8
 
 
 @primitive
 def matrices_of_one(memory, nv):
-    """The same of one state, from scratch that starts on a border of cache lines; and room for two lists, and the rest."""
+    """The matrices of one state, from scratch that starts on a border of cache lines; their rows; room for `ways_of`; and the
+    rest."""
     rows = -(-nv // 8) * nv
-    N, D, X = matrices(memory[:56 * rows].reshape(7 * rows, 8), rows)
-    m = memory[56 * rows:]
-    return N, D, X, m[:nv].view(np.int64), m[nv:2 * nv].view(np.int64), m[2 * nv:]
+    A, m = memory[:_MATRICES * 8 * rows].reshape(_MATRICES * rows, 8), memory[_MATRICES * 8 * rows:]
+    return A, rows, m[:5 * nv].view(np.int64), m[5 * nv:]
 
 
 @entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
@@ -187,22 +226,22 @@ def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, Xq, Xv, Xu
     code = bad_input(tree, none, q, v, v, tau, nq, nv)
     if code != OK:
         return code
-    N, D, X, up, room, m = matrices_of_one(memory, nv)
+    A, rows, room, m = matrices_of_one(memory, nv)
     code, F = gather(tree, f_ext, m, n, nl)
     if code != OK:
         return code
-    free_paths(tree, none, up)
-    free, rows = room[:free_coordinates(none, room)], N.shape[0]
+    passive = passive and index[4] != 0
+    ways = ways_of(tree, none, passive, room, False)
     work, rest = aligned_work(m[6 * n:], n, nv)
     solution = solution_work(rest, nv)
-    clear(D[:2 * rows])
-    clear(X[:2 * rows])
-    if hybrid_derivatives(tree, none, up, q, v, v, tau, F, passive and index[4] != 0, N, D[:rows], D[rows:2 * rows], work,
-                          solution) > 0.0:
+    clear(A[2 * rows:4 * rows])
+    clear(A[5 * rows:7 * rows])
+    if hybrid_derivatives(tree, none, ways, q, v, v, tau, F, passive, A, rows, work, solution) > 0.0:
         return SINGULAR
-    minus_product(tree, none, free, solution.Psi, N, D[:rows], D[rows:2 * rows], X[:rows], X[rows:2 * rows], 0, -(-nv // 8),
-                  True)
-    good = unpack_rows(X[:rows], Xq) and unpack_rows(X[rows:2 * rows], Xv) and unpack_rows(N, Xu)
+    X = A[5 * rows:]
+    minus_product(tree, none, ways, solution.Psi, A, (0, rows, 2 * rows, 3 * rows, 5 * rows, 6 * rows), 0, -(-nv // 8), True)
+    floating_columns(tree, ways, work, v, X[:rows], X[rows:2 * rows], 0, nv)
+    good = unpack_rows(X[:rows], Xq) and unpack_rows(X[rows:2 * rows], Xv) and unpack_rows(A[:rows], Xu)
     return OK if good else BAD_RESULT
 
 
@@ -219,46 +258,45 @@ def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, Xq
     code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
     if code != OK:
         return code
-    N, D, X, up, room, m = matrices_of_one(memory, nv)
+    A, rows, room, m = matrices_of_one(memory, nv)
     code, F = gather(tree, f_ext, m, n, nl)
     if code != OK:
         return code
-    free_paths(tree, prescribed, up)
-    free, rows = room[:free_coordinates(prescribed, room)], N.shape[0]
+    passive = passive and index[4] != 0
+    ways = ways_of(tree, prescribed, passive, room, False)
     work, rest = aligned_work(m[6 * n:], n, nv)
     solution = solution_work(rest, nv)
-    clear(D)
-    clear(X)
-    if hybrid_derivatives(tree, prescribed, up, q, v, a, tau, F, passive and index[4] != 0, N, D[:rows], D[rows:2 * rows],
-                          work, solution) > 0.0:
+    clear(A[2 * rows:])
+    if hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, F, passive, A, rows, work, solution) > 0.0:
         return SINGULAR
-    solve_hybrid(tree, prescribed, up, free, N, D, X, solution)
+    solve_hybrid(tree, prescribed, ways, v, A, rows, work, solution)
+    X = A[5 * rows:]
     good = unpack_rows(X[:rows], Xq) and unpack_rows(X[rows:2 * rows], Xv) and unpack_rows(X[2 * rows:], Xu)
     return OK if good else BAD_RESULT
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], i8[::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, "
-       "b1[::1], f8[:,::1], i8, i8)", nogil=True)
-def hybrid_derivatives_batch(index, constants, memory, prescribed, up, free, q, v, a, tau, f_ext, passive, filled, out, first,
-                             last):
-    """States first … last - 1 of a batch, eight at a time; out (N, 3 `whole_lines`(nv nv)) by columns. up, free: `free_paths`,
-    `free_coordinates`. filled: which lines of eight of a matrix hold more than zeros."""
+@entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, b1[::1], "
+       "f8[:,::1], i8, i8)", nogil=True)
+def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, filled, out, first, last):
+    """States first … last - 1 of a batch, eight at a time; out (N, 3 `whole_lines`(nv nv)) by columns.
+
+    filled: which lines of eight of a matrix hold more than zeros."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
-    if (q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)) or up.size != nv
+    if (q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)) or prescribed.size != nv
             or not fits(out, rows, 3 * whole_lines(nv * nv))):
         return SHAPE
     tree, m = tree_of(index, constants), memory
-    given, wide = free.size < nv, whole_lines(nv * nv)
+    wide, count = whole_lines(nv * nv), whole_lines(5 * nv) // 8
     Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
-    N, D, X = matrices(m, wide)
-    m = m[7 * wide:]
+    A, m = m[:_MATRICES * wide], m[_MATRICES * wide:]
+    X, room, m = A[5 * wide:], m[:count].reshape(8 * count).view(np.int64), m[count:]
     work, rest = aligned_work(m[6 * n:], n, nv)
     solution = solution_work(rest, nv)
     passive = passive and index[4] != 0
-    clear(D)
-    clear(X)
+    ways = ways_of(tree, prescribed, passive, room, True)
+    clear(A[2 * wide:])
     for k in range(first, last, 8):
         pack(q, k, Q)
         pack(v, k, V)
@@ -271,33 +309,34 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, up, free, q, 
         code = code if code != OK else bad_f_ext
         if code != OK:
             return code
-        if hybrid_derivatives(tree, prescribed, up, Q, V, A, Tau, F, passive, N, D[:wide], D[wide:2 * wide], work,
-                              solution) > 0.0:
+        if hybrid_derivatives(tree, prescribed, ways, Q, V, A, Tau, F, passive, A, wide, work, solution) > 0.0:
             return SINGULAR
-        if given:
-            solve_hybrid(tree, prescribed, up, free, N, D, X, solution)
+        if ways.free.size < nv:
+            solve_hybrid(tree, prescribed, ways, V, A, wide, work, solution)
             good = unpack_filled(X[:wide], out, k, 0, filled)
             good = unpack_filled(X[wide:2 * wide], out, k, wide, filled) and good
             good = unpack_filled(X[2 * wide:], out, k, 2 * wide, filled) and good
         else:
-            good = forward_batch(tree, prescribed, free, solution.Psi, N, D, X, out, k, filled)
+            good = forward_batch(tree, prescribed, ways, V, A, wide, work, solution.Psi, out, k, filled)
         if not good:
             return BAD_RESULT
     return OK
 
 
 @primitive
-def forward_batch(tree, none, free, Psi, N, D, X, out, first, filled):
+def forward_batch(tree, none, ways, v, A, wide, work, Psi, out, first, filled):
     """Eight columns of da at a time go from the nearest cache into `out`. Returns whether all is finite."""
-    nv, wide = tree.above.size, N.shape[0]
-    good = unpack_filled(N, out, first, 2 * wide, filled)
+    nv, X = tree.above.size, A[5 * wide:]
+    good = unpack_filled(A[:wide], out, first, 2 * wide, filled)
     for c in range(0, nv, 8):
         end = min(c + 8, nv)
         size = whole_lines((end - c) * nv)
         tiles = X[:2 * size]
         if tree.last[0] < nv - 1 or size > (end - c) * nv:             # else all of it is written
             clear(tiles)
-        minus_product(tree, none, free, Psi, N, D[:wide], D[wide:2 * wide], tiles[:size], tiles[size:], c, end, True)
+        at = 0, wide, 2 * wide, 3 * wide, 5 * wide, 5 * wide + size
+        minus_product(tree, none, ways, Psi, A, at, c, end, True)
+        floating_columns(tree, ways, work, v, tiles[:size], tiles[size:], c, end)
         good = unpack_filled(tiles[:size], out, first, c * nv, filled[c * nv // 8:]) and good
         good = unpack_filled(tiles[size:], out, first, wide + c * nv, filled[c * nv // 8:]) and good
     return good

@@ -19,7 +19,7 @@ def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, memory, n, nv)
     aligned_motion(tree, q, v, a, f_ext, work)
     gather_bodies(tree, work)
     derivative_columns(tree, work, zeta, phi)
-    derivative_pairs(tree, work, zeta, phi, Dq, Dv, M, True)
+    derivative_pairs(tree, tree.above[:0], work, zeta, phi, Dq, Dv, M, True)
     zero = number_like(v, 0.0)
     for k in range(nv):
         put(M, nv, k, k, get(M, nv, k, k, zero) + load(tree.armature, k))

@@ -1,18 +1,46 @@
 """M = L^T D L over the tree, and its solutions: L has entries only between a coordinate and what it hangs on, so it is as
 sparse as the tree (Featherstone 2005). Coordinates that are not on `up`'s ways take no part: with those prescribed left
 out, this is the factor of M_vv. The pivots D are the articulated inertias S^T AI S + armature of K1 Table 3."""
-from liedyn.jit import primitive
-from liedyn.lie.lanes import get, load, maximum, number_like, put, states_in, store
+from typing import NamedTuple
 
-# N, W, X hold columns of matrices, Lanes all: of eight states, or eight columns of one state (`lanes.put`).
+import numpy as np
+
+from liedyn.jit import primitive
+from liedyn.joints.kinds import FREE, NV
+from liedyn.kernels.results import clear
+from liedyn.lie.lanes import absolute, all_less, get, load, maximum, number_like, put, states_in, store
+
+# N, E, W, X hold columns of matrices, Lanes all: of eight states, or eight columns of one state (`lanes.put`).
+
+
+class Ways(NamedTuple):
+    """Which coordinates are not prescribed, and how they stand on the tree."""
+
+    up: np.ndarray       # (nv,) the nearest coordinate above that is not prescribed, or -1
+    run: np.ndarray      # (nv,) from this coordinate on, up goes in steps of one
+    free: np.ndarray     # those not prescribed, in order
+    start: np.ndarray    # (nv,) first coordinate of the limb
+    loose: np.ndarray    # (nv,) the body if it floats (see `floating`), else 0
 
 
 @primitive
-def free_paths(tree, prescribed, up):
-    """up (nv): the nearest coordinate above that is not prescribed, or -1."""
+def ways_of(tree, prescribed, passive, room, eight):
+    """room: 5 nv integers. eight: whether for eight states, of which each column goes for itself; eight columns of one state
+    seldom belong to one limb, and take all that hangs on one top for one."""
+    nv = prescribed.size
+    up, run, start, loose, room = room[:nv], room[nv:2 * nv], room[2 * nv:3 * nv], room[3 * nv:4 * nv], room[4 * nv:]
+    free_paths(tree, prescribed, up, run)
+    limbs(tree, start, eight)
+    floating(tree, prescribed, passive, loose)
+    return Ways(up, run, room[:free_coordinates(prescribed, room)], start, loose)
+
+
+@primitive
+def free_paths(tree, prescribed, up, run):
     for k in range(up.size):
         j = tree.above[k]
         up[k] = up[j] if j >= 0 and prescribed[j] else j
+        run[k] = run[k - 1] if k > 0 and up[k] == k - 1 else k
 
 
 @primitive
@@ -27,10 +55,40 @@ def free_coordinates(prescribed, room):
 
 
 @primitive
-def factor_mass(tree, prescribed, up, M, Psi):
+def limbs(tree, start, branches):
+    """The tree branches only between limbs, fingers (three coordinates at most) apart; or, if not `branches`, each limb is all
+    that hangs on one top."""
+    for k in range(start.size):
+        start[k] = tree.top[k]
+    for k in range(1, start.size if branches else 0):
+        j = tree.above[k]
+        if j != k - 1 and (j < 0 or tree.last[j] > j + 3):     # here, and at what came first of the same parent
+            start[k], start[j + 1] = k, j + 1
+    for k in range(1, start.size):
+        start[k] = max(start[k], start[k - 1])
+
+
+@primitive
+def floating(tree, prescribed, passive, loose):
+    """Free joints on the ground, none of their coordinates prescribed, that resist no motion: their columns of derivatives are
+    known (see `floating_columns`)."""
+    for i in range(1, tree.parent.size):
+        k, end = tree.iv[i], tree.iv[i] + NV[tree.kind[i]]
+        floats = tree.parent[i] == 0 and tree.kind[i] == FREE
+        for j in range(k, end if floats else k):
+            x = absolute(load(tree.armature, j))
+            if passive:
+                x = x + absolute(load(tree.damping, j)) + absolute(load(tree.friction, j))
+            floats = floats and not prescribed[j] and all_less(x, 5e-324)
+        for j in range(k, end):
+            loose[j] = i if floats else 0
+
+
+@primitive
+def factor_mass(tree, prescribed, ways, M, Psi):
     """M (nv nv, read where a row hangs on the column) becomes L, and Psi (nv) = 1/D. Returns the largest shortfall of a pivot
     below where it is rounding: positive means that the joint has no inertia."""
-    nv = up.size
+    nv, up, run = prescribed.size, ways.up, ways.run
     deficit = number_like(M, -1.0)
     for k in range(nv - 1, -1, -1):
         if prescribed[k]:
@@ -42,57 +100,91 @@ def factor_mass(tree, prescribed, up, M, Psi):
         while i >= 0:
             l, j = load(M, k * nv + i) * x, i
             while j >= 0:
-                store(M, i * nv + j, load(M, i * nv + j) - l * load(M, k * nv + j))
-                j = up[j]
+                for m in range(run[j], j + 1):
+                    store(M, i * nv + m, load(M, i * nv + m) - l * load(M, k * nv + m))
+                j = up[run[j]]
             store(M, k * nv + i, l)
             i = up[i]
     return deficit
 
 
 @primitive
-def invert_mass(tree, prescribed, up, L, Psi, N):
-    """N = M_vv^-1 by columns (see `lanes.put`), four Lanes at a time; zero in prescribed rows and columns.
+def rows_by_roots(tree, prescribed, ways, L, E):
+    """E (see `lanes.put`): what the rows of a limb K are of those of all A above it, wherever M N or M X is zero in K and behind.
 
-    Row k of L N = D^-1 L^-T, of which the right side is zero left of the diagonal and Psi_k on it, gives
-    N_kc = -sum_j L_kj N_jc for c < k, and N_kk = Psi_k - sum_j L_kj N_jk by symmetry."""
-    nv, per = up.size, columns_in_lanes(L)
-    kind, zero = number_like(Psi, 0.0), number_like(N, 0.0)
-    for k in range(N.shape[0]):
-        store(N, k, zero)
-    for k in range(nv):
-        if prescribed[k]:
-            continue
-        last = (k - 1) // per
-        for b in range(tree.top[k] // per, last + 1, 4):
-            o = (cell(per, nv, b, 0), cell(per, nv, min(b + 1, last), 0), cell(per, nv, min(b + 2, last), 0),
-                 cell(per, nv, min(b + 3, last), 0))
-            x, j = (zero, zero, zero, zero), up[k]
-            while j >= 0:
-                l, i = load(L, k * nv + j), cell(per, nv, 0, j)
-                x = (x[0] - l * load(N, o[0] + i), x[1] - l * load(N, o[1] + i), x[2] - l * load(N, o[2] + i),
-                     x[3] - l * load(N, o[3] + i))
-                j = up[j]
-            i = cell(per, nv, 0, k)
-            store(N, o[0] + i, x[0])
-            store(N, o[1] + i, x[1])
-            store(N, o[2] + i, x[2])
-            store(N, o[3] + i, x[3])
-        d, j = load(Psi, k), up[k]
-        for c in range(tree.top[k], k):                        # the other half
-            if per == 1:
-                put(N, nv, c, k, get(N, nv, k, c, kind))
-            else:
-                put(N, nv, k, c, get(N, nv, c, k, kind))
-        while j >= 0:
-            d = d - load(L, k * nv + j) * get(N, nv, k, j, kind)
-            j = up[j]
-        put(N, nv, k, k, d)
+    There L_KK x_K + L_KA x_A = 0, that is x_K = -E x_A with E = L_KK^-1 L_KA."""
+    nv, kind = prescribed.size, number_like(L, 0.0)
+    for r in range(ways.free.size):
+        k = ways.free[r]
+        s = ways.start[k]
+        a = tree.above[s]
+        while a >= 0:
+            if not prescribed[a]:
+                x, i = load(L, k * nv + a), ways.up[k]
+                while i >= s:
+                    x = x - load(L, k * nv + i) * get(E, nv, a, i, kind)
+                    i = ways.up[i]
+                put(E, nv, a, k, x)
+            a = tree.above[a]
 
 
 @primitive
-def cell(per, nv, b, k):
-    """Where N holds row k of the b-th Lanes of columns; of eight states, by symmetry, what stands together for all b."""
-    return k * nv + b if per == 1 else b * nv + k
+def invert_mass(tree, prescribed, ways, L, Psi, A, rows):
+    """N = M_vv^-1 by columns (see `lanes.put`); zero in prescribed rows and columns. A: N and then E, of `rows` rows.
+
+    Row k of L N = D^-1 L^-T, of which the right side is zero left of the diagonal and Psi_k on it, gives
+    N_kc = -sum_j L_kj N_jc for c < k, and N_kk = Psi_k - sum_j L_kj N_jk by symmetry. Columns before the limb of k need only
+    what stands above the limb: N_Kc = -E N_Ac."""
+    nv, per, free = prescribed.size, columns_in_lanes(L), ways.free
+    N, kind, r = A[:rows], number_like(Psi, 0.0), 0
+    clear(N)
+    while r < free.size:
+        s, e = ways.start[free[r]], end_of_rows(ways, r, nv)
+        if tree.above[s] >= 0:
+            for o in range(r, e, 6):
+                last = (s - 1) // per
+                for b in range(tree.top[s] // per, last + 1, 2):
+                    w, z = b * nv, min(b + 1, last) * nv
+                    limb_rows(tree, prescribed, free, o, min(o + 6, e), kind, A, (rows, w, z, w, z), tree.above[s], nv, True)
+        for o in range(r, e):
+            invert_in_limb(tree, ways, free[o], s, L, Psi, N)
+        r = e
+
+
+@primitive
+def invert_in_limb(tree, ways, k, s, L, Psi, N):
+    """Row k for the columns s … k of its limb, four Lanes at a time; and what is the same by symmetry."""
+    nv, per, kind, zero = tree.above.size, columns_in_lanes(L), number_like(Psi, 0.0), number_like(N, 0.0)
+    up, run, last = ways.up, ways.run, (k - 1) // per
+    for b in range(s // per, last + 1, 4):
+        o = (b * nv, min(b + 1, last) * nv, min(b + 2, last) * nv, min(b + 3, last) * nv)
+        x, j = (zero, zero, zero, zero), up[k]
+        while j >= 0:
+            for m in range(run[j], j + 1):
+                l = load(L, k * nv + m)
+                x = (x[0] - l * load(N, o[0] + m), x[1] - l * load(N, o[1] + m), x[2] - l * load(N, o[2] + m),
+                     x[3] - l * load(N, o[3] + m))
+            j = up[run[j]]
+        store(N, o[0] + k, x[0])
+        store(N, o[1] + k, x[1])
+        store(N, o[2] + k, x[2])
+        store(N, o[3] + k, x[3])
+    for c in range(tree.top[k], k):                            # the other half
+        put(N, nv, k, c, get(N, nv, c, k, kind))
+    d, j = load(Psi, k), up[k]
+    while j >= 0:
+        d = d - load(L, k * nv + j) * get(N, nv, k, j, kind)
+        j = up[j]
+    put(N, nv, k, k, d)
+
+
+@primitive
+def end_of_rows(ways, r, most):
+    """Where the rows free[r], … of one limb end, after `most` of them."""
+    e = r + 1
+    while e < min(ways.free.size, r + most) and ways.start[ways.free[e]] == ways.start[ways.free[r]]:
+        e += 1
+    return e
 
 
 @primitive
@@ -102,21 +194,34 @@ def columns_in_lanes(factors):
 
 
 @primitive
-def minus_product(tree, prescribed, free, Psi, N, W, Z, X, Y, start, end, both):
-    """X = -N W, Y = -N Z for the Lanes of columns start … end - 1 of W and Z; X and Y begin with the first of them.
+def minus_product(tree, prescribed, ways, Psi, A, at, first, end, both):
+    """X = -N W, Y = -N Z for the Lanes of columns first … end - 1 of W and Z; X and Y begin with the first of them. A holds all
+    matrices; at: where N, E, W, Z, X, Y begin.
 
-    Only the rows in `free` (not prescribed) are written, and of these only what hangs on the same top as the column. In a
-    column, W and Z are read where its coordinate moves and on its way to the ground. If not `both`: X alone, and only Lanes
-    with a prescribed coordinate among their columns."""
-    nv, per, m = tree.above.size, columns_in_lanes(Psi), free.size - 1
-    for r in range(0, m + 1, 6):                               # six rows of N stay near for all columns
-        for b in range(start, end):
+    Only rows that are not prescribed are written, and of these only what hangs on the same top as the column. In a column, W
+    and Z are read where its coordinate moves and on its way to the ground: limbs without such a coordinate follow from those
+    above them, x_K = -E x_A. If not `both`: X alone, and only Lanes with a prescribed coordinate among their columns. Columns
+    of eight states that `floating_columns` gives are left alone."""
+    nv, per, free, kind, r = prescribed.size, columns_in_lanes(Psi), ways.free, number_like(Psi, 0.0), 0
+    N, E, W, Z, X, Y = at
+    while r < free.size:                                       # six rows of N stay near for all columns
+        s, e = ways.start[free[r]], end_of_rows(ways, r, 6)
+        for b in range(first, end):
             low, high = rows_of_columns(tree, b * per, min(b * per + per, nv) - 1)
-            if (tree.top[low] <= free[min(r + 5, m)] and free[r] <= tree.last[tree.top[high]]
+            if (tree.top[low] <= s and s <= tree.last[tree.top[high]]
                     and (both or any_prescribed(prescribed, b * per, min(b * per + per, nv)))):
-                rows = (free[r], free[min(r + 1, m)], free[min(r + 2, m)], free[min(r + 3, m)], free[min(r + 4, m)],
-                        free[min(r + 5, m)])
-                six_rows(tree, prescribed, Psi, N, W, Z, X, Y, b * nv, (b - start) * nv, rows, low, high, both)
+                y, z, C, k = Y + (b - first) * nv, Z + b * nv, N, high
+                x, w = X + (b - first) * nv, W + b * nv
+                if per == 1 and ways.loose[b] > 0:             # by v alone, two of its rotations at a time
+                    j = tree.iv[ways.loose[b]]
+                    if b >= j + 3 or (b - max(j, first)) % 2 == 1:
+                        continue
+                    x, w, o = y, z, min(b + 1, j + 2, end - 1) - b
+                    y, z = y + o * nv, z + o * nv
+                if s > high or tree.last[s] < low:
+                    C, w, z, k, low = E, x, y, tree.above[s], nv
+                limb_rows(tree, prescribed, free, r, e, kind, A, (C, w, z, x, y), k, low, both)
+        r = e
 
 
 @primitive
@@ -128,47 +233,78 @@ def any_prescribed(prescribed, start, end):
 
 
 @primitive
-def six_rows(tree, prescribed, Psi, N, W, Z, X, Y, base, to, rows, low, high, both):
-    nv, kind, zero = tree.above.size, number_like(Psi, 0.0), number_like(W, 0.0)
-    x = y = zero, zero, zero, zero, zero, zero
-    for k in range(low, high + 1):
-        if not prescribed[k]:
-            n = get_six(N, nv, k, rows, kind)
-            x = less_scaled(x, n, load(W, base + k))
-            if both:
-                y = less_scaled(y, n, load(Z, base + k))
-    k = tree.above[low]
+def limb_rows(tree, prescribed, free, r, e, kind, A, at, k, low, both):
+    """Rows free[r] … free[e - 1], six at most, of X = -C W, Y = -C Z, by the columns k, k - 1, … low of C and those on the way
+    from low to the ground; low = nv: on the way from k. at: where C and columns of W, Z, X, Y begin in A."""
+    if e - r > 3:
+        six_rows(tree, prescribed, six_of(free, r, e), kind, A, at, k, low, both)
+    else:
+        three_rows(tree, prescribed, three_of(free, r, e), kind, A, at, k, low, both)
+
+
+@primitive
+def six_rows(tree, prescribed, rows, kind, A, at, k, low, both):
+    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
+    x = y = (zero, zero, zero), (zero, zero, zero)
     while k >= 0:
         if not prescribed[k]:
-            n = get_six(N, nv, k, rows, kind)
-            x = less_scaled(x, n, load(W, base + k))
+            n = get_three(A, nv, k, C, rows[0], kind), get_three(A, nv, k, C, rows[1], kind)
+            x = six_less_scaled(x, n, load(A, w + k))
             if both:
-                y = less_scaled(y, n, load(Z, base + k))
-        k = tree.above[k]
-    store_six(X, to, rows, x)
+                y = six_less_scaled(y, n, load(A, z + k))
+        k = k - 1 if k > low else tree.above[k]
+    store_three(A, X, rows[0], x[0])
+    store_three(A, X, rows[1], x[1])
     if both:
-        store_six(Y, to, rows, y)
+        store_three(A, Y, rows[0], y[0])
+        store_three(A, Y, rows[1], y[1])
 
 
 @primitive
-def get_six(N, nv, c, rows, kind):
-    return (get(N, nv, c, rows[0], kind), get(N, nv, c, rows[1], kind), get(N, nv, c, rows[2], kind),
-            get(N, nv, c, rows[3], kind), get(N, nv, c, rows[4], kind), get(N, nv, c, rows[5], kind))
+def three_rows(tree, prescribed, rows, kind, A, at, k, low, both):
+    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
+    x = y = zero, zero, zero
+    while k >= 0:
+        if not prescribed[k]:
+            n = get_three(A, nv, k, C, rows, kind)
+            x = less_scaled(x, n, load(A, w + k))
+            if both:
+                y = less_scaled(y, n, load(A, z + k))
+        k = k - 1 if k > low else tree.above[k]
+    store_three(A, X, rows, x)
+    if both:
+        store_three(A, Y, rows, y)
 
 
 @primitive
-def store_six(X, to, rows, x):
-    store(X, to + rows[0], x[0])
-    store(X, to + rows[1], x[1])
-    store(X, to + rows[2], x[2])
-    store(X, to + rows[3], x[3])
-    store(X, to + rows[4], x[4])
-    store(X, to + rows[5], x[5])
+def three_of(free, r, e):
+    """free[r], … free[e - 1], the last of them again if there are less than three."""
+    return free[r], free[min(r + 1, e - 1)], free[min(r + 2, e - 1)]
 
 
 @primitive
-def less_scaled(x, n, w):
-    return (x[0] - n[0] * w, x[1] - n[1] * w, x[2] - n[2] * w, x[3] - n[3] * w, x[4] - n[4] * w, x[5] - n[5] * w)
+def six_of(free, r, e):
+    return three_of(free, r, e), three_of(free, r + 3, e)
+
+
+@primitive
+def get_three(A, nv, c, o, rows, kind):
+    return get(A, nv, c, o + rows[0], kind), get(A, nv, c, o + rows[1], kind), get(A, nv, c, o + rows[2], kind)
+
+
+@primitive
+def store_three(A, o, rows, x):
+    store(A, o + rows[0], x[0])
+    store(A, o + rows[1], x[1])
+    store(A, o + rows[2], x[2])
+
+
+@primitive
+def less_scaled(x, n, w): return x[0] - n[0] * w, x[1] - n[1] * w, x[2] - n[2] * w
+
+
+@primitive
+def six_less_scaled(x, n, w): return less_scaled(x[0], n[0], w), less_scaled(x[1], n[1], w)
 
 
 @primitive

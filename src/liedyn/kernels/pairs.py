@@ -76,9 +76,10 @@ def derivative_columns(tree, work, zeta, phi):
 
 
 @primitive
-def derivative_pairs(tree, work, zeta, phi, Dq, Dv, M, with_mass):
+def derivative_pairs(tree, loose, work, zeta, phi, Dq, Dv, M, with_mass):
     """Writes dtau/dq in Dq, dtau/dv in Dv and, if asked, M (see `lanes.put`): only where two coordinates stand on one way
-    from the ground. M is without armature."""
+    from the ground. M is without armature. loose: of columns with such a body, only those in Dv of its rotations are
+    written; or empty."""
     nv = tree.armature.shape[0]
     for i in range(1, tree.parent.size):
         I, B, F = load_rigid(work.I, i), load_coriolis(work, i), load_twist(work.F, i)
@@ -88,31 +89,33 @@ def derivative_pairs(tree, work, zeta, phi, Dq, Dv, M, with_mass):
             P, g = momentum(I, s), coriolis_transposed(B, s)
             Q = add(momentum(I, load_twist(zeta, k)), coriolis_wrench(B, psi[0]))
             G = add(momentum(I, load_twist(phi, k)), coriolis_wrench(B, s[0]))
-            for l in range(first, end):
-                m = row_of_pair(work, zeta, phi, Dq, Dv, M, nv, k, l, P, g, with_mass and l <= k)
-                if with_mass and l < k:                          # one rounding for both halves
-                    put(M, nv, k, l, m)
+            row_of_pairs(tree, loose, work, zeta, phi, Dq, Dv, k, i, P, g)
+            for l in range(first, k + 1 if with_mass else first):
+                m = dot(P, load_twist(work.s, l))                # one rounding for both halves
+                put(M, nv, l, k, m)
+                put(M, nv, k, l, m)
             Q, j = add(Q, minus_dad(s, F)), i
             while tree.parent[j] > 0:
                 p = load3(work.p, 3 * j)
                 P, Q, G = shift_wrench(p, P), shift_wrench(p, Q), shift_wrench(p, G)
                 j = tree.parent[j]
+                row_of_pairs(tree, loose, work, zeta, phi, Dq, Dv, k, j, P, g)
                 for l in range(tree.iv[j], tree.iv[j] + NV[tree.kind[j]]):
-                    m = row_of_pair(work, zeta, phi, Dq, Dv, M, nv, k, l, P, g, with_mass)
                     s = load_twist(work.s, l)
                     put(Dq, nv, k, l, dot(s, Q))
                     put(Dv, nv, k, l, dot(s, G))
                     if with_mass:
+                        m = dot(P, s)
+                        put(M, nv, l, k, m)
                         put(M, nv, k, l, m)
 
 
 @primitive
-def row_of_pair(work, zeta, phi, Dq, Dv, M, nv, k, l, P, g, with_mass):
-    """dtau_k by q_l and v_l, and M_kl, which it returns."""
-    s = load_twist(work.s, l)
-    put(Dq, nv, l, k, dot(P, load_twist(zeta, l)) + dot3(g, load3(work.psi, 6 * l)))
-    put(Dv, nv, l, k, dot(P, load_twist(phi, l)) + dot3(g, s[0]))
-    m = dot(P, s)
-    if with_mass:
-        put(M, nv, l, k, m)
-    return m
+def row_of_pairs(tree, loose, work, zeta, phi, Dq, Dv, k, j, P, g):
+    """dtau_k by q_l and v_l of body j."""
+    nv, first, end = tree.armature.shape[0], tree.iv[j], tree.iv[j] + NV[tree.kind[j]]
+    moves = loose.size == 0 or loose[first] == 0
+    for l in range(first, end if moves else first + 3):
+        if moves:
+            put(Dq, nv, l, k, dot(P, load_twist(zeta, l)) + dot3(g, load3(work.psi, 6 * l)))
+        put(Dv, nv, l, k, dot(P, load_twist(phi, l)) + dot3(g, load3(work.s, 6 * l)))

@@ -1,0 +1,110 @@
+"""Derivatives of robots that float: columns that are known beforehand (kernels.hybrid_derivatives.floating_columns), where they
+are and where they are not, against -M^-1 times the derivatives of inverse dynamics, which know nothing of it.
+
+Tolerances: rounding times the condition of M."""
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from bridge import relative
+from liedyn.model.description import WORLD, Coordinate, Joint, Robot
+from zoo import random_link, random_pose, state
+
+GRAVITY = (0.3, -1.2, -9.0)
+
+
+def robot(*roots, coordinates=()):
+    """A tree on the ground for each of `roots`, a joint's type: a body with three limbs, of three, two and one joints."""
+    rng = np.random.default_rng(7)
+    links, joints = [], []
+    for tree, kind in enumerate(roots):
+        base = f"base{tree}"
+        links.append(random_link(rng, base))
+        axes = ((0.0, 0.6, 0.8),) if kind == "revolute" else ()
+        joints.append(Joint(f"root{tree}", kind, WORLD, base, random_pose(rng), axes=axes, coordinates=coordinates or ()))
+        for limb in range(3):
+            parent = base
+            for k in range(3 - limb):
+                name = f"link{tree}{limb}{k}"
+                links.append(random_link(rng, name))
+                joints.append(Joint(f"joint{name}", "revolute", parent, name, random_pose(rng), axes=((0.0, 0.6, 0.8),),
+                                    coordinates=(Coordinate(armature=0.1, damping=0.3),)))
+                parent = name
+    return ld.build(Robot("floating", tuple(links), tuple(joints), gravity=GRAVITY))
+
+
+RESISTING = tuple(Coordinate(damping=0.2 * k, friction=0.1) for k in range(6))
+ROTORS = tuple(Coordinate(armature=0.1 * k) for k in range(6))
+MODELS = {
+    "one": (robot("free"), 1), "two": (robot("free", "free"), 2), "among others": (robot("revolute", "free", "ball", "free"), 2),
+    "ball": (robot("ball"), 0), "resisting": (robot("free", coordinates=RESISTING), 0),
+    "rotors": (robot("free", coordinates=ROTORS), 0),
+}
+EVERY = pytest.mark.parametrize("name", MODELS)
+SIZES = pytest.mark.parametrize("size", [(), (11,)], ids=["float64", "Lanes"])
+
+
+def masks(nv):
+    rng = np.random.default_rng(3)
+    k = np.arange(nv)
+    return [k < 0, k == 1, k == 4, k == 9, k % 7 == 6, k >= 6, k < 6, rng.random(nv) < 0.3]
+
+
+def by_inverse(model, q, v, a, mask, f_ext, passive):
+    """dy by q, v and u from inverse dynamics' derivatives at the solution a, for one state; by dense linear algebra."""
+    at, w = ld.inverse_dynamics_derivatives(model, q, v, a, f_ext=f_ext, passive=passive), ~mask
+    unit = np.eye(model.nv)
+    Du = np.where(mask, at.M, -unit)
+    for D in (at.dtau_dq, at.dtau_dv, Du):
+        y = np.zeros_like(D)
+        y[w] = np.linalg.solve(at.M[np.ix_(w, w)], -D[w])
+        y[mask] = D[mask] + at.M[np.ix_(mask, w)] @ y[w]
+        yield y
+
+
+@SIZES
+@EVERY
+@pytest.mark.parametrize("passive", [True, False])
+def test_columns_of_what_floats(name, size, passive, worst):
+    """Any mask: some touch the base. With external wrenches, which turn with their links."""
+    model, _ = MODELS[name]
+    q, v, a, tau = state(model, 4, size)
+    F = np.random.default_rng(1).standard_normal((*size, len(model.link_names), 6))
+    for mask in masks(model.nv):
+        x = ld.hybrid_dynamics(model, q, v, a, tau, mask, f_ext=F, passive=passive)[0]
+        found = [ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask, f_ext=F, passive=passive)[:3]]
+        if not mask.any():
+            found.append(ld.forward_dynamics_derivatives(model, q, v, tau, f_ext=F, passive=passive))
+        for k in np.ndindex(size):
+            expected = list(by_inverse(model, q[k], v[k], x[k], mask, F[k], passive))
+            for result in found:
+                for y, z in zip(result, expected, strict=True):
+                    assert worst("derivatives of what floats", relative(y[k], z, 1.0), name) < 1e-11
+
+
+@SIZES
+@EVERY
+def test_known_columns_are_exact(name, size):
+    """Zero, but for the linear accelerations of the base: no rounding; where nothing prescribed or passive touches the base."""
+    model, floats = MODELS[name]
+    q, v, a, tau = state(model, 4, size)
+    exact = [joint for joint in model.joints if joint.type == "free"][:floats]
+    mask = np.isin(np.arange(model.nv), [model.nv - 1])
+    for by_q, by_v, *_ in (ld.forward_dynamics_derivatives(model, q, v, tau),
+                           ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask)):
+        for root in exact:
+            k = root.v.start
+            linear = np.isin(np.arange(model.nv), [k + 3, k + 4, k + 5])
+            assert not by_q[..., k + 3:k + 6].any() and not by_q[..., ~linear, k:k + 3].any()
+            assert not by_v[..., ~linear, k + 3:k + 6].any() and by_v[..., k:k + 3].any()
+            for x in (by_q[..., linear, k:k + 3], by_v[..., linear, k + 3:k + 6]):
+                assert x.any()
+                np.testing.assert_array_equal(x, -x.swapaxes(-1, -2))
+
+
+def test_without_gravity_nothing_turns():
+    weightless = ld.build(replace(MODELS["one"][0].description, gravity=(0.0, 0.0, 0.0)))
+    q, v, _, tau = state(weightless, 4)
+    assert not ld.forward_dynamics_derivatives(weightless, q, v, tau).da_dq[:, :6].any()
