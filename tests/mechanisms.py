@@ -1,7 +1,7 @@
 """Linkages in closed form and published answers, in plain NumPy: what the mechanisms of robots/ are compared with.
 
-Bars of plane linkages are complex numbers, x + i z (x + i y where the linkage lies in x-y), angles turn the first axis towards the
-second.
+Bars of plane linkages are complex numbers, x + i z (x + i y where the linkage lies in x-y); angles turn the first axis towards
+the second.
 """
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def power(mass: float, inertia: float, centre: np.ndarray, turn: Turning | None 
 # four-bar --------------------------------------------------------------------------------------------------------------
 
 
-def four_bar(ground: float, crank: float, coupler: float, rocker: float, q, v, a, sign: int = 1) -> tuple[Turning, Turning, Turning]:
+def four_bar(ground: float, crank: float, coupler: float, rocker: float, q, v, a, sign: int = 1):
     """Crank, coupler and rocker of crank + coupler = ground + rocker, by Freudenstein's equation.
 
     sign chooses the branch: 1 has the pin to the left of the way from the crank's end to the rocker's pivot.
@@ -86,8 +86,8 @@ def slider_crank_torque(q, v, a) -> np.ndarray:
 # Test Set for IVP Solvers (W. Lioen, J. de Swart; CWI and Bari), problem "Andrews' squeezing mechanism": start, and reference
 # solution at t = 0.03 s (PSIDE, quadruple-like tolerances of 1e-14 on a Cray C90). Order of the joints as in the test set.
 ANDREWS = ("beta", "theta", "gamma", "phi", "delta", "omega", "epsilon")
-ANDREWS_START = (-0.0617138900142764496, 0.0, 0.455279819163070380, 0.222668390165885885, 0.487364979543842550, -0.222668390165885885,
-                 1.23054744454982119)
+ANDREWS_START = (-0.0617138900142764496, 0.0, 0.455279819163070380, 0.222668390165885885, 0.487364979543842550,
+                 -0.222668390165885885, 1.23054744454982119)
 ANDREWS_START_A = (14222.4439199541138706, -10666.8329399655854029, 0.0, 0.0, 0.0, 0.0, 0.0)
 ANDREWS_END = (0.1581077119629904e2, -0.1575637105984298e2, 0.4082224013073101e-1, -0.5347301163226948, 0.5244099658805304,
                0.5347301163226948, 0.1048080741042263e1)
@@ -95,6 +95,8 @@ ANDREWS_END_V = (0.1139920302151208e4, -0.1424379294994111e4, 0.1103291221937134
                  -0.1929337464421385e2, 0.3231791658026955)
 ANDREWS_END_A = (-0.2463176316945196e5, 0.5185037701610329e5, 0.3241025686413781e6, 0.5667493645176213e6, 0.1674362929479361e5,
                  -0.5667493645176222e6, 0.9826520791458422e4)
+ANDREWS_END_FORCES = ((0.1991753333731910e3, -0.2975531228015052e2), (0.2306654119098399e2, 0.3145271365475927e2),
+                      (0.2264249232082739e2, 0.1161740700019673e2))      # multipliers of K2 - K3, K2 - K4, K2 - K6 in x, y
 
 
 def andrews_spring(gamma) -> np.ndarray:
@@ -146,7 +148,8 @@ def bennett_bars(along: float) -> list[tuple]:
     R, p, bars = turn(0, pi / 2), np.array([0.3, 0, 0.8]), []
     for q, length, mass, twist in zip(bennett_angles(along), (0.3, 0.6, 0.3), (0.3, 0.6, 0.3), (pi / 6, pi / 2, 0), strict=True):
         R = R @ turn(2, q)
-        bars.append((R, p + R[:, 0] * length / 2, mass, mass / 12 * np.array([0.03**2 + 0.02**2, length**2 + 0.02**2, length**2 + 0.03**2])))
+        squares = np.array([length, 0.03, 0.02])**2
+        bars.append((R, p + R[:, 0] * length / 2, mass, mass / 12 * (squares.sum() - squares)))
         p, R = p + R[:, 0] * length, R @ turn(0, twist)
     return bars
 
@@ -195,8 +198,8 @@ class Cycle:
     def motion(self, s, ds, times) -> np.ndarray:
         """s at the times, by SciPy's DOP853 at 1e-12."""
         from scipy.integrate import solve_ivp
-        return solve_ivp(lambda t, y: (y[1], self.acceleration(*y)), (times[0], times[-1]), (s, ds), method="DOP853", t_eval=times,
-                         rtol=1e-12, atol=1e-13).y[0]
+        return solve_ivp(lambda t, y: (y[1], self.acceleration(*y)), (times[0], times[-1]), (s, ds), method="DOP853",
+                         t_eval=times, rtol=1e-12, atol=1e-13).y[0]
 
 
 def _derivative(samples: np.ndarray) -> np.ndarray:
@@ -219,23 +222,25 @@ def pendulum_of_windows(windows: int, t) -> np.ndarray:
 # rolling disc ----------------------------------------------------------------------------------------------------------
 
 
-def rolling_disc(mass: float, r: float, start, t) -> np.ndarray:
-    """[tilt of the axle from the vertical, its rate, rate of the precession, spin about the axle] of a thin disc, at the times t.
+def rolling_disc_rates(mass: float, r: float, y) -> tuple[float, ...]:
+    """Rates of [tilt of the axle from the vertical, its rate, rate of the precession, spin about the axle] of a thin disc.
 
-    Routh's equations: balance of momentum and moments in the frame of the axle and the horizontal tangent.
+    Routh's equations: balance of momentum and moments in the frame of the horizontal tangent, the way uphill and the axle.
     """
-    from scipy.integrate import solve_ivp
+    th, dth, turning, spin = y
     A, C = mass * r**2 / 4, mass * r**2 / 2
+    return (dth,
+            (A * turning**2 * sin(th) * cos(th) - (C + mass * r**2) * spin * turning * sin(th) - mass * G * r * cos(th))
+            / (A + mass * r**2),
+            dth * (C * spin - 2 * A * turning * cos(th)) / (A * sin(th)),
+            mass * r**2 * dth * turning * sin(th) / (C + mass * r**2))
 
-    def rates(_, y):
-        th, dth, turning, spin = y
-        return (dth,
-                (A * turning**2 * sin(th) * cos(th) - (C + mass * r**2) * spin * turning * sin(th) - mass * G * r * cos(th))
-                / (A + mass * r**2),
-                dth * (C * spin - 2 * A * turning * cos(th)) / (A * sin(th)),
-                mass * r**2 * dth * turning * sin(th) / (C + mass * r**2))
 
-    return solve_ivp(rates, (t[0], t[-1]), start, method="DOP853", t_eval=t, rtol=1e-12, atol=1e-13).y
+def rolling_disc(mass: float, r: float, start, t) -> np.ndarray:
+    """What `rolling_disc_rates` lead to from `start`, at the times t."""
+    from scipy.integrate import solve_ivp
+    return solve_ivp(lambda _, y: rolling_disc_rates(mass, r, y), (t[0], t[-1]), start, method="DOP853", t_eval=t, rtol=1e-12,
+                     atol=1e-13).y
 
 
 # parallel robots -------------------------------------------------------------------------------------------------------
@@ -246,7 +251,7 @@ def delta_arm(angle: float, place: np.ndarray) -> float:
     x, y, z = turn(2, -angle) @ place + [0.05 - 0.2, 0, 0]
     # |(x - 0.3 cos q, y, z + 0.3 sin q)| = 0.8
     A, B, C = -0.6 * x, 0.6 * z, 0.8**2 - (x**2 + y**2 + z**2) - 0.3**2
-    return np.arctan2(B, A) - np.arccos(C / np.hypot(A, B))
+    return np.arctan2(B, A) + np.arccos(C / np.hypot(A, B))
 
 
 def stewart_legs(place, rotation) -> np.ndarray:

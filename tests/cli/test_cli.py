@@ -12,7 +12,8 @@ from click.testing import CliRunner
 from liedyn import __version__, cli
 from liedyn.errors import CheckFailed, ComputationError, ModelError, Place, UsageError
 
-COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives")
+COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives",
+            "assemble")
 
 
 def run(*args, **options):

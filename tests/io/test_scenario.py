@@ -5,23 +5,25 @@ import pytest
 import yaml
 
 from liedyn.errors import ScenarioError
+from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario import (
     Column,
     Constant,
     Expression,
     ExternalForce,
     Integrator,
+    Motion,
     Pd,
     Prescribe,
     Quintic,
     Rule,
     Sine,
     Spline,
+    Stabilization,
     Torque,
     read_scenario,
     scenario_of,
     scenario_of_robot,
-    to_plain,
 )
 
 FULL = """\
@@ -33,9 +35,13 @@ output_step: 0.02
 integrator: {method: dopri5, rtol: 1e-9, max_step: 0.1}
 passive: false
 seed: 7
+loops: robots/arm.loops.yaml
 initial:
   q: {elbow: -1.57, base: [0, 0, 1, 0, 0, 0, 1]}
   v: {elbow: 0.2}
+  assemble: false
+constraints: {stabilization: baumgarte, frequency: 30}
+drives: {tool: {xyz: ["0.1*t", 0, {sine: {amplitude: 1, frequency: 2}}]}, "peg*": {xyz: [0, 0, 1], rpy: [t, 0, 0]}}
 joints:
   a: {prescribe: {acceleration: "0.5*sin(2*t)"}}
   b: {prescribe: {position: {quintic: [[0, 0.0], [1, 0.5, 0.1], [2, 1, 0, 3]]}}}
@@ -56,6 +62,7 @@ actuators: {rotor1: 5.0, "rotor*": "4+sin(t)"}
 def folder(tmp_path):
     (tmp_path / "robots").mkdir()
     (tmp_path / "robots" / "arm.yaml").write_text("name: arm\nlinks: {a: {mass: 1}}\n")
+    (tmp_path / "robots" / "arm.loops.yaml").write_text("loops: {}\n")
     (tmp_path / "s.yaml").write_text(FULL)
     return tmp_path
 
@@ -81,12 +88,16 @@ def test_every_key_is_read(folder):
         ExternalForce("hand", "link", (zero,) * 5 + (Expression("-5*sin(t)"),), (0, 0, 0.1), 1, 2),
         ExternalForce("hand", "world", (zero, zero, zero, Constant(1), zero, zero), (0, 0, 0), -math.inf, math.inf))
     assert s.actuators == (Rule("rotor1", Constant(5)), Rule("rotor*", Expression("4+sin(t)")))
+    assert s.loops == str(folder / "robots/arm.loops.yaml")
+    assert not s.assemble and s.stabilization == Stabilization("baumgarte", frequency=30)
+    assert s.drives == (Rule("tool", Motion((Expression("0.1*t"), zero, Sine(1, 2)), (zero,) * 3)),
+                        Rule("peg*", Motion((zero, zero, Constant(1)), (Expression("t"), zero, zero))))
     assert s.source == str(folder / "s.yaml")
 
 
 def test_signals_know_their_place(folder):
     s = read_scenario(folder / "s.yaml")
-    assert str(s.joints[0].value.signals.place) == f"{folder / 's.yaml'}:13: joints.a.prescribe.acceleration"
+    assert str(s.joints[0].value.signals.place) == f"{folder / 's.yaml'}:17: joints.a.prescribe.acceleration"
     assert s.forces[0].wrench[5].place.key == "external_forces[0].wrench[5]"
 
 
@@ -95,7 +106,8 @@ def test_defaults(folder):
     s = read_scenario(folder / "short.yaml")
     assert (s.output_step, s.passive, s.base, s.gravity, s.seed) == (0.01, True, None, None, None)
     assert s.integrator == Integrator("rk4", step=1e-3)
-    assert s.joints == s.initial_q == s.initial_v == s.forces == s.actuators == ()
+    assert s.joints == s.initial_q == s.initial_v == s.forces == s.actuators == s.drives == ()
+    assert s.loops is None and s.assemble and s.stabilization == Stabilization("projection", 1e-12)
 
 
 def test_a_robot_file_is_simulated_passively(folder):
@@ -187,6 +199,8 @@ def test_plain_values_read_back_equal(folder):
     (other / "absolute.yaml").write_text(yaml.safe_dump(plain, sort_keys=False))
     assert read_scenario(other / "absolute.yaml") == s
     relative = to_plain(s, other)
-    assert relative["robot"] == "../robots/arm.yaml"
+    assert relative["robot"] == "../robots/arm.yaml" and relative["loops"] == "../robots/arm.loops.yaml"
     assert relative["joints"]["f"]["torque"]["csv"]["file"] == "../data/ref.csv"
-    assert to_plain(scenario_of_robot(s.robot))["integrator"] == {"method": "rk4", "step": 1e-3}
+    default = to_plain(scenario_of_robot(s.robot))
+    assert default["integrator"] == {"method": "rk4", "step": 1e-3}
+    assert not {"constraints", "drives", "loops"} & set(default)      # a robot without constraints refuses these keys

@@ -169,19 +169,21 @@ def arrays(model):
     """`loop_index` and `loop_constants` taken apart after the description of the layout."""
     index, c = model.loop_index, model.loop_constants
     nc, m, terms, driven, chains = index[:5]
-    table = index[8:8 + 11 * nc].reshape(11, nc)
+    table = index[8:8 + 11 * nc].reshape(nc, 11).T
     names = ("kind", "body_a", "body_b", "row", "rows", "common", "drive", "term", "terms", "chain", "chain_length")
     k = 8 + 11 * nc
     v, q, chain = np.split(index[k:k + 2 * terms + chains], [terms, 2 * terms])
-    assert k + 2 * terms + chains == index.size
-    poses, rest = c[:24 * nc].reshape(2, nc, 12), c[24 * nc:]
-    return ((m, driven), dict(zip(names, table, strict=True)), (v, q, rest[2 * nc:]), chain,
-            (rest[:nc], rest[nc:2 * nc]), poses)
+    k += 2 * terms + chains
+    first, shared = np.split(index[k:], [nc * (nc + 1) // 2 + 1])
+    assert index[6] == index.size - k and first[-1] == shared.size
+    figures = c[24 * nc:26 * nc].reshape(nc, 2).T
+    return ((m, driven), dict(zip(names, table, strict=True)), (v, q, c[26 * nc:]), chain, figures,
+            c[:24 * nc].reshape(nc, 2, 12), np.split(shared, first[1:-1]))
 
 
 def test_layout_of_the_arrays():
     model = ld.build(everything())
-    (m, driven), table, (v, q, coefficients), chain, (figure, sign), _ = arrays(model)
+    (m, driven), table, (v, q, coefficients), chain, (figure, sign), _, shared = arrays(model)
     assert (m, driven) == (model.nc, 2)
     body = dict(zip(model.link_names, model.link_body.tolist(), strict=True)) | {"world": 0}
     parent = model.index[8:8 + model.n_bodies].tolist()
@@ -205,6 +207,18 @@ def test_layout_of_the_arrays():
     assert coefficients.tolist() == [1.0, -0.5, 2.0, 1.0, -1.5] and figure[9:].tolist() == [0.1, 0.0, -0.25]
     ju = model.joint("ju")
     assert chain[table["chain"][9]:][:table["chain_length"][9]].tolist() == above(ju.first_body + 1)
+    movable = [{model.v_names[k] for k in range(model.nv) if body_of(model, k) in
+                chain[table["chain"][c]:table["chain"][c] + table["chain_length"][c]]} for c in range(12)]
+    pairs = [(c, other) for c in range(12) for other in range(c + 1)]
+    for (c, other), coordinates in zip(pairs, shared, strict=True):
+        assert {model.v_names[k] for k in coordinates} == movable[c] & movable[other]
+        assert len(set(coordinates)) == len(coordinates)
+
+
+def body_of(model, coordinate):
+    """The body whose joint has a velocity coordinate."""
+    joint = next(joint for joint in model.joints if joint.v.start <= coordinate < joint.v.stop)
+    return joint.body if joint.screws is None else joint.first_body + coordinate - joint.v.start
 
 
 @pytest.mark.parametrize("axis", [(0.0, 0.0, 1.0), (0.0, 0.0, -1.0), (1.0, 0.0, 0.0), (0.6, 0.0, 0.8), (0.0, -1.0, 0.0)])
@@ -213,7 +227,7 @@ def test_frames_are_turned_so_that_the_axis_is_z(axis):
     for loop in (Loop("tip", "revolute", "c", "b2", FRAME, Pose(), (axis,)),
                  Loop("tip", "rolling", "c", "b2", FRAME, Pose(), (axis,), radius=1.0)):
         model = ld.build(replace(TREE, loops=(loop,)))
-        pose_a, pose_b = (pose(x[:9], x[9:]) for x in arrays(model)[5][:, 0])
+        pose_a, pose_b = (pose(x[:9], x[9:]) for x in arrays(model)[5][0])
         T_a, T_b = pose(FRAME.rotation, FRAME.translation), model.link_pose[model.link_index("b2")]
         turn = model.constraints[0].turn
         np.testing.assert_allclose(turn @ turn.T, np.eye(3), atol=2e-15)
@@ -230,18 +244,21 @@ def test_frames_are_turned_so_that_the_axis_is_z(axis):
 def test_axes_of_a_universal_closure_are_x_of_one_and_y_of_the_other():
     u, w = (0.6, 0.0, 0.8), (0.0, -0.8, 0.6)
     model = ld.build(with_loop("universal", axes=(u, w)))
-    pose_a, pose_b = arrays(model)[5][:, 0, :9].reshape(2, 3, 3)
+    pose_a, pose_b = arrays(model)[5][0, :, :9].reshape(2, 3, 3)
     np.testing.assert_allclose(pose_a[:, 0], u, atol=2e-16)
     np.testing.assert_allclose(pose_b[:, 1], w, atol=2e-16)
-    np.testing.assert_array_equal(arrays(ld.build(with_loop("universal")))[5][:, 0, :9].reshape(2, 3, 3), [np.eye(3)] * 2)
+    np.testing.assert_array_equal(arrays(ld.build(with_loop("universal")))[5][0, :, :9].reshape(2, 3, 3), [np.eye(3)] * 2)
 
 
-def test_one_array_holds_both_and_scratch():
+def test_one_array_holds_all_four_and_scratch():
     model = ld.build(everything())
-    assert model.loop_machine.size > model.loop_index.size + model.loop_constants.size
-    size = model.loop_index.size
-    np.testing.assert_array_equal(model.loop_machine[:size].view(np.int64), model.loop_index)
-    np.testing.assert_array_equal(model.loop_machine[size:size + model.loop_constants.size], model.loop_constants)
+    pieces = np.cumsum([x.size for x in (model.index, model.constants, model.loop_index, model.loop_constants)])
+    index, constants, loop_index, loop_constants, scratch = np.split(model.loop_machine, pieces)
+    np.testing.assert_array_equal(index.view(np.int64), model.index)
+    np.testing.assert_array_equal(constants, model.constants)
+    np.testing.assert_array_equal(loop_index.view(np.int64), model.loop_index)
+    np.testing.assert_array_equal(loop_constants, model.loop_constants)
+    assert scratch.size > 0
     other = pickle.loads(pickle.dumps(model))
     assert other.row_names == model.row_names and (other.loop_index == model.loop_index).all()
 

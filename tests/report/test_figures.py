@@ -49,6 +49,19 @@ def test_energy_without_balance_has_one_axes():
     assert len(draw_energy(Energy(T, T, residual=0 * T), T).axes) == 2
 
 
+def test_the_residual_of_constraints_stands_below_the_energy():
+    """With the balance and without; the axes do not touch, and the recording hands it over."""
+    drift = 1e-13 * (1 + T)
+    for energy, count in ((Energy(T, T, residual=1e-9 * T), 3), (Energy(T, T), 2)):
+        figure = draw_energy(energy, T, drift=drift)
+        assert len(figure.axes) == count
+        boxes = [axes.get_position() for axes in figure.axes]
+        assert all(below.y1 < above.y0 for above, below in zip(boxes, boxes[1:], strict=False)) and boxes[-1].y0 > 0
+        assert labelled(figure)["constraint residual"].get_ydata()[-1] == pytest.approx(np.log10(3e-13))
+    whole = figures(recording(energy=Energy(T, T), drift=drift))
+    assert "constraint residual" in labelled(whole["energy"])
+
+
 def test_names_of_equal_energies_do_not_lie_on_each_other():
     figure = draw_energy(Energy(0 * T, 0 * T, work=0 * T), T)
     figure.draw_without_rendering()

@@ -9,30 +9,44 @@ import pytest
 import yaml
 
 from liedyn.io import scenario as scenarios
-from liedyn.io.robot_yaml import read_robot_yaml
+from liedyn.io.loops import read_loops_file
 from liedyn.io.scenario import read_scenario
-from liedyn.io.urdf import read_urdf
+from liedyn.loading import load_description
 from liedyn.model.build import build
-from liedyn.model.description import JOINT_TYPES, WORLD, Link, Robot
+from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, WORLD, Link, Robot
 from liedyn.model.validate import validate
 from liedyn.simulate.schedule import compile_schedule
 
 ROOT = Path(__file__).parents[2]
-ROBOTS = sorted([*(ROOT / "robots").glob("*.yaml"), *(ROOT / "robots").glob("*.urdf")])
+ROBOTS = sorted(path for path in (ROOT / "robots").glob("*.*") if not path.name.endswith(".loops.yaml"))
 SCENARIOS = sorted((ROOT / "configs").glob("*.yaml"))
 
 # nq, nv, total mass [kg]. Masses as published: see the head of each file.
 LAYOUT = {
+    "andrews.yaml": (7, 7, 0.04325 + 0.00365 + 0.02373 + 0.00706 + 0.0705 + 0.00706 + 0.05498),
     "asymmetric_body.yaml": (7, 6, 700 * 0.3 * 0.2 * 0.1),
+    "bennett.yaml": (3, 3, 1.8),
+    "bricard.yaml": (5, 5, 5.0),
     "cart_pole.yaml": (2, 2, 1.1),
+    "closures.yaml": (39, 35, None),
     "crane.yaml": (5, 4, 283.0),
+    "delta.yaml": (22, 21, 0.4 + 3 * 0.5 + 6 * 0.08),
     "double_pendulum.urdf": (2, 2, 2.0),
     "double_pendulum.yaml": (2, 2, 2.0),
+    "five_bar.yaml": (4, 4, 0.68),
+    "five_bar_redundant.yaml": (4, 4, 1.08),
+    "four_bar.yaml": (3, 3, 7850 * 0.005 * 0.02 * (0.1 + 0.5 + 0.25)),
+    "gripper.urdf": (6, 6, 0.48),
+    "hand.yaml": (16, 16, None),
     "hexarotor_arms.yaml": (13, 12, 4.0),
     "humanoid.yaml": (38, 37, 73.0),
+    "n_four_bar.yaml": (5, 5, 5.0),
     "panda.yaml": (9, 9, 0.629769 + 4.970684 + 0.646926 + 3.228604 + 3.587895 + 1.225946 + 1.666555 + 0.735522 + 0.73 + 0.03),
     "quadruped.yaml": (19, 18, 3.3 + 4 * (0.54 + 0.634 + 0.064) + 12 * 0.055),
+    "rolling_disc.yaml": (7, 6, 1.0),
     "showcase.yaml": (29, 27, None),
+    "slider_crank.yaml": (3, 3, 0.36 + 0.151104 + 0.075552),
+    "stewart.yaml": (25, 24, 40 + 6 * 4.2),
     "top.yaml": (4, 3, 15.0),
     "ur5.yaml": (6, 6, 3.7 + 8.393 + 2.33 + 1.219 + 1.219 + 0.1879),
     "ur5_gripper.yaml": (6, 6, 3.7 + 8.393 + 2.33 + 1.219 + 1.219 + 0.1879 + 0.925),
@@ -40,8 +54,7 @@ LAYOUT = {
 
 
 def load(name: str) -> Robot:
-    path = ROOT / "robots" / name
-    return validate((read_urdf if path.suffix == ".urdf" else read_robot_yaml)(path))
+    return validate(load_description(ROOT / "robots" / name))
 
 
 def link_of(robot: Robot, name: str) -> Link:
@@ -278,13 +291,21 @@ def test_showcase_shows_every_joint_type_and_every_key():
     assert {key for joint in tree["joints"].values() for key in joint.get("origin", {})} == {"xyz", "rpy", "quaternion"}
 
 
+def test_mechanisms_show_every_closure():
+    robots = [load(name) for name in LAYOUT]
+    assert {loop.type for robot in robots for loop in robot.loops} == set(LOOP_TYPES)
+    assert any(robot.couplings for robot in robots) and any(joint.mimic for robot in robots for joint in robot.joints)
+    files = (ROOT / "robots").glob("*.loops.yaml")
+    assert any(loop.driven for path in files for loop in read_loops_file(path).loops)
+
+
 # scenarios ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("path", SCENARIOS, ids=lambda path: path.stem)
 def test_scenario_fits_its_robot(path):
     scenario = read_scenario(path)
-    robot = load(Path(scenario.robot).name)
+    robot = validate(load_description(scenario.robot, loops=scenario.loops))
     compiled = compile_schedule(scenario, build(robot))
     assert compiled.warnings == ()
 

@@ -14,7 +14,8 @@ import click
 from liedyn import __version__
 from liedyn.errors import LiedynError
 
-_COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives")
+_COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives",
+             "assemble")
 
 
 INTERRUPTED = 130                       # what shells give for a process that Ctrl-C ended

@@ -19,6 +19,8 @@ from liedyn.cli.options import force_option, json_option, strict_option
               "repeated.")
 @click.option("--outputs", multiple=True, metavar="PATTERN", help="Outputs, as in 'q.*', v.elbow, 'a.*', 'tau.*', 'p.hand.*' "
               "(a link's place); may be repeated; default: 'q.*' and the forces of prescribed joints.")
+@click.option("--independent", multiple=True, metavar="PATTERN", help="Of a robot with constraints: coordinates to be states; "
+              "may be repeated; those that are missing are chosen.")
 @click.option("--step", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Of the discretization; default: "
               "the scenario's output_step.")
 @click.option("--verify", is_flag=True, help="Compare with extrapolated differences; exit status 4 if they differ.")
@@ -29,8 +31,8 @@ from liedyn.cli.options import force_option, json_option, strict_option
 @force_option
 @json_option
 @with_console
-def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, step, verify, output, overrides, no_plots, strict,
-              force, as_json, console):
+def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, independent, step, verify, output, overrides,
+              no_plots, strict, force, as_json, console):
     """Linearize a scenario: dx/dt = A x + B u, y = C x + D u for small deviations from its motion, or from rest.
 
     States are the deviations q.<joint> and v.<joint>; inputs the accelerations of prescribed joints, additions to the forces of
@@ -54,8 +56,8 @@ def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, step,
     from liedyn.simulate.linearize import linearize_scenario
 
     result = linearize_scenario(scenario, at=at, equilibrium=equilibrium, hold=hold, open_loop=open_loop, step=step,
-                                inputs=inputs or "*", outputs=outputs or None, verify=verify, overrides=overrides,
-                                strict=strict, progress=console.progress)
+                                inputs=inputs or "*", outputs=outputs or None, independent=independent, verify=verify,
+                                overrides=overrides, strict=strict, progress=console.progress)
     console.robot(result.model)
     check(result)
     with console.progress.stage("writing results"):

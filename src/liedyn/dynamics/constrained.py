@@ -1,35 +1,52 @@
 """Forward and hybrid dynamics of constrained systems, and the constraint forces as wrenches and joint forces."""
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, as_mask, batched, run, where_read, wrenches
 from liedyn.dynamics.constraints import DRIVE, constraint_jacobian, drive_array, refuse_constrained, require_constraints
+from liedyn.dynamics.hybrid import hybrid_dynamics
+from liedyn.dynamics.pfaffian import hold, rows_and_bias
 from liedyn.errors import ComputationError
 from liedyn.jit import prepare
-from liedyn.kernels.constrained import constrained_batch, constrained_batch_memory, constrained_one
+from liedyn.kernels.constrained import constrained_batch, constrained_batch_memory, constrained_forward_one, constrained_one
 
 # What is asked may contradict the constraints by rounding: of the largest acceleration, and of one unit.
 _CONTRADICTS = 1e-7
 
 
-class ConstrainedMotion(NamedTuple):
+class ConstrainedMotion:
     """What constrained dynamics gives.
 
-    a, tau        (..., nv) accelerations and joint forces, complete
+    a, tau        (..., nv) accelerations and joint forces, complete; what was given is given back
     multipliers   (..., m) lambda: the tree obeys M a + b = tau + A^T lambda [N m | N]; of least norm where rows depend on others
     independent   (..., m) bool: False for a row that follows from those before it
     """
 
-    a: np.ndarray
-    tau: np.ndarray
-    multipliers: np.ndarray
-    independent: np.ndarray
+    __slots__ = ("a", "independent", "multipliers", "tau")
+
+    def __init__(self, a, tau, multipliers, independent):
+        self.a, self.tau, self.multipliers, self.independent = a, tau, multipliers, independent
+
+    def __repr__(self):
+        return f"ConstrainedMotion(a={self.a}, tau={self.tau}, multipliers={self.multipliers}, independent={self.independent})"
 
 
-def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, drive=None, baumgarte=0.0):
+class _OneState(tuple):
+    """The same of one state, from (what the kernel wrote, nv, tau): views are made when asked for, since together they take as
+    long as the computation."""
+
+    __slots__ = ()
+
+    a = property(lambda self: self[0][:self[1]])
+    tau = property(lambda self: self[2])
+    multipliers = property(lambda self: self[0][self[1]:(self[1] + self[0].size) // 2])
+    independent = property(lambda self: self[0][(self[1] + self[0].size) // 2:] != 0.0)
+    __repr__ = ConstrainedMotion.__repr__
+
+
+def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, drive=None, baumgarte=0.0,
+                                 pfaffian=None):
     """Accelerations of a constrained system under joint forces.
 
     Solves ``M a + b = tau + A^T lambda``, ``A a + gamma = 0`` by articulated sweeps: O(n m + m^3).
@@ -37,7 +54,7 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
     Parameters
     ----------
     model : Model
-        With constraints.
+        With constraints; the functions of the open tree (`forward_dynamics`, …) do not obey them.
     q : (..., nq) array
         Configuration [rad | m]; should be closed (`assemble`, `project_configuration`).
     v, tau : (..., nv) arrays
@@ -48,6 +65,9 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
         Motion of driven closures, see `constraint_residual`.
     baumgarte : float
         Frequency f [rad/s] of stabilization: ``A a + gamma + 2 f A v + f^2 residual = 0``.
+    pfaffian : function, optional
+        Further constraints ``P(q) v = 0``, holonomic or not: takes q (N, nq) and gives P (N, k, nv) or (k, nv). Its rate along
+        the motion comes from differences (about 1e-10). The model may then have no constraints of its own.
 
     Returns
     -------
@@ -61,22 +81,23 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
     -----
     Kim 2012 v2.01, §3. Accelerations are unique also where rows depend on each other; multipliers are then those of least norm.
     """
-    none = model._cache.get("none")
-    if none is None:
-        none = model._cache.setdefault("none", np.zeros(model.nv, dtype=bool))
-    if f_ext is None and drive is None:
+    if f_ext is None and drive is None and pfaffian is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
-                a, out, force = np.empty(model.nv), np.empty((3, model.nc)), tau.copy()
-                if not constrained_one(model.machine, model.loop_machine, none, q, v, a, force, NONE, NONE, baumgarte, passive,
-                                       out):
-                    return ConstrainedMotion(a, force, out[0], out[1] != 0.0)
+                nv = model.nv
+                out = np.empty(nv + 2 * model.nc)
+                if not constrained_forward_one(model.loop_machine, q, v, tau, baumgarte, passive, out):
+                    return _OneState((out, nv, tau))
         except (TypeError, AttributeError):   # other types, lists, or not compiled yet
-            pass
+            prepare(constrained_forward_one)
+    none = np.zeros(model.nv, dtype=bool)
+    if pfaffian is not None:
+        return _with_pfaffian(pfaffian, model, q, v, None, tau, none, f_ext, passive, drive, baumgarte)
     return _constrained(model, q, v, None, tau, none, f_ext, passive, drive, baumgarte)
 
 
-def constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True, drive=None, baumgarte=0.0):
+def constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True, drive=None, baumgarte=0.0,
+                                pfaffian=None):
     """Complete accelerations and joint forces of a constrained system, when each coordinate has one of the two given.
 
     ``a`` is read where prescribed and ``tau`` where not; the rest is ignored. Other parameters and results as in
@@ -91,8 +112,10 @@ def constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, 
     -----
     Kim 2012 v2.01, §3; NOTES "Constrained systems": A_v M_vv^-1 A_v^T takes the place of A M^-1 A^T.
     """
-    prescribed = as_mask(prescribed, model.nv)
-    return _constrained(model, q, v, as_array(a, "a", (model.nv,)), tau, prescribed, f_ext, passive, drive, baumgarte)
+    prescribed, a = as_mask(prescribed, model.nv), as_array(a, "a", (model.nv,))
+    if pfaffian is not None:
+        return _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, drive, baumgarte)
+    return _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, baumgarte)
 
 
 def constraint_forces(model, q, multipliers, *, drive=None):
@@ -120,20 +143,46 @@ def _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, frequen
     tau, m = given["tau"].copy(), model.nc
     out = np.empty((len(a), 3 * m))
     code = (_one if one else _batch)(model, given, a, tau, prescribed, frequency, bool(passive), out)
-    refuse_constrained(model, code, q=given["q"], v=given["v"], a=where_read(given.get("a", a), prescribed),
-                       tau=where_read(given["tau"], ~prescribed))
+    if code:
+        refuse_constrained(model, code, q=given["q"], v=given["v"], a=where_read(given.get("a", a), prescribed),
+                           tau=where_read(given["tau"], ~prescribed))
     keep = out[:, m:2 * m] != 0.0
-    if prescribed.any():
+    if prescribed.any() or D.size:
         _refuse_contradiction(model, given["q"], prescribed, a, keep, out[:, 2 * m:])
     shape = (*lead, model.nv)
     return ConstrainedMotion(a.reshape(shape), tau.reshape(shape), out[:, :m].reshape(*lead, m), keep.reshape(*lead, m))
+
+
+def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, drive, frequency):
+    named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
+             ("tau", as_array(tau, "tau", (model.nv,)), 1)]
+    if a is not None:
+        named.append(("a", a, 1))
+    lead, (q, v, given, *rest) = batched(*named)
+    a = rest[0] if rest else np.zeros(v.shape)
+
+    def solve(force):
+        if model.nc:
+            return _constrained(model, q, v, a, force, prescribed, f_ext, passive, drive, frequency)
+        return ConstrainedMotion(*hybrid_dynamics(model, q, v, a, force, prescribed, f_ext=f_ext, passive=passive),
+                                 np.empty((len(q), 0)), np.empty((len(q), 0), dtype=bool))
+
+    given = np.where(prescribed, 0.0, given)
+    P, gamma = rows_and_bias(pfaffian, model, q, v)
+    force, mu, kept = hold(P, gamma, lambda x: solve(x).a, given)
+    motion = solve(force)
+    tau = np.where(prescribed, motion.tau - (force - given), given)
+    shape = (*lead, model.nv)
+    return ConstrainedMotion(motion.a.reshape(shape), tau.reshape(shape),
+                             np.concatenate([motion.multipliers, mu], axis=1).reshape(*lead, -1),
+                             np.concatenate([motion.independent, kept], axis=1).reshape(*lead, -1))
 
 
 def _one(model, given, a, tau, prescribed, frequency, passive, out):
     prepare(constrained_one)
     F = np.ascontiguousarray(given["f_ext"]).ravel() if "f_ext" in given else NONE
     D = given["drive"][0] if "drive" in given else NONE
-    return constrained_one(model.machine, model.loop_machine, prescribed, given["q"][0], given["v"][0], a[0], tau[0], F, D,
+    return constrained_one(model.loop_machine, prescribed, given["q"][0], given["v"][0], a[0], tau[0], F, D,
                            frequency, passive, out.reshape(3, model.nc))
 
 
@@ -146,7 +195,7 @@ def _batch(model, given, a, tau, prescribed, frequency, passive, out):
 
 
 def _refuse_contradiction(model, q, prescribed, a, keep, gap):
-    """Where a dependent row asks for more than rounding, its constraint and the prescribed coordinates contradict each other."""
+    """Where a dependent row asks for more than rounding, its constraint contradicts what is prescribed or driven."""
     scale = _CONTRADICTS * (1.0 + np.abs(a).max(axis=1, initial=0.0))
     bad = (np.abs(gap) > scale[:, None]) & ~keep
     if not bad.any():
@@ -156,9 +205,9 @@ def _refuse_contradiction(model, q, prescribed, a, keep, gap):
     A = constraint_jacobian(model, q[k])
     moved = np.abs(A[constraint.rows]).max(axis=0) > 1e-9
     among = prescribed & moved if (prescribed & moved).any() else prescribed
-    names = [model.v_names[i] for i in np.flatnonzero(among)]
+    names = [model.v_names[i] for i in np.flatnonzero(among)] + [one.name for one in model.constraints if one.driven]
     unit = "rad/s^2" if constraint.units[r - constraint.rows.start] == "rad" else "m/s^2"
     where = f" in state {k}" if len(q) > 1 else ""
-    raise ComputationError(f"the prescribed accelerations contradict the constraint {constraint.name!r}{where}: its row "
+    raise ComputationError(f"the prescribed motions contradict the constraint {constraint.name!r}{where}: its row "
                            f"{model.row_names[r]} is off by {abs(gap[k, r]):.3g} {unit}; prescribed are {', '.join(names)} "
-                           "(prescribe fewer joints, or accelerations that agree)")
+                           "(prescribe fewer, or accelerations that agree)")

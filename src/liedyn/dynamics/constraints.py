@@ -12,6 +12,7 @@ from liedyn.kernels.loop_kinematics import BIAS, JACOBIAN, RESIDUAL, VELOCITY, c
 from liedyn.kernels.projection import OPEN, project_states, projection_memory
 
 DRIVE = 24          # numbers of a driven closure's motion
+_FEW = 2000         # body-states that go one by one: Lanes would have to be compiled for them
 
 
 def constraint_residual(model, q, *, drive=None):
@@ -131,7 +132,8 @@ def _states(model, what, q, v, drive):
     n, nq, nv, _ = model.sizes
     size = constraint_state_memory(n, nq, nv, len(model.constraints), m, drive.shape[1] // DRIVE)
     none = np.zeros(nv, dtype=bool)
-    code = run(constraint_states, model, size, (model.loop_index, model.loop_constants, none), (q, v, drive, what, out), count)
+    code = run(constraint_states, model, size, (model.loop_index, model.loop_constants, none), (q, v, drive, what, out), count,
+               few=_FEW)
     refuse_constrained(model, code, q=q, v=v)
     return out.reshape(*lead, m, nv) if what == JACOBIAN else out.reshape(*lead, m)
 
@@ -146,6 +148,8 @@ def _project(model, q, v, prescribed, drive, tolerance):
     lead, rows = batched(*named)
     given = {name: x.copy() for (name, _, _), x in zip(named, rows, strict=True)}
     count = len(given["q"])
+    if not count:
+        return np.empty((*lead, model.nq if v is None else model.nv))
     mask = np.zeros(model.nv, dtype=bool) if prescribed is None else as_mask(prescribed, model.nv)
     n, _, nv, _ = model.sizes
     size = projection_memory(n, nv, len(model.constraints), model.nc)

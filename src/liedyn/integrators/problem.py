@@ -5,11 +5,48 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.dynamics.calls import aligned_empty
+from liedyn.dynamics.constraints import constraint_jacobian
 from liedyn.errors import ComputationError, Place
 from liedyn.integrators.runge_kutta import Record, Stages, State
+from liedyn.kernels.constrained import constraint_memory
 from liedyn.kernels.hybrid import hybrid_memory
+from liedyn.kernels.loop_motion import (
+    BAD_ROW,
+    BAD_SIZE,
+    CONTRADICTION,
+    DRIFT,
+    DRIFT_VELOCITY,
+    FIGURES,
+    FREQUENCY,
+    LOOP_OPEN,
+    LOOSE_JOINT,
+    RANK,
+    SINGULAR_COUNT,
+    SINGULAR_ROW,
+    SINGULAR_TIME,
+    TIME_1,
+    TIME_2,
+    TOLERANCE,
+    LoopPlant,
+)
 from liedyn.kernels.motion import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMALL, MotionWork, Plant
-from liedyn.kernels.signals import TORQUE, Schedule, Signals
+from liedyn.kernels.projection import projection_memory
+from liedyn.kernels.signals import POSITION, TORQUE, VELOCITY, Schedule, Signals
+
+
+@dataclass(frozen=True, eq=False)
+class Ties:
+    """How the constraints of a model act in a run.
+
+    signals     (6 driven,) x y z roll pitch yaw of each driven closure
+    tolerance   largest residual [rad | m] that a projection leaves; 0: no projection
+    frequency   of Baumgarte's stabilization [rad/s], or 0
+    """
+
+    signals: np.ndarray
+    tolerance: float = 1e-12
+    frequency: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,6 +54,7 @@ class Problem:
     """An initial value problem on the manifold.
 
     q, v                 initial state
+    ties                 None: the open tree, whatever constraints the model has
     signal_names, signal_places   what each signal drives, for messages
     """
 
@@ -29,6 +67,7 @@ class Problem:
     signal_names: tuple[str, ...] = ()
     signal_places: tuple[Place, ...] = ()
     passive: bool = True
+    ties: Ties | None = None
 
     @property
     def forced_links(self) -> np.ndarray:
@@ -46,10 +85,31 @@ class Problem:
                           np.zeros(6 * m.n_bodies if slots else 0), np.zeros(6 * slots), np.zeros(max(self.stack_size, 3)),
                           np.zeros(2, dtype=np.int64), np.zeros(hybrid_memory(m.n_bodies, m.nv)))
 
+    def loop_plant(self) -> LoopPlant | None:
+        m, ties = self.model, self.ties
+        if ties is None:
+            return None
+        rows, driven, size = m.nc, [one for one in m.constraints if one.driven], (m.n_bodies, m.nv, len(m.constraints), m.nc)
+        turns = [np.eye(3) if one.turn is None else one.turn for one in driven]
+        figures = np.zeros(FIGURES)
+        figures[[TOLERANCE, FREQUENCY, RANK, TIME_1, TIME_2]] = ties.tolerance, ties.frequency, -1.0, np.inf, -np.inf
+        return LoopPlant(m.loop_index, m.loop_constants, self.schedule.level == POSITION,
+                         np.isin(self.schedule.level, (POSITION, VELOCITY)), ties.signals, np.array(turns).reshape(-1),
+                         np.zeros(24 * len(driven)), np.zeros(rows), np.zeros(rows), np.zeros(m.nq), np.zeros(2 * m.nv + 1),
+                         np.zeros(m.nv, dtype=np.int64), _scratch(constraint_memory(*size)), _scratch(projection_memory(*size)),
+                         figures)
+
     def record(self, times: np.ndarray) -> Record:
-        m, n = self.model, len(times)
+        m, n, tied = self.model, len(times), self.ties is not None
         return Record(times, np.zeros((n, m.nq)), *(np.zeros((n, m.nv)) for _ in range(3)),
-                      np.zeros((n, 6 * len(self.forced_links))), np.zeros(n))
+                      np.zeros((n, 6 * len(self.forced_links))), np.zeros(n), np.zeros((n, m.nc if tied else 0)),
+                      np.zeros((n, 2 if tied else 0)), np.zeros((n, 4 * len(self.ties.signals) if tied else 0)))
+
+
+def _scratch(size: int) -> np.ndarray:
+    x = aligned_empty(1, size)[0]
+    x[:] = 0.0
+    return x
 
 
 @dataclass(frozen=True)
@@ -69,6 +129,30 @@ class Statistics:
     rejected: int = 0
     evaluations: int = 0
     seconds: float = 0.0
+    loops: LoopFigures | None = None
+
+
+@dataclass(frozen=True)
+class LoopFigures:
+    """What became of the constraints in a run.
+
+    drift, drift_velocity   the largest residual [rad | m] and velocity residual [rad/s | m/s] before a projection
+    singular                how often a singular configuration was passed; when first, and the row that lost its independence
+    """
+
+    drift: float
+    drift_velocity: float
+    singular: int = 0
+    singular_time: float = np.nan
+    singular_row: int = -1
+
+
+def loop_figures(ties: LoopPlant | None) -> LoopFigures | None:
+    if ties is None:
+        return None
+    f = ties.figures
+    return LoopFigures(float(f[DRIFT]), float(f[DRIFT_VELOCITY]), int(f[SINGULAR_COUNT]), float(f[SINGULAR_TIME]),
+                       int(f[SINGULAR_ROW]))
 
 
 def begin(problem: Problem) -> State:
@@ -81,15 +165,17 @@ def stages_for(stages: int, nv: int) -> Stages:
     return Stages(np.zeros((stages + 2, n)), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(nv))
 
 
-def failure(problem: Problem, code: int, t: float, work: MotionWork) -> ComputationError:
+def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopPlant | None = None) -> ComputationError:
     """What to tell when a run ends early."""
+    if code in (LOOP_OPEN, CONTRADICTION):
+        return _constraint_failure(problem, code, t, ties)
     if code == BAD_SIGNAL:
         k = int(work.flag[0])
         name = problem.signal_names[k] if k < len(problem.signal_names) else f"number {k}"
         place = problem.signal_places[k] if k < len(problem.signal_places) else Place()
         where = f"{place}: " if str(place) else ""
         return ComputationError(f"{where}the signal of {name} is not a finite number at or soon after t = {t:.6g} s")
-    if code == SINGULAR:
+    if code in (SINGULAR, LOOSE_JOINT):
         return ComputationError(f"a joint's articulated inertia vanishes at or soon after t = {t:.6g} s: its acceleration is not "
                                 "defined (a compound joint in a singular position)")
     fast = problem.model.v_names[int(np.argmax(np.abs(work.v)))] if problem.model.nv else ""
@@ -100,3 +186,29 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork) -> Computat
         return ComputationError(f"the step size fell to rounding level at t = {t:.6g} s; the fastest coordinate was {fast}: the "
                                 "problem may be stiff (try Radau) or blow up there")
     return ComputationError(f"the run ended early at t = {t:.6g} s (code {code})")
+
+
+def _constraint_failure(problem: Problem, code: int, t: float, ties: LoopPlant) -> ComputationError:
+    model, row, size = problem.model, int(ties.figures[BAD_ROW]), float(ties.figures[BAD_SIZE])
+    name = next(one.name for one in model.constraints if one.rows.start <= row < one.rows.stop)
+    given = _given_on(problem, name)
+    at = f"at or soon after t = {t:.6g} s"
+    if code == CONTRADICTION:
+        return ComputationError(f"what is prescribed contradicts the constraint {name} {at}: its row {model.row_names[row]} is "
+                                f"off by {size:.3g} in acceleration; prescribed: {', '.join(given)} (prescribe fewer joints, or "
+                                "motions that agree)")
+    open_ = f"the constraint {name} cannot be closed {at}: {model.row_names[row]} stays open by {size:.3g}"
+    if given:
+        return ComputationError(f"{open_}; prescribed: {', '.join(given)} (prescribe fewer joints, or a motion that the "
+                                "mechanism can make)")
+    return ComputationError(f"{open_} (try a smaller step; a mechanism may jam or snap through in a singular configuration)")
+
+
+def _given_on(problem: Problem, name: str) -> list[str]:
+    """Prescribed coordinates that the constraint feels, or all of them, and driven closures."""
+    model, prescribed = problem.model, problem.schedule.level != TORQUE
+    A = constraint_jacobian(model, problem.q)[model.constraint(name).rows]
+    felt = prescribed & (np.abs(A).max(axis=0) > 1e-9)
+    among = felt if felt.any() else prescribed
+    driven = [one.name for one in model.constraints if one.driven]
+    return [model.v_names[i] for i in np.flatnonzero(among)] + [f"the motion of closure {one}" for one in driven]

@@ -3,6 +3,10 @@
 Each step works in exponential coordinates about the configuration at its beginning (q = q0 (+) x, x(t) = 0), where the
 chart's rate is the inverse right Jacobian of exp applied to v; so every Euclidean method keeps its order on the manifold
 and quaternions keep their norm. Steps land on the schedule's breaks; stages before a break see the signals before it.
+
+A step of a constrained system ends with the projection of position and velocity onto the constraints, by less than the step's
+error, so that the order is kept; the projected state is the origin of the next chart. `ties` is a LoopPlant, or None, for
+which Numba prunes all of that at typing.
 """
 from typing import NamedTuple
 
@@ -12,7 +16,9 @@ from liedyn.jit import kernel, primitive
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.manifold import retract
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.motion import FINISHED, RUNNING, STEP_TOO_SMALL, evaluate, impose
+from liedyn.kernels.hybrid import hybrid_work
+from liedyn.kernels.loop_motion import close_loops, measure, move_drives
+from liedyn.kernels.motion import BAD_SIGNAL, FINISHED, RUNNING, STEP_TOO_SMALL, evaluate, impose
 from liedyn.lie.lanes import sqrt
 
 SAFETY, LEAST_FACTOR, MOST_FACTOR = 0.9, 0.2, 10.0       # step control, SciPy's figures
@@ -55,61 +61,68 @@ class Record(NamedTuple):
     tau: np.ndarray        # (N, nv)
     wrench: np.ndarray     # (N, 6 slots)
     work: np.ndarray       # (N,) supplied since the beginning
+    multipliers: np.ndarray    # (N, m) of the constraints
+    residual: np.ndarray   # (N, 2) the largest of positions and of velocities, or (N, 0)
+    drive: np.ndarray      # (N, 24 driven) motions of driven closures
 
 
 # Two loops, so that a run compiles only the one it needs: the other would cost 15 s of the first run's 50.
 @kernel
-def run_fixed(index, constants, plant, schedule, signals, method, state, stages, record, work, most_steps):
+def run_fixed(index, constants, plant, schedule, signals, ties, method, state, stages, record, work, most_steps):
     """Advance by fixed steps until the last output is kept or `most_steps` are done. Returns a code of `kernels.motion`."""
     tree = tree_of(index, constants)
     for _ in range(most_steps):
-        code = keep_what_is_due(index, constants, plant, schedule, signals, method, state, stages, record, work)
+        code = keep_what_is_due(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, work)
         if code == RUNNING:
-            code = fixed_step(index, constants, tree, plant, schedule, signals, method, state, stages, record, work)
+            code = fixed_step(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, work)
         if code != RUNNING:
             return code
     return RUNNING
 
 
 @kernel
-def run_adaptive(index, constants, plant, schedule, signals, method, state, stages, record, work, most_steps):
+def run_adaptive(index, constants, plant, schedule, signals, ties, method, state, stages, record, work, most_steps):
     """The same with the step chosen by the error."""
     tree = tree_of(index, constants)
     for _ in range(most_steps):
-        code = keep_what_is_due(index, constants, plant, schedule, signals, method, state, stages, record, work)
+        code = keep_what_is_due(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, work)
         if code == RUNNING:
-            code = adaptive_step(index, constants, tree, plant, schedule, signals, method, state, stages, record, work)
+            code = adaptive_step(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, work)
         if code != RUNNING:
             return code
     return RUNNING
 
 
 @primitive
-def keep_what_is_due(index, constants, plant, schedule, signals, method, state, stages, record, work):
+def keep_what_is_due(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, work):
     """An output at the present time, once its rates are known. FINISHED after the last."""
     count, now = state.count, state.clock[0]
     if count[0] < record.t.size and now >= record.t[count[0]] and count[5] == 0:
         if now > 0.0 and now == record.t[record.t.size - 1]:
             now = np.nextafter(now, -np.inf)                  # the last instant belongs to what came before it
-        code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, now, 0.0, now, state.q, state.y,
+        code = evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, now, 0.0, now, state.q, state.y,
                         stages.K, stages.y, (0, 1, 0), work)
         if code != RUNNING:
             return code
         count[4], count[5] = count[4] + 1, 1
-        copy_record(record, count[0], work, state.y)
+        copy_record(tree, ties, record, count[0], work, state.y)
         count[0] += 1
     return FINISHED if count[0] == record.t.size else RUNNING
 
 
 @primitive
-def copy_record(record, i, work, y):
-    """Output i: work holds the evaluation at its time."""
+def copy_record(tree, ties, record, i, work, y):
+    """Output i: work and ties hold the evaluation at its time."""
     copy(work.q, record.q[i])
     copy(work.v, record.v[i])
     copy(work.a, record.a[i])
     copy(work.tau, record.tau[i])
     copy(work.wrench, record.wrench[i])
     record.work[i] = y[y.size - 1]
+    if ties is not None:
+        copy(ties.multipliers, record.multipliers[i])
+        copy(ties.drive, record.drive[i])
+        measure(tree, ties, work, hybrid_work(work.memory, tree.parent.size, tree.above.size), record.residual[i])
 
 
 @primitive
@@ -130,16 +143,27 @@ def end_of_step(method, state, stages, h):
 
 
 @primitive
-def accept(tree, schedule, signals, state, stages, t, work):
-    """Move to the end of the step, which becomes the origin of the next chart."""
+def accept(tree, schedule, signals, ties, state, stages, t, work):
+    """Move to the end of the step, back onto the constraints, which becomes the origin of the next chart. Returns a code."""
     nv = schedule.level.size
     retract(tree, state.q, stages.end[:nv], state.q)
     copy(stages.end, state.y)
     for k in range(nv):
         state.y[k] = 0.0
-    impose(tree, schedule, signals, t, state.q, state.y[nv:2 * nv], work)
     state.clock[0] = t
     state.count[2] += 1
+    return settle(tree, schedule, signals, ties, t, True, state.q, state.y[nv:2 * nv], work)
+
+
+@primitive
+def settle(tree, schedule, signals, ties, t, counted, q, v, work):
+    """Against drift: prescribed values, then the constraints. Returns a code."""
+    impose(tree, schedule, signals, t, q, v, work)
+    if ties is not None:
+        if not move_drives(signals, ties, t, work):
+            return BAD_SIGNAL
+        return close_loops(tree, ties, counted, q, v)
+    return RUNNING
 
 
 @primitive
@@ -153,7 +177,7 @@ def next_break(schedule, state, last):
 
 
 @primitive
-def fixed_step(index, constants, tree, plant, schedule, signals, method, state, stages, record, work):
+def fixed_step(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, work):
     """A step of equal parts of the way to the next output or break, no longer than the one asked for."""
     t = state.clock[0]
     wall = next_break(schedule, state, record.t[record.t.size - 1])
@@ -163,27 +187,26 @@ def fixed_step(index, constants, tree, plant, schedule, signals, method, state, 
     end = goal if parts == 1.0 else t + h
     ceiling = np.nextafter(wall, -np.inf) if end == wall else wall
     first = state.count[5]                                    # stage 0 may be known
-    code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, t, h, ceiling, state.q, state.y, stages.K,
-                    stages.y, (first, method.b.size, 0), work)
+    code = evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, t, h, ceiling, state.q, state.y,
+                    stages.K, stages.y, (first, method.b.size, 0), work)
     if code != RUNNING:
         return code
     state.count[4] += method.b.size - first
     end_of_step(method, state, stages, h)
-    accept(tree, schedule, signals, state, stages, end, work)
     state.count[5] = 0
-    return RUNNING
+    return accept(tree, schedule, signals, ties, state, stages, end, work)
 
 
 @primitive
-def adaptive_step(index, constants, tree, plant, schedule, signals, method, state, stages, record, work):
+def adaptive_step(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, work):
     """One accepted step (Hairer, Norsett, Wanner, Solving ODEs I, II.4), and the outputs within it."""
     t = state.clock[0]
     wall = next_break(schedule, state, record.t[record.t.size - 1])
     before = np.nextafter(wall, -np.inf)
     chart_origin(tree, state, stages)
     if state.count[5] == 0:
-        code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, t, 0.0, t, state.q, state.y, stages.K,
-                        stages.y, (0, 1, 0), work)
+        code = evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, t, 0.0, t, state.q, state.y,
+                        stages.K, stages.y, (0, 1, 0), work)
         if code != RUNNING:
             return code
         state.count[4], state.count[5] = state.count[4] + 1, 1
@@ -199,11 +222,11 @@ def adaptive_step(index, constants, tree, plant, schedule, signals, method, stat
         if end + 0.01 * h >= wall:                            # rather a slightly longer step than a sliver
             end = wall
             h = wall - t
-        code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, t, h, before, state.q, state.y,
+        code = evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, t, h, before, state.q, state.y,
                         stages.K, stages.y, (1, method.b.size, 0), work)
         if code == RUNNING:
             end_of_step(method, state, stages, h)
-            code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, min(end, before), 0.0, before,
+            code = evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, min(end, before), 0.0, before,
                             state.q, stages.end, stages.K, stages.y, (0, 1, method.b.size), work)
             state.count[4] += method.b.size
         if code != RUNNING:                                   # perhaps a trial too far: try a shorter one
@@ -222,20 +245,22 @@ def adaptive_step(index, constants, tree, plant, schedule, signals, method, stat
     factor = MOST_FACTOR if error == 0.0 else min(MOST_FACTOR, SAFETY * error ** -method.control[3])
     if h >= state.clock[1] * 0.99 or factor < 1.0:            # a step cut by a wall says nothing of the next
         state.clock[1] = h * (min(1.0, factor) if rejected else max(LEAST_FACTOR, factor))
-    code = outputs_within(index, constants, tree, plant, schedule, signals, method, state, stages, record, h, end, before, work)
+    code = outputs_within(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, h, end, before,
+                          work)
     if code != RUNNING:
         return code
-    accept(tree, schedule, signals, state, stages, end, work)
-    state.count[5] = 0 if end == wall else 1
-    if end != wall:                                           # first same as last: at the new origin dx/dt is v
+    code = accept(tree, schedule, signals, ties, state, stages, end, work)
+    state.count[5] = 0
+    if ties is None and end != wall:                          # first same as last: at the new origin dx/dt is v
         nv = schedule.level.size
         copy(stages.K[method.b.size], stages.K[0])
         copy(state.y[nv:2 * nv], stages.K[0])
-    return RUNNING
+        state.count[5] = 1
+    return code
 
 
 @primitive
-def outputs_within(index, constants, tree, plant, schedule, signals, method, state, stages, record, h, end, before, work):
+def outputs_within(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, h, end, before, work):
     """Outputs in [t, end) by dense output in the chart, each evaluated anew; the last time of the run too."""
     t, count, n = state.clock[0], state.count, state.y.size
     final = end >= record.t[record.t.size - 1]
@@ -250,13 +275,31 @@ def outputs_within(index, constants, tree, plant, schedule, signals, method, sta
                 stages.y[k] += h * w * stages.K[r, k]
         now = min(record.t[count[0]], before)
         copy(stages.y, stages.output)
-        code = evaluate(index, constants, plant, schedule, signals, method.A, method.c, now, 0.0, now, state.q, stages.output,
-                        stages.K, stages.y, (0, 1, method.b.size + 1), work)
+        code = evaluate_output(index, constants, tree, plant, schedule, signals, ties, method, now, state, stages, work)
         if code != RUNNING:
             return code
-        copy_record(record, count[0], work, stages.output)
+        copy_record(tree, ties, record, count[0], work, stages.output)
         count[0] += 1
     return RUNNING
+
+
+@primitive
+def evaluate_output(index, constants, tree, plant, schedule, signals, ties, method, now, state, stages, work):
+    """Rates at stages.output, which goes back onto the constraints before."""
+    rows = 0, 1, method.b.size + 1
+    if ties is None:
+        return evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, now, 0.0, now, state.q,
+                        stages.output, stages.K, stages.y, rows, work)
+    nv = schedule.level.size
+    retract(tree, state.q, stages.output[:nv], ties.q)
+    copy(stages.output, ties.y)
+    for k in range(nv):
+        ties.y[k] = 0.0
+    code = settle(tree, schedule, signals, ties, now, False, ties.q, ties.y[nv:2 * nv], work)
+    if code != RUNNING:
+        return code
+    return evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, now, 0.0, now, ties.q, ties.y, stages.K,
+                    stages.y, rows, work)
 
 
 @kernel

@@ -7,26 +7,38 @@ import time
 import numpy as np
 
 from liedyn.errors import ComputationError
-from liedyn.integrators.problem import Statistics, begin, failure, stages_for
-from liedyn.integrators.runge_kutta import accept, copy_record
+from liedyn.integrators.problem import Statistics, begin, failure, loop_figures, stages_for
+from liedyn.integrators.runge_kutta import accept, copy_record, settle
 from liedyn.jit import kernel
 from liedyn.joints.kinds import SCREW
+from liedyn.joints.manifold import difference, retract
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.motion import NOT_FINITE, RUNNING, evaluate
 
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
 _LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
+_LOOSE = 1e-8             # rad or m
 _UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follows and does not lead
 
 
 @kernel
-def move_anchor(index, constants, schedule, signals, state, stages, t, work):
-    accept(tree_of(index, constants), schedule, signals, state, stages, t, work)
+def move_anchor(index, constants, schedule, signals, ties, state, stages, t, work):
+    return accept(tree_of(index, constants), schedule, signals, ties, state, stages, t, work)
 
 
 @kernel
-def keep(record, i, work, y):
-    copy_record(record, i, work, y)
+def keep(index, constants, ties, record, i, work, y):
+    copy_record(tree_of(index, constants), ties, record, i, work, y)
+
+
+@kernel
+def bring_back(index, constants, schedule, signals, ties, counted, t, q0, y, q, work):
+    """The state q0 (+) x, v of y goes back onto the constraints; q (nq) scratch. Returns a code."""
+    tree, nv = tree_of(index, constants), schedule.level.size
+    retract(tree, q0, y[:nv], q)
+    code = settle(tree, schedule, signals, ties, t, counted, q, y[nv:2 * nv], work)
+    difference(tree, q0, q, y[:nv])
+    return code
 
 
 class _Stop(Exception):
@@ -41,8 +53,9 @@ def solve_by_scipy(problem, times, options, progress):
     try:
         run.all(progress)
     except _Stop as stop:
-        raise failure(problem, stop.code, run.state.clock[0], run.work) from None
-    return run.record, Statistics(int(run.state.count[2]), 0, run.evaluations, time.perf_counter() - began)
+        raise failure(problem, stop.code, run.now, run.work, run.ties) from None
+    return run.record, Statistics(int(run.state.count[2]), 0, run.evaluations, time.perf_counter() - began,
+                                  loop_figures(run.ties))
 
 
 class _Run:
@@ -52,9 +65,9 @@ class _Run:
         self.problem, self.model, self.options = problem, problem.model, options
         self.solver = getattr(scipy.integrate, options.method)
         self.record, self.work, self.plant = problem.record(times), problem.work(), problem.plant()
-        self.state, self.stages = begin(problem), stages_for(1, self.model.nv)
+        self.state, self.stages, self.ties = begin(problem), stages_for(1, self.model.nv), problem.loop_plant()
         self.last = float(times[-1])
-        self.evaluations, self.ceiling = 0, self.last
+        self.evaluations, self.ceiling, self.now = 0, self.last, 0.0
         n = self.model.nv
         self.atol = np.r_[np.full(2 * n, options.atol), _UNCONTROLLED]
         self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
@@ -86,38 +99,66 @@ class _Run:
             if not np.isfinite(solver.y).all():
                 raise _Stop(NOT_FINITE)
             self.state.count[2] += 1
+            self.now = solver.t
             dense = solver.dense_output()
             self.outputs(dense, solver.t if solver.t < wall else np.nextafter(wall, -np.inf))
             progress(solver.t / max(self.last, 1e-300))
+            if self.ties is not None and solver.status == "running" and self.back(solver):
+                break
             if np.abs(solver.y[:self.model.nv][self.rotations]).max(initial=0.0) > _FAR:
                 break
         self.stages.end[:] = solver.y
         self.state.count[2] -= 1          # accept counts one
         m, p = self.model, self.problem
-        move_anchor(m.index, m.constants, p.schedule, p.signals, self.state, self.stages, solver.t, self.work)
+        self.check(move_anchor(m.index, m.constants, p.schedule, p.signals, self.ties, self.state, self.stages, solver.t,
+                               self.work))
         return solver.step_size if solver.step_size else None
+
+    def check(self, code: int) -> None:
+        if code != RUNNING:
+            raise _Stop(code)
+
+    def back(self, solver) -> bool:
+        """The solver's state goes back onto the constraints. True: it must be restarted for that."""
+        y = np.array(solver.y)
+        self.bring_back(solver.t, y, True)
+        if self.options.method == "LSODA":
+            return np.abs(y - solver.y)[:self.model.nv].max(initial=0.0) > _LOOSE
+        solver.y = y
+        if self.options.method == "BDF":
+            solver.D[0] = y                  # the first backward difference is the state
+        self.check(self.evaluate(solver.t, y, self.ceiling))
+        if self.options.method != "BDF":
+            solver.f = self.stages.K[0].copy()
+        self.evaluations += 1
+        return False
+
+    def bring_back(self, t: float, y, counted: bool) -> None:
+        m, p = self.model, self.problem
+        self.check(bring_back(m.index, m.constants, p.schedule, p.signals, self.ties, counted, t, self.state.q, y, self.ties.q,
+                              self.work))
 
     def outputs(self, y_at, until: float) -> None:
         times, count = self.record.t, self.state.count
         while count[0] < len(times) and times[count[0]] <= until:
             t = float(times[count[0]])
-            y = np.array(y_at(t))
-            code = self.evaluate(t, y, t if t < self.last else np.nextafter(t, -np.inf))
-            if code != RUNNING:
-                raise _Stop(code)
-            keep(self.record, count[0], self.work, y)
+            y, m = np.array(y_at(t)), self.model
+            if self.ties is not None:
+                self.bring_back(t, y, False)
+            self.check(self.evaluate(t, y, t if t < self.last else np.nextafter(t, -np.inf), 1))
+            keep(m.index, m.constants, self.ties, self.record, count[0], self.work, y)
             count[0] += 1
 
-    def evaluate(self, t, y, ceiling) -> int:
-        """Rates at (t, y) into stages.K[0]."""
+    def evaluate(self, t, y, ceiling, row=0) -> int:
+        """Rates at (t, y) into stages.K[row]; row 0 is for accepted states."""
         m, p = self.model, self.problem
-        return evaluate(m.index, m.constants, self.plant, p.schedule, p.signals, *_LONE, t, 0.0, ceiling, self.state.q, y,
-                        self.stages.K, self.stages.y, (0, 1, 0), self.work)
+        return evaluate(m.index, m.constants, self.plant, p.schedule, p.signals, self.ties, *_LONE, t, 0.0, ceiling, self.state.q,
+                        y, self.stages.K, self.stages.y, (0, 1, row), self.work)
 
     def rates(self, t, y):
         self.evaluations += 1
-        code = self.evaluate(t, np.array(y), self.ceiling)
-        dy = self.stages.K[0].copy()
+        code = self.evaluate(t, np.array(y), self.ceiling, 1)
+        dy = self.stages.K[1].copy()
         if code == NOT_FINITE:            # perhaps a trial too far: the solver shortens its step
             dy[:] = np.nan
         elif code != RUNNING:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from liedyn.integrators.problem import Options, Problem, Statistics, begin, failure, stages_for
+from liedyn.integrators.problem import Options, Problem, Statistics, begin, failure, loop_figures, stages_for
 from liedyn.integrators.runge_kutta import Method, Record, run_adaptive, run_fixed
 from liedyn.integrators.tableaux import METHODS, Tableau
 from liedyn.kernels.motion import FINISHED, RUNNING
@@ -26,20 +26,21 @@ def solve(problem: Problem, times: np.ndarray, options: Options,
         from liedyn.integrators.scipy_solvers import solve_by_scipy
         return solve_by_scipy(problem, times, options, progress)
     tableau, model = METHODS[options.method](), problem.model
-    record, work, plant = problem.record(times), problem.work(), problem.plant()
+    record, work, plant, ties = problem.record(times), problem.work(), problem.plant(), problem.loop_plant()
     state, stages, method = begin(problem), stages_for(len(tableau.b), model.nv), _method(tableau, options)
     run = run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
     while code == RUNNING:
         chunk = time.perf_counter()
-        code = run(model.index, model.constants, plant, problem.schedule, problem.signals, method, state, stages, record, work,
-                   steps)
+        code = run(model.index, model.constants, plant, problem.schedule, problem.signals, ties, method, state, stages, record,
+                   work, steps)
         spent = time.perf_counter() - chunk
         steps = int(np.clip(steps * _CHUNK_SECONDS / max(spent, 1e-9), steps / 4 + 1, steps * 4))
         progress(state.clock[0] / max(times[-1], 1e-300))
     if code != FINISHED:
-        raise failure(problem, code, state.clock[0], work)
-    return record, Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began)
+        raise failure(problem, code, state.clock[0], work, ties)
+    return record, Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began,
+                              loop_figures(ties))
 
 
 def _method(tableau: Tableau, options: Options) -> Method:

@@ -1,4 +1,4 @@
-"""Scenario YAML <-> `Scenario`: what `liedyn simulate` runs, checked as far as can be without the robot.
+"""Scenario YAML -> `Scenario`: what `liedyn simulate` runs, checked as far as can be without the robot.
 
 Signals keep what was asked for (an expression stays text); `simulate.schedule` binds names to a model and compiles them.
 """
@@ -22,8 +22,9 @@ CURVES = ("quintic", "spline", "sine", "csv")
 INTERPOLATIONS = ("linear", "cubic", "quintic")
 MOST_ROWS = 10_000_000                           # of output: more is a slip of the pen,
 MOST_STEPS = 10_000_000_000                      # as are steps that would take hours for the smallest robot
-_KEYS = ("robot", "base", "gravity", "duration", "output_step", "integrator", "passive", "seed", "initial", "joints",
-         "external_forces", "actuators")
+STABILIZATIONS = {"projection": ("tolerance",), "baumgarte": ("frequency",), "none": ()}
+_KEYS = ("robot", "base", "loops", "gravity", "duration", "output_step", "integrator", "passive", "seed", "initial", "joints",
+         "constraints", "drives", "external_forces", "actuators")
 _STATE_INDEPENDENT = "a number, an expression, or one of " + ", ".join(CURVES)
 
 
@@ -111,11 +112,36 @@ Drive = Torque | Pd | Prescribe
 
 
 @dataclass(frozen=True, slots=True)
+class Motion:
+    """Motion of a driven closure's frame A in its link: position x y z [m], then R = Rz(yaw) Ry(pitch) Rx(roll) [rad]."""
+
+    xyz: tuple[Signal, Signal, Signal]
+    rpy: tuple[Signal, Signal, Signal]
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Stabilization:
+    """What keeps a simulated motion on its constraints.
+
+    projection   after each step, position and velocity move onto the constraints by the shortest way in the metric of the mass
+                 matrix, until the largest residual is below `tolerance` [rad | m]
+    baumgarte    accelerations that take a residual r away: r'' + 2 f r' + f^2 r = 0, f = `frequency` [rad/s]
+    none         nothing: residuals grow with time
+    """
+
+    method: str = "projection"
+    tolerance: float = 1e-12
+    frequency: float = 20.0
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
-    """What holds for the joints or actuators whose name is, or matches, `pattern`."""
+    """What holds for the joints, actuators or driven closures whose name is, or matches, `pattern`."""
 
     pattern: str
-    value: Drive | Signal | tuple[float, ...]
+    value: Drive | Motion | Signal | tuple[float, ...]
     place: Place = field(default=Place(), compare=False)
 
 
@@ -157,6 +183,10 @@ class Scenario:
     joints: tuple[Rule, ...] = ()
     forces: tuple[ExternalForce, ...] = ()
     actuators: tuple[Rule, ...] = ()
+    loops: str | None = None     # path of a file of closures and couplings; None: what belongs to the robot file
+    assemble: bool = True        # the initial state of a robot with constraints is moved onto them
+    stabilization: Stabilization = Stabilization()
+    drives: tuple[Rule, ...] = ()                # motions of driven closures
     source: str | None = field(default=None, compare=False)
     overrides: tuple[str, ...] = field(default=(), compare=False)
 
@@ -201,10 +231,10 @@ def _scenario(root: Node, source: str, overrides: tuple[str, ...]) -> Scenario:
     if duration / output_step > MOST_ROWS:
         raise given["output_step"].problem(f"more than {MOST_ROWS} rows of output", found=output_step)
     initial = given.get("initial")
-    state = initial.mapping(("q", "v")) if initial else {}
+    state = initial.mapping(("q", "v", "assemble")) if initial else {}
     return Scenario(
-        robot=_robot_file(root.require("robot", "the path of a robot file")), duration=duration, output_step=output_step,
-        base=given["base"].choice(("fixed", "floating")) if "base" in given else None,
+        robot=_existing(root.require("robot", "the path of a robot file"), "robot file"), duration=duration,
+        output_step=output_step, base=given["base"].choice(("fixed", "floating")) if "base" in given else None,
         gravity=given["gravity"].vector(3) if "gravity" in given else None,
         integrator=_integrator(given["integrator"], duration) if "integrator" in given else Integrator(),
         passive=given["passive"].boolean() if "passive" in given else True,
@@ -213,7 +243,10 @@ def _scenario(root: Node, source: str, overrides: tuple[str, ...]) -> Scenario:
         joints=_rules(given.get("joints"), _drive), actuators=_rules(given.get("actuators"), _signal),
         forces=tuple(_force(node) for node in given["external_forces"].items(of="forces"))
         if "external_forces" in given else (),
-        source=source, overrides=overrides)
+        loops=_existing(given["loops"], "file of loops") if "loops" in given else None,
+        assemble=state["assemble"].boolean() if "assemble" in state else True,
+        stabilization=_stabilization(given["constraints"]) if "constraints" in given else Stabilization(),
+        drives=_rules(given.get("drives"), _motion), source=source, overrides=overrides)
 
 
 def _rules(node: Node | None, read) -> tuple[Rule, ...]:
@@ -226,10 +259,10 @@ def _numbers(node: Node) -> tuple[float, ...]:
     return tuple(child.number() for child in node.items(least=1, of="numbers"))
 
 
-def _robot_file(node: Node) -> str:
+def _existing(node: Node, what: str) -> str:
     file = _path(node)
     if not os.path.isfile(file):
-        raise node.problem("no such robot file", found=file)
+        raise node.problem(f"no such {what}", found=file)
     return file
 
 
@@ -277,6 +310,29 @@ def _drive(node: Node) -> Drive:
     if child.kind == "mapping" and "pd" in child.value:
         return _pd(_one_of(child, ("pd", *CURVES), "torque")[1])
     return Torque(_signals(child, "pd"), child.place)
+
+
+def _motion(node: Node) -> Motion:
+    given = node.mapping(("xyz", "rpy"))
+    if not given:
+        raise node.problem("a driven closure moves by xyz or rpy", expected="xyz: [signal, signal, signal], rpy: the same")
+    zero = (Constant(0.0, node.place),) * 3
+    xyz, rpy = (tuple(_signal(child) for child in given[key].items(3, of="signals")) if key in given else zero
+                for key in ("xyz", "rpy"))
+    return Motion(xyz, rpy, node.place)
+
+
+def _stabilization(node: Node) -> Stabilization:
+    given = node.mapping(("stabilization", "tolerance", "frequency"))
+    method = given["stabilization"].choice(STABILIZATIONS) if "stabilization" in given else "projection"
+    for key in given:
+        if key != "stabilization" and key not in STABILIZATIONS[method]:
+            wanted = next(name for name, keys in STABILIZATIONS.items() if key in keys)
+            raise given[key].problem(f"{key} has no meaning for the stabilization {method}",
+                                     hint=f"write stabilization: {wanted}")
+    values = {key: given[key].number(above=0, **{"tolerance": {"least": 1e-15, "most": 1e-3}}.get(key, {}))
+              for key in STABILIZATIONS[method] if key in given}
+    return Stabilization(method, **values, place=node.place)
 
 
 def _pd(node: Node) -> Pd:
@@ -352,58 +408,3 @@ def _force(node: Node) -> ExternalForce:
     return ExternalForce(node.require("link").text(), given["frame"].choice(("world", "link")) if "frame" in given else "world",
                          tuple(map(_signal, wrench)), given["point"].vector(3) if "point" in given else (0.0, 0.0, 0.0),
                          window["from"], window["until"], node.place)
-
-
-def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dict:
-    """The resolved scenario as plain values in the layout of the file: written as YAML it reads back equal.
-
-    Paths are relative to `folder`, or absolute.
-    """
-    def path(file: str) -> str:
-        return os.path.abspath(file) if folder is None else os.path.relpath(file, folder)
-
-    def rules(group: tuple[Rule, ...], plain) -> dict:
-        return {rule.pattern: plain(rule.value) for rule in group}
-
-    def numbers(values: tuple[float, ...]):
-        return values[0] if len(values) == 1 else list(values)
-
-    def signal(value: Signal | tuple[Signal, ...]):
-        return [_plain_signal(s, path) for s in value] if isinstance(value, tuple) else _plain_signal(value, path)
-
-    def drive(value: Drive) -> dict:
-        if isinstance(value, Prescribe):
-            return {"prescribe": {value.level: signal(value.signals)}}
-        if isinstance(value, Torque):
-            return {"torque": signal(value.signals)}
-        gains = {key: list(g) if isinstance(g, tuple) else g for key, g in (("kp", value.kp), ("kd", value.kd))}
-        return {"torque": {"pd": gains | {"target": signal(value.target), "feedforward": signal(value.feedforward)}}}
-
-    integrator = {key: getattr(scenario.integrator, key) for key in ("method", *METHODS[scenario.integrator.method])}
-    values = {
-        "robot": path(scenario.robot), "base": scenario.base, "gravity": scenario.gravity and list(scenario.gravity),
-        "duration": scenario.duration, "output_step": scenario.output_step, "passive": scenario.passive, "seed": scenario.seed,
-        "integrator": {key: value for key, value in integrator.items() if value != math.inf},
-        "initial": {"q": rules(scenario.initial_q, numbers), "v": rules(scenario.initial_v, numbers)},
-        "joints": rules(scenario.joints, drive), "actuators": rules(scenario.actuators, signal),
-        "external_forces": [_plain_force(force, signal) for force in scenario.forces]}
-    return {key: value for key, value in values.items() if value is not None}
-
-
-def _plain_force(force: ExternalForce, signal) -> dict:
-    window = {"from": force.start, "until": force.end}
-    return {"link": force.link, "frame": force.frame, "wrench": signal(force.wrench), "point": list(force.point),
-            **{key: value for key, value in window.items() if math.isfinite(value)}}
-
-
-def _plain_signal(signal: Signal, path):
-    if isinstance(signal, Constant):
-        return signal.value
-    if isinstance(signal, Expression):
-        return signal.text
-    if isinstance(signal, Column):
-        named = {"column": signal.name, "interpolation": signal.interpolation}
-        return {"csv": {"file": path(signal.file), **{key: value for key, value in named.items() if value is not None}}}
-    if isinstance(signal, Sine):
-        return {"sine": {key: getattr(signal, key) for key in ("amplitude", "frequency", "phase", "offset")}}
-    return {"quintic" if isinstance(signal, Quintic) else "spline": [list(point) for point in signal.points]}

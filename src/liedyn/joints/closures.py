@@ -36,51 +36,42 @@ _AXES = (0o543210, 0o54310, 0o43210, 0o4310, 0o510, 0o543)
 
 
 class Loops(NamedTuple):
-    """A model's constraints as kernels see them (views into `Model.loop_index`, `Model.loop_constants`).
+    """A model's constraints as kernels see them: views into `Model.loop_index` and `Model.loop_constants`, where a record is
+    a constraint's (closures, then couplings). Few, since each view costs a call of one state some nanoseconds."""
 
-    One entry a constraint (closures, then couplings): kind, bodies, rows and where its lists begin. `chains`: bodies whose
-    joints a constraint can move, children first."""
-
-    kind: np.ndarray
-    body_a: np.ndarray
-    body_b: np.ndarray
-    first: np.ndarray
-    rows: np.ndarray
-    common: np.ndarray         # the nearest body that carries both
-    drive: np.ndarray          # which driven closure, or -1
-    term: np.ndarray
-    terms: np.ndarray
-    chain: np.ndarray
-    length: np.ndarray
-    term_v: np.ndarray
-    term_q: np.ndarray
-    chains: np.ndarray
-    pose_a: np.ndarray         # (12 nc,) frame A in its body
-    pose_b: np.ndarray
-    figure: np.ndarray         # (nc,) length, radius or offset
-    sphere: np.ndarray         # (nc,) negative: a sphere rolls, else a disc
+    record: np.ndarray         # (nc, FIELDS): KIND …
+    term_v: np.ndarray         # (terms,) coordinates of couplings, in v
+    term_q: np.ndarray         # (terms,) in q
+    chains: np.ndarray         # bodies whose joints a constraint can move, children first
+    shared_first: np.ndarray   # (nc (nc + 1)/2 + 1,) where the coordinates begin that two constraints both move
+    shared: np.ndarray
+    pose: np.ndarray           # (24nc,) frames A and B in their bodies
+    figure: np.ndarray         # (2nc,) length, radius or offset; negative: a sphere rolls, else a disc
     coefficient: np.ndarray    # (terms,)
+
+
+# fields of a record: bodies, rows, the nearest body that carries both, which driven closure (or -1), and where its terms and its
+# chain begin and how many they are
+KIND, BODY_A, BODY_B, FIRST, ROW_COUNT, COMMON, DRIVEN, TERM, TERMS, CHAIN, LENGTH = range(FIELDS)
 
 
 @primitive
 def loops_of(index, constants):
     n, terms, chained = index[0], index[2], index[4]
-    x, c = index[HEADER:], constants
+    x, c, pairs = index[HEADER:], constants, n * (n + 1) // 2 + 1
     t = FIELDS * n
-    return Loops(x[:n], x[n:2 * n], x[2 * n:3 * n], x[3 * n:4 * n], x[4 * n:5 * n], x[5 * n:6 * n], x[6 * n:7 * n],
-                 x[7 * n:8 * n], x[8 * n:9 * n], x[9 * n:10 * n], x[10 * n:t], x[t:t + terms], x[t + terms:t + 2 * terms],
-                 x[t + 2 * terms:t + 2 * terms + chained],
-                 c[:12 * n], c[12 * n:24 * n], c[24 * n:25 * n], c[25 * n:26 * n], c[26 * n:26 * n + terms])
+    k = t + 2 * terms + chained
+    return Loops(x[:t].reshape(n, FIELDS), x[t:t + terms], x[t + terms:t + 2 * terms], x[t + 2 * terms:k], x[k:k + pairs],
+                 x[k + pairs:], c[:24 * n], c[24 * n:26 * n], c[26 * n:26 * n + terms])
 
 
 @primitive
 def loop_parts(machine):
-    """index, constants and scratch, which cross from Python as one array."""
+    """index and constants of the loops, and scratch that begins a cache line, from what follows those of the tree
+    (`model.constraints.loop_machine`)."""
     index = machine.view(np.int64)
-    n, terms = index[0], index[2]
-    i = HEADER + FIELDS * n + 2 * terms + index[4]
-    c = i + 26 * n + terms
-    return index[:i], machine[i:c], machine[c:]
+    i = HEADER + FIELDS * index[0] + 2 * index[2] + index[4] + index[6]
+    return index[:i], machine[i:i + 26 * index[0] + index[2]], machine[index[5]:]
 
 
 # poses ------------------------------------------------------------------------------------------------------------
@@ -165,6 +156,13 @@ def closure_row(kind, r, g):
         return rest, g
     e = unit_wrench(3 + r, zero)
     return cross(g, e[1]), e[1]                                    # (w x g) . e = w . (g x e)
+
+
+@primitive
+def normal_row(r, g, n):
+    """Of what rolls, row r of the derivative of its height along the plane's normal n, in B."""
+    x = n[0] if r == 0 else (n[1] if r == 1 else n[2])
+    return scale3(x, cross(g, n)), scale3(x, n)
 
 
 @primitive

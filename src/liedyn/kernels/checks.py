@@ -33,8 +33,11 @@ def finite_where(x, mask, wanted, n):
 @primitive
 def bad_configuration(tree, q, nq):
     """BAD_Q, BAD_QUATERNION or OK."""
-    if not finite(q, nq):
-        return BAD_Q
+    return bad_quaternions(tree, q) if finite(q, nq) else BAD_Q
+
+
+@primitive
+def bad_quaternions(tree, q):
     for i in range(1, tree.parent.size):
         if tree.kind[i] != SCREW:
             o = tree.iq[i] if tree.kind[i] == BALL else tree.iq[i] + 3

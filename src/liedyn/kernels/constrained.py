@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import entry, primitive
+from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.closures import loop_parts, loops_of
 from liedyn.joints.tree import parts, tree_of
-from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, OK, SHAPE, SINGULAR, finite, fits
+from liedyn.kernels.checks import BAD_F_EXT, BAD_QUATERNION, BAD_RESULT, OK, SHAPE, SINGULAR, bad_quaternions, finite, fits
 from liedyn.kernels.constraint_solver import (
     SolverWork,
     factor_constraints,
@@ -29,6 +29,7 @@ from liedyn.kernels.loop_rows import (
     closure_frames,
     residuals,
     row_memory,
+    row_room,
     row_work,
     sweep_rows,
     velocities,
@@ -45,21 +46,27 @@ class ConstraintWork(NamedTuple):
 
 @primitive
 def constraint_work(memory, shared, n, nv, nc, m):
-    k = row_memory_of(n, nv, nc, m)
+    """memory: of one state, it begins a cache line. shared (nv) int64."""
+    k = row_room(memory, n, nv, nc, m)
     s = k + 2 * m * m + 3 * m
     return ConstraintWork(row_work(memory[:k], n, nv, nc, m), solver_work(memory[k:s], shared, m), memory[s:s + m],
                           memory[s + m:s + 2 * m])
 
 
-@primitive
-def row_memory_of(n, nv, nc, m): return 15 * nc + 36 * n + m * nv + m
+def constraint_memory(n, nv, nc, m):
+    """For one state and for eight."""
+    return row_memory(n, nv, nc, m) + solver_memory(m) + 2 * m
 
 
-def constraint_memory(n, nv, nc, m): return row_memory(n, nv, nc, m) + solver_memory(m) + 2 * m
 
-
-@primitive
+@kernel
 def constrained_hybrid(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequency, passive, multipliers, work, con):
+    """`solve_constrained`, compiled once for all that call it."""
+    return solve_constrained(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequency, passive, multipliers, work, con)
+
+
+@primitive
+def solve_constrained(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequency, passive, multipliers, work, con):
     """`hybrid` under constraints; writes multipliers (m). frequency: of Baumgarte's stabilization [rad/s], or 0.
 
     Returns a positive number if a joint's articulated inertia vanishes."""
@@ -72,8 +79,8 @@ def constrained_hybrid(tree, loops, prescribed, q, v, a, tau, f_ext, drive, freq
     for r in range(rhs.shape[0]):
         store(rhs, r, -load(rhs, r))
     sweep_rows(tree, loops, prescribed, work.T, work.U, work.Psi, True, rows)
-    form(tree, loops, prescribed, work.Psi, rows.X, solver)
-    factor_constraints(rows.size, solver)
+    form(tree, loops, prescribed, work.Psi, rows, solver)
+    factor_constraints(loops, rows.size, solver)
     solve_constraints(rhs, solver, multipliers)
     add_multipliers(tree, loops, prescribed, multipliers, rows, work.u)
     substitute(tree, prescribed, v, passive, a, tau, work)
@@ -92,14 +99,46 @@ def add_baumgarte(loops, q, v, V, drive, frequency, rows, rhs, x):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-@entry("i8(f8[::1], f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8, b1, f8[:,::1])")
-def constrained_one(machine, loop_machine, prescribed, q, v, a, tau, f_ext, drive, frequency, passive, out):
+@primitive
+def machine_parts(machine):
+    """index and constants of the tree, index and constants of the loops, scratch of both."""
+    index, constants, rest = parts(machine)
+    loop_index, loop_constants, room = loop_parts(rest)
+    n, nv, nc, m = index[0], index[2], loop_index[0], loop_index[1]
+    k = (row_room(room, n, nv, nc, m) + 2 * m * m + 5 * m + 7) // 8 * 8
+    con = constraint_work(room, room[k:k + nv].view(np.int64), n, nv, nc, m)
+    return index, constants, loop_index, loop_constants, con, room[k + nv:]
+
+
+@entry("i8(f8[::1], f8[::1], f8[::1], f8[::1], f8, b1, f8[::1])")
+def constrained_forward_one(machine, q, v, tau, frequency, passive, out):
+    """One state, nothing prescribed, driven or pushed; any code but OK leaves it to `constrained_one` to say what is wrong.
+
+    out (nv + 2 m): accelerations, multipliers, and 1 or 0: a row that follows from those before it."""
+    index, constants, loop_index, loop_constants, con, memory = machine_parts(machine)
+    n, nq, nv, m = index[0], index[1], index[2], loop_index[1]
+    if q.size != nq or v.size != nv or tau.size != nv or loop_index[3] or out.size != nv + 2 * m:
+        return SHAPE
+    tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
+    none, none_given, work = memory[:nv].view(np.bool_), memory[:0], hybrid_work(memory[nv:], n, nv)
+    for k in range(nv):
+        memory[k] = 0.0                                                       # False, eight times
+    if bad_quaternions(tree, q) != OK:
+        return BAD_QUATERNION
+    a, multipliers = out[:nv], out[nv:nv + m]
+    deficit = solve_constrained(tree, loops, none, q, v, a, tau, none_given, none_given, frequency, passive and index[4] != 0,
+                                 multipliers, work, con)
+    for r in range(m):
+        out[nv + m + r] = con.solver.keep[r]
+    return OK if deficit <= 0.0 and finite(out, nv + m) else BAD_RESULT          # what goes in not finite comes out so
+
+
+@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8, b1, f8[:,::1])")
+def constrained_one(machine, prescribed, q, v, a, tau, f_ext, drive, frequency, passive, out):
     """One state; a and tau are completed in place. out (3, m): multipliers; 1 or 0, a row that follows from those before it;
     by how much what is asked contradicts such a row [rad/s^2 | m/s^2]."""
-    index, constants, memory = parts(machine)
-    n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    loop_index, loop_constants, room = loop_parts(loop_machine)
-    nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
+    index, constants, loop_index, loop_constants, con, memory = machine_parts(machine)
+    n, nq, nv, nl, m, driven = index[0], index[1], index[2], index[3], loop_index[1], loop_index[3]
     if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv or drive.size != 24 * driven
             or out.shape[0] != 3 or out.shape[1] != m or (f_ext.size and f_ext.size != 6 * nl)):
         return SHAPE
@@ -112,7 +151,6 @@ def constrained_one(machine, loop_machine, prescribed, q, v, a, tau, f_ext, driv
         return code
     if not finite(drive, drive.size):
         return BAD_F_EXT
-    con = constraint_work(room[nv:], room[:nv].view(np.int64), n, nv, nc, m)
     deficit = constrained_hybrid(tree, loops, prescribed, q, v, a, tau, F, drive, frequency, passive and index[4] != 0, out[0],
                                  hybrid_work(memory[6 * n:], n, nv), con)
     keep_report(con.solver, out[1], out[2], m)

@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import primitive
-from liedyn.joints.kinds import NV
-from liedyn.lie.lanes import all_less, load, number_like, store, where_less
+from liedyn.jit import callee, primitive
+from liedyn.joints.closures import FIRST, ROW_COUNT
+from liedyn.kernels.loop_rows import column_of, numbers_of
+from liedyn.lie.lanes import all_less, get_cell, load, number_like, store, where_less
 
 DEPENDENT = 1e-10         # of what the row's diagonal is made of: a sine of 1e-5 between a row and what it depends on
 
@@ -33,57 +34,69 @@ def solver_memory(m): return 2 * m * m + 3 * m
 
 
 @primitive
-def form(tree, loops, prescribed, Psi, X, work):
-    """The lower half of X D^-1 X^T over the coordinates that two constraints share and that are not prescribed."""
-    nv, m = tree.above.size, work.gain.shape[0]
-    for c in range(loops.kind.size):
+def form(tree, loops, prescribed, Psi, rows, work):
+    """X D^-1 X^T over the coordinates that two constraints share and that are not prescribed: the lower half into work.L."""
+    m, number, pair = work.gain.shape[0], number_like(Psi, 0.0), 0
+    for c in range(loops.record.shape[0]):
+        begin, end = numbers_of(loops, c, number)
+        first, own = loops.record[c, FIRST], column_of(loops, c, 0, number)
         for d in range(c + 1):
-            count = shared_coordinates(tree, loops, prescribed, c, d, work.shared)
-            for r in range(loops.first[c], loops.first[c] + loops.rows[c]):
-                for s in range(loops.first[d], min(loops.first[d] + loops.rows[d], r + 1)):
-                    x = number_like(X, 0.0)
-                    for j in range(count):
-                        k = work.shared[j]
-                        x = x + load(X, r * nv + k) * load(Psi, k) * load(X, s * nv + k)
-                    store(work.L, r * m + s, x)
+            shared = loops.shared[loops.shared_first[pair]:loops.shared_first[pair + 1]]
+            column, start, size = column_of(loops, d, 0, number), loops.record[d, FIRST], loops.record[d, ROW_COUNT]
+            for j in range(begin, end):
+                for s in range(0, size, 3):
+                    three_products(tree, prescribed, Psi, rows, shared, j, column, start, s, size - 1, m)
+            for r in range(loops.record[c, ROW_COUNT]):
+                for s in range(start, min(start + size, first + r + 1)):
+                    store(work.L, (first + r) * m + s, get_cell(rows.G, m, own + r, s, number))
+            pair += 1
 
 
 @primitive
-def shared_coordinates(tree, loops, prescribed, c, d, shared):
-    """Merges the chains of two constraints, which both stand children first."""
-    i, j, count = loops.chain[c], loops.chain[d], 0
-    last_i, last_j = i + loops.length[c], j + loops.length[d]
-    while i < last_i and j < last_j:
-        a, b = loops.chains[i], loops.chains[j]
-        if a == b:
-            for k in range(tree.iv[a], tree.iv[a] + NV[tree.kind[a]]):
-                if not prescribed[k]:
-                    shared[count] = k
-                    count += 1
-        i, j = i + (1 if a >= b else 0), j + (1 if b >= a else 0)
-    return count
+def three_products(tree, prescribed, Psi, rows, shared, j, column, start, s, last, m):
+    """Number j of G in three columns s, s + 1, s + 2 of a constraint, as far as it has them."""
+    a, b, nv, number = min(s + 1, last), min(s + 2, last), tree.above.size, number_like(Psi, 0.0)
+    x = y = z = number_like(rows.X, 0.0)
+    for i in range(shared.size):
+        k = shared[i]
+        if not prescribed[k]:
+            p = load(Psi, k) * load(rows.X, j * nv + k)
+            x = x + p * get_cell(rows.X, nv, column + s, k, number)
+            y = y + p * get_cell(rows.X, nv, column + a, k, number)
+            z = z + p * get_cell(rows.X, nv, column + b, k, number)
+    store(rows.G, j * m + start + s, x)
+    store(rows.G, j * m + start + a, y)
+    store(rows.G, j * m + start + b, z)
 
 
 @primitive
-def factor_constraints(size, work):
-    """L D L^T in place; writes gain and keep. size (m): what a diagonal is made of."""
+def factor_constraints(loops, size, work):
+    """L D L^T in place; writes gain and keep. size (3 a row): what a diagonal is made of, first."""
+    for c in range(loops.record.shape[0]):
+        first = loops.record[c, FIRST]
+        column = column_of(loops, c, 0, number_like(work.L, 0.0))
+        for r in range(loops.record[c, ROW_COUNT]):
+            factor_row(first + r, get_cell(size, 3, column + r, 0, number_like(work.L, 0.0)), work)
+
+
+@primitive
+def factor_row(r, size, work):
     m, L, zero = work.gain.shape[0], work.L, number_like(work.L, 0.0)
     one = zero + 1.0
-    for r in range(m):
-        d = load(L, r * m + r)
-        for s in range(r):
-            x = load(L, r * m + s)                             # L_rs D_s
-            for t in range(s):
-                x = x - load(L, r * m + t) * load(L, s * m + t)
-            store(L, r * m + s, x)
-        for s in range(r):
-            x = load(L, r * m + s)
-            l = x * load(work.gain, s)
-            d = d - x * l
-            store(L, r * m + s, l)
-        floor = DEPENDENT * load(size, r)
-        store(work.keep, r, where_less(floor, d, one, zero))
-        store(work.gain, r, where_less(floor, d, 1.0 / d, zero))
+    d = load(L, r * m + r)
+    for s in range(r):
+        x = load(L, r * m + s)                             # L_rs D_s
+        for t in range(s):
+            x = x - load(L, r * m + t) * load(L, s * m + t)
+        store(L, r * m + s, x)
+    for s in range(r):
+        x = load(L, r * m + s)
+        l = x * load(work.gain, s)
+        d = d - x * l
+        store(L, r * m + s, l)
+    floor = DEPENDENT * size
+    store(work.keep, r, where_less(floor, d, one, zero))
+    store(work.gain, r, where_less(floor, d, 1.0 / d, zero))
 
 
 @primitive
@@ -103,7 +116,7 @@ def solve_constraints(rhs, work, out):
     least_norm(work, out)
 
 
-@primitive
+@callee
 def least_norm(work, x):
     m, L, null = work.gain.shape[0], work.L, work.null
     zero, found = number_like(work.L, 0.0), 0

@@ -4,7 +4,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import entry, kernel, primitive
-from liedyn.joints.closures import loops_of
+from liedyn.joints.closures import CHAIN, FIRST, LENGTH, ROW_COUNT, loops_of
 from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose
 from liedyn.joints.tree import tree_of
@@ -12,13 +12,14 @@ from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, BAD_V, OK, SHAPE, bad_c
 from liedyn.kernels.loop_rows import (
     accelerations,
     closure_frames,
+    column_of,
     residuals,
     row_memory,
     row_work,
     sweep_rows,
     velocities,
 )
-from liedyn.lie.lanes import load, number_like, pack, states_in, store, unpack
+from liedyn.lie.lanes import get_cell, number_like, pack, states_in, store, unpack
 from liedyn.lie.rows import load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add
 
@@ -66,20 +67,25 @@ def constraint_state(tree, loops, q, v, drive, what, none, zeros, work, rows, ou
 @primitive
 def copy_rows(tree, loops, X, A):
     """X where the constraints' chains have coordinates, zero elsewhere."""
-    nv, zero = tree.above.size, number_like(A, 0.0)
+    nv, number = tree.above.size, number_like(A, 0.0)
     for k in range(A.shape[0]):
-        store(A, k, zero)
-    for c in range(loops.kind.size):
-        for k in range(loops.chain[c], loops.chain[c] + loops.length[c]):
-            i = loops.chains[k]
-            for j in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-                for r in range(loops.first[c], loops.first[c] + loops.rows[c]):
-                    store(A, r * nv + j, load(X, r * nv + j))
+        store(A, k, number)
+    for c in range(loops.record.shape[0]):
+        chain = loops.chains[loops.record[c, CHAIN]:loops.record[c, CHAIN] + loops.record[c, LENGTH]]
+        first, column = loops.record[c, FIRST], column_of(loops, c, 0, number)
+        for k in range(chain.size):
+            i = chain[k]
+            for o in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+                for r in range(loops.record[c, ROW_COUNT]):
+                    store(A, (first + r) * nv + o, get_cell(X, nv, column + r, o, number))
 
 
 # from Python ------------------------------------------------------------------------------------------------------
+row_memory_of = primitive(row_memory)
+
+
 def constraint_state_memory(n, nq, nv, nc, m, driven):
-    return 24 * n + row_memory(n, nv, nc, m) + nq + 2 * nv + 24 * driven + m * nv + m
+    return 8 + 24 * n + row_memory(n, nv, nc, m) + nq + 2 * nv + 24 * driven + m * nv + m
 
 
 _ENTRY = ("i8(i8[::1], f8[::1], {0}, i8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, f8[:,::1], i8, i8)")
@@ -94,10 +100,12 @@ def constraint_states(index, constants, memory, loop_index, loop_constants, none
     if q.shape[1] != nq or not (fits(v, rows, nv) and fits(drive, rows, 24 * driven) and fits(out, rows, size)):
         return SHAPE
     tree, loops, x = tree_of(index, constants), loops_of(loop_index, loop_constants), memory
+    k = (row_memory_of(n, nv, nc, m) + 7) // 8 * 8
+    rows_memory, x = x[:k], x[k:]
     Q, V, zeros, D, x = x[:nq], x[nq:nq + nv], x[nq + nv:nq + 2 * nv], x[nq + 2 * nv:nq + 2 * nv + 24 * driven], x[nq + 2 * nv
                                                                                                                 + 24 * driven:]
-    work, Out, x = TreeMotion(x[:12 * n], x[12 * n:18 * n], x[18 * n:24 * n]), x[24 * n:24 * n + size], x[24 * n + size:]
-    work_rows = row_work(x, n, nv, nc, m)
+    work, Out = TreeMotion(x[:12 * n], x[12 * n:18 * n], x[18 * n:24 * n]), x[24 * n:24 * n + size]
+    work_rows = row_work(rows_memory, n, nv, nc, m)
     for k in range(nv):
         store(zeros, k, number_like(zeros, 0.0))
     for k in range(first, last, states_in(memory)):

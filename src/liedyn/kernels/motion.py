@@ -14,7 +14,8 @@ from liedyn.joints.motion import joint_pose
 from liedyn.joints.passive import resistance
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.hybrid import hybrid, hybrid_work
-from liedyn.kernels.signals import CONSTANT, POSITION, TORQUE, VELOCITY, signal
+from liedyn.kernels.loop_motion import driven_power, look_around, move_drives, tied_hybrid
+from liedyn.kernels.signals import POSITION, TORQUE, VELOCITY, value
 from liedyn.lie.rows import load3, load_pose, load_twist, store_twist
 from liedyn.lie.se3 import add, compose, dAd_inv, dot
 from liedyn.lie.vec3 import add3, cross, rotate_back
@@ -44,10 +45,11 @@ class Plant(NamedTuple):
 
 
 @kernel
-def evaluate(index, constants, plant, schedule, signals, A, c, t, h, ceiling, q0, y0, K, y, rows, work):
+def evaluate(index, constants, plant, schedule, signals, ties, A, c, t, h, ceiling, q0, y0, K, y, rows, work):
     """Rates at the stages first … last - 1 of a Runge-Kutta step from (t, y0) into K[first + row] …; a lone evaluation is
-    stage 0. rows = (first, last, row). Signals are read at `ceiling` at the latest. Leaves in work the state of the last
-    stage. Returns a code.
+    stage 0. rows = (first, last, row); stage 0 in row 0 is of an accepted state. Signals are read at `ceiling` at the latest.
+    ties: LoopPlant, or None for a robot without constraints: then nothing of them is compiled. Leaves in work the state of the
+    last stage. Returns a code.
 
     The only place where the right-hand side is compiled: a call costs about 0.1 us for its many arrays, so a step makes
     one."""
@@ -61,14 +63,15 @@ def evaluate(index, constants, plant, schedule, signals, A, c, t, h, ceiling, q0
             if w != 0.0:
                 for k in range(y0.size):
                     y[k] += w * K[r, k]
-        code = right_hand_side(tree, plant, schedule, signals, min(t + c[s] * h, ceiling), q0, y, K[s + row], work)
+        code = right_hand_side(tree, plant, schedule, signals, ties, min(t + c[s] * h, ceiling), q0, y, K[s + row], s + row == 0,
+                               work)
         if code != RUNNING:
             return code
     return RUNNING
 
 
 @primitive
-def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work):
+def right_hand_side(tree, plant, schedule, signals, ties, t, q0, y, dy, accepted, work):
     """Writes dy and work (q, v, a, tau, wrench at this state). t may be just below a break. Returns a code."""
     nv = plant.prescribed.size
     retract(tree, q0, y[:nv], work.q)
@@ -78,11 +81,17 @@ def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work):
     if not prescribe(schedule, signals, t, work) or not apply_forces(tree, plant, schedule, signals, t, work):
         code = BAD_SIGNAL
     inner = hybrid_work(work.memory, tree.parent.size, nv)
-    deficit = hybrid(tree, plant.prescribed, work.q, work.v, work.a, work.tau, work.F, plant.passive[0], inner)
+    power = 0.0
+    if ties is None:
+        deficit = hybrid(tree, plant.prescribed, work.q, work.v, work.a, work.tau, work.F, plant.passive[0], inner)
+    else:
+        if not move_drives(signals, ties, t, work) and code == RUNNING:
+            code = BAD_SIGNAL
+        deficit = tied_hybrid(tree, plant, ties, work, inner)
+        power = driven_power(tree, ties)
     if deficit > 0.0 and code == RUNNING:
         code = SINGULAR
     chart_rate(tree, y[:nv], work.v, dy[:nv])
-    power = 0.0
     for k in range(nv):
         dy[nv + k] = work.a[k]
         power += work.tau[k] * work.v[k]
@@ -94,15 +103,9 @@ def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work):
     dy[2 * nv] = power
     if code == RUNNING and not finite_rates(dy):
         code = NOT_FINITE
+    if ties is not None and accepted and code == RUNNING:
+        code = look_around(tree, plant, ties, t, work.a)
     return code
-
-
-@primitive
-def value(signals, k, t, q, v, stack):
-    """`signal`, without the call where it is a constant."""
-    if signals.kind[k] == CONSTANT:
-        return signals.literals[signals.first[k]], 0.0, 0.0
-    return signal(signals, k, t, q, v, stack)
 
 
 @primitive

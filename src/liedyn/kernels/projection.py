@@ -23,11 +23,11 @@ _STALLED = 0.5            # a step that leaves more than this of the residual ha
 
 
 @primitive
-def factor_rows(tree, loops, prescribed, factors, con):
+def factor_rows(tree, loops, prescribed, factors, holonomic, con):
     """Rows and the factor of A M^-1 A^T, from `closure_frames` and the tree's factors."""
-    sweep_rows(tree, loops, prescribed, factors.T, factors.U, factors.Psi, True, con.rows)
-    form(tree, loops, prescribed, factors.Psi, con.rows.X, con.solver)
-    factor_constraints(con.rows.size, con.solver)
+    sweep_rows(tree, loops, prescribed, factors.T, factors.U, factors.Psi, True, con.rows, holonomic)
+    form(tree, loops, prescribed, factors.Psi, con.rows, con.solver)
+    factor_constraints(loops, con.rows.size, con.solver)
 
 
 @primitive
@@ -57,7 +57,7 @@ def worst(x):
 def project_position(tree, loops, prescribed, q, drive, tolerance, factors, con, dv, tau, sweep):
     """q moves onto the constraints. Returns a code, and the largest residual that is left."""
     before = np.inf
-    for step in range(_MOST):
+    for step in range(_MOST + 1):
         for i in range(1, tree.parent.size):
             store_pose(factors.T, i, joint_pose(tree, i, q))
         closure_frames(tree, loops, factors.T, drive, con.rows)
@@ -65,11 +65,11 @@ def project_position(tree, loops, prescribed, q, drive, tolerance, factors, con,
         now = worst(con.rhs)
         if now <= tolerance or (step > 1 and not now < _STALLED * before and now < 1e3 * tolerance):
             return OK, now
-        if not now < 1e300 or (step > 4 and not now < before):
+        if not now < 1e300 or step == _MOST or (step > 4 and not now < before):
             return OPEN, now
         if factor(tree, prescribed, q, factors) > 0.0:
             return SINGULAR, now
-        factor_rows(tree, loops, prescribed, factors, con)
+        factor_rows(tree, loops, prescribed, factors, True, con)
         for r in range(con.rhs.shape[0]):
             store(con.rhs, r, -load(con.rhs, r))
         correction(tree, loops, prescribed, factors, con, dv, tau, sweep)
@@ -91,7 +91,7 @@ def project_velocity(tree, loops, prescribed, q, v, drive, factors, con, dv, tau
     closure_frames(tree, loops, factors.T, drive, con.rows)
     velocities(loops, v, sweep.b, drive, con.rows, con.rhs)
     off = worst(con.rhs)
-    factor_rows(tree, loops, prescribed, factors, con)
+    factor_rows(tree, loops, prescribed, factors, False, con)
     for r in range(con.rhs.shape[0]):
         store(con.rhs, r, -load(con.rhs, r))
     correction(tree, loops, prescribed, factors, con, dv, tau, sweep)
@@ -101,17 +101,17 @@ def project_velocity(tree, loops, prescribed, q, v, drive, factors, con, dv, tau
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def projection_memory(n, nv, nc, m): return factor_memory(n, nv) + sweep_memory(n, nv) + constraint_memory(n, nv, nc, m) + 3 * nv
+def projection_memory(n, nv, nc, m): return factor_memory(n, nv) + sweep_memory(n, nv) + constraint_memory(n, nv, nc, m) + 3 * nv + 8
 
 
 @primitive
 def projection_work(memory, n, nv, nc, m):
-    """Factors of the tree, work of the constraints, of the sweep, and two vectors of scratch (nv)."""
-    x, k = memory, 33 * n + 7 * nv
-    factors, x = factor_work(x[:k], n, nv), x[k:]
+    """Factors of the tree, work of the constraints, of the sweep, two vectors of scratch (nv). memory begins a cache line."""
+    k = (memory.shape[0] - 45 * n - 11 * nv) // 8 * 8               # see `projection_memory`
+    con, x = memory[:k], memory[k:]
+    factors, x = factor_work(x[:33 * n + 7 * nv], n, nv), x[33 * n + 7 * nv:]
     sweep, x = sweep_work(factors, x[:12 * n + nv], n, nv), x[12 * n + nv:]
-    dv, tau, shared, x = x[:nv], x[nv:2 * nv], x[2 * nv:3 * nv], x[3 * nv:]
-    return factors, constraint_work(x, shared.view(np.int64), n, nv, nc, m), sweep, dv, tau
+    return factors, constraint_work(con, x[2 * nv:3 * nv].view(np.int64), n, nv, nc, m), sweep, x[:nv], x[nv:2 * nv]
 
 
 @entry("i8(i8[::1], f8[::1], f8[::1], i8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8, f8[:,::1], i8, i8)",

@@ -83,6 +83,14 @@ def signal(signals, k, t, q, v, stack):
     return program(signals.code, signals.literals, signals.first[k], signals.count[k], t, q, v, stack)
 
 
+@primitive
+def value(signals, k, t, q, v, stack):
+    """`signal`, without the call where it is a constant."""
+    if signals.kind[k] == CONSTANT:
+        return signals.literals[signals.first[k]], 0.0, 0.0
+    return signal(signals, k, t, q, v, stack)
+
+
 @kernel
 def polynomial(breaks, coefficients, first, count, t):
     """Piece by bisection, then Horner's rule for the value and both derivatives."""

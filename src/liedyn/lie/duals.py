@@ -12,7 +12,7 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, overload, register_model
 
-from liedyn.lie.lanes import WIDTH, get, lanes, load, number_like, put, sincos, sincos_of_number, sqrt, store
+from liedyn.lie.lanes import WIDTH, get, lanes, load, number_like, put, sincos, sincos_of_number, sqrt, store, where_less
 
 _F64 = ir.DoubleType()
 _VEC = ir.VectorType(_F64, WIDTH)
@@ -147,6 +147,24 @@ def _sincos_of_dual(x):
             s, c = sincos_of_number(value_of(x))
             return make_dual(s, c * rates_of(x)), make_dual(c, -s * rates_of(x))
         return both
+
+
+@intrinsic
+def _where_less(typing_context, x, y, yes, no):
+    """By the values; the rates are those of what is chosen."""
+    def codegen(context, builder, sig, args):
+        x, y, yes, no = (_parts(context, builder, t, value) for t, value in zip(sig.args, args, strict=True))
+        zero = ir.Constant(_VEC, [0.0] * WIDTH)
+        less = builder.fcmp_ordered("<", x[0], y[0])
+        rates = (zero if part is None else part for part in (yes[1], no[1]))
+        return _make(context, builder, builder.select(less, yes[0], no[0]), builder.select(less, *rates))
+    return dual(*[dual if isinstance(t, Dual) else types.float64 for t in (x, y, yes, no)]), codegen
+
+
+@overload(where_less, inline="always", target="cpu")       # asked before the intrinsic, which knows the other numbers only
+def _where_less_of_duals(x, y, yes, no):
+    if any(isinstance(t, Dual) for t in (x, y, yes, no)):
+        return lambda x, y, yes, no: _where_less(x, y, yes, no)
 
 
 # arrays (n, 2, 8): the value in the first number of the first row, the rates in the second --------------------------

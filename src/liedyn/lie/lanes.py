@@ -562,6 +562,46 @@ def _get(X, n, c, r, number):
     return lambda X, n, c, r, number: X[r * n + c]
 
 
+# a matrix with n rows by columns: a number an entry; of one state eight columns to a Lanes -----------------------------------
+def columns_in_line(number): ...
+def put_cell(X, n, c, r, value): ...
+def get_cell(X, n, c, r, number): ...
+def lines(memory): ...
+
+
+@overload(columns_in_line, inline="always")
+def _columns_in_line(number):
+    """How many columns stand in a number of the matrix, where what depends on the state is of `number`'s kind."""
+    n = WIDTH if isinstance(number, types.Float) else 1
+    return lambda number: n
+
+
+@overload(put_cell, inline="always")
+def _put_cell(X, n, c, r, value):
+    if isinstance(value, types.Float) and X.ndim == 2:
+        def in_lane(X, n, c, r, value):
+            X[(c >> 3) * n + r, c & 7] = value
+        return in_lane
+    return lambda X, n, c, r, value: store(X, c * n + r, value)
+
+
+@overload(get_cell, inline="always")
+def _get_cell(X, n, c, r, number):
+    """What `put_cell` put there; `number` gives the kind."""
+    if isinstance(number, types.Float) and X.ndim == 2:
+        return lambda X, n, c, r, number: X[(c >> 3) * n + r, c & 7]
+    return lambda X, n, c, r, number: load(X, c * n + r)
+
+
+@overload(lines, inline="always")
+def _lines(memory):
+    """(memory of one state as lines of eight numbers, which are Lanes,); that of others as it is. A tuple, since compiled
+    functions without reference counts cannot return a view alone."""
+    if memory.ndim == 1:
+        return lambda memory: (memory.reshape(memory.size // WIDTH, WIDTH),)
+    return lambda memory: (memory,)
+
+
 @callee
 def unpack_rows(X, out):
     """A matrix of one state, eight columns to a Lanes, into out (n, n). Returns whether it is finite."""

@@ -12,7 +12,7 @@ import numpy as np
 from liedyn.errors import ModelError
 from liedyn.joints.kinds import BALL, FREE, NQ, NV, SCREW
 from liedyn.model.articulation import joints_without_inertia
-from liedyn.model.constraints import Anchors, loop_arrays
+from liedyn.model.constraints import Anchors, loop_arrays, loop_machine
 from liedyn.model.description import WORLD, Coordinate, Joint, Link, Robot
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, pose, rigid_from_link, screw_frame, transform_rigid
@@ -135,7 +135,7 @@ class Assembly:
         index, constants = machine[:index.size].view(np.int64), machine[index.size:index.size + constants.size]
         names = [link.name for link in self.robot.links]
         q_names, q_units, v_names, v_units = _names(self.moving)
-        constraints, loop_index, loop_constants, loop_machine = loop_arrays(self.robot, self._anchors())
+        constraints, loop_index, loop_constants = loop_arrays(self.robot, self._anchors())
         return Model(
             name=self.robot.name, description=self.robot, base=self.robot.base, gravity=np.array(self.robot.gravity, dtype=float),
             nq=self.nq, nv=self.nv, joints=tuple(self.joints), link_names=tuple(names),
@@ -146,7 +146,8 @@ class Assembly:
             lower=self.coordinate("lower"), upper=self.coordinate("upper"),
             velocity_limit=self.coordinate("velocity"), effort_limit=self.coordinate("effort"),
             index=index, constants=constants, machine=machine, findings=self.robot.findings,
-            constraints=constraints, loop_index=loop_index, loop_constants=loop_constants, loop_machine=loop_machine)
+            constraints=constraints, loop_index=loop_index, loop_constants=loop_constants,
+            loop_machine=loop_machine(index, constants, loop_index, loop_constants))
 
     def _anchors(self) -> Anchors:
         coordinates = {}

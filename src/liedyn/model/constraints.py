@@ -1,9 +1,12 @@
 """Closures and couplings as kernels read them: two flat arrays, and names for people.
 
-`loop_index` (int64)  header (8): constraints, rows m, terms, driven closures, chain entries, 0, 0, 0; then for each constraint
-                      kind, body_a, body_b, first row, rows, common, drive, first term, terms, first chain entry, chain entries
-                      (as many numbers each as there are constraints); then the terms: v index, q index; then the chains.
-`loop_constants`      pose_a, pose_b (12 a constraint: rotation by rows, translation), figure, sign; coefficients of the terms.
+`loop_index` (int64)  header (8): constraints, rows m, terms, driven closures, chain entries, where the scratch of
+                      `loop_machine` begins, numbers of the last list, 0; then for each constraint
+                      kind, body_a, body_b, first row, rows, common, drive, first term, terms, first chain entry, chain entries;
+                      then the terms: v index, q index; then the chains; then what two chains share:
+                      for each constraint and each up to it where their list begins (and the end), and the coordinates.
+`loop_constants`      pose_a and pose_b of each constraint (12 each: rotation by rows, translation); figure and sign of each; then
+                      coefficients of the terms.
 
 common    the last body that moves both frames alike; the ground for those that hang on nothing in common
 drive     which of the given motions moves frame A, or -1
@@ -72,23 +75,34 @@ class Anchors:
         return found
 
 
-def loop_arrays(robot: Robot, anchors: Anchors) -> tuple[tuple[ModelConstraint, ...], np.ndarray, np.ndarray, np.ndarray]:
-    """constraints, `loop_index`, `loop_constants` and `loop_machine` (both, and scratch for single calls) of a validated robot:
-    its loops, its couplings, its mimics. All empty where it has none."""
+def loop_arrays(robot: Robot, anchors: Anchors) -> tuple[tuple[ModelConstraint, ...], np.ndarray, np.ndarray]:
+    """constraints, `loop_index` and `loop_constants` of a validated robot: its loops, its couplings, its mimics. All empty where
+    it has none."""
     described = (*robot.loops, *robot.couplings, *mimic_couplings(robot))
     if not described:
-        return (), np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
+        return (), np.zeros(0, np.int64), np.zeros(0)
     parts, row = [], 0
     for element in described:
         part = (_closure if isinstance(element, Loop) else _coupling)(element, anchors, row)
         parts.append(part)
         row = part.constraint.rows.stop
-    index, constants = _index(parts, anchors), _constants(parts)
-    n, nv, m = len(anchors.parent), sum(NV[k] for k in anchors.kind[1:]), row
-    scratch = 64 * n + 64 * nv + 8 + 36 * n + m * (2 * nv + 3 * m + 40) + 2 * (m + 8)**2
-    machine = np.concatenate([index.view(np.float64), constants, np.zeros(scratch)])
-    split = index.size + constants.size
-    return tuple(part.constraint for part in parts), machine[:index.size].view(np.int64), machine[index.size:split], machine
+    return tuple(part.constraint for part in parts), _index(parts, anchors), _constants(parts)
+
+
+def loop_machine(index, constants, loop_index, loop_constants) -> np.ndarray:
+    """All that a constrained computation of one state reads, and its scratch, as one array (see `joints.closures.loop_parts`)."""
+    if not loop_index.size:
+        return np.zeros(0)
+    (n, _, nv), (nc, m) = index[:3], loop_index[:2]
+    before, size = index.size + constants.size, loop_index.size + loop_constants.size
+    start = -(-(before + size) // 8) * 8
+    loop_index[5] = start - before
+    rows = 27 * nc + 8 * (6 * n + nc * (nv + 3 + m))                     # kernels.loop_rows.row_room
+    scratch = rows + 2 * m * m + 5 * m + nv + 60 * n + 10 * nv + 16
+    raw = np.zeros(start + scratch + 8)
+    machine = raw[-raw.ctypes.data % 64 // 8:][:start + scratch]
+    machine[:before + size] = np.concatenate([index.view(np.float64), constants, loop_index.view(np.float64), loop_constants])
+    return machine
 
 
 @dataclass(slots=True)
@@ -152,11 +166,16 @@ def _index(parts: list[_Part], anchors: Anchors) -> np.ndarray:
     chains, n_terms = [part.chain for part in parts], [len(part.terms) for part in parts]
     driven = np.cumsum([one.driven for one in constraints])
     header = [len(parts), constraints[-1].rows.stop, len(terms), driven[-1], sum(map(len, chains)), 0, 0, 0]
-    table = [[one.kind for one in constraints], *zip(*(part.bodies for part in parts), strict=True),
+    table = zip([one.kind for one in constraints], *zip(*(part.bodies for part in parts), strict=True),
              [one.rows.start for one in constraints], [len(one.labels) for one in constraints], [part.common for part in parts],
              np.where([one.driven for one in constraints], driven - 1, -1),
-             _starts(n_terms), n_terms, _starts(map(len, chains)), list(map(len, chains))]
-    return np.concatenate([header, *table, [v for v, _, _ in terms], [q for _, q, _ in terms], *chains]).astype(np.int64)
+             _starts(n_terms), n_terms, _starts(map(len, chains)), list(map(len, chains)), strict=True)
+    first = np.cumsum([0] + [NV[kind] for kind in anchors.kind[1:]])                # coordinate of body i: first[i - 1]
+    shared = [[k for body in chain if body in other for k in range(first[body - 1], first[body])]
+              for c, chain in enumerate(chains) for other in chains[:c + 1]]
+    header[6] = len(shared) + 1 + sum(map(len, shared))
+    return np.concatenate([header, *table, [v for v, _, _ in terms], [q for _, q, _ in terms], *chains,
+                           _starts([*map(len, shared), 0]), *shared]).astype(np.int64)
 
 
 def _starts(counts: Iterable[int]) -> list[int]:
@@ -165,6 +184,6 @@ def _starts(counts: Iterable[int]) -> list[int]:
 
 
 def _constants(parts: list[_Part]) -> np.ndarray:
-    poses = [np.concatenate([part.poses[side][:3, :3].ravel(), part.poses[side][:3, 3]]) for side in (0, 1) for part in parts]
-    return np.concatenate([*poses, [part.figure for part in parts], [part.sign for part in parts],
-                           [c for part in parts for _, _, c in part.terms]])
+    poses = [np.concatenate([T[:3, :3].ravel(), T[:3, 3]]) for part in parts for T in part.poses]
+    figures = [x for part in parts for x in (part.figure, part.sign)]
+    return np.concatenate([*poses, figures, [c for part in parts for _, _, c in part.terms]])

@@ -50,7 +50,8 @@ class Model:
     machine              both, and scratch for single calls (57 n + 9 nv numbers at most, used under the interpreter's lock)
     constraints          closures, couplings and mimics (`ModelConstraint`), which bind the tree further; functions that do not
                          say so leave them out and treat the open tree
-    loop_index, loop_constants, loop_machine   what the kernels read of them; see `model.constraints`; empty without
+    loop_index, loop_constants   what the kernels read of them; see `model.constraints`; empty without
+    loop_machine         index, constants, loop_index, loop_constants, and scratch for single calls
     """
 
     name: str

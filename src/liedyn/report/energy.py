@@ -1,4 +1,4 @@
-"""Energy over time, and what its balance leaves over."""
+"""Energy over time, what its balance leaves over, and what the constraints do."""
 from __future__ import annotations
 
 import numpy as np
@@ -14,17 +14,20 @@ _DECADES = 8                              # of the residual; the start, where it
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")    # mathtext would take 20 ms a label
 
 
-def draw_energy(energy: Energy, t: np.ndarray, subtitle: str = "") -> Figure:
-    """Kinetic, potential (zero at the start) and total energy; below, the balance residual on a log axis."""
-    has_residual = energy.residual is not None
-    height = 5.6 if has_residual else 3.9
+def draw_energy(energy: Energy, t: np.ndarray, subtitle: str = "", drift: np.ndarray | None = None) -> Figure:
+    """Kinetic, potential (zero at the start) and total energy; below, on log axes, the balance residual and the largest residual
+    of the constraints, where there are some."""
+    small = [(x, *words) for x, *words in (
+        (energy.residual, style.VERMILLION, "balance residual", "Balance: |total − start − work supplied|", "J"),
+        (drift, style.SKY, "constraint residual", "Constraints: the largest residual", "rad or m")) if x is not None]
+    height = 3.9 + 1.7 * len(small)
     figure = style.new_figure(_WIDTH, height, "Energy", subtitle)
     span = style.time_span(t)
     axes = style.plain_axes(figure, _LEFT, height - 3.3, _WIDTH - _LEFT - _RIGHT, 2.35, xlim=span)
-    _draw_balance(axes, energy, t, x_labels=not has_residual)
-    if has_residual:
-        axes = style.plain_axes(figure, _LEFT, 0.65, _WIDTH - _LEFT - _RIGHT, 1.2, xlim=span)
-        _draw_residual(axes, np.abs(energy.residual), t)
+    _draw_balance(axes, energy, t, x_labels=not small)
+    for k, (x, *words) in enumerate(small, 1):
+        axes = style.plain_axes(figure, _LEFT, height - 3.25 - 1.7 * k, _WIDTH - _LEFT - _RIGHT, 1.2, xlim=span)
+        _draw_residual(axes, np.abs(x), t, *words, x_labels=k == len(small))
     style.name_time(axes)
     return figure
 
@@ -45,15 +48,17 @@ def _draw_balance(axes: Axes, energy: Energy, t: np.ndarray, x_labels: bool) -> 
     style.heading(axes, ("Energy", style.INK, "bold"), ("J", style.FAINT, "normal"))
 
 
-def _draw_residual(axes: Axes, residual: np.ndarray, t: np.ndarray) -> None:
+def _draw_residual(axes: Axes, residual: np.ndarray, t: np.ndarray, colour: str, label: str, text: str, unit: str,
+                   x_labels: bool) -> None:
     exponents = np.log10(np.maximum(residual, _FLOOR))
     upper = int(np.ceil(exponents.max()))
     lower = min(max(int(np.floor(exponents.min())), upper - _DECADES), upper - 2)
     axes.set_ylim(lower - 0.2, upper + 0.2)
     marks = list(range(lower, upper + 1, max(1, -(-(upper - lower) // 4))))
-    style.rulers(axes, style.ticks(*axes.get_xlim(), most=8), marks, y_labels=["10" + str(x).translate(_RAISED) for x in marks])
-    axes.plot(*style.thinned(t, exponents), color=style.VERMILLION, linewidth=1.2, label="balance residual")
-    style.heading(axes, ("Balance: |total − start − work supplied|", style.INK, "bold"), ("J", style.FAINT, "normal"))
+    style.rulers(axes, style.ticks(*axes.get_xlim(), most=8), marks, x_labels=x_labels,
+                 y_labels=["10" + str(x).translate(_RAISED) for x in marks])
+    axes.plot(*style.thinned(t, exponents), color=colour, linewidth=1.2, label=label)
+    style.heading(axes, (text, style.INK, "bold"), (unit, style.FAINT, "normal"))
 
 
 def _name_curves(axes: Axes, ends: list[tuple[str, float, str]]) -> None:

@@ -65,7 +65,7 @@ def _sheets(recording: Recording) -> list[Callable[[], dict[str, Figure]]]:
         sheets.append(lambda: {"replay": draw_replay(recording.skeleton, title)})
     sheets += [partial(draw_group, group, t, title) for group in recording.groups]
     if recording.energy is not None:
-        sheets.append(lambda: {"energy": draw_energy(recording.energy, t, title)})
+        sheets.append(lambda: {"energy": draw_energy(recording.energy, t, title, recording.drift)})
     if recording.base is not None:
         sheets.append(lambda: {"base_path": draw_base_path(recording.base, t, title)})
     return sheets

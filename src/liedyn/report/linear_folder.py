@@ -14,7 +14,7 @@ import numpy as np
 from liedyn import __version__
 from liedyn.errors import CheckFailed
 from liedyn.io.output import open_folder
-from liedyn.io.scenario import to_plain
+from liedyn.io.plain_scenario import to_plain
 from liedyn.report.recording import FORMATS
 from liedyn.simulate.extrapolation import BOUND
 from liedyn.simulate.linear_system import Mode

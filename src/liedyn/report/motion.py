@@ -36,7 +36,7 @@ def record(model: Model, t: np.ndarray, columns: Mapping[str, np.ndarray], units
         energy = _energy(model, q, v)
     return Recording(title, t, groups_of_columns(columns, units, limits=column_limits(model), joints=model.joint_names,
                                                  prescribed=prescribed),
-                     energy, base_path_of_columns(columns), None if q is None else skeleton(model, t, q))
+                     energy, base_path_of_columns(columns), None if q is None else skeleton(model, t, q), columns.get("drift"))
 
 
 def column_limits(model: Model) -> dict[str, tuple[float, float]]:

@@ -73,7 +73,8 @@ def _recording(motion, robot: str | None) -> tuple[Recording, tuple[str, ...]]:
         if robot is not None:
             raise
         columns = Recording(title, motion.t, groups_of_columns(motion.columns, motion.units, prescribed=prescribed),
-                            energy_of_columns(motion.columns), base_path_of_columns(motion.columns))
+                            energy_of_columns(motion.columns), base_path_of_columns(motion.columns),
+                            drift=motion.columns.get("drift"))
         return columns, (f"limits and the motion itself are not drawn: {error}",)
     from liedyn.report.motion import record
 

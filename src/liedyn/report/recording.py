@@ -11,13 +11,14 @@ FORMATS = ("png", "svg")                # of pictures, where nothing else is ask
 
 # the labels that a coordinate of a joint, or a component of a wrench, may have behind its joint's name
 _LABELS = frozenset([*(a + b for a in "pqwvmf" for b in "xyz"), "qw", *(a + b for a in "xyz" for b in ("", "1", "2", "3")),
-                     *"123456", "angle", "slide"])
+                     *"123456", "w", "angle", "slide"])
 
 # prefix of the columns, file name of the figure, its title
 _GROUPS = (("q", "positions", "Joint positions"),
            ("v", "velocities", "Joint velocities"),
            ("a", "accelerations", "Joint accelerations"),
            ("tau", "torques", "Joint forces"),
+           ("lambda", "constraint_forces", "Constraint forces (multipliers of the rows)"),
            ("fext", "external_forces", "External forces (link axes, at the link's origin)"))
 
 
@@ -79,7 +80,7 @@ class Skeleton:
 
 @dataclass(frozen=True, eq=False)
 class Recording:
-    """A motion to draw. `t` is (N,) [s]."""
+    """A motion to draw. `t` is (N,) [s]; the drift is drawn with the energy."""
 
     title: str
     t: np.ndarray
@@ -87,12 +88,13 @@ class Recording:
     energy: Energy | None = None
     base: BasePath | None = None
     skeleton: Skeleton | None = None
+    drift: np.ndarray | None = None     # (N,) the largest residual of constraints
 
 
 def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str], *,
                       limits: Mapping[str, tuple[float, float]] | None = None, joints: Collection[str] = (),
                       prescribed: Collection[str] = ()) -> tuple[Group, ...]:
-    """Groups of the columns of a trajectory, by the prefix of their names (`q.`, `v.`, `a.`, `tau.`, `fext.`).
+    """Groups of the columns of a trajectory, by the prefix of their names (`q.`, `v.`, `a.`, `tau.`, `lambda.`, `fext.`).
 
     Accelerations are left out where there are positions. Other columns are passed over.
 

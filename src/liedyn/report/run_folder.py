@@ -11,11 +11,11 @@ from pathlib import Path
 from liedyn import __version__
 from liedyn.io.csv import write_trajectory
 from liedyn.io.output import open_folder
-from liedyn.io.scenario import to_plain
+from liedyn.io.plain_scenario import to_plain
 from liedyn.report.drawing import Draughtsman
 from liedyn.report.motion import record
 from liedyn.report.recording import FORMATS, Recording, prescribed_comment
-from liedyn.simulate.columns import columns_of, header_of
+from liedyn.simulate.columns import columns_of, constraint_columns, header_of
 from liedyn.simulate.run import Result
 
 MARK = "run.json"                       # what tells a run folder from others
@@ -32,6 +32,7 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     folder = Path(folder)
     with open_folder(folder, mark=MARK, force=force) as part:
         columns = columns_of(result.model, result.forced_links, result.wrench, q=result.q, v=result.v, a=result.a, tau=result.tau)
+        columns += constraint_columns(result.model, result.multipliers, result.drift)
         columns += [(f"energy.{name}", "J", x) for name, x in (("kinetic", result.kinetic), ("potential", result.potential),
                                                               ("work", result.work))]
         header = header_of(result.model, passive=result.scenario.passive, folder=os.path.abspath(folder))

@@ -17,11 +17,14 @@ _KINDS = ("q", "v", "a", "tau")
 
 
 def header_of(model: Model, *, passive: bool = True, folder: str | Path | None = None) -> dict[str, str]:
-    """Comments of a trajectory file that tell the robot; its path relative to `folder`, where that is known."""
+    """Comments of a trajectory file that tell the robot and its file of loops; paths relative to `folder`, where it is known."""
     header = {}
     if model.source:
-        path = os.path.abspath(model.source)
-        header["robot"] = Path(os.path.relpath(path, folder) if folder is not None else path).as_posix()
+        robot = os.path.abspath(model.source)
+        loops = {os.path.abspath(one.place.file) for one in (*model.description.loops, *model.description.couplings)
+                 if one.place.file}
+        for key, path in (("robot", robot), *(("loops", path) for path in loops - {robot})):
+            header[key] = Path(os.path.relpath(path, folder) if folder is not None else path).as_posix()
         header["robot_sha256"] = hashlib.sha256(Path(model.source).read_bytes()).hexdigest()
     return header | {"base": model.base, "gravity": " ".join(repr(float(x)) for x in model.gravity),
                      "passive": "true" if passive else "false", "liedyn": __version__}
@@ -36,6 +39,17 @@ def columns_of(model: Model, forced_links=(), wrench=None, **arrays) -> list[tup
     for k, link in enumerate(forced_links):
         out += [(f"fext.{link}.{part}", unit, wrench[:, 6 * k + j]) for j, (part, unit) in enumerate(_WRENCH)]
     return out
+
+
+def constraint_columns(model: Model, multipliers, drift) -> list[tuple[str, str, np.ndarray]]:
+    """lambda.<row> of each row of the constraints, `Model.row_names` [N m | N], and drift, the largest residual of them [rad, or
+    m, or `rad or m` where they have both]. Nothing without constraints."""
+    if multipliers is None:
+        return []
+    units = [unit for one in model.constraints for unit in one.units]
+    columns = [(f"lambda.{name}", _FORCE[unit], multipliers[:, r])
+               for r, (name, unit) in enumerate(zip(model.row_names, units, strict=True))]
+    return [*columns, ("drift", " or ".join(sorted(set(units), reverse=True)), drift)]
 
 
 def _units(model: Model, kind: str) -> list[tuple[str, str]]:

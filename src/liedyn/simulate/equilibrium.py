@@ -76,7 +76,7 @@ def find_equilibrium(robot, q=None, *, tau=None, passive: bool = True, at: float
 
     if isinstance(robot, Model):
         setup = standing(robot, q, tau, passive)
-        t, q, v = 0.0, setup.problem.q, np.zeros(robot.nv)
+        t, q, v = 0.0, _closed(setup, 0.0, setup.problem.q), np.zeros(robot.nv)
     elif q is not None or tau is not None or not passive:
         raise UsageError("q, tau and passive go with a Model; of a scenario give overrides, as in 'passive=false'")
     else:
@@ -89,6 +89,7 @@ def find_equilibrium(robot, q=None, *, tau=None, passive: bool = True, at: float
 
 def settle(setup: Setup, t: float, q, v, hold=()) -> Equilibrium:
     """The search behind `find_equilibrium`, from the state (q, v) at t, whose signals it reads."""
+    _refuse_moving_drives(setup, t)
     search = _Search(setup, t, q, v, *_held(setup, hold))
     rng = np.random.default_rng(0)
     best = search.newton(q)
@@ -96,12 +97,36 @@ def settle(setup: Setup, t: float, q, v, hold=()) -> Equilibrium:
         if best.residual <= search.enough:
             break
         spread = 0.2 * 2**(k / 4) * rng.standard_normal(setup.model.nv)
-        start = search.within(integrate(setup.model, q, np.where(search.free, spread, 0.0)))
+        try:
+            start = search.within(integrate(setup.model, q, np.where(search.free, spread, 0.0)))
+        except ComputationError:                                   # beyond what the constraints allow
+            continue
         other = search.newton(start)
         best = other if other.size < 0.9 * best.size else best        # the first one where none is better
     if not best.residual <= search.enough:
         raise search.refusal(best)
     return search.result(best, q, v)
+
+
+def _closed(setup: Setup, t: float, q, prescribed=None) -> np.ndarray:
+    """q moved onto the constraints, if there are any."""
+    if setup.problem.ties is None:
+        return q
+    from liedyn.dynamics.constraints import project_configuration
+    from liedyn.simulate.constraints import drives_at
+
+    return project_configuration(setup.model, q, prescribed=prescribed, drive=drives_at(setup.problem, t))
+
+
+def _refuse_moving_drives(setup: Setup, t: float) -> None:
+    if setup.problem.ties is None:
+        return
+    from liedyn.simulate.constraints import drives_at
+
+    for name, (_, V, dV) in (drives_at(setup.problem, t) or {}).items():
+        if np.abs([V, dV]).max() > _MOVING:
+            raise ComputationError(f"there is no rest at t = {t:g} s: the closure {name} is driven and moves then "
+                                   "(choose another time, or constant drives)")
 
 
 def _held(setup: Setup, hold) -> tuple[np.ndarray, np.ndarray]:
@@ -146,10 +171,10 @@ class _Search:
         self.own, self.limited = own, np.flatnonzero(inside)
 
     def within(self, q) -> np.ndarray:
-        """q with the coordinates that began within their limits brought back to them."""
+        """q with the coordinates that began within their limits brought back to them, and on the constraints."""
         q, k = q.copy(), self.limited
         q[self.own[k]] = np.clip(q[self.own[k]], self.model.lower[k], self.model.upper[k])
-        return q
+        return _closed(self.setup, self.t, q, ~self.free)
 
     def point(self, q, u) -> _Point:
         here = instant(self.problem, self.t, q, np.zeros(self.model.nv), u)
@@ -170,21 +195,26 @@ class _Search:
         return now
 
     def _step(self, now: _Point) -> np.ndarray:
-        from liedyn.simulate.linearize import linear_system
+        from liedyn.simulate.linearize import chart_at, linear_system
 
-        nv, free = self.model.nv, self.free
-        system = linear_system(self.setup, self.problem, now.here, prescribed=~free)
-        unknown = np.concatenate([free & ~self._blocked(now, system), self.thrusts])
-        J = np.hstack([system.A[nv:, :nv], system.B[nv:, nv:]])[np.ix_(free, unknown)]
-        step = np.zeros(len(unknown))
-        step[unknown] = np.linalg.lstsq(J, -now.here.a[free], rcond=1e-10)[0]
+        nv = self.model.nv
+        chart, _ = chart_at(self.problem, now.here, ~self.free)
+        index, Z = (np.arange(nv), np.eye(nv)) if chart is None else (chart.index, chart.Z)
+        system, f, free = linear_system(self.setup, self.problem, now.here, prescribed=~self.free), len(index), self.free[index]
+        slope, a = system.A[f:, :f], now.here.a[index]
+        downhill = np.zeros(nv)
+        downhill[index] = -slope.T @ np.where(free, a, 0.0)
+        unknown = np.concatenate([free & ~self._blocked(now, downhill)[index], self.thrusts])
+        J = np.hstack([slope, system.B[f:, nv:]])[np.ix_(free, unknown)]
+        x = np.zeros(len(unknown))
+        x[unknown] = np.linalg.lstsq(J, -a[free], rcond=1e-10)[0]
+        step = np.concatenate([Z @ x[:f], x[f:]])
         longest = np.abs(step[:nv]).max(initial=0.0)
         return step * min(1.0, _LONGEST / longest) if longest else step
 
-    def _blocked(self, now: _Point, system) -> np.ndarray:
+    def _blocked(self, now: _Point, downhill) -> np.ndarray:
         """Coordinates that stand at a limit beyond which the accelerations would fall."""
-        nv, blocked = self.model.nv, np.zeros(self.model.nv, dtype=bool)
-        downhill = -system.A[nv:, :nv].T @ np.where(self.free, now.here.a, 0.0)
+        blocked = np.zeros(self.model.nv, dtype=bool)
         k = self.limited
         x = now.q[self.own[k]]
         blocked[k] = ((x <= self.model.lower[k]) & (downhill[k] < 0)) | ((x >= self.model.upper[k]) & (downhill[k] > 0))
@@ -208,12 +238,22 @@ class _Search:
         """With the forces of held joints less what their laws give."""
         u, rest = best.u.copy(), np.zeros(self.model.nv)
         given = instant(self.laws, self.t, best.q, rest)
-        _, tau = hybrid_dynamics(self.model, best.q, rest, rest, given.tau, ~self.free, f_ext=best.here.f_ext,
-                                 passive=self.setup.scenario.passive)
+        tau = self._forces(best, given.tau)
         u[:self.model.nv][self.joints] = (tau - given.tau)[self.joints]
         names = [*(f"tau.{name}" for name in self.model.v_names), *(f"thrust.{x.name}" for x in self.model.description.actuators)]
         offset = {names[k]: float(u[k]) for k in np.flatnonzero(np.concatenate([self.joints, self.thrusts]))}
         return Equilibrium(best.q, tau, u, offset, best.residual, self._notes(v))
+
+    def _forces(self, best: _Point, tau) -> np.ndarray:
+        """Complete, with those that hold what is held."""
+        state, given = (self.model, best.q, *np.zeros((2, self.model.nv)), tau, ~self.free), self.setup.scenario.passive
+        if self.setup.problem.ties is None:
+            return hybrid_dynamics(*state, f_ext=best.here.f_ext, passive=given)[1]
+        from liedyn.dynamics.constrained import constrained_hybrid_dynamics
+        from liedyn.simulate.constraints import drives_at
+
+        drive = drives_at(self.setup.problem, self.t)
+        return constrained_hybrid_dynamics(*state, f_ext=best.here.f_ext, passive=given, drive=drive).tau
 
     def _notes(self, v) -> list[str]:
         notes, prescribed = [], self.setup.prescribed

@@ -61,7 +61,7 @@ def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:
         k = int(np.argmin(np.isfinite(tau)))
         raise ConfigurationError(f"tau[{k}] is not finite; found {tau[k]}")
     forces = tuple(Rule(joint.name, Torque(tuple(Constant(float(x)) for x in tau[joint.v]))) for joint in model.joints)
-    setup = _setup(Scenario(str(model.source or model.name), 1.0, 1.0, passive=passive, joints=forces), model)
+    setup = _setup(Scenario(str(model.source or model.name), 1.0, 1.0, passive=passive, joints=forces, assemble=q is None), model)
     if q is None:
         return setup
     q = as_array(q, "q", (model.nq,))
@@ -76,9 +76,7 @@ def _setup(scenario: Scenario, model: Model) -> Setup:
     if not model.nv:
         raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
     compiled = compile_schedule(scenario, model)
-    problem = Problem(model, compiled.schedule, compiled.signals, compiled.q, compiled.v, compiled.stack_size,
-                      compiled.signal_names, compiled.signal_places, scenario.passive)
-    return Setup(scenario, model, problem, compiled.warnings)
+    return Setup(scenario, model, compiled.problem(model, scenario.passive), compiled.warnings)
 
 
 def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[float, np.ndarray, np.ndarray]:
@@ -101,12 +99,12 @@ def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[f
 def instant(problem: Problem, t: float, q, v, u=None) -> Instant:
     """What the scenario does at a state; `u` (nv + actuators,) is added to its inputs: to the acceleration of each prescribed
     coordinate, the force of each other one, the thrusts. Raises ComputationError."""
-    m, work, nv = problem.model, problem.work(), problem.model.nv
+    m, work, nv, ties = problem.model, problem.work(), problem.model.nv, problem.loop_plant()
     y, K = np.concatenate([np.zeros(nv), v, [0.0]]), np.zeros((2, 2 * nv + 1))
-    code = evaluate(m.index, m.constants, problem.plant(), problem.schedule, problem.signals, *_LONE, t, 0.0, t, np.array(q), y,
-                    K, np.zeros(2 * nv + 1), (0, 1, 0), work)
+    code = evaluate(m.index, m.constants, problem.plant(), problem.schedule, problem.signals, ties, *_LONE, t, 0.0, t,
+                    np.array(q), y, K, np.zeros(2 * nv + 1), (0, 1, 0), work)
     if code != RUNNING:
-        raise failure(problem, code, t, work)
+        raise failure(problem, code, t, work, ties)
     f_ext = None
     if len(problem.forced_links):
         f_ext = np.zeros((len(m.link_names), 6))
@@ -118,9 +116,20 @@ def instant(problem: Problem, t: float, q, v, u=None) -> Instant:
         if thrust:
             f_ext = np.zeros((len(m.link_names), 6)) if f_ext is None else f_ext
             f_ext[m.link_index(actuator.link)] += thrust * push_of(actuator)
-    a, tau = hybrid_dynamics(m, here.q, here.v, here.a + u[:nv], here.tau + u[:nv], problem.schedule.level != TORQUE, f_ext=f_ext,
-                             passive=problem.passive)
+    a, tau = _response(problem, t, here, here.a + u[:nv], here.tau + u[:nv], f_ext)
     return replace(here, a=a, tau=tau, f_ext=f_ext)
+
+
+def _response(problem: Problem, t: float, here: Instant, a, tau, f_ext):
+    """a and tau complete."""
+    state = problem.model, here.q, here.v, a, tau, np.asarray(problem.schedule.level != TORQUE)
+    if problem.ties is None:
+        return hybrid_dynamics(*state, f_ext=f_ext, passive=problem.passive)
+    from liedyn.dynamics.constrained import constrained_hybrid_dynamics
+    from liedyn.simulate.constraints import drives_at
+
+    found = constrained_hybrid_dynamics(*state, f_ext=f_ext, passive=problem.passive, drive=drives_at(problem, t))
+    return found.a, found.tau
 
 
 def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = False, held=()) -> Problem:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from liedyn.dynamics.calls import as_array, wrenches
-from liedyn.errors import ShapeError
+from liedyn.errors import ComputationError, ShapeError, UsageError
 from liedyn.io.scenario import Scenario
 from liedyn.model.model import Model
 from liedyn.simulate.extrapolation import Compared
@@ -15,6 +15,8 @@ from liedyn.simulate.feedback import friction_note, joint_laws, wrench_laws
 from liedyn.simulate.instant import Instant, Setup, frozen, instant, prepare, state_at
 from liedyn.simulate.linear_system import LinearSystem
 from liedyn.simulate.tangent_system import tangent_system
+
+_CLOSED = 1e-7       # rad, m, rad/s, m/s: how far a state may be off its constraints
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +42,8 @@ class Linearization:
     timing: dict[str, float] = field(default_factory=dict)
 
 
-def linearize(model, q, v, tau, *, a=None, prescribed=None, f_ext=None, passive=True, inputs="*", outputs="q.*"):
+def linearize(model, q, v, tau, *, a=None, prescribed=None, f_ext=None, passive=True, inputs="*", outputs="q.*", independent=(),
+              drive=None):
     """Linear system of small deviations from a motion, where forces, external wrenches in link frames, and the accelerations
     of prescribed coordinates stay what they are but for the inputs.
 
@@ -60,22 +63,26 @@ def linearize(model, q, v, tau, *, a=None, prescribed=None, f_ext=None, passive=
     inputs, outputs : names or patterns, one or several
         Of the inputs tau.<coordinate>, a.<coordinate> (where prescribed), thrust.<actuator>; of the outputs q.…, v.…, a.…,
         tau.<coordinate> and p.<link>.x, .y, .z (a link's origin in the world).
+    independent : names or patterns, one or several
+        Of a model with constraints: coordinates to be states; those that are missing are chosen, prescribed ones always are.
+    drive : {closure name: (T, V, dV)}, optional
+        Motion of driven closures, see `constraint_residual`.
 
     Returns
     -------
     LinearSystem
-        States q.<coordinate> (tangent: a turn [rad] and a shift [m] in the body's frame for ball and free joints), then v.
+        States q.<coordinate> (tangent: a turn [rad] and a shift [m] in the body's frame for ball and free joints), then v; under
+        constraints those of independent coordinates.
 
     Raises
     ------
     ShapeError, ConfigurationError, ComputationError
+        Also where q or v do not obey the constraints.
     ModelError
         For a robot without a moving joint.
     UsageError
         For a pattern that matches nothing.
     """
-    from liedyn.dynamics.hybrid import hybrid_dynamics
-
     nv = model.nv
     prescribed = np.zeros(nv, dtype=bool) if prescribed is None else np.asarray(prescribed)
     if a is None and prescribed.any():
@@ -84,14 +91,41 @@ def linearize(model, q, v, tau, *, a=None, prescribed=None, f_ext=None, passive=
     for name, x in (("q", q), ("v", v), ("tau", tau)):
         if x.ndim != 1:
             raise ShapeError(f"one state at a time; found {name} of shape {x.shape}")
-    a, tau = hybrid_dynamics(model, q, v, np.zeros(nv) if a is None else a, tau, prescribed, f_ext=f_ext, passive=passive)
+    a, tau, chart = _motion(model, q, v, np.zeros(nv) if a is None else a, tau, prescribed, f_ext, passive, independent, drive)
     here = Instant(0.0, q, v, a, tau, wrenches(model, f_ext))
     none = np.zeros((nv, 2 * nv))
-    return tangent_system(model, here, prescribed, passive, none, none, inputs, outputs)
+    return tangent_system(model, here, prescribed, passive, none, none, inputs, outputs, chart, drive)
+
+
+def _motion(model, q, v, a, tau, prescribed, f_ext, passive, independent, drive):
+    """a and tau complete, and the chart of a constrained model."""
+    if not model.nc:
+        _refuse_independent(independent)
+        from liedyn.dynamics.hybrid import hybrid_dynamics
+
+        return *hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive), None
+    from liedyn.dynamics.constrained import constrained_hybrid_dynamics
+    from liedyn.dynamics.constraints import constraint_residual, constraint_velocity
+    from liedyn.simulate.independent import chart
+
+    for what, x, mend in (("q", constraint_residual(model, q, drive=drive), "project_configuration or assemble"),
+                          ("v", constraint_velocity(model, q, v, drive=drive), "project_velocity")):
+        r = int(np.argmax(np.abs(x)))
+        if not abs(x[r]) <= _CLOSED * (1.0 + (np.abs(v).max() if what == "v" else 0.0)):
+            raise ComputationError(f"{what} does not obey the constraints: {model.row_names[r]} is off by {abs(x[r]):.3g} "
+                                   f"({mend} mends it)")
+    found = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive, drive=drive)
+    return found.a, found.tau, chart(model, q, v, prescribed, drive, independent)
+
+
+def _refuse_independent(independent) -> None:
+    if len(independent):
+        raise UsageError("independent coordinates are chosen for robots with constraints; this one has none")
 
 
 def linearize_scenario(path, *, at: float = 0.0, equilibrium: bool = False, hold=(), open_loop: bool = False, step=None,
-                       inputs="*", outputs=None, verify: bool = False, overrides=(), strict: bool = False, progress=None):
+                       inputs="*", outputs=None, independent=(), verify: bool = False, overrides=(), strict: bool = False,
+                       progress=None):
     """Linearize a scenario file, or a robot file with defaults, at a time of its motion or at rest.
 
     Parameters
@@ -106,7 +140,7 @@ def linearize_scenario(path, *, at: float = 0.0, equilibrium: bool = False, hold
         Forces keep their values: what the scenario's torques, pd laws, wrenches and thrusts read of the state is left out.
     step : float, optional
         Of the discretization [s]; default: the scenario's output_step.
-    inputs, outputs
+    inputs, outputs, independent
         As for `linearize`. Default outputs: q.* and the forces of prescribed joints.
     verify : bool
         Compare with extrapolated differences of the scenario's own right-hand side.
@@ -142,7 +176,8 @@ def linearize_scenario(path, *, at: float = 0.0, equilibrium: bool = False, hold
         here = instant(rest, t, q, v, u)
         if open_loop:
             rest = frozen(rest, instant(rest, t, q, v), laws=False)
-        system = linear_system(setup, rest, here, inputs, _default_outputs(setup) if outputs is None else outputs)
+        system = linear_system(setup, rest, here, inputs, _default_outputs(setup) if outputs is None else outputs,
+                               independent=independent)
         step = setup.scenario.output_step if step is None else float(step)
         Ad, Bd = system.discretize(step)
         notes += friction_note(setup.model, here.v) if setup.scenario.passive else []
@@ -154,11 +189,25 @@ def linearize_scenario(path, *, at: float = 0.0, equilibrium: bool = False, hold
     return Linearization(setup.scenario, setup.model, here, system, step, Ad, Bd, offset, compared, tuple(notes), timing)
 
 
-def linear_system(setup: Setup, problem, here: Instant, inputs="*", outputs="q.*", prescribed=None) -> LinearSystem:
+def linear_system(setup: Setup, problem, here: Instant, inputs="*", outputs="q.*", prescribed=None,
+                  independent=()) -> LinearSystem:
     """Of a `frozen` problem about an instant. prescribed: other coordinates than those of the setup."""
     prescribed = setup.prescribed if prescribed is None else prescribed
     force, push = (laws(problem, here.t, here.q, here.v) for laws in (joint_laws, wrench_laws))
-    return tangent_system(setup.model, here, prescribed, problem.passive, force, push, inputs, outputs)
+    chart, drive = chart_at(problem, here, prescribed, independent)
+    return tangent_system(setup.model, here, prescribed, problem.passive, force, push, inputs, outputs, chart, drive)
+
+
+def chart_at(problem, here: Instant, prescribed, independent=()):
+    """Independent coordinates of a problem with constraints, and the motion of its driven closures; else None, None."""
+    if problem.ties is None:
+        _refuse_independent(independent)
+        return None, None
+    from liedyn.simulate.constraints import drives_at
+    from liedyn.simulate.independent import chart
+
+    drive = drives_at(problem, here.t)
+    return chart(problem.model, here.q, here.v, prescribed, drive, independent), drive
 
 
 def _default_outputs(setup: Setup) -> list[str]:

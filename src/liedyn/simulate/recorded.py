@@ -41,27 +41,34 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
     if base is None and "base" in header and header["base"] not in ("fixed", "floating"):
         raise TrajectoryError("unknown kind of base", place=Place(trajectory.source, key="# base"), found=header["base"],
                               expected="fixed or floating")
-    model = load(path, base=base or header.get("base"), gravity=_gravity(trajectory), strict=strict)
+    loops = _named_file(trajectory, "loops", "file of loops") if header.get("loops") else None
+    model = load(path, base=base or header.get("base"), gravity=_gravity(trajectory), loops=loops, strict=strict)
     changed = "robot_sha256" in header and hashlib.sha256(path.read_bytes()).hexdigest() != header["robot_sha256"]
     return model, (f"{path} is not the file that {trajectory.source} was recorded with",) if changed else ()
 
 
 def comments_for(header: dict[str, str], model: Model, output: str) -> dict[str, str]:
-    """The comments, with the robot's path relative to the folder of the file `output` in which they will stand."""
+    """The comments, with the paths of the robot and of its file of loops relative to the folder of the file `output` in which
+    they will stand."""
     folder = "." if output == STDIO else os.path.dirname(os.path.abspath(output))
-    named = header_of(model, folder=folder).get("robot")
-    return ({"robot": named} if named else {}) | {key: value for key, value in header.items() if key != "robot"}
+    named = {key: value for key, value in header_of(model, folder=folder).items() if key in ("robot", "loops")}
+    return named | {key: value for key, value in header.items() if key not in ("robot", "loops")}
 
 
 def _named_robot(trajectory: Trajectory) -> Path:
     named = trajectory.header.get("robot")
     if not named:
         raise UsageError(f"{trajectory.source} names no robot; give one with --robot")
+    return _named_file(trajectory, "robot", "robot file", "or give one with --robot")
+
+
+def _named_file(trajectory: Trajectory, key: str, what: str, hint: str | None = None) -> Path:
+    named = trajectory.header[key]
     folder = Path() if trajectory.source in (None, STDIO) else Path(trajectory.source).parent
     path = Path(os.path.normpath(folder / named))
     if not path.is_file():
-        raise TrajectoryError("the robot file is not there", place=Place(trajectory.source, key="# robot"), found=named,
-                              expected="a file relative to the folder of the trajectory", hint="or give one with --robot")
+        raise TrajectoryError(f"the {what} is not there", place=Place(trajectory.source, key=f"# {key}"), found=named,
+                              expected="a file relative to the folder of the trajectory", hint=hint)
     return path
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from liedyn.integrators.problem import Options, Problem, Statistics
+from liedyn.integrators.problem import Options, Statistics
 from liedyn.io.scenario import Scenario, scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
@@ -25,6 +25,8 @@ class Result:
     """A simulated motion. N output times; wrenches on `forced_links` in link frames.
 
     work      (N,) energy supplied by motors, external wrenches and passive forces but springs since t[0] [J]
+    multipliers, drift   (N, m) of the constraints in the order of model.row_names [N m | N], (N,) the largest residual
+              [rad | m]; None without constraints
     check     figures of the self-check, by name
     notes     what the user should hear, one line each
     timing    seconds by part of the run
@@ -47,6 +49,8 @@ class Result:
     statistics: Statistics
     notes: tuple[str, ...]
     timing: dict[str, float]
+    multipliers: np.ndarray | None = None
+    drift: np.ndarray | None = None
 
     @property
     def balance(self) -> np.ndarray:
@@ -57,9 +61,10 @@ class Result:
     @property
     def summary(self) -> str:
         s, c = self.statistics, self.check
+        closed = f", constraint residual {c['constraint_residual']:.1e}" if "constraint_residual" in c else ""
         return (f"{self.model.name}: {self.t[-1]:g} s in {s.steps} steps ({self.scenario.integrator.method}), "
                 f"{self.timing['simulate']:.2f} s of computing; energy balance {c['energy_balance_relative']:.1e}, "
-                f"inverse dynamics residual {c['inverse_dynamics_residual']:.1e}")
+                f"inverse dynamics residual {c['inverse_dynamics_residual']:.1e}{closed}")
 
 
 class Silent:
@@ -101,12 +106,11 @@ def simulate_file(path, overrides, progress, strict: bool = False) -> Result:
     """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`."""
     began = time.perf_counter()
     scenario = scenario_of(path, overrides)
-    model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, strict=strict)
+    model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
         from liedyn.simulate.schedule import compile_schedule
         compiled = compile_schedule(scenario, model)
-        problem = Problem(model, compiled.schedule, compiled.signals, compiled.q, compiled.v, compiled.stack_size,
-                          compiled.signal_names, compiled.signal_places, scenario.passive)
+        problem = compiled.problem(model, scenario.passive)
         from liedyn.integrators.solve import solve
         options = _options(scenario)
         ready = time.perf_counter()
@@ -150,15 +154,21 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
                                            passive=scenario.passive) for k in range(len(record.t))])
     else:
         again = inverse_dynamics(model, *states, f_ext=f_ext, passive=scenario.passive)
+    figures, loop_notes = {}, []
+    if problem.ties is not None:
+        from liedyn.simulate.constraint_check import constraint_check, joint_forces
+        forces = joint_forces(model, record)
+        figures, loop_notes = constraint_check(model, forces, record, statistics)
+        again -= forces
     total = kinetic + potential
     balance = _worst(total - total[0] - record.work)
     scale = max(kinetic.max(initial=0.0), np.ptp(potential), np.ptp(record.work), 1e-300)
     check = {
         "energy_balance": float(balance), "energy_balance_relative": float(balance / scale),
         "inverse_dynamics_residual": float(_worst(again - record.tau) / max(_worst(again), 1.0)),
-        "quaternion_norm": _norm_error(model, record.q),
+        "quaternion_norm": _norm_error(model, record.q), **figures,
     }
-    notes = [*warnings]
+    notes = [*warnings, *loop_notes]
     if check["quaternion_norm"] > _UNIT:
         notes.append(f"quaternions left unit norm by {check['quaternion_norm']:.1e}")
     if check["inverse_dynamics_residual"] > _RESIDUAL:
@@ -169,7 +179,8 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
                      "trusted; try a smaller integrator.step, or integrator.method=dopri5")
     links = tuple(model.link_names[k] for k in problem.forced_links)
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, record.wrench, kinetic, potential,
-                  record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {})
+                  record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {},
+                  *((record.multipliers, record.residual[:, 0]) if problem.ties is not None else ()))
 
 
 def _worst(x: np.ndarray) -> float:

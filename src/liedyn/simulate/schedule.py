@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from liedyn.errors import Place, ScenarioError
+from liedyn.integrators.problem import Problem, Ties
 from liedyn.io.scenario import Column, Constant, Drive, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
 from liedyn.kernels.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals, signal
+from liedyn.simulate.constraints import closed_state, tie
 from liedyn.simulate.names import bind, find
 from liedyn.simulate.signal_table import SAME_TIME, SignalTable, Use, merge_times, snap
 
@@ -22,7 +24,8 @@ _UNIT_NORM = 1e-6                # a quaternion typed with seven digits is meant
 class Compiled:
     """What the simulation loop needs.
 
-    q, v          the initial state, at the prescribed positions and velocities
+    q, v          the initial state, at the prescribed positions and velocities, and on the constraints
+    ties          how the constraints act; None for a robot without
     signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
     force_names   what each entry of the schedule's forces is
     stack_size    floats of scratch for `kernels.signals.signal`
@@ -38,6 +41,11 @@ class Compiled:
     force_names: tuple[str, ...]
     stack_size: int
     warnings: tuple[str, ...] = ()
+    ties: Ties | None = None
+
+    def problem(self, model, passive: bool = True) -> Problem:
+        return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
+                       passive, self.ties)
 
 
 def compile_schedule(scenario: Scenario, model) -> Compiled:
@@ -52,12 +60,17 @@ def compile_schedule(scenario: Scenario, model) -> Compiled:
     for number, force in enumerate(scenario.forces, 1):
         forces.add(force, f"external force {number} on link {force.link}")
     forces.add_actuators(scenario.actuators)
+    ties = tie(scenario, model, table)
     breaks = merge_times(np.concatenate([forces.start, forces.end, table.knots()]), scenario.duration)
     signals = table.arrays(breaks)
     schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks)
-    q, v, warnings = _initial_state(scenario, model, schedule, signals, table)
-    return Compiled(schedule, signals, q, v, tuple(table.names), tuple(table.places), tuple(forces.names), table.stack_size,
-                    (*warnings, *_beyond_limits(model, schedule, q)))
+    q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table)
+    compiled = Compiled(schedule, signals, q, v, tuple(table.names), tuple(table.places), tuple(forces.names), table.stack_size,
+                        ties=ties)
+    if ties is not None:
+        q, v, notes = closed_state(scenario, compiled.problem(model), *given)
+        warnings += notes
+    return replace(compiled, q=q, v=v, warnings=(*warnings, *_beyond_limits(model, schedule, q)))
 
 
 def coordinates(model) -> np.ndarray:
@@ -200,7 +213,8 @@ class _Forces:
 # initial state ------------------------------------------------------------------------------------------------------
 
 def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signals,
-                   table: SignalTable) -> tuple[np.ndarray, np.ndarray, list[str]]:
+                   table: SignalTable) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray], list[str]]:
+    """q, v, which velocity coordinates have an initial position and an initial velocity (nv) given, and notes."""
     q, v = model.neutral(), np.zeros(model.nv)
     rules_q = _given(q, scenario.initial_q, model, model.q_index)
     rules_v = _given(v, scenario.initial_v, model, model.v_index)
@@ -220,7 +234,13 @@ def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signa
             if level == POSITION:
                 _settle(q, schedule.q_of_v[i], x, rule_q, f"{model.v_names[i]} is prescribed at position level")
             _settle(v, i, dx if level == POSITION else x, rule_v, f"{model.v_names[i]} is prescribed")
-    return q, v, warnings
+    given = tuple(np.array([name in rules for name in model.joint_names for _ in range(*_span(model, name))], dtype=bool)
+                  for rules in (rules_q, rules_v))
+    return q, v, given, warnings
+
+
+def _span(model, name: str) -> tuple[int, int]:
+    return model.v_index(name).start, model.v_index(name).stop
 
 
 def _given(values: np.ndarray, rules: tuple[Rule, ...], model, index) -> dict[str, Rule]:

@@ -5,6 +5,9 @@ Deviations x = [dq; dv] from a motion q0(t), v0(t): q = q0 (+) dq, v = v0 + dv. 
     d(dq)/dt = dv - ad_V0 dq            for a ball or free joint of body twist V0; dv alone for the others
     d(dv)/dt = da/dq dq + da/dv dv + da/du u
 
+Under constraints the rates of dv are those of constrained motion, and the system is written in independent coordinates
+(`simulate.independent`).
+
 Inputs: u_k = a_k of a prescribed coordinate, at whatever level it is prescribed: its velocity and position follow by
 integration; else u_k = an addition to tau_k; and an addition to each thrust.
 """
@@ -24,13 +27,14 @@ from liedyn.simulate.linear_system import LinearSystem, choose
 _FORCE = {"rad": "N m", "m": "N"}
 
 
-def tangent_system(model, here: Instant, prescribed, passive, force, push, inputs, outputs) -> LinearSystem:
+def tangent_system(model, here: Instant, prescribed, passive, force, push, inputs, outputs, chart=None,
+                   drive=None) -> LinearSystem:
     """force, push: (nv, 2 nv) what the laws add to joint forces and to the generalized force of wrenches, by the state.
-    inputs, outputs: patterns."""
+    inputs, outputs: patterns. chart: `independent.Chart` of a constrained model, with the motion of driven closures."""
     nv, actuators = model.nv, model.description.actuators
     if not nv:
         raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
-    response = _response(model, here, prescribed, passive)
+    response = _response(model, here, prescribed, passive, chart is not None, drive)
     motion_x, force_x = response.by_state(force, push)
     motion_u, force_u = response.by_input(thrust_columns(model, here.q))
     m = motion_u.shape[1]
@@ -44,8 +48,9 @@ def tangent_system(model, here: Instant, prescribed, passive, force, push, input
     states = _named(model, ["q"] * nv) + _named(model, ["v"] * nv)
     entries = _named(model, kinds) + [(f"thrust.{actuator.name}", "N") for actuator in actuators]
     (state_names, state_units), (input_names, input_units) = (zip(*rows, strict=True) for rows in (states, entries))
-    return LinearSystem(A, B, C, D, state_names, input_names, names, state_units, input_units, units,
-                        moving(model, prescribed)).select(inputs=inputs)
+    system = LinearSystem(A, B, C, D, state_names, input_names, names, state_units, input_units, units,
+                          moving(model, prescribed)).select(inputs=inputs)
+    return system if chart is None else chart.reduced(system)
 
 
 def _named(model, kinds) -> list[tuple[str, str]]:
@@ -94,11 +99,16 @@ class _Response:
         return np.hstack([self.d.da_du, da]), np.hstack([self.d.dtau_du, dtau])
 
 
-def _response(model, here: Instant, prescribed, passive) -> _Response:
+def _response(model, here: Instant, prescribed, passive, tied, drive) -> _Response:
     from liedyn.dynamics.derivatives import hybrid_dynamics_derivatives
 
-    derivatives = hybrid_dynamics_derivatives(model, here.q, here.v, here.a, here.tau, prescribed, f_ext=here.f_ext,
-                                              passive=passive)
+    state = model, here.q, here.v, here.a, here.tau, prescribed
+    if tied:
+        from liedyn.dynamics.constrained_derivatives import constrained_hybrid_derivatives
+
+        derivatives = constrained_hybrid_derivatives(*state, f_ext=here.f_ext, passive=passive, drive=drive)
+    else:
+        derivatives = hybrid_dynamics_derivatives(*state, f_ext=here.f_ext, passive=passive)
     return _Response(derivatives.split(), ~prescribed)
 
 

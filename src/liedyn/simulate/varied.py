@@ -92,7 +92,7 @@ def _moved(model: Model, joint: Joint, head: str, rest: str, change: float) -> J
         return joint
     screws = model.joint(joint.name).screws.copy()
     screws[int(k) - 1 if several else 0, _TWIST.index(part)] += change
-    return replace(joint, type="screws", screws=tuple(map(tuple, screws)), axes=(), pitch=0.0, sequence="", mimic=None)
+    return replace(joint, type="screws", screws=tuple(map(tuple, screws)), axes=(), pitch=0.0, sequence="")
 
 
 def _coordinate(joint: Joint, head: str, rest: str, change: float) -> Joint:

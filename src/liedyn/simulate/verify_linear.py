@@ -20,24 +20,53 @@ def differences(problem, here: Instant, u, system: LinearSystem, update=lambda f
     `problem` is a `frozen` one; `u` (nv + actuators,) what is added to its inputs here, or None.
     """
     model = problem.model
-    nv, actuators = model.nv, len(model.description.actuators)
+    nv, actuators, n = model.nv, len(model.description.actuators), len(system.states)
     u = np.zeros(nv + actuators) if u is None else u
-    inputs = _input_numbers(model, system)
+    inputs, index = _input_numbers(model, system), _coordinates(model, system)
+    deviated = _deviated_tied(problem, here, index) if problem.ties is not None else _deviated(model, here)
 
     def outcome(x, w):
-        return _outcome(problem, here, x[:nv], x[nv:], u + w, system.outputs)
+        return _outcome(problem, here, *deviated(x[:n // 2], x[n // 2:]), u + w, index, system.outputs)
 
     condition = float(condition_of(model, here.q[None], problem.schedule.level == TORQUE)[0])
-    x, w, found = np.eye(2 * nv), np.eye(nv + actuators), []
-    for k in range(2 * nv):
+    x, w, found = np.eye(n), np.eye(nv + actuators), []
+    for k in range(n):
         found.append(_surest(lambda h, k=k: outcome(h * x[k], 0 * u), _STEP, condition))
-        update(k / (2 * nv))
+        update(k / n)
     found += [_surest(lambda h, k=k: outcome(0 * x[0], h * w[k]), 1.0, condition) for k in inputs]
     theirs, doubt = (np.column_stack(columns) for columns in zip(*found, strict=True))
     doubt += own_error(condition, theirs)
     ours = np.vstack([np.hstack([system.A, system.B]), np.hstack([system.C, system.D])])
     kinds = [f"state {name.partition('.')[0]}" for name in system.states] + [name.partition(".")[0] for name in system.outputs]
-    return _compare(ours, theirs, doubt, np.array(kinds), 2 * nv)
+    return _compare(ours, theirs, doubt, np.array(kinds), n)
+
+
+def _coordinates(model, system) -> np.ndarray:
+    """Numbers of the coordinates that are states."""
+    return np.array([model.v_names.index(name.partition(".")[2]) for name in system.states[:len(system.states) // 2]])
+
+
+def _deviated(model, here: Instant):
+    """State (q, v) by deviations dq, dv."""
+    return lambda dq, dv: (integrate(model, here.q, dq), here.v + dv)
+
+
+def _deviated_tied(problem, here: Instant, index):
+    """The same by deviations of the independent coordinates, which the others follow."""
+    from liedyn.dynamics.constraints import project_configuration, project_velocity
+    from liedyn.simulate.constraints import drives_at
+    from liedyn.simulate.independent import chart
+
+    model, drive = problem.model, drives_at(problem, here.t)
+    given = np.isin(np.arange(model.nv), index)
+    Z = chart(model, here.q, here.v, given, drive).Z
+
+    def deviated(dq, dv):
+        q = project_configuration(model, integrate(model, here.q, Z @ dq), prescribed=given, drive=drive)
+        v = here.v.copy()
+        v[index] += dv
+        return q, project_velocity(model, q, v, prescribed=given, drive=drive)
+    return deviated
 
 
 def _surest(f, h: float, condition: float):
@@ -53,10 +82,9 @@ def _input_numbers(model, system) -> list[int]:
     return [names.index(name if name.startswith("thrust.") else name.partition(".")[2]) for name in system.inputs]
 
 
-def _outcome(problem, here: Instant, dq, dv, u, outputs) -> np.ndarray:
-    """Rates of the states, then the outputs, of a state deviated from `here`."""
+def _outcome(problem, here: Instant, q, v, u, index, outputs) -> np.ndarray:
+    """Rates of the states, of coordinates `index`, then the outputs, of a state near `here`."""
     model = problem.model
-    q, v = integrate(model, here.q, dq), here.v + dv
     there = instant(problem, here.t, q, v, u)
     places: dict[str, np.ndarray] = {}
     values = {"q": difference(model, here.q, q), "v": v, "a": there.a, "tau": there.tau}
@@ -70,7 +98,7 @@ def _outcome(problem, here: Instant, dq, dv, u, outputs) -> np.ndarray:
             y.append(places[link]["xyz".index(axis)])
         else:
             y.append(values[kind][model.v_names.index(rest)])
-    return np.concatenate([_rate_of_deviation(model, here, q, v), there.a, y])
+    return np.concatenate([_rate_of_deviation(model, here, q, v)[index], there.a[index], y])
 
 
 def _rate_of_deviation(model, here: Instant, q, v) -> np.ndarray:

@@ -1,0 +1,60 @@
+from __future__ import annotations
+
+import click
+
+from liedyn.cli.console import with_console
+from liedyn.cli.options import base_option, force_option, json_option, robot_argument, strict_option
+
+
+@click.command(short_help="Close the loops of a robot, from a guess.")
+@robot_argument
+@click.option("--q", "q", multiple=True, metavar="JOINT=VALUE", help="Guess of a joint's coordinates (several with commas); "
+              "may be repeated; default: zero.")
+@click.option("--keep", multiple=True, metavar="PATTERN", help="A joint that stays where the guess has it; may be repeated.")
+@click.option("--v", "v", multiple=True, metavar="JOINT=VALUE", help="Velocity of a joint, which is kept: complete the others; "
+              "may be repeated.")
+@click.option("--drive", multiple=True, metavar="NAME=X,Y,Z", help="Where the frame of a driven closure stands (roll, pitch, "
+              "yaw may follow); may be repeated.")
+@click.option("--loops", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="YAML of closures and couplings "
+              "beside the robot file.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Of the starts beside the guess.")
+@click.option("-o", "--output", type=click.Path(), default="-", help="File to write: YAML, or CSV by its ending; default: YAML "
+              "on stdout.")
+@base_option
+@strict_option
+@force_option
+@json_option
+@with_console
+def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force, as_json, console):
+    """Find a configuration of ROBOT that closes its loops, near a guess and within the joint limits; say how many degrees of
+    freedom it has, which constraints are redundant, and whether it is singular.
+
+    What it prints goes into a scenario under `initial:`.
+
+    \b
+    Example:  liedyn assemble robots/four_bar.yaml --q crank=1.2 --keep crank
+    Example:  liedyn assemble robots/stewart.yaml --q platform=0,0,0.65,0,0,0,1 --keep platform -o pose.yaml
+    """
+    from liedyn.io.output import check_output
+
+    if as_json and output == "-":
+        output = None
+    if output:
+        check_output(output, force=force)
+
+    from liedyn.loading import load
+    from liedyn.report.assembly_text import assembly_notes, assembly_text, plain_assembly, write_assembly
+    from liedyn.simulate.assembly import assembled_state
+
+    model = load(robot, base=base, loops=loops, strict=strict)
+    console.robot(model)
+    with console.progress.stage("assembling (the first run compiles the kernels)"):
+        state = assembled_state(model, q, v, keep, drive, seed=seed)
+    console.say(assembly_text(state))
+    console.notes(assembly_notes(state))
+    if as_json:
+        console.result_json(plain_assembly(state))
+    if output:
+        write_assembly(state, output, force=force)
+    if output and output != "-":
+        console.say(f"wrote {output}")

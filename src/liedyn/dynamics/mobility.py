@@ -1,0 +1,144 @@
+"""How a closed mechanism can move at a configuration: degrees of freedom, redundant rows, singular configurations."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.dynamics.constraints import constraint_jacobian, constraint_residual, require_constraints
+from liedyn.errors import ComputationError, ShapeError
+
+RANK = 1e-6             # of the largest singular value: below it counts as zero (a configuration is known to 1e-8 where it is
+                        # singular, since there its residual grows with the square)
+_CLOSED = 1e-6          # largest residual of a configuration whose mobility has a meaning
+_NEIGHBOURS = 4
+_APART = 0.1            # rad, or that part of the length: where neighbours are looked for
+_MOVED = 1e-3           # of that: a neighbour that came back nearer is the same configuration
+
+
+@dataclass(frozen=True)
+class Mobility:
+    """What the constraints leave free at a configuration.
+
+    degrees       of freedom: nv less the rank of A; of rolling, those of the velocity
+    rank          of A, whose rows and columns of lengths are in units of the robot's length
+    redundant     names of rows that follow from the rows before them
+    generic_rank  largest rank at closed neighbours and here
+    rigid         moves to the first order at most: no neighbour is closed, whatever the degrees say
+    gap           smallest singular value that counts and largest that does not, both against the largest of all
+    """
+
+    degrees: int
+    rank: int
+    redundant: tuple[str, ...]
+    generic_rank: int
+    rigid: bool
+    gap: tuple[float, float]
+
+    @property
+    def singular(self) -> bool:
+        """Whether more can move here than nearby, to the first order: branches of motion meet, or a dead point."""
+        return self.rank < self.generic_rank or (self.rigid and self.degrees > 0)
+
+
+def mobility(model, q, *, drive=None, seed: int = 0) -> Mobility:
+    """Degrees of freedom and redundant constraints of a closed configuration.
+
+    Parameters
+    ----------
+    model : Model
+    q : (nq,) array
+        Closed: the residual of the constraints vanishes.
+    drive : optional
+        As for `constraint_residual`.
+    seed : int
+        Of the neighbours at which the rank is compared.
+
+    Raises
+    ------
+    ModelError
+        For a model without constraints.
+    ComputationError
+        Where the constraints are open by more than 1e-6.
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    The rank is that of A (K2 (55)) by its singular values; "redundant" constraints are those of K2 §3.1.
+    """
+    require_constraints(model)
+    residual = np.abs(constraint_residual(model, q, drive=drive))
+    if residual.ndim != 1:
+        raise ShapeError(f"q is one configuration here; found {np.shape(q)}")
+    if residual.max() > _CLOSED:
+        row = int(np.argmax(residual))
+        raise ComputationError(f"the constraints are open: {model.row_names[row]} by {residual[row]:.3g} (assemble first)")
+    A = scaled_jacobian(model, q, drive)
+    rank, gap = _rank(A)
+    generic, rigid = rank, rank == model.nv
+    if rank < min(model.nc, model.nv):
+        generic, rigid = _nearby(model, q, drive, rank, seed)
+    redundant = tuple(model.row_names[r] for r in _dependent_rows(A, rank))
+    return Mobility(model.nv - rank, rank, redundant, generic, rigid, gap)
+
+
+def length_of(model) -> float:
+    """A length of the robot [m], by which metres and radians are compared: the largest distance of a joint or closure from
+    the frame that it is given in; 1 where all are zero."""
+    homes = [joint.home[:3, 3] for joint in model.joints]
+    frames = model.loop_constants[:24 * len(model.constraints)].reshape(-1, 12)[:, 9:]
+    longest = np.linalg.norm([*homes, *frames], axis=-1).max(initial=0.0)
+    return float(longest) if longest > 0 else 1.0
+
+
+def row_scale(model) -> np.ndarray:
+    """(m,) what turns residuals into numbers without unit."""
+    units = [unit for one in model.constraints for unit in one.units]
+    return np.where(np.array(units) == "m", 1.0 / length_of(model), 1.0)
+
+
+def column_scale(model) -> np.ndarray:
+    """(nv,) one unit of movement of each coordinate [rad | m]."""
+    return np.where(np.array(model.v_units) == "m", length_of(model), 1.0)
+
+
+def scaled_jacobian(model, q, drive=None) -> np.ndarray:
+    return row_scale(model)[:, None] * constraint_jacobian(model, q, drive=drive) * column_scale(model)
+
+
+def _rank(A: np.ndarray) -> tuple[int, tuple[float, float]]:
+    s = np.linalg.svd(A, compute_uv=False)
+    if not s.size or s[0] == 0:
+        return 0, (0.0, 0.0)
+    s = s / s[0]
+    rank = int((s > RANK).sum())
+    return rank, (float(s[rank - 1]), float(s[rank]) if rank < len(s) else 0.0)
+
+
+def _dependent_rows(A: np.ndarray, rank: int) -> list[int]:
+    """Rows that follow from those before them, as many as are beyond the rank."""
+    basis, left = np.zeros((0, A.shape[1])), np.zeros(len(A))
+    enough = RANK * np.linalg.norm(A, 2)
+    for r, row in enumerate(A):
+        for _ in range(2):                                # again, for what rounding left
+            row = row - basis.T @ (basis @ row)
+        left[r] = np.linalg.norm(row)
+        if left[r] > enough:
+            basis = np.vstack([basis, row / left[r]])
+    return sorted(np.argsort(left, kind="stable")[:len(A) - rank].tolist())
+
+
+def _nearby(model, q, drive, rank: int, seed: int) -> tuple[int, bool]:
+    """The largest rank at closed configurations near q and at q, and whether there is none but q."""
+    from liedyn.dynamics.assembly import Search
+    from liedyn.dynamics.manifold import difference, integrate
+
+    search, rng, unit = Search(model, drive=drive, limits=False), np.random.default_rng([seed, 1]), column_scale(model)
+    generic, rigid = rank, True
+    for _ in range(_NEIGHBOURS):
+        found = search.close(integrate(model, q, _APART * unit * rng.standard_normal(model.nv)))
+        if not found.closed:
+            continue
+        rigid = rigid and bool(np.linalg.norm(difference(model, q, found.q) / unit) < _MOVED * _APART)
+        generic = max(generic, _rank(scaled_jacobian(model, found.q, drive))[0])
+    return generic, rigid

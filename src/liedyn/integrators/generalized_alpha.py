@@ -1,0 +1,279 @@
+"""The Lie-group generalized-alpha method over a run: fixed steps, for stiff robots and constraints that depend on each other."""
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from liedyn.errors import ComputationError, UsageError
+from liedyn.integrators.problem import Statistics, begin, failure, loop_figures
+from liedyn.integrators.runge_kutta import copy, next_break
+from liedyn.jit import kernel, primitive
+from liedyn.joints.closures import HEADER, loops_of
+from liedyn.joints.tree import tree_of
+from liedyn.kernels.constrained_derivatives import BalanceWork, DualWork, FrameWork
+from liedyn.kernels.generalized_alpha import (
+    ALPHA_F,
+    ALPHA_M,
+    BALANCED,
+    BETA,
+    CLOSED,
+    GAMMA,
+    MOST,
+    SLOW,
+    STEP,
+    TOO_FAR,
+    AlphaWork,
+    accelerations_here,
+    advance_alpha,
+    correct,
+    force_size,
+    forces_and_rates,
+    imbalance,
+    largest_of,
+    look_at_constraints,
+    newton_change,
+    power_of,
+    predict,
+    put_on_trial,
+    renew_matrix,
+    roll_on,
+)
+from liedyn.kernels.loop_motion import DRIFT, DRIFT_VELOCITY, move_drives
+from liedyn.kernels.motion import BAD_SIGNAL, FINISHED, RUNNING, SINGULAR, apply_forces, impose, prescribe
+from liedyn.kernels.newton_euler import NewtonEulerWork
+from liedyn.kernels.pivoting import PivotWork, least
+
+NOT_CONVERGED = 20            # beside the codes of `kernels.motion`
+_TOLERANCE = 1e-11            # rad, m: of the constraints in a step
+_BALANCED = 1e-10             # of the largest force: of the balance in a step
+_CHUNK_SECONDS = 0.2
+_FIRST_CHUNK = 20
+
+
+@kernel
+def run_alpha(index, constants, loop_index, loop_constants, plant, schedule, signals, ties, state, record, work, own, most_steps):
+    """Advance until the last output is kept or `most_steps` are done. Returns a code of `kernels.motion`, or NOT_CONVERGED."""
+    tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
+    for _ in range(most_steps):
+        code = RUNNING
+        if state.count[5] == 0:
+            code = begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own)
+        if code == RUNNING and state.clock[0] >= record.t[state.count[0]]:
+            keep_state(tree, loops, ties, state, record, work, own)
+        if code == RUNNING and state.count[0] == record.t.size:
+            return FINISHED
+        if code == RUNNING:
+            code = alpha_step(tree, loops, plant, schedule, signals, ties, state, record, work, own)
+        if code != RUNNING:
+            return code
+    return RUNNING
+
+
+@primitive
+def apply_signals(tree, plant, schedule, signals, ties, t, work):
+    """Prescribed motion, forces, drives and wrenches of the state on trial. Returns a code."""
+    good = prescribe(schedule, signals, t, work) and apply_forces(tree, plant, schedule, signals, t, work)
+    if ties is not None:
+        good = good and move_drives(signals, ties, t, work)
+    return RUNNING if good else BAD_SIGNAL
+
+
+@kernel
+def constrained_here(tree, loops, plant, schedule, signals, ties, t, work, own):
+    """Accelerations and multipliers of the state in work, as forward dynamics has them. Returns a code."""
+    code = apply_signals(tree, plant, schedule, signals, ties, t, work)
+    if code != RUNNING:
+        return code
+    return RUNNING if accelerations_here(tree, loops, schedule, plant, own.drive, work, own) else SINGULAR
+
+
+@primitive
+def begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own):
+    """At the start and after a break: dv by the equations of motion, and alpha, which belongs to the time
+    t + (alpha_m - alpha_f) h, by its slope (Arnold, Bruels, Cardona 2015: else lambda begins with an error of first order)."""
+    nv, t, h = own.v.size, state.clock[0], own.method[STEP]
+    impose(tree, schedule, signals, t, state.q, state.y[nv:2 * nv], work)
+    copy(state.q, own.q)
+    copy(state.y[nv:2 * nv], own.v)
+    copy(state.q, work.q)
+    copy(own.v, work.v)
+    code = constrained_here(tree, loops, plant, schedule, signals, ties, t, work, own)
+    if code != RUNNING:
+        return code
+    copy(work.a, own.a)
+    for k in range(nv):                                                     # a step further on
+        own.x[k], own.v_next[k], own.a_next[k] = h * own.v[k] + 0.5 * h * h * own.a[k], own.v[k] + h * own.a[k], own.a[k]
+    put_on_trial(tree, work, own)
+    code = constrained_here(tree, loops, plant, schedule, signals, ties, t, work, own)
+    if code != RUNNING:
+        return code
+    size, change = 0.0, 0.0
+    for k in range(nv):
+        own.rate[k] = work.a[k] - own.a[k]
+        size, change = max(size, abs(own.a[k]), abs(own.v[k]) / h), max(change, abs(own.rate[k]))
+    share = own.method[ALPHA_M] - own.method[ALPHA_F] if change <= 0.1 * size else 0.0     # of stiff motion no slope is known
+    for k in range(nv):
+        own.alpha[k] = own.a[k] + share * own.rate[k]
+    copy(state.q, work.q)
+    copy(own.v, work.v)
+    code = constrained_here(tree, loops, plant, schedule, signals, ties, t, work, own)
+    forces_and_rates(tree, loops, plant, own.drive, work, own, False)
+    finish_state(tree, loops, plant, ties, state, work, own)
+    state.count[4], state.count[5] = state.count[4] + 3, 1
+    return code
+
+
+@primitive
+def finish_state(tree, loops, plant, ties, state, work, own):
+    """At an accepted state, after its `forces_and_rates`: forces of prescribed coordinates, the power that goes in (kept in
+    state.clock[1]), how far the constraints are open."""
+    for k in range(work.v.size):
+        if plant.prescribed[k]:
+            work.tau[k] = own.dual.R[k, 0, 0]
+    state.clock[1] = power_of(tree, plant, ties is not None and ties.drive.size > 0, work, own)
+    if ties is not None:
+        look_at_constraints(tree, loops, work.q, work.v, ties.drive, own)
+        copy(own.multipliers, ties.multipliers)
+        ties.figures[DRIFT] = max(ties.figures[DRIFT], largest_of(own.open_))
+        ties.figures[DRIFT_VELOCITY] = max(ties.figures[DRIFT_VELOCITY], largest_of(own.slip))
+
+
+@primitive
+def keep_state(tree, loops, ties, state, record, work, own):
+    i = state.count[0]
+    copy(work.q, record.q[i])
+    copy(work.v, record.v[i])
+    copy(work.a, record.a[i])
+    copy(work.tau, record.tau[i])
+    copy(work.wrench, record.wrench[i])
+    record.work[i] = state.y[2 * work.v.size]
+    if ties is not None:
+        copy(own.multipliers, record.multipliers[i])
+        copy(ties.drive, record.drive[i])
+        record.residual[i, 0], record.residual[i, 1] = largest_of(own.open_), largest_of(own.slip)
+    state.count[0] += 1
+
+
+@primitive
+def alpha_step(tree, loops, plant, schedule, signals, ties, state, record, work, own):
+    """A step of equal parts of the way to the next output or break, no longer than the one asked for."""
+    t, nv, last = state.clock[0], own.v.size, record.t[record.t.size - 1]
+    wall = next_break(schedule, state, last)
+    goal = min(wall, record.t[state.count[0]])
+    parts = max(1.0, np.ceil((goal - t) / own.method[STEP] * (1.0 - 1e-9)))
+    h = (goal - t) / parts
+    end = goal if parts == 1.0 else t + h
+    seen = np.nextafter(wall, -np.inf) if end == wall else end
+    copy(state.q, work.q)
+    for k in range(nv):
+        own.v[k] = work.v[k] = state.y[nv + k]
+    copy(state.q, own.q)
+    if not prescribe(schedule, signals, seen, work):
+        return BAD_SIGNAL
+    predict(plant, work, own, h)
+    code = newton(tree, loops, plant, schedule, signals, ties, seen, h, state, work, own)
+    if code != RUNNING:
+        return code
+    advance_alpha(own)
+    power = state.clock[1]
+    copy(work.q, state.q)
+    for k in range(nv):
+        state.y[nv + k] = work.v[k]
+        own.a[k] = work.a[k]
+    finish_state(tree, loops, plant, ties, state, work, own)
+    state.y[2 * nv] += 0.5 * h * (power + state.clock[1])
+    state.clock[0] = end
+    state.count[2] += 1
+    state.count[5] = 0 if end == wall and end != last else 1
+    return RUNNING
+
+
+@kernel
+def newton(tree, loops, plant, schedule, signals, ties, t, h, state, work, own):
+    """To the end of the step, in work. The matrix is that of the first iteration, and new where it serves badly."""
+    drive, before, renew, size = own.drive, np.inf, True, 1.0
+    for step in range(MOST):
+        put_on_trial(tree, work, own)
+        code = apply_signals(tree, plant, schedule, signals, ties, t, work)
+        if code != RUNNING:
+            return code
+        forces_and_rates(tree, loops, plant, drive, work, own, renew)
+        look_at_constraints(tree, loops, work.q, work.v, drive, own)
+        roll_on(loops, h * own.method[BETA] / own.method[GAMMA], own)
+        state.count[4] += 1
+        if renew:
+            size = max(force_size(work, own), 1e-12)
+        now = max(imbalance(plant, work, own) / (size * own.method[BALANCED]), largest_of(own.open_) / own.method[CLOSED])
+        if step > 0 and (now <= 1.0 or (now <= TOO_FAR and now > 0.5 * before)):
+            least(own.solver, own.multipliers)
+            return RUNNING
+        if not now < 1e300:
+            return NOT_CONVERGED
+        if renew:
+            if not renew_matrix(schedule, plant, own, h):
+                return SINGULAR
+            state.count[3] += 1
+        newton_change(plant, work, own, h)
+        correct(tree, plant, own, h)
+        renew, before = step > 0 and not now < SLOW * before, now
+    return NOT_CONVERGED
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def solve_generalized_alpha(problem, times: np.ndarray, options, progress=lambda fraction: None):
+    """As `solve`: the motion at `times` (increasing, from 0) by steps of options.step, and what it took.
+
+    options.rho is the spectral radius at infinite frequency, from 0 (damps the most) to 1 (not at all). Position, velocity and
+    multipliers are of second order; constraints are kept in position to rounding, in velocity to second order.
+
+    Raises ComputationError where a step finds no solution, or as `solve`.
+
+    Notes
+    -----
+    O. Bruels, A. Cardona, M. Arnold, Lie group generalized-alpha time integration of constrained flexible multibody systems,
+    Mechanism and Machine Theory 48, 2012.
+    """
+    model, ties, began = problem.model, problem.loop_plant(), time.perf_counter()
+    record, work, plant, state = problem.record(times), problem.work(), problem.plant(), begin(problem)
+    own = _work(model, ties, method_of(getattr(options, "rho", 0.9), options.step))
+    loops = (np.zeros(HEADER, dtype=np.int64), np.zeros(0)) if ties is None else (model.loop_index, model.loop_constants)
+    steps, code = _FIRST_CHUNK, RUNNING
+    while code == RUNNING:
+        chunk = time.perf_counter()
+        code = run_alpha(model.index, model.constants, *loops, plant, problem.schedule, problem.signals, ties, state, record,
+                         work, own, steps)
+        spent = time.perf_counter() - chunk
+        steps = int(np.clip(steps * _CHUNK_SECONDS / max(spent, 1e-9), steps / 4 + 1, steps * 4))
+        progress(state.clock[0] / max(times[-1], 1e-300))
+    t, count = float(state.clock[0]), state.count
+    if code == NOT_CONVERGED:
+        raise ComputationError(f"generalized_alpha found no solution of the step from t = {t:.6g} s: try a smaller step; a "
+                               "mechanism may jam or snap through in a singular configuration")
+    if code != FINISHED:
+        raise failure(problem, code, t, work, ties)
+    return record, Statistics(int(count[2]), 0, int(count[4]), time.perf_counter() - began, loop_figures(ties))
+
+
+def method_of(rho: float, step: float) -> np.ndarray:
+    """Parameters of second order for the spectral radius rho (Chung, Hulbert 1993), step and tolerances."""
+    if not 0.0 <= rho <= 1.0:
+        raise UsageError(f"rho, the spectral radius at infinity, must lie between 0 and 1; found {rho:g}")
+    m, f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
+    gamma = 0.5 + f - m
+    return np.array([m, f, 0.25 * (gamma + 0.5)**2, gamma, step, _TOLERANCE, _BALANCED])
+
+
+def _work(model, ties, method) -> AlphaWork:
+    n, nq, nv, m, nc = model.n_bodies, model.nq, model.nv, model.nc, len(model.constraints)
+    if ties is None:
+        m = nc = 0
+    N, dual = nv + m, lambda rows: np.zeros((rows, 2, 8))
+    frames = lambda zeros: FrameWork(zeros(12 * nc), zeros(12 * nc), zeros(3 * nc))       # noqa: E731
+    tree = NewtonEulerWork(dual(12 * n), dual(6 * n), dual(6 * n), dual(6 * n), dual(nv))
+    duals = DualWork(dual(nq), dual(nv), dual(nv), dual(N), dual(m), BalanceWork(tree, frames(dual), dual(6 * n)))
+    order = (np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64), np.zeros(1, dtype=np.int64))
+    solver = PivotWork(np.zeros((N, N)), np.zeros(N), np.zeros(N), np.zeros(N), *order, np.zeros((m, m)))
+    drive = np.zeros(0) if ties is None else ties.drive
+    return AlphaWork(method, np.zeros(nq), *np.zeros((7, nv)), *np.zeros((3, m)), np.zeros((N, 3 * nv)), np.zeros(0), drive,
+                     solver, duals, np.zeros(12 * n), np.zeros(6 * n), frames(np.zeros))

@@ -1,0 +1,87 @@
+"""`Scenario` -> plain values in the layout of its file."""
+from __future__ import annotations
+
+import math
+import os
+
+from liedyn.io.scenario import (
+    METHODS,
+    STABILIZATIONS,
+    Column,
+    Constant,
+    Drive,
+    Expression,
+    ExternalForce,
+    Motion,
+    Prescribe,
+    Quintic,
+    Rule,
+    Scenario,
+    Signal,
+    Sine,
+    Stabilization,
+    Torque,
+)
+
+
+def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dict:
+    """The resolved scenario as plain values in the layout of the file: written as YAML it reads back equal.
+
+    Paths are relative to `folder`, or absolute.
+    """
+    def path(file: str) -> str:
+        return os.path.abspath(file) if folder is None else os.path.relpath(file, folder)
+
+    def rules(group: tuple[Rule, ...], plain) -> dict:
+        return {rule.pattern: plain(rule.value) for rule in group}
+
+    def numbers(values: tuple[float, ...]):
+        return values[0] if len(values) == 1 else list(values)
+
+    def signal(value: Signal | tuple[Signal, ...]):
+        return [_plain_signal(s, path) for s in value] if isinstance(value, tuple) else _plain_signal(value, path)
+
+    def drive(value: Drive | Motion) -> dict:
+        if isinstance(value, Motion):
+            return {"xyz": signal(value.xyz), "rpy": signal(value.rpy)}
+        if isinstance(value, Prescribe):
+            return {"prescribe": {value.level: signal(value.signals)}}
+        if isinstance(value, Torque):
+            return {"torque": signal(value.signals)}
+        gains = {key: list(g) if isinstance(g, tuple) else g for key, g in (("kp", value.kp), ("kd", value.kd))}
+        return {"torque": {"pd": gains | {"target": signal(value.target), "feedforward": signal(value.feedforward)}}}
+
+    kept = scenario.stabilization
+    integrator = {key: getattr(scenario.integrator, key) for key in ("method", *METHODS[scenario.integrator.method])}
+    values = {
+        "robot": path(scenario.robot), "loops": scenario.loops and path(scenario.loops), "base": scenario.base,
+        "gravity": scenario.gravity and list(scenario.gravity),
+        "duration": scenario.duration, "output_step": scenario.output_step, "passive": scenario.passive, "seed": scenario.seed,
+        "integrator": {key: value for key, value in integrator.items() if value != math.inf},
+        "initial": {"q": rules(scenario.initial_q, numbers), "v": rules(scenario.initial_v, numbers),
+                    **({} if scenario.assemble else {"assemble": False})},
+        "constraints": {"stabilization": kept.method, **{key: getattr(kept, key) for key in STABILIZATIONS[kept.method]}}
+        if kept != Stabilization() else None,
+        "drives": rules(scenario.drives, drive) or None,
+        "joints": rules(scenario.joints, drive), "actuators": rules(scenario.actuators, signal),
+        "external_forces": [_plain_force(force, signal) for force in scenario.forces]}
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _plain_force(force: ExternalForce, signal) -> dict:
+    window = {"from": force.start, "until": force.end}
+    return {"link": force.link, "frame": force.frame, "wrench": signal(force.wrench), "point": list(force.point),
+            **{key: value for key, value in window.items() if math.isfinite(value)}}
+
+
+def _plain_signal(signal: Signal, path):
+    if isinstance(signal, Constant):
+        return signal.value
+    if isinstance(signal, Expression):
+        return signal.text
+    if isinstance(signal, Column):
+        named = {"column": signal.name, "interpolation": signal.interpolation}
+        return {"csv": {"file": path(signal.file), **{key: value for key, value in named.items() if value is not None}}}
+    if isinstance(signal, Sine):
+        return {"sine": {key: getattr(signal, key) for key in ("amplitude", "frequency", "phase", "offset")}}
+    return {"quintic" if isinstance(signal, Quintic) else "spline": [list(point) for point in signal.points]}

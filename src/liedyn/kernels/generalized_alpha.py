@@ -1,0 +1,256 @@
+"""Steps of the Lie-group generalized-alpha method for constrained motion, index 3 (Bruels, Cardona, Arnold 2012):
+
+    x = h v_n + h^2 (1/2 - beta) alpha_n + h^2 beta alpha_{n+1},   q_{n+1} = q_n (+) x
+    v_{n+1} = v_n + h (1 - gamma) alpha_n + h gamma alpha_{n+1}
+    (1 - alpha_m) alpha_{n+1} + alpha_m alpha_n = (1 - alpha_f) dv_{n+1} + alpha_f dv_n
+    R1(q, v, dv, lambda) = tau,   residual(q) = 0              at n + 1
+
+Newton's method for a turn and shift of q_{n+1} and for h^2 lambda (scaled after Bottasso): the matrix has the exact rates of R1,
+that of A^T lambda included (`constrained_derivatives`), and those of pd laws; what other signals read of the state, and the
+curvature of the chart, are left to the iteration. Rows that depend on others are found by full pivoting and get no multiplier
+of their own; lambda is then made least.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import kernel, primitive
+from liedyn.joints.closures import FIRST, KIND
+from liedyn.joints.kinds import ROLLING
+from liedyn.joints.manifold import chart_rate, retract
+from liedyn.joints.motion import joint_add, joint_pose
+from liedyn.joints.passive import resistance
+from liedyn.kernels.constrained_derivatives import DualWork, FrameWork, balance, balance_rates
+from liedyn.kernels.loop_rows import closure_frames, residuals, velocities
+from liedyn.kernels.pivoting import PivotWork, factor_pivoted, least, solve_pivoted
+from liedyn.kernels.second_derivatives import constant_duals
+from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
+from liedyn.lie.se3 import Ad_inv
+
+# places in AlphaWork.method
+ALPHA_M, ALPHA_F, BETA, GAMMA, STEP, CLOSED, BALANCED = range(7)
+MOST = 20                     # Newton iterations
+SLOW = 0.1                   # of the residual that an iteration leaves, beyond which the matrix is renewed
+TOO_FAR = 1e3                # of the tolerances: what is left where rounding ends the iteration
+
+
+class AlphaWork(NamedTuple):
+    method: np.ndarray        # (7,) parameters, step, tolerances of residuals [rad | m] and of forces, relative
+    q: np.ndarray             # (nq,) at the beginning of the step
+    v: np.ndarray             # (nv,)
+    a: np.ndarray             # (nv,) dv
+    alpha: np.ndarray         # (nv,)
+    x: np.ndarray             # (nv,) the step so far
+    rate: np.ndarray          # (nv,) room
+    a_next: np.ndarray        # (nv,)
+    v_next: np.ndarray        # (nv,)
+    multipliers: np.ndarray   # (m,)
+    open_: np.ndarray         # (m,) residual(q)
+    slip: np.ndarray          # (m,) A v less the drive's velocity
+    R: np.ndarray             # (nv + m, 3 nv)
+    none: np.ndarray          # (0,)
+    drive: np.ndarray         # (24 driven,) motions of driven closures now
+    solver: PivotWork
+    dual: DualWork
+    T: np.ndarray             # (12n,) poses in parents
+    V: np.ndarray             # (6n,) twists
+    rows: FrameWork
+
+
+# a state on trial: in MotionWork and AlphaWork --------------------------------------------------------------------------
+@primitive
+def forces_and_rates(tree, loops, plant, drive, work, own, whole):
+    """R1, R2 of the state on trial; own.R too if `whole`."""
+    if whole:
+        balance_rates(tree, loops, work.q, work.v, work.a, own.multipliers, own.none, work.F, drive, plant.passive[0], own.R,
+                      own.dual)
+    else:
+        constant_duals(work.q, own.dual.q)
+        constant_duals(work.v, own.dual.v)
+        constant_duals(work.a, own.dual.a)
+        nv = work.v.size
+        balance(tree, loops, own.dual.q, own.dual.v, own.dual.a, own.multipliers, work.F, drive, plant.passive[0],
+                own.dual.R[:nv], own.dual.R[nv:], own.dual.balance)
+
+
+@kernel
+def look_at_constraints(tree, loops, q, v, drive, own):
+    """Into own.open_ and own.slip."""
+    rest = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
+    store_twist(own.V, 0, rest)
+    for i in range(1, tree.parent.size):
+        T = joint_pose(tree, i, q)
+        store_pose(own.T, i, T)
+        store_twist(own.V, i, joint_add(tree, i, Ad_inv(T, load_twist(own.V, tree.parent[i])), v))
+    closure_frames(tree, loops, own.T, drive, own.rows)
+    residuals(loops, q, own.rows, own.open_)
+    velocities(loops, v, own.V, drive, own.rows, own.slip)
+
+
+@primitive
+def roll_on(loops, step, own):
+    """What rolls is bound along the plane in its velocity only: there own.open_ is the slip in `step` seconds."""
+    for c in range(loops.record.shape[0]):
+        if loops.record[c, KIND] == ROLLING:
+            R, o = load_pose(own.rows.T, c)[0], loops.record[c, FIRST]
+            normal = R[6] * own.slip[o] + R[7] * own.slip[o + 1] + R[8] * own.slip[o + 2]
+            for k in range(3):
+                own.open_[o + k] += step * (own.slip[o + k] - normal * (R[6] if k == 0 else (R[7] if k == 1 else R[8])))
+
+
+@primitive
+def largest_of(x):
+    y = 0.0
+    for k in range(x.size):
+        y = max(y, abs(x[k])) if x[k] == x[k] else np.inf
+    return y
+
+
+@primitive
+def imbalance(plant, work, own):
+    """The largest R1 - tau of coordinates that are free to move."""
+    y = 0.0
+    for k in range(work.v.size):
+        if not plant.prescribed[k]:
+            x = own.dual.R[k, 0, 0] - work.tau[k]
+            y = max(y, abs(x)) if x == x else np.inf
+    return y
+
+
+@primitive
+def force_size(work, own):
+    """How large forces are that balance each other: M a, A^T lambda, tau."""
+    nv, m, size = work.v.size, own.multipliers.size, largest_of(work.tau)
+    for k in range(nv):
+        inertial, held = 0.0, 0.0
+        for j in range(nv):
+            inertial += own.R[k, 2 * nv + j] * work.a[j]
+        for r in range(m):
+            held += own.R[nv + r, 2 * nv + k] * own.multipliers[r]
+        size = max(size, abs(inertial), abs(held))
+    return size
+
+
+# matrices -----------------------------------------------------------------------------------------------------------------
+@primitive
+def fill_matrix(schedule, plant, own, by_a, by_v, by_q):
+    """own.solver.J from own.R: by_a M + by_v C + by_q K, -A^T; A, 0; rows and columns of the unit matrix where prescribed."""
+    nv, m, J, R = plant.prescribed.size, own.multipliers.size, own.solver.J, own.R
+    for i in range(nv):
+        for j in range(nv):
+            J[i, j] = by_a * R[i, 2 * nv + j] + by_v * R[i, nv + j] + by_q * R[i, j]
+        if schedule.target[i] >= 0:
+            J[i, i] += by_v * schedule.kd[i] + by_q * schedule.kp[i]
+        for r in range(m):
+            J[i, nv + r], J[nv + r, i] = -R[nv + r, 2 * nv + i], R[nv + r, 2 * nv + i]
+    for r in range(m):
+        for s in range(m):
+            J[nv + r, nv + s] = 0.0
+    for i in range(nv):
+        if plant.prescribed[i]:
+            for j in range(nv + m):
+                J[i, j], J[j, i] = 0.0, 0.0
+            J[i, i] = 1.0
+
+
+@primitive
+def accelerations_here(tree, loops, schedule, plant, drive, work, own):
+    """work.a where free, and own.multipliers, of constrained motion at the state on trial. False: singular."""
+    nv, m = work.v.size, own.multipliers.size
+    for k in range(nv):
+        work.a[k] = work.a[k] if plant.prescribed[k] else 0.0
+    for r in range(m):
+        own.multipliers[r] = 0.0
+    forces_and_rates(tree, loops, plant, drive, work, own, True)
+    fill_matrix(schedule, plant, own, 1.0, 0.0, 0.0)
+    sound = factor_pivoted(nv, own.solver)
+    for k in range(nv):
+        own.solver.b[k] = 0.0 if plant.prescribed[k] else work.tau[k] - own.dual.R[k, 0, 0]
+    for r in range(m):
+        own.solver.b[nv + r] = -own.dual.R[nv + r, 0, 0]
+    solve_pivoted(own.solver)
+    for k in range(nv):
+        work.a[k] += own.solver.b[k]
+    for r in range(m):
+        own.multipliers[r] = own.solver.b[nv + r]
+    least(own.solver, own.multipliers)
+    return sound
+
+
+# a step -------------------------------------------------------------------------------------------------------------------
+@primitive
+def predict(plant, work, own, h):
+    """x, v_next, a_next and alpha_{n+1}, which is kept in own.rate, as if dv went on as it is; or as prescribed in work.a."""
+    f, b, g, m = own.method[ALPHA_F], own.method[BETA], own.method[GAMMA], own.method[ALPHA_M]
+    for k in range(own.x.size):
+        a = work.a[k] if plant.prescribed[k] else own.a[k]
+        alpha = ((1.0 - f) * a + f * own.a[k] - m * own.alpha[k]) / (1.0 - m)
+        own.a_next[k] = a
+        own.x[k] = h * own.v[k] + h * h * ((0.5 - b) * own.alpha[k] + b * alpha)
+        own.v_next[k] = own.v[k] + h * ((1.0 - g) * own.alpha[k] + g * alpha)
+
+
+@primitive
+def correct(tree, plant, own, h):
+    """The solver's change of q_{n+1} and of h^2 lambda into x, v, a, lambda."""
+    f, b, g, m = own.method[ALPHA_F], own.method[BETA], own.method[GAMMA], own.method[ALPHA_M]
+    nv = own.x.size
+    chart_rate(tree, own.x, own.solver.b[:nv], own.rate)
+    for k in range(nv):
+        if not plant.prescribed[k]:
+            own.x[k] += own.rate[k]
+            own.v_next[k] += g / (h * b) * own.rate[k]
+            own.a_next[k] += (1.0 - m) / (h * h * b * (1.0 - f)) * own.rate[k]
+    for r in range(own.multipliers.size):
+        own.multipliers[r] += own.solver.b[nv + r] / (h * h)
+
+
+@primitive
+def renew_matrix(schedule, plant, own, h):
+    f, b, g, m = own.method[ALPHA_F], own.method[BETA], own.method[GAMMA], own.method[ALPHA_M]
+    fill_matrix(schedule, plant, own, (1.0 - m) / (b * (1.0 - f)), h * g / b, h * h)
+    return factor_pivoted(plant.prescribed.size, own.solver)
+
+
+@primitive
+def newton_change(plant, work, own, h):
+    """Into own.solver.b."""
+    nv = work.v.size
+    for k in range(nv):
+        own.solver.b[k] = 0.0 if plant.prescribed[k] else h * h * (work.tau[k] - own.dual.R[k, 0, 0])
+    for r in range(own.multipliers.size):
+        own.solver.b[nv + r] = -own.open_[r]
+    solve_pivoted(own.solver)
+
+
+@primitive
+def advance_alpha(own):
+    """alpha, from dv at both ends of the step; and dv."""
+    f, m = own.method[ALPHA_F], own.method[ALPHA_M]
+    for k in range(own.alpha.size):
+        own.alpha[k] = ((1.0 - f) * own.a_next[k] + f * own.a[k] - m * own.alpha[k]) / (1.0 - m)
+        own.a[k] = own.a_next[k]
+
+
+@primitive
+def put_on_trial(tree, work, own):
+    retract(tree, own.q, own.x, work.q)
+    for k in range(own.x.size):
+        work.v[k], work.a[k] = own.v_next[k], own.a_next[k]
+
+
+@primitive
+def power_of(tree, plant, driven, work, own):
+    """Of motors, wrenches, passive forces but springs, and driven closures, at the state of the last `forces_and_rates`."""
+    power, nv, V = 0.0, work.v.size, own.dual.balance.tree.V
+    for k in range(nv):
+        power += work.tau[k] * work.v[k]
+        if plant.passive[0]:
+            power += resistance(tree, k, work.v) * work.v[k]
+    for i in range(work.F.size):
+        power += work.F[i] * V[i, 0, 0]
+    if driven:
+        for r in range(own.multipliers.size):
+            for k in range(nv):
+                power += own.multipliers[r] * own.R[nv + r, 2 * nv + k] * work.v[k]
+    return power

@@ -1,0 +1,50 @@
+"""What a run says of its constraints: residuals, the work of closures, singular configurations."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.dynamics.constraints import constraint_jacobian
+from liedyn.simulate.constraints import drives_of
+
+_GOOD = 1e-9                # residuals [rad | m] above it are said
+_FEW = 100_000              # as in `simulate.run`: states are taken one by one, on float64, compiled already
+
+
+def joint_forces(model, record) -> np.ndarray:
+    """(N, nv) joint forces A^T lambda of the constraints [N m | N]."""
+    drives = drives_of(model, record.drive)
+    if record.q.size > _FEW:
+        A = constraint_jacobian(model, record.q, drive=drives)
+        return np.einsum("trk,tr->tk", A, record.multipliers)
+    out = np.empty_like(record.tau)
+    for k in range(len(record.t)):
+        drive = drives and {name: tuple(x[k] for x in motion) for name, motion in drives.items()}
+        out[k] = record.multipliers[k] @ constraint_jacobian(model, record.q[k], drive=drive)
+    return out
+
+
+def constraint_check(model, forces, record, statistics) -> tuple[dict[str, float], list[str]]:
+    """Figures of the self-check and notes. forces (N, nv) as `joint_forces` gives them.
+
+    constraint_residual            the largest at an output [rad | m]
+    constraint_velocity_residual   the same of velocities [rad/s | m/s]
+    constraint_drift               the largest before a projection
+    closure_work                   what the closures supplied [J], by the trapezoidal rule over the outputs: 0 unless driven
+    """
+    power = np.einsum("tk,tk->t", forces, record.v)
+    loops, (position, velocity) = statistics.loops, record.residual.max(axis=0)
+    figures = {"constraint_residual": float(position), "constraint_velocity_residual": float(velocity)}
+    if loops is not None:
+        figures["constraint_drift"] = max(loops.drift, float(position))
+    figures["closure_work"] = float(0.5 * (power[1:] + power[:-1]) @ np.diff(record.t))
+    notes = []
+    if position > _GOOD:
+        k = int(np.argmax(record.residual[:, 0]))
+        notes.append(f"the constraints stand open by up to {position:.1e} (rad or m), the most at t = {record.t[k]:.6g} s: try "
+                     "constraints.stabilization=projection, or a smaller step")
+    if loops is not None and loops.singular:
+        row = model.row_names[loops.singular_row] if loops.singular_row >= 0 else "a constraint"
+        again = f", and {loops.singular - 1} more" if loops.singular > 1 else ""
+        notes.append(f"the mechanism passed a singular configuration at t = {loops.singular_time:.6g} s{again}: {row} became "
+                     "dependent on other constraints there, where mechanisms may branch; the motion went straight on")
+    return figures, notes

@@ -1,0 +1,314 @@
+"""Assembly against closed forms and a general optimizer; mobility of linkages whose answer is known; what is refused."""
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.dynamics.mobility import column_scale
+from liedyn.model.description import Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose, Robot
+
+ROBOTS = Path(__file__).parents[2] / "robots"
+CLOSED = 1e-12                       # what `assemble` promises; it goes on to rounding
+Z = ((0.0, 0.0, 1.0),)
+
+
+def link(name):
+    return Link(name, 1.0, (0.1, 0.0, 0.0), (1.0, 0.0, 0.0, 1.0, 0.0, 1.0))
+
+
+def at(*xyz):
+    return Pose(translation=xyz)
+
+
+def revolute(name, parent, child, x=0.0, *limits, **given):
+    """About z, at x on the parent."""
+    return Joint(name, "revolute" if limits else "continuous", parent, child, at(x, 0, 0), Z,
+                 coordinates=(Coordinate(*limits),) if limits else (), **given)
+
+
+def four_bar(ground=1.0, crank=0.4, coupler=1.1, rocker=0.8, limits=()) -> Robot:
+    """In the plane x-y: crank about the origin, rocker about (ground, 0); the loop is cut where coupler and rocker meet.
+    limits: of the rocker."""
+    joints = (revolute("crank", "world", "a"), revolute("knee", "a", "b", crank),
+              revolute("rocker", "world", "c", ground, *limits))
+    return Robot("four_bar", (link("a"), link("b"), link("c")), joints,
+                 loops=(Loop("pin", "revolute", "b", "c", at(coupler, 0, 0), at(rocker, 0, 0)),))
+
+
+def freudenstein(angle, ground=1.0, crank=0.4, coupler=1.1, rocker=0.8) -> list[float]:
+    """Both angles of the rocker: K1 cos psi - K2 cos phi + K3 = cos(phi - psi) (F. Freudenstein, 1955), solved for tan(psi/2)."""
+    K1, K2 = ground / crank, ground / rocker
+    K3 = (ground**2 + crank**2 - coupler**2 + rocker**2) / (2 * crank * rocker)
+    c, s = math.cos(angle), math.sin(angle)
+    A, B, C = c - K1 - K2 * c + K3, -2 * s, K1 - (K2 + 1) * c + K3
+    root = math.sqrt(B * B - 4 * A * C)
+    return [2 * math.atan2(-B + sign * root, 2 * A) for sign in (1, -1)]
+
+
+def wrapped(x):
+    return (x + math.pi) % (2 * math.pi) - math.pi
+
+
+def apart(x, y):
+    return abs(wrapped(x - y))
+
+
+@pytest.mark.parametrize("angle", [0.0, 0.7, 2.0, 3.0, -1.2])
+@pytest.mark.parametrize("branch", [1.0, -1.0])
+def test_four_bar_against_freudenstein(angle, branch, worst):
+    """Both branches, by the guess of the rocker."""
+    model = ld.build(four_bar())
+    found = ld.assemble(model, [angle, -angle, 1.5 * branch], fixed=["crank"])
+    assert found.q[0] == angle and found.residual <= CLOSED and found.restarts == 0
+    off = [apart(found.q[2], psi) for psi in freudenstein(angle)]
+    assert worst("four-bar: rocker against Freudenstein [rad]", min(off)) < 1e-12
+    assert np.sign(math.sin(found.q[2])) == branch or angle in (0.0, 3.0)
+    assert (found.mobility.degrees, found.redundant, found.singular) == (1, ("pin.wx", "pin.wy", "pin.vz"), False)
+
+
+def test_both_branches_of_freudenstein_are_reached():
+    model = ld.build(four_bar())
+    psi = [ld.assemble(model, [0.7, -0.7, guess], fixed="crank").q[2] for guess in (1.5, -1.5)]
+    assert sorted(round(x, 9) for x in psi) == sorted(round(wrapped(x), 9) for x in freudenstein(0.7))
+
+
+@pytest.mark.parametrize("angle", [0.3, 1.0, 2.5, -2.0])
+def test_slider_crank_against_its_closed_form(angle, worst):
+    """x = r cos a + sqrt(l^2 - r^2 sin^2 a)."""
+    r, l = 0.2, 0.7
+    joints = (revolute("crank", "world", "a"), revolute("pin", "a", "b", r),
+              Joint("slide", "prismatic", "world", "c", axes=((1.0, 0.0, 0.0),), coordinates=(Coordinate(0.0, 2.0),)))
+    model = ld.build(Robot("r", (link("a"), link("b"), link("c")), joints,
+                           loops=(Loop("wrist", "revolute", "b", "c", at(l, 0, 0)),)))
+    found = ld.assemble(model, [angle, -angle, 0.8], fixed=["crank"])
+    expected = r * math.cos(angle) + math.sqrt(l**2 - (r * math.sin(angle))**2)
+    assert worst("slider-crank: stroke [m]", abs(found.q[2] - expected)) < 1e-12 and found.mobility.degrees == 1
+
+
+@pytest.mark.parametrize("name", ["delta", "stewart"])
+def test_the_nearest_configuration_to_the_guess(name, worst):
+    """Least movement within the limits, as SciPy's SLSQP finds it. A leg of the platform is at one."""
+    optimize = pytest.importorskip("scipy.optimize")
+    model = ld.load(ROBOTS / f"{name}.yaml")
+    rng, unit = np.random.default_rng(2), column_scale(model)
+    base = ld.assemble(model).q
+    guess = ld.integrate(model, base, 0.05 * unit * rng.standard_normal(model.nv))
+    found = ld.assemble(model, guess)
+    assert found.residual <= CLOSED and found.restarts == 0
+    assert bool(found.at_limits) == (name == "stewart")
+    places, low, high = limits_of(model)
+    bounds = [(None, None)] * model.nv
+    for q, v, a, b in zip(*places, low, high, strict=True):
+        bounds[v] = (a - guess[q]) / unit[v], (b - guess[q]) / unit[v]
+    other = optimize.minimize(
+        lambda x: x @ x, ld.difference(model, guess, base) / unit, jac=lambda x: 2 * x, method="SLSQP", bounds=bounds,
+        constraints={"type": "eq", "fun": lambda x: ld.constraint_residual(model, ld.integrate(model, guess, unit * x))},
+        options={"ftol": 1e-14, "maxiter": 300})
+    assert other.success
+    # SLSQP ends where the square of the way is known to 1e-10 or so
+    assert worst(f"{name}: way from the guess against SLSQP, relative", abs(found.moved / math.sqrt(other.fun) - 1)) < 1e-5
+
+
+def test_the_end_is_quadratic():
+    """From a guess that is off by 0.1, seven steps reach rounding."""
+    found = ld.assemble(ld.build(four_bar()), [0.7, -0.6, 1.2], fixed=["crank"])
+    assert found.iterations <= 7 and found.residual < 1e-15
+
+
+@pytest.mark.parametrize("name, degrees, redundant", [
+    ("four_bar", 1, 3), ("slider_crank", 1, 3), ("five_bar", 2, 3), ("five_bar_redundant", 2, 3), ("bennett", 1, 3),
+    ("bricard", 1, 1),
+    ("andrews", 1, 9), ("delta", 3, 0), ("stewart", 6, 0), ("n_four_bar", 1, 6), ("rolling_disc", 3, 0), ("hand", 10, 0)])
+def test_mobility_of_our_robots(name, degrees, redundant, worst):
+    """Known answers; Bennett's linkage and Bricard's move though counting forbids it."""
+    model = ld.load(ROBOTS / f"{name}.yaml")
+    found = ld.assemble(model)
+    assert worst("residual after assembly [rad | m]", found.residual) <= CLOSED
+    assert (found.mobility.degrees, len(found.redundant), found.singular) == (degrees, redundant, False)
+    assert found.mobility.gap[0] > 1e-3 and found.mobility.gap[1] < 1e-9
+    (q, _), low, high = limits_of(model)
+    assert (found.q[q] >= low - 1e-12).all() and (found.q[q] <= high + 1e-12).all()
+
+
+def limits_of(model):
+    """Places in q and in v of the coordinates that may have limits, and these."""
+    places = [(joint.q.start + k, joint.v.start + k) for joint in model.joints if joint.screws is not None
+              for k in range(joint.q.stop - joint.q.start)]
+    q, v = (list(x) for x in zip(*places, strict=True)) if places else ([], [])
+    return (q, v), model.lower[v], model.upper[v]
+
+
+def test_redundant_rows_follow_from_those_before_them():
+    """Two equal closures: the second is redundant, whole."""
+    robot = four_bar()
+    twice = replace(robot, loops=(*robot.loops, replace(robot.loops[0], name="again")))
+    found = ld.assemble(ld.build(twice), [0.7, -0.6, 1.2])
+    assert found.redundant[:3] == ("pin.wx", "pin.wy", "pin.vz") and set(found.redundant[3:]) == {
+        f"again.{row}" for row in ("wx", "wy", "vx", "vy", "vz")}
+
+
+def test_a_parallelogram_in_line_is_singular():
+    """All bars along x: two branches of motion meet there."""
+    model = ld.build(four_bar(1.0, 0.5, 1.0, 0.5))
+    here, beside = ld.mobility(model, [0.0, 0.0, 0.0]), ld.mobility(model, [0.4, -0.4, 0.4])
+    assert (here.degrees, here.rank, here.generic_rank, here.singular, here.rigid) == (2, 1, 2, True, False)
+    assert (beside.degrees, beside.singular) == (1, False)
+    found = ld.assemble(model, [1e-7, 0.0, 0.0])                       # a guess that is next to it
+    assert found.residual <= CLOSED
+
+
+def test_singular_windows_of_bars_in_a_line():
+    """The N-four-bar with N = 2: three degrees of freedom where its uprights lie (M. Gonzalez et al., 2006)."""
+    model = ld.load(ROBOTS / "n_four_bar.yaml")
+    q = ld.assemble(model, [math.pi / 2, -math.pi / 2, math.pi / 2, -math.pi / 2, math.pi / 2]).q
+    found = ld.mobility(model, q)
+    assert (found.degrees, found.generic_rank, found.singular) == (3, 4, True)
+
+
+def test_a_dead_structure_gives_way_to_the_first_order_only():
+    """Three bars in a line between two pins, as long together as the distance. A little longer, and it moves."""
+    shaky = ld.mobility(ld.build(four_bar(2.0, 0.6, 0.9, 0.5)), [0.0, 0.0, math.pi])
+    assert (shaky.degrees, shaky.rigid, shaky.singular) == (2, True, True)
+    longer = ld.assemble(ld.build(four_bar(2.0, 0.6, 0.95, 0.5)), [0.1, -0.1, 3.0]).mobility
+    assert (longer.degrees, longer.rigid, longer.singular) == (1, False, False)
+
+
+def test_an_immobile_structure():
+    """A triangle: two bars with pins between fixed points."""
+    joints = (revolute("j", "world", "a"), revolute("k", "world", "b", 1.0))
+    model = ld.build(Robot("r", (link("a"), link("b")), joints,
+                           loops=(Loop("top", "ball", "a", "b", at(0.8, 0, 0), at(0.9, 0, 0)),)))
+    found = ld.assemble(model, [1.0, 2.0])
+    assert (found.mobility.degrees, found.mobility.rigid, found.singular, found.redundant) == (0, True, False, ("top.vz",))
+    c = (0.8**2 + 1 - 0.9**2) / (2 * 0.8)
+    assert found.q[0] == pytest.approx(math.acos(c), abs=1e-14)
+
+
+# limits, flips, turns ------------------------------------------------------------------------------------------------
+
+def test_limits_choose_the_branch():
+    """The rocker may not go below: the guess of the lower branch is brought back."""
+    model = ld.build(four_bar(limits=(0.1, 3.0)))
+    found = ld.assemble(model, [0.7, -0.7, -1.5], fixed=["crank"])
+    assert 0.1 <= found.q[2] <= 3.0 and min(apart(found.q[2], x) for x in freudenstein(0.7)) < 1e-12
+
+
+def test_a_joint_at_its_limit_is_kept_there_and_named():
+    """Nearest to a guess beyond the limit: the rocker stays at it, and the others make up for it."""
+    psi = max(map(wrapped, freudenstein(0.7)))
+    model = ld.build(four_bar(limits=(psi - 0.4, psi + 0.1)))
+    found = ld.assemble(model, [0.7, -0.5, psi + 1.5])
+    assert found.q[2] == pytest.approx(psi + 0.1, abs=1e-11) and found.at_limits == ("rocker",) and found.residual <= CLOSED
+    assert min(apart(found.q[2], x) for x in freudenstein(found.q[0])) < 1e-11
+
+
+def test_opposite_axes_are_no_solution():
+    """A revolute loop whose frames lie with their axes opposite: the residual is 2 there, and the search leaves it."""
+    joints = (Joint("ball", "ball", "world", "a"), revolute("j", "world", "b", 1.0))
+    robot = Robot("r", (link("a"), link("b")), joints, loops=(Loop("pin", "revolute", "a", "b", at(1.0, 0, 0)),))
+    model = ld.build(robot)
+    flipped = np.array([1.0, 0.0, 0.0, 0.0, 0.0])                       # half a turn about x
+    assert np.linalg.norm(ld.constraint_residual(model, flipped)[:2]) == pytest.approx(2.0, abs=1e-12)
+    found = ld.assemble(model, flipped)
+    T = ld.link_pose(model, found.q, "a")
+    assert found.residual <= CLOSED and T[2, 2] == pytest.approx(1.0, abs=1e-12)
+
+
+def test_whole_turns_are_taken_back():
+    """A guess of several turns stays within half a turn of itself."""
+    found = ld.assemble(ld.build(four_bar()), [0.7 + 20 * math.pi, -0.7, 1.5], fixed=["crank"])
+    assert found.q[0] == 0.7 + 20 * math.pi and abs(found.q[2] - 1.5) < math.pi and abs(found.q[1] + 0.7) < math.pi
+
+
+def test_couplings_and_mimics_are_met():
+    """A gear of two joints and a mimic; what is left is nearest to the guess: x = g + c (…)/(c.c)."""
+    joints = (revolute("j", "world", "a"), revolute("k", "a", "b"), revolute("l", "b", "c", mimic=Mimic("k", -2.0, 0.5)))
+    model = ld.build(Robot("r", (link("a"), link("b"), link("c")), joints,
+                           couplings=(Coupling("gear", (("j", "", 1.0), ("k", "", -3.0)), 0.25),)))
+    g, A, b = np.array([0.1, 0.2, 0.3]), np.array([[1, -3, 0], [0, 2, 1.0]]), np.array([0.25, 0.5])
+    found = ld.assemble(model, g)
+    np.testing.assert_allclose(found.q, g - A.T @ np.linalg.solve(A @ A.T, A @ g - b), atol=1e-12)
+    assert found.mobility.degrees == 1 and found.iterations <= 6
+
+
+def test_rolling_touches_the_plane_by_going_down_only():
+    """Assembly may slip: the disc comes to the height of its radius, and does not turn for it."""
+    model = ld.load(ROBOTS / "rolling_disc.yaml")
+    q = model.neutral()
+    q[2] = 0.3
+    found = ld.assemble(model, q)
+    assert found.residual <= CLOSED and found.moved == pytest.approx(0.2, abs=1e-12)
+    np.testing.assert_allclose(found.q, [0, 0, 0.1, *q[3:]], atol=1e-12)
+
+
+def test_a_driven_closure_is_where_its_motion_has_it():
+    """A point of the crank is taken to a point on its circle."""
+    model = ld.build(Robot("r", (link("a"),), (revolute("j", "world", "a"),),
+                           loops=(Loop("hand", "ball", "world", "a", Pose(), at(0.5, 0, 0), driven=True),)))
+    T = np.eye(4)
+    T[:2, 3] = 0.5 * math.cos(0.9), 0.5 * math.sin(0.9)
+    assert ld.assemble(model, [0.3], drive={"hand": T}).q[0] == pytest.approx(0.9, abs=1e-13)
+    with pytest.raises(ld.ComputationError, match=r'"hand" cannot be closed: .* 0.5 m .*\(it is driven: give its motion'):
+        ld.assemble(model, [0.3])
+
+
+# what is refused -----------------------------------------------------------------------------------------------------
+
+def test_a_loop_that_cannot_close_is_named_with_what_is_left():
+    """Bars too short by 0.1 m: they lie in a line, and that is left."""
+    model = ld.build(four_bar(2.0, 0.4, 1.0, 0.5))
+    with pytest.raises(ld.ComputationError) as caught:
+        ld.assemble(model, [0.1, 0.2, 3.0])
+    assert str(caught.value) == ('revolute loop "pin" cannot be closed: it stays open by 0.1 m at best, in 25 starts '
+                                 "(look at the lengths and frames, or give another guess)")
+
+
+def test_a_loop_that_cannot_close_within_the_limits():
+    text = r'"pin" cannot be closed: .* with rocker at a limit \(crank is kept: let go, look'
+    with pytest.raises(ld.ComputationError, match=text):
+        ld.assemble(ld.build(four_bar(limits=(-0.1, 0.1))), [0.7, -0.7, 0.0], fixed=["crank"])
+
+
+def test_a_coupling_that_cannot_be_met():
+    joints = (revolute("j", "world", "a", 0.0, -1.0, 1.0), revolute("k", "a", "b", 0.0, -1.0, 1.0))
+    model = ld.build(Robot("r", (link("a"), link("b")), joints,
+                           couplings=(Coupling("gear", (("j", "", 1.0), ("k", "", 1.0)), 3.0),)))
+    with pytest.raises(ld.ComputationError, match=r'"gear" cannot be closed: it stays open by 1 rad .* with j, k at a limit'):
+        ld.assemble(model)
+
+
+def test_everything_kept():
+    model = ld.build(four_bar())
+    with pytest.raises(ld.ComputationError, match="crank, knee, rocker are kept: let go"):
+        ld.assemble(model, [0.7, 0.0, 0.0], fixed=["crank", "knee", "rocker"])
+    q = ld.assemble(model, [0.7, -0.7, 1.5]).q
+    np.testing.assert_array_equal(ld.assemble(model, q, fixed=["crank", "knee", "rocker"]).q, q)
+
+
+def test_wrong_arguments():
+    model = ld.build(four_bar())
+    with pytest.raises(ld.ModelError, match="robot four_bar has no constraints"):
+        ld.assemble(ld.build(replace(four_bar(), loops=())))
+    with pytest.raises(ValueError, match=r"no moving joint 'krank'; did you mean 'crank'\?"):
+        ld.assemble(model, fixed=["krank"])
+    with pytest.raises(ld.ShapeError, match=r"q_guess is one configuration; found \(2, 3\)"):
+        ld.assemble(model, np.zeros((2, 3)))
+    with pytest.raises(ld.ShapeError, match=r"q is one configuration here; found \(2, 3\)"):
+        ld.mobility(model, np.zeros((2, 3)))
+    with pytest.raises(ld.ConfigurationError):
+        ld.assemble(model, [0.0, np.nan, 0.0])
+    with pytest.raises(ld.ComputationError, match=r"the constraints are open: pin.v[xy] by 0\..* \(assemble first\)"):
+        ld.mobility(model, [0.7, 0.0, 0.0])
+
+
+def test_the_same_seed_gives_the_same_answer():
+    """From all bars in a line, where the first start has no direction to go."""
+    model = ld.build(four_bar())
+    first, second = (ld.assemble(model, [0.0, 0.0, 0.0], seed=7) for _ in range(2))
+    np.testing.assert_array_equal(first.q, second.q)
+    assert first.restarts == second.restarts

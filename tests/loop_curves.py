@@ -1,0 +1,30 @@
+"""Motions along the constraints of a looped tree, for slopes."""
+import numpy as np
+
+import liedyn as ld
+from liedyn.simulate.extrapolation import surest_slope
+
+STEPS = (0.02, 2e-3)
+
+
+def null_space(A):
+    """(nv, k) directions that the constraints allow."""
+    _, s, Vt = np.linalg.svd(A)
+    return Vt[(s > 1e-6 * s[0]).sum():].T
+
+
+class Curve:
+    """Motion along the constraints from q, v: the configuration goes along dq, the velocity along dv, both projected."""
+
+    def __init__(self, case, q, v, dq, dv):
+        self.case, self.q, self.v, self.dq, self.dv = case, q, v, dq, dv
+
+    def at(self, s):
+        model, drive = self.case.model, self.case.drive
+        q = ld.project_configuration(model, ld.integrate(model, self.q, s * self.dq), drive=drive, tolerance=1e-14)
+        return q, ld.project_velocity(model, q, self.v + s * self.dv, drive=drive)
+
+    def slopes(self, function):
+        """Slope of v, and of a function of the state; how unsure they are."""
+        both, doubt = surest_slope(lambda s: np.concatenate([(x := self.at(s))[1], function(*x)]), STEPS)
+        return *np.split(both, [len(self.v)]), doubt.max()
