@@ -12,12 +12,13 @@ from pathlib import Path
 os.environ.setdefault("LIEDYN_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import chains, commands, derivatives, dynamics
+from benchmarks import chains, commands, constrained, derivatives, dynamics
 from benchmarks.measure import keep_freed_memory, pin_to_one_core
 
 BATCH = {"forward": 10.0, "inverse": 8.0}     # times Pinocchio's batch call
 SINGLE, RK4, FLAT = 1.0, 2.0, 1.3
 DERIVATIVES = {"one": 1.5, "batch": 8.0}      # times Pinocchio's computeRNEADerivatives, computeABADerivatives
+CONSTRAINED = {"one": 1.5, "batch": 6.0}      # times Pinocchio's constraintDynamics
 HYBRID, GEAR = 1.0, 5.0                       # times our forward derivatives; times the published figure
 
 
@@ -53,6 +54,15 @@ def main(quick: bool = False) -> int:
         theirs, asked = us * pair.theirs / pair.ours, DERIVATIVES[how]
         line(pair.ratio >= asked, f"{robot:15s} {nv:3d} DoF {what} {how:5s}: ours {us:7.3f}, Pinocchio {theirs:6.2f}, "
              f"{pair.ratio:5.2f}x (asked {asked:g}x)")
+    print("\nconstrained forward dynamics (us a state), Pinocchio's constraintDynamics with the same rows (balls)")
+    for robot, nv, rows, how, us, pair in constrained.against_pinocchio(**({"states": 100} if quick else {}), **few):
+        theirs, asked = us * pair.theirs / pair.ours, CONSTRAINED[how]
+        line(pair.ratio >= asked, f"{robot:9s} {nv:3d} DoF, {rows:2d} rows {how:5s}: ours {us:7.3f}, Pinocchio {theirs:6.2f}, "
+             f"{pair.ratio:5.2f}x (asked {asked:g}x)")
+    rows = list(constrained.microseconds_per_body(**({"lengths": (30, 100)} if quick else {}), **few))
+    times = [us for n, us in rows if n >= 30]
+    line(max(times) <= FLAT * min(times), "ring of n bodies, us a body: " + ", ".join(f"{n}: {us:.4f}" for n, us in rows)
+         + f"; from 30 on largest / smallest {max(times) / min(times):.2f} (asked {FLAT:g})")
     print("\nhybrid derivatives, every other joint prescribed, against our forward ones, one call (us)")
     for robot, nv, us, forward, ratio in derivatives.hybrid_against_forward(**few):
         line(ratio >= HYBRID, f"{robot:15s} {nv:3d} DoF: {us:6.2f}, forward {forward:6.2f}, {ratio:4.2f}x (asked {HYBRID:g}x)")

@@ -9,6 +9,7 @@ from integrators.problems import free_motion
 from liedyn.integrators.problem import Options, Ties
 from liedyn.integrators.solve import SCIPY_METHODS, solve
 from liedyn.io.robot_yaml import read_robot_yaml
+from loop_zoo import CLOSURES, looped_of, motion
 from simulate.constrained import FOUR_BAR, HANGING
 
 NO_DRIVES = np.zeros(0, dtype=np.int64)
@@ -44,33 +45,33 @@ def end_error(model, record, reference):
     return max(np.abs(dq).max(), np.abs(record.v[-1] - reference.v[-1]).max())
 
 
+def largest_error(model, problem, options, ends=(0.6, 0.8, 1.0)):
+    """Over several lengths of the run: at a single one the error may change its sign with the step."""
+    times = [np.array([0.0, end]) for end in ends]
+    return max(end_error(model, solve(problem, t, options)[0], solve(problem, t, EXACT)[0]) for t in times)
+
+
 @pytest.mark.parametrize("name", ["linkage", "pendulum"])
 @pytest.mark.parametrize("method, order, steps", [("rk4", 4, (1 / 50, 1 / 100, 1 / 200)),
                                                   ("dopri5", 5, (1 / 25, 1 / 50, 1 / 100))])
 def test_projection_keeps_the_order(request, name, method, order, steps, worst):
     """Position and velocity end on the constraints, and the error still falls with the order of the method."""
     model, problem = request.getfixturevalue(name)
-    times = np.array([0.0, 1.0])
-    reference = solve(problem, times, EXACT)[0]
-    errors = []
-    for h in steps:
-        options = Options("rk4", h) if method == "rk4" else Options("dopri5", rtol=1.0, atol=1.0, max_step=h)
-        record, statistics = solve(problem, times, options)
-        assert record.residual.max() < 1e-10 and statistics.loops.drift > 1e-13
-        errors.append(end_error(model, record, reference))
-    orders = np.log2(np.array(errors[:-1]) / errors[1:])
-    worst(f"order of {method} under projection, from {order}", abs(orders[-1] - order), name)
-    assert np.all(np.abs(orders - order) < 0.6) and abs(orders[-1] - order) < 0.35, orders
+    options = [Options(method, h, 1.0, 1.0, h) for h in steps]
+    errors = [largest_error(model, problem, one) for one in options]
+    slope = np.log2(errors[0] / errors[-1]) / np.log2(steps[0] / steps[-1])
+    worst(f"{method} under projection: order below {order} by", order - slope, name)
+    assert slope > order - 0.3, errors                        # more where the projection takes the larger part of the error off
+    assert solve(problem, np.array([0.0, 1.0]), options[0])[0].residual.max() < 1e-10
 
 
 def test_constraint_forces_have_the_order_of_the_state(linkage):
-    """Multipliers are functions of the state: theirs is the same order."""
+    """Multipliers are functions of the state: theirs is the same order, at least."""
     _, problem = linkage
     times = np.array([0.0, 1.0])
     reference = solve(problem, times, EXACT)[0].multipliers[-1]
     errors = [np.abs(solve(problem, times, Options("rk4", h))[0].multipliers[-1] - reference).max() for h in (0.02, 0.01, 0.005)]
-    orders = np.log2(np.array(errors[:-1]) / errors[1:])
-    assert np.all(np.abs(orders - 4) < 0.5), orders
+    assert np.log2(errors[0] / errors[-1]) / 2 > 3.7, errors
 
 
 @pytest.mark.parametrize("method", SCIPY_METHODS)
@@ -84,6 +85,14 @@ def test_scipy_goes_back_onto_the_constraints(pendulum, method):
     assert end_error(model, record, reference) < 2e-5
 
 
+def test_without_projection_the_drift_has_the_order_too(linkage):
+    """And is no rounding: a linkage leaves its constraints, which a body on a ball, whose charts are turns about it, does not."""
+    _, problem = linkage
+    drifts = [solve(replace(problem, ties=Ties(NO_DRIVES, 0.0)), np.array([0.0, 1.0]), Options("rk4", h))[0].residual[-1, 0]
+              for h in (0.01, 0.005)]
+    assert 3.5 < np.log2(drifts[0] / drifts[1]) < 5.5 and drifts[1] > 1e-11, drifts
+
+
 def test_energy_of_conservative_mechanisms_over_a_long_run(linkage, pendulum, worst):
     """20 s at rk4, 1 ms: the energy keeps to 1e-8 of what is exchanged, the residual to rounding."""
     for name, (model, problem) in (("linkage", linkage), ("pendulum", pendulum)):
@@ -92,6 +101,20 @@ def test_energy_of_conservative_mechanisms_over_a_long_run(linkage, pendulum, wo
         total = kinetic + potential
         assert worst("energy of mechanisms over 20 s", np.abs(total - total[0]).max() / np.ptp(kinetic), name) < 1e-8
         assert worst("residual over 20 s", record.residual[:, 0].max(), name) < 1e-11
+
+
+@pytest.mark.parametrize("name", CLOSURES)
+def test_every_closure_in_trees_of_every_joint(name, worst):
+    """Random trees of screws, ball and free joints with passive forces: closed, and in balance with what those take away."""
+    case = looped_of(name)
+    q, v, _, _ = motion(case)
+    problem = replace(free_motion(case.model, q, v), ties=Ties(NO_DRIVES))
+    record, _ = solve(problem, np.linspace(0, 0.1, 11), Options("dopri5", rtol=1e-9, atol=1e-11))
+    kinetic, potential = ld.energy(case.model, record.q, record.v)
+    balance = kinetic + potential - record.work
+    scale = np.ptp(kinetic) + np.ptp(potential) + np.ptp(record.work)
+    assert worst("residual of closures in runs", record.residual.max(), name) < 1e-10 * (1 + np.abs(record.v).max())
+    assert worst("energy of closures in runs", np.abs(balance - balance[0]).max() / scale, name) < 1e-6
 
 
 def test_a_model_with_loops_may_run_as_an_open_tree(linkage):

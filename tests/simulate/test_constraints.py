@@ -137,15 +137,14 @@ def test_breaks_of_the_schedule_are_met(write):
 
 
 def test_baumgarte_takes_a_residual_away(write):
-    """r'' + 2 f r' + f^2 r = 0 from r0, r' = 0: r = r0 (1 + f t) exp(-f t), as long as r is small."""
+    """r'' + 2 f r' + f^2 r = 0 from r0, r' = 0: |r| = |r0| (1 + f t) exp(-f t); the components turn with the bars."""
     q = run_scenario(write(SWING + "output_step: 2\n")).q[0]
     given = f"{{crank: {float(q[0])!r}, knee: {float(q[1]) + 1e-5!r}, rocker: {float(q[2])!r}}}"
     path = write(f"duration: 1\ninitial: {{q: {given}, assemble: false}}\n"
                  "constraints: {stabilization: baumgarte, frequency: 15}\n")
     r = run_scenario(path, ["integrator.step=2e-4"])
-    expected = r.drift[0] * (1 + 15 * r.t) * np.exp(-15 * r.t)
-    early = r.t < 0.5
-    assert np.abs(r.drift[early] / expected[early] - 1).max() < 1e-2
+    size = np.linalg.norm(ld.constraint_residual(r.model, r.q), axis=1)
+    assert np.abs(size - size[0] * (1 + 15 * r.t) * np.exp(-15 * r.t)).max() < 1e-4 * size[0]
     assert r.drift[0] > 1e-6 and r.drift[-1] < 1e-10
     loose = run_scenario(path, ["constraints={stabilization: none}"])
     assert loose.drift[-1] > 0.5 * loose.drift[0]
@@ -199,7 +198,7 @@ def test_an_unknown_drive_and_a_bad_signal_are_named(write):
         run_scenario(write("duration: 1\ndrives: {foot: {xyz: [0, 0, t]}}\n", HANGING))
     with pytest.raises(ScenarioError, match=r"drives\.hand\.xyz\[2\]: the z of closure hand is not finite at t = 0"):
         run_scenario(write('duration: 1\ndrives: {hand: {xyz: [0, 0, "log(t)"]}}\n', HANGING))
-    with pytest.raises(ComputationError, match=r"the signal of yaw of closure hand is not a finite number at or soon after t = 0"):
+    with pytest.raises(ComputationError, match=r"the signal of yaw of closure hand is not a finite number at or soon after t ="):
         run_scenario(write('duration: 1\ndrives: {hand: {rpy: [0, 0, "sqrt(0.5-t)"]}}\n', HANGING))
     with pytest.raises(ScenarioError, match="straight lines have no acceleration at their ends"):
         path = write("duration: 1\ndrives: {hand: {xyz: [{csv: {file: x.csv, column: x, interpolation: linear}}, 0, 0]}}\n",
@@ -214,7 +213,7 @@ def test_accelerations_that_contradict_are_named_with_the_time(write):
     """Crank and rocker at rest, agreeing, until the rocker is told to accelerate alone."""
     path = write('duration: 1\ninitial: {q: {crank: 1}}\njoints:\n  crank: {prescribe: {acceleration: 0}}\n'
                  '  rocker: {prescribe: {acceleration: "step(t-0.5)"}}\n')
-    with pytest.raises(ComputationError, match=r"what is prescribed contradicts the constraint pin at or soon after t = 0\.50\d* "
+    with pytest.raises(ComputationError, match=r"what is prescribed contradicts the constraint pin at or soon after t = 0\.5\d* "
                                                r"s: its row pin\.v. is off by .* prescribed: crank, rocker \(prescribe fewer"):
         run_scenario(path)
 
@@ -226,20 +225,20 @@ def test_positions_that_leave_the_loop_are_named_with_the_time(write, method):
     path = write(f'duration: 1\ninitial: {{q: {{crank: 1}}}}\njoints:\n  crank: {{prescribe: {{position: "1 + 0.1*t**3"}}}}\n'
                  f'  rocker: {{prescribe: {{position: {float(r.q[0, 2])!r}}}}}\n')
     with pytest.raises(ComputationError, match=r"(contradicts the constraint pin|the constraint pin cannot be closed) at or soon "
-                                               r"after t = 0.* prescribed: crank, rocker"):
+                                               r"after t = \S+ s.* prescribed: crank, rocker"):
         run_scenario(path, [f"integrator={{method: {method}}}"])
 
 
-@pytest.mark.parametrize("method", ["rk4, step: 1e-3", "dopri5, rtol: 1e-6, atol: 1e-8", "DOP853, rtol: 1e-8, atol: 1e-10"])
+@pytest.mark.parametrize("method", ["rk4, step: 1e-3", "dopri5, max_step: 0.05", "DOP853, max_step: 0.05"])
 def test_a_singular_configuration_that_is_passed_is_told(write, method):
-    """A parallelogram swings through the line of its bars at crank = 0: led, so that the time is known."""
-    path = write("duration: 1\noutput_step: 0.01\ninitial: {q: {crank: -0.5, knee: 0.5, rocker: -0.5}, v: {crank: 1, knee: -1, "
-                 f"rocker: 1}}}}\ngravity: [0, 0, 0]\nintegrator: {{method: {method}}}\n", PARALLELOGRAM)
+    """A parallelogram turns, without gravity at constant speed, through the line of its bars at crank = 0."""
+    path = write("duration: 1\noutput_step: 0.01\ninitial: {q: {crank: -0.5003, knee: 0.5003, rocker: -0.5003}, "
+                 f"v: {{crank: 1, knee: -1, rocker: 1}}}}\ngravity: [0, 0, 0]\nintegrator: {{method: {method}}}\n", PARALLELOGRAM)
     r = run_scenario(path)
     note = [n for n in r.notes if "singular" in n]
     assert len(note) == 1 and "the mechanism passed a singular configuration at t = " in note[0] and ": pin.v" in note[0]
     told = float(note[0].split("t = ")[1].split(" s")[0])
-    assert abs(told - 0.5) < 0.15                                    # to a step: the largest is that of DOP853
+    assert abs(told - 0.5003) < 0.06                                 # to a step
     assert r.check["constraint_residual"] < 1e-10
     assert not any("singular" in n for n in run_scenario(path, ["duration=0.3"]).notes)
 
@@ -267,7 +266,8 @@ def test_columns_and_self_check(write, tmp_path):
     left = ld.inverse_dynamics(r.model, r.q, r.v, r.a) - r.tau - np.einsum("trk,tr->tk", A, r.multipliers)
     assert np.abs(left).max() < 1e-11
     summary = (tmp_path / "out" / "run.json").read_text()
-    assert all(key in summary for key in ("constraint_residual", "constraint_velocity_residual", "constraint_drift", "closure_work"))
+    figures = ("constraint_residual", "constraint_velocity_residual", "constraint_drift", "closure_work")
+    assert all(key in summary for key in figures)
     assert "constraint residual" in r.summary
 
 

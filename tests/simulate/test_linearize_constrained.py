@@ -47,11 +47,11 @@ def test_a_pendulum_on_a_closure_is_one_on_a_joint(load, worst):
 
 def test_hanging_pendulum_has_the_same_eigenvalues(load, worst):
     joint, free = pendulums(load)
-    found = [find_equilibrium(model, q).system for model, q in ((joint, [0.1, 0.05, 0, np.sqrt(1 - 0.0125)]),
-                                                                 (free, [0, 0, 0, 0.1, 0.05, 0, np.sqrt(1 - 0.0125)]))]
-    # damping of the joint: of the floating base there is none, so the closure's pendulum gets it as an external force would be
-    undamped = linearize(joint, find_equilibrium(joint, [0.1, 0.05, 0, np.sqrt(1 - 0.0125)]).q, np.zeros(3), np.zeros(3), passive=False)
-    ours, theirs = (np.sort_complex(np.round(x.eigenvalues**2, 12)) for x in (found[1], undamped))
+    u = np.array([0.1, 0.05, 0, np.sqrt(1 - 0.0125)])
+    tied = find_equilibrium(free, np.r_[0, 0, 0, u]).system
+    # the free body has no damping
+    alone = linearize(joint, find_equilibrium(joint, u).q, np.zeros(3), np.zeros(3), passive=False)
+    ours, theirs = (np.sort_complex(np.round(x.eigenvalues**2, 12)) for x in (tied, alone))
     assert worst("hanging pendulum, eigenvalues", np.abs(ours - theirs).max()) < 1e-10
 
 
@@ -85,8 +85,8 @@ def test_a_perturbed_motion_of_a_four_bar(worst):
     errors, dx = [], np.array([0.3, -1.0])
     only = np.array([True, False, False])
     for size in (0.02, 0.01):
-        q = ld.project_configuration(model, q0 + [size * dx[0], 0, 0], prescribed=only)
-        v = ld.project_velocity(model, q, v0 + [size * dx[1], 0, 0], prescribed=only)
+        q = ld.project_configuration(model, q0 + size * dx[0] * only, prescribed=only)
+        v = ld.project_velocity(model, q, v0 + size * dx[1] * only, prescribed=only)
         off = (motion(q, v)[-1] - base[-1])[[0, 3]] / size - phi @ dx
         errors.append(np.abs(off).max() / np.abs(phi @ dx).max())
     assert worst("four-bar, perturbed motion", errors[1]) < 0.05
@@ -102,17 +102,17 @@ def test_two_inputs_of_a_five_bar():
     s = np.linalg.svd(system.B, compute_uv=False)
     assert len(s) == 2 and s[1] > 1e-2 * s[0] and system.controllable == 4
     # outputs move as the mechanism does
-    pose = ld.link_pose(model, found.q, "tool")[:3, 3]
     for k in range(2):
         held, d = np.array([True, False, True, False]), np.zeros(4)
         d[2 * k] = 1e-5
-        moved = [ld.link_pose(model, ld.project_configuration(model, found.q + s * d, prescribed=held), "tool")[:3, 3] for s in (1, -1)]
-        np.testing.assert_allclose(system.C[4:, k], (moved[0] - moved[1])[[0, 2]] / 2e-5, atol=1e-8)
-    assert pose[2] < 0.6
+        there = [ld.project_configuration(model, found.q + s * d, prescribed=held) for s in (1, -1)]
+        moved = ld.link_pose(model, there[0], "tool") - ld.link_pose(model, there[1], "tool")
+        np.testing.assert_allclose(system.C[4:, k], moved[[0, 2], 3] / 2e-5, atol=1e-8)
 
 
 SCENARIOS = {
-    "free five-bar": ("five_bar", "initial: {q: {left: -2.2, left_elbow: 1.3, right: -0.9, right_elbow: -1.3}, v: {left: 1.0}}\n", 0.05),
+    "free five-bar": ("five_bar", """initial: {q: {left: -2.2, left_elbow: 1.3, right: -0.9, right_elbow: -1.3}, v: {left: 1.0}}
+""", 0.05),
     "servos": ("five_bar", """initial: {q: {left: -2.2, left_elbow: 1.3, right: -0.9, right_elbow: -1.3}}
 joints:
   left: {torque: {pd: {kp: 2, kd: 0.1, target: "-2.2 + 0.2*sin(3*t)"}}}
@@ -149,7 +149,8 @@ def test_equilibrium_on_the_constraints(write):
     assert np.abs(ld.constraint_residual(model, q)).max() < 1e-10
     assert np.abs(ld.constrained_forward_dynamics(model, q, np.zeros(4), np.zeros(4)).a).max() < 1e-6
     assert all(compared.sound for compared in result.differences.values())
-    assert result.system.stability == "neutral"          # nothing damps it
+    squares = result.system.eigenvalues**2               # nothing damps it: they come in pairs of opposite sign
+    assert np.abs(squares.imag).max() < 1e-8 * np.abs(squares).max()
     held = linearize_scenario(path, equilibrium=True, hold=["left", "right"])
     np.testing.assert_allclose(held.here.q[[0, 2]], [-2.2, -0.9], atol=1e-3)
     assert set(held.offset) == {"tau.left", "tau.right"}
@@ -174,21 +175,21 @@ def test_charts():
 
 def test_errors(load):
     model, q = four_bar()
-    zero, none = np.zeros(3), ()
-    with pytest.raises(ComputationError, match="q does not obey the constraints: pin.v. is off by 0"):
+    zero = np.zeros(3)
+    with pytest.raises(ComputationError, match=r"q does not obey the constraints: pin\.v. is off by 0"):
         linearize(model, q + 0.1, zero, zero)
-    with pytest.raises(ComputationError, match="v does not obey the constraints: pin.v. is off by .* .project_velocity mends it."):
+    with pytest.raises(ComputationError, match=r"v does not obey the constraints: pin\..* .project_velocity mends it"):
         linearize(model, q, zero + 1.0, zero)
-    with pytest.raises(UsageError, match="no coordinate matches 'elbow', which is to be independent; there are crank, knee, rocker"):
+    with pytest.raises(UsageError, match="no coordinate matches 'elbow', which is to be independent; there are crank"):
         linearize(model, q, zero, zero, independent="elbow")
-    with pytest.raises(UsageError, match="knee cannot be independent, since the others determine it; the mechanism has 1 degree of"):
+    with pytest.raises(UsageError, match="knee cannot be independent, since the others determine it; the mechanism has 1"):
         linearize(model, q, zero, zero, independent=["crank", "knee"])
     with pytest.raises(ComputationError, match="the motion of knee follows from that of other prescribed coordinates"):
         linearize(model, q, zero, zero, a=zero, prescribed=np.array([True, True, False]))
     with pytest.raises(UsageError, match="independent coordinates are chosen for robots with constraints; this one has none"):
         linearize(ld.load(ROBOTS / "double_pendulum.yaml"), zero[:2], zero[:2], zero[:2], independent="*")
-    stuck = load("links: {a: {mass: 1, inertia: [1, 1, 1]}}\njoints: {j: {type: continuous, parent: world, child: a, axis: [0, 0, 1]}}\n"
+    stuck = load("links: {a: {mass: 1, inertia: [1, 1, 1]}}\n"
+                 "joints: {j: {type: continuous, parent: world, child: a, axis: [0, 0, 1]}}\n"
                  "loops: {glue: {type: weld, a: world, b: a}}\n")
     with pytest.raises(ComputationError, match="cannot move here, its constraints leave no degree of freedom"):
         linearize(stuck, zero[:1], zero[:1], zero[:1])
-    assert none == ()

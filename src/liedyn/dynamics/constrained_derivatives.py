@@ -156,7 +156,8 @@ def _turn_null_space(model, given, A, prescribed, keep, passive, R) -> None:
     nv, m = model.nv, model.nc
     inverse, null = pseudo_inverse(np.where(prescribed, 0.0, A), keep.sum(axis=1).astype(int))
     x = np.einsum("nkr,nr->nk", inverse, given["multipliers"])
-    dAx = _run(model, {**given, "x": x}, prescribed, keep, passive, nv + 2 * m)[:, nv + m:, :nv]
+    both = [_run(model, {**given, "x": y}, prescribed, keep, passive, nv + 2 * m)[:, nv + m:, :nv] for y in (x, 0.0 * x)]
+    dAx = both[0] - both[1]                           # without the drive's velocity
     R[:, nv:, :nv] += null @ (np.swapaxes(null, -1, -2) @ dAx)
 
 

@@ -60,7 +60,7 @@ def constrained_inverse_derivatives(model, q, v, a, actuated, *, criterion="uniq
     rates = balance(np.zeros((*lead, nv)))
     D = np.concatenate([rates.dR1_dq, rates.dR1_dv, rates.M], axis=-1).reshape(-1, nv, 3 * nv)
     A, tau, multipliers = rates.A.reshape(-1, m, nv), motion.tau.reshape(-1, nv), motion.multipliers.reshape(-1, m)
-    rows = _Rows(A, lambda x: np.pad(balance(x).dAx_dq.reshape(-1, m, nv), ((0, 0), (0, 0), (0, 2 * nv))))
+    rows = _Rows(A, lambda x: np.pad((balance(x).dAx_dq - rates.dAx_dq).reshape(-1, m, nv), ((0, 0), (0, 0), (0, 2 * nv))))
     if criterion == "least_torque":
         w = np.zeros((*lead, nv))
         w[..., mask] = _weights(weights, mask)

@@ -27,11 +27,10 @@ from liedyn.kernels.generalized_alpha import (
     accelerations_here,
     advance_alpha,
     correct,
+    evaluate_trial,
     force_size,
-    forces_and_rates,
     imbalance,
     largest_of,
-    look_at_constraints,
     newton_change,
     power_of,
     predict,
@@ -39,8 +38,8 @@ from liedyn.kernels.generalized_alpha import (
     renew_matrix,
     roll_on,
 )
-from liedyn.kernels.loop_motion import DRIFT, DRIFT_VELOCITY, move_drives
-from liedyn.kernels.motion import BAD_SIGNAL, FINISHED, RUNNING, SINGULAR, apply_forces, impose, prescribe
+from liedyn.kernels.loop_motion import DRIFT, DRIFT_VELOCITY
+from liedyn.kernels.motion import BAD_SIGNAL, FINISHED, RUNNING, SINGULAR, impose, prescribe
 from liedyn.kernels.newton_euler import NewtonEulerWork
 from liedyn.kernels.pivoting import PivotWork, least
 
@@ -71,24 +70,6 @@ def run_alpha(index, constants, loop_index, loop_constants, plant, schedule, sig
 
 
 @primitive
-def apply_signals(tree, plant, schedule, signals, ties, t, work):
-    """Prescribed motion, forces, drives and wrenches of the state on trial. Returns a code."""
-    good = prescribe(schedule, signals, t, work) and apply_forces(tree, plant, schedule, signals, t, work)
-    if ties is not None:
-        good = good and move_drives(signals, ties, t, work)
-    return RUNNING if good else BAD_SIGNAL
-
-
-@kernel
-def constrained_here(tree, loops, plant, schedule, signals, ties, t, work, own):
-    """Accelerations and multipliers of the state in work, as forward dynamics has them. Returns a code."""
-    code = apply_signals(tree, plant, schedule, signals, ties, t, work)
-    if code != RUNNING:
-        return code
-    return RUNNING if accelerations_here(tree, loops, schedule, plant, own.drive, work, own) else SINGULAR
-
-
-@primitive
 def begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own):
     """At the start and after a break: dv by the equations of motion, and alpha, which belongs to the time
     t + (alpha_m - alpha_f) h, by its slope (Arnold, Bruels, Cardona 2015: else lambda begins with an error of first order)."""
@@ -96,44 +77,50 @@ def begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own
     impose(tree, schedule, signals, t, state.q, state.y[nv:2 * nv], work)
     copy(state.q, own.q)
     copy(state.y[nv:2 * nv], own.v)
-    copy(state.q, work.q)
-    copy(own.v, work.v)
-    code = constrained_here(tree, loops, plant, schedule, signals, ties, t, work, own)
-    if code != RUNNING:
-        return code
-    copy(work.a, own.a)
-    for k in range(nv):                                                     # a step further on
-        own.x[k], own.v_next[k], own.a_next[k] = h * own.v[k] + 0.5 * h * h * own.a[k], own.v[k] + h * own.a[k], own.a[k]
-    put_on_trial(tree, work, own)
-    code = constrained_here(tree, loops, plant, schedule, signals, ties, t, work, own)
-    if code != RUNNING:
-        return code
-    size, change = 0.0, 0.0
-    for k in range(nv):
-        own.rate[k] = work.a[k] - own.a[k]
-        size, change = max(size, abs(own.a[k]), abs(own.v[k]) / h), max(change, abs(own.rate[k]))
-    share = own.method[ALPHA_M] - own.method[ALPHA_F] if change <= 0.1 * size else 0.0     # of stiff motion no slope is known
-    for k in range(nv):
-        own.alpha[k] = own.a[k] + share * own.rate[k]
-    copy(state.q, work.q)
-    copy(own.v, work.v)
-    code = constrained_here(tree, loops, plant, schedule, signals, ties, t, work, own)
-    forces_and_rates(tree, loops, plant, own.drive, work, own, False)
-    finish_state(tree, loops, plant, ties, state, work, own)
-    state.count[4], state.count[5] = state.count[4] + 3, 1
-    return code
+    for phase in range(3):                                                  # here, a step further on, and here again
+        for k in range(nv):
+            own.x[k] = h * own.v[k] + 0.5 * h * h * own.a[k] if phase == 1 else 0.0
+            own.v_next[k] = own.v[k] + (h * own.a[k] if phase == 1 else 0.0)
+            own.a_next[k] = 0.0
+        for r in range(own.multipliers.size):
+            own.multipliers[r] = 0.0
+        put_on_trial(tree, work, own)
+        if not evaluate_trial(tree, loops, plant, schedule, signals, ties, t, True, work, own):
+            return BAD_SIGNAL
+        if not accelerations_here(schedule, plant, work, own):
+            return SINGULAR
+        if phase == 0:
+            copy(work.a, own.a)
+        elif phase == 1:
+            shift_alpha(work, own, h)
+    if not evaluate_trial(tree, loops, plant, schedule, signals, ties, t, False, work, own):
+        return BAD_SIGNAL
+    finish_state(tree, plant, ties, state, work, own)
+    state.count[4], state.count[5] = state.count[4] + 4, 1
+    return RUNNING
 
 
 @primitive
-def finish_state(tree, loops, plant, ties, state, work, own):
-    """At an accepted state, after its `forces_and_rates`: forces of prescribed coordinates, the power that goes in (kept in
-    state.clock[1]), how far the constraints are open."""
+def shift_alpha(work, own, h):
+    """own.alpha from own.a now and work.a a step later; of stiff motion, which changes at once, no slope is known."""
+    size, change = 0.0, 0.0
+    for k in range(own.a.size):
+        own.rate[k] = work.a[k] - own.a[k]
+        size, change = max(size, abs(own.a[k]), abs(own.v[k]) / h), max(change, abs(own.rate[k]))
+    share = own.method[ALPHA_M] - own.method[ALPHA_F] if change <= 0.1 * size else 0.0
+    for k in range(own.a.size):
+        own.alpha[k] = own.a[k] + share * own.rate[k]
+
+
+@primitive
+def finish_state(tree, plant, ties, state, work, own):
+    """At an accepted state, evaluated: forces of prescribed coordinates, the power that goes in (kept in state.clock[1]), how
+    far the constraints are open."""
     for k in range(work.v.size):
         if plant.prescribed[k]:
             work.tau[k] = own.dual.R[k, 0, 0]
-    state.clock[1] = power_of(tree, plant, ties is not None and ties.drive.size > 0, work, own)
+    state.clock[1] = power_of(tree, plant, own.drive.size > 0, work, own)
     if ties is not None:
-        look_at_constraints(tree, loops, work.q, work.v, ties.drive, own)
         copy(own.multipliers, ties.multipliers)
         ties.figures[DRIFT] = max(ties.figures[DRIFT], largest_of(own.open_))
         ties.figures[DRIFT_VELOCITY] = max(ties.figures[DRIFT_VELOCITY], largest_of(own.slip))
@@ -181,7 +168,7 @@ def alpha_step(tree, loops, plant, schedule, signals, ties, state, record, work,
     for k in range(nv):
         state.y[nv + k] = work.v[k]
         own.a[k] = work.a[k]
-    finish_state(tree, loops, plant, ties, state, work, own)
+    finish_state(tree, plant, ties, state, work, own)
     state.y[2 * nv] += 0.5 * h * (power + state.clock[1])
     state.clock[0] = end
     state.count[2] += 1
@@ -189,17 +176,14 @@ def alpha_step(tree, loops, plant, schedule, signals, ties, state, record, work,
     return RUNNING
 
 
-@kernel
+@primitive
 def newton(tree, loops, plant, schedule, signals, ties, t, h, state, work, own):
     """To the end of the step, in work. The matrix is that of the first iteration, and new where it serves badly."""
-    drive, before, renew, size = own.drive, np.inf, True, 1.0
+    before, renew, size = np.inf, True, 1.0
     for step in range(MOST):
         put_on_trial(tree, work, own)
-        code = apply_signals(tree, plant, schedule, signals, ties, t, work)
-        if code != RUNNING:
-            return code
-        forces_and_rates(tree, loops, plant, drive, work, own, renew)
-        look_at_constraints(tree, loops, work.q, work.v, drive, own)
+        if not evaluate_trial(tree, loops, plant, schedule, signals, ties, t, renew, work, own):
+            return BAD_SIGNAL
         roll_on(loops, h * own.method[BETA] / own.method[GAMMA], own)
         state.count[4] += 1
         if renew:
@@ -210,10 +194,8 @@ def newton(tree, loops, plant, schedule, signals, ties, t, h, state, work, own):
             return RUNNING
         if not now < 1e300:
             return NOT_CONVERGED
-        if renew:
-            if not renew_matrix(schedule, plant, own, h):
-                return SINGULAR
-            state.count[3] += 1
+        if renew and not renew_matrix(schedule, plant, own, h):
+            return SINGULAR
         newton_change(plant, work, own, h)
         correct(tree, plant, own, h)
         renew, before = step > 0 and not now < SLOW * before, now

@@ -48,8 +48,8 @@ class ConstraintWork(NamedTuple):
 def constraint_work(memory, shared, n, nv, nc, m):
     """memory: of one state, it begins a cache line. shared (nv) int64."""
     k = row_room(memory, n, nv, nc, m)
-    s = k + 2 * m * m + 3 * m
-    return ConstraintWork(row_work(memory[:k], n, nv, nc, m), solver_work(memory[k:s], shared, m), memory[s:s + m],
+    s = k + 2 * m * m + 5 * m
+    return ConstraintWork(row_work(memory[:k], n, nv, nc, m), solver_work(memory[k:s], m), memory[s:s + m],
                           memory[s + m:s + 2 * m])
 
 
@@ -105,7 +105,7 @@ def machine_parts(machine):
     index, constants, rest = parts(machine)
     loop_index, loop_constants, room = loop_parts(rest)
     n, nv, nc, m = index[0], index[2], loop_index[0], loop_index[1]
-    k = (row_room(room, n, nv, nc, m) + 2 * m * m + 5 * m + 7) // 8 * 8
+    k = (row_room(room, n, nv, nc, m) + 2 * m * m + 7 * m + 7) // 8 * 8
     con = constraint_work(room, room[k:k + nv].view(np.int64), n, nv, nc, m)
     return index, constants, loop_index, loop_constants, con, room[k + nv:]
 

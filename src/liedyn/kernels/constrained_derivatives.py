@@ -53,7 +53,7 @@ def balance_work(memory, n, nv, nc):
     return BalanceWork(newton_euler_work(x, n, nv), FrameWork(x[k:t], x[t:t + 12 * nc], x[t + 12 * nc:o]), x[o:o + 6 * n])
 
 
-@kernel
+@primitive
 def balance(tree, loops, q, v, a, multipliers, f_ext, drive, passive, force, rate, work):
     """force (nv) = M a + b - passive forces - J^T f_ext - A^T lambda; rate (m) = A a + gamma. Duals q, v, a go with
     float64 multipliers, f_ext (6n wrenches on bodies, or empty), drive."""
@@ -122,23 +122,24 @@ def dual_memory(n, nq, nv, nc, m): return nq + 4 * nv + 2 * m + 36 * n + 27 * nc
 
 
 @kernel
-def balance_rates(tree, loops, q, v, a, multipliers, x, f_ext, drive, passive, out, dual):
+def balance_rates(tree, loops, q, v, a, multipliers, x, f_ext, drive, passive, whole, out, dual):
     """out (nv + m, 3 nv): R1 and R2 by q, v and a, at multipliers (m); below these, if x (nv) is given, A x by q (nv + 2 m rows).
-    Float64 arguments; dual: DualWork."""
+    Float64 arguments; dual: DualWork. Not whole: only R1 and R2 themselves, the values of dual.R."""
     nv, m = v.size, multipliers.size
-    for what in range(3):
-        for c in range(0, nv, 8):
+    for what in range(3 if whole else 1):
+        for c in range(0, nv if whole else 1, 8):
             constant_duals(q, dual.q)
             constant_duals(v, dual.v)
             constant_duals(a, dual.a)
-            if what == 0:
+            if what == 0 and whole:
                 along_configuration(tree, q, c, dual.q)
             for k in range(c, min(c + 8, nv)):
                 if what > 0:
                     seed(dual.v if what == 1 else dual.a, k, k - c, 1.0)
             balance(tree, loops, dual.q, dual.v, dual.a, multipliers, f_ext, drive, passive, dual.R[:nv], dual.R[nv:],
                     dual.balance)
-            keep_rates(dual.R, what * nv + c, min(8, nv - c), out)
+            if whole:
+                keep_rates(dual.R, what * nv + c, min(8, nv - c), out)
             if what == 0 and x.size:
                 row_velocities(tree, loops, x, drive, dual.Ax, dual.balance)
                 keep_rates(dual.Ax, c, min(8, nv - c), out[nv + m:])
@@ -188,7 +189,7 @@ def constrained_derivatives(index, constants, memory, loop_index, loop_constants
         code = bad_given(tree, q[i], v[i], a[i], f_ext[i], drive[i], nq, nv, F)
         if code != OK:
             return code
-        balance_rates(tree, loops, q[i], v[i], a[i], multipliers[i], x[i], F, drive[i], passive, out[i], dual)
+        balance_rates(tree, loops, q[i], v[i], a[i], multipliers[i], x[i], F, drive[i], passive, True, out[i], dual)
         if x.shape[1] == 0 and not small_changes(prescribed, keep[i], out[i], work):
             return SINGULAR
         if not all_finite(out[i]):

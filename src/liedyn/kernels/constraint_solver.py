@@ -1,8 +1,9 @@
 """A M^-1 A^T lambda = rhs for constraints that may depend on each other: L D L^T that leaves out rows without a pivot.
 
-Rows are taken in their order; one whose pivot vanishes follows from those before it and gets no multiplier of its own.
-Then, among all solutions, the one of least Euclidean norm: what lies in the null space is taken off. The acceleration
-does not depend on that choice. All on numbers: in Lanes each state has its own dependent rows."""
+Rows are taken in their order as long as they have a fair pivot, else the best one next; where none has any, the rest follow from
+those before and get no multiplier of their own. Then, among all solutions, the one of least Euclidean norm: what lies in
+the null space is taken off. The acceleration does not depend on that choice. All on numbers: in Lanes the order serves
+eight states, and each has its own dependent rows."""
 from typing import NamedTuple
 
 import numpy as np
@@ -10,32 +11,36 @@ import numpy as np
 from liedyn.jit import callee, primitive
 from liedyn.joints.closures import FIRST, ROW_COUNT
 from liedyn.kernels.loop_rows import column_of, numbers_of
-from liedyn.lie.lanes import all_less, get_cell, load, number_like, store, where_less
+from liedyn.lie.lanes import all_less, get_cell, integers, largest, load, number_like, store, where_less
 
 DEPENDENT = 1e-10         # of what the row's diagonal is made of: a sine of 1e-5 between a row and what it depends on
+FAIR = 1e-3               # of the same: no search for a better one
 
 
 class SolverWork(NamedTuple):
-    L: np.ndarray         # (m m,) A M^-1 A^T, then its factor below the diagonal
-    gain: np.ndarray      # (m,) 1/D, 0 where dependent
+    L: np.ndarray         # (m m,) row r of the factor: entry s belongs to the row taken in step s
+    gain: np.ndarray      # (m,) 1/D of each row, 0 where dependent
     keep: np.ndarray      # (m,) 1, or 0 where dependent
     z: np.ndarray         # (m,)
-    null: np.ndarray      # (m m,) null vectors, made orthogonal
-    shared: np.ndarray    # (nv,) int64: coordinates that two constraints share
+    null: np.ndarray      # (m m,) A M^-1 A^T until it is factored; then null vectors, made orthogonal
+    size: np.ndarray      # (m,) inverse of what the diagonals are made of
+    order: np.ndarray     # (m,) int64: the row taken in each step
 
 
 @primitive
-def solver_work(memory, shared, m):
+def solver_work(memory, m):
     x, k = memory, m * m
-    return SolverWork(x[:k], x[k:k + m], x[k + m:k + 2 * m], x[k + 2 * m:k + 3 * m], x[k + 3 * m:2 * k + 3 * m], shared)
+    order, = integers(x[2 * k + 4 * m:2 * k + 5 * m])
+    return SolverWork(x[:k], x[k:k + m], x[k + m:k + 2 * m], x[k + 2 * m:k + 3 * m], x[k + 3 * m:2 * k + 3 * m],
+                      x[2 * k + 3 * m:2 * k + 4 * m], order)
 
 
-def solver_memory(m): return 2 * m * m + 3 * m
+def solver_memory(m): return 2 * m * m + 5 * m
 
 
 @primitive
 def form(tree, loops, prescribed, Psi, rows, work):
-    """X D^-1 X^T over the coordinates that two constraints share and that are not prescribed: the lower half into work.L."""
+    """X D^-1 X^T over the coordinates that two constraints share and that are not prescribed, into work.null."""
     m, number, pair = work.gain.shape[0], number_like(Psi, 0.0), 0
     for c in range(loops.record.shape[0]):
         begin, end = numbers_of(loops, c, number)
@@ -47,8 +52,10 @@ def form(tree, loops, prescribed, Psi, rows, work):
                 for s in range(0, size, 3):
                     three_products(tree, prescribed, Psi, rows, shared, j, column, start, s, size - 1, m)
             for r in range(loops.record[c, ROW_COUNT]):
-                for s in range(start, min(start + size, first + r + 1)):
-                    store(work.L, (first + r) * m + s, get_cell(rows.G, m, own + r, s, number))
+                for s in range(start, start + size):
+                    x = get_cell(rows.G, m, own + r, s, number)
+                    store(work.null, (first + r) * m + s, x)
+                    store(work.null, s * m + first + r, x)
             pair += 1
 
 
@@ -71,48 +78,74 @@ def three_products(tree, prescribed, Psi, rows, shared, j, column, start, s, las
 
 @primitive
 def factor_constraints(loops, size, work):
-    """L D L^T in place; writes gain and keep. size (3 a row): what a diagonal is made of, first."""
+    """L D L^T of work.null, with gain, keep and order. size (3 a row): what a diagonal is made of, first."""
+    m, number = work.gain.shape[0], number_like(work.L, 0.0)
     for c in range(loops.record.shape[0]):
-        first = loops.record[c, FIRST]
-        column = column_of(loops, c, 0, number_like(work.L, 0.0))
+        first, column = loops.record[c, FIRST], column_of(loops, c, 0, number)
         for r in range(loops.record[c, ROW_COUNT]):
-            factor_row(first + r, get_cell(size, 3, column + r, 0, number_like(work.L, 0.0)), work)
+            x = get_cell(size, 3, column + r, 0, number)
+            store(work.size, first + r, where_less(number, x, 1.0 / x, number))
+            store(work.z, first + r, load(work.null, (first + r) * m + first + r))       # the diagonal, as it is eaten up
+            work.order[first + r] = first + r
+    for s in range(m):
+        take_row(s, best_row(s, work), work)
 
 
 @primitive
-def factor_row(r, size, work):
+def best_row(s, work):
+    """Where in the order the row stands that step s takes: the next if its pivot is fair in all lanes, else the largest."""
+    r = work.order[s]
+    if all_less(FAIR - load(work.z, r) * load(work.size, r), 0.0):
+        return s
+    found, most = s, -np.inf
+    for t in range(s, work.gain.shape[0]):
+        r = work.order[t]
+        x = load(work.z, r) * load(work.size, r)
+        least = -largest(-x)
+        value = least if least > DEPENDENT else largest(x) * DEPENDENT       # of no use in some lane: as good as in the others
+        if value > most:
+            found, most = t, value
+    return found
+
+
+@primitive
+def take_row(s, t, work):
+    """Step s takes the row at place t of the order. Rows that are still to be taken hold L D, those taken L."""
     m, L, zero = work.gain.shape[0], work.L, number_like(work.L, 0.0)
-    one = zero + 1.0
-    d = load(L, r * m + r)
-    for s in range(r):
-        x = load(L, r * m + s)                             # L_rs D_s
+    p = work.order[t]
+    work.order[t], work.order[s] = work.order[s], p
+    for t in range(s):
+        store(L, p * m + t, load(L, p * m + t) * load(work.gain, work.order[t]))
+    d = load(work.z, p)
+    ratio = d * load(work.size, p)
+    gain = where_less(zero + DEPENDENT, ratio, 1.0 / d, zero)
+    store(work.gain, p, gain)
+    store(work.keep, p, where_less(zero + DEPENDENT, ratio, zero + 1.0, zero))
+    for u in range(s + 1, m):
+        r = work.order[u]
+        x = load(work.null, r * m + p)
         for t in range(s):
-            x = x - load(L, r * m + t) * load(L, s * m + t)
+            x = x - load(L, r * m + t) * load(L, p * m + t)
         store(L, r * m + s, x)
-    for s in range(r):
-        x = load(L, r * m + s)
-        l = x * load(work.gain, s)
-        d = d - x * l
-        store(L, r * m + s, l)
-    floor = DEPENDENT * size
-    store(work.keep, r, where_less(floor, d, one, zero))
-    store(work.gain, r, where_less(floor, d, 1.0 / d, zero))
+        store(work.z, r, load(work.z, r) - x * x * gain)
 
 
 @primitive
 def solve_constraints(rhs, work, out):
     """out (m) = the multipliers of least norm. work.z keeps, where a row is dependent, by how much rhs contradicts it."""
     m, L = work.gain.shape[0], work.L
-    for r in range(m):
-        x = load(rhs, r)
-        for s in range(r):
-            x = x - load(L, r * m + s) * load(work.z, s)
-        store(work.z, r, x)
-    for r in range(m - 1, -1, -1):
-        x = load(work.z, r) * load(work.gain, r)
-        for s in range(r + 1, m):
-            x = x - load(L, s * m + r) * load(out, s)
-        store(out, r, x * load(work.keep, r))
+    for s in range(m):
+        p = work.order[s]
+        x = load(rhs, p)
+        for t in range(s):
+            x = x - load(L, p * m + t) * load(work.z, work.order[t])
+        store(work.z, p, x)
+    for s in range(m - 1, -1, -1):
+        p = work.order[s]
+        x = load(work.z, p) * load(work.gain, p)
+        for u in range(s + 1, m):
+            x = x - load(L, work.order[u] * m + s) * load(out, work.order[u])
+        store(out, p, x * load(work.keep, p))
     least_norm(work, out)
 
 
@@ -120,7 +153,8 @@ def solve_constraints(rhs, work, out):
 def least_norm(work, x):
     m, L, null = work.gain.shape[0], work.L, work.null
     zero, found = number_like(work.L, 0.0), 0
-    for p in range(m):
+    for s in range(m):
+        p = work.order[s]
         drop = 1.0 - load(work.keep, p)
         if all_less(drop, 0.5):
             continue
@@ -128,11 +162,11 @@ def least_norm(work, x):
         for r in range(m):
             store(null, o + r, zero)
         store(null, o + p, drop)
-        for r in range(p - 1, -1, -1):
+        for u in range(s - 1, -1, -1):
             y = zero
-            for s in range(r + 1, p + 1):
-                y = y - load(L, s * m + r) * load(null, o + s)
-            store(null, o + r, y * load(work.keep, r))
+            for t in range(u + 1, s + 1):
+                y = y - load(L, work.order[t] * m + u) * load(null, o + work.order[t])
+            store(null, o + work.order[u], y * load(work.keep, work.order[u]))
         for j in range(found):
             take_off(null, o, null, j * m, m, zero)
         take_off(x, 0, null, o, m, zero)

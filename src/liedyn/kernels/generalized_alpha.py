@@ -20,10 +20,11 @@ from liedyn.joints.kinds import ROLLING
 from liedyn.joints.manifold import chart_rate, retract
 from liedyn.joints.motion import joint_add, joint_pose
 from liedyn.joints.passive import resistance
-from liedyn.kernels.constrained_derivatives import DualWork, FrameWork, balance, balance_rates
+from liedyn.kernels.constrained_derivatives import DualWork, FrameWork, balance_rates
+from liedyn.kernels.loop_motion import move_drives
 from liedyn.kernels.loop_rows import closure_frames, residuals, velocities
+from liedyn.kernels.motion import apply_forces, prescribe
 from liedyn.kernels.pivoting import PivotWork, factor_pivoted, least, solve_pivoted
-from liedyn.kernels.second_derivatives import constant_duals
 from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv
 
@@ -58,22 +59,21 @@ class AlphaWork(NamedTuple):
 
 
 # a state on trial: in MotionWork and AlphaWork --------------------------------------------------------------------------
-@primitive
-def forces_and_rates(tree, loops, plant, drive, work, own, whole):
-    """R1, R2 of the state on trial; own.R too if `whole`."""
-    if whole:
-        balance_rates(tree, loops, work.q, work.v, work.a, own.multipliers, own.none, work.F, drive, plant.passive[0], own.R,
-                      own.dual)
-    else:
-        constant_duals(work.q, own.dual.q)
-        constant_duals(work.v, own.dual.v)
-        constant_duals(work.a, own.dual.a)
-        nv = work.v.size
-        balance(tree, loops, own.dual.q, own.dual.v, own.dual.a, own.multipliers, work.F, drive, plant.passive[0],
-                own.dual.R[:nv], own.dual.R[nv:], own.dual.balance)
-
-
 @kernel
+def evaluate_trial(tree, loops, plant, schedule, signals, ties, t, whole, work, own):
+    """R1, R2, residual(q) and A v of the state in work, with what is prescribed and what acts at t; own.R too if `whole`.
+    False: a signal is not finite."""
+    good = prescribe(schedule, signals, t, work) and apply_forces(tree, plant, schedule, signals, t, work)
+    if ties is not None:
+        good = good and move_drives(signals, ties, t, work)
+    if good:
+        balance_rates(tree, loops, work.q, work.v, work.a, own.multipliers, own.none, work.F, own.drive, plant.passive[0], whole,
+                      own.R, own.dual)
+        look_at_constraints(tree, loops, work.q, work.v, own.drive, own)
+    return good
+
+
+@primitive
 def look_at_constraints(tree, loops, q, v, drive, own):
     """Into own.open_ and own.slip."""
     rest = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
@@ -154,14 +154,9 @@ def fill_matrix(schedule, plant, own, by_a, by_v, by_q):
 
 
 @primitive
-def accelerations_here(tree, loops, schedule, plant, drive, work, own):
-    """work.a where free, and own.multipliers, of constrained motion at the state on trial. False: singular."""
+def accelerations_here(schedule, plant, work, own):
+    """work.a where free, and own.multipliers, of constrained motion at a state evaluated with both zero. False: singular."""
     nv, m = work.v.size, own.multipliers.size
-    for k in range(nv):
-        work.a[k] = work.a[k] if plant.prescribed[k] else 0.0
-    for r in range(m):
-        own.multipliers[r] = 0.0
-    forces_and_rates(tree, loops, plant, drive, work, own, True)
     fill_matrix(schedule, plant, own, 1.0, 0.0, 0.0)
     sound = factor_pivoted(nv, own.solver)
     for k in range(nv):
@@ -241,7 +236,7 @@ def put_on_trial(tree, work, own):
 
 @primitive
 def power_of(tree, plant, driven, work, own):
-    """Of motors, wrenches, passive forces but springs, and driven closures, at the state of the last `forces_and_rates`."""
+    """Of motors, wrenches, passive forces but springs, and driven closures, at the state last evaluated."""
     power, nv, V = 0.0, work.v.size, own.dual.balance.tree.V
     for k in range(nv):
         power += work.tau[k] * work.v[k]

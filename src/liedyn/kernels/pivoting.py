@@ -87,7 +87,7 @@ def swap(work, k, r, c):
     work.column[k], work.column[c] = work.column[c], work.column[k]
 
 
-@primitive
+@kernel
 def solve_pivoted(work):
     """work.b becomes the solution."""
     J, y, N, rank = work.J, work.y, work.J.shape[0], work.rank[0]

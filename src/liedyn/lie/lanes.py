@@ -10,6 +10,7 @@ LLVM maps <8 x double> to one AVX-512 register, two of AVX2, four of NEON.
 import math
 import operator
 
+import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
@@ -567,6 +568,7 @@ def columns_in_line(number): ...
 def put_cell(X, n, c, r, value): ...
 def get_cell(X, n, c, r, number): ...
 def lines(memory): ...
+def integers(memory): ...
 
 
 @overload(columns_in_line, inline="always")
@@ -600,6 +602,14 @@ def _lines(memory):
     if memory.ndim == 1:
         return lambda memory: (memory.reshape(memory.size // WIDTH, WIDTH),)
     return lambda memory: (memory,)
+
+
+@overload(integers, inline="always")
+def _integers(memory):
+    """(memory as int64,): at least as many as it has numbers."""
+    if memory.ndim == 1:
+        return lambda memory: (memory.view(np.int64),)
+    return lambda memory: (memory.reshape(memory.size).view(np.int64),)
 
 
 @callee

@@ -50,7 +50,8 @@ def column_limits(model: Model) -> dict[str, tuple[float, float]]:
 
 
 def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:
-    """The robot as lines: joints between link origins, the ends of the tree down to their centres of mass, thrusters.
+    """The robot as lines: joints between link origins, links to where closures hold them, rods, the other ends of the tree down
+    to their centres of mass, thrusters.
 
     `q` is (N, nq); at most FRAMES of the N states are taken. None where there is no line, or nothing but a point.
     """
@@ -75,6 +76,8 @@ def _stick_figure(model: Model) -> tuple[list[tuple[str, tuple]], list[tuple[int
     points = [(name, (0.0, 0.0, 0.0)) for name in shown]
     edges = [(shown.index(parents[name]), k) for k, name in enumerate(shown) if parents[name] in shown]
     masses = [0.0] * len(points)
+    _add_closures(model, shown, points, edges)
+    masses += [0.0] * (len(points) - len(masses))
     ends = [k for k in range(len(shown)) if k not in {a for a, _ in edges}]
     dots = len(ends) <= 3               # more would hide the lines
     for k in ends:
@@ -88,6 +91,22 @@ def _stick_figure(model: Model) -> tuple[list[tuple[str, tuple]], list[tuple[int
         points.append((actuator.link, actuator.position))
         masses.append(0.0)
     return points, edges, masses
+
+
+def _add_closures(model: Model, shown: list[str], points: list[tuple[str, tuple]], edges: list[tuple[int, int]]) -> None:
+    """A line from a link's origin to each of its closures, and the rods between links."""
+    for loop in model.description.loops:
+        ends = []
+        for link, pose in ((loop.a, loop.pose_a), (loop.b, loop.pose_b)):
+            if link in shown:
+                ends.append(shown.index(link))
+                if math.hypot(*pose.translation) > 1e-6:
+                    edges.append((ends[-1], len(points)))
+                    ends[-1] = len(points)
+                    points.append((link, pose.translation))
+        if loop.type == "distance" and len(ends) == 2:
+            edges.append((ends[0], len(points)))                 # to a point of its own: lines make a tree
+            points.append(points[ends[1]])
 
 
 def _shown_links(model: Model, parents: dict[str, str | None]) -> list[str]:
