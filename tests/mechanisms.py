@@ -145,7 +145,7 @@ def bricard_angles(along: float) -> np.ndarray:
 
 def bennett_bars(along: float) -> list[tuple]:
     """(rotation, centre, mass, principal inertia along the bar's axes) of the three bars that move; world frame."""
-    R, p, bars = turn(0, pi / 2), np.array([0.3, 0, 0.8]), []
+    R, p, bars = turn(0, pi / 2), np.array([0.3, 0, 0.4]), []
     for q, length, mass, twist in zip(bennett_angles(along), (0.3, 0.6, 0.3), (0.3, 0.6, 0.3), (pi / 6, pi / 2, 0), strict=True):
         R = R @ turn(2, q)
         squares = np.array([length, 0.03, 0.02])**2

@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
+import liedyn as ld
 from liedyn.cli import main
 from liedyn.io.csv import read_trajectory
+from liedyn.io.scenario import read_scenario
+from liedyn.loading import load_description
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 SHORT = ("-S", "duration=0.06", "-S", "output_step=0.01")
@@ -28,7 +31,14 @@ def worst(again, original, kind: str) -> float:
     return max(np.abs(again.columns[name] - original.columns[name]).max() for name in names) / scale
 
 
-@pytest.mark.parametrize("config", CONFIGS, ids=lambda path: path.stem)
+def is_tree(config: Path) -> bool:
+    """Whether the robot has neither loops nor couplings: `inverse` and `forward` are those of the open tree."""
+    scenario = read_scenario(config)
+    robot = load_description(scenario.robot, loops=scenario.loops)
+    return not (robot.loops or robot.couplings or any(joint.mimic for joint in robot.joints))
+
+
+@pytest.mark.parametrize("config", [path for path in CONFIGS if is_tree(path)], ids=lambda path: path.stem)
 def test_inverse_and_forward_return_what_the_simulation_had(config, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     ok("simulate", config, "--no-plots", *SHORT)
@@ -38,6 +48,17 @@ def test_inverse_and_forward_return_what_the_simulation_had(config, tmp_path, mo
     assert worst(read_trajectory(f"runs/{config.stem}/trajectory_inverse.csv"), original, "tau") < 1e-11
     ok("forward", csv, "-o", "forward.csv")
     assert worst(read_trajectory("forward.csv"), original, "a") < 1e-8    # rounding times the condition of M
+
+
+@pytest.mark.parametrize("config", [path for path in CONFIGS if not is_tree(path)], ids=lambda path: path.stem)
+def test_constrained_run_writes_its_forces_and_how_well_it_is_closed(config, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ok("simulate", config, "--no-plots", *SHORT)
+    original = read_trajectory(f"runs/{config.stem}/trajectory.csv")
+    scenario = read_scenario(config)
+    model = ld.load(scenario.robot, loops=scenario.loops)
+    assert [name for name in original.columns if name.startswith("lambda.")] == [f"lambda.{row}" for row in model.row_names]
+    assert np.abs(original.columns["drift"]).max() < 1e-10
 
 
 def test_one_command_reads_what_another_writes(tmp_path):

@@ -1,4 +1,6 @@
 """Energy, base path, replay, and saving all pictures."""
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
@@ -56,7 +58,7 @@ def test_the_residual_of_constraints_stands_below_the_energy():
         figure = draw_energy(energy, T, drift=drift)
         assert len(figure.axes) == count
         boxes = [axes.get_position() for axes in figure.axes]
-        assert all(below.y1 < above.y0 for above, below in zip(boxes, boxes[1:], strict=False)) and boxes[-1].y0 > 0
+        assert all(below.y1 < above.y0 for above, below in pairwise(boxes)) and boxes[-1].y0 > 0
         assert labelled(figure)["constraint residual"].get_ydata()[-1] == pytest.approx(np.log10(3e-13))
     whole = figures(recording(energy=Energy(T, T), drift=drift))
     assert "constraint residual" in labelled(whole["energy"])

@@ -4,6 +4,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from liedyn.dynamics.kinematics import link_pose
 from liedyn.loading import load
 from liedyn.report.motion import FRAMES, column_limits, record, skeleton
 
@@ -50,6 +51,21 @@ def test_the_skeleton_joins_origins_ends_and_thrusters(bar):
                      ((0, 0, 0.5), (0, 0, 0.2)),                  # knee to the centre of mass of the last link
                      ((0, 0, 0.5), (0.1, 0, 0.5))}                # knee to the thruster; the sensor frame is no limb
     assert drawn.masses.tolist() == [0, 0, 2, 0]
+
+
+def test_the_skeleton_reaches_to_the_closures_and_shows_rods():
+    """Links end where their closures hold them: both ends of a four-bar's pin are drawn, in one place; a rod is a line."""
+    linkage = load(ROBOTS / "four_bar.yaml")
+    q = np.array([[0.0, -1.3694384060045657, -1.7721542475852272], [0.0, -1.3694384060045657, -1.7721542475852272 + 1e-3]])
+    drawn = skeleton(linkage, np.array([0.0, 1.0]), q)
+    pin = link_pose(linkage, q[0], "rocker") @ [0.25, 0, 0, 1]
+    assert (np.abs(drawn.points[0] - pin[:3]).max(1) < 1e-12).sum() == 2
+    pieces = load(ROBOTS / "closures.yaml")
+    q = np.tile(pieces.neutral(), (2, 1))
+    q[1, pieces.q_index("left_bob")] = 0.1
+    drawn = skeleton(pieces, np.array([0.0, 1.0]), q)
+    lines = [drawn.points[0][list(edge)] for edge in drawn.edges]
+    assert any(np.allclose(line, [[-0.2, 0, 0.5], [0.2, 0, 0.5]]) for line in lines)
 
 
 def test_the_skeleton_turns_with_the_joints(bar):

@@ -28,8 +28,8 @@ def test_groups_by_prefix_in_a_fixed_order():
 
 
 def test_constraint_forces_have_a_panel_a_constraint_and_unit():
-    found = groups("lambda.pin.wx[N m]", "lambda.pin.vx[N]", "lambda.pin.vy[N]", "lambda.cross.w[N m]", "lambda.rod[N]", "drift[m]",
-                   "tau.elbow[N m]")
+    found = groups("lambda.pin.wx[N m]", "lambda.pin.vx[N]", "lambda.pin.vy[N]", "lambda.cross.w[N m]", "lambda.rod[N]",
+                   "drift[m]", "tau.elbow[N m]")
     assert [group.name for group in found] == ["torques", "constraint_forces"]
     assert [(s.joint, s.label, s.unit) for s in found[1].series] == [
         ("pin", "wx", "N m"), ("pin", "vx", "N"), ("pin", "vy", "N"), ("cross", "w", "N m"), ("rod", "", "N")]

@@ -18,10 +18,11 @@ CASES = {
     "four_bar": {"initial": {"q": {"crank": 0.5, "knee": -1.5, "rocker": -1.8}}},
     "slider_crank": {"initial": {"q": {"crank": 0.5, "rod": -0.7, "block": 0.4}, "v": {"crank": 3}}, "gravity": [0, 0, -9.81]},
     "five_bar": {"initial": {"q": {"left": -0.6, "left_elbow": 0.9, "right": -0.4, "right_elbow": 1.3}}},
-    "n_four_bar": {"initial": {"v": {"A0": -1, "B0": 1, "B1": -1, "C1": 1, "B2": -1}}},
+    "n_four_bar": {"initial": {"v": {"A0": -1, "B0": 1, "B1": -1, "C1": 1, "B2": -1}},        # through 90 singular configurations
+                   "integrator": {"method": "rk4", "step": 1e-3}},
     "bricard": {},
     "bennett": {"initial": {"q": dict(zip(("pin_1", "pin_2", "pin_3"), known.bennett_angles(1.7).tolist(), strict=True))}},
-    "andrews": {"initial": {"q": dict(zip(known.ANDREWS, known.ANDREWS_START, strict=True)), "v": {"beta": 40, "theta": -30}}},
+    "andrews": {"initial": {"q": dict(zip(known.ANDREWS, known.ANDREWS_START, strict=True)), "v": {"beta": 8, "theta": -6}}},
     "rolling_disc": {"initial": yaml.safe_load((ROOT / "configs/rolling_disc.yaml").read_text())["initial"]},
     "delta": {"initial": {"q": {"platform": [0, 0, -0.8, 0, 0, 0, 1], "motor_1": 0.3, "motor_2": 0.5, "motor_3": 0.4,
                                 "elbow_??": [0.2, 0]}},
@@ -43,4 +44,4 @@ def test_energy_and_closures_hold_for_a_hundred_seconds(name, tmp_path, worst):
     residual = np.abs(ld.constraint_residual(result.model, result.q)).max()
     assert worst("100 s: residual [rad, m]", residual, name) < 1e-10
     assert worst("100 s: energy balance, relative", result.check["energy_balance_relative"], name) < 1e-8
-    assert np.ptp(result.kinetic) > 0.01 * result.kinetic.max()                  # it did move
+    assert np.ptp(result.q, axis=0).max() > 0.03                                  # it did move

@@ -137,15 +137,16 @@ def test_breaks_of_the_schedule_are_met(write):
 
 
 def test_baumgarte_takes_a_residual_away(write):
-    """r'' + 2 f r' + f^2 r = 0 from r0, r' = 0: |r| = |r0| (1 + f t) exp(-f t); the components turn with the bars."""
+    """r'' + 2 f r' + f^2 r = 0 from r0, r' = 0: |r| = |r0| (1 + f t) exp(-f t), but for the square of w / 2f, since the
+    components turn with the bars (w)."""
     q = run_scenario(write(SWING + "output_step: 2\n")).q[0]
     given = f"{{crank: {float(q[0])!r}, knee: {float(q[1]) + 1e-5!r}, rocker: {float(q[2])!r}}}"
     path = write(f"duration: 1\ninitial: {{q: {given}, assemble: false}}\n"
                  "constraints: {stabilization: baumgarte, frequency: 15}\n")
     r = run_scenario(path, ["integrator.step=2e-4"])
     size = np.linalg.norm(ld.constraint_residual(r.model, r.q), axis=1)
-    assert np.abs(size - size[0] * (1 + 15 * r.t) * np.exp(-15 * r.t)).max() < 1e-4 * size[0]
-    assert r.drift[0] > 1e-6 and r.drift[-1] < 1e-10
+    assert np.abs(size - size[0] * (1 + 15 * r.t) * np.exp(-15 * r.t)).max() < 1e-3 * size[0]
+    assert r.drift[0] > 1e-6 and r.drift[-1] < 2e-5 * r.drift[0]
     loose = run_scenario(path, ["constraints={stabilization: none}"])
     assert loose.drift[-1] > 0.5 * loose.drift[0]
 

@@ -28,6 +28,9 @@ class ConstrainedMotion:
     def __init__(self, a, tau, multipliers, independent):
         self.a, self.tau, self.multipliers, self.independent = a, tau, multipliers, independent
 
+    def __iter__(self):
+        return iter((self.a, self.tau, self.multipliers, self.independent))
+
     def __repr__(self):
         return f"ConstrainedMotion(a={self.a}, tau={self.tau}, multipliers={self.multipliers}, independent={self.independent})"
 
@@ -42,7 +45,7 @@ class _OneState(tuple):
     tau = property(lambda self: self[2])
     multipliers = property(lambda self: self[0][self[1]:(self[1] + self[0].size) // 2])
     independent = property(lambda self: self[0][(self[1] + self[0].size) // 2:] != 0.0)
-    __repr__ = ConstrainedMotion.__repr__
+    __repr__, __iter__ = ConstrainedMotion.__repr__, ConstrainedMotion.__iter__
 
 
 def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, drive=None, baumgarte=0.0,

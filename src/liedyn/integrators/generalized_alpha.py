@@ -77,24 +77,22 @@ def begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own
     impose(tree, schedule, signals, t, state.q, state.y[nv:2 * nv], work)
     copy(state.q, own.q)
     copy(state.y[nv:2 * nv], own.v)
-    for phase in range(3):                                                  # here, a step further on, and here again
+    for phase in range(4):                              # here, a step further on, here again, and with the accelerations found
         for k in range(nv):
             own.x[k] = h * own.v[k] + 0.5 * h * h * own.a[k] if phase == 1 else 0.0
             own.v_next[k] = own.v[k] + (h * own.a[k] if phase == 1 else 0.0)
-            own.a_next[k] = 0.0
+            own.a_next[k] = own.a[k] if phase == 3 else 0.0
         for r in range(own.multipliers.size):
-            own.multipliers[r] = 0.0
+            own.multipliers[r] = own.multipliers[r] if phase == 3 else 0.0
         put_on_trial(tree, work, own)
-        if not evaluate_trial(tree, loops, plant, schedule, signals, ties, t, True, work, own):
+        if not evaluate_trial(tree, loops, plant, schedule, signals, ties, t, 1 if phase == 3 else 3, work, own):
             return BAD_SIGNAL
-        if not accelerations_here(schedule, plant, work, own):
+        if phase < 3 and not accelerations_here(schedule, plant, work, own):
             return SINGULAR
         if phase == 0:
             copy(work.a, own.a)
         elif phase == 1:
             shift_alpha(work, own, h)
-    if not evaluate_trial(tree, loops, plant, schedule, signals, ties, t, False, work, own):
-        return BAD_SIGNAL
     finish_state(tree, plant, ties, state, work, own)
     state.count[4], state.count[5] = state.count[4] + 4, 1
     return RUNNING
@@ -182,7 +180,7 @@ def newton(tree, loops, plant, schedule, signals, ties, t, h, state, work, own):
     before, renew, size = np.inf, True, 1.0
     for step in range(MOST):
         put_on_trial(tree, work, own)
-        if not evaluate_trial(tree, loops, plant, schedule, signals, ties, t, renew, work, own):
+        if not evaluate_trial(tree, loops, plant, schedule, signals, ties, t, 3 if renew else 1, work, own):
             return BAD_SIGNAL
         roll_on(loops, h * own.method[BETA] / own.method[GAMMA], own)
         state.count[4] += 1
@@ -257,5 +255,5 @@ def _work(model, ties, method) -> AlphaWork:
     order = (np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64), np.zeros(1, dtype=np.int64))
     solver = PivotWork(np.zeros((N, N)), np.zeros(N), np.zeros(N), np.zeros(N), *order, np.zeros((m, m)))
     drive = np.zeros(0) if ties is None else ties.drive
-    return AlphaWork(method, np.zeros(nq), *np.zeros((7, nv)), *np.zeros((3, m)), np.zeros((N, 3 * nv)), np.zeros(0), drive,
-                     solver, duals, np.zeros(12 * n), np.zeros(6 * n), frames(np.zeros))
+    return AlphaWork(method, np.zeros(nq), *np.zeros((7, nv)), *np.zeros((3, m)), np.zeros((N + m, 3 * nv)), drive, solver, duals,
+                     frames(np.zeros))

@@ -114,13 +114,14 @@ def _scratch(size: int) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Options:
-    """method: rk4 (fixed `step`), dopri5, or one of SciPy's (rtol, atol, max_step)."""
+    """method: rk4, generalized_alpha (fixed `step`; `rho`), dopri5, or one of SciPy's (rtol, atol, max_step)."""
 
     method: str = "rk4"
     step: float = 1e-3
     rtol: float = 1e-8
     atol: float = 1e-10
     max_step: float = np.inf
+    rho: float = 0.9
 
 
 @dataclass

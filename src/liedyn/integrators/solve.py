@@ -25,6 +25,9 @@ def solve(problem: Problem, times: np.ndarray, options: Options,
     if options.method in SCIPY_METHODS:
         from liedyn.integrators.scipy_solvers import solve_by_scipy
         return solve_by_scipy(problem, times, options, progress)
+    if options.method == "generalized_alpha":
+        from liedyn.integrators.generalized_alpha import solve_generalized_alpha
+        return solve_generalized_alpha(problem, times, options, progress)
     tableau, model = METHODS[options.method](), problem.model
     record, work, plant, ties = problem.record(times), problem.work(), problem.plant(), problem.loop_plant()
     state, stages, method = begin(problem), stages_for(len(tableau.b), model.nv), _method(tableau, options)

@@ -17,7 +17,8 @@ DRIVES = ("torque", "prescribe")
 LEVELS = ("acceleration", "velocity", "position")
 _ADAPTIVE = ("rtol", "atol", "max_step")
 _FINEST = {"rtol": 2.3e-14, "atol": 1e-30}       # a hundred roundings; SciPy's first step overflows below
-METHODS = {"rk4": ("step",)} | dict.fromkeys(("dopri5", "RK45", "DOP853", "Radau", "BDF", "LSODA"), _ADAPTIVE)
+METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho")}
+METHODS |= dict.fromkeys(("dopri5", "RK45", "DOP853", "Radau", "BDF", "LSODA"), _ADAPTIVE)
 CURVES = ("quintic", "spline", "sine", "csv")
 INTERPOLATIONS = ("linear", "cubic", "quintic")
 MOST_ROWS = 10_000_000                           # of output: more is a slip of the pen,
@@ -161,7 +162,8 @@ class ExternalForce:
 @dataclass(frozen=True, slots=True)
 class Integrator:
     method: str = "rk4"
-    step: float = 1e-3           # rk4
+    step: float = 1e-3           # rk4, generalized_alpha
+    rho: float = 0.9             # generalized_alpha: spectral radius at infinite frequency; 1 damps nothing, 0 all of it
     rtol: float = 1e-8           # the others
     atol: float = 1e-10
     max_step: float = math.inf
@@ -273,13 +275,15 @@ def _path(node: Node) -> str:
 
 
 def _integrator(node: Node, duration: float) -> Integrator:
-    given = node.mapping(("method", "step", *_ADAPTIVE))
+    given = node.mapping(("method", "step", "rho", *_ADAPTIVE))
     method = _method(given["method"]) if "method" in given else "rk4"
     for key in given:
         if key not in ("method", *METHODS[method]):
             raise given[key].problem(f"{key} has no meaning for the method {method}", expected=", ".join(METHODS[method]))
     values = {key: child.number(above=0, least=_FINEST.get(key), most={"step": duration, "rtol": 0.1}.get(key))
-              for key, child in given.items() if key != "method"}
+              for key, child in given.items() if key not in ("method", "rho")}
+    if "rho" in given:
+        values["rho"] = given["rho"].number(least=0, most=1)
     for key in values.keys() & {"step", "max_step"}:
         if duration / values[key] > MOST_STEPS:
             raise given[key].problem(f"more than {MOST_STEPS} steps", found=given[key].shown())

@@ -122,11 +122,12 @@ def dual_memory(n, nq, nv, nc, m): return nq + 4 * nv + 2 * m + 36 * n + 27 * nc
 
 
 @kernel
-def balance_rates(tree, loops, q, v, a, multipliers, x, f_ext, drive, passive, whole, out, dual):
+def balance_rates(tree, loops, q, v, a, multipliers, x, f_ext, drive, passive, blocks, out, dual):
     """out (nv + m, 3 nv): R1 and R2 by q, v and a, at multipliers (m); below these, if x (nv) is given, A x by q (nv + 2 m rows).
-    Float64 arguments; dual: DualWork. Not whole: only R1 and R2 themselves, the values of dual.R."""
+    Float64 arguments; dual: DualWork. blocks: 3, or 1 for R1, R2 and A x alone, the values of dual.R and dual.Ax."""
     nv, m = v.size, multipliers.size
-    for what in range(3 if whole else 1):
+    whole = blocks > 1
+    for what in range(blocks):
         for c in range(0, nv if whole else 1, 8):
             constant_duals(q, dual.q)
             constant_duals(v, dual.v)
@@ -142,7 +143,8 @@ def balance_rates(tree, loops, q, v, a, multipliers, x, f_ext, drive, passive, w
                 keep_rates(dual.R, what * nv + c, min(8, nv - c), out)
             if what == 0 and x.size:
                 row_velocities(tree, loops, x, drive, dual.Ax, dual.balance)
-                keep_rates(dual.Ax, c, min(8, nv - c), out[nv + m:])
+                if whole:
+                    keep_rates(dual.Ax, c, min(8, nv - c), out[nv + m:])
 
 
 @primitive
@@ -184,12 +186,12 @@ def constrained_derivatives(index, constants, memory, loop_index, loop_constants
     tree, loops, k = tree_of(index, constants), loops_of(loop_index, loop_constants), 2 * dual_memory(n, nq, nv, nc, m)
     dual, rest = dual_work(memory[:k].reshape(k // 2, 2, 8), n, nq, nv, nc, m), memory[k:].reshape((memory.shape[0] - k) * 8)
     F, work = rest[:6 * n] if f_ext.shape[1] else rest[:0], saddle_work(rest[6 * n:], nv, m, 3 * nv)
-    passive = passive and index[4] != 0
+    passive, three = passive and index[4] != 0, 3 + 0 * nv      # a literal would be compiled apart
     for i in range(first, last):
         code = bad_given(tree, q[i], v[i], a[i], f_ext[i], drive[i], nq, nv, F)
         if code != OK:
             return code
-        balance_rates(tree, loops, q[i], v[i], a[i], multipliers[i], x[i], F, drive[i], passive, True, out[i], dual)
+        balance_rates(tree, loops, q[i], v[i], a[i], multipliers[i], x[i], F, drive[i], passive, three, out[i], dual)
         if x.shape[1] == 0 and not small_changes(prescribed, keep[i], out[i], work):
             return SINGULAR
         if not all_finite(out[i]):

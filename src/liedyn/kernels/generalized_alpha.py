@@ -18,15 +18,13 @@ from liedyn.jit import kernel, primitive
 from liedyn.joints.closures import FIRST, KIND
 from liedyn.joints.kinds import ROLLING
 from liedyn.joints.manifold import chart_rate, retract
-from liedyn.joints.motion import joint_add, joint_pose
 from liedyn.joints.passive import resistance
 from liedyn.kernels.constrained_derivatives import DualWork, FrameWork, balance_rates
 from liedyn.kernels.loop_motion import move_drives
-from liedyn.kernels.loop_rows import closure_frames, residuals, velocities
+from liedyn.kernels.loop_rows import residuals
 from liedyn.kernels.motion import apply_forces, prescribe
 from liedyn.kernels.pivoting import PivotWork, factor_pivoted, least, solve_pivoted
-from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
-from liedyn.lie.se3 import Ad_inv
+from liedyn.lie.rows import load_pose
 
 # places in AlphaWork.method
 ALPHA_M, ALPHA_F, BETA, GAMMA, STEP, CLOSED, BALANCED = range(7)
@@ -48,43 +46,38 @@ class AlphaWork(NamedTuple):
     multipliers: np.ndarray   # (m,)
     open_: np.ndarray         # (m,) residual(q)
     slip: np.ndarray          # (m,) A v less the drive's velocity
-    R: np.ndarray             # (nv + m, 3 nv)
-    none: np.ndarray          # (0,)
+    R: np.ndarray             # (nv + 2 m, 3 nv) of `balance_rates`
     drive: np.ndarray         # (24 driven,) motions of driven closures now
     solver: PivotWork
     dual: DualWork
-    T: np.ndarray             # (12n,) poses in parents
-    V: np.ndarray             # (6n,) twists
     rows: FrameWork
 
 
 # a state on trial: in MotionWork and AlphaWork --------------------------------------------------------------------------
 @kernel
-def evaluate_trial(tree, loops, plant, schedule, signals, ties, t, whole, work, own):
-    """R1, R2, residual(q) and A v of the state in work, with what is prescribed and what acts at t; own.R too if `whole`.
-    False: a signal is not finite."""
+def evaluate_trial(tree, loops, plant, schedule, signals, ties, t, blocks, work, own):
+    """R1, R2, residual(q) and A v of the state in work, with what is prescribed and what acts at t; own.R too if blocks
+    is 3, not 1 (never as a literal, for which it would be compiled anew). False: a signal is not finite."""
     good = prescribe(schedule, signals, t, work) and apply_forces(tree, plant, schedule, signals, t, work)
     if ties is not None:
         good = good and move_drives(signals, ties, t, work)
     if good:
-        balance_rates(tree, loops, work.q, work.v, work.a, own.multipliers, own.none, work.F, own.drive, plant.passive[0], whole,
+        balance_rates(tree, loops, work.q, work.v, work.a, own.multipliers, work.v, work.F, own.drive, plant.passive[0], blocks,
                       own.R, own.dual)
-        look_at_constraints(tree, loops, work.q, work.v, own.drive, own)
+        look_at_constraints(loops, work.q, own)
     return good
 
 
 @primitive
-def look_at_constraints(tree, loops, q, v, drive, own):
-    """Into own.open_ and own.slip."""
-    rest = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-    store_twist(own.V, 0, rest)
-    for i in range(1, tree.parent.size):
-        T = joint_pose(tree, i, q)
-        store_pose(own.T, i, T)
-        store_twist(own.V, i, joint_add(tree, i, Ad_inv(T, load_twist(own.V, tree.parent[i])), v))
-    closure_frames(tree, loops, own.T, drive, own.rows)
+def look_at_constraints(loops, q, own):
+    """Into own.open_ and own.slip, from frames and A v that are known."""
+    for k in range(own.rows.T.size):
+        own.rows.T[k] = own.dual.balance.rows.T[k, 0, 0]
+    for k in range(own.rows.g.size):
+        own.rows.g[k] = own.dual.balance.rows.g[k, 0, 0]
     residuals(loops, q, own.rows, own.open_)
-    velocities(loops, v, own.V, drive, own.rows, own.slip)
+    for r in range(own.slip.size):
+        own.slip[r] = own.dual.Ax[r, 0, 0]
 
 
 @primitive

@@ -92,7 +92,7 @@ def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[f
     from liedyn.integrators.solve import solve
 
     i = scenario.integrator
-    record, _ = solve(problem, np.array([0.0, at]), Options(i.method, i.step, i.rtol, i.atol, i.max_step), progress)
+    record, _ = solve(problem, np.array([0.0, at]), Options(i.method, i.step, i.rtol, i.atol, i.max_step, i.rho), progress)
     return t, record.q[-1], record.v[-1]
 
 

@@ -137,7 +137,7 @@ def output_times(scenario: Scenario) -> np.ndarray:
 
 def _options(scenario: Scenario) -> Options:
     i = scenario.integrator
-    return Options(i.method, i.step, i.rtol, i.atol, i.max_step)
+    return Options(i.method, i.step, i.rtol, i.atol, i.max_step, i.rho)
 
 
 def _result(scenario, model, problem, record, statistics, warnings) -> Result:
