@@ -35,6 +35,9 @@ _OPTIONS = {"_nrt": False, "fastmath": _FAST, "error_model": "numpy"}
 # Inlining by LLVM: the speed of inline="always" at half the compile time (11 s against 23 s for hybrid dynamics).
 primitive = njit(forceinline=True, **_OPTIONS)
 
+# For steps of a long loop that call kernels: a primitive would be compiled on its own, with all that it calls, for nothing.
+pasted = njit(inline="always", **_OPTIONS)
+
 # Compiled into those that call it, but a call stays a call: for rare paths.
 callee = njit(**_OPTIONS)
 

@@ -9,8 +9,12 @@ from liedyn.cli.options import along_options
 
 @click.command(short_help="Joint forces along a trajectory.")
 @along_options
+@click.option("-a", "--actuated", multiple=True, metavar="PATTERN", help="Of a robot with loops: joints that have a motor, "
+              "a name or a pattern; may be repeated. Default: those with a force in TRAJECTORY.")
+@click.option("--criterion", type=click.Choice(["unique", "least_torque", "least_constraint_force"]), default="unique",
+              show_default=True, help="Which forces, where a robot with loops has more motors than its motion needs.")
 @with_console
-def inverse(**options):
+def inverse(actuated, criterion, **options):
     """Joint forces along TRAJECTORY, a CSV of q (and v, a where it has them).
 
     Columns bind by name (q.elbow[rad], v.elbow[rad/s], …) in any order; v and a that are missing are derived from q.
@@ -19,9 +23,10 @@ def inverse(**options):
     Example:  liedyn inverse runs/panda_hybrid/trajectory.csv
     writes    runs/panda_hybrid/trajectory_inverse.csv
     Example:  liedyn inverse motion.csv --robot arm.urdf -o - | head
+    Example:  liedyn inverse runs/five_bar_redundant/trajectory.csv --criterion least_torque
     """
     def compute(model, motion):
         from liedyn.simulate.along import inverse_along
-        return inverse_along(model, motion)
+        return inverse_along(model, motion, actuated, criterion)
 
     compute_along(compute, "inverse", **options)

@@ -77,6 +77,7 @@ def begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own
     impose(tree, schedule, signals, t, state.q, state.y[nv:2 * nv], work)
     copy(state.q, own.q)
     copy(state.y[nv:2 * nv], own.v)
+    later = np.nextafter(min(t + h, next_break(schedule, state, np.inf)), -np.inf)
     for phase in range(4):                              # here, a step further on, here again, and with the accelerations found
         for k in range(nv):
             own.x[k] = h * own.v[k] + 0.5 * h * h * own.a[k] if phase == 1 else 0.0
@@ -85,7 +86,8 @@ def begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own
         for r in range(own.multipliers.size):
             own.multipliers[r] = own.multipliers[r] if phase == 3 else 0.0
         put_on_trial(tree, work, own)
-        if not evaluate_trial(tree, loops, plant, schedule, signals, ties, t, 1 if phase == 3 else 3, work, own):
+        now = later if phase == 1 else t
+        if not evaluate_trial(tree, loops, plant, schedule, signals, ties, now, 1 if phase == 3 else 3, work, own):
             return BAD_SIGNAL
         if phase < 3 and not accelerations_here(schedule, plant, work, own):
             return SINGULAR

@@ -95,8 +95,8 @@ class Problem:
         figures[[TOLERANCE, FREQUENCY, RANK, TIME_1, TIME_2]] = ties.tolerance, ties.frequency, -1.0, np.inf, -np.inf
         return LoopPlant(m.loop_index, m.loop_constants, self.schedule.level == POSITION,
                          np.isin(self.schedule.level, (POSITION, VELOCITY)), ties.signals, np.array(turns).reshape(-1),
-                         np.zeros(24 * len(driven)), np.zeros(rows), np.zeros(rows), np.zeros(m.nq), np.zeros(2 * m.nv + 1),
-                         np.zeros(m.nv, dtype=np.int64), _scratch(constraint_memory(*size)), _scratch(projection_memory(*size)),
+                         np.zeros(24 * len(driven)), np.zeros(rows), np.zeros(m.nq), np.zeros(2 * m.nv + 1),
+                         _scratch(constraint_memory(*size)), _scratch(projection_memory(*size)),
                          figures)
 
     def record(self, times: np.ndarray) -> Record:

@@ -11,8 +11,9 @@ which Numba prunes all of that at typing.
 from typing import NamedTuple
 
 import numpy as np
+from numpy import int64  # of a literal: each literal argument would be a compilation of its own
 
-from liedyn.jit import kernel, primitive
+from liedyn.jit import kernel, pasted, primitive
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.manifold import retract
 from liedyn.joints.tree import tree_of
@@ -93,7 +94,7 @@ def run_adaptive(index, constants, plant, schedule, signals, ties, method, state
     return RUNNING
 
 
-@primitive
+@pasted
 def keep_what_is_due(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, work):
     """An output at the present time, once its rates are known. FINISHED after the last."""
     count, now = state.count, state.clock[0]
@@ -101,17 +102,17 @@ def keep_what_is_due(index, constants, tree, plant, schedule, signals, ties, met
         if now > 0.0 and now == record.t[record.t.size - 1]:
             now = np.nextafter(now, -np.inf)                  # the last instant belongs to what came before it
         code = evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, now, 0.0, now, state.q, state.y,
-                        stages.K, stages.y, (0, 1, 0), work)
+                        stages.K, stages.y, int64(0), int64(1), int64(0), work)
         if code != RUNNING:
             return code
         count[4], count[5] = count[4] + 1, 1
-        copy_record(tree, ties, record, count[0], work, state.y)
+        copy_record(index, constants, tree, ties, record, count[0], work, state.y)
         count[0] += 1
     return FINISHED if count[0] == record.t.size else RUNNING
 
 
 @primitive
-def copy_record(tree, ties, record, i, work, y):
+def copy_record(index, constants, tree, ties, record, i, work, y):
     """Output i: work and ties hold the evaluation at its time."""
     copy(work.q, record.q[i])
     copy(work.v, record.v[i])
@@ -122,7 +123,8 @@ def copy_record(tree, ties, record, i, work, y):
     if ties is not None:
         copy(ties.multipliers, record.multipliers[i])
         copy(ties.drive, record.drive[i])
-        measure(tree, ties, work, hybrid_work(work.memory, tree.parent.size, tree.above.size), record.residual[i])
+        V = hybrid_work(work.memory, tree.parent.size, tree.above.size).V
+        measure(index, constants, ties, work.q, work.v, V, record.residual[i])
 
 
 @primitive
@@ -142,8 +144,8 @@ def end_of_step(method, state, stages, h):
                 stages.end[k] += w * stages.K[s, k]
 
 
-@primitive
-def accept(tree, schedule, signals, ties, state, stages, t, work):
+@pasted
+def accept(index, constants, tree, schedule, signals, ties, state, stages, t, work):
     """Move to the end of the step, back onto the constraints, which becomes the origin of the next chart. Returns a code."""
     nv = schedule.level.size
     retract(tree, state.q, stages.end[:nv], state.q)
@@ -152,17 +154,17 @@ def accept(tree, schedule, signals, ties, state, stages, t, work):
         state.y[k] = 0.0
     state.clock[0] = t
     state.count[2] += 1
-    return settle(tree, schedule, signals, ties, t, True, state.q, state.y[nv:2 * nv], work)
+    return settle(index, constants, tree, schedule, signals, ties, t, True, state.q, state.y[nv:2 * nv], work)
 
 
 @primitive
-def settle(tree, schedule, signals, ties, t, counted, q, v, work):
+def settle(index, constants, tree, schedule, signals, ties, t, counted, q, v, work):
     """Against drift: prescribed values, then the constraints. Returns a code."""
     impose(tree, schedule, signals, t, q, v, work)
     if ties is not None:
         if not move_drives(signals, ties, t, work):
             return BAD_SIGNAL
-        return close_loops(tree, ties, counted, q, v)
+        return close_loops(index, constants, ties, counted, q, v)
     return RUNNING
 
 
@@ -176,7 +178,7 @@ def next_break(schedule, state, last):
     return last
 
 
-@primitive
+@pasted
 def fixed_step(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, work):
     """A step of equal parts of the way to the next output or break, no longer than the one asked for."""
     t = state.clock[0]
@@ -188,16 +190,16 @@ def fixed_step(index, constants, tree, plant, schedule, signals, ties, method, s
     ceiling = np.nextafter(wall, -np.inf) if end == wall else wall
     first = state.count[5]                                    # stage 0 may be known
     code = evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, t, h, ceiling, state.q, state.y,
-                    stages.K, stages.y, (first, method.b.size, 0), work)
+                    stages.K, stages.y, first, method.b.size, int64(0), work)
     if code != RUNNING:
         return code
     state.count[4] += method.b.size - first
     end_of_step(method, state, stages, h)
     state.count[5] = 0
-    return accept(tree, schedule, signals, ties, state, stages, end, work)
+    return accept(index, constants, tree, schedule, signals, ties, state, stages, end, work)
 
 
-@primitive
+@pasted
 def adaptive_step(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, work):
     """One accepted step (Hairer, Norsett, Wanner, Solving ODEs I, II.4), and the outputs within it."""
     t = state.clock[0]
@@ -206,7 +208,7 @@ def adaptive_step(index, constants, tree, plant, schedule, signals, ties, method
     chart_origin(tree, state, stages)
     if state.count[5] == 0:
         code = evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, t, 0.0, t, state.q, state.y,
-                        stages.K, stages.y, (0, 1, 0), work)
+                        stages.K, stages.y, int64(0), int64(1), int64(0), work)
         if code != RUNNING:
             return code
         state.count[4], state.count[5] = state.count[4] + 1, 1
@@ -223,11 +225,11 @@ def adaptive_step(index, constants, tree, plant, schedule, signals, ties, method
             end = wall
             h = wall - t
         code = evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, t, h, before, state.q, state.y,
-                        stages.K, stages.y, (1, method.b.size, 0), work)
+                        stages.K, stages.y, int64(1), method.b.size, int64(0), work)
         if code == RUNNING:
             end_of_step(method, state, stages, h)
             code = evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, min(end, before), 0.0, before,
-                            state.q, stages.end, stages.K, stages.y, (0, 1, method.b.size), work)
+                            state.q, stages.end, stages.K, stages.y, int64(0), int64(1), method.b.size, work)
             state.count[4] += method.b.size
         if code != RUNNING:                                   # perhaps a trial too far: try a shorter one
             state.clock[1] = 0.25 * h
@@ -249,7 +251,7 @@ def adaptive_step(index, constants, tree, plant, schedule, signals, ties, method
                           work)
     if code != RUNNING:
         return code
-    code = accept(tree, schedule, signals, ties, state, stages, end, work)
+    code = accept(index, constants, tree, schedule, signals, ties, state, stages, end, work)
     state.count[5] = 0
     if ties is None and end != wall:                          # first same as last: at the new origin dx/dt is v
         nv = schedule.level.size
@@ -259,7 +261,7 @@ def adaptive_step(index, constants, tree, plant, schedule, signals, ties, method
     return code
 
 
-@primitive
+@pasted
 def outputs_within(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, h, end, before, work):
     """Outputs in [t, end) by dense output in the chart, each evaluated anew; the last time of the run too."""
     t, count, n = state.clock[0], state.count, state.y.size
@@ -278,7 +280,7 @@ def outputs_within(index, constants, tree, plant, schedule, signals, ties, metho
         code = evaluate_output(index, constants, tree, plant, schedule, signals, ties, method, now, state, stages, work)
         if code != RUNNING:
             return code
-        copy_record(tree, ties, record, count[0], work, stages.output)
+        copy_record(index, constants, tree, ties, record, count[0], work, stages.output)
         count[0] += 1
     return RUNNING
 
@@ -286,20 +288,20 @@ def outputs_within(index, constants, tree, plant, schedule, signals, ties, metho
 @primitive
 def evaluate_output(index, constants, tree, plant, schedule, signals, ties, method, now, state, stages, work):
     """Rates at stages.output, which goes back onto the constraints before."""
-    rows = 0, 1, method.b.size + 1
+    row = method.b.size + 1
     if ties is None:
         return evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, now, 0.0, now, state.q,
-                        stages.output, stages.K, stages.y, rows, work)
+                        stages.output, stages.K, stages.y, int64(0), int64(1), row, work)
     nv = schedule.level.size
     retract(tree, state.q, stages.output[:nv], ties.q)
     copy(stages.output, ties.y)
     for k in range(nv):
         ties.y[k] = 0.0
-    code = settle(tree, schedule, signals, ties, now, False, ties.q, ties.y[nv:2 * nv], work)
+    code = settle(index, constants, tree, schedule, signals, ties, now, False, ties.q, ties.y[nv:2 * nv], work)
     if code != RUNNING:
         return code
     return evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, now, 0.0, now, ties.q, ties.y, stages.K,
-                    stages.y, rows, work)
+                    stages.y, int64(0), int64(1), row, work)
 
 
 @kernel

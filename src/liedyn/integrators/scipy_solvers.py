@@ -23,12 +23,12 @@ _UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follo
 
 @kernel
 def move_anchor(index, constants, schedule, signals, ties, state, stages, t, work):
-    return accept(tree_of(index, constants), schedule, signals, ties, state, stages, t, work)
+    return accept(index, constants, tree_of(index, constants), schedule, signals, ties, state, stages, t, work)
 
 
 @kernel
 def keep(index, constants, ties, record, i, work, y):
-    copy_record(tree_of(index, constants), ties, record, i, work, y)
+    copy_record(index, constants, tree_of(index, constants), ties, record, i, work, y)
 
 
 @kernel
@@ -36,7 +36,7 @@ def bring_back(index, constants, schedule, signals, ties, counted, t, q0, y, q, 
     """The state q0 (+) x, v of y goes back onto the constraints; q (nq) scratch. Returns a code."""
     tree, nv = tree_of(index, constants), schedule.level.size
     retract(tree, q0, y[:nv], q)
-    code = settle(tree, schedule, signals, ties, t, counted, q, y[nv:2 * nv], work)
+    code = settle(index, constants, tree, schedule, signals, ties, t, counted, q, y[nv:2 * nv], work)
     difference(tree, q0, q, y[:nv])
     return code
 
@@ -153,7 +153,7 @@ class _Run:
         """Rates at (t, y) into stages.K[row]; row 0 is for accepted states."""
         m, p = self.model, self.problem
         return evaluate(m.index, m.constants, self.plant, p.schedule, p.signals, self.ties, *_LONE, t, 0.0, ceiling, self.state.q,
-                        y, self.stages.K, self.stages.y, (0, 1, row), self.work)
+                        y, self.stages.K, self.stages.y, 0, 1, row, self.work)
 
     def rates(self, t, y):
         self.evaluations += 1

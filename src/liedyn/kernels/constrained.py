@@ -45,8 +45,8 @@ class ConstraintWork(NamedTuple):
 
 
 @primitive
-def constraint_work(memory, shared, n, nv, nc, m):
-    """memory: of one state, it begins a cache line. shared (nv) int64."""
+def constraint_work(memory, n, nv, nc, m):
+    """memory: of one state, it begins a cache line."""
     k = row_room(memory, n, nv, nc, m)
     s = k + 2 * m * m + 5 * m
     return ConstraintWork(row_work(memory[:k], n, nv, nc, m), solver_work(memory[k:s], m), memory[s:s + m],
@@ -60,9 +60,14 @@ def constraint_memory(n, nv, nc, m):
 
 
 @kernel
-def constrained_hybrid(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequency, passive, multipliers, work, con):
-    """`solve_constrained`, compiled once for all that call it."""
-    return solve_constrained(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequency, passive, multipliers, work, con)
+def constrained_hybrid(index, constants, loop_index, loop_constants, prescribed, q, v, a, tau, f_ext, drive, frequency, passive,
+                       multipliers, memory, room):
+    """`solve_constrained`, compiled once for all that call it; with few arguments, since each array of a call takes long to
+    compile. memory: of `hybrid_work`; room: of `constraint_work`."""
+    n, nv = index[0], index[2]
+    con = constraint_work(room, n, nv, loop_index[0], loop_index[1])
+    return solve_constrained(tree_of(index, constants), loops_of(loop_index, loop_constants), prescribed, q, v, a, tau, f_ext,
+                             drive, frequency, passive, multipliers, hybrid_work(memory, n, nv), con)
 
 
 @primitive
@@ -101,13 +106,12 @@ def add_baumgarte(loops, q, v, V, drive, frequency, rows, rhs, x):
 # from Python ------------------------------------------------------------------------------------------------------
 @primitive
 def machine_parts(machine):
-    """index and constants of the tree, index and constants of the loops, scratch of both."""
+    """index and constants of the tree, index and constants of the loops, scratch of the constraints and of the tree."""
     index, constants, rest = parts(machine)
     loop_index, loop_constants, room = loop_parts(rest)
     n, nv, nc, m = index[0], index[2], loop_index[0], loop_index[1]
     k = (row_room(room, n, nv, nc, m) + 2 * m * m + 7 * m + 7) // 8 * 8
-    con = constraint_work(room, room[k:k + nv].view(np.int64), n, nv, nc, m)
-    return index, constants, loop_index, loop_constants, con, room[k + nv:]
+    return index, constants, loop_index, loop_constants, room[:k], room[k:]
 
 
 @entry("i8(f8[::1], f8[::1], f8[::1], f8[::1], f8, b1, f8[::1])")
@@ -115,7 +119,7 @@ def constrained_forward_one(machine, q, v, tau, frequency, passive, out):
     """One state, nothing prescribed, driven or pushed; any code but OK leaves it to `constrained_one` to say what is wrong.
 
     out (nv + 2 m): accelerations, multipliers, and 1 or 0: a row that follows from those before it."""
-    index, constants, loop_index, loop_constants, con, memory = machine_parts(machine)
+    index, constants, loop_index, loop_constants, room, memory = machine_parts(machine)
     n, nq, nv, m = index[0], index[1], index[2], loop_index[1]
     if q.size != nq or v.size != nv or tau.size != nv or loop_index[3] or out.size != nv + 2 * m:
         return SHAPE
@@ -125,7 +129,7 @@ def constrained_forward_one(machine, q, v, tau, frequency, passive, out):
         memory[k] = 0.0                                                       # False, eight times
     if bad_quaternions(tree, q) != OK:
         return BAD_QUATERNION
-    a, multipliers = out[:nv], out[nv:nv + m]
+    a, multipliers, con = out[:nv], out[nv:nv + m], constraint_work(room, n, nv, loop_index[0], m)
     deficit = solve_constrained(tree, loops, none, q, v, a, tau, none_given, none_given, frequency, passive and index[4] != 0,
                                  multipliers, work, con)
     for r in range(m):
@@ -137,12 +141,12 @@ def constrained_forward_one(machine, q, v, tau, frequency, passive, out):
 def constrained_one(machine, prescribed, q, v, a, tau, f_ext, drive, frequency, passive, out):
     """One state; a and tau are completed in place. out (3, m): multipliers; 1 or 0, a row that follows from those before it;
     by how much what is asked contradicts such a row [rad/s^2 | m/s^2]."""
-    index, constants, loop_index, loop_constants, con, memory = machine_parts(machine)
+    index, constants, loop_index, loop_constants, room, memory = machine_parts(machine)
     n, nq, nv, nl, m, driven = index[0], index[1], index[2], index[3], loop_index[1], loop_index[3]
     if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv or drive.size != 24 * driven
             or out.shape[0] != 3 or out.shape[1] != m or (f_ext.size and f_ext.size != 6 * nl)):
         return SHAPE
-    tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
+    tree = tree_of(index, constants)
     code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
     if code != OK:
         return code
@@ -151,9 +155,9 @@ def constrained_one(machine, prescribed, q, v, a, tau, f_ext, drive, frequency, 
         return code
     if not finite(drive, drive.size):
         return BAD_F_EXT
-    deficit = constrained_hybrid(tree, loops, prescribed, q, v, a, tau, F, drive, frequency, passive and index[4] != 0, out[0],
-                                 hybrid_work(memory[6 * n:], n, nv), con)
-    keep_report(con.solver, out[1], out[2], m)
+    deficit = constrained_hybrid(index, constants, loop_index, loop_constants, prescribed, q, v, a, tau, F, drive, frequency,
+                                 passive and index[4] != 0, out[0], memory[6 * n:], room)
+    keep_report(constraint_work(room, n, nv, loop_index[0], m).solver, out[1], out[2], m)
     code = solved(deficit, a, tau, nv)
     return code if code != OK or finite(out[0], m) else BAD_RESULT
 
@@ -166,8 +170,7 @@ def keep_report(solver, keep, gap, m):
 
 
 def constrained_batch_memory(n, nq, nv, nl, nc, m, driven):
-    return (hybrid_memory(n, nv) + 6 * n + nq + 3 * nv + 6 * nl + constraint_memory(n, nv, nc, m) + 3 * m + 24 * driven
-            + -(-nv // 8))
+    return (hybrid_memory(n, nv) + 6 * n + nq + 3 * nv + 6 * nl + constraint_memory(n, nv, nc, m) + 3 * m + 24 * driven)
 
 
 @entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], "
@@ -180,13 +183,12 @@ def constrained_batch(index, constants, memory, loop_index, loop_constants, pres
     if (q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv) and fits(out, rows, 3 * m)
                                  and fits(drive, rows, 24 * driven))):
         return SHAPE
-    tree, loops, x = tree_of(index, constants), loops_of(loop_index, loop_constants), memory
+    tree, x = tree_of(index, constants), memory
     Q, V, A, Tau, x = x[:nq], x[nq:nq + nv], x[nq + nv:nq + 2 * nv], x[nq + 2 * nv:nq + 3 * nv], x[nq + 3 * nv:]
     f, D, Out, x = (x[:6 * nl if f_ext.size else 0], x[6 * nl:6 * nl + 24 * driven],
                     x[6 * nl + 24 * driven:6 * nl + 24 * driven + 3 * m], x[6 * nl + 24 * driven + 3 * m:])
-    k = -(-nv // 8)
-    shared, x = x[:k].reshape(8 * k).view(np.int64), x[k:]
-    work, con = hybrid_work(x[6 * n:], n, nv), constraint_work(x[57 * n + 9 * nv:], shared, n, nv, nc, m)
+    work, room = x[6 * n:57 * n + 9 * nv], x[57 * n + 9 * nv:]
+    solver = constraint_work(room, n, nv, nc, m).solver
     passive = passive and index[4] != 0
     for k in range(first, last, 8):
         pack(q, k, Q)
@@ -203,9 +205,10 @@ def constrained_batch(index, constants, memory, loop_index, loop_constants, pres
         code = code if code != OK else bad_f_ext
         if code != OK:
             return code
-        if constrained_hybrid(tree, loops, prescribed, Q, V, A, Tau, F, D, frequency, passive, Out[:m], work, con) > 0.0:
+        if constrained_hybrid(index, constants, loop_index, loop_constants, prescribed, Q, V, A, Tau, F, D, frequency, passive,
+                              Out[:m], work, room) > 0.0:
             return SINGULAR
-        keep_report(con.solver, Out[m:2 * m], Out[2 * m:], m)
+        keep_report(solver, Out[m:2 * m], Out[2 * m:], m)
         if not (finite(A, nv) and finite(Tau, nv) and finite(Out, m)):
             return BAD_RESULT
         unpack(A, a, k)

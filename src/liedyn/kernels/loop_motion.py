@@ -7,6 +7,7 @@ import numpy as np
 from liedyn.jit import kernel, primitive
 from liedyn.joints.closures import DRIVEN, FIRST, KIND, ROW_COUNT, closure_row, loops_of
 from liedyn.joints.motion import joint_pose
+from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import OK
 from liedyn.kernels.constrained import constrained_hybrid, constraint_work
 from liedyn.kernels.loop_rows import closure_frames, load_guide, residuals, velocities
@@ -26,11 +27,12 @@ _STRAIGHT = 0.25                   # how straight what crosses zero is, against 
  FREQUENCY,                        # of Baumgarte's stabilization [rad/s], or 0
  DRIFT, DRIFT_VELOCITY,            # the largest before a projection [rad | m], [rad/s | m/s]
  RANK,                             # independent rows at the last accepted state; -1 before the first
- SMALL_1, TIME_1, SMALL_2, TIME_2, # root of the smallest pivot over its largest, at the last two accepted states
- ROW_2,                            # and its row
+ KEPT,                             # which they are, as a number
+ SMALL_1, TIME_1, SMALL_2, TIME_2, # their volume at the last two accepted states
+ ROW_2,                            # and the row of the smallest pivot
  SINGULAR_COUNT, SINGULAR_TIME, SINGULAR_ROW,
- BAD_ROW, BAD_SIZE) = range(15)    # what LOOP_OPEN or CONTRADICTION speaks of
-FIGURES = 15
+ BAD_ROW, BAD_SIZE) = range(16)    # what LOOP_OPEN or CONTRADICTION speaks of
+FIGURES = 16
 
 
 class LoopPlant(NamedTuple):
@@ -44,10 +46,8 @@ class LoopPlant(NamedTuple):
     turn: np.ndarray          # (9 driven,) rotation from the kernels' frame A to the file's
     drive: np.ndarray         # (24 driven,) motion at the last evaluation
     multipliers: np.ndarray   # (m,) of the last evaluation
-    pivot: np.ndarray         # (m,) the largest pivot of each row so far
     q: np.ndarray             # (nq,) an output between two steps, back on the constraints
     y: np.ndarray             # (2 nv + 1,) and the rest of its state
-    shared: np.ndarray        # (nv,) int64, scratch
     memory: np.ndarray        # scratch of constrained dynamics, on a border of cache lines
     room: np.ndarray          # scratch of projections, the same
     figures: np.ndarray       # (FIGURES,)
@@ -57,11 +57,11 @@ class LoopPlant(NamedTuple):
 def tied(tree, ties):
     """The constraints, and where constrained dynamics works."""
     loops = loops_of(ties.index, ties.constants)
-    return loops, constraint_work(ties.memory, ties.shared, tree.parent.size, tree.above.size, ties.index[0], ties.index[1])
+    return loops, constraint_work(ties.memory, tree.parent.size, tree.above.size, ties.index[0], ties.index[1])
 
 
 # driven closures --------------------------------------------------------------------------------------------------
-@primitive
+@kernel
 def move_drives(signals, ties, t, work):
     """Writes ties.drive: p = x y z, R = Rz(yaw) Ry(pitch) Rx(roll). False: a signal is not finite (work.flag says which)."""
     work.flag[1] = 0
@@ -111,10 +111,10 @@ def turn_about(k, x):
     return c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0
 
 
-@primitive
-def driven_power(tree, ties):
+@kernel
+def driven_power(index, constants, ties):
     """What driven closures supply, after `tied_hybrid`: sum of lambda times the rows' velocity in the drive's motion."""
-    loops, con = tied(tree, ties)
+    loops, con = tied(tree_of(index, constants), ties)
     power = 0.0
     for c in range(loops.record.shape[0]):
         d = loops.record[c, DRIVEN]
@@ -128,21 +128,21 @@ def driven_power(tree, ties):
 
 # dynamics ---------------------------------------------------------------------------------------------------------
 @primitive
-def tied_hybrid(tree, plant, ties, work, inner):
+def tied_hybrid(index, constants, plant, ties, work):
     """`hybrid` under the constraints; writes ties.multipliers too."""
-    loops, con = tied(tree, ties)
-    return constrained_hybrid(tree, loops, plant.prescribed, work.q, work.v, work.a, work.tau, work.F, ties.drive,
-                              ties.figures[FREQUENCY], plant.passive[0], ties.multipliers, inner, con)
+    return constrained_hybrid(index, constants, ties.index, ties.constants, plant.prescribed, work.q, work.v, work.a, work.tau,
+                              work.F, ties.drive, ties.figures[FREQUENCY], plant.passive[0], ties.multipliers, work.memory,
+                              ties.memory)
 
 
 @kernel
-def look_around(tree, plant, ties, t, a):
+def look_around(index, constants, prescribed, ties, t, a):
     """At an accepted state, after `tied_hybrid`: singular configurations, and prescriptions that contradict. Returns a code."""
-    _, con = tied(tree, ties)
-    watch(con.solver, ties.pivot, t, ties.figures)
+    _, con = tied(tree_of(index, constants), ties)
+    watch(con.solver, t, ties.figures)
     given, scale = ties.drive.size > 0, 0.0
     for k in range(a.size):
-        given, scale = given or plant.prescribed[k], max(scale, abs(a[k]))
+        given, scale = given or prescribed[k], max(scale, abs(a[k]))
     return CONTRADICTION if given and contradicted(con.solver, CONTRADICTS * (1.0 + scale), ties.figures) else CLOSED
 
 
@@ -157,19 +157,17 @@ def contradicted(solver, most, figures):
 
 
 @primitive
-def watch(solver, pivot, t, f):
-    """A singular configuration is where rows become dependent: their number changes or, between two states, the smallest
-    pivot, against the largest that its row has had, goes through zero. Its root is the size of what changes its sign there, so
-    it has a corner."""
-    rank, small, row = 0.0, 1e300, -1
-    for r in range(pivot.size):
+def watch(solver, t, f):
+    """A singular configuration is where rows become dependent: their number changes or, between two states, the volume that
+    the independent ones span (the root of the product of their pivots) goes through zero, where it has a corner."""
+    rank, kept, volume, small, row = 0.0, 0.0, 1.0, 1e300, -1
+    for r in range(solver.keep.size):
         if solver.keep[r] > 0.5:
-            rank += 1.0
-            pivot[r] = max(pivot[r], 1.0 / solver.gain[r])
-            x = 1.0 / (solver.gain[r] * pivot[r])
+            x = solver.size[r] / solver.gain[r]                   # the pivot, of what the row's diagonal is made of
+            rank, kept, volume = rank + 1.0, kept + (r + 1.0) * (r + 1.0), volume * x
             if x < small:
                 small, row = x, r
-    small = sqrt(small)
+    volume = sqrt(volume)
     if f[RANK] >= 0.0:
         if t <= f[TIME_2]:
             return
@@ -177,10 +175,10 @@ def watch(solver, pivot, t, f):
             report(t, f[ROW_2], f)
         elif rank > f[RANK] and f[SINGULAR_COUNT] == 0.0:
             report(f[TIME_2], row, f)
-        elif rank == f[RANK] and cornered(f[SMALL_1], f[TIME_1], f[SMALL_2], f[TIME_2], small, t):
+        elif kept == f[KEPT] and cornered(f[SMALL_1], f[TIME_1], f[SMALL_2], f[TIME_2], volume, t):
             report(f[TIME_2], f[ROW_2], f)
-    f[SMALL_1], f[TIME_1] = f[SMALL_2], f[TIME_2] if f[RANK] == rank else np.inf
-    f[SMALL_2], f[TIME_2], f[ROW_2], f[RANK] = small, t, row, rank
+    f[SMALL_1], f[TIME_1] = f[SMALL_2], f[TIME_2] if f[KEPT] == kept else np.inf
+    f[SMALL_2], f[TIME_2], f[ROW_2], f[RANK], f[KEPT] = volume, t, row, rank, kept
 
 
 @primitive
@@ -200,22 +198,22 @@ def cornered(x1, t1, x2, t2, x3, t3):
     return min(abs(later), abs(earlier)) < _STRAIGHT * (after - before)
 
 
-@primitive
-def measure(tree, ties, work, inner, out):
-    """out = largest residual and velocity residual of the state of the last evaluation."""
-    loops, con = tied(tree, ties)
-    residuals(loops, work.q, con.rows, con.other)
+@kernel
+def measure(index, constants, ties, q, v, V, out):
+    """out = largest residual and velocity residual of the state of the last evaluation; V (6n) its twists."""
+    loops, con = tied(tree_of(index, constants), ties)
+    residuals(loops, q, con.rows, con.other)
     out[0] = worst(con.other)
-    velocities(loops, work.v, inner.V, ties.drive, con.rows, con.other)
+    velocities(loops, v, V, ties.drive, con.rows, con.other)
     out[1] = worst(con.other)
 
 
 # back onto the constraints ----------------------------------------------------------------------------------------
 @kernel
-def close_loops(tree, ties, counted, q, v):
+def close_loops(index, constants, ties, counted, q, v):
     """q and v go back onto the constraints, what is prescribed of them excepted; ties.drive must be of this time. Where
     there is no projection only the drift is noted, as it is if `counted`. Returns a code."""
-    f, loops = ties.figures, loops_of(ties.index, ties.constants)
+    tree, f, loops = tree_of(index, constants), ties.figures, loops_of(ties.index, ties.constants)
     factors, con, sweep, dv, tau = projection_work(ties.room, tree.parent.size, tree.above.size, ties.index[0], ties.index[1])
     for i in range(1, tree.parent.size):
         store_pose(factors.T, i, joint_pose(tree, i, q))

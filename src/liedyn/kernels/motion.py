@@ -45,16 +45,15 @@ class Plant(NamedTuple):
 
 
 @kernel
-def evaluate(index, constants, plant, schedule, signals, ties, A, c, t, h, ceiling, q0, y0, K, y, rows, work):
+def evaluate(index, constants, plant, schedule, signals, ties, A, c, t, h, ceiling, q0, y0, K, y, first, last, row, work):
     """Rates at the stages first … last - 1 of a Runge-Kutta step from (t, y0) into K[first + row] …; a lone evaluation is
-    stage 0. rows = (first, last, row); stage 0 in row 0 is of an accepted state. Signals are read at `ceiling` at the latest.
+    stage 0; stage 0 in row 0 is of an accepted state. Signals are read at `ceiling` at the latest.
     ties: LoopPlant, or None for a robot without constraints: then nothing of them is compiled. Leaves in work the state of the
     last stage. Returns a code.
 
     The only place where the right-hand side is compiled: a call costs about 0.1 us for its many arrays, so a step makes
     one."""
     tree = tree_of(index, constants)
-    first, last, row = rows
     for s in range(first, last):
         for k in range(y0.size):
             y[k] = y0[k]
@@ -63,15 +62,15 @@ def evaluate(index, constants, plant, schedule, signals, ties, A, c, t, h, ceili
             if w != 0.0:
                 for k in range(y0.size):
                     y[k] += w * K[r, k]
-        code = right_hand_side(tree, plant, schedule, signals, ties, min(t + c[s] * h, ceiling), q0, y, K[s + row], s + row == 0,
-                               work)
+        code = right_hand_side(index, constants, tree, plant, schedule, signals, ties, min(t + c[s] * h, ceiling), q0, y,
+                               K[s + row], s + row == 0, work)
         if code != RUNNING:
             return code
     return RUNNING
 
 
 @primitive
-def right_hand_side(tree, plant, schedule, signals, ties, t, q0, y, dy, accepted, work):
+def right_hand_side(index, constants, tree, plant, schedule, signals, ties, t, q0, y, dy, accepted, work):
     """Writes dy and work (q, v, a, tau, wrench at this state). t may be just below a break. Returns a code."""
     nv = plant.prescribed.size
     retract(tree, q0, y[:nv], work.q)
@@ -87,8 +86,8 @@ def right_hand_side(tree, plant, schedule, signals, ties, t, q0, y, dy, accepted
     else:
         if not move_drives(signals, ties, t, work) and code == RUNNING:
             code = BAD_SIGNAL
-        deficit = tied_hybrid(tree, plant, ties, work, inner)
-        power = driven_power(tree, ties)
+        deficit = tied_hybrid(index, constants, plant, ties, work)
+        power = driven_power(index, constants, ties)
     if deficit > 0.0 and code == RUNNING:
         code = SINGULAR
     chart_rate(tree, y[:nv], work.v, dy[:nv])
@@ -104,7 +103,7 @@ def right_hand_side(tree, plant, schedule, signals, ties, t, q0, y, dy, accepted
     if code == RUNNING and not finite_rates(dy):
         code = NOT_FINITE
     if ties is not None and accepted and code == RUNNING:
-        code = look_around(tree, plant, ties, t, work.a)
+        code = look_around(index, constants, plant.prescribed, ties, t, work.a)
     return code
 
 

@@ -22,7 +22,7 @@ _MOST = 30                # Newton steps; from an integrator's step one or two
 _STALLED = 0.5            # a step that leaves more than this of the residual has reached rounding, or will not close
 
 
-@primitive
+@kernel
 def factor_rows(tree, loops, prescribed, factors, holonomic, con):
     """Rows and the factor of A M^-1 A^T, from `closure_frames` and the tree's factors."""
     sweep_rows(tree, loops, prescribed, factors.T, factors.U, factors.Psi, True, con.rows, holonomic)
@@ -30,7 +30,7 @@ def factor_rows(tree, loops, prescribed, factors, holonomic, con):
     factor_constraints(loops, con.rows.size, con.solver)
 
 
-@primitive
+@kernel
 def correction(tree, loops, prescribed, factors, con, dv, tau, sweep):
     """dv = M^-1 A^T lambda with A M^-1 A^T lambda = con.rhs."""
     zero = number_like(dv, 0.0)
@@ -101,17 +101,18 @@ def project_velocity(tree, loops, prescribed, q, v, drive, factors, con, dv, tau
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def projection_memory(n, nv, nc, m): return factor_memory(n, nv) + sweep_memory(n, nv) + constraint_memory(n, nv, nc, m) + 3 * nv + 8
+def projection_memory(n, nv, nc, m):
+    return factor_memory(n, nv) + sweep_memory(n, nv) + constraint_memory(n, nv, nc, m) + 2 * nv + 8
 
 
 @primitive
 def projection_work(memory, n, nv, nc, m):
     """Factors of the tree, work of the constraints, of the sweep, two vectors of scratch (nv). memory begins a cache line."""
-    k = (memory.shape[0] - 45 * n - 11 * nv) // 8 * 8               # see `projection_memory`
+    k = (memory.shape[0] - 45 * n - 10 * nv) // 8 * 8               # see `projection_memory`
     con, x = memory[:k], memory[k:]
     factors, x = factor_work(x[:33 * n + 7 * nv], n, nv), x[33 * n + 7 * nv:]
     sweep, x = sweep_work(factors, x[:12 * n + nv], n, nv), x[12 * n + nv:]
-    return factors, constraint_work(con, x[2 * nv:3 * nv].view(np.int64), n, nv, nc, m), sweep, x[:nv], x[nv:2 * nv]
+    return factors, constraint_work(con, n, nv, nc, m), sweep, x[:nv], x[nv:2 * nv]
 
 
 @entry("i8(i8[::1], f8[::1], f8[::1], i8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8, f8[:,::1], i8, i8)",

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import fnmatch
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.errors import ConfigurationError, Place, TrajectoryError, UsageError
 from liedyn.model.model import Model
-from liedyn.simulate.columns import bind, bind_wrenches, columns_of, header_of
+from liedyn.simulate.columns import bind, bind_wrenches, columns_of, constraint_columns, header_of
 from liedyn.simulate.derive import derivatives, rates
 
 
@@ -35,12 +35,21 @@ class Motion:
     notes: tuple[str, ...]
 
 
-def inverse_along(model: Model, trajectory) -> Along:
+def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "unique") -> Along:
     """Joint forces along a trajectory of q; v and a are derived from it where the file has none.
 
     External wrenches are taken from columns fext.<link>.<component>, and from the comment `# passive:` whether joint
-    springs, damping and friction act. Raises TrajectoryError."""
+    springs, damping and friction act. Of a robot with constraints: forces of its actuated joints, those whose names match a
+    pattern or, without patterns, those with a force in the trajectory. Raises TrajectoryError, UsageError."""
     motion = motion_of(model, trajectory, derive_a=True)
+    if model.nc:
+        from liedyn.simulate.along_constraints import inverse_of_mechanism
+        mask = mask_of(model, actuated)
+        a, tau, multipliers, notes = inverse_of_mechanism(model, trajectory, motion, mask, criterion)
+        return _along(model, trajectory, replace(motion, notes=(*motion.notes, *notes)), a, tau, multipliers)
+    if actuated:
+        raise UsageError(f"the robot {model.name} has no constraints: every joint's force follows from the motion, --actuated "
+                         "has no meaning")
     tau = inverse_dynamics(model, motion.q, motion.v, motion.a, f_ext=motion.f_ext, passive=motion.passive)
     return _along(model, trajectory, motion, motion.a, tau)
 
@@ -49,6 +58,10 @@ def forward_along(model: Model, trajectory) -> Along:
     """Accelerations along a trajectory of q (and v) and tau. Raises TrajectoryError, ComputationError."""
     motion = motion_of(model, trajectory, derive_a=False)
     require(trajectory, motion.tau, "tau", "the joint forces")
+    if model.nc:
+        from liedyn.simulate.along_constraints import motion_of_mechanism
+        found = motion_of_mechanism(model, trajectory, motion, None, motion.tau, np.zeros(model.nv, dtype=bool))
+        return _along(model, trajectory, motion, found.a, motion.tau, found.multipliers)
     a = forward_dynamics(model, motion.q, motion.v, motion.tau, f_ext=motion.f_ext, passive=motion.passive)
     return _along(model, trajectory, motion, a, motion.tau)
 
@@ -65,6 +78,10 @@ def hybrid_along(model: Model, trajectory, patterns) -> Along:
     else:
         tau = np.zeros_like(motion.v) if tau is None else tau
     a = np.zeros_like(motion.v) if motion.a is None else motion.a
+    if model.nc:
+        from liedyn.simulate.along_constraints import motion_of_mechanism
+        found = motion_of_mechanism(model, trajectory, motion, a, tau, prescribed)
+        return _along(model, trajectory, motion, found.a, found.tau, found.multipliers)
     a, tau = hybrid_dynamics(model, motion.q, motion.v, a, tau, prescribed, f_ext=motion.f_ext, passive=motion.passive)
     return _along(model, trajectory, motion, a, tau)
 
@@ -121,11 +138,15 @@ def require(trajectory, array, kind: str, what: str) -> None:
                               found=", ".join(trajectory.columns), expected=f"{kind}.<joint>")
 
 
-def _along(model: Model, trajectory, motion: Motion, a, tau) -> Along:
+def _along(model: Model, trajectory, motion: Motion, a, tau, multipliers=None) -> Along:
     header = {**trajectory.header, **{k: v for k, v in header_of(model, passive=motion.passive).items() if k != "robot"}}
     wrenches = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
     links = tuple(model.link_names[k] for k in wrenches)
     wrench = motion.f_ext[:, wrenches].reshape(len(a), -1) if wrenches else None
     if not np.isfinite(tau).all():
         raise ConfigurationError("the joint forces are not finite")
-    return Along(header, trajectory.t, columns_of(model, links, wrench, q=motion.q, v=motion.v, a=a, tau=tau), motion.notes)
+    columns = columns_of(model, links, wrench, q=motion.q, v=motion.v, a=a, tau=tau)
+    if multipliers is not None:
+        from liedyn.dynamics.constraints import constraint_residual
+        columns += constraint_columns(model, multipliers, np.abs(constraint_residual(model, motion.q)).max(axis=1))
+    return Along(header, trajectory.t, columns, motion.notes)

@@ -102,7 +102,7 @@ def instant(problem: Problem, t: float, q, v, u=None) -> Instant:
     m, work, nv, ties = problem.model, problem.work(), problem.model.nv, problem.loop_plant()
     y, K = np.concatenate([np.zeros(nv), v, [0.0]]), np.zeros((2, 2 * nv + 1))
     code = evaluate(m.index, m.constants, problem.plant(), problem.schedule, problem.signals, ties, *_LONE, t, 0.0, t,
-                    np.array(q), y, K, np.zeros(2 * nv + 1), (0, 1, 0), work)
+                    np.array(q), y, K, np.zeros(2 * nv + 1), 0, 1, 0, work)
     if code != RUNNING:
         raise failure(problem, code, t, work, ties)
     f_ext = None
