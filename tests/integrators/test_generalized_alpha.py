@@ -116,10 +116,10 @@ def test_stiff_springs(write, worst):
 links: {{arm: {{mass: 0.1, inertia: [0.001, 0.001, 0.001]}}, bob: {{mass: 1, inertia: [0.01, 0.01, 0.01]}}}}
 joints:
   swing: {{type: continuous, parent: world, child: arm, axis: [0, 1, 0]}}
-  bar: {{type: {joint}, parent: arm, child: bob, axis: [0, 0, 1], origin: {{xyz: [0, 0, -1]}}{stiffness}}}
+  bar: {{type: {joint}, parent: arm, child: bob, origin: {{xyz: [0, 0, -1]}}{stiffness}}}
 """
     stiff = "1.0e+10"
-    soft = prepare(write(pendulum(f", stiffness: {stiff}, limits: {{lower: -1, upper: 1}}", "prismatic"),
+    soft = prepare(write(pendulum(f", axis: [0, 0, 1], stiffness: {stiff}, limits: {{lower: -1, upper: 1}}", "prismatic"),
                          "initial: {q: {swing: 1.0}}\n")).problem
     times = np.array([0.0, 1.0])
     record, statistics = solve_generalized_alpha(soft, times, Alpha(5e-3, rho=0.5))

@@ -23,7 +23,7 @@ def test_saddle(n, m, rank, worst):
     columns = 5
     f, x = rng.standard_normal((n, columns)), rng.standard_normal((n, columns))
     g = A @ x
-    work = saddle_work(np.zeros(saddle_memory(n, m, columns)), n, m, columns)
+    work = saddle_work.py_func(np.zeros(saddle_memory(n, m, columns)), n, m, columns)
     work.M[:], work.A[:], work.f[:], work.g[:] = M, A, f, g
     assert solve_saddle((np.arange(m) < rank).astype(float), work)
     J = np.block([[M, -A.T], [A, np.zeros((m, m))]])
@@ -32,7 +32,7 @@ def test_saddle(n, m, rank, worst):
 
 
 def test_singular_mass():
-    work = saddle_work(np.zeros(saddle_memory(3, 1, 2)), 3, 1, 2)
+    work = saddle_work.py_func(np.zeros(saddle_memory(3, 1, 2)), 3, 1, 2)
     work.M[:], work.A[:] = np.diag([1.0, 0.0, 2.0]), 1.0
     assert not solve_saddle(np.ones(1), work)
 

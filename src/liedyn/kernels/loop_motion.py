@@ -27,12 +27,11 @@ _STRAIGHT = 0.25                   # how straight what crosses zero is, against 
  FREQUENCY,                        # of Baumgarte's stabilization [rad/s], or 0
  DRIFT, DRIFT_VELOCITY,            # the largest before a projection [rad | m], [rad/s | m/s]
  RANK,                             # independent rows at the last accepted state; -1 before the first
- KEPT,                             # which they are, as a number
  SMALL_1, TIME_1, SMALL_2, TIME_2, # their volume at the last two accepted states
  ROW_2,                            # and the row of the smallest pivot
  SINGULAR_COUNT, SINGULAR_TIME, SINGULAR_ROW,
- BAD_ROW, BAD_SIZE) = range(16)    # what LOOP_OPEN or CONTRADICTION speaks of
-FIGURES = 16
+ BAD_ROW, BAD_SIZE) = range(15)    # what LOOP_OPEN or CONTRADICTION speaks of
+FIGURES = 15
 
 
 class LoopPlant(NamedTuple):
@@ -159,14 +158,20 @@ def contradicted(solver, most, figures):
 @primitive
 def watch(solver, t, f):
     """A singular configuration is where rows become dependent: their number changes or, between two states, the volume that
-    the independent ones span (the root of the product of their pivots) goes through zero, where it has a corner."""
-    rank, kept, volume, small, row = 0.0, 0.0, 1.0, 1e300, -1
-    for r in range(solver.keep.size):
+    they span goes through zero, where it has a corner. Its square is the product of the eigenvalues of A M^-1 A^T that are not
+    zero, whichever rows were taken: the pivots of these, times the null vectors' squares, which stand at right angles."""
+    rank, volume, small, row, m = 0.0, 1.0, 1e300, -1, solver.keep.size
+    for r in range(m):
         if solver.keep[r] > 0.5:
             x = solver.size[r] / solver.gain[r]                   # the pivot, of what the row's diagonal is made of
-            rank, kept, volume = rank + 1.0, kept + (r + 1.0) * (r + 1.0), volume * x
+            rank, volume = rank + 1.0, volume / solver.gain[r]
             if x < small:
                 small, row = x, r
+    for j in range(m - int(rank)):
+        square = 0.0
+        for k in range(m):
+            square += solver.null[j * m + k] * solver.null[j * m + k]
+        volume *= square
     volume = sqrt(volume)
     if f[RANK] >= 0.0:
         if t <= f[TIME_2]:
@@ -175,10 +180,10 @@ def watch(solver, t, f):
             report(t, f[ROW_2], f)
         elif rank > f[RANK] and f[SINGULAR_COUNT] == 0.0:
             report(f[TIME_2], row, f)
-        elif kept == f[KEPT] and cornered(f[SMALL_1], f[TIME_1], f[SMALL_2], f[TIME_2], volume, t):
+        elif rank == f[RANK] and cornered(f[SMALL_1], f[TIME_1], f[SMALL_2], f[TIME_2], volume, t):
             report(f[TIME_2], f[ROW_2], f)
-    f[SMALL_1], f[TIME_1] = f[SMALL_2], f[TIME_2] if f[KEPT] == kept else np.inf
-    f[SMALL_2], f[TIME_2], f[ROW_2], f[RANK], f[KEPT] = volume, t, row, rank, kept
+    f[SMALL_1], f[TIME_1] = f[SMALL_2], f[TIME_2] if f[RANK] == rank else np.inf
+    f[SMALL_2], f[TIME_2], f[ROW_2], f[RANK] = volume, t, row, rank
 
 
 @primitive
