@@ -73,7 +73,7 @@ def test_what_is_wrong_is_named(recorded, tmp_path):
     _, motion, model = recorded["five_bar"]
     right = motion.columns["q.right"].copy()
     right[7] += 1e-3
-    with pytest.raises(TrajectoryError, match=r"the position does not obey the constraints; found pin\.v"):
+    with pytest.raises(TrajectoryError, match=r"the position does not obey the constraints; found 'pin\.v"):
         inverse_along(model, replace(motion, columns={**motion.columns, "q.right": right}), ["left", "right"])
     with pytest.raises(UsageError, match="has no constraints"):
         inverse_along(load(ROOT / "robots/double_pendulum.yaml"), motion_of_pendulum(tmp_path), ["shoulder"])
