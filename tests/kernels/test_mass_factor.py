@@ -76,7 +76,7 @@ class Solved:
         return x.T if self.kind == "Lanes" else x[None]
 
     def columns(self, A):
-        """(states, nv, nv) as `lanes.put` puts it."""
+        """(states, nv, nv) as `blocks.put` puts it."""
         nv = self.model.nv
         if self.kind == "Lanes":
             return np.ascontiguousarray(A.swapaxes(1, 2).reshape(8, -1).T)

@@ -6,6 +6,7 @@ from mpmath import mp
 from compiled import KINDS, evaluate
 from exact import error, exact
 from liedyn.jit import callee
+from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.lanes import (
     SINCOS_RANGE,
     WIDTH,
@@ -18,12 +19,9 @@ from liedyn.lie.lanes import (
     maximum,
     nearest,
     number_like,
-    pack,
     sincos,
     sqrt,
-    states_in,
     store,
-    unpack,
     where_less,
     width,
     with_lane,

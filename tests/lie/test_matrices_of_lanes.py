@@ -3,7 +3,8 @@ import numpy as np
 import pytest
 
 from liedyn.jit import callee
-from liedyn.lie.lanes import get, load, number_like, put, unpack_filled
+from liedyn.lie.blocks import get, put, unpack_filled
+from liedyn.lie.lanes import load, number_like
 
 SIZES = (1, 2, 3, 7, 8, 9, 16, 17)
 

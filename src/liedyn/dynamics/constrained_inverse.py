@@ -15,8 +15,8 @@ from liedyn.kernels.constraint_solver import DEPENDENT
 CRITERIA = ("unique", "least_constraint_force", "least_torque")
 UNIQUE, REDUNDANT, FULL, IMMOBILE = CASES = ("unique", "redundant", "fully actuated", "immobile")
 
-_RANK = DEPENDENT**0.5     # a singular value below this part of the largest is zero: forward dynamics' rule, which is of squares
-_ZERO_ROW = 1e-10          # a row below this part of the longest is rounding: the tree keeps it by itself
+RANK = DEPENDENT**0.5     # a singular value below this part of the largest is zero: forward dynamics' rule, which is of squares
+ZERO_ROW = 1e-10          # a row below this part of the longest is rounding: the tree keeps it by itself
 _MET = 1e-7                # what counts as met: a part of the largest acceleration (and 1), of the largest joint force
 _ROUNDING = 1e-11          # [N m | N] no balance is better than this
 
@@ -80,13 +80,13 @@ def constrained_inverse_dynamics(model, q, v, a, actuated, *, criterion="unique"
     Kim 2012 v2.01, (56)-(66), for any rank of A: singular values below 1e-5 of the largest count as zero, of rows of unit length.
     """
     require_constraints(model)
-    mask = _actuated(model, actuated)
+    mask = actuated_mask(model, actuated)
     _check_criterion(criterion, weights)
     q, v, a = (as_array(x, name, (n,)) for x, name, n in ((q, "q", model.nq), (v, "v", model.nv), (a, "a", model.nv)))
     tau_p = as_array(np.zeros(model.nv) if tau_passive is None else tau_passive, "tau_passive", (model.nv,))
     if not np.isfinite(tau_p[..., ~mask]).all():
         raise ConfigurationError("tau_passive holds a number that is NaN or infinite")
-    w = _weights(weights, mask)
+    w = weights_of(weights, mask)
     tau_r = inverse_dynamics(model, q, v, a, f_ext=f_ext, passive=passive)
     A, gamma = constraint_jacobian(model, q, drive=drive), constraint_bias(model, q, v, drive=drive)
     lead = _common(tau_r, gamma, tau_p, w)
@@ -100,8 +100,7 @@ def constrained_inverse_dynamics(model, q, v, a, actuated, *, criterion="unique"
 
 # the equations ----------------------------------------------------------------------------------------------------
 def _solve(model, A, tau_r, tau_p, b, mask, criterion, w):
-    size = np.linalg.norm(A, axis=-1)
-    size = np.where(size > _ZERO_ROW * size.max(axis=-1, keepdims=True), size, 1.0)
+    size = row_lengths(A)
     G = A / size[..., None]                                              # rows of unit length, multipliers size * lambda
     Ga, Gp = G[..., mask], G[..., ~mask]
     rhs = (tau_r - tau_p)[..., ~mask]
@@ -121,13 +120,24 @@ def _solve(model, A, tau_r, tau_p, b, mask, criterion, w):
     return tau, multipliers, case
 
 
+def row_lengths(A):
+    """(…, m) by which rows are scaled to unit length; 1 for a row that is rounding."""
+    size = np.linalg.norm(A, axis=-1)
+    return np.where(size > ZERO_ROW * size.max(axis=-1, keepdims=True), size, 1.0)
+
+
+def significant(s):
+    """Which singular values (…, k), falling, count; where all are small none does."""
+    return s > RANK * np.maximum(s[..., :1], RANK)
+
+
 def _of_passive(Gp, rhs):
     """Gp^T x = rhs, Gp (…, m, n): a solution x, and (…, m, m) bases of the null space of Gp^T and of the range of Gp, in which
     columns of the other are zero."""
     U, s, Vt = np.linalg.svd(np.swapaxes(Gp, -1, -2))
     m, n = Gp.shape[-2:]
-    k = min(m, n)                                                        # values that are all small are none
-    kept = s > _RANK * np.maximum(s[..., :1], _RANK) if k else np.zeros((*Gp.shape[:-2], 0), bool)
+    k = min(m, n)
+    kept = significant(s) if k else np.zeros((*Gp.shape[:-2], 0), bool)
     V = np.swapaxes(Vt, -1, -2)
     y = _times(np.swapaxes(U, -1, -2), rhs)[..., :k]
     x = _times(V[..., :k], np.where(kept, y / np.where(kept, s, 1.0), 0.0))
@@ -140,7 +150,7 @@ def _range(B):
     if not B.size:
         return np.zeros(len(B), int), np.zeros((*B.shape[:-1], 0))
     U, s, _ = np.linalg.svd(B, full_matrices=False)
-    kept = s > _RANK
+    kept = s > RANK
     return kept.sum(axis=-1), np.where(kept[..., None, :], U, 0.0)
 
 
@@ -153,7 +163,7 @@ def _least_norm(size, V, x):
 
 def _cases(G, rank, mask):
     s = np.linalg.svd(G, compute_uv=False)
-    fixed = (s > _RANK * s[..., :1]).sum(axis=-1) == mask.size
+    fixed = (s > RANK * s[..., :1]).sum(axis=-1) == mask.size
     several = np.where(mask.all(), FULL, REDUNDANT)
     return np.where(rank == 0, UNIQUE, several) if not fixed.any() else np.where(fixed, IMMOBILE, np.where(rank, several, UNIQUE))
 
@@ -162,7 +172,7 @@ def _times(A, x): return (A @ x[..., None])[..., 0]
 
 
 # what is given ----------------------------------------------------------------------------------------------------
-def _actuated(model, actuated) -> np.ndarray:
+def actuated_mask(model, actuated) -> np.ndarray:
     """(nv,) bool from a mask or from names of joints and coordinates."""
     given = [actuated] if isinstance(actuated, str) else list(actuated)
     if given and all(isinstance(name, str) for name in given):
@@ -188,7 +198,7 @@ def _check_criterion(criterion, weights) -> None:
                          "(use criterion=\"least_torque\")")
 
 
-def _weights(weights, mask) -> np.ndarray:
+def weights_of(weights, mask) -> np.ndarray:
     n = int(mask.sum())
     if weights is None:
         return np.ones(n)
@@ -239,7 +249,7 @@ def _refuse_unbalanced(model, G, Gp, x, rhs, tau_r, b, mask) -> None:
     places = ", ".join(f"{model.v_names[passive[i]]} by {off[k, i]:.3g} {'N m' if model.v_units[passive[i]] == 'rad' else 'N'}"
                        for i in worst)
     s = np.linalg.svd(G[k], compute_uv=False)
-    free = mask.size - int((s > _RANK * s[0]).sum())
+    free = mask.size - int((s > RANK * s[0]).sum())
     freedom = "1 degree" if free == 1 else f"{free} degrees"
     names = ", ".join(model.v_names[i] for i in np.flatnonzero(mask)) or "none"
     raise ComputationError(f"no force of the actuated joints ({names}) makes this motion{_state(k, rhs)}: the balance at passive "

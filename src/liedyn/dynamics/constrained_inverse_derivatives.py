@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.constrained_derivatives import balance_derivatives, pseudo_inverse
-from liedyn.dynamics.constrained_inverse import _RANK, _ZERO_ROW, _actuated, _weights, constrained_inverse_dynamics
+from liedyn.dynamics.constrained_inverse import actuated_mask, constrained_inverse_dynamics, row_lengths, significant, weights_of
 
 
 class ConstrainedInverseDerivatives(NamedTuple):
@@ -52,7 +52,7 @@ def constrained_inverse_derivatives(model, q, v, a, actuated, *, criterion="uniq
     given = {"f_ext": f_ext, "passive": passive, "drive": drive}
     motion = constrained_inverse_dynamics(model, q, v, a, actuated, criterion=criterion, weights=weights, tau_passive=tau_passive,
                                           **given)
-    mask, lead, nv, m = _actuated(model, actuated), motion.tau.shape[:-1], model.nv, model.nc
+    mask, lead, nv, m = actuated_mask(model, actuated), motion.tau.shape[:-1], model.nv, model.nc
 
     def balance(x):
         return balance_derivatives(model, q, v, a, motion.multipliers, x.reshape(*lead, nv), **given)
@@ -63,7 +63,7 @@ def constrained_inverse_derivatives(model, q, v, a, actuated, *, criterion="uniq
     rows = _Rows(A, lambda x: np.pad((balance(x).dAx_dq - rates.dAx_dq).reshape(-1, m, nv), ((0, 0), (0, 0), (0, 2 * nv))))
     if criterion == "least_torque":
         w = np.zeros((*lead, nv))
-        w[..., mask] = _weights(weights, mask)
+        w[..., mask] = weights_of(weights, mask)
         dtau = _least_torque(rows, D, mask, w.reshape(-1, nv), tau)
         dlambda = rows.least(np.ones(nv, dtype=bool), D - dtau, multipliers)
     else:
@@ -107,7 +107,4 @@ def _least_torque(rows, D, mask, w, tau):
 
 def _rank(A):
     """As `constrained_inverse_dynamics` counts: of rows of unit length."""
-    size = np.linalg.norm(A, axis=-1)
-    size = np.where(size > _ZERO_ROW * size.max(axis=-1, keepdims=True), size, 1.0)
-    s = np.linalg.svd(A / size[..., None], compute_uv=False)
-    return (s > _RANK * np.maximum(s[..., :1], _RANK)).sum(axis=-1)
+    return significant(np.linalg.svd(A / row_lengths(A)[..., None], compute_uv=False)).sum(axis=-1)

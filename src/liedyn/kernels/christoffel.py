@@ -19,8 +19,9 @@ from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, bad_configuration
 from liedyn.kernels.coriolis import align, aligned_memory, aligned_work, skew, trace
 from liedyn.kernels.results import block_size, clear, hand_out, place
+from liedyn.lie.blocks import pack, states_in
 from liedyn.lie.inertia import add_rigid, momentum
-from liedyn.lie.lanes import pack, states_in, store
+from liedyn.lie.lanes import store
 from liedyn.lie.rows import load3, load_rigid, load_twist, store3, store_rigid
 from liedyn.lie.shift import shift_rigid
 from liedyn.lie.vec3 import add3, add9, cross, cross_rows, dot3, full, rotate, scale3, transpose

@@ -8,8 +8,9 @@ from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_column, joint_pose, store_joint_force
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, bad_configuration, finite
+from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.inertia import add_rigid, momentum, rigid_to_parent
-from liedyn.lie.lanes import load, number_like, pack, states_in, store, unpack
+from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load_pose, load_rigid, store_pose, store_rigid
 from liedyn.lie.se3 import dAd_inv
 

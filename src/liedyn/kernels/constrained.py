@@ -34,7 +34,8 @@ from liedyn.kernels.loop_rows import (
     sweep_rows,
     velocities,
 )
-from liedyn.lie.lanes import load, pack, store, unpack
+from liedyn.lie.blocks import pack, unpack
+from liedyn.lie.lanes import load, store
 
 
 class ConstraintWork(NamedTuple):
@@ -58,7 +59,6 @@ def constraint_memory(n, nv, nc, m):
     return row_memory(n, nv, nc, m) + solver_memory(m) + 2 * m
 
 
-
 @kernel
 def constrained_hybrid(index, constants, loop_index, loop_constants, prescribed, q, v, a, tau, f_ext, drive, frequency, passive,
                        multipliers, memory, room):
@@ -75,7 +75,7 @@ def solve_constrained(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequ
     """`hybrid` under constraints; writes multipliers (m). frequency: of Baumgarte's stabilization [rad/s], or 0.
 
     Returns a positive number if a joint's articulated inertia vanishes."""
-    rows, solver, rhs = con.rows, con.solver, con.rhs
+    rows, rhs = con.rows, con.rhs
     deficit = hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work)
     closure_frames(tree, loops, work.T, drive, rows)
     accelerations(loops, a, work.V, work.dV, drive, rows, rhs)
@@ -83,13 +83,19 @@ def solve_constrained(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequ
         add_baumgarte(loops, q, v, work.V, drive, frequency, rows, rhs, con.other)
     for r in range(rhs.shape[0]):
         store(rhs, r, -load(rhs, r))
-    sweep_rows(tree, loops, prescribed, work.T, work.U, work.Psi, True, rows)
-    form(tree, loops, prescribed, work.Psi, rows, solver)
-    factor_constraints(loops, rows.size, solver)
-    solve_constraints(rhs, solver, multipliers)
+    factor_rows(tree, loops, prescribed, work.T, work.U, work.Psi, False, con)
+    solve_constraints(rhs, con.solver, multipliers)
     add_multipliers(tree, loops, prescribed, multipliers, rows, work.u)
     substitute(tree, prescribed, v, passive, a, tau, work)
     return deficit
+
+
+@primitive
+def factor_rows(tree, loops, prescribed, T, U, Psi, holonomic, con):
+    """Rows and the factor of A M^-1 A^T, from `closure_frames` and the tree's factors; holonomic: see `sweep_rows`."""
+    sweep_rows(tree, loops, prescribed, T, U, Psi, True, con.rows, holonomic)
+    form(tree, loops, prescribed, Psi, con.rows, con.solver)
+    factor_constraints(loops, con.rows.size, con.solver)
 
 
 @primitive

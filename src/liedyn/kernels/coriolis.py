@@ -25,10 +25,11 @@ from liedyn.joints.world_axes import motion_in_world, store_columns
 from liedyn.kernels.aligned import load_coriolis, store_coriolis
 from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
 from liedyn.kernels.results import block_size, clear, hand_out, place
+from liedyn.lie.blocks import pack, states_in
 from liedyn.lie.coriolis import add_coriolis, coriolis_transposed, coriolis_wrench
 from liedyn.lie.coriolis import coriolis as levi_civita
 from liedyn.lie.inertia import add_rigid, momentum
-from liedyn.lie.lanes import number_like, pack, states_in, store
+from liedyn.lie.lanes import number_like, store
 from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store3, store9, store_rigid, store_twist
 from liedyn.lie.se3 import ad, add, dot, scale
 from liedyn.lie.shift import shift_coriolis, shift_rigid, shift_twist, shift_wrench

@@ -22,7 +22,8 @@ from liedyn.kernels.hybrid import bad_input, hybrid, hybrid_work, solved
 from liedyn.kernels.inverse_mass import sweep, sweep_work
 from liedyn.kernels.kinematics import gather
 from liedyn.kernels.newton_euler import newton_euler, newton_euler_work
-from liedyn.lie.lanes import load, number_like, pack, store, unpack
+from liedyn.lie.blocks import pack, unpack
+from liedyn.lie.lanes import load, number_like, store
 
 
 @primitive

@@ -4,8 +4,9 @@ from liedyn.joints.passive import spring_energy
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, bad_motion, finite
 from liedyn.kernels.kinematics import TWISTS, kinematics, kinematics_memory, kinematics_work
+from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.inertia import momentum
-from liedyn.lie.lanes import load, number_like, pack, states_in, store, unpack
+from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load3, load_pose, load_rigid, load_twist, store_twist
 from liedyn.lie.se3 import add, dAd_inv, dot
 from liedyn.lie.vec3 import add3, dot3, rotate, scale3

@@ -25,8 +25,9 @@ from liedyn.kernels.checks import (
 )
 from liedyn.kernels.kinematics import gather
 from liedyn.kernels.newton_euler import store_ground
+from liedyn.lie.blocks import pack, unpack
 from liedyn.lie.inertia import add_sym6, momentum, rigid, sym6, to_parent
-from liedyn.lie.lanes import largest, load, maximum, number_like, pack, unpack
+from liedyn.lie.lanes import largest, load, maximum, number_like
 from liedyn.lie.rows import load_pose, load_rigid, load_sym6, load_twist, store_pose, store_sym6, store_twist
 from liedyn.lie.screw import ad_screw, sym6_plane
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, sub

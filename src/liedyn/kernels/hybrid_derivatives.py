@@ -34,19 +34,8 @@ from liedyn.kernels.mass_factor import (
 from liedyn.kernels.newton_euler import add_rotors_less_passive
 from liedyn.kernels.pairs import add_accelerations, derivative_columns, derivative_pairs, mass_pairs
 from liedyn.kernels.results import clear
-from liedyn.lie.lanes import (
-    get,
-    largest,
-    load,
-    number_like,
-    pack,
-    put,
-    states_in,
-    store,
-    unpack_filled,
-    unpack_rows,
-    whole_lines,
-)
+from liedyn.lie.blocks import get, pack, put, states_in, unpack_filled, unpack_rows, whole_lines
+from liedyn.lie.lanes import largest, load, number_like, store
 from liedyn.lie.rows import load3, load9
 from liedyn.lie.vec3 import add3, cross, rotate_back
 

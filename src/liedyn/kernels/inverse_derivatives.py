@@ -8,12 +8,13 @@ from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fit
 from liedyn.kernels.kinematics import gather
 from liedyn.kernels.pairs import derivative_columns, derivative_pairs
 from liedyn.kernels.results import clear
-from liedyn.lie.lanes import get, load, number_like, pack, put, unpack_filled, whole_lines
+from liedyn.lie.blocks import get, pack, put, unpack_filled, whole_lines
+from liedyn.lie.lanes import load, number_like
 
 
 @primitive
 def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, memory, n, nv):
-    """Writes dtau/dq, dtau/dv and M (see `lanes.put`), where they are not zero for all states."""
+    """Writes dtau/dq, dtau/dv and M (see `blocks.put`), where they are not zero for all states."""
     work, rest = aligned_work(memory, n, nv)
     zeta, phi = rest[:6 * nv], rest[6 * nv:]
     aligned_motion(tree, q, v, a, f_ext, work)

@@ -10,8 +10,9 @@ from liedyn.joints.kinds import SCREW
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, SINGULAR, bad_configuration, finite
+from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.inertia import add_sym6, rigid, to_parent
-from liedyn.lie.lanes import largest, load, maximum, number_like, pack, states_in, store, unpack
+from liedyn.lie.lanes import largest, load, maximum, number_like, store
 from liedyn.lie.rows import load_pose, load_rigid, load_sym6, load_twist, store_pose, store_sym6, store_twist
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv
 

@@ -4,7 +4,8 @@ from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_add, joint_column, joint_pose
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
-from liedyn.lie.lanes import load, number_like, pack, states_in, store, unpack
+from liedyn.lie.blocks import pack, states_in, unpack
+from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load_pose
 from liedyn.lie.se3 import Ad, Ad_inv, ad, add, compose, neg
 from liedyn.lie.vec3 import cross, rotate

@@ -7,7 +7,8 @@ from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_A, BAD_F_EXT, BAD_RESULT, BAD_V, OK, bad_configuration, finite
-from liedyn.lie.lanes import number_like, pack, states_in, unpack
+from liedyn.lie.blocks import pack, states_in, unpack
+from liedyn.lie.lanes import number_like
 from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, compose, dAd_inv
 

@@ -19,7 +19,8 @@ from liedyn.kernels.loop_rows import (
     sweep_rows,
     velocities,
 )
-from liedyn.lie.lanes import get_cell, number_like, pack, states_in, store, unpack
+from liedyn.lie.blocks import get_cell, pack, states_in, unpack
+from liedyn.lie.lanes import number_like, store
 from liedyn.lie.rows import load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add
 

@@ -7,7 +7,7 @@ W - U Psi X (the factors of `joints.elimination`). With M = L^T D L this is X = 
 
 O(length of the loop) a row; prescribed joints pass the wrench on whole, and what comes out is that of M_vv and A_v.
 
-W and X hold rows as columns of cells (`lanes.put_cell`): of eight states a Lanes a row, of one state a Lanes for all rows of a
+W and X hold rows as columns of cells (`blocks.put_cell`): of eight states a Lanes a row, of one state a Lanes for all rows of a
 constraint, so that both go eight at a time."""
 from typing import NamedTuple
 
@@ -39,7 +39,8 @@ from liedyn.joints.closures import (
 from liedyn.joints.elimination import component
 from liedyn.joints.kinds import COUPLING, NV, ROLLING, SCREW
 from liedyn.joints.motion import screw
-from liedyn.lie.lanes import columns_in_line, get_cell, lines, load, maximum, number_like, put_cell, store
+from liedyn.lie.blocks import columns_in_line, get_cell, lines, put_cell
+from liedyn.lie.lanes import load, maximum, number_like, store
 from liedyn.lie.rows import add_to_twist, load_pose, load_twist, store_pose, store_twist
 from liedyn.lie.screw import screw_dot
 from liedyn.lie.se3 import Ad_inv, ad, add, compose, dAd_inv, dot, neg, scale, sub

@@ -3,7 +3,7 @@ from liedyn.jit import entry
 from liedyn.joints.manifold import difference, retract
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
-from liedyn.lie.lanes import pack, states_in, unpack
+from liedyn.lie.blocks import pack, states_in, unpack
 
 
 def manifold_memory(n, nq, nv, nl): return 2 * nq + nv

@@ -8,9 +8,10 @@ import numpy as np
 from liedyn.jit import primitive
 from liedyn.joints.kinds import FREE, NV
 from liedyn.kernels.results import clear
-from liedyn.lie.lanes import absolute, all_less, get, load, maximum, number_like, put, states_in, store
+from liedyn.lie.blocks import get, put, states_in
+from liedyn.lie.lanes import absolute, all_less, load, maximum, number_like, store
 
-# N, E, W, X hold columns of matrices, Lanes all: of eight states, or eight columns of one state (`lanes.put`).
+# N, E, W, X hold columns of matrices, Lanes all: of eight states, or eight columns of one state (`blocks.put`).
 
 
 class Ways(NamedTuple):
@@ -110,7 +111,7 @@ def factor_mass(tree, prescribed, ways, M, Psi):
 
 @primitive
 def rows_by_roots(tree, prescribed, ways, L, E):
-    """E (see `lanes.put`): what the rows of a limb K are of those of all A above it, wherever M N or M X is zero in K and behind.
+    """E (see `blocks.put`): what rows of a limb K are of those of all A above it, wherever M N or M X is zero in K and behind.
 
     There L_KK x_K + L_KA x_A = 0, that is x_K = -E x_A with E = L_KK^-1 L_KA."""
     nv, kind = prescribed.size, number_like(L, 0.0)
@@ -130,7 +131,7 @@ def rows_by_roots(tree, prescribed, ways, L, E):
 
 @primitive
 def invert_mass(tree, prescribed, ways, L, Psi, A, rows):
-    """N = M_vv^-1 by columns (see `lanes.put`); zero in prescribed rows and columns. A: N and then E, of `rows` rows.
+    """N = M_vv^-1 by columns (see `blocks.put`); zero in prescribed rows and columns. A: N and then E, of `rows` rows.
 
     Row k of L N = D^-1 L^-T, of which the right side is zero left of the diagonal and Psi_k on it, gives
     N_kc = -sum_j L_kj N_jc for c < k, and N_kk = Psi_k - sum_j L_kj N_jk by symmetry. Columns before the limb of k need only

@@ -9,8 +9,9 @@ from liedyn.joints.passive import passive_force
 from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, parts, tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
 from liedyn.kernels.kinematics import gather
+from liedyn.lie.blocks import pack, unpack
 from liedyn.lie.inertia import momentum
-from liedyn.lie.lanes import load, number_like, pack, store, unpack
+from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, sub
 

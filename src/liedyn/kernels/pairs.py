@@ -13,9 +13,10 @@ dp = dq_l, dv_l, closed over the tree; the same as Singh, Russell, Wensing 2022)
 from liedyn.jit import primitive
 from liedyn.joints.kinds import NV
 from liedyn.kernels.aligned import load_coriolis
+from liedyn.lie.blocks import put
 from liedyn.lie.coriolis import coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
-from liedyn.lie.lanes import load, number_like, put, store
+from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load3, load_rigid, load_twist, store_twist
 from liedyn.lie.se3 import ad, add, dot, minus_dad, scale
 from liedyn.lie.shift import shift_twist, shift_wrench
@@ -77,7 +78,7 @@ def derivative_columns(tree, work, zeta, phi):
 
 @primitive
 def derivative_pairs(tree, loose, work, zeta, phi, Dq, Dv, M, with_mass):
-    """Writes dtau/dq in Dq, dtau/dv in Dv and, if asked, M (see `lanes.put`): only where two coordinates stand on one way
+    """Writes dtau/dq in Dq, dtau/dv in Dv and, if asked, M (see `blocks.put`): only where two coordinates stand on one way
     from the ground. M is without armature. loose: of columns with such a body, only those in Dv of its rotations are
     written; or empty."""
     nv = tree.armature.shape[0]

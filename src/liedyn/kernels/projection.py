@@ -9,10 +9,10 @@ from liedyn.joints.manifold import retract
 from liedyn.joints.motion import joint_add, joint_pose
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_F_EXT, BAD_V, OK, SHAPE, SINGULAR, bad_configuration, finite, fits
-from liedyn.kernels.constrained import constraint_memory, constraint_work
-from liedyn.kernels.constraint_solver import factor_constraints, form, solve_constraints
+from liedyn.kernels.constrained import constraint_memory, constraint_work, factor_rows
+from liedyn.kernels.constraint_solver import solve_constraints
 from liedyn.kernels.inverse_mass import factor, factor_memory, factor_work, sweep_memory, sweep_work
-from liedyn.kernels.loop_rows import add_multipliers, closure_frames, residuals, sweep_rows, velocities
+from liedyn.kernels.loop_rows import add_multipliers, closure_frames, residuals, velocities
 from liedyn.lie.lanes import absolute, largest, load, maximum, number_like, store
 from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv
@@ -23,11 +23,9 @@ _STALLED = 0.5            # a step that leaves more than this of the residual ha
 
 
 @kernel
-def factor_rows(tree, loops, prescribed, factors, holonomic, con):
-    """Rows and the factor of A M^-1 A^T, from `closure_frames` and the tree's factors."""
-    sweep_rows(tree, loops, prescribed, factors.T, factors.U, factors.Psi, True, con.rows, holonomic)
-    form(tree, loops, prescribed, factors.Psi, con.rows, con.solver)
-    factor_constraints(loops, con.rows.size, con.solver)
+def factor_rows_of(tree, loops, prescribed, factors, holonomic, con):
+    """`factor_rows`, compiled once for both projections."""
+    factor_rows(tree, loops, prescribed, factors.T, factors.U, factors.Psi, holonomic, con)
 
 
 @kernel
@@ -69,7 +67,7 @@ def project_position(tree, loops, prescribed, q, drive, tolerance, factors, con,
             return OPEN, now
         if factor(tree, prescribed, q, factors) > 0.0:
             return SINGULAR, now
-        factor_rows(tree, loops, prescribed, factors, True, con)
+        factor_rows_of(tree, loops, prescribed, factors, True, con)
         for r in range(con.rhs.shape[0]):
             store(con.rhs, r, -load(con.rhs, r))
         correction(tree, loops, prescribed, factors, con, dv, tau, sweep)
@@ -91,7 +89,7 @@ def project_velocity(tree, loops, prescribed, q, v, drive, factors, con, dv, tau
     closure_frames(tree, loops, factors.T, drive, con.rows)
     velocities(loops, v, sweep.b, drive, con.rows, con.rhs)
     off = worst(con.rhs)
-    factor_rows(tree, loops, prescribed, factors, False, con)
+    factor_rows_of(tree, loops, prescribed, factors, False, con)
     for r in range(con.rhs.shape[0]):
         store(con.rhs, r, -load(con.rhs, r))
     correction(tree, loops, prescribed, factors, con, dv, tau, sweep)

@@ -17,7 +17,8 @@ from liedyn.kernels.checks import BAD_RESULT, OK, bad_motion, finite
 from liedyn.kernels.kinematics import TWISTS, kinematics, kinematics_work
 from liedyn.kernels.newton_euler import store_ground
 from liedyn.kernels.results import block_size, clear, hand_out, place
-from liedyn.lie.lanes import load, number_like, pack, sqrt, states_in, store, unpack
+from liedyn.lie.blocks import pack, states_in, unpack
+from liedyn.lie.lanes import load, number_like, sqrt, store
 from liedyn.lie.rows import load3, load_pose, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, compose
 from liedyn.lie.vec3 import add3, cross, dot3, rotate_back

@@ -7,7 +7,8 @@ from numba.extending import overload
 
 from liedyn.jit import primitive
 from liedyn.kernels.checks import finite
-from liedyn.lie.lanes import number_like, states_in, store, unpack_filled
+from liedyn.lie.blocks import states_in, unpack_filled
+from liedyn.lie.lanes import number_like, store
 
 
 @primitive

@@ -12,7 +12,8 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, overload, register_model
 
-from liedyn.lie.lanes import WIDTH, get, lanes, load, number_like, put, sincos, sincos_of_number, sqrt, store, where_less
+from liedyn.lie.blocks import get, put
+from liedyn.lie.lanes import WIDTH, lanes, load, number_like, sincos, sincos_of_number, sqrt, store, where_less
 
 _F64 = ir.DoubleType()
 _VEC = ir.VectorType(_F64, WIDTH)
