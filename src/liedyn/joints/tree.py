@@ -1,6 +1,6 @@
 """A model as kernels see it: the views into its two flat arrays.
 
-`index` (int64) holds    [n, nq, nv, n_links, passive forces?, 0, 0, 0] then parent, kind, iq, iv, marks, slot (n each),
+`index` (int64) holds    [n, nq, nv, n_links, passive forces?, friction?, 0, 0] then parent, kind, iq, iv, marks, slot (n each),
                          link_body (n_links), above, top, last (nv each).
 `constants` (numbers)    dV0 (6), S (2n), T0 (12n), I (10n), link_pose (12 n_links),
                          armature, damping, friction, stiffness, rest, floor (nv each).
@@ -14,7 +14,7 @@ import numpy as np
 from liedyn.jit import primitive
 
 HEADER = 8
-HAS_CHILDREN, LAST_CHILD = 1, 2     # marks: bit 0, bit 1
+HAS_CHILDREN, LAST_CHILD, TURNS, SLIDES = 1, 2, 4, 8     # marks: a bit each
 
 
 class Tree(NamedTuple):
@@ -23,6 +23,7 @@ class Tree(NamedTuple):
     iq: np.ndarray          # (n,) first coordinate in q
     iv: np.ndarray          # (n,) first coordinate in v
     marks: np.ndarray       # (n,) HAS_CHILDREN | LAST_CHILD (the child of its parent that a backward pass meets first)
+                            #      | TURNS | SLIDES (whose screw turns about its axis, moves along it)
     slot: np.ndarray        # (n,) where a backward pass gathers what the children of body i hand to it: reused when free
     link_body: np.ndarray   # (n_links,) body that carries the link
     above: np.ndarray       # (nv,) the coordinate before this one on the way from the ground, or -1

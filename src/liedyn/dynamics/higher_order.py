@@ -1,0 +1,268 @@
+"""Inverse, forward and hybrid dynamics with their time derivatives, to any order."""
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from liedyn.dynamics.calls import NONE_BATCH, as_array, as_mask, batched, refuse, run, where_read
+from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics
+from liedyn.dynamics.inverse import inverse_dynamics
+from liedyn.dynamics.kinematics import link_pose
+from liedyn.dynamics.spatial_base import body_twists, spatial_twists, spatial_wrenches
+from liedyn.errors import ConfigurationError, ShapeError
+from liedyn.joints.kinds import FREE
+from liedyn.kernels import checks
+from liedyn.kernels.higher_order_hybrid import higher_order_hybrid_memory, higher_order_hybrids
+from liedyn.kernels.higher_order_inverse import higher_order_inverse_memory, higher_order_inverses
+from liedyn.kernels.wrench_series import LINK, SPATIAL, WORLD
+from liedyn.model.description import WORLD as WORLD_LINK
+
+_FRAMES = {"link": LINK, "world": WORLD, "spatial": SPATIAL}
+_NOWHERE = -1      # no body whose coordinates are spatial
+
+
+def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=None, frame="link", passive=True, base="body"):
+    """Joint forces along a motion and their time derivatives up to order r, exact, in O(n r^2).
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v_derivatives : (..., r + 2, nv) array
+        Velocity, acceleration, jerk, …: row k is d^k v / dt^k, component by component [rad/s^(k+1) | m/s^(k+1)]. A ball or
+        free joint's v is its body twist.
+    f_ext_derivatives : (..., r + 1, n_links, 6) array or {link name: (..., r + 1, 6) array}, optional
+        External wrenches [m; f] on links [N m | N] and their derivatives, component by component in `frame`.
+    frame : "link", "world" or "spatial"
+        Of the external wrenches: axes of the link about its origin; axes of the world about the link's origin; axes of the
+        world about the world's origin.
+    passive : bool
+        Whether joint springs, damping and (smoothed) friction act.
+    base : "body" or "spatial"
+        "spatial": the six coordinates of a floating base are its right-invariant twist and the spatial wrench, in
+        `v_derivatives` and in the result (see `spatial_twists`, `spatial_wrenches`).
+
+    Returns
+    -------
+    tau : (..., r + 1, nv) array
+        Row k is d^k tau / dt^k [N m/s^k | N/s^k].
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, ComputationError
+
+    Notes
+    -----
+    Ali, Gabellieri, Franchi, Algorithms 1 and 2, in body frames on Taylor coefficients. Open trees only: constraints are left
+    out.
+    """
+    rows = _order_of(v_derivatives, "v_derivatives", model.nv, 2)
+    if rows == 2 and f_ext_derivatives is None and base == "body":
+        v = np.asarray(v_derivatives)
+        return inverse_dynamics(model, q, v[..., 0, :], v[..., 1, :], passive=passive)[..., None, :]
+    q, v = as_array(q, "q", (model.nq,)), as_array(v_derivatives, "v_derivatives", (rows, model.nv))
+    joint = _spatial_joint(model, base)
+    if joint is not None:
+        pose = link_pose(model, q, joint.child)
+        base_motion = body_twists(pose, v[..., joint.v])
+        v = np.broadcast_to(v, (*base_motion.shape[:-2], *v.shape[-2:])).copy()
+        v[..., joint.v] = base_motion
+    named = [("q", q, 1), ("v_derivatives", v, 2)]
+    which = _load(model, named, f_ext_derivatives, frame, rows - 1)
+    lead, given = batched(*named)
+    tau = np.empty((prod(lead), (rows - 1) * model.nv))
+    size = higher_order_inverse_memory(*model.sizes, rows)
+    F = given[2] if len(given) > 2 else NONE_BATCH
+    code = run(higher_order_inverses, model, size, (rows,), (*given[:2], F, which, bool(passive), tau), len(tau))
+    _refuse(model, code, given[0], v_derivatives=given[1])
+    tau = tau.reshape(*lead, rows - 1, model.nv)
+    if joint is not None:
+        tau[..., joint.v] = spatial_wrenches(pose, base_motion[..., :-1, :], tau[..., joint.v])
+    return tau
+
+
+def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivatives=None, frame="link", passive=True,
+                                  base="body"):
+    """Accelerations that joint forces cause and their time derivatives up to order r, exact, in O(n r^2).
+
+    Parameters
+    ----------
+    q : (..., nq) array
+    v : (..., nv) array
+        Velocity [rad/s | m/s].
+    tau_derivatives : (..., r + 1, nv) array
+        Row k is d^k tau / dt^k [N m/s^k | N/s^k].
+    f_ext_derivatives, frame, passive, base
+        As in `higher_order_inverse_dynamics`.
+
+    Returns
+    -------
+    a : (..., r + 1, nv) array
+        Acceleration, jerk, …: row k is d^k a / dt^k, component by component.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+    ComputationError
+        Where a joint's articulated inertia vanishes.
+
+    Notes
+    -----
+    Ali, Gabellieri, Franchi, Algorithm 3: the articulated inertias are factored once (Lemma 2). Each order divides by inertias
+    what the orders before left of rounding: see the README for the digits that this costs.
+    """
+    rows = _order_of(tau_derivatives, "tau_derivatives", model.nv, 1)
+    if rows == 1 and f_ext_derivatives is None and base == "body":
+        return forward_dynamics(model, q, v, np.asarray(tau_derivatives)[..., 0, :], passive=passive)[..., None, :]
+    none = np.zeros(model.nv, dtype=bool)
+    return _hybrid(model, q, v, None, tau_derivatives, none, rows, f_ext_derivatives, frame, passive, base)[0]
+
+
+def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, prescribed, *, f_ext_derivatives=None, frame="link",
+                                 passive=True, base="body"):
+    """Accelerations and joint forces with their time derivatives, when each coordinate has one of the two given.
+
+    Parameters
+    ----------
+    q : (..., nq) array
+    v : (..., nv) array
+    a_derivatives, tau_derivatives : (..., r + 1, nv) arrays
+        Row k is the k-th time derivative. a is read where prescribed, tau where not; the rest is ignored, NaN included.
+    prescribed : (nv,) bool array
+        Any mask; with base="spatial" all six coordinates of the base or none.
+    f_ext_derivatives, frame, passive, base
+        As in `higher_order_inverse_dynamics`.
+
+    Returns
+    -------
+    a, tau : (..., r + 1, nv) arrays
+        New arrays, both complete.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, ComputationError
+
+    Notes
+    -----
+    Ali, Gabellieri, Franchi, Algorithm 4.
+    """
+    prescribed = as_mask(prescribed, model.nv)
+    rows = _order_of(a_derivatives, "a_derivatives", model.nv, 1)
+    if _order_of(tau_derivatives, "tau_derivatives", model.nv, 1) != rows:
+        raise ShapeError(f"a_derivatives has {rows} rows and tau_derivatives {np.shape(tau_derivatives)[-2]}; expected as many")
+    if rows == 1 and f_ext_derivatives is None and base == "body":
+        a, tau = (np.asarray(x)[..., 0, :] for x in (a_derivatives, tau_derivatives))
+        return tuple(x[..., None, :] for x in hybrid_dynamics(model, q, v, a, tau, prescribed, passive=passive))
+    return _hybrid(model, q, v, a_derivatives, tau_derivatives, prescribed, rows, f_ext_derivatives, frame, passive, base)
+
+
+def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, frame, passive, base):
+    """a may be None where nothing is prescribed."""
+    q, v = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,))
+    tau = where_read(as_array(tau, "tau_derivatives", (rows, model.nv)), ~prescribed)
+    named = [("q", q, 1), ("v", v, 1), ("tau_derivatives", tau, 2)]
+    if a is not None:
+        named.append(("a_derivatives", where_read(as_array(a, "a_derivatives", (rows, model.nv)), prescribed), 2))
+    joint = _spatial_joint(model, base)
+    if joint is not None:
+        _whole(prescribed[joint.v])
+        pose = link_pose(model, q, joint.child)
+        named[1:] = _in_body(named[1:], pose, joint, prescribed)
+    which = _load(model, named, f_ext, frame, rows)
+    lead, arrays = batched(*named)
+    given = dict(zip([name for name, _, _ in named], arrays, strict=True))
+    q, v, tau = given["q"], given["v"], given["tau_derivatives"].copy()
+    a = given["a_derivatives"].copy() if a is not None else np.zeros_like(tau)
+    body = _NOWHERE if joint is None or prescribed[joint.v].any() else joint.body
+    size = higher_order_hybrid_memory(*model.sizes, rows + 1)
+    code = run(higher_order_hybrids, model, size, (rows + 1, prescribed),
+               (q, v, a, tau, given.get("f_ext_derivatives", NONE_BATCH), which, body, bool(passive)), len(q))
+    _refuse(model, code, q, v=v, a_derivatives=given.get("a_derivatives"), tau_derivatives=given["tau_derivatives"])
+    shape = (*lead, rows, model.nv)
+    a, tau = a.reshape(shape), tau.reshape(shape)
+    if joint is not None:
+        twists = np.concatenate([np.broadcast_to(v.reshape(*lead, 1, model.nv)[..., joint.v], (*lead, 1, 6)), a[..., joint.v]],
+                                axis=-2)
+        a[..., joint.v] = spatial_twists(pose, twists)[..., 1:, :]
+        tau[..., joint.v] = spatial_wrenches(pose, twists[..., :-1, :], tau[..., joint.v])
+    return a, tau
+
+
+# what is given ----------------------------------------------------------------------------------------------------
+def _order_of(x, name: str, nv: int, least: int) -> int:
+    """How many rows of derivatives x (…, rows, nv) has."""
+    shape = np.shape(x)
+    if len(shape) < 2 or shape[-1] != nv or shape[-2] < least:
+        raise ShapeError(f"{name} has the wrong shape; found {shape}, expected (…, rows, {nv}) with {least} or more rows of "
+                         "derivatives")
+    return shape[-2]
+
+
+def _spatial_joint(model, base: str):
+    """The floating base's joint where its coordinates are spatial, else None."""
+    if base == "body":
+        return None
+    if base != "spatial":
+        raise ShapeError(f'base is "body" or "spatial"; found {base!r}')
+    if model.base != "floating":
+        raise ShapeError(f'base="spatial" speaks of a floating base; the base of {model.name} is {model.base}')
+    return next(joint for joint in model.joints if joint.kind == FREE and joint.parent == WORLD_LINK)
+
+
+def _load(model, named: list, f_ext, frame: str, rows: int) -> int:
+    """Add the external wrenches to the named arrays; returns their frame."""
+    if frame not in _FRAMES:
+        raise ShapeError(f"frame is one of {', '.join(_FRAMES)}; found {frame!r}")
+    if f_ext is None:
+        return LINK
+    n = len(model.link_names)
+    if isinstance(f_ext, dict):
+        given = {model.link_index(name): as_array(F, f"f_ext_derivatives[{name!r}]", (rows, 6)) for name, F in f_ext.items()}
+        lead = np.broadcast_shapes(*(F.shape[:-2] for F in given.values())) if given else ()
+        f_ext = np.zeros((*lead, rows, n, 6))
+        for k, F in given.items():
+            f_ext[..., k, :] = F
+    named.append(("f_ext_derivatives", as_array(f_ext, "f_ext_derivatives", (rows, n, 6)), 3))
+    return _FRAMES[frame]
+
+
+def _in_body(named: list, pose, joint, prescribed) -> list:
+    """v, and the derivatives of a prescribed base, from spatial to body coordinates; tau stays as it is."""
+    given = {name: x for name, x, _ in named}
+    v, lead = given["v"], np.broadcast_shapes(*(x.shape[:x.ndim - own] for _, x, own in named), pose.shape[:-2])
+    rows = [np.broadcast_to(v[..., None, joint.v], (*lead, 1, 6))]
+    if prescribed[joint.v].any():
+        a = given["a_derivatives"]
+        rows.append(np.broadcast_to(a[..., joint.v], (*lead, a.shape[-2], 6)))
+    body = body_twists(pose, np.concatenate(rows, axis=-2))
+    given["v"] = np.broadcast_to(v, (*lead, v.shape[-1])).copy()
+    given["v"][..., joint.v] = body[..., 0, :]
+    if len(rows) > 1:
+        given["a_derivatives"] = np.broadcast_to(a, (*lead, *a.shape[-2:])).copy()
+        given["a_derivatives"][..., joint.v] = body[..., 1:, :]
+    return [(name, given[name], own) for name, _, own in named]
+
+
+def _whole(prescribed) -> None:
+    if prescribed.any() and not prescribed.all():
+        raise ShapeError('with base="spatial" all six coordinates of the base are prescribed or none; found '
+                         f"{int(prescribed.sum())} of them")
+
+
+# errors -----------------------------------------------------------------------------------------------------------
+_CODES = {checks.BAD_V: ("v_derivatives", "v"), checks.BAD_A: ("a_derivatives",), checks.BAD_TAU: ("tau_derivatives",)}
+
+
+def _refuse(model, code: int, q, **arrays) -> None:
+    for name in _CODES.get(code, ()):
+        if arrays.get(name) is not None:
+            x = arrays[name].reshape(len(q), -1, model.nv)
+            state, row, c = np.argwhere(~np.isfinite(x))[0]
+            of = f" of state {state}" if len(q) > 1 else ""
+            which = f"[{row}, {c}]" if x.shape[1] > 1 else f"[{c}]"
+            raise ConfigurationError(f"{name}{which} ({model.v_names[c]}){of} is not finite; found {x[state, row, c]}")
+    if code == checks.BAD_F_EXT:
+        raise ConfigurationError("f_ext_derivatives holds a number that is NaN or infinite")
+    refuse(model, code, q=q)

@@ -1,0 +1,231 @@
+"""How joints carry Taylor series (AGF Algorithms 1 and 2, in body frames).
+
+x(t) = sum of x_k t^k stands for the derivatives x^(k) = k! x_k at t = 0, so a product is a Cauchy sum. From t = 0 on the pose of
+a joint is T(t) = T(0) D(t), D' = D [S v]. E holds the series of Ad_D = [R 0; B R], which obeys E' = E ad_{S v}:
+
+    twists      Ad_{T^-1} V  =  sum over j of  E_j^-1 (Ad_{T(0)^-1} V_{k-j}),   E^-1 = [R^T 0; B^T R^T]
+    wrenches    Ad*_{T^-1} F =  Ad*_{T(0)^-1} (sum over j of  E_j F_{k-j})
+
+Since E_0 = 1, the functions below give the terms j = 1 … k. Coefficient k of body i stands at i K + k (twists), that of
+coordinate c at c K + k (scalars). Of a screw, E is four series: cosine and sine of the angle, and both times the advance.
+"""
+from liedyn.jit import primitive
+from liedyn.joints.kinds import BALL, FRICTION_SPEED, NV, SCREW
+from liedyn.joints.motion import screw
+from liedyn.joints.tree import SLIDES, TURNS
+from liedyn.lie.lanes import load, number_like, sqrt, store
+from liedyn.lie.rows import load9, load_twist, store9
+from liedyn.lie.se3 import add
+from liedyn.lie.vec3 import add3, cross, rotate, rotate_back, scale3
+
+MOTION = 18          # numbers of E a coefficient
+
+
+@primitive
+def series3(x, c, K, k): return load(x, c * K + k), load(x, (c + 1) * K + k), load(x, (c + 2) * K + k)
+
+
+@primitive
+def joint_series(tree, i, K, k, v):
+    """Coefficient k of S v of a ball or free joint."""
+    o = tree.iv[i]
+    w = series3(v, o, K, k)
+    if tree.kind[i] == BALL:
+        zero = w[0] - w[0]
+        return w, (zero, zero, zero)
+    return w, series3(v, o + 3, K, k)
+
+
+@primitive
+def joint_add_series(tree, i, K, k, V, v):
+    """V + coefficient k of S v."""
+    if tree.kind[i] == SCREW:
+        S, x = screw(tree, i), load(v, tree.iv[i] * K + k)
+        return (V[0][0], V[0][1], V[0][2] + S[0] * x), (V[1][0], V[1][1], V[1][2] + S[1] * x)
+    return add(V, joint_series(tree, i, K, k, v))
+
+
+# E ----------------------------------------------------------------------------------------------------------------
+@primitive
+def begin_motion(tree, i, K, E):
+    """Coefficient 0 of E: the identity."""
+    e, zero = MOTION * K * i, number_like(E, 0.0)
+    one = zero + 1.0
+    if tree.kind[i] == SCREW:
+        store(E, e, one)
+        store(E, e + K, zero)
+        store(E, e + 2 * K, zero)
+        store(E, e + 3 * K, zero)
+    else:
+        store9(E, e, (one, zero, zero, zero, one, zero, zero, zero, one))
+        store9(E, e + 9, (zero, zero, zero, zero, zero, zero, zero, zero, zero))
+
+
+@primitive
+def advance_motion(tree, i, K, k, v, E):
+    """Coefficient k >= 1 of E from coefficients 0 … k - 1 of E and v."""
+    e, per = MOTION * K * i, 1.0 / k
+    if tree.kind[i] == SCREW:
+        S, o = screw(tree, i), tree.iv[i] * K
+        if tree.marks[i] & TURNS:
+            c, s = advance_turn(E, e, K, k, v, o)
+            store(E, e + k, -(S[0] * per) * s)
+            store(E, e + K + k, (S[0] * per) * c)
+        if tree.marks[i] & SLIDES:
+            if tree.marks[i] & TURNS:
+                c, s = advance_slide(E, e, K, k, v, o)
+                store(E, e + 2 * K + k, S[1] * c)
+                store(E, e + 3 * K + k, S[1] * s)
+            else:
+                store(E, e + 2 * K + k, (S[1] * per) * load(v, o + k - 1))
+    else:
+        advance_matrix(tree, i, K, k, v, E, e, per)
+
+
+@primitive
+def advance_turn(E, e, K, k, v, o):
+    """Sums of v cos and v sin: cos' = -a v sin, sin' = a v cos."""
+    c = load(v, o + k - 1) * load(E, e)
+    s = load(v, o + k - 1) * load(E, e + K)
+    for j in range(1, k):
+        x = load(v, o + k - 1 - j)
+        c = c + x * load(E, e + j)
+        s = s + x * load(E, e + K + j)
+    return c, s
+
+
+@primitive
+def advance_slide(E, e, K, k, v, o):
+    """The advance times cosine and sine: its coefficient j is v_{j-1} b / j."""
+    c = load(v, o) * load(E, e + k - 1)
+    s = load(v, o) * load(E, e + K + k - 1)
+    for j in range(2, k + 1):
+        x = load(v, o + j - 1) * (1.0 / j)
+        c = c + x * load(E, e + k - j)
+        s = s + x * load(E, e + K + k - j)
+    return c, s
+
+
+@primitive
+def advance_matrix(tree, i, K, k, v, E, e, per):
+    """R' = R [w], B' = B [w] + R [u]: row by row, x^T [w] = (x x w)^T."""
+    for row in range(3):
+        o = e + 3 * row
+        zero = number_like(E, 0.0)
+        r, b = (zero, zero, zero), (zero, zero, zero)
+        for j in range(k):
+            w, u = joint_series(tree, i, K, k - 1 - j, v)
+            x, y = load_twist_row(E, o + MOTION * j)
+            r = add3(r, cross(x, w))
+            b = add3(b, add3(cross(y, w), cross(x, u)))
+        store_twist_row(E, o + MOTION * k, scale3(per, r), scale3(per, b))
+
+
+@primitive
+def load_twist_row(E, o): return (load(E, o), load(E, o + 1), load(E, o + 2)), (load(E, o + 9), load(E, o + 10), load(E, o + 11))
+
+
+@primitive
+def store_twist_row(E, o, r, b):
+    for c in range(3):
+        store(E, o + c, r[c])
+        store(E, o + 9 + c, b[c])
+
+
+# what it carries --------------------------------------------------------------------------------------------------
+@primitive
+def carried_twist(tree, i, K, k, E, U, first):
+    """Terms j = 1 … k of Ad_{D^-1} U, the coefficients of U from twist `first` of the array on."""
+    e, zero = MOTION * K * i, number_like(E, 0.0)
+    wx, wy, wz, vx, vy, vz = zero, zero, zero, zero, zero, zero
+    if tree.kind[i] == SCREW:
+        turns, slides = tree.marks[i] & TURNS, tree.marks[i] & SLIDES
+        for j in range(1, k + 1):
+            o = 6 * (first + k - j)
+            x, y = load(U, o), load(U, o + 1)
+            if turns:
+                c, s = load(E, e + j), load(E, e + K + j)
+                p, q = load(U, o + 3), load(U, o + 4)
+                wx, wy = wx + (c * x + s * y), wy + (c * y - s * x)
+                vx, vy = vx + (c * p + s * q), vy + (c * q - s * p)
+            if slides:
+                c, s = load(E, e + 2 * K + j), load(E, e + 3 * K + j) if turns else zero
+                vx, vy = vx + (c * y - s * x), vy - (c * x + s * y)
+        return (wx, wy, wz), (vx, vy, vz)
+    w, v = (wx, wy, wz), (vx, vy, vz)
+    for j in range(1, k + 1):
+        R, B, V = load9(E, e + MOTION * j), load9(E, e + MOTION * j + 9), load_twist(U, first + k - j)
+        w = add3(w, rotate_back(R, V[0]))
+        v = add3(v, add3(rotate_back(R, V[1]), rotate_back(B, V[0])))
+    return w, v
+
+
+@primitive
+def carried_wrench(tree, i, K, k, E, F, first):
+    """Terms j = 1 … k of Ad*_{D^-1} F, the coefficients of F from wrench `first` of the array on."""
+    e, zero = MOTION * K * i, number_like(E, 0.0)
+    mx, my, mz, fx, fy, fz = zero, zero, zero, zero, zero, zero
+    if tree.kind[i] == SCREW:
+        turns, slides = tree.marks[i] & TURNS, tree.marks[i] & SLIDES
+        for j in range(1, k + 1):
+            o = 6 * (first + k - j)
+            p, q = load(F, o + 3), load(F, o + 4)
+            if turns:
+                c, s = load(E, e + j), load(E, e + K + j)
+                x, y = load(F, o), load(F, o + 1)
+                mx, my = mx + (c * x - s * y), my + (s * x + c * y)
+                fx, fy = fx + (c * p - s * q), fy + (s * p + c * q)
+            if slides:
+                c, s = load(E, e + 2 * K + j), load(E, e + 3 * K + j) if turns else zero
+                mx, my = mx - (s * p + c * q), my + (c * p - s * q)
+        return (mx, my, mz), (fx, fy, fz)
+    m, f = (mx, my, mz), (fx, fy, fz)
+    for j in range(1, k + 1):
+        R, B, W = load9(E, e + MOTION * j), load9(E, e + MOTION * j + 9), load_twist(F, first + k - j)
+        m = add3(m, add3(rotate(R, W[0]), rotate(B, W[1])))
+        f = add3(f, rotate(R, W[1]))
+    return m, f
+
+
+# passive forces ---------------------------------------------------------------------------------------------------
+@primitive
+def passive_series(tree, K, k, q, v, rubs, rub, out):
+    """Coefficient k of what springs, damping and friction add to tau, of all coordinates, in out (nv,).
+
+    rub (2 nv K): of friction -f v / sqrt(u), u = v^2 + v_s^2: the series u and u^(-1/2), which must hold coefficients 0 … k - 1;
+    rubs: whether there is any friction."""
+    nv = out.shape[0]
+    for i in range(1, tree.parent.size):
+        for c in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+            force = -(load(tree.damping, c) * load(v, c * K + k))
+            if rubs:
+                force = force - load(tree.friction, c) * advance_friction(K, k, v, rub, c, nv)
+            if tree.kind[i] == SCREW:
+                if k == 0:
+                    force = force - load(tree.stiffness, c) * (load(q, tree.iq[i]) - load(tree.rest, c))
+                else:
+                    force = force - load(tree.stiffness, c) * (load(v, c * K + k - 1) * (1.0 / k))
+            store(out, c, force)
+
+
+@primitive
+def advance_friction(K, k, v, rub, c, nv):
+    """Coefficient k of v / sqrt(v^2 + v_s^2), by r = u^p: u r' = p u' r with p = -1/2."""
+    o, h = c * K, (nv + c) * K
+    u = load(v, o) * load(v, o + k)
+    for j in range(1, k + 1):
+        u = u + load(v, o + j) * load(v, o + k - j)
+    if k == 0:
+        u = u + FRICTION_SPEED * FRICTION_SPEED
+        r = 1.0 / sqrt(u)
+    else:
+        r = u * load(rub, h) * (-0.5 * k)
+        for j in range(1, k):
+            r = r + (0.5 * j - k) * load(rub, o + j) * load(rub, h + k - j)
+        r = r / (load(rub, o) * float(k))
+    store(rub, o + k, u)
+    store(rub, h + k, r)
+    y = load(v, o) * r
+    for j in range(1, k + 1):
+        y = y + load(v, o + j) * load(rub, h + k - j)
+    return y

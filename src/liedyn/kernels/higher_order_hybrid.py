@@ -1,0 +1,283 @@
+"""Hybrid dynamics and its time derivatives up to any order (AGF Algorithms 3 and 4, in body frames); forward dynamics is the
+case of none prescribed.
+
+At every order the equations are those of order 0 with another bias, since the leading coefficients of dV and F obey the same
+relations: the articulated inertias are factored once (AGF Lemma 2). Order k, in coefficients (see `joints.series`):
+
+    dV_k = (k + 1) V_{k+1} = Ad_{T^-1} dV_k of the parent + eta_k + S a_k      eta_k: what lower orders of the motion carry
+    F_k  = I dV_k + b_k + sum over children of Ad* (F_k + zeta_k)              zeta_k: what lower orders of F carry
+         = Pi (Ad_{T^-1} dV_k of the parent + eta_k) + beta_k                  after elimination of the joint
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import entry, kernel, primitive
+from liedyn.joints.elimination import bias_screw, bias_units, factor_screw, factor_units, solve
+from liedyn.joints.kinds import SCREW
+from liedyn.joints.motion import joint_pose
+from liedyn.joints.series import (
+    MOTION,
+    advance_motion,
+    begin_motion,
+    carried_twist,
+    carried_wrench,
+    joint_add_series,
+    passive_series,
+)
+from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, tree_of
+from liedyn.kernels.checks import (
+    BAD_A,
+    BAD_F_EXT,
+    BAD_RESULT,
+    BAD_TAU,
+    BAD_V,
+    OK,
+    SINGULAR,
+    bad_configuration,
+    finite,
+    finite_where,
+)
+from liedyn.kernels.higher_order_inverse import force_sum, store_ground_series
+from liedyn.kernels.taylor import scale_rows
+from liedyn.kernels.wrench_series import advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
+from liedyn.lie.blocks import pack, states_in, unpack
+from liedyn.lie.inertia import add_sym6, momentum, rigid, sym6, to_parent
+from liedyn.lie.lanes import largest, load, maximum, number_like, store
+from liedyn.lie.rows import (
+    load3,
+    load9,
+    load_pose,
+    load_rigid,
+    load_sym6,
+    load_twist,
+    store3,
+    store_pose,
+    store_sym6,
+    store_twist,
+)
+from liedyn.lie.se3 import Ad_inv, add, dAd, dAd_inv, scale, sub
+from liedyn.lie.vec3 import add3, rotate_back
+
+
+class HybridSeriesWork(NamedTuple):
+    T: np.ndarray        # (12n,) pose in the parent at t = 0
+    V: np.ndarray        # (6Kn,) coefficients of twists
+    U: np.ndarray        # (6Kn,) of the parents' twists seen from the bodies at t = 0
+    P: np.ndarray        # (6Kn,) of momenta
+    F: np.ndarray        # (6Kn,) of what the joints transmit to their bodies
+    E: np.ndarray        # (18Kn,) of the joints' motions
+    AI: np.ndarray       # (21n,) what children add to the articulated inertia, by slot
+    AB: np.ndarray       # (6n,) what children add to the bias of this order, by slot
+    Pi: np.ndarray       # (21n,) articulated inertias after elimination
+    beta: np.ndarray     # (6n,) bias of this order after elimination
+    eta: np.ndarray      # (6n,)
+    dV: np.ndarray       # (6n,)
+    base: np.ndarray     # (6K,) spatial wrench on the floating base, seen from it at t = 0
+    v: np.ndarray        # (nv K,) coefficients of v
+    rub: np.ndarray      # (2 nv K,)
+
+
+class FactorWork(NamedTuple):
+    """What `joints.elimination` works with."""
+
+    U: np.ndarray        # (6nv,)
+    Psi: np.ndarray      # (nv,)
+    u: np.ndarray        # (nv,)
+    passive: np.ndarray  # (nv,)
+
+
+@primitive
+def hybrid_series_work(m, n, nv, K):
+    t, s = 12 * n, 6 * K * n
+    e, a = t + 4 * s, t + 7 * s
+    d = a + 66 * n
+    v = d + 6 * K
+    return HybridSeriesWork(m[:t], m[t:t + s], m[t + s:t + 2 * s], m[t + 2 * s:t + 3 * s], m[t + 3 * s:e], m[e:a],
+                            m[a:a + 21 * n], m[a + 21 * n:a + 27 * n], m[a + 27 * n:a + 48 * n], m[a + 48 * n:a + 54 * n],
+                            m[a + 54 * n:a + 60 * n], m[a + 60 * n:d], m[d:v], m[v:v + nv * K], m[v + nv * K:v + 3 * nv * K])
+
+
+@primitive
+def series_factor_work(m, nv): return FactorWork(m[:6 * nv], m[6 * nv:7 * nv], m[7 * nv:8 * nv], m[8 * nv:9 * nv])
+
+
+def hybrid_series_memory(n, nv, K): return 78 * n + 42 * K * n + 6 * K + 3 * nv * K + 9 * nv
+
+
+@kernel
+def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors):
+    """Coefficients 0 … K - 2 of a (K - 1 rows of nv) where not prescribed, of tau where prescribed, from q, v and the others.
+
+    spatial: a free body whose tau is its spatial wrench, and becomes that in its own frame; or -1. Returns a positive number if a
+    joint's articulated inertia vanishes."""
+    n, nv = tree.parent.size, tree.armature.shape[0]
+    store_ground_series(tree, K, work.V)
+    for c in range(nv):
+        store(work.v, c * K, load(v, c))
+    for i in range(1, n):
+        T = joint_pose(tree, i, q)
+        store_pose(work.T, i, T)
+        begin_motion(tree, i, K, work.E)
+        U = Ad_inv(T, load_twist(work.V, tree.parent[i] * K))
+        store_twist(work.U, i * K, U)
+        store_twist(work.V, i * K, joint_add_series(tree, i, K, 0, U, work.v))
+    deficit = factor(tree, prescribed, work, factors)
+    for k in range(K - 1):
+        if spatial >= 0:
+            wrench_in_body(tree, K, k, spatial, tau[k * nv:(k + 1) * nv], work)
+        if loads.given:
+            advance_wrenches(tree, K, k, work.V, loads)
+        if passive:
+            passive_series(tree, K, k, q, work.v, rubs, work.rub, factors.passive)
+        x, force = a[k * nv:(k + 1) * nv], tau[k * nv:(k + 1) * nv]
+        gather_bias(tree, K, k, prescribed, passive, x, force, loads, work, factors)
+        distribute(tree, K, k, prescribed, passive, x, force, work, factors)
+        for c in range(nv):
+            store(work.v, c * K + k + 1, load(x, c) * (1.0 / (k + 1)))
+    return deficit
+
+
+@kernel
+def gather_bias(tree, K, k, prescribed, passive, a, tau, loads, work, factors):
+    """Order k from the leaves to the ground: eta, beta and u."""
+    n = tree.parent.size
+    for i in range(n - 1, 0, -1):
+        p, T, slot = tree.parent[i], load_pose(work.T, i), tree.slot[i]
+        advance_motion(tree, i, K, k + 1, work.v, work.E)
+        eta = scale(k + 1.0, carried_twist(tree, i, K, k + 1, work.E, work.U, i * K))
+        store_twist(work.eta, i, eta)
+        store_twist(work.P, i * K + k, momentum(load_rigid(tree.I, i), load_twist(work.V, i * K + k)))
+        b = force_sum(K, i, k, work.V, work.P, i * K)
+        if loads.given:
+            b = sub(b, load_twist(loads.F, n * k + i))
+        if tree.marks[i] & HAS_CHILDREN:
+            b = add(b, load_twist(work.AB, slot))
+        Pi = load_sym6(work.Pi, i)
+        if tree.kind[i] == SCREW:
+            c = tree.iv[i]
+            beta = bias_screw(tree, i, b, load_twist(factors.U, c), load(factors.Psi, c), prescribed, passive, a, tau, factors)
+        else:
+            beta = bias_units(tree, i, b, prescribed, passive, a, tau, factors)
+        store_twist(work.beta, i, beta)
+        if p > 0:
+            handed = add(add(beta, sym6(Pi, eta)), carried_wrench(tree, i, K, k, work.E, work.F, i * K))
+            handed = dAd_inv(T, handed)
+            s = tree.slot[p]
+            store_twist(work.AB, s, handed if tree.marks[i] & LAST_CHILD else add(handed, load_twist(work.AB, s)))
+
+
+@kernel
+def wrench_in_body(tree, K, k, i, tau, work):
+    """Ad*_T of a spatial wrench, order k, for a free joint's body on the ground: T(t) = T(0) D(t)."""
+    o = tree.iv[i]
+    store_twist(work.base, k, dAd(load_pose(work.T, i), (load3(tau, o), load3(tau, o + 3))))
+    m, f = load_twist(work.base, k)
+    for j in range(1, k + 1):
+        e, F = MOTION * (K * i + j), load_twist(work.base, k - j)
+        R, B = load9(work.E, e), load9(work.E, e + 9)
+        m, f = add3(m, add3(rotate_back(R, F[0]), rotate_back(B, F[1]))), add3(f, rotate_back(R, F[1]))
+    store3(tau, o, m)
+    store3(tau, o + 3, f)
+
+
+@kernel
+def factor(tree, prescribed, work, factors):
+    """Articulated inertias (K1 Table 4), which all orders share. Returns a positive number if one vanishes for its joint."""
+    zero = number_like(work.T, 0.0)
+    deficit = zero - 1.0
+    for i in range(tree.parent.size - 1, 0, -1):
+        AI = rigid(load_rigid(tree.I, i), zero)
+        if tree.marks[i] & HAS_CHILDREN:
+            AI = add_sym6(AI, load_sym6(work.AI, tree.slot[i]))
+        if tree.kind[i] == SCREW:
+            Pi, _, _, worse = factor_screw(tree, i, AI, prescribed, factors)
+            keep(tree, i, Pi, work)
+        else:
+            Pi, worse = factor_units(tree, i, AI, prescribed, factors)
+            keep(tree, i, Pi, work)
+        deficit = maximum(deficit, worse)
+    return largest(deficit)
+
+
+@primitive
+def keep(tree, i, Pi, work):
+    p = tree.parent[i]
+    store_sym6(work.Pi, i, Pi)
+    if p > 0:
+        Pi = to_parent(load_pose(work.T, i), Pi)
+        if not tree.marks[i] & LAST_CHILD:
+            Pi = add_sym6(Pi, load_sym6(work.AI, tree.slot[p]))
+        store_sym6(work.AI, tree.slot[p], Pi)
+
+
+@kernel
+def distribute(tree, K, k, prescribed, passive, a, tau, work, factors):
+    """Order k from the ground to the leaves: a or tau, and the next coefficients of V and U, this one of F."""
+    zero = number_like(tau, 0.0)
+    store_twist(work.dV, 0, ((zero, zero, zero), (zero, zero, zero)))
+    if k == 0:
+        store_twist(work.dV, 0, load_twist(work.V, 1))
+    for i in range(1, tree.parent.size):
+        parents = Ad_inv(load_pose(work.T, i), load_twist(work.dV, tree.parent[i]))
+        moved = add(parents, load_twist(work.eta, i))
+        dV = solve(tree, i, moved, prescribed, passive, a, tau, factors)
+        store_twist(work.dV, i, dV)
+        if k < K - 2:
+            per = 1.0 / (k + 1)
+            store_twist(work.V, i * K + k + 1, scale(per, dV))
+            store_twist(work.U, i * K + k + 1, scale(per, parents))
+            store_twist(work.F, i * K + k, add(sym6(load_sym6(work.Pi, i), moved), load_twist(work.beta, i)))
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def higher_order_hybrid_memory(n, nq, nv, nl, K):
+    return hybrid_series_memory(n, nv, K) + nq + nv + 2 * nv * (K - 1) + wrench_series_memory(n, nl, K)
+
+
+@entry("i8(i8[::1], f8[::1], f8[::1], i8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, b1, i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], i8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, b1, i8, i8)",
+       nogil=True)
+def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, f_ext, frame, spatial, passive, first, last):
+    """States first … last - 1; a and tau (N, (K - 1) nv) are completed in place. f_ext (N, (K - 1) 6 n_links) in `frame`, or
+    empty; spatial: see `higher_order_hybrid`."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    tree, m, rows = tree_of(index, constants), memory, nv * (K - 1)
+    Q, V, m = m[:nq], m[nq:nq + nv], m[nq + nv:]
+    A, Tau, m = m[:rows], m[rows:2 * rows], m[2 * rows:]
+    work, m = hybrid_series_work(m, n, nv, K), m[78 * n + 42 * K * n + 6 * K + 3 * nv * K:]
+    factors, m = series_factor_work(m, nv), m[9 * nv:]
+    loads = wrench_series_work(m, n, nl, K, frame, f_ext.size > 0)
+    passive, rubs = passive and index[4] != 0, index[5] != 0
+    for s in range(first, last, states_in(memory)):
+        pack(q, s, Q)
+        pack(v, s, V)
+        pack(a, s, A)
+        pack(tau, s, Tau)
+        code = bad_configuration(tree, Q, nq)
+        if code == OK and not finite(V, nv):
+            code = BAD_V
+        for k in range(K - 1):
+            if code == OK and not finite_where(A[k * nv:(k + 1) * nv], prescribed, True, nv):
+                code = BAD_A
+            if code == OK and not finite_where(Tau[k * nv:(k + 1) * nv], prescribed, False, nv):
+                code = BAD_TAU
+        if f_ext.size:
+            pack(f_ext, s, loads.links)
+            if code == OK and not finite(loads.links, 6 * nl * (K - 1)):
+                code = BAD_F_EXT
+        if code != OK:
+            return code
+        scale_rows(A, K - 1, nv, False)
+        scale_rows(Tau, K - 1, nv, False)
+        if loads.given:
+            begin_wrenches(tree, K, Q, loads)
+        if higher_order_hybrid(tree, K, prescribed, Q, V, A, Tau, loads, spatial, passive, rubs, work, factors) > 0.0:
+            return SINGULAR
+        scale_rows(A, K - 1, nv, True)
+        scale_rows(Tau, K - 1, nv, True)
+        if not (finite(A, rows) and finite(Tau, rows)):
+            return BAD_RESULT
+        unpack(A, a, s)
+        unpack(Tau, tau, s)
+    return OK
