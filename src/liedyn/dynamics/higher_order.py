@@ -1,20 +1,32 @@
 """Inverse, forward and hybrid dynamics with their time derivatives, to any order."""
 from __future__ import annotations
 
+from contextlib import suppress
 from math import prod
 
 import numpy as np
 
-from liedyn.dynamics.calls import NONE_BATCH, as_array, as_mask, batched, refuse, run, where_read
+from liedyn.dynamics.calls import NONE_BATCH, aligned_empty, as_array, as_mask, batched, refuse, run, where_read
 from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.dynamics.spatial_base import body_twists, spatial_twists, spatial_wrenches
 from liedyn.errors import ConfigurationError, ShapeError
+from liedyn.jit import prepare
 from liedyn.joints.kinds import FREE
 from liedyn.kernels import checks
-from liedyn.kernels.higher_order_hybrid import higher_order_hybrid_memory, higher_order_hybrids
-from liedyn.kernels.higher_order_inverse import higher_order_inverse_memory, higher_order_inverses
+from liedyn.kernels.higher_order_hybrid import (
+    higher_order_hybrid_memory,
+    higher_order_hybrid_one,
+    higher_order_hybrids,
+    hybrid_one_memory,
+)
+from liedyn.kernels.higher_order_inverse import (
+    higher_order_inverse_memory,
+    higher_order_inverse_one,
+    higher_order_inverses,
+    inverse_one_memory,
+)
 from liedyn.kernels.wrench_series import LINK, SPATIAL, WORLD
 from liedyn.model.description import WORLD as WORLD_LINK
 
@@ -58,14 +70,20 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
     Ali, Gabellieri, Franchi, Algorithms 1 and 2, in body frames on Taylor coefficients. Open trees only: constraints are left
     out.
     """
+    if f_ext_derivatives is None and base == "body" and frame in _FRAMES:
+        tau = _inverse_of_one(model, q, v_derivatives, passive)
+        if tau is not None:
+            return tau
     rows = _order_of(v_derivatives, "v_derivatives", model.nv, 2)
-    if rows == 2 and f_ext_derivatives is None and base == "body":
-        v = np.asarray(v_derivatives)
-        return inverse_dynamics(model, q, v[..., 0, :], v[..., 1, :], passive=passive)[..., None, :]
+    if rows == 2 and f_ext_derivatives is None and base == "body" and frame in _FRAMES:
+        with suppress(ShapeError, ConfigurationError):                   # what follows names them as they are called here
+            v, a = _contiguous_rows(v_derivatives)
+            return inverse_dynamics(model, q, v, a, passive=passive)[..., None, :]
     q, v = as_array(q, "q", (model.nq,)), as_array(v_derivatives, "v_derivatives", (rows, model.nv))
     joint = _spatial_joint(model, base)
     if joint is not None:
         pose = link_pose(model, q, joint.child)
+        _check_finite(model, "v_derivatives", v)
         base_motion = body_twists(pose, v[..., joint.v])
         v = np.broadcast_to(v, (*base_motion.shape[:-2], *v.shape[-2:])).copy()
         v[..., joint.v] = base_motion
@@ -73,9 +91,14 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
     which = _load(model, named, f_ext_derivatives, frame, rows - 1)
     lead, given = batched(*named)
     tau = np.empty((prod(lead), (rows - 1) * model.nv))
-    size = higher_order_inverse_memory(*model.sizes, rows)
-    F = given[2] if len(given) > 2 else NONE_BATCH
-    code = run(higher_order_inverses, model, size, (rows,), (*given[:2], F, which, bool(passive), tau), len(tau))
+    if lead or f_ext_derivatives is not None:
+        size = higher_order_inverse_memory(*model.sizes, rows)
+        F = given[2] if len(given) > 2 else NONE_BATCH
+        code = run(higher_order_inverses, model, size, (rows,), (*given[:2], F, which, bool(passive), tau), len(tau))
+    else:
+        prepare(higher_order_inverse_one)
+        code = higher_order_inverse_one(_machine(model, inverse_one_memory, rows), given[0][0], given[1].reshape(rows, -1),
+                                        bool(passive), tau.reshape(rows - 1, -1))
     _refuse(model, code, given[0], v_derivatives=given[1])
     tau = tau.reshape(*lead, rows - 1, model.nv)
     if joint is not None:
@@ -113,10 +136,16 @@ def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivat
     Ali, Gabellieri, Franchi, Algorithm 3: the articulated inertias are factored once (Lemma 2). Each order divides by inertias
     what the orders before left of rounding: see the README for the digits that this costs.
     """
-    rows = _order_of(tau_derivatives, "tau_derivatives", model.nv, 1)
-    if rows == 1 and f_ext_derivatives is None and base == "body":
-        return forward_dynamics(model, q, v, np.asarray(tau_derivatives)[..., 0, :], passive=passive)[..., None, :]
     none = np.zeros(model.nv, dtype=bool)
+    if f_ext_derivatives is None and base == "body" and frame in _FRAMES:
+        a = _forward_of_one(model, q, v, tau_derivatives, none, passive)
+        if a is not None:
+            return a
+    rows = _order_of(tau_derivatives, "tau_derivatives", model.nv, 1)
+    if rows == 1 and f_ext_derivatives is None and base == "body" and frame in _FRAMES:
+        with suppress(ShapeError, ConfigurationError):
+            tau, = _contiguous_rows(tau_derivatives)
+            return forward_dynamics(model, q, v, tau, passive=passive)[..., None, :]
     return _hybrid(model, q, v, None, tau_derivatives, none, rows, f_ext_derivatives, frame, passive, base)[0]
 
 
@@ -152,10 +181,46 @@ def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, pr
     rows = _order_of(a_derivatives, "a_derivatives", model.nv, 1)
     if _order_of(tau_derivatives, "tau_derivatives", model.nv, 1) != rows:
         raise ShapeError(f"a_derivatives has {rows} rows and tau_derivatives {np.shape(tau_derivatives)[-2]}; expected as many")
-    if rows == 1 and f_ext_derivatives is None and base == "body":
-        a, tau = (np.asarray(x)[..., 0, :] for x in (a_derivatives, tau_derivatives))
-        return tuple(x[..., None, :] for x in hybrid_dynamics(model, q, v, a, tau, prescribed, passive=passive))
+    if rows == 1 and f_ext_derivatives is None and base == "body" and frame in _FRAMES:
+        with suppress(ShapeError, ConfigurationError):
+            (a,), (tau,) = _contiguous_rows(a_derivatives), _contiguous_rows(tau_derivatives)
+            return tuple(x[..., None, :] for x in hybrid_dynamics(model, q, v, a, tau, prescribed, passive=passive))
     return _hybrid(model, q, v, a_derivatives, tau_derivatives, prescribed, rows, f_ext_derivatives, frame, passive, base)
+
+
+# one state, arrays as they should be: the entries check them themselves; anything else takes the long way, which names it -----
+def _inverse_of_one(model, q, v, passive):
+    try:
+        rows = len(v)
+        if rows == 2 and v.ndim == 2:
+            return inverse_dynamics(model, q, v[0], v[1], passive=passive)[None]
+        tau = np.empty((rows - 1, model.nv))
+        return None if higher_order_inverse_one(_machine(model, inverse_one_memory, rows), q, v, passive, tau) else tau
+    except (TypeError, ValueError, AttributeError):        # other types or axes, lists, or not compiled yet
+        return None
+
+
+def _forward_of_one(model, q, v, tau, none, passive):
+    try:
+        rows = len(tau)
+        if rows == 1 and tau.ndim == 2:
+            return forward_dynamics(model, q, v, tau[0], passive=passive)[None]
+        a = np.empty((rows, model.nv))
+        machine = _machine(model, hybrid_one_memory, rows + 1)
+        return None if higher_order_hybrid_one(machine, none, q, v, a, tau, True, passive) else a
+    except (TypeError, ValueError, AttributeError):
+        return None
+
+
+def _machine(model, memory, rows: int) -> np.ndarray:
+    """Index, constants and scratch for single calls of one order, used under the interpreter's lock."""
+    try:
+        return model._cache[memory, rows]
+    except KeyError:
+        figures = np.concatenate([model.index.view(np.float64), model.constants])
+        machine = aligned_empty(1, figures.size + memory(*model.sizes, rows))[0]
+        machine[:figures.size] = figures
+        return model._cache.setdefault((memory, rows), machine)
 
 
 def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, frame, passive, base):
@@ -165,6 +230,7 @@ def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, frame, passive, base):
     named = [("q", q, 1), ("v", v, 1), ("tau_derivatives", tau, 2)]
     if a is not None:
         named.append(("a_derivatives", where_read(as_array(a, "a_derivatives", (rows, model.nv)), prescribed), 2))
+    given_tau, given_a = tau, named[-1][1]
     joint = _spatial_joint(model, base)
     if joint is not None:
         _whole(prescribed[joint.v])
@@ -176,9 +242,14 @@ def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, frame, passive, base):
     q, v, tau = given["q"], given["v"], given["tau_derivatives"].copy()
     a = given["a_derivatives"].copy() if a is not None else np.zeros_like(tau)
     body = _NOWHERE if joint is None or prescribed[joint.v].any() else joint.body
-    size = higher_order_hybrid_memory(*model.sizes, rows + 1)
-    code = run(higher_order_hybrids, model, size, (rows + 1, prescribed),
-               (q, v, a, tau, given.get("f_ext_derivatives", NONE_BATCH), which, body, bool(passive)), len(q))
+    if lead or f_ext is not None or joint is not None:
+        size = higher_order_hybrid_memory(*model.sizes, rows + 1)
+        code = run(higher_order_hybrids, model, size, (rows + 1, prescribed),
+                   (q, v, a, tau, given.get("f_ext_derivatives", NONE_BATCH), which, body, bool(passive)), len(q))
+    else:
+        prepare(higher_order_hybrid_one)
+        code = higher_order_hybrid_one(_machine(model, hybrid_one_memory, rows + 1), prescribed, q[0], v[0],
+                                       a.reshape(rows, -1), tau.reshape(rows, -1), False, bool(passive))
     _refuse(model, code, q, v=v, a_derivatives=given.get("a_derivatives"), tau_derivatives=given["tau_derivatives"])
     shape = (*lead, rows, model.nv)
     a, tau = a.reshape(shape), tau.reshape(shape)
@@ -187,6 +258,10 @@ def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, frame, passive, base):
                                 axis=-2)
         a[..., joint.v] = spatial_twists(pose, twists)[..., 1:, :]
         tau[..., joint.v] = spatial_wrenches(pose, twists[..., :-1, :], tau[..., joint.v])
+        if prescribed[joint.v].any():                       # what was given comes back as it was, to the last digit
+            a[..., joint.v] = given_a[..., joint.v]
+        else:
+            tau[..., joint.v] = given_tau[..., joint.v]
     return a, tau
 
 
@@ -198,6 +273,12 @@ def _order_of(x, name: str, nv: int, least: int) -> int:
         raise ShapeError(f"{name} has the wrong shape; found {shape}, expected (…, rows, {nv}) with {least} or more rows of "
                          "derivatives")
     return shape[-2]
+
+
+def _contiguous_rows(x) -> list[np.ndarray]:
+    """Each row of derivatives (…, rows, nv) as an array of its own: a strided one takes kernels several times as long."""
+    x = np.asarray(x)
+    return [x[..., k, :].copy() for k in range(x.shape[-2])]
 
 
 def _spatial_joint(model, base: str):
@@ -220,7 +301,7 @@ def _load(model, named: list, f_ext, frame: str, rows: int) -> int:
     n = len(model.link_names)
     if isinstance(f_ext, dict):
         given = {model.link_index(name): as_array(F, f"f_ext_derivatives[{name!r}]", (rows, 6)) for name, F in f_ext.items()}
-        lead = np.broadcast_shapes(*(F.shape[:-2] for F in given.values())) if given else ()
+        lead = _common({f"f_ext_derivatives[{name!r}]": F for name, F in f_ext.items()}, [F.shape[:-2] for F in given.values()])
         f_ext = np.zeros((*lead, rows, n, 6))
         for k, F in given.items():
             f_ext[..., k, :] = F
@@ -231,10 +312,12 @@ def _load(model, named: list, f_ext, frame: str, rows: int) -> int:
 def _in_body(named: list, pose, joint, prescribed) -> list:
     """v, and the derivatives of a prescribed base, from spatial to body coordinates; tau stays as it is."""
     given = {name: x for name, x, _ in named}
-    v, lead = given["v"], np.broadcast_shapes(*(x.shape[:x.ndim - own] for _, x, own in named), pose.shape[:-2])
+    v, lead = given["v"], _common({"q": pose, **given}, [pose.shape[:-2], *(x.shape[:x.ndim - own] for _, x, own in named)])
+    _check_finite(model, "v", v[..., None, :])
     rows = [np.broadcast_to(v[..., None, joint.v], (*lead, 1, 6))]
     if prescribed[joint.v].any():
         a = given["a_derivatives"]
+        _check_finite(model, "a_derivatives", a)
         rows.append(np.broadcast_to(a[..., joint.v], (*lead, a.shape[-2], 6)))
     body = body_twists(pose, np.concatenate(rows, axis=-2))
     given["v"] = np.broadcast_to(v, (*lead, v.shape[-1])).copy()
@@ -243,6 +326,14 @@ def _in_body(named: list, pose, joint, prescribed) -> list:
         given["a_derivatives"] = np.broadcast_to(a, (*lead, *a.shape[-2:])).copy()
         given["a_derivatives"][..., joint.v] = body[..., 1:, :]
     return [(name, given[name], own) for name, _, own in named]
+
+
+def _common(named: dict, leads: list) -> tuple[int, ...]:
+    try:
+        return np.broadcast_shapes(*leads)
+    except ValueError:
+        shapes = ", ".join(f"{name} {lead}" for name, lead in zip(named, leads, strict=True))
+        raise ShapeError(f"leading axes do not fit together: {shapes}") from None
 
 
 def _whole(prescribed) -> None:
@@ -258,11 +349,18 @@ _CODES = {checks.BAD_V: ("v_derivatives", "v"), checks.BAD_A: ("a_derivatives",)
 def _refuse(model, code: int, q, **arrays) -> None:
     for name in _CODES.get(code, ()):
         if arrays.get(name) is not None:
-            x = arrays[name].reshape(len(q), -1, model.nv)
-            state, row, c = np.argwhere(~np.isfinite(x))[0]
-            of = f" of state {state}" if len(q) > 1 else ""
-            which = f"[{row}, {c}]" if x.shape[1] > 1 else f"[{c}]"
-            raise ConfigurationError(f"{name}{which} ({model.v_names[c]}){of} is not finite; found {x[state, row, c]}")
+            _check_finite(model, name, arrays[name].reshape(len(q), -1, model.nv))
     if code == checks.BAD_F_EXT:
         raise ConfigurationError("f_ext_derivatives holds a number that is NaN or infinite")
     refuse(model, code, q=q)
+
+
+def _check_finite(model, name: str, x) -> None:
+    """ConfigurationError that names the first number of x (…, rows, nv) that is not finite, if there is one."""
+    x = x.reshape(-1, *x.shape[-2:])
+    bad = np.argwhere(~np.isfinite(x))
+    if len(bad):
+        state, row, c = bad[0]
+        of = f" of state {state}" if len(x) > 1 else ""
+        which = f"[{c}]" if name == "v" else f"[{row}, {c}]"
+        raise ConfigurationError(f"{name}{which} ({model.v_names[c]}){of} is not finite; found {x[state, row, c]}")

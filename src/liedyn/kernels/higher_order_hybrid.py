@@ -25,7 +25,7 @@ from liedyn.joints.series import (
     joint_add_series,
     passive_series,
 )
-from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, tree_of
+from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, parts, tree_of
 from liedyn.kernels.checks import (
     BAD_A,
     BAD_F_EXT,
@@ -33,6 +33,7 @@ from liedyn.kernels.checks import (
     BAD_TAU,
     BAD_V,
     OK,
+    SHAPE,
     SINGULAR,
     bad_configuration,
     finite,
@@ -40,7 +41,7 @@ from liedyn.kernels.checks import (
 )
 from liedyn.kernels.higher_order_inverse import force_sum, store_ground_series
 from liedyn.kernels.taylor import scale_rows
-from liedyn.kernels.wrench_series import advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
+from liedyn.kernels.wrench_series import LINK, advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
 from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.inertia import add_sym6, momentum, rigid, sym6, to_parent
 from liedyn.lie.lanes import largest, load, maximum, number_like, store
@@ -231,8 +232,66 @@ def distribute(tree, K, k, prescribed, passive, a, tau, work, factors):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
+def hybrid_one_memory(n, nq, nv, nl, K): return hybrid_series_memory(n, nv, K) + 2 * nv * (K - 1)
+
+
+@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], b1, b1)")
+def higher_order_hybrid_one(machine, prescribed, q, v, a, tau, forward, passive):
+    """One state without external wrenches; a and tau (K - 1, nv) are completed in place. machine: index, constants and scratch.
+    forward: nothing is prescribed, and tau is left as it is."""
+    index, constants, m = parts(machine)
+    n, nq, nv, K = index[0], index[1], index[2], tau.shape[0] + 1
+    rows = nv * (K - 1)
+    if (q.size != nq or v.size != nv or prescribed.size != nv or tau.shape[1] != nv or a.shape[1] != nv
+            or a.shape[0] != K - 1):
+        return SHAPE
+    tree, A, Tau, m = tree_of(index, constants), m[:rows], m[rows:2 * rows], m[2 * rows:]
+    given_a, given_tau = a.reshape(rows), tau.reshape(rows)
+    for k in range(rows):
+        A[k], Tau[k] = given_a[k], given_tau[k]
+    work = hybrid_series_work(m, n, nv, K)
+    factors = series_factor_work(m[78 * n + 42 * K * n + 6 * K + 3 * nv * K:], nv)
+    loads = wrench_series_work(m[:0], n, index[3], K, LINK, False)
+    code = solve_series(tree, K, prescribed, q, v, A, Tau, loads, np.int64(-1), passive and index[4] != 0, index[5] != 0, work,
+                        factors)
+    if code == OK:
+        for c in range(nv):
+            for k in range(c, rows, nv):
+                if not prescribed[c]:
+                    given_a[k] = A[k]
+                elif not forward:
+                    given_tau[k] = Tau[k]
+    return code
+
+
+@primitive
+def solve_series(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors):
+    """From derivatives to derivatives, with all checks but that of the wrenches. Returns a code."""
+    nv = tree.armature.shape[0]
+    rows = nv * (K - 1)
+    code = bad_configuration(tree, q, q.shape[0])
+    if code == OK and not finite(v, nv):
+        code = BAD_V
+    for k in range(K - 1):
+        if code == OK and not finite_where(a[k * nv:(k + 1) * nv], prescribed, True, nv):
+            code = BAD_A
+        if code == OK and not finite_where(tau[k * nv:(k + 1) * nv], prescribed, False, nv):
+            code = BAD_TAU
+    if code != OK:
+        return code
+    scale_rows(a, K - 1, nv, False)
+    scale_rows(tau, K - 1, nv, False)
+    if loads.given:
+        begin_wrenches(tree, K, q, loads)
+    if higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors) > 0.0:
+        return SINGULAR
+    scale_rows(a, K - 1, nv, True)
+    scale_rows(tau, K - 1, nv, True)
+    return OK if finite(a, rows) and finite(tau, rows) else BAD_RESULT
+
+
 def higher_order_hybrid_memory(n, nq, nv, nl, K):
-    return hybrid_series_memory(n, nv, K) + nq + nv + 2 * nv * (K - 1) + wrench_series_memory(n, nl, K)
+    return hybrid_series_memory(n, nv, K) + nq + nv + 3 * nv * (K - 1) + wrench_series_memory(n, nl, K)
 
 
 @entry("i8(i8[::1], f8[::1], f8[::1], i8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, b1, i8, i8)",
@@ -244,40 +303,37 @@ def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, 
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, m, rows = tree_of(index, constants), memory, nv * (K - 1)
     Q, V, m = m[:nq], m[nq:nq + nv], m[nq + nv:]
-    A, Tau, m = m[:rows], m[rows:2 * rows], m[2 * rows:]
+    A, Tau, given, m = m[:rows], m[rows:2 * rows], m[2 * rows:3 * rows], m[3 * rows:]
     work, m = hybrid_series_work(m, n, nv, K), m[78 * n + 42 * K * n + 6 * K + 3 * nv * K:]
     factors, m = series_factor_work(m, nv), m[9 * nv:]
     loads = wrench_series_work(m, n, nl, K, frame, f_ext.size > 0)
-    passive, rubs = passive and index[4] != 0, index[5] != 0
     for s in range(first, last, states_in(memory)):
         pack(q, s, Q)
         pack(v, s, V)
         pack(a, s, A)
         pack(tau, s, Tau)
-        code = bad_configuration(tree, Q, nq)
-        if code == OK and not finite(V, nv):
-            code = BAD_V
-        for k in range(K - 1):
-            if code == OK and not finite_where(A[k * nv:(k + 1) * nv], prescribed, True, nv):
-                code = BAD_A
-            if code == OK and not finite_where(Tau[k * nv:(k + 1) * nv], prescribed, False, nv):
-                code = BAD_TAU
+        code = OK
         if f_ext.size:
             pack(f_ext, s, loads.links)
-            if code == OK and not finite(loads.links, 6 * nl * (K - 1)):
-                code = BAD_F_EXT
+            code = OK if finite(loads.links, 6 * nl * (K - 1)) else BAD_F_EXT
+        if code == OK:
+            code = solve_series(tree, K, prescribed, Q, V, A, Tau, loads, spatial, passive and index[4] != 0, index[5] != 0, work,
+                                factors)
         if code != OK:
             return code
-        scale_rows(A, K - 1, nv, False)
-        scale_rows(Tau, K - 1, nv, False)
-        if loads.given:
-            begin_wrenches(tree, K, Q, loads)
-        if higher_order_hybrid(tree, K, prescribed, Q, V, A, Tau, loads, spatial, passive, rubs, work, factors) > 0.0:
-            return SINGULAR
-        scale_rows(A, K - 1, nv, True)
-        scale_rows(Tau, K - 1, nv, True)
-        if not (finite(A, rows) and finite(Tau, rows)):
-            return BAD_RESULT
+        pack(a, s, given)                     # what was given goes back as it was
+        restore(given, A, prescribed, True)
         unpack(A, a, s)
+        pack(tau, s, given)
+        restore(given, Tau, prescribed, False)
         unpack(Tau, tau, s)
     return OK
+
+
+@primitive
+def restore(given, x, prescribed, where):
+    nv = prescribed.shape[0]
+    for c in range(nv):
+        if prescribed[c] == where:
+            for k in range(c, x.shape[0], nv):
+                store(x, k, load(given, k))

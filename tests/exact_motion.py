@@ -1,0 +1,130 @@
+"""A smooth motion of a robot in a hundred digits, and derivatives by time of whatever follows from its poses.
+
+Coordinates are polynomials in time, quaternions normalized ones. Poses are products along the tree at 2 n + 3 instants, 1e-5 s
+apart; the polynomial through what they give has its first n derivatives to some thirty digits. Of the package only the
+model's arrays are used: no recursion for derivatives.
+"""
+from functools import cache
+from math import comb, factorial
+
+import numpy as np
+from mpmath import mp, mpf
+
+import liedyn as ld
+from exact import exact
+from liedyn.joints.kinds import BALL, NQ, NV, SCREW
+from liedyn.joints.tree import tree_of
+
+DIGITS, STEP = 100, mpf(10)**-5
+precisely = mp.workdps(DIGITS)
+
+
+@precisely
+def derivatives(function, n: int) -> np.ndarray:
+    """(n, ...) derivatives of order 0 … n - 1 at t = 0 of an array-valued function of time."""
+    half = n + 1
+    values = np.array([function(k * STEP) for k in range(-half, half + 1)], dtype=object)
+    coefficients = np.tensordot(_through(half)[:n], values, 1)
+    return np.array([factorial(k) / STEP**k * c for k, c in enumerate(coefficients)], dtype=object)
+
+
+@cache
+def _through(half: int) -> np.ndarray:
+    """Coefficients of the polynomial through values at -half … half."""
+    nodes = mp.matrix([[mpf(x)**k for k in range(2 * half + 1)] for x in range(-half, half + 1)])
+    return np.array(mp.inverse(nodes).tolist(), dtype=object)
+
+
+@precisely
+def polynomial(rows):
+    """The function with these derivatives (n, ...) at 0."""
+    rows = exact(rows)
+    return lambda t: sum(t**k / factorial(k) * row for k, row in enumerate(rows))
+
+
+@precisely
+def rotation(u) -> np.ndarray:
+    """Of a quaternion x y z w of any length."""
+    x, y, z, w = u / mp.sqrt(sum(u * u))
+    return np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)],
+                     [2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)],
+                     [2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)]], dtype=object)
+
+
+def pose(R, p) -> np.ndarray:
+    out = exact(np.eye(4))
+    out[:3, :3], out[:3, 3] = R, p
+    return out
+
+
+@precisely
+def place(x) -> np.ndarray:
+    """The pose of twelve floats. Their rotation is one to 1e-16 only, which derivatives would magnify: here to the last digit."""
+    x = exact(x)
+    R, one = x[:9].reshape(3, 3), exact(np.eye(3))
+    for _ in range(4):
+        R = R @ (3 * one - R.T @ R) / 2
+    return pose(R, x[9:])
+
+
+def cross(x, y): return np.array([x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]], dtype=object)
+
+
+@precisely
+def product(x, y, multiply=np.matmul) -> np.ndarray:
+    """Derivatives of a product from those of its factors (Leibniz)."""
+    n = min(len(x), len(y))
+    return np.array([sum(comb(k, j) * multiply(x[j], y[k - j]) for j in range(k + 1)) for k in range(n)], dtype=object)
+
+
+@precisely
+def twists(T, frame: str) -> np.ndarray:
+    """(n - 1, 6) derivatives of the twist that poses (n, 4, 4) have, from their own: [w] is R^T dR or dR R^T."""
+    R, p, back = T[:, :3, :3], T[:, :3, 3], T[:, :3, :3].transpose(0, 2, 1)
+    W = product(back, R[1:]) if frame == "body" else product(R[1:], back)
+    w = np.stack([W[:, 2, 1], W[:, 0, 2], W[:, 1, 0]], axis=1)
+    v = {"body": lambda: product(back, p[1:]), "mixed": lambda: p[1:],
+         "world": lambda: p[1:] - product(w, p[:-1], cross)}[frame]()
+    return np.concatenate([w, v], axis=1)
+
+
+class ExactMotion:
+    """model at q (nq,) with the velocity and its derivatives v (n, nv) of a random motion, rounded to double precision."""
+
+    def __init__(self, model, seed: int, n: int):
+        rng = np.random.default_rng([seed, 77])
+        self.model, self.tree = model, tree_of.py_func(model.index, model.constants)
+        self.offsets = [place(x) for x in self.tree.T0.reshape(-1, 12)]
+        self.link_offsets = [place(x) for x in self.tree.link_pose.reshape(-1, 12)]
+        self.q, self.v = ld.random_configuration(model, rng), np.empty((n, model.nv))
+        rows = np.concatenate([self.q[None], rng.standard_normal((n, model.nq))])
+        self.coordinates = polynomial(rows)
+        for i in range(1, len(self.tree.parent)):
+            k, o, kind = self.tree.iv[i], self.tree.iq[i], self.tree.kind[i]
+            if kind == SCREW:
+                self.v[:, k] = rows[1:, o]
+            else:
+                V = twists(derivatives(lambda t, i=i: self.joint(i, self.coordinates(t)), n + 1), "body")
+                self.v[:, k:k + NV[kind]] = V[:, :NV[kind]].astype(float)
+
+    def joint(self, i, q) -> np.ndarray:
+        """(4, 4) motion of joint i: T(q) = T0 joint(q)."""
+        kind, x = self.tree.kind[i], q[self.tree.iq[i]:self.tree.iq[i] + NQ[self.tree.kind[i]]]
+        zero = exact(np.zeros(3))
+        if kind == SCREW:
+            a, b = exact(self.tree.S[2 * i:2 * i + 2])
+            c, s = mp.cos(a * x[0]), mp.sin(a * x[0])
+            return pose(np.array([[c, -s, 0], [s, c, 0], [0, 0, 1]], dtype=object), np.array([0, 0, b * x[0]], dtype=object))
+        return pose(rotation(x), zero) if kind == BALL else pose(rotation(x[3:]), x[:3])
+
+    def bodies(self, t) -> list:
+        """Poses of the bodies at time t, the ground first."""
+        q, out = self.coordinates(t), [exact(np.eye(4))]
+        for i in range(1, len(self.tree.parent)):
+            out.append(out[self.tree.parent[i]] @ self.offsets[i] @ self.joint(i, q))
+        return out
+
+    def links(self, t) -> np.ndarray:
+        """(n_links, 4, 4) poses of the links at time t."""
+        bodies = self.bodies(t)
+        return np.array([bodies[i] @ T for i, T in zip(self.tree.link_body, self.link_offsets, strict=True)])
