@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from liedyn.dynamics.calls import NONE_BATCH, aligned_empty, as_array, as_mask, batched, refuse, run, where_read
-from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics
+from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics, none_prescribed
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.dynamics.spatial_base import body_twists, spatial_twists, spatial_wrenches
@@ -136,7 +136,7 @@ def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivat
     Ali, Gabellieri, Franchi, Algorithm 3: the articulated inertias are factored once (Lemma 2). Each order divides by inertias
     what the orders before left of rounding: see the README for the digits that this costs.
     """
-    none = np.zeros(model.nv, dtype=bool)
+    none = none_prescribed(model)
     if f_ext_derivatives is None and base == "body" and frame in _FRAMES:
         a = _forward_of_one(model, q, v, tau_derivatives, none, passive)
         if a is not None:
@@ -192,7 +192,7 @@ def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, pr
 def _inverse_of_one(model, q, v, passive):
     try:
         rows = len(v)
-        if rows == 2 and v.ndim == 2:
+        if rows == 2 and v.ndim == 2 and q.ndim == 1:
             return inverse_dynamics(model, q, v[0], v[1], passive=passive)[None]
         tau = np.empty((rows - 1, model.nv))
         return None if higher_order_inverse_one(_machine(model, inverse_one_memory, rows), q, v, passive, tau) else tau
@@ -203,7 +203,7 @@ def _inverse_of_one(model, q, v, passive):
 def _forward_of_one(model, q, v, tau, none, passive):
     try:
         rows = len(tau)
-        if rows == 1 and tau.ndim == 2:
+        if rows == 1 and tau.ndim == 2 and q.ndim == v.ndim == 1:
             return forward_dynamics(model, q, v, tau[0], passive=passive)[None]
         a = np.empty((rows, model.nv))
         machine = _machine(model, hybrid_one_memory, rows + 1)
@@ -235,7 +235,7 @@ def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, frame, passive, base):
     if joint is not None:
         _whole(prescribed[joint.v])
         pose = link_pose(model, q, joint.child)
-        named[1:] = _in_body(named[1:], pose, joint, prescribed)
+        named[1:] = _in_body(model, named[1:], pose, joint, prescribed)
     which = _load(model, named, f_ext, frame, rows)
     lead, arrays = batched(*named)
     given = dict(zip([name for name, _, _ in named], arrays, strict=True))
@@ -309,7 +309,7 @@ def _load(model, named: list, f_ext, frame: str, rows: int) -> int:
     return _FRAMES[frame]
 
 
-def _in_body(named: list, pose, joint, prescribed) -> list:
+def _in_body(model, named: list, pose, joint, prescribed) -> list:
     """v, and the derivatives of a prescribed base, from spatial to body coordinates; tau stays as it is."""
     given = {name: x for name, x, _ in named}
     v, lead = given["v"], _common({"q": pose, **given}, [pose.shape[:-2], *(x.shape[:x.ndim - own] for _, x, own in named)])

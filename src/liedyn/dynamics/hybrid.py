@@ -56,16 +56,16 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
                 a = np.empty(model.nv)
-                if not hybrid_one(model.machine, _none(model), q, v, a, tau, NONE, passive):
+                if not hybrid_one(model.machine, none_prescribed(model), q, v, a, tau, NONE, passive):
                     return a
             elif q.ndim == 2 and one_thread(model, len(q)):
                 a, memory = np.empty((len(q), model.nv)), scratch(8 * hybrid_batch_memory(*model.sizes)).reshape(-1, 8)
-                if not hybrid_batch(model.index, model.constants, memory, _none(model), q, v, a, tau, NONE_BATCH, passive, 0,
-                                    len(q)):
+                if not hybrid_batch(model.index, model.constants, memory, none_prescribed(model), q, v, a, tau, NONE_BATCH,
+                                    passive, 0, len(q)):
                     return a
         except (TypeError, AttributeError):   # other types, lists, or not compiled yet
             pass
-    return _general(model, q, v, None, tau, _none(model), f_ext, passive)[0]
+    return _general(model, q, v, None, tau, none_prescribed(model), f_ext, passive)[0]
 
 
 def hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True):
@@ -102,7 +102,7 @@ def hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True
     return _general(model, q, v, as_array(a, "a", (model.nv,)), tau, prescribed, f_ext, passive)
 
 
-def _none(model) -> np.ndarray:
+def none_prescribed(model) -> np.ndarray:
     """Mask of no prescribed coordinate."""
     try:
         return model._cache["none"]

@@ -25,7 +25,7 @@ from liedyn.joints.series import (
     joint_add_series,
     passive_series,
 )
-from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, parts, tree_of
+from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, SLIDES, TURNS, parts, tree_of
 from liedyn.kernels.checks import (
     BAD_A,
     BAD_F_EXT,
@@ -43,7 +43,7 @@ from liedyn.kernels.higher_order_inverse import force_sum, store_ground_series
 from liedyn.kernels.taylor import scale_rows
 from liedyn.kernels.wrench_series import LINK, advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
 from liedyn.lie.blocks import pack, states_in, unpack
-from liedyn.lie.inertia import add_sym6, momentum, rigid, sym6, to_parent
+from liedyn.lie.inertia import add_sym6, minus_square_turned, momentum, rigid, sym6, to_parent, turned_to_parent
 from liedyn.lie.lanes import largest, load, maximum, number_like, store
 from liedyn.lie.rows import (
     load3,
@@ -57,6 +57,7 @@ from liedyn.lie.rows import (
     store_sym6,
     store_twist,
 )
+from liedyn.lie.screw import sym6_plane
 from liedyn.lie.se3 import Ad_inv, add, dAd, dAd_inv, scale, sub
 from liedyn.lie.vec3 import add3, rotate_back
 
@@ -158,11 +159,13 @@ def gather_bias(tree, K, k, prescribed, passive, a, tau, loads, work, factors):
         if tree.kind[i] == SCREW:
             c = tree.iv[i]
             beta = bias_screw(tree, i, b, load_twist(factors.U, c), load(factors.Psi, c), prescribed, passive, a, tau, factors)
+            moved = sym6_plane(Pi, eta)
         else:
             beta = bias_units(tree, i, b, prescribed, passive, a, tau, factors)
+            moved = sym6(Pi, eta)
         store_twist(work.beta, i, beta)
         if p > 0:
-            handed = add(add(beta, sym6(Pi, eta)), carried_wrench(tree, i, K, k, work.E, work.F, i * K))
+            handed = add(add(beta, moved), carried_wrench(tree, i, K, k, work.E, work.F, i * K))
             handed = dAd_inv(T, handed)
             s = tree.slot[p]
             store_twist(work.AB, s, handed if tree.marks[i] & LAST_CHILD else add(handed, load_twist(work.AB, s)))
@@ -192,8 +195,12 @@ def factor(tree, prescribed, work, factors):
         if tree.marks[i] & HAS_CHILDREN:
             AI = add_sym6(AI, load_sym6(work.AI, tree.slot[i]))
         if tree.kind[i] == SCREW:
-            Pi, _, _, worse = factor_screw(tree, i, AI, prescribed, factors)
-            keep(tree, i, Pi, work)
+            Pi, U, Psi, worse = factor_screw(tree, i, AI, prescribed, factors)
+            c = tree.iv[i]
+            if tree.marks[i] & (TURNS | SLIDES) == TURNS and load(tree.armature, c) == 0.0 and not prescribed[c]:
+                keep_turned(tree, i, minus_square_turned(AI, U, Psi), work)
+            else:
+                keep(tree, i, Pi, work)
         else:
             Pi, worse = factor_units(tree, i, AI, prescribed, factors)
             keep(tree, i, Pi, work)
@@ -203,13 +210,24 @@ def factor(tree, prescribed, work, factors):
 
 @primitive
 def keep(tree, i, Pi, work):
-    p = tree.parent[i]
     store_sym6(work.Pi, i, Pi)
-    if p > 0:
-        Pi = to_parent(load_pose(work.T, i), Pi)
-        if not tree.marks[i] & LAST_CHILD:
-            Pi = add_sym6(Pi, load_sym6(work.AI, tree.slot[p]))
-        store_sym6(work.AI, tree.slot[p], Pi)
+    if tree.parent[i] > 0:
+        hand(tree, i, to_parent(load_pose(work.T, i), Pi), work)
+
+
+@primitive
+def keep_turned(tree, i, Pi, work):
+    store_sym6(work.Pi, i, Pi)
+    if tree.parent[i] > 0:
+        hand(tree, i, turned_to_parent(load_pose(work.T, i), Pi), work)
+
+
+@primitive
+def hand(tree, i, Pi, work):
+    slot = tree.slot[tree.parent[i]]
+    if not tree.marks[i] & LAST_CHILD:
+        Pi = add_sym6(Pi, load_sym6(work.AI, slot))
+    store_sym6(work.AI, slot, Pi)
 
 
 @kernel
@@ -242,7 +260,7 @@ def higher_order_hybrid_one(machine, prescribed, q, v, a, tau, forward, passive)
     index, constants, m = parts(machine)
     n, nq, nv, K = index[0], index[1], index[2], tau.shape[0] + 1
     rows = nv * (K - 1)
-    if (q.size != nq or v.size != nv or prescribed.size != nv or tau.shape[1] != nv or a.shape[1] != nv
+    if (K < 2 or q.size != nq or v.size != nv or prescribed.size != nv or tau.shape[1] != nv or a.shape[1] != nv
             or a.shape[0] != K - 1):
         return SHAPE
     tree, A, Tau, m = tree_of(index, constants), m[:rows], m[rows:2 * rows], m[2 * rows:]

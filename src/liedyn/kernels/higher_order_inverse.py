@@ -125,7 +125,7 @@ def higher_order_inverse_one(machine, q, v, passive, tau):
     """One state without external wrenches: v (K, nv), tau (K - 1, nv). machine: index, constants and scratch."""
     index, constants, m = parts(machine)
     n, nq, nv, K = index[0], index[1], index[2], v.shape[0]
-    if q.size != nq or v.shape[1] != nv or tau.shape[1] != nv or tau.shape[0] != K - 1:
+    if K < 2 or q.size != nq or v.shape[1] != nv or tau.shape[1] != nv or tau.shape[0] != K - 1:
         return SHAPE
     tree, x, series, Tau = tree_of(index, constants), v.reshape(K * nv), m[:K * nv], tau.reshape((K - 1) * nv)
     code = bad_configuration(tree, q, nq)
