@@ -60,10 +60,11 @@ def bracket(V):
 
 
 class Link:
-    """parent (-1: ground), T in the parent link, S, dS (6, k), v: slice of v, I (6, 6), F (6,), all complex."""
+    """parent (-1: ground), T in the parent link, S, dS (6, k), v: slice of v, I (6, 6), F (6,), all complex; place among the
+    model's links."""
 
-    def __init__(self, parent, T, S, dS, v, I, F):
-        self.parent, self.T, self.S, self.dS, self.v, self.I, self.F = parent, T, S, dS, v, I, F
+    def __init__(self, parent, T, S, dS, v, I, F, place):
+        self.parent, self.T, self.S, self.dS, self.v, self.I, self.F, self.place = parent, T, S, dS, v, I, F, place
 
 
 class Reference:
@@ -110,7 +111,7 @@ class Reference:
                 T, S, dS, where = *self._joint(moving[joint.name], joint), moving[joint.name].v
             k = self.model.link_names.index(name)
             at[name] = len(out)
-            out.append(Link(at[parent], T, S, dS, where, self._inertia(robot.links[k]), self.F[k]))
+            out.append(Link(at[parent], T, S, dS, where, self._inertia(robot.links[k]), self.F[k], k))
             waiting += [(name, child) for child in children.get(name, [])[::-1]]
         return out
 

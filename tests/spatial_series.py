@@ -316,11 +316,11 @@ def solve(M, y):
 
 
 
-def largest_terms(model, q, v_derivatives):
+def largest_terms(model, q, v_derivatives, base="body"):
     """(r+1,): the largest number that a recursion in body frames sums at each order, over all bodies: rates of momenta I V and
     terms of ad*_V I V, the ground falling as kernels have it. What rounding is measured by where they cancel: a single joint's
     force may be thousands of times smaller."""
-    tree, motion = arrays_of(model), reference_motion(model, q, v_derivatives)
+    tree, motion = arrays_of(model), reference_motion(model, q, v_derivatives, base)
     K, out = len(v_derivatives), np.zeros(len(v_derivatives) - 1)
     fall = np.zeros((K, 6))
     fall[1, 3:] = -tree.g

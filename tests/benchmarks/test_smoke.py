@@ -1,7 +1,7 @@
 """Every benchmark runs, computes the same as its peer (asserted inside), and has a figure to tell."""
 import pytest
 
-from benchmarks import chains, derivatives, dynamics
+from benchmarks import chains, derivatives, dynamics, higher_order
 
 
 @pytest.mark.parametrize("name", dynamics.ROBOTS)
@@ -31,3 +31,32 @@ def test_derivative_cases_agree_with_pinocchio(name):
 
 def test_hybrid_derivatives_are_told():
     assert [row[0] for row in derivatives.hybrid_chains(1)] == [7, 30]
+
+
+def test_higher_orders_agree_with_the_reference_and_pinocchio():
+    case = higher_order.Case(3, 8, branches=2, bodies=3)
+    case.check()
+    case.rnea()()
+    for what in higher_order.AUTHORS:
+        assert (higher_order.in_turn([case.one_by_one(what, 3), case.batch(what, 3)], 1) > 0).all()
+
+
+def test_growth_of_higher_orders_is_told():
+    by_order = higher_order.by_order("one", (0, 2), 8, repeats=1, bodies=2)
+    by_bodies = higher_order.by_bodies("batch", (1, 2), states=8, repeats=1)
+    assert all((by[what] > 0).all() for by in (by_order, by_bodies) for what in higher_order.AUTHORS)
+    assert higher_order.exponent([1, 2, 4], [3, 12, 48]) == pytest.approx(2)
+
+
+@pytest.mark.parametrize("what", higher_order.AUTHORS)
+def test_casadi_agrees_and_elimination_saves_operations(what):
+    rows = list(higher_order.against_casadi(what, (0, 2), states=8, repeats=1, bodies=2))
+    assert [(row.eliminate, row.order) for row in rows] == [(False, 0), (False, 2), (True, 0), (True, 2)]
+    assert rows[3].operations < rows[1].operations and all(row.ratio > 0 for row in rows)
+
+
+def test_report_of_higher_orders_has_a_line_for_every_claim():
+    lines = []
+    higher_order.report(lambda holds, text: lines.append((holds, text)), quick=True)
+    assert len(lines) == 2 * 6 * 2 + 2 * 2 * 2 + 2 * 2
+    assert all("asked" in text for _, text in lines)

@@ -84,6 +84,20 @@ def test_columns_of_what_floats(name, size, passive, worst):
                     assert worst("derivatives of what floats", relative(y[k], z, 1.0), name) < 1e-11
 
 
+@EVERY
+def test_passive_or_not_and_masks_take_turns(name, worst):
+    """What single calls keep of the last one is made anew where the mask, or what resists, is another."""
+    model, _ = MODELS[name]
+    q, v, a, tau = state(model, 4)
+    for passive in (True, False, False, True):
+        for mask in masks(model.nv)[:3]:
+            for given, found in ((np.zeros(model.nv, bool), ld.forward_dynamics_derivatives(model, q, v, tau, passive=passive)),
+                                 (mask, ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask, passive=passive)[:3])):
+                x = ld.hybrid_dynamics(model, q, v, a, tau, given, passive=passive)[0]
+                for y, z in zip(found, by_inverse(model, q, v, x, given, None, passive), strict=True):
+                    assert worst("derivatives of what floats", relative(y, z, 1.0), name) < 1e-11
+
+
 @SIZES
 @EVERY
 def test_known_columns_are_exact(name, size):

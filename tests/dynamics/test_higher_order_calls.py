@@ -1,4 +1,6 @@
 """Arguments of the dynamics of any order: what is accepted, what is refused and in which words, what is left alone."""
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -65,13 +67,12 @@ def test_axes_are_spread_over_each_other(function, base, order):
     given, one, mask = arrays((4, 3), order), arrays((), order), MASK.copy()
     mask[:6] = False
     F = np.random.default_rng(0).standard_normal((4, 3, order + 1, len(model_of(NAME).link_names), 6))
-    for name in (*ARGUMENTS[function], None):
+    cases = [(name, None, None) for name in ARGUMENTS[function]] + [(name, F[0, 0], F[0, 0]) for name in ARGUMENTS[function]]
+    for name, f_of_all, f_of_one in [*cases, ("f_ext", F, F[3, 1])]:
         mixed = {x: given[x] if x == name else one[x] for x in one}
-        f = F if name is None else F[0, 0]
-        got = call(function, mixed, mask, base=base, f_ext_derivatives=f)
-        state = {x: given[x][3, 1] if x == name else one[x] for x in one}
-        alone = call(function, state, mask, base=base, f_ext_derivatives=F[3, 1] if name is None else f)
-        for x, y in zip(got, alone, strict=True):
+        alone = {x: given[x][3, 1] if x == name else one[x] for x in one}
+        got = call(function, mixed, mask, base=base, f_ext_derivatives=f_of_all)
+        for x, y in zip(got, call(function, alone, mask, base=base, f_ext_derivatives=f_of_one), strict=True):
             assert x.shape == (4, 3, order + 1, 32)
             assert relative(x[3, 1], y) < 1e-8               # Lanes against float64; inverses divide by small inertias
 
@@ -105,6 +106,19 @@ def test_wrenches_of_one_order_less_than_motion_at_order_0():
     tau, = call("inverse", given, f_ext_derivatives=F)
     v, a = given["v_derivatives"]
     assert relative(tau[0], ld.inverse_dynamics(model, given["q"], v, a, f_ext=F[0])) < 1e-14
+
+
+@FUNCTIONS
+def test_calls_from_many_threads_at_once(function):
+    """Single calls share a model's scratch of an order but hold the interpreter's lock; batches have scratch of their own."""
+    sizes = [((), 2), ((40,), 2), ((), 3), ((), 1), ((9,), 3)] * 3
+    cases = [arrays(size, order, seed) for seed, (size, order) in enumerate(sizes)]
+    expected = [call(function, given) for given in cases]
+    with ThreadPoolExecutor(8) as pool:
+        for rounds, truth in zip(pool.map(lambda given: [call(function, given) for _ in range(5)], cases), expected, strict=True):
+            for got in rounds:
+                for x, y in zip(got, truth, strict=True):
+                    np.testing.assert_array_equal(x, y)
 
 
 # arguments --------------------------------------------------------------------------------------------------------

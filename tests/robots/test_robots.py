@@ -33,6 +33,7 @@ LAYOUT = {
     "delta.yaml": (22, 21, 0.4 + 3 * 0.5 + 6 * 0.08),
     "double_pendulum.urdf": (2, 2, 2.0),
     "double_pendulum.yaml": (2, 2, 2.0),
+    "elastic_arm.yaml": (6, 6, 15.0),
     "five_bar.yaml": (4, 4, 0.68),
     "five_bar_redundant.yaml": (4, 4, 1.08),
     "four_bar.yaml": (3, 3, 7850 * 0.005 * 0.02 * (0.1 + 0.5 + 0.25)),

@@ -4,7 +4,7 @@ import click
 
 from liedyn.cli.along import compute_along
 from liedyn.cli.console import with_console
-from liedyn.cli.options import along_options
+from liedyn.cli.options import along_options, order_option, smooth_option
 
 
 @click.command(short_help="Joint forces along a trajectory.")
@@ -13,20 +13,25 @@ from liedyn.cli.options import along_options
               "a name or a pattern; may be repeated. Default: those with a force in TRAJECTORY.")
 @click.option("--criterion", type=click.Choice(["unique", "least_torque", "least_constraint_force"]), default="unique",
               show_default=True, help="Which forces, where a robot with loops has more motors than its motion needs.")
+@order_option
+@smooth_option
 @with_console
-def inverse(actuated, criterion, **options):
+def inverse(actuated, criterion, order, smooth, console, **options):
     """Joint forces along TRAJECTORY, a CSV of q (and v, a where it has them).
 
-    Columns bind by name (q.elbow[rad], v.elbow[rad/s], …) in any order; v and a that are missing are derived from q.
+    Columns bind by name (q.elbow[rad], v.elbow[rad/s], …) in any order; v and a that are missing are derived from q. With
+    --order 2: tau, tau' and tau'' as tau.elbow[N m], d1tau.elbow[N m/s] and d2tau.elbow[N m/s^2], from columns d1a.elbow[rad/s^3]
+    and d2a.elbow[rad/s^4] or by splines, whose error is estimated.
 
     \b
     Example:  liedyn inverse runs/panda_hybrid/trajectory.csv
     writes    runs/panda_hybrid/trajectory_inverse.csv
     Example:  liedyn inverse motion.csv --robot arm.urdf -o - | head
+    Example:  liedyn inverse motion.csv --robot arm.urdf --order 2 --smooth auto
     Example:  liedyn inverse runs/five_bar_redundant/trajectory.csv --criterion least_torque
     """
     def compute(model, motion):
         from liedyn.simulate.along import inverse_along
-        return inverse_along(model, motion, actuated, criterion)
+        return inverse_along(model, motion, actuated, criterion, order=order, smooth=smooth, progress=console.progress)
 
-    compute_along(compute, "inverse", **options)
+    compute_along(compute, "inverse", console=console, **options)

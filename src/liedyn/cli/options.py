@@ -1,6 +1,7 @@
 """Arguments and options that several commands share."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -19,6 +20,34 @@ robot_option = click.option("-r", "--robot", type=_FILE, help="Robot file; defau
 strict_option = click.option("--strict", is_flag=True, help="Refuse a robot with findings (see `liedyn check`).")
 csv_output_option = click.option("-o", "--output", type=click.Path(), help="CSV to write, `-` for stdout; default: beside "
                                  "TRAJECTORY, with the command's name added.")
+
+
+class Smooth(click.ParamType):
+    """Seconds, or the word auto."""
+
+    name = "seconds"
+
+    def convert(self, value, param, ctx):
+        if value == "auto" or isinstance(value, float):
+            return value
+        try:
+            seconds = float(value)
+        except ValueError:
+            seconds = math.nan
+        if not 0.0 < seconds < math.inf:
+            self.fail(f"{value!r} is neither a positive number of seconds nor 'auto'.", param, ctx)
+        return seconds
+
+
+class Order(click.IntRange):
+    name = "whole number"
+
+
+order_option = click.option("--order", type=Order(0, 170), default=0, show_default=True, metavar="R",      # 171! is no double
+                            help="Time derivatives of the result up to this order too: columns d1tau, d2tau, …, d1a, d2a, …")
+smooth_option = click.option("--smooth", type=Smooth(), metavar="SECONDS|auto",
+                             help="Derive what TRAJECTORY lacks by least-squares splines with knots so far apart (auto: so that "
+                                  "the estimated error is least) instead of splines through every row.")
 
 
 def along_options(command: Callable) -> Callable:

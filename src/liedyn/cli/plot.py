@@ -13,11 +13,13 @@ from liedyn.cli.options import force_option, json_option, robot_option
               help="Folder for the pictures; default: plots/ in the run folder, NAME_plots/ beside a CSV.")
 @click.option("-f", "--format", "formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]), default=("png", "svg"),
               show_default=True, help="May be repeated.")
+@click.option("--against", multiple=True, type=click.Path(exists=True), metavar="TRAJECTORY_OR_RUNFOLDER",
+              help="Another run of the same robot with control, to draw both tracking errors; may be repeated.")
 @force_option
 @json_option
 @with_console
-def plot(trajectory, robot, output, formats, force, as_json, console):
-    """Draw a trajectory: positions, velocities and forces by joint, energy, base path, the motion itself.
+def plot(trajectory, robot, output, formats, against, force, as_json, console):
+    """Draw a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, the motion itself.
 
     Limits and the motion itself need the robot; without it the columns alone are drawn.
 
@@ -30,7 +32,7 @@ def plot(trajectory, robot, output, formats, force, as_json, console):
     csv, folder = sources(trajectory, output)
     check_pictures(folder, formats, force=force)
     with console.progress.stage("drawing"):
-        paths, notes = plot_trajectory(csv, robot, folder, formats)
+        paths, notes = plot_trajectory(csv, robot, folder, formats, against)
     console.notes(notes)
     if as_json:
         console.result_json({"pictures": [str(path) for path in paths]})

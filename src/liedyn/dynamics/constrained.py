@@ -1,6 +1,8 @@
 """Forward and hybrid dynamics of constrained systems, and the constraint forces as wrenches and joint forces."""
 from __future__ import annotations
 
+from operator import itemgetter
+
 import numpy as np
 
 from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, as_mask, batched, run, where_read, wrenches
@@ -10,6 +12,8 @@ from liedyn.dynamics.pfaffian import hold, rows_and_bias
 from liedyn.errors import ComputationError
 from liedyn.jit import prepare
 from liedyn.kernels.constrained import constrained_batch, constrained_batch_memory, constrained_forward_one, constrained_one
+
+_empty = np.empty          # looked up once: every 0.1 us of a call counts
 
 # What is asked may contradict the constraints by rounding: of the largest acceleration, and of one unit.
 _CONTRADICTS = 1e-7
@@ -36,15 +40,15 @@ class ConstrainedMotion:
 
 
 class _OneState(tuple):
-    """The same of one state, from (what the kernel wrote, nv, tau): views are made when asked for, since together they take as
-    long as the computation."""
+    """The same of one state, from (a, tau, all that the kernel wrote): further views are made when asked for, since together
+    they take as long as the computation."""
 
     __slots__ = ()
 
-    a = property(lambda self: self[0][:self[1]])
-    tau = property(lambda self: self[2])
-    multipliers = property(lambda self: self[0][self[1]:(self[1] + self[0].size) // 2])
-    independent = property(lambda self: self[0][(self[1] + self[0].size) // 2:] != 0.0)
+    a = property(itemgetter(0))
+    tau = property(itemgetter(1))
+    multipliers = property(lambda self: self[2][self[0].size:(self[0].size + self[2].size) // 2])
+    independent = property(lambda self: self[2][(self[0].size + self[2].size) // 2:] != 0.0)
     __repr__, __iter__ = ConstrainedMotion.__repr__, ConstrainedMotion.__iter__
 
 
@@ -87,12 +91,13 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
     if f_ext is None and drive is None and pfaffian is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
-                nv = model.nv
-                out = np.empty(nv + 2 * model.nc)
-                if not constrained_forward_one(model.loop_machine, q, v, tau, baumgarte, passive, out):
-                    return _OneState((out, nv, tau))
-        except (TypeError, AttributeError):   # other types, lists, or not compiled yet
+                machine, size, head = model._cache["constrained"]
+                out = _empty(size)
+                if not constrained_forward_one(machine, q, v, tau, baumgarte, passive, out):
+                    return _OneState((out[head], tau, out))
+        except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             prepare(constrained_forward_one)
+            model._cache["constrained"] = model.loop_machine, model.nv + 2 * model.nc, slice(model.nv)
     none = np.zeros(model.nv, dtype=bool)
     if pfaffian is not None:
         return _with_pfaffian(pfaffian, model, q, v, None, tau, none, f_ext, passive, drive, baumgarte)

@@ -29,6 +29,7 @@ from liedyn.kernels.hybrid_derivatives import (
     forward_derivatives_one,
     hybrid_derivatives_batch,
     hybrid_derivatives_one,
+    kept_memory,
     one_memory,
 )
 from liedyn.kernels.inverse_derivatives import (
@@ -148,9 +149,9 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
             tools = model._cache["derivatives"]
             if q.ndim == 1:
                 shape = tools.shape
-                out = _empty(shape), _empty(shape), _empty(shape)             # views of one array would take 0.6 us more
-                if not inverse_derivatives_one(tools.machine, q, v, a, NONE, passive, *out):
-                    return _new(InverseDerivatives, out)
+                x, y, z = _empty(shape), _empty(shape), _empty(shape)         # views of one array would take 0.6 us more
+                if not inverse_derivatives_one(tools.machine, q, v, a, NONE, passive, x, y, z):
+                    return _new(InverseDerivatives, (x, y, z))
             elif q.ndim == 2 and one_thread(model, len(q)):
                 out, memory = aligned_empty(len(q), 3 * lines(nv)), scratch(8 * tools.room[0]).reshape(-1, 8)
                 if not inverse_derivatives_batch(model.index, model.constants, memory, q, v, a, NONE_BATCH, passive,
@@ -203,9 +204,9 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
             tools = model._cache["derivatives"]
             if q.ndim == 1:
                 shape = tools.shape
-                out = _empty(shape), _empty(shape), _empty(shape)             # views of one array would take 0.6 us more
-                if not forward_derivatives_one(tools.machine, tools.none, q, v, tau, NONE, passive, *out):
-                    return _new(ForwardDerivatives, out)
+                x, y, z = _empty(shape), _empty(shape), _empty(shape)         # views of one array would take 0.6 us more
+                if not forward_derivatives_one(tools.machine, q, v, tau, passive, x, y, z):
+                    return _new(ForwardDerivatives, (x, y, z))
             elif q.ndim == 2 and one_thread(model, len(q)):
                 nv = model.nv
                 out, memory = aligned_empty(len(q), 3 * lines(nv)), scratch(8 * tools.room[1]).reshape(-1, 8)
@@ -244,9 +245,9 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
             tools = model._cache["derivatives"]
             if q.ndim == 1:
                 shape = tools.shape
-                out = _empty(shape), _empty(shape), _empty(shape)             # views of one array would take 0.6 us more
-                if not hybrid_derivatives_one(tools.machine, prescribed, q, v, a, tau, NONE, passive, *out):
-                    return _new(HybridDerivatives, (*out, prescribed.copy()))
+                x, y, z = _empty(shape), _empty(shape), _empty(shape)         # views of one array would take 0.6 us more
+                if not hybrid_derivatives_one(tools.machine, prescribed, q, v, a, tau, NONE, passive, x, y, z):
+                    return _new(HybridDerivatives, (x, y, z, prescribed.copy()))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
     a, mask = as_array(a, "a", (model.nv,)), as_mask(prescribed, model.nv)
@@ -263,9 +264,9 @@ def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
     q, v, tau, x, F = (given[name] for name in ("q", "v", "tau", "a", "f_ext"))
     if lead is None:
         out = np.empty((3, nv, nv))
-        if a is None:
+        if a is None and F is NONE:
             prepare(forward_derivatives_one)
-            code = forward_derivatives_one(tools.machine, prescribed, q, v, tau, F, bool(passive), *out)
+            code = forward_derivatives_one(tools.machine, q, v, tau, bool(passive), *out)
         else:
             prepare(hybrid_derivatives_one)
             code = hybrid_derivatives_one(tools.machine, prescribed, q, v, x, tau, F, bool(passive), *out)
@@ -323,7 +324,8 @@ def _tools(model) -> _Tools:
 def _new_tools(model) -> _Tools:
     n, nv = model.sizes[0], model.nv
     top = model.paths[1]
-    head, size = model.index.size + model.constants.size, max(one_memory(n, nv), inverse_derivatives_memory(n, nv))
+    head = model.index.size + model.constants.size
+    size = max(one_memory(n, nv), inverse_derivatives_memory(n, nv)) + kept_memory(nv)
     raw = np.zeros(head + size + 8)
     first = -(raw.ctypes.data + 8 * head) % 64 // 8              # the scratch starts on a border of cache lines
     machine = raw[first:first + head + size]

@@ -10,6 +10,7 @@ from liedyn.dynamics.constraints import constraint_jacobian
 from liedyn.errors import ComputationError, Place
 from liedyn.integrators.runge_kutta import Record, Stages, State
 from liedyn.kernels.constrained import constraint_memory
+from liedyn.kernels.elastic_law import MotorLaw
 from liedyn.kernels.hybrid import hybrid_memory
 from liedyn.kernels.loop_motion import (
     BAD_ROW,
@@ -55,6 +56,7 @@ class Problem:
 
     q, v                 initial state
     ties                 None: the open tree, whatever constraints the model has
+    law                  gives the motors' torques, besides the schedule's; or None
     signal_names, signal_places   what each signal drives, for messages
     """
 
@@ -68,6 +70,7 @@ class Problem:
     signal_places: tuple[Place, ...] = ()
     passive: bool = True
     ties: Ties | None = None
+    law: MotorLaw | None = None
 
     @property
     def forced_links(self) -> np.ndarray:
@@ -77,7 +80,7 @@ class Problem:
     def plant(self) -> Plant:
         links = self.forced_links
         return Plant(np.asarray(self.schedule.level != TORQUE), np.searchsorted(links, self.schedule.force_link).astype(np.int64),
-                     links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]))
+                     links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]), self.law)
 
     def work(self) -> MotionWork:
         m, slots = self.model, len(self.forced_links)

@@ -14,7 +14,7 @@ def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tu
     """Apply "key.path=value" to the tree; the value is YAML, its errors name the override.
 
     A name with a dot is written in quotes, an entry of a list by its number: ``external_forces.0.until=2``. A key of one of
-    the groups `exclusive` replaces its siblings of the same group, in what stands below an entry of ``joints``.
+    the groups `exclusive` replaces its siblings of the same group, in ``control`` and below an entry of ``joints``.
     """
     file = f"-S {text}"
     match = _OVERRIDE.match(text)
@@ -39,7 +39,7 @@ def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tu
 
 
 def _make_room(node: Node, part: str, exclusive: tuple[tuple[str, ...], ...]) -> None:
-    if node.kind == "mapping" and node.key.startswith("joints."):
+    if node.kind == "mapping" and node.key.startswith(("joints.", "control")):
         for other in {key for group in exclusive if part in group for key in group} - {part}:
             node.value.pop(other, None)
 

@@ -9,6 +9,7 @@ from liedyn.io.scenario import (
     STABILIZATIONS,
     Column,
     Constant,
+    Control,
     Drive,
     Expression,
     ExternalForce,
@@ -51,6 +52,10 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
         gains = {key: list(g) if isinstance(g, tuple) else g for key, g in (("kp", value.kp), ("kd", value.kd))}
         return {"torque": {"pd": gains | {"target": signal(value.target), "feedforward": signal(value.feedforward)}}}
 
+    def law(value: Control) -> dict:
+        poles = {"poles": list(value.poles)} if value.poles else {"bandwidth": value.bandwidth}
+        return {"law": value.law, "motion": rules(value.motion, signal), **poles}
+
     kept = scenario.stabilization
     integrator = {key: getattr(scenario.integrator, key) for key in ("method", *METHODS[scenario.integrator.method])}
     values = {
@@ -62,7 +67,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
                     **({} if scenario.assemble else {"assemble": False})},
         "constraints": {"stabilization": kept.method, **{key: getattr(kept, key) for key in STABILIZATIONS[kept.method]}}
         if kept != Stabilization() else None,
-        "drives": rules(scenario.drives, drive) or None,
+        "drives": rules(scenario.drives, drive) or None, "control": scenario.control and law(scenario.control),
         "joints": rules(scenario.joints, drive), "actuators": rules(scenario.actuators, signal),
         "external_forces": [_plain_force(force, signal) for force in scenario.forces]}
     return {key: value for key, value in values.items() if value is not None}

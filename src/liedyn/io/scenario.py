@@ -23,9 +23,11 @@ CURVES = ("quintic", "spline", "sine", "csv")
 INTERPOLATIONS = ("linear", "cubic", "quintic")
 MOST_ROWS = 10_000_000                           # of output: more is a slip of the pen,
 MOST_STEPS = 10_000_000_000                      # as are steps that would take hours for the smallest robot
+LAWS = {"feedback_linearization": 4, "computed_torque": 2}       # and how many poles the error of each joint has
+_POLES = ("bandwidth", "poles")
 STABILIZATIONS = {"projection": ("tolerance",), "baumgarte": ("frequency",), "none": ()}
 _KEYS = ("robot", "base", "loops", "gravity", "duration", "output_step", "integrator", "passive", "seed", "initial", "joints",
-         "constraints", "drives", "external_forces", "actuators")
+         "control", "constraints", "drives", "external_forces", "actuators")
 _STATE_INDEPENDENT = "a number, an expression, or one of " + ", ".join(CURVES)
 
 
@@ -147,6 +149,24 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True)
+class Control:
+    """A law that gives the torques of all motors of a robot with elastic joints, see `simulate.control`.
+
+    law        feedback_linearization   the links' error e obeys a linear equation of fourth order
+               computed_torque          of second order for the motors, as if the joints were rigid
+    motion     desired motion of each link relative to its parent, by the name of its motor's joint
+    poles      of the error of each joint, LAWS[law] of them [1/s], below zero; or
+    bandwidth  [rad/s]: all of them at -bandwidth
+    """
+
+    law: str
+    motion: tuple[Rule, ...]
+    poles: tuple[float, ...] = ()
+    bandwidth: float | None = None
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class ExternalForce:
     """Wrench [m; f] on a link at `point` of it, in the axes of the world or of the link, from `start` until `end`."""
 
@@ -189,6 +209,7 @@ class Scenario:
     assemble: bool = True        # the initial state of a robot with constraints is moved onto them
     stabilization: Stabilization = Stabilization()
     drives: tuple[Rule, ...] = ()                # motions of driven closures
+    control: Control | None = None
     source: str | None = field(default=None, compare=False)
     overrides: tuple[str, ...] = field(default=(), compare=False)
 
@@ -225,7 +246,7 @@ def is_robot(root: Node) -> bool:
 
 def _scenario(root: Node, source: str, overrides: tuple[str, ...]) -> Scenario:
     for text in overrides:
-        override(root, text, ScenarioError, (DRIVES, LEVELS, (*CURVES, "pd")))
+        override(root, text, ScenarioError, (DRIVES, LEVELS, (*CURVES, "pd"), _POLES))
     root.mapping(_KEYS)
     given = {key: node for key, node in root.mapping().items() if node.kind != "null"}
     duration = root.require("duration", "the time to simulate, in seconds").number(above=0)
@@ -248,7 +269,8 @@ def _scenario(root: Node, source: str, overrides: tuple[str, ...]) -> Scenario:
         loops=_existing(given["loops"], "file of loops") if "loops" in given else None,
         assemble=state["assemble"].boolean() if "assemble" in state else True,
         stabilization=_stabilization(given["constraints"]) if "constraints" in given else Stabilization(),
-        drives=_rules(given.get("drives"), _motion), source=source, overrides=overrides)
+        drives=_rules(given.get("drives"), _motion), control=_control(given["control"]) if "control" in given else None,
+        source=source, overrides=overrides)
 
 
 def _rules(node: Node | None, read) -> tuple[Rule, ...]:
@@ -337,6 +359,23 @@ def _stabilization(node: Node) -> Stabilization:
     values = {key: given[key].number(above=0, **{"tolerance": {"least": 1e-15, "most": 1e-3}}.get(key, {}))
               for key in STABILIZATIONS[method] if key in given}
     return Stabilization(method, **values, place=node.place)
+
+
+def _control(node: Node) -> Control:
+    given = node.mapping(("law", "motion", "poles", "bandwidth"))
+    law = node.require("law", "one of " + ", ".join(LAWS)).choice(LAWS)
+    motion = _rules(node.require("motion", "the desired motion of each link, by the name of its motor's joint"), _signal)
+    chosen = [key for key in _POLES if key in given]
+    if len(chosen) != 1:
+        raise node.problem("control takes exactly one of bandwidth, poles", found=" and ".join(chosen) or "neither")
+    value = given[chosen[0]]
+    if chosen == ["bandwidth"]:
+        return Control(law, motion, bandwidth=value.number(above=0), place=node.place)
+    poles = tuple(child.number() for child in value.items(LAWS[law], of=f"poles for {law}"))
+    for child, pole in zip(value.value, poles, strict=True):
+        if pole >= 0.0:
+            raise child.problem("the error would not decay", found=child.shown(), expected="a pole below zero [1/s]")
+    return Control(law, motion, poles, place=node.place)
 
 
 def _pd(node: Node) -> Pd:

@@ -24,6 +24,7 @@ from liedyn.joints.kinds import (
 from liedyn.lie.lanes import maximum, sqrt, where_less
 from liedyn.lie.se3 import compose, inverse
 from liedyn.lie.so3 import log3
+from liedyn.lie.spans import span
 from liedyn.lie.vec3 import add3, cross, dot3, rotate_back, scale3, sub3
 
 HEADER = 8
@@ -61,8 +62,8 @@ def loops_of(index, constants):
     x, c, pairs = index[HEADER:], constants, n * (n + 1) // 2 + 1
     t = FIELDS * n
     k = t + 2 * terms + chained
-    return Loops(x[:t].reshape(n, FIELDS), x[t:t + terms], x[t + terms:t + 2 * terms], x[t + 2 * terms:k], x[k:k + pairs],
-                 x[k + pairs:], c[:24 * n], c[24 * n:26 * n], c[26 * n:26 * n + terms])
+    return Loops(span(x, 0, t).reshape(n, FIELDS), span(x, t, terms), span(x, t + terms, terms), span(x, t + 2 * terms, chained),
+                 span(x, k, pairs), x[k + pairs:], span(c, 0, 24 * n), span(c, 24 * n, 2 * n), span(c, 26 * n, terms))
 
 
 @primitive

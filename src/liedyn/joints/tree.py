@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import primitive
+from liedyn.lie.spans import span
 
 HEADER = 8
 HAS_CHILDREN, LAST_CHILD, TURNS, SLIDES = 1, 2, 4, 8     # marks: a bit each
@@ -45,14 +46,14 @@ class Tree(NamedTuple):
 @primitive
 def tree_of(index, constants):
     n, nv, nl = index[0], index[2], index[3]
-    h, c = HEADER, constants
-    k, s = h + 6 * n + nl, 6 + 24 * n + 12 * nl
-    return Tree(index[h:h + n], index[h + n:h + 2 * n], index[h + 2 * n:h + 3 * n], index[h + 3 * n:h + 4 * n],
-                index[h + 4 * n:h + 5 * n], index[h + 5 * n:h + 6 * n], index[h + 6 * n:h + 6 * n + nl],
-                index[k:k + nv], index[k + nv:k + 2 * nv], index[k + 2 * nv:k + 3 * nv],
-                c[:6], c[6:6 + 2 * n], c[6 + 2 * n:6 + 14 * n], c[6 + 14 * n:6 + 24 * n], c[6 + 24 * n:s],
-                c[s:s + nv], c[s + nv:s + 2 * nv], c[s + 2 * nv:s + 3 * nv], c[s + 3 * nv:s + 4 * nv],
-                c[s + 4 * nv:s + 5 * nv], c[s + 5 * nv:s + 6 * nv])
+    h, c, k = index, constants, 6 + 24 * n + 12 * nl
+    j = HEADER + 6 * n + nl
+    return Tree(span(h, HEADER, n), span(h, HEADER + n, n), span(h, HEADER + 2 * n, n), span(h, HEADER + 3 * n, n),
+                span(h, HEADER + 4 * n, n), span(h, HEADER + 5 * n, n), span(h, HEADER + 6 * n, nl),
+                span(h, j, nv), span(h, j + nv, nv), span(h, j + 2 * nv, nv),
+                span(c, 0, 6), span(c, 6, 2 * n), span(c, 6 + 2 * n, 12 * n), span(c, 6 + 14 * n, 10 * n),
+                span(c, 6 + 24 * n, 12 * nl), span(c, k, nv), span(c, k + nv, nv), span(c, k + 2 * nv, nv),
+                span(c, k + 3 * nv, nv), span(c, k + 4 * nv, nv), span(c, k + 5 * nv, nv))
 
 
 @primitive

@@ -18,6 +18,7 @@ from liedyn.lie.lanes import number_like, store
 from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store3, store9, store_rigid, store_twist
 from liedyn.lie.se3 import ad, add, dot, minus_dad, sub
 from liedyn.lie.shift import shift_coriolis, shift_rigid, shift_twist, shift_wrench
+from liedyn.lie.spans import span
 from liedyn.lie.vec3 import congruence, product, rotate
 
 
@@ -40,9 +41,9 @@ class AlignedWork(NamedTuple):
 def aligned_work(memory, n, nv):
     """The work, and the rest of the memory."""
     m, k = memory, 64 * n
-    work = AlignedWork(m[:9 * n], m[9 * n:12 * n], m[12 * n:18 * n], m[18 * n:24 * n], m[24 * n:30 * n], m[30 * n:36 * n],
-                       m[36 * n:46 * n], m[46 * n:52 * n], m[52 * n:61 * n], m[61 * n:k], m[k:k + 6 * nv],
-                       m[k + 6 * nv:k + 12 * nv])
+    work = AlignedWork(span(m, 0, 9 * n), span(m, 9 * n, 3 * n), span(m, 12 * n, 6 * n), span(m, 18 * n, 6 * n),
+                       span(m, 24 * n, 6 * n), span(m, 30 * n, 6 * n), span(m, 36 * n, 10 * n), span(m, 46 * n, 6 * n),
+                       span(m, 52 * n, 9 * n), span(m, 61 * n, 3 * n), span(m, k, 6 * nv), span(m, k + 6 * nv, 6 * nv))
     return work, m[k + 12 * nv:]
 
 

@@ -36,6 +36,7 @@ from liedyn.kernels.loop_rows import (
 )
 from liedyn.lie.blocks import pack, unpack
 from liedyn.lie.lanes import load, store
+from liedyn.lie.spans import span
 
 
 class ConstraintWork(NamedTuple):
@@ -50,8 +51,8 @@ def constraint_work(memory, n, nv, nc, m):
     """memory: of one state, it begins a cache line."""
     k = row_room(memory, n, nv, nc, m)
     s = k + 2 * m * m + 5 * m
-    return ConstraintWork(row_work(memory[:k], n, nv, nc, m), solver_work(memory[k:s], m), memory[s:s + m],
-                          memory[s + m:s + 2 * m])
+    return ConstraintWork(row_work(span(memory, 0, k), n, nv, nc, m), solver_work(span(memory, k, s - k), m), span(memory, s, m),
+                          span(memory, s + m, m))
 
 
 def constraint_memory(n, nv, nc, m):

@@ -13,6 +13,7 @@ from liedyn.joints.closures import FIRST, ROW_COUNT
 from liedyn.kernels.loop_rows import column_of, numbers_of
 from liedyn.lie.blocks import get_cell, integers
 from liedyn.lie.lanes import all_less, largest, load, number_like, store, where_less
+from liedyn.lie.spans import span
 
 DEPENDENT = 1e-10         # of what the row's diagonal is made of: a sine of 1e-5 between a row and what it depends on
 FAIR = 1e-3               # of the same: no search for a better one
@@ -31,9 +32,9 @@ class SolverWork(NamedTuple):
 @primitive
 def solver_work(memory, m):
     x, k = memory, m * m
-    order, = integers(x[2 * k + 4 * m:2 * k + 5 * m])
-    return SolverWork(x[:k], x[k:k + m], x[k + m:k + 2 * m], x[k + 2 * m:k + 3 * m], x[k + 3 * m:2 * k + 3 * m],
-                      x[2 * k + 3 * m:2 * k + 4 * m], order)
+    order, = integers(span(x, 2 * k + 4 * m, m))
+    return SolverWork(span(x, 0, k), span(x, k, m), span(x, k + m, m), span(x, k + 2 * m, m), span(x, k + 3 * m, k),
+                      span(x, 2 * k + 3 * m, m), order)
 
 
 def solver_memory(m): return 2 * m * m + 5 * m

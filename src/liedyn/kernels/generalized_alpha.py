@@ -20,6 +20,7 @@ from liedyn.joints.kinds import ROLLING
 from liedyn.joints.manifold import chart_rate, retract
 from liedyn.joints.passive import resistance
 from liedyn.kernels.constrained_derivatives import DualWork, FrameWork, balance_rates
+from liedyn.kernels.elastic_law import drive_motors
 from liedyn.kernels.loop_motion import move_drives
 from liedyn.kernels.loop_rows import residuals
 from liedyn.kernels.motion import apply_forces, prescribe
@@ -58,7 +59,8 @@ class AlphaWork(NamedTuple):
 def evaluate_trial(tree, loops, plant, schedule, signals, ties, t, blocks, work, own):
     """R1, R2, residual(q) and A v of the state in work, with what is prescribed and what acts at t; own.R too if blocks
     is 3, not 1 (never as a literal, for which it would be compiled anew). False: a signal is not finite."""
-    good = prescribe(schedule, signals, t, work) and apply_forces(tree, plant, schedule, signals, t, work)
+    good = (prescribe(schedule, signals, t, work) and drive_motors(plant.law, tree, signals, t, work)
+            and apply_forces(tree, plant, schedule, signals, t, work))
     if ties is not None:
         good = good and move_drives(signals, ties, t, work)
     if good:

@@ -31,6 +31,7 @@ from liedyn.lie.lanes import largest, load, maximum, number_like
 from liedyn.lie.rows import load_pose, load_rigid, load_sym6, load_twist, store_pose, store_sym6, store_twist
 from liedyn.lie.screw import ad_screw, sym6_plane
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, sub
+from liedyn.lie.spans import span
 
 
 class HybridWork(NamedTuple):
@@ -48,8 +49,9 @@ class HybridWork(NamedTuple):
 @primitive
 def hybrid_work(memory, n, nv):
     m, k = memory, 51 * n
-    return HybridWork(m[:12 * n], m[12 * n:18 * n], m[18 * n:24 * n], m[24 * n:45 * n], m[45 * n:51 * n],
-                      m[k:k + 6 * nv], m[k + 6 * nv:k + 7 * nv], m[k + 7 * nv:k + 8 * nv], m[k + 8 * nv:k + 9 * nv])
+    return HybridWork(span(m, 0, 12 * n), span(m, 12 * n, 6 * n), span(m, 18 * n, 6 * n), span(m, 24 * n, 21 * n),
+                      span(m, 45 * n, 6 * n), span(m, k, 6 * nv), span(m, k + 6 * nv, nv), span(m, k + 7 * nv, nv),
+                      span(m, k + 8 * nv, nv))
 
 
 def hybrid_memory(n, nv): return 51 * n + 9 * nv

@@ -18,7 +18,7 @@ from liedyn.kernels.aligned import (
     aligned_work,
     gather_bodies,
 )
-from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, SINGULAR, fits
+from liedyn.kernels.checks import BAD_A, BAD_RESULT, BAD_TAU, OK, SHAPE, SINGULAR, bad_motion, fits
 from liedyn.kernels.hybrid import bad_input
 from liedyn.kernels.inverse_derivatives import add_passive_slopes
 from liedyn.kernels.kinematics import gather
@@ -29,6 +29,7 @@ from liedyn.kernels.mass_factor import (
     minus_product,
     rows_by_roots,
     solve_vector,
+    ways_in,
     ways_of,
 )
 from liedyn.kernels.newton_euler import add_rotors_less_passive
@@ -184,7 +185,10 @@ def solve_hybrid(tree, prescribed, ways, v, A, rows, work, solution):
 def derivatives_memory(n, nv): return aligned_memory(n, nv) + solution_memory(nv) + 6 * n
 
 
-def one_memory(n, nv): return _MATRICES * 8 * -(-nv // 8) * nv + derivatives_memory(n, nv) + 5 * nv
+def one_memory(n, nv): return _MATRICES * 8 * -(-nv // 8) * nv + derivatives_memory(n, nv)
+
+
+def kept_memory(nv): return 7 * nv + 1
 
 
 def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + _MATRICES * (nv * nv + 7) + 5 * nv
@@ -196,36 +200,53 @@ _MATRICES = 8
 
 @primitive
 def matrices_of_one(memory, nv):
-    """The matrices of one state, from scratch that starts on a border of cache lines; their rows; room for `ways_of`; and the
-    rest."""
+    """The matrices of one state, from scratch that starts on a border of cache lines; their rows; and the rest."""
     rows = -(-nv // 8) * nv
-    A, m = memory[:_MATRICES * 8 * rows].reshape(_MATRICES * rows, 8), memory[_MATRICES * 8 * rows:]
-    return A, rows, m[:5 * nv].view(np.int64), m[5 * nv:]
+    return memory[:_MATRICES * 8 * rows].reshape(_MATRICES * rows, 8), rows, memory[_MATRICES * 8 * rows:]
 
 
-@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
-def forward_derivatives_one(machine, none, q, v, tau, f_ext, passive, Xq, Xv, Xu):
-    """One state. f_ext (6 n_links) in link frames, or empty. da by q, v, tau (nv, nv each)."""
+@primitive
+def kept(memory, nv):
+    """Of one state's scratch, what stays from call to call: room for `kept_ways`, and the mask of no prescribed coordinate."""
+    k = memory.size - 7 * nv - 1
+    return memory[k:k + 6 * nv + 1].view(np.int64), memory[k + 6 * nv + 1:].view(np.bool_)[:nv]
+
+
+@primitive
+def kept_ways(tree, prescribed, passive, room):
+    """`ways_of`, which are made only where the mask is another than that of the last call. room: zero at first."""
+    nv, mark = prescribed.size, 2 if passive else 1
+    same = room[0] == mark
+    for k in range(nv):
+        same = same and room[1 + k] == prescribed[k]
+    if not same:
+        room[0] = mark
+        for k in range(nv):
+            room[1 + k] = prescribed[k]
+        ways_of(tree, prescribed, passive, room[1 + nv:], False)
+    return ways_in(room[1 + nv:], prescribed)
+
+
+@entry("i8(f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
+def forward_derivatives_one(machine, q, v, tau, passive, Xq, Xv, Xu):
+    """One state, nothing prescribed or pushed: da by q, v, tau (nv, nv each)."""
     index, constants, memory = parts(machine)
-    n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if (q.size != nq or v.size != nv or tau.size != nv or none.size != nv or Xq.size != nv * nv or Xv.size != nv * nv
-            or Xu.size != nv * nv or (f_ext.size and f_ext.size != 6 * nl)):
+    n, nq, nv = index[0], index[1], index[2]
+    if q.size != nq or v.size != nv or tau.size != nv or Xq.size != nv * nv or Xv.size != nv * nv or Xu.size != nv * nv:
         return SHAPE
     tree = tree_of(index, constants)
-    code = bad_input(tree, none, q, v, v, tau, nq, nv)
+    code = bad_motion(tree, q, v, tau, nq, nv)
     if code != OK:
-        return code
-    A, rows, room, m = matrices_of_one(memory, nv)
-    code, F = gather(tree, f_ext, m, n, nl)
-    if code != OK:
-        return code
+        return BAD_TAU if code == BAD_A else code
+    A, rows, m = matrices_of_one(memory, nv)
+    room, none = kept(memory, nv)
     passive = passive and index[4] != 0
-    ways = ways_of(tree, none, passive, room, False)
-    work, rest = aligned_work(m[6 * n:], n, nv)
+    ways = kept_ways(tree, none, passive, room)
+    work, rest = aligned_work(m, n, nv)
     solution = solution_work(rest, nv)
     clear(A[2 * rows:4 * rows])
     clear(A[5 * rows:7 * rows])
-    if hybrid_derivatives(tree, none, ways, q, v, v, tau, F, passive, A, rows, work, solution) > 0.0:
+    if hybrid_derivatives(tree, none, ways, q, v, v, tau, m[:0], passive, A, rows, work, solution) > 0.0:
         return SINGULAR
     X = A[5 * rows:]
     minus_product(tree, none, ways, solution.Psi, A, (0, rows, 2 * rows, 3 * rows, 5 * rows, 6 * rows), 0, -(-nv // 8), True)
@@ -247,12 +268,13 @@ def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, Xq
     code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
     if code != OK:
         return code
-    A, rows, room, m = matrices_of_one(memory, nv)
+    A, rows, m = matrices_of_one(memory, nv)
     code, F = gather(tree, f_ext, m, n, nl)
     if code != OK:
         return code
+    room, _ = kept(memory, nv)
     passive = passive and index[4] != 0
-    ways = ways_of(tree, prescribed, passive, room, False)
+    ways = kept_ways(tree, prescribed, passive, room)
     work, rest = aligned_work(m[6 * n:], n, nv)
     solution = solution_work(rest, nv)
     clear(A[2 * rows:])

@@ -29,11 +29,20 @@ def ways_of(tree, prescribed, passive, room, eight):
     """room: 5 nv integers. eight: whether for eight states, of which each column goes for itself; eight columns of one state
     seldom belong to one limb, and take all that hangs on one top for one."""
     nv = prescribed.size
-    up, run, start, loose, room = room[:nv], room[nv:2 * nv], room[2 * nv:3 * nv], room[3 * nv:4 * nv], room[4 * nv:]
-    free_paths(tree, prescribed, up, run)
-    limbs(tree, start, eight)
-    floating(tree, prescribed, passive, loose)
-    return Ways(up, run, room[:free_coordinates(prescribed, room)], start, loose)
+    free_paths(tree, prescribed, room[:nv], room[nv:2 * nv])
+    limbs(tree, room[2 * nv:3 * nv], eight)
+    floating(tree, prescribed, passive, room[3 * nv:4 * nv])
+    free_coordinates(prescribed, room[4 * nv:])
+    return ways_in(room, prescribed)
+
+
+@primitive
+def ways_in(room, prescribed):
+    """What `ways_of` left there."""
+    nv, free = prescribed.size, 0
+    for k in range(nv):
+        free += 0 if prescribed[k] else 1
+    return Ways(room[:nv], room[nv:2 * nv], room[4 * nv:4 * nv + free], room[2 * nv:3 * nv], room[3 * nv:4 * nv])
 
 
 @primitive
@@ -46,13 +55,12 @@ def free_paths(tree, prescribed, up, run):
 
 @primitive
 def free_coordinates(prescribed, room):
-    """Writes the coordinates that are not prescribed in `room` (nv), and returns how many there are."""
+    """Writes the coordinates that are not prescribed in `room` (nv)."""
     n = 0
     for k in range(prescribed.size):
         if not prescribed[k]:
             room[n] = k
             n += 1
-    return n
 
 
 @primitive

@@ -13,6 +13,7 @@ from liedyn.joints.manifold import chart_rate, retract
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.passive import resistance
 from liedyn.joints.tree import tree_of
+from liedyn.kernels.elastic_law import MotorLaw, drive_motors
 from liedyn.kernels.hybrid import hybrid, hybrid_work
 from liedyn.kernels.loop_motion import driven_power, look_around, move_drives, tied_hybrid
 from liedyn.kernels.signals import POSITION, TORQUE, VELOCITY, value
@@ -42,6 +43,7 @@ class Plant(NamedTuple):
     slot: np.ndarray         # (forces,) int64: row of `wrench` that a force adds to
     slot_link: np.ndarray    # (slots,) int64
     passive: np.ndarray      # (1,) bool
+    law: MotorLaw | None     # of the motors; where None, nothing of it is compiled
 
 
 @kernel
@@ -77,7 +79,8 @@ def right_hand_side(index, constants, tree, plant, schedule, signals, ties, t, q
     for k in range(nv):
         work.v[k] = y[nv + k]
     code = RUNNING
-    if not prescribe(schedule, signals, t, work) or not apply_forces(tree, plant, schedule, signals, t, work):
+    if not (prescribe(schedule, signals, t, work) and drive_motors(plant.law, tree, signals, t, work)
+            and apply_forces(tree, plant, schedule, signals, t, work)):
         code = BAD_SIGNAL
     inner = hybrid_work(work.memory, tree.parent.size, nv)
     power = 0.0

@@ -14,6 +14,7 @@ from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, sub
+from liedyn.lie.spans import span
 
 
 class NewtonEulerWork(NamedTuple):
@@ -27,7 +28,8 @@ class NewtonEulerWork(NamedTuple):
 @primitive
 def newton_euler_work(memory, n, nv):
     m = memory
-    return NewtonEulerWork(m[:12 * n], m[12 * n:18 * n], m[18 * n:24 * n], m[24 * n:30 * n], m[30 * n:30 * n + nv])
+    return NewtonEulerWork(span(m, 0, 12 * n), span(m, 12 * n, 6 * n), span(m, 18 * n, 6 * n), span(m, 24 * n, 6 * n),
+                           span(m, 30 * n, nv))
 
 
 def newton_euler_memory(n, nv): return 30 * n + nv

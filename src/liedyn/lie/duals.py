@@ -194,13 +194,13 @@ def _store(typing_context, array, row, x):
     return types.void(array, types.intp, dual if isinstance(x, Dual) else types.float64), codegen
 
 
-@overload(load, inline="always")
+@overload(load, inline="always", target="cpu")
 def _load_overload(array, row):
     if array.ndim == 3:
         return lambda array, row: _load(array, row)
 
 
-@overload(store, inline="always")
+@overload(store, inline="always", target="cpu")
 def _store_overload(array, row, value):
     if array.ndim == 3:
         return lambda array, row, value: _store(array, row, value)
@@ -212,7 +212,7 @@ def _constant(typing_context, x):
     return dual(types.float64), lambda context, builder, sig, args: _make(context, builder, args[0], zero)
 
 
-@overload(number_like, inline="always")
+@overload(number_like, inline="always", target="cpu")
 def _number_like_overload(array, x):
     if array.ndim == 3:
         return lambda array, x: _constant(x)

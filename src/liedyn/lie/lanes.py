@@ -271,77 +271,41 @@ def sincos_of_number(x):
 
 
 # arrays -----------------------------------------------------------------------------------------------------------
+# Intrinsics: without Python's rule for negative indices, which costs three instructions a load (a tenth of a recursion over
+# orders), and without Numba's own inlining, which is slow and has lost stores whose value was a conditional expression.
 def _pointer(context, builder, array_type, array, row):
-    array = context.make_array(array_type)(context, builder, array)
-    offset = builder.mul(row, ir.Constant(row.type, WIDTH))
-    return builder.bitcast(builder.gep(array.data, [offset]), _VEC.as_pointer())
+    data = context.make_array(array_type)(context, builder, array).data
+    if array_type.ndim == 1:
+        return builder.gep(data, [row])
+    return builder.bitcast(builder.gep(data, [builder.mul(row, ir.Constant(row.type, WIDTH))]), _VEC.as_pointer())
 
 
 @intrinsic
-def _load(typing_context, array, row):
+def load(typing_context, array, row):
+    """Row `row` of the array: a float64 of a (n,) array, Lanes of a (n, 8) array."""
     def codegen(context, builder, sig, args):
         return builder.load(_pointer(context, builder, sig.args[0], *args), align=8)
-    return lanes(array, types.intp), codegen
+    if array.ndim <= 2:
+        return (array.dtype if array.ndim == 1 else lanes)(array, types.intp), codegen
 
 
 @intrinsic
-def _store(typing_context, array, row, value):
+def store(typing_context, array, row, value):
     def codegen(context, builder, sig, args):
-        value = args[2] if isinstance(sig.args[2], Lanes) else _broadcast(builder, args[2])
+        value = args[2]
+        if sig.args[0].ndim == 2 and not isinstance(sig.args[2], Lanes):
+            value = _broadcast(builder, value)
         builder.store(value, _pointer(context, builder, sig.args[0], *args[:2]), align=8)
         return context.get_dummy_value()
-    return types.void(array, types.intp, _kind(value)), codegen
+    if array.ndim <= 2:
+        return types.void(array, types.intp, array.dtype if array.ndim == 1 else _kind(value)), codegen
 
 
 @intrinsic
-def _splat(typing_context, x):
-    return lanes(types.float64), lambda context, builder, sig, args: _broadcast(builder, args[0])
-
-
-@intrinsic
-def _load_number(typing_context, array, row):
-    """Without Python's rule for negative indices, which costs three instructions a load."""
-    def codegen(context, builder, sig, args):
-        data = context.make_array(sig.args[0])(context, builder, args[0]).data
-        return builder.load(builder.gep(data, [args[1]]), align=8)
-    return array.dtype(array, types.intp), codegen
-
-
-@intrinsic
-def _store_number(typing_context, array, row, value):
-    def codegen(context, builder, sig, args):
-        data = context.make_array(sig.args[0])(context, builder, args[0]).data
-        builder.store(args[2], builder.gep(data, [args[1]]), align=8)
-        return context.get_dummy_value()
-    return types.void(array, types.intp, array.dtype), codegen
-
-
-def load(array, row): ...
-def store(array, row, value): ...
-def number_like(array, x): ...
-
-
-@overload(load, inline="always")
-def _load_overload(array, row):
-    """Row `row` of the array: a float64 of a (n,) array, Lanes of a (n, 8) array."""
-    if array.ndim == 1:
-        return lambda array, row: _load_number(array, row)
-    if array.ndim == 2:
-        return lambda array, row: _load(array, row)
-
-
-@overload(store, inline="always")
-def _store_overload(array, row, value):
-    if array.ndim == 1:
-        return lambda array, row, value: _store_number(array, row, value)
-    if array.ndim == 2:
-        return lambda array, row, value: _store(array, row, value)
-
-
-@overload(number_like, inline="always")
-def _number_like_overload(array, x):
+def number_like(typing_context, array, x):
     """The float64 x as the kind of number that `array` holds."""
     if array.ndim == 1:
-        return lambda array, x: x
+        return types.float64(array, types.float64), lambda context, builder, sig, args: args[1]
     if array.ndim == 2:
-        return lambda array, x: _splat(x)
+        return lanes(array, types.float64), lambda context, builder, sig, args: _broadcast(builder, args[1])
+

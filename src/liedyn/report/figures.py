@@ -15,6 +15,7 @@ from liedyn.report.energy import draw_energy
 from liedyn.report.panels import draw_group
 from liedyn.report.recording import FORMATS, Group, Recording, Series
 from liedyn.report.replay import draw_replay
+from liedyn.report.tracking import draw_tracking
 
 _DPI = 120
 
@@ -64,6 +65,8 @@ def _sheets(recording: Recording) -> list[Callable[[], dict[str, Figure]]]:
     if recording.skeleton is not None:
         sheets.append(lambda: {"replay": draw_replay(recording.skeleton, title)})
     sheets += [partial(draw_group, group, t, title) for group in recording.groups]
+    if recording.tracking:
+        sheets.append(lambda: {"tracking": draw_tracking(recording.tracking, title)})
     if recording.energy is not None:
         sheets.append(lambda: {"energy": draw_energy(recording.energy, t, title, recording.drift)})
     if recording.base is not None:

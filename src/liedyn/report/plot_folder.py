@@ -4,13 +4,16 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from liedyn.errors import InputError, UsageError
 from liedyn.report.recording import (
+    Followed,
     Recording,
     base_path_of_columns,
     energy_of_columns,
+    followed_of_columns,
     groups_of_columns,
     prescribed_of_comments,
 )
@@ -36,18 +39,20 @@ def check_pictures(folder: Path, formats: Sequence[str], *, force: bool) -> None
         raise UsageError(f"{folder} holds pictures already; --force overwrites them")
 
 
-def plot_trajectory(trajectory: str, robot: str | None, folder: Path,
-                    formats: Sequence[str]) -> tuple[list[Path], tuple[str, ...]]:
+def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: Sequence[str],
+                    against: Sequence[str] = ()) -> tuple[list[Path], tuple[str, ...]]:
     """Draw a trajectory file into `folder`; returns the pictures and notes about what could not be drawn.
 
-    Pictures of the same names are replaced, all or none.
+    Pictures of the same names are replaced, all or none. against: trajectory files or run folders whose tracking errors are
+    drawn beside this one's.
     """
     from liedyn.io.csv import read_trajectory
     from liedyn.report.figures import save_figures
 
     motion = read_trajectory(trajectory)
     recording, notes = _recording(motion, robot)
-    if not (recording.groups or recording.energy or recording.base or recording.skeleton):
+    recording = replace(recording, tracking=_tracking(motion, against))
+    if not (recording.groups or recording.energy or recording.base or recording.skeleton or recording.tracking):
         raise UsageError(f"{trajectory} has nothing to draw: no column named q.…, v.…, a.…, tau.… or fext.…")
     above = next(p for p in folder.absolute().parents if p.is_dir())
     try:
@@ -59,6 +64,29 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path,
     except OSError as error:
         raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
     return [folder / path.name for path in drawn], notes
+
+
+def _tracking(motion, against: Sequence[str]) -> tuple[Followed, ...]:
+    """Of this run and the others, labelled by their laws, or by their files where two have the same."""
+    from liedyn.io.csv import read_trajectory
+
+    runs = [motion, *(read_trajectory(sources(path, None)[0]) for path in against)]
+    found = [followed_of_columns(run.t, run.columns, run.units, run.header.get("control", "")) for run in runs]
+    if not against:
+        return found[0]
+    for run, followed in zip(runs, found, strict=True):
+        if not followed or followed[0].joints.keys() != (found[0] or followed)[0].joints.keys():
+            raise UsageError(f"{run.source} cannot be compared: its columns reference.… and link.… "
+                             + ("are of other joints" if followed else "are missing: only runs with control have them"))
+    labels = [one.label for one, in found]
+    if len(set(labels)) < len(labels) or "" in labels:
+        labels = [_name(run.source) for run in runs]
+    return tuple(replace(one, label=label) for (one,), label in zip(found, labels, strict=True))
+
+
+def _name(source: str) -> str:
+    path = Path(source).absolute()
+    return path.parent.name if path.name == "trajectory.csv" else path.stem
 
 
 def _recording(motion, robot: str | None) -> tuple[Recording, tuple[str, ...]]:

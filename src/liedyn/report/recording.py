@@ -79,8 +79,17 @@ class Skeleton:
 
 
 @dataclass(frozen=True, eq=False)
+class Followed:
+    """How the links of a run followed their references: {joint: (unit, (N,) link, (N,) reference)} at the times t (N,)."""
+
+    label: str
+    t: np.ndarray
+    joints: dict[str, tuple[str, np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True, eq=False)
 class Recording:
-    """A motion to draw. `t` is (N,) [s]; the drift is drawn with the energy."""
+    """A motion to draw. `t` is (N,) [s]; the drift is drawn with the energy; tracking: this run, then those to compare with."""
 
     title: str
     t: np.ndarray
@@ -89,6 +98,7 @@ class Recording:
     base: BasePath | None = None
     skeleton: Skeleton | None = None
     drift: np.ndarray | None = None     # (N,) the largest residual of constraints
+    tracking: tuple[Followed, ...] = ()
 
 
 def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str], *,
@@ -138,6 +148,15 @@ def energy_of_columns(columns: Mapping[str, np.ndarray]) -> Energy | None:
         return None
     total = kinetic + potential
     return Energy(kinetic, potential, work, total - total[0] - work)
+
+
+def followed_of_columns(t: np.ndarray, columns: Mapping[str, np.ndarray], units: Mapping[str, str],
+                        label: str) -> tuple[Followed, ...]:
+    """One run's, where it has the columns `reference.<joint>` and `link.<joint>`; else nothing."""
+    names = [name.partition(".")[2] for name in columns if name.startswith("reference.")]
+    joints = {name: (units.get(f"reference.{name}", ""), columns[f"link.{name}"], columns[f"reference.{name}"])
+              for name in names if f"link.{name}" in columns}
+    return (Followed(label, t, joints),) if joints else ()
 
 
 def prescribed_comment(names: Collection[str]) -> dict[str, str]:

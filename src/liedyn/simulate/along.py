@@ -35,27 +35,38 @@ class Motion:
     notes: tuple[str, ...]
 
 
-def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "unique") -> Along:
+def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "unique", *, order: int = 0,
+                  smooth: float | str | None = None, progress=None) -> Along:
     """Joint forces along a trajectory of q; v and a are derived from it where the file has none.
+
+    With an `order`, or `smooth`: with so many of their time derivatives, see `higher_order_along`.
 
     External wrenches are taken from columns fext.<link>.<component>, and from the comment `# passive:` whether joint
     springs, damping and friction act. Of a robot with constraints: forces of its actuated joints, those whose names match a
     pattern or, without patterns, those with a force in the trajectory. Raises TrajectoryError, UsageError."""
+    if actuated and not model.nc:
+        raise UsageError(f"the robot {model.name} has no constraints: every joint's force follows from the motion, --actuated "
+                         "has no meaning")
+    if order or smooth is not None:
+        from liedyn.simulate.higher_order_along import higher_order_along
+        return higher_order_along(model, trajectory, order, of="inverse", smooth=smooth, progress=progress)
     motion = motion_of(model, trajectory, derive_a=True)
     if model.nc:
         from liedyn.simulate.along_constraints import inverse_of_mechanism
         mask = mask_of(model, actuated)
         a, tau, multipliers, notes = inverse_of_mechanism(model, trajectory, motion, mask, criterion)
         return _along(model, trajectory, replace(motion, notes=(*motion.notes, *notes)), a, tau, multipliers)
-    if actuated:
-        raise UsageError(f"the robot {model.name} has no constraints: every joint's force follows from the motion, --actuated "
-                         "has no meaning")
     tau = inverse_dynamics(model, motion.q, motion.v, motion.a, f_ext=motion.f_ext, passive=motion.passive)
     return _along(model, trajectory, motion, motion.a, tau)
 
 
-def forward_along(model: Model, trajectory) -> Along:
-    """Accelerations along a trajectory of q (and v) and tau. Raises TrajectoryError, ComputationError."""
+def forward_along(model: Model, trajectory, *, order: int = 0, smooth: float | str | None = None, progress=None) -> Along:
+    """Accelerations along a trajectory of q (and v) and tau. Raises TrajectoryError, ComputationError.
+
+    With an `order`, or `smooth`: with so many of their time derivatives, see `higher_order_along`."""
+    if order or smooth is not None:
+        from liedyn.simulate.higher_order_along import higher_order_along
+        return higher_order_along(model, trajectory, order, of="forward", smooth=smooth, progress=progress)
     motion = motion_of(model, trajectory, derive_a=False)
     require(trajectory, motion.tau, "tau", "the joint forces")
     if model.nc:
@@ -66,10 +77,16 @@ def forward_along(model: Model, trajectory) -> Along:
     return _along(model, trajectory, motion, a, motion.tau)
 
 
-def hybrid_along(model: Model, trajectory, patterns) -> Along:
+def hybrid_along(model: Model, trajectory, patterns, *, order: int = 0, smooth: float | str | None = None,
+                 progress=None) -> Along:
     """Forces of the joints whose names match one of `patterns`, accelerations of the others.
 
-    Accelerations of the matching joints are derived where the file has none. Raises TrajectoryError, UsageError."""
+    Accelerations of the matching joints are derived where the file has none. Raises TrajectoryError, UsageError.
+
+    With an `order`, or `smooth`: with so many of their time derivatives, see `higher_order_along`."""
+    if order or smooth is not None:
+        from liedyn.simulate.higher_order_along import higher_order_along
+        return higher_order_along(model, trajectory, order, of="hybrid", patterns=patterns, smooth=smooth, progress=progress)
     prescribed = mask_of(model, patterns)
     motion = motion_of(model, trajectory, derive_a=bool(prescribed.any()))
     tau = motion.tau
@@ -99,12 +116,8 @@ def mask_of(model: Model, patterns) -> np.ndarray:
 
 
 def motion_of(model: Model, trajectory, *, derive_a: bool) -> Motion:
-    if not model.nv:
-        raise TrajectoryError(f"the robot {model.name} has no moving joint: there is nothing to compute",
-                              place=Place(trajectory.source))
-    q, v, a, tau = (bind(model, trajectory, kind) for kind in ("q", "v", "a", "tau"))
-    require(trajectory, q, "q", "the positions")
-    q, notes = _unit(model, q, trajectory), []
+    q, notes = positions_of(model, trajectory), []
+    v, a, tau = (bind(model, trajectory, kind) for kind in ("v", "a", "tau"))
     if v is None:
         v, derived = derivatives(model, trajectory.t, q)
         notes.append("velocities are derived from the positions, by polynomials through seven neighbouring rows")
@@ -119,8 +132,13 @@ def motion_of(model: Model, trajectory, *, derive_a: bool) -> Motion:
     return Motion(q, v, a, tau, bind_wrenches(model, trajectory), passive, tuple(notes))
 
 
-def _unit(model: Model, q: np.ndarray, trajectory) -> np.ndarray:
-    """Refuse quaternions that are not of unit norm, with the line of the file."""
+def positions_of(model: Model, trajectory) -> np.ndarray:
+    """(N, nq) of the file. Refuses quaternions that are not of unit norm, with the line."""
+    if not model.nv:
+        raise TrajectoryError(f"the robot {model.name} has no moving joint: there is nothing to compute",
+                              place=Place(trajectory.source))
+    q = bind(model, trajectory, "q")
+    require(trajectory, q, "q", "the positions")
     for joint in model.joints:
         if joint.type in ("ball", "free"):
             norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)

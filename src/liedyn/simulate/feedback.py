@@ -8,13 +8,19 @@ import numpy as np
 
 from liedyn.dynamics.kinematics import jacobian, link_pose
 from liedyn.errors import ComputationError
+from liedyn.jit import kernel
 from liedyn.joints.kinds import FRICTION_SPEED, SCREW
+from liedyn.joints.tree import tree_of
+from liedyn.kernels.elastic_law import motor_torques
 from liedyn.kernels.signals import LITERAL, PROGRAM, STATE_Q, STATE_V, TIME, TORQUE, signal
 from liedyn.model.spatial import skew
+from liedyn.simulate.extrapolation import slope
+
+_STEP = 0.1              # rad, rad/s: the first of those that are extrapolated
 
 
 def joint_laws(problem, t: float, q, v) -> np.ndarray:
-    """(nv, 2 nv) derivative of the joint forces that torque signals and pd laws give; zero at prescribed coordinates."""
+    """(nv, 2 nv) derivative of the joint forces that torque signals, pd laws and `control` give; zero where prescribed."""
     schedule, nv = problem.schedule, problem.model.nv
     out = np.zeros((nv, 2 * nv))
     for k in np.flatnonzero(schedule.level == TORQUE):
@@ -22,7 +28,30 @@ def joint_laws(problem, t: float, q, v) -> np.ndarray:
         if schedule.target[k] >= 0:
             out[k, k] -= schedule.kp[k]
             out[k, nv + k] -= schedule.kd[k]
-    return out
+    return out if problem.law is None else out + _motor_slopes(problem, t, q, v)
+
+
+@kernel
+def law_torques(index, constants, law, signals, t, work):
+    """Into work.tau, at work.q, work.v. False: a reference is not finite."""
+    for k in range(work.tau.size):
+        work.tau[k] = 0.0
+    return motor_torques(law, tree_of(index, constants), signals, t, work)
+
+
+def _motor_slopes(problem, t: float, q, v) -> np.ndarray:
+    """(nv, 2 nv) derivative of the torques of `control`, by extrapolated differences: good to ten digits."""
+    model, nv, work = problem.model, problem.model.nv, problem.work()
+
+    def along(x):
+        def torques(s):
+            work.q[:], work.v[:] = q + s * x[:nv], v + s * x[nv:]          # all joints are of plain coordinates
+            if not law_torques(model.index, model.constants, problem.law, problem.signals, t, work):
+                raise ComputationError(f"a motion of control is not finite at t = {t:.6g} s")
+            return work.tau.copy()
+        return torques
+
+    return np.column_stack([slope(along(x), _STEP)[0] for x in np.eye(2 * nv)])
 
 
 def wrench_laws(problem, t: float, q, v) -> np.ndarray:

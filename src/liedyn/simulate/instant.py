@@ -148,6 +148,7 @@ def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = F
         values, constant = np.where(motion, values, here.tau), np.ones(nv, dtype=bool)
         forces = np.array([_value(problem, k, here) for k in schedule.force_signal])
         values = np.concatenate([values, forces])
+        problem = replace(problem, law=None)
         schedule = schedule._replace(target=np.full(nv, -1), force_signal=first + nv + np.arange(len(forces)))
     signals = _with_constants(signals, values)
     schedule = schedule._replace(level=np.where(motion, ACCELERATION, TORQUE),

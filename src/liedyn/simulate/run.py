@@ -12,6 +12,7 @@ from liedyn.integrators.problem import Options, Statistics
 from liedyn.io.scenario import Scenario, scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
+from liedyn.simulate.tracking import Tracking
 
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
 _UNIT, _RESIDUAL = 1e-12, 1e-9
@@ -27,6 +28,7 @@ class Result:
     work      (N,) energy supplied by motors, external wrenches and passive forces but springs since t[0] [J]
     multipliers, drift   (N, m) of the constraints in the order of model.row_names [N m | N], (N,) the largest residual
               [rad | m]; None without constraints
+    tracking  how links followed their references; None without `control`
     check     figures of the self-check, by name
     notes     what the user should hear, one line each
     timing    seconds by part of the run
@@ -51,6 +53,7 @@ class Result:
     timing: dict[str, float]
     multipliers: np.ndarray | None = None
     drift: np.ndarray | None = None
+    tracking: Tracking | None = None
 
     @property
     def balance(self) -> np.ndarray:
@@ -62,9 +65,10 @@ class Result:
     def summary(self) -> str:
         s, c = self.statistics, self.check
         closed = f", constraint residual {c['constraint_residual']:.1e}" if "constraint_residual" in c else ""
+        followed = f", tracking error {c['tracking_error']:.1e}" if "tracking_error" in c else ""
         return (f"{self.model.name}: {self.t[-1]:g} s in {s.steps} steps ({self.scenario.integrator.method}), "
                 f"{self.timing['simulate']:.2f} s of computing; energy balance {c['energy_balance_relative']:.1e}, "
-                f"inverse dynamics residual {c['inverse_dynamics_residual']:.1e}{closed}")
+                f"inverse dynamics residual {c['inverse_dynamics_residual']:.1e}{closed}{followed}")
 
 
 class Silent:
@@ -160,6 +164,11 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
         forces = joint_forces(model, record)
         figures, loop_notes = constraint_check(model, forces, record, statistics)
         again -= forces
+    followed = None
+    if problem.law is not None:
+        from liedyn.simulate.control import tracking
+        followed = tracking(problem.law, model, problem.signals, record.t, record.q)
+        figures["tracking_error"] = float(_worst(followed.error))
     total = kinetic + potential
     balance = _worst(total - total[0] - record.work)
     scale = max(kinetic.max(initial=0.0), np.ptp(potential), np.ptp(record.work), 1e-300)
@@ -180,7 +189,7 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
     links = tuple(model.link_names[k] for k in problem.forced_links)
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, record.wrench, kinetic, potential,
                   record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {},
-                  *((record.multipliers, record.residual[:, 0]) if problem.ties is not None else ()))
+                  *((record.multipliers, record.residual[:, 0]) if problem.ties is not None else (None, None)), followed)
 
 
 def _worst(x: np.ndarray) -> float:

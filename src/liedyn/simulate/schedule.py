@@ -9,8 +9,10 @@ import numpy as np
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
 from liedyn.io.scenario import Column, Constant, Drive, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
+from liedyn.kernels.elastic_law import MotorLaw
 from liedyn.kernels.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals, signal
 from liedyn.simulate.constraints import closed_state, tie
+from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.names import bind, find
 from liedyn.simulate.signal_table import SAME_TIME, SignalTable, Use, merge_times, snap
 
@@ -26,6 +28,7 @@ class Compiled:
 
     q, v          the initial state, at the prescribed positions and velocities, and on the constraints
     ties          how the constraints act; None for a robot without
+    law           of the motors; None without `control`
     signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
     force_names   what each entry of the schedule's forces is
     stack_size    floats of scratch for `kernels.signals.signal`
@@ -42,17 +45,18 @@ class Compiled:
     stack_size: int
     warnings: tuple[str, ...] = ()
     ties: Ties | None = None
+    law: MotorLaw | None = None
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
-                       passive, self.ties)
+                       passive, self.ties, self.law)
 
 
 def compile_schedule(scenario: Scenario, model) -> Compiled:
     """Bind `scenario` to `model`.
 
     Raises ScenarioError for names that the model does not have, drives that a joint cannot have and initial values that
-    contradict the prescribed motion; TrajectoryError for an unreadable CSV.
+    contradict the prescribed motion, a `control` that the robot cannot have; TrajectoryError for an unreadable CSV.
     """
     table = SignalTable(model, scenario.duration, coordinates(model))
     drives = _drives(scenario, model, table)
@@ -61,15 +65,18 @@ def compile_schedule(scenario: Scenario, model) -> Compiled:
         forces.add(force, f"external force {number} on link {force.link}")
     forces.add_actuators(scenario.actuators)
     ties = tie(scenario, model, table)
+    control = bind_control(scenario, model, table, drives["level"])
     breaks = merge_times(np.concatenate([forces.start, forces.end, table.knots()]), scenario.duration)
     signals = table.arrays(breaks)
     schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks)
-    q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table)
+    law = motor_law(control, model, table.stack_size)
+    q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law)
     compiled = Compiled(schedule, signals, q, v, tuple(table.names), tuple(table.places), tuple(forces.names), table.stack_size,
-                        ties=ties)
+                        ties=ties, law=law)
     if ties is not None:
         q, v, notes = closed_state(scenario, compiled.problem(model), *given)
         warnings += notes
+    warnings += control.notes if control else ()
     return replace(compiled, q=q, v=v, warnings=(*warnings, *_beyond_limits(model, schedule, q)))
 
 
@@ -212,10 +219,12 @@ class _Forces:
 
 # initial state ------------------------------------------------------------------------------------------------------
 
-def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signals,
-                   table: SignalTable) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray], list[str]]:
+def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signals, table: SignalTable, control: Bound | None,
+                   law: MotorLaw | None) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray], list[str]]:
     """q, v, which velocity coordinates have an initial position and an initial velocity (nv) given, and notes."""
     q, v = model.neutral(), np.zeros(model.nv)
+    if control is not None:
+        start(control, law, signals, q, v)
     rules_q = _given(q, scenario.initial_q, model, model.q_index)
     rules_v = _given(v, scenario.initial_v, model, model.v_index)
     manifold = {name: rule for name, rule in rules_q.items() if schedule.q_of_v[model.v_index(name).start] < 0}

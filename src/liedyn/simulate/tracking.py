@@ -1,0 +1,31 @@
+"""How well the links of a robot under `control` followed."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Tracking:
+    """By elastic joint, under the name of its motor's joint.
+
+    link       (N, n) positions of the links against the ones before [rad | m]
+    reference  (N, n) what was desired
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    link: np.ndarray
+    reference: np.ndarray
+
+    @property
+    def error(self) -> np.ndarray:
+        """(N, n)"""
+        return self.link - self.reference
+
+    @property
+    def columns(self) -> list[tuple[str, str, np.ndarray]]:
+        """(name, unit, (N,) array) link.<joint> and reference.<joint>, for the trajectory file."""
+        return [(f"{kind}.{name}", unit, values[:, k]) for kind, values in (("link", self.link), ("reference", self.reference))
+                for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True))]

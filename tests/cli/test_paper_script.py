@@ -1,0 +1,117 @@
+"""configs/aerial_manipulator_paper.py: its reference, the figures that it makes, and what it says without CasADi."""
+import csv
+import importlib.util
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import liedyn as ld
+from bridge import relative
+from liedyn.cli import main
+from liedyn.cli.progress import Progress
+from liedyn.io.csv import read_trajectory
+from liedyn.simulate.columns import bind, rate_of
+
+ROOT = Path(__file__).parents[2]
+FILES = {"fig3.csv", "fig3a_motion.png", "fig3a_motion.svg", "fig3b_forces.png", "fig3b_forces.svg", "fig4.csv", "fig4_cost.png",
+         "fig4_cost.svg", "reference.csv", "summary.json"}
+# of what comes back, relative, a decade above what was seen: each order divides by inertias what those before left of rounding
+RETURNED = (1e-11, 1e-11, 1e-9, 1e-9, 1e-7, 1e-7)
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("aerial_manipulator_paper", ROOT / "configs/aerial_manipulator_paper.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def folder(script, tmp_path_factory):
+    """Made by a process of its own: it keeps to one core."""
+    path = tmp_path_factory.mktemp("paper") / "figures"
+    done = subprocess.run([sys.executable, script.__file__, "--quick", "-o", path], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "order 5: the motion comes back to" in done.stdout and "cost against the order" in done.stderr
+    return path
+
+
+@pytest.fixture(scope="module")
+def published():
+    """The case of the reference data on this trajectory, at 0.7 s."""
+    data = json.loads((ROOT / "tests/oracles/aerial_manipulator.json").read_text(encoding="utf-8"))
+    case, = (case for case in data["cases"] if case["name"] == "smooth_paper_like_trajectory")
+    return case
+
+
+def test_reference_is_that_of_the_reference_data(script, published):
+    q, v = script.reference(np.array([0.7]))
+    given = published["inputs"]
+    joints = np.array(given["q_derivs"])[1:].T                       # (8 derivatives, 6)
+    assert relative(v[0, :, :6], np.array(given["V_derivs"])) < 1e-15
+    assert relative(q[0, 7:], joints[0]) < 1e-15 and relative(v[0, :, 6:], joints[1:]) < 1e-15
+    pose = ld.link_pose(ld.load(script.ROBOT), q[0], "body")
+    assert relative(pose, np.array(given["C0_1"])) < 1e-15
+
+
+def test_forces_are_those_of_the_authors_program(script, published):
+    q, v = script.reference(np.array([0.7]))
+    tau, a = script.there_and_back(ld.load(script.ROBOT), q, v)
+    outputs = published["outputs"]
+    expected = np.concatenate([outputs["Qbase"], np.array(outputs["tau"])[1:].T], axis=1)
+    for order in range(6):
+        assert relative(tau[0, order], expected[order]) < 1e-12
+        assert relative(a[0, order], v[0, order + 1]) < RETURNED[order]
+
+
+def test_script_writes_every_figure_and_its_numbers(folder):
+    assert {path.name for path in folder.iterdir()} == FILES
+    assert all(path.stat().st_size > 10_000 for path in folder.iterdir() if path.suffix in (".png", ".svg"))
+    motion = read_trajectory(folder / "fig3.csv").columns
+    for order in range(6):
+        kind = rate_of("a", order)
+        reference, returned = (np.array([motion[name] for name in motion if name.startswith(f"{what}.{kind}.")])
+                               for what in ("reference", "returned"))
+        assert reference.shape == (12, 51) and 0 < relative(returned, reference) < RETURNED[order]
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    assert all(error < bound for error, bound in
+               zip(summary["returned motion, largest relative error by order"], RETURNED, strict=True))
+    rows = list(csv.DictReader((folder / "fig4.csv").read_text(encoding="utf-8").splitlines()))
+    assert {row["figure"] for row in rows} == {"4a", "4b", "4c"} and all(float(row["us"]) > 0 for row in rows)
+
+
+def test_command_line_makes_the_same_forces_of_the_reference(folder, tmp_path):
+    result = CliRunner().invoke(main, ["inverse", str(folder / "reference.csv"), "--order", "5", "-o", str(tmp_path / "tau.csv")])
+    assert result.exit_code == 0, result.output
+    model, given, made = (ld.load(ROOT / "robots/hexarotor_arms.yaml"), read_trajectory(folder / "reference.csv"),
+                          read_trajectory(tmp_path / "tau.csv"))
+    q, twists = bind(model, given, "q"), np.stack([bind(model, given, "v"), *(bind(model, given, rate_of("a", k))
+                                                                            for k in range(6))], axis=1)[..., :6]
+    tau = np.stack([bind(model, made, rate_of("tau", k)) for k in range(6)], axis=1)
+    tau[..., :6] = ld.spatial_wrenches(q[:, :7], twists[:, :6], tau[..., :6])
+    forces = read_trajectory(folder / "fig3.csv").columns
+    for k in range(6):
+        expected = np.column_stack([forces[f"force.{rate_of('tau', k)}.{name}"] for name in model.v_names])
+        assert relative(tau[:, k], expected) < 1e-12
+
+
+def test_an_earlier_result_is_replaced_by_force_only(script, folder, capsys):
+    assert script.main(["--quick", "-o", str(folder)]) == 1
+    assert "exists already; --force overwrites it" in capsys.readouterr().err
+
+
+def test_without_casadi_it_says_how_to_get_it(script, monkeypatch, capsys):
+    monkeypatch.setattr(script, "installed", lambda package: False)
+    assert list(script.measure_automatic(True, Progress(quiet=True))) == []
+    assert "pip install casadi" in capsys.readouterr().err
+    rows = (("4a", 11, 3), ("4a", 21, 3), ("4b", 21, 0), ("4b", 21, 1))
+    costs = [script.Cost(letter, script.OURS, what, how, bodies, order, 1.0 + order)
+             for letter, bodies, order in rows for what, how in script.LINES]
+    figure = script.draw_costs(costs, script.exponents(costs))
+    assert any("needs CasADi" in text.get_text() for text in figure.texts)

@@ -1,0 +1,44 @@
+"""Smooth motions of any robot, known with all their derivatives, and the trajectory files that a recorder would make of them."""
+import numpy as np
+
+from liedyn.io.csv import write_trajectory
+from liedyn.joints.kinds import SCREW
+from liedyn.simulate.columns import columns_of, header_of, rate_of
+from liedyn.simulate.manifold_spline import body_velocities
+
+
+def motion(model, t, highest: int, speed=2.0, seed=0):
+    """q (N, nq) and v with its derivatives (N, highest, nv): sines in every coordinate, quaternions made to be of unit norm."""
+    rng = np.random.default_rng(seed)
+    size, phase = rng.uniform(0.2, 0.5, model.nq), rng.uniform(0, 6, model.nq)
+    w = speed * rng.uniform(0.5, 1, model.nq)
+    x = np.stack([size * w**k * np.sin(w * t[:, None] + phase + k * np.pi / 2) for k in range(highest + 1)], axis=1)
+    for joint in model.joints:
+        if joint.kind != SCREW:
+            x[:, 0, joint.q.stop - 1] += 2.0
+    return unit(model, x[:, 0]), body_velocities(model, x)
+
+
+def unit(model, q):
+    q = q.copy()
+    for joint in model.joints:
+        if joint.kind != SCREW:
+            s = slice(joint.q.stop - 4, joint.q.stop)
+            q[:, s] /= np.linalg.norm(q[:, s], axis=1, keepdims=True)
+    return q
+
+
+def noisy(model, q, size: float):
+    return unit(model, q + size * np.random.default_rng(1).standard_normal(q.shape))
+
+
+def record(path, model, t, extra=(), **arrays):
+    """A file of these arrays: q, v, a, d1a, tau, …, beside more columns (name, unit, array)."""
+    write_trajectory(path, header_of(model, folder=path.parent), t, [*columns_of(model, **arrays), *extra], force=True)
+    return path
+
+
+def table(model, columns, kind: str, orders: int) -> np.ndarray:
+    """(N, orders, nv) of the columns kind, d1kind, … by name."""
+    return np.stack([np.column_stack([columns[f"{rate_of(kind, k)}.{name}"] for name in model.v_names]) for k in range(orders)],
+                    axis=1)
