@@ -177,8 +177,8 @@ def test_too_few_rows(model):
     Path("short.csv").write_text("".join(lines[:-190]))
     result = run("inverse", "short.csv", "--order", 2)
     assert result.exit_code == 3
-    assert result.stderr == ("liedyn: error: 10 row(s) are too few to take derivative 4 by a spline of degree 9; at least 12 are "
-                             "needed, or a smaller order\n")
+    assert result.stderr == ("liedyn: error: short.csv: 10 row(s) are too few to take derivative 4 by a spline of degree 9; at "
+                             "least 12 are needed, or a smaller order\n")
 
 
 @pytest.mark.parametrize("options", [("--order", 1), ("--smooth", "auto")])

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import fnmatch
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -119,14 +120,16 @@ def motion_of(model: Model, trajectory, *, derive_a: bool) -> Motion:
     q, notes = positions_of(model, trajectory), []
     v, a, tau = (bind(model, trajectory, kind) for kind in ("v", "a", "tau"))
     if v is None:
-        v, derived = derivatives(model, trajectory.t, q)
+        with naming(trajectory):
+            v, derived = derivatives(model, trajectory.t, q)
         notes.append("velocities are derived from the positions, by polynomials through seven neighbouring rows")
     if a is None and derive_a:
         if "velocities are" in "".join(notes):
             a = derived
             notes[-1] = notes[-1].replace("velocities are", "velocities and accelerations are")
         else:
-            a = rates(trajectory.t, v)
+            with naming(trajectory):
+                a = rates(trajectory.t, v)
             notes.append("accelerations are derived from the velocities, by polynomials through seven neighbouring rows")
     passive = trajectory.header.get("passive", "true") != "false"
     return Motion(q, v, a, tau, bind_wrenches(model, trajectory), passive, tuple(notes))
@@ -148,6 +151,18 @@ def positions_of(model: Model, trajectory) -> np.ndarray:
                                       place=Place(trajectory.source, int(trajectory.lines[bad[0]])),
                                       found=f"|q| = {norms[bad[0]]:.9g}", expected="1", hint="write at least ten digits")
     return q
+
+
+@contextmanager
+def naming(trajectory):
+    """Gives the file's name to errors that know the numbers only."""
+    try:
+        yield
+    except TrajectoryError as error:
+        if error.place is not None:
+            raise
+        raise TrajectoryError(error.message, place=Place(trajectory.source), found=error.found, expected=error.expected,
+                              hint=error.hint) from None
 
 
 def require(trajectory, array, kind: str, what: str) -> None:

@@ -16,7 +16,7 @@ from liedyn.dynamics.higher_order import (
 )
 from liedyn.errors import ComputationError, UsageError
 from liedyn.model.model import Model
-from liedyn.simulate.along import Along, mask_of, positions_of, require
+from liedyn.simulate.along import Along, mask_of, naming, positions_of, require
 from liedyn.simulate.chains import Chain, derivations, rows_per_knot
 from liedyn.simulate.columns import (
     WRENCH,
@@ -93,7 +93,7 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
     passive = trajectory.header.get("passive", "true") != "false"
     asked = Question(of, order, prescribed, forced(model, trajectory), passive)
     chains = _chains(model, trajectory, asked, q)
-    with progress.stage("deriving what the file lacks"):
+    with progress.stage("deriving what the file lacks"), naming(trajectory):
         rows, notes = rows_per_knot(t, chains, smooth)
     header = {**trajectory.header, **{k: v for k, v in header_of(model, passive=passive).items() if k != "robot"}}
     fits = [Fit(rows)]
