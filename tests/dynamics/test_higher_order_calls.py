@@ -379,3 +379,31 @@ def test_a_robot_without_joints():
             for function in ARGUMENTS:
                 for result in call(function, given, np.zeros(0, bool), model):
                     assert result.shape == (*lead, order + 1, 0)
+
+
+@FUNCTIONS
+def test_a_batch_leaves_no_scratch_with_the_model(function):
+    """Scratch is kept for each order that single calls ask for; the length of a batch is no order."""
+    model = ld.build(model_of(NAME).description)
+    call(function, arrays((200,)), model=model)
+    assert not [key for key in model._cache if isinstance(key, tuple) and 200 in key]
+
+
+def test_orders_end_where_factorials_do():
+    model = model_of("revolute")
+    q, v = np.zeros(model.nq), np.zeros(model.nv)
+    assert np.isfinite(ld.higher_order_inverse_dynamics(model, q, np.zeros((172, model.nv)))).all()
+    with pytest.raises(ld.ShapeError, match="v_derivatives goes to order 171; 170 is the last"):
+        ld.higher_order_inverse_dynamics(model, q, np.zeros((173, model.nv)))
+    with pytest.raises(ld.ShapeError, match="tau_derivatives goes to order 171"):
+        ld.higher_order_forward_dynamics(model, q, v, np.zeros((172, model.nv)))
+
+
+def test_ragged_lists_and_odd_frames_are_named():
+    model = model_of("revolute")
+    with pytest.raises(ld.ShapeError, match="v_derivatives is not an array of numbers; found list"):
+        ld.higher_order_inverse_dynamics(model, np.zeros(model.nq), [[1.0, 2.0], [1.0]])
+    given = arrays(())
+    assert "frame is one of" in refused(ld.ShapeError, "inverse", given, frame=["link"])
+    given = arrays((3,)) | {"v_derivatives": arrays((2,))["v_derivatives"]}
+    assert "q (3,), v_derivatives (2,)" in refused(ld.ShapeError, "inverse", given, base="spatial")

@@ -183,3 +183,13 @@ def test_errors():
     with pytest.raises(ld.ConfigurationError, match="wrench_rates holds a number"):
         W = some_wrenches(model, 8)
         form.inverse_dynamics_rate(v, a, jerk, W[0], W[1] * np.inf)
+
+
+def test_wrenches_that_begin_at_zero():
+    """Their rates count where the wrenches are not given."""
+    model = model_of("every kind, floating")
+    q, v, a, jerk = motion(model, 3)
+    form, rates = ld.spatial_closed_form(model, q), some_wrenches(model, 3)[1]
+    none = np.zeros_like(rates)
+    assert np.array_equal(form.inverse_dynamics_rate(v, a, jerk, None, rates), form.inverse_dynamics_rate(v, a, jerk, none, rates))
+    assert not np.allclose(form.inverse_dynamics_rate(v, a, jerk, None, rates), form.inverse_dynamics_rate(v, a, jerk))

@@ -2,6 +2,8 @@
 import numpy as np
 import pytest
 from mpmath import mp
+from numba import njit
+from numba.core.errors import TypingError
 
 from compiled import KINDS, evaluate
 from exact import error, exact
@@ -209,3 +211,15 @@ def test_pack_and_unpack_of_a_single_row():
     assert to_block(batch, 1, block) == 1
     from_block(block, out, 2)
     assert out.tolist() == [[0] * 4, [0] * 4, [4, 5, 6, 7]]
+
+
+def test_strided_arrays_are_refused():
+    """A load knows no strides: it would read other numbers."""
+    @njit
+    def third(x):
+        return load(x, 2)
+
+    x = np.arange(10.0)
+    assert third(x) == 2.0
+    with pytest.raises(TypingError):
+        third(x[::2])

@@ -79,7 +79,7 @@ def test_units_may_be_left_out_and_written_with_a_dot(model):
     ([("fext.bob.fx", "N"), ("d1fext.bob.tx", "N/s")], r"column d1fext\.bob\.tx: this column fits no link"),
     ([("fext.bob.fx", "N"), ("d1fext.bob.fx", "N")], r"column d1fext\.bob\.fx: not the unit.*found 'N'; expected N/s"),
     ([("fext.bob.fx", "kN"), ("d1fext.bob.fx", "N/s")], r"column fext\.bob\.fx: not the unit of this column; found 'kN'"),
-    ([("fext.bob.fx", "N"), ("d1fext.bob.fy", "N/s")], r"column fext\.bob\.fy: a column is missing.*as there is d1fext\.bob\.fy"),
+    ([("fext.bob.fx", "N"), ("d1fext.bob.fy", "N/s")], r"column fext\.bob\.fy: a column is missing.*its rate d1fext\.bob\.fy"),
     ([("fext.bob.fx", "N"), ("fext.bob.fy", "N"), ("d1fext.bob.fy", "N/s")], r"column d1fext\.bob\.fx: a column is missing"),
 ])
 def test_wrench_rates_that_do_not_fit_are_named(model, columns, words):

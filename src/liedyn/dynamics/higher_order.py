@@ -32,6 +32,7 @@ from liedyn.model.description import WORLD as WORLD_LINK
 
 _FRAMES = {"link": LINK, "world": WORLD, "spatial": SPATIAL}
 _NOWHERE = -1      # no body whose coordinates are spatial
+HIGHEST = 170      # order
 
 
 def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=None, frame="link", passive=True, base="body"):
@@ -70,12 +71,13 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
     Ali, Gabellieri, Franchi, Algorithms 1 and 2, in body frames on Taylor coefficients. Open trees only: constraints are left
     out.
     """
-    if f_ext_derivatives is None and base == "body" and frame in _FRAMES:
+    plain = _plain(f_ext_derivatives, frame, base)
+    if plain:
         tau = _inverse_of_one(model, q, v_derivatives, passive)
         if tau is not None:
             return tau
     rows = _order_of(v_derivatives, "v_derivatives", model.nv, 2)
-    if rows == 2 and f_ext_derivatives is None and base == "body" and frame in _FRAMES:
+    if rows == 2 and plain:
         with suppress(ShapeError, ConfigurationError):                   # what follows names them as they are called here
             v, a = _contiguous_rows(v_derivatives)
             return inverse_dynamics(model, q, v, a, passive=passive)[..., None, :]
@@ -83,7 +85,8 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
     joint = _spatial_joint(model, base)
     if joint is not None:
         pose = link_pose(model, q, joint.child)
-        _check_finite(model, "v_derivatives", v)
+        check_finite(model, "v_derivatives", v)
+        _common({"q": q, "v_derivatives": v}, [q.shape[:-1], v.shape[:-2]])
         base_motion = body_twists(pose, v[..., joint.v])
         v = np.broadcast_to(v, (*base_motion.shape[:-2], *v.shape[-2:])).copy()
         v[..., joint.v] = base_motion
@@ -136,13 +139,13 @@ def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivat
     Ali, Gabellieri, Franchi, Algorithm 3: the articulated inertias are factored once (Lemma 2). Each order divides by inertias
     what the orders before left of rounding: see the README for the digits that this costs.
     """
-    none = none_prescribed(model)
-    if f_ext_derivatives is None and base == "body" and frame in _FRAMES:
+    none, plain = none_prescribed(model), _plain(f_ext_derivatives, frame, base)
+    if plain:
         a = _forward_of_one(model, q, v, tau_derivatives, none, passive)
         if a is not None:
             return a
     rows = _order_of(tau_derivatives, "tau_derivatives", model.nv, 1)
-    if rows == 1 and f_ext_derivatives is None and base == "body" and frame in _FRAMES:
+    if rows == 1 and plain:
         with suppress(ShapeError, ConfigurationError):
             tau, = _contiguous_rows(tau_derivatives)
             return forward_dynamics(model, q, v, tau, passive=passive)[..., None, :]
@@ -181,7 +184,7 @@ def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, pr
     rows = _order_of(a_derivatives, "a_derivatives", model.nv, 1)
     if _order_of(tau_derivatives, "tau_derivatives", model.nv, 1) != rows:
         raise ShapeError(f"a_derivatives has {rows} rows and tau_derivatives {np.shape(tau_derivatives)[-2]}; expected as many")
-    if rows == 1 and f_ext_derivatives is None and base == "body" and frame in _FRAMES:
+    if rows == 1 and _plain(f_ext_derivatives, frame, base):
         with suppress(ShapeError, ConfigurationError):
             (a,), (tau,) = _contiguous_rows(a_derivatives), _contiguous_rows(tau_derivatives)
             return tuple(x[..., None, :] for x in hybrid_dynamics(model, q, v, a, tau, prescribed, passive=passive))
@@ -192,7 +195,9 @@ def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, pr
 def _inverse_of_one(model, q, v, passive):
     try:
         rows = len(v)
-        if rows == 2 and v.ndim == 2 and q.ndim == 1:
+        if v.ndim != 2:                  # a batch, whose length is no order: scratch for it would be kept
+            return None
+        if rows == 2 and q.ndim == 1:
             return inverse_dynamics(model, q, v[0], v[1], passive=passive)[None]
         tau = np.empty((rows - 1, model.nv))
         return None if higher_order_inverse_one(_machine(model, inverse_one_memory, rows), q, v, passive, tau) else tau
@@ -203,7 +208,9 @@ def _inverse_of_one(model, q, v, passive):
 def _forward_of_one(model, q, v, tau, none, passive):
     try:
         rows = len(tau)
-        if rows == 1 and tau.ndim == 2 and q.ndim == v.ndim == 1:
+        if tau.ndim != 2:
+            return None
+        if rows == 1 and q.ndim == v.ndim == 1:
             return forward_dynamics(model, q, v, tau[0], passive=passive)[None]
         a = np.empty((rows, model.nv))
         machine = _machine(model, hybrid_one_memory, rows + 1)
@@ -230,7 +237,7 @@ def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, frame, passive, base):
     named = [("q", q, 1), ("v", v, 1), ("tau_derivatives", tau, 2)]
     if a is not None:
         named.append(("a_derivatives", where_read(as_array(a, "a_derivatives", (rows, model.nv)), prescribed), 2))
-    given_tau, given_a = tau, named[-1][1]
+    as_given = {name: x for name, x, _ in named}
     joint = _spatial_joint(model, base)
     if joint is not None:
         _whole(prescribed[joint.v])
@@ -259,19 +266,24 @@ def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, frame, passive, base):
         a[..., joint.v] = spatial_twists(pose, twists)[..., 1:, :]
         tau[..., joint.v] = spatial_wrenches(pose, twists[..., :-1, :], tau[..., joint.v])
         if prescribed[joint.v].any():                       # what was given comes back as it was, to the last digit
-            a[..., joint.v] = given_a[..., joint.v]
+            a[..., joint.v] = as_given["a_derivatives"][..., joint.v]
         else:
-            tau[..., joint.v] = given_tau[..., joint.v]
+            tau[..., joint.v] = as_given["tau_derivatives"][..., joint.v]
     return a, tau
 
 
 # what is given ----------------------------------------------------------------------------------------------------
 def _order_of(x, name: str, nv: int, least: int) -> int:
     """How many rows of derivatives x (…, rows, nv) has."""
-    shape = np.shape(x)
+    try:
+        shape = np.shape(x)
+    except ValueError:                                   # ragged lists
+        raise ShapeError(f"{name} is not an array of numbers; found {type(x).__name__}") from None
     if len(shape) < 2 or shape[-1] != nv or shape[-2] < least:
         raise ShapeError(f"{name} has the wrong shape; found {shape}, expected (…, rows, {nv}) with {least} or more rows of "
                          "derivatives")
+    if shape[-2] - least > HIGHEST:
+        raise ShapeError(f"{name} goes to order {shape[-2] - least}; {HIGHEST} is the last whose factorial is a double")
     return shape[-2]
 
 
@@ -292,9 +304,17 @@ def _spatial_joint(model, base: str):
     return next(joint for joint in model.joints if joint.kind == FREE and joint.parent == WORLD_LINK)
 
 
+def _plain(f_ext, frame, base) -> bool:
+    """Whether there are no wrenches, and no spatial coordinates to be turned."""
+    return f_ext is None and base == "body" and _is_frame(frame)
+
+
+def _is_frame(frame) -> bool: return isinstance(frame, str) and frame in _FRAMES
+
+
 def _load(model, named: list, f_ext, frame: str, rows: int) -> int:
     """Add the external wrenches to the named arrays; returns their frame."""
-    if frame not in _FRAMES:
+    if not _is_frame(frame):
         raise ShapeError(f"frame is one of {', '.join(_FRAMES)}; found {frame!r}")
     if f_ext is None:
         return LINK
@@ -313,11 +333,11 @@ def _in_body(model, named: list, pose, joint, prescribed) -> list:
     """v, and the derivatives of a prescribed base, from spatial to body coordinates; tau stays as it is."""
     given = {name: x for name, x, _ in named}
     v, lead = given["v"], _common({"q": pose, **given}, [pose.shape[:-2], *(x.shape[:x.ndim - own] for _, x, own in named)])
-    _check_finite(model, "v", v[..., None, :])
+    check_finite(model, "v", v[..., None, :])
     rows = [np.broadcast_to(v[..., None, joint.v], (*lead, 1, 6))]
     if prescribed[joint.v].any():
         a = given["a_derivatives"]
-        _check_finite(model, "a_derivatives", a)
+        check_finite(model, "a_derivatives", a)
         rows.append(np.broadcast_to(a[..., joint.v], (*lead, a.shape[-2], 6)))
     body = body_twists(pose, np.concatenate(rows, axis=-2))
     given["v"] = np.broadcast_to(v, (*lead, v.shape[-1])).copy()
@@ -349,13 +369,13 @@ _CODES = {checks.BAD_V: ("v_derivatives", "v"), checks.BAD_A: ("a_derivatives",)
 def _refuse(model, code: int, q, **arrays) -> None:
     for name in _CODES.get(code, ()):
         if arrays.get(name) is not None:
-            _check_finite(model, name, arrays[name].reshape(len(q), -1, model.nv))
+            check_finite(model, name, arrays[name].reshape(len(q), -1, model.nv))
     if code == checks.BAD_F_EXT:
         raise ConfigurationError("f_ext_derivatives holds a number that is NaN or infinite")
     refuse(model, code, q=q)
 
 
-def _check_finite(model, name: str, x) -> None:
+def check_finite(model, name: str, x) -> None:
     """ConfigurationError that names the first number of x (…, rows, nv) that is not finite, if there is one."""
     x = x.reshape(-1, *x.shape[-2:])
     bad = np.argwhere(~np.isfinite(x))

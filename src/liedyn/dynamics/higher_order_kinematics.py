@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calls import as_array, batched, refuse, run
-from liedyn.errors import ComputationError, ConfigurationError, ShapeError
+from liedyn.dynamics.higher_order import check_finite
+from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels import checks
 from liedyn.kernels.higher_order_kinematics import (
     EVERY,
@@ -46,7 +47,7 @@ def link_pose_derivatives(model, q, v_derivatives, link=None):
 
     Raises
     ------
-    NameLookupError, ShapeError, ConfigurationError
+    NameLookupError, ShapeError, ConfigurationError, ComputationError
 
     Notes
     -----
@@ -76,7 +77,7 @@ def link_twist_derivatives(model, q, v_derivatives, link=None, *, frame="body"):
 
     Raises
     ------
-    NameLookupError, ShapeError, ConfigurationError
+    NameLookupError, ShapeError, ConfigurationError, ComputationError
     """
     lead, _, V, links = _links(model, q, v_derivatives, link, _frame(frame), twists=True)
     return V.reshape(*lead, V.shape[1], *links, 6)
@@ -87,7 +88,7 @@ def jacobian_derivatives(model, q, v_derivatives, link, *, frame="body"):
 
     q, v_derivatives (..., r + 1, nv), link, frame: as in `link_twist_derivatives`. Returns (..., r + 2, 6, nv), of which [0] is
     `jacobian`, [1] is `jacobian_derivative`; ``V^(k) = sum_j C(k, j) J^(j) v^(k - j)``. Raises NameLookupError, ShapeError,
-    ConfigurationError.
+    ConfigurationError, ComputationError.
     """
     which = _frame(frame), model.link_index(link)
     lead, rows, m = _motion(model, q, v_derivatives)
@@ -113,7 +114,7 @@ def momentum_derivatives(model, q, v_derivatives):
     """Momentum [angular; linear] of the moving bodies and its time derivatives of order 0 … r: (..., r + 1, 6).
 
     About the world's origin, world axes, as `momentum` [kg m^2/s | kg m/s, then per s each]. q (..., nq), v_derivatives
-    (..., r + 1, nv): as in `link_pose_derivatives`. Raises ShapeError, ConfigurationError.
+    (..., r + 1, nv): as in `link_pose_derivatives`. Raises ShapeError, ConfigurationError, ComputationError.
     """
     lead, _, h = _totals(model, q, v_derivatives)
     return h.reshape(*lead, h.shape[1], 6)
@@ -158,8 +159,5 @@ def _frame(frame) -> int:
 
 def _refuse(model, code, rows) -> None:
     if code == checks.BAD_V:
-        v = rows[1].reshape(len(rows[1]), -1, model.nv)
-        s, k, c = np.argwhere(~np.isfinite(v))[0]
-        where = f" of state {s}" if len(v) > 1 else ""
-        raise ConfigurationError(f"v_derivatives[{k}, {c}] ({model.v_names[c]}){where} is not finite; found {v[s, k, c]}")
+        check_finite(model, "v_derivatives", rows[1].reshape(len(rows[1]), -1, model.nv))
     refuse(model, code, q=rows[0])

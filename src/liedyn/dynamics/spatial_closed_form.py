@@ -234,10 +234,11 @@ class SpatialClosedForm:
         v, a, jerk = self._rates("v", v), self._rates("a", a), self._rates("jerk", jerk)
         dtau = (self.mass_matrix @ jerk + (self.mass_matrix_rate(v) + self.coriolis_matrix(v)) @ a
                 + self.coriolis_matrix_rate(v, a) @ v + self.gravity_force_rate(v))
-        if wrenches is None:
+        if wrenches is None and wrench_rates is None:
             return dtau
-        wrench_rates = np.zeros((len(self.link_block), 6)) if wrench_rates is None else wrench_rates
-        return dtau - self.external_force_rate(v, wrenches, wrench_rates)
+        none = np.zeros((len(self.link_block), 6))
+        return dtau - self.external_force_rate(v, none if wrenches is None else wrenches,
+                                               none if wrench_rates is None else wrench_rates)
 
     def _H(self, v) -> np.ndarray:
         """(6N, nv) B dJ - A^T B J."""

@@ -106,7 +106,5 @@ def invert(m, M):
 
 @primitive
 def pose_column(T, k, c):
-    """Column c of coefficient k; 3: the origin."""
-    if c == 3:
-        return load3(T, 12 * k + 9)
+    """Column c of coefficient k's rotation."""
     return load(T, 12 * k + c), load(T, 12 * k + 3 + c), load(T, 12 * k + 6 + c)

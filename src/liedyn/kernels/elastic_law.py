@@ -57,7 +57,7 @@ class MotorLaw(NamedTuple):
     free: np.ndarray         # (n,) bool: no coordinate is prescribed
     stack: np.ndarray        # scratch of signals
     factors: np.ndarray      # (9n,) scratch of the rigid robot's dynamics
-    memory: np.ndarray       # and more of it
+    memory: np.ndarray       # scratch of its dynamics, `rigid_memory` numbers
 
 
 @primitive

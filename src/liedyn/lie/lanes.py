@@ -285,7 +285,7 @@ def load(typing_context, array, row):
     """Row `row` of the array: a float64 of a (n,) array, Lanes of a (n, 8) array."""
     def codegen(context, builder, sig, args):
         return builder.load(_pointer(context, builder, sig.args[0], *args), align=8)
-    if array.ndim <= 2:
+    if array.ndim <= 2 and array.layout == "C":                     # others would be read at wrong places
         return (array.dtype if array.ndim == 1 else lanes)(array, types.intp), codegen
 
 
@@ -297,7 +297,7 @@ def store(typing_context, array, row, value):
             value = _broadcast(builder, value)
         builder.store(value, _pointer(context, builder, sig.args[0], *args[:2]), align=8)
         return context.get_dummy_value()
-    if array.ndim <= 2:
+    if array.ndim <= 2 and array.layout == "C":
         return types.void(array, types.intp, array.dtype if array.ndim == 1 else _kind(value)), codegen
 
 

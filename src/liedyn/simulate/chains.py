@@ -74,7 +74,7 @@ def rows_per_knot(t: np.ndarray, chains: list[Chain], smooth: float | str | None
     if smooth == "auto":
         return _quietest(t, chains, gaps), []
     step = float(np.median(np.diff(t)))
-    rows = max(1, round(smooth / step))
+    rows = min(max(1, round(smooth / step)), len(t))
     if rows == 1:
         return 1, [f"--smooth {smooth:g} is no longer than the step of the trajectory, {step:.3g} s: nothing is smoothed"]
     missed = [chain.names[given] for chain, given, last in gaps if _missed(t, chain, given, last, rows)]

@@ -154,7 +154,8 @@ def bind_wrench_rate(model: Model, trajectory, names: list[str], rate: int) -> n
     kind, found = rate_of("fext", rate), forced(model, trajectory, rate)
     for name in found:
         if name not in names:
-            _column(trajectory, f"fext.{name}", [f"{kind}.{name}"])
+            raise TrajectoryError("a column is missing", place=_place(trajectory, f"fext.{name}"),
+                                  expected=f"the wrench itself, as there is its rate {kind}.{name}")
     return np.column_stack([_column(trajectory, f"{kind}.{name}", [f"{kind}.{found[0]}"]) for name in names]) if found else None
 
 

@@ -110,7 +110,7 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
         if fit is fits[0]:
             columns = _columns(model, asked, state, *results[0])
     if derived:
-        notes = [*derived, *notes, *_errors(model, asked, chains, rows, results, smooth)]
+        notes = [*derived, *notes, *_errors(model, asked, chains, t, rows, results, smooth)]
     return Along(header, t, columns, tuple(notes))
 
 
@@ -182,13 +182,14 @@ def _columns(model: Model, asked: Question, state: State, a, tau) -> list[tuple[
     return columns_of(model, q=state.q, v=state.v[:, 0], **rates) + wrenches
 
 
-def _errors(model: Model, asked: Question, chains: list[Chain], rows: int, results, smooth) -> list[str]:
+def _errors(model: Model, asked: Question, chains: list[Chain], t, rows: int, results, smooth) -> list[str]:
     """How far the results are off, order by order; a second line where they are not to be relied on from some order on."""
     found, *others = (np.where(asked.prescribed, tau, a) for a, tau in results)
     units = [f"{unit} {given}" for unit, given in zip(model.v_units, asked.prescribed, strict=True)]
     ends = max(one_sided(len(found), last - given, rows) for chain in chains for given, last in chain.gaps())
     inner, outer, size = errors(found, others, ends)
-    size = sizes_to_judge_by(size, units)
+    span = t[-1] - t[0]                   # a derivative that changes the result by a millionth over the whole motion is none
+    size = sizes_to_judge_by(np.maximum(size, 1e-6 * size[:1] / span ** np.arange(len(size))[:, None]), units)
     inner, outer = inner / size, outer / size
     worst = [int(k) for k in inner.argmax(axis=1)]
     listed = ", ".join(f"{asked.name(k, j)} {_percent(inner[k, j])}" for k, j in enumerate(worst))
@@ -211,7 +212,8 @@ def _mend(noisy: bool, rows: int, smooth) -> str:
         more = "--smooth auto" if rows == 1 else "a longer --smooth, or --smooth auto,"
         return (f"the noise of the rows is magnified, or they are too far apart; {more} smooths it, derivatives that were "
                 "measured, as columns, avoid it")
-    return f"no spline follows the motion: it has kinks, or the {'rows' if rows == 1 else 'knots'} are too far apart for it"
+    return (f"no spline follows the motion: it hardly moves, or has kinks, or the {'rows' if rows == 1 else 'knots'} are too far "
+            "apart for it")
 
 
 def _percent(x: float) -> str:
