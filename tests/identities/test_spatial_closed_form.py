@@ -191,5 +191,6 @@ def test_wrenches_that_begin_at_zero():
     q, v, a, jerk = motion(model, 3)
     form, rates = ld.spatial_closed_form(model, q), some_wrenches(model, 3)[1]
     none = np.zeros_like(rates)
-    assert np.array_equal(form.inverse_dynamics_rate(v, a, jerk, None, rates), form.inverse_dynamics_rate(v, a, jerk, none, rates))
-    assert not np.allclose(form.inverse_dynamics_rate(v, a, jerk, None, rates), form.inverse_dynamics_rate(v, a, jerk))
+    with_rates = form.inverse_dynamics_rate(v, a, jerk, None, rates)
+    assert np.array_equal(with_rates, form.inverse_dynamics_rate(v, a, jerk, none, rates))
+    assert not np.allclose(with_rates, form.inverse_dynamics_rate(v, a, jerk))
