@@ -1,39 +1,19 @@
 """Inverse, forward and hybrid dynamics along the rows of a trajectory file."""
 from __future__ import annotations
 
-import fnmatch
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
+from liedyn.dynamics.constraints import constraint_residual
 from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics
 from liedyn.dynamics.inverse import inverse_dynamics
-from liedyn.errors import ConfigurationError, Place, TrajectoryError, UsageError
+from liedyn.errors import ConfigurationError, UsageError
 from liedyn.model.model import Model
-from liedyn.simulate.columns import bind, bind_wrenches, columns_of, constraint_columns, header_of
-from liedyn.simulate.derive import derivatives, rates
-
-
-@dataclass(frozen=True, eq=False)
-class Along:
-    """A completed trajectory, ready for `io.csv.write_trajectory`."""
-
-    header: dict[str, str]
-    t: np.ndarray
-    columns: list[tuple[str, str, np.ndarray]]
-    notes: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Motion:
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray | None
-    tau: np.ndarray | None
-    f_ext: np.ndarray | None
-    passive: bool
-    notes: tuple[str, ...]
+from liedyn.simulate.along_constraints import inverse_of_mechanism, motion_of_mechanism
+from liedyn.simulate.columns import columns_of, constraint_columns, header_of
+from liedyn.simulate.higher_order_along import higher_order_along
+from liedyn.simulate.recorded_motion import Along, Motion, mask_of, motion_of, require
 
 
 def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "unique", *, order: int = 0,
@@ -49,11 +29,9 @@ def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "uniqu
         raise UsageError(f"the robot {model.name} has no constraints: every joint's force follows from the motion, --actuated "
                          "has no meaning")
     if order or smooth is not None:
-        from liedyn.simulate.higher_order_along import higher_order_along
         return higher_order_along(model, trajectory, order, of="inverse", smooth=smooth, progress=progress)
     motion = motion_of(model, trajectory, derive_a=True)
     if model.nc:
-        from liedyn.simulate.along_constraints import inverse_of_mechanism
         mask = mask_of(model, actuated)
         a, tau, multipliers, notes = inverse_of_mechanism(model, trajectory, motion, mask, criterion)
         return _along(model, trajectory, replace(motion, notes=(*motion.notes, *notes)), a, tau, multipliers)
@@ -66,12 +44,10 @@ def forward_along(model: Model, trajectory, *, order: int = 0, smooth: float | s
 
     With an `order`, or `smooth`: with so many of their time derivatives, see `higher_order_along`."""
     if order or smooth is not None:
-        from liedyn.simulate.higher_order_along import higher_order_along
         return higher_order_along(model, trajectory, order, of="forward", smooth=smooth, progress=progress)
     motion = motion_of(model, trajectory, derive_a=False)
     require(trajectory, motion.tau, "tau", "the joint forces")
     if model.nc:
-        from liedyn.simulate.along_constraints import motion_of_mechanism
         found = motion_of_mechanism(model, trajectory, motion, None, motion.tau, np.zeros(model.nv, dtype=bool))
         return _along(model, trajectory, motion, found.a, motion.tau, found.multipliers)
     a = forward_dynamics(model, motion.q, motion.v, motion.tau, f_ext=motion.f_ext, passive=motion.passive)
@@ -86,7 +62,6 @@ def hybrid_along(model: Model, trajectory, patterns, *, order: int = 0, smooth: 
 
     With an `order`, or `smooth`: with so many of their time derivatives, see `higher_order_along`."""
     if order or smooth is not None:
-        from liedyn.simulate.higher_order_along import higher_order_along
         return higher_order_along(model, trajectory, order, of="hybrid", patterns=patterns, smooth=smooth, progress=progress)
     prescribed = mask_of(model, patterns)
     motion = motion_of(model, trajectory, derive_a=bool(prescribed.any()))
@@ -97,78 +72,10 @@ def hybrid_along(model: Model, trajectory, patterns, *, order: int = 0, smooth: 
         tau = np.zeros_like(motion.v) if tau is None else tau
     a = np.zeros_like(motion.v) if motion.a is None else motion.a
     if model.nc:
-        from liedyn.simulate.along_constraints import motion_of_mechanism
         found = motion_of_mechanism(model, trajectory, motion, a, tau, prescribed)
         return _along(model, trajectory, motion, found.a, found.tau, found.multipliers)
     a, tau = hybrid_dynamics(model, motion.q, motion.v, a, tau, prescribed, f_ext=motion.f_ext, passive=motion.passive)
     return _along(model, trajectory, motion, a, tau)
-
-
-def mask_of(model: Model, patterns) -> np.ndarray:
-    """(nv,) bool: coordinates of the joints whose names match a pattern. UsageError for one that matches nothing."""
-    mask = np.zeros(model.nv, dtype=bool)
-    for pattern in patterns:
-        names = [name for name in model.joint_names if fnmatch.fnmatchcase(name, pattern)]
-        if not names:
-            raise UsageError(f"no moving joint matches {pattern!r}; the robot has {', '.join(model.joint_names) or 'none'}")
-        for name in names:
-            mask[model.v_index(name)] = True
-    return mask
-
-
-def motion_of(model: Model, trajectory, *, derive_a: bool) -> Motion:
-    q, notes = positions_of(model, trajectory), []
-    v, a, tau = (bind(model, trajectory, kind) for kind in ("v", "a", "tau"))
-    if v is None:
-        with naming(trajectory):
-            v, derived = derivatives(model, trajectory.t, q)
-        notes.append("velocities are derived from the positions, by polynomials through seven neighbouring rows")
-    if a is None and derive_a:
-        if "velocities are" in "".join(notes):
-            a = derived
-            notes[-1] = notes[-1].replace("velocities are", "velocities and accelerations are")
-        else:
-            with naming(trajectory):
-                a = rates(trajectory.t, v)
-            notes.append("accelerations are derived from the velocities, by polynomials through seven neighbouring rows")
-    passive = trajectory.header.get("passive", "true") != "false"
-    return Motion(q, v, a, tau, bind_wrenches(model, trajectory), passive, tuple(notes))
-
-
-def positions_of(model: Model, trajectory) -> np.ndarray:
-    """(N, nq) of the file. Refuses quaternions that are not of unit norm, with the line."""
-    if not model.nv:
-        raise TrajectoryError(f"the robot {model.name} has no moving joint: there is nothing to compute",
-                              place=Place(trajectory.source))
-    q = bind(model, trajectory, "q")
-    require(trajectory, q, "q", "the positions")
-    for joint in model.joints:
-        if joint.type in ("ball", "free"):
-            norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
-            bad = np.flatnonzero(np.abs(norms - 1) > 4e-10)
-            if len(bad):
-                raise TrajectoryError(f"the quaternion of joint {joint.name} is not of unit norm",
-                                      place=Place(trajectory.source, int(trajectory.lines[bad[0]])),
-                                      found=f"|q| = {norms[bad[0]]:.9g}", expected="1", hint="write at least ten digits")
-    return q
-
-
-@contextmanager
-def naming(trajectory):
-    """Gives the file's name to errors that know the numbers only."""
-    try:
-        yield
-    except TrajectoryError as error:
-        if error.place is not None:
-            raise
-        raise TrajectoryError(error.message, place=Place(trajectory.source), found=error.found, expected=error.expected,
-                              hint=error.hint) from None
-
-
-def require(trajectory, array, kind: str, what: str) -> None:
-    if array is None:
-        raise TrajectoryError(f"there are no columns of {what}", place=Place(trajectory.source),
-                              found=", ".join(trajectory.columns), expected=f"{kind}.<joint>")
 
 
 def _along(model: Model, trajectory, motion: Motion, a, tau, multipliers=None) -> Along:
@@ -180,6 +87,5 @@ def _along(model: Model, trajectory, motion: Motion, a, tau, multipliers=None) -
         raise ConfigurationError("the joint forces are not finite")
     columns = columns_of(model, links, wrench, q=motion.q, v=motion.v, a=a, tau=tau)
     if multipliers is not None:
-        from liedyn.dynamics.constraints import constraint_residual
         columns += constraint_columns(model, multipliers, np.abs(constraint_residual(model, motion.q)).max(axis=1))
     return Along(header, trajectory.t, columns, motion.notes)

@@ -17,8 +17,8 @@ from liedyn.dynamics.directional import parameter_derivatives, parameter_names
 from liedyn.errors import UsageError
 from liedyn.io.csv import LONGEST_LINE
 from liedyn.model.model import Model
-from liedyn.simulate.along import Along, Motion, mask_of, motion_of, require
 from liedyn.simulate.columns import header_of
+from liedyn.simulate.recorded_motion import Along, Motion, mask_of, motion_of, require
 
 LARGEST = 20_000                 # columns
 _ROWS = 256                      # of the trajectory at a time: Jacobians of many rows and joints are large

@@ -16,7 +16,6 @@ from liedyn.dynamics.higher_order import (
 )
 from liedyn.errors import ComputationError, UsageError
 from liedyn.model.model import Model
-from liedyn.simulate.along import Along, mask_of, naming, positions_of, require
 from liedyn.simulate.chains import Chain, derivations, rows_per_knot
 from liedyn.simulate.columns import (
     WRENCH,
@@ -29,6 +28,7 @@ from liedyn.simulate.columns import (
     wrench_columns,
 )
 from liedyn.simulate.manifold_spline import Fit, errors, one_sided, sizes_to_judge_by
+from liedyn.simulate.recorded_motion import Along, mask_of, naming, positions_of, require
 
 UNRELIABLE = 0.1                        # of a derivative's own size
 _ROWS = 4096                            # that cross into the kernels at a time

@@ -14,8 +14,8 @@ from liedyn.errors import ModelError, Place, TrajectoryError
 from liedyn.io.csv import read_trajectory
 from liedyn.loading import load
 from liedyn.model.model import Model
-from liedyn.simulate.along import motion_of, require
 from liedyn.simulate.recorded import robot_of
+from liedyn.simulate.recorded_motion import motion_of, require
 
 POOR = 0.3            # a parameter is poorly excited where its standard deviation is this part of its value
 _UNSEEN = 1e-9        # a direction with this part of the largest singular value is not excited at all
