@@ -6,9 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from liedyn.cli import main
+from command_line import ok, run, said
 from liedyn.io.csv import read_trajectory
 
 ROBOT = """
@@ -45,21 +44,6 @@ def folder(tmp_path, monkeypatch):
 def swing(folder):
     ok("simulate", "swing.yaml", "--no-plots")
     return read_trajectory("runs/swing/trajectory.csv")
-
-
-def run(*args, **options):
-    return CliRunner().invoke(main, [str(arg) for arg in args], **options)
-
-
-def ok(*args, **options):
-    result = run(*args, **options)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def said(result):
-    """What the command said, without the progress of a compilation."""
-    return [line for line in result.stderr.splitlines() if "… " not in line]
 
 
 def files(folder):

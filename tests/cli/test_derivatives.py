@@ -4,10 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import liedyn as ld
-from liedyn.cli import main
+from command_line import ok, run
 from liedyn.io.csv import read_trajectory
 
 ROBOT = """
@@ -32,16 +31,6 @@ def folder(tmp_path, monkeypatch):
     lines = "\n".join(",".join(map(repr, row)) for row in rows.tolist())
     (tmp_path / "motion.csv").write_text(f"# robot: bars.yaml\n# base: fixed\nt[s],{names}\n{lines}\n")
     return tmp_path
-
-
-def run(*args, **options):
-    return CliRunner().invoke(main, [str(arg) for arg in args], **options)
-
-
-def ok(*args, **options):
-    result = run(*args, **options)
-    assert result.exit_code == 0, result.output
-    return result
 
 
 def states():

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import liedyn as ld
 from liedyn.cli import main
 from liedyn.io.csv import read_trajectory
-from liedyn.io.scenario import read_scenario
+from liedyn.io.scenario_file import read_scenario
 from liedyn.loading import load_description
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))

@@ -4,10 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import liedyn as ld
-from liedyn.cli import main
+from command_line import ok, run, said
 from liedyn.io.csv import read_trajectory
 from sampled_motion import motion, noisy, record, table
 
@@ -38,21 +37,6 @@ def model(tmp_path, monkeypatch):
     record(tmp_path / "noisy.csv", model, T, q=noisy(model, q, 1e-6))
     record(tmp_path / "all.csv", model, T, q=q, v=v[:, 0], a=v[:, 1], d1a=v[:, 2], d2a=v[:, 3], d3a=v[:, 4])
     return model
-
-
-def run(*args, **options):
-    return CliRunner().invoke(main, [str(arg) for arg in args], **options)
-
-
-def ok(*args, **options):
-    result = run(*args, **options)
-    assert result.exit_code == 0, result.output
-    return result
-
-
-def said(result):
-    """Without the progress of a compilation."""
-    return [line for line in result.stderr.splitlines() if "… " not in line]
 
 
 @pytest.mark.parametrize("command", ["inverse", "forward", "hybrid"])

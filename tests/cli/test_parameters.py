@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import liedyn as ld
-from liedyn.cli import main
+from command_line import ok, run
 
 ROOT = Path(__file__).parents[2]
 ROBOT = """
@@ -47,16 +46,6 @@ def motion(folder):
     ok("simulate", "swing.yaml", "--no-plots")
     (folder / "guess.yaml").write_text(ROBOT.replace("mass: 2", "mass: 1").replace("damping: 0.1", "damping: 0.5"))
     return "runs/swing/trajectory.csv"
-
-
-def run(*args, **options):
-    return CliRunner().invoke(main, [str(arg) for arg in args], **options)
-
-
-def ok(*args, **options):
-    result = run(*args, **options)
-    assert result.exit_code == 0, result.output
-    return result
 
 
 def test_help_shows_examples():

@@ -3,7 +3,7 @@ import pytest
 
 from liedyn.errors import InputError, ScenarioError, TrajectoryError
 from liedyn.io.robot_yaml import read_robot_yaml
-from liedyn.io.scenario import read_scenario
+from liedyn.io.scenario_file import read_scenario
 from liedyn.model.build import build
 from liedyn.simulate.schedule import compile_schedule
 

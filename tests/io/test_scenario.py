@@ -21,10 +21,8 @@ from liedyn.io.scenario import (
     Spline,
     Stabilization,
     Torque,
-    read_scenario,
-    scenario_of,
-    scenario_of_robot,
 )
+from liedyn.io.scenario_file import read_scenario, scenario_of, scenario_of_robot
 
 FULL = """\
 robot: robots/arm.yaml

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 import yaml
 
-from liedyn.io import scenario as scenarios
+from liedyn.io import scenario_file as scenarios
 from liedyn.io.loops import read_loops_file
-from liedyn.io.scenario import read_scenario
+from liedyn.io.scenario_file import read_scenario
 from liedyn.loading import load_description
 from liedyn.model.build import build
 from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, WORLD, Link, Robot

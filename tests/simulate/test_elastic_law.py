@@ -17,7 +17,7 @@ import liedyn as ld
 from liedyn.errors import ScenarioError
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.robot_yaml import read_robot_yaml
-from liedyn.io.scenario import read_scenario
+from liedyn.io.scenario_file import read_scenario
 from liedyn.model.build import build
 from liedyn.simulate.control import elastic_joints, rigid_robot
 from liedyn.simulate.instant import instant

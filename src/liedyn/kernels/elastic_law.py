@@ -24,7 +24,6 @@ from liedyn.kernels.higher_order_hybrid import (
     higher_order_hybrid,
     hybrid_series_memory,
     hybrid_series_work,
-    series_factor_work,
 )
 from liedyn.kernels.higher_order_inverse import higher_order_inverse, inverse_series_memory, inverse_series_work
 from liedyn.kernels.signal_series import signal_series
@@ -56,8 +55,7 @@ class MotorLaw(NamedTuple):
     series: np.ndarray       # (4n,) of v, coordinate by coordinate
     free: np.ndarray         # (n,) bool: no coordinate is prescribed
     stack: np.ndarray        # scratch of signals
-    factors: np.ndarray      # (9n,) scratch of the rigid robot's dynamics
-    memory: np.ndarray       # scratch of its dynamics, `rigid_memory` numbers
+    memory: np.ndarray       # scratch of the rigid robot's dynamics, `rigid_memory` numbers
 
 
 @primitive
@@ -136,10 +134,9 @@ def computed(law, tree, work):
 def rigid_accelerations(law, tree):
     """law.a: acceleration and jerk, from law.q, law.v and two orders of law.tau."""
     K, n, nv, m = int64(JERKS), tree.parent.size, law.q.size, law.memory
-    work = hybrid_series_work(m, n, nv, K)
+    work, factors, _ = hybrid_series_work(m, n, nv, K)
     loads = wrench_series_work(m, n, tree.link_body.size, K, int64(LINK), False)
-    higher_order_hybrid(tree, K, law.free, law.q, law.v, law.a, law.tau, loads, int64(-1), False, False, work,
-                        series_factor_work(law.factors, nv))
+    higher_order_hybrid(tree, K, law.free, law.q, law.v, law.a, law.tau, loads, int64(-1), False, False, work, factors)
 
 
 @primitive
@@ -147,7 +144,8 @@ def rigid_forces(law, tree, K):
     """K - 1 orders of law.tau, from law.q and law.series with K coefficients."""
     m, n = law.memory, tree.parent.size
     loads = wrench_series_work(m, n, tree.link_body.size, K, int64(LINK), False)
-    higher_order_inverse(tree, K, law.q, law.series, loads, False, False, law.tau, inverse_series_work(m, n, law.q.size, K))
+    work, _ = inverse_series_work(m, n, law.q.size, K)
+    higher_order_inverse(tree, K, law.q, law.series, loads, False, False, law.tau, work)
 
 
 def rigid_memory(n, nv):

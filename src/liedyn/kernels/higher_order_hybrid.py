@@ -40,10 +40,11 @@ from liedyn.kernels.checks import (
     finite_where,
 )
 from liedyn.kernels.higher_order_inverse import force_sum, store_ground_series
+from liedyn.kernels.inverse_mass import gather_inertia, hand_inertia
 from liedyn.kernels.taylor import scale_rows
 from liedyn.kernels.wrench_series import LINK, advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
 from liedyn.lie.blocks import pack, states_in, unpack
-from liedyn.lie.inertia import add_sym6, minus_square_turned, momentum, rigid, sym6, to_parent, turned_to_parent
+from liedyn.lie.inertia import add_sym6, minus_square_turned, momentum, rigid, sym6, turned_to_parent
 from liedyn.lie.lanes import largest, load, maximum, number_like, store
 from liedyn.lie.rows import (
     load3,
@@ -91,17 +92,17 @@ class FactorWork(NamedTuple):
 
 @primitive
 def hybrid_series_work(m, n, nv, K):
+    """The work, that of the factors, and the rest of the memory."""
     t, s = 12 * n, 6 * K * n
     e, a = t + 4 * s, t + 7 * s
     d = a + 66 * n
     v = d + 6 * K
-    return HybridSeriesWork(m[:t], m[t:t + s], m[t + s:t + 2 * s], m[t + 2 * s:t + 3 * s], m[t + 3 * s:e], m[e:a],
+    f = v + 3 * nv * K
+    work = HybridSeriesWork(m[:t], m[t:t + s], m[t + s:t + 2 * s], m[t + 2 * s:t + 3 * s], m[t + 3 * s:e], m[e:a],
                             m[a:a + 21 * n], m[a + 21 * n:a + 27 * n], m[a + 27 * n:a + 48 * n], m[a + 48 * n:a + 54 * n],
-                            m[a + 54 * n:a + 60 * n], m[a + 60 * n:d], m[d:v], m[v:v + nv * K], m[v + nv * K:v + 3 * nv * K])
-
-
-@primitive
-def series_factor_work(m, nv): return FactorWork(m[:6 * nv], m[6 * nv:7 * nv], m[7 * nv:8 * nv], m[8 * nv:9 * nv])
+                            m[a + 54 * n:a + 60 * n], m[a + 60 * n:d], m[d:v], m[v:v + nv * K], m[v + nv * K:f])
+    factors = FactorWork(m[f:f + 6 * nv], m[f + 6 * nv:f + 7 * nv], m[f + 7 * nv:f + 8 * nv], m[f + 8 * nv:f + 9 * nv])
+    return work, factors, m[f + 9 * nv:]
 
 
 def hybrid_series_memory(n, nv, K): return 78 * n + 42 * K * n + 6 * K + 3 * nv * K + 9 * nv
@@ -198,36 +199,19 @@ def factor(tree, prescribed, work, factors):
             Pi, U, Psi, worse = factor_screw(tree, i, AI, prescribed, factors)
             c = tree.iv[i]
             if tree.marks[i] & (TURNS | SLIDES) == TURNS and load(tree.armature, c) == 0.0 and not prescribed[c]:
-                keep_turned(tree, i, minus_square_turned(AI, U, Psi), work)
+                Pi = minus_square_turned(AI, U, Psi)
+                store_sym6(work.Pi, i, Pi)
+                if tree.parent[i] > 0:
+                    gather_inertia(tree, i, turned_to_parent(load_pose(work.T, i), Pi), work)
             else:
-                keep(tree, i, Pi, work)
+                store_sym6(work.Pi, i, Pi)
+                hand_inertia(tree, i, Pi, work)
         else:
             Pi, worse = factor_units(tree, i, AI, prescribed, factors)
-            keep(tree, i, Pi, work)
+            store_sym6(work.Pi, i, Pi)
+            hand_inertia(tree, i, Pi, work)
         deficit = maximum(deficit, worse)
     return largest(deficit)
-
-
-@primitive
-def keep(tree, i, Pi, work):
-    store_sym6(work.Pi, i, Pi)
-    if tree.parent[i] > 0:
-        hand(tree, i, to_parent(load_pose(work.T, i), Pi), work)
-
-
-@primitive
-def keep_turned(tree, i, Pi, work):
-    store_sym6(work.Pi, i, Pi)
-    if tree.parent[i] > 0:
-        hand(tree, i, turned_to_parent(load_pose(work.T, i), Pi), work)
-
-
-@primitive
-def hand(tree, i, Pi, work):
-    slot = tree.slot[tree.parent[i]]
-    if not tree.marks[i] & LAST_CHILD:
-        Pi = add_sym6(Pi, load_sym6(work.AI, slot))
-    store_sym6(work.AI, slot, Pi)
 
 
 @kernel
@@ -267,8 +251,7 @@ def higher_order_hybrid_one(machine, prescribed, q, v, a, tau, forward, passive)
     given_a, given_tau = a.reshape(rows), tau.reshape(rows)
     for k in range(rows):
         A[k], Tau[k] = given_a[k], given_tau[k]
-    work = hybrid_series_work(m, n, nv, K)
-    factors = series_factor_work(m[78 * n + 42 * K * n + 6 * K + 3 * nv * K:], nv)
+    work, factors, m = hybrid_series_work(m, n, nv, K)
     loads = wrench_series_work(m[:0], n, index[3], K, LINK, False)
     code = solve_series(tree, K, prescribed, q, v, A, Tau, loads, np.int64(-1), passive and index[4] != 0, index[5] != 0, work,
                         factors)
@@ -321,15 +304,19 @@ def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, 
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     tree, m, rows = tree_of(index, constants), memory, nv * (K - 1)
     Q, V, m = m[:nq], m[nq:nq + nv], m[nq + nv:]
-    A, Tau, given, m = m[:rows], m[rows:2 * rows], m[2 * rows:3 * rows], m[3 * rows:]
-    work, m = hybrid_series_work(m, n, nv, K), m[78 * n + 42 * K * n + 6 * K + 3 * nv * K:]
-    factors, m = series_factor_work(m, nv), m[9 * nv:]
+    A, Tau, kept, m = m[:rows], m[rows:2 * rows], m[2 * rows:3 * rows], m[3 * rows:]
+    work, factors, m = hybrid_series_work(m, n, nv, K)
     loads = wrench_series_work(m, n, nl, K, frame, f_ext.size > 0)
+    given, asked = False, False
+    for c in range(nv):
+        given, asked = given or prescribed[c], asked or not prescribed[c]
     for s in range(first, last, states_in(memory)):
         pack(q, s, Q)
         pack(v, s, V)
-        pack(a, s, A)
-        pack(tau, s, Tau)
+        if given:
+            pack(a, s, A)
+        if asked:
+            pack(tau, s, Tau)
         code = OK
         if f_ext.size:
             pack(f_ext, s, loads.links)
@@ -339,19 +326,22 @@ def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, 
                                 factors)
         if code != OK:
             return code
-        pack(a, s, given)                     # what was given goes back as it was
-        restore(given, A, prescribed, True)
-        unpack(A, a, s)
-        pack(tau, s, given)
-        restore(given, Tau, prescribed, False)
-        unpack(Tau, tau, s)
+        if given and asked:                   # what was given goes back as it was
+            pack(a, s, kept)
+            restore(kept, A, prescribed, True)
+            pack(tau, s, kept)
+            restore(kept, Tau, prescribed, False)
+        if asked:
+            unpack(A, a, s)
+        if given:
+            unpack(Tau, tau, s)
     return OK
 
 
 @primitive
-def restore(given, x, prescribed, where):
+def restore(kept, x, prescribed, where):
     nv = prescribed.shape[0]
     for c in range(nv):
         if prescribed[c] == where:
             for k in range(c, x.shape[0], nv):
-                store(x, k, load(given, k))
+                store(x, k, load(kept, k))

@@ -42,10 +42,13 @@ class InverseSeriesWork(NamedTuple):
 
 @primitive
 def inverse_series_work(m, n, nv, K):
+    """The work, and the rest of the memory."""
     e, g, u = 12 * n + 6 * K * n, 12 * n + 24 * K * n, 12 * n + 30 * K * n
     r = u + 18 * K
-    return InverseSeriesWork(m[:12 * n], m[12 * n:e], m[e:g], m[g:u], m[u:u + 6 * K], m[u + 6 * K:u + 12 * K],
-                             m[u + 12 * K:r], m[r:r + nv], m[r + nv:r + nv + 2 * nv * K])
+    end = r + nv + 2 * nv * K
+    work = InverseSeriesWork(m[:12 * n], m[12 * n:e], m[e:g], m[g:u], m[u:u + 6 * K], m[u + 6 * K:u + 12 * K],
+                             m[u + 12 * K:r], m[r:r + nv], m[r + nv:end])
+    return work, m[end:]
 
 
 def inverse_series_memory(n, nv, K): return 12 * n + 30 * K * n + 18 * K + nv + 2 * nv * K
@@ -134,7 +137,7 @@ def higher_order_inverse_one(machine, q, v, passive, tau):
     if code != OK:
         return code
     to_series(x, K, nv, series)
-    work = inverse_series_work(m[K * nv:], n, nv, K)
+    work, _ = inverse_series_work(m[K * nv:], n, nv, K)
     loads = wrench_series_work(m[:0], n, index[3], K, LINK, False)
     higher_order_inverse(tree, K, q, series, loads, passive and index[4] != 0, index[5] != 0, Tau, work)
     scale_rows(Tau, K - 1, nv, True)
@@ -154,7 +157,7 @@ def higher_order_inverses(index, constants, memory, K, q, v, f_ext, frame, passi
     tree, m = tree_of(index, constants), memory
     Q, x, series, Tau, m = m[:nq], m[nq:nq + nv * K], m[nq + nv * K:nq + 2 * nv * K], m[nq + 2 * nv * K:], m[nq + 3 * nv * K:]
     Tau = Tau[:nv * (K - 1)]
-    work, m = inverse_series_work(m, n, nv, K), m[12 * n + 30 * K * n + 18 * K + nv + 2 * nv * K:]
+    work, m = inverse_series_work(m, n, nv, K)
     loads = wrench_series_work(m, n, nl, K, frame, f_ext.size > 0)
     passive, rubs = passive and index[4] != 0, index[5] != 0
     for k in range(first, last, states_in(memory)):

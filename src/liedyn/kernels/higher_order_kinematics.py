@@ -227,9 +227,17 @@ def series_work(x, n, nq, nv, m):
 
 
 @primitive
-def bad_series(tree, q, v, nq, size):
-    code = bad_configuration(tree, q, nq)
-    return BAD_V if code == OK and not finite(v, size) else code
+def take_state(tree, q, v, s, m, Q, v1):
+    """State s of a batch, or s … s + 7: Q, and coefficients v1 of the velocity. Returns a code."""
+    pack(q, s, Q)
+    pack(v, s, v1)
+    code = bad_configuration(tree, Q, Q.shape[0])
+    if code != OK:
+        return code
+    if not finite(v1, v1.shape[0]):
+        return BAD_V
+    scale_rows(v1, m, tree.armature.shape[0], False)
+    return OK
 
 
 @entry("i8(i8[::1], f8[::1], f8[::1], i8, i8, i8, f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
@@ -243,12 +251,9 @@ def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first
     Q, v1, B, W, X, L, M, x = series_work(memory, n, nq, nv, m)
     T1, V1 = x[:T.shape[1]], x[T.shape[1]:T.shape[1] + V.shape[1]]
     for s in range(first, last, states_in(memory)):
-        pack(q, s, Q)
-        pack(v, s, v1)
-        code = bad_series(tree, Q, v1, nq, m * nv)
+        code = take_state(tree, q, v, s, m, Q, v1)
         if code != OK:
             return code
-        scale_rows(v1, m, nv, False)
         body_series(tree, Q, v1, m, link, B, M)
         if V1.size:
             if frame == BODY:
@@ -282,12 +287,9 @@ def jacobian_derivatives_of(index, constants, memory, m, link, frame, q, v, J, f
     Q, v1, B, _W, X, _L, M, x = series_work(memory, n, nq, nv, m)
     J1 = x[:J.shape[1]]
     for s in range(first, last, states_in(memory)):
-        pack(q, s, Q)
-        pack(v, s, v1)
-        code = bad_series(tree, Q, v1, nq, m * nv)
+        code = take_state(tree, q, v, s, m, Q, v1)
         if code != OK:
             return code
-        scale_rows(v1, m, nv, False)
         if frame == BODY:
             body_jacobian(tree, link, Q, v1, m, X, M, J1)
         else:
@@ -310,12 +312,9 @@ def total_derivatives(index, constants, memory, m, q, v, c, h, first, last):
     Q, v1, B, W, _X, L, M, x = series_work(memory, n, nq, nv, m)
     c1, h1 = x[:3 * (m + 1)], x[3 * (m + 1):9 * m + 3]
     for s in range(first, last, states_in(memory)):
-        pack(q, s, Q)
-        pack(v, s, v1)
-        code = bad_series(tree, Q, v1, nq, m * nv)
+        code = take_state(tree, q, v, s, m, Q, v1)
         if code != OK:
             return code
-        scale_rows(v1, m, nv, False)
         body_series(tree, Q, v1, m, EVERY, B, M)
         body_twists(tree, Q, v1, m, EVERY, W, L, M)
         total_series(tree, m, B, W, c1, h1)

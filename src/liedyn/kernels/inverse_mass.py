@@ -77,12 +77,17 @@ def factor(tree, prescribed, q, work):
 
 @primitive
 def hand_inertia(tree, i, Pi, work):
-    p = tree.parent[i]
-    if p > 0:
-        Pi = to_parent(load_pose(work.T, i), Pi)
-        if not tree.marks[i] & LAST_CHILD:
-            Pi = add_sym6(Pi, load_sym6(work.AI, tree.slot[p]))
-        store_sym6(work.AI, tree.slot[p], Pi)
+    if tree.parent[i] > 0:
+        gather_inertia(tree, i, to_parent(load_pose(work.T, i), Pi), work)
+
+
+@primitive
+def gather_inertia(tree, i, Pi, work):
+    """Pi is seen from the parent, which is not the ground."""
+    slot = tree.slot[tree.parent[i]]
+    if not tree.marks[i] & LAST_CHILD:
+        Pi = add_sym6(Pi, load_sym6(work.AI, slot))
+    store_sym6(work.AI, slot, Pi)
 
 
 @kernel

@@ -35,6 +35,7 @@ from liedyn.kernels.signals import (
     TANH,
     TIME,
     binary,
+    piece,
     unary,
 )
 
@@ -64,13 +65,7 @@ def signal_series(signals, k, t, stack, out):
 @primitive
 def polynomial_series(breaks, coefficients, first, count, t, stack, out):
     """The piece's Taylor shift, by repeated Horner's rule."""
-    low, high = first, first + count
-    while high - low > 1:                                      # the last piece that begins at or before t
-        middle = (low + high) // 2
-        if breaks[middle] <= t:
-            low = middle
-        else:
-            high = middle
+    low = piece(breaks, first, count, t)
     s = t - breaks[low]
     for i in range(ORDER):
         stack[i] = coefficients[ORDER * low + i]

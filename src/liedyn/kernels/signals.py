@@ -91,16 +91,23 @@ def value(signals, k, t, q, v, stack):
     return signal(signals, k, t, q, v, stack)
 
 
-@kernel
-def polynomial(breaks, coefficients, first, count, t):
-    """Piece by bisection, then Horner's rule for the value and both derivatives."""
+@primitive
+def piece(breaks, first, count, t):
+    """The last piece that begins at or before t, by bisection."""
     low, high = first, first + count
-    while high - low > 1:                                      # the last piece that begins at or before t
+    while high - low > 1:
         middle = (low + high) // 2
         if breaks[middle] <= t:
             low = middle
         else:
             high = middle
+    return low
+
+
+@kernel
+def polynomial(breaks, coefficients, first, count, t):
+    """Horner's rule for the value and both derivatives."""
+    low = piece(breaks, first, count, t)
     s = t - breaks[low]
     x, dx, half_ddx = coefficients[ORDER * low + ORDER - 1], 0.0, 0.0
     for i in range(ORDER - 2, -1, -1):

@@ -191,7 +191,7 @@ def motor_law(bound: Bound | None, model: Model, stack_size: int) -> MotorLaw | 
         np.array([one.stiffness for one in own]), np.array([one.rest for one in own]), np.array([one.armature for one in rotor]),
         gains(control), np.array([signal[joint] for joint in order], dtype=np.int64), np.zeros((n, REFERENCE)), np.zeros(n),
         np.zeros(n), np.zeros(2 * n), np.zeros(3 * n), np.zeros(4 * n), np.zeros(n, dtype=bool),
-        np.zeros(series_stack(stack_size // 3, REFERENCE - 1)), np.zeros(9 * n), np.zeros(rigid_memory(rigid.n_bodies, n)))
+        np.zeros(series_stack(stack_size // 3, REFERENCE - 1)), np.zeros(rigid_memory(rigid.n_bodies, n)))
 
 
 def gains(control: Control) -> np.ndarray:

@@ -11,7 +11,8 @@ from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ConfigurationError, ModelError, ShapeError, UsageError
 from liedyn.integrators.problem import Problem, failure
-from liedyn.io.scenario import Constant, Rule, Scenario, Torque, scenario_of
+from liedyn.io.scenario import Constant, Rule, Scenario, Torque
+from liedyn.io.scenario_file import scenario_of
 from liedyn.kernels.motion import RUNNING, evaluate
 from liedyn.kernels.signals import ACCELERATION, CONSTANT, TORQUE, signal
 from liedyn.loading import load

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.integrators.problem import Options, Statistics
-from liedyn.io.scenario import Scenario, scenario_of
+from liedyn.io.scenario import Scenario
+from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
 from liedyn.simulate.tracking import Tracking

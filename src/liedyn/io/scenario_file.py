@@ -1,0 +1,285 @@
+"""Scenario YAML -> `Scenario`."""
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterable
+
+from liedyn.errors import ScenarioError
+from liedyn.io.override import override
+from liedyn.io.scenario import (
+    ADAPTIVE,
+    LAWS,
+    METHODS,
+    STABILIZATIONS,
+    Column,
+    Constant,
+    Control,
+    Drive,
+    Expression,
+    ExternalForce,
+    Integrator,
+    Motion,
+    Pd,
+    Prescribe,
+    Quintic,
+    Rule,
+    Scenario,
+    Signal,
+    Sine,
+    Spline,
+    Stabilization,
+    Torque,
+)
+from liedyn.io.yaml_text import Node, read_yaml
+
+DRIVES = ("torque", "prescribe")
+LEVELS = ("acceleration", "velocity", "position")
+_FINEST = {"rtol": 2.3e-14, "atol": 1e-30}       # a hundred roundings; SciPy's first step overflows below
+CURVES = ("quintic", "spline", "sine", "csv")
+INTERPOLATIONS = ("linear", "cubic", "quintic")
+MOST_ROWS = 10_000_000                           # of output: more is a slip of the pen,
+MOST_STEPS = 10_000_000_000                      # as are steps that would take hours for the smallest robot
+_POLES = ("bandwidth", "poles")
+_KEYS = ("robot", "base", "loops", "gravity", "duration", "output_step", "integrator", "passive", "seed", "initial", "joints",
+         "control", "constraints", "drives", "external_forces", "actuators")
+_STATE_INDEPENDENT = "a number, an expression, or one of " + ", ".join(CURVES)
+
+
+def read_scenario(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Scenario:
+    """The scenario in the YAML file `path`, after `overrides` ("key.path=value", value in YAML).
+
+    Paths in it are relative to its folder; in an override, to the current one. Raises ScenarioError.
+    """
+    root = read_yaml(path, ScenarioError)
+    if is_robot(root):
+        raise root.problem("this is a robot, not a scenario", expected="the key robot")
+    return _scenario(root, os.fspath(path), tuple(overrides))
+
+
+def scenario_of_robot(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Scenario:
+    """Five seconds of a robot's passive motion from its neutral configuration, after `overrides`."""
+    file = os.fspath(path)
+    values = {"robot": Node("text", file, file, None, "robot", ScenarioError),
+              "duration": Node("number", 5.0, file, None, "duration", ScenarioError)}
+    return _scenario(Node("mapping", values, file, None, "", ScenarioError), file, tuple(overrides))
+
+
+def scenario_of(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Scenario:
+    """`read_scenario` of a scenario, `scenario_of_robot` of a robot file."""
+    robot = os.fspath(path).lower().endswith((".urdf", ".xml", ".xacro")) or is_robot(read_yaml(path, ScenarioError))
+    return (scenario_of_robot if robot else read_scenario)(path, overrides)
+
+
+def is_robot(root: Node) -> bool:
+    """Whether a YAML file describes a robot: it has links and names no robot."""
+    return root.kind == "mapping" and "links" in root.value and "robot" not in root.value
+
+
+def _scenario(root: Node, source: str, overrides: tuple[str, ...]) -> Scenario:
+    for text in overrides:
+        override(root, text, ScenarioError, (DRIVES, LEVELS, (*CURVES, "pd"), _POLES))
+    root.mapping(_KEYS)
+    given = {key: node for key, node in root.mapping().items() if node.kind != "null"}
+    duration = root.require("duration", "the time to simulate, in seconds").number(above=0)
+    output_step = given["output_step"].number(above=0, most=duration) if "output_step" in given else duration / 500
+    if duration / output_step > MOST_ROWS:
+        raise given["output_step"].problem(f"more than {MOST_ROWS} rows of output", found=output_step)
+    initial = given.get("initial")
+    state = initial.mapping(("q", "v", "assemble")) if initial else {}
+    return Scenario(
+        robot=_existing(root.require("robot", "the path of a robot file"), "robot file"), duration=duration,
+        output_step=output_step, base=given["base"].choice(("fixed", "floating")) if "base" in given else None,
+        gravity=given["gravity"].vector(3) if "gravity" in given else None,
+        integrator=_integrator(given["integrator"], duration) if "integrator" in given else Integrator(),
+        passive=given["passive"].boolean() if "passive" in given else True,
+        seed=given["seed"].integer(least=0) if "seed" in given else None,
+        initial_q=_rules(state.get("q"), _numbers), initial_v=_rules(state.get("v"), _numbers),
+        joints=_rules(given.get("joints"), _drive), actuators=_rules(given.get("actuators"), _signal),
+        forces=tuple(_force(node) for node in given["external_forces"].items(of="forces"))
+        if "external_forces" in given else (),
+        loops=_existing(given["loops"], "file of loops") if "loops" in given else None,
+        assemble=state["assemble"].boolean() if "assemble" in state else True,
+        stabilization=_stabilization(given["constraints"]) if "constraints" in given else Stabilization(),
+        drives=_rules(given.get("drives"), _motion), control=_control(given["control"]) if "control" in given else None,
+        source=source, overrides=overrides)
+
+
+def _rules(node: Node | None, read) -> tuple[Rule, ...]:
+    return tuple(Rule(name, read(child), child.place) for name, child in node.mapping().items()) if node else ()
+
+
+def _numbers(node: Node) -> tuple[float, ...]:
+    if node.kind != "list":
+        return (node.number(),)
+    return tuple(child.number() for child in node.items(least=1, of="numbers"))
+
+
+def _existing(node: Node, what: str) -> str:
+    file = _path(node)
+    if not os.path.isfile(file):
+        raise node.problem(f"no such {what}", found=file)
+    return file
+
+
+def _path(node: Node) -> str:
+    """Relative to the scenario's folder, or to the current one where an override gives it."""
+    text = os.path.expanduser(node.text())
+    return os.path.normpath(text if node.line is None else os.path.join(os.path.dirname(node.file or ""), text))
+
+
+def _integrator(node: Node, duration: float) -> Integrator:
+    given = node.mapping(("method", "step", "rho", *ADAPTIVE))
+    method = _method(given["method"]) if "method" in given else "rk4"
+    for key in given:
+        if key not in ("method", *METHODS[method]):
+            raise given[key].problem(f"{key} has no meaning for the method {method}", expected=", ".join(METHODS[method]))
+    values = {key: child.number(above=0, least=_FINEST.get(key), most={"step": duration, "rtol": 0.1}.get(key))
+              for key, child in given.items() if key not in ("method", "rho")}
+    if "rho" in given:
+        values["rho"] = given["rho"].number(least=0, most=1)
+    for key in values.keys() & {"step", "max_step"}:
+        if duration / values[key] > MOST_STEPS:
+            raise given[key].problem(f"more than {MOST_STEPS} steps", found=given[key].shown())
+    return Integrator(method, **values, place=node.place)
+
+
+def _method(node: Node) -> str:
+    if node.kind == "text" and node.value not in METHODS:
+        same = [method for method in METHODS if method.lower() == node.value.lower()]
+        if same:
+            raise node.wrong("one of " + ", ".join(METHODS), hint=f"did you mean {same[0]}?")
+    return node.choice(METHODS)
+
+
+def _one_of(node: Node, keys: tuple[str, ...], what: str) -> tuple[str, Node]:
+    """The only key of a mapping, which must be one of `keys`."""
+    given = node.mapping(keys)
+    if len(given) != 1:
+        raise node.problem(f"{what} takes exactly one of {', '.join(keys)}", found=", ".join(given) or "nothing")
+    return next(iter(given.items()))
+
+
+def _drive(node: Node) -> Drive:
+    key, child = _one_of(node, DRIVES, "a joint")
+    if key == "prescribe":
+        level, signals = _one_of(child, LEVELS, "prescribe")
+        return Prescribe(level, _signals(signals), signals.place)
+    if child.kind == "mapping" and "pd" in child.value:
+        return _pd(_one_of(child, ("pd", *CURVES), "torque")[1])
+    return Torque(_signals(child, "pd"), child.place)
+
+
+def _motion(node: Node) -> Motion:
+    given = node.mapping(("xyz", "rpy"))
+    if not given:
+        raise node.problem("a driven closure moves by xyz or rpy", expected="xyz: [signal, signal, signal], rpy: the same")
+    zero = (Constant(0.0, node.place),) * 3
+    xyz, rpy = (tuple(_signal(child) for child in given[key].items(3, of="signals")) if key in given else zero
+                for key in ("xyz", "rpy"))
+    return Motion(xyz, rpy, node.place)
+
+
+def _stabilization(node: Node) -> Stabilization:
+    given = node.mapping(("stabilization", "tolerance", "frequency"))
+    method = given["stabilization"].choice(STABILIZATIONS) if "stabilization" in given else "projection"
+    for key in given:
+        if key != "stabilization" and key not in STABILIZATIONS[method]:
+            wanted = next(name for name, keys in STABILIZATIONS.items() if key in keys)
+            raise given[key].problem(f"{key} has no meaning for the stabilization {method}",
+                                     hint=f"write stabilization: {wanted}")
+    values = {key: given[key].number(above=0, **{"tolerance": {"least": 1e-15, "most": 1e-3}}.get(key, {}))
+              for key in STABILIZATIONS[method] if key in given}
+    return Stabilization(method, **values, place=node.place)
+
+
+def _control(node: Node) -> Control:
+    given = node.mapping(("law", "motion", "poles", "bandwidth"))
+    law = node.require("law", "one of " + ", ".join(LAWS)).choice(LAWS)
+    motion = _rules(node.require("motion", "the desired motion of each link, by the name of its motor's joint"), _signal)
+    chosen = [key for key in _POLES if key in given]
+    if len(chosen) != 1:
+        raise node.problem("control takes exactly one of bandwidth, poles", found=" and ".join(chosen) or "neither")
+    value = given[chosen[0]]
+    if chosen == ["bandwidth"]:
+        return Control(law, motion, bandwidth=value.number(above=0), place=node.place)
+    poles = tuple(child.number() for child in value.items(LAWS[law], of=f"poles for {law}"))
+    for child, pole in zip(value.value, poles, strict=True):
+        if pole >= 0.0:
+            raise child.problem("the error would not decay", found=child.shown(), expected="a pole below zero [1/s]")
+    return Control(law, motion, poles, place=node.place)
+
+
+def _pd(node: Node) -> Pd:
+    given = node.mapping(("kp", "kd", "target", "feedforward"))
+    zero = Constant(0.0, node.place)
+    return Pd(_gain(node.require("kp")), _gain(given["kd"]) if "kd" in given else 0.0, _signals(node.require("target")),
+              _signals(given["feedforward"]) if "feedforward" in given else zero, node.place)
+
+
+def _gain(node: Node) -> float | tuple[float, ...]:
+    if node.kind == "list":
+        return tuple(child.number(least=0) for child in node.items(least=1, of="numbers"))
+    return node.number(least=0)
+
+
+def _signals(node: Node, *more: str) -> Signal | tuple[Signal, ...]:
+    if node.kind == "list":
+        return tuple(_signal(child) for child in node.items(least=1, of="signals"))
+    return _signal(node, *more)
+
+
+def _signal(node: Node, *more: str) -> Signal:
+    expected = ", ".join((_STATE_INDEPENDENT, *more))
+    if node.kind == "number":
+        return Constant(node.number(), node.place)
+    if node.kind == "text":
+        return Expression(node.text(), node.place)
+    if node.kind != "mapping" or not node.value:
+        raise node.wrong(expected)
+    key, child = _one_of(node, (*CURVES, *more), "a signal")
+    return {"quintic": _quintic, "spline": _spline, "sine": _sine, "csv": _column}[key](child)
+
+
+def _quintic(node: Node) -> Quintic:
+    points = [tuple(child.number() for child in row.items(least=2, most=4, of="numbers: t, x, dx/dt, d²x/dt²"))
+              for row in node.items(least=2, of="waypoints [t, x]")]
+    _check_times(node)
+    return Quintic(tuple((*point, 0.0, 0.0)[:4] for point in points), node.place)
+
+
+def _spline(node: Node) -> Spline:
+    points = tuple(row.vector(2) for row in node.items(least=2, of="points [t, x]"))
+    _check_times(node)
+    return Spline(points, node.place)
+
+
+def _check_times(node: Node) -> None:
+    for before, after in zip(node.value, node.value[1:], strict=False):
+        if after.value[0].value <= before.value[0].value:
+            raise after.value[0].problem("times must increase", found=after.value[0].shown(),
+                                         expected=f"a time after {before.value[0].written}")
+
+
+def _sine(node: Node) -> Sine:
+    given = node.mapping(("amplitude", "frequency", "phase", "offset"))
+    node.require("amplitude"), node.require("frequency", "a frequency in Hz")
+    return Sine(**{key: child.number() for key, child in given.items()}, place=node.place)
+
+
+def _column(node: Node) -> Column:
+    given = node.mapping(("file", "column", "interpolation"))
+    return Column(_path(node.require("file", "the path of a CSV file")), given["column"].text() if "column" in given else None,
+                  given["interpolation"].choice(INTERPOLATIONS) if "interpolation" in given else None, node.place)
+
+
+def _force(node: Node) -> ExternalForce:
+    given = node.mapping(("link", "frame", "wrench", "point", "from", "until"))
+    wrench = node.require("wrench", "[mx, my, mz, fx, fy, fz]").items(6, of="signals: mx, my, mz, fx, fy, fz")
+    window = {"from": -math.inf, "until": math.inf} | {key: given[key].number() for key in ("from", "until") if key in given}
+    if window["until"] <= window["from"]:
+        raise given["until"].problem("the force ends before it begins", found=given["until"].shown(),
+                                     expected=f"a time after from: {window['from']:g}")
+    return ExternalForce(node.require("link").text(), given["frame"].choice(("world", "link")) if "frame" in given else "world",
+                         tuple(map(_signal, wrench)), given["point"].vector(3) if "point" in given else (0.0, 0.0, 0.0),
+                         window["from"], window["until"], node.place)
