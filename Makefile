@@ -12,7 +12,7 @@ simulate: .venv/installed          ## run the README's example and name what to 
 	@echo "Look at runs/panda_hybrid/plots/replay.png, positions.png and torques.png; the numbers are in runs/panda_hybrid/trajectory.csv"
 
 test: .venv/installed-test         ## everything that keeps the project true
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 bench: .venv/installed-test        ## the figures of the README, side by side with Pinocchio and MuJoCo
 	$(BIN)/python tests/benchmarks/run.py

@@ -18,11 +18,25 @@ def worst(pytestconfig):
     figures = pytestconfig.stash[_FIGURES]
 
     def note(what: str, value: float, where: str = "") -> float:
-        value = float(value)
-        if what not in figures or not value <= figures[what][0]:
-            figures[what] = value, where
-        return value
+        _keep(figures, what, float(value), where)
+        return float(value)
     return note
+
+
+def _keep(figures, what, value, where):
+    if what not in figures or not value <= figures[what][0]:
+        figures[what] = value, where
+
+
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):              # one of several processes: its figures go to the first
+        session.config.workeroutput["figures"] = session.config.stash[_FIGURES]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node, error):
+    for what, (value, where) in getattr(node, "workeroutput", {}).get("figures", {}).items():
+        _keep(node.config.stash[_FIGURES], what, value, where)
 
 
 def pytest_terminal_summary(terminalreporter, config):

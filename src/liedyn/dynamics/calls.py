@@ -34,7 +34,7 @@ def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
     if array.shape[array.ndim - len(last):] != last or array.ndim < len(last):
         expected = ", ".join(str(n) for n in last)
         raise ShapeError(f"{name} has the wrong shape; found {array.shape}, expected (…, {expected})")
-    return array if array.flags.writeable else array.copy()     # the entries' signatures know writable arrays only
+    return array if array.flags.behaved else array.copy()     # the entries know arrays only that are writable and aligned
 
 
 def batched(*named: tuple[str, np.ndarray, int]) -> tuple[tuple[int, ...], list[np.ndarray]]:
