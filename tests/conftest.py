@@ -1,4 +1,5 @@
 """The table of worst figures: tests note how far they were from the truth, and the end of the session shows it."""
+import math
 import os
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")       # before NumPy: threads make small matrix products ten times slower
@@ -24,7 +25,7 @@ def worst(pytestconfig):
 
 
 def _keep(figures, what, value, where):
-    if what not in figures or not value <= figures[what][0]:
+    if what not in figures or value > figures[what][0] or math.isnan(value):
         figures[what] = value, where
 
 
