@@ -1,6 +1,10 @@
 """Runs a piece of compiled algebra on both kinds of number."""
 import numpy as np
+from numba import njit
 
+from liedyn.jit import OPTIONS
+
+probe = njit(**OPTIONS)        # compiled as kernels are, to be called by tests
 KINDS = ("float64", "Lanes")
 
 

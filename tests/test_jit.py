@@ -14,6 +14,7 @@ import pytest
 from numba.core.errors import NumbaError, TypingError
 
 import liedyn
+from compiled import probe
 from liedyn import jit
 from zoo import model_of, state
 
@@ -178,12 +179,30 @@ def test_entries_cannot_allocate(name):
 
 
 def test_an_allocation_in_compiled_code_is_refused():
-    @jit.callee
+    @probe
     def allocates(n):
         return np.zeros(n)[0]
 
     with pytest.raises(TypingError, match="Only accept returning of array passed into the function"):
         allocates(3)
+
+
+@pytest.mark.parametrize("decorator", [jit.primitive, jit.callee])
+def test_what_only_compiled_code_calls_refuses_calls_from_python(decorator):
+    """It has no wrapper for them: a call would crash."""
+    @decorator
+    def twice(x):
+        return 2.0 * x
+
+    @probe
+    def caller(x):
+        return twice(x)
+
+    for _ in "not compiled yet", "compiled":
+        with pytest.raises(TypeError, match="twice is called by compiled code only"):
+            twice(1.0)
+        assert caller(1.0) == 2.0
+    assert twice.py_func(1.0) == 2.0
 
 
 def test_a_failed_compilation_says_why_and_leaves_the_entry_shut():

@@ -4,8 +4,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import liedyn as ld
-from compiled import KINDS
-from liedyn.jit import callee
+from compiled import KINDS, probe
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.joints.manifold import chart_rate, difference, retract
 from liedyn.joints.tree import tree_of
@@ -84,7 +83,7 @@ def test_position_of_a_free_joint_far_from_the_origin():
     np.testing.assert_allclose(ld.difference(model, q, moved), x, atol=3e-10)
 
 
-@callee
+@probe
 def tree_functions(index, constants, q, q1, x, v, moved, step, rate):
     tree = tree_of(index, constants)
     retract(tree, q, x, moved)

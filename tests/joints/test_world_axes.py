@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.jit import callee
+from compiled import probe
 from liedyn.joints.kinds import BALL, FREE, NV, SCREW
 from liedyn.joints.motion import joint_column
 from liedyn.joints.tree import tree_of
@@ -16,7 +16,7 @@ MODELS = {name: model_of(name) for name in ("every kind, floating", "ball", "fre
 MODELS["cylindrical and prismatic"] = ld.build(random_robot(9, 6, types=("cylindrical", "prismatic", "revolute")))
 
 
-@callee
+@probe
 def columns(index, constants, R, v, s, Sv, body):
     """Of all joints: columns along world axes, S v, and the columns in body frames."""
     tree = tree_of(index, constants)

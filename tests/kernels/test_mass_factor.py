@@ -6,7 +6,7 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.jit import callee
+from compiled import probe
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.mass_factor import factor_mass, invert_mass, minus_product, rows_by_roots, solve_vector, ways_of
 from liedyn.lie.lanes import largest
@@ -30,7 +30,7 @@ def masks(model):
     return np.zeros(nv, bool), np.ones(nv, bool), rng.random(nv) < 0.5, rng.random(nv) < 0.2, np.arange(nv) == nv - 1
 
 
-@callee
+@probe
 def solve(index, constants, prescribed, room, M, Psi, A, x, rows, eight):
     """All of the module: M becomes L; A holds N = M^-1, E, W, Z, X = -N W, Y = -N Z, U = -N W of prescribed coordinates, each of
     `rows` rows; x = M^-1 x. Returns the deficit."""

@@ -9,8 +9,9 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
+from compiled import probe
 from liedyn.dynamics.regressor import OF_A_JOINT
-from liedyn.jit import callee, entry
+from liedyn.jit import entry
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.composite import composite, composite_memory, composite_work
 from liedyn.kernels.energy import centre_of_mass, energy, total_momentum
@@ -55,22 +56,22 @@ def lanes(x):
     return np.ascontiguousarray(x.T)
 
 
-@callee
+@probe
 def run_hybrid(index, constants, memory, prescribed, q, v, a, tau):
     return hybrid(tree_of(index, constants), prescribed, q, v, a, tau, memory[:0], True, hybrid_work(memory, index[0], index[2]))
 
 
-@callee
+@probe
 def run_newton_euler(index, constants, memory, q, v, a, tau):
     newton_euler(tree_of(index, constants), q, v, a, memory[:0], True, tau, newton_euler_work(memory, index[0], index[2]))
 
 
-@callee
+@probe
 def run_composite(index, constants, memory, q, M):
     composite(tree_of(index, constants), q, M, composite_work(memory, index[0]))
 
 
-@callee
+@probe
 def run_inverse_mass(index, constants, memory, none, q, M):
     n, nv = index[0], index[2]
     tree, factors = tree_of(index, constants), factor_work(memory, n, nv)
@@ -79,7 +80,7 @@ def run_inverse_mass(index, constants, memory, none, q, M):
     return deficit
 
 
-@callee
+@probe
 def run_kinematics(index, constants, memory, q, v, a, link, sums, J, dJ):
     tree, work = tree_of(index, constants), kinematics_work(memory, index[0])
     kinematics(tree, q, v, a, ACCELERATIONS, work)

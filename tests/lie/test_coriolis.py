@@ -3,8 +3,7 @@ but for rounding."""
 import numpy as np
 import pytest
 
-from compiled import KINDS, evaluate
-from liedyn.jit import callee
+from compiled import KINDS, evaluate, probe
 from liedyn.lie import coriolis as lie
 from liedyn.lie.inertia import momentum
 from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store3, store9, store_twist
@@ -30,7 +29,7 @@ def wrench(I, V):
     return -bracket(V).T @ I @ V
 
 
-@callee
+@probe
 def everything(x, y):
     """x: a rigid body, its twist, another twist X, an offset p, another B."""
     I, V, X, p = load_rigid(x, 0), load_twist(x[10:16], 0), load_twist(x[16:22], 0), load3(x, 22)

@@ -2,8 +2,7 @@
 import numpy as np
 import pytest
 
-from compiled import KINDS, evaluate
-from liedyn.jit import callee
+from compiled import KINDS, evaluate, probe
 from liedyn.lie import inertia as lie
 from liedyn.lie.lanes import load
 from liedyn.lie.rows import load_pose, load_rigid, load_sym6, load_twist, store_rigid, store_sym6, store_twist
@@ -33,7 +32,7 @@ def samples():
     return bodies, full, poses, rng.standard_normal((N, 6)), rng.standard_normal((N, 6)), rng.standard_normal((N, 1))
 
 
-@callee
+@probe
 def everything(x, y):
     """x: pose 12, V 6, U 6, two rigid bodies 10 each, … 2 sym6 of 21 each from 44, s."""
     T, V, U = load_pose(x, 0), load_twist(x, 2), load_twist(x, 3)

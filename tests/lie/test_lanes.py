@@ -5,9 +5,8 @@ from mpmath import mp
 from numba import njit
 from numba.core.errors import TypingError
 
-from compiled import KINDS, evaluate
+from compiled import KINDS, evaluate, probe
 from exact import error, exact
-from liedyn.jit import callee
 from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.lanes import (
     SINCOS_RANGE,
@@ -34,7 +33,7 @@ SPECIAL = [0.0, -0.0, 1.0, -1.0, 0.5, 1.5, 2.5, -2.5, 1e-310, 1e300, -1e300, np.
 PAIRS = np.array([(x, y) for x in SPECIAL for y in SPECIAL])
 
 
-@callee
+@probe
 def arithmetic(x, y):
     a, b = load(x, 0), load(x, 1)
     store(y, 0, a + b)
@@ -50,7 +49,7 @@ def arithmetic(x, y):
     store(y, 10, 8.0)                       # a float64 is spread over the lanes
 
 
-@callee
+@probe
 def selection(x, y):
     a, b = load(x, 0), load(x, 1)
     store(y, 0, where_less(a, b, a, b))
@@ -92,7 +91,7 @@ def test_selection(kind):
         np.testing.assert_allclose(out[:, 6], np.arctan2(a, b), rtol=2 * EPS)
 
 
-@callee
+@probe
 def reduction(x, y):
     a = load(x, 0)
     y[0] = largest(a)
@@ -126,7 +125,7 @@ def test_nan_in_any_lane_is_seen(k):
     assert reduced([*values[:k], 1.0, *values[k + 1:]])[:2].tolist() == [1, 0]
 
 
-@callee
+@probe
 def sines(x, y):
     s, c = sincos(load(x, 0))
     store(y, 0, s)
@@ -177,13 +176,13 @@ def test_one_large_angle_among_eight_spoils_no_other():
     np.testing.assert_allclose(sines_of(x, "Lanes"), np.column_stack([np.sin(x), np.cos(x)]), atol=2e-16, rtol=0)
 
 
-@callee
+@probe
 def to_block(batch, first, block):
     pack(batch, first, block)
     return states_in(block)
 
 
-@callee
+@probe
 def from_block(block, batch, first):
     unpack(block, batch, first)
 

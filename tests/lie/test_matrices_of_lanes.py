@@ -2,14 +2,14 @@
 import numpy as np
 import pytest
 
-from liedyn.jit import callee
+from compiled import probe
 from liedyn.lie.blocks import get, put, unpack_filled
 from liedyn.lie.lanes import load, number_like
 
 SIZES = (1, 2, 3, 7, 8, 9, 16, 17)
 
 
-@callee
+@probe
 def put_and_get(x, X, back, n):
     """x holds the entries by rows, (n n,) or (n n, 8): into X, and out again."""
     kind = number_like(x, 0.0)
@@ -51,7 +51,7 @@ def test_matrices_of_eight_states_by_columns(n):
     np.testing.assert_array_equal(back, X)
 
 
-@callee
+@probe
 def to_batch(block, batch, first, column, filled):
     return unpack_filled(block, batch, first, column, filled)
 

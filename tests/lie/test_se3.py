@@ -2,9 +2,8 @@
 import numpy as np
 import pytest
 
-from compiled import KINDS, evaluate
+from compiled import KINDS, evaluate, probe
 from exact import ANGLES, BEYOND_HALF_A_TURN, error, exact, series, solve
-from liedyn.jit import callee
 from liedyn.lie import se3
 from liedyn.lie.lanes import load, store
 from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
@@ -33,7 +32,7 @@ def full(rows):
     return np.array([pose(row[:9], row[9:]) for row in rows])
 
 
-@callee
+@probe
 def of_poses(x, y):
     """Two poses, two twists, two wrenches."""
     T, U = load_pose(x, 0), load_pose(x, 1)
@@ -53,7 +52,7 @@ def of_poses(x, y):
     store(y, 84, se3.dot(F, V))
 
 
-@callee
+@probe
 def exponentials(x, y):
     X, V = load_twist(x, 0), load_twist(x, 1)
     store_pose(y, 0, se3.exp(X))
@@ -65,7 +64,7 @@ def exponentials(x, y):
     store_twist(y, 7, se3.dexp_inv(X, se3.dexp(X, V)))
 
 
-@callee
+@probe
 def logarithm(x, y):
     store_twist(y, 0, se3.log(load_pose(x, 0)))
 
@@ -95,7 +94,7 @@ def test_poses_twists_and_wrenches_against_matrices(kind):
     close(y[:, 84], (F * V).sum(1))
 
 
-@callee
+@probe
 def identities(x, y):
     T, U = load_pose(x, 0), load_pose(x, 1)
     V, W, X, F = load_twist(x, 4), load_twist(x, 5), load_twist(x, 6), load_twist(x, 7)

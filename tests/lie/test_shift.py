@@ -2,8 +2,7 @@
 import numpy as np
 import pytest
 
-from compiled import KINDS, evaluate
-from liedyn.jit import callee
+from compiled import KINDS, evaluate, probe
 from liedyn.lie import shift
 from liedyn.lie.inertia import rigid_to_parent
 from liedyn.lie.lanes import load
@@ -20,7 +19,7 @@ def ten(I):
     return np.r_[I[3, 3], I[2, 4], I[0, 5], I[1, 3], I[:3, :3][UPPER]]
 
 
-@callee
+@probe
 def everything(x, y):
     """x: p, V, F, a rigid body."""
     p, V, F, I = load3(x, 0), load_twist(x[3:9], 0), load_twist(x[9:15], 0), load_rigid(x[15:25], 0)

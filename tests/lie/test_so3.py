@@ -4,9 +4,8 @@ import pytest
 from mpmath import mp, mpf
 from scipy.spatial.transform import Rotation
 
-from compiled import KINDS, evaluate
+from compiled import KINDS, evaluate, probe
 from exact import ANGLES, BEYOND_HALF_A_TURN, error, exact, series, solve
-from liedyn.jit import callee
 from liedyn.lie.lanes import load, store
 from liedyn.lie.rows import load3, load9, store3, store9
 from liedyn.lie.so3 import (
@@ -38,18 +37,18 @@ def vectors(angles, seed=0, each=3):
 SMALL, ANY = vectors(ANGLES), vectors((*ANGLES, *BEYOND_HALF_A_TURN))
 
 
-@callee
+@probe
 def store4(y, o, u):
     store3(y, o, (u[0], u[1], u[2]))
     store(y, o + 3, u[3])
 
 
-@callee
+@probe
 def load4(x, o):
     return load(x, o), load(x, o + 1), load(x, o + 2), load(x, o + 3)
 
 
-@callee
+@probe
 def exponentials(x, y):
     w, v = load3(x, 0), load3(x, 3)
     store9(y, 0, exp3(w))
@@ -65,14 +64,14 @@ def exponentials(x, y):
     store4(y, 43, rotation_quaternion(exp3(w)))
 
 
-@callee
+@probe
 def logarithm(x, y):
     R = load9(x, 0)
     store3(y, 0, log3(R))
     store4(y, 3, rotation_quaternion(R))
 
 
-@callee
+@probe
 def quaternions(x, y):
     u, r = load4(x, 0), load4(x, 4)
     store4(y, 0, quaternion_product(u, r))
@@ -82,7 +81,7 @@ def quaternions(x, y):
     store3(y, 21, quaternion_log(u))
 
 
-@callee
+@probe
 def functions_of_the_angle(x, y):
     a, b, c = angle_functions(load(x, 0))
     d, e = half_cot(load(x, 0))

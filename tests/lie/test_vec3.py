@@ -2,8 +2,7 @@
 import numpy as np
 import pytest
 
-from compiled import KINDS, evaluate
-from liedyn.jit import callee
+from compiled import KINDS, evaluate, probe
 from liedyn.lie import vec3
 from liedyn.lie.lanes import load, sincos, store
 from liedyn.lie.rows import (
@@ -29,7 +28,7 @@ from matrices import bracket, exp, pose, skew
 UPPER = np.triu_indices(3)
 
 
-@callee
+@probe
 def vectors(x, y):
     a, b, R, B, A = load3(x, 0), load3(x, 3), load9(x, 6), load9(x, 15), load6(x, 24)
     store3(y, 0, vec3.add3(a, b))
@@ -64,7 +63,7 @@ def test_vectors_and_matrices(kind):
         np.testing.assert_allclose(y, np.concatenate([np.ravel(e) for e in expected]), atol=3e-14)
 
 
-@callee
+@probe
 def screws(x, y):
     """x: pose 12, V 6, F 6, a, b, angle or distance."""
     T, V, F = load_pose(x, 0), load_twist(x, 2), load_twist(x, 3)
@@ -91,7 +90,7 @@ def test_screws_about_z(kind, S):
         np.testing.assert_allclose(y[24], column @ F[k], atol=1e-14)
 
 
-@callee
+@probe
 def copies(x, y):
     store_twist(y, 0, load_twist(x, 0))
     store_twist(y, 1, load_twist(x, 1))
