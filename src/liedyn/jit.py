@@ -14,7 +14,7 @@ import shutil
 import tempfile
 import threading
 import time
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from numba import __version__ as numba_version
@@ -30,16 +30,31 @@ _KEPT_GENERATIONS = 40
 
 # No reference counts: kernels allocate nothing, and counting the model's arrays at every call of a primitive made
 # forward dynamics 2.5 times slower. An allocation in compiled code is then an error of the compiler.
-_OPTIONS = {"_nrt": False, "fastmath": _FAST, "error_model": "numpy"}
+OPTIONS = {"_nrt": False, "fastmath": _FAST, "error_model": "numpy"}
 
-# Inlining by LLVM: the speed of inline="always" at half the compile time (11 s against 23 s for hybrid dynamics).
-primitive = njit(forceinline=True, **_OPTIONS)
+def _inner(**options):
+    """A decorator of functions for compiled code only. Without the wrappers that Python would call them through, which are
+    compiled with all that they call, everything compiles in half the time. A call from Python is an error, not a crash."""
+    def decorate(function):
+        dispatcher = njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options, **OPTIONS)
+        dispatcher._insert = lambda *overload: None
+        dispatcher._compile_for_args = partial(_refuse, function.__name__)
+        return dispatcher
+    return decorate
+
+
+def _refuse(name, *args, **kwargs):
+    raise TypeError(f"{name} is called by compiled code only; in Python, call {name}.py_func")
+
+
+# Inlining by LLVM: the speed of inline="always" at half the compile time.
+primitive = _inner(forceinline=True)
 
 # For steps of a long loop that call kernels: a primitive would be compiled on its own, with all that it calls, for nothing.
-pasted = njit(inline="always", **_OPTIONS)
+pasted = _inner(inline="always")
 
 # Compiled into those that call it, but a call stays a call: for rare paths.
-callee = njit(**_OPTIONS)
+callee = _inner()
 
 
 def kernel(function):
@@ -87,7 +102,7 @@ def _cached(function, nogil=False):
     previous = config.CACHE_DIR
     config.CACHE_DIR = str(cache_folder(function.__module__))
     try:
-        return njit(function, cache=True, nogil=nogil, **_OPTIONS)
+        return njit(function, cache=True, nogil=nogil, **OPTIONS)
     finally:
         config.CACHE_DIR = previous
 
