@@ -18,6 +18,7 @@ from liedyn.dynamics.calls import (
 )
 from liedyn.jit import prepare
 from liedyn.kernels.hybrid import hybrid_batch, hybrid_batch_memory, hybrid_one
+from liedyn.kernels.limbs import forward_of_limbs
 
 
 def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
@@ -55,8 +56,11 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
-                a = np.empty(model.nv)
-                if not hybrid_one(model.machine, none_prescribed(model), q, v, a, tau, NONE, passive):
+                a, limbs, none = np.empty(model.nv), model.limbs, none_prescribed(model)
+                if limbs is not None:
+                    if not forward_of_limbs(limbs, none, q, v, a, tau, passive):
+                        return a
+                elif not hybrid_one(model.machine, none, q, v, a, tau, NONE, passive):
                     return a
             elif q.ndim == 2 and one_thread(model, len(q)):
                 a, memory = np.empty((len(q), model.nv)), scratch(8 * hybrid_batch_memory(*model.sizes)).reshape(-1, 8)
@@ -137,8 +141,12 @@ def _one(model, named, prescribed, passive):
     given = {name: np.ascontiguousarray(array) for name, array, _ in named}
     a = given["a"].copy() if "a" in given else np.empty(model.nv)
     tau, F = given["tau"].copy(), given["f_ext"].ravel() if "f_ext" in given else NONE
-    prepare(hybrid_one)
-    code = hybrid_one(model.machine, prescribed, given["q"], given["v"], a, tau, F, bool(passive))
+    if model.limbs is not None and F is NONE and "a" not in given:
+        prepare(forward_of_limbs)
+        code = forward_of_limbs(model.limbs, prescribed, given["q"], given["v"], a, tau, bool(passive))
+    else:
+        prepare(hybrid_one)
+        code = hybrid_one(model.machine, prescribed, given["q"], given["v"], a, tau, F, bool(passive))
     _refuse(model, code, given, prescribed)
     return a, tau
 

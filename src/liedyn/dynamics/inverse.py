@@ -5,6 +5,7 @@ import numpy as np
 
 from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, one_thread, refuse, run, scratch, wrenches
 from liedyn.jit import prepare
+from liedyn.kernels.limbs import inverse_of_limbs
 from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory, inverse_one
 
 
@@ -41,8 +42,11 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
-                tau = np.empty(model.nv)
-                if not inverse_one(model.machine, q, v, a, NONE, passive, tau):
+                tau, limbs = np.empty(model.nv), model.limbs
+                if limbs is not None:
+                    if not inverse_of_limbs(limbs, q, v, a, passive, tau):
+                        return tau
+                elif not inverse_one(model.machine, q, v, a, NONE, passive, tau):
                     return tau
             elif q.ndim == 2 and one_thread(model, len(q)):
                 tau, memory = np.empty((len(q), model.nv)), scratch(8 * inverse_batch_memory(*model.sizes)).reshape(-1, 8)
@@ -57,11 +61,15 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
 def _general(model, q, v, a, f_ext, passive):
     q, v, a = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,)), as_array(a, "a", (model.nv,))
     F = wrenches(model, f_ext)
-    prepare(inverse_one)
     if q.ndim == v.ndim == a.ndim == 1 and (F is None or F.ndim == 2):
         tau = np.empty(model.nv)
-        F = NONE if F is None else np.ascontiguousarray(F).ravel()
-        code = inverse_one(model.machine, q, v, a, F, bool(passive), tau)
+        if model.limbs is not None and F is None:
+            prepare(inverse_of_limbs)
+            code = inverse_of_limbs(model.limbs, q, v, a, bool(passive), tau)
+        else:
+            prepare(inverse_one)
+            F = NONE if F is None else np.ascontiguousarray(F).ravel()
+            code = inverse_one(model.machine, q, v, a, F, bool(passive), tau)
         refuse(model, code, q=q, v=v, a=a)
         return tau
     named = [("q", q, 1), ("v", v, 1), ("a", a, 1)] + ([("f_ext", F, 2)] if F is not None else [])

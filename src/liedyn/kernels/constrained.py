@@ -87,7 +87,7 @@ def solve_constrained(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequ
     factor_rows(tree, loops, prescribed, work.T, work.U, work.Psi, False, con)
     solve_constraints(rhs, con.solver, multipliers)
     add_multipliers(tree, loops, prescribed, multipliers, rows, work.u)
-    substitute(tree, prescribed, v, passive, a, tau, work)
+    substitute(tree, 1, prescribed, v, passive, a, tau, work)
     return deficit
 
 

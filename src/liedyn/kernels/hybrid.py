@@ -62,16 +62,30 @@ def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work):
     """prescribed[k]: read a[k], write tau[k]; else read tau[k], write a[k]. f_ext (6n) wrenches on bodies, or empty.
 
     Returns a positive number if a joint's articulated inertia vanishes (the results are then worthless)."""
-    n = tree.parent.size
     store_ground(tree, q, work.V, work.dV)
     if passive:
         passive_force(tree, q, v, work.passive)
-    for i in range(1, n):                                                   # forward: parents first
+    twists(tree, 1, q, v, work)
+    deficit = eliminate(tree, 1, prescribed, v, passive, a, tau, f_ext, work)
+    substitute(tree, 1, prescribed, v, passive, a, tau, work)
+    return largest(deficit)
+
+
+@primitive
+def twists(tree, first, q, v, work):
+    """Forward, parents first: poses and twists of the bodies from `first` on."""
+    for i in range(first, tree.parent.size):
         T = joint_pose(tree, i, q)
         store_pose(work.T, i, T)
         store_twist(work.V, i, joint_add(tree, i, Ad_inv(T, load_twist(work.V, tree.parent[i])), v))   # V = Ad V_p + S dq
-    deficit = number_like(q, -1.0)
-    for i in range(n - 1, 0, -1):                                           # backward: children first
+
+
+@primitive
+def eliminate(tree, first, prescribed, v, passive, a, tau, f_ext, work):
+    """Backward, children first: the factors and u of the bodies from `first` on. Returns how far the worst pivot lies below its
+    floor."""
+    deficit = number_like(v, -1.0)
+    for i in range(tree.parent.size - 1, first - 1, -1):
         V = load_twist(work.V, i)
         AI, AB = articulated(tree, i, V, f_ext, work)
         if tree.kind[i] == SCREW:
@@ -84,14 +98,13 @@ def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work):
             beta = bias_units(tree, i, AB, prescribed, passive, a, tau, work)
             hand_to_parent(tree, i, Pi, add(beta, sym6(Pi, joint_eta(tree, i, V, v))), work)
         deficit = maximum(deficit, worse)
-    substitute(tree, prescribed, v, passive, a, tau, work)
-    return largest(deficit)
+    return deficit
 
 
 @primitive
-def substitute(tree, prescribed, v, passive, a, tau, work):
-    """The last pass: a where not prescribed, tau where prescribed, and dV, from the factors and u."""
-    for i in range(1, tree.parent.size):                                    # forward
+def substitute(tree, first, prescribed, v, passive, a, tau, work):
+    """Forward again: a where not prescribed, tau where prescribed, and dV of the bodies from `first` on."""
+    for i in range(first, tree.parent.size):
         dV = add(Ad_inv(load_pose(work.T, i), load_twist(work.dV, tree.parent[i])),
                  joint_eta(tree, i, load_twist(work.V, i), v))
         store_twist(work.dV, i, solve(tree, i, dV, prescribed, passive, a, tau, work))

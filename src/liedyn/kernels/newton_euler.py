@@ -47,9 +47,16 @@ def store_ground(tree, x, V, dV):
 @primitive
 def newton_euler(tree, q, v, a, f_ext, passive, tau, work):
     """Writes tau (nv) and work. f_ext (6n) wrenches on bodies, or empty. passive: less what springs and damping give."""
-    n = tree.parent.size
     store_ground(tree, q, work.V, work.dV)
-    for i in range(1, n):                                                   # forward: parents first
+    motions(tree, 1, q, v, a, work)
+    forces(tree, 1, f_ext, tau, work)
+    add_rotors_less_passive(tree, q, v, a, passive, tau, work.passive)
+
+
+@primitive
+def motions(tree, first, q, v, a, work):
+    """Forward, parents first: poses, twists and their rates of the bodies from `first` on."""
+    for i in range(first, tree.parent.size):
         p = tree.parent[i]
         T = joint_pose(tree, i, q)
         V = joint_add(tree, i, Ad_inv(T, load_twist(work.V, p)), v)         # V = Ad V_p + S dq
@@ -58,7 +65,12 @@ def newton_euler(tree, q, v, a, f_ext, passive, tau, work):
         store_pose(work.T, i, T)
         store_twist(work.V, i, V)
         store_twist(work.dV, i, dV)
-    for i in range(n - 1, 0, -1):                                           # backward: children first
+
+
+@primitive
+def forces(tree, first, f_ext, tau, work):
+    """Backward, children first: what the joints transmit to the bodies from `first` on."""
+    for i in range(tree.parent.size - 1, first - 1, -1):
         I, V = load_rigid(tree.I, i), load_twist(work.V, i)
         F = add(momentum(I, load_twist(work.dV, i)), minus_dad(V, momentum(I, V)))    # F = I dV - ad*_V I V
         if f_ext.size:
@@ -73,7 +85,6 @@ def newton_euler(tree, q, v, a, f_ext, passive, tau, work):
             if not tree.marks[i] & LAST_CHILD:
                 to_parent = add(to_parent, load_twist(work.F, p))
             store_twist(work.F, p, to_parent)
-    add_rotors_less_passive(tree, q, v, a, passive, tau, work.passive)
 
 
 @primitive

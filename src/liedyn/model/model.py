@@ -11,6 +11,7 @@ from liedyn.errors import NameLookupError
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.model.constraints import ModelConstraint
 from liedyn.model.description import Finding, Robot
+from liedyn.model.limbs import limbs
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +93,12 @@ class Model:
     def paths(self) -> np.ndarray:
         """(3, nv): above, top and last of each velocity coordinate (see `joints.tree`)."""
         return self.index[self.index.size - 3 * self.nv:].reshape(3, self.nv)
+
+    @cached_property
+    def limbs(self) -> np.ndarray | None:
+        """What kernels of one state read that take limbs side by side, with scratch for single calls (see `joints.limbs`); None
+        where that would not be faster."""
+        return limbs(self.index, self.constants)
 
     @cached_property
     def nc(self) -> int:

@@ -1,0 +1,132 @@
+"""Inverse and forward dynamics of one state with the limbs side by side (see `joints.limbs`): the passes of `newton_euler` and
+`hybrid`, first over the trunk and then over the limbs, and backward over the limbs first."""
+from liedyn.jit import entry, primitive
+from liedyn.joints.limbs import (
+    FIRST,
+    HUNG_ON,
+    add_to_trunk,
+    cells_of,
+    chains_of,
+    coordinates,
+    from_lanes,
+    limbs_of,
+    to_lanes,
+    twists_of_trunk,
+)
+from liedyn.joints.passive import passive_force
+from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite
+from liedyn.kernels.hybrid import bad_input, eliminate, hybrid_work, solved, substitute, twists
+from liedyn.kernels.newton_euler import add_rotors_less_passive, forces, motions, newton_euler_work, store_ground
+from liedyn.lie.blocks import whole_lines
+from liedyn.lie.lanes import WIDTH, largest, maximum
+from liedyn.lie.spans import span
+
+
+@primitive
+def hybrid_of_chains(limbs, memory, g):
+    n, nv = limbs.n, limbs.n - FIRST
+    size = WIDTH * (51 * n + 9 * nv)
+    return hybrid_work(span(memory, g * size, size).reshape(size // WIDTH, WIDTH), n, nv)
+
+
+@primitive
+def newton_euler_of_chains(limbs, memory, g):
+    n, nv = limbs.n, limbs.n - FIRST
+    size = WIDTH * (30 * n + nv)
+    return newton_euler_work(span(memory, g * size, size).reshape(size // WIDTH, WIDTH), n, nv)
+
+
+@primitive
+def forward(limbs, none, q, v, a, tau, passive):
+    """Writes a; none: the mask of no prescribed coordinate. Returns a positive number if an articulated inertia vanishes."""
+    trunk, m, cells = limbs.trunk, limbs.scratch, cells_of(limbs)
+    n, nv = trunk.parent.size, limbs.nv
+    Q, V, Tau, A = span(m, 0, cells), span(m, cells, cells), span(m, 2 * cells, cells), span(m, 3 * cells, cells)
+    to_lanes(limbs, q, limbs.of_q, Q)
+    to_lanes(limbs, v, limbs.of_v, V)
+    to_lanes(limbs, tau, limbs.of_v, Tau)
+    size = whole_lines(51 * n + 9 * nv)
+    work = hybrid_work(span(m, 4 * cells, size), n, nv)
+    memory = span(m, 4 * cells + size, m.size - size - 4 * cells)
+    store_ground(trunk, q, work.V, work.dV)
+    if passive:
+        passive_force(trunk, q, v, work.passive)
+    twists(trunk, 1, q, v, work)
+    deficit = -1.0
+    for g in range(limbs.groups):
+        tree, inner = chains_of(limbs, g), hybrid_of_chains(limbs, memory, g)
+        (Qg,), (Vg,) = coordinates(limbs, Q, g), coordinates(limbs, V, g)
+        (Ag,), (Taug,) = coordinates(limbs, A, g), coordinates(limbs, Tau, g)
+        twists_of_trunk(limbs, g, work.V, inner.V)
+        if passive:
+            passive_force(tree, Qg, Vg, inner.passive)
+        twists(tree, FIRST, Qg, Vg, inner)
+        worse = eliminate(tree, FIRST, none, Vg, passive, Ag, Taug, span(Qg, 0, 0), inner)
+        deficit = maximum(deficit, largest(worse))
+        add_to_trunk(limbs, g, 21, inner.AI, work.AI)
+        add_to_trunk(limbs, g, 6, inner.AB, work.AB)
+    deficit = maximum(deficit, eliminate(trunk, 1, none, v, passive, a, tau, span(q, 0, 0), work))
+    substitute(trunk, 1, none, v, passive, a, tau, work)
+    for g in range(limbs.groups):
+        tree, inner = chains_of(limbs, g), hybrid_of_chains(limbs, memory, g)
+        (Vg,), (Ag,), (Taug,) = coordinates(limbs, V, g), coordinates(limbs, A, g), coordinates(limbs, Tau, g)
+        twists_of_trunk(limbs, g, work.dV, inner.dV)
+        substitute(tree, FIRST, none, Vg, passive, Ag, Taug, inner)
+    from_lanes(limbs, A, a)
+    return deficit
+
+
+@primitive
+def inverse(limbs, q, v, a, passive, tau):
+    """Writes tau."""
+    trunk, m, cells = limbs.trunk, limbs.scratch, cells_of(limbs)
+    n, nv = trunk.parent.size, limbs.nv
+    Q, V, A, Tau = span(m, 0, cells), span(m, cells, cells), span(m, 2 * cells, cells), span(m, 3 * cells, cells)
+    to_lanes(limbs, q, limbs.of_q, Q)
+    to_lanes(limbs, v, limbs.of_v, V)
+    to_lanes(limbs, a, limbs.of_v, A)
+    size = whole_lines(30 * n + nv)
+    work = newton_euler_work(span(m, 4 * cells, size), n, nv)
+    memory = span(m, 4 * cells + size, m.size - size - 4 * cells)
+    store_ground(trunk, q, work.V, work.dV)
+    motions(trunk, 1, q, v, a, work)
+    for g in range(limbs.groups):
+        tree, inner = chains_of(limbs, g), newton_euler_of_chains(limbs, memory, g)
+        (Qg,), (Vg,) = coordinates(limbs, Q, g), coordinates(limbs, V, g)
+        (Ag,), (Taug,) = coordinates(limbs, A, g), coordinates(limbs, Tau, g)
+        twists_of_trunk(limbs, g, work.V, inner.V)
+        twists_of_trunk(limbs, g, work.dV, inner.dV)
+        motions(tree, FIRST, Qg, Vg, Ag, inner)
+        forces(tree, FIRST, span(Qg, 0, 0), Taug, inner)
+        add_rotors_less_passive(tree, Qg, Vg, Ag, passive, Taug, inner.passive)
+        add_to_trunk(limbs, g, 6, span(inner.F, 6 * HUNG_ON, 6), work.F)
+    forces(trunk, 1, span(q, 0, 0), tau, work)
+    add_rotors_less_passive(trunk, q, v, a, passive, tau, work.passive)     # spoils the limbs' coordinates, written next
+    from_lanes(limbs, Tau, tau)
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1)")
+def forward_of_limbs(array, none, q, v, a, tau, passive):
+    """One state without external wrenches. Returns a code of `checks`."""
+    limbs = limbs_of(array)
+    nq, nv = limbs.nq, limbs.nv
+    if q.size != nq or v.size != nv or a.size != nv or tau.size != nv or none.size != nv:
+        return SHAPE
+    code = bad_input(limbs.trunk, none, q, v, a, tau, nq, nv)
+    if code != OK:
+        return code
+    return solved(forward(limbs, none, q, v, a, tau, passive and limbs.passive), a, tau, nv)
+
+
+@entry("i8(f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[::1])")
+def inverse_of_limbs(array, q, v, a, passive, tau):
+    limbs = limbs_of(array)
+    nq, nv = limbs.nq, limbs.nv
+    if q.size != nq or v.size != nv or a.size != nv or tau.size != nv:
+        return SHAPE
+    code = bad_motion(limbs.trunk, q, v, a, nq, nv)
+    if code != OK:
+        return code
+    inverse(limbs, q, v, a, passive and limbs.passive, tau)
+    return OK if finite(tau, nv) else BAD_RESULT
