@@ -20,6 +20,7 @@ _FORCE = {"rad": "N m", "m": "N"}
 _WRENCH = (("mx", "N m"), ("my", "N m"), ("mz", "N m"), ("fx", "N"), ("fy", "N"), ("fz", "N"))
 WRENCH = tuple(part for part, _ in _WRENCH)
 _ORDER = ("q", "v", "a", "tau")
+_OTHERS = ("lambda", "reference", "link", "energy", "drift")          # kinds that runs write and nobody computes with
 _KIND = re.compile(r"(?:d(?P<rate>[1-9][0-9]*))?(?P<kind>q|v|a|tau|fext)")
 
 
@@ -101,6 +102,20 @@ def bind(model: Model, trajectory, kind: str) -> np.ndarray | None:
     if not present:
         return None
     return np.column_stack([_column(trajectory, f"{kind}.{name}", [f"{kind}.{n}" for n, _ in present]) for name, _ in wanted])
+
+
+def passed_over(model: Model, trajectory) -> list[str]:
+    """Columns that fit nothing of the robot: misspelled ones are among them."""
+    names = {"q": set(model.q_names), "v": set(model.v_names)}
+    wrenches = {f"{link}.{part}" for link in model.link_names for part in WRENCH}
+
+    def fits(column: str) -> bool:
+        kind, _, name = column.partition(".")
+        found = _KIND.fullmatch(kind)
+        if not found:
+            return kind in _OTHERS
+        return name in (wrenches if found["kind"] == "fext" else names["q" if kind == "q" else "v"])
+    return [column for column in trajectory.columns if not fits(column)]
 
 
 def _check_unit(trajectory, column: str, unit: str) -> None:

@@ -11,7 +11,9 @@ from liedyn.io.csv import Trajectory
 from liedyn.io.output import STDIO
 from liedyn.loading import load
 from liedyn.model.model import Model
-from liedyn.simulate.columns import header_of
+from liedyn.simulate.columns import header_of, passed_over
+
+_NAMED = 8          # columns of a note
 
 
 def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: str | None = None,
@@ -43,8 +45,15 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
                               expected="fixed or floating")
     loops = _named_file(trajectory, "loops", "file of loops") if header.get("loops") else None
     model = load(path, base=base or header.get("base"), gravity=_gravity(trajectory), loops=loops, strict=strict)
-    changed = "robot_sha256" in header and hashlib.sha256(path.read_bytes()).hexdigest() != header["robot_sha256"]
-    return model, (f"{path} is not the file that {trajectory.source} was recorded with",) if changed else ()
+    notes = []
+    if "robot_sha256" in header and hashlib.sha256(path.read_bytes()).hexdigest() != header["robot_sha256"]:
+        notes.append(f"{path} is not the file that {trajectory.source} was recorded with")
+    unknown = passed_over(model, trajectory)
+    if unknown:
+        more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
+        notes.append(f"columns of {trajectory.source} that fit nothing of the robot are passed over: "
+                     f"{', '.join(unknown[:_NAMED])}{more}")
+    return model, tuple(notes)
 
 
 def comments_for(header: dict[str, str], model: Model, output: str) -> dict[str, str]:
