@@ -202,6 +202,16 @@ def test_check(folder):
     assert result.stderr == "liedyn: error: 1 robot of 2 cannot be used: bad.yaml\n"
 
 
+def test_info_and_check_with_loops_beside_the_robot(folder):
+    (folder / "tie.yaml").write_text("loops:\n  tie: {type: ball, a: {link: lower}, b: {link: world, xyz: [0, 0, -0.8]}}\n")
+    assert "tie" in ok("info", "robots/bars.yaml", "--loops", "tie.yaml").stdout
+    assert ok("check", "robots/bars.yaml", "--loops", "tie.yaml").stdout == "robots/bars.yaml: nothing found (1 loop, 3 rows)\n"
+    (folder / "tie.yaml").write_text("loops:\n  tie: {type: knot}\n")
+    for command in "info", "check":
+        result = run(command, "robots/bars.yaml", "--loops", "tie.yaml")
+        assert result.exit_code == 3 and "tie.yaml:2" in result.stdout + result.stderr
+
+
 def test_plot_a_run_folder_and_a_file(swing):
     result = ok("plot", "runs/swing", "--json", "-f", "svg")
     assert json.loads(result.stdout)["pictures"][0] == "runs/swing/plots/replay.svg"

@@ -139,3 +139,11 @@ def test_constraints_as_data(arm):
     assert tip["driven"] and tip["axes"] == [[0, 0, 1]] and tip["row_names"][2] == "tip.vx"
     assert grip["terms"] == {"b": 1.0, "a": -1.5} and grip["offset"] == 0.25 and grip["rows"] == [6, 7]
     json.dumps([rod, tip, grip])
+
+
+def test_no_line_is_longer_than_people_read():
+    """The hand's tendon runs over twelve joints."""
+    lines = robot_text(load(ROBOTS / "hand.yaml")).splitlines()
+    assert max(map(len, lines)) <= 130
+    tendon = next(k for k, line in enumerate(lines) if line.startswith("tendon"))
+    assert lines[tendon].endswith("1") and "little_dip" in lines[tendon + 2]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import click
 
 from liedyn.cli.console import with_console
-from liedyn.cli.options import base_option, force_option, json_option, robot_argument, strict_option
+from liedyn.cli.options import base_option, force_option, json_option, loops_option, robot_argument, strict_option
 
 
 @click.command(short_help="Close the loops of a robot, from a guess.")
@@ -15,8 +15,7 @@ from liedyn.cli.options import base_option, force_option, json_option, robot_arg
               "may be repeated.")
 @click.option("--drive", multiple=True, metavar="NAME=X,Y,Z", help="Where the frame of a driven closure stands (roll, pitch, "
               "yaw may follow); may be repeated.")
-@click.option("--loops", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="YAML of closures and couplings "
-              "beside the robot file.")
+@loops_option
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the starts beside the guess.")
 @click.option("-o", "--output", type=click.Path(), default="-", help="File to write: YAML, or CSV by its ending; default: YAML "
               "on stdout.")

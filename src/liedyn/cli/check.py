@@ -3,25 +3,27 @@ from __future__ import annotations
 import click
 
 from liedyn.cli.console import with_console
-from liedyn.cli.options import base_option, json_option
+from liedyn.cli.options import base_option, json_option, loops_option
 
 
 @click.command(short_help="List everything doubtful in robot files.")
 @click.argument("robots", metavar="ROBOT...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
 @base_option
+@loops_option
 @json_option
 @with_console
-def check(robots, base, as_json, console):
+def check(robots, base, loops, as_json, console):
     """List everything doubtful in robot files: impossible inertias, missing limits, joints that follow nothing, …
 
     Exit status 0: nothing is; 3: a file cannot be used at all; 4: something is doubtful, and listed.
 
     \b
     Example:  liedyn check robots/*.yaml
+    Example:  liedyn check robots/delta.yaml --loops robots/delta_guided.loops.yaml
     """
     from liedyn.report.robot_check import examine, verdict
 
-    examined = [examine(robot, base) for robot in robots]
+    examined = [examine(robot, base, loops) for robot in robots]
     if as_json:
         console.result_json([one.plain() for one in examined])
     else:

@@ -3,25 +3,27 @@ from __future__ import annotations
 import click
 
 from liedyn.cli.console import with_console
-from liedyn.cli.options import base_option, json_option, robot_argument
+from liedyn.cli.options import base_option, json_option, loops_option, robot_argument
 
 
 @click.command(short_help="What a robot file holds: tree, coordinates, limits.")
 @robot_argument
 @base_option
+@loops_option
 @json_option
 @with_console
-def info(robot, base, as_json, console):
+def info(robot, base, loops, as_json, console):
     """Show what ROBOT, a URDF or YAML file, holds: tree, layout of the coordinates, masses, limits.
 
     \b
     Example:  liedyn info robots/panda.yaml
     Example:  liedyn info robots/quadruped.yaml --base floating --json
+    Example:  liedyn info robots/delta.yaml --loops robots/delta_guided.loops.yaml
     """
     from liedyn.loading import load
     from liedyn.report.robot_text import robot_summary, robot_text
 
-    model = load(robot, base=base)
+    model = load(robot, base=base, loops=loops)
     if as_json:
         console.result_json(robot_summary(model))
     else:

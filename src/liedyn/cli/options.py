@@ -16,6 +16,7 @@ base_option = click.option("--base", type=click.Choice(["fixed", "floating"]), h
                            "free, whatever the file says.")
 force_option = click.option("--force", is_flag=True, help="Overwrite an existing result.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Report on stdout as JSON.")
+loops_option = click.option("--loops", type=_FILE, metavar="FILE", help="YAML of closures and couplings beside the robot file.")
 robot_option = click.option("-r", "--robot", type=_FILE, help="Robot file; default: the one that the trajectory names.")
 strict_option = click.option("--strict", is_flag=True, help="Refuse a robot with findings (see `liedyn check`).")
 csv_output_option = click.option("-o", "--output", type=click.Path(), help="CSV to write, `-` for stdout; default: beside "

@@ -31,12 +31,12 @@ class Examined:
                               "line": f.place.line, "key": f.place.key} for f in self.findings]}
 
 
-def examine(file: str, base: str | None = None) -> Examined:
-    """Load a robot file and keep what is said about it."""
+def examine(file: str, base: str | None = None, loops: str | None = None) -> Examined:
+    """Load a robot file, with the closures and couplings of another where one is given, and keep what is said about it."""
     from liedyn.loading import load
 
     try:
-        model = load(file, base=base)
+        model = load(file, base=base, loops=loops)
         return Examined(file, model.findings, constraint_count(model))
     except InputError as error:
         return Examined(file, error=error)

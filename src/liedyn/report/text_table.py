@@ -1,11 +1,17 @@
 """Tables of text."""
 from __future__ import annotations
 
+from itertools import zip_longest
+from textwrap import wrap
+
+_WIDEST = 72         # characters of a cell
+
 
 def table(rows: list[list[str]], left: int) -> list[str]:
-    """Aligned columns, the first `left` of them to the left, the others to the right."""
+    """Aligned columns, the first `left` of them to the left, the others to the right. Long cells take several lines."""
     columns = len(rows[0])
-    rows = [row + [""] * (columns - len(row)) for row in rows]
+    rows = [line for row in rows for line in zip_longest(*[wrap(cell, _WIDEST) or [""] for cell in row], fillvalue="")]
+    rows = [[*row, *[""] * (columns - len(row))] for row in rows]
     widths = [max(len(row[k]) for row in rows) for k in range(columns)]
     return ["  ".join(cell.ljust(w) if k < left else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True)))
             .rstrip() for row in rows]
