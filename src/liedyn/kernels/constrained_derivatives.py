@@ -158,7 +158,7 @@ def keep_rates(X, first, count, out):
 # from Python ------------------------------------------------------------------------------------------------------
 def derivatives_memory(n, nq, nv, nc, m):
     """Lanes: two a dual, an eighth a float64."""
-    return 2 * dual_memory(n, nq, nv, nc, m) + (6 * n + 8 * nv + saddle_memory(nv, m, 3 * nv)) // 8 + 1
+    return 2 * dual_memory.py_func(n, nq, nv, nc, m) + (6 * n + 8 * nv + saddle_memory(nv, m, 3 * nv)) // 8 + 1
 
 
 @primitive
