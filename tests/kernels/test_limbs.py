@@ -6,10 +6,19 @@ import pytest
 
 import liedyn as ld
 from liedyn.dynamics.calls import NONE
+from liedyn.dynamics.higher_order import _machine
 from liedyn.dynamics.hybrid import none_prescribed
 from liedyn.errors import ComputationError, ConfigurationError
 from liedyn.jit import prepare
 from liedyn.kernels import checks
+from liedyn.kernels.higher_order_hybrid import higher_order_hybrid_one, hybrid_one_memory
+from liedyn.kernels.higher_order_inverse import higher_order_inverse_one, inverse_one_memory
+from liedyn.kernels.higher_order_limbs import (
+    forward_of_limbs_memory,
+    higher_order_forward_of_limbs,
+    higher_order_inverse_of_limbs,
+    inverse_of_limbs_memory,
+)
 from liedyn.kernels.hybrid import hybrid_one
 from liedyn.kernels.limbs import forward_of_limbs, inverse_of_limbs
 from liedyn.kernels.newton_euler import inverse_one
@@ -47,8 +56,8 @@ def robot_of(name):
 
 def limbs_of(model, monkeypatch):
     """Also where they would not be faster."""
-    monkeypatch.setattr(model_limbs, "_START", -np.inf)
-    monkeypatch.setattr(model_limbs, "_STEP", 0.0)
+    for threshold in "_STEP", "_FEWEST", "_FEWEST_OF_SERIES":
+        monkeypatch.setattr(model_limbs, threshold, -1)
     return model_limbs.limbs(model.index, model.constants)
 
 
@@ -59,7 +68,8 @@ def states(model, count=20):
 
 @pytest.fixture(scope="module", autouse=True)
 def compiled():
-    for entry in (hybrid_one, inverse_one, forward_of_limbs, inverse_of_limbs):
+    for entry in (hybrid_one, inverse_one, forward_of_limbs, inverse_of_limbs, higher_order_hybrid_one, higher_order_inverse_one,
+                  higher_order_forward_of_limbs, higher_order_inverse_of_limbs):
         prepare(entry)
 
 
@@ -82,6 +92,33 @@ def test_side_by_side_is_one_after_the_other(name, passive, monkeypatch, worst):
         bound = np.linalg.cond(ld.mass_matrix(model, q))
         error = np.abs(a - expected_a).max() / np.abs(expected_a).max() / bound
         assert worst("limbs: forward dynamics / cond(M)", error, name) < 1e-15
+
+
+@pytest.mark.parametrize("order", [0, 1, 4])
+@pytest.mark.parametrize("name", LIMBS)
+def test_time_derivatives_side_by_side_are_those_one_after_the_other(name, order, monkeypatch, worst):
+    """Forward dynamics are judged by the forces that their accelerations take: see the README on digits lost by order."""
+    model, K = ld.build(robot_of(name)), order + 2
+    limbs, none, rng = limbs_of(model, monkeypatch), none_prescribed(model), np.random.default_rng(4)
+    machines = _machine(model, inverse_one_memory, K), _machine(model, hybrid_one_memory, K)
+    side_by_side = [model_limbs.limbs_for_series(limbs, memory, K)
+                    for memory in (inverse_of_limbs_memory, forward_of_limbs_memory)]
+    for passive in True, False:
+        for q in ld.random_configuration(model, rng, 4):
+            v = rng.standard_normal((K, model.nv))
+            tau, expected, a, expected_a, again = np.empty((5, order + 1, model.nv))
+            assert higher_order_inverse_one(machines[0], q, v, passive, expected) == checks.OK
+            assert higher_order_inverse_of_limbs(side_by_side[0], q, v, passive, tau) == checks.OK
+            error = (np.abs(tau - expected).max(axis=1) / np.abs(expected).max(axis=1)).max()
+            assert worst("limbs: inverse dynamics to order 4", error, name) < 1e-12
+            given = rng.standard_normal((order + 1, model.nv))
+            assert higher_order_hybrid_one(machines[1], none, q, v[0].copy(), expected_a, given, True, passive) == checks.OK
+            assert higher_order_forward_of_limbs(side_by_side[1], none, q, v[0].copy(), a, given, passive) == checks.OK
+            np.testing.assert_allclose(a[0], expected_a[0], rtol=1e-7, atol=1e-9 * np.abs(a[0]).max())
+            assert higher_order_inverse_one(machines[0], q, np.concatenate([v[:1], a]), passive, again) == checks.OK
+            size = np.maximum(np.abs(given).max(axis=1), np.abs(ld.mass_matrix(model, q)).max() * np.abs(a).max(axis=1))
+            error = (np.abs(again - given).max(axis=1) / size).max()
+            assert worst("limbs: forward dynamics to order 4, residual", error, name) < 1e-12
 
 
 @pytest.mark.parametrize("name", LIMBS)

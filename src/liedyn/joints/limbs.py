@@ -25,6 +25,7 @@ class Limbs(NamedTuple):
     nq: int                 # of the robot
     nv: int
     passive: bool           # whether springs, damping or friction act anywhere
+    rubs: bool              # whether friction does
     chain: np.ndarray       # `index` of a chain
     used: np.ndarray        # (groups,) lanes that hold a limb
     on: np.ndarray          # (8 groups,) the body of the trunk: 0 is the ground
@@ -39,13 +40,13 @@ class Limbs(NamedTuple):
 @primitive
 def limbs_of(array):
     h = array.view(np.int64)
-    groups, n, nq, nv, m, passive = h[0], h[1], h[2], h[3], h[4], h[5]
-    trunk, figures, chain, lists, constants, scratch = h[6], h[7], h[8], h[9], h[10], h[11]
+    groups, n, nq, nv, m, passive, rubs = h[0], h[1], h[2], h[3], h[4], h[5], h[6]
+    trunk, figures, chain, lists, constants, scratch = h[8], h[9], h[10], h[11], h[12], h[13]
     on = lists + groups
     of = on + 2 * WIDTH * groups
     wide = array.reshape(array.size // WIDTH, WIDTH)
     return Limbs(tree_of(span(h, trunk, chain - trunk), span(array, figures, constants - figures)), groups, n, nq, nv,
-                 passive != 0, span(h, chain, lists - chain), span(h, lists, groups), span(h, on, WIDTH * groups),
+                 passive != 0, rubs != 0, span(h, chain, lists - chain), span(h, lists, groups), span(h, on, WIDTH * groups),
                  span(h, on + WIDTH * groups, WIDTH * groups), span(h, of, m), span(h, of + m, m), span(h, of + 2 * m, m),
                  span(wide, constants // WIDTH, (scratch - constants) // WIDTH), span(array, scratch, array.size - scratch))
 
@@ -58,39 +59,77 @@ def chains_of(limbs, g):
 
 
 @primitive
-def cells_of(limbs):
-    """How many numbers the coordinates of all lanes are."""
-    return WIDTH * limbs.groups * (limbs.n - FIRST)
+def in_lanes(memory):
+    """What is left of the scratch, in Lanes: it ends on a border of cache lines, so that they begin on one."""
+    rows = memory.size // WIDTH
+    return (span(memory, memory.size - WIDTH * rows, WIDTH * rows).reshape(rows, WIDTH),)
 
 
 @primitive
-def coordinates(limbs, x, g):
-    """Those of group g, (n - 2, 8), among the coordinates x of all lanes."""
-    k = limbs.n - FIRST
-    return (span(x.reshape(x.size // WIDTH, WIDTH), g * k, k),)
+def rows_of(limbs):
+    """How many Lanes the coordinates of all limbs are."""
+    return limbs.groups * (limbs.n - FIRST)
+
+
+@primitive
+def group_of(limbs, g, x):
+    """The part of group g in the coordinates x of all limbs, or in rows or series of them."""
+    k = x.shape[0] // limbs.groups
+    return (span(x, g * k, k),)
 
 
 @primitive
 def to_lanes(limbs, x, of, out):
     """What each limb needs of the robot's coordinates x."""
+    y = out.reshape(out.size)
     for j in range(of.size):
-        store(out, limbs.cell[j], load(x, of[j]))
+        store(y, limbs.cell[j], load(x, of[j]))
 
 
 @primitive
 def from_lanes(limbs, x, out):
+    y = x.reshape(x.size)
     for j in range(limbs.of_v.size):
-        store(out, limbs.of_v[j], load(x, limbs.cell[j]))
+        store(out, limbs.of_v[j], load(y, limbs.cell[j]))
 
 
 @primitive
-def twists_of_trunk(limbs, g, X, Y):
-    """The twists Y of the bodies that the limbs of group g hang on, from those of the trunk."""
+def series_to_lanes(limbs, K, x, out):
+    """The same for series of K coefficients, and coefficient k of coordinate c at c K + k."""
+    y = out.reshape(out.size)
+    for j in range(limbs.of_v.size):
+        row, lane = limbs.cell[j] // WIDTH, limbs.cell[j] % WIDTH
+        for k in range(K):
+            store(y, WIDTH * (row * K + k) + lane, load(x, limbs.of_v[j] * K + k))
+
+
+@primitive
+def rows_to_lanes(limbs, K, x, out):
+    """The same for K rows of coordinates x, each group's rows together."""
+    y, one = out.reshape(out.size), WIDTH * (limbs.n - FIRST)
+    for j in range(limbs.of_v.size):
+        cell = limbs.cell[j] + limbs.cell[j] // one * one * (K - 1)
+        for k in range(K):
+            store(y, cell + one * k, load(x, k * limbs.nv + limbs.of_v[j]))
+
+
+@primitive
+def rows_from_lanes(limbs, K, x, out):
+    y, one = x.reshape(x.size), WIDTH * (limbs.n - FIRST)
+    for j in range(limbs.of_v.size):
+        cell = limbs.cell[j] + limbs.cell[j] // one * one * (K - 1)
+        for k in range(K):
+            store(out, k * limbs.nv + limbs.of_v[j], load(y, cell + one * k))
+
+
+@primitive
+def from_trunk(limbs, g, size, X, Y):
+    """`size` numbers of each body that a limb of group g hangs on, from those of the trunk X to those of the chains Y."""
     y = Y.reshape(Y.size)
     for k in range(limbs.used[g]):
         i = limbs.on[WIDTH * g + k]
-        for c in range(6):
-            store(y, WIDTH * (6 * HUNG_ON + c) + k, load(X, 6 * i + c))
+        for c in range(size):
+            store(y, WIDTH * (size * HUNG_ON + c) + k, load(X, size * i + c))
 
 
 @primitive

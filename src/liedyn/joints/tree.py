@@ -15,7 +15,7 @@ from liedyn.jit import primitive
 from liedyn.lie.spans import span
 
 HEADER = 8
-HAS_CHILDREN, LAST_CHILD, TURNS, SLIDES = 1, 2, 4, 8     # marks: a bit each
+HAS_CHILDREN, LAST_CHILD, TURNS, SLIDES, BARE = 1, 2, 4, 8, 16     # marks: a bit each
 
 
 class Tree(NamedTuple):
@@ -25,6 +25,7 @@ class Tree(NamedTuple):
     iv: np.ndarray          # (n,) first coordinate in v
     marks: np.ndarray       # (n,) HAS_CHILDREN | LAST_CHILD (the child of its parent that a backward pass meets first)
                             #      | TURNS | SLIDES (whose screw turns about its axis, moves along it)
+                            #      | BARE (which turns only, without armature: free of it, the body has no inertia about the axis)
     slot: np.ndarray        # (n,) where a backward pass gathers what the children of body i hand to it: reused when free
     link_body: np.ndarray   # (n_links,) body that carries the link
     above: np.ndarray       # (nv,) the coordinate before this one on the way from the ground, or -1

@@ -25,7 +25,7 @@ from liedyn.joints.series import (
     joint_add_series,
     passive_series,
 )
-from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, SLIDES, TURNS, parts, tree_of
+from liedyn.joints.tree import BARE, HAS_CHILDREN, LAST_CHILD, parts, tree_of
 from liedyn.kernels.checks import (
     BAD_A,
     BAD_F_EXT,
@@ -60,6 +60,7 @@ from liedyn.lie.rows import (
 )
 from liedyn.lie.screw import sym6_plane
 from liedyn.lie.se3 import Ad_inv, add, dAd, dAd_inv, scale, sub
+from liedyn.lie.spans import span
 from liedyn.lie.vec3 import add3, rotate_back
 
 
@@ -98,11 +99,13 @@ def hybrid_series_work(m, n, nv, K):
     d = a + 66 * n
     v = d + 6 * K
     f = v + 3 * nv * K
-    work = HybridSeriesWork(m[:t], m[t:t + s], m[t + s:t + 2 * s], m[t + 2 * s:t + 3 * s], m[t + 3 * s:e], m[e:a],
-                            m[a:a + 21 * n], m[a + 21 * n:a + 27 * n], m[a + 27 * n:a + 48 * n], m[a + 48 * n:a + 54 * n],
-                            m[a + 54 * n:a + 60 * n], m[a + 60 * n:d], m[d:v], m[v:v + nv * K], m[v + nv * K:f])
-    factors = FactorWork(m[f:f + 6 * nv], m[f + 6 * nv:f + 7 * nv], m[f + 7 * nv:f + 8 * nv], m[f + 8 * nv:f + 9 * nv])
-    return work, factors, m[f + 9 * nv:]
+    end = f + 9 * nv
+    work = HybridSeriesWork(span(m, 0, t), span(m, t, s), span(m, t + s, s), span(m, t + 2 * s, s), span(m, t + 3 * s, s),
+                            span(m, e, 3 * s), span(m, a, 21 * n), span(m, a + 21 * n, 6 * n), span(m, a + 27 * n, 21 * n),
+                            span(m, a + 48 * n, 6 * n), span(m, a + 54 * n, 6 * n), span(m, a + 60 * n, 6 * n),
+                            span(m, d, 6 * K), span(m, v, nv * K), span(m, v + nv * K, 2 * nv * K))
+    factors = FactorWork(span(m, f, 6 * nv), span(m, f + 6 * nv, nv), span(m, f + 7 * nv, nv), span(m, f + 8 * nv, nv))
+    return work, factors, span(m, end, m.shape[0] - end)
 
 
 def hybrid_series_memory(n, nv, K): return 78 * n + 42 * K * n + 6 * K + 3 * nv * K + 9 * nv
@@ -114,38 +117,51 @@ def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passi
 
     spatial: a free body whose tau is its spatial wrench, and becomes that in its own frame; or -1. Returns a positive number if a
     joint's articulated inertia vanishes."""
-    n, nv = tree.parent.size, tree.armature.shape[0]
+    nv = tree.armature.shape[0]
     store_ground_series(tree, K, work.V)
-    for c in range(nv):
-        store(work.v, c * K, load(v, c))
-    for i in range(1, n):
+    store_coefficient(K, 0, v, work.v)
+    begin(tree, 1, K, q, work)
+    deficit = factor(tree, 1, prescribed, work, factors)
+    for k in range(K - 1):
+        if spatial >= 0:
+            wrench_in_body(tree, K, k, spatial, span(tau, k * nv, nv), work)
+        if loads.given:
+            advance_wrenches(tree, K, k, work.V, loads)
+        if passive:
+            passive_series(tree, K, k, q, work.v, rubs, work.rub, factors.passive)
+        x, force = span(a, k * nv, nv), span(tau, k * nv, nv)
+        gather_bias(tree, 1, K, k, prescribed, passive, x, force, loads, work, factors)
+        store_ground_rate(k, work)
+        distribute(tree, 1, K, k, prescribed, passive, x, force, work, factors)
+        store_coefficient(K, k + 1, x, work.v)
+    return deficit
+
+
+@primitive
+def store_coefficient(K, k, x, v):
+    """Coefficient k of v, whose rate has coefficient k - 1 x."""
+    per = 1.0 / k if k > 0 else 1.0
+    for c in range(v.shape[0] // K):
+        store(v, c * K + k, load(x, c) * per)
+
+
+@kernel
+def begin(tree, first, K, q, work):
+    """Poses, and coefficients 0 of twists, of the bodies from `first` on."""
+    for i in range(first, tree.parent.size):
         T = joint_pose(tree, i, q)
         store_pose(work.T, i, T)
         begin_motion(tree, i, K, work.E)
         U = Ad_inv(T, load_twist(work.V, tree.parent[i] * K))
         store_twist(work.U, i * K, U)
         store_twist(work.V, i * K, joint_add_series(tree, i, K, 0, U, work.v))
-    deficit = factor(tree, prescribed, work, factors)
-    for k in range(K - 1):
-        if spatial >= 0:
-            wrench_in_body(tree, K, k, spatial, tau[k * nv:(k + 1) * nv], work)
-        if loads.given:
-            advance_wrenches(tree, K, k, work.V, loads)
-        if passive:
-            passive_series(tree, K, k, q, work.v, rubs, work.rub, factors.passive)
-        x, force = a[k * nv:(k + 1) * nv], tau[k * nv:(k + 1) * nv]
-        gather_bias(tree, K, k, prescribed, passive, x, force, loads, work, factors)
-        distribute(tree, K, k, prescribed, passive, x, force, work, factors)
-        for c in range(nv):
-            store(work.v, c * K + k + 1, load(x, c) * (1.0 / (k + 1)))
-    return deficit
 
 
 @kernel
-def gather_bias(tree, K, k, prescribed, passive, a, tau, loads, work, factors):
-    """Order k from the leaves to the ground: eta, beta and u."""
+def gather_bias(tree, first, K, k, prescribed, passive, a, tau, loads, work, factors):
+    """Order k from the leaves to body `first`: eta, beta and u."""
     n = tree.parent.size
-    for i in range(n - 1, 0, -1):
+    for i in range(n - 1, first - 1, -1):
         p, T, slot = tree.parent[i], load_pose(work.T, i), tree.slot[i]
         advance_motion(tree, i, K, k + 1, work.v, work.E)
         eta = scale(k + 1.0, carried_twist(tree, i, K, k + 1, work.E, work.U, i * K))
@@ -187,18 +203,18 @@ def wrench_in_body(tree, K, k, i, tau, work):
 
 
 @kernel
-def factor(tree, prescribed, work, factors):
+def factor(tree, first, prescribed, work, factors):
     """Articulated inertias (K1 Table 4), which all orders share. Returns a positive number if one vanishes for its joint."""
     zero = number_like(work.T, 0.0)
     deficit = zero - 1.0
-    for i in range(tree.parent.size - 1, 0, -1):
+    for i in range(tree.parent.size - 1, first - 1, -1):
         AI = rigid(load_rigid(tree.I, i), zero)
         if tree.marks[i] & HAS_CHILDREN:
             AI = add_sym6(AI, load_sym6(work.AI, tree.slot[i]))
         if tree.kind[i] == SCREW:
             Pi, U, Psi, worse = factor_screw(tree, i, AI, prescribed, factors)
             c = tree.iv[i]
-            if tree.marks[i] & (TURNS | SLIDES) == TURNS and load(tree.armature, c) == 0.0 and not prescribed[c]:
+            if tree.marks[i] & BARE and not prescribed[c]:
                 Pi = minus_square_turned(AI, U, Psi)
                 store_sym6(work.Pi, i, Pi)
                 if tree.parent[i] > 0:
@@ -214,14 +230,19 @@ def factor(tree, prescribed, work, factors):
     return largest(deficit)
 
 
-@kernel
-def distribute(tree, K, k, prescribed, passive, a, tau, work, factors):
-    """Order k from the ground to the leaves: a or tau, and the next coefficients of V and U, this one of F."""
-    zero = number_like(tau, 0.0)
+@primitive
+def store_ground_rate(k, work):
+    """The ground's dV is constant: coefficient 1 of its twist."""
+    zero = number_like(work.dV, 0.0)
     store_twist(work.dV, 0, ((zero, zero, zero), (zero, zero, zero)))
     if k == 0:
         store_twist(work.dV, 0, load_twist(work.V, 1))
-    for i in range(1, tree.parent.size):
+
+
+@kernel
+def distribute(tree, first, K, k, prescribed, passive, a, tau, work, factors):
+    """Order k from body `first` to the leaves: a or tau, and the next coefficients of V and U, this one of F."""
+    for i in range(first, tree.parent.size):
         parents = Ad_inv(load_pose(work.T, i), load_twist(work.dV, tree.parent[i]))
         moved = add(parents, load_twist(work.eta, i))
         dV = solve(tree, i, moved, prescribed, passive, a, tau, factors)
@@ -268,8 +289,20 @@ def higher_order_hybrid_one(machine, prescribed, q, v, a, tau, forward, passive)
 @primitive
 def solve_series(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors):
     """From derivatives to derivatives, with all checks but that of the wrenches. Returns a code."""
+    code = series_of(tree, K, prescribed, q, v, a, tau)
+    if code != OK:
+        return code
+    if loads.given:
+        begin_wrenches(tree, K, q, loads)
+    if higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors) > 0.0:
+        return SINGULAR
+    return derivatives_of(K, a, tau)
+
+
+@primitive
+def series_of(tree, K, prescribed, q, v, a, tau):
+    """Checks what is given, and turns derivatives a and tau into coefficients in place."""
     nv = tree.armature.shape[0]
-    rows = nv * (K - 1)
     code = bad_configuration(tree, q, q.shape[0])
     if code == OK and not finite(v, nv):
         code = BAD_V
@@ -282,12 +315,15 @@ def solve_series(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rub
         return code
     scale_rows(a, K - 1, nv, False)
     scale_rows(tau, K - 1, nv, False)
-    if loads.given:
-        begin_wrenches(tree, K, q, loads)
-    if higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors) > 0.0:
-        return SINGULAR
-    scale_rows(a, K - 1, nv, True)
-    scale_rows(tau, K - 1, nv, True)
+    return OK
+
+
+@primitive
+def derivatives_of(K, a, tau):
+    """And back."""
+    rows = a.shape[0]
+    scale_rows(a, K - 1, rows // (K - 1), True)
+    scale_rows(tau, K - 1, rows // (K - 1), True)
     return OK if finite(a, rows) and finite(tau, rows) else BAD_RESULT
 
 

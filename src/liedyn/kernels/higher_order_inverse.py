@@ -26,6 +26,7 @@ from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, scale, sub
+from liedyn.lie.spans import span
 
 
 class InverseSeriesWork(NamedTuple):
@@ -46,9 +47,10 @@ def inverse_series_work(m, n, nv, K):
     e, g, u = 12 * n + 6 * K * n, 12 * n + 24 * K * n, 12 * n + 30 * K * n
     r = u + 18 * K
     end = r + nv + 2 * nv * K
-    work = InverseSeriesWork(m[:12 * n], m[12 * n:e], m[e:g], m[g:u], m[u:u + 6 * K], m[u + 6 * K:u + 12 * K],
-                             m[u + 12 * K:r], m[r:r + nv], m[r + nv:end])
-    return work, m[end:]
+    work = InverseSeriesWork(span(m, 0, 12 * n), span(m, 12 * n, 6 * K * n), span(m, e, 18 * K * n), span(m, g, 6 * K * n),
+                             span(m, u, 6 * K), span(m, u + 6 * K, 6 * K), span(m, u + 12 * K, 6 * K), span(m, r, nv),
+                             span(m, r + nv, 2 * nv * K))
+    return work, span(m, end, m.shape[0] - end)
 
 
 def inverse_series_memory(n, nv, K): return 12 * n + 30 * K * n + 18 * K + nv + 2 * nv * K
@@ -76,10 +78,20 @@ def force_sum(K, i, k, V, P, first):
 @kernel
 def higher_order_inverse(tree, K, q, v, loads, passive, rubs, tau, work):
     """Coefficients 0 … K - 2 of tau (K - 1 rows of nv) from those of v (nv series of K)."""
-    n, nv = tree.parent.size, tree.armature.shape[0]
-    V, E, G, U, P, F = work.V, work.E, work.G, work.U, work.P, work.F
-    store_ground_series(tree, K, V)
-    for i in range(1, n):                                                   # forward: parents first
+    store_ground_series(tree, K, work.V)
+    twist_series(tree, 1, K, q, v, work)
+    if loads.given:
+        for k in range(K - 1):
+            advance_wrenches(tree, K, k, work.V, loads)
+    force_series(tree, 1, K, loads, tau, work)
+    add_rotor_series_less_passive(tree, K, q, v, passive, rubs, tau, work)
+
+
+@primitive
+def twist_series(tree, first, K, q, v, work):
+    """Forward, parents first: poses, and coefficients of twists and joints' motions, of the bodies from `first` on."""
+    V, E, U = work.V, work.E, work.U
+    for i in range(first, tree.parent.size):
         p, T = tree.parent[i], joint_pose(tree, i, q)
         store_pose(work.T, i, T)
         begin_motion(tree, i, K, E)
@@ -90,10 +102,14 @@ def higher_order_inverse(tree, K, q, v, loads, passive, rubs, tau, work):
             store_twist(U, k, parents)
             W = add(parents, carried_twist(tree, i, K, k, E, U, 0))
             store_twist(V, i * K + k, joint_add_series(tree, i, K, k, W, v))
-    if loads.given:
-        for k in range(K - 1):
-            advance_wrenches(tree, K, k, V, loads)
-    for i in range(n - 1, 0, -1):                                           # backward: children first
+
+
+@primitive
+def force_series(tree, first, K, loads, tau, work):
+    """Backward, children first: what the joints transmit to the bodies from `first` on."""
+    n, nv = tree.parent.size, tree.armature.shape[0]
+    V, E, G, P, F = work.V, work.E, work.G, work.P, work.F
+    for i in range(n - 1, first - 1, -1):
         I, p, T = load_rigid(tree.I, i), tree.parent[i], load_pose(work.T, i)
         for k in range(K):
             store_twist(P, k, momentum(I, load_twist(V, i * K + k)))
@@ -104,11 +120,16 @@ def higher_order_inverse(tree, K, q, v, loads, passive, rubs, tau, work):
             if tree.marks[i] & HAS_CHILDREN:
                 own = add(own, load_twist(G, tree.slot[i] * K + k))
             store_twist(F, k, own)
-            store_joint_force(tree, i, own, tau[k * nv:(k + 1) * nv])       # tau = S^T F
+            store_joint_force(tree, i, own, span(tau, k * nv, nv))          # tau = S^T F
             if p > 0:
                 carried = dAd_inv(T, add(own, carried_wrench(tree, i, K, k, E, F, 0)))
                 g = tree.slot[p] * K + k
                 store_twist(G, g, carried if tree.marks[i] & LAST_CHILD else add(carried, load_twist(G, g)))
+
+
+@primitive
+def add_rotor_series_less_passive(tree, K, q, v, passive, rubs, tau, work):
+    nv = tree.armature.shape[0]
     for k in range(K - 1):
         if passive:
             passive_series(tree, K, k, q, v, rubs, work.rub, work.passive)

@@ -5,59 +5,43 @@ from liedyn.joints.limbs import (
     FIRST,
     HUNG_ON,
     add_to_trunk,
-    cells_of,
     chains_of,
-    coordinates,
     from_lanes,
+    from_trunk,
+    group_of,
+    in_lanes,
     limbs_of,
+    rows_of,
     to_lanes,
-    twists_of_trunk,
 )
 from liedyn.joints.passive import passive_force
 from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite
 from liedyn.kernels.hybrid import bad_input, eliminate, hybrid_work, solved, substitute, twists
 from liedyn.kernels.newton_euler import add_rotors_less_passive, forces, motions, newton_euler_work, store_ground
-from liedyn.lie.blocks import whole_lines
-from liedyn.lie.lanes import WIDTH, largest, maximum
+from liedyn.lie.lanes import largest, maximum
 from liedyn.lie.spans import span
-
-
-@primitive
-def hybrid_of_chains(limbs, memory, g):
-    n, nv = limbs.n, limbs.n - FIRST
-    size = WIDTH * (51 * n + 9 * nv)
-    return hybrid_work(span(memory, g * size, size).reshape(size // WIDTH, WIDTH), n, nv)
-
-
-@primitive
-def newton_euler_of_chains(limbs, memory, g):
-    n, nv = limbs.n, limbs.n - FIRST
-    size = WIDTH * (30 * n + nv)
-    return newton_euler_work(span(memory, g * size, size).reshape(size // WIDTH, WIDTH), n, nv)
 
 
 @primitive
 def forward(limbs, none, q, v, a, tau, passive):
     """Writes a; none: the mask of no prescribed coordinate. Returns a positive number if an articulated inertia vanishes."""
-    trunk, m, cells = limbs.trunk, limbs.scratch, cells_of(limbs)
+    trunk, m = limbs.trunk, limbs.scratch
     n, nv = trunk.parent.size, limbs.nv
-    Q, V, Tau, A = span(m, 0, cells), span(m, cells, cells), span(m, 2 * cells, cells), span(m, 3 * cells, cells)
+    work = hybrid_work(m, n, nv)
+    Q, V, Tau, A, memory = lanes_of(limbs, span(m, 51 * n + 9 * nv, m.size - 51 * n - 9 * nv))
     to_lanes(limbs, q, limbs.of_q, Q)
     to_lanes(limbs, v, limbs.of_v, V)
     to_lanes(limbs, tau, limbs.of_v, Tau)
-    size = whole_lines(51 * n + 9 * nv)
-    work = hybrid_work(span(m, 4 * cells, size), n, nv)
-    memory = span(m, 4 * cells + size, m.size - size - 4 * cells)
     store_ground(trunk, q, work.V, work.dV)
     if passive:
         passive_force(trunk, q, v, work.passive)
     twists(trunk, 1, q, v, work)
     deficit = -1.0
     for g in range(limbs.groups):
-        tree, inner = chains_of(limbs, g), hybrid_of_chains(limbs, memory, g)
-        (Qg,), (Vg,) = coordinates(limbs, Q, g), coordinates(limbs, V, g)
-        (Ag,), (Taug,) = coordinates(limbs, A, g), coordinates(limbs, Tau, g)
-        twists_of_trunk(limbs, g, work.V, inner.V)
+        tree, inner = chains_of(limbs, g), hybrid_of_chains(limbs, g, memory)
+        (Qg,), (Vg,) = group_of(limbs, g, Q), group_of(limbs, g, V)
+        (Taug,), (Ag,) = group_of(limbs, g, Tau), group_of(limbs, g, A)
+        from_trunk(limbs, g, 6, work.V, inner.V)
         if passive:
             passive_force(tree, Qg, Vg, inner.passive)
         twists(tree, FIRST, Qg, Vg, inner)
@@ -68,9 +52,9 @@ def forward(limbs, none, q, v, a, tau, passive):
     deficit = maximum(deficit, eliminate(trunk, 1, none, v, passive, a, tau, span(q, 0, 0), work))
     substitute(trunk, 1, none, v, passive, a, tau, work)
     for g in range(limbs.groups):
-        tree, inner = chains_of(limbs, g), hybrid_of_chains(limbs, memory, g)
-        (Vg,), (Ag,), (Taug,) = coordinates(limbs, V, g), coordinates(limbs, A, g), coordinates(limbs, Tau, g)
-        twists_of_trunk(limbs, g, work.dV, inner.dV)
+        tree, inner = chains_of(limbs, g), hybrid_of_chains(limbs, g, memory)
+        (Vg,), (Taug,), (Ag,) = group_of(limbs, g, V), group_of(limbs, g, Tau), group_of(limbs, g, A)
+        from_trunk(limbs, g, 6, work.dV, inner.dV)
         substitute(tree, FIRST, none, Vg, passive, Ag, Taug, inner)
     from_lanes(limbs, A, a)
     return deficit
@@ -79,23 +63,21 @@ def forward(limbs, none, q, v, a, tau, passive):
 @primitive
 def inverse(limbs, q, v, a, passive, tau):
     """Writes tau."""
-    trunk, m, cells = limbs.trunk, limbs.scratch, cells_of(limbs)
+    trunk, m = limbs.trunk, limbs.scratch
     n, nv = trunk.parent.size, limbs.nv
-    Q, V, A, Tau = span(m, 0, cells), span(m, cells, cells), span(m, 2 * cells, cells), span(m, 3 * cells, cells)
+    work = newton_euler_work(m, n, nv)
+    Q, V, A, Tau, memory = lanes_of(limbs, span(m, 30 * n + nv, m.size - 30 * n - nv))
     to_lanes(limbs, q, limbs.of_q, Q)
     to_lanes(limbs, v, limbs.of_v, V)
     to_lanes(limbs, a, limbs.of_v, A)
-    size = whole_lines(30 * n + nv)
-    work = newton_euler_work(span(m, 4 * cells, size), n, nv)
-    memory = span(m, 4 * cells + size, m.size - size - 4 * cells)
     store_ground(trunk, q, work.V, work.dV)
     motions(trunk, 1, q, v, a, work)
     for g in range(limbs.groups):
-        tree, inner = chains_of(limbs, g), newton_euler_of_chains(limbs, memory, g)
-        (Qg,), (Vg,) = coordinates(limbs, Q, g), coordinates(limbs, V, g)
-        (Ag,), (Taug,) = coordinates(limbs, A, g), coordinates(limbs, Tau, g)
-        twists_of_trunk(limbs, g, work.V, inner.V)
-        twists_of_trunk(limbs, g, work.dV, inner.dV)
+        tree, inner = chains_of(limbs, g), newton_euler_of_chains(limbs, g, memory)
+        (Qg,), (Vg,) = group_of(limbs, g, Q), group_of(limbs, g, V)
+        (Ag,), (Taug,) = group_of(limbs, g, A), group_of(limbs, g, Tau)
+        from_trunk(limbs, g, 6, work.V, inner.V)
+        from_trunk(limbs, g, 6, work.dV, inner.dV)
         motions(tree, FIRST, Qg, Vg, Ag, inner)
         forces(tree, FIRST, span(Qg, 0, 0), Taug, inner)
         add_rotors_less_passive(tree, Qg, Vg, Ag, passive, Taug, inner.passive)
@@ -103,6 +85,27 @@ def inverse(limbs, q, v, a, passive, tau):
     forces(trunk, 1, span(q, 0, 0), tau, work)
     add_rotors_less_passive(trunk, q, v, a, passive, tau, work.passive)     # spoils the limbs' coordinates, written next
     from_lanes(limbs, Tau, tau)
+
+
+@primitive
+def lanes_of(limbs, memory):
+    """Four arrays of coordinates, of which the kernels write the last only, and the rest of the memory."""
+    (m,), k = in_lanes(memory), rows_of(limbs)
+    return span(m, 0, k), span(m, k, k), span(m, 2 * k, k), span(m, 3 * k, k), span(m, 4 * k, m.shape[0] - 4 * k)
+
+
+@primitive
+def hybrid_of_chains(limbs, g, memory):
+    n, nv = limbs.n, limbs.n - FIRST
+    size = 51 * n + 9 * nv
+    return hybrid_work(span(memory, g * size, size), n, nv)
+
+
+@primitive
+def newton_euler_of_chains(limbs, g, memory):
+    n, nv = limbs.n, limbs.n - FIRST
+    size = 30 * n + nv
+    return newton_euler_work(span(memory, g * size, size), n, nv)
 
 
 # from Python ------------------------------------------------------------------------------------------------------

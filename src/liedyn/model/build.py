@@ -19,7 +19,7 @@ from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, pose, rig
 from liedyn.model.tree import place_of
 from liedyn.model.validate import validate
 
-_HAS_CHILDREN, _LAST_CHILD, _TURNS, _SLIDES = 1, 2, 4, 8     # joints.tree, which needs numba
+_HAS_CHILDREN, _LAST_CHILD, _TURNS, _SLIDES, _BARE = 1, 2, 4, 8, 16     # joints.tree, which needs numba
 
 
 def build(robot: Robot) -> Model:
@@ -163,7 +163,9 @@ class Assembly:
         iq = np.cumsum([0, 0] + [NQ[k] for k in self.kind[1:]])[:n]
         iv = np.cumsum([0, 0] + [NV[k] for k in self.kind[1:]])[:n]
         marks, slot = _backward_plan(self.parent)
-        marks = [mark | _TURNS * (a != 0) | _SLIDES * (b != 0) for mark, (a, b) in zip(marks, self.S, strict=True)]
+        rotors = [0.0, *self.armature()[iv[1:]]]              # of screws; a ball or free joint's is not asked for
+        marks = [mark | _TURNS * (a != 0) | _SLIDES * (b != 0) | _BARE * (a != 0 and b == 0 and rotor == 0)
+                 for mark, (a, b), rotor in zip(marks, self.S, rotors, strict=True)]
         passive = any(self.coordinate(c).any() for c in ("damping", "friction", "stiffness"))
         friction = self.coordinate("friction").any()
         header = [n, self.nq, self.nv, len(links), int(passive), int(friction), 0, 0]
