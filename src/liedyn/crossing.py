@@ -19,7 +19,7 @@ binding.add_symbol(_ARRAY_TYPE, id(np.ndarray))
 
 # where PyArrayObject and PyArray_Descr hold what is checked: part of NumPy's binary interface since 1.7
 _HEAD = object.__basicsize__
-_TYPE, _DATA, _RANK, _SHAPE, _STRIDES, _DESCR, _FLAGS = _HEAD - 8, _HEAD, _HEAD + 8, _HEAD + 16, _HEAD + 24, _HEAD + 40, _HEAD + 48
+_TYPE, _DATA, _RANK, _SHAPE, _STRIDES, _DESCR, _FLAGS = (_HEAD + k for k in (-8, 0, 8, 16, 24, 40, 48))
 _KIND = _HEAD + 8                                     # of PyArray_Descr: kind, type and byte order, a character each
 _ASKED = 0x1 | 0x100 | 0x400                          # C-contiguous, aligned, writeable
 
@@ -60,16 +60,16 @@ def _unboxed(kind, object_, c):
     good = cgutils.alloca_once_value(builder, cgutils.false_bit)
     result = make_array(kind)(c.context, builder)
     expected = builder.bitcast(c.context.get_c_value(builder, _I8, _ARRAY_TYPE), _BYTES)
-    with builder.if_then(builder.icmp_unsigned("==", _field(builder, x, _TYPE, _BYTES), expected), likely=True):
-        with builder.if_then(_as_asked(builder, kind, x), likely=True):
-            builder.store(cgutils.true_bit, good)
-            shape, strides = (_numbers(builder, _field(builder, x, place, _BYTES), kind.ndim) for place in (_SHAPE, _STRIDES))
-            size = c.context.get_abi_sizeof(c.context.get_data_type(kind.dtype))
-            data = builder.bitcast(_field(builder, x, _DATA, _BYTES), result.data.type)
-            populate_array(result, data, shape, strides, ir.Constant(_I64, size), None)
+    with builder.if_then(builder.icmp_unsigned("==", _field(builder, x, _TYPE, _BYTES), expected)):      # else no field is read
+        builder.store(_as_asked(builder, kind, x), good)
+    with builder.if_then(builder.load(good)):
+        shape, strides = (_numbers(builder, _field(builder, x, place, _BYTES), kind.ndim) for place in (_SHAPE, _STRIDES))
+        size = c.context.get_abi_sizeof(c.context.get_data_type(kind.dtype))
+        data = builder.bitcast(_field(builder, x, _DATA, _BYTES), result.data.type)
+        populate_array(result, data, shape, strides, ir.Constant(_I64, size), None)
     failed = builder.not_(builder.load(good))
     with builder.if_then(failed, likely=False):
-        c.pyapi.err_set_string("PyExc_TypeError", f"an argument is not {kind.dtype} of {kind.ndim} axes, contiguous and writeable")
+        c.pyapi.err_set_string("PyExc_TypeError", f"not a contiguous, writeable array of {kind.dtype} with {kind.ndim} axes")
     return NativeValue(result._getvalue(), is_error=failed)
 
 

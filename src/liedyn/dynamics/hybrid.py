@@ -56,12 +56,12 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
                 a = np.empty(model.nv)
-                if not hybrid_one(model.machine, none_prescribed(model), q, v, a, tau, NONE, passive):
+                if not hybrid_one.direct(model.machine, none_prescribed(model), q, v, a, tau, NONE, passive):
                     return a
             elif q.ndim == 2 and one_thread(model, len(q)):
                 a, memory = np.empty((len(q), model.nv)), scratch(8 * hybrid_batch_memory(*model.sizes)).reshape(-1, 8)
-                if not hybrid_batch(model.index, model.constants, memory, none_prescribed(model), q, v, a, tau, NONE_BATCH,
-                                    passive, 0, len(q)):
+                if not hybrid_batch.direct(model.index, model.constants, memory, none_prescribed(model), q, v, a, tau, NONE_BATCH,
+                                           passive, 0, len(q)):
                     return a
         except (TypeError, AttributeError):   # other types, lists, or not compiled yet
             pass

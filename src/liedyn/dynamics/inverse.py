@@ -42,12 +42,12 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
                 tau = np.empty(model.nv)
-                if not inverse_one(model.machine, q, v, a, NONE, passive, tau):
+                if not inverse_one.direct(model.machine, q, v, a, NONE, passive, tau):
                     return tau
             elif q.ndim == 2 and one_thread(model, len(q)):
                 tau, memory = np.empty((len(q), model.nv)), scratch(8 * inverse_batch_memory(*model.sizes)).reshape(-1, 8)
-                if not inverse_batch(model.index, model.constants, memory, q, v, a, NONE_BATCH, passive, tau, NONE_BATCH, 0,
-                                     len(q)):
+                if not inverse_batch.direct(model.index, model.constants, memory, q, v, a, NONE_BATCH, passive, tau, NONE_BATCH,
+                                            0, len(q)):
                     return tau
         except (TypeError, AttributeError):   # other types, lists, or not compiled yet
             pass
