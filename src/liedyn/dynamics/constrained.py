@@ -86,17 +86,19 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
     """
     if f_ext is None and drive is None and pfaffian is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
-            if q.ndim == 1:
-                machine, size, head, one = model._cache["constrained"]
-                out = _empty(size)
-                if not one(machine, q, v, tau, baumgarte, passive, out):
-                    motion = _OneState()
-                    motion.a, motion.tau, motion.out = out[head], tau, out
-                    return motion
-        except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
-            prepare(constrained_forward_one)
-            model._cache["constrained"] = (model.loop_machine, model.nv + 2 * model.nc, slice(model.nv),
-                                           constrained_forward_one.direct)
+            machine, size, head, one = model._cache["constrained"]
+            out = _empty(size)
+            if not one(machine, q, v, tau, baumgarte, passive, out):
+                motion = _OneState()
+                motion.a, motion.tau, motion.out = out[head], tau, out
+                return motion
+        except TypeError:                     # a batch, other types, lists
+            pass
+        except KeyError:                      # not compiled yet
+            if model.nc and np.ndim(q) == 1:
+                prepare(constrained_forward_one)
+                model._cache["constrained"] = (model.loop_machine, model.nv + 2 * model.nc, slice(model.nv),
+                                               constrained_forward_one.direct)
     none = np.zeros(model.nv, dtype=bool)
     if pfaffian is not None:
         return _with_pfaffian(pfaffian, model, q, v, None, tau, none, f_ext, passive, drive, baumgarte)

@@ -2,8 +2,9 @@
 
     M a + b = tau + A^T lambda,    A a + gamma = 0
 
-The tree is solved as if it were open; A M^-1 A^T lambda = -(A a + gamma) says what the constraints add; a last forward
-sweep with X lambda for joint forces (`loop_rows`) completes a, tau. Prescribed coordinates turn M into M_vv and A into A_v."""
+The tree is eliminated as if it were open; A M^-1 A^T lambda = -(A a + gamma), with A a of the open tree, says what the
+constraints add; one forward sweep with X lambda among the joint forces (`loop_rows`) gives a, tau. Prescribed coordinates turn
+M into M_vv and A into A_v."""
 from typing import NamedTuple
 
 import numpy as np
@@ -20,12 +21,14 @@ from liedyn.kernels.constraint_solver import (
     solver_memory,
     solver_work,
 )
-from liedyn.kernels.hybrid import bad_input, hybrid, hybrid_memory, hybrid_work, solved, substitute
+from liedyn.kernels.hybrid import bad_input, eliminate, hybrid_memory, hybrid_work, solved, substitute
 from liedyn.kernels.kinematics import gather
 from liedyn.kernels.loop_rows import (
+    RowMotion,
     RowWork,
     accelerations,
     add_multipliers,
+    add_rates,
     closure_frames,
     residuals,
     row_memory,
@@ -77,14 +80,15 @@ def solve_constrained(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequ
 
     Returns a positive number if a joint's articulated inertia vanishes."""
     rows, rhs = con.rows, con.rhs
-    deficit = hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work)
+    deficit = eliminate(tree, prescribed, q, v, a, tau, f_ext, passive, work)
     closure_frames(tree, loops, work.T, drive, rows)
-    accelerations(loops, a, work.V, work.dV, drive, rows, rhs)
+    accelerations(loops, None, work.V, None, drive, rows, rhs)
     if frequency > 0.0:
         add_baumgarte(loops, q, v, work.V, drive, frequency, rows, rhs, con.other)
+    factor_rows(tree, loops, prescribed, work.T, work.U, work.Psi, False, con, RowMotion(v, a, work.u, work.V, work.dV))
+    add_rates(loops, rows, rhs)
     for r in range(rhs.shape[0]):
         store(rhs, r, -load(rhs, r))
-    factor_rows(tree, loops, prescribed, work.T, work.U, work.Psi, False, con)
     solve_constraints(rhs, con.solver, multipliers)
     add_multipliers(tree, loops, prescribed, multipliers, rows, work.u)
     substitute(tree, prescribed, v, passive, a, tau, work)
@@ -92,9 +96,9 @@ def solve_constrained(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequ
 
 
 @primitive
-def factor_rows(tree, loops, prescribed, T, U, Psi, holonomic, con):
-    """Rows and the factor of A M^-1 A^T, from `closure_frames` and the tree's factors; holonomic: see `sweep_rows`."""
-    sweep_rows(tree, loops, prescribed, T, U, Psi, True, con.rows, holonomic)
+def factor_rows(tree, loops, prescribed, T, U, Psi, holonomic, con, motion=None):
+    """Rows and the factor of A M^-1 A^T, from `closure_frames` and the tree's factors; holonomic, motion: see `sweep_rows`."""
+    sweep_rows(tree, loops, prescribed, T, U, Psi, True, con.rows, holonomic, motion)
     form(tree, loops, prescribed, Psi, con.rows, con.solver)
     factor_constraints(loops, con.rows.size, con.solver)
 

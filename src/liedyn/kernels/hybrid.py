@@ -62,6 +62,14 @@ def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work):
     """prescribed[k]: read a[k], write tau[k]; else read tau[k], write a[k]. f_ext (6n) wrenches on bodies, or empty.
 
     Returns a positive number if a joint's articulated inertia vanishes (the results are then worthless)."""
+    deficit = eliminate(tree, prescribed, q, v, a, tau, f_ext, passive, work)
+    substitute(tree, prescribed, v, passive, a, tau, work)
+    return deficit
+
+
+@primitive
+def eliminate(tree, prescribed, q, v, a, tau, f_ext, passive, work):
+    """All but the last pass of `hybrid`: work, but for dV of bodies."""
     n = tree.parent.size
     store_ground(tree, q, work.V, work.dV)
     if passive:
@@ -84,7 +92,6 @@ def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work):
             beta = bias_units(tree, i, AB, prescribed, passive, a, tau, work)
             hand_to_parent(tree, i, Pi, add(beta, sym6(Pi, joint_eta(tree, i, V, v))), work)
         deficit = maximum(deficit, worse)
-    substitute(tree, prescribed, v, passive, a, tau, work)
     return largest(deficit)
 
 
