@@ -2,7 +2,7 @@
 
 Numba's dispatcher finds out the type of every argument and which signature serves them: 0.15 us of a call with five arrays, a
 tenth of one state's dynamics. An entry of one signature needs no choice. Its arrays are `Given`: their unboxing itself refuses,
-by a TypeError, what is no NumPy array of the very type, rank and layout, aligned and writeable, and the function that Numba made
+by a TypeError, what is no NumPy array of the very type, rank and layout, and writeable, and the function that Numba made
 for Python is called directly.
 """
 import numpy as np
@@ -21,7 +21,7 @@ binding.add_symbol(_ARRAY_TYPE, id(np.ndarray))
 _HEAD = object.__basicsize__
 _TYPE, _DATA, _RANK, _SHAPE, _STRIDES, _DESCR, _FLAGS = (_HEAD + k for k in (-8, 0, 8, 16, 24, 40, 48))
 _KIND = _HEAD + 8                                     # of PyArray_Descr: kind, type and byte order, a character each
-_ASKED = 0x1 | 0x100 | 0x400                          # C-contiguous, aligned, writeable
+_ASKED = 0x1 | 0x400                                  # C-contiguous, writeable
 
 _I8, _I32, _I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _BYTES = _I8.as_pointer()
