@@ -7,6 +7,8 @@ from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, one_threa
 from liedyn.jit import prepare
 from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory, inverse_one
 
+_empty = np.empty          # looked up once: every 0.1 us of a call counts
+
 
 def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
     """Joint forces that produce the accelerations ``a``: recursive Newton-Euler, O(n).
@@ -41,7 +43,7 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
-                tau = np.empty(model.nv)
+                tau = _empty(model.nv)
                 if not inverse_one.direct(model.machine, q, v, a, NONE, passive, tau):
                     return tau
             elif q.ndim == 2 and one_thread(model, len(q)):
