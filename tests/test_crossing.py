@@ -1,4 +1,4 @@
-"""Entries of one signature check their arguments themselves: what the dispatcher of Numba refuses is refused, by the same error."""
+"""Entries of one signature check their arguments themselves: what Numba refuses they refuse, by the same kind of error."""
 import sys
 
 import numpy as np

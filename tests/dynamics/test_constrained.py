@@ -180,7 +180,7 @@ def test_what_is_refused(size):
     mask = np.zeros(model.nv, dtype=bool)
     open_ = model_of("every kind")
     x = np.zeros(open_.nv)
-    for call in (lambda: forward(open_, open_.neutral(), x, x),
+    for call in (*[lambda: forward(open_, open_.neutral(), x, x)] * 2,        # also when it was refused before
                  lambda: hybrid(open_, open_.neutral(), x, x, x, np.zeros(open_.nv, dtype=bool))):
         assert "robot zoo1 has no constraints" in refused(ld.ModelError, call)
     nan = lambda x: np.where(np.arange(x.shape[-1]) == 1, np.nan, x)          # noqa: E731
