@@ -56,7 +56,7 @@ def entry(*signatures: str, nogil: bool = False):
 
     Until `prepare` has compiled it, and for arguments of other types, a call raises TypeError: never a surprising
     second compilation. So the common call costs one crossing and no check in Python. An entry of one signature has `direct`
-    too, the same function at half the cost of a crossing."""
+    too, the same function at a third of the cost of a crossing."""
     def decorate(function):
         options = {"nogil": nogil}
         if len(signatures) == 1:                 # arguments are `Given`, and in the function the arrays that they are

@@ -86,19 +86,16 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
     """
     if f_ext is None and drive is None and pfaffian is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
-            machine, size, head, one = model._cache["constrained"]
+            machine, size, head = model._cache["constrained"]
             out = _empty(size)
-            if not one(machine, q, v, tau, baumgarte, passive, out):
+            if not constrained_forward_one.direct(machine, q, v, tau, baumgarte, passive, out):
                 motion = _OneState()
                 motion.a, motion.tau, motion.out = out[head], tau, out
                 return motion
-        except TypeError:                     # a batch, other types, lists
-            pass
-        except KeyError:                      # not compiled yet
-            if model.nc and np.ndim(q) == 1:
+        except (TypeError, KeyError):         # a batch, other types, lists, or not compiled yet
+            if model.nc and getattr(q, "ndim", 1) == 1:
                 prepare(constrained_forward_one)
-                model._cache["constrained"] = (model.loop_machine, model.nv + 2 * model.nc, slice(model.nv),
-                                               constrained_forward_one.direct)
+                model._cache["constrained"] = model.loop_machine, model.nv + 2 * model.nc, slice(model.nv)
     none = np.zeros(model.nv, dtype=bool)
     if pfaffian is not None:
         return _with_pfaffian(pfaffian, model, q, v, None, tau, none, f_ext, passive, drive, baumgarte)

@@ -6,8 +6,8 @@ W - U Psi X (the factors of `joints.elimination`). With M = L^T D L this is X = 
     A M^-1 A^T = X^T D^-1 X,      M^-1 A^T lambda: the forward sweep with X lambda for joint forces:
 
 O(length of the loop) a row; prescribed joints pass the wrench on whole, and what comes out is that of M_vv and A_v.
-On its way the wrench W also finds how the row is accelerated, A a = sum_i X_i a_i + W_i . eta_i with a_i = Psi u where not
-prescribed, + W_0 . dV_0 at the ground: the accelerations of the open tree are never formed.
+On its way the wrench W also finds how the open tree accelerates the row, without forming its accelerations: the sum of X Psi u
+(X a where prescribed) over coordinates, of W . eta over bodies, and W . dV at the ground (`RowWork.rate`).
 
 X holds rows as columns of cells (`blocks.put_cell`): of eight states a Lanes a row, of one state a Lanes for all rows of a
 constraint, so that both go eight at a time."""
