@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 import os
 import re
 import shutil
@@ -19,6 +20,9 @@ from pathlib import Path
 
 from numba import __version__ as numba_version
 from numba import config, njit
+from numba.core.sigutils import normalize_signature
+
+from liedyn.crossing import given
 
 # contract: multiply-add in one instruction; nsz: x + 0 is x; arcp: division by a constant is a product.
 # No nnan/ninf: a NaN must stay visible to the checks.
@@ -66,14 +70,25 @@ def entry(*signatures: str, nogil: bool = False):
     """A kernel that Python calls, for these signatures only.
 
     Until `prepare` has compiled it, and for arguments of other types, a call raises TypeError: never a surprising
-    second compilation. So the common call costs one crossing and no check in Python."""
+    second compilation. So the common call costs one crossing and no check in Python. An entry of one signature has `direct`
+    too, the same function at a third of the cost of a crossing."""
     def decorate(function):
-        dispatcher = _cached(function, nogil=nogil)
+        options = {"nogil": nogil}
+        if len(signatures) == 1:                 # arguments are `Given`, and in the function the arrays that they are
+            kinds, _ = normalize_signature(signatures[0])
+            names = inspect.signature(function).parameters
+            options["locals"] = {name: kind for name, kind in zip(names, kinds, strict=True) if given(kind) is not kind}
+        dispatcher = _cached(function, **options)
         dispatcher.liedyn_signatures = signatures
-        dispatcher.liedyn_compiler = _cached(function, nogil=nogil)    # aside: the entry stays shut while another thread prepares
+        dispatcher.liedyn_compiler = _cached(function, **options)    # aside: the entry stays shut while another thread prepares
         dispatcher._can_compile = False      # disable_compile() insists on a signature first
+        dispatcher.direct = _not_prepared
         return dispatcher
     return decorate
+
+
+def _not_prepared(*arguments):
+    raise TypeError("not compiled yet")
 
 
 on_compile = contextlib.nullcontext     # called with a kernel's name around its compilation or loading
@@ -87,10 +102,15 @@ def prepare(dispatcher, which: int = 0) -> bool:
     with _LOCK, on_compile(dispatcher.py_func.__name__):
         if which not in done:
             aside = dispatcher.liedyn_compiler
-            aside.compile(dispatcher.liedyn_signatures[which])
+            signature = dispatcher.liedyn_signatures[which]
+            if len(dispatcher.liedyn_signatures) == 1:
+                kinds, returned = normalize_signature(signature)
+                signature = returned(*map(given, kinds))
+            aside.compile(signature)
             for types, result in aside.overloads.items():
                 if types not in dispatcher.overloads:
                     dispatcher.add_overload(result)
+                    dispatcher.direct = result.entry_point
             done.add(which)
     return True
 
@@ -98,11 +118,11 @@ def prepare(dispatcher, which: int = 0) -> bool:
 _LOCK = threading.RLock()
 
 
-def _cached(function, nogil=False):
+def _cached(function, **options):
     previous = config.CACHE_DIR
     config.CACHE_DIR = str(cache_folder(function.__module__))
     try:
-        return njit(function, cache=True, nogil=nogil, **OPTIONS)
+        return njit(function, cache=True, **options, **OPTIONS)
     finally:
         config.CACHE_DIR = previous
 

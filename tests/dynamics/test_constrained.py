@@ -146,7 +146,7 @@ def test_a_drive_that_contradicts():
     model = ld.build(replace(ROBOTS["a lone body"], loops=loops))
     q, zero = model.neutral(), np.zeros(6)
     still = ld.constrained_forward_dynamics(model, q, zero, zero, drive={"tool": np.eye(4)})
-    assert np.abs(still.a).max() < 1e-14 and still.independent.sum() == 6
+    assert np.abs(still.a).max() < 3e-15 * 9.81 and still.independent.sum() == 6              # gravity cancels
     with pytest.raises(ld.ComputationError) as caught:
         ld.constrained_forward_dynamics(model, q, zero, zero, drive={"tool": (np.eye(4), zero, np.r_[0, 0, 0, 0, 0.5, 0])})
     assert str(caught.value) == ("the prescribed motions contradict the constraint 'tool': its row tool.vy is off by 0.5 m/s^2; "
@@ -180,7 +180,7 @@ def test_what_is_refused(size):
     mask = np.zeros(model.nv, dtype=bool)
     open_ = model_of("every kind")
     x = np.zeros(open_.nv)
-    for call in (lambda: forward(open_, open_.neutral(), x, x),
+    for call in (*[lambda: forward(open_, open_.neutral(), x, x)] * 2,        # also when it was refused before
                  lambda: hybrid(open_, open_.neutral(), x, x, x, np.zeros(open_.nv, dtype=bool))):
         assert "robot zoo1 has no constraints" in refused(ld.ModelError, call)
     nan = lambda x: np.where(np.arange(x.shape[-1]) == 1, np.nan, x)          # noqa: E731

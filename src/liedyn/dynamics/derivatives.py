@@ -40,6 +40,7 @@ from liedyn.kernels.inverse_derivatives import (
 )
 
 _empty, _new = np.empty, tuple.__new__          # looked up once: every 0.1 us of a call counts
+_MOST_MASKS = 64
 
 
 class InverseDerivatives(NamedTuple):
@@ -83,7 +84,7 @@ class HybridDerivatives(NamedTuple):
     dy_dq       tangent derivative by q
     dy_dv       by v
     dy_du       by u
-    prescribed  (nv,) the mask
+    prescribed  (nv,) the mask, not to be written
     """
 
     dy_dq: np.ndarray
@@ -150,12 +151,12 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
             if q.ndim == 1:
                 shape = tools.shape
                 x, y, z = _empty(shape), _empty(shape), _empty(shape)         # views of one array would take 0.6 us more
-                if not inverse_derivatives_one(tools.machine, q, v, a, NONE, passive, x, y, z):
+                if not inverse_derivatives_one.direct(tools.machine, q, v, a, NONE, passive, x, y, z):
                     return _new(InverseDerivatives, (x, y, z))
             elif q.ndim == 2 and one_thread(model, len(q)):
                 out, memory = aligned_empty(len(q), 3 * lines(nv)), scratch(8 * tools.room[0]).reshape(-1, 8)
-                if not inverse_derivatives_batch(model.index, model.constants, memory, q, v, a, NONE_BATCH, passive,
-                                                 tools.related, out, 0, len(q)):
+                if not inverse_derivatives_batch.direct(model.index, model.constants, memory, q, v, a, NONE_BATCH, passive,
+                                                        tools.related, out, 0, len(q)):
                     return InverseDerivatives(*_matrices(out, (len(q),), nv))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
@@ -205,13 +206,13 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
             if q.ndim == 1:
                 shape = tools.shape
                 x, y, z = _empty(shape), _empty(shape), _empty(shape)         # views of one array would take 0.6 us more
-                if not forward_derivatives_one(tools.machine, q, v, tau, passive, x, y, z):
+                if not forward_derivatives_one.direct(tools.machine, q, v, tau, passive, x, y, z):
                     return _new(ForwardDerivatives, (x, y, z))
             elif q.ndim == 2 and one_thread(model, len(q)):
                 nv = model.nv
                 out, memory = aligned_empty(len(q), 3 * lines(nv)), scratch(8 * tools.room[1]).reshape(-1, 8)
-                if not hybrid_derivatives_batch(model.index, model.constants, memory, tools.none, q, v, v, tau, NONE_BATCH,
-                                                passive, tools.coupled, out, 0, len(q)):
+                if not hybrid_derivatives_batch.direct(model.index, model.constants, memory, tools.none, q, v, v, tau, NONE_BATCH,
+                                                       passive, tools.coupled, out, 0, len(q)):
                     return ForwardDerivatives(*_matrices(out, (len(q),), nv))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
@@ -244,14 +245,23 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             tools = model._cache["derivatives"]
             if q.ndim == 1:
-                shape = tools.shape
+                shape, mask = tools.shape, tools.masks[prescribed.tobytes()]
                 x, y, z = _empty(shape), _empty(shape), _empty(shape)         # views of one array would take 0.6 us more
-                if not hybrid_derivatives_one(tools.machine, prescribed, q, v, a, tau, NONE, passive, x, y, z):
-                    return _new(HybridDerivatives, (x, y, z, prescribed.copy()))
-        except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
+                if not hybrid_derivatives_one.direct(tools.machine, prescribed, q, v, a, tau, NONE, passive, x, y, z):
+                    return _new(HybridDerivatives, (x, y, z, mask))
+        except (TypeError, AttributeError, KeyError):   # other types, lists, not compiled yet, or a new mask
             pass
     a, mask = as_array(a, "a", (model.nv,)), as_mask(prescribed, model.nv)
-    return HybridDerivatives(*_solved(model, q, v, a, tau, mask, f_ext, passive), mask.copy())
+    return HybridDerivatives(*_solved(model, q, v, a, tau, mask, f_ext, passive), _kept(mask, _tools(model).masks))
+
+
+def _kept(mask, masks):
+    """A copy of the mask, which results share: one for each would take 0.1 us a call."""
+    if len(masks) > _MOST_MASKS:
+        masks.clear()
+    kept = mask.copy()
+    kept.flags.writeable = False
+    return masks.setdefault(mask.tobytes(), kept)
 
 
 def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
@@ -312,6 +322,7 @@ class _Tools(NamedTuple):
     none: np.ndarray            # mask of no prescribed coordinate
     related: np.ndarray         # lines of eight of dtau/dq, dtau/dv, M that hold more than zeros
     coupled: np.ndarray         # the same for da/dq, da/dv, M^-1
+    masks: dict[bytes, np.ndarray]    # of prescribed coordinates, as results of hybrid derivatives hold them
 
 
 def _tools(model) -> _Tools:
@@ -332,4 +343,4 @@ def _new_tools(model) -> _Tools:
     machine[:head] = np.concatenate([model.index.view(np.float64), model.constants])
     room = inverse_derivatives_batch_memory(*model.sizes), batch_memory(*model.sizes)
     return _Tools(machine, (nv, nv), room, np.zeros(nv, dtype=bool), filled_groups(related(model)),
-                  filled_groups(top[:, None] == top))
+                  filled_groups(top[:, None] == top), {})

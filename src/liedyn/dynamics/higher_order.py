@@ -213,8 +213,8 @@ def _inverse_of_one(model, q, v, passive):
         tau = np.empty((rows - 1, model.nv))
         limbs = _limbs(model, inverse_of_limbs_memory, rows)
         if limbs is not None:
-            return None if higher_order_inverse_of_limbs(limbs, q, v, passive, tau) else tau
-        return None if higher_order_inverse_one(_machine(model, inverse_one_memory, rows), q, v, passive, tau) else tau
+            return None if higher_order_inverse_of_limbs.direct(limbs, q, v, passive, tau) else tau
+        return None if higher_order_inverse_one.direct(_machine(model, inverse_one_memory, rows), q, v, passive, tau) else tau
     except (TypeError, ValueError, AttributeError):        # other types or axes, lists, or not compiled yet
         return None
 
@@ -229,9 +229,9 @@ def _forward_of_one(model, q, v, tau, none, passive):
         a = np.empty((rows, model.nv))
         limbs = _limbs(model, forward_of_limbs_memory, rows + 1)
         if limbs is not None:
-            return None if higher_order_forward_of_limbs(limbs, none, q, v, a, tau, passive) else a
+            return None if higher_order_forward_of_limbs.direct(limbs, none, q, v, a, tau, passive) else a
         machine = _machine(model, hybrid_one_memory, rows + 1)
-        return None if higher_order_hybrid_one(machine, none, q, v, a, tau, True, passive) else a
+        return None if higher_order_hybrid_one.direct(machine, none, q, v, a, tau, True, passive) else a
     except (TypeError, ValueError, AttributeError):
         return None
 

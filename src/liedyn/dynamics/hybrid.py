@@ -20,6 +20,8 @@ from liedyn.jit import prepare
 from liedyn.kernels.hybrid import hybrid_batch, hybrid_batch_memory, hybrid_one
 from liedyn.kernels.limbs import forward_of_limbs
 
+_empty = np.empty          # looked up once: every 0.1 us of a call counts
+
 
 def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
     """Accelerations that the joint forces ``tau`` produce: articulated bodies, O(n).
@@ -56,18 +58,18 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
-                a, limbs, none = np.empty(model.nv), model.limbs, none_prescribed(model)
+                a, limbs, none = _empty(model.nv), model.limbs, model._cache["none"]
                 if limbs is not None:
-                    if not forward_of_limbs(limbs, none, q, v, a, tau, passive):
+                    if not forward_of_limbs.direct(limbs, none, q, v, a, tau, passive):
                         return a
-                elif not hybrid_one(model.machine, none, q, v, a, tau, NONE, passive):
+                elif not hybrid_one.direct(model.machine, none, q, v, a, tau, NONE, passive):
                     return a
             elif q.ndim == 2 and one_thread(model, len(q)):
                 a, memory = np.empty((len(q), model.nv)), scratch(8 * hybrid_batch_memory(*model.sizes)).reshape(-1, 8)
-                if not hybrid_batch(model.index, model.constants, memory, none_prescribed(model), q, v, a, tau, NONE_BATCH,
-                                    passive, 0, len(q)):
+                if not hybrid_batch.direct(model.index, model.constants, memory, none_prescribed(model), q, v, a, tau, NONE_BATCH,
+                                           passive, 0, len(q)):
                     return a
-        except (TypeError, AttributeError):   # other types, lists, or not compiled yet
+        except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
     return _general(model, q, v, None, tau, none_prescribed(model), f_ext, passive)[0]
 
@@ -102,6 +104,14 @@ def hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True
     -----
     Kim 2012 v1.01, Table 4.
     """
+    if f_ext is None:
+        try:                                  # as above; what is refused is left as it was
+            if q.ndim == 1:
+                all_a, all_tau = a.copy(), tau.copy()
+                if not hybrid_one.direct(model.machine, prescribed, q, v, all_a, all_tau, NONE, passive):
+                    return all_a, all_tau
+        except (TypeError, AttributeError):
+            pass
     prescribed = as_mask(prescribed, model.nv)
     return _general(model, q, v, as_array(a, "a", (model.nv,)), tau, prescribed, f_ext, passive)
 

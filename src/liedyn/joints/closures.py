@@ -59,11 +59,12 @@ KIND, BODY_A, BODY_B, FIRST, ROW_COUNT, COMMON, DRIVEN, TERM, TERMS, CHAIN, LENG
 @primitive
 def loops_of(index, constants):
     n, terms, chained = index[0], index[2], index[4]
-    x, c, pairs = index[HEADER:], constants, n * (n + 1) // 2 + 1
+    x, c, pairs = span(index, HEADER, index.size - HEADER), constants, n * (n + 1) // 2 + 1
     t = FIELDS * n
     k = t + 2 * terms + chained
     return Loops(span(x, 0, t).reshape(n, FIELDS), span(x, t, terms), span(x, t + terms, terms), span(x, t + 2 * terms, chained),
-                 span(x, k, pairs), x[k + pairs:], span(c, 0, 24 * n), span(c, 24 * n, 2 * n), span(c, 26 * n, terms))
+                 span(x, k, pairs), span(x, k + pairs, x.size - k - pairs), span(c, 0, 24 * n), span(c, 24 * n, 2 * n),
+                 span(c, 26 * n, terms))
 
 
 @primitive
@@ -72,7 +73,8 @@ def loop_parts(machine):
     (`model.constraints.loop_machine`)."""
     index = machine.view(np.int64)
     i = HEADER + FIELDS * index[0] + 2 * index[2] + index[4] + index[6]
-    return index[:i], machine[i:i + 26 * index[0] + index[2]], machine[index[5]:]
+    c, first = 26 * index[0] + index[2], index[5]
+    return span(index, 0, i), span(machine, i, c), span(machine, first, machine.size - first)
 
 
 # poses ------------------------------------------------------------------------------------------------------------

@@ -64,4 +64,4 @@ def parts(machine):
     n, nv, nl = index[0], index[2], index[3]
     i = HEADER + 6 * n + nl + 3 * nv
     c = i + 6 + 24 * n + 12 * nl + 6 * nv
-    return index[:i], machine[i:c], machine[c:]
+    return span(index, 0, i), span(machine, i, c - i), span(machine, c, machine.size - c)

@@ -2,8 +2,9 @@
 
     M a + b = tau + A^T lambda,    A a + gamma = 0
 
-The tree is solved as if it were open; A M^-1 A^T lambda = -(A a + gamma) says what the constraints add; a last forward
-sweep with X lambda for joint forces (`loop_rows`) completes a, tau. Prescribed coordinates turn M into M_vv and A into A_v."""
+The tree is eliminated as if it were open; A M^-1 A^T lambda = -(A a + gamma), with A a of the open tree, says what the
+constraints add; one forward sweep with X lambda among the joint forces (`loop_rows`) gives a, tau. Prescribed coordinates turn
+M into M_vv and A into A_v."""
 from typing import NamedTuple
 
 import numpy as np
@@ -20,12 +21,14 @@ from liedyn.kernels.constraint_solver import (
     solver_memory,
     solver_work,
 )
-from liedyn.kernels.hybrid import bad_input, hybrid, hybrid_memory, hybrid_work, solved, substitute
+from liedyn.kernels.hybrid import bad_input, hybrid_memory, hybrid_work, out_and_back, solved, substitute
 from liedyn.kernels.kinematics import gather
 from liedyn.kernels.loop_rows import (
+    RowMotion,
     RowWork,
     accelerations,
     add_multipliers,
+    add_rates,
     closure_frames,
     residuals,
     row_memory,
@@ -77,14 +80,15 @@ def solve_constrained(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequ
 
     Returns a positive number if a joint's articulated inertia vanishes."""
     rows, rhs = con.rows, con.rhs
-    deficit = hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work)
+    deficit = out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work)
     closure_frames(tree, loops, work.T, drive, rows)
-    accelerations(loops, a, work.V, work.dV, drive, rows, rhs)
+    accelerations(loops, None, work.V, None, drive, rows, rhs)
     if frequency > 0.0:
         add_baumgarte(loops, q, v, work.V, drive, frequency, rows, rhs, con.other)
+    factor_rows(tree, loops, prescribed, work.T, work.U, work.Psi, False, con, RowMotion(v, a, work.u, work.V, work.dV))
+    add_rates(loops, rows, rhs)
     for r in range(rhs.shape[0]):
         store(rhs, r, -load(rhs, r))
-    factor_rows(tree, loops, prescribed, work.T, work.U, work.Psi, False, con)
     solve_constraints(rhs, con.solver, multipliers)
     add_multipliers(tree, loops, prescribed, multipliers, rows, work.u)
     substitute(tree, 1, prescribed, v, passive, a, tau, work)
@@ -92,9 +96,9 @@ def solve_constrained(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequ
 
 
 @primitive
-def factor_rows(tree, loops, prescribed, T, U, Psi, holonomic, con):
-    """Rows and the factor of A M^-1 A^T, from `closure_frames` and the tree's factors; holonomic: see `sweep_rows`."""
-    sweep_rows(tree, loops, prescribed, T, U, Psi, True, con.rows, holonomic)
+def factor_rows(tree, loops, prescribed, T, U, Psi, holonomic, con, motion=None):
+    """Rows and the factor of A M^-1 A^T, from `closure_frames` and the tree's factors; holonomic, motion: see `sweep_rows`."""
+    sweep_rows(tree, loops, prescribed, T, U, Psi, True, con.rows, holonomic, motion)
     form(tree, loops, prescribed, Psi, con.rows, con.solver)
     factor_constraints(loops, con.rows.size, con.solver)
 
@@ -118,7 +122,7 @@ def machine_parts(machine):
     loop_index, loop_constants, room = loop_parts(rest)
     n, nv, nc, m = index[0], index[2], loop_index[0], loop_index[1]
     k = (row_room(room, n, nv, nc, m) + 2 * m * m + 7 * m + 7) // 8 * 8
-    return index, constants, loop_index, loop_constants, room[:k], room[k:]
+    return index, constants, loop_index, loop_constants, span(room, 0, k), span(room, k, room.size - k)
 
 
 @entry("i8(f8[::1], f8[::1], f8[::1], f8[::1], f8, b1, f8[::1])")
@@ -131,12 +135,13 @@ def constrained_forward_one(machine, q, v, tau, frequency, passive, out):
     if q.size != nq or v.size != nv or tau.size != nv or loop_index[3] or out.size != nv + 2 * m:
         return SHAPE
     tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
-    none, none_given, work = memory[:nv].view(np.bool_), memory[:0], hybrid_work(memory[nv:], n, nv)
+    none, none_given = span(memory, 0, nv).view(np.bool_), span(memory, 0, 0)
+    work = hybrid_work(span(memory, nv, memory.size - nv), n, nv)
     for k in range(nv):
         memory[k] = 0.0                                                       # False, eight times
     if bad_quaternions(tree, q) != OK:
         return BAD_QUATERNION
-    a, multipliers, con = out[:nv], out[nv:nv + m], constraint_work(room, n, nv, loop_index[0], m)
+    a, multipliers, con = span(out, 0, nv), span(out, nv, m), constraint_work(room, n, nv, loop_index[0], m)
     deficit = solve_constrained(tree, loops, none, q, v, a, tau, none_given, none_given, frequency, passive and index[4] != 0,
                                  multipliers, work, con)
     for r in range(m):

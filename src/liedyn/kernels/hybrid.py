@@ -62,13 +62,19 @@ def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work):
     """prescribed[k]: read a[k], write tau[k]; else read tau[k], write a[k]. f_ext (6n) wrenches on bodies, or empty.
 
     Returns a positive number if a joint's articulated inertia vanishes (the results are then worthless)."""
+    deficit = out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work)
+    substitute(tree, 1, prescribed, v, passive, a, tau, work)
+    return deficit
+
+
+@primitive
+def out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work):
+    """All but the last pass of `hybrid`: work, but for dV of bodies."""
     store_ground(tree, q, work.V, work.dV)
     if passive:
         passive_force(tree, q, v, work.passive)
     twists(tree, 1, q, v, work)
-    deficit = eliminate(tree, 1, prescribed, v, passive, a, tau, f_ext, work)
-    substitute(tree, 1, prescribed, v, passive, a, tau, work)
-    return largest(deficit)
+    return largest(eliminate(tree, 1, prescribed, v, passive, a, tau, f_ext, work))
 
 
 @primitive

@@ -6,6 +6,8 @@ W - U Psi X (the factors of `joints.elimination`). With M = L^T D L this is X = 
     A M^-1 A^T = X^T D^-1 X,      M^-1 A^T lambda: the forward sweep with X lambda for joint forces:
 
 O(length of the loop) a row; prescribed joints pass the wrench on whole, and what comes out is that of M_vv and A_v.
+On its way the wrench W also finds how the open tree accelerates the row, without forming its accelerations: the sum of X Psi u
+(X a where prescribed) over coordinates, of W . eta over bodies, and W . dV at the ground (`RowWork.rate`).
 
 X holds rows as columns of cells (`blocks.put_cell`): of eight states a Lanes a row, of one state a Lanes for all rows of a
 constraint, so that both go eight at a time."""
@@ -40,11 +42,11 @@ from liedyn.joints.closures import (
 )
 from liedyn.joints.elimination import component
 from liedyn.joints.kinds import BALL_CLOSURE, COUPLING, NV, ROLLING, ROWS, SCREW
-from liedyn.joints.motion import screw
+from liedyn.joints.motion import joint_eta, screw
 from liedyn.lie.blocks import columns_in_line, get_cell, lines, put_cell
 from liedyn.lie.lanes import WIDTH, Lanes, load, maximum, number_like, store, with_lane
 from liedyn.lie.rows import add_to_twist, load3, load_pose, load_twist, store3, store_pose, store_twist
-from liedyn.lie.screw import screw_dot
+from liedyn.lie.screw import ad_screw, plane_dot, screw_dot
 from liedyn.lie.se3 import Ad_inv, ad, add, compose, dAd_inv, dot, neg, scale, sub
 from liedyn.lie.spans import span
 from liedyn.lie.vec3 import dot3
@@ -57,28 +59,40 @@ class RowWork(NamedTuple):
     W: np.ndarray       # (6n,) wrenches of a coupling's row on bodies
     X: np.ndarray       # (nv a row,) what rows leave at the coordinates that they can move; the rest is not kept
     size: np.ndarray    # (3 a row,) how large A M^-1 A^T's diagonal would be if nothing cancelled; largest |m|^2, |f|^2
+    rate: np.ndarray    # (1 a row,) A a, with what of gamma comes from the joints
     G: np.ndarray       # (m a row,) A M^-1 A^T
+
+
+class RowMotion(NamedTuple):
+    """What `sweep_rows` needs for `RowWork.rate`."""
+
+    v: np.ndarray       # (nv,)
+    a: np.ndarray       # (nv,) where prescribed
+    u: np.ndarray       # (nv,) as in `HybridWork`, where not
+    V: np.ndarray       # (6n,) twists
+    dV: np.ndarray      # (6,) acceleration of the ground
 
 
 @primitive
 def row_room(memory, n, nv, nc, m):
     per = columns_in_line(number_like(memory, 0.0))
-    return 27 * nc + per * (6 * n + (nc if per > 1 else m) * (nv + 3 + m))
+    return 27 * nc + per * (6 * n + (nc if per > 1 else m) * (nv + 4 + m))
 
 
 @primitive
 def row_work(memory, n, nv, nc, m):
     per = columns_in_line(number_like(memory, 0.0))
     count, w = nc if per > 1 else m, 6 * n
-    size, k = per * (w + count * (nv + 3 + m)), w + count * nv
+    size, k = per * (w + count * (nv + 4 + m)), w + count * nv
     (x,) = lines(span(memory, 0, size))
     return RowWork(span(memory, size, 12 * nc), span(memory, size + 12 * nc, 12 * nc), span(memory, size + 24 * nc, 3 * nc),
-                   span(x, 0, w), span(x, w, count * nv), span(x, k, 3 * count), span(x, k + 3 * count, count * m))
+                   span(x, 0, w), span(x, w, count * nv), span(x, k, 3 * count), span(x, k + 3 * count, count),
+                   span(x, k + 4 * count, count * m))
 
 
 def row_memory(n, nv, nc, m):
     """For one state and for eight."""
-    return 27 * nc + max(8 * (6 * n + nc * (nv + 3 + m)), 6 * n + m * (nv + 3 + m))
+    return 27 * nc + max(8 * (6 * n + nc * (nv + 4 + m)), 6 * n + m * (nv + 4 + m))
 
 
 @primitive
@@ -133,19 +147,26 @@ def load_guide(work, c): return load(work.g, 3 * c), load(work.g, 3 * c + 1), lo
 
 
 @primitive
-def closure_motion(loops, c, T_ab, V, dV, drive):
-    """Twist of B relative to A, in B, and its rate; V, dV (6n) of bodies."""
+def closure_motion(loops, c, V, drive, work):
+    """Twist of B relative to A, in B, and its rate if no body were accelerated; V (6n) of bodies."""
     a, b, d = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, DRIVEN]
-    pose_a, pose_b = load_pose(loops.pose, 2 * c), load_pose(loops.pose, 2 * c + 1)
-    V_a, dV_a = Ad_inv(pose_a, load_twist(V, a)), Ad_inv(pose_a, load_twist(dV, a))
-    V_b, dV_b = Ad_inv(pose_b, load_twist(V, b)), Ad_inv(pose_b, load_twist(dV, b))
+    V_a = Ad_inv(load_pose(work.T_a, c), load_twist(V, a))
+    V_b = Ad_inv(load_pose(loops.pose, 2 * c + 1), load_twist(V, b))
     if d >= 0:
-        D, V_d, dV_d = load_pose(drive, 2 * d), load_twist(drive, 4 * d + 2), load_twist(drive, 4 * d + 3)
-        V_a = add(Ad_inv(D, V_a), V_d)
-        dV_a = add(Ad_inv(D, dV_a), add(ad(V_a, V_d), dV_d))
-    V_a, dV_a = Ad_inv(T_ab, V_a), Ad_inv(T_ab, dV_a)
+        T_ab = load_pose(work.T, c)
+        V_d = Ad_inv(T_ab, load_twist(drive, 4 * d + 2))
+        V_a = add(V_a, V_d)
+        rel = sub(V_b, V_a)
+        return rel, sub(ad(rel, V_a), add(ad(V_a, V_d), Ad_inv(T_ab, load_twist(drive, 4 * d + 3))))
     rel = sub(V_b, V_a)
-    return rel, add(sub(dV_b, dV_a), ad(rel, V_a))
+    return rel, ad(rel, V_a)
+
+
+@primitive
+def bodies_part(loops, c, dV, work):
+    """What accelerations dV (6n) of bodies add to that rate."""
+    dV_a = Ad_inv(load_pose(work.T_a, c), load_twist(dV, loops.record[c, BODY_A]))
+    return sub(Ad_inv(load_pose(loops.pose, 2 * c + 1), load_twist(dV, loops.record[c, BODY_B])), dV_a)
 
 
 # what constraints say of a state -----------------------------------------------------------------------------------
@@ -181,21 +202,26 @@ def velocities(loops, v, V, drive, work, out):
             store(out, first, coupled(loops, c, v, loops.term_v))
         else:
             g = load_guide(work, c)
-            rel, _ = closure_motion(loops, c, load_pose(work.T, c), V, V, drive)
+            rel, _ = closure_motion(loops, c, V, drive, work)
             for r in range(loops.record[c, ROW_COUNT]):
                 store(out, first + r, dot(closure_row(kind, r, g), rel))
 
 
 @primitive
 def accelerations(loops, a, V, dV, drive, work, out):
-    """A a + gamma: zero if the accelerations obey the constraints."""
+    """A a + gamma: zero if the accelerations obey the constraints. With a = dV = None only what `RowWork.rate` lacks."""
     for c in range(loops.record.shape[0]):
         first, kind = loops.record[c, FIRST], loops.record[c, KIND]
         if kind == COUPLING:
-            store(out, first, coupled(loops, c, a, loops.term_v))
+            if a is None:
+                store(out, first, number_like(V, 0.0))
+            else:
+                store(out, first, coupled(loops, c, a, loops.term_v))
         else:
             T_ab, g = load_pose(work.T, c), load_guide(work, c)
-            rel, rate = closure_motion(loops, c, T_ab, V, dV, drive)
+            rel, rate = closure_motion(loops, c, V, drive, work)
+            if dV is not None:
+                rate = add(rate, bodies_part(loops, c, dV, work))
             dg = guide_rate(kind, T_ab, rel, g, load(loops.figure, 2 * c), loops.figure[2 * c + 1])
             for r in range(loops.record[c, ROW_COUNT]):
                 store(out, first + r, dot(closure_row(kind, r, g), rate) + row_rate_power(kind, r, dg, rel))
@@ -203,19 +229,20 @@ def accelerations(loops, a, V, dV, drive, work, out):
 
 # what rows do to the tree -----------------------------------------------------------------------------------------
 @primitive
-def sweep_rows(tree, loops, prescribed, T, U, Psi, articulated, work, holonomic=False):
+def sweep_rows(tree, loops, prescribed, T, U, Psi, articulated, work, holonomic=False, motion=None):
     """Writes X of all rows, where their chains have coordinates: A itself if not `articulated`. T, U, Psi: of the tree.
 
-    holonomic: rows of the residual's derivative; what rolls is then free along the plane."""
+    holonomic: rows of the residual's derivative; what rolls is then free along the plane. motion: of which to write
+    work.rate too."""
     number = number_like(T, 0.0)
     for c in range(loops.record.shape[0]):
         begin, end = numbers_of(loops, c, number)
         if loops.record[c, KIND] == COUPLING:
-            sweep_coupling(tree, loops, c, begin, prescribed, T, U, Psi, articulated, work)
+            sweep_coupling(tree, loops, c, begin, prescribed, T, U, Psi, articulated, work, motion)
         else:
             for j in range(begin, end):
                 F = rows_at(loops, c, j - begin, holonomic, work, number)
-                sweep_closure(tree, loops, c, j, F, prescribed, T, U, Psi, articulated, work)
+                sweep_closure(tree, loops, c, j, F, prescribed, T, U, Psi, articulated, work, motion)
 
 
 def rows_at(loops, c, r, holonomic, work, number): ...
@@ -259,29 +286,37 @@ for _kind in range(BALL_CLOSURE + 1):
 
 
 @primitive
-def sweep_closure(tree, loops, c, j, F, prescribed, T, U, Psi, articulated, work):
+def sweep_closure(tree, loops, c, j, F, prescribed, T, U, Psi, articulated, work, motion):
     """Number j of the rows F: from B's body, and from A's, to the one that carries both, and on to the ground.
 
     In registers all the way: put into lanes one by one through memory, rows cost a five-bar's call 0.17 us of 1.04."""
     zero = number_like(work.X, 0.0)
     a, b, common = loops.record[c, BODY_A], loops.record[c, BODY_B], loops.record[c, COMMON]
     W, W_a = dAd_inv(load_pose(loops.pose, 2 * c + 1), F), neg(dAd_inv(load_pose(work.T_a, c), F))
-    other, size = ((zero, zero, zero), (zero, zero, zero)), (zero, zero, zero)
+    other, sums = ((zero, zero, zero), (zero, zero, zero)), (zero, zero, zero, zero)
     i, end = b, common
     for leg in range(3):
         while i != end:
-            W, size = through_joint(tree, i, j, W, size, zero, False, prescribed, U, Psi, articulated, work)
+            W, sums = through_joint(tree, i, j, W, sums, zero, False, prescribed, U, Psi, articulated, work, motion)
             W = dAd_inv(load_pose(T, i), W)
             i = tree.parent[i]
         if leg == 0:
             other, W, i = W, W_a, a
         elif leg == 1:
             W, i, end = add(W, other), common, 0
-    store3(work.size, 3 * j, size)
+    store_sums(j, sums, W, work, motion)
 
 
 @primitive
-def sweep_coupling(tree, loops, c, j, prescribed, T, U, Psi, articulated, work):
+def store_sums(j, sums, W, work, motion):
+    """W: what came to the ground."""
+    store3(work.size, 3 * j, (sums[0], sums[1], sums[2]))
+    if motion is not None:
+        store(work.rate, j, sums[3] + dot(W, load_twist(motion.dV, 0)))
+
+
+@primitive
+def sweep_coupling(tree, loops, c, j, prescribed, T, U, Psi, articulated, work, motion):
     """The row of a coupling, whose bodies may stand on many branches."""
     nv, zero, number = tree.above.size, number_like(work.X, 0.0), number_like(T, 0.0)
     chain = loops.chains[loops.record[c, CHAIN]:loops.record[c, CHAIN] + loops.record[c, LENGTH]]
@@ -291,45 +326,70 @@ def sweep_coupling(tree, loops, c, j, prescribed, T, U, Psi, articulated, work):
         store_twist(work.W, i, rest)
         for o in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
             store(work.X, j * nv + o, zero)
-    column, first, size = column_of(loops, c, 0, number), loops.record[c, TERM], rest[0]
+    column, first, sums, ground = column_of(loops, c, 0, number), loops.record[c, TERM], (zero, zero, zero, zero), rest
     for t in range(first, first + loops.record[c, TERMS]):
         put_cell(work.X, nv, column, loops.term_v[t], number + load(loops.coefficient, t))
     for k in range(chain.size):                                 # children first
         i = chain[k]
-        W, size = through_joint(tree, i, j, load_twist(work.W, i), size, zero, True, prescribed, U, Psi, articulated, work)
+        W, sums = through_joint(tree, i, j, load_twist(work.W, i), sums, zero, True, prescribed, U, Psi, articulated, work,
+                                motion)
+        W = dAd_inv(load_pose(T, i), W)
         if tree.parent[i] > 0:
-            add_to_twist(work.W, tree.parent[i], dAd_inv(load_pose(T, i), W))
-    store3(work.size, 3 * j, size)
+            add_to_twist(work.W, tree.parent[i], W)
+        else:
+            ground = add(ground, W)
+    store_sums(j, sums, ground, work, motion)
 
 
 @primitive
-def through_joint(tree, i, j, W, size, zero, adds, prescribed, U, Psi, articulated, work):
-    """The wrench W behind the joint of body i, of the rows of number j, and their size (see `RowWork`).
+def through_joint(tree, i, j, W, sums, zero, adds, prescribed, U, Psi, articulated, work, motion):
+    """The wrench W behind the joint of body i, of the rows of number j, and sums on the way: size and rate (see `RowWork`).
 
     adds: to what X holds there."""
     o, nv = tree.iv[i], tree.above.size
-    m2, f2 = maximum(size[1], dot3(W[0], W[0])), maximum(size[2], dot3(W[1], W[1]))
-    made = size[0]
+    m2, f2 = maximum(sums[1], dot3(W[0], W[0])), maximum(sums[2], dot3(W[1], W[1]))
+    made, rate = sums[0], sums[3]
     if tree.kind[i] == SCREW:
         S = screw(tree, i)
         x = (load(work.X, j * nv + o) if adds else zero) + screw_dot(S, W)
-        W, made = through(nv, o, j, x, S[0] * S[0] * m2 + S[1] * S[1] * f2, made, W, U, Psi, prescribed, articulated, work)
+        reach = S[0] * S[0] * m2 + S[1] * S[1] * f2
+        W, made, rate = through(nv, o, j, x, reach, made, rate, W, U, Psi, prescribed, articulated, work, motion)
+        if motion is not None:
+            rate = rate + plane_dot(W, ad_screw(load_twist(motion.V, i), S, load(motion.v, o)))
     else:
         for c in range(NV[tree.kind[i]]):
             x = (load(work.X, j * nv + o + c) if adds else zero) + component(W, c)
-            W, made = through(nv, o + c, j, x, m2 if c < 3 else f2, made, W, U, Psi, prescribed, articulated, work)
-    return W, (made, m2, f2)
+            reach = m2 if c < 3 else f2
+            W, made, rate = through(nv, o + c, j, x, reach, made, rate, W, U, Psi, prescribed, articulated, work, motion)
+        if motion is not None:
+            rate = rate + dot(W, joint_eta(tree, i, load_twist(motion.V, i), motion.v))
+    return W, (made, m2, f2, rate)
 
 
 @primitive
-def through(nv, k, j, x, reach, made, W, U, Psi, prescribed, articulated, work):
-    """The wrench behind coordinate k, of the rows of number j, and what their diagonal is made of so far. reach: x^2 if nothing
-    had cancelled."""
+def through(nv, k, j, x, reach, made, rate, W, U, Psi, prescribed, articulated, work, motion):
+    """The wrench behind coordinate k, of the rows of number j, and what their diagonal is made of and their rate so far.
+    reach: x^2 if nothing had cancelled."""
     store(work.X, j * nv + k, x)
     if not articulated or prescribed[k]:
-        return W, made
+        if motion is not None:
+            rate = rate + x * load(motion.a, k)
+        return W, made, rate
     psi = load(Psi, k)
-    return sub(W, scale(psi * x, load_twist(U, k))), made + psi * (x * x + reach)
+    px = psi * x
+    if motion is not None:
+        rate = rate + px * load(motion.u, k)
+    return sub(W, scale(px, load_twist(U, k))), made + psi * (x * x + reach), rate
+
+
+@primitive
+def add_rates(loops, work, out):
+    """out (m) += work.rate."""
+    number = number_like(out, 0.0)
+    for c in range(loops.record.shape[0]):
+        first, column = loops.record[c, FIRST], column_of(loops, c, 0, number)
+        for r in range(loops.record[c, ROW_COUNT]):
+            store(out, first + r, load(out, first + r) + get_cell(work.rate, 1, column + r, 0, number))
 
 
 @primitive

@@ -208,6 +208,29 @@ def whole_lines(n):
     return (n + 7) // 8 * 8
 
 
+# one number of a Lanes: without Python's rule for negative indices, as `load` and `store`
+@intrinsic
+def _load_lane(typing_context, X, row, k):
+    def codegen(context, builder, sig, args):
+        return builder.load(_lane_pointer(context, builder, sig.args[0], *args))
+    if X.ndim == 2 and X.layout == "C":
+        return types.float64(X, types.intp, types.intp), codegen
+
+
+@intrinsic
+def _store_lane(typing_context, X, row, k, value):
+    def codegen(context, builder, sig, args):
+        builder.store(args[3], _lane_pointer(context, builder, sig.args[0], *args[:3]))
+        return context.get_dummy_value()
+    if X.ndim == 2 and X.layout == "C":
+        return types.void(X, types.intp, types.intp, types.float64), codegen
+
+
+def _lane_pointer(context, builder, array_type, array, row, k):
+    data = context.make_array(array_type)(context, builder, array).data
+    return builder.gep(data, [builder.add(builder.mul(row, ir.Constant(row.type, WIDTH)), k)])
+
+
 # an n x n matrix: of eight states by columns, one Lanes an entry; of one state by rows, or eight columns to a Lanes ------------
 def put(X, n, c, r, value): ...
 
@@ -220,9 +243,7 @@ def _put(X, n, c, r, value):
     if X.ndim == 3:
         return None
     if X.ndim == 2:
-        def lane_of_column(X, n, c, r, value):
-            X[(c >> 3) * n + r, c & 7] = value
-        return lane_of_column
+        return lambda X, n, c, r, value: _store_lane(X, (c >> 3) * n + r, c & 7, value)
 
     def by_rows(X, n, c, r, value):
         X[r * n + c] = value
@@ -240,7 +261,7 @@ def _get(X, n, c, r, number):
     if X.ndim == 3:
         return None
     if X.ndim == 2:
-        return lambda X, n, c, r, number: X[(c >> 3) * n + r, c & 7]
+        return lambda X, n, c, r, number: _load_lane(X, (c >> 3) * n + r, c & 7)
     return lambda X, n, c, r, number: X[r * n + c]
 
 
@@ -262,9 +283,7 @@ def _columns_in_line(number):
 @overload(put_cell, inline="always")
 def _put_cell(X, n, c, r, value):
     if isinstance(value, types.Float) and X.ndim == 2:
-        def in_lane(X, n, c, r, value):
-            X[(c >> 3) * n + r, c & 7] = value
-        return in_lane
+        return lambda X, n, c, r, value: _store_lane(X, (c >> 3) * n + r, c & 7, value)
     return lambda X, n, c, r, value: store(X, c * n + r, value)
 
 
@@ -272,7 +291,7 @@ def _put_cell(X, n, c, r, value):
 def _get_cell(X, n, c, r, number):
     """What `put_cell` put there; `number` gives the kind."""
     if isinstance(number, types.Float) and X.ndim == 2:
-        return lambda X, n, c, r, number: X[(c >> 3) * n + r, c & 7]
+        return lambda X, n, c, r, number: _load_lane(X, (c >> 3) * n + r, c & 7)
     return lambda X, n, c, r, number: load(X, c * n + r)
 
 

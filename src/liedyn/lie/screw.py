@@ -36,6 +36,12 @@ def ad_screw(V, S, x):
 
 
 @primitive
+def plane_dot(F, eta):
+    """F . eta for an eta whose z components are zero."""
+    return F[0][0] * eta[0][0] + F[0][1] * eta[0][1] + (F[1][0] * eta[1][0] + F[1][1] * eta[1][1])
+
+
+@primitive
 def screw_pose(T, S, s, c, x):
     """T exp(S x), given sine and cosine of the angle."""
     R, p = T

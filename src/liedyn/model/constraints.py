@@ -97,7 +97,7 @@ def loop_machine(index, constants, loop_index, loop_constants) -> np.ndarray:
     before, size = index.size + constants.size, loop_index.size + loop_constants.size
     start = -(-(before + size) // 8) * 8
     loop_index[5] = start - before
-    rows = 27 * nc + 8 * (6 * n + nc * (nv + 3 + m))                     # kernels.loop_rows.row_room
+    rows = 27 * nc + 8 * (6 * n + nc * (nv + 4 + m))                     # kernels.loop_rows.row_room
     scratch = rows + 2 * m * m + 7 * m + nv + 60 * n + 10 * nv + 16
     raw = np.zeros(start + scratch + 8)
     machine = raw[-raw.ctypes.data % 64 // 8:][:start + scratch]
