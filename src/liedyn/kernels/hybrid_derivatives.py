@@ -244,6 +244,7 @@ def forward_derivatives_one(machine, q, v, tau, passive, Xq, Xv, Xu):
     ways = kept_ways(tree, none, passive, room)
     work, rest = aligned_work(m, n, nv)
     solution = solution_work(rest, nv)
+    clear(A[:rows])
     clear(A[2 * rows:4 * rows])
     clear(A[5 * rows:7 * rows])
     if hybrid_derivatives(tree, none, ways, q, v, v, tau, m[:0], passive, A, rows, work, solution) > 0.0:
@@ -277,6 +278,7 @@ def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, Xq
     ways = kept_ways(tree, prescribed, passive, room)
     work, rest = aligned_work(m[6 * n:], n, nv)
     solution = solution_work(rest, nv)
+    clear(A[:rows])
     clear(A[2 * rows:])
     if hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, F, passive, A, rows, work, solution) > 0.0:
         return SINGULAR
@@ -299,7 +301,7 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
         return SHAPE
     tree, m = tree_of(index, constants), memory
     wide, count = whole_lines(nv * nv), whole_lines(5 * nv) // 8
-    Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
+    Q, V, dV, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
     A, m = m[:_MATRICES * wide], m[_MATRICES * wide:]
     X, room, m = A[5 * wide:], m[:count].reshape(8 * count).view(np.int64), m[count:]
@@ -307,20 +309,20 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     solution = solution_work(rest, nv)
     passive = passive and index[4] != 0
     ways = ways_of(tree, prescribed, passive, room, True)
-    clear(A[2 * wide:])
+    clear(A)
     for k in range(first, last, 8):
         pack(q, k, Q)
         pack(v, k, V)
-        pack(a, k, A)
+        pack(a, k, dV)
         pack(tau, k, Tau)
-        code = bad_input(tree, prescribed, Q, V, A, Tau, nq, nv)
+        code = bad_input(tree, prescribed, Q, V, dV, Tau, nq, nv)
         if f_ext.size:
             pack(f_ext, k, f)
         bad_f_ext, F = gather(tree, f, m, n, nl)
         code = code if code != OK else bad_f_ext
         if code != OK:
             return code
-        if hybrid_derivatives(tree, prescribed, ways, Q, V, A, Tau, F, passive, A, wide, work, solution) > 0.0:
+        if hybrid_derivatives(tree, prescribed, ways, Q, V, dV, Tau, F, passive, A, wide, work, solution) > 0.0:
             return SINGULAR
         if ways.free.size < nv:
             solve_hybrid(tree, prescribed, ways, V, A, wide, work, solution)

@@ -7,7 +7,6 @@ import numpy as np
 
 from liedyn.jit import primitive
 from liedyn.joints.kinds import FREE, NV
-from liedyn.kernels.results import clear
 from liedyn.lie.blocks import get, put, states_in
 from liedyn.lie.lanes import absolute, all_less, load, maximum, number_like, store
 
@@ -139,24 +138,26 @@ def rows_by_roots(tree, prescribed, ways, L, E):
 
 @primitive
 def invert_mass(tree, prescribed, ways, L, Psi, A, rows):
-    """N = M_vv^-1 by columns (see `blocks.put`); zero in prescribed rows and columns. A: N and then E, of `rows` rows.
+    """N = M_vv^-1 by columns (see `blocks.put`) into zeros, which prescribed columns stay; prescribed rows are of no meaning.
+    A: N and then E, of `rows` rows.
 
     Row k of L N = D^-1 L^-T, of which the right side is zero left of the diagonal and Psi_k on it, gives
     N_kc = -sum_j L_kj N_jc for c < k, and N_kk = Psi_k - sum_j L_kj N_jk by symmetry. Columns before the limb of k need only
     what stands above the limb: N_Kc = -E N_Ac."""
-    nv, per, free = prescribed.size, columns_in_lanes(L), ways.free
+    nv, per = prescribed.size, columns_in_lanes(L)
     N, kind, r = A[:rows], number_like(Psi, 0.0), 0
-    clear(N)
-    while r < free.size:
-        s, e = ways.start[free[r]], end_of_rows(ways, r, nv)
-        if tree.above[s] >= 0:
-            for o in range(r, e, 6):
-                last = (s - 1) // per
-                for b in range(tree.top[s] // per, last + 1, 2):
-                    w, z = b * nv, min(b + 1, last) * nv
-                    limb_rows(tree, prescribed, free, o, min(o + 6, e), kind, A, (rows, w, z, w, z), tree.above[s], nv, True)
-        for o in range(r, e):
-            invert_in_limb(tree, ways, free[o], s, L, Psi, N)
+    while r < nv:
+        s, e = ways.start[r], end_of_rows(ways, r, nv)
+        for o in range(r, e if tree.above[s] >= 0 else r, 6):
+            b, last = tree.top[s] // per, (s - 1) // per
+            while b <= last and any_free(prescribed, o, min(o + 6, e)):
+                w, z, next_two = b * nv, min(b + 1, last) * nv, 2 * nv if b + 3 <= last else 0
+                at = rows, w, z, w, z
+                limb_rows(tree, prescribed, o, min(o + 6, e), kind, A, at, next_two, tree.above[s], nv, True)
+                b += 4 if next_two > 0 else 2
+        for k in range(r, e):
+            if not prescribed[k]:
+                invert_in_limb(tree, ways, k, s, L, Psi, N)
         r = e
 
 
@@ -189,9 +190,9 @@ def invert_in_limb(tree, ways, k, s, L, Psi, N):
 
 @primitive
 def end_of_rows(ways, r, most):
-    """Where the rows free[r], … of one limb end, after `most` of them."""
+    """Where the rows r, r + 1, … of one limb end, after `most` of them."""
     e = r + 1
-    while e < min(ways.free.size, r + most) and ways.start[ways.free[e]] == ways.start[ways.free[r]]:
+    while e < min(ways.start.size, r + most) and ways.start[e] == ways.start[r]:
         e += 1
     return e
 
@@ -207,29 +208,32 @@ def minus_product(tree, prescribed, ways, Psi, A, at, first, end, both):
     """X = -N W, Y = -N Z for the Lanes of columns first … end - 1 of W and Z; X and Y begin with the first of them. A holds all
     matrices; at: where N, E, W, Z, X, Y begin.
 
-    Only rows that are not prescribed are written, and of these only what hangs on the same top as the column. In a column, W
-    and Z are read where its coordinate moves and on its way to the ground: limbs without such a coordinate follow from those
-    above them, x_K = -E x_A. If not `both`: X alone, and only Lanes with a prescribed coordinate among their columns. Columns
-    of eight states that `floating_columns` gives are left alone."""
-    nv, per, free, kind, r = prescribed.size, columns_in_lanes(Psi), ways.free, number_like(Psi, 0.0), 0
+    Only what hangs on the same top as the column is written; prescribed rows are of no meaning. In a column, W and Z are read
+    where its coordinate moves and on its way to the ground: limbs without such a coordinate follow from those above them,
+    x_K = -E x_A. If not `both`: X alone, and only Lanes with a prescribed coordinate among their columns. Columns of eight
+    states that `floating_columns` gives are left alone."""
+    nv, per, kind, r = prescribed.size, columns_in_lanes(Psi), number_like(Psi, 0.0), 0
     N, E, W, Z, X, Y = at
-    while r < free.size:                                       # six rows of N stay near for all columns
-        s, e = ways.start[free[r]], end_of_rows(ways, r, 6)
-        for b in range(first, end):
-            low, high = rows_of_columns(tree, b * per, min(b * per + per, nv) - 1)
+    while r < nv:                                              # six rows of N stay near for all columns
+        s, e, c = ways.start[r], end_of_rows(ways, r, 6), first
+        while c < end and any_free(prescribed, r, e):
+            b, c = c, c + 1
+            if both and per == 1 and c < end and ways.start[c] == ways.start[b] and ways.loose[c] == ways.loose[b]:
+                c = c + 1                                      # two columns of one limb read N once
+            low, high = rows_of_columns(tree, b * per, min(c * per, nv) - 1)
             if (tree.top[low] <= s and s <= tree.last[tree.top[high]]
-                    and (both or any_prescribed(prescribed, b * per, min(b * per + per, nv)))):
-                y, z, C, k = Y + (b - first) * nv, Z + b * nv, N, high
-                x, w = X + (b - first) * nv, W + b * nv
-                if per == 1 and ways.loose[b] > 0:             # by v alone, two of its rotations at a time
+                    and (both or any_prescribed(prescribed, b * per, min(c * per, nv)))):
+                x, y, w, z = X + (b - first) * nv, Y + (b - first) * nv, W + b * nv, Z + b * nv
+                C, k, next_two = N, high, (c - 1 - b) * nv
+                if per == 1 and ways.loose[b] > 0:             # by v alone, its rotations
                     j = tree.iv[ways.loose[b]]
-                    if b >= j + 3 or (b - max(j, first)) % 2 == 1:
+                    if b >= j + 3:
                         continue
-                    x, w, o = y, z, min(b + 1, j + 2, end - 1) - b
-                    y, z = y + o * nv, z + o * nv
+                    o, next_two = (min(c, j + 3) - 1 - b) * nv, 0
+                    x, w, y, z = y, z, y + o, z + o
                 if s > high or tree.last[s] < low:
                     C, w, z, k, low = E, x, y, tree.above[s], nv
-                limb_rows(tree, prescribed, free, r, e, kind, A, (C, w, z, x, y), k, low, both)
+                limb_rows(tree, prescribed, r, e, kind, A, (C, w, z, x, y), next_two, k, low, both)
         r = e
 
 
@@ -242,70 +246,115 @@ def any_prescribed(prescribed, start, end):
 
 
 @primitive
-def limb_rows(tree, prescribed, free, r, e, kind, A, at, k, low, both):
-    """Rows free[r] … free[e - 1], six at most, of X = -C W, Y = -C Z, by the columns k, k - 1, … low of C and those on the way
-    from low to the ground; low = nv: on the way from k. at: where C and columns of W, Z, X, Y begin in A."""
-    if e - r > 3:
-        six_rows(tree, prescribed, six_of(free, r, e), kind, A, at, k, low, both)
-    else:
-        three_rows(tree, prescribed, three_of(free, r, e), kind, A, at, k, low, both)
+def any_free(prescribed, start, end):
+    found = False
+    for k in range(start, end):
+        found = found or not prescribed[k]
+    return found
 
 
 @primitive
-def six_rows(tree, prescribed, rows, kind, A, at, k, low, both):
+def limb_rows(tree, prescribed, r, e, kind, A, at, next_two, k, low, both):
+    """Rows r … e - 1, six at most, of X = -C W, Y = -C Z, by the columns k, k - 1, … low of C and those on the way from low to
+    the ground; low = nv: on the way from k. at: where C and columns of W, Z, X, Y begin in A; next_two: how far from there
+    stand another two, or 0. If not `both`: X alone, and next_two is 0. Prescribed rows are of no meaning."""
+    if e - r > 3 and next_two > 0:
+        six_by_four(tree, prescribed, r, e, kind, A, at, next_two, k, low)
+    elif e - r > 3:
+        six_by_two(tree, prescribed, r, e, kind, A, at, k, low, both)
+    elif next_two > 0:
+        three_by_four(tree, prescribed, r, e, kind, A, at, next_two, k, low)
+    else:
+        three_by_two(tree, prescribed, r, e, kind, A, at, k, low, both)
+
+
+@primitive
+def six_by_four(tree, prescribed, r, e, kind, A, at, o, k, low):
+    """24 sums in registers: a fifth faster than 12."""
+    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
+    x = y = p = q = (zero, zero, zero), (zero, zero, zero)
+    while k >= 0:
+        if not prescribed[k]:
+            n = get_six(A, nv, k, C + r, kind)
+            x, y = six_less_scaled(x, n, load(A, w + k)), six_less_scaled(y, n, load(A, z + k))
+            p, q = six_less_scaled(p, n, load(A, w + o + k)), six_less_scaled(q, n, load(A, z + o + k))
+        k = k - 1 if k > low else tree.above[k]
+    store_six(A, X, r, e, x)
+    store_six(A, Y, r, e, y)
+    store_six(A, X + o, r, e, p)
+    store_six(A, Y + o, r, e, q)
+
+
+@primitive
+def six_by_two(tree, prescribed, r, e, kind, A, at, k, low, both):
     (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
     x = y = (zero, zero, zero), (zero, zero, zero)
     while k >= 0:
         if not prescribed[k]:
-            n = get_three(A, nv, k, C, rows[0], kind), get_three(A, nv, k, C, rows[1], kind)
+            n = get_six(A, nv, k, C + r, kind)
             x = six_less_scaled(x, n, load(A, w + k))
             if both:
                 y = six_less_scaled(y, n, load(A, z + k))
         k = k - 1 if k > low else tree.above[k]
-    store_three(A, X, rows[0], x[0])
-    store_three(A, X, rows[1], x[1])
+    store_six(A, X, r, e, x)
     if both:
-        store_three(A, Y, rows[0], y[0])
-        store_three(A, Y, rows[1], y[1])
+        store_six(A, Y, r, e, y)
 
 
 @primitive
-def three_rows(tree, prescribed, rows, kind, A, at, k, low, both):
+def three_by_four(tree, prescribed, r, e, kind, A, at, o, k, low):
+    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
+    x = y = p = q = zero, zero, zero
+    while k >= 0:
+        if not prescribed[k]:
+            n = get_three(A, nv, k, C + r, kind)
+            x, y = less_scaled(x, n, load(A, w + k)), less_scaled(y, n, load(A, z + k))
+            p, q = less_scaled(p, n, load(A, w + o + k)), less_scaled(q, n, load(A, z + o + k))
+        k = k - 1 if k > low else tree.above[k]
+    store_three(A, X, r, e, x)
+    store_three(A, Y, r, e, y)
+    store_three(A, X + o, r, e, p)
+    store_three(A, Y + o, r, e, q)
+
+
+@primitive
+def three_by_two(tree, prescribed, r, e, kind, A, at, k, low, both):
     (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
     x = y = zero, zero, zero
     while k >= 0:
         if not prescribed[k]:
-            n = get_three(A, nv, k, C, rows, kind)
+            n = get_three(A, nv, k, C + r, kind)
             x = less_scaled(x, n, load(A, w + k))
             if both:
                 y = less_scaled(y, n, load(A, z + k))
         k = k - 1 if k > low else tree.above[k]
-    store_three(A, X, rows, x)
+    store_three(A, X, r, e, x)
     if both:
-        store_three(A, Y, rows, y)
+        store_three(A, Y, r, e, y)
 
 
 @primitive
-def three_of(free, r, e):
-    """free[r], … free[e - 1], the last of them again if there are less than three."""
-    return free[r], free[min(r + 1, e - 1)], free[min(r + 2, e - 1)]
+def get_three(A, nv, c, o, kind): return get(A, nv, c, o, kind), get(A, nv, c, o + 1, kind), get(A, nv, c, o + 2, kind)
 
 
 @primitive
-def six_of(free, r, e):
-    return three_of(free, r, e), three_of(free, r + 3, e)
+def get_six(A, nv, c, o, kind): return get_three(A, nv, c, o, kind), get_three(A, nv, c, o + 3, kind)
 
 
 @primitive
-def get_three(A, nv, c, o, rows, kind):
-    return get(A, nv, c, o + rows[0], kind), get(A, nv, c, o + rows[1], kind), get(A, nv, c, o + rows[2], kind)
+def store_three(A, o, r, e, x):
+    """x into rows r, r + 1, r + 2 < e of the column that begins at o."""
+    store(A, o + r, x[0])
+    if r + 1 < e:
+        store(A, o + r + 1, x[1])
+    if r + 2 < e:
+        store(A, o + r + 2, x[2])
 
 
 @primitive
-def store_three(A, o, rows, x):
-    store(A, o + rows[0], x[0])
-    store(A, o + rows[1], x[1])
-    store(A, o + rows[2], x[2])
+def store_six(A, o, r, e, x):
+    store_three(A, o, r, e, x[0])
+    store_three(A, o, r + 3, e, x[1])
 
 
 @primitive
