@@ -339,17 +339,13 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
 @primitive
 def forward_batch(tree, none, ways, v, A, wide, work, Psi, out, first, filled):
     """Eight columns of da at a time go from the nearest cache into `out`. Returns whether all is finite."""
-    nv, X = tree.above.size, A[5 * wide:]
+    nv, Xq, Xv = tree.above.size, A[5 * wide:6 * wide], A[6 * wide:7 * wide]
     good = unpack_filled(A[:wide], out, first, 2 * wide, filled)
     for c in range(0, nv, 8):
-        end = min(c + 8, nv)
-        size = whole_lines((end - c) * nv)
-        tiles = X[:2 * size]
-        if tree.last[0] < nv - 1 or size > (end - c) * nv:             # else all of it is written
-            clear(tiles)
-        at = 0, wide, 2 * wide, 3 * wide, 5 * wide, 5 * wide + size
-        minus_product(tree, none, ways, Psi, A, at, c, end, True)
-        floating_columns(tree, ways, work, v, tiles[:size], tiles[size:], c, end)
-        good = unpack_filled(tiles[:size], out, first, c * nv, filled[c * nv // 8:]) and good
-        good = unpack_filled(tiles[size:], out, first, wide + c * nv, filled[c * nv // 8:]) and good
+        end, o = min(c + 8, nv), c * nv
+        size = whole_lines(end * nv) - o
+        minus_product(tree, none, ways, Psi, A, (0, wide, 2 * wide, 3 * wide, 5 * wide + o, 6 * wide + o), c, end, True)
+        floating_columns(tree, ways, work, v, Xq[o:], Xv[o:], c, end)
+        good = unpack_filled(Xq[o:o + size], out, first, o, filled[o // 8:]) and good
+        good = unpack_filled(Xv[o:o + size], out, first, wide + o, filled[o // 8:]) and good
     return good
