@@ -138,26 +138,27 @@ def rows_by_roots(tree, prescribed, ways, L, E):
 
 @primitive
 def invert_mass(tree, prescribed, ways, L, Psi, A, rows):
-    """N = M_vv^-1 by columns (see `blocks.put`) into zeros, which prescribed columns stay; prescribed rows are of no meaning.
-    A: N and then E, of `rows` rows.
+    """N = M_vv^-1 by columns (see `blocks.put`) into zeros, which prescribed rows and columns stay. A: N and then E, of
+    `rows` rows.
 
     Row k of L N = D^-1 L^-T, of which the right side is zero left of the diagonal and Psi_k on it, gives
     N_kc = -sum_j L_kj N_jc for c < k, and N_kk = Psi_k - sum_j L_kj N_jk by symmetry. Columns before the limb of k need only
     what stands above the limb: N_Kc = -E N_Ac."""
-    nv, per = prescribed.size, columns_in_lanes(L)
+    nv, per, free = prescribed.size, columns_in_lanes(L), ways.free
     N, kind, r = A[:rows], number_like(Psi, 0.0), 0
-    while r < nv:
-        s, e = ways.start[r], end_of_rows(ways, r, nv)
+    while r < free.size:
+        s, e = ways.start[free[r]], end_of_rows(ways, r, nv)
         for o in range(r, e if tree.above[s] >= 0 else r, 6):
-            b, last = tree.top[s] // per, (s - 1) // per
-            while b <= last and any_free(prescribed, o, min(o + 6, e)):
-                w, z, next_two = b * nv, min(b + 1, last) * nv, 2 * nv if b + 3 <= last else 0
+            end, b, last = min(o + 6, e), tree.top[s] // per, (s - 1) // per
+            while b <= last:
+                w, z, next_two = b * nv, min(b + 1, last) * nv, 0
+                if per == 1 and b + 3 <= last and in_a_row(free, o, end):
+                    next_two = 2 * nv
                 at = rows, w, z, w, z
-                limb_rows(tree, prescribed, o, min(o + 6, e), kind, A, at, next_two, tree.above[s], nv, True)
+                limb_rows(tree, prescribed, free, o, end, kind, A, at, next_two, tree.above[s], nv, True)
                 b += 4 if next_two > 0 else 2
-        for k in range(r, e):
-            if not prescribed[k]:
-                invert_in_limb(tree, ways, k, s, L, Psi, N)
+        for o in range(r, e):
+            invert_in_limb(tree, ways, free[o], s, L, Psi, N)
         r = e
 
 
@@ -190,11 +191,17 @@ def invert_in_limb(tree, ways, k, s, L, Psi, N):
 
 @primitive
 def end_of_rows(ways, r, most):
-    """Where the rows r, r + 1, … of one limb end, after `most` of them."""
+    """Where the rows free[r], … of one limb end, after `most` of them."""
     e = r + 1
-    while e < min(ways.start.size, r + most) and ways.start[e] == ways.start[r]:
+    while e < min(ways.free.size, r + most) and ways.start[ways.free[e]] == ways.start[ways.free[r]]:
         e += 1
     return e
+
+
+@primitive
+def in_a_row(free, r, e):
+    """Whether free[r] … free[e - 1] follow each other."""
+    return free[e - 1] - free[r] == e - 1 - r
 
 
 @primitive
@@ -208,18 +215,19 @@ def minus_product(tree, prescribed, ways, Psi, A, at, first, end, both):
     """X = -N W, Y = -N Z for the Lanes of columns first … end - 1 of W and Z; X and Y begin with the first of them. A holds all
     matrices; at: where N, E, W, Z, X, Y begin.
 
-    Only what hangs on the same top as the column is written; prescribed rows are of no meaning. In a column, W and Z are read
-    where its coordinate moves and on its way to the ground: limbs without such a coordinate follow from those above them,
-    x_K = -E x_A. If not `both`: X alone, and only Lanes with a prescribed coordinate among their columns. Columns of eight
-    states that `floating_columns` gives are left alone."""
-    nv, per, kind, r = prescribed.size, columns_in_lanes(Psi), number_like(Psi, 0.0), 0
+    Only rows that are not prescribed are written, and of these only what hangs on the same top as the column. In a column, W
+    and Z are read where its coordinate moves and on its way to the ground: limbs without such a coordinate follow from those
+    above them, x_K = -E x_A. If not `both`: X alone, and only Lanes with a prescribed coordinate among their columns. Columns
+    of eight states that `floating_columns` gives are left alone."""
+    nv, per, free, kind, r = prescribed.size, columns_in_lanes(Psi), ways.free, number_like(Psi, 0.0), 0
     N, E, W, Z, X, Y = at
-    while r < nv:                                              # six rows of N stay near for all columns
-        s, e, c = ways.start[r], end_of_rows(ways, r, 6), first
-        while c < end and any_free(prescribed, r, e):
+    while r < free.size:                                       # six rows of N stay near for all columns
+        s, e, c = ways.start[free[r]], end_of_rows(ways, r, 6), first
+        twos = both and per == 1 and in_a_row(free, r, e)      # two columns of one limb read N once
+        while c < end:
             b, c = c, c + 1
-            if both and per == 1 and c < end and ways.start[c] == ways.start[b] and ways.loose[c] == ways.loose[b]:
-                c = c + 1                                      # two columns of one limb read N once
+            if twos and c < end and ways.start[c] == ways.start[b] and ways.loose[c] == ways.loose[b]:
+                c = c + 1
             low, high = rows_of_columns(tree, b * per, min(c * per, nv) - 1)
             if (tree.top[low] <= s and s <= tree.last[tree.top[high]]
                     and (both or any_prescribed(prescribed, b * per, min(c * per, nv)))):
@@ -233,7 +241,7 @@ def minus_product(tree, prescribed, ways, Psi, A, at, first, end, both):
                     x, w, y, z = y, z, y + o, z + o
                 if s > high or tree.last[s] < low:
                     C, w, z, k, low = E, x, y, tree.above[s], nv
-                limb_rows(tree, prescribed, r, e, kind, A, (C, w, z, x, y), next_two, k, low, both)
+                limb_rows(tree, prescribed, free, r, e, kind, A, (C, w, z, x, y), next_two, k, low, both)
         r = e
 
 
@@ -246,26 +254,19 @@ def any_prescribed(prescribed, start, end):
 
 
 @primitive
-def any_free(prescribed, start, end):
-    found = False
-    for k in range(start, end):
-        found = found or not prescribed[k]
-    return found
-
-
-@primitive
-def limb_rows(tree, prescribed, r, e, kind, A, at, next_two, k, low, both):
-    """Rows r … e - 1, six at most, of X = -C W, Y = -C Z, by the columns k, k - 1, … low of C and those on the way from low to
-    the ground; low = nv: on the way from k. at: where C and columns of W, Z, X, Y begin in A; next_two: how far from there
-    stand another two, or 0. If not `both`: X alone, and next_two is 0. Prescribed rows are of no meaning."""
+def limb_rows(tree, prescribed, free, r, e, kind, A, at, next_two, k, low, both):
+    """Rows free[r] … free[e - 1], six at most, of X = -C W, Y = -C Z, by the columns k, k - 1, … low of C and those on the way
+    from low to the ground; low = nv: on the way from k. at: where C and columns of W, Z, X, Y begin in A; next_two: how far
+    from there stand another two, or 0. If not `both`: X alone. Another two are only for rows that follow each other."""
+    first = free[r]
     if e - r > 3 and next_two > 0:
-        six_by_four(tree, prescribed, r, e, kind, A, at, next_two, k, low)
+        six_by_four(tree, prescribed, first, first + e - r, kind, A, at, next_two, k, low)
     elif e - r > 3:
-        six_by_two(tree, prescribed, r, e, kind, A, at, k, low, both)
+        six_rows(tree, prescribed, six_of(free, r, e), kind, A, at, k, low, both)
     elif next_two > 0:
-        three_by_four(tree, prescribed, r, e, kind, A, at, next_two, k, low)
+        three_by_four(tree, prescribed, first, first + e - r, kind, A, at, next_two, k, low)
     else:
-        three_by_two(tree, prescribed, r, e, kind, A, at, k, low, both)
+        three_rows(tree, prescribed, three_of(free, r, e), kind, A, at, k, low, both)
 
 
 @primitive
@@ -275,30 +276,14 @@ def six_by_four(tree, prescribed, r, e, kind, A, at, o, k, low):
     x = y = p = q = (zero, zero, zero), (zero, zero, zero)
     while k >= 0:
         if not prescribed[k]:
-            n = get_six(A, nv, k, C + r, kind)
+            n = get_six_from(A, nv, k, C + r, kind)
             x, y = six_less_scaled(x, n, load(A, w + k)), six_less_scaled(y, n, load(A, z + k))
             p, q = six_less_scaled(p, n, load(A, w + o + k)), six_less_scaled(q, n, load(A, z + o + k))
         k = k - 1 if k > low else tree.above[k]
-    store_six(A, X, r, e, x)
-    store_six(A, Y, r, e, y)
-    store_six(A, X + o, r, e, p)
-    store_six(A, Y + o, r, e, q)
-
-
-@primitive
-def six_by_two(tree, prescribed, r, e, kind, A, at, k, low, both):
-    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
-    x = y = (zero, zero, zero), (zero, zero, zero)
-    while k >= 0:
-        if not prescribed[k]:
-            n = get_six(A, nv, k, C + r, kind)
-            x = six_less_scaled(x, n, load(A, w + k))
-            if both:
-                y = six_less_scaled(y, n, load(A, z + k))
-        k = k - 1 if k > low else tree.above[k]
-    store_six(A, X, r, e, x)
-    if both:
-        store_six(A, Y, r, e, y)
+    store_six_from(A, X, r, e, x)
+    store_six_from(A, Y, r, e, y)
+    store_six_from(A, X + o, r, e, p)
+    store_six_from(A, Y + o, r, e, q)
 
 
 @primitive
@@ -307,42 +292,26 @@ def three_by_four(tree, prescribed, r, e, kind, A, at, o, k, low):
     x = y = p = q = zero, zero, zero
     while k >= 0:
         if not prescribed[k]:
-            n = get_three(A, nv, k, C + r, kind)
+            n = get_three_from(A, nv, k, C + r, kind)
             x, y = less_scaled(x, n, load(A, w + k)), less_scaled(y, n, load(A, z + k))
             p, q = less_scaled(p, n, load(A, w + o + k)), less_scaled(q, n, load(A, z + o + k))
         k = k - 1 if k > low else tree.above[k]
-    store_three(A, X, r, e, x)
-    store_three(A, Y, r, e, y)
-    store_three(A, X + o, r, e, p)
-    store_three(A, Y + o, r, e, q)
+    store_three_from(A, X, r, e, x)
+    store_three_from(A, Y, r, e, y)
+    store_three_from(A, X + o, r, e, p)
+    store_three_from(A, Y + o, r, e, q)
 
 
 @primitive
-def three_by_two(tree, prescribed, r, e, kind, A, at, k, low, both):
-    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
-    x = y = zero, zero, zero
-    while k >= 0:
-        if not prescribed[k]:
-            n = get_three(A, nv, k, C + r, kind)
-            x = less_scaled(x, n, load(A, w + k))
-            if both:
-                y = less_scaled(y, n, load(A, z + k))
-        k = k - 1 if k > low else tree.above[k]
-    store_three(A, X, r, e, x)
-    if both:
-        store_three(A, Y, r, e, y)
+def get_three_from(A, nv, c, o, kind): return get(A, nv, c, o, kind), get(A, nv, c, o + 1, kind), get(A, nv, c, o + 2, kind)
 
 
 @primitive
-def get_three(A, nv, c, o, kind): return get(A, nv, c, o, kind), get(A, nv, c, o + 1, kind), get(A, nv, c, o + 2, kind)
+def get_six_from(A, nv, c, o, kind): return get_three_from(A, nv, c, o, kind), get_three_from(A, nv, c, o + 3, kind)
 
 
 @primitive
-def get_six(A, nv, c, o, kind): return get_three(A, nv, c, o, kind), get_three(A, nv, c, o + 3, kind)
-
-
-@primitive
-def store_three(A, o, r, e, x):
+def store_three_from(A, o, r, e, x):
     """x into rows r, r + 1, r + 2 < e of the column that begins at o."""
     store(A, o + r, x[0])
     if r + 1 < e:
@@ -352,9 +321,66 @@ def store_three(A, o, r, e, x):
 
 
 @primitive
-def store_six(A, o, r, e, x):
-    store_three(A, o, r, e, x[0])
-    store_three(A, o, r + 3, e, x[1])
+def store_six_from(A, o, r, e, x):
+    store_three_from(A, o, r, e, x[0])
+    store_three_from(A, o, r + 3, e, x[1])
+
+
+@primitive
+def six_rows(tree, prescribed, rows, kind, A, at, k, low, both):
+    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
+    x = y = (zero, zero, zero), (zero, zero, zero)
+    while k >= 0:
+        if not prescribed[k]:
+            n = get_three(A, nv, k, C, rows[0], kind), get_three(A, nv, k, C, rows[1], kind)
+            x = six_less_scaled(x, n, load(A, w + k))
+            if both:
+                y = six_less_scaled(y, n, load(A, z + k))
+        k = k - 1 if k > low else tree.above[k]
+    store_three(A, X, rows[0], x[0])
+    store_three(A, X, rows[1], x[1])
+    if both:
+        store_three(A, Y, rows[0], y[0])
+        store_three(A, Y, rows[1], y[1])
+
+
+@primitive
+def three_rows(tree, prescribed, rows, kind, A, at, k, low, both):
+    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
+    x = y = zero, zero, zero
+    while k >= 0:
+        if not prescribed[k]:
+            n = get_three(A, nv, k, C, rows, kind)
+            x = less_scaled(x, n, load(A, w + k))
+            if both:
+                y = less_scaled(y, n, load(A, z + k))
+        k = k - 1 if k > low else tree.above[k]
+    store_three(A, X, rows, x)
+    if both:
+        store_three(A, Y, rows, y)
+
+
+@primitive
+def three_of(free, r, e):
+    """free[r], … free[e - 1], the last of them again if there are less than three."""
+    return free[r], free[min(r + 1, e - 1)], free[min(r + 2, e - 1)]
+
+
+@primitive
+def six_of(free, r, e):
+    return three_of(free, r, e), three_of(free, r + 3, e)
+
+
+@primitive
+def get_three(A, nv, c, o, rows, kind):
+    return get(A, nv, c, o + rows[0], kind), get(A, nv, c, o + rows[1], kind), get(A, nv, c, o + rows[2], kind)
+
+
+@primitive
+def store_three(A, o, rows, x):
+    store(A, o + rows[0], x[0])
+    store(A, o + rows[1], x[1])
+    store(A, o + rows[2], x[2])
 
 
 @primitive
