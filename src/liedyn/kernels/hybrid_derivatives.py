@@ -244,6 +244,7 @@ def forward_derivatives_one(machine, q, v, tau, passive, Xq, Xv, Xu):
     ways = kept_ways(tree, none, passive, room)
     work, rest = aligned_work(m, n, nv)
     solution = solution_work(rest, nv)
+    clear(A[:rows])
     clear(A[2 * rows:4 * rows])
     clear(A[5 * rows:7 * rows])
     if hybrid_derivatives(tree, none, ways, q, v, v, tau, m[:0], passive, A, rows, work, solution) > 0.0:
@@ -277,6 +278,7 @@ def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, Xq
     ways = kept_ways(tree, prescribed, passive, room)
     work, rest = aligned_work(m[6 * n:], n, nv)
     solution = solution_work(rest, nv)
+    clear(A[:rows])
     clear(A[2 * rows:])
     if hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, F, passive, A, rows, work, solution) > 0.0:
         return SINGULAR
@@ -299,7 +301,7 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
         return SHAPE
     tree, m = tree_of(index, constants), memory
     wide, count = whole_lines(nv * nv), whole_lines(5 * nv) // 8
-    Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
+    Q, V, dV, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
     A, m = m[:_MATRICES * wide], m[_MATRICES * wide:]
     X, room, m = A[5 * wide:], m[:count].reshape(8 * count).view(np.int64), m[count:]
@@ -307,20 +309,20 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     solution = solution_work(rest, nv)
     passive = passive and index[4] != 0
     ways = ways_of(tree, prescribed, passive, room, True)
-    clear(A[2 * wide:])
+    clear(A)
     for k in range(first, last, 8):
         pack(q, k, Q)
         pack(v, k, V)
-        pack(a, k, A)
+        pack(a, k, dV)
         pack(tau, k, Tau)
-        code = bad_input(tree, prescribed, Q, V, A, Tau, nq, nv)
+        code = bad_input(tree, prescribed, Q, V, dV, Tau, nq, nv)
         if f_ext.size:
             pack(f_ext, k, f)
         bad_f_ext, F = gather(tree, f, m, n, nl)
         code = code if code != OK else bad_f_ext
         if code != OK:
             return code
-        if hybrid_derivatives(tree, prescribed, ways, Q, V, A, Tau, F, passive, A, wide, work, solution) > 0.0:
+        if hybrid_derivatives(tree, prescribed, ways, Q, V, dV, Tau, F, passive, A, wide, work, solution) > 0.0:
             return SINGULAR
         if ways.free.size < nv:
             solve_hybrid(tree, prescribed, ways, V, A, wide, work, solution)
@@ -337,17 +339,13 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
 @primitive
 def forward_batch(tree, none, ways, v, A, wide, work, Psi, out, first, filled):
     """Eight columns of da at a time go from the nearest cache into `out`. Returns whether all is finite."""
-    nv, X = tree.above.size, A[5 * wide:]
+    nv, Xq, Xv = tree.above.size, A[5 * wide:6 * wide], A[6 * wide:7 * wide]
     good = unpack_filled(A[:wide], out, first, 2 * wide, filled)
     for c in range(0, nv, 8):
-        end = min(c + 8, nv)
-        size = whole_lines((end - c) * nv)
-        tiles = X[:2 * size]
-        if tree.last[0] < nv - 1 or size > (end - c) * nv:             # else all of it is written
-            clear(tiles)
-        at = 0, wide, 2 * wide, 3 * wide, 5 * wide, 5 * wide + size
-        minus_product(tree, none, ways, Psi, A, at, c, end, True)
-        floating_columns(tree, ways, work, v, tiles[:size], tiles[size:], c, end)
-        good = unpack_filled(tiles[:size], out, first, c * nv, filled[c * nv // 8:]) and good
-        good = unpack_filled(tiles[size:], out, first, wide + c * nv, filled[c * nv // 8:]) and good
+        end, o = min(c + 8, nv), c * nv
+        size = whole_lines(end * nv) - o
+        minus_product(tree, none, ways, Psi, A, (0, wide, 2 * wide, 3 * wide, 5 * wide + o, 6 * wide + o), c, end, True)
+        floating_columns(tree, ways, work, v, Xq[o:], Xv[o:], c, end)
+        good = unpack_filled(Xq[o:o + size], out, first, o, filled[o // 8:]) and good
+        good = unpack_filled(Xv[o:o + size], out, first, wide + o, filled[o // 8:]) and good
     return good

@@ -7,7 +7,6 @@ import numpy as np
 
 from liedyn.jit import primitive
 from liedyn.joints.kinds import FREE, NV
-from liedyn.kernels.results import clear
 from liedyn.lie.blocks import get, put, states_in
 from liedyn.lie.lanes import absolute, all_less, load, maximum, number_like, store
 
@@ -139,22 +138,25 @@ def rows_by_roots(tree, prescribed, ways, L, E):
 
 @primitive
 def invert_mass(tree, prescribed, ways, L, Psi, A, rows):
-    """N = M_vv^-1 by columns (see `blocks.put`); zero in prescribed rows and columns. A: N and then E, of `rows` rows.
+    """N = M_vv^-1 by columns (see `blocks.put`) into zeros, which prescribed rows and columns stay. A: N and then E, of
+    `rows` rows.
 
     Row k of L N = D^-1 L^-T, of which the right side is zero left of the diagonal and Psi_k on it, gives
     N_kc = -sum_j L_kj N_jc for c < k, and N_kk = Psi_k - sum_j L_kj N_jk by symmetry. Columns before the limb of k need only
     what stands above the limb: N_Kc = -E N_Ac."""
     nv, per, free = prescribed.size, columns_in_lanes(L), ways.free
     N, kind, r = A[:rows], number_like(Psi, 0.0), 0
-    clear(N)
     while r < free.size:
         s, e = ways.start[free[r]], end_of_rows(ways, r, nv)
-        if tree.above[s] >= 0:
-            for o in range(r, e, 6):
-                last = (s - 1) // per
-                for b in range(tree.top[s] // per, last + 1, 2):
-                    w, z = b * nv, min(b + 1, last) * nv
-                    limb_rows(tree, prescribed, free, o, min(o + 6, e), kind, A, (rows, w, z, w, z), tree.above[s], nv, True)
+        for o in range(r, e if tree.above[s] >= 0 else r, 6):
+            end, b, last = min(o + 6, e), tree.top[s] // per, (s - 1) // per
+            while b <= last:
+                w, z, next_two = b * nv, min(b + 1, last) * nv, 0
+                if per == 1 and b + 3 <= last and in_a_row(free, o, end):
+                    next_two = 2 * nv
+                at = rows, w, z, w, z
+                limb_rows(tree, prescribed, free, o, end, kind, A, at, next_two, tree.above[s], nv, True)
+                b += 4 if next_two > 0 else 2
         for o in range(r, e):
             invert_in_limb(tree, ways, free[o], s, L, Psi, N)
         r = e
@@ -197,6 +199,12 @@ def end_of_rows(ways, r, most):
 
 
 @primitive
+def in_a_row(free, r, e):
+    """Whether free[r] … free[e - 1] follow each other."""
+    return free[e - 1] - free[r] == e - 1 - r
+
+
+@primitive
 def columns_in_lanes(factors):
     """How many columns of one state a Lanes holds, where the factors are of one state or of eight."""
     return 1 if states_in(factors) > 1 else 8
@@ -214,22 +222,26 @@ def minus_product(tree, prescribed, ways, Psi, A, at, first, end, both):
     nv, per, free, kind, r = prescribed.size, columns_in_lanes(Psi), ways.free, number_like(Psi, 0.0), 0
     N, E, W, Z, X, Y = at
     while r < free.size:                                       # six rows of N stay near for all columns
-        s, e = ways.start[free[r]], end_of_rows(ways, r, 6)
-        for b in range(first, end):
-            low, high = rows_of_columns(tree, b * per, min(b * per + per, nv) - 1)
+        s, e, c = ways.start[free[r]], end_of_rows(ways, r, 6), first
+        twos = both and per == 1 and in_a_row(free, r, e)      # two columns of one limb read N once
+        while c < end:
+            b, c = c, c + 1
+            if twos and c < end and ways.start[c] == ways.start[b] and ways.loose[c] == ways.loose[b]:
+                c = c + 1
+            low, high = rows_of_columns(tree, b * per, min(c * per, nv) - 1)
             if (tree.top[low] <= s and s <= tree.last[tree.top[high]]
-                    and (both or any_prescribed(prescribed, b * per, min(b * per + per, nv)))):
-                y, z, C, k = Y + (b - first) * nv, Z + b * nv, N, high
-                x, w = X + (b - first) * nv, W + b * nv
-                if per == 1 and ways.loose[b] > 0:             # by v alone, two of its rotations at a time
+                    and (both or any_prescribed(prescribed, b * per, min(c * per, nv)))):
+                x, y, w, z = X + (b - first) * nv, Y + (b - first) * nv, W + b * nv, Z + b * nv
+                C, k, next_two = N, high, (c - 1 - b) * nv
+                if per == 1 and ways.loose[b] > 0:             # by v alone, its rotations
                     j = tree.iv[ways.loose[b]]
-                    if b >= j + 3 or (b - max(j, first)) % 2 == 1:
+                    if b >= j + 3:
                         continue
-                    x, w, o = y, z, min(b + 1, j + 2, end - 1) - b
-                    y, z = y + o * nv, z + o * nv
+                    o, next_two = (min(c, j + 3) - 1 - b) * nv, 0
+                    x, w, y, z = y, z, y + o, z + o
                 if s > high or tree.last[s] < low:
                     C, w, z, k, low = E, x, y, tree.above[s], nv
-                limb_rows(tree, prescribed, free, r, e, kind, A, (C, w, z, x, y), k, low, both)
+                limb_rows(tree, prescribed, free, r, e, kind, A, (C, w, z, x, y), next_two, k, low, both)
         r = e
 
 
@@ -242,13 +254,76 @@ def any_prescribed(prescribed, start, end):
 
 
 @primitive
-def limb_rows(tree, prescribed, free, r, e, kind, A, at, k, low, both):
+def limb_rows(tree, prescribed, free, r, e, kind, A, at, next_two, k, low, both):
     """Rows free[r] … free[e - 1], six at most, of X = -C W, Y = -C Z, by the columns k, k - 1, … low of C and those on the way
-    from low to the ground; low = nv: on the way from k. at: where C and columns of W, Z, X, Y begin in A."""
-    if e - r > 3:
+    from low to the ground; low = nv: on the way from k. at: where C and columns of W, Z, X, Y begin in A; next_two: how far
+    from there stand another two, or 0. If not `both`: X alone. Another two are only for rows that follow each other."""
+    first = free[r]
+    if e - r > 3 and next_two > 0:
+        six_by_four(tree, prescribed, first, first + e - r, kind, A, at, next_two, k, low)
+    elif e - r > 3:
         six_rows(tree, prescribed, six_of(free, r, e), kind, A, at, k, low, both)
+    elif next_two > 0:
+        three_by_four(tree, prescribed, first, first + e - r, kind, A, at, next_two, k, low)
     else:
         three_rows(tree, prescribed, three_of(free, r, e), kind, A, at, k, low, both)
+
+
+@primitive
+def six_by_four(tree, prescribed, r, e, kind, A, at, o, k, low):
+    """24 sums in registers: a fifth faster than 12."""
+    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
+    x = y = p = q = (zero, zero, zero), (zero, zero, zero)
+    while k >= 0:
+        if not prescribed[k]:
+            n = get_six_from(A, nv, k, C + r, kind)
+            x, y = six_less_scaled(x, n, load(A, w + k)), six_less_scaled(y, n, load(A, z + k))
+            p, q = six_less_scaled(p, n, load(A, w + o + k)), six_less_scaled(q, n, load(A, z + o + k))
+        k = k - 1 if k > low else tree.above[k]
+    store_six_from(A, X, r, e, x)
+    store_six_from(A, Y, r, e, y)
+    store_six_from(A, X + o, r, e, p)
+    store_six_from(A, Y + o, r, e, q)
+
+
+@primitive
+def three_by_four(tree, prescribed, r, e, kind, A, at, o, k, low):
+    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
+    x = y = p = q = zero, zero, zero
+    while k >= 0:
+        if not prescribed[k]:
+            n = get_three_from(A, nv, k, C + r, kind)
+            x, y = less_scaled(x, n, load(A, w + k)), less_scaled(y, n, load(A, z + k))
+            p, q = less_scaled(p, n, load(A, w + o + k)), less_scaled(q, n, load(A, z + o + k))
+        k = k - 1 if k > low else tree.above[k]
+    store_three_from(A, X, r, e, x)
+    store_three_from(A, Y, r, e, y)
+    store_three_from(A, X + o, r, e, p)
+    store_three_from(A, Y + o, r, e, q)
+
+
+@primitive
+def get_three_from(A, nv, c, o, kind): return get(A, nv, c, o, kind), get(A, nv, c, o + 1, kind), get(A, nv, c, o + 2, kind)
+
+
+@primitive
+def get_six_from(A, nv, c, o, kind): return get_three_from(A, nv, c, o, kind), get_three_from(A, nv, c, o + 3, kind)
+
+
+@primitive
+def store_three_from(A, o, r, e, x):
+    """x into rows r, r + 1, r + 2 < e of the column that begins at o."""
+    store(A, o + r, x[0])
+    if r + 1 < e:
+        store(A, o + r + 1, x[1])
+    if r + 2 < e:
+        store(A, o + r + 2, x[2])
+
+
+@primitive
+def store_six_from(A, o, r, e, x):
+    store_three_from(A, o, r, e, x[0])
+    store_three_from(A, o, r + 3, e, x[1])
 
 
 @primitive
