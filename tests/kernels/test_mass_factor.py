@@ -60,7 +60,9 @@ class Solved:
         rows = nv * nv if kind == "Lanes" else -(-nv // 8) * nv
         L, Psi, x = self.numbers(lower), self.numbers(np.full((self.count, nv), UNTOUCHED)), self.numbers(self.rhs)
         A, room = np.zeros((7, rows, 8)), np.full(5 * nv, -7)
-        A[:2] = np.nan
+        written = together(model) & ~mask & ~mask[:, None]          # of N; the rest of it is zero before and after
+        A[0] = self.columns(np.broadcast_to(np.where(written, np.nan, 0.0), (self.count, nv, nv)))
+        A[1] = np.nan
         A[2], A[3] = self.columns(self.W), self.columns(self.Z)
         self.deficit = solve(model.index, model.constants, mask, room, L, Psi, A.reshape(-1, 8), x, rows, kind == "Lanes")
         self.up, self.run, self.start, self.loose, free = room.reshape(5, nv)
