@@ -82,7 +82,8 @@ def entry(*signatures: str, nogil: bool = False):
         dispatcher.liedyn_signatures = signatures
         dispatcher.liedyn_compiler = _cached(function, **options)    # aside: the entry stays shut while another thread prepares
         dispatcher._can_compile = False      # disable_compile() insists on a signature first
-        dispatcher.direct = _not_prepared
+        if len(signatures) == 1:
+            dispatcher.direct = _not_prepared
         return dispatcher
     return decorate
 
@@ -110,7 +111,8 @@ def prepare(dispatcher, which: int = 0) -> bool:
             for types, result in aside.overloads.items():
                 if types not in dispatcher.overloads:
                     dispatcher.add_overload(result)
-                    dispatcher.direct = result.entry_point
+                    if len(dispatcher.liedyn_signatures) == 1:
+                        dispatcher.direct = result.entry_point
             done.add(which)
     return True
 

@@ -206,6 +206,8 @@ def test_info_and_check_with_loops_beside_the_robot(folder):
     (folder / "tie.yaml").write_text("loops:\n  tie: {type: ball, a: {link: lower}, b: {link: world, xyz: [0, 0, -0.8]}}\n")
     assert "tie" in ok("info", "robots/bars.yaml", "--loops", "tie.yaml").stdout
     assert ok("check", "robots/bars.yaml", "--loops", "tie.yaml").stdout == "robots/bars.yaml: nothing found (1 loop, 3 rows)\n"
+    result = run("check", "robots/bars.yaml", "robots/bars.yaml", "--loops", "tie.yaml")
+    assert result.exit_code == 2 and "--loops belongs to one robot; found 2" in result.stderr
     (folder / "tie.yaml").write_text("loops:\n  tie: {type: knot}\n")
     for command in "info", "check":
         result = run(command, "robots/bars.yaml", "--loops", "tie.yaml")

@@ -1,5 +1,7 @@
 """Limbs side by side against one body after the other: the same equations, other sums."""
+import copy
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -34,6 +36,7 @@ LIMBS = {                         # seed of a trunk, its joints, base, how long 
     "more than eight": (5, 4, "floating", [3, 2, 3, 2, 2, 3, 1, 3, 2, 2, 3, 3, 2], SIMPLE),
     "on a trunk of every kind": (6, len(MOVING), "floating", [4, 4, 3, 3], SIMPLE),
     "from the ground": (7, 0, "fixed", [4, 4, 4, 3], SIMPLE),
+    "a large trunk": (8, 30, "floating", [9, 8, 7, 7, 6, 5, 5, 4, 4, 3, 3, 2, 2], SIMPLE),
 }
 
 
@@ -146,21 +149,23 @@ def test_which_robots_have_limbs():
     assert not of([7]) and not of([7, 7]) and not of([1] * 5) and not of([], "floating")
 
 
-def test_nothing_is_left_of_a_state_that_failed(monkeypatch):
-    """Scratch is kept from call to call: what is not finite must not reach the next state."""
-    model = ld.build(robot_of("of several lengths"))
+@pytest.mark.parametrize("fails", ["forward", "inverse"])
+@pytest.mark.parametrize("name", LIMBS)
+def test_nothing_is_left_of_a_state_that_failed(name, fails, monkeypatch):
+    """Scratch is kept from call to call and shared: what is not finite must not reach the next state, of either function."""
+    model = ld.build(robot_of(name))
     limbs, none = limbs_of(model, monkeypatch), none_prescribed(model)
     (q, *_), (v, *_), (x, *_), _ = states(model)
-    huge = np.full(model.nv, 1e200)
-    before, after = np.empty((2, model.nv))
-    assert forward_of_limbs(limbs, none, q, v, before, x, True) == checks.OK
-    assert forward_of_limbs(limbs, none, q, huge, after, x, True) == checks.BAD_RESULT
-    assert forward_of_limbs(limbs, none, q, v, after, x, True) == checks.OK
-    np.testing.assert_array_equal(after, before)
-    assert inverse_of_limbs(limbs, q, v, x, True, before) == checks.OK
-    assert inverse_of_limbs(limbs, q, huge, x, True, after) == checks.BAD_RESULT
-    assert inverse_of_limbs(limbs, q, v, x, True, after) == checks.OK
-    np.testing.assert_array_equal(after, before)
+    functions = {"forward": lambda v, out: forward_of_limbs(limbs, none, q, v, out, x, True),
+                 "inverse": lambda v, out: inverse_of_limbs(limbs, q, v, x, True, out)}
+    expected, out = {name: np.empty(model.nv) for name in functions}, np.empty(model.nv)
+    for then, function in functions.items():
+        assert function(v, expected[then]) == checks.OK
+    for then, function in functions.items():
+        for size in 1e160, 1e200:
+            assert functions[fails](np.full(model.nv, size), out) == checks.BAD_RESULT
+            assert function(v, out) == checks.OK
+            np.testing.assert_array_equal(out, expected[then])
 
 
 def test_errors_are_named_as_without():
@@ -179,3 +184,16 @@ def test_errors_are_named_as_without():
         ld.forward_dynamics(model, turned, v, x)
     with pytest.raises(ComputationError):
         ld.forward_dynamics(model, q, np.full(model.nv, 1e200), x)
+
+
+def test_copies_of_a_model_compute_the_same_and_carry_no_scratch():
+    model = ld.build(robot_of("alike"))
+    q, v, x, _ = (y[0] for y in states(model))
+    bare = len(pickle.dumps(model))
+    expected = ld.forward_dynamics(model, q, v, x)
+    ld.higher_order_inverse_dynamics(model, q, np.stack([v, x, v, x]))
+    assert len(pickle.dumps(model)) < bare + 100
+    for other in pickle.loads(pickle.dumps(model)), copy.deepcopy(model):
+        np.testing.assert_array_equal(ld.forward_dynamics(other, q, v, x), expected)
+    heavier = dataclasses.replace(model, constants=model.constants.copy())
+    assert heavier._cache == {} and heavier._cache is not model._cache

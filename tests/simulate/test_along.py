@@ -46,15 +46,16 @@ def test_columns_that_fit_nothing_are_named(recorded, tmp_path):
     _, path = recorded["panda_hybrid"]
     lines = path.read_text().splitlines()
     at = next(k for k, line in enumerate(lines) if not line.startswith("#"))
-    unknown = ["temperature", "d1tua.panda_joint1", "q.panda_jiont1", "fext.hand.fw", *(f"note{k}" for k in range(9))]
+    unknown = ["temperature", "d1v.panda_joint1", "d1tua.panda_joint1", "q.panda_jiont1", "fext.hand.fw",
+               *(f"note{k}" for k in range(9))]
     names = ["d1tau.panda_joint1", *unknown]
     lines[at] += "," + ",".join(names)
     lines[at + 1:] = [line + ",0" * len(names) for line in lines[at + 1:]]
     other = tmp_path / "trajectory.csv"
     other.write_text("\n".join(lines) + "\n")
     _, (note,) = robot_of(read_trajectory(other), ROOT / "robots/panda.yaml")
-    assert note.endswith("fit nothing of the robot are passed over: temperature, d1tua.panda_joint1, q.panda_jiont1, "
-                         "fext.hand.fw, note0, note1, note2, note3 and 5 more")
+    assert note.endswith("fit nothing of the robot are passed over: temperature, d1v.panda_joint1, d1tua.panda_joint1, "
+                         "q.panda_jiont1, fext.hand.fw, note0, note1, note2 and 6 more")
 
 
 @pytest.mark.parametrize("name", ["quadruped_righting", "panda_hybrid"])

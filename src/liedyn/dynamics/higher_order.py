@@ -206,7 +206,7 @@ def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, pr
 def _inverse_of_one(model, q, v, passive):
     try:
         rows = len(v)
-        if v.ndim != 2:                  # a batch, whose length is no order: scratch for it would be kept
+        if v.ndim != 2 or rows > HIGHEST + 2:          # a batch, or one whose axis of rows was forgotten: scratch would be kept
             return None
         if rows == 2 and q.ndim == 1:
             return inverse_dynamics(model, q, v[0], v[1], passive=passive)[None]
@@ -222,7 +222,7 @@ def _inverse_of_one(model, q, v, passive):
 def _forward_of_one(model, q, v, tau, none, passive):
     try:
         rows = len(tau)
-        if tau.ndim != 2:
+        if tau.ndim != 2 or rows > HIGHEST + 1:
             return None
         if rows == 1 and q.ndim == v.ndim == 1:
             return forward_dynamics(model, q, v, tau[0], passive=passive)[None]

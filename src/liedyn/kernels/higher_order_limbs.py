@@ -48,16 +48,16 @@ def inverse(limbs, K, q, v, passive, rubs, tau, m):
     """Coefficients 0 … K - 2 of tau (K - 1 rows of nv) from those of v (nv series of K)."""
     trunk, n, length = limbs.trunk, limbs.n, limbs.n - FIRST
     work, m = inverse_series_work(m, trunk.parent.size, limbs.nv, K)
-    (wide,), k = in_lanes(m), rows_of(limbs)
-    Q, V, Tau = span(wide, 0, k), span(wide, k, K * k), span(wide, (K + 1) * k, (K - 1) * k)
-    memory = span(wide, 2 * K * k, wide.shape[0] - 2 * K * k)
+    (wide,), r = in_lanes(m), rows_of(limbs)
+    Q, V, Tau = span(wide, 0, r), span(wide, r, K * r), span(wide, (K + 1) * r, (K - 1) * r)
+    rest = span(wide, 2 * K * r, wide.shape[0] - 2 * K * r)
     to_lanes(limbs, q, limbs.of_q, Q)
     series_to_lanes(limbs, K, v, V)
     unloaded, all_unloaded = none_given(m, n, K), none_given(wide, n, K)
     store_ground_series(trunk, K, work.V)
     twist_series(trunk, 1, K, q, v, work)
     for g in range(limbs.groups):
-        tree, (inner, memory) = chains_of(limbs, g), inverse_series_work(memory, n, length, K)
+        tree, (inner, rest) = chains_of(limbs, g), inverse_series_work(rest, n, length, K)
         (Qg,), (Vg,), (Taug,) = group_of(limbs, g, Q), group_of(limbs, g, V), group_of(limbs, g, Tau)
         from_trunk(limbs, g, 6 * K, work.V, inner.V)
         twist_series(tree, FIRST, K, Qg, Vg, inner)
@@ -75,9 +75,9 @@ def forward(limbs, K, none, q, v, a, tau, passive, rubs, m):
     vanishes; none: the mask of no prescribed coordinate."""
     trunk, n, nv, length = limbs.trunk, limbs.n, limbs.nv, limbs.n - FIRST
     work, factors, m = hybrid_series_work(m, trunk.parent.size, nv, K)
-    (wide,), k = in_lanes(m), rows_of(limbs)
-    Q, V, Tau, A = span(wide, 0, k), span(wide, k, k), span(wide, 2 * k, (K - 1) * k), span(wide, (K + 1) * k, (K - 1) * k)
-    memory = span(wide, 2 * K * k, wide.shape[0] - 2 * K * k)
+    (wide,), r = in_lanes(m), rows_of(limbs)
+    Q, V, Tau, A = span(wide, 0, r), span(wide, r, r), span(wide, 2 * r, (K - 1) * r), span(wide, (K + 1) * r, (K - 1) * r)
+    memory = span(wide, 2 * K * r, wide.shape[0] - 2 * K * r)
     to_lanes(limbs, q, limbs.of_q, Q)
     to_lanes(limbs, v, limbs.of_v, V)
     rows_to_lanes(limbs, K - 1, tau, Tau)

@@ -28,7 +28,7 @@ def forward(limbs, none, q, v, a, tau, passive):
     trunk, m = limbs.trunk, limbs.scratch
     n, nv = trunk.parent.size, limbs.nv
     work = hybrid_work(m, n, nv)
-    Q, V, Tau, A, memory = lanes_of(limbs, span(m, 51 * n + 9 * nv, m.size - 51 * n - 9 * nv))
+    Q, V, Tau, A, memory = lanes_of(limbs)
     to_lanes(limbs, q, limbs.of_q, Q)
     to_lanes(limbs, v, limbs.of_v, V)
     to_lanes(limbs, tau, limbs.of_v, Tau)
@@ -66,7 +66,7 @@ def inverse(limbs, q, v, a, passive, tau):
     trunk, m = limbs.trunk, limbs.scratch
     n, nv = trunk.parent.size, limbs.nv
     work = newton_euler_work(m, n, nv)
-    Q, V, A, Tau, memory = lanes_of(limbs, span(m, 30 * n + nv, m.size - 30 * n - nv))
+    Q, V, A, Tau, memory = lanes_of(limbs)
     to_lanes(limbs, q, limbs.of_q, Q)
     to_lanes(limbs, v, limbs.of_v, V)
     to_lanes(limbs, a, limbs.of_v, A)
@@ -88,9 +88,11 @@ def inverse(limbs, q, v, a, passive, tau):
 
 
 @primitive
-def lanes_of(limbs, memory):
-    """Four arrays of coordinates, of which the kernels write the last only, and the rest of the memory."""
-    (m,), k = in_lanes(memory), rows_of(limbs)
+def lanes_of(limbs):
+    """Four arrays of coordinates, of which the kernels write the last only, and the rest of the scratch. They stand behind the
+    larger of the works of the trunk: at the same place for both kernels, so that what drives massless bodies stays zero."""
+    first = 51 * limbs.trunk.parent.size + 9 * limbs.nv
+    (m,), k = in_lanes(span(limbs.scratch, first, limbs.scratch.size - first)), rows_of(limbs)
     return span(m, 0, k), span(m, k, k), span(m, 2 * k, k), span(m, 3 * k, k), span(m, 4 * k, m.shape[0] - 4 * k)
 
 

@@ -82,7 +82,11 @@ class Model:
     loop_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     loop_constants: np.ndarray = field(default_factory=lambda: np.zeros(0))
     loop_machine: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    _cache: dict = field(default_factory=dict, repr=False)
+    _cache: dict = field(default_factory=dict, init=False, repr=False)          # a replaced model starts a new one
+
+    def __getstate__(self) -> dict:
+        """Without what is made again where it is needed: scratch, on its border of cache lines."""
+        return {name: value for name, value in vars(self).items() if name != "limbs"} | {"_cache": {}}
 
     @cached_property
     def sizes(self) -> tuple[int, int, int, int]:

@@ -10,7 +10,8 @@ _WIDEST = 72         # characters of a cell
 def table(rows: list[list[str]], left: int) -> list[str]:
     """Aligned columns, the first `left` of them to the left, the others to the right. Long cells take several lines."""
     columns = len(rows[0])
-    rows = [line for row in rows for line in zip_longest(*[wrap(cell, _WIDEST) or [""] for cell in row], fillvalue="")]
+    cells = [[wrap(cell, _WIDEST, break_on_hyphens=False) or [""] for cell in row] for row in rows]
+    rows = [line for row in cells for line in zip_longest(*row, fillvalue="")]
     rows = [[*row, *[""] * (columns - len(row))] for row in rows]
     widths = [max(len(row[k]) for row in rows) for k in range(columns)]
     return ["  ".join(cell.ljust(w) if k < left else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True)))

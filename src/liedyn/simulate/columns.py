@@ -112,7 +112,7 @@ def passed_over(model: Model, trajectory) -> list[str]:
     def fits(column: str) -> bool:
         kind, _, name = column.partition(".")
         found = _KIND.fullmatch(kind)
-        if not found:
+        if not found or (found["rate"] and found["kind"] in ("q", "v")):           # those are called v and a
             return kind in _OTHERS
         return name in (wrenches if found["kind"] == "fext" else names["q" if kind == "q" else "v"])
     return [column for column in trajectory.columns if not fits(column)]
