@@ -1,4 +1,6 @@
 """Constrained forward and hybrid dynamics as they are called: arrays, batches, stabilization, contradictions, what is refused."""
+import copy
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -46,6 +48,15 @@ def test_results_are_not_overwritten_by_the_next_call():
     kept = [first.a.copy(), first.multipliers.copy(), first.independent.copy()]
     ld.constrained_forward_dynamics(model, q[1], v[1], tau[1])
     assert all((x == y).all() for x, y in zip(kept, (first.a, first.multipliers, first.independent), strict=True))
+
+
+def test_copies_of_a_model_that_has_computed():
+    """What is kept with a model for the next call, compiled functions among it, does not go into copies."""
+    model, q, v, _, tau = states("closed twice")
+    expected = [ld.constrained_forward_dynamics(model, q[0], v[0], tau[0]).a for _ in range(2)][-1]
+    for other in pickle.loads(pickle.dumps(model)), copy.deepcopy(model):
+        for _ in range(2):
+            np.testing.assert_array_equal(ld.constrained_forward_dynamics(other, q[0], v[0], tau[0]).a, expected)
 
 
 def test_broadcasting_lists_and_views():

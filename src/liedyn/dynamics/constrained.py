@@ -86,16 +86,19 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
     """
     if f_ext is None and drive is None and pfaffian is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
-            machine, size, head = model._cache["constrained"]
+            solve, machine, size, head = model._cache["constrained"]
             out = _empty(size)
-            if not constrained_forward_one.direct(machine, q, v, tau, baumgarte, passive, out):
+            if not solve(machine, q, v, tau, baumgarte, passive, out):
                 motion = _OneState()
-                motion.a, motion.tau, motion.out = out[head], tau, out
+                motion.a = out[head]
+                motion.tau = tau
+                motion.out = out
                 return motion
         except (TypeError, KeyError):         # a batch, other types, lists, or not compiled yet
             if model.nc and getattr(q, "ndim", 1) == 1:
                 prepare(constrained_forward_one)
-                model._cache["constrained"] = model.loop_machine, model.nv + 2 * model.nc, slice(model.nv)
+                solve = constrained_forward_one.direct          # looked up once: every 0.1 us of a call counts
+                model._cache["constrained"] = solve, model.loop_machine, model.nv + 2 * model.nc, slice(model.nv)
     none = np.zeros(model.nv, dtype=bool)
     if pfaffian is not None:
         return _with_pfaffian(pfaffian, model, q, v, None, tau, none, f_ext, passive, drive, baumgarte)
