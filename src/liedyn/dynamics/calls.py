@@ -12,6 +12,7 @@ from liedyn.errors import ComputationError, ConfigurationError, ShapeError
 from liedyn.jit import prepare
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.kernels import checks
+from liedyn.model.cache_lines import on_cache_lines
 
 NONE = np.empty(0)              # no external wrench, one state
 NONE_BATCH = np.empty((0, 0))   # the same for a batch
@@ -121,9 +122,7 @@ def scratch(size: int) -> np.ndarray:
     (forward dynamics of a 6-DoF arm is 1.6 times slower)."""
     memory = getattr(_thread, "memory", None)
     if memory is None or memory.size < size:
-        raw = np.empty(size + 8)
-        first = -raw.ctypes.data % 64 // 8
-        memory = _thread.memory = raw[first:first + size]
+        memory = _thread.memory = on_cache_lines(size, make=np.empty)
     return memory[:size]
 
 
@@ -132,9 +131,7 @@ _thread = threading.local()
 
 def aligned_empty(rows: int, columns: int) -> np.ndarray:
     """An uninitialized (rows, columns) array on a border of cache lines: large results are written a line at a time."""
-    raw = np.empty(rows * columns + 8)
-    first = -raw.ctypes.data % 64 // 8
-    return raw[first:first + rows * columns].reshape(rows, columns)
+    return on_cache_lines(rows * columns, make=np.empty).reshape(rows, columns)
 
 
 def related(model) -> np.ndarray:

@@ -38,6 +38,7 @@ from liedyn.kernels.inverse_derivatives import (
     inverse_derivatives_memory,
     inverse_derivatives_one,
 )
+from liedyn.model.cache_lines import on_cache_lines
 
 _empty, _new = np.empty, tuple.__new__          # looked up once: every 0.1 us of a call counts
 _MOST_MASKS = 64
@@ -337,9 +338,7 @@ def _new_tools(model) -> _Tools:
     top = model.paths[1]
     head = model.index.size + model.constants.size
     size = max(one_memory(n, nv), inverse_derivatives_memory(n, nv)) + kept_memory(nv)
-    raw = np.zeros(head + size + 8)
-    first = -(raw.ctypes.data + 8 * head) % 64 // 8              # the scratch starts on a border of cache lines
-    machine = raw[first:first + head + size]
+    machine = on_cache_lines(head + size, at=head)              # where the scratch starts
     machine[:head] = np.concatenate([model.index.view(np.float64), model.constants])
     room = inverse_derivatives_batch_memory(*model.sizes), batch_memory(*model.sizes)
     return _Tools(machine, (nv, nv), room, np.zeros(nv, dtype=bool), filled_groups(related(model)),

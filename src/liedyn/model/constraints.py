@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from liedyn.joints.kinds import DISTANCE, LOOP_KINDS, NV, ROLLING, ROWS
+from liedyn.model.cache_lines import on_cache_lines
 from liedyn.model.description import Coupling, Loop, Robot
 from liedyn.model.spatial import pose, rotation_of_z
 from liedyn.model.validate_constraints import mimic_couplings
@@ -99,8 +100,7 @@ def loop_machine(index, constants, loop_index, loop_constants) -> np.ndarray:
     loop_index[5] = start - before
     rows = 27 * nc + 8 * (6 * n + nc * (nv + 4 + m))                     # kernels.loop_rows.row_room
     scratch = rows + 2 * m * m + 7 * m + nv + 60 * n + 10 * nv + 16
-    raw = np.zeros(start + scratch + 8)
-    machine = raw[-raw.ctypes.data % 64 // 8:][:start + scratch]
+    machine = on_cache_lines(start + scratch)
     machine[:before + size] = np.concatenate([index.view(np.float64), constants, loop_index.view(np.float64), loop_constants])
     return machine
 

@@ -7,6 +7,7 @@ from itertools import pairwise
 import numpy as np
 
 from liedyn.joints.kinds import SCREW
+from liedyn.model.cache_lines import on_cache_lines
 
 _HAS_CHILDREN, _LAST_CHILD, _TURNS, _SLIDES, _BARE = 1, 2, 4, 8, 16          # joints.tree, which needs numba
 _HEADER, _WIDTH, _FIRST = 16, 8, 2         # joints.limbs
@@ -31,7 +32,7 @@ def limbs_for_series(limbs: np.ndarray | None, memory, K: int) -> np.ndarray | N
     header = limbs.view(np.int64)
     groups, n, _, nv = map(int, header[:4])
     bodies, head = int(header[header[_TRUNK]]), int(header[_SCRATCH])
-    array = _lines(head + _whole(memory(groups, n, bodies, nv, K)))
+    array = on_cache_lines(head + _whole(memory(groups, n, bodies, nv, K)))
     array[:head] = limbs[:head]
     return array
 
@@ -145,16 +146,10 @@ def _chain_constants(tree: _Tree, group: list[list[int]], length: int) -> np.nda
 def _whole(count: int) -> int: return -(-count // _WIDTH) * _WIDTH
 
 
-def _lines(count: int) -> np.ndarray:
-    """Zeros on a border of cache lines."""
-    raw = np.zeros(count + _WIDTH)
-    return raw[-raw.ctypes.data % 64 // 8:][:count]
-
-
 def _joined(header: list[int], parts: list) -> np.ndarray:
     """One array: the header, followed by where the parts begin, and the parts."""
     starts = np.cumsum([_HEADER] + [_whole(len(part)) for part in parts])
-    array = _lines(starts[-1])
+    array = on_cache_lines(starts[-1])
     array.view(np.int64)[:_HEADER] = [*header, *starts[:-1], *[0] * (_HEADER - len(header) - len(parts))]
     for start, part in zip(starts, parts, strict=False):
         part = np.asarray(part)
