@@ -58,7 +58,9 @@ class Solved:
         self.W, self.Z = np.where(on_way(model), rng.standard_normal((2, self.count, nv, nv)), 0.0)
         lower = np.where(np.tril(on_way(model)), self.M, UNTOUCHED)
         rows = nv * nv if kind == "Lanes" else -(-nv // 8) * nv
-        L, Psi, x = self.numbers(lower), self.numbers(np.full((self.count, nv), UNTOUCHED)), self.numbers(self.rhs)
+        spare = np.full((self.count, 5), UNTOUCHED)                 # beyond M, where the factor may read
+        L = self.numbers(np.concatenate([lower.reshape(self.count, -1), spare], axis=1))
+        Psi, x = self.numbers(np.full((self.count, nv), UNTOUCHED)), self.numbers(self.rhs)
         A, room = np.zeros((7, rows, 8)), np.full(5 * nv, -7)
         written = together(model) & ~mask & ~mask[:, None]          # of N; the rest of it is zero before and after
         A[0] = self.columns(np.broadcast_to(np.where(written, np.nan, 0.0), (self.count, nv, nv)))
@@ -67,7 +69,7 @@ class Solved:
         self.deficit = solve(model.index, model.constants, mask, room, L, Psi, A.reshape(-1, 8), x, rows, kind == "Lanes")
         self.up, self.run, self.start, self.loose, free = room.reshape(5, nv)
         self.free = free[free >= 0]
-        self.L, self.D = self.states(L).reshape(-1, nv, nv), 1 / self.states(Psi)
+        self.L, self.D = self.states(L)[:, :nv * nv].reshape(-1, nv, nv), 1 / self.states(Psi)
         self.x, (self.N, self.E, self.X, self.Y, self.U) = self.states(x), map(self.matrices, A[[0, 1, 4, 5, 6]])
 
     def numbers(self, x):
@@ -107,12 +109,14 @@ def together(model):
 @NUMBERS
 @EVERY
 def test_the_factor_multiplied_out_is_M(name, kind, worst):
-    """L has ones on its diagonal and stands in the places of M that the tree has; nothing else is written."""
+    """L has ones on its diagonal and stands in the places of M that the tree has, and (D L)^T across; nothing else is written."""
     model = robot(name)
     for mask in masks(model):
         s, w, n = Solved(model, mask, kind), ~mask, np.flatnonzero(~mask)
         places = np.tril(on_way(model), -1) & w[:, None] & w
-        assert (s.L[:, ~np.tril(on_way(model))] == UNTOUCHED).all() and (s.D[:, mask] == 1 / UNTOUCHED).all()
+        assert (s.L[:, ~(np.tril(on_way(model)) | places.T)] == UNTOUCHED).all() and (s.D[:, mask] == 1 / UNTOUCHED).all()
+        DL = np.where(places, s.L * s.D[:, :, None], 0.0)
+        assert relative(np.where(places.T, s.L, 0.0).swapaxes(1, 2), DL) < 1e-15
         assert s.deficit < 0
         kept = np.tril(on_way(model)) & ~(w[:, None] & w)                  # read later, for the forces where prescribed
         np.testing.assert_array_equal(s.L[:, kept], s.M[:, kept])

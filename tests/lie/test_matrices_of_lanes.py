@@ -1,10 +1,12 @@
-"""Matrices in Lanes: `put` and `get` in their three layouts, and `unpack_filled` from a block into the columns of a batch."""
+"""Matrices in Lanes: `put` and `get` in their three layouts, and `unpack_filled` and `stream_filled`
+from a block into the columns of a batch."""
 import numpy as np
 import pytest
 
 from compiled import probe
-from liedyn.lie.blocks import get, put, unpack_filled
+from liedyn.lie.blocks import get, put, settle, stream_filled, unpack_filled
 from liedyn.lie.lanes import load, number_like
+from liedyn.model.cache_lines import on_cache_lines
 
 SIZES = (1, 2, 3, 7, 8, 9, 16, 17)
 
@@ -111,3 +113,36 @@ def test_two_infinities_do_not_cancel():
 def test_large_numbers_are_finite():
     block = np.full((11, 8), 4e307)
     assert to_batch(block, np.zeros((8, 11)), 0, 0, ALL)
+
+
+@probe
+def stream_to_batch(block, batch, first, column, filled):
+    good = stream_filled(block, batch, first, column, filled)
+    settle()
+    return good
+
+
+@pytest.mark.parametrize("columns", [64, 67])
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize("rows", [40, 2053])
+def test_past_the_caches_goes_the_same(rows, columns, at):
+    """Small and large batches, whole lines and others: what is not a whole line cannot be streamed, and is not."""
+    rng = np.random.default_rng(0)
+    memory = on_cache_lines(rows * columns + at + 1)
+    memory[:] = 777
+    batch = memory[at:-1].reshape(rows, columns)
+    filled = np.array([True, False, True, True])
+    values = np.where(np.repeat(filled, 8), rng.standard_normal((rows + 7, 32)), 0.0)
+    for first in range(0, rows, 8):
+        assert stream_to_batch(np.ascontiguousarray(values[first:first + 8].T), batch, first, 24, filled)
+    np.testing.assert_array_equal(batch[:, 24:56], values[:rows])
+    batch[:, 24:56] = 777
+    assert (memory == 777).all()
+
+
+def test_what_is_streamed_is_looked_at():
+    batch = on_cache_lines(2056 * 64).reshape(2056, 64)
+    block = np.ones((16, 8))
+    assert stream_to_batch(block, batch, 8, 0, ALL)
+    block[9, 3] = np.nan
+    assert not stream_to_batch(block, batch, 8, 0, ALL)

@@ -35,7 +35,7 @@ from liedyn.kernels.mass_factor import (
 from liedyn.kernels.newton_euler import add_rotors_less_passive
 from liedyn.kernels.pairs import add_accelerations, derivative_columns, derivative_pairs, mass_pairs
 from liedyn.kernels.results import clear
-from liedyn.lie.blocks import get, pack, put, states_in, unpack_filled, unpack_rows, whole_lines
+from liedyn.lie.blocks import get, pack, put, settle, states_in, stream_filled, unpack_rows, whole_lines
 from liedyn.lie.lanes import largest, load, number_like, store
 from liedyn.lie.rows import load3, load9
 from liedyn.lie.vec3 import add3, cross, rotate_back
@@ -250,7 +250,8 @@ def forward_derivatives_one(machine, q, v, tau, passive, Xq, Xv, Xu):
     if hybrid_derivatives(tree, none, ways, q, v, v, tau, m[:0], passive, A, rows, work, solution) > 0.0:
         return SINGULAR
     X = A[5 * rows:]
-    minus_product(tree, none, ways, solution.Psi, A, (0, rows, 2 * rows, 3 * rows, 5 * rows, 6 * rows), 0, -(-nv // 8), True)
+    at = 0, rows, 2 * rows, 3 * rows, 5 * rows, 6 * rows
+    minus_product(tree, none, ways, solution.Psi, A, at, 0, -(-nv // 8), True)
     floating_columns(tree, ways, work, v, X[:rows], X[rows:2 * rows], 0, nv)
     good = unpack_rows(X[:rows], Xq) and unpack_rows(X[rows:2 * rows], Xv) and unpack_rows(A[:rows], Xu)
     return OK if good else BAD_RESULT
@@ -309,7 +310,14 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     solution = solution_work(rest, nv)
     passive = passive and index[4] != 0
     ways = ways_of(tree, prescribed, passive, room, True)
-    clear(A)
+    if ways.free.size < nv:
+        clear(A)
+    elif one_top(tree):                            # what is left of the last line, and of results: see `forward_batch`
+        clear(A[nv * nv:wide])
+        clear(A[5 * wide:5 * wide + 16 * nv + 8])
+    else:
+        clear(A[:wide])
+        clear(A[5 * wide:7 * wide])
     for k in range(first, last, 8):
         pack(q, k, Q)
         pack(v, k, V)
@@ -326,26 +334,33 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
             return SINGULAR
         if ways.free.size < nv:
             solve_hybrid(tree, prescribed, ways, V, A, wide, work, solution)
-            good = unpack_filled(X[:wide], out, k, 0, filled)
-            good = unpack_filled(X[wide:2 * wide], out, k, wide, filled) and good
-            good = unpack_filled(X[2 * wide:], out, k, 2 * wide, filled) and good
+            good = stream_filled(X[:wide], out, k, 0, filled)
+            good = stream_filled(X[wide:2 * wide], out, k, wide, filled) and good
+            good = stream_filled(X[2 * wide:], out, k, 2 * wide, filled) and good
         else:
             good = forward_batch(tree, prescribed, ways, V, A, wide, work, solution.Psi, out, k, filled)
         if not good:
             return BAD_RESULT
+    settle()
     return OK
+
+
+@primitive
+def one_top(tree):
+    """Whether everything hangs on one coordinate: then no entry of M^-1 is zero for all states."""
+    return tree.last.size > 0 and tree.last[0] == tree.last.size - 1
 
 
 @primitive
 def forward_batch(tree, none, ways, v, A, wide, work, Psi, out, first, filled):
     """Eight columns of da at a time go from the nearest cache into `out`. Returns whether all is finite."""
-    nv, Xq, Xv = tree.above.size, A[5 * wide:6 * wide], A[6 * wide:7 * wide]
-    good = unpack_filled(A[:wide], out, first, 2 * wide, filled)
+    nv, near = tree.above.size, one_top(tree)                       # in the same place again, where no zeros must stay
+    good = stream_filled(A[:wide], out, first, 2 * wide, filled)
     for c in range(0, nv, 8):
         end, o = min(c + 8, nv), c * nv
-        size = whole_lines(end * nv) - o
-        minus_product(tree, none, ways, Psi, A, (0, wide, 2 * wide, 3 * wide, 5 * wide + o, 6 * wide + o), c, end, True)
-        floating_columns(tree, ways, work, v, Xq[o:], Xv[o:], c, end)
-        good = unpack_filled(Xq[o:o + size], out, first, o, filled[o // 8:]) and good
-        good = unpack_filled(Xv[o:o + size], out, first, wide + o, filled[o // 8:]) and good
+        size, Xq, Xv = whole_lines(end * nv) - o, 5 * wide + (0 if near else o), 5 * wide + (8 * nv if near else wide + o)
+        minus_product(tree, none, ways, Psi, A, (0, wide, 2 * wide, 3 * wide, Xq, Xv), c, end, True)
+        floating_columns(tree, ways, work, v, A[Xq:], A[Xv:], c, end)
+        good = stream_filled(A[Xq:Xq + size], out, first, o, filled[o // 8:]) and good
+        good = stream_filled(A[Xv:Xv + size], out, first, wide + o, filled[o // 8:]) and good
     return good

@@ -8,7 +8,7 @@ from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fit
 from liedyn.kernels.kinematics import gather
 from liedyn.kernels.pairs import derivative_columns, derivative_pairs
 from liedyn.kernels.results import clear
-from liedyn.lie.blocks import get, pack, put, unpack_filled, whole_lines
+from liedyn.lie.blocks import get, pack, put, settle, stream_filled, whole_lines
 from liedyn.lie.lanes import load, number_like
 
 
@@ -99,8 +99,9 @@ def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive,
         if code != OK:
             return code
         inverse_derivatives(tree, Q, V, A, F, passive, Dq, Dv, M, m[6 * n:], n, nv)
-        good = unpack_filled(Dq, out, k, 0, filled)
-        good = unpack_filled(Dv, out, k, size, filled) and good
-        if not (unpack_filled(M, out, k, 2 * size, filled) and good):
+        good = stream_filled(Dq, out, k, 0, filled)
+        good = stream_filled(Dv, out, k, size, filled) and good
+        if not (stream_filled(M, out, k, 2 * size, filled) and good):
             return BAD_RESULT
+    settle()
     return OK

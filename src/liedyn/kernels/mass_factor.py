@@ -7,7 +7,7 @@ import numpy as np
 
 from liedyn.jit import primitive
 from liedyn.joints.kinds import FREE, NV
-from liedyn.kernels.limb_rows import limb_rows
+from liedyn.kernels.limb_rows import less_scaled, limb_rows, six_less_scaled, store_six_from, store_three_from
 from liedyn.lie.blocks import get, put, states_in
 from liedyn.lie.lanes import absolute, all_less, load, maximum, number_like, store
 
@@ -95,26 +95,50 @@ def floating(tree, prescribed, passive, loose):
 
 @primitive
 def factor_mass(tree, prescribed, ways, M, Psi):
-    """M (nv nv, read where a row hangs on the column) becomes L, and Psi (nv) = 1/D. Returns the largest shortfall of a pivot
-    below where it is rounding: positive means that the joint has no inertia."""
+    """M (nv nv, read where a row hangs on the column) becomes L, and Psi (nv) = 1/D; right of the diagonal (D L)^T. Returns the
+    largest shortfall of a pivot below where it is rounding: positive means that the joint has no inertia. Loads, but does
+    not use, up to five numbers beyond M.
+
+    Row k of L^T D L = M, from the leaves: D_k L_km = M_km - sum_j (D L)_jk L_jm over all j that hang on k."""
     nv, up, run = prescribed.size, ways.up, ways.run
     deficit = number_like(M, -1.0)
     for k in range(nv - 1, -1, -1):
         if prescribed[k]:
             continue
+        j, first = k, max(run[k], k - 5)
+        while j >= 0:
+            if j - first > 2:
+                x = get_six_along(M, k * nv + first)
+                for i in range(k + 1, tree.last[k] + 1):
+                    if not prescribed[i]:
+                        x = six_less_scaled(x, get_six_along(M, i * nv + first), load(M, k * nv + i))
+                store_six_from(M, k * nv, first, j + 1, x)
+            else:
+                x = get_three_along(M, k * nv + first)
+                for i in range(k + 1, tree.last[k] + 1):
+                    if not prescribed[i]:
+                        x = less_scaled(x, get_three_along(M, i * nv + first), load(M, k * nv + i))
+                store_three_from(M, k * nv, first, j + 1, x)
+            j = first - 1 if first > run[j] else up[first]
+            first = max(run[j], j - 5) if j >= 0 else 0
         d = load(M, k * nv + k)
         deficit = maximum(deficit, load(tree.floor, k) - d)
-        x, i = 1.0 / d, up[k]
-        store(Psi, k, x)
-        while i >= 0:
-            l, j = load(M, k * nv + i) * x, i
-            while j >= 0:
-                for m in range(run[j], j + 1):
-                    store(M, i * nv + m, load(M, i * nv + m) - l * load(M, k * nv + m))
-                j = up[run[j]]
-            store(M, k * nv + i, l)
-            i = up[i]
+        d, j = 1.0 / d, up[k]
+        store(Psi, k, d)
+        while j >= 0:
+            x = load(M, k * nv + j)
+            store(M, j * nv + k, x)
+            store(M, k * nv + j, x * d)
+            j = up[j]
     return deficit
+
+
+@primitive
+def get_three_along(A, o): return load(A, o), load(A, o + 1), load(A, o + 2)
+
+
+@primitive
+def get_six_along(A, o): return get_three_along(A, o), get_three_along(A, o + 3)
 
 
 @primitive
@@ -227,7 +251,8 @@ def minus_product(tree, prescribed, ways, Psi, A, at, first, end, both):
         twos = both and per == 1 and in_a_row(free, r, e)      # two columns of one limb read N once
         while c < end:
             b, c = c, c + 1
-            if twos and c < end and ways.start[c] == ways.start[b] and ways.loose[c] == ways.loose[b]:
+            if (twos and c < end and ways.start[c] == ways.start[b] and ways.loose[c] == ways.loose[b]
+                    and tree.above[c] == b and tree.last[c] == tree.last[b]):
                 c = c + 1
             low, high = rows_of_columns(tree, b * per, min(c * per, nv) - 1)
             if (tree.top[low] <= s and s <= tree.last[tree.top[high]]

@@ -47,6 +47,38 @@ def _set_row(typing_context, array, row, column, value):
     return types.void(array, types.intp, types.intp, lanes), codegen
 
 
+@intrinsic
+def _stream_row(typing_context, array, row, column, value):
+    """`_set_row` past the caches, where the place is a whole line of them."""
+    def codegen(context, builder, sig, args):
+        store = builder.store(args[3], _row_pointer(context, builder, sig.args[0], *args[:3]), align=8 * WIDTH)
+        store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_I32, 1)]))
+        return context.get_dummy_value()
+    return types.void(array, types.intp, types.intp, lanes), codegen
+
+
+@intrinsic
+def _whole_lines_at(typing_context, array, column):
+    """Whether all rows of a (N, n) array have a border of cache lines at this column."""
+    def codegen(context, builder, sig, args):
+        i64 = args[1].type
+        array = context.make_array(sig.args[0])(context, builder, args[0])
+        at = builder.add(builder.ptrtoint(array.data, i64), builder.mul(args[1], ir.Constant(i64, 8)))
+        odd = builder.or_(builder.and_(at, ir.Constant(i64, 8 * WIDTH - 1)),
+                          builder.and_(builder.extract_value(array.shape, 1), ir.Constant(i64, WIDTH - 1)))
+        return builder.icmp_signed("==", odd, ir.Constant(i64, 0))
+    return types.boolean(array, types.intp), codegen
+
+
+@intrinsic
+def settle(typing_context):
+    """What was streamed is written before whatever follows, for other threads too."""
+    def codegen(context, builder, sig, args):
+        builder.fence("seq_cst")
+        return context.get_dummy_value()
+    return types.void(), codegen
+
+
 _MASK = ir.VectorType(ir.IntType(1), WIDTH)
 
 
@@ -134,25 +166,44 @@ def _set_rows(batch, first, j, x):
     _set_row(batch, first + 7, j, x[7])
 
 
+@primitive
+def _stream_rows(batch, first, j, x):
+    _stream_row(batch, first, j, x[0])
+    _stream_row(batch, first + 1, j, x[1])
+    _stream_row(batch, first + 2, j, x[2])
+    _stream_row(batch, first + 3, j, x[3])
+    _stream_row(batch, first + 4, j, x[4])
+    _stream_row(batch, first + 5, j, x[5])
+    _stream_row(batch, first + 6, j, x[6])
+    _stream_row(batch, first + 7, j, x[7])
+
+
 @callee
-def _unpack_groups(block, batch, first, column, filled):
+def _unpack_groups(block, batch, first, column, filled, past):
     n, rows = block.shape[0], min(WIDTH, batch.shape[0] - first)
     zero = number_like(block, 0.0)
     a, b = zero, zero                                            # 0, or NaN in the lane of a state that is not finite
     whole = n - n % WIDTH if rows == WIDTH else 0
+    past = past and batch.size > _CACHED and _whole_lines_at(batch, column)
     for j in range(0, whole, WIDTH):
+        x = zero, zero, zero, zero, zero, zero, zero, zero
         if filled[j // WIDTH]:
             x = _eight(block, j)
             a = a + ((x[0] + x[1]) * 0.0 + (x[2] + x[3]) * 0.0)
             b = b + ((x[4] + x[5]) * 0.0 + (x[6] + x[7]) * 0.0)
-            _set_rows(batch, first, column + j, _transpose(x))
+            x = _transpose(x)
+        if past:
+            _stream_rows(batch, first, column + j, x)
         else:
-            _set_rows(batch, first, column + j, (zero, zero, zero, zero, zero, zero, zero, zero))
+            _set_rows(batch, first, column + j, x)
     for j in range(whole, n):
         a = a + load(block, j) * 0.0
         for k in range(rows):
             batch[first + k, column + j] = block[j, k]
     return all_less(absolute(a + b), 1.0)
+
+
+_CACHED = 1 << 17      # numbers: 1 MB, what a core keeps near
 
 
 @callee
@@ -171,6 +222,7 @@ def pack(batch, first, block): ...
 def unpack(block, batch, first): ...
 def states_in(block): ...
 def unpack_filled(block, batch, first, column, filled): ...
+def stream_filled(block, batch, first, column, filled): ...
 
 
 @overload(pack, inline="always")
@@ -192,7 +244,14 @@ def _unpack(block, batch, first):
 def _unpack_filled(block, batch, first, column, filled):
     """`unpack` of a block (n, 8) into columns `column` … column + n - 1; the block is zero but in the groups of eight rows that
     are `filled`. Returns whether all is finite."""
-    return lambda block, batch, first, column, filled: _unpack_groups(block, batch, first, column, filled)
+    return lambda block, batch, first, column, filled: _unpack_groups(block, batch, first, column, filled, False)
+
+
+@overload(stream_filled, inline="always")
+def _stream_filled(block, batch, first, column, filled):
+    """`unpack_filled`, of a large batch past the caches: through them each line is read before it is written, and drives out
+    what is worked on. After the last, `settle`."""
+    return lambda block, batch, first, column, filled: _unpack_groups(block, batch, first, column, filled, True)
 
 
 @overload(states_in, inline="always")
