@@ -39,7 +39,7 @@ def solve(index, constants, prescribed, room, M, Psi, A, x, rows, eight):
     deficit = largest(factor_mass(tree, prescribed, ways, M, Psi))
     rows_by_roots(tree, prescribed, ways, M, A[rows:2 * rows])
     invert_mass(tree, prescribed, ways, M, Psi, A, rows)
-    solve_vector(tree, prescribed, ways.up, M, Psi, x)
+    solve_vector(tree, prescribed, ways, M, Psi, x)
     blocks, k = rows // prescribed.size, rows
     minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 4 * k, 5 * k), 0, blocks, True)
     minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 2 * k, 6 * k, 6 * k), 0, blocks, False)

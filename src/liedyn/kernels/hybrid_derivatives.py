@@ -63,7 +63,7 @@ def solution_memory(nv): return nv * nv + 15 * nv
 def hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, f_ext, passive, A, rows, work, solution):
     """Writes N, E (see `rows_by_roots`), Dq and Dv, where not zero, into the matrices A (see `matrices`). Returns a positive
     number if a joint's articulated inertia vanishes."""
-    nv, up, x, L = prescribed.size, ways.up, solution.x, solution.L
+    nv, x, L = prescribed.size, solution.x, solution.L
     zero = number_like(q, 0.0)
     for k in range(nv):
         store(x, k, load(a, k) if prescribed[k] else zero)
@@ -77,7 +77,7 @@ def hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, f_ext, passive, A, 
     add_rotors_less_passive(tree, q, v, x, passive, solution.tau, solution.zeta)
     for k in range(nv):
         store(x, k, zero if prescribed[k] else load(tau, k) - load(solution.tau, k))
-    solve_vector(tree, prescribed, up, L, solution.Psi, x)
+    solve_vector(tree, prescribed, ways, L, solution.Psi, x)
     add_accelerations(tree, x, work)
     derivative_columns(tree, work, solution.zeta, solution.phi)
     Dq, Dv = A[2 * rows:3 * rows], A[3 * rows:4 * rows]

@@ -146,19 +146,57 @@ def rows_by_roots(tree, prescribed, ways, L, E):
     """E (see `blocks.put`): what rows of a limb K are of those of all A above it, wherever M N or M X is zero in K and behind.
 
     There L_KK x_K + L_KA x_A = 0, that is x_K = -E x_A with E = L_KK^-1 L_KA."""
-    nv, kind = prescribed.size, number_like(L, 0.0)
-    for r in range(ways.free.size):
-        k = ways.free[r]
-        s = ways.start[k]
+    nv, run, r = prescribed.size, ways.run, 0
+    while r < ways.free.size:
+        e = end_of_rows(ways, r, nv)
+        s = ways.start[ways.free[r]]
         a = tree.above[s]
-        while a >= 0:
-            if not prescribed[a]:
-                x, i = load(L, k * nv + a), ways.up[k]
-                while i >= s:
-                    x = x - load(L, k * nv + i) * get(E, nv, a, i, kind)
-                    i = ways.up[i]
-                put(E, nv, a, k, x)
+        while a >= 0 and prescribed[a]:
             a = tree.above[a]
+        while a >= 0:
+            first = max(run[a], a - 5)
+            for o in range(r, e):
+                if a - first > 2:
+                    six_by_roots(ways.up, s, ways.free[o], first, a, L, E)
+                else:
+                    three_by_roots(ways.up, s, ways.free[o], first, a, L, E)
+            a = first - 1 if first > run[a] else ways.up[first]
+        r = e
+
+
+@primitive
+def six_by_roots(up, s, k, first, last, L, E):
+    """Columns first … last of row k of E, from those of the limb's rows above, s …."""
+    nv, kind = up.size, number_like(L, 0.0)
+    x, i = get_six_along(L, k * nv + first), up[k]
+    while i >= s:
+        y = get_three_across(E, nv, first, i, kind), get_three_across(E, nv, first + 3, i, kind)
+        x, i = six_less_scaled(x, y, load(L, k * nv + i)), up[i]
+    put_three_across(E, nv, first, last, k, x[0])
+    put_three_across(E, nv, first + 3, last, k, x[1])
+
+
+@primitive
+def three_by_roots(up, s, k, first, last, L, E):
+    nv, kind = up.size, number_like(L, 0.0)
+    x, i = get_three_along(L, k * nv + first), up[k]
+    while i >= s:
+        x, i = less_scaled(x, get_three_across(E, nv, first, i, kind), load(L, k * nv + i)), up[i]
+    put_three_across(E, nv, first, last, k, x)
+
+
+@primitive
+def get_three_across(A, n, c, r, kind): return get(A, n, c, r, kind), get(A, n, c + 1, r, kind), get(A, n, c + 2, r, kind)
+
+
+@primitive
+def put_three_across(A, n, c, last, r, x):
+    """x into columns c, c + 1, c + 2 <= last of row r."""
+    put(A, n, c, r, x[0])
+    if c + 1 <= last:
+        put(A, n, c + 1, r, x[1])
+    if c + 2 <= last:
+        put(A, n, c + 2, r, x[2])
 
 
 @primitive
@@ -208,9 +246,11 @@ def invert_in_limb(tree, ways, k, s, L, Psi, N):
     for c in range(tree.top[k], k):                            # the other half
         put(N, nv, k, c, get(N, nv, c, k, kind))
     d, j = load(Psi, k), up[k]
-    while j >= 0:
-        d = d - load(L, k * nv + j) * get(N, nv, k, j, kind)
-        j = up[j]
+    while j >= 0:                                              # a sum for each run: less to wait for
+        x = kind
+        for m in range(run[j], j + 1):
+            x = x + load(L, k * nv + m) * get(N, nv, k, m, kind)
+        d, j = d - x, up[run[j]]
     put(N, nv, k, k, d)
 
 
@@ -289,19 +329,24 @@ def rows_of_columns(tree, c, d):
 
 
 @primitive
-def solve_vector(tree, prescribed, up, L, Psi, x):
-    """x (nv) = M^-1 x in place, where not prescribed."""
-    nv = up.size
+def solve_vector(tree, prescribed, ways, L, Psi, x):
+    """x (nv) = M^-1 x in place, where not prescribed: first z = D^-1 L^-T x, then L^-1 z.
+
+    In each sum what is made last comes last: the others need not wait for it."""
+    nv, zero = prescribed.size, number_like(Psi, 0.0)
     for k in range(nv - 1, -1, -1):
         if not prescribed[k]:
-            y, j = load(x, k), up[k]
-            while j >= 0:
-                store(x, j, load(x, j) - load(L, k * nv + j) * y)
-                j = up[j]
+            y = load(x, k)
+            for i in range(tree.last[k], k, -1):
+                if not prescribed[i]:
+                    y = y - load(L, k * nv + i) * load(x, i)       # (D L)_ik
+            store(x, k, load(Psi, k) * y)
     for k in range(nv):
         if not prescribed[k]:
-            y, j = load(Psi, k) * load(x, k), up[k]
+            y, j = load(x, k), ways.up[k]
             while j >= 0:
-                y = y - load(L, k * nv + j) * load(x, j)
-                j = up[j]
+                z = zero
+                for m in range(ways.run[j], j + 1):
+                    z = z + load(L, k * nv + m) * load(x, m)
+                y, j = y - z, ways.up[ways.run[j]]
             store(x, k, y)
