@@ -11,16 +11,17 @@ q_l and v_l do to the twists and accelerations of all bodies behind them, V's ow
 dp = dq_l, dv_l, closed over the tree; the same as Singh, Russell, Wensing 2022). Pairs on different branches give zero.
 """
 from liedyn.jit import primitive
-from liedyn.joints.kinds import NV
+from liedyn.joints.kinds import FREE, NV, SCREW
+from liedyn.joints.motion import screw
 from liedyn.kernels.aligned import load_coriolis
 from liedyn.lie.blocks import put
 from liedyn.lie.coriolis import coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
-from liedyn.lie.rows import load3, load_rigid, load_twist, store_twist
+from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store3, store_twist
 from liedyn.lie.se3 import ad, add, dot, minus_dad, scale
 from liedyn.lie.shift import shift_twist, shift_wrench
-from liedyn.lie.vec3 import dot3
+from liedyn.lie.vec3 import dot3, rotate_back
 
 
 @primitive
@@ -37,8 +38,31 @@ def mass_pairs(tree, work, M):
             while tree.parent[j] > 0:
                 P = shift_wrench(load3(work.p, 3 * j), P)
                 j = tree.parent[j]
-                for l in range(tree.iv[j], tree.iv[j] + NV[tree.kind[j]]):
-                    store(M, k * nv + l, dot(P, load_twist(work.s, l)))
+                l = tree.iv[j]
+                if tree.kind[j] == SCREW:
+                    store(M, k * nv + l, along_screw(tree, work, j, P))
+                else:
+                    m, f = along_axes(work, j, P)
+                    store3(M, k * nv + l, m)
+                    if tree.kind[j] == FREE:
+                        store3(M, k * nv + l + 3, f)
+
+
+@primitive
+def along_screw(tree, work, j, F):
+    """S_j^T F of a screw."""
+    (_, b), l = screw(tree, j), tree.iv[j]
+    x = dot3(load3(work.s, 6 * l), F[0])
+    if b != 0.0:                                                   # most joints only turn
+        x = x + dot3(load3(work.s, 6 * l + 3), F[1])
+    return x
+
+
+@primitive
+def along_axes(work, j, F):
+    """S_j^T F of a ball, moments, or a free joint: both are along the body's axes."""
+    R = load9(work.R, 9 * j)
+    return rotate_back(R, F[0]), rotate_back(R, F[1])
 
 
 @primitive
@@ -101,14 +125,34 @@ def derivative_pairs(tree, loose, work, zeta, phi, Dq, Dv, M, with_mass):
                 P, Q, G = shift_wrench(p, P), shift_wrench(p, Q), shift_wrench(p, G)
                 j = tree.parent[j]
                 row_of_pairs(tree, loose, work, zeta, phi, Dq, Dv, k, j, P, g)
-                for l in range(tree.iv[j], tree.iv[j] + NV[tree.kind[j]]):
-                    s = load_twist(work.s, l)
-                    put(Dq, nv, k, l, dot(s, Q))
-                    put(Dv, nv, k, l, dot(s, G))
-                    if with_mass:
-                        m = dot(P, s)
-                        put(M, nv, l, k, m)
-                        put(M, nv, k, l, m)
+                column_of_pairs(tree, work, Dq, k, j, Q, False)
+                column_of_pairs(tree, work, Dv, k, j, G, False)
+                if with_mass:
+                    column_of_pairs(tree, work, M, k, j, P, True)
+
+
+@primitive
+def column_of_pairs(tree, work, X, k, j, F, both):
+    """S_j^T F into column k of X and, if both, into row k."""
+    nv, l = tree.armature.shape[0], tree.iv[j]
+    if tree.kind[j] == SCREW:
+        x = along_screw(tree, work, j, F)
+        put(X, nv, k, l, x)
+        if both:
+            put(X, nv, l, k, x)
+    else:
+        m, f = along_axes(work, j, F)
+        put_three(X, nv, k, l, m, both)
+        if tree.kind[j] == FREE:
+            put_three(X, nv, k, l + 3, f, both)
+
+
+@primitive
+def put_three(X, nv, k, l, x, both):
+    for r in range(3):
+        put(X, nv, k, l + r, x[r])
+        if both:
+            put(X, nv, l + r, k, x[r])
 
 
 @primitive
