@@ -310,8 +310,9 @@ def lines(nv: int) -> int:
 
 def _matrices(out, lead, nv):
     """Three matrices held by columns in each row of `out`."""
-    blocks = out.reshape(len(out), 3, lines(nv))[..., :nv * nv].reshape(len(out), 3, nv, nv)      # a view
-    return (blocks[:, k].swapaxes(-1, -2).reshape(*lead, nv, nv) for k in range(3))
+    blocks = out.reshape(len(out), 3, lines(nv))[..., :nv * nv].reshape(len(out), 3, nv, nv).swapaxes(-1, -2)      # a view
+    matrices = blocks[:, 0], blocks[:, 1], blocks[:, 2]
+    return matrices if len(lead) == 1 else [x.reshape(*lead, nv, nv) for x in matrices]
 
 
 class _Tools(NamedTuple):
