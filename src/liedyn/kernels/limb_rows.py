@@ -14,6 +14,8 @@ def limb_rows(tree, prescribed, free, r, e, kind, A, at, next_two, k, low, both)
         six_by_four(tree, prescribed, first, first + e - r, kind, A, at, next_two, k, low)
     elif e - r > 3:
         six_rows(tree, prescribed, six_of(free, r, e), kind, A, at, k, low, both)
+    elif e - r == 2 and next_two > 0:
+        two_by_four(tree, prescribed, first, kind, A, at, next_two, k, low)
     elif next_two > 0:
         three_by_four(tree, prescribed, first, first + e - r, kind, A, at, next_two, k, low)
     else:
@@ -51,6 +53,28 @@ def three_by_four(tree, prescribed, r, e, kind, A, at, o, k, low):
     store_three_from(A, Y, r, e, y)
     store_three_from(A, X + o, r, e, p)
     store_three_from(A, Y + o, r, e, q)
+
+
+@primitive
+def two_by_four(tree, prescribed, r, kind, A, at, o, k, low):
+    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
+    x = y = p = q = zero, zero
+    while k >= 0:
+        if not prescribed[k]:
+            n = get(A, nv, k, C + r, kind), get(A, nv, k, C + r + 1, kind)
+            x, y = two_less_scaled(x, n, load(A, w + k)), two_less_scaled(y, n, load(A, z + k))
+            p, q = two_less_scaled(p, n, load(A, w + o + k)), two_less_scaled(q, n, load(A, z + o + k))
+        k = k - 1 if k > low else tree.above[k]
+    store_two(A, X + r, x)
+    store_two(A, Y + r, y)
+    store_two(A, X + o + r, p)
+    store_two(A, Y + o + r, q)
+
+
+@primitive
+def store_two(A, o, x):
+    store(A, o, x[0])
+    store(A, o + 1, x[1])
 
 
 @primitive
@@ -132,6 +156,10 @@ def store_three(A, o, rows, x):
     store(A, o + rows[0], x[0])
     store(A, o + rows[1], x[1])
     store(A, o + rows[2], x[2])
+
+
+@primitive
+def two_less_scaled(x, n, w): return x[0] - n[0] * w, x[1] - n[1] * w
 
 
 @primitive
