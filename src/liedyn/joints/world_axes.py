@@ -3,8 +3,8 @@ from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, SCREW
 from liedyn.joints.motion import screw
 from liedyn.lie.lanes import load
-from liedyn.lie.rows import load3, store_twist
-from liedyn.lie.vec3 import column, rotate, scale3
+from liedyn.lie.rows import load3, load9, store_twist
+from liedyn.lie.vec3 import column, dot3, rotate, rotate_back, scale3
 
 
 @primitive
@@ -34,3 +34,20 @@ def motion_in_world(tree, i, R, v):
     if tree.kind[i] == BALL:
         return w, (zero, zero, zero)
     return w, rotate(R, load3(v, k + 3))
+
+
+@primitive
+def along_screw(tree, s, i, F):
+    """S^T F of a screw; s holds all columns."""
+    (_, b), k = screw(tree, i), tree.iv[i]
+    x = dot3(load3(s, 6 * k), F[0])
+    if b != 0.0:                                                   # most joints only turn
+        x = x + dot3(load3(s, 6 * k + 3), F[1])
+    return x
+
+
+@primitive
+def along_axes(R, i, F):
+    """S^T F of a free joint, or moments alone of a ball: along the body's axes; R holds all rotations."""
+    x = load9(R, 9 * i)
+    return rotate_back(x, F[0]), rotate_back(x, F[1])

@@ -12,16 +12,16 @@ dp = dq_l, dv_l, closed over the tree; the same as Singh, Russell, Wensing 2022)
 """
 from liedyn.jit import primitive
 from liedyn.joints.kinds import FREE, NV, SCREW
-from liedyn.joints.motion import screw
+from liedyn.joints.world_axes import along_axes, along_screw, motion_in_world
 from liedyn.kernels.aligned import load_coriolis
 from liedyn.lie.blocks import put
 from liedyn.lie.coriolis import coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store3, store_twist
-from liedyn.lie.se3 import ad, add, dot, minus_dad, scale
+from liedyn.lie.se3 import ad, add, dot, minus_dad
 from liedyn.lie.shift import shift_twist, shift_wrench
-from liedyn.lie.vec3 import dot3, rotate_back
+from liedyn.lie.vec3 import dot3
 
 
 @primitive
@@ -40,29 +40,12 @@ def mass_pairs(tree, work, M):
                 j = tree.parent[j]
                 l = tree.iv[j]
                 if tree.kind[j] == SCREW:
-                    store(M, k * nv + l, along_screw(tree, work, j, P))
+                    store(M, k * nv + l, along_screw(tree, work.s, j, P))
                 else:
-                    m, f = along_axes(work, j, P)
+                    m, f = along_axes(work.R, j, P)
                     store3(M, k * nv + l, m)
                     if tree.kind[j] == FREE:
                         store3(M, k * nv + l + 3, f)
-
-
-@primitive
-def along_screw(tree, work, j, F):
-    """S_j^T F of a screw."""
-    (_, b), l = screw(tree, j), tree.iv[j]
-    x = dot3(load3(work.s, 6 * l), F[0])
-    if b != 0.0:                                                   # most joints only turn
-        x = x + dot3(load3(work.s, 6 * l + 3), F[1])
-    return x
-
-
-@primitive
-def along_axes(work, j, F):
-    """S_j^T F of a ball, moments, or a free joint: both are along the body's axes."""
-    R = load9(work.R, 9 * j)
-    return rotate_back(R, F[0]), rotate_back(R, F[1])
 
 
 @primitive
@@ -75,15 +58,12 @@ def add_accelerations(tree, x, work):
         D = shift_twist(load3(work.p, 3 * i), load_twist(work.dV, tree.parent[i]))
         store_twist(work.dVp, i, add(load_twist(work.dVp, i), D))
         store_twist(work.F, i, add(load_twist(work.F, i), momentum(load_rigid(work.I, i), D)))
-        for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-            D = add(D, scale(load(x, k), load_twist(work.s, k)))
-        store_twist(work.dV, i, D)
+        store_twist(work.dV, i, add(D, motion_in_world(tree, i, load9(work.R, 9 * i), x)))
     for i in range(1, tree.parent.size):
         store_twist(work.dV, i, rest)
     for i in range(tree.parent.size - 1, 0, -1):                     # dV: what the joints of all that hangs on i add to F
-        I, Q = load_rigid(work.I, i), load_twist(work.dV, i)
-        for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-            Q = add(Q, scale(load(x, k), momentum(I, load_twist(work.s, k))))
+        Sx = motion_in_world(tree, i, load9(work.R, 9 * i), x)
+        Q = add(load_twist(work.dV, i), momentum(load_rigid(work.I, i), Sx))
         store_twist(work.F, i, add(load_twist(work.F, i), Q))
         up = tree.parent[i]
         store_twist(work.dV, up, add(load_twist(work.dV, up), shift_wrench(load3(work.p, 3 * i), Q)))
@@ -136,12 +116,12 @@ def column_of_pairs(tree, work, X, k, j, F, both):
     """S_j^T F into column k of X and, if both, into row k."""
     nv, l = tree.armature.shape[0], tree.iv[j]
     if tree.kind[j] == SCREW:
-        x = along_screw(tree, work, j, F)
+        x = along_screw(tree, work.s, j, F)
         put(X, nv, k, l, x)
         if both:
             put(X, nv, l, k, x)
     else:
-        m, f = along_axes(work, j, F)
+        m, f = along_axes(work.R, j, F)
         put_three(X, nv, k, l, m, both)
         if tree.kind[j] == FREE:
             put_three(X, nv, k, l + 3, f, both)
