@@ -294,7 +294,7 @@ def minus_product(tree, prescribed, ways, Psi, A, at, first, end, both):
             if (twos and c < end and ways.start[c] == ways.start[b] and ways.loose[c] == ways.loose[b]
                     and tree.above[c] == b and tree.last[c] == tree.last[b]):
                 c = c + 1
-            low, high = rows_of_columns(tree, b * per, min(c * per, nv) - 1)
+            low, high = (b, tree.last[b]) if per == 1 else rows_of_columns(tree, b * per, min(c * per, nv) - 1)
             if (tree.top[low] <= s and s <= tree.last[tree.top[high]]
                     and (both or any_prescribed(prescribed, b * per, min(c * per, nv)))):
                 x, y, w, z = X + (b - first) * nv, Y + (b - first) * nv, W + b * nv, Z + b * nv
