@@ -118,6 +118,20 @@ def test_known_columns_are_exact(name, size):
                 np.testing.assert_array_equal(x, -x.swapaxes(-1, -2))
 
 
+@SIZES
+@EVERY
+def test_nothing_depends_on_where_a_robot_floats(name, size):
+    """No rounding, for any mask; and by its linear velocity, nothing where no acceleration of the base is prescribed."""
+    model, floats = MODELS[name]
+    q, v, a, tau = state(model, 4, size)
+    for mask in masks(model.nv):
+        y = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask)
+        for root in [joint for joint in model.joints if joint.type == "free"][:floats]:
+            k = root.v.start
+            assert not y.dy_dq[..., k + 3:k + 6].any()
+            assert mask[k + 3:k + 6].any() or not np.delete(y.dy_dv[..., k + 3:k + 6], slice(k + 3, k + 6), -2).any()
+
+
 def test_without_gravity_nothing_turns():
     weightless = ld.build(replace(MODELS["one"][0].description, gravity=(0.0, 0.0, 0.0)))
     q, v, _, tau = state(weightless, 4)

@@ -32,8 +32,8 @@ def masks(model):
 
 @probe
 def solve(index, constants, prescribed, room, M, Psi, A, x, rows, eight):
-    """All of the module: M becomes L; A holds N = M^-1, E, W, Z, X = -N W, Y = -N Z, U = -N W of prescribed coordinates, each of
-    `rows` rows; x = M^-1 x. Returns the deficit."""
+    """All of the module: M becomes L; A holds N = M^-1, E, W, Z, X = -N W, Y = -N Z, each of `rows` rows; x = M^-1 x. Returns
+    the deficit."""
     tree = tree_of(index, constants)
     ways = ways_of(tree, prescribed, True, room, eight)
     deficit = largest(factor_mass(tree, prescribed, ways, M, Psi))
@@ -41,8 +41,7 @@ def solve(index, constants, prescribed, room, M, Psi, A, x, rows, eight):
     invert_mass(tree, prescribed, ways, M, Psi, A, rows)
     solve_vector(tree, prescribed, ways, M, Psi, x)
     blocks, k = rows // prescribed.size, rows
-    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 4 * k, 5 * k), 0, blocks, True)
-    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 2 * k, 6 * k, 6 * k), 0, blocks, False)
+    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 4 * k, 5 * k), 0, blocks)
     return deficit
 
 
@@ -61,16 +60,16 @@ class Solved:
         spare = np.full((self.count, 5), UNTOUCHED)                 # beyond M, where the factor may read
         L = self.numbers(np.concatenate([lower.reshape(self.count, -1), spare], axis=1))
         Psi, x = self.numbers(np.full((self.count, nv), UNTOUCHED)), self.numbers(self.rhs)
-        A, room = np.zeros((7, rows, 8)), np.full(5 * nv, -7)
+        A, room = np.zeros((6, rows, 8)), np.full(7 * nv + 1, -7)
         written = together(model) & ~mask & ~mask[:, None]          # of N; the rest of it is zero before and after
         A[0] = self.columns(np.broadcast_to(np.where(written, np.nan, 0.0), (self.count, nv, nv)))
         A[1] = np.nan
         A[2], A[3] = self.columns(self.W), self.columns(self.Z)
         self.deficit = solve(model.index, model.constants, mask, room, L, Psi, A.reshape(-1, 8), x, rows, kind == "Lanes")
-        self.up, self.run, self.start, self.loose, free = room.reshape(5, nv)
-        self.free = free[free >= 0]
+        self.up, self.run, self.start, self.loose, self.order, self.held = room[:6 * nv].reshape(6, nv)
+        self.before = room[6 * nv:]
         self.L, self.D = self.states(L)[:, :nv * nv].reshape(-1, nv, nv), 1 / self.states(Psi)
-        self.x, (self.N, self.E, self.X, self.Y, self.U) = self.states(x), map(self.matrices, A[[0, 1, 4, 5, 6]])
+        self.x, (self.N, self.E, self.X, self.Y) = self.states(x), map(self.matrices, A[[0, 1, 4, 5]])
 
     def numbers(self, x):
         x = x.reshape(self.count, -1)
@@ -128,19 +127,17 @@ def test_the_factor_multiplied_out_is_M(name, kind, worst):
 @NUMBERS
 @EVERY
 def test_inverse_and_products(name, kind, worst):
-    """M_vv^-1 with zeros where prescribed, exactly symmetric; products with two matrices, or one of which only columns of
-    prescribed coordinates count; and one vector solved."""
+    """M_vv^-1 with zeros where prescribed, exactly symmetric; products with two matrices; and one vector solved."""
     model = robot(name)
     for mask in masks(model):
         s, n = Solved(model, mask, kind), np.flatnonzero(~mask)
-        np.testing.assert_array_equal(s.free, n)
         np.testing.assert_array_equal(s.N, s.N.swapaxes(1, 2))
         assert not s.N[:, mask].any() and not s.N[:, :, mask].any() and not s.N[:, ~together(model)].any()
         np.testing.assert_array_equal(s.x[:, mask], s.rhs[:, mask])
         left = s.loose > 0 if kind == "Lanes" else np.zeros(model.nv, bool)      # of these, rotations in Y alone
         turns = s.loose > 0
         turns[turns] = np.arange(turns.sum()) % 6 < 3
-        for x, A, columns in ((s.X, s.W, ~left), (s.Y, s.Z, ~left | turns), (s.U, s.W, mask)):
+        for x, A, columns in ((s.X, s.W, ~left), (s.Y, s.Z, ~left | turns)):
             assert worst(f"-N W, {kind}", relative(x[..., columns], (-s.N @ A)[..., columns]), name) < 1e-13
             assert not x[:, mask].any() and not x[:, ~together(model)].any()
         assert not s.X[..., left].any() and not s.Y[..., left & ~turns].any()
@@ -153,10 +150,11 @@ def test_inverse_and_products(name, kind, worst):
 
 @NUMBERS
 @EVERY
-def test_derivatives_by_the_inputs_are_what_is_solved(name, kind, worst):
-    """Through the public function: M_vv^-1, and -M_vv^-1 M_vu by prescribed accelerations."""
+def test_derivatives_by_the_inputs_are_the_principal_pivot_transform_of_M(name, kind, worst):
+    """Through the public function, in more states than one block: U_vv = M_vv^-1 = N, U_uv = M_uv N, U_vu = -U_uv^T to the last
+    bit, U_uu = M_uu - M_uv N M_vu."""
     model = robot(name)
-    q = state(model, 1, 8 if kind == "Lanes" else 1)[0]
+    q = state(model, 1, 19 if kind == "Lanes" else 1)[0]
     q = q if kind == "Lanes" else q[0]
     zero, masses = np.zeros((*q.shape[:-1], model.nv)), ld.mass_matrix(model, q).reshape(-1, model.nv, model.nv)
     for mask in masks(model):
@@ -165,7 +163,11 @@ def test_derivatives_by_the_inputs_are_what_is_solved(name, kind, worst):
         for M, y in zip(masses, by_u.dy_du.reshape(-1, model.nv, model.nv), strict=True):
             inverse = np.linalg.inv(M[np.ix_(n, n)])
             assert worst(f"dy_du = M_vv^-1, {kind}", relative(y[np.ix_(n, n)], inverse), name) < BOUND
-            assert worst(f"-M_vv^-1 M_vu, {kind}", relative(y[np.ix_(n, u)], -inverse @ M[np.ix_(n, u)]), name) < BOUND
+            assert worst(f"M_uv M_vv^-1, {kind}", relative(y[np.ix_(u, n)], M[np.ix_(u, n)] @ inverse), name) < BOUND
+            rest = M[np.ix_(u, u)] - M[np.ix_(u, n)] @ inverse @ M[np.ix_(n, u)]
+            assert worst(f"M_uu - M_uv M_vv^-1 M_vu, {kind}", relative(y[np.ix_(u, u)], rest), name) < BOUND
+            np.testing.assert_array_equal(y[np.ix_(n, u)], -y[np.ix_(u, n)].T)
+            assert not y[~together(model)].any()
 
 
 @NUMBERS
@@ -186,16 +188,21 @@ def test_pivots_are_articulated_inertias(name, kind, worst):
 @NUMBERS
 @EVERY
 def test_ways_over_free_coordinates(name, kind):
-    """By climbing; and limbs, within which the tree of eight states does not branch but for fingers."""
+    """By climbing and counting; and limbs, within which the tree of eight states does not branch but for fingers."""
     model = robot(name)
     above, top, last = model.paths
     for mask in masks(model):
-        s, expected = Solved(model, mask, kind), np.empty(model.nv, int)
+        s, (expected, held) = Solved(model, mask, kind), np.empty((2, model.nv), int)
         for k in range(model.nv):
-            expected[k] = above[k]
+            expected[k] = held[k] = above[k]
             while expected[k] >= 0 and mask[expected[k]]:
                 expected[k] = above[expected[k]]
+            while held[k] >= 0 and not mask[held[k]]:
+                held[k] = above[held[k]]
         np.testing.assert_array_equal(s.up, expected)
+        np.testing.assert_array_equal(s.held, held)
+        np.testing.assert_array_equal(s.order, [*np.flatnonzero(~mask), *np.flatnonzero(mask)])
+        np.testing.assert_array_equal(s.before, [(~mask[:k]).sum() for k in range(model.nv + 1)])
         steps = [k > 0 and expected[k] == k - 1 for k in range(model.nv)]
         np.testing.assert_array_equal(s.run, [max(j for j in range(k + 1) if not steps[j]) for k in range(model.nv)])
         if kind == "float64":
@@ -213,11 +220,12 @@ def test_rows_of_other_limbs_follow_from_what_they_hang_on(name, worst):
     model = robot(name)
     for mask in masks(model):
         s, limbs = Solved(model, mask, "Lanes"), 0
-        for k in s.free:
+        free = np.flatnonzero(~mask)
+        for k in free:
             j = model.paths[0][s.start[k]]
             if j >= 0:
-                way = [a for a in s.free if a <= j <= model.paths[2][a]]
-                columns = [c for c in s.free if c < s.start[k] or c > model.paths[2][s.start[k]]]
+                way = [a for a in free if a <= j <= model.paths[2][a]]
+                columns = [c for c in free if c < s.start[k] or c > model.paths[2][s.start[k]]]
                 expected = -np.einsum("sa,sac->sc", s.E[:, k, way], s.N[:, way][:, :, columns])
                 assert worst("rows by roots", relative(s.N[:, k, columns], expected, 1e-3 * np.abs(s.N).max()), name) < 1e-10
                 limbs += 1

@@ -2,8 +2,12 @@
 
     da_v = -M_vv^-1 (dID)_v,    dtau_u = (dID)_u + M_uv da_v
 
-for what is torque-specified (v) and prescribed (u). These are K1 Tables 6 and 7 solved for all directions at once: no
-recursion a coordinate; M is factored once over the tree, and columns go eight at a time of one state, or one of eight.
+for what is torque-specified (v) and prescribed (u); by the inputs (tau_v, da_u) the principal pivot transform of M,
+
+    U_vv = M_vv^-1,   U_uv = M_uv U_vv,   U_vu = -U_uv^T,   U_uu = M_uu + M_uv U_vu.
+
+These are K1 Tables 6 and 7 solved for all directions at once: no recursion a coordinate; M is factored once over the tree, and
+columns go eight at a time of one state, or one of eight.
 """
 from typing import NamedTuple
 
@@ -61,7 +65,7 @@ def solution_memory(nv): return nv * nv + 15 * nv
 
 @primitive
 def hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, f_ext, passive, A, rows, work, solution):
-    """Writes N, E (see `rows_by_roots`), Dq and Dv, where not zero, into the matrices A (see `matrices`). Returns a positive
+    """Writes N, E (see `rows_by_roots`), Dq and Dv, where not zero, into the matrices A (see `_MATRICES`). Returns a positive
     number if a joint's articulated inertia vanishes."""
     nv, x, L = prescribed.size, solution.x, solution.L
     zero = number_like(q, 0.0)
@@ -88,78 +92,69 @@ def hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, f_ext, passive, A, 
 
 
 @primitive
-def input_columns(tree, prescribed, Du, M):
-    """dID by the prescribed accelerations: their columns of M."""
-    nv = tree.above.size
-    for k in range(nv):
-        if prescribed[k]:
-            for j in range(k, tree.last[k] + 1):
-                put(Du, nv, k, j, load(M, j * nv + k))
-            j = tree.above[k]
-            while j >= 0:
-                put(Du, nv, k, j, load(M, k * nv + j))
-                j = tree.above[j]
+def masses_where_prescribed(tree, ways, M, U):
+    """Prescribed rows of U: M_uu, and zero elsewhere."""
+    nv, per, zero = tree.above.size, columns_in_lanes(M), number_like(U, 0.0)
+    for k in ways.given:
+        for b in range(tree.top[k] // per, tree.last[tree.top[k]] // per + 1):
+            store(U, b * nv + k, zero)
+    for k in ways.given:
+        j = k
+        while j >= 0:
+            m = load(M, k * nv + j)
+            put(U, nv, j, k, m)
+            put(U, nv, k, j, m)
+            j = ways.held[j]
 
 
 @primitive
-def input_inverse(tree, prescribed, N, X, M):
-    """da_v by the given forces: columns of M_vv^-1."""
-    nv, kind = prescribed.size, number_like(M, 0.0)
-    for k in range(nv):
-        if not prescribed[k]:
-            for j in range(tree.top[k], tree.last[tree.top[k]] + 1):
-                if not prescribed[j]:
-                    put(X, nv, k, j, get(N, nv, k, j, kind))
+def inverse_where_prescribed(tree, ways, M, A):
+    """N, first in A, becomes U (see above) but for U_uu, which is left to `force_rows`: anything stands there."""
+    nv, per, kind, zero = tree.above.size, columns_in_lanes(M), number_like(M, 0.0), number_like(A, 0.0)
+    for k in ways.given:
+        last = tree.last[tree.top[k]] // per
+        for b in range(tree.top[k] // per, last + 1, 3):
+            o = b * nv, min(b + 1, last) * nv, min(b + 2, last) * nv
+            store_three(A, o, k, add_forces(tree, ways, M, k, A, o, (zero, zero, zero)))
+    for k in ways.given:
+        for r in range(ways.count[tree.top[k]], ways.count[tree.last[tree.top[k]] + 1]):
+            j = ways.free[r]
+            put(A, nv, k, j, -get(A, nv, j, k, kind))
 
 
 @primitive
-def floating_columns(tree, ways, work, v, Xq, Xv, first, end):
-    """Columns first … end - 1 of da/dq and da/dv (Xq, Xv begin with the first) by what carries a floating robot as a whole.
-
-    Carried elsewhere, it moves alike. Turned, it feels gravity g from elsewhere, and with a linear velocity u added, alone the
-    change of that, w x u in its frame: its accelerations differ by those of the base, d da_v = d(R^T g) - w x u."""
-    nv, one_by_one = ways.loose.size, states_in(v) > 1
-    zero = number_like(v, 0.0)
-    for c in range(first, end):
-        i = ways.loose[c]
-        if i:
-            k, X = tree.iv[i], Xv
-            b = load3(v, k)
-            if c < k + 3:
-                b, X = rotate_back(load9(work.R, 9 * i), add3((zero, zero, zero), load3(tree.dV0, 3))), Xq
-            for r in range(tree.top[c], tree.last[tree.top[c]] + 1 if one_by_one else 0):
-                put(Xq, nv, c - first, r, zero)
-                if c >= k + 3:
-                    put(Xv, nv, c - first, r, zero)
-            o = (c - k) % 3
-            x = cross((1.0 if o == 0 else 0.0, 1.0 if o == 1 else 0.0, 1.0 if o == 2 else 0.0), b)
-            for r in range(3):
-                put(X, nv, c - first, k + 3 + r, x[r])
-
-
-@primitive
-def force_rows(tree, prescribed, up, D, X, M, rows):
-    """Prescribed rows of the three matrices X: dtau_u = dID_u + M_uv da_v, where D holds dID and the other rows of X da_v."""
+def force_rows(tree, ways, M, A, D, X):
+    """Prescribed rows of three matrices X: dtau_u = dID_u + M_uv da_v, where D holds dID, by the inputs M_uu, and the other rows
+    of X da_v. D, X: where they begin in A."""
     nv, per = tree.above.size, columns_in_lanes(M)
-    for b in range(-(-nv // per)):
-        base = b * nv
-        low, high = tree.top[b * per], tree.last[tree.top[min(b * per + per, nv) - 1]]
-        for k in range(low, high + 1):
-            if prescribed[k]:
-                y, j = load_three(D, base + k, rows), up[k]
-                while j >= 0:
-                    y = add_scaled(y, load(M, k * nv + j), load_three(X, base + j, rows))
-                    j = up[j]
-                for j in range(k + 1, tree.last[k] + 1):
-                    if not prescribed[j]:
-                        y = add_scaled(y, load(M, j * nv + k), load_three(X, base + j, rows))
-                store(X, base + k, y[0])
-                store(X, rows + base + k, y[1])
-                store(X, 2 * rows + base + k, y[2])
+    for k in ways.given:
+        for b in range(tree.top[k] // per, tree.last[tree.top[k]] // per + 1):
+            o, d = (X[0] + b * nv, X[1] + b * nv, X[2] + b * nv), (D[0] + b * nv, D[1] + b * nv, D[2] + b * nv)
+            store_three(A, o, k, add_forces(tree, ways, M, k, A, o, load_three(A, d, k)))
 
 
 @primitive
-def load_three(X, o, rows): return load(X, o), load(X, o + rows), load(X, o + 2 * rows)
+def add_forces(tree, ways, M, k, A, o, y):
+    """y + M_kv x_v for three Lanes of columns x, that begin at o in A."""
+    nv, j = tree.above.size, ways.up[k]
+    while j >= 0:
+        y = add_scaled(y, load(M, k * nv + j), load_three(A, o, j))
+        j = ways.up[j]
+    for r in range(ways.count[k], ways.count[tree.last[k] + 1]):
+        j = ways.free[r]
+        y = add_scaled(y, load(M, j * nv + k), load_three(A, o, j))
+    return y
+
+
+@primitive
+def load_three(A, o, k): return load(A, o[0] + k), load(A, o[1] + k), load(A, o[2] + k)
+
+
+@primitive
+def store_three(A, o, k, x):
+    store(A, o[0] + k, x[0])
+    store(A, o[1] + k, x[1])
+    store(A, o[2] + k, x[2])
 
 
 @primitive
@@ -167,18 +162,48 @@ def add_scaled(y, m, x): return y[0] + m * x[0], y[1] + m * x[1], y[2] + m * x[2
 
 
 @primitive
+def floating_columns(tree, prescribed, ways, work, v, N, Xq, Xv, first, end):
+    """Columns first … end - 1 of dy/dq and dy/dv (Xq, Xv begin with the first) by what carries a floating robot as a whole.
+
+    Carried elsewhere, it moves alike. Turned, it feels gravity g from elsewhere, and with a linear velocity u added, alone the
+    change of that, w x u in its frame: its accelerations differ by those of the base, d da_v = d(R^T g) - w x u. A base
+    acceleration that is prescribed stays: that is as if less by so much were prescribed, of which N holds the effect."""
+    nv, one_by_one = ways.loose.size, states_in(v) > 1
+    zero = number_like(v, 0.0)
+    for c in range(first, end):
+        i = ways.loose[c]
+        if i:
+            k, X = tree.iv[i], Xv
+            b, low, high = load3(v, k), tree.top[c], tree.last[tree.top[c]]
+            if c < k + 3:
+                b, X = rotate_back(load9(work.R, 9 * i), add3((zero, zero, zero), load3(tree.dV0, 3))), Xq
+            for r in range(low, high + 1 if one_by_one else low):
+                put(Xq, nv, c - first, r, zero)
+                if c >= k + 3:
+                    put(Xv, nv, c - first, r, zero)
+            o = (c - k) % 3
+            x = cross((1.0 if o == 0 else 0.0, 1.0 if o == 1 else 0.0, 1.0 if o == 2 else 0.0), b)
+            for r in range(3):
+                l = k + 3 + r
+                if not prescribed[l]:
+                    put(X, nv, c - first, l, get(X, nv, c - first, l, zero) + x[r])
+                elif r != o:
+                    for j in range(low, high + 1):
+                        put(X, nv, c - first, j, get(X, nv, c - first, j, zero) - x[r] * get(N, nv, l, j, zero))
+
+
+@primitive
 def solve_hybrid(tree, prescribed, ways, v, A, rows, work, solution):
-    """dtau_u and da_v by q, v and the inputs, X, from dID by the same, D; three matrices each, in A (see `matrices`)."""
+    """dtau_u and da_v by q and v, X, from dID by the same, D; and by the inputs, U in the place of N (see `_MATRICES`)."""
     M, Psi = solution.L, solution.Psi             # of M, the factor leaves what it is read for: a prescribed row or column
-    blocks = -(-prescribed.size // columns_in_lanes(M))
-    N, D, X = A[:rows], A[2 * rows:5 * rows], A[5 * rows:]
-    Dq, Dv, Du, Xq, Xv, Xu = 2 * rows, 3 * rows, 4 * rows, 5 * rows, 6 * rows, 7 * rows
-    input_columns(tree, prescribed, D[2 * rows:], M)
-    minus_product(tree, prescribed, ways, Psi, A, (0, rows, Dq, Dv, Xq, Xv), 0, blocks, True)
-    minus_product(tree, prescribed, ways, Psi, A, (0, rows, Du, Du, Xu, Xu), 0, blocks, False)
-    input_inverse(tree, prescribed, N, X[2 * rows:], M)
-    force_rows(tree, prescribed, ways.up, D, X, M, rows)
-    floating_columns(tree, ways, work, v, X[:rows], X[rows:2 * rows], 0, prescribed.size)
+    nv, E, Dq, Dv, Xq, Xv = prescribed.size, rows, 2 * rows, 3 * rows, 4 * rows, 5 * rows
+    if ways.given.size > 0:
+        masses_where_prescribed(tree, ways, M, A[E:E + rows])
+        inverse_where_prescribed(tree, ways, M, A)
+    minus_product(tree, prescribed, ways, Psi, A, (0, E, Dq, Dv, Xq, Xv), 0, -(-nv // columns_in_lanes(M)))
+    if ways.given.size > 0:
+        force_rows(tree, ways, M, A, (E, Dq, Dv), (0, Xq, Xv))
+    floating_columns(tree, prescribed, ways, work, v, A[:rows], A[Xq:Xv], A[Xv:], 0, nv)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -188,14 +213,15 @@ def derivatives_memory(n, nv): return aligned_memory(n, nv) + solution_memory(nv
 def one_memory(n, nv): return _MATRICES * 8 * -(-nv // 8) * nv + derivatives_memory(n, nv)
 
 
-def kept_memory(nv): return 7 * nv + 1
+def kept_memory(nv): return 9 * nv + 2
 
 
-def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + _MATRICES * (nv * nv + 7) + 5 * nv
+def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + _MATRICES * (nv * nv + 7) + 7 * nv + 1
 
 
-# Matrices of `rows` Lanes each, in this order: N = M_vv^-1; E; D = dID by q, v, inputs; X, the results, by the same.
-_MATRICES = 8
+# Matrices of `rows` Lanes each, in this order: N = M_vv^-1, then U; E, in its prescribed rows M_uu; dID by q and v; the results
+# by the same.
+_MATRICES = 6
 
 
 @primitive
@@ -208,8 +234,8 @@ def matrices_of_one(memory, nv):
 @primitive
 def kept(memory, nv):
     """Of one state's scratch, what stays from call to call: room for `kept_ways`, and the mask of no prescribed coordinate."""
-    k = memory.size - 7 * nv - 1
-    return memory[k:k + 6 * nv + 1].view(np.int64), memory[k + 6 * nv + 1:].view(np.bool_)[:nv]
+    k = memory.size - 9 * nv - 2
+    return memory[k:memory.size - nv].view(np.int64), memory[memory.size - nv:].view(np.bool_)[:nv]
 
 
 @primitive
@@ -245,15 +271,13 @@ def forward_derivatives_one(machine, q, v, tau, passive, Xq, Xv, Xu):
     work, rest = aligned_work(m, n, nv)
     solution = solution_work(rest, nv)
     clear(A[:rows])
-    clear(A[2 * rows:4 * rows])
-    clear(A[5 * rows:7 * rows])
+    clear(A[2 * rows:])
     if hybrid_derivatives(tree, none, ways, q, v, v, tau, m[:0], passive, A, rows, work, solution) > 0.0:
         return SINGULAR
-    X = A[5 * rows:]
-    at = 0, rows, 2 * rows, 3 * rows, 5 * rows, 6 * rows
-    minus_product(tree, none, ways, solution.Psi, A, at, 0, -(-nv // 8), True)
-    floating_columns(tree, ways, work, v, X[:rows], X[rows:2 * rows], 0, nv)
-    good = unpack_rows(X[:rows], Xq) and unpack_rows(X[rows:2 * rows], Xv) and unpack_rows(A[:rows], Xu)
+    at = 0, rows, 2 * rows, 3 * rows, 4 * rows, 5 * rows
+    minus_product(tree, none, ways, solution.Psi, A, at, 0, -(-nv // 8))
+    floating_columns(tree, none, ways, work, v, A, A[4 * rows:], A[5 * rows:], 0, nv)
+    good = unpack_rows(A[:rows], Xu) and unpack_rows(A[4 * rows:5 * rows], Xq) and unpack_rows(A[5 * rows:], Xv)
     return OK if good else BAD_RESULT
 
 
@@ -284,8 +308,7 @@ def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, Xq
     if hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, F, passive, A, rows, work, solution) > 0.0:
         return SINGULAR
     solve_hybrid(tree, prescribed, ways, v, A, rows, work, solution)
-    X = A[5 * rows:]
-    good = unpack_rows(X[:rows], Xq) and unpack_rows(X[rows:2 * rows], Xv) and unpack_rows(X[2 * rows:], Xu)
+    good = unpack_rows(A[4 * rows:5 * rows], Xq) and unpack_rows(A[5 * rows:], Xv) and unpack_rows(A[:rows], Xu)
     return OK if good else BAD_RESULT
 
 
@@ -301,11 +324,11 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
             or not fits(out, rows, 3 * whole_lines(nv * nv))):
         return SHAPE
     tree, m = tree_of(index, constants), memory
-    wide, count = whole_lines(nv * nv), whole_lines(5 * nv) // 8
+    wide, count = whole_lines(nv * nv), whole_lines(7 * nv + 1) // 8
     Q, V, dV, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
     A, m = m[:_MATRICES * wide], m[_MATRICES * wide:]
-    X, room, m = A[5 * wide:], m[:count].reshape(8 * count).view(np.int64), m[count:]
+    room, m = m[:count].reshape(8 * count).view(np.int64), m[count:]
     work, rest = aligned_work(m[6 * n:], n, nv)
     solution = solution_work(rest, nv)
     passive = passive and index[4] != 0
@@ -314,10 +337,10 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
         clear(A)
     elif one_top(tree):                            # what is left of the last line, and of results: see `forward_batch`
         clear(A[nv * nv:wide])
-        clear(A[5 * wide:5 * wide + 16 * nv + 8])
+        clear(A[4 * wide:4 * wide + 2 * min(8 * nv, wide)])
     else:
         clear(A[:wide])
-        clear(A[5 * wide:7 * wide])
+        clear(A[4 * wide:])
     for k in range(first, last, 8):
         pack(q, k, Q)
         pack(v, k, V)
@@ -334,9 +357,9 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
             return SINGULAR
         if ways.free.size < nv:
             solve_hybrid(tree, prescribed, ways, V, A, wide, work, solution)
-            good = stream_filled(X[:wide], out, k, 0, filled)
-            good = stream_filled(X[wide:2 * wide], out, k, wide, filled) and good
-            good = stream_filled(X[2 * wide:], out, k, 2 * wide, filled) and good
+            good = stream_filled(A[4 * wide:5 * wide], out, k, 0, filled)
+            good = stream_filled(A[5 * wide:], out, k, wide, filled) and good
+            good = stream_filled(A[:wide], out, k, 2 * wide, filled) and good
         else:
             good = forward_batch(tree, prescribed, ways, V, A, wide, work, solution.Psi, out, k, filled)
         if not good:
@@ -354,13 +377,13 @@ def one_top(tree):
 @primitive
 def forward_batch(tree, none, ways, v, A, wide, work, Psi, out, first, filled):
     """Eight columns of da at a time go from the nearest cache into `out`. Returns whether all is finite."""
-    nv, near = tree.above.size, one_top(tree)                       # in the same place again, where no zeros must stay
-    good = stream_filled(A[:wide], out, first, 2 * wide, filled)
+    nv, near, some = tree.above.size, one_top(tree), min(8 * tree.above.size, wide)
+    good = stream_filled(A[:wide], out, first, 2 * wide, filled)    # near: in the same place again, where no zeros must stay
     for c in range(0, nv, 8):
         end, o = min(c + 8, nv), c * nv
-        size, Xq, Xv = whole_lines(end * nv) - o, 5 * wide + (0 if near else o), 5 * wide + (8 * nv if near else wide + o)
-        minus_product(tree, none, ways, Psi, A, (0, wide, 2 * wide, 3 * wide, Xq, Xv), c, end, True)
-        floating_columns(tree, ways, work, v, A[Xq:], A[Xv:], c, end)
+        size, Xq, Xv = whole_lines(end * nv) - o, 4 * wide + (0 if near else o), 4 * wide + (some if near else wide + o)
+        minus_product(tree, none, ways, Psi, A, (0, wide, 2 * wide, 3 * wide, Xq, Xv), c, end)
+        floating_columns(tree, none, ways, work, v, A, A[Xq:], A[Xv:], c, end)
         good = stream_filled(A[Xq:Xq + size], out, first, o, filled[o // 8:]) and good
         good = stream_filled(A[Xv:Xv + size], out, first, wide + o, filled[o // 8:]) and good
     return good

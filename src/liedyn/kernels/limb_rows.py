@@ -5,21 +5,21 @@ from liedyn.lie.lanes import load, number_like, store
 
 
 @primitive
-def limb_rows(tree, prescribed, free, r, e, kind, A, at, next_two, k, low, both):
+def limb_rows(tree, prescribed, free, r, e, kind, A, at, next_two, k, low):
     """Rows free[r] … free[e - 1], six at most, of X = -C W, Y = -C Z, by the columns k, k - 1, … low of C and those on the way
     from low to the ground; low = nv: on the way from k. at: where C and columns of W, Z, X, Y begin in A; next_two: how far
-    from there stand another two, or 0. If not `both`: X alone. Another two are only for rows that follow each other."""
+    from there stand another two, or 0. Another two are only for rows that follow each other."""
     first = free[r]
     if e - r > 3 and next_two > 0:
         six_by_four(tree, prescribed, first, first + e - r, kind, A, at, next_two, k, low)
     elif e - r > 3:
-        six_rows(tree, prescribed, six_of(free, r, e), kind, A, at, k, low, both)
+        six_rows(tree, prescribed, six_of(free, r, e), kind, A, at, k, low)
     elif e - r == 2 and next_two > 0:
         two_by_four(tree, prescribed, first, kind, A, at, next_two, k, low)
     elif next_two > 0:
         three_by_four(tree, prescribed, first, first + e - r, kind, A, at, next_two, k, low)
     else:
-        three_rows(tree, prescribed, three_of(free, r, e), kind, A, at, k, low, both)
+        three_rows(tree, prescribed, three_of(free, r, e), kind, A, at, k, low)
 
 
 @primitive
@@ -102,37 +102,33 @@ def store_six_from(A, o, r, e, x):
 
 
 @primitive
-def six_rows(tree, prescribed, rows, kind, A, at, k, low, both):
+def six_rows(tree, prescribed, rows, kind, A, at, k, low):
     (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
     x = y = (zero, zero, zero), (zero, zero, zero)
     while k >= 0:
         if not prescribed[k]:
             n = get_three(A, nv, k, C, rows[0], kind), get_three(A, nv, k, C, rows[1], kind)
             x = six_less_scaled(x, n, load(A, w + k))
-            if both:
-                y = six_less_scaled(y, n, load(A, z + k))
+            y = six_less_scaled(y, n, load(A, z + k))
         k = k - 1 if k > low else tree.above[k]
     store_three(A, X, rows[0], x[0])
     store_three(A, X, rows[1], x[1])
-    if both:
-        store_three(A, Y, rows[0], y[0])
-        store_three(A, Y, rows[1], y[1])
+    store_three(A, Y, rows[0], y[0])
+    store_three(A, Y, rows[1], y[1])
 
 
 @primitive
-def three_rows(tree, prescribed, rows, kind, A, at, k, low, both):
+def three_rows(tree, prescribed, rows, kind, A, at, k, low):
     (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
     x = y = zero, zero, zero
     while k >= 0:
         if not prescribed[k]:
             n = get_three(A, nv, k, C, rows, kind)
             x = less_scaled(x, n, load(A, w + k))
-            if both:
-                y = less_scaled(y, n, load(A, z + k))
+            y = less_scaled(y, n, load(A, z + k))
         k = k - 1 if k > low else tree.above[k]
     store_three(A, X, rows, x)
-    if both:
-        store_three(A, Y, rows, y)
+    store_three(A, Y, rows, y)
 
 
 @primitive

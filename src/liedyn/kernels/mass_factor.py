@@ -22,45 +22,50 @@ class Ways(NamedTuple):
     free: np.ndarray     # those not prescribed, in order
     start: np.ndarray    # (nv,) first coordinate of the limb
     loose: np.ndarray    # (nv,) the body if it floats (see `floating`), else 0
+    given: np.ndarray    # the prescribed ones, in order
+    held: np.ndarray     # (nv,) the nearest coordinate above that is prescribed, or -1
+    count: np.ndarray    # (nv + 1,) how many before this coordinate are not prescribed
 
 
 @primitive
 def ways_of(tree, prescribed, passive, room, eight):
-    """room: 5 nv integers. eight: whether for eight states, of which each column goes for itself; eight columns of one state
+    """room: 7 nv + 1 integers. eight: whether for eight states, of which each column goes for itself; eight columns of one state
     seldom belong to one limb, and take all that hangs on one top for one."""
     nv = prescribed.size
-    free_paths(tree, prescribed, room[:nv], room[nv:2 * nv])
+    free_paths(tree, prescribed, room[:nv], room[nv:2 * nv], room[5 * nv:6 * nv])
     limbs(tree, room[2 * nv:3 * nv], eight)
-    floating(tree, prescribed, passive, room[3 * nv:4 * nv])
-    free_coordinates(prescribed, room[4 * nv:])
+    floating(tree, passive, room[3 * nv:4 * nv])
+    both_kinds(prescribed, room[4 * nv:5 * nv], room[6 * nv:7 * nv + 1])
     return ways_in(room, prescribed)
 
 
 @primitive
 def ways_in(room, prescribed):
     """What `ways_of` left there."""
-    nv, free = prescribed.size, 0
-    for k in range(nv):
-        free += 0 if prescribed[k] else 1
-    return Ways(room[:nv], room[nv:2 * nv], room[4 * nv:4 * nv + free], room[2 * nv:3 * nv], room[3 * nv:4 * nv])
+    nv, free = prescribed.size, room[7 * prescribed.size]
+    return Ways(room[:nv], room[nv:2 * nv], room[4 * nv:4 * nv + free], room[2 * nv:3 * nv], room[3 * nv:4 * nv],
+                room[4 * nv + free:5 * nv], room[5 * nv:6 * nv], room[6 * nv:7 * nv + 1])
 
 
 @primitive
-def free_paths(tree, prescribed, up, run):
+def free_paths(tree, prescribed, up, run, held):
     for k in range(up.size):
         j = tree.above[k]
         up[k] = up[j] if j >= 0 and prescribed[j] else j
+        held[k] = held[j] if j >= 0 and not prescribed[j] else j
         run[k] = run[k - 1] if k > 0 and up[k] == k - 1 else k
 
 
 @primitive
-def free_coordinates(prescribed, room):
-    """Writes the coordinates that are not prescribed in `room` (nv)."""
-    n = 0
-    for k in range(prescribed.size):
-        if not prescribed[k]:
-            room[n] = k
-            n += 1
+def both_kinds(prescribed, order, count):
+    """The coordinates that are not prescribed, then those that are; and how many of the first stand before each."""
+    nv, n = prescribed.size, 0
+    for k in range(nv):
+        count[k] = n
+        n += 0 if prescribed[k] else 1
+    count[nv] = n
+    for k in range(nv):
+        order[n + k - count[k] if prescribed[k] else count[k]] = k
 
 
 @primitive
@@ -78,9 +83,8 @@ def limbs(tree, start, branches):
 
 
 @primitive
-def floating(tree, prescribed, passive, loose):
-    """Free joints on the ground, none of their coordinates prescribed, that resist no motion: their columns of derivatives are
-    known (see `floating_columns`)."""
+def floating(tree, passive, loose):
+    """Free joints on the ground that resist no motion: their columns of derivatives are known (see `floating_columns`)."""
     for i in range(1, tree.parent.size):
         k, end = tree.iv[i], tree.iv[i] + NV[tree.kind[i]]
         floats = tree.parent[i] == 0 and tree.kind[i] == FREE
@@ -88,7 +92,7 @@ def floating(tree, prescribed, passive, loose):
             x = absolute(load(tree.armature, j))
             if passive:
                 x = x + absolute(load(tree.damping, j)) + absolute(load(tree.friction, j))
-            floats = floats and not prescribed[j] and all_less(x, 5e-324)
+            floats = floats and all_less(x, 5e-324)
         for j in range(k, end):
             loose[j] = i if floats else 0
 
@@ -201,8 +205,8 @@ def put_three_across(A, n, c, last, r, x):
 
 @primitive
 def invert_mass(tree, prescribed, ways, L, Psi, A, rows):
-    """N = M_vv^-1 by columns (see `blocks.put`) into zeros, which prescribed rows and columns stay. A: N and then E, of
-    `rows` rows.
+    """N = M_vv^-1 by columns (see `blocks.put`). Prescribed rows and columns: zeros there stay, other numbers become others. A: N
+    and then E, of `rows` rows.
 
     Row k of L N = D^-1 L^-T, of which the right side is zero left of the diagonal and Psi_k on it, gives
     N_kc = -sum_j L_kj N_jc for c < k, and N_kk = Psi_k - sum_j L_kj N_jk by symmetry. Columns before the limb of k need only
@@ -218,7 +222,7 @@ def invert_mass(tree, prescribed, ways, L, Psi, A, rows):
                 if per == 1 and b + 3 <= last and in_a_row(free, o, end):
                     next_two = 2 * nv
                 at = rows, w, z, w, z
-                limb_rows(tree, prescribed, free, o, end, kind, A, at, next_two, tree.above[s], nv, True)
+                limb_rows(tree, prescribed, free, o, end, kind, A, at, next_two, tree.above[s], nv)
                 b += 4 if next_two > 0 else 2
         for o in range(r, e):
             invert_in_limb(tree, ways, free[o], s, L, Psi, N)
@@ -276,27 +280,25 @@ def columns_in_lanes(factors):
 
 
 @primitive
-def minus_product(tree, prescribed, ways, Psi, A, at, first, end, both):
+def minus_product(tree, prescribed, ways, Psi, A, at, first, end):
     """X = -N W, Y = -N Z for the Lanes of columns first … end - 1 of W and Z; X and Y begin with the first of them. A holds all
     matrices; at: where N, E, W, Z, X, Y begin.
 
     Only rows that are not prescribed are written, and of these only what hangs on the same top as the column. In a column, W
     and Z are read where its coordinate moves and on its way to the ground: limbs without such a coordinate follow from those
-    above them, x_K = -E x_A. If not `both`: X alone, and only Lanes with a prescribed coordinate among their columns. Columns
-    of eight states that `floating_columns` gives are left alone."""
+    above them, x_K = -E x_A. Columns of eight states that `floating_columns` gives are left alone."""
     nv, per, free, kind, r = prescribed.size, columns_in_lanes(Psi), ways.free, number_like(Psi, 0.0), 0
     N, E, W, Z, X, Y = at
     while r < free.size:                                       # six rows of N stay near for all columns
         s, e, c = ways.start[free[r]], end_of_rows(ways, r, 6), first
-        twos = both and per == 1 and in_a_row(free, r, e)      # two columns of one limb read N once
+        twos = per == 1 and in_a_row(free, r, e)      # two columns of one limb read N once
         while c < end:
             b, c = c, c + 1
             if (twos and c < end and ways.start[c] == ways.start[b] and ways.loose[c] == ways.loose[b]
                     and tree.above[c] == b and tree.last[c] == tree.last[b]):
                 c = c + 1
-            low, high = (b, tree.last[b]) if per == 1 else rows_of_columns(tree, b * per, min(c * per, nv) - 1)
-            if (tree.top[low] <= s and s <= tree.last[tree.top[high]]
-                    and (both or any_prescribed(prescribed, b * per, min(c * per, nv)))):
+            low, high = rows_of_columns(tree, b * per, min(c * per, nv) - 1)
+            if tree.top[low] <= s and s <= tree.last[tree.top[high]]:
                 x, y, w, z = X + (b - first) * nv, Y + (b - first) * nv, W + b * nv, Z + b * nv
                 C, k, next_two = N, high, (c - 1 - b) * nv
                 if per == 1 and ways.loose[b] > 0:             # by v alone, its rotations
@@ -307,16 +309,8 @@ def minus_product(tree, prescribed, ways, Psi, A, at, first, end, both):
                     x, w, y, z = y, z, y + o, z + o
                 if s > high or tree.last[s] < low:
                     C, w, z, k, low = E, x, y, tree.above[s], nv
-                limb_rows(tree, prescribed, free, r, e, kind, A, (C, w, z, x, y), next_two, k, low, both)
+                limb_rows(tree, prescribed, free, r, e, kind, A, (C, w, z, x, y), next_two, k, low)
         r = e
-
-
-@primitive
-def any_prescribed(prescribed, start, end):
-    found = False
-    for k in range(start, end):
-        found = found or prescribed[k]
-    return found
 
 
 @primitive
