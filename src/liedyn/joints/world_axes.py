@@ -2,7 +2,7 @@
 from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, SCREW
 from liedyn.joints.motion import screw
-from liedyn.lie.lanes import load
+from liedyn.lie.lanes import absolute, all_less, load
 from liedyn.lie.rows import load3, load9, store_twist
 from liedyn.lie.vec3 import column, dot3, rotate, rotate_back, scale3
 
@@ -41,7 +41,7 @@ def along_screw(tree, s, i, F):
     """S^T F of a screw; s holds all columns."""
     (_, b), k = screw(tree, i), tree.iv[i]
     x = dot3(load3(s, 6 * k), F[0])
-    if b != 0.0:                                                   # most joints only turn
+    if not all_less(absolute(b), 5e-324):                          # most joints only turn
         x = x + dot3(load3(s, 6 * k + 3), F[1])
     return x
 
