@@ -1,9 +1,9 @@
 """A joint's columns along world axes, about the origin of its body."""
 from liedyn.jit import primitive
-from liedyn.joints.kinds import BALL, SCREW
+from liedyn.joints.kinds import BALL, FREE, SCREW
 from liedyn.joints.motion import screw
-from liedyn.lie.lanes import absolute, all_less, load
-from liedyn.lie.rows import load3, load9, store_twist
+from liedyn.lie.lanes import absolute, all_less, load, store
+from liedyn.lie.rows import load3, load9, store3, store_twist
 from liedyn.lie.vec3 import column, dot3, rotate, rotate_back, scale3
 
 
@@ -51,3 +51,15 @@ def along_axes(R, i, F):
     """S^T F of a free joint, or moments alone of a ball: along the body's axes; R holds all rotations."""
     x = load9(R, 9 * i)
     return rotate_back(x, F[0]), rotate_back(x, F[1])
+
+
+@primitive
+def store_along(tree, i, F, R, s, x, o):
+    """S^T F from x[o] on; R and s hold all rotations and columns."""
+    if tree.kind[i] == SCREW:
+        store(x, o, along_screw(tree, s, i, F))
+    else:
+        m, f = along_axes(R, i, F)
+        store3(x, o, m)
+        if tree.kind[i] == FREE:
+            store3(x, o + 3, f)

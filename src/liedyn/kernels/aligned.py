@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import primitive
-from liedyn.joints.kinds import FREE, NV, SCREW
+from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_pose
-from liedyn.joints.world_axes import along_axes, along_screw, motion_in_world, store_columns
+from liedyn.joints.world_axes import motion_in_world, store_along, store_columns
 from liedyn.lie.coriolis import add_coriolis, coriolis
 from liedyn.lie.inertia import add_rigid, momentum
-from liedyn.lie.lanes import number_like, store
+from liedyn.lie.lanes import number_like
 from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store3, store9, store_rigid, store_twist
 from liedyn.lie.se3 import ad, add, minus_dad, sub
 from liedyn.lie.shift import shift_coriolis, shift_rigid, shift_twist, shift_wrench
@@ -121,11 +121,4 @@ def gather_bodies(tree, work):
 def aligned_forces(tree, work, tau):
     """tau = S^T F."""
     for i in range(1, tree.parent.size):
-        F, k = load_twist(work.F, i), tree.iv[i]
-        if tree.kind[i] == SCREW:
-            store(tau, k, along_screw(tree, work.s, i, F))
-        else:
-            m, f = along_axes(work.R, i, F)
-            store3(tau, k, m)
-            if tree.kind[i] == FREE:
-                store3(tau, k + 3, f)
+        store_along(tree, i, load_twist(work.F, i), work.R, work.s, tau, tree.iv[i])

@@ -109,22 +109,14 @@ def factor_mass(tree, prescribed, ways, M, Psi):
     for k in range(nv - 1, -1, -1):
         if prescribed[k]:
             continue
-        j, first = k, max(run[k], k - 5)
+        j = k
         while j >= 0:
+            first = max(run[j], j - 5)
             if j - first > 2:
-                x = get_six_along(M, k * nv + first)
-                for i in range(k + 1, tree.last[k] + 1):
-                    if not prescribed[i]:
-                        x = six_less_scaled(x, get_six_along(M, i * nv + first), load(M, k * nv + i))
-                store_six_from(M, k * nv, first, j + 1, x)
+                six_of_factor(tree, prescribed, k, first, j, M)
             else:
-                x = get_three_along(M, k * nv + first)
-                for i in range(k + 1, tree.last[k] + 1):
-                    if not prescribed[i]:
-                        x = less_scaled(x, get_three_along(M, i * nv + first), load(M, k * nv + i))
-                store_three_from(M, k * nv, first, j + 1, x)
-            j = first - 1 if first > run[j] else up[first]
-            first = max(run[j], j - 5) if j >= 0 else 0
+                three_of_factor(tree, prescribed, k, first, j, M)
+            j = up[first]
         d = load(M, k * nv + k)
         deficit = maximum(deficit, load(tree.floor, k) - d)
         d, j = 1.0 / d, up[k]
@@ -135,6 +127,27 @@ def factor_mass(tree, prescribed, ways, M, Psi):
             store(M, k * nv + j, x * d)
             j = up[j]
     return deficit
+
+
+@primitive
+def six_of_factor(tree, prescribed, k, first, last, M):
+    """Columns first … last of row k of D L, from the rows of all that hangs on k."""
+    nv = tree.above.size
+    x = get_six_along(M, k * nv + first)
+    for i in range(k + 1, tree.last[k] + 1):
+        if not prescribed[i]:
+            x = six_less_scaled(x, get_six_along(M, i * nv + first), load(M, k * nv + i))
+    store_six_from(M, k * nv, first, last + 1, x)
+
+
+@primitive
+def three_of_factor(tree, prescribed, k, first, last, M):
+    nv = tree.above.size
+    x = get_three_along(M, k * nv + first)
+    for i in range(k + 1, tree.last[k] + 1):
+        if not prescribed[i]:
+            x = less_scaled(x, get_three_along(M, i * nv + first), load(M, k * nv + i))
+    store_three_from(M, k * nv, first, last + 1, x)
 
 
 @primitive
@@ -164,7 +177,7 @@ def rows_by_roots(tree, prescribed, ways, L, E):
                     six_by_roots(ways.up, s, ways.free[o], first, a, L, E)
                 else:
                     three_by_roots(ways.up, s, ways.free[o], first, a, L, E)
-            a = first - 1 if first > run[a] else ways.up[first]
+            a = ways.up[first]
         r = e
 
 
@@ -291,11 +304,10 @@ def minus_product(tree, prescribed, ways, Psi, A, at, first, end):
     N, E, W, Z, X, Y = at
     while r < free.size:                                       # six rows of N stay near for all columns
         s, e, c = ways.start[free[r]], end_of_rows(ways, r, 6), first
-        twos = per == 1 and in_a_row(free, r, e)      # two columns of one limb read N once
+        twos = per == 1 and in_a_row(free, r, e)               # two columns of one limb read N once
         while c < end:
             b, c = c, c + 1
-            if (twos and c < end and ways.start[c] == ways.start[b] and ways.loose[c] == ways.loose[b]
-                    and tree.above[c] == b and tree.last[c] == tree.last[b]):
+            if twos and c < end and tree.above[c] == b and tree.last[c] == tree.last[b] and ways.loose[c] == ways.loose[b]:
                 c = c + 1
             low, high = rows_of_columns(tree, b * per, min(c * per, nv) - 1)
             if tree.top[low] <= s and s <= tree.last[tree.top[high]]:

@@ -12,13 +12,13 @@ dp = dq_l, dv_l, closed over the tree; the same as Singh, Russell, Wensing 2022)
 """
 from liedyn.jit import primitive
 from liedyn.joints.kinds import FREE, NV, SCREW
-from liedyn.joints.world_axes import along_axes, along_screw, motion_in_world
+from liedyn.joints.world_axes import along_axes, along_screw, motion_in_world, store_along
 from liedyn.kernels.aligned import load_coriolis
 from liedyn.lie.blocks import put
 from liedyn.lie.coriolis import coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
-from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store3, store_twist
+from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store_twist
 from liedyn.lie.se3 import ad, add, dot, minus_dad
 from liedyn.lie.shift import shift_twist, shift_wrench
 from liedyn.lie.vec3 import dot3
@@ -38,14 +38,7 @@ def mass_pairs(tree, work, M):
             while tree.parent[j] > 0:
                 P = shift_wrench(load3(work.p, 3 * j), P)
                 j = tree.parent[j]
-                l = tree.iv[j]
-                if tree.kind[j] == SCREW:
-                    store(M, k * nv + l, along_screw(tree, work.s, j, P))
-                else:
-                    m, f = along_axes(work.R, j, P)
-                    store3(M, k * nv + l, m)
-                    if tree.kind[j] == FREE:
-                        store3(M, k * nv + l + 3, f)
+                store_along(tree, j, P, work.R, work.s, M, k * nv + tree.iv[j])
 
 
 @primitive

@@ -38,23 +38,24 @@ def _set_row_part(typing_context, array, row, column, count, value):
     return types.void(array, types.intp, types.intp, types.intp, lanes), codegen
 
 
-@intrinsic
-def _set_row(typing_context, array, row, column, value):
-    """Eight numbers of one row of a (N, n) array."""
-    def codegen(context, builder, sig, args):
-        builder.store(args[3], _row_pointer(context, builder, sig.args[0], *args[:3]), align=8)
-        return context.get_dummy_value()
-    return types.void(array, types.intp, types.intp, lanes), codegen
+def _rows_setter(streams):
+    """An intrinsic: x[k] into eight numbers of row `row` + k of a (N, n) array, k = 0 … 7; past the caches, where each place is a
+    whole line of them."""
+    @intrinsic
+    def set_rows(typing_context, array, row, column, x):
+        def codegen(context, builder, sig, args):
+            array, row, column, x = args
+            for k in range(WIDTH):
+                at = _row_pointer(context, builder, sig.args[0], array, builder.add(row, ir.Constant(row.type, k)), column)
+                store = builder.store(builder.extract_value(x, k), at, align=8 * WIDTH if streams else 8)
+                if streams:
+                    store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_I32, 1)]))
+            return context.get_dummy_value()
+        return types.void(array, types.intp, types.intp, types.UniTuple(lanes, WIDTH)), codegen
+    return set_rows
 
 
-@intrinsic
-def _stream_row(typing_context, array, row, column, value):
-    """`_set_row` past the caches, where the place is a whole line of them."""
-    def codegen(context, builder, sig, args):
-        store = builder.store(args[3], _row_pointer(context, builder, sig.args[0], *args[:3]), align=8 * WIDTH)
-        store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_I32, 1)]))
-        return context.get_dummy_value()
-    return types.void(array, types.intp, types.intp, lanes), codegen
+_set_rows, _stream_rows = _rows_setter(streams=False), _rows_setter(streams=True)
 
 
 @intrinsic
@@ -152,30 +153,6 @@ def _unpack_lanes(block, batch, first):
 def _eight(block, j):
     return (load(block, j), load(block, j + 1), load(block, j + 2), load(block, j + 3),
             load(block, j + 4), load(block, j + 5), load(block, j + 6), load(block, j + 7))
-
-
-@primitive
-def _set_rows(batch, first, j, x):
-    _set_row(batch, first, j, x[0])
-    _set_row(batch, first + 1, j, x[1])
-    _set_row(batch, first + 2, j, x[2])
-    _set_row(batch, first + 3, j, x[3])
-    _set_row(batch, first + 4, j, x[4])
-    _set_row(batch, first + 5, j, x[5])
-    _set_row(batch, first + 6, j, x[6])
-    _set_row(batch, first + 7, j, x[7])
-
-
-@primitive
-def _stream_rows(batch, first, j, x):
-    _stream_row(batch, first, j, x[0])
-    _stream_row(batch, first + 1, j, x[1])
-    _stream_row(batch, first + 2, j, x[2])
-    _stream_row(batch, first + 3, j, x[3])
-    _stream_row(batch, first + 4, j, x[4])
-    _stream_row(batch, first + 5, j, x[5])
-    _stream_row(batch, first + 6, j, x[6])
-    _stream_row(batch, first + 7, j, x[7])
 
 
 @callee
