@@ -16,6 +16,7 @@ from numba.core.errors import NumbaError, TypingError
 import liedyn
 from compiled import probe
 from liedyn import jit
+from liedyn.lie.lanes import load, store
 from zoo import model_of, state
 
 PACKAGE = Path(liedyn.__file__).parent
@@ -203,6 +204,26 @@ def test_what_only_compiled_code_calls_refuses_calls_from_python(decorator):
             twice(1.0)
         assert caller(1.0) == 2.0
     assert twice.py_func(1.0) == 2.0
+
+
+def test_a_function_apart_is_the_same_for_one_state_and_for_eight():
+    @jit.apart("x")
+    def doubled(x, y):
+        """Both."""
+        for k in range(x.shape[0]):
+            store(y, k, 2.0 * load(x, k))
+
+    @probe
+    def caller(x, y):
+        doubled(x, y)
+
+    assert doubled.__doc__ == "Both."
+    for shape in (5,), (5, 8):
+        x, y = np.random.default_rng(0).standard_normal(shape), np.zeros(shape)
+        caller(x, y)
+        np.testing.assert_array_equal(y, 2.0 * x)
+    with pytest.raises(TypeError, match="doubled is called by compiled code only"):
+        doubled(x, y)
 
 
 def test_a_failed_compilation_says_why_and_leaves_the_entry_shut():

@@ -15,12 +15,13 @@ import shutil
 import tempfile
 import threading
 import time
-from functools import cache, partial
+from functools import cache, partial, update_wrapper
 from pathlib import Path
 
 from numba import __version__ as numba_version
 from numba import config, njit
 from numba.core.sigutils import normalize_signature
+from numba.extending import overload
 
 from liedyn.crossing import given
 
@@ -59,6 +60,23 @@ pasted = _inner(inline="always")
 
 # Compiled into those that call it, but a call stays a call: for rare paths.
 callee = _inner()
+
+
+def apart(number):
+    """Inlined where the argument `number` is of one state; of eight, a call stays a call. Registers are then given out for one
+    algorithm at a time: up to 4% of the derivatives of a humanoid. Of one state the calls would cost more."""
+    def decorate(function):
+        names = ", ".join(inspect.signature(function).parameters)
+        space = {"one": primitive(function), "eight": callee(function), "refuse": partial(_refuse, function.__name__)}
+        exec(f"def stub({names}): refuse()\n"                 # by names, which Numba compares
+             f"def choose({names}):\n"
+             f"    if {number}.ndim == 1:\n"
+             f"        return lambda {names}: one({names})\n"
+             f"    return lambda {names}: eight({names})\n", space)
+        # inline="always" would count references of the arrays: 4% of a small robot
+        overload(space["stub"], jit_options={"forceinline": True, **OPTIONS})(space["choose"])
+        return update_wrapper(space["stub"], function)
+    return decorate
 
 
 def kernel(function):

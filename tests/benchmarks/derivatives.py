@@ -84,19 +84,23 @@ def against_pinocchio(numbers: int = 250_000, repeats: int = 15) -> list[tuple[s
     return rows
 
 
-def hybrid_against_forward(repeats: int = 15) -> list[tuple[str, int, float, float, float]]:
-    """(robot, nv, us a call of hybrid derivatives with every other joint prescribed, the same of forward ones, ratio)."""
+def hybrid_against_forward(numbers: int = 250_000, repeats: int = 15) -> list[tuple[str, int, str, float, float, float]]:
+    """(robot, nv, "one" or "batch", us a state of hybrid derivatives with every other joint prescribed, the same of forward ones,
+    ratio); batches as in `against_pinocchio`."""
     rows = []
     for name in ROBOTS:
-        case = Case(name, 64)
-        model, mask = case.model, np.arange(case.model.nv) % 2 == 0
-        states = list(zip(case.q, case.v, case.x, strict=True))
-        pair = side_by_side(
-            lambda states=states, model=model, mask=mask: last(
-                ld.hybrid_dynamics_derivatives(model, q, v, x, x, mask, passive=False) for q, v, x in states),
-            lambda states=states, model=model: last(ld.forward_dynamics_derivatives(model, q, v, x, passive=False)
-                                                    for q, v, x in states), repeats)
-        rows.append((name, model.nv, pair.ours / 64 * 1e6, pair.theirs / 64 * 1e6, pair.ratio))
+        nv = Case(name, 1).model.nv
+        count = {"one": 64, "batch": min(512, numbers // (3 * nv * nv) // 8 * 8)}
+        for how, states in count.items():
+            case, mask = Case(name, states), np.arange(nv) % 2 == 0
+            given = list(zip(case.q, case.v, case.x, strict=True)) if how == "one" else [(case.q, case.v, case.x)] * BATCHES
+            pair = side_by_side(
+                lambda case=case, given=given, mask=mask: last(
+                    ld.hybrid_dynamics_derivatives(case.model, q, v, x, x, mask, passive=False) for q, v, x in given),
+                lambda case=case, given=given: last(ld.forward_dynamics_derivatives(case.model, q, v, x, passive=False)
+                                                    for q, v, x in given), repeats)
+            us = 1e6 / (states if how == "one" else states * BATCHES)
+            rows.append((name, nv, how, pair.ours * us, pair.theirs * us, pair.ratio))
     return rows
 
 

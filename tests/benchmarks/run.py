@@ -63,9 +63,10 @@ def main(quick: bool = False) -> int:
     times = [us for n, us in rows if n >= 30]
     line(max(times) <= FLAT * min(times), "ring of n bodies, us a body: " + ", ".join(f"{n}: {us:.4f}" for n, us in rows)
          + f"; from 30 on largest / smallest {max(times) / min(times):.2f} (asked {FLAT:g})")
-    print("\nhybrid derivatives, every other joint prescribed, against our forward ones, one call (us)")
-    for robot, nv, us, forward, ratio in derivatives.hybrid_against_forward(**few):
-        line(ratio >= HYBRID, f"{robot:15s} {nv:3d} DoF: {us:6.2f}, forward {forward:6.2f}, {ratio:4.2f}x (asked {HYBRID:g}x)")
+    print("\nhybrid derivatives, every other joint prescribed, against our forward ones (us a state)")
+    for robot, nv, how, us, forward, ratio in derivatives.hybrid_against_forward(**({"numbers": 50_000} if quick else {}), **few):
+        line(ratio >= HYBRID, f"{robot:15s} {nv:3d} DoF {how:5s}: {us:7.3f}, forward {forward:7.3f}, {ratio:4.2f}x "
+             f"(asked {HYBRID:g}x)")
     for joints, us, theirs in derivatives.hybrid_chains(**few):
         line(theirs >= GEAR * us, f"chain of {joints} joints: {us:6.2f}, GEAR's published {theirs:g}, "
              f"{theirs / us:.1f}x (asked {GEAR:g}x)")

@@ -8,7 +8,8 @@ import liedyn as ld
 from bridge import relative
 from compiled import probe
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.mass_factor import factor_mass, invert_mass, minus_product, rows_by_roots, solve_vector, ways_of
+from liedyn.kernels.mass_factor import factor_mass, invert_mass, minus_product, rows_by_roots, ways_of
+from liedyn.kernels.mass_solve import solve_vector
 from liedyn.lie.lanes import largest
 from liedyn.model.description import Coordinate, Joint, Link, Robot
 from zoo import ROBOTS, model_of, random_link, random_pose, random_robot, state
@@ -32,16 +33,16 @@ def masks(model):
 
 @probe
 def solve(index, constants, prescribed, room, M, Psi, A, x, rows, eight):
-    """All of the module: M becomes L; A holds N = M^-1, E, W, Z, X = -N W, Y = -N Z, each of `rows` rows; x = M^-1 x. Returns
-    the deficit."""
+    """All of both modules: M becomes L; A holds N = M^-1, E, W, Z, X = -N W, Y = -N Z and V, of which some columns become -N V,
+    each of `rows` rows; x = M^-1 x. Returns the deficit."""
     tree = tree_of(index, constants)
     ways = ways_of(tree, prescribed, True, room, eight)
     deficit = largest(factor_mass(tree, prescribed, ways, M, Psi))
     rows_by_roots(tree, prescribed, ways, M, A[rows:2 * rows])
     invert_mass(tree, prescribed, ways, M, Psi, A, rows)
-    solve_vector(tree, prescribed, ways, M, Psi, x)
+    solve_vector(tree, prescribed, ways, M, Psi, x, A[6 * rows:])
     blocks, k = rows // prescribed.size, rows
-    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 4 * k, 5 * k), 0, blocks)
+    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 4 * k, 5 * k), 0, blocks, None)
     return deficit
 
 
@@ -60,16 +61,16 @@ class Solved:
         spare = np.full((self.count, 5), UNTOUCHED)                 # beyond M, where the factor may read
         L = self.numbers(np.concatenate([lower.reshape(self.count, -1), spare], axis=1))
         Psi, x = self.numbers(np.full((self.count, nv), UNTOUCHED)), self.numbers(self.rhs)
-        A, room = np.zeros((6, rows, 8)), np.full(7 * nv + 1, -7)
+        A, room = np.zeros((7, rows, 8)), np.full(8 * nv + 1, -7)
         written = together(model) & ~mask & ~mask[:, None]          # of N; the rest of it is zero before and after
         A[0] = self.columns(np.broadcast_to(np.where(written, np.nan, 0.0), (self.count, nv, nv)))
         A[1] = np.nan
-        A[2], A[3] = self.columns(self.W), self.columns(self.Z)
+        A[2], A[3], A[6] = self.columns(self.W), self.columns(self.Z), self.columns(self.W)
         self.deficit = solve(model.index, model.constants, mask, room, L, Psi, A.reshape(-1, 8), x, rows, kind == "Lanes")
         self.up, self.run, self.start, self.loose, self.order, self.held = room[:6 * nv].reshape(6, nv)
-        self.before = room[6 * nv:]
+        self.before = room[6 * nv:7 * nv + 1]
         self.L, self.D = self.states(L)[:, :nv * nv].reshape(-1, nv, nv), 1 / self.states(Psi)
-        self.x, (self.N, self.E, self.X, self.Y) = self.states(x), map(self.matrices, A[[0, 1, 4, 5]])
+        self.x, (self.N, self.E, self.X, self.Y, self.V) = self.states(x), map(self.matrices, A[[0, 1, 4, 5, 6]])
 
     def numbers(self, x):
         x = x.reshape(self.count, -1)
@@ -134,13 +135,18 @@ def test_inverse_and_products(name, kind, worst):
         np.testing.assert_array_equal(s.N, s.N.swapaxes(1, 2))
         assert not s.N[:, mask].any() and not s.N[:, :, mask].any() and not s.N[:, ~together(model)].any()
         np.testing.assert_array_equal(s.x[:, mask], s.rhs[:, mask])
-        left = s.loose > 0 if kind == "Lanes" else np.zeros(model.nv, bool)      # of these, rotations in Y alone
-        turns = s.loose > 0
-        turns[turns] = np.arange(turns.sum()) % 6 < 3
-        for x, A, columns in ((s.X, s.W, ~left), (s.Y, s.Z, ~left | turns)):
-            assert worst(f"-N W, {kind}", relative(x[..., columns], (-s.N @ A)[..., columns]), name) < 1e-13
-            assert not x[:, mask].any() and not x[:, ~together(model)].any()
-        assert not s.X[..., left].any() and not s.Y[..., left & ~turns].any()
+        left = s.loose > 0 if kind == "Lanes" else np.zeros(model.nv, bool)
+        for x, A in ((s.X, s.W), (s.Y, s.Z)):
+            assert worst(f"-N W, {kind}", relative(x[..., ~left], (-s.N @ A)[..., ~left]), name) < 1e-13
+            assert not x[:, mask].any() and not x[:, ~together(model)].any() and not x[..., left].any()
+        turns = np.flatnonzero(left)
+        turns = turns[np.arange(turns.size) % 6 < 3]
+        expected = s.W.copy()
+        expected[:, n[:, None], turns] = (-s.N @ s.W)[:, n[:, None], turns]
+        assert worst(f"-N W of rotations, {kind}", relative(s.V, expected), name) < BOUND
+        untouched = np.delete(s.V, turns, axis=-1), np.delete(s.W, turns, axis=-1)
+        np.testing.assert_array_equal(*untouched)
+        np.testing.assert_array_equal(s.V[:, mask], s.W[:, mask])
         for N, M, x, rhs in zip(s.N, s.M, s.x, s.rhs, strict=True):
             inverse = np.zeros_like(M)
             inverse[np.ix_(n, n)] = np.linalg.inv(M[np.ix_(n, n)])

@@ -250,6 +250,12 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
                 x, y, z = _empty(shape), _empty(shape), _empty(shape)         # views of one array would take 0.6 us more
                 if not hybrid_derivatives_one.direct(tools.machine, prescribed, q, v, a, tau, NONE, passive, x, y, z):
                     return _new(HybridDerivatives, (x, y, z, mask))
+            elif q.ndim == 2 and one_thread(model, len(q)):
+                nv, mask = model.nv, tools.masks[prescribed.tobytes()]
+                out, memory = aligned_empty(len(q), 3 * lines(nv)), scratch(8 * tools.room[1]).reshape(-1, 8)
+                if not hybrid_derivatives_batch.direct(model.index, model.constants, memory, prescribed, q, v, a, tau, NONE_BATCH,
+                                                       passive, tools.coupled, out, 0, len(q)):
+                    return HybridDerivatives(*_matrices(out, (len(q),), nv), mask)
         except (TypeError, AttributeError, KeyError):   # other types, lists, not compiled yet, or a new mask
             pass
     a, mask = as_array(a, "a", (model.nv,)), as_mask(prescribed, model.nv)

@@ -2,9 +2,8 @@
 
     da_v = -M_vv^-1 (dID)_v,    dtau_u = (dID)_u + M_uv da_v
 
-for what is torque-specified (v) and prescribed (u); by the inputs (tau_v, da_u) the principal pivot transform of M,
-
-    U_vv = M_vv^-1,   U_uv = M_uv U_vv,   U_vu = -U_uv^T,   U_uu = M_uu + M_uv U_vu.
+for what is torque-specified (v) and prescribed (u); by the inputs (tau_v, da_u) the principal pivot transform of M, U
+(see `pivot_transform`).
 
 These are K1 Tables 6 and 7 solved for all directions at once: no recursion a coordinate; M is factored once over the tree, and
 columns go eight at a time of one state, or one of eight.
@@ -27,17 +26,17 @@ from liedyn.kernels.hybrid import bad_input
 from liedyn.kernels.inverse_derivatives import add_passive_slopes
 from liedyn.kernels.kinematics import gather
 from liedyn.kernels.mass_factor import (
-    columns_in_lanes,
     factor_mass,
     invert_mass,
     minus_product,
     rows_by_roots,
-    solve_vector,
     ways_in,
     ways_of,
 )
+from liedyn.kernels.mass_solve import solve_vector
 from liedyn.kernels.newton_euler import add_rotors_less_passive
 from liedyn.kernels.pairs import add_accelerations, derivative_columns, derivative_pairs, mass_pairs
+from liedyn.kernels.pivot_transform import add_forces, force_rows, load_three, pivot_transform
 from liedyn.kernels.results import clear
 from liedyn.lie.blocks import get, pack, put, settle, states_in, stream_filled, unpack_rows, whole_lines
 from liedyn.lie.lanes import largest, load, number_like, store
@@ -73,7 +72,8 @@ def hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, f_ext, passive, A, 
         store(x, k, load(a, k) if prescribed[k] else zero)
     aligned_motion(tree, q, v, x, f_ext, work)
     gather_bodies(tree, work)
-    mass_pairs(tree, work, L)
+    Dq, Dv = A[2 * rows:3 * rows], A[3 * rows:4 * rows]
+    mass_pairs(tree, work, L, ways.loose, Dv)
     deficit = factor_mass(tree, prescribed, ways, L, solution.Psi)
     rows_by_roots(tree, prescribed, ways, L, A[rows:2 * rows])
     invert_mass(tree, prescribed, ways, L, solution.Psi, A, rows)
@@ -81,84 +81,13 @@ def hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, f_ext, passive, A, 
     add_rotors_less_passive(tree, q, v, x, passive, solution.tau, solution.zeta)
     for k in range(nv):
         store(x, k, zero if prescribed[k] else load(tau, k) - load(solution.tau, k))
-    solve_vector(tree, prescribed, ways, L, solution.Psi, x)
+    solve_vector(tree, prescribed, ways, L, solution.Psi, x, Dv)
     add_accelerations(tree, x, work)
     derivative_columns(tree, work, solution.zeta, solution.phi)
-    Dq, Dv = A[2 * rows:3 * rows], A[3 * rows:4 * rows]
     derivative_pairs(tree, ways.loose, work, solution.zeta, solution.phi, Dq, Dv, Dv, False)
     if passive:
         add_passive_slopes(tree, v, Dq, Dv)
     return largest(deficit)
-
-
-@primitive
-def masses_where_prescribed(tree, ways, M, U):
-    """Prescribed rows of U: M_uu, and zero elsewhere."""
-    nv, per, zero = tree.above.size, columns_in_lanes(M), number_like(U, 0.0)
-    for k in ways.given:
-        for b in range(tree.top[k] // per, tree.last[tree.top[k]] // per + 1):
-            store(U, b * nv + k, zero)
-    for k in ways.given:
-        j = k
-        while j >= 0:
-            m = load(M, k * nv + j)
-            put(U, nv, j, k, m)
-            put(U, nv, k, j, m)
-            j = ways.held[j]
-
-
-@primitive
-def inverse_where_prescribed(tree, ways, M, A):
-    """N, first in A, becomes U (see above) but for U_uu, which is left to `force_rows`: anything stands there."""
-    nv, per, kind, zero = tree.above.size, columns_in_lanes(M), number_like(M, 0.0), number_like(A, 0.0)
-    for k in ways.given:
-        last = tree.last[tree.top[k]] // per
-        for b in range(tree.top[k] // per, last + 1, 3):
-            o = b * nv, min(b + 1, last) * nv, min(b + 2, last) * nv
-            store_three(A, o, k, add_forces(tree, ways, M, k, A, o, (zero, zero, zero)))
-    for k in ways.given:
-        for r in range(ways.count[tree.top[k]], ways.count[tree.last[tree.top[k]] + 1]):
-            j = ways.free[r]
-            put(A, nv, k, j, -get(A, nv, j, k, kind))
-
-
-@primitive
-def force_rows(tree, ways, M, A, D, X):
-    """Prescribed rows of three matrices X: dtau_u = dID_u + M_uv da_v, where D holds dID, by the inputs M_uu, and the other rows
-    of X da_v. D, X: where they begin in A."""
-    nv, per = tree.above.size, columns_in_lanes(M)
-    for k in ways.given:
-        for b in range(tree.top[k] // per, tree.last[tree.top[k]] // per + 1):
-            o, d = (X[0] + b * nv, X[1] + b * nv, X[2] + b * nv), (D[0] + b * nv, D[1] + b * nv, D[2] + b * nv)
-            store_three(A, o, k, add_forces(tree, ways, M, k, A, o, load_three(A, d, k)))
-
-
-@primitive
-def add_forces(tree, ways, M, k, A, o, y):
-    """y + M_kv x_v for three Lanes of columns x, that begin at o in A."""
-    nv, j = tree.above.size, ways.up[k]
-    while j >= 0:
-        y = add_scaled(y, load(M, k * nv + j), load_three(A, o, j))
-        j = ways.up[j]
-    for r in range(ways.count[k], ways.count[tree.last[k] + 1]):
-        j = ways.free[r]
-        y = add_scaled(y, load(M, j * nv + k), load_three(A, o, j))
-    return y
-
-
-@primitive
-def load_three(A, o, k): return load(A, o[0] + k), load(A, o[1] + k), load(A, o[2] + k)
-
-
-@primitive
-def store_three(A, o, k, x):
-    store(A, o[0] + k, x[0])
-    store(A, o[1] + k, x[1])
-    store(A, o[2] + k, x[2])
-
-
-@primitive
-def add_scaled(y, m, x): return y[0] + m * x[0], y[1] + m * x[1], y[2] + m * x[2]
 
 
 @primitive
@@ -193,17 +122,21 @@ def floating_columns(tree, prescribed, ways, work, v, N, Xq, Xv, first, end):
 
 
 @primitive
-def solve_hybrid(tree, prescribed, ways, v, A, rows, work, solution):
-    """dtau_u and da_v by q and v, X, from dID by the same, D; and by the inputs, U in the place of N (see `_MATRICES`)."""
-    M, Psi = solution.L, solution.Psi             # of M, the factor leaves what it is read for: a prescribed row or column
-    nv, E, Dq, Dv, Xq, Xv = prescribed.size, rows, 2 * rows, 3 * rows, 4 * rows, 5 * rows
-    if ways.given.size > 0:
-        masses_where_prescribed(tree, ways, M, A[E:E + rows])
-        inverse_where_prescribed(tree, ways, M, A)
-    minus_product(tree, prescribed, ways, Psi, A, (0, E, Dq, Dv, Xq, Xv), 0, -(-nv // columns_in_lanes(M)))
-    if ways.given.size > 0:
-        force_rows(tree, ways, M, A, (E, Dq, Dv), (0, Xq, Xv))
-    floating_columns(tree, prescribed, ways, work, v, A[:rows], A[Xq:Xv], A[Xv:], 0, nv)
+def floating_rotations(tree, ways, M, A, D, X, first, end, adds):
+    """Columns first … end - 1 of dy/dv by the rotations of a floating base, for which `solve_vector` left da_v in dID, D; eight
+    states. D: where it begins in A; X: where the columns begin; adds: not None where any are prescribed."""
+    nv = tree.above.size
+    for c in range(first, end):
+        i, t = ways.loose[c], tree.top[c]
+        if i > 0 and c < tree.iv[i] + 3:
+            d, x, last = D + c * nv, X + (c - first) * nv, tree.last[t]
+            for r in range(t, last + 1):
+                store(A, x + r, load(A, d + r))
+            if adds is not None:
+                for r in range(t - ways.count[t], last + 1 - ways.count[last + 1]):
+                    k = ways.given[r]
+                    y = add_forces(tree, ways, M, k, A, (x, x, x), load_three(A, (d, d, d), k))
+                    store(A, x + k, y[0])
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -213,10 +146,10 @@ def derivatives_memory(n, nv): return aligned_memory(n, nv) + solution_memory(nv
 def one_memory(n, nv): return _MATRICES * 8 * -(-nv // 8) * nv + derivatives_memory(n, nv)
 
 
-def kept_memory(nv): return 9 * nv + 2
+def kept_memory(nv): return 10 * nv + 2
 
 
-def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + _MATRICES * (nv * nv + 7) + 7 * nv + 1
+def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + _MATRICES * (nv * nv + 7) + 8 * nv + 1
 
 
 # Matrices of `rows` Lanes each, in this order: N = M_vv^-1, then U; E, in its prescribed rows M_uu; dID by q and v; the results
@@ -234,7 +167,7 @@ def matrices_of_one(memory, nv):
 @primitive
 def kept(memory, nv):
     """Of one state's scratch, what stays from call to call: room for `kept_ways`, and the mask of no prescribed coordinate."""
-    k = memory.size - 9 * nv - 2
+    k = memory.size - 10 * nv - 2
     return memory[k:memory.size - nv].view(np.int64), memory[memory.size - nv:].view(np.bool_)[:nv]
 
 
@@ -275,7 +208,7 @@ def forward_derivatives_one(machine, q, v, tau, passive, Xq, Xv, Xu):
     if hybrid_derivatives(tree, none, ways, q, v, v, tau, m[:0], passive, A, rows, work, solution) > 0.0:
         return SINGULAR
     at = 0, rows, 2 * rows, 3 * rows, 4 * rows, 5 * rows
-    minus_product(tree, none, ways, solution.Psi, A, at, 0, -(-nv // 8))
+    minus_product(tree, none, ways, solution.Psi, A, at, 0, -(-nv // 8), None)
     floating_columns(tree, none, ways, work, v, A, A[4 * rows:], A[5 * rows:], 0, nv)
     good = unpack_rows(A[:rows], Xu) and unpack_rows(A[4 * rows:5 * rows], Xq) and unpack_rows(A[5 * rows:], Xv)
     return OK if good else BAD_RESULT
@@ -307,7 +240,13 @@ def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, Xq
     clear(A[2 * rows:])
     if hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, F, passive, A, rows, work, solution) > 0.0:
         return SINGULAR
-    solve_hybrid(tree, prescribed, ways, v, A, rows, work, solution)
+    at = 0, rows, 2 * rows, 3 * rows, 4 * rows, 5 * rows
+    if ways.given.size > 0:
+        pivot_transform(tree, ways, solution.L, A, rows)
+    minus_product(tree, prescribed, ways, solution.Psi, A, at, 0, -(-nv // 8), None)
+    if ways.given.size > 0:
+        force_rows(tree, ways, solution.L, A, (rows, 2 * rows, 3 * rows), (0, 4 * rows, 5 * rows))
+    floating_columns(tree, prescribed, ways, work, v, A[:rows], A[4 * rows:], A[5 * rows:], 0, nv)
     good = unpack_rows(A[4 * rows:5 * rows], Xq) and unpack_rows(A[5 * rows:], Xv) and unpack_rows(A[:rows], Xu)
     return OK if good else BAD_RESULT
 
@@ -324,7 +263,7 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
             or not fits(out, rows, 3 * whole_lines(nv * nv))):
         return SHAPE
     tree, m = tree_of(index, constants), memory
-    wide, count = whole_lines(nv * nv), whole_lines(7 * nv + 1) // 8
+    wide, count = whole_lines(nv * nv), whole_lines(8 * nv + 1) // 8
     Q, V, dV, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
     A, m = m[:_MATRICES * wide], m[_MATRICES * wide:]
@@ -335,7 +274,7 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     ways = ways_of(tree, prescribed, passive, room, True)
     if ways.free.size < nv:
         clear(A)
-    elif one_top(tree):                            # what is left of the last line, and of results: see `forward_batch`
+    elif one_top(tree):                            # what is left of the last line, and of results: see `columns_of_eight`
         clear(A[nv * nv:wide])
         clear(A[4 * wide:4 * wide + 2 * min(8 * nv, wide)])
     else:
@@ -355,13 +294,11 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
             return code
         if hybrid_derivatives(tree, prescribed, ways, Q, V, dV, Tau, F, passive, A, wide, work, solution) > 0.0:
             return SINGULAR
-        if ways.free.size < nv:
-            solve_hybrid(tree, prescribed, ways, V, A, wide, work, solution)
-            good = stream_filled(A[4 * wide:5 * wide], out, k, 0, filled)
-            good = stream_filled(A[5 * wide:], out, k, wide, filled) and good
-            good = stream_filled(A[:wide], out, k, 2 * wide, filled) and good
+        if ways.given.size > 0:
+            pivot_transform(tree, ways, solution.L, A, wide)
+            good = columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution, out, k, filled, True)
         else:
-            good = forward_batch(tree, prescribed, ways, V, A, wide, work, solution.Psi, out, k, filled)
+            good = columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution, out, k, filled, None)
         if not good:
             return BAD_RESULT
     settle()
@@ -375,15 +312,18 @@ def one_top(tree):
 
 
 @primitive
-def forward_batch(tree, none, ways, v, A, wide, work, Psi, out, first, filled):
-    """Eight columns of da at a time go from the nearest cache into `out`. Returns whether all is finite."""
+def columns_of_eight(tree, prescribed, ways, v, A, wide, work, solution, out, first, filled, adds):
+    """dtau_u and da_v by q and v from dID by the same (see `_MATRICES`): eight columns at a time go from the nearest cache into
+    `out`. With U in the place of M_vv^-1, dtau_u = dID_u - U_uv dID_v is the same product. adds: not None where any are
+    prescribed. Returns whether all is finite."""
     nv, near, some = tree.above.size, one_top(tree), min(8 * tree.above.size, wide)
     good = stream_filled(A[:wide], out, first, 2 * wide, filled)    # near: in the same place again, where no zeros must stay
     for c in range(0, nv, 8):
         end, o = min(c + 8, nv), c * nv
         size, Xq, Xv = whole_lines(end * nv) - o, 4 * wide + (0 if near else o), 4 * wide + (some if near else wide + o)
-        minus_product(tree, none, ways, Psi, A, (0, wide, 2 * wide, 3 * wide, Xq, Xv), c, end)
-        floating_columns(tree, none, ways, work, v, A, A[Xq:], A[Xv:], c, end)
+        minus_product(tree, prescribed, ways, solution.Psi, A, (0, wide, 2 * wide, 3 * wide, Xq, Xv), c, end, adds)
+        floating_rotations(tree, ways, solution.L, A, 3 * wide, Xv, c, end, adds)
+        floating_columns(tree, prescribed, ways, work, v, A[:wide], A[Xq:], A[Xv:], c, end)
         good = stream_filled(A[Xq:Xq + size], out, first, o, filled[o // 8:]) and good
         good = stream_filled(A[Xv:Xv + size], out, first, wide + o, filled[o // 8:]) and good
     return good

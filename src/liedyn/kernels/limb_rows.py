@@ -1,32 +1,38 @@
 """Rows of one limb in products with M^-1 or E (see `mass_factor`): as many sums at a time as registers hold."""
+from numba import types
+from numba.extending import overload
+
 from liedyn.jit import primitive
 from liedyn.lie.blocks import get
 from liedyn.lie.lanes import load, number_like, store
 
 
 @primitive
-def limb_rows(tree, prescribed, free, r, e, kind, A, at, next_two, k, low):
-    """Rows free[r] … free[e - 1], six at most, of X = -C W, Y = -C Z, by the columns k, k - 1, … low of C and those on the way
-    from low to the ground; low = nv: on the way from k. at: where C and columns of W, Z, X, Y begin in A; next_two: how far
-    from there stand another two, or 0. Another two are only for rows that follow each other."""
-    first = free[r]
+def limb_rows(tree, prescribed, rows, r, e, kind, A, at, next_two, k, low, adds):
+    """Rows rows[r] … rows[e - 1], six at most, of X = -C W, Y = -C Z, by the columns k, k - 1, … low of C and those on the way
+    from low to the ground, if not prescribed; low = nv: on the way from k. at: where C and columns of W, Z, X, Y begin in A;
+    next_two: how far from there stand another two, or 0. Another two are only for rows that follow each other. adds: if not None,
+    prescribed rows are those of W - C W."""
+    first = rows[r]
     if e - r > 3 and next_two > 0:
-        six_by_four(tree, prescribed, first, first + e - r, kind, A, at, next_two, k, low)
+        six_by_four(tree, prescribed, first, first + e - r, kind, A, at, next_two, k, low, adds)
     elif e - r > 3:
-        six_rows(tree, prescribed, six_of(free, r, e), kind, A, at, k, low)
+        six_rows(tree, prescribed, six_of(rows, r, e), kind, A, at, k, low, adds)
     elif e - r == 2 and next_two > 0:
-        two_by_four(tree, prescribed, first, kind, A, at, next_two, k, low)
+        two_by_four(tree, prescribed, first, kind, A, at, next_two, k, low, adds)
     elif next_two > 0:
-        three_by_four(tree, prescribed, first, first + e - r, kind, A, at, next_two, k, low)
+        three_by_four(tree, prescribed, first, first + e - r, kind, A, at, next_two, k, low, adds)
     else:
-        three_rows(tree, prescribed, three_of(free, r, e), kind, A, at, k, low)
+        three_rows(tree, prescribed, three_of(rows, r, e), kind, A, at, k, low, adds)
 
 
 @primitive
-def six_by_four(tree, prescribed, r, e, kind, A, at, o, k, low):
+def six_by_four(tree, prescribed, r, e, kind, A, at, o, k, low, adds):
     """24 sums in registers: a fifth faster than 12."""
-    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
-    x = y = p = q = (zero, zero, zero), (zero, zero, zero)
+    (C, w, z, X, Y), nv = at, tree.above.size
+    rows = three_from(r, nv), three_from(r + 3, nv)
+    x, y = six_given(prescribed, rows, A, w, adds), six_given(prescribed, rows, A, z, adds)
+    p, q = six_given(prescribed, rows, A, w + o, adds), six_given(prescribed, rows, A, z + o, adds)
     while k >= 0:
         if not prescribed[k]:
             n = get_six_from(A, nv, k, C + r, kind)
@@ -40,9 +46,11 @@ def six_by_four(tree, prescribed, r, e, kind, A, at, o, k, low):
 
 
 @primitive
-def three_by_four(tree, prescribed, r, e, kind, A, at, o, k, low):
-    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
-    x = y = p = q = zero, zero, zero
+def three_by_four(tree, prescribed, r, e, kind, A, at, o, k, low, adds):
+    (C, w, z, X, Y), nv = at, tree.above.size
+    rows = three_from(r, nv)
+    x, y = three_given(prescribed, rows, A, w, adds), three_given(prescribed, rows, A, z, adds)
+    p, q = three_given(prescribed, rows, A, w + o, adds), three_given(prescribed, rows, A, z + o, adds)
     while k >= 0:
         if not prescribed[k]:
             n = get_three_from(A, nv, k, C + r, kind)
@@ -56,9 +64,10 @@ def three_by_four(tree, prescribed, r, e, kind, A, at, o, k, low):
 
 
 @primitive
-def two_by_four(tree, prescribed, r, kind, A, at, o, k, low):
-    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
-    x = y = p = q = zero, zero
+def two_by_four(tree, prescribed, r, kind, A, at, o, k, low, adds):
+    (C, w, z, X, Y), nv = at, tree.above.size
+    x, y = two_given(prescribed, r, A, w, adds), two_given(prescribed, r, A, z, adds)
+    p, q = two_given(prescribed, r, A, w + o, adds), two_given(prescribed, r, A, z + o, adds)
     while k >= 0:
         if not prescribed[k]:
             n = get(A, nv, k, C + r, kind), get(A, nv, k, C + r + 1, kind)
@@ -69,6 +78,41 @@ def two_by_four(tree, prescribed, r, kind, A, at, o, k, low):
     store_two(A, Y + r, y)
     store_two(A, X + o + r, p)
     store_two(A, Y + o + r, q)
+
+
+# what sums begin with -------------------------------------------------------------------------------------------------
+def given(prescribed, r, A, w, adds): ...
+
+
+@overload(given, inline="always")
+def _given(prescribed, r, A, w, adds):
+    """Zero; or, if `adds` is not None, of a prescribed row that of the column which begins at w."""
+    if isinstance(adds, types.NoneType):
+        return lambda prescribed, r, A, w, adds: number_like(A, 0.0)
+    return lambda prescribed, r, A, w, adds: row_if_prescribed(prescribed, r, A, w)
+
+
+@primitive
+def row_if_prescribed(prescribed, r, A, w): return load(A, w + r) if prescribed[r] else number_like(A, 0.0)
+
+
+@primitive
+def two_given(prescribed, r, A, w, adds): return given(prescribed, r, A, w, adds), given(prescribed, r + 1, A, w, adds)
+
+
+@primitive
+def three_given(prescribed, rows, A, w, adds):
+    return (given(prescribed, rows[0], A, w, adds), given(prescribed, rows[1], A, w, adds),
+            given(prescribed, rows[2], A, w, adds))
+
+
+@primitive
+def six_given(prescribed, rows, A, w, adds):
+    return three_given(prescribed, rows[0], A, w, adds), three_given(prescribed, rows[1], A, w, adds)
+
+
+@primitive
+def three_from(r, nv): return min(r, nv - 1), min(r + 1, nv - 1), min(r + 2, nv - 1)
 
 
 @primitive
@@ -102,9 +146,9 @@ def store_six_from(A, o, r, e, x):
 
 
 @primitive
-def six_rows(tree, prescribed, rows, kind, A, at, k, low):
-    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
-    x = y = (zero, zero, zero), (zero, zero, zero)
+def six_rows(tree, prescribed, rows, kind, A, at, k, low, adds):
+    (C, w, z, X, Y), nv = at, tree.above.size
+    x, y = six_given(prescribed, rows, A, w, adds), six_given(prescribed, rows, A, z, adds)
     while k >= 0:
         if not prescribed[k]:
             n = get_three(A, nv, k, C, rows[0], kind), get_three(A, nv, k, C, rows[1], kind)
@@ -118,9 +162,9 @@ def six_rows(tree, prescribed, rows, kind, A, at, k, low):
 
 
 @primitive
-def three_rows(tree, prescribed, rows, kind, A, at, k, low):
-    (C, w, z, X, Y), nv, zero = at, tree.above.size, number_like(A, 0.0)
-    x = y = zero, zero, zero
+def three_rows(tree, prescribed, rows, kind, A, at, k, low, adds):
+    (C, w, z, X, Y), nv = at, tree.above.size
+    x, y = three_given(prescribed, rows, A, w, adds), three_given(prescribed, rows, A, z, adds)
     while k >= 0:
         if not prescribed[k]:
             n = get_three(A, nv, k, C, rows, kind)
@@ -132,14 +176,14 @@ def three_rows(tree, prescribed, rows, kind, A, at, k, low):
 
 
 @primitive
-def three_of(free, r, e):
-    """free[r], … free[e - 1], the last of them again if there are less than three."""
-    return free[r], free[min(r + 1, e - 1)], free[min(r + 2, e - 1)]
+def three_of(rows, r, e):
+    """rows[r], … rows[e - 1], the last of them again if there are less than three."""
+    return rows[r], rows[min(r + 1, e - 1)], rows[min(r + 2, e - 1)]
 
 
 @primitive
-def six_of(free, r, e):
-    return three_of(free, r, e), three_of(free, r + 3, e)
+def six_of(rows, r, e):
+    return three_of(rows, r, e), three_of(rows, r + 3, e)
 
 
 @primitive

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import primitive
+from liedyn.jit import apart, primitive
 from liedyn.joints.kinds import FREE, NV
 from liedyn.kernels.limb_rows import less_scaled, limb_rows, six_less_scaled, store_six_from, store_three_from
 from liedyn.lie.blocks import get, put, states_in
@@ -25,17 +25,20 @@ class Ways(NamedTuple):
     given: np.ndarray    # the prescribed ones, in order
     held: np.ndarray     # (nv,) the nearest coordinate above that is prescribed, or -1
     count: np.ndarray    # (nv + 1,) how many before this coordinate are not prescribed
+    every: np.ndarray    # all coordinates, in order
 
 
 @primitive
 def ways_of(tree, prescribed, passive, room, eight):
-    """room: 7 nv + 1 integers. eight: whether for eight states, of which each column goes for itself; eight columns of one state
+    """room: 8 nv + 1 integers. eight: whether for eight states, of which each column goes for itself; eight columns of one state
     seldom belong to one limb, and take all that hangs on one top for one."""
     nv = prescribed.size
     free_paths(tree, prescribed, room[:nv], room[nv:2 * nv], room[5 * nv:6 * nv])
     limbs(tree, room[2 * nv:3 * nv], eight)
     floating(tree, passive, room[3 * nv:4 * nv])
     both_kinds(prescribed, room[4 * nv:5 * nv], room[6 * nv:7 * nv + 1])
+    for k in range(nv):
+        room[7 * nv + 1 + k] = k
     return ways_in(room, prescribed)
 
 
@@ -44,7 +47,7 @@ def ways_in(room, prescribed):
     """What `ways_of` left there."""
     nv, free = prescribed.size, room[7 * prescribed.size]
     return Ways(room[:nv], room[nv:2 * nv], room[4 * nv:4 * nv + free], room[2 * nv:3 * nv], room[3 * nv:4 * nv],
-                room[4 * nv + free:5 * nv], room[5 * nv:6 * nv], room[6 * nv:7 * nv + 1])
+                room[4 * nv + free:5 * nv], room[5 * nv:6 * nv], room[6 * nv:7 * nv + 1], room[7 * nv + 1:8 * nv + 1])
 
 
 @primitive
@@ -97,7 +100,7 @@ def floating(tree, passive, loose):
             loose[j] = i if floats else 0
 
 
-@primitive
+@apart("Psi")
 def factor_mass(tree, prescribed, ways, M, Psi):
     """M (nv nv, read where a row hangs on the column) becomes L, and Psi (nv) = 1/D; right of the diagonal (D L)^T. Returns the
     largest shortfall of a pivot below where it is rounding: positive means that the joint has no inertia. Loads, but does
@@ -165,7 +168,7 @@ def rows_by_roots(tree, prescribed, ways, L, E):
     There L_KK x_K + L_KA x_A = 0, that is x_K = -E x_A with E = L_KK^-1 L_KA."""
     nv, run, r = prescribed.size, ways.run, 0
     while r < ways.free.size:
-        e = end_of_rows(ways, r, nv)
+        e = end_of_rows(ways, ways.free, r, nv)
         s = ways.start[ways.free[r]]
         a = tree.above[s]
         while a >= 0 and prescribed[a]:
@@ -216,7 +219,7 @@ def put_three_across(A, n, c, last, r, x):
         put(A, n, c + 2, r, x[2])
 
 
-@primitive
+@apart("Psi")
 def invert_mass(tree, prescribed, ways, L, Psi, A, rows):
     """N = M_vv^-1 by columns (see `blocks.put`). Prescribed rows and columns: zeros there stay, other numbers become others. A: N
     and then E, of `rows` rows.
@@ -227,7 +230,7 @@ def invert_mass(tree, prescribed, ways, L, Psi, A, rows):
     nv, per, free = prescribed.size, columns_in_lanes(L), ways.free
     N, kind, r = A[:rows], number_like(Psi, 0.0), 0
     while r < free.size:
-        s, e = ways.start[free[r]], end_of_rows(ways, r, nv)
+        s, e = ways.start[free[r]], end_of_rows(ways, free, r, nv)
         for o in range(r, e if tree.above[s] >= 0 else r, 6):
             end, b, last = min(o + 6, e), tree.top[s] // per, (s - 1) // per
             while b <= last:
@@ -235,7 +238,7 @@ def invert_mass(tree, prescribed, ways, L, Psi, A, rows):
                 if per == 1 and b + 3 <= last and in_a_row(free, o, end):
                     next_two = 2 * nv
                 at = rows, w, z, w, z
-                limb_rows(tree, prescribed, free, o, end, kind, A, at, next_two, tree.above[s], nv)
+                limb_rows(tree, prescribed, free, o, end, kind, A, at, next_two, tree.above[s], nv, None)
                 b += 4 if next_two > 0 else 2
         for o in range(r, e):
             invert_in_limb(tree, ways, free[o], s, L, Psi, N)
@@ -272,18 +275,18 @@ def invert_in_limb(tree, ways, k, s, L, Psi, N):
 
 
 @primitive
-def end_of_rows(ways, r, most):
-    """Where the rows free[r], … of one limb end, after `most` of them."""
+def end_of_rows(ways, rows, r, most):
+    """Where the rows rows[r], … of one limb end, after `most` of them."""
     e = r + 1
-    while e < min(ways.free.size, r + most) and ways.start[ways.free[e]] == ways.start[ways.free[r]]:
+    while e < min(rows.size, r + most) and ways.start[rows[e]] == ways.start[rows[r]]:
         e += 1
     return e
 
 
 @primitive
-def in_a_row(free, r, e):
-    """Whether free[r] … free[e - 1] follow each other."""
-    return free[e - 1] - free[r] == e - 1 - r
+def in_a_row(rows, r, e):
+    """Whether rows[r] … rows[e - 1] follow each other."""
+    return rows[e - 1] - rows[r] == e - 1 - r
 
 
 @primitive
@@ -292,36 +295,34 @@ def columns_in_lanes(factors):
     return 1 if states_in(factors) > 1 else 8
 
 
-@primitive
-def minus_product(tree, prescribed, ways, Psi, A, at, first, end):
+@apart("Psi")
+def minus_product(tree, prescribed, ways, Psi, A, at, first, end, adds):
     """X = -N W, Y = -N Z for the Lanes of columns first … end - 1 of W and Z; X and Y begin with the first of them. A holds all
-    matrices; at: where N, E, W, Z, X, Y begin.
+    matrices; at: where N, E, W, Z, X, Y begin. Prescribed columns of N take no part. adds: if None, prescribed rows are not
+    written; else they become those of W - N W and Z - N Z.
 
-    Only rows that are not prescribed are written, and of these only what hangs on the same top as the column. In a column, W
-    and Z are read where its coordinate moves and on its way to the ground: limbs without such a coordinate follow from those
-    above them, x_K = -E x_A. Columns of eight states that `floating_columns` gives are left alone."""
-    nv, per, free, kind, r = prescribed.size, columns_in_lanes(Psi), ways.free, number_like(Psi, 0.0), 0
+    Only what hangs on the same top as the column is written. In a column, W and Z are read where its coordinate moves and on its
+    way to the ground: limbs without such a coordinate follow from those above them, x_K = -E x_A, but for prescribed rows.
+    Columns of a floating base are left alone in eight states."""
+    nv, per, kind, r = prescribed.size, columns_in_lanes(Psi), number_like(Psi, 0.0), 0
     N, E, W, Z, X, Y = at
-    while r < free.size:                                       # six rows of N stay near for all columns
-        s, e, c = ways.start[free[r]], end_of_rows(ways, r, 6), first
-        twos = per == 1 and in_a_row(free, r, e)               # two columns of one limb read N once
+    rows = ways.free if adds is None else ways.every
+    while r < rows.size:                                       # six rows of N stay near for all columns
+        s, e, c = ways.start[rows[r]], end_of_rows(ways, rows, r, 6), first
+        twos = per == 1 and in_a_row(rows, r, e)               # two columns of one limb read N once
         while c < end:
             b, c = c, c + 1
             if twos and c < end and tree.above[c] == b and tree.last[c] == tree.last[b] and ways.loose[c] == ways.loose[b]:
                 c = c + 1
+            if per == 1 and ways.loose[b] > 0:
+                continue
             low, high = rows_of_columns(tree, b * per, min(c * per, nv) - 1)
             if tree.top[low] <= s and s <= tree.last[tree.top[high]]:
                 x, y, w, z = X + (b - first) * nv, Y + (b - first) * nv, W + b * nv, Z + b * nv
                 C, k, next_two = N, high, (c - 1 - b) * nv
-                if per == 1 and ways.loose[b] > 0:             # by v alone, its rotations
-                    j = tree.iv[ways.loose[b]]
-                    if b >= j + 3:
-                        continue
-                    o, next_two = (min(c, j + 3) - 1 - b) * nv, 0
-                    x, w, y, z = y, z, y + o, z + o
-                if s > high or tree.last[s] < low:
+                if adds is None and (s > high or tree.last[s] < low):
                     C, w, z, k, low = E, x, y, tree.above[s], nv
-                limb_rows(tree, prescribed, free, r, e, kind, A, (C, w, z, x, y), next_two, k, low)
+                limb_rows(tree, prescribed, rows, r, e, kind, A, (C, w, z, x, y), next_two, k, low, adds)
         r = e
 
 
@@ -332,27 +333,3 @@ def rows_of_columns(tree, c, d):
     for k in range(c, d + 1):
         high = max(high, tree.last[k])
     return c, high
-
-
-@primitive
-def solve_vector(tree, prescribed, ways, L, Psi, x):
-    """x (nv) = M^-1 x in place, where not prescribed: first z = D^-1 L^-T x, then L^-1 z.
-
-    In each sum what is made last comes last: the others need not wait for it."""
-    nv, zero = prescribed.size, number_like(Psi, 0.0)
-    for k in range(nv - 1, -1, -1):
-        if not prescribed[k]:
-            y = load(x, k)
-            for i in range(tree.last[k], k, -1):
-                if not prescribed[i]:
-                    y = y - load(L, k * nv + i) * load(x, i)       # (D L)_ik
-            store(x, k, load(Psi, k) * y)
-    for k in range(nv):
-        if not prescribed[k]:
-            y, j = load(x, k), ways.up[k]
-            while j >= 0:
-                z = zero
-                for m in range(ways.run[j], j + 1):
-                    z = z + load(L, k * nv + m) * load(x, m)
-                y, j = y - z, ways.up[ways.run[j]]
-            store(x, k, y)

@@ -10,7 +10,7 @@ I, B, F belong to all that hangs on i; psi = ad_{Ad V_p} s, zeta = ad_{Ad dV_p} 
 q_l and v_l do to the twists and accelerations of all bodies behind them, V's own turning taken out (K1 Table 5 with
 dp = dq_l, dv_l, closed over the tree; the same as Singh, Russell, Wensing 2022). Pairs on different branches give zero.
 """
-from liedyn.jit import primitive
+from liedyn.jit import apart, primitive
 from liedyn.joints.kinds import FREE, NV, SCREW
 from liedyn.joints.world_axes import along_axes, along_screw, motion_in_world, store_along
 from liedyn.kernels.aligned import load_coriolis
@@ -21,17 +21,20 @@ from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store_twist
 from liedyn.lie.se3 import ad, add, dot, minus_dad
 from liedyn.lie.shift import shift_twist, shift_wrench
-from liedyn.lie.vec3 import dot3
+from liedyn.lie.vec3 import add3, cross, dot3, rotate_back
 
 
 @primitive
-def mass_pairs(tree, work, M):
-    """Writes M (nv nv) where a row's coordinate hangs on the column's or is it, armature included; nothing elsewhere."""
+def mass_pairs(tree, work, M, loose, Dv):
+    """Writes M (nv nv) where a row's coordinate hangs on the column's or is it, armature included; nothing elsewhere. Of
+    dtau/dv in Dv (see `blocks.put`) the columns of rotations of a floating base, which know of no acceleration. loose: see
+    `Ways`."""
     nv = tree.armature.shape[0]
     for i in range(1, tree.parent.size):
         I = load_rigid(work.I, i)
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-            P, j = momentum(I, load_twist(work.s, k)), i
+            s = load_twist(work.s, k)
+            P, j = momentum(I, s), i
             for l in range(tree.iv[i], k + 1):
                 store(M, k * nv + l, dot(P, load_twist(work.s, l)))
             store(M, k * nv + k, load(M, k * nv + k) + load(tree.armature, k))
@@ -39,6 +42,11 @@ def mass_pairs(tree, work, M):
                 P = shift_wrench(load3(work.p, 3 * j), P)
                 j = tree.parent[j]
                 store_along(tree, j, P, work.R, work.s, M, k * nv + tree.iv[j])
+            if loose[tree.iv[j]] > 0:            # P phi_l + g s_l of the base, of which psi_l is zero
+                g, V, R = coriolis_transposed(load_coriolis(work, i), s), load_twist(work.V, j), load9(work.R, 9 * j)
+                y = rotate_back(R, add3(g, add3(cross(P[0], V[0]), cross(P[1], V[1]))))
+                for l in range(3):
+                    put(Dv, nv, tree.iv[j] + l, k, y[l])
 
 
 @primitive
@@ -73,11 +81,10 @@ def derivative_columns(tree, work, zeta, phi):
             store_twist(phi, k, add(psi, ad(V, s)))
 
 
-@primitive
+@apart("zeta")
 def derivative_pairs(tree, loose, work, zeta, phi, Dq, Dv, M, with_mass):
     """Writes dtau/dq in Dq, dtau/dv in Dv and, if asked, M (see `blocks.put`): only where two coordinates stand on one way
-    from the ground. M is without armature. loose: of columns with such a body, only those in Dv of its rotations are
-    written; or empty."""
+    from the ground. M is without armature. loose: columns with such a body are left alone; or empty."""
     nv = tree.armature.shape[0]
     for i in range(1, tree.parent.size):
         I, B, F = load_rigid(work.I, i), load_coriolis(work, i), load_twist(work.F, i)
@@ -131,9 +138,8 @@ def put_three(X, nv, k, l, x, both):
 @primitive
 def row_of_pairs(tree, loose, work, zeta, phi, Dq, Dv, k, j, P, g):
     """dtau_k by q_l and v_l of body j."""
-    nv, first, end = tree.armature.shape[0], tree.iv[j], tree.iv[j] + NV[tree.kind[j]]
-    moves = loose.size == 0 or loose[first] == 0
-    for l in range(first, end if moves else first + 3):
-        if moves:
+    nv, first = tree.armature.shape[0], tree.iv[j]
+    if loose.size == 0 or loose[first] == 0:
+        for l in range(first, first + NV[tree.kind[j]]):
             put(Dq, nv, l, k, dot(P, load_twist(zeta, l)) + dot3(g, load3(work.psi, 6 * l)))
-        put(Dv, nv, l, k, dot(P, load_twist(phi, l)) + dot3(g, load3(work.s, 6 * l)))
+            put(Dv, nv, l, k, dot(P, load_twist(phi, l)) + dot3(g, load3(work.s, 6 * l)))

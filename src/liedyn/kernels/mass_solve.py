@@ -1,0 +1,82 @@
+"""M^-1 x from the factor of `mass_factor`, L^T D L: first z = D^-1 L^-T x, then L^-1 z, O(n depth) a vector.
+
+Most of the time goes by waiting for the sum before: four vectors take little more than one. In each sum what is made last
+comes last."""
+from liedyn.jit import apart, primitive
+from liedyn.lie.blocks import get, put, states_in
+from liedyn.lie.lanes import load, number_like, store
+
+
+@apart("Psi")
+def solve_vector(tree, prescribed, ways, L, Psi, x, W):
+    """x (nv) = M^-1 x in place, where not prescribed. Of eight states, with it the columns w of a floating base's rotations in
+    the matrix W (see `blocks.put`): w = -M^-1 w."""
+    first = 0
+    while first < prescribed.size:
+        if states_in(Psi) > 1 and ways.loose[first] > 0:
+            solve_four(tree, prescribed, ways, L, Psi, x, W, first)
+        else:
+            solve_one(tree, prescribed, ways, L, Psi, x, first)
+        first = tree.last[first] + 1
+
+
+@primitive
+def solve_one(tree, prescribed, ways, L, Psi, x, first):
+    """All that hangs on the coordinate `first`."""
+    nv, last, zero = prescribed.size, tree.last[first], number_like(Psi, 0.0)
+    for k in range(last, first - 1, -1):
+        if not prescribed[k]:
+            y = load(x, k)
+            for i in range(tree.last[k], k, -1):
+                if not prescribed[i]:
+                    y = y - load(L, k * nv + i) * load(x, i)       # (D L)_ik
+            store(x, k, load(Psi, k) * y)
+    for k in range(first, last + 1):
+        if not prescribed[k]:
+            y, j = load(x, k), ways.up[k]
+            while j >= 0:
+                z = zero
+                for m in range(ways.run[j], j + 1):
+                    z = z + load(L, k * nv + m) * load(x, m)
+                y, j = y - z, ways.up[ways.run[j]]
+            store(x, k, y)
+
+
+@primitive
+def solve_four(tree, prescribed, ways, L, Psi, x, W, first):
+    nv, last, zero = prescribed.size, tree.last[first], number_like(Psi, 0.0)
+    for k in range(last, first - 1, -1):
+        if not prescribed[k]:
+            y = load_four(x, W, nv, first, k, zero)
+            y = y[0], -y[1], -y[2], -y[3]
+            for i in range(tree.last[k], k, -1):
+                if not prescribed[i]:
+                    y = four_less(y, load(L, k * nv + i), load_four(x, W, nv, first, i, zero))
+            d = load(Psi, k)
+            store_four(x, W, nv, first, k, (d * y[0], d * y[1], d * y[2], d * y[3]))
+    for k in range(first, last + 1):
+        if not prescribed[k]:
+            y, j = load_four(x, W, nv, first, k, zero), ways.up[k]
+            while j >= 0:
+                z = zero, zero, zero, zero
+                for m in range(ways.run[j], j + 1):
+                    z = four_less(z, load(L, k * nv + m), load_four(x, W, nv, first, m, zero))
+                y, j = (y[0] + z[0], y[1] + z[1], y[2] + z[2], y[3] + z[3]), ways.up[ways.run[j]]
+            store_four(x, W, nv, first, k, y)
+
+
+@primitive
+def load_four(x, W, nv, c, k, kind):
+    return load(x, k), get(W, nv, c, k, kind), get(W, nv, c + 1, k, kind), get(W, nv, c + 2, k, kind)
+
+
+@primitive
+def store_four(x, W, nv, c, k, y):
+    store(x, k, y[0])
+    put(W, nv, c, k, y[1])
+    put(W, nv, c + 1, k, y[2])
+    put(W, nv, c + 2, k, y[3])
+
+
+@primitive
+def four_less(y, m, x): return y[0] - m * x[0], y[1] - m * x[1], y[2] - m * x[2], y[3] - m * x[3]
