@@ -150,6 +150,37 @@ def test_compiled_code_is_loaded_by_the_next_process(tmp_path):
     assert any(path.name.startswith("kernels.manifold-") for path in tmp_path.iterdir())
 
 
+DIRECT = """
+import sys
+import numpy as np
+import liedyn as ld
+from liedyn.kernels.newton_euler import inverse_one
+model = ld.load(sys.argv[1])
+x = np.arange(1.0, model.nv + 1)
+slow = ld.inverse_dynamics(model, x, x, x)
+fast = np.empty(model.nv)
+code = inverse_one.direct(model.machine, x, x, x, np.empty(0), True, fast)
+assert code == 0 and (fast == slow).all()
+try:
+    inverse_one.direct(model.machine, list(x), x, x, np.empty(0), True, fast)
+except TypeError:
+    print(fast.tobytes().hex(), sum(inverse_one.liedyn_compiler.stats.cache_hits.values()))
+"""
+
+
+def test_a_direct_entry_knows_arrays_in_the_next_process(tmp_path):
+    """Its code holds where NumPy's array type stands, which differs from process to process."""
+    environment = os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path)}
+    robot = PACKAGE.parents[1] / "robots/cart_pole.yaml"
+    results = []
+    for hits in "01":
+        done = subprocess.run([sys.executable, "-c", DIRECT, robot], env=environment, capture_output=True, text=True, timeout=300,
+                              check=False)
+        assert done.returncode == 0 and done.stdout.split()[1:] == [hits], done.stderr + done.stdout
+        results.append(done.stdout.split()[0])
+    assert results[0] == results[1]
+
+
 def entries():
     """Every compiled function that Python calls."""
     found = {}
