@@ -253,8 +253,9 @@ def test_a_function_apart_is_the_same_for_one_state_and_for_eight():
         x, y = np.random.default_rng(0).standard_normal(shape), np.zeros(shape)
         caller(x, y)
         np.testing.assert_array_equal(y, 2.0 * x)
-    with pytest.raises(TypeError, match="doubled is called by compiled code only"):
+    with pytest.raises(TypeError, match=r"doubled is called by compiled code only; in Python, call doubled\.py_func"):
         doubled(x, y)
+    assert doubled.py_func.__name__ == "doubled"
 
 
 def test_a_failed_compilation_says_why_and_leaves_the_entry_shut():

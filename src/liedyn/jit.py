@@ -75,7 +75,9 @@ def apart(number):
              f"    return lambda {names}: eight({names})\n", space)
         # inline="always" would count references of the arrays: 4% of a small robot
         overload(space["stub"], jit_options={"forceinline": True, **OPTIONS})(space["choose"])
-        return update_wrapper(space["stub"], function)
+        stub = update_wrapper(space["stub"], function)
+        stub.py_func = function
+        return stub
     return decorate
 
 

@@ -70,13 +70,18 @@ def last(results):
     return kept
 
 
+def of_a_batch(nv: int, numbers: int) -> int:
+    """States whose derivatives have about that many numbers, at most 512."""
+    return min(512, numbers // (3 * nv * nv) // 8 * 8)
+
+
 def against_pinocchio(numbers: int = 250_000, repeats: int = 15) -> list[tuple[str, str, int, str, float, Pair]]:
     """(robot, what, nv, "one" or "batch", us a state, pair), one core. Batches whose results have about `numbers` numbers,
     2 MB, at most 512 states: larger ones measure how fast the machine hands out fresh memory."""
     rows = []
     for name in ROBOTS:
         nv = Case(name, 1).model.nv
-        states = min(512, numbers // (3 * nv * nv) // 8 * 8)
+        states = of_a_batch(nv, numbers)
         case = Case(name, states)
         for what in ("inverse", "forward"):
             for how, pair in (("one", case.one_by_one(what, repeats)), ("batch", case.batch(what, repeats))):
@@ -90,7 +95,7 @@ def hybrid_against_forward(numbers: int = 250_000, repeats: int = 15) -> list[tu
     rows = []
     for name in ROBOTS:
         nv = Case(name, 1).model.nv
-        count = {"one": 64, "batch": min(512, numbers // (3 * nv * nv) // 8 * 8)}
+        count = {"one": 64, "batch": of_a_batch(nv, numbers)}
         for how, states in count.items():
             case, mask = Case(name, states), np.arange(nv) % 2 == 0
             given = list(zip(case.q, case.v, case.x, strict=True)) if how == "one" else [(case.q, case.v, case.x)] * BATCHES

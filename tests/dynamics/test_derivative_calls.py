@@ -10,7 +10,7 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from complex_step import Reference
-from liedyn.dynamics import calls
+from liedyn.dynamics import calls, derivatives
 from liedyn.dynamics.derivatives import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from liedyn.jit import prepare
 from liedyn.kernels.hybrid_derivatives import forward_derivatives_one, hybrid_derivatives_one
@@ -230,6 +230,19 @@ def test_masks_may_be_lists_read_only_or_strided():
     for other in (mask.tolist(), frozen, np.repeat(mask, 2)[::2]):
         for x, y in zip(ld.hybrid_dynamics_derivatives(model, *state(model), other), expected, strict=True):
             np.testing.assert_array_equal(x, y)
+
+
+@EVERY
+@SIZES
+def test_all_but_the_first_call_are_direct(which, function, kind, size, monkeypatch):
+    model = model_of(NAME)
+    given = arrays(which, size)
+    expected = [x.copy() for x in function(model, *given)]
+    monkeypatch.setattr(derivatives, "_given", None)
+    for x, y in zip(function(model, *given), expected, strict=True):
+        np.testing.assert_array_equal(x, y)
+    with pytest.raises(TypeError, match="not callable"):
+        function(model, *[x.tolist() for x in given])
 
 
 @SIZES

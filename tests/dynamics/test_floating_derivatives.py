@@ -52,6 +52,29 @@ def masks(nv):
     return [k < 0, k == 1, k == 4, k == 9, k % 7 == 6, k >= 6, k < 6, rng.random(nv) < 0.3]
 
 
+@EVERY
+@SIZES
+def test_what_calls_leave_in_the_scratch_reaches_no_result(name, size):
+    """NaN of calls that were refused, and numbers of other masks."""
+    model, _ = MODELS[name]
+    q, v, a, tau = state(model, 5, size)
+
+    def all_of_them(order):
+        found = {}
+        for k in order:
+            with pytest.raises(ld.ComputationError, match="not finite"):
+                ld.inverse_dynamics_derivatives(model, q, v * 1e306, a)
+            with pytest.raises(ld.ComputationError, match="not finite"):
+                ld.forward_dynamics_derivatives(model, q, v * 1e306, tau)
+            found[k] = [x.copy() for x in ld.hybrid_dynamics_derivatives(model, q, v, a, tau, given[k])]
+        return found
+    given = masks(model.nv)
+    there, back = all_of_them(range(len(given))), all_of_them(reversed(range(len(given))))
+    for k, result in there.items():
+        for x, y in zip(result, back[k], strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
 def by_inverse(model, q, v, a, mask, f_ext, passive):
     """dy by q, v and u from inverse dynamics' derivatives at the solution a, for one state; by dense linear algebra."""
     at, w = ld.inverse_dynamics_derivatives(model, q, v, a, f_ext=f_ext, passive=passive), ~mask

@@ -11,7 +11,8 @@ from liedyn.errors import CheckFailed, UsageError
 from liedyn.io.csv import Trajectory
 from liedyn.simulate import derivatives_along as module
 from liedyn.simulate.columns import columns_of, header_of
-from liedyn.simulate.derivatives_along import derivatives_along, question, quotient, unit_of
+from liedyn.simulate.derivative_columns import question, quotient, unit_of
+from liedyn.simulate.derivatives_along import derivatives_along
 from liedyn.simulate.recorded_motion import motion_of
 from liedyn.simulate.varied import value, varied
 from liedyn.simulate.verify_derivatives import differences

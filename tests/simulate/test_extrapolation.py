@@ -6,7 +6,7 @@ import pytest
 import liedyn as ld
 from bridge import file_of
 from liedyn.errors import ComputationError
-from liedyn.simulate.derivatives_along import question
+from liedyn.simulate.derivative_columns import question
 from liedyn.simulate.extrapolation import BOUND, Compared, compare, condition_of, own_error, slope, surest_slope
 from liedyn.simulate.recorded_motion import Motion
 from liedyn.simulate.verify_derivatives import differences

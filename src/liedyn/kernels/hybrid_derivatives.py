@@ -152,8 +152,8 @@ def kept_memory(nv): return 10 * nv + 2
 def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + _MATRICES * (nv * nv + 7) + 8 * nv + 1
 
 
-# Matrices of `rows` Lanes each, in this order: N = M_vv^-1, then U; E, in its prescribed rows M_uu; dID by q and v; the results
-# by the same.
+# Matrices of `rows` Lanes each, in this order: N = M_vv^-1, then U; E, in its prescribed rows M_uu; dID by q and v, where of a
+# floating base there are only the columns by v of rotations, in eight states with da_v where not prescribed; the results.
 _MATRICES = 6
 
 
@@ -273,7 +273,7 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     passive = passive and index[4] != 0
     ways = ways_of(tree, prescribed, passive, room, True)
     if ways.free.size < nv:
-        clear(A)
+        clear(A)                                   # of dID, prescribed rows are read on other branches, too
     elif one_top(tree):                            # what is left of the last line, and of results: see `columns_of_eight`
         clear(A[nv * nv:wide])
         clear(A[4 * wide:4 * wide + 2 * min(8 * nv, wide)])

@@ -299,11 +299,11 @@ def columns_in_lanes(factors):
 def minus_product(tree, prescribed, ways, Psi, A, at, first, end, adds):
     """X = -N W, Y = -N Z for the Lanes of columns first … end - 1 of W and Z; X and Y begin with the first of them. A holds all
     matrices; at: where N, E, W, Z, X, Y begin. Prescribed columns of N take no part. adds: if None, prescribed rows are not
-    written; else they become those of W - N W and Z - N Z.
+    written; else they become those of W - N W and Z - N Z, where W and Z must be zero on other branches.
 
-    Only what hangs on the same top as the column is written. In a column, W and Z are read where its coordinate moves and on its
-    way to the ground: limbs without such a coordinate follow from those above them, x_K = -E x_A, but for prescribed rows.
-    Columns of a floating base are left alone in eight states."""
+    Only what hangs on the same top as the column is written. In a column, other rows of W and Z are read where its coordinate
+    moves and on its way to the ground: if `adds` is None, limbs without such a coordinate follow from those above them,
+    x_K = -E x_A. Columns of a floating base are left alone in eight states."""
     nv, per, kind, r = prescribed.size, columns_in_lanes(Psi), number_like(Psi, 0.0), 0
     N, E, W, Z, X, Y = at
     rows = ways.free if adds is None else ways.every

@@ -44,6 +44,7 @@ def solve_one(tree, prescribed, ways, L, Psi, x, first):
 
 @primitive
 def solve_four(tree, prescribed, ways, L, Psi, x, W, first):
+    """The same, and with it w = -M^-1 w of the columns first, first + 1, first + 2 of W."""
     nv, last, zero = prescribed.size, tree.last[first], number_like(Psi, 0.0)
     for k in range(last, first - 1, -1):
         if not prescribed[k]:

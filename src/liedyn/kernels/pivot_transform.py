@@ -11,8 +11,8 @@ from liedyn.lie.lanes import load, number_like, store
 
 @primitive
 def pivot_transform(tree, ways, M, A, E):
-    """N, first in A, becomes U; of one state but for U_uu, for which `force_rows` finds M_uu in E."""
-    masses(tree, ways, M, A[E:2 * E])
+    """N, first in A, becomes U; of one state but for U_uu, for which `force_rows` finds M_uu in the matrix that begins at E."""
+    masses(tree, ways, M, A[E:])
     from_inverse(tree, ways, M, A)
     if states_in(M) > 1:
         by_inputs(tree, ways, M, A, E)

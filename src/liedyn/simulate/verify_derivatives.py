@@ -8,7 +8,7 @@ from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import CheckFailed
 from liedyn.model.model import Model
-from liedyn.simulate.derivatives_along import Question, jacobian, kind_of, rows_of
+from liedyn.simulate.derivative_columns import Question, jacobian, kind_of, rows_of
 from liedyn.simulate.extrapolation import BOUND, Compared, compare, condition_of, own_error, surest_slope
 from liedyn.simulate.varied import value, varied
 
