@@ -9,6 +9,7 @@ import liedyn as ld
 from bridge import file_of
 from liedyn.errors import CheckFailed, UsageError
 from liedyn.io.csv import Trajectory
+from liedyn.simulate import derivative_columns
 from liedyn.simulate import derivatives_along as module
 from liedyn.simulate.columns import columns_of, header_of
 from liedyn.simulate.derivative_columns import question, quotient, unit_of
@@ -170,8 +171,8 @@ def test_verify_tells_and_fails(monkeypatch):
     model = model_of("revolute")
     along = derivatives_along(model, trajectory(model), verify=True, by=("q.*", "mass.*"))
     assert "largest relative difference from extrapolated differences, on 3 rows: " in along.notes[-1]
-    right = module.inverse_dynamics_derivatives
-    monkeypatch.setattr(module, "inverse_dynamics_derivatives", lambda *x, **y: [1.001 * z for z in right(*x, **y)])
+    right = derivative_columns.inverse_dynamics_derivatives
+    monkeypatch.setattr(derivative_columns, "inverse_dynamics_derivatives", lambda *x, **y: [1.001 * z for z in right(*x, **y)])
     with pytest.raises(CheckFailed, match=r"1.0e-03 \(dtau/dq\); expected at most 1e-06; nothing is written"):
         derivatives_along(model, trajectory(model), verify=True, by=("q.*",))
 

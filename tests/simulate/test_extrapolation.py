@@ -103,7 +103,7 @@ def test_a_sound_derivative_is_never_refused(icub, worst):
 
 @pytest.mark.parametrize("k, part", [(0, 1e-5), (1, 1e-4), (2, 1e-3), (3, 1e-2), (4, 0.1)])
 def test_a_wrong_derivative_is_refused(icub, monkeypatch, k, part):
-    from liedyn.simulate import derivatives_along as module
+    from liedyn.simulate import derivative_columns as module
     right = module.forward_dynamics_derivatives
     monkeypatch.setattr(module, "forward_dynamics_derivatives", lambda *x, **y: [(1 + part) * z for z in right(*x, **y)])
     model, motion = icub
