@@ -13,8 +13,9 @@ from liedyn.integrators.solve import solve
 from liedyn.kernels.signals import ACCELERATION, TORQUE, Schedule, Signals
 from liedyn.simulate.feedback import signal_gradient, tangent
 from liedyn.simulate.instant import frozen, instant, prepare, state_at
-from liedyn.simulate.linearize import linear_system, linearize, linearize_scenario
+from liedyn.simulate.linearize import linearize, linearize_scenario
 from liedyn.simulate.schedule import coordinates
+from liedyn.simulate.system_at import linear_system
 from liedyn.simulate.verify_linear import differences
 
 ROOT = Path(__file__).parents[2]

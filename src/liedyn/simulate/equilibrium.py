@@ -14,6 +14,7 @@ from liedyn.kernels.signals import CONSTANT, TORQUE, signal
 from liedyn.model.model import Model
 from liedyn.simulate.instant import Instant, Setup, frozen, instant, prepare, standing, state_at
 from liedyn.simulate.linear_system import LinearSystem
+from liedyn.simulate.system_at import chart_at, linear_system
 
 _TOLERANCE = 1e-9            # of an acceleration that counts as none, against that of gravity or 1 rad/s^2 or m/s^2
 _STEPS, _LONGEST = 60, 0.7   # Newton steps; rad or m in one of them
@@ -72,8 +73,6 @@ def find_equilibrium(robot, q=None, *, tau=None, passive: bool = True, at: float
     ComputationError
         Where there is none, as far as can be found: names the coordinate that is not held.
     """
-    from liedyn.simulate.linearize import linear_system
-
     if isinstance(robot, Model):
         setup = standing(robot, q, tau, passive)
         t, q, v = 0.0, _closed(setup, 0.0, setup.problem.q), np.zeros(robot.nv)
@@ -195,8 +194,6 @@ class _Search:
         return now
 
     def _step(self, now: _Point) -> np.ndarray:
-        from liedyn.simulate.linearize import chart_at, linear_system
-
         nv = self.model.nv
         chart, _ = chart_at(self.problem, now.here, ~self.free)
         index, Z = (np.arange(nv), np.eye(nv)) if chart is None else (chart.index, chart.Z)

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from liedyn.dynamics.calls import as_array, wrenches
-from liedyn.errors import ComputationError, ShapeError, UsageError
+from liedyn.errors import ComputationError, ShapeError
 from liedyn.io.scenario import Scenario
 from liedyn.model.model import Model
+from liedyn.simulate.equilibrium import settle
 from liedyn.simulate.extrapolation import Compared
-from liedyn.simulate.feedback import friction_note, joint_laws, wrench_laws
+from liedyn.simulate.feedback import friction_note
 from liedyn.simulate.instant import Instant, Setup, frozen, instant, prepare, state_at
 from liedyn.simulate.linear_system import LinearSystem
+from liedyn.simulate.system_at import linear_system, refuse_independent
 from liedyn.simulate.tangent_system import tangent_system
 
 _CLOSED = 1e-7       # rad, m, rad/s, m/s: how far a state may be off its constraints
@@ -100,7 +102,7 @@ def linearize(model, q, v, tau, *, a=None, prescribed=None, f_ext=None, passive=
 def _motion(model, q, v, a, tau, prescribed, f_ext, passive, independent, drive):
     """a and tau complete, and the chart of a constrained model."""
     if not model.nc:
-        _refuse_independent(independent)
+        refuse_independent(independent)
         from liedyn.dynamics.hybrid import hybrid_dynamics
 
         return *hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive), None
@@ -116,11 +118,6 @@ def _motion(model, q, v, a, tau, prescribed, f_ext, passive, independent, drive)
                                    f"({mend} mends it)")
     found = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive, drive=drive)
     return found.a, found.tau, chart(model, q, v, prescribed, drive, independent)
-
-
-def _refuse_independent(independent) -> None:
-    if len(independent):
-        raise UsageError("independent coordinates are chosen for robots with constraints; this one has none")
 
 
 def linearize_scenario(path, *, at: float = 0.0, equilibrium: bool = False, hold=(), open_loop: bool = False, step=None,
@@ -166,7 +163,6 @@ def linearize_scenario(path, *, at: float = 0.0, equilibrium: bool = False, hold
     with progress.stage("simulating up to the instant (the first run compiles the kernels)"):
         t, q, v = state_at(setup, float(at), progress.update)
     if equilibrium:
-        from liedyn.simulate.equilibrium import settle
         with progress.stage("looking for an equilibrium (the first run compiles the kernels)"):
             found = settle(setup, t, q, v, hold)
         q, v, u, offset = found.q, np.zeros(setup.model.nv), found.u, found.offset
@@ -187,27 +183,6 @@ def linearize_scenario(path, *, at: float = 0.0, equilibrium: bool = False, hold
             compared = differences(rest, here, u, system, progress.update)
     timing = {"linearize": done - began, "verify": time.perf_counter() - done}
     return Linearization(setup.scenario, setup.model, here, system, step, Ad, Bd, offset, compared, tuple(notes), timing)
-
-
-def linear_system(setup: Setup, problem, here: Instant, inputs="*", outputs="q.*", prescribed=None,
-                  independent=()) -> LinearSystem:
-    """Of a `frozen` problem about an instant. prescribed: other coordinates than those of the setup."""
-    prescribed = setup.prescribed if prescribed is None else prescribed
-    force, push = (laws(problem, here.t, here.q, here.v) for laws in (joint_laws, wrench_laws))
-    chart, drive = chart_at(problem, here, prescribed, independent)
-    return tangent_system(setup.model, here, prescribed, problem.passive, force, push, inputs, outputs, chart, drive)
-
-
-def chart_at(problem, here: Instant, prescribed, independent=()):
-    """Independent coordinates of a problem with constraints, and the motion of its driven closures; else None, None."""
-    if problem.ties is None:
-        _refuse_independent(independent)
-        return None, None
-    from liedyn.simulate.constraints import drives_at
-    from liedyn.simulate.independent import chart
-
-    drive = drives_at(problem, here.t)
-    return chart(problem.model, here.q, here.v, prescribed, drive, independent), drive
 
 
 def _default_outputs(setup: Setup) -> list[str]:
