@@ -210,11 +210,9 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
                 if not forward_derivatives_one.direct(tools.machine, q, v, tau, passive, x, y, z):
                     return _new(ForwardDerivatives, (x, y, z))
             elif q.ndim == 2 and one_thread(model, len(q)):
-                nv = model.nv
-                out, memory = aligned_empty(len(q), 3 * lines(nv)), scratch(8 * tools.room[1]).reshape(-1, 8)
-                if not hybrid_derivatives_batch.direct(model.index, model.constants, memory, tools.none, q, v, v, tau, NONE_BATCH,
-                                                       passive, tools.coupled, out, 0, len(q)):
-                    return ForwardDerivatives(*_matrices(out, (len(q),), nv))
+                out = aligned_empty(len(q), 3 * lines(model.nv))
+                if not _batch_here(model, tools, tools.none, q, v, v, tau, passive, out):
+                    return ForwardDerivatives(*_matrices(out, (len(q),), model.nv))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
     return ForwardDerivatives(*_solved(model, q, v, None, tau, _tools(model).none, f_ext, passive))
@@ -251,15 +249,20 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
                 if not hybrid_derivatives_one.direct(tools.machine, prescribed, q, v, a, tau, NONE, passive, x, y, z):
                     return _new(HybridDerivatives, (x, y, z, mask))
             elif q.ndim == 2 and one_thread(model, len(q)):
-                nv, mask = model.nv, tools.masks[prescribed.tobytes()]
-                out, memory = aligned_empty(len(q), 3 * lines(nv)), scratch(8 * tools.room[1]).reshape(-1, 8)
-                if not hybrid_derivatives_batch.direct(model.index, model.constants, memory, prescribed, q, v, a, tau, NONE_BATCH,
-                                                       passive, tools.coupled, out, 0, len(q)):
-                    return HybridDerivatives(*_matrices(out, (len(q),), nv), mask)
+                out, mask = aligned_empty(len(q), 3 * lines(model.nv)), tools.masks[prescribed.tobytes()]
+                if not _batch_here(model, tools, prescribed, q, v, a, tau, passive, out):
+                    return HybridDerivatives(*_matrices(out, (len(q),), model.nv), mask)
         except (TypeError, AttributeError, KeyError):   # other types, lists, not compiled yet, or a new mask
             pass
     a, mask = as_array(a, "a", (model.nv,)), as_mask(prescribed, model.nv)
     return HybridDerivatives(*_solved(model, q, v, a, tau, mask, f_ext, passive), _kept(mask, _tools(model).masks))
+
+
+def _batch_here(model, tools, prescribed, q, v, a, tau, passive, out):
+    """Forward or hybrid derivatives of a batch by this thread; a code, or TypeError for arrays that are not as they should be."""
+    memory = scratch(8 * tools.room[1]).reshape(-1, 8)
+    return hybrid_derivatives_batch.direct(model.index, model.constants, memory, prescribed, q, v, a, tau, NONE_BATCH, passive,
+                                           tools.coupled, out, 0, len(q))
 
 
 def _kept(mask, masks):

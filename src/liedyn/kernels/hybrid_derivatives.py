@@ -36,7 +36,7 @@ from liedyn.kernels.mass_factor import (
 from liedyn.kernels.mass_solve import solve_vector
 from liedyn.kernels.newton_euler import add_rotors_less_passive
 from liedyn.kernels.pairs import add_accelerations, derivative_columns, derivative_pairs, mass_pairs
-from liedyn.kernels.pivot_transform import add_forces, force_rows, load_three, pivot_transform
+from liedyn.kernels.pivot_transform import by_rotations, force_rows, pivot_transform
 from liedyn.kernels.results import clear
 from liedyn.lie.blocks import get, pack, put, settle, states_in, stream_filled, unpack_rows, whole_lines
 from liedyn.lie.lanes import largest, load, number_like, store
@@ -122,21 +122,14 @@ def floating_columns(tree, prescribed, ways, work, v, N, Xq, Xv, first, end):
 
 
 @primitive
-def floating_rotations(tree, ways, M, A, D, X, first, end, adds):
-    """Columns first … end - 1 of dy/dv by the rotations of a floating base, for which `solve_vector` left da_v in dID, D; eight
-    states. D: where it begins in A; X: where the columns begin; adds: not None where any are prescribed."""
+def floating_rotations(tree, ways, D, X, first, end):
+    """Columns first … end - 1 of dy/dv by the rotations of a floating base, of eight states: from dID, D, where they stand (see
+    `_MATRICES`). X begins with the first."""
     nv = tree.above.size
     for c in range(first, end):
-        i, t = ways.loose[c], tree.top[c]
-        if i > 0 and c < tree.iv[i] + 3:
-            d, x, last = D + c * nv, X + (c - first) * nv, tree.last[t]
-            for r in range(t, last + 1):
-                store(A, x + r, load(A, d + r))
-            if adds is not None:
-                for r in range(t - ways.count[t], last + 1 - ways.count[last + 1]):
-                    k = ways.given[r]
-                    y = add_forces(tree, ways, M, k, A, (x, x, x), load_three(A, (d, d, d), k))
-                    store(A, x + k, y[0])
+        if ways.loose[c] > 0 and c < tree.iv[ways.loose[c]] + 3:
+            for r in range(tree.top[c], tree.last[tree.top[c]] + 1):
+                store(X, (c - first) * nv + r, load(D, c * nv + r))
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -153,7 +146,7 @@ def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv 
 
 
 # Matrices of `rows` Lanes each, in this order: N = M_vv^-1, then U; E, in its prescribed rows M_uu; dID by q and v, where of a
-# floating base there are only the columns by v of rotations, in eight states with da_v where not prescribed; the results.
+# floating base there are only the columns by v of rotations, in eight states in the end those of the results; the results.
 _MATRICES = 6
 
 
@@ -272,7 +265,7 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     solution = solution_work(rest, nv)
     passive = passive and index[4] != 0
     ways = ways_of(tree, prescribed, passive, room, True)
-    if ways.free.size < nv:
+    if ways.given.size > 0:
         clear(A)                                   # of dID, prescribed rows are read on other branches, too
     elif one_top(tree):                            # what is left of the last line, and of results: see `columns_of_eight`
         clear(A[nv * nv:wide])
@@ -296,9 +289,10 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
             return SINGULAR
         if ways.given.size > 0:
             pivot_transform(tree, ways, solution.L, A, wide)
-            good = columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution, out, k, filled, True)
+            by_rotations(tree, ways, solution.L, A, 3 * wide)
+            good = columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution.Psi, out, k, filled, True)
         else:
-            good = columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution, out, k, filled, None)
+            good = columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution.Psi, out, k, filled, None)
         if not good:
             return BAD_RESULT
     settle()
@@ -312,7 +306,7 @@ def one_top(tree):
 
 
 @primitive
-def columns_of_eight(tree, prescribed, ways, v, A, wide, work, solution, out, first, filled, adds):
+def columns_of_eight(tree, prescribed, ways, v, A, wide, work, Psi, out, first, filled, adds):
     """dtau_u and da_v by q and v from dID by the same (see `_MATRICES`): eight columns at a time go from the nearest cache into
     `out`. With U in the place of M_vv^-1, dtau_u = dID_u - U_uv dID_v is the same product. adds: not None where any are
     prescribed. Returns whether all is finite."""
@@ -321,8 +315,8 @@ def columns_of_eight(tree, prescribed, ways, v, A, wide, work, solution, out, fi
     for c in range(0, nv, 8):
         end, o = min(c + 8, nv), c * nv
         size, Xq, Xv = whole_lines(end * nv) - o, 4 * wide + (0 if near else o), 4 * wide + (some if near else wide + o)
-        minus_product(tree, prescribed, ways, solution.Psi, A, (0, wide, 2 * wide, 3 * wide, Xq, Xv), c, end, adds)
-        floating_rotations(tree, ways, solution.L, A, 3 * wide, Xv, c, end, adds)
+        minus_product(tree, prescribed, ways, Psi, A, (0, wide, 2 * wide, 3 * wide, Xq, Xv), c, end, adds)
+        floating_rotations(tree, ways, A[3 * wide:4 * wide], A[Xv:], c, end)
         floating_columns(tree, prescribed, ways, work, v, A[:wide], A[Xq:], A[Xv:], c, end)
         good = stream_filled(A[Xq:Xq + size], out, first, o, filled[o // 8:]) and good
         good = stream_filled(A[Xv:Xv + size], out, first, wide + o, filled[o // 8:]) and good

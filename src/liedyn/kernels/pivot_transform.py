@@ -45,7 +45,7 @@ def from_inverse(tree, ways, M, A):
         first, end = columns_on_top(ways.count[t], ways.count[last + 1], t, last, M)
         for r in range(first, end, 3):                     # three columns stay near for all rows
             o = three_columns(ways.free, r, end, nv, M)
-            for u in range(t - ways.count[t], last + 1 - ways.count[last + 1]):
+            for u in range(*given_on_top(tree, ways, t)):
                 k = ways.given[u]
                 store_three(A, o, k, add_forces(tree, ways, M, k, A, o, (zero, zero, zero)))
         t = last + 1
@@ -60,15 +60,34 @@ def by_inputs(tree, ways, M, A, E):
     """U_uu = M_uu + M_uv U_vu of eight states; E: where M_uu begins in A."""
     nv, t = tree.above.size, 0
     while t < nv:
-        last = tree.last[t]
-        first, end = t - ways.count[t], last + 1 - ways.count[last + 1]
+        first, end = given_on_top(tree, ways, t)
         for r in range(first, end, 3):
             o = three_columns(ways.given, r, end, nv, M)
             d = E + o[0], E + o[1], E + o[2]
             for u in range(first, end):
                 k = ways.given[u]
                 store_three(A, o, k, add_forces(tree, ways, M, k, A, o, load_three(A, d, k)))
-        t = last + 1
+        t = tree.last[t] + 1
+
+
+@primitive
+def by_rotations(tree, ways, M, A, D):
+    """Of eight states, dtau_u by v of a floating base's rotations, in the place of dID_u, beside the da_v that `solve_vector`
+    left there. D: where the matrix begins in A."""
+    nv, t = tree.above.size, 0
+    while t < nv:
+        w, (first, end) = D + t * nv, given_on_top(tree, ways, t)
+        for u in range(first, end if ways.loose[t] > 0 else first):
+            k, o = ways.given[u], (w, w + nv, w + 2 * nv)
+            store_three(A, o, k, add_forces(tree, ways, M, k, A, o, load_three(A, o, k)))
+        t = tree.last[t] + 1
+
+
+@primitive
+def given_on_top(tree, ways, t):
+    """Which of `ways.given` hang on the coordinate t: from, to."""
+    end = tree.last[t] + 1
+    return t - ways.count[t], end - ways.count[end]
 
 
 @primitive

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from liedyn.dynamics.calls import as_array, wrenches
+from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.io.scenario import Scenario
 from liedyn.model.model import Model
@@ -103,8 +104,6 @@ def _motion(model, q, v, a, tau, prescribed, f_ext, passive, independent, drive)
     """a and tau complete, and the chart of a constrained model."""
     if not model.nc:
         refuse_independent(independent)
-        from liedyn.dynamics.hybrid import hybrid_dynamics
-
         return *hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive), None
     from liedyn.dynamics.constrained import constrained_hybrid_dynamics
     from liedyn.dynamics.constraints import constraint_residual, constraint_velocity
