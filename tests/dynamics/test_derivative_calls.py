@@ -257,6 +257,29 @@ def test_the_mask_of_a_result_does_not_change_with_the_callers(size):
         np.testing.assert_array_equal(x, y)
 
 
+def test_many_masks_take_turns_in_threads(monkeypatch):
+    """Each result has the mask of its own call and what belongs to it, also where one array is written anew from call to call
+    and more masks come than are kept; once known, without the long way."""
+    model, given = model_of(NAME), state(model_of(NAME))
+    masks = np.random.default_rng(0).random((derivatives._MOST_MASKS + 6, model.nv)) < 0.5
+    expected = [ld.hybrid_dynamics_derivatives(model, *given, mask) for mask in masks.tolist()]
+
+    def turns(first):
+        own, good = np.zeros(model.nv, bool), True
+        for k in (*range(first, len(masks), 3), *[first, first + 1] * 20):
+            own[:] = masks[k]
+            found = ld.hybrid_dynamics_derivatives(model, *given, own)
+            good = good and all(map(np.array_equal, found, expected[k]))
+        return good
+    with ThreadPoolExecutor(6) as pool:
+        assert all(pool.map(turns, range(6)))
+    for mask in masks[:2]:
+        ld.hybrid_dynamics_derivatives(model, *given, mask)
+    monkeypatch.setattr(derivatives, "_given", None)
+    for k in (0, 1, 1, 0):
+        assert all(map(np.array_equal, ld.hybrid_dynamics_derivatives(model, *given, masks[k]), expected[k]))
+
+
 @EVERY
 def test_external_wrenches_that_are_refused(which, function, kind):
     model = model_of(NAME)

@@ -1,4 +1,4 @@
-"""M = L^T D L over trees, its inverse and its products, against dense matrices; any coordinates left out; both numbers.
+"""M = L^T D L over trees, its inverse and its products, against dense matrices; any coordinates left out; eight states.
 
 Tolerances: rounding times the condition of M, 4e4 at most here."""
 import numpy as np
@@ -12,113 +12,79 @@ from liedyn.kernels.mass_factor import factor_mass, invert_mass, minus_product, 
 from liedyn.kernels.mass_solve import solve_vector
 from liedyn.lie.lanes import largest
 from liedyn.model.description import Coordinate, Joint, Link, Robot
-from zoo import ROBOTS, model_of, random_link, random_pose, random_robot, state
+from mass_matrices import EVERY, UNTOUCHED, masks, on_way, robot, together
+from zoo import random_link, random_pose, state
 
-FOREST = ld.build(random_robot(21, 12, grounded=True))              # four trees on one ground
-MODELS = [*ROBOTS, "forest"]
-EVERY = pytest.mark.parametrize("name", MODELS)
 NUMBERS = pytest.mark.parametrize("kind", ["float64", "Lanes"])
-UNTOUCHED, BOUND = 777.0, 1e-10
-
-
-def robot(name):
-    return FOREST if name == "forest" else model_of(name)
-
-
-def masks(model):
-    rng = np.random.default_rng(1)
-    nv = model.nv
-    return np.zeros(nv, bool), np.ones(nv, bool), rng.random(nv) < 0.5, rng.random(nv) < 0.2, np.arange(nv) == nv - 1
+BOUND = 1e-10
 
 
 @probe
-def solve(index, constants, prescribed, room, M, Psi, A, x, rows, eight):
+def solve(index, constants, prescribed, room, M, Psi, A, x, rows):
     """All of both modules: M becomes L; A holds N = M^-1, E, W, Z, X = -N W, Y = -N Z; V, of which some columns become -N V; and
-    G, P = W - G W, Q = Z - G Z of eight states, each of `rows` rows; x = M^-1 x. Returns the deficit."""
-    tree = tree_of(index, constants)
-    ways = ways_of(tree, prescribed, True, room, eight)
+    G, P = W - G W, Q = Z - G Z, each of `rows` rows; x = M^-1 x. Returns the deficit."""
+    tree, nv, k = tree_of(index, constants), prescribed.size, rows
+    ways = ways_of(tree, prescribed, True, room, True)
     deficit = largest(factor_mass(tree, prescribed, ways, M, Psi))
     rows_by_roots(tree, prescribed, ways, M, A[rows:2 * rows])
     invert_mass(tree, prescribed, ways, M, Psi, A, rows)
-    solve_vector(tree, prescribed, ways, M, Psi, x, A[6 * rows:])
-    blocks, k = rows // prescribed.size, rows
-    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 4 * k, 5 * k), 0, blocks, None)
-    if eight:
-        minus_product(tree, prescribed, ways, Psi, A, (7 * k, k, 2 * k, 3 * k, 8 * k, 9 * k), 0, blocks, True)
+    solve_vector(tree, prescribed, ways, M, Psi, x, A[3 * rows:], rows)
+    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 4 * k, 5 * k), 0, nv, None)
+    minus_product(tree, prescribed, ways, Psi, A, (7 * k, k, 2 * k, 3 * k, 8 * k, 9 * k), 0, nv, True)
     return deficit
 
 
+@probe
+def ways(index, constants, prescribed, room, eight):
+    ways_of(tree_of(index, constants), prescribed, True, room, eight)
+
+
 class Solved:
-    """Runs `solve` for a model in one state or eight, and gives matrices back as (states, nv, nv)."""
+    """Runs `solve` for eight states of a model, and gives matrices back as (8, nv, nv)."""
 
-    def __init__(self, model, mask, kind):
-        self.model, self.kind, nv = model, kind, model.nv
-        self.count = 8 if kind == "Lanes" else 1
-        rng = np.random.default_rng(2)
-        self.M = ld.mass_matrix(model, state(model, 1, self.count)[0])
-        self.rhs = rng.standard_normal((self.count, nv))
-        self.W, self.Z = np.where(on_way(model), rng.standard_normal((2, self.count, nv, nv)), 0.0)
+    def __init__(self, model, mask):
+        self.model, nv, rng = model, model.nv, np.random.default_rng(2)
+        self.M = ld.mass_matrix(model, state(model, 1, 8)[0])
+        self.rhs = rng.standard_normal((8, nv))
+        self.W, self.Z = np.where(on_way(model), rng.standard_normal((2, 8, nv, nv)), 0.0)
         lower = np.where(np.tril(on_way(model)), self.M, UNTOUCHED)
-        rows = nv * nv if kind == "Lanes" else -(-nv // 8) * nv
-        spare = np.full((self.count, 5), UNTOUCHED)                 # beyond M, where the factor may read
-        L = self.numbers(np.concatenate([lower.reshape(self.count, -1), spare], axis=1))
-        Psi, x = self.numbers(np.full((self.count, nv), UNTOUCHED)), self.numbers(self.rhs)
-        A, room = np.zeros((10, rows, 8)), np.full(8 * nv + 1, -7)
+        spare = np.full((8, 5), UNTOUCHED)                          # beyond M, where the factor may read
+        L = numbers(np.concatenate([lower.reshape(8, -1), spare], axis=1))
+        Psi, x = numbers(np.full((8, nv), UNTOUCHED)), numbers(self.rhs)
+        A, room = np.zeros((10, nv * nv, 8)), np.full(8 * nv + 1, -7)
         written = together(model) & ~mask & ~mask[:, None]          # of N; the rest of it is zero before and after
-        A[0] = self.columns(np.broadcast_to(np.where(written, np.nan, 0.0), (self.count, nv, nv)))
+        A[0] = columns(np.broadcast_to(np.where(written, np.nan, 0.0), (8, nv, nv)))
         A[1] = np.nan
-        A[2], A[3], A[6] = self.columns(self.W), self.columns(self.Z), self.columns(self.W)
-        A[4:6] = UNTOUCHED if kind == "Lanes" else 0.0
-        self.G = rng.standard_normal((self.count, nv, nv))
-        A[7], A[8:] = self.columns(np.where(mask, np.nan, self.G)), UNTOUCHED
-        self.deficit = solve(model.index, model.constants, mask, room, L, Psi, A.reshape(-1, 8), x, rows, kind == "Lanes")
-        self.up, self.run, self.start, self.loose, self.order, self.held = room[:6 * nv].reshape(6, nv)
-        self.before = room[6 * nv:7 * nv + 1]
-        self.L, self.D = self.states(L)[:, :nv * nv].reshape(-1, nv, nv), 1 / self.states(Psi)
-        self.x, (self.N, self.E, self.X, self.Y, self.V) = self.states(x), map(self.matrices, A[[0, 1, 4, 5, 6]])
-        self.P, self.Q = map(self.matrices, A[8:])
-
-    def numbers(self, x):
-        x = x.reshape(self.count, -1)
-        return np.ascontiguousarray(x.T) if self.kind == "Lanes" else x[0].copy()
-
-    def states(self, x):
-        return x.T if self.kind == "Lanes" else x[None]
-
-    def columns(self, A):
-        """(states, nv, nv) as `blocks.put` puts it."""
-        nv = self.model.nv
-        if self.kind == "Lanes":
-            return np.ascontiguousarray(A.swapaxes(1, 2).reshape(8, -1).T)
-        wide = np.zeros((nv, -(-nv // 8) * 8))
-        wide[:, :nv] = A[0]
-        return np.ascontiguousarray(wide.reshape(nv, -1, 8).swapaxes(0, 1)).reshape(-1, 8)
-
-    def matrices(self, X):
-        nv = self.model.nv
-        if self.kind == "Lanes":
-            return X.T.reshape(8, nv, nv).swapaxes(1, 2)
-        return X.reshape(-1, nv, 8).swapaxes(0, 1).reshape(1, nv, -1)[..., :nv]
+        A[2], A[3], A[6] = columns(self.W), columns(self.Z), columns(self.W)
+        A[4:6] = UNTOUCHED
+        self.G = rng.standard_normal((8, nv, nv))
+        A[7], A[8:] = columns(np.where(mask, np.nan, self.G)), UNTOUCHED
+        self.deficit = solve(model.index, model.constants, mask, room, L, Psi, A.reshape(-1, 8), x, nv * nv)
+        self.start, self.loose = room[2 * nv:4 * nv].reshape(2, nv)
+        self.L, self.D = L.T[:, :nv * nv].reshape(-1, nv, nv), 1 / Psi.T
+        self.x, (self.N, self.E, self.X, self.Y, self.V) = x.T, (matrices(X, nv) for X in A[[0, 1, 4, 5, 6]])
+        self.P, self.Q = (matrices(X, nv) for X in A[8:])
 
 
-def on_way(model):
-    """(nv, nv): whether one coordinate moves the other, from `last`."""
-    k = np.arange(model.nv)
-    below = (k[:, None] >= k) & (k[:, None] <= model.paths[2])
-    return below | below.T
+def numbers(x):
+    return np.ascontiguousarray(x.T)
 
 
-def together(model):
-    return model.paths[1][:, None] == model.paths[1]
+def columns(A):
+    """(8, nv, nv) as `blocks.put` puts it."""
+    return np.ascontiguousarray(A.swapaxes(1, 2).reshape(8, -1).T)
 
 
-@NUMBERS
+def matrices(X, nv):
+    return X.T.reshape(8, nv, nv).swapaxes(1, 2)
+
+
 @EVERY
-def test_the_factor_multiplied_out_is_M(name, kind, worst):
+def test_the_factor_multiplied_out_is_M(name, worst):
     """L has ones on its diagonal and stands in the places of M that the tree has, and (D L)^T across; nothing else is written."""
     model = robot(name)
     for mask in masks(model):
-        s, w, n = Solved(model, mask, kind), ~mask, np.flatnonzero(~mask)
+        s, w, n = Solved(model, mask), ~mask, np.flatnonzero(~mask)
         places = np.tril(on_way(model), -1) & w[:, None] & w
         assert (s.L[:, ~(np.tril(on_way(model)) | places.T)] == UNTOUCHED).all() and (s.D[:, mask] == 1 / UNTOUCHED).all()
         DL = np.where(places, s.L * s.D[:, :, None], 0.0)
@@ -128,26 +94,25 @@ def test_the_factor_multiplied_out_is_M(name, kind, worst):
         np.testing.assert_array_equal(s.L[:, kept], s.M[:, kept])
         for L, D, M in zip(s.L, s.D, s.M, strict=True):
             L, M = (np.where(places, L, 0.0) + np.eye(model.nv))[np.ix_(n, n)], M[np.ix_(n, n)]
-            assert worst(f"L^T D L, {kind}", relative(L.T @ np.diag(D[n]) @ L, M), name) < 1e-14
+            assert worst("L^T D L", relative(L.T @ np.diag(D[n]) @ L, M), name) < 1e-14
 
 
-@NUMBERS
 @EVERY
-def test_inverse_and_products(name, kind, worst):
+def test_inverse_and_products(name, worst):
     """M_vv^-1 with zeros where prescribed, exactly symmetric; products with two matrices; one vector and, of floating bases,
     three columns solved."""
     model = robot(name)
     for mask in masks(model):
-        s, n = Solved(model, mask, kind), np.flatnonzero(~mask)
+        s, n = Solved(model, mask), np.flatnonzero(~mask)
         np.testing.assert_array_equal(s.N, s.N.swapaxes(1, 2))
         assert not s.N[:, mask].any() and not s.N[:, :, mask].any() and not s.N[:, ~together(model)].any()
         np.testing.assert_array_equal(s.x[:, mask], s.rhs[:, mask])
-        left = s.loose > 0 if kind == "Lanes" else np.zeros(model.nv, bool)
+        left = s.loose > 0
         for x, A in ((s.X, s.W), (s.Y, s.Z)):
             written = together(model) & ~mask[:, None] & ~left
-            assert worst(f"-N W, {kind}", relative(x[:, written], (-s.N @ A)[:, written]), name) < 1e-13
-            assert (x[:, ~written] == (UNTOUCHED if kind == "Lanes" else 0.0)).all()
-        for x, A in ((s.P, s.W), (s.Q, s.Z)) if kind == "Lanes" and mask.any() else ():
+            assert worst("-N W", relative(x[:, written], (-s.N @ A)[:, written]), name) < 1e-13
+            assert (x[:, ~written] == UNTOUCHED).all()
+        for x, A in ((s.P, s.W), (s.Q, s.Z)):
             written = together(model) & ~left
             expected = np.where(mask[:, None], A, 0.0) - np.where(mask | ~together(model), 0.0, s.G) @ A
             assert worst("W_u - G W", relative(x[:, written], expected[:, written]), name) < 1e-13
@@ -156,22 +121,22 @@ def test_inverse_and_products(name, kind, worst):
         turns = turns[np.arange(turns.size) % 6 < 3]
         expected = s.W.copy()
         expected[:, n[:, None], turns] = (-s.N @ s.W)[:, n[:, None], turns]
-        assert worst(f"-N W of rotations, {kind}", relative(s.V, expected), name) < BOUND
+        assert worst("-N W of rotations", relative(s.V, expected), name) < BOUND
         untouched = np.delete(s.V, turns, axis=-1), np.delete(s.W, turns, axis=-1)
         np.testing.assert_array_equal(*untouched)
         np.testing.assert_array_equal(s.V[:, mask], s.W[:, mask])
         for N, M, x, rhs in zip(s.N, s.M, s.x, s.rhs, strict=True):
             inverse = np.zeros_like(M)
             inverse[np.ix_(n, n)] = np.linalg.inv(M[np.ix_(n, n)])
-            assert worst(f"M_vv^-1, {kind}", relative(N, inverse), name) < BOUND
-            assert worst(f"M_vv^-1 x, {kind}", relative(x[n], inverse[np.ix_(n, n)] @ rhs[n]), name) < BOUND
+            assert worst("M_vv^-1", relative(N, inverse), name) < BOUND
+            assert worst("M_vv^-1 x", relative(x[n], inverse[np.ix_(n, n)] @ rhs[n]), name) < BOUND
 
 
 @NUMBERS
 @EVERY
 def test_derivatives_by_the_inputs_are_the_principal_pivot_transform_of_M(name, kind, worst):
-    """Through the public function, in more states than one block: U_vv = M_vv^-1 = N, U_uv = M_uv N, U_vu = -U_uv^T to the last
-    bit, U_uu = M_uu - M_uv N M_vu."""
+    """Through the public function, in more states than one block: U_vv = M_vv^-1 = N, U_uv = M_uv N, U_vu = -U_uv^T, in batches
+    to the last bit, U_uu = M_uu - M_uv N M_vu."""
     model = robot(name)
     q = state(model, 1, 19 if kind == "Lanes" else 1)[0]
     q = q if kind == "Lanes" else q[0]
@@ -185,23 +150,23 @@ def test_derivatives_by_the_inputs_are_the_principal_pivot_transform_of_M(name, 
             assert worst(f"M_uv M_vv^-1, {kind}", relative(y[np.ix_(u, n)], M[np.ix_(u, n)] @ inverse), name) < BOUND
             rest = M[np.ix_(u, u)] - M[np.ix_(u, n)] @ inverse @ M[np.ix_(n, u)]
             assert worst(f"M_uu - M_uv M_vv^-1 M_vu, {kind}", relative(y[np.ix_(u, u)], rest), name) < BOUND
-            np.testing.assert_array_equal(y[np.ix_(n, u)], -y[np.ix_(u, n)].T)
+            assert worst(f"U_vu + U_uv^T, {kind}", relative(y[np.ix_(n, u)], -y[np.ix_(u, n)].T), name) < 1e-12
+            assert kind == "float64" or (y[np.ix_(n, u)] == -y[np.ix_(u, n)].T).all()
             assert not y[~together(model)].any()
 
 
-@NUMBERS
 @EVERY
-def test_pivots_are_articulated_inertias(name, kind, worst):
+def test_pivots_are_articulated_inertias(name, worst):
     """The force on a coordinate for its unit acceleration, with all before it held and all behind it loose (K1 Table 3).
     Rounding is relative to M_kk, of which elimination takes away what yields."""
     model = robot(name)
-    s = Solved(model, np.zeros(model.nv, bool), kind)
-    q, zero = state(model, 1, s.count)[0], np.zeros((s.count, model.nv))
+    s = Solved(model, np.zeros(model.nv, bool))
+    q, zero = state(model, 1, 8)[0], np.zeros((8, model.nv))
     for k in range(model.nv):
         held, unit = np.arange(model.nv) <= k, np.arange(model.nv) == k
         moved, still = (ld.hybrid_dynamics(model, q, zero, a, zero, held, passive=False)[1][:, k] for a in (zero + unit, zero))
         size = np.abs(still).max() + s.M[:, k, k].max()
-        assert worst(f"pivots, {kind}", np.abs(moved - still - s.D[:, k]).max() / size, name) < 1e-12
+        assert worst("pivots", np.abs(moved - still - s.D[:, k]).max() / size, name) < 1e-12
 
 
 @NUMBERS
@@ -211,26 +176,28 @@ def test_ways_over_free_coordinates(name, kind):
     model = robot(name)
     above, top, last = model.paths
     for mask in masks(model):
-        s, (expected, held) = Solved(model, mask, kind), np.empty((2, model.nv), int)
+        (expected, held), room, nv = np.empty((2, model.nv), int), np.full(8 * model.nv + 1, -7), model.nv
+        ways(model.index, model.constants, mask, room, kind == "Lanes")
+        up, run, start, _, order, found = room[:6 * nv].reshape(6, nv)
         for k in range(model.nv):
             expected[k] = held[k] = above[k]
             while expected[k] >= 0 and mask[expected[k]]:
                 expected[k] = above[expected[k]]
             while held[k] >= 0 and not mask[held[k]]:
                 held[k] = above[held[k]]
-        np.testing.assert_array_equal(s.up, expected)
-        np.testing.assert_array_equal(s.held, held)
-        np.testing.assert_array_equal(s.order, [*np.flatnonzero(~mask), *np.flatnonzero(mask)])
-        np.testing.assert_array_equal(s.before, [(~mask[:k]).sum() for k in range(model.nv + 1)])
+        np.testing.assert_array_equal(up, expected)
+        np.testing.assert_array_equal(found, held)
+        np.testing.assert_array_equal(order, [*np.flatnonzero(~mask), *np.flatnonzero(mask)])
+        np.testing.assert_array_equal(room[6 * nv:7 * nv + 1], [(~mask[:k]).sum() for k in range(model.nv + 1)])
         steps = [k > 0 and expected[k] == k - 1 for k in range(model.nv)]
-        np.testing.assert_array_equal(s.run, [max(j for j in range(k + 1) if not steps[j]) for k in range(model.nv)])
+        np.testing.assert_array_equal(run, [max(j for j in range(k + 1) if not steps[j]) for k in range(model.nv)])
         if kind == "float64":
-            np.testing.assert_array_equal(s.start, top)
+            np.testing.assert_array_equal(start, top)
         for k in range(model.nv if kind == "Lanes" else 0):
-            assert s.start[s.start[k]] == s.start[k] <= k <= last[s.start[k]]
-            j, branches = above[s.start[k]], np.flatnonzero(above == above[k])
+            assert start[start[k]] == start[k] <= k <= last[start[k]]
+            j, branches = above[start[k]], np.flatnonzero(above == above[k])
             assert j < 0 or (above == j).sum() > 1                              # it begins at a branch
-            assert len(branches) == 1 or s.start[k] == k or last[above[k]] <= above[k] + 3
+            assert len(branches) == 1 or start[k] == k or last[above[k]] <= above[k] + 3
 
 
 @EVERY
@@ -238,7 +205,7 @@ def test_rows_of_other_limbs_follow_from_what_they_hang_on(name, worst):
     """x_K = -E x_A for every column of M^-1 that moves nothing in the limb K."""
     model = robot(name)
     for mask in masks(model):
-        s, limbs = Solved(model, mask, "Lanes"), 0
+        s, limbs = Solved(model, mask), 0
         free = np.flatnonzero(~mask)
         for k in free:
             j = model.paths[0][s.start[k]]

@@ -24,6 +24,7 @@ from liedyn.dynamics.calls import (
     wrenches,
 )
 from liedyn.jit import prepare
+from liedyn.kernels.checks import OTHER_MASK
 from liedyn.kernels.hybrid_derivatives import (
     batch_memory,
     forward_derivatives_one,
@@ -242,20 +243,26 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
     """
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
-            tools = model._cache["derivatives"]
             if q.ndim == 1:
-                shape, mask = tools.shape, tools.masks[prescribed.tobytes()]
+                machine, shape, expected, mask = model._cache["latest mask"]
                 x, y, z = _empty(shape), _empty(shape), _empty(shape)         # views of one array would take 0.6 us more
-                if not hybrid_derivatives_one.direct(tools.machine, prescribed, q, v, a, tau, NONE, passive, x, y, z):
+                code = hybrid_derivatives_one.direct(machine, prescribed, expected, q, v, a, tau, passive, x, y, z)
+                if not code:
                     return _new(HybridDerivatives, (x, y, z, mask))
+                if code == OTHER_MASK:
+                    known = model._cache["derivatives"].masks[prescribed.tobytes()]
+                    machine, shape, expected, mask = model._cache["latest mask"] = known
+                    if not hybrid_derivatives_one.direct(machine, prescribed, expected, q, v, a, tau, passive, x, y, z):
+                        return _new(HybridDerivatives, (x, y, z, mask))
             elif q.ndim == 2 and one_thread(model, len(q)):
-                out, mask = aligned_empty(len(q), 3 * lines(model.nv)), tools.masks[prescribed.tobytes()]
+                tools, out = model._cache["derivatives"], aligned_empty(len(q), 3 * lines(model.nv))
+                *_, mask = tools.masks[prescribed.tobytes()]
                 if not _batch_here(model, tools, prescribed, q, v, a, tau, passive, out):
                     return HybridDerivatives(*_matrices(out, (len(q),), model.nv), mask)
         except (TypeError, AttributeError, KeyError):   # other types, lists, not compiled yet, or a new mask
             pass
     a, mask = as_array(a, "a", (model.nv,)), as_mask(prescribed, model.nv)
-    return HybridDerivatives(*_solved(model, q, v, a, tau, mask, f_ext, passive), _kept(mask, _tools(model).masks))
+    return HybridDerivatives(*_solved(model, q, v, a, tau, mask, f_ext, passive), _known(model, mask))
 
 
 def _batch_here(model, tools, prescribed, q, v, a, tau, passive, out):
@@ -265,13 +272,16 @@ def _batch_here(model, tools, prescribed, q, v, a, tau, passive, out):
                                            tools.coupled, out, 0, len(q))
 
 
-def _kept(mask, masks):
-    """A copy of the mask, which results share: one for each would take 0.1 us a call."""
-    if len(masks) > _MOST_MASKS:
-        masks.clear()
-    kept = mask.copy()
-    kept.flags.writeable = False
-    return masks.setdefault(mask.tobytes(), kept)
+def _known(model, mask):
+    """The mask as results share it, from now on known, and the latest."""
+    tools = _tools(model)
+    if len(tools.masks) > _MOST_MASKS:
+        tools.masks.clear()
+    shared = mask.copy()
+    shared.flags.writeable = False
+    known = tools.masks.setdefault(mask.tobytes(), (tools.machine, tools.shape, mask.copy(), shared))
+    model._cache["latest mask"] = known
+    return known[-1]
 
 
 def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
@@ -289,7 +299,8 @@ def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
             code = forward_derivatives_one(tools.machine, q, v, tau, bool(passive), *out)
         else:
             prepare(hybrid_derivatives_one)
-            code = hybrid_derivatives_one(tools.machine, prescribed, q, v, x, tau, F, bool(passive), *out)
+            with_F = np.concatenate([x, F]) if F.size else x
+            code = hybrid_derivatives_one(tools.machine, prescribed, prescribed, q, v, with_F, tau, bool(passive), *out)
     else:
         out = aligned_empty(rows, 3 * lines(nv))
         code = run(hybrid_derivatives_batch, model, tools.room[1], (prescribed,),
@@ -333,7 +344,8 @@ class _Tools(NamedTuple):
     none: np.ndarray            # mask of no prescribed coordinate
     related: np.ndarray         # lines of eight of dtau/dq, dtau/dv, M that hold more than zeros
     coupled: np.ndarray         # the same for da/dq, da/dv, M^-1
-    masks: dict[bytes, np.ndarray]    # of prescribed coordinates, as results of hybrid derivatives hold them
+    masks: dict[bytes, tuple]   # known ones: machine and shape, the mask for entries, and one that results share, since a copy
+                                # for each would take 0.1 us, as each look-up in Python 0.02
 
 
 def _tools(model) -> _Tools:

@@ -3,7 +3,7 @@ from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, SCREW
 from liedyn.lie.lanes import absolute, all_less, load, number_like
 
-OK, SHAPE, BAD_Q, BAD_V, BAD_A, BAD_TAU, BAD_F_EXT, BAD_QUATERNION, SINGULAR, BAD_RESULT = range(10)
+OK, SHAPE, BAD_Q, BAD_V, BAD_A, BAD_TAU, BAD_F_EXT, BAD_QUATERNION, SINGULAR, BAD_RESULT, OTHER_MASK = range(11)
 UNIT = 1e-9     # how far |quaternion|^2 may be from 1: double precision, many roundings
 
 

@@ -5,8 +5,8 @@
 for what is torque-specified (v) and prescribed (u); by the inputs (tau_v, da_u) the principal pivot transform of M, U
 (see `pivot_transform`).
 
-These are K1 Tables 6 and 7 solved for all directions at once: no recursion a coordinate; M is factored once over the tree, and
-columns go eight at a time of one state, or one of eight.
+These are K1 Tables 6 and 7 solved for all directions at once: no recursion a coordinate; of M, U is made once over the tree,
+and columns go eight at a time of one state, or one of eight.
 """
 from typing import NamedTuple
 
@@ -21,26 +21,20 @@ from liedyn.kernels.aligned import (
     aligned_work,
     gather_bodies,
 )
-from liedyn.kernels.checks import BAD_A, BAD_RESULT, BAD_TAU, OK, SHAPE, SINGULAR, bad_motion, fits
+from liedyn.kernels.checks import BAD_A, BAD_RESULT, BAD_TAU, OK, OTHER_MASK, SHAPE, SINGULAR, bad_motion, fits
 from liedyn.kernels.hybrid import bad_input
 from liedyn.kernels.inverse_derivatives import add_passive_slopes
 from liedyn.kernels.kinematics import gather
-from liedyn.kernels.mass_factor import (
-    factor_mass,
-    invert_mass,
-    minus_product,
-    rows_by_roots,
-    ways_in,
-    ways_of,
-)
+from liedyn.kernels.mass_factor import minus_product, ways_in, ways_of
 from liedyn.kernels.mass_solve import solve_vector
 from liedyn.kernels.newton_euler import add_rotors_less_passive
 from liedyn.kernels.pairs import add_accelerations, derivative_columns, derivative_pairs, mass_pairs
-from liedyn.kernels.pivot_transform import by_rotations, force_rows, pivot_transform
+from liedyn.kernels.pivot_transform import by_rotations, pivot_transform
 from liedyn.kernels.results import clear
 from liedyn.lie.blocks import get, pack, put, settle, states_in, stream_filled, unpack_rows, whole_lines
 from liedyn.lie.lanes import largest, load, number_like, store
 from liedyn.lie.rows import load3, load9
+from liedyn.lie.spans import span
 from liedyn.lie.vec3 import add3, cross, rotate_back
 
 
@@ -64,8 +58,8 @@ def solution_memory(nv): return nv * nv + 15 * nv
 
 @primitive
 def hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, f_ext, passive, A, rows, work, solution):
-    """Writes N, E (see `rows_by_roots`), Dq and Dv, where not zero, into the matrices A (see `_MATRICES`). Returns a positive
-    number if a joint's articulated inertia vanishes."""
+    """Writes U, E of eight states or M of one, and Dq and Dv, where not zero, into the matrices A (see `_MATRICES`). Returns a
+    positive number if a joint's articulated inertia vanishes."""
     nv, x, L = prescribed.size, solution.x, solution.L
     zero = number_like(q, 0.0)
     for k in range(nv):
@@ -74,14 +68,12 @@ def hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, f_ext, passive, A, 
     gather_bodies(tree, work)
     Dq, Dv = A[2 * rows:3 * rows], A[3 * rows:4 * rows]
     mass_pairs(tree, work, L, ways.loose, Dv)
-    deficit = factor_mass(tree, prescribed, ways, L, solution.Psi)
-    rows_by_roots(tree, prescribed, ways, L, A[rows:2 * rows])
-    invert_mass(tree, prescribed, ways, L, solution.Psi, A, rows)
+    deficit = pivot_transform(tree, prescribed, ways, L, solution.Psi, solution.zeta, A, rows)
     aligned_forces(tree, work, solution.tau)
     add_rotors_less_passive(tree, q, v, x, passive, solution.tau, solution.zeta)
     for k in range(nv):
         store(x, k, zero if prescribed[k] else load(tau, k) - load(solution.tau, k))
-    solve_vector(tree, prescribed, ways, L, solution.Psi, x, Dv)
+    solve_vector(tree, prescribed, ways, L, solution.Psi, x, A, rows)
     add_accelerations(tree, x, work)
     derivative_columns(tree, work, solution.zeta, solution.phi)
     derivative_pairs(tree, ways.loose, work, solution.zeta, solution.phi, Dq, Dv, Dv, False)
@@ -145,8 +137,8 @@ def kept_memory(nv): return 10 * nv + 2
 def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + _MATRICES * (nv * nv + 7) + 8 * nv + 1
 
 
-# Matrices of `rows` Lanes each, in this order: N = M_vv^-1, then U; E, in its prescribed rows M_uu; dID by q and v, where of a
-# floating base there are only the columns by v of rotations, in eight states in the end those of the results; the results.
+# Matrices of `rows` Lanes each, in this order: U; E, in its prescribed rows M_uu, or of one state M; dID by q and v, where in
+# eight states of a floating base there are only the columns by v of rotations, in the end those of the results; the results.
 _MATRICES = 6
 
 
@@ -196,10 +188,10 @@ def forward_derivatives_one(machine, q, v, tau, passive, Xq, Xv, Xu):
     ways = kept_ways(tree, none, passive, room)
     work, rest = aligned_work(m, n, nv)
     solution = solution_work(rest, nv)
-    clear(A[:rows])
-    clear(A[2 * rows:])
+    clear(A[rows:4 * rows])
     if hybrid_derivatives(tree, none, ways, q, v, v, tau, m[:0], passive, A, rows, work, solution) > 0.0:
         return SINGULAR
+    clear(A[4 * rows:])
     at = 0, rows, 2 * rows, 3 * rows, 4 * rows, 5 * rows
     minus_product(tree, none, ways, solution.Psi, A, at, 0, -(-nv // 8), None)
     floating_columns(tree, none, ways, work, v, A, A[4 * rows:], A[5 * rows:], 0, nv)
@@ -207,15 +199,28 @@ def forward_derivatives_one(machine, q, v, tau, passive, Xq, Xv, Xu):
     return OK if good else BAD_RESULT
 
 
-@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], "
+@primitive
+def different(x, y):
+    """Whether two masks of one size are."""
+    any_is = False
+    for k in range(x.size):
+        any_is |= x[k] != y[k]
+    return any_is
+
+
+@entry("i8(f8[::1], b1[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], "
        "f8[:,::1])")
-def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, Xq, Xv, Xu):
-    """One state. tau where prescribed and a elsewhere, by q, v and what is given (nv, nv each)."""
+def hybrid_derivatives_one(machine, prescribed, expected, q, v, a, tau, passive, Xq, Xv, Xu):
+    """One state. tau where prescribed and a elsewhere, by q, v and what is given (nv, nv each). OTHER_MASK where prescribed is
+    not as expected. After a, wrenches on links (6 n_links) may follow."""
     index, constants, memory = parts(machine)
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv or Xq.size != nv * nv
-            or Xv.size != nv * nv or Xu.size != nv * nv or (f_ext.size and f_ext.size != 6 * nl)):
+    f_ext = span(a, nv, a.size - nv)
+    if (q.size != nq or v.size != nv or tau.size != nv or (f_ext.size != 0 and f_ext.size != 6 * nl) or prescribed.size != nv
+            or expected.size != nv or Xq.size != nv * nv or Xv.size != nv * nv or Xu.size != nv * nv):
         return SHAPE
+    if different(prescribed, expected):
+        return OTHER_MASK
     tree = tree_of(index, constants)
     code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
     if code != OK:
@@ -229,16 +234,12 @@ def hybrid_derivatives_one(machine, prescribed, q, v, a, tau, f_ext, passive, Xq
     ways = kept_ways(tree, prescribed, passive, room)
     work, rest = aligned_work(m[6 * n:], n, nv)
     solution = solution_work(rest, nv)
-    clear(A[:rows])
-    clear(A[2 * rows:])
+    clear(A[rows:4 * rows])
     if hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, F, passive, A, rows, work, solution) > 0.0:
         return SINGULAR
+    clear(A[4 * rows:])
     at = 0, rows, 2 * rows, 3 * rows, 4 * rows, 5 * rows
-    if ways.given.size > 0:
-        pivot_transform(tree, ways, solution.L, A, rows)
-    minus_product(tree, prescribed, ways, solution.Psi, A, at, 0, -(-nv // 8), None)
-    if ways.given.size > 0:
-        force_rows(tree, ways, solution.L, A, (rows, 2 * rows, 3 * rows), (0, 4 * rows, 5 * rows))
+    minus_product(tree, prescribed, ways, solution.Psi, A, at, 0, -(-nv // 8), True)
     floating_columns(tree, prescribed, ways, work, v, A[:rows], A[4 * rows:], A[5 * rows:], 0, nv)
     good = unpack_rows(A[4 * rows:5 * rows], Xq) and unpack_rows(A[5 * rows:], Xv) and unpack_rows(A[:rows], Xu)
     return OK if good else BAD_RESULT
@@ -288,7 +289,6 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
         if hybrid_derivatives(tree, prescribed, ways, Q, V, dV, Tau, F, passive, A, wide, work, solution) > 0.0:
             return SINGULAR
         if ways.given.size > 0:
-            pivot_transform(tree, ways, solution.L, A, wide)
             by_rotations(tree, ways, solution.L, A, 3 * wide)
             good = columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution.Psi, out, k, filled, True)
         else:

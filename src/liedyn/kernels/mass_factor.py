@@ -1,11 +1,11 @@
-"""M = L^T D L over the tree, and its solutions: L has entries only between a coordinate and what it hangs on, so it is as
+"""M = L^T D L of eight states over the tree, and products of either number: L has entries only between a coordinate and what it hangs on, so it is as
 sparse as the tree (Featherstone 2005). Coordinates that are not on `up`'s ways take no part: with those prescribed left
 out, this is the factor of M_vv. The pivots D are the articulated inertias S^T AI S + armature of K1 Table 3."""
 from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import apart, primitive
+from liedyn.jit import apart, callee, primitive
 from liedyn.joints.kinds import FREE, NV
 from liedyn.kernels.limb_rows import less_scaled, limb_rows, six_less_scaled, store_six_from, store_three_from
 from liedyn.lie.blocks import get, put, states_in
@@ -100,7 +100,7 @@ def floating(tree, passive, loose):
             loose[j] = i if floats else 0
 
 
-@apart("Psi")
+@callee
 def factor_mass(tree, prescribed, ways, M, Psi):
     """M (nv nv, read where a row hangs on the column) becomes L, and Psi (nv) = 1/D; right of the diagonal (D L)^T. Returns the
     largest shortfall of a pivot below where it is rounding: positive means that the joint has no inertia. Loads, but does
@@ -219,23 +219,22 @@ def put_three_across(A, n, c, last, r, x):
         put(A, n, c + 2, r, x[2])
 
 
-@apart("Psi")
+@callee
 def invert_mass(tree, prescribed, ways, L, Psi, A, rows):
-    """N = M_vv^-1 by columns (see `blocks.put`). Prescribed rows and columns: zeros there stay, other numbers become others. A: N
-    and then E, of `rows` rows.
+    """N = M_vv^-1. Prescribed rows and columns: zeros there stay, other numbers become others. A: N and then E, of `rows` rows.
 
     Row k of L N = D^-1 L^-T, of which the right side is zero left of the diagonal and Psi_k on it, gives
     N_kc = -sum_j L_kj N_jc for c < k, and N_kk = Psi_k - sum_j L_kj N_jk by symmetry. Columns before the limb of k need only
     what stands above the limb: N_Kc = -E N_Ac."""
-    nv, per, free = prescribed.size, columns_in_lanes(L), ways.free
+    nv, free = prescribed.size, ways.free
     N, kind, r = A[:rows], number_like(Psi, 0.0), 0
     while r < free.size:
         s, e = ways.start[free[r]], end_of_rows(ways, free, r, nv)
         for o in range(r, e if tree.above[s] >= 0 else r, 6):
-            end, b, last = min(o + 6, e), tree.top[s] // per, (s - 1) // per
+            end, b, last = min(o + 6, e), tree.top[s], s - 1
             while b <= last:
                 w, z, next_two = b * nv, min(b + 1, last) * nv, 0
-                if per == 1 and b + 3 <= last and in_a_row(free, o, end):
+                if b + 3 <= last and in_a_row(free, o, end):
                     next_two = 2 * nv
                 at = rows, w, z, w, z
                 limb_rows(tree, prescribed, free, o, end, kind, A, at, next_two, tree.above[s], nv, None)
@@ -247,11 +246,10 @@ def invert_mass(tree, prescribed, ways, L, Psi, A, rows):
 
 @primitive
 def invert_in_limb(tree, ways, k, s, L, Psi, N):
-    """Row k for the columns s … k of its limb, four Lanes at a time; and what is the same by symmetry."""
-    nv, per, kind, zero = tree.above.size, columns_in_lanes(L), number_like(Psi, 0.0), number_like(N, 0.0)
-    up, run, last = ways.up, ways.run, (k - 1) // per
-    for b in range(s // per, last + 1, 4):
-        o = (b * nv, min(b + 1, last) * nv, min(b + 2, last) * nv, min(b + 3, last) * nv)
+    """Row k for the columns s … k of its limb, four at a time; and what is the same by symmetry."""
+    nv, zero, up, run, last = tree.above.size, number_like(Psi, 0.0), ways.up, ways.run, k - 1
+    for b in range(s, k, 4):
+        o = b * nv, min(b + 1, last) * nv, min(b + 2, last) * nv, min(b + 3, last) * nv
         x, j = (zero, zero, zero, zero), up[k]
         while j >= 0:
             for m in range(run[j], j + 1):
@@ -264,14 +262,14 @@ def invert_in_limb(tree, ways, k, s, L, Psi, N):
         store(N, o[2] + k, x[2])
         store(N, o[3] + k, x[3])
     for c in range(tree.top[k], k):                            # the other half
-        put(N, nv, k, c, get(N, nv, c, k, kind))
+        store(N, k * nv + c, load(N, c * nv + k))
     d, j = load(Psi, k), up[k]
     while j >= 0:                                              # a sum for each run: less to wait for
-        x = kind
+        x = zero
         for m in range(run[j], j + 1):
-            x = x + load(L, k * nv + m) * get(N, nv, k, m, kind)
+            x = x + load(L, k * nv + m) * load(N, k * nv + m)
         d, j = d - x, up[run[j]]
-    put(N, nv, k, k, d)
+    store(N, k * nv + k, d)
 
 
 @primitive

@@ -1,19 +1,20 @@
-"""M^-1 x from the factor of `mass_factor`, L^T D L: first z = D^-1 L^-T x, then L^-1 z, O(n depth) a vector.
+"""M^-1 x of eight states from the factor of `mass_factor`, L^T D L: first z = D^-1 L^-T x, then L^-1 z, O(n depth) a vector.
 
 Most of the time goes by waiting for the sum before: four vectors take little more than one. In each sum what is made last
 comes last."""
 from liedyn.jit import apart, primitive
-from liedyn.lie.blocks import get, put, states_in
+from liedyn.kernels.mass_sweep import solve_by_rows
+from liedyn.lie.blocks import get, put
 from liedyn.lie.lanes import load, number_like, store
 
 
-@apart("Psi")
-def solve_vector(tree, prescribed, ways, L, Psi, x, W):
-    """x (nv) = M^-1 x in place, where not prescribed. Of eight states, with it the columns w of a floating base's rotations in
-    the matrix W (see `blocks.put`): w = -M^-1 w."""
-    first = 0
+@apart("Psi", one=solve_by_rows)
+def solve_vector(tree, prescribed, ways, L, Psi, x, A, rows):
+    """x (nv) = M^-1 x in place, where not prescribed. With it the columns w of a floating base's rotations in the fourth matrix
+    of A, each of `rows` rows: w = -M^-1 w."""
+    W, first = A[3 * rows:], 0
     while first < prescribed.size:
-        if states_in(Psi) > 1 and ways.loose[first] > 0:
+        if ways.loose[first] > 0:
             solve_four(tree, prescribed, ways, L, Psi, x, W, first)
         else:
             solve_one(tree, prescribed, ways, L, Psi, x, first)

@@ -2,30 +2,34 @@
 
     U_vv = M_vv^-1,   U_uv = M_uv U_vv,   U_vu = -U_uv^T,   U_uu = M_uu + M_uv U_vu,
 
-and prescribed rows of derivatives, dtau_u = dID_u + M_uv da_v. M is that of `mass_factor`, which leaves what is prescribed."""
-from liedyn.jit import primitive
-from liedyn.kernels.mass_factor import columns_in_lanes
-from liedyn.lie.blocks import get, put, states_in
+which takes forces of v and accelerations of u to accelerations of v and forces of u. Of one state it is made by `mass_sweep`, of
+eight by the factor, with sums over the rows of `mass_factor`'s M, which leaves what is prescribed."""
+from liedyn.jit import apart, primitive
+from liedyn.kernels.mass_factor import factor_mass, invert_mass, rows_by_roots
+from liedyn.kernels.mass_sweep import sweep
+from liedyn.lie.blocks import get, put
 from liedyn.lie.lanes import load, number_like, store
 
 
-@primitive
-def pivot_transform(tree, ways, M, A, E):
-    """N, first in A, becomes U; of one state but for U_uu, for which `force_rows` finds M_uu in the matrix that begins at E."""
-    masses(tree, ways, M, A[E:])
-    from_inverse(tree, ways, M, A)
-    if states_in(M) > 1:
-        by_inputs(tree, ways, M, A, E)
+@apart("M", one=sweep)
+def pivot_transform(tree, prescribed, ways, M, Psi, F, A, rows):
+    """M, of which the factor takes the place (see `factor_mass`), becomes U, first in A; E of `rows_by_roots` follows, and in its
+    prescribed rows M_uu, after `rows` rows of each. Prescribed rows and columns must be finite before. Returns the largest
+    shortfall of a pivot below where it is rounding."""
+    deficit = factor_mass(tree, prescribed, ways, M, Psi)
+    rows_by_roots(tree, prescribed, ways, M, A[rows:2 * rows])
+    invert_mass(tree, prescribed, ways, M, Psi, A, rows)
+    if ways.given.size > 0:
+        masses(tree, ways, M, A[rows:])
+        from_inverse(tree, ways, M, A)
+        by_inputs(tree, ways, M, A, rows)
+    return deficit
 
 
 @primitive
 def masses(tree, ways, M, U):
-    """Prescribed rows of U: M_uu, and zero elsewhere, which those of eight states are already."""
-    nv, per, zero = tree.above.size, columns_in_lanes(M), number_like(U, 0.0)
-    if per > 1:
-        for k in ways.given:
-            for b in range(tree.top[k] // per, tree.last[tree.top[k]] // per + 1):
-                store(U, b * nv + k, zero)
+    """Prescribed rows of U: M_uu, and zero elsewhere, as before."""
+    nv = tree.above.size
     for k in ways.given:
         j = k
         while j >= 0:
@@ -37,32 +41,31 @@ def masses(tree, ways, M, U):
 
 @primitive
 def from_inverse(tree, ways, M, A):
-    """N, first in A, becomes U (see above) but for U_uu, where anything stands: U_uv = M_uv N, and U_vu."""
-    nv, kind, zero = tree.above.size, number_like(M, 0.0), number_like(A, 0.0)
+    """N, first in A, becomes U but for U_uu, where anything stands: U_uv = M_uv N, and U_vu."""
+    nv, zero = tree.above.size, number_like(A, 0.0)
     t = 0
     while t < nv:
-        last = tree.last[t]
-        first, end = columns_on_top(ways.count[t], ways.count[last + 1], t, last, M)
-        for r in range(first, end, 3):                     # three columns stay near for all rows
-            o = three_columns(ways.free, r, end, nv, M)
+        end = ways.count[tree.last[t] + 1]
+        for r in range(ways.count[t], end, 3):             # three columns stay near for all rows
+            o = three_columns(ways.free, r, end, nv)
             for u in range(*given_on_top(tree, ways, t)):
                 k = ways.given[u]
                 store_three(A, o, k, add_forces(tree, ways, M, k, A, o, (zero, zero, zero)))
-        t = last + 1
+        t = tree.last[t] + 1
     for k in ways.given:
         for r in range(ways.count[tree.top[k]], ways.count[tree.last[tree.top[k]] + 1]):
             j = ways.free[r]
-            put(A, nv, k, j, -get(A, nv, j, k, kind))
+            put(A, nv, k, j, -get(A, nv, j, k, zero))
 
 
 @primitive
 def by_inputs(tree, ways, M, A, E):
-    """U_uu = M_uu + M_uv U_vu of eight states; E: where M_uu begins in A."""
+    """U_uu = M_uu + M_uv U_vu; E: where M_uu begins in A."""
     nv, t = tree.above.size, 0
     while t < nv:
         first, end = given_on_top(tree, ways, t)
         for r in range(first, end, 3):
-            o = three_columns(ways.given, r, end, nv, M)
+            o = three_columns(ways.given, r, end, nv)
             d = E + o[0], E + o[1], E + o[2]
             for u in range(first, end):
                 k = ways.given[u]
@@ -72,8 +75,8 @@ def by_inputs(tree, ways, M, A, E):
 
 @primitive
 def by_rotations(tree, ways, M, A, D):
-    """Of eight states, dtau_u by v of a floating base's rotations, in the place of dID_u, beside the da_v that `solve_vector`
-    left there. D: where the matrix begins in A."""
+    """dtau_u by v of a floating base's rotations, in the place of dID_u, beside the da_v that `solve_vector` left there. D: where
+    the matrix begins in A."""
     nv, t = tree.above.size, 0
     while t < nv:
         w, (first, end) = D + t * nv, given_on_top(tree, ways, t)
@@ -91,34 +94,14 @@ def given_on_top(tree, ways, t):
 
 
 @primitive
-def columns_on_top(first, end, t, last, M):
-    """Which Lanes of columns, and where they end: of eight states first … of a list, of one state the blocks of the coordinates
-    t … last."""
-    per = columns_in_lanes(M)
-    return (t // per, last // per + 1) if per > 1 else (first, end)
-
-
-@primitive
-def three_columns(columns, r, end, nv, M):
-    """Where the Lanes of columns r, … begin, the last of them again if there are less than three (see `columns_on_top`)."""
-    a, b, c = r, min(r + 1, end - 1), min(r + 2, end - 1)
-    return (a * nv, b * nv, c * nv) if columns_in_lanes(M) > 1 else (columns[a] * nv, columns[b] * nv, columns[c] * nv)
-
-
-@primitive
-def force_rows(tree, ways, M, A, D, X):
-    """Of one state, prescribed rows of three matrices X: dtau_u = dID_u + M_uv da_v, where D holds dID, by the inputs M_uu, and
-    the other rows of X da_v. D, X: where they begin in A."""
-    nv, per = tree.above.size, columns_in_lanes(M)
-    for k in ways.given:
-        for b in range(tree.top[k] // per, tree.last[tree.top[k]] // per + 1):
-            o, d = (X[0] + b * nv, X[1] + b * nv, X[2] + b * nv), (D[0] + b * nv, D[1] + b * nv, D[2] + b * nv)
-            store_three(A, o, k, add_forces(tree, ways, M, k, A, o, load_three(A, d, k)))
+def three_columns(columns, r, end, nv):
+    """Where the columns columns[r], … begin, the last of them again if there are less than three."""
+    return columns[r] * nv, columns[min(r + 1, end - 1)] * nv, columns[min(r + 2, end - 1)] * nv
 
 
 @primitive
 def add_forces(tree, ways, M, k, A, o, y):
-    """y + M_kv x_v for three Lanes of columns x, that begin at o in A."""
+    """y + M_kv x_v for three columns x, that begin at o in A."""
     nv, j = tree.above.size, ways.up[k]
     while j >= 0:
         y = add_scaled(y, load(M, k * nv + j), load_three(A, o, j))
