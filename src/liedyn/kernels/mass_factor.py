@@ -1,6 +1,7 @@
-"""M = L^T D L of eight states over the tree, and products of either number: L has entries only between a coordinate and what it hangs on, so it is as
-sparse as the tree (Featherstone 2005). Coordinates that are not on `up`'s ways take no part: with those prescribed left
-out, this is the factor of M_vv. The pivots D are the articulated inertias S^T AI S + armature of K1 Table 3."""
+"""M = L^T D L of eight states over the tree, and products with either number of states: L has entries only between a coordinate
+and what it hangs on, so it is as sparse as the tree (Featherstone 2005). Coordinates that are not on `up`'s ways take no part:
+with those prescribed left out, this is the factor of M_vv. The pivots D are the articulated inertias S^T AI S + armature of
+K1 Table 3."""
 from typing import NamedTuple
 
 import numpy as np
