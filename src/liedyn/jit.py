@@ -62,13 +62,13 @@ pasted = _inner(inline="always")
 callee = _inner()
 
 
-def apart(number, one=None):
-    """Inlined where the argument `number` is of one state, or `one` in its place; of eight, a call stays a call. Registers are
-    then given out for one algorithm at a time: up to 4% of the derivatives of a humanoid. Of one state the calls would cost
-    more."""
+def apart(number, one=None, eight=callee):
+    """Inlined where the argument `number` is of one state, or `one` in its place; of eight, a call stays a call unless `eight` is
+    `primitive`. Registers are then given out for one algorithm at a time: up to 4% of the derivatives of a humanoid. Of one state
+    the calls would cost more."""
     def decorate(function):
         names = ", ".join(inspect.signature(function).parameters)
-        space = {"one": one or primitive(function), "eight": callee(function), "refuse": partial(_refuse, function.__name__)}
+        space = {"one": one or primitive(function), "eight": eight(function), "refuse": partial(_refuse, function.__name__)}
         exec(f"def stub({names}): refuse()\n"                 # by names, which Numba compares
              f"def choose({names}):\n"
              f"    if {number}.ndim == 1:\n"

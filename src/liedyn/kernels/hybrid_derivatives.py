@@ -277,7 +277,8 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     for k in range(first, last, 8):
         pack(q, k, Q)
         pack(v, k, V)
-        pack(a, k, dV)
+        if ways.given.size > 0:
+            pack(a, k, dV)
         pack(tau, k, Tau)
         code = bad_input(tree, prescribed, Q, V, dV, Tau, nq, nv)
         if f_ext.size:

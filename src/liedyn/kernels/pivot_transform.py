@@ -11,7 +11,7 @@ from liedyn.lie.blocks import get, put
 from liedyn.lie.lanes import load, number_like, store
 
 
-@apart("M", one=sweep)
+@apart("M", one=sweep, eight=primitive)
 def pivot_transform(tree, prescribed, ways, M, Psi, F, A, rows):
     """M, of which the factor takes the place (see `factor_mass`), becomes U, first in A; E of `rows_by_roots` follows, and in its
     prescribed rows M_uu, after `rows` rows of each. Prescribed rows and columns must be finite before. Returns the largest
