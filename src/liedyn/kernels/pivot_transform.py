@@ -14,8 +14,8 @@ from liedyn.lie.lanes import load, number_like, store
 @apart("M", one=sweep, eight=primitive)
 def pivot_transform(tree, prescribed, ways, M, Psi, F, A, rows):
     """M, of which the factor takes the place (see `factor_mass`), becomes U, first in A; E of `rows_by_roots` follows, and in its
-    prescribed rows M_uu, after `rows` rows of each. Prescribed rows and columns must be finite before. Returns the largest
-    shortfall of a pivot below where it is rounding."""
+    prescribed rows M_uu, which must be zero before, after `rows` rows of each. What stands on different ground is not written.
+    Returns the largest shortfall of a pivot below where it is rounding."""
     deficit = factor_mass(tree, prescribed, ways, M, Psi)
     rows_by_roots(tree, prescribed, ways, M, A[rows:2 * rows])
     invert_mass(tree, prescribed, ways, M, Psi, A, rows)
@@ -42,15 +42,23 @@ def masses(tree, ways, M, U):
 @primitive
 def from_inverse(tree, ways, M, A):
     """N, first in A, becomes U but for U_uu, where anything stands: U_uv = M_uv N, and U_vu."""
-    nv, zero = tree.above.size, number_like(A, 0.0)
-    t = 0
+    nv, zero, t = tree.above.size, number_like(A, 0.0), 0
+    none = zero, zero, zero
     while t < nv:
         end = ways.count[tree.last[t] + 1]
-        for r in range(ways.count[t], end, 3):             # three columns stay near for all rows
+        for r in range(ways.count[t], end, 6):             # six columns stay near for all rows
             o = three_columns(ways.free, r, end, nv)
-            for u in range(*given_on_top(tree, ways, t)):
-                k = ways.given[u]
-                store_three(A, o, k, add_forces(tree, ways, M, k, A, o, (zero, zero, zero)))
+            if r + 3 < end:
+                p = three_columns(ways.free, r + 3, end, nv)
+                for u in range(*given_on_top(tree, ways, t)):
+                    k = ways.given[u]
+                    x, y = add_six_forces(tree, ways, M, k, A, o, p, none, none)
+                    store_three(A, o, k, x)
+                    store_three(A, p, k, y)
+            else:
+                for u in range(*given_on_top(tree, ways, t)):
+                    k = ways.given[u]
+                    store_three(A, o, k, add_forces(tree, ways, M, k, A, o, none))
         t = tree.last[t] + 1
     for k in ways.given:
         for r in range(ways.count[tree.top[k]], ways.count[tree.last[tree.top[k]] + 1]):
@@ -60,16 +68,19 @@ def from_inverse(tree, ways, M, A):
 
 @primitive
 def by_inputs(tree, ways, M, A, E):
-    """U_uu = M_uu + M_uv U_vu; E: where M_uu begins in A."""
+    """U_uu = M_uu + M_uv U_vu, by its half below the diagonal; E: where M_uu begins in A."""
     nv, t = tree.above.size, 0
     while t < nv:
         first, end = given_on_top(tree, ways, t)
         for r in range(first, end, 3):
             o = three_columns(ways.given, r, end, nv)
             d = E + o[0], E + o[1], E + o[2]
-            for u in range(first, end):
+            a, b, c = ways.given[r], ways.given[min(r + 1, end - 1)], ways.given[min(r + 2, end - 1)]
+            for u in range(r, end):
                 k = ways.given[u]
-                store_three(A, o, k, add_forces(tree, ways, M, k, A, o, load_three(A, d, k)))
+                x = add_forces(tree, ways, M, k, A, o, load_three(A, d, k))
+                store_three(A, o, k, x)
+                store_three(A, (a, b, c), k * nv, x)
         t = tree.last[t] + 1
 
 
@@ -110,6 +121,21 @@ def add_forces(tree, ways, M, k, A, o, y):
         j = ways.free[r]
         y = add_scaled(y, load(M, j * nv + k), load_three(A, o, j))
     return y
+
+
+@primitive
+def add_six_forces(tree, ways, M, k, A, o, p, x, y):
+    """The same for six columns, that begin at o and p: a sixth less to load, and more to do while a sum waits for itself."""
+    nv, j = tree.above.size, ways.up[k]
+    while j >= 0:
+        m = load(M, k * nv + j)
+        x, y = add_scaled(x, m, load_three(A, o, j)), add_scaled(y, m, load_three(A, p, j))
+        j = ways.up[j]
+    for r in range(ways.count[k], ways.count[tree.last[k] + 1]):
+        j = ways.free[r]
+        m = load(M, j * nv + k)
+        x, y = add_scaled(x, m, load_three(A, o, j)), add_scaled(y, m, load_three(A, p, j))
+    return x, y
 
 
 @primitive
