@@ -63,11 +63,11 @@ def exchange(tree, U, F, a, b, c):
         store(F, 3 * i, x)
         store(F, 3 * i + 1, y)
         store(F, 3 * i + 2, z)
-        blocks |= 1 << (i >> 3)
+        blocks |= 1 << (i >> 3 & 63)                                   # others of the same number there hold zeros
         i = i - 1 if i > top else tree.above[i]
     b, a, o = (b if b >= 0 else c), (a if a >= 0 else c), 0
     for block in range((last >> 3) + 1):
-        if (blocks >> block) & 1:
+        if blocks >> (block & 63) & 1:
             x, y, z = load(U, o + c), load(U, o + b), load(U, o + a)
             x, y, z = N[0] * x + N[1] * y + N[2] * z, N[1] * x + N[3] * y + N[4] * z, N[2] * x + N[4] * y + N[5] * z
             store(U, o + a, z)
