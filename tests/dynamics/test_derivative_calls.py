@@ -280,6 +280,17 @@ def test_many_masks_take_turns_in_threads(monkeypatch):
         assert all(map(np.array_equal, ld.hybrid_dynamics_derivatives(model, *given, masks[k]), expected[k]))
 
 
+def test_accelerations_with_as_many_numbers_behind_as_wrenches_have_are_refused():
+    """Also where the mask is known, on the short way."""
+    model, mask = model_of(NAME), np.arange(32) % 3 == 0
+    q, v, a, tau = state(model)
+    n = 6 * len(model.link_names)
+    for _ in range(2):
+        ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask)
+        assert refused(ld.ShapeError, ld.hybrid_dynamics_derivatives, model, q, v, np.append(a, np.zeros(n)), tau, mask) == (
+            f"a has the wrong shape; found ({32 + n},), expected (…, 32)")
+
+
 @EVERY
 def test_external_wrenches_that_are_refused(which, function, kind):
     model = model_of(NAME)
@@ -448,10 +459,14 @@ def chain():
     return model, 0.3 * q, 0.3 * v, a, tau
 
 
-def test_a_chain_of_a_hundred_bodies_keeps_its_digits(chain, worst):
+@pytest.mark.parametrize("one", [False, True], ids=["batch", "one by one"])
+def test_a_chain_of_a_hundred_bodies_keeps_its_digits(chain, one, worst):
     """Against complex arithmetic, and M^-1 against M: eps cond(M), with cond(M) about 5e6."""
     model, q, v, a, tau = chain
     inverse, forward = ld.inverse_dynamics_derivatives(model, q, v, a), ld.forward_dynamics_derivatives(model, q, v, tau)
+    if one:
+        forward = ForwardDerivatives(*map(np.stack, zip(*[ld.forward_dynamics_derivatives(model, *x)
+                                                          for x in zip(q, v, tau, strict=True)], strict=True)))
     e = np.eye(model.nv)
     for k in (0, 37, 99):
         for what, x, moved in (("q", inverse.dtau_dq, {"dq": e[k]}), ("v", inverse.dtau_dv, {"dv": e[k]})):
@@ -463,3 +478,23 @@ def test_a_chain_of_a_hundred_bodies_keeps_its_digits(chain, worst):
         at = ld.inverse_dynamics_derivatives(model, q1, v1, ld.forward_dynamics(model, q1, v1, tau1))
         size = np.abs(M) @ np.abs(Dq)
         assert worst("a hundred bodies, M da + dtau, over terms", np.abs(M @ Dq + at.dtau_dq).max() / size.max()) < 1e-10
+
+
+def test_one_state_of_a_chain_of_five_hundred_and_thirty_bodies(worst):
+    """More blocks of eight columns than bits of a number; cond(M) is about 1e9. What is exchanged stays as symmetric as M: errors
+    that grow from exchange to exchange would make pivots vanish."""
+    rng, n = np.random.default_rng(5), 530
+    links = [random_link(rng, f"link{k}") for k in range(n + 1)]
+    joints = [Joint(f"joint{k}", "revolute", f"link{k}", f"link{k + 1}", Pose.from_xyz_quaternion((0.0, 0.0, 0.15), (0, 0, 0, 1)),
+                    axes=(floats(unit(rng)),)) for k in range(n)]
+    model = ld.build(Robot("chain", tuple(links), tuple(joints)))
+    q, v, a, tau = (0.1 * x for x in state(model, 2))
+    M, mask = ld.mass_matrix(model, q), rng.random(n) < 0.3
+    size = 2.2e-16 * np.linalg.cond(M)
+    N = ld.forward_dynamics_derivatives(model, q, v, tau).M_inverse
+    assert worst("a long chain, one state, M^-1 M - 1, over eps cond(M)", relative(M @ N, np.eye(n)) / size) < 10
+    U, w = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask).dy_du, ~mask
+    rest = relative(M[np.ix_(w, w)] @ U[np.ix_(w, w)], np.eye(w.sum())) / size
+    assert worst("a long chain, one state, hybrid, over eps cond(M)", rest) < 10
+    assert worst("a long chain, one state, asymmetry", relative(N, N.T)) < 1e-12
+    assert worst("a long chain, one state, U_vu + U_uv^T", relative(U[np.ix_(w, mask)], -U[np.ix_(mask, w)].T)) < 1e-12

@@ -42,7 +42,7 @@ from liedyn.kernels.inverse_derivatives import (
 from liedyn.model.cache_lines import on_cache_lines
 
 _empty, _new = np.empty, tuple.__new__          # looked up once: every 0.1 us of a call counts
-_MOST_MASKS = 64
+_MOST_MASKS, _NO_MASK = 64, np.zeros(0, dtype=bool)
 
 
 class InverseDerivatives(NamedTuple):
@@ -300,7 +300,7 @@ def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
         else:
             prepare(hybrid_derivatives_one)
             with_F = np.concatenate([x, F]) if F.size else x
-            code = hybrid_derivatives_one(tools.machine, prescribed, prescribed, q, v, with_F, tau, bool(passive), *out)
+            code = hybrid_derivatives_one(tools.machine, prescribed, _NO_MASK, q, v, with_F, tau, bool(passive), *out)
     else:
         out = aligned_empty(rows, 3 * lines(nv))
         code = run(hybrid_derivatives_batch, model, tools.room[1], (prescribed,),
@@ -344,8 +344,8 @@ class _Tools(NamedTuple):
     none: np.ndarray            # mask of no prescribed coordinate
     related: np.ndarray         # lines of eight of dtau/dq, dtau/dv, M that hold more than zeros
     coupled: np.ndarray         # the same for da/dq, da/dv, M^-1
-    masks: dict[bytes, tuple]   # known ones: machine and shape, the mask for entries, and one that results share, since a copy
-                                # for each would take 0.1 us, as each look-up in Python 0.02
+    masks: dict[bytes, tuple]   # known ones: (machine, shape, mask for the entry, mask that results share: a copy for each would
+                                # take 0.1 us)
 
 
 def _tools(model) -> _Tools:

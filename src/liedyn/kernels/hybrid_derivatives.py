@@ -39,8 +39,8 @@ from liedyn.lie.vec3 import add3, cross, rotate_back
 
 
 class SolutionWork(NamedTuple):
-    L: np.ndarray      # (nv nv,) M; then, between coordinates that are not prescribed, its factor
-    Psi: np.ndarray    # (nv,) inverse pivots
+    L: np.ndarray      # (nv nv,) M; of eight states then, between coordinates that are not prescribed, its factor
+    Psi: np.ndarray    # (nv,) inverse pivots, of eight states
     x: np.ndarray      # (nv,) unknown accelerations
     tau: np.ndarray    # (nv,)
     zeta: np.ndarray   # (6nv,)
@@ -212,14 +212,15 @@ def different(x, y):
        "f8[:,::1])")
 def hybrid_derivatives_one(machine, prescribed, expected, q, v, a, tau, passive, Xq, Xv, Xu):
     """One state. tau where prescribed and a elsewhere, by q, v and what is given (nv, nv each). OTHER_MASK where prescribed is
-    not as expected. After a, wrenches on links (6 n_links) may follow."""
+    not as expected; or nothing is expected, and wrenches on links (6 n_links) may follow a."""
     index, constants, memory = parts(machine)
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     f_ext = span(a, nv, a.size - nv)
-    if (q.size != nq or v.size != nv or tau.size != nv or (f_ext.size != 0 and f_ext.size != 6 * nl) or prescribed.size != nv
-            or expected.size != nv or Xq.size != nv * nv or Xv.size != nv * nv or Xu.size != nv * nv):
+    known = expected.size == nv and f_ext.size == 0
+    if (q.size != nq or v.size != nv or tau.size != nv or prescribed.size != nv or Xq.size != nv * nv or Xv.size != nv * nv
+            or Xu.size != nv * nv or not (known or (expected.size == 0 and (f_ext.size == 0 or f_ext.size == 6 * nl)))):
         return SHAPE
-    if different(prescribed, expected):
+    if expected.size > 0 and different(prescribed, expected):
         return OTHER_MASK
     tree = tree_of(index, constants)
     code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)

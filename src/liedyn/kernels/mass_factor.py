@@ -302,7 +302,8 @@ def minus_product(tree, prescribed, ways, Psi, A, at, first, end, adds):
 
     Only what hangs on the same top as the column is written. In a column, other rows of W and Z are read where its coordinate
     moves and on its way to the ground: if `adds` is None, limbs without such a coordinate follow from those above them,
-    x_K = -E x_A. Columns of a floating base are left alone in eight states."""
+    x_K = -E x_A; not in one state, where a limb is all that hangs on its top. Columns of a floating base are left alone in eight
+    states."""
     nv, per, kind, r = prescribed.size, columns_in_lanes(Psi), number_like(Psi, 0.0), 0
     N, E, W, Z, X, Y = at
     rows = ways.free if adds is None else ways.every

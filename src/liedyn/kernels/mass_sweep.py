@@ -4,7 +4,9 @@ hang on,
 
     U_PP = M_PP^-1,   U_PR = -M_PP^-1 M_PR,   U_RP = M_RP M_PP^-1,   U_RR = M_RR - M_RP M_PP^-1 M_PR,
 
-where M is what the exchanges before have left: its diagonal holds articulated inertias, S^T AI S + armature of K1 Table 3."""
+where M is what the exchanges before have left: its diagonal holds articulated inertias, S^T AI S + armature of K1 Table 3. Only
+rows P are read. Columns are the same but for the sign, U_RP = -U_PR^T where R has been exchanged; were they read too, what
+rounding makes of the difference would grow from exchange to exchange, and a chain of 150 joints be wrong by 1e-2."""
 from liedyn.jit import primitive
 from liedyn.lie.blocks import get, put
 from liedyn.lie.lanes import load, number_like, store
@@ -13,7 +15,7 @@ from liedyn.lie.lanes import load, number_like, store
 @primitive
 def sweep(tree, prescribed, ways, M, Psi, F, A, rows):
     """From M (nv nv, read where a row hangs on the column) U, first in A (see `blocks.put`), and all of M, which follows after
-    `rows` rows; zero before. F (3 nv) is used up. Returns the largest shortfall of a pivot below where it is rounding."""
+    `rows` rows and is zero before. F (3 nv) is used up. Returns the largest shortfall of a pivot below where it is rounding."""
     U, deficit, r = A[:rows], -1.0, ways.free.size - 1
     both_halves(tree, M, A[rows:])
     for k in range(rows):
@@ -22,7 +24,7 @@ def sweep(tree, prescribed, ways, M, Psi, F, A, rows):
         c, b, a = ways.free[r], next_in_run(tree, ways, r), -1
         if b >= 0:
             a = next_in_run(tree, ways, r - 1)
-        deficit = max(deficit, exchange(tree, U, F, a, b, c))
+        deficit = max(deficit, exchange(tree, prescribed, U, F, a, b, c))
         r -= 1 + (b >= 0) + (a >= 0)
     return deficit
 
@@ -41,13 +43,13 @@ def both_halves(tree, M, U):
 
 @primitive
 def next_in_run(tree, ways, r):
-    """The coordinate above ways.free[r] that is not prescribed, if nothing else hangs on it; or -1."""
+    """The coordinate above ways.free[r] that is not prescribed, if no other such one hangs on it; or -1."""
     k, j = ways.free[r], ways.up[ways.free[r]]
     return j if r > 0 and j == ways.free[r - 1] and tree.last[j] == tree.last[k] else -1
 
 
 @primitive
-def exchange(tree, U, F, a, b, c):
+def exchange(tree, prescribed, U, F, a, b, c):
     """P = a < b < c. a, or a and b, may be missing: -1."""
     nv, last, top = tree.above.size, tree.last[c], (a if a >= 0 else b if b >= 0 else c)
     deficit, N = less_inverse(tree, U, a, b, c)
@@ -55,11 +57,15 @@ def exchange(tree, U, F, a, b, c):
     while i >= 0:                                                      # M_RP, which leaves U
         x, y, z = 0.0, 0.0, 0.0
         if i != a and i != b and i != c:
-            x = take(U, nv, c, i)
+            sign = -1.0 if i > c and not prescribed[i] else 1.0
+            x = sign * get(U, nv, i, c, 0.0)
+            put(U, nv, c, i, 0.0)
             if b >= 0:
-                y = take(U, nv, b, i)
+                y = sign * get(U, nv, i, b, 0.0)
+                put(U, nv, b, i, 0.0)
             if a >= 0:
-                z = take(U, nv, a, i)
+                z = sign * get(U, nv, i, a, 0.0)
+                put(U, nv, a, i, 0.0)
         store(F, 3 * i, x)
         store(F, 3 * i + 1, y)
         store(F, 3 * i + 2, z)
@@ -82,13 +88,6 @@ def exchange(tree, U, F, a, b, c):
 
 
 @primitive
-def take(U, nv, c, r):
-    x = get(U, nv, c, r, 0.0)
-    put(U, nv, c, r, 0.0)
-    return x
-
-
-@primitive
 def less_inverse(tree, U, a, b, c):
     """-M_PP^-1, as cc, cb, ca, bb, ba, aa; in U -1 takes the place of M_PP. A missing coordinate is one for itself, of
     inertia 1."""
@@ -96,11 +95,14 @@ def less_inverse(tree, U, a, b, c):
     cc, cb, ca, bb, ba, aa = get(U, nv, c, c, 0.0), 0.0, 0.0, 1.0, 0.0, 1.0
     put(U, nv, c, c, -1.0)
     if b >= 0:
-        bb, cb = get(U, nv, b, b, 0.0), take(U, nv, b, c)
+        bb, cb = get(U, nv, b, b, 0.0), get(U, nv, b, c, 0.0)
+        put(U, nv, b, c, 0.0)
         put(U, nv, c, b, 0.0)
         put(U, nv, b, b, -1.0)
     if a >= 0:
-        aa, ba, ca = get(U, nv, a, a, 0.0), take(U, nv, a, b), take(U, nv, a, c)
+        aa, ba, ca = get(U, nv, a, a, 0.0), get(U, nv, a, b, 0.0), get(U, nv, a, c, 0.0)
+        put(U, nv, a, b, 0.0)
+        put(U, nv, a, c, 0.0)
         put(U, nv, b, a, 0.0)
         put(U, nv, c, a, 0.0)
         put(U, nv, a, a, -1.0)
