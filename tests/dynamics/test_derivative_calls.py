@@ -447,14 +447,18 @@ def test_nothing_is_lost_far_from_the_origin(size):
             np.testing.assert_array_equal(x, y)
 
 
+def chain_of(n, rng):
+    """Bodies on revolute joints, 0.15 m apart."""
+    links = [random_link(rng, f"link{k}") for k in range(n + 1)]
+    joints = [Joint(f"joint{k}", "revolute", f"link{k}", f"link{k + 1}", Pose.from_xyz_quaternion((0.0, 0.0, 0.15), (0, 0, 0, 1)),
+                    axes=(floats(unit(rng)),)) for k in range(n)]
+    return ld.build(Robot("chain", tuple(links), tuple(joints)))
+
+
 @pytest.fixture(scope="module")
 def chain():
     """A hundred bodies on revolute joints, 0.15 m apart, and nine states in which it swings."""
-    rng = np.random.default_rng(5)
-    links = [random_link(rng, f"link{k}") for k in range(101)]
-    joints = [Joint(f"joint{k}", "revolute", f"link{k}", f"link{k + 1}", Pose.from_xyz_quaternion((0.0, 0.0, 0.15), (0, 0, 0, 1)),
-                    axes=(floats(unit(rng)),)) for k in range(100)]
-    model = ld.build(Robot("chain", tuple(links), tuple(joints)))
+    model = chain_of(100, np.random.default_rng(5))
     q, v, a, tau = state(model, 2, 9)
     return model, 0.3 * q, 0.3 * v, a, tau
 
@@ -484,10 +488,7 @@ def test_one_state_of_a_chain_of_five_hundred_and_thirty_bodies(worst):
     """More blocks of eight columns than bits of a number; cond(M) is about 1e9. What is exchanged stays as symmetric as M: errors
     that grow from exchange to exchange would make pivots vanish."""
     rng, n = np.random.default_rng(5), 530
-    links = [random_link(rng, f"link{k}") for k in range(n + 1)]
-    joints = [Joint(f"joint{k}", "revolute", f"link{k}", f"link{k + 1}", Pose.from_xyz_quaternion((0.0, 0.0, 0.15), (0, 0, 0, 1)),
-                    axes=(floats(unit(rng)),)) for k in range(n)]
-    model = ld.build(Robot("chain", tuple(links), tuple(joints)))
+    model = chain_of(n, rng)
     q, v, a, tau = (0.1 * x for x in state(model, 2))
     M, mask = ld.mass_matrix(model, q), rng.random(n) < 0.3
     size = 2.2e-16 * np.linalg.cond(M)

@@ -274,12 +274,14 @@ def _batch_here(model, tools, prescribed, q, v, a, tau, passive, out):
 
 def _known(model, mask):
     """The mask as results share it, from now on known, and the latest."""
-    tools = _tools(model)
-    if len(tools.masks) > _MOST_MASKS:
-        tools.masks.clear()
-    shared = mask.copy()
-    shared.flags.writeable = False
-    known = tools.masks.setdefault(mask.tobytes(), (tools.machine, tools.shape, mask.copy(), shared))
+    tools, key = _tools(model), mask.tobytes()
+    known = tools.masks.get(key)
+    if known is None:
+        if len(tools.masks) > _MOST_MASKS:
+            tools.masks.clear()
+        shared = mask.copy()
+        shared.flags.writeable = False
+        known = tools.masks.setdefault(key, (tools.machine, tools.shape, mask.copy(), shared))
     model._cache["latest mask"] = known
     return known[-1]
 

@@ -175,28 +175,15 @@ def kept_ways(tree, prescribed, passive, room):
 def forward_derivatives_one(machine, q, v, tau, passive, Xq, Xv, Xu):
     """One state, nothing prescribed or pushed: da by q, v, tau (nv, nv each)."""
     index, constants, memory = parts(machine)
-    n, nq, nv = index[0], index[1], index[2]
+    nq, nv = index[1], index[2]
     if q.size != nq or v.size != nv or tau.size != nv or Xq.size != nv * nv or Xv.size != nv * nv or Xu.size != nv * nv:
         return SHAPE
     tree = tree_of(index, constants)
     code = bad_motion(tree, q, v, tau, nq, nv)
     if code != OK:
         return BAD_TAU if code == BAD_A else code
-    A, rows, m = matrices_of_one(memory, nv)
-    room, none = kept(memory, nv)
-    passive = passive and index[4] != 0
-    ways = kept_ways(tree, none, passive, room)
-    work, rest = aligned_work(m, n, nv)
-    solution = solution_work(rest, nv)
-    clear(A[rows:4 * rows])
-    if hybrid_derivatives(tree, none, ways, q, v, v, tau, m[:0], passive, A, rows, work, solution) > 0.0:
-        return SINGULAR
-    clear(A[4 * rows:])
-    at = 0, rows, 2 * rows, 3 * rows, 4 * rows, 5 * rows
-    minus_product(tree, none, ways, solution.Psi, A, at, 0, -(-nv // 8), None)
-    floating_columns(tree, none, ways, work, v, A, A[4 * rows:], A[5 * rows:], 0, nv)
-    good = unpack_rows(A[:rows], Xu) and unpack_rows(A[4 * rows:5 * rows], Xq) and unpack_rows(A[5 * rows:], Xv)
-    return OK if good else BAD_RESULT
+    _, none = kept(memory, nv)
+    return matrices_into(index, tree, none, q, v, v, tau, memory[:0], passive, memory, Xq, Xv, Xu, None)
 
 
 @primitive
@@ -208,8 +195,7 @@ def different(x, y):
     return any_is
 
 
-@entry("i8(f8[::1], b1[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], "
-       "f8[:,::1])")
+@entry("i8(f8[::1], b1[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
 def hybrid_derivatives_one(machine, prescribed, expected, q, v, a, tau, passive, Xq, Xv, Xu):
     """One state. tau where prescribed and a elsewhere, by q, v and what is given (nv, nv each). OTHER_MASK where prescribed is
     not as expected; or nothing is expected, and wrenches on links (6 n_links) may follow a."""
@@ -226,10 +212,18 @@ def hybrid_derivatives_one(machine, prescribed, expected, q, v, a, tau, passive,
     code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
     if code != OK:
         return code
-    A, rows, m = matrices_of_one(memory, nv)
-    code, F = gather(tree, f_ext, m, n, nl)
+    code, F = gather(tree, f_ext, matrices_of_one(memory, nv)[2], n, nl)
     if code != OK:
         return code
+    return matrices_into(index, tree, prescribed, q, v, a, tau, F, passive, memory, Xq, Xv, Xu, True)
+
+
+@primitive
+def matrices_into(index, tree, prescribed, q, v, a, tau, F, passive, memory, Xq, Xv, Xu, adds):
+    """The derivatives of one state, of what was found good: a code. F stands first behind the matrices in memory, or is empty;
+    adds: see `minus_product`."""
+    n, nv = index[0], index[2]
+    A, rows, m = matrices_of_one(memory, nv)
     room, _ = kept(memory, nv)
     passive = passive and index[4] != 0
     ways = kept_ways(tree, prescribed, passive, room)
@@ -240,7 +234,7 @@ def hybrid_derivatives_one(machine, prescribed, expected, q, v, a, tau, passive,
         return SINGULAR
     clear(A[4 * rows:])
     at = 0, rows, 2 * rows, 3 * rows, 4 * rows, 5 * rows
-    minus_product(tree, prescribed, ways, solution.Psi, A, at, 0, -(-nv // 8), True)
+    minus_product(tree, prescribed, ways, solution.Psi, A, at, 0, -(-nv // 8), adds)
     floating_columns(tree, prescribed, ways, work, v, A[:rows], A[4 * rows:], A[5 * rows:], 0, nv)
     good = unpack_rows(A[4 * rows:5 * rows], Xq) and unpack_rows(A[5 * rows:], Xv) and unpack_rows(A[:rows], Xu)
     return OK if good else BAD_RESULT

@@ -9,7 +9,7 @@ import numpy as np
 from liedyn.jit import apart, callee, primitive
 from liedyn.joints.kinds import FREE, NV
 from liedyn.kernels.limb_rows import less_scaled, limb_rows, six_less_scaled, store_six_from, store_three_from
-from liedyn.lie.blocks import get, put, states_in
+from liedyn.lie.blocks import states_in
 from liedyn.lie.lanes import absolute, all_less, load, maximum, number_like, store
 
 # N, E, W, X hold columns of matrices, Lanes all: of eight states, or eight columns of one state (`blocks.put`).
@@ -164,7 +164,7 @@ def get_six_along(A, o): return get_three_along(A, o), get_three_along(A, o + 3)
 
 @primitive
 def rows_by_roots(tree, prescribed, ways, L, E):
-    """E (see `blocks.put`): what rows of a limb K are of those of all A above it, wherever M N or M X is zero in K and behind.
+    """E, by columns: what rows of a limb K are of those of all A above it, wherever M N or M X is zero in K and behind.
 
     There L_KK x_K + L_KA x_A = 0, that is x_K = -E x_A with E = L_KK^-1 L_KA."""
     nv, run, r = prescribed.size, ways.run, 0
@@ -188,10 +188,10 @@ def rows_by_roots(tree, prescribed, ways, L, E):
 @primitive
 def six_by_roots(up, s, k, first, last, L, E):
     """Columns first … last of row k of E, from those of the limb's rows above, s …."""
-    nv, kind = up.size, number_like(L, 0.0)
+    nv = up.size
     x, i = get_six_along(L, k * nv + first), up[k]
     while i >= s:
-        y = get_three_across(E, nv, first, i, kind), get_three_across(E, nv, first + 3, i, kind)
+        y = get_three_across(E, nv, first, i), get_three_across(E, nv, first + 3, i)
         x, i = six_less_scaled(x, y, load(L, k * nv + i)), up[i]
     put_three_across(E, nv, first, last, k, x[0])
     put_three_across(E, nv, first + 3, last, k, x[1])
@@ -199,25 +199,25 @@ def six_by_roots(up, s, k, first, last, L, E):
 
 @primitive
 def three_by_roots(up, s, k, first, last, L, E):
-    nv, kind = up.size, number_like(L, 0.0)
+    nv = up.size
     x, i = get_three_along(L, k * nv + first), up[k]
     while i >= s:
-        x, i = less_scaled(x, get_three_across(E, nv, first, i, kind), load(L, k * nv + i)), up[i]
+        x, i = less_scaled(x, get_three_across(E, nv, first, i), load(L, k * nv + i)), up[i]
     put_three_across(E, nv, first, last, k, x)
 
 
 @primitive
-def get_three_across(A, n, c, r, kind): return get(A, n, c, r, kind), get(A, n, c + 1, r, kind), get(A, n, c + 2, r, kind)
+def get_three_across(A, n, c, r): return load(A, c * n + r), load(A, (c + 1) * n + r), load(A, (c + 2) * n + r)
 
 
 @primitive
 def put_three_across(A, n, c, last, r, x):
     """x into columns c, c + 1, c + 2 <= last of row r."""
-    put(A, n, c, r, x[0])
+    store(A, c * n + r, x[0])
     if c + 1 <= last:
-        put(A, n, c + 1, r, x[1])
+        store(A, (c + 1) * n + r, x[1])
     if c + 2 <= last:
-        put(A, n, c + 2, r, x[2])
+        store(A, (c + 2) * n + r, x[2])
 
 
 @callee

@@ -4,7 +4,6 @@ Most of the time goes by waiting for the sum before: four vectors take little mo
 comes last."""
 from liedyn.jit import apart, primitive
 from liedyn.kernels.mass_sweep import solve_by_rows
-from liedyn.lie.blocks import get, put
 from liedyn.lie.lanes import load, number_like, store
 
 
@@ -47,37 +46,37 @@ def solve_one(tree, prescribed, ways, L, Psi, x, first):
 def solve_four(tree, prescribed, ways, L, Psi, x, W, first):
     """The same, and with it w = -M^-1 w of the columns first, first + 1, first + 2 of W."""
     nv, last, zero = prescribed.size, tree.last[first], number_like(Psi, 0.0)
+    c = first * nv
     for k in range(last, first - 1, -1):
         if not prescribed[k]:
-            y = load_four(x, W, nv, first, k, zero)
+            y = load_four(x, W, c, nv, k)
             y = y[0], -y[1], -y[2], -y[3]
             for i in range(tree.last[k], k, -1):
                 if not prescribed[i]:
-                    y = four_less(y, load(L, k * nv + i), load_four(x, W, nv, first, i, zero))
+                    y = four_less(y, load(L, k * nv + i), load_four(x, W, c, nv, i))
             d = load(Psi, k)
-            store_four(x, W, nv, first, k, (d * y[0], d * y[1], d * y[2], d * y[3]))
+            store_four(x, W, c, nv, k, (d * y[0], d * y[1], d * y[2], d * y[3]))
     for k in range(first, last + 1):
         if not prescribed[k]:
-            y, j = load_four(x, W, nv, first, k, zero), ways.up[k]
+            y, j = load_four(x, W, c, nv, k), ways.up[k]
             while j >= 0:
                 z = zero, zero, zero, zero
                 for m in range(ways.run[j], j + 1):
-                    z = four_less(z, load(L, k * nv + m), load_four(x, W, nv, first, m, zero))
+                    z = four_less(z, load(L, k * nv + m), load_four(x, W, c, nv, m))
                 y, j = (y[0] + z[0], y[1] + z[1], y[2] + z[2], y[3] + z[3]), ways.up[ways.run[j]]
-            store_four(x, W, nv, first, k, y)
+            store_four(x, W, c, nv, k, y)
 
 
 @primitive
-def load_four(x, W, nv, c, k, kind):
-    return load(x, k), get(W, nv, c, k, kind), get(W, nv, c + 1, k, kind), get(W, nv, c + 2, k, kind)
+def load_four(x, W, c, n, k): return load(x, k), load(W, c + k), load(W, c + n + k), load(W, c + 2 * n + k)
 
 
 @primitive
-def store_four(x, W, nv, c, k, y):
+def store_four(x, W, c, n, k, y):
     store(x, k, y[0])
-    put(W, nv, c, k, y[1])
-    put(W, nv, c + 1, k, y[2])
-    put(W, nv, c + 2, k, y[3])
+    store(W, c + k, y[1])
+    store(W, c + n + k, y[2])
+    store(W, c + 2 * n + k, y[3])
 
 
 @primitive

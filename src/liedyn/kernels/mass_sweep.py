@@ -17,7 +17,7 @@ def sweep(tree, prescribed, ways, M, Psi, F, A, rows):
     """From M (nv nv, read where a row hangs on the column) U, first in A (see `blocks.put`), and all of M, which follows after
     `rows` rows and is zero before. F (3 nv) is used up. Returns the largest shortfall of a pivot below where it is rounding."""
     U, deficit, r = A[:rows], -1.0, ways.free.size - 1
-    both_halves(tree, M, A[rows:])
+    both_halves(ways.every, tree.above, M, A[rows:])
     for k in range(rows):
         store(A, k, load(A, rows + k))
     while r >= 0:
@@ -30,15 +30,16 @@ def sweep(tree, prescribed, ways, M, Psi, F, A, rows):
 
 
 @primitive
-def both_halves(tree, M, U):
-    nv = tree.above.size
-    for k in range(nv):
+def both_halves(coordinates, up, M, U):
+    """Both halves of M into U, between some coordinates and those on their ways `up`."""
+    nv = up.size
+    for k in coordinates:
         j = k
         while j >= 0:
             m = load(M, k * nv + j)
             put(U, nv, j, k, m)
             put(U, nv, k, j, m)
-            j = tree.above[j]
+            j = up[j]
 
 
 @primitive

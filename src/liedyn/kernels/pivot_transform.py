@@ -6,8 +6,7 @@ which takes forces of v and accelerations of u to accelerations of v and forces 
 eight by the factor, with sums over the rows of `mass_factor`'s M, which leaves what is prescribed."""
 from liedyn.jit import apart, primitive
 from liedyn.kernels.mass_factor import factor_mass, invert_mass, rows_by_roots
-from liedyn.kernels.mass_sweep import sweep
-from liedyn.lie.blocks import get, put
+from liedyn.kernels.mass_sweep import both_halves, sweep
 from liedyn.lie.lanes import load, number_like, store
 
 
@@ -20,23 +19,10 @@ def pivot_transform(tree, prescribed, ways, M, Psi, F, A, rows):
     rows_by_roots(tree, prescribed, ways, M, A[rows:2 * rows])
     invert_mass(tree, prescribed, ways, M, Psi, A, rows)
     if ways.given.size > 0:
-        masses(tree, ways, M, A[rows:])
+        both_halves(ways.given, ways.held, M, A[rows:])
         from_inverse(tree, ways, M, A)
         by_inputs(tree, ways, M, A, rows)
     return deficit
-
-
-@primitive
-def masses(tree, ways, M, U):
-    """Prescribed rows of U: M_uu, and zero elsewhere, as before."""
-    nv = tree.above.size
-    for k in ways.given:
-        j = k
-        while j >= 0:
-            m = load(M, k * nv + j)
-            put(U, nv, j, k, m)
-            put(U, nv, k, j, m)
-            j = ways.held[j]
 
 
 @primitive
@@ -63,7 +49,7 @@ def from_inverse(tree, ways, M, A):
     for k in ways.given:
         for r in range(ways.count[tree.top[k]], ways.count[tree.last[tree.top[k]] + 1]):
             j = ways.free[r]
-            put(A, nv, k, j, -get(A, nv, j, k, zero))
+            store(A, k * nv + j, -load(A, j * nv + k))
 
 
 @primitive
