@@ -8,8 +8,10 @@ import liedyn as ld
 from bridge import relative
 from compiled import probe
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.mass_factor import factor_mass, invert_mass, minus_product, rows_by_roots, ways_of
+from liedyn.kernels.mass_product import minus_product
 from liedyn.kernels.mass_solve import solve_vector
+from liedyn.kernels.pivot_transform import pivot_transform
+from liedyn.kernels.ways import ways_of
 from liedyn.lie.lanes import largest
 from liedyn.model.description import Coordinate, Joint, Link, Robot
 from mass_matrices import EVERY, UNTOUCHED, masks, on_way, robot, together
@@ -21,16 +23,14 @@ BOUND = 1e-10
 
 @probe
 def solve(index, constants, prescribed, room, M, Psi, A, x, rows):
-    """All of both modules: M becomes L; A holds N = M^-1, E, W, Z, X = -N W, Y = -N Z; V, of which some columns become -N V; and
-    G, P = W - G W, Q = Z - G Z, each of `rows` rows; x = M^-1 x. Returns the deficit."""
+    """M becomes L; A holds U, E, W, Z, X = -N W, Y = -N Z, V, of which some columns become -N V, P = W - U W and Q = Z - U Z,
+    each of `rows` rows; x = M^-1 x. Returns the deficit."""
     tree, nv, k = tree_of(index, constants), prescribed.size, rows
     ways = ways_of(tree, prescribed, True, room, True)
-    deficit = largest(factor_mass(tree, prescribed, ways, M, Psi))
-    rows_by_roots(tree, prescribed, ways, M, A[rows:2 * rows])
-    invert_mass(tree, prescribed, ways, M, Psi, A, rows)
+    deficit = largest(pivot_transform(tree, prescribed, ways, M, Psi, x, A, rows))
     solve_vector(tree, prescribed, ways, M, Psi, x, A[3 * rows:], rows)
     minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 4 * k, 5 * k), 0, nv, None)
-    minus_product(tree, prescribed, ways, Psi, A, (7 * k, k, 2 * k, 3 * k, 8 * k, 9 * k), 0, nv, True)
+    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 7 * k, 8 * k), 0, nv, True)
     return deficit
 
 
@@ -47,23 +47,31 @@ class Solved:
         self.M = ld.mass_matrix(model, state(model, 1, 8)[0])
         self.rhs = rng.standard_normal((8, nv))
         self.W, self.Z = np.where(on_way(model), rng.standard_normal((2, 8, nv, nv)), 0.0)
-        lower = np.where(np.tril(on_way(model)), self.M, UNTOUCHED)
+        lower = np.where(np.tril(on_way(model) | (mask & mask[:, None])), self.M, UNTOUCHED)
         spare = np.full((8, 5), UNTOUCHED)                          # beyond M, where the factor may read
         L = numbers(np.concatenate([lower.reshape(8, -1), spare], axis=1))
         Psi, x = numbers(np.full((8, nv), UNTOUCHED)), numbers(self.rhs)
-        A, room = np.zeros((10, nv * nv, 8)), np.full(8 * nv + 1, -7)
-        written = together(model) & ~mask & ~mask[:, None]          # of N; the rest of it is zero before and after
-        A[0] = columns(np.broadcast_to(np.where(written, np.nan, 0.0), (8, nv, nv)))
+        A, room = np.zeros((9, nv * nv, 8)), np.full(8 * nv + 1, -7)
+        A[0] = columns(np.broadcast_to(np.where(together(model), np.nan, UNTOUCHED), (8, nv, nv)))
         A[1] = np.nan
         A[2], A[3], A[6] = columns(self.W), columns(self.Z), columns(self.W)
         A[4:6] = UNTOUCHED
-        self.G = rng.standard_normal((8, nv, nv))
-        A[7], A[8:] = columns(np.where(mask, np.nan, self.G)), UNTOUCHED
+        A[7:] = UNTOUCHED
         self.deficit = solve(model.index, model.constants, mask, room, L, Psi, A.reshape(-1, 8), x, nv * nv)
         self.start, self.loose = room[2 * nv:4 * nv].reshape(2, nv)
         self.L, self.D = L.T[:, :nv * nv].reshape(-1, nv, nv), 1 / Psi.T
-        self.x, (self.N, self.E, self.X, self.Y, self.V) = x.T, (matrices(X, nv) for X in A[[0, 1, 4, 5, 6]])
-        self.P, self.Q = (matrices(X, nv) for X in A[8:])
+        self.x, (self.U, self.E, self.X, self.Y, self.V) = x.T, (matrices(X, nv) for X in A[[0, 1, 4, 5, 6]])
+        self.P, self.Q = (matrices(X, nv) for X in A[7:])
+        self.N = np.where(mask | mask[:, None] | ~together(model), 0.0, self.U)
+
+
+def principal_pivot_transform(M, mask):
+    v, u, U = np.flatnonzero(~mask), np.flatnonzero(mask), np.empty_like(M)
+    U[:, v[:, None], v] = np.linalg.inv(M[:, v[:, None], v])
+    U[:, u[:, None], v] = M[:, u[:, None], v] @ U[:, v[:, None], v]
+    U[:, v[:, None], u] = -U[:, u[:, None], v].swapaxes(1, 2)
+    U[:, u[:, None], u] = M[:, u[:, None], u] + M[:, u[:, None], v] @ U[:, v[:, None], u]
+    return U
 
 
 def numbers(x):
@@ -81,14 +89,14 @@ def matrices(X, nv):
 
 @EVERY
 def test_the_factor_multiplied_out_is_M(name, worst):
-    """L has ones on its diagonal and stands in the places of M that the tree has, and (D L)^T across; nothing else is written."""
+    """L has ones on its diagonal and stands in the places of M that the tree has, D on the diagonal; nothing else is written."""
     model = robot(name)
     for mask in masks(model):
         s, w, n = Solved(model, mask), ~mask, np.flatnonzero(~mask)
         places = np.tril(on_way(model), -1) & w[:, None] & w
-        assert (s.L[:, ~(np.tril(on_way(model)) | places.T)] == UNTOUCHED).all() and (s.D[:, mask] == 1 / UNTOUCHED).all()
-        DL = np.where(places, s.L * s.D[:, :, None], 0.0)
-        assert relative(np.where(places.T, s.L, 0.0).swapaxes(1, 2), DL) < 1e-15
+        assert (s.L[:, ~np.tril(on_way(model) | (mask & mask[:, None]))] == UNTOUCHED).all()
+        assert (s.D[:, mask] == 1 / UNTOUCHED).all()
+        assert relative(np.diagonal(s.L, 0, 1, 2)[:, w], s.D[:, w]) < 1e-15
         assert s.deficit < 0
         kept = np.tril(on_way(model)) & ~(w[:, None] & w)                  # read later, for the forces where prescribed
         np.testing.assert_array_equal(s.L[:, kept], s.M[:, kept])
@@ -99,13 +107,15 @@ def test_the_factor_multiplied_out_is_M(name, worst):
 
 @EVERY
 def test_inverse_and_products(name, worst):
-    """M_vv^-1 with zeros where prescribed, exactly symmetric; products with two matrices; one vector and, of floating bases,
-    three columns solved."""
+    """The principal pivot transform, symmetric to the last bit but for the sign, with nothing left of what stood there; products
+    with two matrices; one vector and, of floating bases, three columns solved."""
     model = robot(name)
     for mask in masks(model):
         s, n = Solved(model, mask), np.flatnonzero(~mask)
-        np.testing.assert_array_equal(s.N, s.N.swapaxes(1, 2))
-        assert not s.N[:, mask].any() and not s.N[:, :, mask].any() and not s.N[:, ~together(model)].any()
+        U, expected = np.where(together(model), s.U, 0.0), principal_pivot_transform(s.M, mask)
+        np.testing.assert_array_equal(U.swapaxes(1, 2), np.where(mask[:, None] == mask, U, -U))
+        assert (s.U[:, ~together(model)] == UNTOUCHED).all()
+        assert worst("U", relative(U, expected), name) < BOUND
         np.testing.assert_array_equal(s.x[:, mask], s.rhs[:, mask])
         left = s.loose > 0
         for x, A in ((s.X, s.W), (s.Y, s.Z)):
@@ -114,8 +124,8 @@ def test_inverse_and_products(name, worst):
             assert (x[:, ~written] == UNTOUCHED).all()
         for x, A in ((s.P, s.W), (s.Q, s.Z)):
             written = together(model) & ~left
-            expected = np.where(mask[:, None], A, 0.0) - np.where(mask | ~together(model), 0.0, s.G) @ A
-            assert worst("W_u - G W", relative(x[:, written], expected[:, written]), name) < 1e-13
+            expected = np.where(mask[:, None], A, 0.0) - U @ np.where(mask[:, None], 0.0, A)
+            assert worst("W_u - U W", relative(x[:, written], expected[:, written]), name) < BOUND
             assert (x[:, ~written] == UNTOUCHED).all()
         turns = np.flatnonzero(left)
         turns = turns[np.arange(turns.size) % 6 < 3]
@@ -176,17 +186,22 @@ def test_ways_over_free_coordinates(name, kind):
     model = robot(name)
     above, top, last = model.paths
     for mask in masks(model):
-        (expected, held), room, nv = np.empty((2, model.nv), int), np.full(8 * model.nv + 1, -7), model.nv
+        expected, room, nv = np.empty(model.nv, int), np.full(8 * model.nv + 1, -7), model.nv
         ways(model.index, model.constants, mask, room, kind == "Lanes")
-        up, run, start, _, order, found = room[:6 * nv].reshape(6, nv)
+        up, run, start, _, order, chain = room[:6 * nv].reshape(6, nv)
         for k in range(model.nv):
-            expected[k] = held[k] = above[k]
+            expected[k] = above[k]
             while expected[k] >= 0 and mask[expected[k]]:
                 expected[k] = above[expected[k]]
-            while held[k] >= 0 and not mask[held[k]]:
-                held[k] = above[held[k]]
         np.testing.assert_array_equal(up, expected)
-        np.testing.assert_array_equal(found, held)
+        o, related = 0, on_way(model)
+        while o < nv:                                            # of a chain, all that is free is related to all or to none
+            rows = order[o:o + chain[o]]
+            others = np.setdiff1d(np.flatnonzero(~mask), rows)
+            assert (chain[o:o + len(rows)] == len(rows)).all() and len(rows) < 4
+            assert len(set(start[rows])) == 1 == len(set(mask[rows]))
+            assert (related[np.ix_(rows, others)] == related[rows[0], others]).all() and related[np.ix_(rows, rows)].all()
+            o += len(rows)
         np.testing.assert_array_equal(order, [*np.flatnonzero(~mask), *np.flatnonzero(mask)])
         np.testing.assert_array_equal(room[6 * nv:7 * nv + 1], [(~mask[:k]).sum() for k in range(model.nv + 1)])
         steps = [k > 0 and expected[k] == k - 1 for k in range(model.nv)]

@@ -6,9 +6,10 @@ import liedyn as ld
 from bridge import relative
 from compiled import probe
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.mass_factor import minus_product, ways_of
+from liedyn.kernels.mass_product import minus_product
 from liedyn.kernels.mass_solve import solve_vector
 from liedyn.kernels.pivot_transform import pivot_transform
+from liedyn.kernels.ways import ways_of
 from mass_matrices import EVERY, masks, on_way, robot, together
 from zoo import state
 

@@ -25,12 +25,13 @@ from liedyn.kernels.checks import BAD_A, BAD_RESULT, BAD_TAU, OK, OTHER_MASK, SH
 from liedyn.kernels.hybrid import bad_input
 from liedyn.kernels.inverse_derivatives import add_passive_slopes
 from liedyn.kernels.kinematics import gather
-from liedyn.kernels.mass_factor import minus_product, ways_in, ways_of
+from liedyn.kernels.mass_product import minus_product
 from liedyn.kernels.mass_solve import solve_vector
 from liedyn.kernels.newton_euler import add_rotors_less_passive
 from liedyn.kernels.pairs import add_accelerations, derivative_columns, derivative_pairs, mass_pairs
 from liedyn.kernels.pivot_transform import by_rotations, pivot_transform
 from liedyn.kernels.results import clear
+from liedyn.kernels.ways import ways_in, ways_of
 from liedyn.lie.blocks import get, pack, put, settle, states_in, stream_filled, unpack_rows, whole_lines
 from liedyn.lie.lanes import largest, load, number_like, store
 from liedyn.lie.rows import load3, load9
@@ -39,7 +40,7 @@ from liedyn.lie.vec3 import add3, cross, rotate_back
 
 
 class SolutionWork(NamedTuple):
-    L: np.ndarray      # (nv nv,) M; of eight states then, between coordinates that are not prescribed, its factor
+    L: np.ndarray      # (nv nv,) M; of eight states then, between coordinates that are not prescribed, its factor and pivots
     Psi: np.ndarray    # (nv,) inverse pivots, of eight states
     x: np.ndarray      # (nv,) unknown accelerations
     tau: np.ndarray    # (nv,)
@@ -137,8 +138,8 @@ def kept_memory(nv): return 10 * nv + 2
 def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + _MATRICES * (nv * nv + 7) + 8 * nv + 1
 
 
-# Matrices of `rows` Lanes each, in this order: U; E, in its prescribed rows M_uu, or of one state M; dID by q and v, where in
-# eight states of a floating base there are only the columns by v of rotations, in the end those of the results; the results.
+# Matrices of `rows` Lanes each, in this order: U; E, or of one state M; dID by q and v, where in eight states of a floating base
+# there are only the columns by v of rotations, in the end those of the results; the results.
 _MATRICES = 6
 
 
@@ -262,7 +263,8 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     passive = passive and index[4] != 0
     ways = ways_of(tree, prescribed, passive, room, True)
     if ways.given.size > 0:
-        clear(A)                                   # of dID, prescribed rows are read on other branches, too
+        clear(A)                                   # of dID and M, prescribed rows are read on other branches, too
+        clear(solution.L)
     elif one_top(tree):                            # what is left of the last line, and of results: see `columns_of_eight`
         clear(A[nv * nv:wide])
         clear(A[4 * wide:4 * wide + 2 * min(8 * nv, wide)])

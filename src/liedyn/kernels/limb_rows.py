@@ -3,6 +3,7 @@ from numba import types
 from numba.extending import overload
 
 from liedyn.jit import primitive
+from liedyn.kernels.ways import three_of
 from liedyn.lie.blocks import get
 from liedyn.lie.lanes import load, number_like, store
 
@@ -10,9 +11,9 @@ from liedyn.lie.lanes import load, number_like, store
 @primitive
 def limb_rows(tree, prescribed, rows, r, e, kind, A, at, next_two, k, low, adds):
     """Rows rows[r] … rows[e - 1], six at most, of X = -C W, Y = -C Z, by the columns k, k - 1, … low of C and those on the way
-    from low to the ground, if not prescribed; low = nv: on the way from k. at: where C and columns of W, Z, X, Y begin in A;
-    next_two: how far from there stand another two, or 0. Another two are only for rows that follow each other. adds: if not None,
-    prescribed rows are those of W - C W."""
+    from low to the ground, if not prescribed; low = nv: on the way from k. at: where C and columns of W, Z, X, Y, P, Q begin in
+    A; next_two: how far from there stand another two, or 0. Another two are only for rows that follow each other. adds: if not
+    None, prescribed rows are those of P - C W and Q - C Z."""
     first = rows[r]
     if e - r > 3 and next_two > 0:
         six_by_four(tree, prescribed, first, first + e - r, kind, A, at, next_two, k, low, adds)
@@ -29,10 +30,10 @@ def limb_rows(tree, prescribed, rows, r, e, kind, A, at, next_two, k, low, adds)
 @primitive
 def six_by_four(tree, prescribed, r, e, kind, A, at, o, k, low, adds):
     """24 sums in registers: a fifth faster than 12."""
-    (C, w, z, X, Y), nv = at, tree.above.size
+    (C, w, z, X, Y, u, v), nv = at, tree.above.size
     rows = three_from(r, nv), three_from(r + 3, nv)
-    x, y = six_given(prescribed, rows, A, w, adds), six_given(prescribed, rows, A, z, adds)
-    p, q = six_given(prescribed, rows, A, w + o, adds), six_given(prescribed, rows, A, z + o, adds)
+    x, y = six_given(prescribed, rows, A, u, adds), six_given(prescribed, rows, A, v, adds)
+    p, q = six_given(prescribed, rows, A, u + o, adds), six_given(prescribed, rows, A, v + o, adds)
     while k >= 0:
         if not prescribed[k]:
             n = get_six_from(A, nv, k, C + r, kind)
@@ -47,10 +48,10 @@ def six_by_four(tree, prescribed, r, e, kind, A, at, o, k, low, adds):
 
 @primitive
 def three_by_four(tree, prescribed, r, e, kind, A, at, o, k, low, adds):
-    (C, w, z, X, Y), nv = at, tree.above.size
+    (C, w, z, X, Y, u, v), nv = at, tree.above.size
     rows = three_from(r, nv)
-    x, y = three_given(prescribed, rows, A, w, adds), three_given(prescribed, rows, A, z, adds)
-    p, q = three_given(prescribed, rows, A, w + o, adds), three_given(prescribed, rows, A, z + o, adds)
+    x, y = three_given(prescribed, rows, A, u, adds), three_given(prescribed, rows, A, v, adds)
+    p, q = three_given(prescribed, rows, A, u + o, adds), three_given(prescribed, rows, A, v + o, adds)
     while k >= 0:
         if not prescribed[k]:
             n = get_three_from(A, nv, k, C + r, kind)
@@ -65,9 +66,9 @@ def three_by_four(tree, prescribed, r, e, kind, A, at, o, k, low, adds):
 
 @primitive
 def two_by_four(tree, prescribed, r, kind, A, at, o, k, low, adds):
-    (C, w, z, X, Y), nv = at, tree.above.size
-    x, y = two_given(prescribed, r, A, w, adds), two_given(prescribed, r, A, z, adds)
-    p, q = two_given(prescribed, r, A, w + o, adds), two_given(prescribed, r, A, z + o, adds)
+    (C, w, z, X, Y, u, v), nv = at, tree.above.size
+    x, y = two_given(prescribed, r, A, u, adds), two_given(prescribed, r, A, v, adds)
+    p, q = two_given(prescribed, r, A, u + o, adds), two_given(prescribed, r, A, v + o, adds)
     while k >= 0:
         if not prescribed[k]:
             n = get(A, nv, k, C + r, kind), get(A, nv, k, C + r + 1, kind)
@@ -147,8 +148,8 @@ def store_six_from(A, o, r, e, x):
 
 @primitive
 def six_rows(tree, prescribed, rows, kind, A, at, k, low, adds):
-    (C, w, z, X, Y), nv = at, tree.above.size
-    x, y = six_given(prescribed, rows, A, w, adds), six_given(prescribed, rows, A, z, adds)
+    (C, w, z, X, Y, u, v), nv = at, tree.above.size
+    x, y = six_given(prescribed, rows, A, u, adds), six_given(prescribed, rows, A, v, adds)
     while k >= 0:
         if not prescribed[k]:
             n = get_three(A, nv, k, C, rows[0], kind), get_three(A, nv, k, C, rows[1], kind)
@@ -163,8 +164,8 @@ def six_rows(tree, prescribed, rows, kind, A, at, k, low, adds):
 
 @primitive
 def three_rows(tree, prescribed, rows, kind, A, at, k, low, adds):
-    (C, w, z, X, Y), nv = at, tree.above.size
-    x, y = three_given(prescribed, rows, A, w, adds), three_given(prescribed, rows, A, z, adds)
+    (C, w, z, X, Y, u, v), nv = at, tree.above.size
+    x, y = three_given(prescribed, rows, A, u, adds), three_given(prescribed, rows, A, v, adds)
     while k >= 0:
         if not prescribed[k]:
             n = get_three(A, nv, k, C, rows, kind)
@@ -173,12 +174,6 @@ def three_rows(tree, prescribed, rows, kind, A, at, k, low, adds):
         k = k - 1 if k > low else tree.above[k]
     store_three(A, X, rows, x)
     store_three(A, Y, rows, y)
-
-
-@primitive
-def three_of(rows, r, e):
-    """rows[r], … rows[e - 1], the last of them again if there are less than three."""
-    return rows[r], rows[min(r + 1, e - 1)], rows[min(r + 2, e - 1)]
 
 
 @primitive

@@ -1,157 +1,152 @@
-"""M = L^T D L of eight states over the tree, and products with either number of states: L has entries only between a coordinate
-and what it hangs on, so it is as sparse as the tree (Featherstone 2005). Coordinates that are not on `up`'s ways take no part:
-with those prescribed left out, this is the factor of M_vv. The pivots D are the articulated inertias S^T AI S + armature of
-K1 Table 3."""
-from typing import NamedTuple
+"""M = L^T D L of eight states over the tree: L has entries only between a coordinate and what it hangs on, so it
+is as sparse as the tree (Featherstone 2005). Coordinates that are not on `up`'s ways take no part: with those prescribed left
+out, this is the factor of M_vv. The pivots D are the articulated inertias S^T AI S + armature of K1 Table 3.
 
-import numpy as np
-
-from liedyn.jit import apart, callee, primitive
-from liedyn.joints.kinds import FREE, NV
-from liedyn.kernels.limb_rows import less_scaled, limb_rows, six_less_scaled, store_six_from, store_three_from
-from liedyn.lie.blocks import states_in
-from liedyn.lie.lanes import absolute, all_less, load, maximum, number_like, store
-
-# N, E, W, X hold columns of matrices, Lanes all: of eight states, or eight columns of one state (`blocks.put`).
-
-
-class Ways(NamedTuple):
-    """Which coordinates are not prescribed, and how they stand on the tree."""
-
-    up: np.ndarray       # (nv,) the nearest coordinate above that is not prescribed, or -1
-    run: np.ndarray      # (nv,) from this coordinate on, up goes in steps of one
-    free: np.ndarray     # those not prescribed, in order
-    start: np.ndarray    # (nv,) first coordinate of the limb
-    loose: np.ndarray    # (nv,) the body if it floats (see `floating`), else 0
-    given: np.ndarray    # the prescribed ones, in order
-    held: np.ndarray     # (nv,) the nearest coordinate above that is prescribed, or -1
-    count: np.ndarray    # (nv + 1,) how many before this coordinate are not prescribed
-    every: np.ndarray    # all coordinates, in order
-
-
-@primitive
-def ways_of(tree, prescribed, passive, room, eight):
-    """room: 8 nv + 1 integers. eight: whether for eight states, of which each column goes for itself; eight columns of one state
-    seldom belong to one limb, and take all that hangs on one top for one."""
-    nv = prescribed.size
-    free_paths(tree, prescribed, room[:nv], room[nv:2 * nv], room[5 * nv:6 * nv])
-    limbs(tree, room[2 * nv:3 * nv], eight)
-    floating(tree, passive, room[3 * nv:4 * nv])
-    both_kinds(prescribed, room[4 * nv:5 * nv], room[6 * nv:7 * nv + 1])
-    for k in range(nv):
-        room[7 * nv + 1 + k] = k
-    return ways_in(room, prescribed)
-
-
-@primitive
-def ways_in(room, prescribed):
-    """What `ways_of` left there."""
-    nv, free = prescribed.size, room[7 * prescribed.size]
-    return Ways(room[:nv], room[nv:2 * nv], room[4 * nv:4 * nv + free], room[2 * nv:3 * nv], room[3 * nv:4 * nv],
-                room[4 * nv + free:5 * nv], room[5 * nv:6 * nv], room[6 * nv:7 * nv + 1], room[7 * nv + 1:8 * nv + 1])
-
-
-@primitive
-def free_paths(tree, prescribed, up, run, held):
-    for k in range(up.size):
-        j = tree.above[k]
-        up[k] = up[j] if j >= 0 and prescribed[j] else j
-        held[k] = held[j] if j >= 0 and not prescribed[j] else j
-        run[k] = run[k - 1] if k > 0 and up[k] == k - 1 else k
-
-
-@primitive
-def both_kinds(prescribed, order, count):
-    """The coordinates that are not prescribed, then those that are; and how many of the first stand before each."""
-    nv, n = prescribed.size, 0
-    for k in range(nv):
-        count[k] = n
-        n += 0 if prescribed[k] else 1
-    count[nv] = n
-    for k in range(nv):
-        order[n + k - count[k] if prescribed[k] else count[k]] = k
-
-
-@primitive
-def limbs(tree, start, branches):
-    """The tree branches only between limbs, fingers (three coordinates at most) apart; or, if not `branches`, each limb is all
-    that hangs on one top."""
-    for k in range(start.size):
-        start[k] = tree.top[k]
-    for k in range(1, start.size if branches else 0):
-        j = tree.above[k]
-        if j != k - 1 and (j < 0 or tree.last[j] > j + 3):     # here, and at what came first of the same parent
-            start[k], start[j + 1] = k, j + 1
-    for k in range(1, start.size):
-        start[k] = max(start[k], start[k - 1])
-
-
-@primitive
-def floating(tree, passive, loose):
-    """Free joints on the ground that resist no motion: their columns of derivatives are known (see `floating_columns`)."""
-    for i in range(1, tree.parent.size):
-        k, end = tree.iv[i], tree.iv[i] + NV[tree.kind[i]]
-        floats = tree.parent[i] == 0 and tree.kind[i] == FREE
-        for j in range(k, end if floats else k):
-            x = absolute(load(tree.armature, j))
-            if passive:
-                x = x + absolute(load(tree.damping, j)) + absolute(load(tree.friction, j))
-            floats = floats and all_less(x, 5e-324)
-        for j in range(k, end):
-            loose[j] = i if floats else 0
+Rows go by up to three of a chain, a above b above c (see `ways.chains`): what they hang on and what hangs on them is the
+same but for themselves, so that their sums share loads and loops. Where there are less than three, the last stands in for what is
+missing: what it would take from itself is zero (see `within`), and where rows follow from those above, it is stored first."""
+from liedyn.jit import callee, primitive
+from liedyn.kernels.limb_rows import less_scaled, six_less_scaled, store_six_from, store_three_from
+from liedyn.kernels.ways import root, three_of
+from liedyn.lie.lanes import load, maximum, number_like, store
 
 
 @callee
-def factor_mass(tree, prescribed, ways, M, Psi):
-    """M (nv nv, read where a row hangs on the column) becomes L, and Psi (nv) = 1/D; right of the diagonal (D L)^T. Returns the
-    largest shortfall of a pivot below where it is rounding: positive means that the joint has no inertia. Loads, but does
-    not use, up to five numbers beyond M.
+def factor_mass(tree, ways, M, Psi):
+    """M (nv nv, read where a row hangs on the column) becomes L, with D on its diagonal; and Psi (nv) = 1/D. Returns the largest
+    shortfall of a pivot below where it is rounding: positive means that the joint has no inertia. Loads, but does not use, up
+    to five numbers beyond M.
 
-    Row k of L^T D L = M, from the leaves: D_k L_km = M_km - sum_j (D L)_jk L_jm over all j that hang on k."""
-    nv, up, run = prescribed.size, ways.up, ways.run
-    deficit = number_like(M, -1.0)
-    for k in range(nv - 1, -1, -1):
-        if prescribed[k]:
-            continue
-        j = k
-        while j >= 0:
-            first = max(run[j], j - 5)
-            if j - first > 2:
-                six_of_factor(tree, prescribed, k, first, j, M)
-            else:
-                three_of_factor(tree, prescribed, k, first, j, M)
-            j = up[first]
-        d = load(M, k * nv + k)
-        deficit = maximum(deficit, load(tree.floor, k) - d)
-        d, j = 1.0 / d, up[k]
-        store(Psi, k, d)
-        while j >= 0:
-            x = load(M, k * nv + j)
-            store(M, j * nv + k, x)
-            store(M, k * nv + j, x * d)
-            j = up[j]
+    Row k of L^T D L = M, from the leaves: D_k L_km = M_km - sum_j D_j L_jk L_jm over all j that hang on k."""
+    run, deficit, r = ways.run, number_like(M, -1.0), ways.free.size
+    while r > 0:
+        s = r - ways.chain[r - 1]
+        if r - s > 1:
+            rows = three_of(ways.free, s, r)
+            deficit = maximum(deficit, pivots(tree, ways, r, rows, M, Psi))
+            j = ways.up[rows[0]]
+            while j >= 0:
+                first = max(run[j], j - 5)
+                if j - first > 2:
+                    six_of_factor(tree, ways, r, rows, first, j, M, Psi)
+                else:
+                    three_of_factor(tree, ways, r, rows, first, j, M, Psi)
+                j = ways.up[first]
+        else:
+            deficit = maximum(deficit, row_of_factor(tree, ways, r, ways.free[s], M, Psi))
+        r = s
     return deficit
 
 
 @primitive
-def six_of_factor(tree, prescribed, k, first, last, M):
-    """Columns first … last of row k of D L, from the rows of all that hangs on k."""
-    nv = tree.above.size
-    x = get_six_along(M, k * nv + first)
-    for i in range(k + 1, tree.last[k] + 1):
-        if not prescribed[i]:
-            x = six_less_scaled(x, get_six_along(M, i * nv + first), load(M, k * nv + i))
-    store_six_from(M, k * nv, first, last + 1, x)
+def row_of_factor(tree, ways, r, k, M, Psi):
+    """One row. What hangs on it are free[r], …."""
+    nv, o, end = tree.above.size, k * tree.above.size, ways.count[tree.last[k] + 1]
+    pivot = load(M, o + k)
+    for q in range(r, end):
+        i = ways.free[q] * nv
+        x = load(M, i + k)
+        pivot = pivot - load(M, i + ways.free[q]) * x * x
+    d, j = 1.0 / pivot, ways.up[k]
+    store(M, o + k, pivot)
+    store(Psi, k, d)
+    while j >= 0:
+        first = max(ways.run[j], j - 2)
+        x = get_three_along(M, o + first)
+        for q in range(r, end):
+            i = ways.free[q] * nv
+            x = less_scaled(x, get_three_along(M, i + first), load(M, i + ways.free[q]) * load(M, i + k))
+        store_three_from(M, o, first, j + 1, scaled(x, d))
+        j = ways.up[first]
+    return load(tree.floor, k) - pivot
 
 
 @primitive
-def three_of_factor(tree, prescribed, k, first, last, M):
-    nv = tree.above.size
-    x = get_three_along(M, k * nv + first)
-    for i in range(k + 1, tree.last[k] + 1):
-        if not prescribed[i]:
-            x = less_scaled(x, get_three_along(M, i * nv + first), load(M, k * nv + i))
-    store_three_from(M, k * nv, first, last + 1, x)
+def pivots(tree, ways, r, rows, M, Psi):
+    """Of the rows a, b, c what stands between themselves. What hangs on them are free[r], …. Returns their shortfall."""
+    a, b, c = rows
+    nv, zero = tree.above.size, number_like(M, 0.0)
+    cc, bb, aa = load(M, c * nv + c), load(M, b * nv + b), load(M, a * nv + a)
+    cb, ca, ba = load(M, c * nv + b), load(M, c * nv + a), load(M, b * nv + a)
+    for o in range(r, ways.count[tree.last[c] + 1]):
+        i = ways.free[o] * nv
+        d, x, y, z = load(M, i + ways.free[o]), load(M, i + a), load(M, i + b), load(M, i + c)
+        p, q = d * z, d * y
+        cc, cb, ca, bb, ba, aa = cc - p * z, cb - p * y, ca - p * x, bb - q * y, ba - q * x, aa - d * x * x
+    d, x, y, z = 1.0 / cc, zero, zero, zero
+    if b < c:
+        z, y = d * cb, d * ca
+        bb, ba, aa = bb - z * cb, ba - z * ca, aa - y * ca
+        store(M, c * nv + b, z)
+        store(M, c * nv + a, y)
+    store(M, c * nv + c, cc)
+    store(Psi, c, d)
+    d = 1.0 / bb
+    if a < b:
+        x = d * ba
+        aa = aa - x * ba
+        store(M, b * nv + a, x)
+    store(M, b * nv + b, bb)
+    store(Psi, b, d)
+    store(M, a * nv + a, aa)
+    store(Psi, a, 1.0 / aa)
+    return maximum(maximum(load(tree.floor, a) - aa, load(tree.floor, b) - bb), load(tree.floor, c) - cc)
+
+
+@primitive
+def within(rows, nv, L):
+    """L_ba, L_ca, L_cb; zero where the two are the same."""
+    a, b, c = rows
+    zero = number_like(L, 0.0)
+    return (load(L, b * nv + a) if a < b else zero, load(L, c * nv + a) if b < c else zero,
+            load(L, c * nv + b) if b < c else zero)
+
+
+@primitive
+def six_of_factor(tree, ways, r, rows, first, last, M, Psi):
+    """Columns first … last of the rows."""
+    (a, b, c), nv = rows, tree.above.size
+    x, y, z = get_six_along(M, a * nv + first), get_six_along(M, b * nv + first), get_six_along(M, c * nv + first)
+    for o in range(r, ways.count[tree.last[c] + 1]):
+        i = ways.free[o] * nv
+        d, l = load(M, i + ways.free[o]), get_six_along(M, i + first)
+        x = six_less_scaled(x, l, d * load(M, i + a))
+        y = six_less_scaled(y, l, d * load(M, i + b))
+        z = six_less_scaled(z, l, d * load(M, i + c))
+    ba, ca, cb = within(rows, nv, M)
+    y = six_less_scaled(y, z, cb)
+    x = six_less_scaled(six_less_scaled(x, z, ca), y, ba)
+    store_six_from(M, a * nv, first, last + 1, six_scaled(x, load(Psi, a)))
+    store_six_from(M, b * nv, first, last + 1, six_scaled(y, load(Psi, b)))
+    if b < c:
+        store_six_from(M, c * nv, first, last + 1, six_scaled(z, load(Psi, c)))
+
+
+@primitive
+def three_of_factor(tree, ways, r, rows, first, last, M, Psi):
+    (a, b, c), nv = rows, tree.above.size
+    x, y, z = get_three_along(M, a * nv + first), get_three_along(M, b * nv + first), get_three_along(M, c * nv + first)
+    for o in range(r, ways.count[tree.last[c] + 1]):
+        i = ways.free[o] * nv
+        d, l = load(M, i + ways.free[o]), get_three_along(M, i + first)
+        x = less_scaled(x, l, d * load(M, i + a))
+        y = less_scaled(y, l, d * load(M, i + b))
+        z = less_scaled(z, l, d * load(M, i + c))
+    ba, ca, cb = within(rows, nv, M)
+    y = less_scaled(y, z, cb)
+    x = less_scaled(less_scaled(x, z, ca), y, ba)
+    store_three_from(M, a * nv, first, last + 1, scaled(x, load(Psi, a)))
+    store_three_from(M, b * nv, first, last + 1, scaled(y, load(Psi, b)))
+    if b < c:
+        store_three_from(M, c * nv, first, last + 1, scaled(z, load(Psi, c)))
+
+
+@primitive
+def scaled(x, m): return x[0] * m, x[1] * m, x[2] * m
+
+
+@primitive
+def six_scaled(x, m): return scaled(x[0], m), scaled(x[1], m)
 
 
 @primitive
@@ -162,48 +157,64 @@ def get_three_along(A, o): return load(A, o), load(A, o + 1), load(A, o + 2)
 def get_six_along(A, o): return get_three_along(A, o), get_three_along(A, o + 3)
 
 
+# what follows from the ground to the leaves -----------------------------------------------------------------------------
 @primitive
-def rows_by_roots(tree, prescribed, ways, L, E):
+def rows_by_roots(ways, L, E):
     """E, by columns: what rows of a limb K are of those of all A above it, wherever M N or M X is zero in K and behind.
 
     There L_KK x_K + L_KA x_A = 0, that is x_K = -E x_A with E = L_KK^-1 L_KA."""
-    nv, run, r = prescribed.size, ways.run, 0
+    r = 0
     while r < ways.free.size:
-        e = end_of_rows(ways, ways.free, r, nv)
-        s = ways.start[ways.free[r]]
-        a = tree.above[s]
-        while a >= 0 and prescribed[a]:
-            a = tree.above[a]
+        rows = three_of(ways.free, r, r + ways.chain[r])
+        limb = ways.start[rows[0]]
+        a = root(ways, rows[0], limb)
         while a >= 0:
-            first = max(run[a], a - 5)
-            for o in range(r, e):
-                if a - first > 2:
-                    six_by_roots(ways.up, s, ways.free[o], first, a, L, E)
-                else:
-                    three_by_roots(ways.up, s, ways.free[o], first, a, L, E)
+            first = max(ways.run[a], a - 5)
+            if a - first > 2:
+                six_by_roots(ways.up, limb, rows, first, a, L, E)
+            else:
+                three_by_roots(ways.up, limb, rows, first, a, L, E)
             a = ways.up[first]
-        r = e
+        r += ways.chain[r]
 
 
 @primitive
-def six_by_roots(up, s, k, first, last, L, E):
-    """Columns first … last of row k of E, from those of the limb's rows above, s …."""
-    nv = up.size
-    x, i = get_six_along(L, k * nv + first), up[k]
-    while i >= s:
-        y = get_three_across(E, nv, first, i), get_three_across(E, nv, first + 3, i)
-        x, i = six_less_scaled(x, y, load(L, k * nv + i)), up[i]
-    put_three_across(E, nv, first, last, k, x[0])
-    put_three_across(E, nv, first + 3, last, k, x[1])
+def six_by_roots(up, limb, rows, first, last, L, E):
+    """Columns first … last of the rows of E, from those of the limb's rows above."""
+    (a, b, c), nv, i = rows, up.size, up[rows[0]]
+    x, y, z = get_six_along(L, a * nv + first), get_six_along(L, b * nv + first), get_six_along(L, c * nv + first)
+    while i >= limb:
+        w = get_three_across(E, nv, first, i), get_three_across(E, nv, first + 3, i)
+        x = six_less_scaled(x, w, load(L, a * nv + i))
+        y = six_less_scaled(y, w, load(L, b * nv + i))
+        z = six_less_scaled(z, w, load(L, c * nv + i))
+        i = up[i]
+    ba, ca, cb = within(rows, nv, L)
+    y = six_less_scaled(y, x, ba)
+    z = six_less_scaled(six_less_scaled(z, x, ca), y, cb)
+    if b < c:
+        put_six_across(E, nv, first, last, c, z)
+    put_six_across(E, nv, first, last, b, y)
+    put_six_across(E, nv, first, last, a, x)
 
 
 @primitive
-def three_by_roots(up, s, k, first, last, L, E):
-    nv = up.size
-    x, i = get_three_along(L, k * nv + first), up[k]
-    while i >= s:
-        x, i = less_scaled(x, get_three_across(E, nv, first, i), load(L, k * nv + i)), up[i]
-    put_three_across(E, nv, first, last, k, x)
+def three_by_roots(up, limb, rows, first, last, L, E):
+    (a, b, c), nv, i = rows, up.size, up[rows[0]]
+    x, y, z = get_three_along(L, a * nv + first), get_three_along(L, b * nv + first), get_three_along(L, c * nv + first)
+    while i >= limb:
+        w = get_three_across(E, nv, first, i)
+        x = less_scaled(x, w, load(L, a * nv + i))
+        y = less_scaled(y, w, load(L, b * nv + i))
+        z = less_scaled(z, w, load(L, c * nv + i))
+        i = up[i]
+    ba, ca, cb = within(rows, nv, L)
+    y = less_scaled(y, x, ba)
+    z = less_scaled(less_scaled(z, x, ca), y, cb)
+    if b < c:
+        put_three_across(E, nv, first, last, c, z)
+    put_three_across(E, nv, first, last, b, y)
+    put_three_across(E, nv, first, last, a, x)
 
 
 @primitive
@@ -220,116 +231,7 @@ def put_three_across(A, n, c, last, r, x):
         store(A, (c + 2) * n + r, x[2])
 
 
-@callee
-def invert_mass(tree, prescribed, ways, L, Psi, A, rows):
-    """N = M_vv^-1. Prescribed rows and columns: zeros there stay, other numbers become others. A: N and then E, of `rows` rows.
-
-    Row k of L N = D^-1 L^-T, of which the right side is zero left of the diagonal and Psi_k on it, gives
-    N_kc = -sum_j L_kj N_jc for c < k, and N_kk = Psi_k - sum_j L_kj N_jk by symmetry. Columns before the limb of k need only
-    what stands above the limb: N_Kc = -E N_Ac."""
-    nv, free = prescribed.size, ways.free
-    N, kind, r = A[:rows], number_like(Psi, 0.0), 0
-    while r < free.size:
-        s, e = ways.start[free[r]], end_of_rows(ways, free, r, nv)
-        for o in range(r, e if tree.above[s] >= 0 else r, 6):
-            end, b, last = min(o + 6, e), tree.top[s], s - 1
-            while b <= last:
-                w, z, next_two = b * nv, min(b + 1, last) * nv, 0
-                if b + 3 <= last and in_a_row(free, o, end):
-                    next_two = 2 * nv
-                at = rows, w, z, w, z
-                limb_rows(tree, prescribed, free, o, end, kind, A, at, next_two, tree.above[s], nv, None)
-                b += 4 if next_two > 0 else 2
-        for o in range(r, e):
-            invert_in_limb(tree, ways, free[o], s, L, Psi, N)
-        r = e
-
-
 @primitive
-def invert_in_limb(tree, ways, k, s, L, Psi, N):
-    """Row k for the columns s … k of its limb, four at a time; and what is the same by symmetry."""
-    nv, zero, up, run, last = tree.above.size, number_like(Psi, 0.0), ways.up, ways.run, k - 1
-    for b in range(s, k, 4):
-        o = b * nv, min(b + 1, last) * nv, min(b + 2, last) * nv, min(b + 3, last) * nv
-        x, j = (zero, zero, zero, zero), up[k]
-        while j >= 0:
-            for m in range(run[j], j + 1):
-                l = load(L, k * nv + m)
-                x = (x[0] - l * load(N, o[0] + m), x[1] - l * load(N, o[1] + m), x[2] - l * load(N, o[2] + m),
-                     x[3] - l * load(N, o[3] + m))
-            j = up[run[j]]
-        store(N, o[0] + k, x[0])
-        store(N, o[1] + k, x[1])
-        store(N, o[2] + k, x[2])
-        store(N, o[3] + k, x[3])
-    for c in range(tree.top[k], k):                            # the other half
-        store(N, k * nv + c, load(N, c * nv + k))
-    d, j = load(Psi, k), up[k]
-    while j >= 0:                                              # a sum for each run: less to wait for
-        x = zero
-        for m in range(run[j], j + 1):
-            x = x + load(L, k * nv + m) * load(N, k * nv + m)
-        d, j = d - x, up[run[j]]
-    store(N, k * nv + k, d)
-
-
-@primitive
-def end_of_rows(ways, rows, r, most):
-    """Where the rows rows[r], … of one limb end, after `most` of them."""
-    e = r + 1
-    while e < min(rows.size, r + most) and ways.start[rows[e]] == ways.start[rows[r]]:
-        e += 1
-    return e
-
-
-@primitive
-def in_a_row(rows, r, e):
-    """Whether rows[r] … rows[e - 1] follow each other."""
-    return rows[e - 1] - rows[r] == e - 1 - r
-
-
-@primitive
-def columns_in_lanes(factors):
-    """How many columns of one state a Lanes holds, where the factors are of one state or of eight."""
-    return 1 if states_in(factors) > 1 else 8
-
-
-@apart("Psi")
-def minus_product(tree, prescribed, ways, Psi, A, at, first, end, adds):
-    """X = -N W, Y = -N Z for the Lanes of columns first … end - 1 of W and Z; X and Y begin with the first of them. A holds all
-    matrices; at: where N, E, W, Z, X, Y begin. Prescribed columns of N take no part. adds: if None, prescribed rows are not
-    written; else they become those of W - N W and Z - N Z, where W and Z must be zero on other branches.
-
-    Only what hangs on the same top as the column is written. In a column, other rows of W and Z are read where its coordinate
-    moves and on its way to the ground: if `adds` is None, limbs without such a coordinate follow from those above them,
-    x_K = -E x_A; not in one state, where a limb is all that hangs on its top. Columns of a floating base are left alone in eight
-    states."""
-    nv, per, kind, r = prescribed.size, columns_in_lanes(Psi), number_like(Psi, 0.0), 0
-    N, E, W, Z, X, Y = at
-    rows = ways.free if adds is None else ways.every
-    while r < rows.size:                                       # six rows of N stay near for all columns
-        s, e, c = ways.start[rows[r]], end_of_rows(ways, rows, r, 6), first
-        twos = per == 1 and in_a_row(rows, r, e)               # two columns of one limb read N once
-        while c < end:
-            b, c = c, c + 1
-            if twos and c < end and tree.above[c] == b and tree.last[c] == tree.last[b] and ways.loose[c] == ways.loose[b]:
-                c = c + 1
-            if per == 1 and ways.loose[b] > 0:
-                continue
-            low, high = rows_of_columns(tree, b * per, min(c * per, nv) - 1)
-            if tree.top[low] <= s and s <= tree.last[tree.top[high]]:
-                x, y, w, z = X + (b - first) * nv, Y + (b - first) * nv, W + b * nv, Z + b * nv
-                C, k, next_two = N, high, (c - 1 - b) * nv
-                if adds is None and (s > high or tree.last[s] < low):
-                    C, w, z, k, low = E, x, y, tree.above[s], nv
-                limb_rows(tree, prescribed, rows, r, e, kind, A, (C, w, z, x, y), next_two, k, low, adds)
-        r = e
-
-
-@primitive
-def rows_of_columns(tree, c, d):
-    """First and last row that differ from zero in columns c … d of derivatives, but for those on the way to the ground."""
-    high = d
-    for k in range(c, d + 1):
-        high = max(high, tree.last[k])
-    return c, high
+def put_six_across(A, n, c, last, r, x):
+    put_three_across(A, n, c, last, r, x[0])
+    put_three_across(A, n, c + 3, last, r, x[1])

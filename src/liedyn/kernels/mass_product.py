@@ -1,0 +1,56 @@
+"""Products with M^-1, or with E of `mass_factor`, over the tree, of one state or eight."""
+from liedyn.jit import apart, primitive
+from liedyn.kernels.limb_rows import limb_rows
+from liedyn.kernels.ways import end_of_rows, in_a_row, nothing_behind
+from liedyn.lie.blocks import states_in
+from liedyn.lie.lanes import number_like
+
+# N, E, W, X hold columns of matrices, Lanes all: of eight states, or eight columns of one state (`blocks.put`).
+
+
+@primitive
+def columns_in_lanes(factors):
+    """How many columns of one state a Lanes holds, where the factors are of one state or of eight."""
+    return 1 if states_in(factors) > 1 else 8
+
+
+@apart("Psi")
+def minus_product(tree, prescribed, ways, Psi, A, at, first, end, adds):
+    """X = -N W, Y = -N Z for the Lanes of columns first … end - 1 of W and Z; X and Y begin with the first of them. A holds all
+    matrices; at: where N, E, W, Z, X, Y begin. Prescribed columns of N take no part. adds: if None, prescribed rows are not
+    written; else they become those of W - N W and Z - N Z, where W and Z must be zero on other branches.
+
+    Only what hangs on the same top as the column is written. In a column, other rows of W and Z are read where its coordinate
+    moves and on its way to the ground; limbs without such a coordinate follow from those above them, x_K = -E x_A, all of them if
+    `adds` is None. Not in one state, where a limb is all that hangs on its top. Columns of a floating base are left alone in
+    eight states."""
+    nv, per, kind, r = prescribed.size, columns_in_lanes(Psi), number_like(Psi, 0.0), 0
+    N, E, W, Z, X, Y = at
+    rows = ways.free if adds is None else ways.every
+    while r < rows.size:                                       # six rows of N stay near for all columns
+        s, e, c = ways.start[rows[r]], end_of_rows(ways, rows, r, 6), first
+        twos = per == 1 and in_a_row(rows, r, e)               # two columns of one limb read N once
+        while c < end:
+            b, c = c, c + 1
+            if twos and c < end and tree.above[c] == b and tree.last[c] == tree.last[b] and ways.loose[c] == ways.loose[b]:
+                c = c + 1
+            if per == 1 and ways.loose[b] > 0:
+                continue
+            low, high = rows_of_columns(tree, b * per, min(c * per, nv) - 1)
+            if tree.top[low] <= s and s <= tree.last[tree.top[high]]:
+                x, y, w, z = X + (b - first) * nv, Y + (b - first) * nv, W + b * nv, Z + b * nv
+                C, k, next_two, p, q = N, high, (c - 1 - b) * nv, w, z
+                saved = ways.count[high + 1] - ways.count[ways.start[low]]     # sums, but one must wait for another
+                if (s > high or tree.last[s] < low) and (adds is None or (saved > 2 and nothing_behind(tree, ways, s))):
+                    C, w, z, k, low = E, x, y, tree.above[s], nv
+                limb_rows(tree, prescribed, rows, r, e, kind, A, (C, w, z, x, y, p, q), next_two, k, low, adds)
+        r = e
+
+
+@primitive
+def rows_of_columns(tree, c, d):
+    """First and last row that differ from zero in columns c … d of derivatives, but for those on the way to the ground."""
+    high = d
+    for k in range(c, d + 1):
+        high = max(high, tree.last[k])
+    return c, high

@@ -1,0 +1,156 @@
+"""Ways from coordinates to the ground, where some are prescribed and take no part: orders of sums over the tree."""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import primitive
+from liedyn.joints.kinds import FREE, NV
+from liedyn.lie.lanes import absolute, all_less, load
+
+
+class Ways(NamedTuple):
+    """Which coordinates are not prescribed, and how they stand on the tree."""
+
+    up: np.ndarray       # (nv,) the nearest coordinate above that is not prescribed, or -1
+    run: np.ndarray      # (nv,) from this coordinate on, up goes in steps of one
+    free: np.ndarray     # those not prescribed, in order
+    start: np.ndarray    # (nv,) first coordinate of the limb
+    loose: np.ndarray    # (nv,) the body if it floats (see `floating`), else 0
+    given: np.ndarray    # the prescribed ones, in order
+    chain: np.ndarray    # of each in `free`, how many are of its chain (see `chains`)
+    held: np.ndarray     # of each in `given`, the same
+    count: np.ndarray    # (nv + 1,) how many before this coordinate are not prescribed
+    every: np.ndarray    # all coordinates, in order
+
+
+@primitive
+def ways_of(tree, prescribed, passive, room, eight):
+    """room: 8 nv + 1 integers. eight: whether for eight states, of which each column goes for itself; eight columns of one state
+    seldom belong to one limb, and take all that hangs on one top for one."""
+    nv = prescribed.size
+    free_paths(tree, prescribed, room[:nv], room[nv:2 * nv])
+    limbs(tree, room[2 * nv:3 * nv], eight)
+    floating(tree, passive, room[3 * nv:4 * nv])
+    both_kinds(prescribed, room[4 * nv:5 * nv], room[6 * nv:7 * nv + 1])
+    chains(tree, room[:nv], room[2 * nv:3 * nv], room[4 * nv:5 * nv], room[7 * nv], room[5 * nv:6 * nv])
+    for k in range(nv):
+        room[7 * nv + 1 + k] = k
+    return ways_in(room, prescribed)
+
+
+@primitive
+def ways_in(room, prescribed):
+    """What `ways_of` left there."""
+    nv, free = prescribed.size, room[7 * prescribed.size]
+    return Ways(room[:nv], room[nv:2 * nv], room[4 * nv:4 * nv + free], room[2 * nv:3 * nv], room[3 * nv:4 * nv],
+                room[4 * nv + free:5 * nv], room[5 * nv:5 * nv + free], room[5 * nv + free:6 * nv], room[6 * nv:7 * nv + 1],
+                room[7 * nv + 1:8 * nv + 1])
+
+
+@primitive
+def free_paths(tree, prescribed, up, run):
+    for k in range(up.size):
+        j = tree.above[k]
+        up[k] = up[j] if j >= 0 and prescribed[j] else j
+        run[k] = run[k - 1] if k > 0 and up[k] == k - 1 else k
+
+
+@primitive
+def both_kinds(prescribed, order, count):
+    """The coordinates that are not prescribed, then those that are; and how many of the first stand before each."""
+    nv, n = prescribed.size, 0
+    for k in range(nv):
+        count[k] = n
+        n += 0 if prescribed[k] else 1
+    count[nv] = n
+    for k in range(nv):
+        order[n + k - count[k] if prescribed[k] else count[k]] = k
+
+
+@primitive
+def chains(tree, up, start, order, free, chain):
+    """Up to three at a time: free coordinates one above the other, with nothing else free on them; and prescribed ones on one way
+    without a branch. All of one limb."""
+    first = 0
+    for o in range(1, order.size + 1):
+        joins = o < order.size and o != free and o - first < 3 and start[order[o]] == start[order[first]]
+        if joins:
+            j, k = order[o - 1], order[o]
+            joins = tree.last[j] == tree.last[k] and (up[k] == j if o < free else unbranched(tree, j, k))
+        if not joins:
+            for r in range(first, o):
+                chain[r] = o - first
+            first = o
+
+
+@primitive
+def unbranched(tree, j, k):
+    """Whether the way from k to j < k meets all coordinates between."""
+    while k > j and tree.above[k] == k - 1:
+        k -= 1
+    return k == j
+
+
+@primitive
+def limbs(tree, start, branches):
+    """The tree branches only between limbs, fingers (three coordinates at most) apart; or, if not `branches`, each limb is all
+    that hangs on one top."""
+    for k in range(start.size):
+        start[k] = tree.top[k]
+    for k in range(1, start.size if branches else 0):
+        j = tree.above[k]
+        if j != k - 1 and (j < 0 or tree.last[j] > j + 3):     # here, and at what came first of the same parent
+            start[k], start[j + 1] = k, j + 1
+    for k in range(1, start.size):
+        start[k] = max(start[k], start[k - 1])
+
+
+@primitive
+def floating(tree, passive, loose):
+    """Free joints on the ground that resist no motion: their columns of derivatives are known (see `floating_columns`)."""
+    for i in range(1, tree.parent.size):
+        k, end = tree.iv[i], tree.iv[i] + NV[tree.kind[i]]
+        floats = tree.parent[i] == 0 and tree.kind[i] == FREE
+        for j in range(k, end if floats else k):
+            x = absolute(load(tree.armature, j))
+            if passive:
+                x = x + absolute(load(tree.damping, j)) + absolute(load(tree.friction, j))
+            floats = floats and all_less(x, 5e-324)
+        for j in range(k, end):
+            loose[j] = i if floats else 0
+
+
+# coordinates that follow each other ---------------------------------------------------------------------------------
+@primitive
+def end_of_rows(ways, rows, r, most):
+    """Where the rows rows[r], … of one limb end, after `most` of them."""
+    e = r + 1
+    while e < min(rows.size, r + most) and ways.start[rows[e]] == ways.start[rows[r]]:
+        e += 1
+    return e
+
+
+@primitive
+def in_a_row(rows, r, e):
+    """Whether rows[r] … rows[e - 1] follow each other."""
+    return rows[e - 1] - rows[r] == e - 1 - r
+
+
+@primitive
+def nothing_behind(tree, ways, s):
+    """Whether the limb that starts with s is all that hangs on s."""
+    return ways.start[tree.last[s]] == s
+
+
+@primitive
+def root(ways, k, s):
+    """The nearest coordinate above s that is not prescribed, where k is of the limb that starts with s; or -1."""
+    while k >= s:
+        k = ways.up[k]
+    return k
+
+
+@primitive
+def three_of(rows, r, e):
+    """rows[r], … rows[e - 1], the last of them again if there are less than three."""
+    return rows[r], rows[min(r + 1, e - 1)], rows[min(r + 2, e - 1)]
