@@ -14,9 +14,9 @@ def invert_mass(tree, prescribed, ways, L, Psi, A, rows):
 
     Row k of L N = D^-1 L^-T, of which the right side is zero left of the diagonal and Psi_k on it, gives
     N_kc = -sum_j L_kj N_jc for c < k, and N_kk = Psi_k - sum_j L_kj N_jk by symmetry. Columns before the limb of k need only
-    what stands above the limb: N_Kc = -E N_Ac. So do prescribed columns, and prescribed rows of limbs with nothing behind them:
-    all of U (see `pivot_transform`) but within these limbs, and between prescribed coordinates of others and what hangs on the
-    same top. There, but between free ones, anything is written."""
+    what stands above the limb: N_Kc = -E N_Ac. So do prescribed columns, and prescribed rows of limbs with nothing behind them.
+    Left out, for `pivot_transform` to write, are entries with a prescribed coordinate within such a limb, and all of prescribed
+    coordinates of other limbs: there anything is written."""
     nv, kind, s = prescribed.size, number_like(Psi, 0.0), 0
     while s < nv:
         end = end_of_rows(ways, ways.every, s, nv)
@@ -31,7 +31,7 @@ def invert_mass(tree, prescribed, ways, L, Psi, A, rows):
                 at = rows, w, z, w, z, w, z
                 limb_rows(tree, prescribed, which, o, up_to, kind, A, at, next_two, tree.above[s], nv, None)
                 b += 4 if next_two > 0 else 2
-        for k in range(s, end):                                # the other half
+        for k in range(s, end):                                # the other half, also of what is left out
             for c in range(tree.top[s], s):
                 x = load(A, c * nv + k)
                 store(A, k * nv + c, x if prescribed[c] == prescribed[k] else -x)

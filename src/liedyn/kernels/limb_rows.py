@@ -1,4 +1,4 @@
-"""Rows of one limb in products with M^-1 or E (see `mass_factor`): as many sums at a time as registers hold."""
+"""Rows of one limb in products with M^-1 or E (see `mass_product`): as many sums at a time as registers hold."""
 from numba import types
 from numba.extending import overload
 

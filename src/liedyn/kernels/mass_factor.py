@@ -90,7 +90,8 @@ def pivots(tree, ways, r, rows, M, Psi):
     store(Psi, b, d)
     store(M, a * nv + a, aa)
     store(Psi, a, 1.0 / aa)
-    return maximum(maximum(load(tree.floor, a) - aa, load(tree.floor, b) - bb), load(tree.floor, c) - cc)
+    # in this order: after a pivot of zero the others are NaN, which `maximum` passes over as its second argument only
+    return maximum(maximum(load(tree.floor, c) - cc, load(tree.floor, b) - bb), load(tree.floor, a) - aa)
 
 
 @primitive

@@ -1,4 +1,4 @@
-"""Products with M^-1, or with E of `mass_factor`, over the tree, of one state or eight."""
+"""Products with M^-1 or U, or with E of `mass_factor` and `pivot_transform`, over the tree, of one state or eight."""
 from liedyn.jit import apart, primitive
 from liedyn.kernels.limb_rows import limb_rows
 from liedyn.kernels.ways import end_of_rows, in_a_row, nothing_behind
@@ -21,9 +21,9 @@ def minus_product(tree, prescribed, ways, Psi, A, at, first, end, adds):
     written; else they become those of W - N W and Z - N Z, where W and Z must be zero on other branches.
 
     Only what hangs on the same top as the column is written. In a column, other rows of W and Z are read where its coordinate
-    moves and on its way to the ground; limbs without such a coordinate follow from those above them, x_K = -E x_A, all of them if
-    `adds` is None. Not in one state, where a limb is all that hangs on its top. Columns of a floating base are left alone in
-    eight states."""
+    moves and on its way to the ground; limbs without such a coordinate follow from those above them, x_K = -E x_A; unless `adds`
+    is None, those with nothing behind them, and where that is shorter. Not in one state, where a limb is all that hangs on its
+    top. Columns of a floating base are left alone in eight states."""
     nv, per, kind, r = prescribed.size, columns_in_lanes(Psi), number_like(Psi, 0.0), 0
     N, E, W, Z, X, Y = at
     rows = ways.free if adds is None else ways.every
@@ -40,8 +40,10 @@ def minus_product(tree, prescribed, ways, Psi, A, at, first, end, adds):
             if tree.top[low] <= s and s <= tree.last[tree.top[high]]:
                 x, y, w, z = X + (b - first) * nv, Y + (b - first) * nv, W + b * nv, Z + b * nv
                 C, k, next_two, p, q = N, high, (c - 1 - b) * nv, w, z
-                saved = ways.count[high + 1] - ways.count[ways.start[low]]     # sums, but one must wait for another
-                if (s > high or tree.last[s] < low) and (adds is None or (saved > 2 and nothing_behind(tree, ways, s))):
+                # each sum is shorter by what is free in the column's limb and behind; but waits for those above, which costs as
+                # much as two
+                shorter = ways.count[high + 1] - ways.count[ways.start[low]] - 2
+                if (s > high or tree.last[s] < low) and (adds is None or (shorter > 0 and nothing_behind(tree, ways, s))):
                     C, w, z, k, low = E, x, y, tree.above[s], nv
                 limb_rows(tree, prescribed, rows, r, e, kind, A, (C, w, z, x, y, p, q), next_two, k, low, adds)
         r = e

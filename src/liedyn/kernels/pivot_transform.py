@@ -3,7 +3,7 @@
     U_vv = M_vv^-1,   U_uv = M_uv U_vv,   U_vu = -U_uv^T,   U_uu = M_uu + M_uv U_vu,
 
 which takes forces of v and accelerations of u to accelerations of v and forces of u. Of one state it is made by `mass_sweep`, of
-eight by the factor; between limbs, prescribed ones follow from what the limbs hang on as others do (see `invert_mass`), and the
+eight by the factor; limbs with nothing behind them follow from what they hang on, prescribed or not (see `invert_mass`), and the
 rest is sums over the rows of M that the factor leaves."""
 from liedyn.jit import apart, primitive
 from liedyn.kernels.factor_inverse import invert_mass
@@ -77,7 +77,7 @@ def three_forces_by_roots(tree, ways, s, rows, first, last, M, E):
 
 @primitive
 def from_inverse(tree, ways, M, U):
-    """U_uv = M_uv U_vv and U_vu, where `invert_mass` left that."""
+    """U_uv = M_uv U_vv and U_vu, where `invert_mass` left it out."""
     u = 0
     while u < ways.given.size:
         rows = three_of(ways.given, u, u + ways.held[u])
@@ -90,7 +90,7 @@ def from_inverse(tree, ways, M, U):
 
 @primitive
 def by_inputs(tree, ways, M, U):
-    """U_uu = M_uu + M_uv U_vu, where `invert_mass` left that."""
+    """U_uu = M_uu + M_uv U_vu, where `invert_mass` left it out."""
     u = 0
     while u < ways.given.size:
         rows = three_of(ways.given, u, u + ways.held[u])
@@ -107,7 +107,7 @@ def by_inputs(tree, ways, M, U):
 
 @primitive
 def met_by_sums(tree, ways, s):
-    """Which columns `invert_mass` leaves of the prescribed rows of a limb that starts with s: from, to."""
+    """Which columns `invert_mass` left out of the prescribed rows of a limb that starts with s: from, to."""
     if nothing_behind(tree, ways, s):
         return s, tree.last[s] + 1
     return tree.top[s], tree.last[tree.top[s]] + 1
