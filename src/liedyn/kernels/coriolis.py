@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import entry, kernel, primitive
+from liedyn.joints.columns import joint_twist, store_columns
 from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.tree import tree_of
-from liedyn.joints.world_axes import motion_in_world, store_columns
 from liedyn.kernels.aligned import load_coriolis, store_coriolis
 from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
 from liedyn.kernels.results import block_size, clear, hand_out, place
@@ -104,7 +104,7 @@ def velocities(tree, v, ploen, aligned, work):
     for i in range(1, tree.parent.size):
         I = load_rigid(aligned.I, i)
         V = shift_twist(load3(aligned.p, 3 * i), load_twist(work.V, tree.parent[i]))
-        V = add(V, motion_in_world(tree, i, load9(aligned.R, 9 * i), v))
+        V = add(V, joint_twist(tree, i, load9(aligned.R, 9 * i), v))
         store_twist(work.V, i, V)
         E, f = levi_civita(I, V, momentum(I, V)[1])
         store_coriolis(work, i, (add9(E, skew(scale3(ploen * trace(I[2]), V[0]))), f))

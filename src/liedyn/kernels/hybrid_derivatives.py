@@ -34,9 +34,9 @@ from liedyn.kernels.results import clear
 from liedyn.kernels.ways import ways_in, ways_of
 from liedyn.lie.blocks import get, pack, put, settle, states_in, stream_filled, unpack_rows, whole_lines
 from liedyn.lie.lanes import largest, load, number_like, store
-from liedyn.lie.rows import load3, load9
+from liedyn.lie.rows import load3
 from liedyn.lie.spans import span
-from liedyn.lie.vec3 import add3, cross, rotate_back
+from liedyn.lie.vec3 import cross
 
 
 class SolutionWork(NamedTuple):
@@ -98,7 +98,7 @@ def floating_columns(tree, prescribed, ways, work, v, N, Xq, Xv, first, end):
             k, X = tree.iv[i], Xv
             b, low, high = load3(v, k), tree.top[c], tree.last[tree.top[c]]
             if c < k + 3:
-                b, X = rotate_back(load9(work.R, 9 * i), add3((zero, zero, zero), load3(tree.dV0, 3))), Xq
+                b, X = load3(work.dVp, 6 * i + 3), Xq
             for r in range(low, high + 1 if one_by_one else low):
                 put(Xq, nv, c - first, r, zero)
                 if c >= k + 3:

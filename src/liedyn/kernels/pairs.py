@@ -11,17 +11,17 @@ q_l and v_l do to the twists and accelerations of all bodies behind them, V's ow
 dp = dq_l, dv_l, closed over the tree; the same as Singh, Russell, Wensing 2022). Pairs on different branches give zero.
 """
 from liedyn.jit import apart, primitive
+from liedyn.joints.columns import along_axes, along_screw, joint_twist, store_along
 from liedyn.joints.kinds import FREE, NV, SCREW
-from liedyn.joints.world_axes import along_axes, along_screw, motion_in_world, store_along
-from liedyn.kernels.aligned import load_coriolis
+from liedyn.kernels.aligned import is_base, load_coriolis
 from liedyn.lie.blocks import put
 from liedyn.lie.coriolis import coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
-from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store_twist
+from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store3, store_twist
 from liedyn.lie.se3 import ad, add, dot, minus_dad
 from liedyn.lie.shift import shift_twist, shift_wrench
-from liedyn.lie.vec3 import add3, cross, dot3, rotate_back
+from liedyn.lie.vec3 import add3, cross, dot3
 
 
 @primitive
@@ -29,24 +29,26 @@ def mass_pairs(tree, work, M, loose, Dv):
     """Writes M (nv nv) where a row's coordinate hangs on the column's or is it, armature included; nothing elsewhere. Of
     dtau/dv in Dv (see `blocks.put`) the columns of rotations of a floating base, which know of no acceleration. loose: see
     `Ways`."""
-    nv = tree.armature.shape[0]
+    nv, base = tree.armature.shape[0], 0
     for i in range(1, tree.parent.size):
-        I = load_rigid(work.I, i)
+        I, base = load_rigid(work.I, i), base_of(tree, i, base)
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
             s = load_twist(work.s, k)
             P, j = momentum(I, s), i
             for l in range(tree.iv[i], k + 1):
                 store(M, k * nv + l, dot(P, load_twist(work.s, l)))
             store(M, k * nv + k, load(M, k * nv + k) + load(tree.armature, k))
-            while tree.parent[j] > 0:
+            while tree.parent[j] > base:
                 P = shift_wrench(load3(work.p, 3 * j), P)
                 j = tree.parent[j]
                 store_along(tree, j, P, work.R, work.s, M, k * nv + tree.iv[j])
-            if loose[tree.iv[j]] > 0:            # P phi_l + g s_l of the base, of which psi_l is zero
-                g, V, R = coriolis_transposed(load_coriolis(work, i), s), load_twist(work.V, j), load9(work.R, 9 * j)
-                y = rotate_back(R, add3(g, add3(cross(P[0], V[0]), cross(P[1], V[1]))))
-                for l in range(3):
-                    put(Dv, nv, tree.iv[j] + l, k, y[l])
+            if base > 0:
+                if i != base:
+                    P = shift_wrench(load3(work.p, 3 * j), P)
+                    store3(M, k * nv + tree.iv[base], P[0])
+                    store3(M, k * nv + tree.iv[base] + 3, P[1])
+                if loose[tree.iv[base]] > 0:
+                    put_row(Dv, nv, k, tree.iv[base], by_turning(work, base, P, coriolis_transposed(load_coriolis(work, i), s)))
 
 
 @primitive
@@ -59,11 +61,11 @@ def add_accelerations(tree, x, work):
         D = shift_twist(load3(work.p, 3 * i), load_twist(work.dV, tree.parent[i]))
         store_twist(work.dVp, i, add(load_twist(work.dVp, i), D))
         store_twist(work.F, i, add(load_twist(work.F, i), momentum(load_rigid(work.I, i), D)))
-        store_twist(work.dV, i, add(D, motion_in_world(tree, i, load9(work.R, 9 * i), x)))
+        store_twist(work.dV, i, add(D, joint_twist(tree, i, load9(work.R, 9 * i), x)))
     for i in range(1, tree.parent.size):
         store_twist(work.dV, i, rest)
     for i in range(tree.parent.size - 1, 0, -1):                     # dV: what the joints of all that hangs on i add to F
-        Sx = motion_in_world(tree, i, load9(work.R, 9 * i), x)
+        Sx = joint_twist(tree, i, load9(work.R, 9 * i), x)
         Q = add(load_twist(work.dV, i), momentum(load_rigid(work.I, i), Sx))
         store_twist(work.F, i, add(load_twist(work.F, i), Q))
         up = tree.parent[i]
@@ -85,8 +87,9 @@ def derivative_columns(tree, work, zeta, phi):
 def derivative_pairs(tree, loose, work, zeta, phi, Dq, Dv, M, with_mass):
     """Writes dtau/dq in Dq, dtau/dv in Dv and, if asked, M (see `blocks.put`): only where two coordinates stand on one way
     from the ground. M is without armature. loose: columns with such a body are left alone; or empty."""
-    nv = tree.armature.shape[0]
+    nv, base = tree.armature.shape[0], 0
     for i in range(1, tree.parent.size):
+        base = base_of(tree, i, base)
         I, B, F = load_rigid(work.I, i), load_coriolis(work, i), load_twist(work.F, i)
         first, end = tree.iv[i], tree.iv[i] + NV[tree.kind[i]]
         for k in range(first, end):
@@ -100,7 +103,7 @@ def derivative_pairs(tree, loose, work, zeta, phi, Dq, Dv, M, with_mass):
                 put(M, nv, l, k, m)
                 put(M, nv, k, l, m)
             Q, j = add(Q, minus_dad(s, F)), i
-            while tree.parent[j] > 0:
+            while tree.parent[j] > base:
                 p = load3(work.p, 3 * j)
                 P, Q, G = shift_wrench(p, P), shift_wrench(p, Q), shift_wrench(p, G)
                 j = tree.parent[j]
@@ -109,6 +112,41 @@ def derivative_pairs(tree, loose, work, zeta, phi, Dq, Dv, M, with_mass):
                 column_of_pairs(tree, work, Dv, k, j, G, False)
                 if with_mass:
                     column_of_pairs(tree, work, M, k, j, P, True)
+            if base > 0 and i != base:
+                p = load3(work.p, 3 * j)
+                P, Q, G = shift_wrench(p, P), shift_wrench(p, Q), shift_wrench(p, G)
+                pairs_with_base(tree, loose, work, Dq, Dv, M, with_mass, k, base, P, Q, G, g)
+
+
+@primitive
+def pairs_with_base(tree, loose, work, Dq, Dv, M, with_mass, k, base, P, Q, G, g):
+    """Column and row k where they meet a free base: s_l are columns of the unit matrix, psi_l is zero, zeta_l = ad_{dVp} s_l of
+    gravity alone."""
+    nv, l, zero = tree.armature.shape[0], tree.iv[base], number_like(work.V, 0.0)
+    put_six(Dq, nv, k, l, Q, False)
+    put_six(Dv, nv, k, l, G, False)
+    if with_mass:
+        put_six(M, nv, k, l, P, True)
+    if loose.size == 0 or loose[l] == 0:
+        put_row(Dq, nv, k, l, cross(P[1], load3(work.dVp, 6 * base + 3)))
+        put_row(Dq, nv, k, l + 3, (zero, zero, zero))
+        put_row(Dv, nv, k, l, by_turning(work, base, P, g))
+        put_row(Dv, nv, k, l + 3, cross(P[1], load3(work.V, 6 * base)))
+
+
+@primitive
+def base_of(tree, i, base):
+    """The free body on the ground that body i hangs on or is, or 0; base: that of body i - 1."""
+    if tree.parent[i] > 0:
+        return base
+    return i if is_base(tree, i) else 0
+
+
+@primitive
+def by_turning(work, base, P, g):
+    """P^T phi_l + g^T s_l of a free base's rotations: phi_l = ad_V s_l."""
+    V = load_twist(work.V, base)
+    return add3(g, add3(cross(P[0], V[0]), cross(P[1], V[1])))
 
 
 @primitive
@@ -125,6 +163,18 @@ def column_of_pairs(tree, work, X, k, j, F, both):
         put_three(X, nv, k, l, m, both)
         if tree.kind[j] == FREE:
             put_three(X, nv, k, l + 3, f, both)
+
+
+@primitive
+def put_six(X, nv, k, l, F, both):
+    put_three(X, nv, k, l, F[0], both)
+    put_three(X, nv, k, l + 3, F[1], both)
+
+
+@primitive
+def put_row(X, nv, k, l, x):
+    for r in range(3):
+        put(X, nv, l + r, k, x[r])
 
 
 @primitive

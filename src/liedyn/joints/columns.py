@@ -1,4 +1,4 @@
-"""A joint's columns along world axes, about the origin of its body."""
+"""A joint's columns about the origin of its body, along axes in which the body is turned by R."""
 from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, FREE, SCREW
 from liedyn.joints.motion import screw
@@ -9,7 +9,7 @@ from liedyn.lie.vec3 import column, dot3, rotate, rotate_back, scale3
 
 @primitive
 def store_columns(tree, i, R, s):
-    """Writes s (6nv): the twists of the joint's columns, R the body's rotation in the world."""
+    """Writes s (6nv): the twists of the joint's columns."""
     k, zero = tree.iv[i], R[0] - R[0]
     none = (zero, zero, zero)
     if tree.kind[i] == SCREW:
@@ -24,8 +24,8 @@ def store_columns(tree, i, R, s):
 
 
 @primitive
-def motion_in_world(tree, i, R, v):
-    """S v along world axes."""
+def joint_twist(tree, i, R, v):
+    """S v."""
     k = tree.iv[i]
     if tree.kind[i] == SCREW:
         (a, b), x, z = screw(tree, i), load(v, k), column(R, 2)

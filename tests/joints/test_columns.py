@@ -1,13 +1,13 @@
-"""Columns of joints along world axes, against body-frame columns turned by hand; over all three kinds of the kernels."""
+"""Columns of joints along axes other than the body's, against those of the body turned by hand; over all kinds of the kernels."""
 import numpy as np
 import pytest
 
 import liedyn as ld
 from compiled import probe
+from liedyn.joints.columns import joint_twist, store_columns
 from liedyn.joints.kinds import BALL, FREE, NV, SCREW
 from liedyn.joints.motion import joint_column
 from liedyn.joints.tree import tree_of
-from liedyn.joints.world_axes import motion_in_world, store_columns
 from liedyn.lie.rows import load9, store_twist
 from matrices import random_rotations
 from zoo import model_of, random_robot
@@ -18,12 +18,12 @@ MODELS["cylindrical and prismatic"] = ld.build(random_robot(9, 6, types=("cylind
 
 @probe
 def columns(index, constants, R, v, s, Sv, body):
-    """Of all joints: columns along world axes, S v, and the columns in body frames."""
+    """Of all joints: columns along the axes, S v, and the columns in body frames."""
     tree = tree_of(index, constants)
     for i in range(1, tree.parent.size):
         A = load9(R, 9 * i)
         store_columns(tree, i, A, s)
-        store_twist(Sv, i, motion_in_world(tree, i, A, v))
+        store_twist(Sv, i, joint_twist(tree, i, A, v))
         for c in range(NV[tree.kind[i]]):
             store_twist(body, tree.iv[i] + c, joint_column(tree, i, c, A[0] - A[0]))
 
