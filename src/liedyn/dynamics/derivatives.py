@@ -156,7 +156,7 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
                 if not inverse_derivatives_one.direct(tools.machine, q, v, a, NONE, passive, x, y, z):
                     return _new(InverseDerivatives, (x, y, z))
             elif q.ndim == 2 and one_thread(model, len(q)):
-                out, memory = aligned_empty(len(q), 3 * lines(nv)), scratch(8 * tools.room[0]).reshape(-1, 8)
+                out, memory = _rows(len(q), nv), scratch(8 * tools.room[0]).reshape(-1, 8)
                 if not inverse_derivatives_batch.direct(model.index, model.constants, memory, q, v, a, NONE_BATCH, passive,
                                                         tools.related, out, 0, len(q)):
                     return InverseDerivatives(*_matrices(out, (len(q),), nv))
@@ -171,7 +171,7 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
         out = np.empty((3, nv, nv))
         code = inverse_derivatives_one(tools.machine, *x, *out)
     else:
-        out = aligned_empty(rows, 3 * lines(nv))
+        out = _rows(rows, nv)
         code = run(inverse_derivatives_batch, model, tools.room[0], (),
                    (*x, tools.related, out), rows)
     refuse(model, code, **{name: given[name] for name in ("q", "v", "a")})
@@ -211,7 +211,7 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
                 if not forward_derivatives_one.direct(tools.machine, q, v, tau, passive, x, y, z):
                     return _new(ForwardDerivatives, (x, y, z))
             elif q.ndim == 2 and one_thread(model, len(q)):
-                out = aligned_empty(len(q), 3 * lines(model.nv))
+                out = _rows(len(q), model.nv)
                 if not _batch_here(model, tools, tools.none, q, v, v, tau, passive, out):
                     return ForwardDerivatives(*_matrices(out, (len(q),), model.nv))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
@@ -255,7 +255,7 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
                     if not hybrid_derivatives_one.direct(machine, prescribed, expected, q, v, a, tau, passive, x, y, z):
                         return _new(HybridDerivatives, (x, y, z, mask))
             elif q.ndim == 2 and one_thread(model, len(q)):
-                tools, out = model._cache["derivatives"], aligned_empty(len(q), 3 * lines(model.nv))
+                tools, out = model._cache["derivatives"], _rows(len(q), model.nv)
                 *_, mask = tools.masks[prescribed.tobytes()]
                 if not _batch_here(model, tools, prescribed, q, v, a, tau, passive, out):
                     return HybridDerivatives(*_matrices(out, (len(q),), model.nv), mask)
@@ -304,7 +304,7 @@ def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
             with_F = np.concatenate([x, F]) if F.size else x
             code = hybrid_derivatives_one(tools.machine, prescribed, _NO_MASK, q, v, with_F, tau, bool(passive), *out)
     else:
-        out = aligned_empty(rows, 3 * lines(nv))
+        out = _rows(rows, nv)
         code = run(hybrid_derivatives_batch, model, tools.room[1], (prescribed,),
                    (q, v, x, tau, F, bool(passive), tools.coupled, out), rows)
     if code:
@@ -330,9 +330,17 @@ def lines(nv: int) -> int:
     return -(-nv * nv // 8) * 8
 
 
+def _rows(count: int, nv: int) -> np.ndarray:
+    """Uninitialized rows for three matrices of each state. Eight rows are written at once, and must not be at the same few places
+    of their pages, where they drive each other from the caches: handing out 32 coordinates took 1.8 times as long."""
+    used = 3 * lines(nv) // 8
+    return aligned_empty(count, 8 * (used if used % 16 else used + 5))
+
+
 def _matrices(out, lead, nv):
     """Three matrices held by columns in each row of `out`."""
-    blocks = out.reshape(len(out), 3, lines(nv))[..., :nv * nv].reshape(len(out), 3, nv, nv).swapaxes(-1, -2)      # a view
+    size = lines(nv)
+    blocks = out[:, :3 * size].reshape(len(out), 3, size)[..., :nv * nv].reshape(len(out), 3, nv, nv).swapaxes(-1, -2)    # a view
     matrices = blocks[:, 0], blocks[:, 1], blocks[:, 2]
     return matrices if len(lead) == 1 else [x.reshape(*lead, nv, nv) for x in matrices]
 

@@ -59,3 +59,7 @@ def bad_motion(tree, q, v, a, nq, nv):
 
 @primitive
 def fits(x, rows, columns): return x.shape[0] == rows and x.shape[1] == columns
+
+
+@primitive
+def has_room(x, rows, columns): return x.shape[0] == rows and x.shape[1] >= columns

@@ -21,7 +21,7 @@ from liedyn.kernels.aligned import (
     aligned_work,
     gather_bodies,
 )
-from liedyn.kernels.checks import BAD_A, BAD_RESULT, BAD_TAU, OK, OTHER_MASK, SHAPE, SINGULAR, bad_motion, fits
+from liedyn.kernels.checks import BAD_A, BAD_RESULT, BAD_TAU, OK, OTHER_MASK, SHAPE, SINGULAR, bad_motion, fits, has_room
 from liedyn.kernels.hybrid import bad_input
 from liedyn.kernels.inverse_derivatives import add_passive_slopes
 from liedyn.kernels.kinematics import gather
@@ -244,13 +244,13 @@ def matrices_into(index, tree, prescribed, q, v, a, tau, F, passive, memory, Xq,
 @entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, b1[::1], "
        "f8[:,::1], i8, i8)", nogil=True)
 def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, filled, out, first, last):
-    """States first … last - 1 of a batch, eight at a time; out (N, 3 `whole_lines`(nv nv)) by columns.
+    """States first … last - 1 of a batch, eight at a time; out (N, 3 `whole_lines`(nv nv) or more) by columns.
 
     filled: which lines of eight of a matrix hold more than zeros."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
     if (q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)) or prescribed.size != nv
-            or not fits(out, rows, 3 * whole_lines(nv * nv))):
+            or not has_room(out, rows, 3 * whole_lines(nv * nv))):
         return SHAPE
     tree, m = tree_of(index, constants), memory
     wide, count = whole_lines(nv * nv), whole_lines(8 * nv + 1) // 8

@@ -4,7 +4,7 @@ from liedyn.joints.kinds import SCREW
 from liedyn.joints.passive import resistance_slope
 from liedyn.joints.tree import parts, tree_of
 from liedyn.kernels.aligned import aligned_memory, aligned_motion, aligned_work, gather_bodies
-from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
+from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits, has_room
 from liedyn.kernels.kinematics import gather
 from liedyn.kernels.pairs import derivative_columns, derivative_pairs
 from liedyn.kernels.results import clear
@@ -74,12 +74,13 @@ def inverse_derivatives_one(machine, q, v, a, f_ext, passive, Dq, Dv, M):
 @entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, b1[::1], f8[:,::1], i8, i8)",
        nogil=True)
 def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive, filled, out, first, last):
-    """States first … last - 1 of a batch, eight at a time; out (N, 3 `whole_lines`(nv nv)): dtau/dq, dtau/dv, M by columns.
+    """States first … last - 1 of a batch, eight at a time; out (N, 3 `whole_lines`(nv nv) or more): dtau/dq, dtau/dv and M, each by
+    columns.
 
     filled: which lines of eight of a matrix hold more than zeros."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
-    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(out, rows, 3 * whole_lines(nv * nv))):
+    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and has_room(out, rows, 3 * whole_lines(nv * nv))):
         return SHAPE
     tree, m, size = tree_of(index, constants), memory, whole_lines(nv * nv)
     Q, V, A, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:]
