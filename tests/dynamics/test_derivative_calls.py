@@ -378,8 +378,8 @@ def test_own_threads_do_not_matter(which, function, kind, monkeypatch):
 
 @EVERY
 def test_batches_allocate_little_more_than_their_results(which, function, kind):
-    """Three matrices a state, with 40 numbers at most between those of two, and no other array that grows with the batch: less than
-    nv."""
+    """Three matrices a state, with 40 numbers at most between those of two, and no other array that grows with the batch: less
+    than nv."""
     model = model_of(NAME)
     counts, row = (400, 2000), derivatives._rows(1, model.nv).size
     assert 3 * model.nv**2 <= row <= 3 * (model.nv**2 + 7) + 40

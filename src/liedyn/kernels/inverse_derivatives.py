@@ -74,8 +74,8 @@ def inverse_derivatives_one(machine, q, v, a, f_ext, passive, Dq, Dv, M):
 @entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, b1[::1], f8[:,::1], i8, i8)",
        nogil=True)
 def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive, filled, out, first, last):
-    """States first … last - 1 of a batch, eight at a time; out (N, 3 `whole_lines`(nv nv) or more): dtau/dq, dtau/dv and M, each by
-    columns.
+    """States first … last - 1 of a batch, eight at a time; out (N, 3 `whole_lines`(nv nv) or
+    more): dtau/dq, dtau/dv, M by columns.
 
     filled: which lines of eight of a matrix hold more than zeros."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
