@@ -88,7 +88,7 @@ def aligned_motion(tree, q, v, a, f_ext, work):
         store_columns(tree, i, R, work.s)
         Vp, dVp = shift_twist(p, load_twist(work.V, up)), shift_twist(p, g)
         Sv = joint_twist(tree, i, R, v)
-        V = add(Vp, Sv)                                                # V = Ad V_p + S dq
+        V = add(Vp, Sv)                                            # V = Ad V_p + S dq
         dV = add(add(dVp, ad(V, Sv)), joint_twist(tree, i, R, a))  # dV = Ad dV_p + ad_V S dq + S ddq
         store_twist(work.Vp, i, Vp)
         store_twist(work.V, i, V)
