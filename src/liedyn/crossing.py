@@ -14,6 +14,8 @@ from numba.extending import NativeValue, lower_cast, models, register_model, unb
 from numba.np import numpy_support
 from numba.np.arrayobj import make_array, populate_array
 
+from liedyn.spans import Span
+
 _ARRAY_TYPE = "liedyn_ndarray_type"
 binding.add_symbol(_ARRAY_TYPE, id(np.ndarray))
 
@@ -28,7 +30,7 @@ _BYTES = _I8.as_pointer()
 
 
 class Given(types.Array):
-    """An argument of an entry; inside it is the array that it is here."""
+    """An argument of an entry; inside it is a `Span`."""
 
     def can_convert_to(self, context, other):
         return self._same(other)
@@ -37,14 +39,14 @@ class Given(types.Array):
         return self._same(other)
 
     def _same(self, other):
-        return Conversion.safe if type(other) is types.Array and other.key == self.key else None
+        return Conversion.safe if isinstance(other, Span) and other.key == self.key else None
 
 
 register_model(Given)(models.ArrayModel)
 
 
-@lower_cast(Given, types.Array)
-@lower_cast(types.Array, Given)
+@lower_cast(Given, Span)
+@lower_cast(Span, Given)
 def _cast(context, builder, given, array, value):
     return value
 

@@ -24,6 +24,7 @@ from numba.core.sigutils import normalize_signature
 from numba.extending import overload
 
 from liedyn.crossing import given
+from liedyn.spans import Span
 
 # contract: multiply-add in one instruction; nsz: x + 0 is x; arcp: division by a constant is a product.
 # No nnan/ninf: a NaN must stay visible to the checks.
@@ -95,10 +96,10 @@ def entry(*signatures: str, nogil: bool = False):
     too, the same function at a third of the cost of a crossing."""
     def decorate(function):
         options = {"nogil": nogil}
-        if len(signatures) == 1:                 # arguments are `Given`, and in the function the arrays that they are
+        if len(signatures) == 1:                 # arguments are `Given`, and in the function the spans that they are
             kinds, _ = normalize_signature(signatures[0])
             names = inspect.signature(function).parameters
-            options["locals"] = {name: kind for name, kind in zip(names, kinds, strict=True) if given(kind) is not kind}
+            options["locals"] = {name: Span(kind) for name, kind in zip(names, kinds, strict=True) if given(kind) is not kind}
         dispatcher = _cached(function, **options)
         dispatcher.liedyn_signatures = signatures
         dispatcher.liedyn_compiler = _cached(function, **options)    # aside: the entry stays shut while another thread prepares
@@ -153,7 +154,7 @@ def _cached(function, **options):
 @cache
 def cache_folder(module: str) -> Path:
     """Where the compiled code of `module` is kept; older generations are removed now and then."""
-    digest = hashlib.sha256(numba_version.encode())
+    digest = hashlib.sha256(f"{numba_version} {config.BOUNDSCHECK}".encode())
     for name in sorted(_sources(module)):
         digest.update(_file(name).read_bytes())
     root = _cache_root()

@@ -24,8 +24,8 @@ from liedyn.joints.kinds import (
 from liedyn.lie.lanes import maximum, sqrt, where_less
 from liedyn.lie.se3 import compose, inverse
 from liedyn.lie.so3 import log3
-from liedyn.lie.spans import span
 from liedyn.lie.vec3 import add3, cross, dot3, rotate_back, scale3, sub3
+from liedyn.spans import span
 
 HEADER = 8
 FIELDS = 11                    # numbers of a constraint in `index`

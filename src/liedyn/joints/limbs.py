@@ -12,7 +12,7 @@ import numpy as np
 from liedyn.jit import primitive
 from liedyn.joints.tree import Tree, tree_of
 from liedyn.lie.lanes import WIDTH, load, store
-from liedyn.lie.spans import span
+from liedyn.spans import span
 
 HEADER = 16
 HUNG_ON, FIRST = 1, 2       # bodies of a chain: the one of the trunk, and the limb's first

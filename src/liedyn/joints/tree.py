@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import primitive
-from liedyn.lie.spans import span
+from liedyn.spans import span
 
 HEADER = 8
 HAS_CHILDREN, LAST_CHILD, TURNS, SLIDES, BARE = 1, 2, 4, 8, 16     # marks: a bit each

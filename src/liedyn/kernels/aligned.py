@@ -19,8 +19,8 @@ from liedyn.lie.lanes import number_like
 from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store3, store9, store_rigid, store_twist
 from liedyn.lie.se3 import ad, add, minus_dad, sub
 from liedyn.lie.shift import shift_coriolis, shift_rigid, shift_twist, shift_wrench
-from liedyn.lie.spans import span
 from liedyn.lie.vec3 import congruence, product, rotate, rotate_back
+from liedyn.spans import span
 
 
 class AlignedWork(NamedTuple):

@@ -39,7 +39,7 @@ from liedyn.kernels.loop_rows import (
 )
 from liedyn.lie.blocks import pack, unpack
 from liedyn.lie.lanes import load, store
-from liedyn.lie.spans import span
+from liedyn.spans import span
 
 
 class ConstraintWork(NamedTuple):

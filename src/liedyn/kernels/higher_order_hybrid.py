@@ -60,8 +60,8 @@ from liedyn.lie.rows import (
 )
 from liedyn.lie.screw import sym6_plane
 from liedyn.lie.se3 import Ad_inv, add, dAd, dAd_inv, scale, sub
-from liedyn.lie.spans import span
 from liedyn.lie.vec3 import add3, rotate_back
+from liedyn.spans import span
 
 
 class HybridSeriesWork(NamedTuple):

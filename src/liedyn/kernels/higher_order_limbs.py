@@ -40,7 +40,7 @@ from liedyn.kernels.higher_order_inverse import (
 from liedyn.kernels.taylor import scale_rows, to_series
 from liedyn.kernels.wrench_series import LINK, wrench_series_work
 from liedyn.lie.lanes import WIDTH, maximum
-from liedyn.lie.spans import span
+from liedyn.spans import span
 
 
 @primitive

@@ -31,7 +31,7 @@ from liedyn.lie.lanes import largest, load, maximum, number_like
 from liedyn.lie.rows import load_pose, load_rigid, load_sym6, load_twist, store_pose, store_sym6, store_twist
 from liedyn.lie.screw import ad_screw, sym6_plane
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, sub
-from liedyn.lie.spans import span
+from liedyn.spans import span
 
 
 class HybridWork(NamedTuple):

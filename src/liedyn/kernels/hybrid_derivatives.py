@@ -35,8 +35,8 @@ from liedyn.kernels.ways import ways_in, ways_of
 from liedyn.lie.blocks import get, pack, put, settle, states_in, stream_filled, unpack_rows, whole_lines
 from liedyn.lie.lanes import largest, load, number_like, store
 from liedyn.lie.rows import load3
-from liedyn.lie.spans import span
 from liedyn.lie.vec3 import cross
+from liedyn.spans import span
 
 
 class SolutionWork(NamedTuple):

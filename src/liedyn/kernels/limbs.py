@@ -19,7 +19,7 @@ from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite
 from liedyn.kernels.hybrid import bad_input, eliminate, hybrid_work, solved, substitute, twists
 from liedyn.kernels.newton_euler import add_rotors_less_passive, forces, motions, newton_euler_work, store_ground
 from liedyn.lie.lanes import largest, maximum
-from liedyn.lie.spans import span
+from liedyn.spans import span
 
 
 @primitive

@@ -48,8 +48,8 @@ from liedyn.lie.lanes import WIDTH, Lanes, load, maximum, number_like, store, wi
 from liedyn.lie.rows import add_to_twist, load3, load_pose, load_twist, store3, store_pose, store_twist
 from liedyn.lie.screw import ad_screw, plane_dot, screw_dot
 from liedyn.lie.se3 import Ad_inv, ad, add, compose, dAd_inv, dot, neg, scale, sub
-from liedyn.lie.spans import span
 from liedyn.lie.vec3 import dot3
+from liedyn.spans import span
 
 
 class RowWork(NamedTuple):

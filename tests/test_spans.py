@@ -1,0 +1,104 @@
+"""Views in compiled code, whose indices are taken as they stand."""
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from liedyn import jit
+from liedyn.spans import span
+
+
+@jit.kernel
+def number(x, first, count, k):
+    return span(x, first, count)[k]
+
+
+@jit.kernel
+def number_of_slice(x, first, count, k):
+    return span(x, first, count)[1:][k]
+
+
+@jit.kernel
+def first_of_span_of_span(x, first, count):
+    return span(span(x, first, count), 1, count - 1)[0]
+
+
+@jit.kernel
+def write(x, first, count, k, value):
+    span(x, first, count)[k] = value
+
+
+@jit.kernel
+def row_and_cell(x, first, count):
+    s = span(x, first, count)
+    return s[1, 2], s[1][2], s[-1, 2], s.shape[0], s.size
+
+
+@jit.kernel
+def either(x, first):
+    s = x if first < 0 else span(x, first, 3)              # any array, where both can come
+    return s[0], s[-1]
+
+
+ARRAYS = [np.arange(8), np.arange(8.0), np.arange(8) % 3 == 0, np.arange(8, dtype=np.int32)]
+
+
+@pytest.mark.parametrize("x", ARRAYS, ids=lambda x: x.dtype.name)
+def test_numbers_as_numpy_reads_them(x):
+    for k in range(3):
+        assert number(x, 2, 3, k) == x[2:5][k]
+        assert number(x, 2, 3, np.uint8(k)) == x[2 + k]
+        assert number_of_slice(x, 2, 4, k) == x[3 + k]
+    assert first_of_span_of_span(x, 2, 3) == x[3]
+    for k in range(3):
+        y, z = x.copy(), x.copy()
+        y[2 + k] = 1
+        write(z, 2, 3, k, 1)
+        np.testing.assert_array_equal(z, y)
+
+
+def test_indices_do_not_count_from_the_end():
+    x = np.arange(8.0)
+    assert number(x, 2, 3, -1) == x[1] and x[2:5][-1] == x[4]
+
+
+def test_rows_of_matrices_are_read_as_of_any_array():
+    x = np.arange(24.0).reshape(8, 3)
+    assert row_and_cell(x, 2, 4) == (x[3, 2], x[3, 2], x[5, 2], 4, 12)
+
+
+def test_a_span_or_an_array():
+    x = np.arange(8.0)
+    assert either(x, -1) == (x[0], x[7]) and either(x, 2) == (x[2], x[4])
+
+
+CALLS = """
+import numpy as np
+import liedyn as ld
+from test_spans import number
+from zoo import model_of, state
+
+for name in ("every kind", "every kind, a chain", "every kind, floating", "no passive forces, floating", "a long chain"):
+    model = model_of(name)
+    for size in ((), (9,)):
+        q, v, a, tau = state(model, 0, size)
+        ld.inverse_dynamics(model, q, v, a)
+        ld.inverse_dynamics_derivatives(model, q, v, a)
+        for mask in (np.zeros(model.nv, bool), np.arange(model.nv) % 2 == 0, np.arange(model.nv) % 3 > 0):
+            ld.hybrid_dynamics(model, q, v, a, tau, mask)
+            ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask)
+print("inside")
+number(np.ones(8), 2, 3, -1)
+"""
+
+
+def test_no_kernel_reads_outside_of_a_span(tmp_path):
+    """Where Numba is told to check, spans are checked as any array."""
+    environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "LIEDYN_CACHE_DIR": str(tmp_path),
+                   "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", CALLS], capture_output=True, text=True, timeout=600, env=environment, check=False)
+    assert done.stdout == "inside\n", done.stderr
+    assert done.stderr.endswith("IndexError: index is out of bounds\n")
