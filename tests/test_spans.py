@@ -99,6 +99,7 @@ def test_no_kernel_reads_outside_of_a_span(tmp_path):
     """Where Numba is told to check, spans are checked as any array."""
     environment = {**os.environ, "NUMBA_BOUNDSCHECK": "1", "LIEDYN_CACHE_DIR": str(tmp_path),
                    "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
-    done = subprocess.run([sys.executable, "-c", CALLS], capture_output=True, text=True, timeout=600, env=environment, check=False)
+    done = subprocess.run([sys.executable, "-c", CALLS], capture_output=True, text=True, timeout=900, env=environment,
+                          check=False)
     assert done.stdout == "inside\n", done.stderr
     assert done.stderr.endswith("IndexError: index is out of bounds\n")
