@@ -1,5 +1,6 @@
 """The command line itself: help, exit statuses, the one place for errors, and what is refused before any work."""
 import json
+import os
 import subprocess
 import sys
 import time
@@ -196,10 +197,12 @@ def test_ctrl_c_is_one_line_and_leaves_nothing(folder, monkeypatch):
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_a_full_disk_is_one_line():
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_one_line(unbuffered):
     robot = Path(__file__).parents[2] / "robots" / "panda.yaml"
     with open("/dev/full", "w") as full:
-        done = subprocess.run([sys.executable, "-m", "liedyn", "info", robot], stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([sys.executable, "-m", "liedyn", "info", robot], stdout=full, stderr=subprocess.PIPE, text=True,
+                              env={**os.environ, "PYTHONUNBUFFERED": unbuffered})
     assert done.returncode == 1
     assert done.stderr == "liedyn: error: the output cannot be written: No space left on device\n"
 

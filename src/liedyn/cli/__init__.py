@@ -6,6 +6,8 @@ from __future__ import annotations
 
 import errno
 import importlib
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -40,10 +42,19 @@ def _told() -> Iterator[None]:
         if error.errno != errno.ENOSPC:
             raise
         message, status = f"the output cannot be written: {error.strerror}", 1
+        _drop_what_cannot_be_written()
     else:
         return
     click.echo(f"liedyn: error: {' '.join(message.split())}", err=True)
     raise click.exceptions.Exit(status)
+
+
+def _drop_what_cannot_be_written() -> None:
+    """What standard output still holds would be tried again at the end of the process, with an error of its own."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 class _Commands(click.Group):
