@@ -1,8 +1,9 @@
-"""Entries of one signature check their arguments themselves: what Numba refuses they refuse, by the same kind of error."""
+"""Entries of one signature check their arguments themselves: what Numba refuses they refuse, by a TypeError."""
 import sys
 
 import numpy as np
 import pytest
+from numba.core.errors import NumbaError
 
 import liedyn as ld
 from liedyn import jit
@@ -49,9 +50,10 @@ def arguments():
 def test_what_is_refused(wrong, place):
     given = arguments()
     given[place] = WRONG[wrong](given[place])
-    for call in (hybrid_one.direct, hybrid_one):
-        with pytest.raises(TypeError):
-            call(*given)
+    with pytest.raises(TypeError):
+        hybrid_one.direct(*given)
+    with pytest.raises((TypeError, NumbaError)):                       # Numba 0.60 has an error of its own for byte orders
+        hybrid_one(*given)
 
 
 def test_both_ways_in_give_the_same():
