@@ -2,6 +2,7 @@
 are and where they are not, against -M^-1 times the derivatives of inverse dynamics, which know nothing of it.
 
 Tolerances: rounding times the condition of M."""
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
+from liedyn.dynamics import calls
 from liedyn.model.description import WORLD, Coordinate, Joint, Robot
 from zoo import random_link, random_pose, state
 
@@ -72,6 +74,30 @@ def test_what_calls_leave_in_the_scratch_reaches_no_result(name, size):
     there, back = all_of_them(range(len(given))), all_of_them(reversed(range(len(given))))
     for k, result in there.items():
         for x, y in zip(result, back[k], strict=True):
+            np.testing.assert_array_equal(x, y)
+
+
+@EVERY
+def test_threads_do_not_matter(name, monkeypatch):
+    """A batch in parts; and single calls and batches of any mask from eight threads of Python at once."""
+    model, _ = MODELS[name]
+    states = {size: state(model, 6, size) for size in ((), (45,))}
+    jobs = [(size, mask) for size in states for mask in masks(model.nv)]
+
+    def solve(job):
+        size, mask = job
+        q, v, a, tau = states[size]
+        hybrid = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask)[:3]
+        return *hybrid, *ld.forward_dynamics_derivatives(model, q, v, tau), *ld.inverse_dynamics_derivatives(model, q, v, a)
+
+    expected = [solve(job) for job in jobs]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(solve, jobs * 10))
+    monkeypatch.setattr(calls, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(calls, "_cores", lambda: 3)
+    found += [solve(job) for job in jobs]
+    for k, result in enumerate(found):
+        for x, y in zip(result, expected[k % len(jobs)], strict=True):
             np.testing.assert_array_equal(x, y)
 
 

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.dynamics.closing import RANK, Search, column_scale, row_scale
 from liedyn.dynamics.constraints import constraint_jacobian, constraint_residual, require_constraints
+from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError, ShapeError
 
-RANK = 1e-6             # of the largest singular value: below it counts as zero (a configuration is known to 1e-8 where it is
-                        # singular, since there its residual grows with the square)
 _CLOSED = 1e-6          # largest residual of a configuration whose mobility has a meaning
 _NEIGHBOURS = 4
 _APART = 0.1            # rad, or that part of the length: where neighbours are looked for
@@ -82,26 +82,6 @@ def mobility(model, q, *, drive=None, seed: int = 0) -> Mobility:
     return Mobility(model.nv - rank, rank, redundant, generic, rigid, gap)
 
 
-def length_of(model) -> float:
-    """A length of the robot [m], by which metres and radians are compared: the largest distance of a joint or closure from
-    the frame that it is given in; 1 where all are zero."""
-    homes = [joint.home[:3, 3] for joint in model.joints]
-    frames = model.loop_constants[:24 * len(model.constraints)].reshape(-1, 12)[:, 9:]
-    longest = np.linalg.norm([*homes, *frames], axis=-1).max(initial=0.0)
-    return float(longest) if longest > 0 else 1.0
-
-
-def row_scale(model) -> np.ndarray:
-    """(m,) what turns residuals into numbers without unit."""
-    units = [unit for one in model.constraints for unit in one.units]
-    return np.where(np.array(units) == "m", 1.0 / length_of(model), 1.0)
-
-
-def column_scale(model) -> np.ndarray:
-    """(nv,) one unit of movement of each coordinate [rad | m]."""
-    return np.where(np.array(model.v_units) == "m", length_of(model), 1.0)
-
-
 def scaled_jacobian(model, q, drive=None) -> np.ndarray:
     return row_scale(model)[:, None] * constraint_jacobian(model, q, drive=drive) * column_scale(model)
 
@@ -130,9 +110,6 @@ def _dependent_rows(A: np.ndarray, rank: int) -> list[int]:
 
 def _nearby(model, q, drive, rank: int, seed: int) -> tuple[int, bool]:
     """The largest rank at closed configurations near q and at q, and whether there is none but q."""
-    from liedyn.dynamics.assembly import Search
-    from liedyn.dynamics.manifold import difference, integrate
-
     search, rng, unit = Search(model, drive=drive, limits=False), np.random.default_rng([seed, 1]), column_scale(model)
     generic, rigid = rank, True
     for _ in range(_NEIGHBOURS):
