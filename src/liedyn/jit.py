@@ -19,7 +19,7 @@ from functools import cache, partial, update_wrapper
 from pathlib import Path
 
 from numba import __version__ as numba_version
-from numba import config, njit
+from numba import config, njit, types
 from numba.core.sigutils import normalize_signature
 from numba.extending import overload
 
@@ -65,13 +65,15 @@ callee = _inner()
 
 
 def apart(number, one=None, eight=callee):
-    """A primitive, or `one` in its place, where the argument `number` is of one state; of eight, what `eight` makes of it."""
+    """A primitive, or `one` in its place, where the argument `number`, or the first of a tuple of them, is of one state; of
+    eight, what `eight` makes of it."""
     def decorate(function):
         names = ", ".join(inspect.signature(function).parameters)
-        space = {"one": one or primitive(function), "eight": eight(function), "refuse": partial(_refuse, function.__name__)}
+        space = {"one": one or primitive(function), "eight": eight(function), "states": _states,
+                 "refuse": partial(_refuse, function.__name__)}
         exec(f"def stub({names}): refuse()\n"                 # by names, which Numba compares
              f"def choose({names}):\n"
-             f"    if {number}.ndim == 1:\n"
+             f"    if states({number}) == 1:\n"
              f"        return lambda {names}: one({names})\n"
              f"    return lambda {names}: eight({names})\n", space)
         # inline="always" would count references of the arrays: 4% of a small robot
@@ -80,6 +82,11 @@ def apart(number, one=None, eight=callee):
         stub.py_func = function
         return stub
     return decorate
+
+
+def _states(number):
+    number = number[0] if isinstance(number, types.BaseTuple) else number
+    return 1 if number.ndim == 1 else 8
 
 
 def kernel(function):

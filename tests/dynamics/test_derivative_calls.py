@@ -352,6 +352,23 @@ def test_masks_and_functions_take_turns_on_one_scratch():
             np.testing.assert_array_equal(x, y)
 
 
+@pytest.mark.parametrize("name", [NAME, "every kind", "every kind twice, floating", "a long chain", "a lone body"])
+def test_what_others_left_in_the_scratch_does_not_matter(name):
+    """Trees on one top and on several, all kinds of masks, batches with rest: only what is read is cleared."""
+    model = model_of(name)
+    rng = np.random.default_rng(0)
+    masks = [rng.random(model.nv) < part for part in (0.0, 0.2, 0.5, 0.8, 1.0)] + [np.arange(model.nv) % 2 == 0]
+    for count in (8, 19):
+        q, v, a, tau = state(model, 1, (count,))
+        asked = [(ld.inverse_dynamics_derivatives, (q, v, a)), (ld.forward_dynamics_derivatives, (q, v, tau)),
+                 *((ld.hybrid_dynamics_derivatives, (q, v, a, tau, mask)) for mask in masks)]
+        for function, given in asked:
+            first = function(model, *given)
+            calls._thread.memory[:] = np.nan
+            for x, y in zip(first[:3], function(model, *given), strict=False):
+                np.testing.assert_array_equal(x, y)
+
+
 @EVERY
 def test_threads_of_python_do_not_disturb_each_other(which, function, kind):
     """One model, single calls and batches from eight threads at once."""
@@ -381,7 +398,7 @@ def test_batches_allocate_little_more_than_their_results(which, function, kind):
     """Three matrices a state, with 40 numbers at most between those of two, and no other array that grows with the batch: less
     than nv."""
     model = model_of(NAME)
-    counts, row = (400, 2000), derivatives._rows(1, model.nv).size
+    counts, row = (400, 2000), derivatives.columns(model.nv)
     assert 3 * model.nv**2 <= row <= 3 * (model.nv**2 + 7) + 40
     cases = {count: arrays(which, (count,)) for count in counts}
 

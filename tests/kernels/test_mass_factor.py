@@ -29,8 +29,8 @@ def solve(index, constants, prescribed, room, M, Psi, A, x, rows):
     ways = ways_of(tree, prescribed, True, room, True)
     deficit = largest(pivot_transform(tree, prescribed, ways, M, Psi, x, A, rows))
     solve_vector(tree, prescribed, ways, M, Psi, x, A[3 * rows:], rows)
-    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 4 * k, 5 * k), 0, nv, None)
-    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 7 * k, 8 * k), 0, nv, True)
+    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 4 * k, 5 * k), 0, nv, None, None)
+    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 7 * k, 8 * k), 0, nv, True, None)
     return deficit
 
 

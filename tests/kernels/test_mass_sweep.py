@@ -24,8 +24,8 @@ def swept(index, constants, prescribed, room, M, Psi, F, A, x, rows):
     ways = ways_of(tree, prescribed, True, room, False)
     deficit = pivot_transform(tree, prescribed, ways, M, Psi, F, A, rows)
     solve_vector(tree, prescribed, ways, M, Psi, x, A, rows)
-    minus_product(tree, prescribed, ways, Psi, A, (0, 0, 2 * k, 3 * k, 6 * k, 7 * k), 0, blocks, True)
-    minus_product(tree, prescribed, ways, Psi, A, (0, 0, 2 * k, 3 * k, 8 * k, 9 * k), 0, blocks, None)
+    minus_product(tree, prescribed, ways, Psi, A, (0, 0, 2 * k, 3 * k, 6 * k, 7 * k), 0, blocks, True, None)
+    minus_product(tree, prescribed, ways, Psi, A, (0, 0, 2 * k, 3 * k, 8 * k, 9 * k), 0, blocks, None, None)
     return deficit
 
 

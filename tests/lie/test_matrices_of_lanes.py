@@ -1,12 +1,11 @@
-"""Matrices in Lanes: `put` and `get` in their three layouts, and `unpack_filled` and `stream_filled`
-from a block into the columns of a batch."""
+"""Matrices in Lanes: `put` and `get` in their three layouts, and `unpack_filled`
+from a block into the rows of a batch."""
 import numpy as np
 import pytest
 
 from compiled import probe
-from liedyn.lie.blocks import get, put, settle, stream_filled, unpack_filled
+from liedyn.lie.blocks import get, put, unpack_filled
 from liedyn.lie.lanes import load, number_like
-from liedyn.model.cache_lines import on_cache_lines
 
 SIZES = (1, 2, 3, 7, 8, 9, 16, 17)
 
@@ -54,8 +53,8 @@ def test_matrices_of_eight_states_by_columns(n):
 
 
 @probe
-def to_batch(block, batch, first, column, filled):
-    return unpack_filled(block, batch, first, column, filled)
+def to_batch(block, batch, first, filled):
+    return unpack_filled(block, batch, first, filled)
 
 
 def groups(pattern):
@@ -67,26 +66,26 @@ ALL = np.ones(8, dtype=bool)
 
 
 @pytest.mark.parametrize("n", [1, 5, 7, 8, 9, 16, 23, 24, 30])
-@pytest.mark.parametrize("column", [0, 3, 8])
-def test_blocks_go_to_their_columns_and_touch_nothing_else(n, column):
-    """Any number of rows left over, any place in the rows, zeros where nothing is filled."""
-    rng = np.random.default_rng([n, column])
+@pytest.mark.parametrize("more", [0, 3, 8])
+def test_blocks_go_to_their_rows_and_touch_nothing_else(n, more):
+    """Any number of rows left over, rows with more columns, zeros where nothing is filled."""
+    rng = np.random.default_rng([n, more])
     for pattern in (np.ones(n, bool), np.zeros(n, bool), rng.random(n) < 0.1, np.arange(n) < n // 2):
         for count in range(1, 10):
-            memory = np.full(count * (column + n + 5) + 32, 777.0)
-            batch = memory[16:-16].reshape(count, column + n + 5)
+            memory = np.full(count * (n + more) + 32, 777.0)
+            batch = memory[16:-16].reshape(count, n + more)
             values = np.where(pattern, rng.standard_normal((count + 8, n)), 0.0)
             for first in range(0, count, 8):
-                assert to_batch(np.ascontiguousarray(values[first:first + 8].T), batch, first, column, groups(pattern))
-            np.testing.assert_array_equal(batch[:, column:column + n], values[:count])
-            batch[:, column:column + n] = 777
+                assert to_batch(np.ascontiguousarray(values[first:first + 8].T), batch, first, groups(pattern))
+            np.testing.assert_array_equal(batch[:, :n], values[:count])
+            batch[:, :n] = 777
             assert (memory == 777).all()
 
 
 def test_a_group_may_be_called_filled_that_is_zero():
     """Patterns of several matrices in a row share groups."""
     batch = np.full((8, 16), 7.0)
-    assert to_batch(np.zeros((16, 8)), batch, 0, 0, np.ones(2, bool))
+    assert to_batch(np.zeros((16, 8)), batch, 0, np.ones(2, bool))
     assert not batch.any()
 
 
@@ -99,50 +98,17 @@ def test_what_is_not_finite_is_seen_in_every_entry_and_every_lane(bad, n):
             for lane in range(8):
                 block = np.random.default_rng(0).standard_normal((n, 8))
                 block[entry, lane] = bad
-                assert not to_batch(block, np.zeros((rows, n)), 0, 0, ALL)
+                assert not to_batch(block, np.zeros((rows, n)), 0, ALL)
 
 
 def test_two_infinities_do_not_cancel():
     block = np.zeros((16, 8))
     block[0], block[1] = np.inf, -np.inf
-    assert not to_batch(block, np.zeros((8, 16)), 0, 0, ALL)
+    assert not to_batch(block, np.zeros((8, 16)), 0, ALL)
     block[1] = np.inf
-    assert not to_batch(block, np.zeros((8, 16)), 0, 0, ALL)
+    assert not to_batch(block, np.zeros((8, 16)), 0, ALL)
 
 
 def test_large_numbers_are_finite():
     block = np.full((11, 8), 4e307)
-    assert to_batch(block, np.zeros((8, 11)), 0, 0, ALL)
-
-
-@probe
-def stream_to_batch(block, batch, first, column, filled):
-    good = stream_filled(block, batch, first, column, filled)
-    settle()
-    return good
-
-
-@pytest.mark.parametrize("columns", [64, 67])
-@pytest.mark.parametrize("at", [0, 1])
-@pytest.mark.parametrize("rows", [40, 2053])
-def test_past_the_caches_goes_the_same(rows, columns, at):
-    """Small and large batches, whole lines and others: what is not a whole line cannot be streamed, and is not."""
-    rng = np.random.default_rng(0)
-    memory = on_cache_lines(rows * columns + at + 1)
-    memory[:] = 777
-    batch = memory[at:-1].reshape(rows, columns)
-    filled = np.array([True, False, True, True])
-    values = np.where(np.repeat(filled, 8), rng.standard_normal((rows + 7, 32)), 0.0)
-    for first in range(0, rows, 8):
-        assert stream_to_batch(np.ascontiguousarray(values[first:first + 8].T), batch, first, 24, filled)
-    np.testing.assert_array_equal(batch[:, 24:56], values[:rows])
-    batch[:, 24:56] = 777
-    assert (memory == 777).all()
-
-
-def test_what_is_streamed_is_looked_at():
-    batch = on_cache_lines(2056 * 64).reshape(2056, 64)
-    block = np.ones((16, 8))
-    assert stream_to_batch(block, batch, 8, 0, ALL)
-    block[9, 3] = np.nan
-    assert not stream_to_batch(block, batch, 8, 0, ALL)
+    assert to_batch(block, np.zeros((8, 11)), 0, ALL)

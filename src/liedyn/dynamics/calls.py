@@ -12,7 +12,7 @@ from liedyn.errors import ComputationError, ConfigurationError, ShapeError
 from liedyn.jit import prepare
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.kernels import checks
-from liedyn.model.cache_lines import on_cache_lines
+from liedyn.model.cache_lines import on_cache_lines, on_large_pages
 
 NONE = np.empty(0)              # no external wrench, one state
 NONE_BATCH = np.empty((0, 0))   # the same for a batch
@@ -91,7 +91,7 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, few: 
     edges = chunks(count, model.n_bodies)
 
     def part(first, last):
-        return entry(model.index, model.constants, scratch(8 * size).reshape(size, 8), *before, *arrays, first, last)
+        return entry(model.index, model.constants, scratch_of_eight(size), *before, *arrays, first, last)
 
     if len(edges) == 2:
         return part(0, count)
@@ -119,11 +119,24 @@ def run_one(entry, model, size: int, before: tuple, state: tuple, out: tuple) ->
 
 def scratch(size: int) -> np.ndarray:
     """This thread's scratch, kept between calls, on a border of cache lines: one that is not makes a Lanes load two
-    (forward dynamics of a 6-DoF arm is 1.6 times slower)."""
+    (forward dynamics of a 6-DoF arm is 1.6 times slower); where the system has them, in pages of 2 MB."""
     memory = getattr(_thread, "memory", None)
     if memory is None or memory.size < size:
-        memory = _thread.memory = on_cache_lines(size, make=np.empty)
+        memory = _thread.memory = on_large_pages(-(-size // 8) * 8)
+        _thread.lanes = memory.reshape(-1, 8)
     return memory[:size]
+
+
+def scratch_of_eight(size: int) -> np.ndarray:
+    """The same for eight states: at least `size` rows of eight."""
+    try:
+        lanes = _thread.lanes
+        if len(lanes) >= size:
+            return lanes                    # a part of it would take 1 us more, where a large result has left nothing else near
+    except AttributeError:                  # the first of this thread
+        pass
+    scratch(8 * size)
+    return _thread.lanes
 
 
 _thread = threading.local()

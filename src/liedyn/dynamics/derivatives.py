@@ -3,6 +3,7 @@
 The matrices of a batch are views of one array: keep a copy of one to let the others go."""
 from __future__ import annotations
 
+from ctypes import addressof, c_char
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from liedyn.dynamics.calls import (
     NONE,
     NONE_BATCH,
-    aligned_empty,
     as_array,
     as_mask,
     batched,
@@ -19,7 +19,7 @@ from liedyn.dynamics.calls import (
     refuse,
     related,
     run,
-    scratch,
+    scratch_of_eight,
     where_read,
     wrenches,
 )
@@ -41,7 +41,9 @@ from liedyn.kernels.inverse_derivatives import (
 )
 from liedyn.model.cache_lines import on_cache_lines
 
-_empty, _new = np.empty, tuple.__new__          # looked up once: every 0.1 us of a call counts
+# looked up once: every 0.1 us of a call counts
+_empty, _array, _FLOAT, _new = np.empty, np.ndarray, np.dtype(float), tuple.__new__
+_byte, _address = c_char.from_buffer, addressof
 _MOST_MASKS, _NO_MASK = 64, np.zeros(0, dtype=bool)
 
 
@@ -156,10 +158,10 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
                 if not inverse_derivatives_one.direct(tools.machine, q, v, a, NONE, passive, x, y, z):
                     return _new(InverseDerivatives, (x, y, z))
             elif q.ndim == 2 and one_thread(model, len(q)):
-                out, memory = _rows(len(q), nv), scratch(8 * tools.room[0]).reshape(-1, 8)
-                if not inverse_derivatives_batch.direct(model.index, model.constants, memory, q, v, a, NONE_BATCH, passive,
-                                                        tools.related, out, 0, len(q)):
-                    return InverseDerivatives(*_matrices(out, (len(q),), nv))
+                out, x, y, z = _room(tools, len(q))
+                if not inverse_derivatives_batch.direct(model.index, model.constants, scratch_of_eight(tools.room[0]), q, v, a,
+                                                        NONE_BATCH, passive, tools.related, out, 0, len(q)):
+                    return _new(InverseDerivatives, (x, y, z))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
     tools = _tools(model)
@@ -171,11 +173,11 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
         out = np.empty((3, nv, nv))
         code = inverse_derivatives_one(tools.machine, *x, *out)
     else:
-        out = _rows(rows, nv)
+        out, *matrices = _room(tools, rows)
         code = run(inverse_derivatives_batch, model, tools.room[0], (),
                    (*x, tools.related, out), rows)
     refuse(model, code, **{name: given[name] for name in ("q", "v", "a")})
-    return InverseDerivatives(*(out if lead is None else _matrices(out, lead, nv)))
+    return InverseDerivatives(*(out if lead is None else _shaped(matrices, lead)))
 
 
 def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) -> ForwardDerivatives:
@@ -211,9 +213,9 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
                 if not forward_derivatives_one.direct(tools.machine, q, v, tau, passive, x, y, z):
                     return _new(ForwardDerivatives, (x, y, z))
             elif q.ndim == 2 and one_thread(model, len(q)):
-                out = _rows(len(q), model.nv)
+                out, x, y, z = _room(tools, len(q))
                 if not _batch_here(model, tools, tools.none, q, v, v, tau, passive, out):
-                    return ForwardDerivatives(*_matrices(out, (len(q),), model.nv))
+                    return _new(ForwardDerivatives, (x, y, z))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
     return ForwardDerivatives(*_solved(model, q, v, None, tau, _tools(model).none, f_ext, passive))
@@ -255,10 +257,11 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
                     if not hybrid_derivatives_one.direct(machine, prescribed, expected, q, v, a, tau, passive, x, y, z):
                         return _new(HybridDerivatives, (x, y, z, mask))
             elif q.ndim == 2 and one_thread(model, len(q)):
-                tools, out = model._cache["derivatives"], _rows(len(q), model.nv)
+                tools = model._cache["derivatives"]
+                out, x, y, z = _room(tools, len(q))
                 *_, mask = tools.masks[prescribed.tobytes()]
                 if not _batch_here(model, tools, prescribed, q, v, a, tau, passive, out):
-                    return HybridDerivatives(*_matrices(out, (len(q),), model.nv), mask)
+                    return _new(HybridDerivatives, (x, y, z, mask))
         except (TypeError, AttributeError, KeyError):   # other types, lists, not compiled yet, or a new mask
             pass
     a, mask = as_array(a, "a", (model.nv,)), as_mask(prescribed, model.nv)
@@ -267,7 +270,7 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
 
 def _batch_here(model, tools, prescribed, q, v, a, tau, passive, out):
     """Forward or hybrid derivatives of a batch by this thread; a code, or TypeError for arrays that are not as they should be."""
-    memory = scratch(8 * tools.room[1]).reshape(-1, 8)
+    memory = scratch_of_eight(tools.room[1])
     return hybrid_derivatives_batch.direct(model.index, model.constants, memory, prescribed, q, v, a, tau, NONE_BATCH, passive,
                                            tools.coupled, out, 0, len(q))
 
@@ -304,12 +307,12 @@ def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
             with_F = np.concatenate([x, F]) if F.size else x
             code = hybrid_derivatives_one(tools.machine, prescribed, _NO_MASK, q, v, with_F, tau, bool(passive), *out)
     else:
-        out = _rows(rows, nv)
+        out, *matrices = _room(tools, rows)
         code = run(hybrid_derivatives_batch, model, tools.room[1], (prescribed,),
                    (q, v, x, tau, F, bool(passive), tools.coupled, out), rows)
     if code:
         refuse(model, code, q=q, v=v, a=where_read(x, prescribed), tau=where_read(tau, ~prescribed))
-    return out if lead is None else _matrices(out, lead, nv)
+    return out if lead is None else _shaped(matrices, lead)
 
 
 def _given(model, named, f_ext):
@@ -330,19 +333,27 @@ def lines(nv: int) -> int:
     return -(-nv * nv // 8) * 8
 
 
-def _rows(count: int, nv: int) -> np.ndarray:
-    """Uninitialized rows for three matrices of each state. Eight rows are written at once, and must not be at the same few places
-    of their pages, where they drive each other from the caches: handing out 32 coordinates took 1.8 times as long."""
+def columns(nv: int) -> int:
+    """Numbers in a row of three matrices. Eight rows are written at once, and must not be at the same few places of their pages,
+    where they drive each other from the caches: handing out 32 coordinates took 1.8 times as long."""
     used = 3 * lines(nv) // 8
-    return aligned_empty(count, 8 * (used if used % 16 else used + 5))
+    return 8 * (used if used % 16 else used + 5)
 
 
-def _matrices(out, lead, nv):
-    """Three matrices held by columns in each row of `out`."""
-    size = lines(nv)
-    blocks = out[:, :3 * size].reshape(len(out), 3, size)[..., :nv * nv].reshape(len(out), 3, nv, nv).swapaxes(-1, -2)    # a view
-    matrices = blocks[:, 0], blocks[:, 1], blocks[:, 2]
-    return matrices if len(lead) == 1 else [x.reshape(*lead, nv, nv) for x in matrices]
+def _room(tools, count):
+    """Uninitialized rows on borders of cache lines, in eights, for three matrices of each state; and the matrices in them, by
+    columns."""
+    nv, wide, size = tools.row
+    rows = (max(count, 1) + 7) // 8 * 8
+    raw = _empty(rows * wide + 8)
+    first = -_address(_byte(raw)) % 64
+    shape, strides = (count, nv, nv), (8 * wide, 8, 8 * nv)
+    return (_array((rows, wide), _FLOAT, raw, first), _array(shape, _FLOAT, raw, first, strides),
+            _array(shape, _FLOAT, raw, first + size, strides), _array(shape, _FLOAT, raw, first + 2 * size, strides))
+
+
+def _shaped(matrices, lead):
+    return matrices if len(lead) == 1 else [x.reshape(*lead, *x.shape[1:]) for x in matrices]
 
 
 class _Tools(NamedTuple):
@@ -350,6 +361,7 @@ class _Tools(NamedTuple):
 
     machine: np.ndarray         # index, constants and scratch for one state
     shape: tuple[int, int]      # of a matrix
+    row: tuple[int, int, int]   # of results: nv, numbers, bytes of a matrix
     room: tuple[int, int]       # scratch for one of eight states: inverse; forward and hybrid
     none: np.ndarray            # mask of no prescribed coordinate
     related: np.ndarray         # lines of eight of dtau/dq, dtau/dv, M that hold more than zeros
@@ -373,5 +385,6 @@ def _new_tools(model) -> _Tools:
     machine = on_cache_lines(head + size, at=head)              # where the scratch starts
     machine[:head] = np.concatenate([model.index.view(np.float64), model.constants])
     room = inverse_derivatives_batch_memory(*model.sizes), batch_memory(*model.sizes)
-    return _Tools(machine, (nv, nv), room, np.zeros(nv, dtype=bool), filled_groups(related(model)),
+    row = nv, columns(nv), 8 * lines(nv)
+    return _Tools(machine, (nv, nv), row, room, np.zeros(nv, dtype=bool), filled_groups(related(model)),
                   filled_groups(top[:, None] == top), {})

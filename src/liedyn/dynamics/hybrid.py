@@ -12,7 +12,7 @@ from liedyn.dynamics.calls import (
     one_thread,
     refuse,
     run,
-    scratch,
+    scratch_of_eight,
     where_read,
     wrenches,
 )
@@ -65,7 +65,7 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
                 elif not hybrid_one.direct(model.machine, none, q, v, a, tau, NONE, passive):
                     return a
             elif q.ndim == 2 and one_thread(model, len(q)):
-                a, memory = np.empty((len(q), model.nv)), scratch(8 * hybrid_batch_memory(*model.sizes)).reshape(-1, 8)
+                a, memory = np.empty((len(q), model.nv)), scratch_of_eight(hybrid_batch_memory(*model.sizes))
                 if not hybrid_batch.direct(model.index, model.constants, memory, none_prescribed(model), q, v, a, tau, NONE_BATCH,
                                            passive, 0, len(q)):
                     return a

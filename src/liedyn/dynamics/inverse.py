@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, one_thread, refuse, run, scratch, wrenches
+from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, one_thread, refuse, run, scratch_of_eight, wrenches
 from liedyn.jit import prepare
 from liedyn.kernels.limbs import inverse_of_limbs
 from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory, inverse_one
@@ -51,7 +51,7 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
                 elif not inverse_one.direct(model.machine, q, v, a, NONE, passive, tau):
                     return tau
             elif q.ndim == 2 and one_thread(model, len(q)):
-                tau, memory = np.empty((len(q), model.nv)), scratch(8 * inverse_batch_memory(*model.sizes)).reshape(-1, 8)
+                tau, memory = np.empty((len(q), model.nv)), scratch_of_eight(inverse_batch_memory(*model.sizes))
                 if not inverse_batch.direct(model.index, model.constants, memory, q, v, a, NONE_BATCH, passive, tau, NONE_BATCH,
                                             0, len(q)):
                     return tau

@@ -1,6 +1,7 @@
 """What an entry returns, and the checks that it makes on the way: cheaper here than in Python."""
 from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, SCREW
+from liedyn.lie.blocks import rows_of_lines
 from liedyn.lie.lanes import absolute, all_less, load, number_like
 
 OK, SHAPE, BAD_Q, BAD_V, BAD_A, BAD_TAU, BAD_F_EXT, BAD_QUATERNION, SINGULAR, BAD_RESULT, OTHER_MASK = range(11)
@@ -62,4 +63,6 @@ def fits(x, rows, columns): return x.shape[0] == rows and x.shape[1] == columns
 
 
 @primitive
-def has_room(x, rows, columns): return x.shape[0] == rows and x.shape[1] >= columns
+def has_room(x, rows, columns):
+    """Whether eights of rows fit that begin and end with a cache line."""
+    return x.shape[0] >= (rows + 7) // 8 * 8 and x.shape[1] >= columns and rows_of_lines(x)

@@ -22,7 +22,6 @@ from liedyn.joints.columns import joint_twist, store_columns
 from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.aligned import load_coriolis, store_coriolis
 from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
 from liedyn.kernels.results import block_size, clear, hand_out, place
 from liedyn.lie.blocks import pack, states_in
@@ -94,6 +93,16 @@ def align(tree, q, work):
         m, h, A = load_rigid(tree.I, i)
         store_rigid(work.I, i, (m + zero, rotate(R, h), congruence(R, A)))
         store_columns(tree, i, R, work.S)
+
+
+@primitive
+def load_coriolis(work, i): return load9(work.E, 9 * i), load3(work.f, 3 * i)
+
+
+@primitive
+def store_coriolis(work, i, B):
+    store9(work.E, 9 * i, B[0])
+    store3(work.f, 3 * i, B[1])
 
 
 @primitive

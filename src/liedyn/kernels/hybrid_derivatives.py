@@ -28,11 +28,12 @@ from liedyn.kernels.kinematics import gather
 from liedyn.kernels.mass_product import minus_product
 from liedyn.kernels.mass_solve import solve_vector
 from liedyn.kernels.newton_euler import add_rotors_less_passive
-from liedyn.kernels.pairs import add_accelerations, derivative_columns, derivative_pairs, mass_pairs
+from liedyn.kernels.outgoing import OUTGOING, all_given, outgoing, take
+from liedyn.kernels.pairs import add_accelerations, derivative_pairs, mass_pairs
 from liedyn.kernels.pivot_transform import by_rotations, pivot_transform
-from liedyn.kernels.results import clear
-from liedyn.kernels.ways import ways_in, ways_of
-from liedyn.lie.blocks import get, pack, put, settle, states_in, stream_filled, unpack_rows, whole_lines
+from liedyn.kernels.results import clear, clear_unwritten
+from liedyn.kernels.ways import on_one_way, ways_in, ways_of
+from liedyn.lie.blocks import get, pack, put, settle, states_in, unpack_rows, whole_lines
 from liedyn.lie.lanes import largest, load, number_like, store
 from liedyn.lie.rows import load3
 from liedyn.lie.vec3 import cross
@@ -44,40 +45,40 @@ class SolutionWork(NamedTuple):
     Psi: np.ndarray    # (nv,) inverse pivots, of eight states
     x: np.ndarray      # (nv,) unknown accelerations
     tau: np.ndarray    # (nv,)
-    zeta: np.ndarray   # (6nv,)
-    phi: np.ndarray    # (6nv,)
+    F: np.ndarray      # (6nv,) wrenches while others are made
 
 
 @primitive
 def solution_work(memory, nv):
     L, m = memory[:nv * nv], memory[nv * nv:]
-    return SolutionWork(L, m[:nv], m[nv:2 * nv], m[2 * nv:3 * nv], m[3 * nv:9 * nv], m[9 * nv:15 * nv])
+    return SolutionWork(L, m[:nv], m[nv:2 * nv], m[2 * nv:3 * nv], m[3 * nv:9 * nv])
 
 
-def solution_memory(nv): return nv * nv + 15 * nv
+def solution_memory(nv): return nv * nv + 9 * nv
 
 
 @primitive
-def hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, f_ext, passive, A, rows, work, solution):
+def hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, f_ext, passive, A, rows, work, solution, out, row):
     """Writes U, E of eight states or M of one, and Dq and Dv, where not zero, into the matrices A (see `_MATRICES`). Returns a
-    positive number if a joint's articulated inertia vanishes."""
+    positive number if a joint's articulated inertia vanishes. out: see `outgoing`; U goes to its rows `row` …."""
     nv, x, L = prescribed.size, solution.x, solution.L
     zero = number_like(q, 0.0)
     for k in range(nv):
         store(x, k, load(a, k) if prescribed[k] else zero)
-    aligned_motion(tree, q, v, x, f_ext, work)
-    gather_bodies(tree, work)
+    aligned_motion(tree, q, v, x, work, out)
+    gather_bodies(tree, f_ext, work)
     Dq, Dv = A[2 * rows:3 * rows], A[3 * rows:4 * rows]
     mass_pairs(tree, work, L, ways.loose, Dv)
-    deficit = pivot_transform(tree, prescribed, ways, L, solution.Psi, solution.zeta, A, rows)
+    deficit = pivot_transform(tree, prescribed, ways, L, solution.Psi, solution.F, A, rows)
+    if out is not None:
+        take(out, row, 1, rows, 0, 0, 2 * rows, 0, 0, tree.parent.size - 1)
     aligned_forces(tree, work, solution.tau)
-    add_rotors_less_passive(tree, q, v, x, passive, solution.tau, solution.zeta)
+    add_rotors_less_passive(tree, q, v, x, passive, solution.tau, solution.F)
     for k in range(nv):
         store(x, k, zero if prescribed[k] else load(tau, k) - load(solution.tau, k))
     solve_vector(tree, prescribed, ways, L, solution.Psi, x, A, rows)
     add_accelerations(tree, x, work)
-    derivative_columns(tree, work, solution.zeta, solution.phi)
-    derivative_pairs(tree, ways.loose, work, solution.zeta, solution.phi, Dq, Dv, Dv, False)
+    derivative_pairs(tree, ways.loose, f_ext, work, Dq, Dv, Dv, False, out)
     if passive:
         add_passive_slopes(tree, v, Dq, Dv)
     return largest(deficit)
@@ -98,7 +99,7 @@ def floating_columns(tree, prescribed, ways, work, v, N, Xq, Xv, first, end):
             k, X = tree.iv[i], Xv
             b, low, high = load3(v, k), tree.top[c], tree.last[tree.top[c]]
             if c < k + 3:
-                b, X = load3(work.dVp, 6 * i + 3), Xq
+                b, X = load3(work.g, 3 * i), Xq
             for r in range(low, high + 1 if one_by_one else low):
                 put(Xq, nv, c - first, r, zero)
                 if c >= k + 3:
@@ -135,7 +136,8 @@ def one_memory(n, nv): return _MATRICES * 8 * -(-nv // 8) * nv + derivatives_mem
 def kept_memory(nv): return 10 * nv + 2
 
 
-def batch_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + _MATRICES * (nv * nv + 7) + 8 * nv + 1
+def batch_memory(n, nq, nv, nl):
+    return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + _MATRICES * (nv * nv + 7) + 40 * nv + 1 + OUTGOING
 
 
 # Matrices of `rows` Lanes each, in this order: U; E, or of one state M; dID by q and v, where in eight states of a floating base
@@ -231,11 +233,11 @@ def matrices_into(index, tree, prescribed, q, v, a, tau, F, passive, memory, Xq,
     work, rest = aligned_work(m[6 * n:], n, nv)
     solution = solution_work(rest, nv)
     clear(A[rows:4 * rows])
-    if hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, F, passive, A, rows, work, solution) > 0.0:
+    if hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, F, passive, A, rows, work, solution, None, 0) > 0.0:
         return SINGULAR
     clear(A[4 * rows:])
     at = 0, rows, 2 * rows, 3 * rows, 4 * rows, 5 * rows
-    minus_product(tree, prescribed, ways, solution.Psi, A, at, 0, -(-nv // 8), adds)
+    minus_product(tree, prescribed, ways, solution.Psi, A, at, 0, -(-nv // 8), adds, None)
     floating_columns(tree, prescribed, ways, work, v, A[:rows], A[4 * rows:], A[5 * rows:], 0, nv)
     good = unpack_rows(A[4 * rows:5 * rows], Xq) and unpack_rows(A[5 * rows:], Xv) and unpack_rows(A[:rows], Xu)
     return OK if good else BAD_RESULT
@@ -256,21 +258,21 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     wide, count = whole_lines(nv * nv), whole_lines(8 * nv + 1) // 8
     Q, V, dV, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
-    A, m = m[:_MATRICES * wide], m[_MATRICES * wide:]
+    A, m = m[:_MATRICES * wide + 32 * nv], m[_MATRICES * wide + 32 * nv:]
+    going, m = outgoing(A, out, filled, m), m[OUTGOING:]
     room, m = m[:count].reshape(8 * count).view(np.int64), m[count:]
     work, rest = aligned_work(m[6 * n:], n, nv)
     solution = solution_work(rest, nv)
     passive = passive and index[4] != 0
     ways = ways_of(tree, prescribed, passive, room, True)
-    if ways.given.size > 0:
-        clear(A)                                   # of dID and M, prescribed rows are read on other branches, too
-        clear(solution.L)
-    elif one_top(tree):                            # what is left of the last line, and of results: see `columns_of_eight`
-        clear(A[nv * nv:wide])
-        clear(A[4 * wide:4 * wide + 2 * min(8 * nv, wide)])
+    clear(solution.L)               # here and in E, numbers are read and not used that are never written: subnormal ones that
+    clear(A[wide:2 * wide])         # others left took 150 cycles each, of a humanoid 15% of all
+    clear_given(tree, ways, A[2 * wide:], wide)
+    clear_unwritten(tree, filled, False, A, wide, 1)
+    if one_top(tree):
+        clear(A[4 * wide:4 * wide + 4 * min(8 * nv, wide)])    # see `columns_of_eight`
     else:
-        clear(A[:wide])
-        clear(A[4 * wide:])
+        clear_unwritten(tree, filled, False, A[4 * wide:], wide, 2)
     for k in range(first, last, 8):
         pack(q, k, Q)
         pack(v, k, V)
@@ -284,17 +286,27 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
         code = code if code != OK else bad_f_ext
         if code != OK:
             return code
-        if hybrid_derivatives(tree, prescribed, ways, Q, V, dV, Tau, F, passive, A, wide, work, solution) > 0.0:
+        if hybrid_derivatives(tree, prescribed, ways, Q, V, dV, Tau, F, passive, A, wide, work, solution, going, k) > 0.0:
             return SINGULAR
         if ways.given.size > 0:
             by_rotations(tree, ways, solution.L, A, 3 * wide)
-            good = columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution.Psi, out, k, filled, True)
+            columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution.Psi, True, going, k)
         else:
-            good = columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution.Psi, out, k, filled, None)
-        if not good:
-            return BAD_RESULT
+            columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution.Psi, None, going, k)
+    good = all_given(going)
     settle()
-    return OK
+    return OK if good else BAD_RESULT
+
+
+@primitive
+def clear_given(tree, ways, D, wide):
+    """Prescribed rows of two matrices dID of `wide` Lanes: of what hangs on one top they are read on all branches."""
+    nv, zero = ways.every.size, number_like(D, 0.0)
+    for u in ways.given:
+        for c in range(tree.top[u], tree.last[tree.top[u]] + 1):
+            if not on_one_way(tree, c, u):
+                store(D, c * nv + u, zero)
+                store(D, wide + c * nv + u, zero)
 
 
 @primitive
@@ -304,18 +316,18 @@ def one_top(tree):
 
 
 @primitive
-def columns_of_eight(tree, prescribed, ways, v, A, wide, work, Psi, out, first, filled, adds):
-    """dtau_u and da_v by q and v from dID by the same (see `_MATRICES`): eight columns at a time go from the nearest cache into
-    `out`. With U in the place of M_vv^-1, dtau_u = dID_u - U_uv dID_v is the same product. adds: not None where any are
-    prescribed. Returns whether all is finite."""
-    nv, near, some = tree.above.size, one_top(tree), min(8 * tree.above.size, wide)
-    good = stream_filled(A[:wide], out, first, 2 * wide, filled)    # near: in the same place again, where no zeros must stay
+def columns_of_eight(tree, prescribed, ways, v, A, wide, work, Psi, adds, out, row):
+    """dtau_u and da_v by q and v from dID by the same (see `_MATRICES`), eight columns at a time; out: see `outgoing`. With U in
+    the place of M_vv^-1, dtau_u = dID_u - U_uv dID_v is the same product. adds: not None where any are prescribed."""
+    n, nv, near, some = tree.parent.size, tree.above.size, one_top(tree), min(8 * tree.above.size, wide)
     for c in range(0, nv, 8):
         end, o = min(c + 8, nv), c * nv
-        size, Xq, Xv = whole_lines(end * nv) - o, 4 * wide + (0 if near else o), 4 * wide + (some if near else wide + o)
-        minus_product(tree, prescribed, ways, Psi, A, (0, wide, 2 * wide, 3 * wide, Xq, Xv), c, end, adds)
+        size, Xq, Xv = whole_lines(end * nv) - o, 4 * wide + o, 5 * wide + o
+        if near:                                   # in two places in turn, where no zeros must stay
+            Xq = 4 * wide + (c // 8 % 2) * 2 * some
+            Xv = Xq + some
+        minus_product(tree, prescribed, ways, Psi, A, (0, wide, 2 * wide, 3 * wide, Xq, Xv), c, end, adds, out)
         floating_rotations(tree, ways, A[3 * wide:4 * wide], A[Xv:], c, end)
         floating_columns(tree, prescribed, ways, work, v, A[:wide], A[Xq:], A[Xv:], c, end)
-        good = stream_filled(A[Xq:Xq + size], out, first, o, filled[o // 8:]) and good
-        good = stream_filled(A[Xv:Xv + size], out, first, wide + o, filled[o // 8:]) and good
-    return good
+        times = n - 1 if end == nv else -(-nv // 6) * min(8, nv - end)           # of the next eight bodies or columns
+        take(out, row, 2, size, Xq, Xv - Xq, o, wide, o // 8, times)

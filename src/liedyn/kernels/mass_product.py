@@ -1,6 +1,7 @@
 """Products with M^-1 or U, or with E of `mass_factor` and `pivot_transform`, over the tree, of one state or eight."""
 from liedyn.jit import apart, primitive
 from liedyn.kernels.limb_rows import limb_rows
+from liedyn.kernels.outgoing import hand_on
 from liedyn.kernels.ways import end_of_rows, in_a_row, nothing_behind
 from liedyn.lie.blocks import states_in
 from liedyn.lie.lanes import number_like
@@ -15,7 +16,7 @@ def columns_in_lanes(factors):
 
 
 @apart("Psi")
-def minus_product(tree, prescribed, ways, Psi, A, at, first, end, adds):
+def minus_product(tree, prescribed, ways, Psi, A, at, first, end, adds, out):
     """X = -N W, Y = -N Z for the Lanes of columns first … end - 1 of W and Z; X and Y begin with the first of them. A holds all
     matrices; at: where N, E, W, Z, X, Y begin. Prescribed columns of N take no part. adds: if None, prescribed rows are not
     written; else they become those of W - N W and Z - N Z, where W and Z must be zero on other branches.
@@ -23,7 +24,7 @@ def minus_product(tree, prescribed, ways, Psi, A, at, first, end, adds):
     Only what hangs on the same top as the column is written. In a column, other rows of W and Z are read where its coordinate
     moves and on its way to the ground; limbs without such a coordinate follow from those above them, x_K = -E x_A; unless `adds`
     is None, those with nothing behind them, and where that is shorter. Not in one state, where a limb is all that hangs on its
-    top. Columns of a floating base are left alone in eight states."""
+    top. Columns of a floating base are left alone in eight states. out: see `outgoing`."""
     nv, per, kind, r = prescribed.size, columns_in_lanes(Psi), number_like(Psi, 0.0), 0
     N, E, W, Z, X, Y = at
     rows = ways.free if adds is None else ways.every
@@ -32,6 +33,7 @@ def minus_product(tree, prescribed, ways, Psi, A, at, first, end, adds):
         twos = per == 1 and in_a_row(rows, r, e)               # two columns of one limb read N once
         while c < end:
             b, c = c, c + 1
+            hand_on(out)
             if twos and c < end and tree.above[c] == b and tree.last[c] == tree.last[b] and ways.loose[c] == ways.loose[b]:
                 c = c + 1
             if per == 1 and ways.loose[b] > 0:

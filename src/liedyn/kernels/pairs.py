@@ -13,12 +13,23 @@ dp = dq_l, dv_l, closed over the tree; the same as Singh, Russell, Wensing 2022)
 from liedyn.jit import apart, primitive
 from liedyn.joints.columns import along_axes, along_screw, joint_twist, store_along
 from liedyn.joints.kinds import FREE, NV, SCREW
-from liedyn.kernels.aligned import is_base, load_coriolis
+from liedyn.kernels.aligned import (
+    first_of,
+    hand_to_parent,
+    is_base,
+    load_coriolis,
+    load_inertia,
+    load_sums,
+    load_wrench,
+    store_wrench,
+    sums_of,
+)
+from liedyn.kernels.outgoing import hand_on
 from liedyn.lie.blocks import put
 from liedyn.lie.coriolis import coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
-from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store3, store_twist
+from liedyn.lie.rows import load3, load9, load_twist, store3, store_twist
 from liedyn.lie.se3 import ad, add, dot, minus_dad
 from liedyn.lie.shift import shift_twist, shift_wrench
 from liedyn.lie.vec3 import add3, cross, dot3
@@ -31,7 +42,7 @@ def mass_pairs(tree, work, M, loose, Dv):
     `Ways`."""
     nv, base = tree.armature.shape[0], 0
     for i in range(1, tree.parent.size):
-        I, base = load_rigid(work.I, i), base_of(tree, i, base)
+        I, base = load_inertia(work.sums, i), base_of(tree, i, base)
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
             s = load_twist(work.s, k)
             P, j = momentum(I, s), i
@@ -48,56 +59,52 @@ def mass_pairs(tree, work, M, loose, Dv):
                     store3(M, k * nv + tree.iv[base], P[0])
                     store3(M, k * nv + tree.iv[base] + 3, P[1])
                 if loose[tree.iv[base]] > 0:
-                    put_row(Dv, nv, k, tree.iv[base], by_turning(work, base, P, coriolis_transposed(load_coriolis(work, i), s)))
+                    g = coriolis_transposed(load_coriolis(work.sums, i), s)
+                    put_row(Dv, nv, k, tree.iv[base], by_turning(work, base, P, g))
 
 
 @primitive
 def add_accelerations(tree, x, work):
-    """dVp and F of `work`, made with the accelerations a, become those of a + x. dV is used up."""
+    """zeta and F of `work`, made with the accelerations a, become those of a + x. dV is used up."""
     zero = number_like(x, 0.0)
     rest = (zero, zero, zero), (zero, zero, zero)
     store_twist(work.dV, 0, rest)
     for i in range(1, tree.parent.size):
         D = shift_twist(load3(work.p, 3 * i), load_twist(work.dV, tree.parent[i]))
-        store_twist(work.dVp, i, add(load_twist(work.dVp, i), D))
-        store_twist(work.F, i, add(load_twist(work.F, i), momentum(load_rigid(work.I, i), D)))
+        for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+            store_twist(work.zeta, k, add(load_twist(work.zeta, k), ad(D, load_twist(work.s, k))))
+        store_wrench(work.sums, i, add(load_wrench(work.sums, i), momentum(load_inertia(work.sums, i), D)))
         store_twist(work.dV, i, add(D, joint_twist(tree, i, load9(work.R, 9 * i), x)))
     for i in range(1, tree.parent.size):
         store_twist(work.dV, i, rest)
     for i in range(tree.parent.size - 1, 0, -1):                     # dV: what the joints of all that hangs on i add to F
         Sx = joint_twist(tree, i, load9(work.R, 9 * i), x)
-        Q = add(load_twist(work.dV, i), momentum(load_rigid(work.I, i), Sx))
-        store_twist(work.F, i, add(load_twist(work.F, i), Q))
+        Q = add(load_twist(work.dV, i), momentum(load_inertia(work.sums, i), Sx))
+        store_wrench(work.sums, i, add(load_wrench(work.sums, i), Q))
         up = tree.parent[i]
         store_twist(work.dV, up, add(load_twist(work.dV, up), shift_wrench(load3(work.p, 3 * i), Q)))
 
 
-@primitive
-def derivative_columns(tree, work, zeta, phi):
-    """Writes zeta and phi (6nv)."""
-    for i in range(1, tree.parent.size):
-        Vp, V, dVp = load_twist(work.Vp, i), load_twist(work.V, i), load_twist(work.dVp, i)
-        for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-            s, psi = load_twist(work.s, k), load_twist(work.psi, k)
-            store_twist(zeta, k, add(ad(dVp, s), ad(Vp, psi)))
-            store_twist(phi, k, add(psi, ad(V, s)))
-
-
-@apart("zeta")
-def derivative_pairs(tree, loose, work, zeta, phi, Dq, Dv, M, with_mass):
+@apart("work")
+def derivative_pairs(tree, loose, f_ext, work, Dq, Dv, M, with_mass, out):
     """Writes dtau/dq in Dq, dtau/dv in Dv and, if asked, M (see `blocks.put`): only where two coordinates stand on one way
-    from the ground. M is without armature. loose: columns with such a body are left alone; or empty."""
-    nv, base = tree.armature.shape[0], 0
-    for i in range(1, tree.parent.size):
-        base = base_of(tree, i, base)
-        I, B, F = load_rigid(work.I, i), load_coriolis(work, i), load_twist(work.F, i)
+    from the ground. With M, which is without armature, the sums of `work` are made on the way, f_ext with them; else they are
+    there. loose: columns with such a body are left alone; or empty. out: see `outgoing`."""
+    nv, base, on_ground = tree.armature.shape[0], 0, tree.parent.size
+    for o in range(1, tree.parent.size):
+        i = tree.parent.size - o if with_mass else o
+        if i < on_ground or tree.parent[i] == 0:
+            on_ground = first_of(tree, i)
+            base = on_ground if is_base(tree, on_ground) else 0
+        hand_on(out)
+        I, F, B = sums_of(tree, i, f_ext, work) if with_mass else load_sums(work.sums, i)
         first, end = tree.iv[i], tree.iv[i] + NV[tree.kind[i]]
         for k in range(first, end):
             s, psi = load_twist(work.s, k), load_twist(work.psi, k)
             P, g = momentum(I, s), coriolis_transposed(B, s)
-            Q = add(momentum(I, load_twist(zeta, k)), coriolis_wrench(B, psi[0]))
-            G = add(momentum(I, load_twist(phi, k)), coriolis_wrench(B, s[0]))
-            row_of_pairs(tree, loose, work, zeta, phi, Dq, Dv, k, i, P, g)
+            Q = add(momentum(I, load_twist(work.zeta, k)), coriolis_wrench(B, psi[0]))
+            G = add(momentum(I, load_twist(work.phi, k)), coriolis_wrench(B, s[0]))
+            row_of_pairs(tree, loose, work, Dq, Dv, k, i, P, g)
             for l in range(first, k + 1 if with_mass else first):
                 m = dot(P, load_twist(work.s, l))                # one rounding for both halves
                 put(M, nv, l, k, m)
@@ -107,7 +114,7 @@ def derivative_pairs(tree, loose, work, zeta, phi, Dq, Dv, M, with_mass):
                 p = load3(work.p, 3 * j)
                 P, Q, G = shift_wrench(p, P), shift_wrench(p, Q), shift_wrench(p, G)
                 j = tree.parent[j]
-                row_of_pairs(tree, loose, work, zeta, phi, Dq, Dv, k, j, P, g)
+                row_of_pairs(tree, loose, work, Dq, Dv, k, j, P, g)
                 column_of_pairs(tree, work, Dq, k, j, Q, False)
                 column_of_pairs(tree, work, Dv, k, j, G, False)
                 if with_mass:
@@ -116,19 +123,21 @@ def derivative_pairs(tree, loose, work, zeta, phi, Dq, Dv, M, with_mass):
                 p = load3(work.p, 3 * j)
                 P, Q, G = shift_wrench(p, P), shift_wrench(p, Q), shift_wrench(p, G)
                 pairs_with_base(tree, loose, work, Dq, Dv, M, with_mass, k, base, P, Q, G, g)
+        if with_mass:
+            hand_to_parent(tree, i, I, F, B, work)
 
 
 @primitive
 def pairs_with_base(tree, loose, work, Dq, Dv, M, with_mass, k, base, P, Q, G, g):
-    """Column and row k where they meet a free base: s_l are columns of the unit matrix, psi_l is zero, zeta_l = ad_{dVp} s_l of
-    gravity alone."""
+    """Column and row k where they meet a free base: s_l are columns of the unit matrix, psi_l is zero, zeta_l = ad_g s_l of
+    gravity g alone."""
     nv, l, zero = tree.armature.shape[0], tree.iv[base], number_like(work.V, 0.0)
     put_six(Dq, nv, k, l, Q, False)
     put_six(Dv, nv, k, l, G, False)
     if with_mass:
         put_six(M, nv, k, l, P, True)
     if loose.size == 0 or loose[l] == 0:
-        put_row(Dq, nv, k, l, cross(P[1], load3(work.dVp, 6 * base + 3)))
+        put_row(Dq, nv, k, l, cross(P[1], load3(work.g, 3 * base)))
         put_row(Dq, nv, k, l + 3, (zero, zero, zero))
         put_row(Dv, nv, k, l, by_turning(work, base, P, g))
         put_row(Dv, nv, k, l + 3, cross(P[1], load3(work.V, 6 * base)))
@@ -186,10 +195,10 @@ def put_three(X, nv, k, l, x, both):
 
 
 @primitive
-def row_of_pairs(tree, loose, work, zeta, phi, Dq, Dv, k, j, P, g):
+def row_of_pairs(tree, loose, work, Dq, Dv, k, j, P, g):
     """dtau_k by q_l and v_l of body j."""
     nv, first = tree.armature.shape[0], tree.iv[j]
     if loose.size == 0 or loose[first] == 0:
         for l in range(first, first + NV[tree.kind[j]]):
-            put(Dq, nv, l, k, dot(P, load_twist(zeta, l)) + dot3(g, load3(work.psi, 6 * l)))
-            put(Dv, nv, l, k, dot(P, load_twist(phi, l)) + dot3(g, load3(work.s, 6 * l)))
+            put(Dq, nv, l, k, dot(P, load_twist(work.zeta, l)) + dot3(g, load3(work.psi, 6 * l)))
+            put(Dv, nv, l, k, dot(P, load_twist(work.phi, l)) + dot3(g, load3(work.s, 6 * l)))

@@ -58,7 +58,7 @@ def seed(X, row, direction, rate):
 def differentiated(tree, Q, V, A, passive, X, memory, n, nv):
     """X (3 nv nv) duals: dtau/dq, dtau/dv, M by rows."""
     k = nv * nv
-    inverse_derivatives(tree, Q, V, A, X[:0], passive, X[:k], X[k:2 * k], X[2 * k:], memory, n, nv)
+    inverse_derivatives(tree, Q, V, A, X[:0], passive, X[:k], X[k:2 * k], X[2 * k:], memory, n, nv, None)
 
 
 @primitive

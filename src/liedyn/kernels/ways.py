@@ -120,6 +120,12 @@ def floating(tree, passive, loose):
             loose[j] = i if floats else 0
 
 
+@primitive
+def on_one_way(tree, j, k):
+    """Whether one of the two hangs on the other, or is it."""
+    return j <= k <= tree.last[j] or k <= j <= tree.last[k]
+
+
 # coordinates that follow each other ---------------------------------------------------------------------------------
 @primitive
 def end_of_rows(ways, rows, r, most):
