@@ -1,9 +1,7 @@
-"""`make bench`: the figures that the README quotes, and the bounds that they are held to.
-
-    python tests/benchmarks/run.py [--quick]
-"""
+"""`make bench`: the figures that the README quotes, and the bounds that they are held to."""
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import sys
@@ -77,4 +75,6 @@ def main(quick: bool = False) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main("--quick" in sys.argv))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="few states and repeats, no whole processes: whether all of it runs")
+    sys.exit(main(parser.parse_args().quick))
