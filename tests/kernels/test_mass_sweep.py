@@ -7,7 +7,6 @@ from bridge import relative
 from compiled import probe
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.mass_product import minus_product
-from liedyn.kernels.mass_solve import solve_vector
 from liedyn.kernels.pivot_transform import pivot_transform
 from liedyn.kernels.ways import ways_of
 from mass_matrices import EVERY, masks, on_way, robot, together
@@ -17,15 +16,14 @@ BOUND = 1e-10
 
 
 @probe
-def swept(index, constants, prescribed, room, M, Psi, F, A, x, rows):
+def swept(index, constants, prescribed, room, M, F, order, A, x, rows):
     """A: U, M, W, Z, scratch twice, W_u - U W, Z_u - U Z and, where not prescribed, -U W, -U Z, each of `rows` rows;
     x = M_vv^-1 x. Returns the deficit."""
     tree, blocks, k = tree_of(index, constants), rows // prescribed.size, rows
     ways = ways_of(tree, prescribed, True, room, False)
-    deficit = pivot_transform(tree, prescribed, ways, M, Psi, F, A, rows)
-    solve_vector(tree, prescribed, ways, M, Psi, x, A, rows)
-    minus_product(tree, prescribed, ways, Psi, A, (0, 0, 2 * k, 3 * k, 6 * k, 7 * k), 0, blocks, True, None)
-    minus_product(tree, prescribed, ways, Psi, A, (0, 0, 2 * k, 3 * k, 8 * k, 9 * k), 0, blocks, None, None)
+    deficit = pivot_transform(tree, prescribed, ways, M, x, F, order, A, rows)
+    minus_product(tree, prescribed, ways, M, A, (0, 0, 2 * k, 3 * k, 6 * k, 7 * k), 0, blocks, True, None)
+    minus_product(tree, prescribed, ways, M, A, (0, 0, 2 * k, 3 * k, 8 * k, 9 * k), 0, blocks, None, None)
     return deficit
 
 
@@ -36,11 +34,11 @@ class Swept:
         nv, rng = model.nv, np.random.default_rng(3)
         self.M = ld.mass_matrix(model, state(model, 1)[0])
         self.rhs, (self.W, self.Z) = rng.standard_normal(nv), np.where(on_way(model), rng.standard_normal((2, nv, nv)), 0.0)
-        lower, self.x = np.where(np.tril(on_way(model)), self.M, np.nan).reshape(-1), self.rhs.copy()
+        lower, self.x = np.where(np.tril(on_way(model)), self.M, np.nan).T.reshape(-1), self.rhs.copy()
         rows = -(-nv // 8) * nv
-        A, room = np.zeros((10, rows, 8)), np.full(8 * nv + 1, -7)
+        A, room = np.zeros((10, rows, 8)), np.full(6 * nv + 1, -7)
         A[0], A[2], A[3], A[4:6] = np.nan, by_rows(self.W), by_rows(self.Z), np.nan
-        self.deficit = swept(model.index, model.constants, mask, room, lower, np.empty(0), np.full(3 * nv, np.nan),
+        self.deficit = swept(model.index, model.constants, mask, room, lower, np.full(3 * nv, np.nan), np.full(nv, -7),
                              A.reshape(-1, 8), self.x, rows)
         self.U, self.X, self.Y, self.P, self.Q = (X.reshape(-1, nv, 8).swapaxes(0, 1).reshape(nv, -1) for X in A[[0, 6, 7, 8, 9]])
 

@@ -26,14 +26,13 @@ from liedyn.kernels.hybrid import bad_input
 from liedyn.kernels.inverse_derivatives import add_passive_slopes
 from liedyn.kernels.kinematics import gather
 from liedyn.kernels.mass_product import minus_product
-from liedyn.kernels.mass_solve import solve_vector
 from liedyn.kernels.newton_euler import add_rotors_less_passive
 from liedyn.kernels.outgoing import OUTGOING, all_given, outgoing, take
 from liedyn.kernels.pairs import add_accelerations, derivative_pairs, mass_pairs
-from liedyn.kernels.pivot_transform import by_rotations, pivot_transform
+from liedyn.kernels.pivot_transform import pivot_transform
 from liedyn.kernels.results import clear, clear_unwritten
 from liedyn.kernels.ways import on_one_way, ways_in, ways_of
-from liedyn.lie.blocks import get, pack, put, settle, states_in, unpack_rows, whole_lines
+from liedyn.lie.blocks import get, integers, pack, put, settle, states_in, unpack_rows, whole_lines
 from liedyn.lie.lanes import largest, load, number_like, store
 from liedyn.lie.rows import load3
 from liedyn.lie.vec3 import cross
@@ -41,42 +40,43 @@ from liedyn.spans import span
 
 
 class SolutionWork(NamedTuple):
-    L: np.ndarray      # (nv nv,) M; of eight states then, between coordinates that are not prescribed, its factor and pivots
-    Psi: np.ndarray    # (nv,) inverse pivots, of eight states
-    x: np.ndarray      # (nv,) unknown accelerations
+    M: np.ndarray      # (nv nv,) of one state; of eight it stands among the matrices
+    sides: np.ndarray  # (4 nv,) unknown accelerations, and of eight states dtau/dv by the rotations of a floating base
     tau: np.ndarray    # (nv,)
-    F: np.ndarray      # (6nv,) wrenches while others are made
+    F: np.ndarray      # (6nv,) scratch
+    order: np.ndarray  # (nv,) int64, scratch
 
 
 @primitive
 def solution_work(memory, nv):
-    L, m = memory[:nv * nv], memory[nv * nv:]
-    return SolutionWork(L, m[:nv], m[nv:2 * nv], m[2 * nv:3 * nv], m[3 * nv:9 * nv])
+    size = nv * nv if states_in(memory) == 1 else 0
+    m = memory[size:]
+    (order,) = integers(m[11 * nv:12 * nv])
+    return SolutionWork(memory[:size], m[:4 * nv], m[4 * nv:5 * nv], m[5 * nv:11 * nv], order)
 
 
-def solution_memory(nv): return nv * nv + 9 * nv
+def solution_memory(nv): return 12 * nv
 
 
 @primitive
-def hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, f_ext, passive, A, rows, work, solution, out, row):
-    """Writes U, E of eight states or M of one, and Dq and Dv, where not zero, into the matrices A (see `_MATRICES`). Returns a
-    positive number if a joint's articulated inertia vanishes. out: see `outgoing`; U goes to its rows `row` …."""
-    nv, x, L = prescribed.size, solution.x, solution.L
+def hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, f_ext, passive, A, rows, M, work, solution, out, row):
+    """Writes U, E of eight states or M of one, and Dq and Dv, where not zero, into the matrices A (see `_MATRICES`). M: room for
+    it. Returns a positive number if a joint's articulated inertia vanishes. out: see `outgoing`; U goes to its rows `row` …."""
+    nv, x = prescribed.size, solution.sides
     zero = number_like(q, 0.0)
     for k in range(nv):
         store(x, k, load(a, k) if prescribed[k] else zero)
     aligned_motion(tree, q, v, x, work, out)
     gather_bodies(tree, f_ext, work)
     Dq, Dv = A[2 * rows:3 * rows], A[3 * rows:4 * rows]
-    mass_pairs(tree, work, L, ways.loose, Dv)
-    deficit = pivot_transform(tree, prescribed, ways, L, solution.Psi, solution.F, A, rows)
-    if out is not None:
-        take(out, row, 1, rows, 0, 0, 2 * rows, 0, 0, tree.parent.size - 1)
+    mass_pairs(tree, work, M, ways.loose, Dv, x)
     aligned_forces(tree, work, solution.tau)
     add_rotors_less_passive(tree, q, v, x, passive, solution.tau, solution.F)
     for k in range(nv):
         store(x, k, zero if prescribed[k] else load(tau, k) - load(solution.tau, k))
-    solve_vector(tree, prescribed, ways, L, solution.Psi, x, A, rows)
+    deficit = pivot_transform(tree, prescribed, ways, M, x, solution.F, solution.order, A, rows)
+    if out is not None:
+        take(out, row, 1, rows, 0, 0, 2 * rows, 0, 0, tree.parent.size - 1)
     add_accelerations(tree, x, work)
     derivative_pairs(tree, ways.loose, f_ext, work, Dq, Dv, Dv, False, out)
     if passive:
@@ -116,32 +116,33 @@ def floating_columns(tree, prescribed, ways, work, v, N, Xq, Xv, first, end):
 
 
 @primitive
-def floating_rotations(tree, ways, D, X, first, end):
-    """Columns first … end - 1 of dy/dv by the rotations of a floating base, of eight states: from dID, D, where they stand (see
-    `_MATRICES`). X begins with the first."""
+def floating_rotations(tree, ways, sides, X, first, end):
+    """Columns first … end - 1 of dy/dv by the rotations of a floating base, of eight states: from where `from_the_ground` left
+    them. X begins with the first."""
     nv = tree.above.size
     for c in range(first, end):
-        if ways.loose[c] > 0 and c < tree.iv[ways.loose[c]] + 3:
+        k = c - tree.iv[ways.loose[c]]
+        if ways.loose[c] > 0 and k < 3:
             for r in range(tree.top[c], tree.last[tree.top[c]] + 1):
-                store(X, (c - first) * nv + r, load(D, c * nv + r))
+                store(X, (c - first) * nv + r, load(sides, (1 + k) * nv + r))
 
 
 # from Python ------------------------------------------------------------------------------------------------------
 def derivatives_memory(n, nv): return aligned_memory(n, nv) + solution_memory(nv) + 6 * n
 
 
-def one_memory(n, nv): return _MATRICES * 8 * -(-nv // 8) * nv + derivatives_memory(n, nv)
+def one_memory(n, nv): return _MATRICES * 8 * -(-nv // 8) * nv + nv * nv + derivatives_memory(n, nv)
 
 
-def kept_memory(nv): return 10 * nv + 2
+def kept_memory(nv): return 8 * nv + 2
 
 
 def batch_memory(n, nq, nv, nl):
-    return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + _MATRICES * (nv * nv + 7) + 40 * nv + 1 + OUTGOING
+    return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + _MATRICES * (nv * nv + 7) + 33 * nv + 1 + OUTGOING
 
 
-# Matrices of `rows` Lanes each, in this order: U; E, or of one state M; dID by q and v, where in eight states of a floating base
-# there are only the columns by v of rotations, in the end those of the results; the results.
+# Matrices of `rows` Lanes each, in this order: U; of one state M, of eight first M, then E; dID by q and v, of eight states
+# without the columns of a floating base; the results.
 _MATRICES = 6
 
 
@@ -155,7 +156,7 @@ def matrices_of_one(memory, nv):
 @primitive
 def kept(memory, nv):
     """Of one state's scratch, what stays from call to call: room for `kept_ways`, and the mask of no prescribed coordinate."""
-    k = memory.size - 10 * nv - 2
+    k = memory.size - 8 * nv - 2
     return memory[k:memory.size - nv].view(np.int64), memory[memory.size - nv:].view(np.bool_)[:nv]
 
 
@@ -233,11 +234,11 @@ def matrices_into(index, tree, prescribed, q, v, a, tau, F, passive, memory, Xq,
     work, rest = aligned_work(m[6 * n:], n, nv)
     solution = solution_work(rest, nv)
     clear(A[rows:4 * rows])
-    if hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, F, passive, A, rows, work, solution, None, 0) > 0.0:
+    if hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, F, passive, A, rows, solution.M, work, solution, None, 0) > 0.0:
         return SINGULAR
     clear(A[4 * rows:])
     at = 0, rows, 2 * rows, 3 * rows, 4 * rows, 5 * rows
-    minus_product(tree, prescribed, ways, solution.Psi, A, at, 0, -(-nv // 8), adds, None)
+    minus_product(tree, prescribed, ways, solution.tau, A, at, 0, -(-nv // 8), adds, None)
     floating_columns(tree, prescribed, ways, work, v, A[:rows], A[4 * rows:], A[5 * rows:], 0, nv)
     good = unpack_rows(A[4 * rows:5 * rows], Xq) and unpack_rows(A[5 * rows:], Xv) and unpack_rows(A[:rows], Xu)
     return OK if good else BAD_RESULT
@@ -255,7 +256,7 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
             or not has_room(out, rows, 3 * whole_lines(nv * nv))):
         return SHAPE
     tree, m = tree_of(index, constants), memory
-    wide, count = whole_lines(nv * nv), whole_lines(8 * nv + 1) // 8
+    wide, count = whole_lines(nv * nv), whole_lines(6 * nv + 1) // 8
     Q, V, dV, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
     A, m = m[:_MATRICES * wide + 32 * nv], m[_MATRICES * wide + 32 * nv:]
@@ -265,8 +266,8 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     solution = solution_work(rest, nv)
     passive = passive and index[4] != 0
     ways = ways_of(tree, prescribed, passive, room, True)
-    clear(solution.L)               # here and in E, numbers are read and not used that are never written: subnormal ones that
-    clear(A[wide:2 * wide])         # others left took 150 cycles each, of a humanoid 15% of all
+    clear(A[wide:2 * wide])         # here numbers are read and not used that are never written: subnormal ones that others left
+                                    # took 150 cycles each, of a humanoid 15% of all
     clear_given(tree, ways, A[2 * wide:], wide)
     clear_unwritten(tree, filled, False, A, wide, 1)
     if one_top(tree):
@@ -286,13 +287,13 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
         code = code if code != OK else bad_f_ext
         if code != OK:
             return code
-        if hybrid_derivatives(tree, prescribed, ways, Q, V, dV, Tau, F, passive, A, wide, work, solution, going, k) > 0.0:
+        M = A[wide:2 * wide]
+        if hybrid_derivatives(tree, prescribed, ways, Q, V, dV, Tau, F, passive, A, wide, M, work, solution, going, k) > 0.0:
             return SINGULAR
         if ways.given.size > 0:
-            by_rotations(tree, ways, solution.L, A, 3 * wide)
-            columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution.Psi, True, going, k)
+            columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution.sides, True, going, k)
         else:
-            columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution.Psi, None, going, k)
+            columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution.sides, None, going, k)
     good = all_given(going)
     settle()
     return OK if good else BAD_RESULT
@@ -316,7 +317,7 @@ def one_top(tree):
 
 
 @primitive
-def columns_of_eight(tree, prescribed, ways, v, A, wide, work, Psi, adds, out, row):
+def columns_of_eight(tree, prescribed, ways, v, A, wide, work, sides, adds, out, row):
     """dtau_u and da_v by q and v from dID by the same (see `_MATRICES`), eight columns at a time; out: see `outgoing`. With U in
     the place of M_vv^-1, dtau_u = dID_u - U_uv dID_v is the same product. adds: not None where any are prescribed."""
     n, nv, near, some = tree.parent.size, tree.above.size, one_top(tree), min(8 * tree.above.size, wide)
@@ -326,8 +327,8 @@ def columns_of_eight(tree, prescribed, ways, v, A, wide, work, Psi, adds, out, r
         if near:                                   # in two places in turn, where no zeros must stay
             Xq = 4 * wide + (c // 8 % 2) * 2 * some
             Xv = Xq + some
-        minus_product(tree, prescribed, ways, Psi, A, (0, wide, 2 * wide, 3 * wide, Xq, Xv), c, end, adds, out)
-        floating_rotations(tree, ways, A[3 * wide:4 * wide], A[Xv:], c, end)
+        minus_product(tree, prescribed, ways, sides, A, (0, wide, 2 * wide, 3 * wide, Xq, Xv), c, end, adds, out)
+        floating_rotations(tree, ways, sides, A[Xv:], c, end)
         floating_columns(tree, prescribed, ways, work, v, A[:wide], A[Xq:], A[Xv:], c, end)
         times = n - 1 if end == nv else -(-nv // 6) * min(8, nv - end)           # of the next eight bodies or columns
         take(out, row, 2, size, Xq, Xv - Xq, o, wide, o // 8, times)

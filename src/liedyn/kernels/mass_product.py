@@ -1,8 +1,8 @@
-"""Products with M^-1 or U, or with E of `mass_factor` and `pivot_transform`, over the tree, of one state or eight."""
+"""Products with M^-1 or U, or with E of `limb_sweep`, over the tree, of one state or eight."""
 from liedyn.jit import apart, primitive
 from liedyn.kernels.limb_rows import limb_rows
 from liedyn.kernels.outgoing import hand_on
-from liedyn.kernels.ways import end_of_rows, in_a_row, nothing_behind
+from liedyn.kernels.ways import end_of_rows, in_a_row
 from liedyn.lie.blocks import states_in
 from liedyn.lie.lanes import number_like
 
@@ -15,17 +15,18 @@ def columns_in_lanes(factors):
     return 1 if states_in(factors) > 1 else 8
 
 
-@apart("Psi")
-def minus_product(tree, prescribed, ways, Psi, A, at, first, end, adds, out):
+@apart("like")
+def minus_product(tree, prescribed, ways, like, A, at, first, end, adds, out):
     """X = -N W, Y = -N Z for the Lanes of columns first … end - 1 of W and Z; X and Y begin with the first of them. A holds all
-    matrices; at: where N, E, W, Z, X, Y begin. Prescribed columns of N take no part. adds: if None, prescribed rows are not
-    written; else they become those of W - N W and Z - N Z, where W and Z must be zero on other branches.
+    matrices; at: where N, E, W, Z, X, Y begin; like: an array of one state or of eight, as M was. Prescribed columns of N take
+    no part. adds: if None, prescribed rows are not written; else they become those of W - N W and Z - N Z, where W and Z must be
+    zero on other branches.
 
     Only what hangs on the same top as the column is written. In a column, other rows of W and Z are read where its coordinate
     moves and on its way to the ground; limbs without such a coordinate follow from those above them, x_K = -E x_A; unless `adds`
-    is None, those with nothing behind them, and where that is shorter. Not in one state, where a limb is all that hangs on its
-    top. Columns of a floating base are left alone in eight states. out: see `outgoing`."""
-    nv, per, kind, r = prescribed.size, columns_in_lanes(Psi), number_like(Psi, 0.0), 0
+    is None, where that is shorter. Not in one state, where a limb is all that hangs on its top. Columns of a floating base are
+    left alone in eight states. out: see `outgoing`."""
+    nv, per, kind, r = prescribed.size, columns_in_lanes(like), number_like(like, 0.0), 0
     N, E, W, Z, X, Y = at
     rows = ways.free if adds is None else ways.every
     while r < rows.size:                                       # six rows of N stay near for all columns
@@ -45,7 +46,7 @@ def minus_product(tree, prescribed, ways, Psi, A, at, first, end, adds, out):
                 # each sum is shorter by what is free in the column's limb and behind; but waits for those above, which costs as
                 # much as two
                 shorter = ways.count[high + 1] - ways.count[ways.start[low]] - 2
-                if (s > high or tree.last[s] < low) and (adds is None or (shorter > 0 and nothing_behind(tree, ways, s))):
+                if (s > high or tree.last[s] < low) and (adds is None or shorter > 0):
                     C, w, z, k, low = E, x, y, tree.above[s], nv
                 limb_rows(tree, prescribed, rows, r, e, kind, A, (C, w, z, x, y, p, q), next_two, k, low, adds)
         r = e

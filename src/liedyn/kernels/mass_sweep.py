@@ -13,9 +13,10 @@ from liedyn.lie.lanes import load, number_like, store
 
 
 @primitive
-def sweep(tree, prescribed, ways, M, Psi, F, A, rows):
-    """From M (nv nv, read where a row hangs on the column) U, first in A (see `blocks.put`), and all of M, which follows after
-    `rows` rows and is zero before. F (3 nv) is used up. Returns the largest shortfall of a pivot below where it is rounding."""
+def sweep(tree, prescribed, ways, M, F, A, rows):
+    """From M (nv nv, by columns, read where a row hangs on the column) U, first in A (see `blocks.put`), and all of M, which
+    follows after `rows` rows and is zero before. F (3 nv) is used up. Returns the largest shortfall of a pivot below where it is
+    rounding."""
     U, deficit, r = A[:rows], -1.0, ways.free.size - 1
     both_halves(ways.every, tree.above, M, A[rows:])
     for k in range(rows):
@@ -36,7 +37,7 @@ def both_halves(coordinates, up, M, U):
     for k in coordinates:
         j = k
         while j >= 0:
-            m = load(M, k * nv + j)
+            m = load(M, j * nv + k)
             put(U, nv, j, k, m)
             put(U, nv, k, j, m)
             j = up[j]
@@ -125,7 +126,7 @@ def less_inverse(tree, U, a, b, c):
 
 
 @primitive
-def solve_by_rows(tree, prescribed, ways, M, Psi, x, A, rows):
+def solve_by_rows(ways, x, A, rows):
     """x (nv) = M_vv^-1 x where not prescribed, from U and M (see `sweep`). The last two matrices of A are used up.
 
     U x leaves a rest that the factor would not leave, x - M U x: what solves that is added."""

@@ -11,7 +11,7 @@ q_l and v_l do to the twists and accelerations of all bodies behind them, V's ow
 dp = dq_l, dv_l, closed over the tree; the same as Singh, Russell, Wensing 2022). Pairs on different branches give zero.
 """
 from liedyn.jit import apart, primitive
-from liedyn.joints.columns import along_axes, along_screw, joint_twist, store_along
+from liedyn.joints.columns import along_axes, along_screw, joint_twist
 from liedyn.joints.kinds import FREE, NV, SCREW
 from liedyn.kernels.aligned import (
     first_of,
@@ -25,21 +25,21 @@ from liedyn.kernels.aligned import (
     sums_of,
 )
 from liedyn.kernels.outgoing import hand_on
-from liedyn.lie.blocks import put
+from liedyn.lie.blocks import put, states_in
 from liedyn.lie.coriolis import coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
-from liedyn.lie.rows import load3, load9, load_twist, store3, store_twist
+from liedyn.lie.rows import load3, load9, load_twist, store_twist
 from liedyn.lie.se3 import ad, add, dot, minus_dad
 from liedyn.lie.shift import shift_twist, shift_wrench
 from liedyn.lie.vec3 import add3, cross, dot3
 
 
 @primitive
-def mass_pairs(tree, work, M, loose, Dv):
-    """Writes M (nv nv) where a row's coordinate hangs on the column's or is it, armature included; nothing elsewhere. Of
-    dtau/dv in Dv (see `blocks.put`) the columns of rotations of a floating base, which know of no acceleration. loose: see
-    `Ways`."""
+def mass_pairs(tree, work, M, loose, Dv, sides):
+    """Writes M (nv nv) by columns where a row's coordinate hangs on the column's or is it, armature included; nothing elsewhere.
+    Of dtau/dv the columns of rotations of a floating base, which know of no acceleration: of one state into Dv, of eight into
+    `sides` behind the first. loose: see `Ways`."""
     nv, base = tree.armature.shape[0], 0
     for i in range(1, tree.parent.size):
         I, base = load_inertia(work.sums, i), base_of(tree, i, base)
@@ -47,20 +47,43 @@ def mass_pairs(tree, work, M, loose, Dv):
             s = load_twist(work.s, k)
             P, j = momentum(I, s), i
             for l in range(tree.iv[i], k + 1):
-                store(M, k * nv + l, dot(P, load_twist(work.s, l)))
+                store(M, l * nv + k, dot(P, load_twist(work.s, l)))
             store(M, k * nv + k, load(M, k * nv + k) + load(tree.armature, k))
             while tree.parent[j] > base:
                 P = shift_wrench(load3(work.p, 3 * j), P)
                 j = tree.parent[j]
-                store_along(tree, j, P, work.R, work.s, M, k * nv + tree.iv[j])
+                row_of_masses(tree, work, M, k, j, P)
             if base > 0:
+                o = tree.iv[base] * nv + k
                 if i != base:
                     P = shift_wrench(load3(work.p, 3 * j), P)
-                    store3(M, k * nv + tree.iv[base], P[0])
-                    store3(M, k * nv + tree.iv[base] + 3, P[1])
+                    store_apart(M, o, nv, P[0])
+                    store_apart(M, o + 3 * nv, nv, P[1])
                 if loose[tree.iv[base]] > 0:
-                    g = coriolis_transposed(load_coriolis(work.sums, i), s)
-                    put_row(Dv, nv, k, tree.iv[base], by_turning(work, base, P, g))
+                    x = by_turning(work, base, P, coriolis_transposed(load_coriolis(work.sums, i), s))
+                    if states_in(M) > 1:
+                        store_apart(sides, nv + k, nv, x)
+                    else:
+                        put_row(Dv, nv, k, tree.iv[base], x)
+
+
+@primitive
+def row_of_masses(tree, work, M, k, j, P):
+    """S_j^T P into row k."""
+    nv, o = tree.armature.shape[0], tree.iv[j] * tree.armature.shape[0] + k
+    if tree.kind[j] == SCREW:
+        store(M, o, along_screw(tree, work.s, j, P))
+    else:
+        m, f = along_axes(work.R, j, P)
+        store_apart(M, o, nv, m)
+        if tree.kind[j] == FREE:
+            store_apart(M, o + 3 * nv, nv, f)
+
+
+@primitive
+def store_apart(X, o, step, x):
+    for r in range(3):
+        store(X, o + r * step, x[r])
 
 
 @primitive

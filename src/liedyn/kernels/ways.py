@@ -12,47 +12,42 @@ class Ways(NamedTuple):
     """Which coordinates are not prescribed, and how they stand on the tree."""
 
     up: np.ndarray       # (nv,) the nearest coordinate above that is not prescribed, or -1
-    run: np.ndarray      # (nv,) from this coordinate on, up goes in steps of one
-    free: np.ndarray     # those not prescribed, in order
     start: np.ndarray    # (nv,) first coordinate of the limb
     loose: np.ndarray    # (nv,) the body if it floats (see `floating`), else 0
+    free: np.ndarray     # those not prescribed, in order
     given: np.ndarray    # the prescribed ones, in order
-    chain: np.ndarray    # of each in `free`, how many are of its chain (see `chains`)
-    held: np.ndarray     # of each in `given`, the same
     count: np.ndarray    # (nv + 1,) how many before this coordinate are not prescribed
     every: np.ndarray    # all coordinates, in order
 
 
 @primitive
 def ways_of(tree, prescribed, passive, room, eight):
-    """room: 8 nv + 1 integers. eight: whether for eight states, of which each column goes for itself; eight columns of one state
+    """room: 6 nv + 1 integers. eight: whether for eight states, of which each column goes for itself; eight columns of one state
     seldom belong to one limb, and take all that hangs on one top for one."""
     nv = prescribed.size
-    free_paths(tree, prescribed, room[:nv], room[nv:2 * nv])
-    limbs(tree, room[2 * nv:3 * nv], eight)
-    floating(tree, passive, room[3 * nv:4 * nv])
-    both_kinds(prescribed, room[4 * nv:5 * nv], room[6 * nv:7 * nv + 1])
-    chains(tree, room[:nv], room[2 * nv:3 * nv], room[4 * nv:5 * nv], room[7 * nv], room[5 * nv:6 * nv])
+    free_paths(tree, prescribed, room[:nv])
+    limbs(tree, room[nv:2 * nv], eight)
+    floating(tree, passive, room[2 * nv:3 * nv])
+    both_kinds(prescribed, room[3 * nv:4 * nv], room[4 * nv:5 * nv + 1])
     for k in range(nv):
-        room[7 * nv + 1 + k] = k
+        room[5 * nv + 1 + k] = k
     return ways_in(room, prescribed)
 
 
 @primitive
 def ways_in(room, prescribed):
     """What `ways_of` left there."""
-    nv, free = prescribed.size, room[7 * prescribed.size]
-    return Ways(room[:nv], room[nv:2 * nv], room[4 * nv:4 * nv + free], room[2 * nv:3 * nv], room[3 * nv:4 * nv],
-                room[4 * nv + free:5 * nv], room[5 * nv:5 * nv + free], room[5 * nv + free:6 * nv], room[6 * nv:7 * nv + 1],
-                room[7 * nv + 1:8 * nv + 1])
+    nv = prescribed.size
+    free = room[5 * nv]
+    return Ways(room[:nv], room[nv:2 * nv], room[2 * nv:3 * nv], room[3 * nv:3 * nv + free], room[3 * nv + free:4 * nv],
+                room[4 * nv:5 * nv + 1], room[5 * nv + 1:6 * nv + 1])
 
 
 @primitive
-def free_paths(tree, prescribed, up, run):
+def free_paths(tree, prescribed, up):
     for k in range(up.size):
         j = tree.above[k]
         up[k] = up[j] if j >= 0 and prescribed[j] else j
-        run[k] = run[k - 1] if k > 0 and up[k] == k - 1 else k
 
 
 @primitive
@@ -65,30 +60,6 @@ def both_kinds(prescribed, order, count):
     count[nv] = n
     for k in range(nv):
         order[n + k - count[k] if prescribed[k] else count[k]] = k
-
-
-@primitive
-def chains(tree, up, start, order, free, chain):
-    """Up to three at a time: free coordinates one above the other, with nothing else free on them; and prescribed ones on one way
-    without a branch. All of one limb."""
-    first = 0
-    for o in range(1, order.size + 1):
-        joins = o < order.size and o != free and o - first < 3 and start[order[o]] == start[order[first]]
-        if joins:
-            j, k = order[o - 1], order[o]
-            joins = tree.last[j] == tree.last[k] and (up[k] == j if o < free else unbranched(tree, j, k))
-        if not joins:
-            for r in range(first, o):
-                chain[r] = o - first
-            first = o
-
-
-@primitive
-def unbranched(tree, j, k):
-    """Whether the way from k to j < k meets all coordinates between."""
-    while k > j and tree.above[k] == k - 1:
-        k -= 1
-    return k == j
 
 
 @primitive
@@ -140,20 +111,6 @@ def end_of_rows(ways, rows, r, most):
 def in_a_row(rows, r, e):
     """Whether rows[r] … rows[e - 1] follow each other."""
     return rows[e - 1] - rows[r] == e - 1 - r
-
-
-@primitive
-def nothing_behind(tree, ways, s):
-    """Whether the limb that starts with s is all that hangs on s."""
-    return ways.start[tree.last[s]] == s
-
-
-@primitive
-def root(ways, k, s):
-    """The nearest coordinate above s that is not prescribed, where k is of the limb that starts with s; or -1."""
-    while k >= s:
-        k = ways.up[k]
-    return k
 
 
 @primitive

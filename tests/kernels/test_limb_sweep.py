@@ -1,4 +1,5 @@
-"""M = L^T D L over trees, its inverse and its products, against dense matrices; any coordinates left out; eight states.
+"""The principal pivot transform of M by limbs of eight states, and products with it, against dense matrices; any coordinates
+prescribed.
 
 Tolerances: rounding times the condition of M, 4e4 at most here."""
 import numpy as np
@@ -9,7 +10,6 @@ from bridge import relative
 from compiled import probe
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.mass_product import minus_product
-from liedyn.kernels.mass_solve import solve_vector
 from liedyn.kernels.pivot_transform import pivot_transform
 from liedyn.kernels.ways import ways_of
 from liedyn.lie.lanes import largest
@@ -22,15 +22,14 @@ BOUND = 1e-10
 
 
 @probe
-def solve(index, constants, prescribed, room, M, Psi, A, x, rows):
-    """M becomes L; A holds U, E, W, Z, X = -N W, Y = -N Z, V, of which some columns become -N V, P = W - U W and Q = Z - U Z,
-    each of `rows` rows; x = M^-1 x. Returns the deficit."""
+def solve(index, constants, prescribed, room, F, order, sides, A, rows):
+    """A: U, M and then E, W, Z, X = -N W, Y = -N Z, P = W_u - U W and Q = Z_u - U Z, each of `rows` rows; sides solved. Returns
+    what is positive if a pivot is too small."""
     tree, nv, k = tree_of(index, constants), prescribed.size, rows
     ways = ways_of(tree, prescribed, True, room, True)
-    deficit = largest(pivot_transform(tree, prescribed, ways, M, Psi, x, A, rows))
-    solve_vector(tree, prescribed, ways, M, Psi, x, A[3 * rows:], rows)
-    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 4 * k, 5 * k), 0, nv, None, None)
-    minus_product(tree, prescribed, ways, Psi, A, (0, k, 2 * k, 3 * k, 7 * k, 8 * k), 0, nv, True, None)
+    deficit = largest(pivot_transform(tree, prescribed, ways, A[k:2 * k], sides, F, order, A, rows))
+    minus_product(tree, prescribed, ways, sides, A, (0, k, 2 * k, 3 * k, 4 * k, 5 * k), 0, nv, None, None)
+    minus_product(tree, prescribed, ways, sides, A, (0, k, 2 * k, 3 * k, 6 * k, 7 * k), 0, nv, True, None)
     return deficit
 
 
@@ -42,26 +41,25 @@ def ways(index, constants, prescribed, room, eight):
 class Solved:
     """Runs `solve` for eight states of a model, and gives matrices back as (8, nv, nv)."""
 
-    def __init__(self, model, mask):
+    def __init__(self, model, mask, floor=None):
         self.model, nv, rng = model, model.nv, np.random.default_rng(2)
+        constants = model.constants.copy()
+        if floor is not None:
+            constants[-nv:] = floor
         self.M = ld.mass_matrix(model, state(model, 1, 8)[0])
-        self.rhs = rng.standard_normal((8, nv))
         self.W, self.Z = np.where(on_way(model), rng.standard_normal((2, 8, nv, nv)), 0.0)
-        lower = np.where(np.tril(on_way(model) | (mask & mask[:, None])), self.M, UNTOUCHED)
-        spare = np.full((8, 5), UNTOUCHED)                          # beyond M, where the factor may read
-        L = numbers(np.concatenate([lower.reshape(8, -1), spare], axis=1))
-        Psi, x = numbers(np.full((8, nv), UNTOUCHED)), numbers(self.rhs)
-        A, room = np.zeros((9, nv * nv, 8)), np.full(8 * nv + 1, -7)
+        self.rhs = rng.standard_normal((8, 4, nv))
+        sides = numbers(self.rhs.reshape(8, -1))
+        A, room, order = np.zeros((8, nv * nv, 8)), np.full(6 * nv + 1, -7), np.full(nv, -7)
         A[0] = columns(np.broadcast_to(np.where(together(model), np.nan, UNTOUCHED), (8, nv, nv)))
-        A[1] = np.nan
-        A[2], A[3], A[6] = columns(self.W), columns(self.Z), columns(self.W)
-        A[4:6] = UNTOUCHED
-        A[7:] = UNTOUCHED
-        self.deficit = solve(model.index, model.constants, mask, room, L, Psi, A.reshape(-1, 8), x, nv * nv)
-        self.start, self.loose = room[2 * nv:4 * nv].reshape(2, nv)
-        self.L, self.D = L.T[:, :nv * nv].reshape(-1, nv, nv), 1 / Psi.T
-        self.x, (self.U, self.E, self.X, self.Y, self.V) = x.T, (matrices(X, nv) for X in A[[0, 1, 4, 5, 6]])
-        self.P, self.Q = (matrices(X, nv) for X in A[7:])
+        A[1] = columns(np.where(np.tril(on_way(model)), self.M, np.nan))
+        A[2], A[3] = columns(self.W), columns(self.Z)
+        A[4:] = UNTOUCHED
+        F = numbers(np.full((8, 3 * nv), np.nan))
+        self.deficit = solve(model.index, constants, mask, room, F, order, sides, A.reshape(-1, 8), nv * nv)
+        self.start, self.loose = room[nv:3 * nv].reshape(2, nv)
+        self.sides = sides.T.reshape(8, 4, nv)
+        self.U, self.E, self.X, self.Y, self.P, self.Q = (matrices(X, nv) for X in A[[0, 1, 4, 5, 6, 7]])
         self.N = np.where(mask | mask[:, None] | ~together(model), 0.0, self.U)
 
 
@@ -88,35 +86,17 @@ def matrices(X, nv):
 
 
 @EVERY
-def test_the_factor_multiplied_out_is_M(name, worst):
-    """L has ones on its diagonal and stands in the places of M that the tree has, D on the diagonal; nothing else is written."""
-    model = robot(name)
-    for mask in masks(model):
-        s, w, n = Solved(model, mask), ~mask, np.flatnonzero(~mask)
-        places = np.tril(on_way(model), -1) & w[:, None] & w
-        assert (s.L[:, ~np.tril(on_way(model) | (mask & mask[:, None]))] == UNTOUCHED).all()
-        assert (s.D[:, mask] == 1 / UNTOUCHED).all()
-        assert relative(np.diagonal(s.L, 0, 1, 2)[:, w], s.D[:, w]) < 1e-15
-        assert s.deficit < 0
-        kept = np.tril(on_way(model)) & ~(w[:, None] & w)                  # read later, for the forces where prescribed
-        np.testing.assert_array_equal(s.L[:, kept], s.M[:, kept])
-        for L, D, M in zip(s.L, s.D, s.M, strict=True):
-            L, M = (np.where(places, L, 0.0) + np.eye(model.nv))[np.ix_(n, n)], M[np.ix_(n, n)]
-            assert worst("L^T D L", relative(L.T @ np.diag(D[n]) @ L, M), name) < 1e-14
-
-
-@EVERY
-def test_inverse_and_products(name, worst):
+def test_transform_products_and_solutions(name, worst):
     """The principal pivot transform, symmetric to the last bit but for the sign, with nothing left of what stood there; products
-    with two matrices; one vector and, of floating bases, three columns solved."""
+    with two matrices; one right side and, of floating bases, three more."""
     model = robot(name)
     for mask in masks(model):
-        s, n = Solved(model, mask), np.flatnonzero(~mask)
+        s, n, u = Solved(model, mask), np.flatnonzero(~mask), np.flatnonzero(mask)
+        assert s.deficit < 0
         U, expected = np.where(together(model), s.U, 0.0), principal_pivot_transform(s.M, mask)
         np.testing.assert_array_equal(U.swapaxes(1, 2), np.where(mask[:, None] == mask, U, -U))
         assert (s.U[:, ~together(model)] == UNTOUCHED).all()
         assert worst("U", relative(U, expected), name) < BOUND
-        np.testing.assert_array_equal(s.x[:, mask], s.rhs[:, mask])
         left = s.loose > 0
         for x, A in ((s.X, s.W), (s.Y, s.Z)):
             written = together(model) & ~mask[:, None] & ~left
@@ -127,19 +107,19 @@ def test_inverse_and_products(name, worst):
             expected = np.where(mask[:, None], A, 0.0) - U @ np.where(mask[:, None], 0.0, A)
             assert worst("W_u - U W", relative(x[:, written], expected[:, written]), name) < BOUND
             assert (x[:, ~written] == UNTOUCHED).all()
-        turns = np.flatnonzero(left)
-        turns = turns[np.arange(turns.size) % 6 < 3]
-        expected = s.W.copy()
-        expected[:, n[:, None], turns] = (-s.N @ s.W)[:, n[:, None], turns]
-        assert worst("-N W of rotations", relative(s.V, expected), name) < BOUND
-        untouched = np.delete(s.V, turns, axis=-1), np.delete(s.W, turns, axis=-1)
-        np.testing.assert_array_equal(*untouched)
-        np.testing.assert_array_equal(s.V[:, mask], s.W[:, mask])
-        for N, M, x, rhs in zip(s.N, s.M, s.x, s.rhs, strict=True):
-            inverse = np.zeros_like(M)
-            inverse[np.ix_(n, n)] = np.linalg.inv(M[np.ix_(n, n)])
-            assert worst("M_vv^-1", relative(N, inverse), name) < BOUND
-            assert worst("M_vv^-1 x", relative(x[n], inverse[np.ix_(n, n)] @ rhs[n]), name) < BOUND
+        floats = left[model.paths[1]]
+        for M, x, y in zip(s.M, s.sides, s.rhs, strict=True):
+            inverse, forces = np.linalg.inv(M[np.ix_(n, n)]), M[np.ix_(u, n)]
+            assert not x[0, u].any()
+            assert worst("M_vv^-1 x", relative(x[0, n], inverse @ y[0, n]), name) < BOUND
+            M_vv, solved = M[np.ix_(n, n)], x[0, n]
+            rest = np.abs(M_vv @ solved - y[0, n]) / (np.abs(M_vv) @ np.abs(solved) + np.abs(y[0, n]))
+            assert mask.all() or worst("what the solution leaves", rest.max(), name) < 1e-14
+            w = y[1:].copy()
+            w[:, n] = -y[1:, n] @ inverse
+            w[:, u] += w[:, n] @ forces.T
+            np.testing.assert_array_equal(x[1:, ~floats], y[1:, ~floats])
+            assert worst("-M_vv^-1 y and y_u + M_uv w", relative(x[1:, floats], w[:, floats]), name) < BOUND
 
 
 @NUMBERS
@@ -166,17 +146,19 @@ def test_derivatives_by_the_inputs_are_the_principal_pivot_transform_of_M(name, 
 
 
 @EVERY
-def test_pivots_are_articulated_inertias(name, worst):
-    """The force on a coordinate for its unit acceleration, with all before it held and all behind it loose (K1 Table 3).
-    Rounding is relative to M_kk, of which elimination takes away what yields."""
+def test_a_pivot_below_its_floor_is_found(name):
+    """Each pivot is what is left of M_kk when all that is free behind k yields (K1 Table 3: the articulated inertia): a floor
+    above the smallest of eight states is told, below it is not, wherever the coordinate stands in its limb."""
     model = robot(name)
-    s = Solved(model, np.zeros(model.nv, bool))
-    q, zero = state(model, 1, 8)[0], np.zeros((8, model.nv))
-    for k in range(model.nv):
-        held, unit = np.arange(model.nv) <= k, np.arange(model.nv) == k
-        moved, still = (ld.hybrid_dynamics(model, q, zero, a, zero, held, passive=False)[1][:, k] for a in (zero + unit, zero))
-        size = np.abs(still).max() + s.M[:, k, k].max()
-        assert worst("pivots", np.abs(moved - still - s.D[:, k]).max() / size, name) < 1e-12
+    for mask in masks(model):
+        M = Solved(model, mask).M
+        for k in np.flatnonzero(~mask):
+            b = np.flatnonzero(~mask & (np.arange(model.nv) > k))
+            yields = np.einsum("sb,sb->s", M[:, k, b], np.linalg.solve(M[:, b[:, None], b], M[:, b, k, None])[..., 0])
+            pivot = (M[:, k, k] - yields).min()
+            for share, found in ((1 + 1e-6, True), (1 - 1e-6, False)):
+                floor = np.where(np.arange(model.nv) == k, share * pivot, 0.0)
+                assert (Solved(model, mask, floor).deficit > 0) == found
 
 
 @NUMBERS
@@ -186,26 +168,17 @@ def test_ways_over_free_coordinates(name, kind):
     model = robot(name)
     above, top, last = model.paths
     for mask in masks(model):
-        expected, room, nv = np.empty(model.nv, int), np.full(8 * model.nv + 1, -7), model.nv
+        expected, room, nv = np.empty(model.nv, int), np.full(6 * model.nv + 1, -7), model.nv
         ways(model.index, model.constants, mask, room, kind == "Lanes")
-        up, run, start, _, order, chain = room[:6 * nv].reshape(6, nv)
+        up, start, _, order = room[:4 * nv].reshape(4, nv)
         for k in range(model.nv):
             expected[k] = above[k]
             while expected[k] >= 0 and mask[expected[k]]:
                 expected[k] = above[expected[k]]
         np.testing.assert_array_equal(up, expected)
-        o, related = 0, on_way(model)
-        while o < nv:                                            # of a chain, all that is free is related to all or to none
-            rows = order[o:o + chain[o]]
-            others = np.setdiff1d(np.flatnonzero(~mask), rows)
-            assert (chain[o:o + len(rows)] == len(rows)).all() and len(rows) < 4
-            assert len(set(start[rows])) == 1 == len(set(mask[rows]))
-            assert (related[np.ix_(rows, others)] == related[rows[0], others]).all() and related[np.ix_(rows, rows)].all()
-            o += len(rows)
         np.testing.assert_array_equal(order, [*np.flatnonzero(~mask), *np.flatnonzero(mask)])
-        np.testing.assert_array_equal(room[6 * nv:7 * nv + 1], [(~mask[:k]).sum() for k in range(model.nv + 1)])
-        steps = [k > 0 and expected[k] == k - 1 for k in range(model.nv)]
-        np.testing.assert_array_equal(run, [max(j for j in range(k + 1) if not steps[j]) for k in range(model.nv)])
+        np.testing.assert_array_equal(room[4 * nv:5 * nv + 1], [(~mask[:k]).sum() for k in range(model.nv + 1)])
+        np.testing.assert_array_equal(room[5 * nv + 1:], np.arange(nv))
         if kind == "float64":
             np.testing.assert_array_equal(start, top)
         for k in range(model.nv if kind == "Lanes" else 0):
@@ -217,20 +190,24 @@ def test_ways_over_free_coordinates(name, kind):
 
 @EVERY
 def test_rows_of_other_limbs_follow_from_what_they_hang_on(name, worst):
-    """x_K = -E x_A for every column of M^-1 that moves nothing in the limb K."""
+    """x_K = -E x_A for every column of U that moves nothing in the limb K or behind it: accelerations, and forces where K is
+    prescribed."""
     model = robot(name)
+    above, _, last = model.paths
     for mask in masks(model):
-        s, limbs = Solved(model, mask), 0
-        free = np.flatnonzero(~mask)
-        for k in free:
-            j = model.paths[0][s.start[k]]
+        s, limbs, k = Solved(model, mask), 0, np.arange(model.nv)
+        U = np.where(together(model), s.U, 0.0)
+        for r in k:
+            first = s.start[r]
+            j = above[first]
             if j >= 0:
-                way = [a for a in free if a <= j <= model.paths[2][a]]
-                columns = [c for c in free if c < s.start[k] or c > model.paths[2][s.start[k]]]
-                expected = -np.einsum("sa,sac->sc", s.E[:, k, way], s.N[:, way][:, :, columns])
-                assert worst("rows by roots", relative(s.N[:, k, columns], expected, 1e-3 * np.abs(s.N).max()), name) < 1e-10
+                moves = (k <= j) & (last >= j)
+                columns = ((k < first) | (k > last[first])) & ~(moves & mask)
+                way = moves & ~mask
+                expected = -np.einsum("sa,sac->sc", s.E[:, r, way], U[:, way][:, :, columns])
+                assert worst("rows by roots", relative(U[:, r, columns], expected, 1e-3 * np.abs(U).max()), name) < 1e-10
                 limbs += 1
-        assert limbs or name not in ("every kind", "forest") or mask.all()
+        assert limbs or name not in ("every kind", "forest")
 
 
 # a joint without inertia ------------------------------------------------------------------------------------------
