@@ -3,6 +3,7 @@ thread; and robots far away, long, or without joints."""
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -352,7 +353,8 @@ def test_masks_and_functions_take_turns_on_one_scratch():
             np.testing.assert_array_equal(x, y)
 
 
-@pytest.mark.parametrize("name", [NAME, "every kind", "every kind twice, floating", "a long chain", "a lone body"])
+@pytest.mark.parametrize("name", [NAME, "every kind", "every kind twice, floating", "a long chain", "a lone body",
+                                  "one degree of freedom each", "no passive forces, floating"])
 def test_what_others_left_in_the_scratch_does_not_matter(name):
     """Trees on one top and on several, all kinds of masks, batches with rest: only what is read is cleared."""
     model = model_of(name)
@@ -362,11 +364,50 @@ def test_what_others_left_in_the_scratch_does_not_matter(name):
         q, v, a, tau = state(model, 1, (count,))
         asked = [(ld.inverse_dynamics_derivatives, (q, v, a)), (ld.forward_dynamics_derivatives, (q, v, tau)),
                  *((ld.hybrid_dynamics_derivatives, (q, v, a, tau, mask)) for mask in masks)]
-        for function, given in asked:
-            first = function(model, *given)
+        f_ext = rng.standard_normal((count, len(model.link_names), 6))
+        for (function, given), more in product(asked, ({}, {"passive": False}, {"f_ext": f_ext})):
+            first = function(model, *given, **more)
+            calls.scratch(1)                                                                # as others take it
             calls._thread.memory[:] = np.nan
-            for x, y in zip(first[:3], function(model, *given), strict=False):
+            for x, y in zip(first[:3], function(model, *given, **more), strict=False):
                 np.testing.assert_array_equal(x, y)
+
+
+@pytest.mark.parametrize("name", ["every kind, floating", "one degree of freedom each"])
+def test_what_a_call_cleared_is_not_cleared_again_unless_others_came_between(name, monkeypatch):
+    """Each kind of call twice, other ones between or a refused one: all as from scratch that is new; and the second of two alike
+    finds it as the first left it."""
+    model, rng, found = model_of(name), np.random.default_rng(0), []
+    masks = [rng.random(model.nv) < part for part in (0.3, 0.7)]
+    q, v, a, tau = state(model, 1, (19,))
+    asked = [(ld.inverse_dynamics_derivatives, (q, v, a)), (ld.forward_dynamics_derivatives, (q, v, tau)),
+             *((ld.hybrid_dynamics_derivatives, (q, v, a, tau, mask)) for mask in masks)]
+    whole = derivatives.scratch_and_whether
+    monkeypatch.setattr(derivatives, "scratch_and_whether", lambda *x: found.append(whole(*x)) or found[-1])
+    expected = []
+    for function, given in asked:
+        function(model, *given)                                                             # masks are known now
+        calls.scratch(1)
+        expected.append(function(model, *given)[:3])
+    bad = np.where(np.arange(19)[:, None] == 10, np.nan, v)
+    for between in (lambda: None, lambda: ld.inverse_dynamics(model, q, v, a), lambda: ld.mass_matrix(model, q[0]),
+                    lambda: ld.inverse_dynamics_second_derivatives(model, q[:3], v[:3], a[:3])):
+        for (function, given), results in zip(asked, expected, strict=True):
+            function(model, *given)
+            between()
+            for x, y in zip(results, function(model, *given), strict=False):
+                np.testing.assert_array_equal(x, y)
+    for (function, given), results in zip(asked, expected, strict=True):
+        found.clear()
+        function(model, *given)
+        function(model, *given)
+        assert [same for _, same in found] == [False, True]
+        with pytest.raises(ld.ConfigurationError):
+            function(model, q, bad, *given[2:])
+        found.clear()
+        for x, y in zip(results, function(model, *given), strict=False):
+            np.testing.assert_array_equal(x, y)
+        assert [same for _, same in found] == [False]
 
 
 @EVERY

@@ -6,6 +6,7 @@ from compiled import probe
 from liedyn.kernels.checks import has_room
 from liedyn.kernels.outgoing import OUTGOING, all_given, hand_on, outgoing, take
 from liedyn.lie.blocks import _give, settle
+from liedyn.lie.lanes import absolute, all_less
 from liedyn.model.cache_lines import on_cache_lines
 
 PIECE, APART = 24, 40                      # numbers of a piece, and from there to the next in a row
@@ -67,20 +68,25 @@ def test_nothing_to_hand_on():
 
 
 @probe
-def line(block, batch, past):
-    x = _give(block, 8, batch, 8, 16, True, past)
+def line(block, batch, filled, past):
+    x = _give(block, 8, batch, 8, 16, filled, past)
     settle()
-    return x is not None
+    return all_less(absolute(x), 1.0)
 
 
+@pytest.mark.parametrize("filled", [False, True])
 @pytest.mark.parametrize("past", [False, True])
-def test_a_line_goes_through_the_caches_or_past_them(past):
+def test_a_line_goes_through_the_caches_or_past_them(past, filled):
+    """Zeros, whatever stands there, if it is not filled."""
     block = np.random.default_rng(0).standard_normal((24, 8))
     batch = on_cache_lines(24 * 40).reshape(24, 40)
-    line(block, batch, past)
-    np.testing.assert_array_equal(batch[8:16, 16:24], block[8:16].T)
-    batch[8:16, 16:24] = 0.0
-    assert not batch.any()
+    batch[:] = 777.0
+    assert line(block, batch, filled, past)
+    np.testing.assert_array_equal(batch[8:16, 16:24], block[8:16].T * filled)
+    batch[8:16, 16:24] = 777.0
+    assert (batch == 777.0).all()
+    block[11, 3] = np.nan
+    assert line(block, batch, filled, past) != filled
 
 
 @probe

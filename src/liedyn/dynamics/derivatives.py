@@ -15,11 +15,12 @@ from liedyn.dynamics.calls import (
     as_mask,
     batched,
     filled_groups,
+    leave_scratch,
     one_thread,
     refuse,
     related,
     run,
-    scratch_of_eight,
+    scratch_and_whether,
     where_read,
     wrenches,
 )
@@ -159,8 +160,10 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
                     return _new(InverseDerivatives, (x, y, z))
             elif q.ndim == 2 and one_thread(model, len(q)):
                 out, x, y, z = _room(tools, len(q))
-                if not inverse_derivatives_batch.direct(model.index, model.constants, scratch_of_eight(tools.room[0]), q, v, a,
-                                                        NONE_BATCH, passive, tools.related, out, 0, len(q)):
+                memory, cleared = scratch_and_whether(tools.room[0], tools.related)
+                if not inverse_derivatives_batch.direct(model.index, model.constants, memory, q, v, a, NONE_BATCH, passive,
+                                                        tools.related, out, cleared, 0, len(q)):
+                    leave_scratch(tools.related)
                     return _new(InverseDerivatives, (x, y, z))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
@@ -175,7 +178,7 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
     else:
         out, *matrices = _room(tools, rows)
         code = run(inverse_derivatives_batch, model, tools.room[0], (),
-                   (*x, tools.related, out), rows)
+                   (*x, tools.related, out, False), rows)
     refuse(model, code, **{name: given[name] for name in ("q", "v", "a")})
     return InverseDerivatives(*(out if lead is None else _shaped(matrices, lead)))
 
@@ -214,7 +217,7 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
                     return _new(ForwardDerivatives, (x, y, z))
             elif q.ndim == 2 and one_thread(model, len(q)):
                 out, x, y, z = _room(tools, len(q))
-                if not _batch_here(model, tools, tools.none, q, v, v, tau, passive, out):
+                if not _batch_here(model, tools, tools.none, tools.none, q, v, v, tau, passive, out):
                     return _new(ForwardDerivatives, (x, y, z))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
@@ -260,7 +263,7 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
                 tools = model._cache["derivatives"]
                 out, x, y, z = _room(tools, len(q))
                 *_, mask = tools.masks[prescribed.tobytes()]
-                if not _batch_here(model, tools, prescribed, q, v, a, tau, passive, out):
+                if not _batch_here(model, tools, prescribed, mask, q, v, a, tau, passive, out):
                     return _new(HybridDerivatives, (x, y, z, mask))
         except (TypeError, AttributeError, KeyError):   # other types, lists, not compiled yet, or a new mask
             pass
@@ -268,11 +271,15 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
     return HybridDerivatives(*_solved(model, q, v, a, tau, mask, f_ext, passive), _known(model, mask))
 
 
-def _batch_here(model, tools, prescribed, q, v, a, tau, passive, out):
-    """Forward or hybrid derivatives of a batch by this thread; a code, or TypeError for arrays that are not as they should be."""
-    memory = scratch_of_eight(tools.room[1])
-    return hybrid_derivatives_batch.direct(model.index, model.constants, memory, prescribed, q, v, a, tau, NONE_BATCH, passive,
-                                           tools.coupled, out, 0, len(q))
+def _batch_here(model, tools, prescribed, mask, q, v, a, tau, passive, out):
+    """Forward or hybrid derivatives of a batch by this thread; mask: prescribed, as `tools` has it. Returns a code; TypeError for
+    arrays that are not as they should be."""
+    memory, cleared = scratch_and_whether(tools.room[1], mask)
+    code = hybrid_derivatives_batch.direct(model.index, model.constants, memory, prescribed, q, v, a, tau, NONE_BATCH, passive,
+                                           tools.coupled, out, cleared, 0, len(q))
+    if not code:
+        leave_scratch(mask)
+    return code
 
 
 def _known(model, mask):
@@ -309,7 +316,7 @@ def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
     else:
         out, *matrices = _room(tools, rows)
         code = run(hybrid_derivatives_batch, model, tools.room[1], (prescribed,),
-                   (q, v, x, tau, F, bool(passive), tools.coupled, out), rows)
+                   (q, v, x, tau, F, bool(passive), tools.coupled, out, False), rows)
     if code:
         refuse(model, code, q=q, v=v, a=where_read(x, prescribed), tau=where_read(tau, ~prescribed))
     return out if lead is None else _shaped(matrices, lead)

@@ -61,7 +61,8 @@ def is_base(tree, i):
 
 @primitive
 def aligned_motion(tree, q, v, a, work, out):
-    """Forward, parents first: all of `work`, each body for itself (K1 Table 2). out: see `outgoing`."""
+    """Forward, parents first: what `work` holds of each body alone, R to dV, and of each joint (K1 Table 2). out: see
+    `outgoing`."""
     zero = number_like(q, 0.0)
     one = zero + 1.0
     rest = (zero, zero, zero), (zero, zero, zero)

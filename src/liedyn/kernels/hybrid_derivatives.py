@@ -43,7 +43,7 @@ class SolutionWork(NamedTuple):
     M: np.ndarray      # (nv nv,) of one state; of eight it stands among the matrices
     sides: np.ndarray  # (4 nv,) unknown accelerations, and of eight states dtau/dv by the rotations of a floating base
     tau: np.ndarray    # (nv,)
-    F: np.ndarray      # (6nv,) scratch
+    F: np.ndarray      # (3nv,) scratch
     order: np.ndarray  # (nv,) int64, scratch
 
 
@@ -51,11 +51,11 @@ class SolutionWork(NamedTuple):
 def solution_work(memory, nv):
     size = nv * nv if states_in(memory) == 1 else 0
     m = memory[size:]
-    (order,) = integers(m[11 * nv:12 * nv])
-    return SolutionWork(memory[:size], m[:4 * nv], m[4 * nv:5 * nv], m[5 * nv:11 * nv], order)
+    (order,) = integers(m[8 * nv:9 * nv])
+    return SolutionWork(memory[:size], m[:4 * nv], m[4 * nv:5 * nv], m[5 * nv:8 * nv], order)
 
 
-def solution_memory(nv): return 12 * nv
+def solution_memory(nv): return 9 * nv
 
 
 @primitive
@@ -245,11 +245,14 @@ def matrices_into(index, tree, prescribed, q, v, a, tau, F, passive, memory, Xq,
 
 
 @entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, b1[::1], "
-       "f8[:,::1], i8, i8)", nogil=True)
-def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, filled, out, first, last):
-    """States first … last - 1 of a batch, eight at a time; out (N, 3 `whole_lines`(nv nv) or more) by columns.
+       "f8[:,::1], b1, i8, i8)", nogil=True)
+def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, filled, out, cleared, first,
+                             last):
+    """States first … last - 1 of a batch, eight at a time; out (N up to eights, 3 `whole_lines`(nv nv) or more; see `has_room`):
+    da and dtau by q, by v and by the inputs, each by columns.
 
-    filled: which lines of eight of a matrix hold more than zeros."""
+    filled: which lines of eight of a matrix hold more than zeros; cleared: whether memory is as the last such call for this model
+    and mask left it."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
     if (q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)) or prescribed.size != nv
@@ -266,14 +269,8 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     solution = solution_work(rest, nv)
     passive = passive and index[4] != 0
     ways = ways_of(tree, prescribed, passive, room, True)
-    clear(A[wide:2 * wide])         # here numbers are read and not used that are never written: subnormal ones that others left
-                                    # took 150 cycles each, of a humanoid 15% of all
-    clear_given(tree, ways, A[2 * wide:], wide)
-    clear_unwritten(tree, filled, False, A, wide, 1)
-    if one_top(tree):
-        clear(A[4 * wide:4 * wide + 4 * min(8 * nv, wide)])    # see `columns_of_eight`
-    else:
-        clear_unwritten(tree, filled, False, A[4 * wide:], wide, 2)
+    if not cleared:
+        clear_matrices(tree, ways, filled, A, wide)
     for k in range(first, last, 8):
         pack(q, k, Q)
         pack(v, k, V)
@@ -297,6 +294,20 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     good = all_given(going)
     settle()
     return OK if good else BAD_RESULT
+
+
+@primitive
+def clear_matrices(tree, ways, filled, A, wide):
+    """Where no number is ever written, but some are read."""
+    nv = ways.every.size
+    clear(A[wide:2 * wide])         # of E numbers are read and not used: subnormal ones that others left took 150 cycles each, 15%
+                                    # of all of a humanoid
+    clear_given(tree, ways, A[2 * wide:], wide)
+    clear_unwritten(tree, filled, False, A, wide, 1)
+    if one_top(tree):
+        clear(A[4 * wide:4 * wide + 4 * min(8 * nv, wide)])    # see `columns_of_eight`
+    else:
+        clear_unwritten(tree, filled, False, A[4 * wide:], wide, 2)
 
 
 @primitive

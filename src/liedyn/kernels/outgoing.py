@@ -39,8 +39,8 @@ def outgoing(block, batch, filled, memory):
 
 @primitive
 def take(out, row, pieces, size, at, step, to, to_step, filled, times):
-    """Hand on what is left, then from `at` on in the block `pieces` of `size` numbers into columns `to` … of rows row … row + 7,
-    all in `times` turns."""
+    """Hand on what is left, then from `at` on in the block `pieces` of `size` numbers, whole lines, into columns `to` … of rows
+    row … row + 7, all in `times` turns. step, to_step: from piece to piece; filled: where their lines begin in `out.filled`."""
     give_rest(out)
     m = out.marks
     m[LINE], m[LINES], m[PIECES], m[FILLED], m[ROW] = 0, size // 8, pieces, filled, row

@@ -111,8 +111,8 @@ def add_accelerations(tree, x, work):
 @apart("work")
 def derivative_pairs(tree, loose, f_ext, work, Dq, Dv, M, with_mass, out):
     """Writes dtau/dq in Dq, dtau/dv in Dv and, if asked, M (see `blocks.put`): only where two coordinates stand on one way
-    from the ground. With M, which is without armature, the sums of `work` are made on the way, f_ext with them; else they are
-    there. loose: columns with such a body are left alone; or empty. out: see `outgoing`."""
+    from the ground. With M, which is without armature, sums are made on the way, f_ext with them, and handed from body to body;
+    else they are those of `work`. loose: columns with such a body are left alone; or empty. out: see `outgoing`."""
     nv, base, on_ground = tree.armature.shape[0], 0, tree.parent.size
     for o in range(1, tree.parent.size):
         i = tree.parent.size - o if with_mass else o
