@@ -300,8 +300,8 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
 def clear_matrices(tree, ways, filled, A, wide):
     """Where no number is ever written, but some are read."""
     nv = ways.every.size
-    clear(A[wide:2 * wide])         # of E numbers are read and not used: subnormal ones that others left took 150 cycles each, 15%
-                                    # of all of a humanoid
+    clear(A[wide:2 * wide])         # of E numbers are read and not used: subnormal ones that others left took 150 cycles each,
+                                    # 15% of all of a humanoid
     clear_given(tree, ways, A[2 * wide:], wide)
     clear_unwritten(tree, filled, False, A, wide, 1)
     if one_top(tree):
