@@ -367,8 +367,8 @@ def test_what_others_left_in_the_scratch_does_not_matter(name):
         f_ext = rng.standard_normal((count, len(model.link_names), 6))
         for (function, given), more in product(asked, ({}, {"passive": False}, {"f_ext": f_ext})):
             first = function(model, *given, **more)
-            for left in (np.nan, 777.0):                                                    # NaN would be seen, and all done again
-                calls.scratch(1)                                                            # as others take it
+            for left in (np.nan, 777.0):                                                   # NaN would be seen, and all done again
+                calls.scratch(1)                                                           # as others take it
                 calls._thread.memory[:] = left
                 for x, y in zip(first[:3], function(model, *given, **more), strict=False):
                     np.testing.assert_array_equal(x, y)
