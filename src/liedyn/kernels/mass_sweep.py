@@ -109,7 +109,7 @@ def less_inverse(tree, U, a, b, c):
         put(U, nv, c, a, 0.0)
         put(U, nv, a, a, -1.0)
     deficit, cc = tree.floor[c] - cc, -1.0 / cc
-    x, y = cb * cc, ca * cc                                            # L^T D L as in `mass_factor`
+    x, y = cb * cc, ca * cc                                            # L^T D L
     bb, ba, aa = bb + cb * x, ba + cb * y, aa + ca * y
     if b >= 0:
         deficit = max(deficit, tree.floor[b] - bb)
