@@ -3,7 +3,7 @@ from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, FREE, SCREW
 from liedyn.joints.motion import screw
 from liedyn.lie.lanes import absolute, all_less, load, store
-from liedyn.lie.rows import load3, load9, store3, store_twist
+from liedyn.lie.rows import load3, load9, store_apart, store_twist
 from liedyn.lie.vec3 import column, dot3, rotate, rotate_back, scale3
 
 
@@ -54,12 +54,12 @@ def along_axes(R, i, F):
 
 
 @primitive
-def store_along(tree, i, F, R, s, x, o):
-    """S^T F from x[o] on; R and s hold all rotations and columns."""
+def store_along(tree, i, F, R, s, x, o, step):
+    """S^T F to x[o], x[o + step], …; R and s hold all rotations and columns."""
     if tree.kind[i] == SCREW:
         store(x, o, along_screw(tree, s, i, F))
     else:
         m, f = along_axes(R, i, F)
-        store3(x, o, m)
+        store_apart(x, o, step, m)
         if tree.kind[i] == FREE:
-            store3(x, o + 3, f)
+            store_apart(x, o + 3 * step, step, f)

@@ -196,4 +196,4 @@ def first_of(tree, i):
 def aligned_forces(tree, work, tau):
     """tau = S^T F."""
     for i in range(1, tree.parent.size):
-        store_along(tree, i, load_wrench(work.sums, i), work.R, work.s, tau, tree.iv[i])
+        store_along(tree, i, load_wrench(work.sums, i), work.R, work.s, tau, tree.iv[i], 1)

@@ -11,7 +11,7 @@ q_l and v_l do to the twists and accelerations of all bodies behind them, V's ow
 dp = dq_l, dv_l, closed over the tree; the same as Singh, Russell, Wensing 2022). Pairs on different branches give zero.
 """
 from liedyn.jit import apart, primitive
-from liedyn.joints.columns import along_axes, along_screw, joint_twist
+from liedyn.joints.columns import along_axes, along_screw, joint_twist, store_along
 from liedyn.joints.kinds import FREE, NV, SCREW
 from liedyn.kernels.aligned import (
     first_of,
@@ -29,7 +29,7 @@ from liedyn.lie.blocks import put, states_in
 from liedyn.lie.coriolis import coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
-from liedyn.lie.rows import load3, load9, load_twist, store_twist
+from liedyn.lie.rows import load3, load9, load_twist, store_apart, store_twist
 from liedyn.lie.se3 import ad, add, dot, minus_dad
 from liedyn.lie.shift import shift_twist, shift_wrench
 from liedyn.lie.vec3 import add3, cross, dot3
@@ -52,7 +52,7 @@ def mass_pairs(tree, work, M, loose, Dv, sides):
             while tree.parent[j] > base:
                 P = shift_wrench(load3(work.p, 3 * j), P)
                 j = tree.parent[j]
-                row_of_masses(tree, work, M, k, j, P)
+                store_along(tree, j, P, work.R, work.s, M, tree.iv[j] * nv + k, nv)
             if base > 0:
                 o = tree.iv[base] * nv + k
                 if i != base:
@@ -65,25 +65,6 @@ def mass_pairs(tree, work, M, loose, Dv, sides):
                         store_apart(sides, nv + k, nv, x)
                     else:
                         put_row(Dv, nv, k, tree.iv[base], x)
-
-
-@primitive
-def row_of_masses(tree, work, M, k, j, P):
-    """S_j^T P into row k."""
-    nv, o = tree.armature.shape[0], tree.iv[j] * tree.armature.shape[0] + k
-    if tree.kind[j] == SCREW:
-        store(M, o, along_screw(tree, work.s, j, P))
-    else:
-        m, f = along_axes(work.R, j, P)
-        store_apart(M, o, nv, m)
-        if tree.kind[j] == FREE:
-            store_apart(M, o + 3 * nv, nv, f)
-
-
-@primitive
-def store_apart(X, o, step, x):
-    for r in range(3):
-        store(X, o + r * step, x[r])
 
 
 @primitive

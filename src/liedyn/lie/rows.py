@@ -22,6 +22,10 @@ def store3(x, o, y): store(x, o, y[0]); store(x, o + 1, y[1]); store(x, o + 2, y
 
 
 @primitive
+def store_apart(x, o, step, y): store(x, o, y[0]); store(x, o + step, y[1]); store(x, o + 2 * step, y[2])
+
+
+@primitive
 def store6(x, o, y): store3(x, o, (y[0], y[1], y[2])); store3(x, o + 3, (y[3], y[4], y[5]))
 
 
