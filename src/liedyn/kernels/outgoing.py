@@ -59,14 +59,16 @@ def hand_on(out):
 def give(out, count):
     """The next lines, at most `count`."""
     m, x = out.marks, load(out.sums, 0)
-    line, lines, pieces = m[LINE], m[LINES], m[PIECES]
+    line, pieces, at, to, row = m[LINE], m[PIECES], m[FROM], m[TO], m[ROW]
     while count > 0 and pieces > 0:
-        x = x + give_line(out.block, m[FROM] + 8 * line, out.batch, m[ROW], m[TO] + 8 * line, out.filled[m[FILLED] + line])
-        line, count = line + 1, count - 1
-        if line == lines:
-            line, pieces = 0, pieces - 1
-            m[FROM], m[TO] = m[FROM] + m[FROM_STEP], m[TO] + m[TO_STEP]
-    m[LINE], m[PIECES] = line, pieces
+        end = min(line + count, m[LINES])
+        count = count - (end - line)
+        for k in range(line, end):
+            x = x + give_line(out.block, at + 8 * k, out.batch, row, to + 8 * k, out.filled[m[FILLED] + k])
+        line = end
+        if line == m[LINES]:
+            line, pieces, at, to = 0, pieces - 1, at + m[FROM_STEP], to + m[TO_STEP]
+    m[LINE], m[PIECES], m[FROM], m[TO] = line, pieces, at, to
     store(out.sums, 0, x)
 
 

@@ -12,6 +12,7 @@ from liedyn.lie.lanes import WIDTH, Lanes, absolute, all_less, lanes, load, numb
 
 _VEC = ir.VectorType(ir.DoubleType(), WIDTH)
 _I32 = ir.IntType(32)
+_EIGHT = types.UniTuple(lanes, WIDTH)
 
 
 # eight rows of a batch (N, n) to and from a block (n, 8): 8x8 transposes in registers ------------------------------
@@ -45,10 +46,9 @@ def _rows_setter(streams):
     @intrinsic
     def set_rows(typing_context, array, row, column, x):
         def codegen(context, builder, sig, args):
-            array, row, column, x = args
-            for k in range(WIDTH):
-                at = _row_pointer(context, builder, sig.args[0], array, builder.add(row, ir.Constant(row.type, k)), column)
-                store = builder.store(builder.extract_value(x, k), at, align=8 * WIDTH if streams else 8)
+            places = _eight_rows(context, builder, sig.args[0], *args[:3])
+            for k, at in enumerate(places):
+                store = builder.store(builder.extract_value(args[3], k), at, align=8 * WIDTH if streams else 8)
                 if streams:
                     store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_I32, 1)]))
             return context.get_dummy_value()
@@ -97,6 +97,22 @@ def _row_pointer(context, builder, array_type, array, row, column):
     return builder.bitcast(builder.gep(array.data, [builder.add(builder.mul(row, n), column)]), _VEC.as_pointer())
 
 
+def _eight_rows(context, builder, array_type, array, row, column):
+    """Pointers to number `column` of eight rows. Multiples of a row are for the compiler to keep: of the instructions that hand
+    out a line, each row by its own product was half."""
+    first = builder.bitcast(_row_pointer(context, builder, array_type, array, row, column), ir.DoubleType().as_pointer())
+    n = builder.extract_value(context.make_array(array_type)(context, builder, array).shape, 1)
+    places = [builder.gep(first, [builder.mul(n, ir.Constant(n.type, k))]) for k in range(WIDTH)]
+    return [builder.bitcast(at, _VEC.as_pointer()) for at in places]
+
+
+def _eight_lanes(context, builder, array_type, array, row):
+    """Pointers to eight Lanes of a block (n, 8)."""
+    data = builder.bitcast(context.make_array(array_type)(context, builder, array).data, _VEC.as_pointer())
+    first = builder.gep(data, [row])
+    return [builder.gep(first, [ir.Constant(_I32, k)]) for k in range(WIDTH)]
+
+
 @intrinsic
 def _transpose(typing_context, rows):
     """Eight Lanes as the columns of the matrix that eight Lanes are the rows of."""
@@ -108,22 +124,42 @@ def _transpose(typing_context, rows):
 
 @intrinsic
 def _transposed_rows(typing_context, X, row, column):
-    """`_transpose` of eight numbers each of rows `row` … `row` + 7 of an array (N, n), from `column` on. Halves of Lanes change
-    places while they are loaded: a third of the shuffles less."""
+    """`_transpose` of eight numbers each of rows `row` … `row` + 7 of a batch (N, n), from `column` on."""
     def codegen(context, builder, sig, args):
-        X, row, column = args
-        at = [_row_pointer(context, builder, sig.args[0], X, builder.add(row, ir.Constant(row.type, k)), column)
-              for k in range(WIDTH)]
-        half = ir.VectorType(ir.DoubleType(), WIDTH // 2)
-
-        def part(k, side):
-            pointer = builder.gep(builder.bitcast(at[k], half.as_pointer()), [ir.Constant(_I32, side)])
-            return builder.load(pointer, align=8)
-        both = _indices(list(range(WIDTH)))
-        x = [builder.shuffle_vector(part(k % 4, k // 4), part(k % 4 + 4, k // 4), both) for k in range(WIDTH)]
-        return context.make_tuple(builder, sig.return_type, _exchanged(builder, x, (1, 2)))
+        return context.make_tuple(builder, sig.return_type, _loaded(builder, _eight_rows(context, builder, sig.args[0], *args)))
     if X.ndim == 2 and X.layout == "C":
         return _EIGHT(X, types.intp, types.intp), codegen
+
+
+@intrinsic
+def _transposed_lanes(typing_context, X, row):
+    """`_transpose` of Lanes `row` … `row` + 7 of a block (n, 8)."""
+    def codegen(context, builder, sig, args):
+        return context.make_tuple(builder, sig.return_type, _loaded(builder, _eight_lanes(context, builder, sig.args[0], *args)))
+    if X.ndim == 2 and X.layout == "C":
+        return _EIGHT(X, types.intp), codegen
+
+
+@intrinsic
+def _set_lanes(typing_context, X, row, x):
+    """Eight Lanes into a block (n, 8), from `row` on."""
+    def codegen(context, builder, sig, args):
+        for k, at in enumerate(_eight_lanes(context, builder, sig.args[0], *args[:2])):
+            builder.store(builder.extract_value(args[2], k), at, align=8)
+        return context.get_dummy_value()
+    if X.ndim == 2 and X.layout == "C":
+        return types.void(X, types.intp, _EIGHT), codegen
+
+
+def _loaded(builder, places):
+    """The transpose of eight Lanes in memory. Halves change places while they are loaded: a third of the shuffles less."""
+    half, both = ir.VectorType(ir.DoubleType(), WIDTH // 2), _indices(list(range(WIDTH)))
+
+    def part(k, side):
+        pointer = builder.gep(builder.bitcast(places[k], half.as_pointer()), [ir.Constant(_I32, side)])
+        return builder.load(pointer, align=8)
+    x = [builder.shuffle_vector(part(k % 4, k // 4), part(k % 4 + 4, k // 4), both) for k in range(WIDTH)]
+    return _exchanged(builder, x, (1, 2))
 
 
 def _exchanged(builder, x, steps):
@@ -139,9 +175,6 @@ def _exchanged(builder, x, steps):
     return x
 
 
-_EIGHT = types.UniTuple(lanes, WIDTH)
-
-
 def _indices(values):
     return ir.Constant(ir.VectorType(_I32, WIDTH), values)
 
@@ -152,7 +185,7 @@ def _pack_lanes(batch, first, block):
     last, n = batch.shape[0] - 1, batch.shape[1]
     whole = n - n % WIDTH if first + WIDTH - 1 <= last else 0
     for j in range(0, whole, WIDTH):
-        _set_rows(block, j, 0, _transposed_rows(batch, first, j))
+        _set_lanes(block, j, _transposed_rows(batch, first, j))
     for j in range(whole, n, WIDTH):
         count = min(WIDTH, n - j)
         x = _transpose((_row_part(batch, min(first, last), j, count), _row_part(batch, min(first + 1, last), j, count),
@@ -169,7 +202,7 @@ def _unpack_lanes(block, batch, first):
     rows, n = min(WIDTH, batch.shape[0] - first), batch.shape[1]
     whole = n - n % WIDTH if rows == WIDTH else 0
     for j in range(0, whole, WIDTH):                             # no masks, no index into the tuple: a third of the time
-        _set_rows(batch, first, j, _transposed_rows(block, j, 0))
+        _set_rows(batch, first, j, _transposed_lanes(block, j))
     for j in range(whole, n, WIDTH):
         count, last = min(WIDTH, n - j), n - 1
         x = _transpose((load(block, j), load(block, min(j + 1, last)), load(block, min(j + 2, last)),
@@ -198,9 +231,9 @@ def _give(block, j, batch, first, column, filled, past):
     total = number_like(block, 0.0)
     x = total, total, total, total, total, total, total, total
     if filled:
-        x = _transposed_rows(block, j, 0)
-        a, b, c, d = x[0] * 0.0 + x[1] * 0.0, x[2] * 0.0 + x[3] * 0.0, x[4] * 0.0 + x[5] * 0.0, x[6] * 0.0 + x[7] * 0.0
-        total = (a + b) + (c + d)
+        x = _transposed_lanes(block, j)
+        a = x[3] * 0.0 + (x[2] * 0.0 + (x[1] * 0.0 + x[0] * 0.0))
+        total = x[7] * 0.0 + (x[6] * 0.0 + (x[5] * 0.0 + (x[4] * 0.0 + a)))
     if past:
         _stream_rows(batch, first, column, x)
     else:
