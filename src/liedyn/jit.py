@@ -25,6 +25,7 @@ from numba.extending import overload
 
 from liedyn.crossing import given
 from liedyn.spans import Span
+from liedyn.stack import OnCacheLines
 
 # contract: multiply-add in one instruction; nsz: x + 0 is x; arcp: division by a constant is a product.
 # No nnan/ninf: a NaN must stay visible to the checks.
@@ -61,7 +62,7 @@ pasted = _inner(inline="always")
 
 # Where an entry or a kernel calls it, the call stays a call. Primitives hand their inlining down to it: calls there would cost
 # batches of small robots 4 to 14%.
-callee = _inner()
+callee = _inner(pipeline_class=OnCacheLines)
 
 
 def apart(number, one=None, eight=callee):
@@ -152,7 +153,7 @@ def _cached(function, **options):
     previous = config.CACHE_DIR
     config.CACHE_DIR = str(cache_folder(function.__module__))
     try:
-        return njit(function, cache=True, **options, **OPTIONS)
+        return njit(function, cache=True, pipeline_class=OnCacheLines, **options, **OPTIONS)
     finally:
         config.CACHE_DIR = previous
 
