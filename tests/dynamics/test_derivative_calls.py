@@ -559,4 +559,4 @@ def test_one_state_of_a_chain_of_five_hundred_and_thirty_bodies(worst):
     rest = relative(M[np.ix_(w, w)] @ U[np.ix_(w, w)], np.eye(w.sum())) / size
     assert worst("a long chain, one state, hybrid, over eps cond(M)", rest) < 10
     assert worst("a long chain, one state, asymmetry", relative(N, N.T)) < 1e-12
-    assert worst("a long chain, one state, U_vu + U_uv^T", relative(U[np.ix_(w, mask)], -U[np.ix_(mask, w)].T)) < 1e-12
+    assert worst("a long chain, one state, U_vu + U_uv^T", relative(U[np.ix_(w, mask)], -U[np.ix_(mask, w)].T)) < 3e-12

@@ -50,6 +50,8 @@ def of_poses(x, y):
     store_twist(y, 12, se3.neg(V))
     store_twist(y, 13, se3.scale(load(x, 24), W))
     store(y, 84, se3.dot(F, V))
+    store_twist(y[85:], 0, se3.plus_ad(F, V, W))
+    store_twist(y[85:], 1, se3.less_dad(W, V, F))
 
 
 @probe
@@ -74,7 +76,7 @@ def test_poses_twists_and_wrenches_against_matrices(kind):
     poses, others = random_poses(100), random_poses(100, seed=1)
     x = np.random.default_rng(2).standard_normal((100, 18))
     V, W, F = x[:, :6], x[:, 6:12], x[:, 12:]
-    y = evaluate(of_poses, np.hstack([flat(poses), flat(others), x]), 85, kind)
+    y = evaluate(of_poses, np.hstack([flat(poses), flat(others), x]), 97, kind)
     close = lambda value, reference: np.testing.assert_allclose(value, reference, atol=5e-15, rtol=0)    # noqa: E731
     close(full(y[:, :12]), [T @ U for T, U in zip(poses, others, strict=True)])
     close(full(y[:, 12:24]), [inverse(T) for T in poses])
@@ -87,6 +89,8 @@ def test_poses_twists_and_wrenches_against_matrices(kind):
         close(y[k, 48:54], bracket(V[k]) @ W[k])
         close(hat(y[k, 48:54]), hat(V[k]) @ hat(W[k]) - hat(W[k]) @ hat(V[k]))
         close(y[k, 54:60], -bracket(V[k]).T @ F[k])
+        close(y[k, 85:91], F[k] + bracket(V[k]) @ W[k])
+        close(y[k, 91:97], W[k] - bracket(V[k]).T @ F[k])
     close(y[:, 60:66], V + W)
     close(y[:, 66:72], V - W)
     close(y[:, 72:78], -V)

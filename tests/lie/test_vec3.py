@@ -49,17 +49,22 @@ def vectors(x, y):
     store6(y, 70, vec3.congruence(R, A))
     store6(y, 76, vec3.add6(A, A))
     store9(y, 82, vec3.add9(R, B))
+    store(y, 91, vec3.plus_dot3(b[2], a, b))
+    store3(y, 92, vec3.plus_cross(b, a, (R[0], R[1], R[2])))
+    store3(y, 95, vec3.plus_rotate(b, R, a))
+    store3(y, 98, vec3.plus_rotate_back(b, R, a))
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_vectors_and_matrices(kind):
     rows = np.random.default_rng(0).standard_normal((50, 30))
-    for x, y in zip(rows, evaluate(vectors, rows, 91, kind), strict=True):
+    for x, y in zip(rows, evaluate(vectors, rows, 101, kind), strict=True):
         a, b, R, B, A = x[:3], x[3:6], x[6:15].reshape(3, 3), x[15:24].reshape(3, 3), np.zeros((3, 3))
         A[UPPER] = x[24:]
         A = A + np.triu(A, 1).T
         expected = [a + b, a - b, -a, b[0] * a, [a @ b], np.cross(a, b), R @ a, R.T @ a, R.T, R[:, 2], R @ B, skew(a) @ B, A,
-                    R[UPPER], A @ a, (R @ A @ R.T)[UPPER], 2 * A[UPPER], R + B]
+                    R[UPPER], A @ a, (R @ A @ R.T)[UPPER], 2 * A[UPPER], R + B, [b[2] + a @ b],
+                    b + np.cross(a, R[0]), b + R @ a, b + R.T @ a]
         np.testing.assert_allclose(y, np.concatenate([np.ravel(e) for e in expected]), atol=3e-14)
 
 

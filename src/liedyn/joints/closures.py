@@ -24,7 +24,7 @@ from liedyn.joints.kinds import (
 from liedyn.lie.lanes import maximum, sqrt, where_less
 from liedyn.lie.se3 import compose, inverse
 from liedyn.lie.so3 import log3
-from liedyn.lie.vec3 import add3, cross, dot3, rotate_back, scale3, sub3
+from liedyn.lie.vec3 import cross, dot3, plus_cross, rotate_back, scale3, sub3
 from liedyn.spans import span
 
 HEADER = 8
@@ -121,7 +121,7 @@ def guide_rate(kind, T, V, g, figure, sphere):
         return x[2], zero, -x[0]
     if kind == DISTANCE:
         y = rotate_back(R, p)
-        dy = add3(V[1], cross(y, w))
+        dy = plus_cross(V[1], y, w)
         return scale3(1.0 / sqrt(maximum(dot3(y, y), zero + _TINY)), sub3(dy, scale3(dot3(g, dy), g)))
     if kind == ROLLING:
         n = cross((R[6], R[7], R[8]), w)

@@ -2,9 +2,10 @@
 from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, FREE, SCREW
 from liedyn.joints.motion import screw
-from liedyn.lie.lanes import absolute, all_less, load, store
+from liedyn.joints.tree import SLIDES
+from liedyn.lie.lanes import load, store
 from liedyn.lie.rows import load3, load9, store_apart, store_twist
-from liedyn.lie.vec3 import column, dot3, rotate, rotate_back, scale3
+from liedyn.lie.vec3 import column, dot3, plus_dot3, rotate, rotate_back, scale3
 
 
 @primitive
@@ -39,11 +40,9 @@ def joint_twist(tree, i, R, v):
 @primitive
 def along_screw(tree, s, i, F):
     """S^T F of a screw; s holds all columns."""
-    (_, b), k = screw(tree, i), tree.iv[i]
+    k = tree.iv[i]
     x = dot3(load3(s, 6 * k), F[0])
-    if not all_less(absolute(b), 5e-324):                          # most joints only turn
-        x = x + dot3(load3(s, 6 * k + 3), F[1])
-    return x
+    return plus_dot3(x, load3(s, 6 * k + 3), F[1]) if tree.marks[i] & SLIDES else x       # most joints only turn
 
 
 @primitive

@@ -18,7 +18,7 @@ from liedyn.lie.so3 import (
     quaternion_rotation,
     quaternion_unit,
 )
-from liedyn.lie.vec3 import add3, neg3, rotate, rotate_back, sub3
+from liedyn.lie.vec3 import neg3, plus_rotate, rotate_back, sub3
 
 
 @primitive
@@ -37,7 +37,7 @@ def retract(tree, q, x, out):
             store_quaternion(out, o, quaternion_unit(u))
         else:
             u, w = load_quaternion(q, o + 3), load3(x, k)
-            p = add3(load3(q, o), rotate(quaternion_rotation(u), dexp3(w, load3(x, k + 3))))
+            p = plus_rotate(load3(q, o), quaternion_rotation(u), dexp3(w, load3(x, k + 3)))
             store3(out, o, p)
             store_quaternion(out, o + 3, quaternion_unit(quaternion_product(u, quaternion_exp(w))))
 

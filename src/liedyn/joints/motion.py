@@ -6,7 +6,7 @@ from liedyn.lie.rows import load3, load_pose, store3
 from liedyn.lie.screw import ad_screw, screw_add, screw_dot, screw_pose
 from liedyn.lie.se3 import ad, add
 from liedyn.lie.so3 import quaternion_rotation
-from liedyn.lie.vec3 import add3, product, rotate
+from liedyn.lie.vec3 import plus_rotate, product
 
 
 @primitive
@@ -30,7 +30,7 @@ def joint_pose(tree, i, q):
         R = quaternion_rotation(load_quaternion(q, o))
         zero = R[0] - R[0]
         return product(T0[0], R), (T0[1][0] + zero, T0[1][1] + zero, T0[1][2] + zero)
-    return product(T0[0], quaternion_rotation(load_quaternion(q, o + 3))), add3(T0[1], rotate(T0[0], load3(q, o)))
+    return product(T0[0], quaternion_rotation(load_quaternion(q, o + 3))), plus_rotate(T0[1], T0[0], load3(q, o))
 
 
 @primitive

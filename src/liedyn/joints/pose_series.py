@@ -10,7 +10,19 @@ from liedyn.joints.motion import joint_motion, load_quaternion, screw
 from liedyn.lie.lanes import load, number_like, sincos, store
 from liedyn.lie.rows import load3, load9, store3, store9, store_pose
 from liedyn.lie.so3 import quaternion_rotation
-from liedyn.lie.vec3 import add3, add9, cross, from_columns, neg3, product, rotate, rotate_back, scale3, transpose
+from liedyn.lie.vec3 import (
+    add3,
+    add9,
+    from_columns,
+    neg3,
+    plus_cross,
+    plus_rotate,
+    plus_rotate_back,
+    product,
+    rotate_back,
+    scale3,
+    transpose,
+)
 
 
 @primitive
@@ -26,11 +38,11 @@ def move_by_joint(tree, i, q, v, m, way, T, M):
             invert(m, M)
         for k in range(m, -1, -1):                                # downwards: coefficient k needs those up to k
             Q = load9(T, 0)
-            R, p = product(Q, load9(M, 12 * k)), add3(load3(T, 12 * k + 9), rotate(Q, load3(M, 12 * k + 9)))
+            R, p = product(Q, load9(M, 12 * k)), plus_rotate(load3(T, 12 * k + 9), Q, load3(M, 12 * k + 9))
             for j in range(1, k + 1):
                 Q = load9(T, 12 * j)
                 R = add9(R, product(Q, load9(M, 12 * (k - j))))
-                p = add3(p, rotate(Q, load3(M, 12 * (k - j) + 9)))
+                p = plus_rotate(p, Q, load3(M, 12 * (k - j) + 9))
             store_pose(T, k, (R, p))
 
 
@@ -83,10 +95,10 @@ def own_series(tree, i, q, v, m, M):
         x, y, z, p = (zero, zero, zero), (zero, zero, zero), (zero, zero, zero), (zero, zero, zero)
         for j in range(k + 1):
             R, (w, u) = load9(M, 12 * (k - j)), joint_motion(tree, i, v[j * nv:])
-            x = add3(x, cross((R[0], R[1], R[2]), w))            # rows of R [w]
-            y = add3(y, cross((R[3], R[4], R[5]), w))
-            z = add3(z, cross((R[6], R[7], R[8]), w))
-            p = add3(p, rotate(R, u))
+            x = plus_cross(x, (R[0], R[1], R[2]), w)            # rows of R [w]
+            y = plus_cross(y, (R[3], R[4], R[5]), w)
+            z = plus_cross(z, (R[6], R[7], R[8]), w)
+            p = plus_rotate(p, R, u)
         f = 1.0 / (k + 1)
         x, y, z = scale3(f, x), scale3(f, y), scale3(f, z)
         store_pose(M, k + 1, ((x[0], x[1], x[2], y[0], y[1], y[2], z[0], z[1], z[2]), scale3(f, p)))
@@ -98,7 +110,7 @@ def invert(m, M):
     for k in range(m, -1, -1):
         p = rotate_back(load9(M, 0), load3(M, 12 * k + 9))
         for j in range(1, k + 1):
-            p = add3(p, rotate_back(load9(M, 12 * j), load3(M, 12 * (k - j) + 9)))
+            p = plus_rotate_back(p, load9(M, 12 * j), load3(M, 12 * (k - j) + 9))
         store3(M, 12 * k + 9, neg3(p))
     for k in range(m + 1):
         store9(M, 12 * k, transpose(load9(M, 12 * k)))

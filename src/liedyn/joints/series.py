@@ -16,7 +16,7 @@ from liedyn.joints.tree import SLIDES, TURNS
 from liedyn.lie.lanes import load, number_like, sqrt, store
 from liedyn.lie.rows import load9, load_twist, store9
 from liedyn.lie.se3 import add
-from liedyn.lie.vec3 import add3, cross, rotate, rotate_back, scale3
+from liedyn.lie.vec3 import plus_cross, plus_rotate, plus_rotate_back, scale3
 
 MOTION = 18          # numbers of E a coefficient
 
@@ -116,8 +116,8 @@ def advance_matrix(tree, i, K, k, v, E, e, per):
         for j in range(k):
             w, u = joint_series(tree, i, K, k - 1 - j, v)
             x, y = load_twist_row(E, o + MOTION * j)
-            r = add3(r, cross(x, w))
-            b = add3(b, add3(cross(y, w), cross(x, u)))
+            r = plus_cross(r, x, w)
+            b = plus_cross(plus_cross(b, y, w), x, u)
         store_twist_row(E, o + MOTION * k, scale3(per, r), scale3(per, b))
 
 
@@ -155,8 +155,8 @@ def carried_twist(tree, i, K, k, E, U, first):
     w, v = (wx, wy, wz), (vx, vy, vz)
     for j in range(1, k + 1):
         R, B, V = load9(E, e + MOTION * j), load9(E, e + MOTION * j + 9), load_twist(U, first + k - j)
-        w = add3(w, rotate_back(R, V[0]))
-        v = add3(v, add3(rotate_back(R, V[1]), rotate_back(B, V[0])))
+        w = plus_rotate_back(w, R, V[0])
+        v = plus_rotate_back(plus_rotate_back(v, R, V[1]), B, V[0])
     return w, v
 
 
@@ -182,8 +182,8 @@ def carried_wrench(tree, i, K, k, E, F, first):
     m, f = (mx, my, mz), (fx, fy, fz)
     for j in range(1, k + 1):
         R, B, W = load9(E, e + MOTION * j), load9(E, e + MOTION * j + 9), load_twist(F, first + k - j)
-        m = add3(m, add3(rotate(R, W[0]), rotate(B, W[1])))
-        f = add3(f, rotate(R, W[1]))
+        m = plus_rotate(plus_rotate(m, R, W[0]), B, W[1])
+        f = plus_rotate(f, R, W[1])
     return m, f
 
 

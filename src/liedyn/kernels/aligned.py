@@ -19,7 +19,7 @@ from liedyn.lie.coriolis import add_coriolis, coriolis
 from liedyn.lie.inertia import add_rigid, momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load3, load6, load9, load_rigid, load_twist, store3, store6, store9, store_twist
-from liedyn.lie.se3 import ad, add, minus_dad, scale, sub
+from liedyn.lie.se3 import ad, add, less_dad, plus_ad, scale, sub
 from liedyn.lie.shift import shift_coriolis, shift_rigid, shift_twist, shift_wrench
 from liedyn.lie.vec3 import congruence, product, rotate, rotate_back
 from liedyn.spans import span
@@ -35,7 +35,7 @@ class AlignedWork(NamedTuple):
     s: np.ndarray       # (6nv,) column of the joint
     psi: np.ndarray     # (6nv,) what q and v of the joint do to twists and accelerations of all that hangs on it: see `pairs`
     zeta: np.ndarray    # (6nv,)
-    phi: np.ndarray     # (6nv,)
+    phi: np.ndarray     # (6nv,) not of screws, whose is 2 psi
     g: np.ndarray       # (3n,) of a free base alone: what it feels of gravity
 
 
@@ -85,18 +85,17 @@ def aligned_motion(tree, q, v, a, work, out):
         if tree.kind[i] == SCREW:                              # ad_s s = 0, so ad_V s = psi: a tenth less arithmetic
             s, psi = joint_slopes(work, k, Vp, dVp)
             x = load(v, k)
-            store_twist(work.phi, k, scale(2.0, psi))
             store_twist(work.V, i, add(Vp, scale(x, s)))
             store_twist(work.dV, i, add(add(dVp, scale(x, psi)), scale(load(a, k), s)))
         else:
             Sv = joint_twist(tree, i, R, v)
             V = add(Vp, Sv)                                        # V = Ad V_p + S dq, dV = Ad dV_p + ad_V S dq + S ddq
-            dV = add(add(dVp, ad(V, Sv)), joint_twist(tree, i, R, a))
+            dV = add(plus_ad(dVp, V, Sv), joint_twist(tree, i, R, a))
             store_twist(work.V, i, V)
             store_twist(work.dV, i, dV)
             for c in range(k, k + NV[tree.kind[i]]):
                 s, psi = joint_slopes(work, c, Vp, dVp)
-                store_twist(work.phi, c, add(psi, ad(V, s)))
+                store_twist(work.phi, c, plus_ad(psi, V, s))
         hand_on(out)
 
 
@@ -106,7 +105,7 @@ def joint_slopes(work, k, Vp, dVp):
     s = load_twist(work.s, k)
     psi = ad(Vp, s)
     store_twist(work.psi, k, psi)
-    store_twist(work.zeta, k, add(ad(dVp, s), ad(Vp, psi)))
+    store_twist(work.zeta, k, plus_ad(ad(dVp, s), Vp, psi))
     return s, psi
 
 
@@ -117,7 +116,7 @@ def sums_of(tree, i, f_ext, work):
     R, V, zero = load9(work.R, 9 * i), load_twist(work.V, i), number_like(work.R, 0.0)
     I = m + zero, rotate(R, h), congruence(R, A)
     P = momentum(I, V)
-    F, B = add(momentum(I, load_twist(work.dV, i)), minus_dad(V, P)), coriolis(I, V, P[1])
+    F, B = less_dad(momentum(I, load_twist(work.dV, i)), V, P), coriolis(I, V, P[1])
     if f_ext.size:
         G = load_twist(f_ext, i)
         F = sub(F, (rotate(R, G[0]), rotate(R, G[1])))

@@ -24,7 +24,7 @@ from liedyn.lie.inertia import add_rigid, momentum
 from liedyn.lie.lanes import store
 from liedyn.lie.rows import load3, load_rigid, load_twist, store3, store_rigid
 from liedyn.lie.shift import shift_rigid
-from liedyn.lie.vec3 import add3, add9, cross, cross_rows, dot3, full, rotate, scale3, transpose
+from liedyn.lie.vec3 import add9, cross_rows, dot3, full, plus_cross, rotate, scale3, transpose
 
 SYMBOLS, DERIVATIVE = 0, 1
 
@@ -52,7 +52,7 @@ def pairs(tree, q, y, work):
             while j > 0:
                 for above in range(tree.iv[j], tree.iv[j] + NV[tree.kind[j]]):
                     up = load_twist(work.S, above)
-                    store3(y, 3 * (k * nv + above), add3(rotate(K, up[0]), cross(g, up[1])))
+                    store3(y, 3 * (k * nv + above), plus_cross(rotate(K, up[0]), g, up[1]))
                 K, j = add9(K, minus_crosses(load3(work.p, 3 * j), g)), tree.parent[j]
         j = tree.parent[i]
         if j > 0:

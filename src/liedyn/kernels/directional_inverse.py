@@ -27,7 +27,7 @@ from liedyn.lie.blocks import pack, unpack
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_twist
-from liedyn.lie.se3 import Ad_inv, ad, add, dAd_inv, minus_dad, sub
+from liedyn.lie.se3 import Ad_inv, ad, add, dAd_inv, less_dad, sub
 
 
 class DirectionWork(NamedTuple):
@@ -97,7 +97,7 @@ def wrenches_along(tree, base, dq, dF_ext, changed, changes, dtau, work):
         if changed:
             dI = load_rigid(changes.I, i)
             pP, pF = add(pP, momentum(dI, V)), add(pF, momentum(dI, load_twist(base.dV, i)))
-        pF = add(pF, add(minus_dad(pV, P), minus_dad(V, pP)))
+        pF = less_dad(less_dad(pF, pV, P), V, pP)
         if dF_ext.size:
             pF = sub(pF, load_twist(dF_ext, i))
         if tree.marks[i] & HAS_CHILDREN:
@@ -106,7 +106,7 @@ def wrenches_along(tree, base, dq, dF_ext, changed, changes, dtau, work):
         store_joint_force(tree, i, pF, dtau)
         if changed:
             add_screw_change_force(tree, i, changes, F, dtau)
-            pF = add(pF, minus_dad(load_twist(work.dh, i), F))
+            pF = less_dad(pF, load_twist(work.dh, i), F)
         p = tree.parent[i]
         if p > 0:
             to_parent = dAd_inv(load_pose(base.T, i), add(pF, joint_minus_dad(tree, i, dq, F)))

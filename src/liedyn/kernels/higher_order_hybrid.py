@@ -60,7 +60,7 @@ from liedyn.lie.rows import (
 )
 from liedyn.lie.screw import sym6_plane
 from liedyn.lie.se3 import Ad_inv, add, dAd, dAd_inv, scale, sub
-from liedyn.lie.vec3 import add3, rotate_back
+from liedyn.lie.vec3 import plus_rotate_back
 from liedyn.spans import span
 
 
@@ -197,7 +197,7 @@ def wrench_in_body(tree, K, k, i, tau, work):
     for j in range(1, k + 1):
         e, F = MOTION * (K * i + j), load_twist(work.base, k - j)
         R, B = load9(work.E, e), load9(work.E, e + 9)
-        m, f = add3(m, add3(rotate_back(R, F[0]), rotate_back(B, F[1]))), add3(f, rotate_back(R, F[1]))
+        m, f = plus_rotate_back(plus_rotate_back(m, R, F[0]), B, F[1]), plus_rotate_back(f, R, F[1])
     store3(tau, o, m)
     store3(tau, o + 3, f)
 

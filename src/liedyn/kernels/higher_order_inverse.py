@@ -25,7 +25,7 @@ from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
-from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, scale, sub
+from liedyn.lie.se3 import Ad_inv, add, dAd_inv, less_dad, minus_dad, scale, sub
 from liedyn.spans import span
 
 
@@ -71,7 +71,7 @@ def force_sum(K, i, k, V, P, first):
     """sum over j = 0 … k of -ad*_{V_j} P_{k-j}; the coefficients of P from `first` on."""
     F = minus_dad(load_twist(V, i * K), load_twist(P, first + k))
     for j in range(1, k + 1):
-        F = add(F, minus_dad(load_twist(V, i * K + j), load_twist(P, first + k - j)))
+        F = less_dad(F, load_twist(V, i * K + j), load_twist(P, first + k - j))
     return F
 
 

@@ -19,7 +19,7 @@ from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load3, load9, load_pose, load_rigid, load_twist, store3, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, compose, inverse
-from liedyn.lie.vec3 import add3, cross, rotate, rotate_back, scale3, sub3
+from liedyn.lie.vec3 import add3, plus_cross, plus_rotate, rotate, rotate_back, scale3, sub3
 
 EVERY = -1          # for a link: all of them
 
@@ -79,7 +79,7 @@ def body_twists(tree, q, v, m, end, V, L, M):
         for k in range(m):                                        # the velocity of the parent where body i is
             y = load3(P, 6 * k + 3)
             for j in range(k + 1):
-                y = add3(y, cross(load3(P, 6 * j), load3(L, 12 * (k - j) + 9)))
+                y = plus_cross(y, load3(P, 6 * j), load3(L, 12 * (k - j) + 9))
             store3(Vi, 6 * k + 3, y)
         for k in range(m - 1, -1, -1):
             W = rest
@@ -104,12 +104,12 @@ def world_twists(tree, v, m, end, T, V):
             w, u = rest
             for j in range(k + 1):
                 R, S = load9(Ti, 12 * (k - j)), joint_add(tree, i, rest, v[j * nv:])
-                w, u = add3(w, rotate(R, S[0])), add3(u, rotate(R, S[1]))
+                w, u = plus_rotate(w, R, S[0]), plus_rotate(u, R, S[1])
             store_twist(Vi, k, (w, u))                            # along world axes, about the body's origin
         for k in range(m - 1, -1, -1):                            # downwards, since w_j is the joint's own until its turn comes
             W = add(load_twist(P, k), load_twist(Vi, k))
             for j in range(k + 1):
-                W = W[0], add3(W[1], cross(load3(Ti, 12 * (k - j) + 9), load3(Vi, 6 * j)))
+                W = W[0], plus_cross(W[1], load3(Ti, 12 * (k - j) + 9), load3(Vi, 6 * j))
             store_twist(Vi, k, W)
 
 
@@ -170,9 +170,9 @@ def move_column(S, frame, m, T, X, J, column, nv):
         for j in range(k + 1):
             e, d = load_column(J[6 * nv * j:], column, nv)[0], load3(T, 12 * (k - j) + 9)
             if frame == WORLD:
-                v = add3(v, cross(d, e))
+                v = plus_cross(v, d, e)
             else:
-                v = add3(v, cross(e, sub3(load3(X, 12 * (k - j) + 9), d)))
+                v = plus_cross(v, e, sub3(load3(X, 12 * (k - j) + 9), d))
         store_column(J[6 * nv * k:], column, nv, (w, v))
 
 
@@ -199,12 +199,12 @@ def total_series(tree, m, T, V, c, h):
             n, f = (zero, zero, zero), (zero, zero, zero)
             for j in range(k + 1):
                 R = load9(Ti, 12 * j)
-                n, f = add3(n, rotate(R, load3(Vi, 6 * (k - j)))), add3(f, rotate(R, load3(Vi, 6 * (k - j) + 3)))
+                n, f = plus_rotate(n, R, load3(Vi, 6 * (k - j))), plus_rotate(f, R, load3(Vi, 6 * (k - j) + 3))
             store_twist(Vi, k, (n, f))
         for k in range(m):
             n = load3(Vi, 6 * k)
             for j in range(k + 1):
-                n = add3(n, cross(load3(Ti, 12 * (k - j) + 9), load3(Vi, 6 * j + 3)))
+                n = plus_cross(n, load3(Ti, 12 * (k - j) + 9), load3(Vi, 6 * j + 3))
             store_twist(h, k, add(load_twist(h, k), (n, load3(Vi, 6 * k + 3))))
     for k in range(3 * (m + 1)):
         store(c, k, load(c, k) / mass)

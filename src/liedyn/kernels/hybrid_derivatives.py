@@ -78,9 +78,9 @@ def hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, f_ext, passive, A, 
     if out is not None:
         take(out, row, 1, rows, 0, 0, 2 * rows, 0, 0, tree.parent.size - 1)
     add_accelerations(tree, x, work)
-    derivative_pairs(tree, ways.loose, f_ext, work, Dq, Dv, Dv, False, out)
-    if passive:
-        add_passive_slopes(tree, v, Dq, Dv)
+    derivative_pairs(tree, ways.loose, work, Dq, Dv, out)
+    for i in range(1, tree.parent.size if passive else 1):
+        add_passive_slopes(tree, i, v, Dq, Dv)
     return largest(deficit)
 
 

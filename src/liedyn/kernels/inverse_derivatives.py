@@ -1,13 +1,13 @@
 """Inverse dynamics differentiated by q and v: O(n depth), and M on the way."""
 from liedyn.jit import entry, primitive
-from liedyn.joints.kinds import SCREW
+from liedyn.joints.kinds import NV, SCREW
 from liedyn.joints.passive import resistance_slope
 from liedyn.joints.tree import parts, tree_of
-from liedyn.kernels.aligned import aligned_memory, aligned_motion, aligned_work
+from liedyn.kernels.aligned import aligned_memory, aligned_motion, aligned_work, first_of, hand_to_parent, is_base, sums_of
 from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits, has_room
 from liedyn.kernels.kinematics import gather
-from liedyn.kernels.outgoing import OUTGOING, all_given, outgoing, take
-from liedyn.kernels.pairs import derivative_pairs
+from liedyn.kernels.outgoing import OUTGOING, all_given, hand_on, outgoing, take
+from liedyn.kernels.pairs import pairs_of_body
 from liedyn.kernels.results import clear, clear_unwritten
 from liedyn.lie.blocks import get, pack, put, settle, whole_lines
 from liedyn.lie.lanes import load, number_like
@@ -18,23 +18,28 @@ def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, memory, n, nv,
     """Writes dtau/dq, dtau/dv and M (see `blocks.put`), where they are not zero for all states. out: see `outgoing`."""
     work, _ = aligned_work(memory, n, nv)
     aligned_motion(tree, q, v, a, work, out)
-    derivative_pairs(tree, tree.above[:0], f_ext, work, Dq, Dv, M, True, out)
-    zero = number_like(v, 0.0)
-    for k in range(nv):
-        put(M, nv, k, k, get(M, nv, k, k, zero) + load(tree.armature, k))
-    if passive:
-        add_passive_slopes(tree, v, Dq, Dv)
+    base, on_ground, none, zero = 0, n, tree.above[:0], number_like(v, 0.0)
+    for i in range(n - 1, 0, -1):
+        if i < on_ground:
+            on_ground = first_of(tree, i)
+            base = on_ground if is_base(tree, on_ground) else 0
+        hand_on(out)
+        I, F, B = sums_of(tree, i, f_ext, work)
+        pairs_of_body(tree, none, work, Dq, Dv, M, True, i, base, I, F, B)
+        hand_to_parent(tree, i, I, F, B, work)
+        for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+            put(M, nv, k, k, get(M, nv, k, k, zero) + load(tree.armature, k))
+        if passive:
+            add_passive_slopes(tree, i, v, Dq, Dv)
 
 
 @primitive
-def add_passive_slopes(tree, v, Dq, Dv):
-    """Springs in dtau/dq, damping and friction in dtau/dv: their forces are not asked of the motors."""
-    nv, zero = tree.armature.shape[0], number_like(v, 0.0)
-    for i in range(1, tree.parent.size):
-        k = tree.iv[i]
-        if tree.kind[i] == SCREW:
-            put(Dq, nv, k, k, get(Dq, nv, k, k, zero) + load(tree.stiffness, k))
-    for k in range(nv):
+def add_passive_slopes(tree, i, v, Dq, Dv):
+    """Springs of joint i in dtau/dq, damping and friction in dtau/dv: their forces are not asked of the motors."""
+    nv, first, zero = tree.armature.shape[0], tree.iv[i], number_like(v, 0.0)
+    if tree.kind[i] == SCREW:
+        put(Dq, nv, first, first, get(Dq, nv, first, first, zero) + load(tree.stiffness, first))
+    for k in range(first, first + NV[tree.kind[i]]):
         put(Dv, nv, k, k, get(Dv, nv, k, k, zero) + resistance_slope(tree, k, v))
 
 

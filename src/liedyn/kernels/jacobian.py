@@ -7,7 +7,7 @@ from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, fini
 from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load_pose
-from liedyn.lie.se3 import Ad, Ad_inv, ad, add, compose, neg
+from liedyn.lie.se3 import Ad, Ad_inv, ad, add, compose, neg, plus_ad
 from liedyn.lie.vec3 import cross, rotate
 
 BODY, WORLD, MIXED = 0, 1, 2     # link frame; world frame about the world's origin; world axes about the link's origin
@@ -66,7 +66,7 @@ def change_frame(tree, link, frame, T, V, J, dJ):
             if frame == WORLD:
                 store_column(J, k, nv, Ad(T, S))                 # d(Ad_T S) = Ad_T (ad_V S + dS)
                 if dJ.size:
-                    store_column(dJ, k, nv, Ad(T, add(load_column(dJ, k, nv), ad(V, S))))
+                    store_column(dJ, k, nv, Ad(T, plus_ad(load_column(dJ, k, nv), V, S)))
             else:
                 store_column(J, k, nv, (rotate(T[0], S[0]), rotate(T[0], S[1])))
                 if dJ.size:

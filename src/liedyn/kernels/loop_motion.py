@@ -16,7 +16,7 @@ from liedyn.kernels.signals import value
 from liedyn.lie.lanes import sincos, sqrt
 from liedyn.lie.rows import load9, load_pose, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, dot
-from liedyn.lie.vec3 import add3, cross, product, rotate_back, scale3, sub3, transpose
+from liedyn.lie.vec3 import add3, cross, plus_cross, plus_rotate_back, product, rotate_back, scale3, sub3, transpose
 
 CLOSED, LOOP_OPEN, CONTRADICTION, LOOSE_JOINT = 0, 6, 7, 8      # beside the codes of `motion`
 CONTRADICTS = 1e-7                 # as in dynamics.constrained: of the largest number, and of one unit
@@ -74,8 +74,8 @@ def move_drives(signals, ties, t, work):
             e = (1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
             turn = turn_about(k, angle[k])
             de = scale3(rate[k], e)
-            w = add3(rotate_back(turn, w), de)
-            dw = add3(add3(rotate_back(turn, dw), scale3(rate2[k], e)), cross(w, de))
+            w = plus_rotate_back(de, turn, w)
+            dw = plus_cross(add3(rotate_back(turn, dw), scale3(rate2[k], e)), w, de)
             R = product(R, turn)
         v = rotate_back(R, dp)
         dv = sub3(rotate_back(R, ddp), cross(w, v))

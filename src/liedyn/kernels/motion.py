@@ -19,7 +19,7 @@ from liedyn.kernels.loop_motion import driven_power, look_around, move_drives, t
 from liedyn.kernels.signals import POSITION, TORQUE, VELOCITY, value
 from liedyn.lie.rows import load3, load_pose, load_twist, store_twist
 from liedyn.lie.se3 import add, compose, dAd_inv, dot
-from liedyn.lie.vec3 import add3, cross, rotate_back
+from liedyn.lie.vec3 import plus_cross, rotate_back
 
 RUNNING, FINISHED, BAD_SIGNAL, SINGULAR, NOT_FINITE, STEP_TOO_SMALL = range(6)
 
@@ -188,7 +188,7 @@ def apply_forces(tree, plant, schedule, signals, t, work):
         if schedule.force_world[j]:
             R = link_rotation(tree, schedule.force_link[j], work.q)
             f = rotate_back(R, F[1])
-            F = add3(rotate_back(R, F[0]), cross(load3(schedule.force_point, 3 * j), f)), f
+            F = plus_cross(rotate_back(R, F[0]), load3(schedule.force_point, 3 * j), f), f
         s = plant.slot[j]
         store_twist(work.wrench, s, add(load_twist(work.wrench, s), F))
     for s in range(plant.slot_link.size):

@@ -13,7 +13,7 @@ from liedyn.lie.blocks import pack, unpack
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
-from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, sub
+from liedyn.lie.se3 import Ad_inv, add, dAd_inv, less_dad, sub
 from liedyn.spans import span
 
 
@@ -72,7 +72,7 @@ def forces(tree, first, f_ext, tau, work):
     """Backward, children first: what the joints transmit to the bodies from `first` on."""
     for i in range(tree.parent.size - 1, first - 1, -1):
         I, V = load_rigid(tree.I, i), load_twist(work.V, i)
-        F = add(momentum(I, load_twist(work.dV, i)), minus_dad(V, momentum(I, V)))    # F = I dV - ad*_V I V
+        F = less_dad(momentum(I, load_twist(work.dV, i)), V, momentum(I, V))    # F = I dV - ad*_V I V
         if f_ext.size:
             F = sub(F, load_twist(f_ext, i))
         if tree.marks[i] & HAS_CHILDREN:

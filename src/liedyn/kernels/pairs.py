@@ -6,23 +6,22 @@ For a coordinate k of body i and a coordinate l of i or of what i hangs on, with
     dtau_k/dq_l = (I s_k)^T zeta_l + (B^T s_k)^T psi_l        dtau_l/dq_k = s_l^T (I zeta_k + B psi_k - ad*_{s_k} F)
     dtau_k/dv_l = (I s_k)^T phi_l  + (B^T s_k)^T s_l          dtau_l/dv_k = s_l^T (I phi_k + B s_k)
 
-I, B, F belong to all that hangs on i; psi = ad_{Ad V_p} s, zeta = ad_{Ad dV_p} s + ad_{Ad V_p} psi, phi = psi + ad_V s: what
-q_l and v_l do to the twists and accelerations of all bodies behind them, V's own turning taken out (K1 Table 5 with
-dp = dq_l, dv_l, closed over the tree; the same as Singh, Russell, Wensing 2022). Pairs on different branches give zero.
+I, B, F belong to all that hangs on i; psi = ad_{Ad V_p} s, zeta = ad_{Ad dV_p} s + ad_{Ad V_p} psi, phi = psi + ad_V s, which
+of a screw is 2 psi: what q_l and v_l do to the twists and accelerations of all bodies behind them, V's own turning taken out (K1
+Table 5 with dp = dq_l, dv_l, closed over the tree; the same as Singh, Russell, Wensing 2022). Pairs on different branches give
+zero.
 """
 from liedyn.jit import apart, primitive
-from liedyn.joints.columns import along_axes, along_screw, joint_twist, store_along
+from liedyn.joints.columns import along_axes, joint_twist, store_along
 from liedyn.joints.kinds import FREE, NV, SCREW
+from liedyn.joints.tree import SLIDES
 from liedyn.kernels.aligned import (
-    first_of,
-    hand_to_parent,
     is_base,
     load_coriolis,
     load_inertia,
     load_sums,
     load_wrench,
     store_wrench,
-    sums_of,
 )
 from liedyn.kernels.outgoing import hand_on
 from liedyn.lie.blocks import put, states_in
@@ -30,9 +29,9 @@ from liedyn.lie.coriolis import coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load3, load9, load_twist, store_apart, store_twist
-from liedyn.lie.se3 import ad, add, dot, minus_dad
+from liedyn.lie.se3 import add, dot, less_dad, plus_ad, scale
 from liedyn.lie.shift import shift_twist, shift_wrench
-from liedyn.lie.vec3 import add3, cross, dot3
+from liedyn.lie.vec3 import cross, dot3, plus_cross, plus_dot3
 
 
 @primitive
@@ -76,7 +75,7 @@ def add_accelerations(tree, x, work):
     for i in range(1, tree.parent.size):
         D = shift_twist(load3(work.p, 3 * i), load_twist(work.dV, tree.parent[i]))
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-            store_twist(work.zeta, k, add(load_twist(work.zeta, k), ad(D, load_twist(work.s, k))))
+            store_twist(work.zeta, k, plus_ad(load_twist(work.zeta, k), D, load_twist(work.s, k)))
         store_wrench(work.sums, i, add(load_wrench(work.sums, i), momentum(load_inertia(work.sums, i), D)))
         store_twist(work.dV, i, add(D, joint_twist(tree, i, load9(work.R, 9 * i), x)))
     for i in range(1, tree.parent.size):
@@ -90,45 +89,50 @@ def add_accelerations(tree, x, work):
 
 
 @apart("work")
-def derivative_pairs(tree, loose, f_ext, work, Dq, Dv, M, with_mass, out):
-    """Writes dtau/dq in Dq, dtau/dv in Dv and, if asked, M (see `blocks.put`): only where two coordinates stand on one way
-    from the ground. With M, which is without armature, sums are made on the way, f_ext with them, and handed from body to body;
-    else they are those of `work`. loose: columns with such a body are left alone; or empty. out: see `outgoing`."""
-    nv, base, on_ground = tree.armature.shape[0], 0, tree.parent.size
-    for o in range(1, tree.parent.size):
-        i = tree.parent.size - o if with_mass else o
-        if i < on_ground or tree.parent[i] == 0:
-            on_ground = first_of(tree, i)
-            base = on_ground if is_base(tree, on_ground) else 0
+def derivative_pairs(tree, loose, work, Dq, Dv, out):
+    """`pairs_of_body` of all bodies, with their sums as they stand in `work`. out: see `outgoing`."""
+    base = 0
+    for i in range(1, tree.parent.size):
+        base = base_of(tree, i, base)
         hand_on(out)
-        I, F, B = sums_of(tree, i, f_ext, work) if with_mass else load_sums(work.sums, i)
-        first, end = tree.iv[i], tree.iv[i] + NV[tree.kind[i]]
-        for k in range(first, end):
-            s, psi = load_twist(work.s, k), load_twist(work.psi, k)
-            P, g = momentum(I, s), coriolis_transposed(B, s)
-            Q = add(momentum(I, load_twist(work.zeta, k)), coriolis_wrench(B, psi[0]))
-            G = add(momentum(I, load_twist(work.phi, k)), coriolis_wrench(B, s[0]))
-            row_of_pairs(tree, loose, work, Dq, Dv, k, i, P, g)
-            for l in range(first, k + 1 if with_mass else first):
-                m = dot(P, load_twist(work.s, l))                # one rounding for both halves
-                put(M, nv, l, k, m)
-                put(M, nv, k, l, m)
-            Q, j = add(Q, minus_dad(s, F)), i
-            while tree.parent[j] > base:
-                p = load3(work.p, 3 * j)
-                P, Q, G = shift_wrench(p, P), shift_wrench(p, Q), shift_wrench(p, G)
-                j = tree.parent[j]
-                row_of_pairs(tree, loose, work, Dq, Dv, k, j, P, g)
+        I, F, B = load_sums(work.sums, i)
+        pairs_of_body(tree, loose, work, Dq, Dv, Dv, False, i, base, I, F, B)
+
+
+@primitive
+def pairs_of_body(tree, loose, work, Dq, Dv, M, with_mass, i, base, I, F, B):
+    """Writes dtau/dq in Dq, dtau/dv in Dv and, if asked, M, which is without armature (see `blocks.put`), where a coordinate of
+    body i meets one that it hangs on, or of i. I, F, B: sums over all that hangs on i; base: see `base_of`; loose: columns with
+    such a body are left alone; or empty."""
+    nv, first, end = tree.armature.shape[0], tree.iv[i], tree.iv[i] + NV[tree.kind[i]]
+    for k in range(first, end):
+        s, psi = load_twist(work.s, k), load_twist(work.psi, k)
+        P, g = momentum(I, s), coriolis_transposed(B, s)
+        Q = add(momentum(I, load_twist(work.zeta, k)), coriolis_wrench(B, psi[0]))
+        phi = scale(2.0, psi) if tree.kind[i] == SCREW else load_twist(work.phi, k)
+        G = add(momentum(I, phi), coriolis_wrench(B, s[0]))
+        row_of_pairs(tree, loose, work, Dq, Dv, k, i, P, g)
+        for l in range(first, k + 1 if with_mass else first):
+            m = dot(P, load_twist(work.s, l))                # one rounding for both halves
+            put(M, nv, l, k, m)
+            put(M, nv, k, l, m)
+        Q, j = less_dad(Q, s, F), i
+        while tree.parent[j] > base:
+            p = load3(work.p, 3 * j)
+            P, Q, G = shift_wrench(p, P), shift_wrench(p, Q), shift_wrench(p, G)
+            j = tree.parent[j]
+            row_of_pairs(tree, loose, work, Dq, Dv, k, j, P, g)
+            if tree.kind[j] == SCREW:
+                column_with_screw(tree, work, Dq, Dv, M, with_mass, k, j, P, Q, G)
+            else:
                 column_of_pairs(tree, work, Dq, k, j, Q, False)
                 column_of_pairs(tree, work, Dv, k, j, G, False)
                 if with_mass:
                     column_of_pairs(tree, work, M, k, j, P, True)
-            if base > 0 and i != base:
-                p = load3(work.p, 3 * j)
-                P, Q, G = shift_wrench(p, P), shift_wrench(p, Q), shift_wrench(p, G)
-                pairs_with_base(tree, loose, work, Dq, Dv, M, with_mass, k, base, P, Q, G, g)
-        if with_mass:
-            hand_to_parent(tree, i, I, F, B, work)
+        if base > 0 and i != base:
+            p = load3(work.p, 3 * j)
+            P, Q, G = shift_wrench(p, P), shift_wrench(p, Q), shift_wrench(p, G)
+            pairs_with_base(tree, loose, work, Dq, Dv, M, with_mass, k, base, P, Q, G, g)
 
 
 @primitive
@@ -159,23 +163,33 @@ def base_of(tree, i, base):
 def by_turning(work, base, P, g):
     """P^T phi_l + g^T s_l of a free base's rotations: phi_l = ad_V s_l."""
     V = load_twist(work.V, base)
-    return add3(g, add3(cross(P[0], V[0]), cross(P[1], V[1])))
+    return plus_cross(plus_cross(g, P[0], V[0]), P[1], V[1])
+
+
+@primitive
+def column_with_screw(tree, work, Dq, Dv, M, with_mass, k, j, P, Q, G):
+    """S_j^T of Q, G and P into column k of Dq, Dv and, if asked, M, there into row k too."""
+    nv, l = tree.armature.shape[0], tree.iv[j]
+    s = load3(work.s, 6 * l)
+    x, y, m = dot3(s, Q[0]), dot3(s, G[0]), dot3(s, P[0])
+    if tree.marks[j] & SLIDES:                                     # most joints only turn
+        s = load3(work.s, 6 * l + 3)
+        x, y, m = plus_dot3(x, s, Q[1]), plus_dot3(y, s, G[1]), plus_dot3(m, s, P[1])
+    put(Dq, nv, k, l, x)
+    put(Dv, nv, k, l, y)
+    if with_mass:
+        put(M, nv, k, l, m)
+        put(M, nv, l, k, m)
 
 
 @primitive
 def column_of_pairs(tree, work, X, k, j, F, both):
-    """S_j^T F into column k of X and, if both, into row k."""
+    """S_j^T F of a ball or a free joint into column k of X and, if both, into row k."""
     nv, l = tree.armature.shape[0], tree.iv[j]
-    if tree.kind[j] == SCREW:
-        x = along_screw(tree, work.s, j, F)
-        put(X, nv, k, l, x)
-        if both:
-            put(X, nv, l, k, x)
-    else:
-        m, f = along_axes(work.R, j, F)
-        put_three(X, nv, k, l, m, both)
-        if tree.kind[j] == FREE:
-            put_three(X, nv, k, l + 3, f, both)
+    m, f = along_axes(work.R, j, F)
+    put_three(X, nv, k, l, m, both)
+    if tree.kind[j] == FREE:
+        put_three(X, nv, k, l + 3, f, both)
 
 
 @primitive
@@ -202,7 +216,11 @@ def put_three(X, nv, k, l, x, both):
 def row_of_pairs(tree, loose, work, Dq, Dv, k, j, P, g):
     """dtau_k by q_l and v_l of body j."""
     nv, first = tree.armature.shape[0], tree.iv[j]
-    if loose.size == 0 or loose[first] == 0:
+    if tree.kind[j] == SCREW:
+        s, psi, zeta = load3(work.s, 6 * first), load_twist(work.psi, first), load_twist(work.zeta, first)
+        put(Dq, nv, first, k, plus_dot3(plus_dot3(dot3(g, psi[0]), P[0], zeta[0]), P[1], zeta[1]))
+        put(Dv, nv, first, k, dot3(g, s) + 2.0 * plus_dot3(dot3(P[0], psi[0]), P[1], psi[1]))
+    elif loose.size == 0 or loose[first] == 0:
         for l in range(first, first + NV[tree.kind[j]]):
             put(Dq, nv, l, k, dot(P, load_twist(work.zeta, l)) + dot3(g, load3(work.psi, 6 * l)))
             put(Dv, nv, l, k, dot(P, load_twist(work.phi, l)) + dot3(g, load3(work.s, 6 * l)))

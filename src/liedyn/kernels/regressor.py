@@ -21,7 +21,7 @@ from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.lanes import load, number_like, sqrt, store
 from liedyn.lie.rows import load3, load_pose, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, compose
-from liedyn.lie.vec3 import add3, cross, dot3, rotate_back
+from liedyn.lie.vec3 import cross, dot3, plus_cross, rotate_back
 
 # A plan (int64) says what the columns are: their number, how many links; the links, ten columns each; then for each
 # coordinate the column of its armature, damping, friction, stiffness and spring load (nv each), or -1.
@@ -42,7 +42,7 @@ def regressor_work(memory, n): return RegressorWork(memory[:12 * n], memory[12 *
 def inertia_row(S, V):
     """The row y with S^T I V = y (m, h, A): ten numbers."""
     (a, b), (w, v) = S, V
-    h = add3(cross(v, a), cross(b, w))
+    h = plus_cross(cross(v, a), b, w)
     return (dot3(b, v), h[0], h[1], h[2], a[0] * w[0], a[0] * w[1] + a[1] * w[0], a[0] * w[2] + a[2] * w[0],
             a[1] * w[1], a[1] * w[2] + a[2] * w[1], a[2] * w[2])
 
@@ -51,7 +51,7 @@ def inertia_row(S, V):
 def wrench_row(S, w, dw, alpha):
     """The row y with S^T (I dV - ad*_V I V) = y (m, h, A)."""
     a, b = S
-    c, h = cross(a, w), add3(add3(cross(alpha, a), cross(b, dw)), cross(cross(b, w), w))
+    c, h = cross(a, w), plus_cross(plus_cross(cross(alpha, a), b, dw), cross(b, w), w)
     return (dot3(b, alpha), h[0], h[1], h[2], a[0] * dw[0] + c[0] * w[0],
             a[0] * dw[1] + a[1] * dw[0] + (c[0] * w[1] + c[1] * w[0]), a[0] * dw[2] + a[2] * dw[0] + (c[0] * w[2] + c[2] * w[0]),
             a[1] * dw[1] + c[1] * w[1], a[1] * dw[2] + a[2] * dw[1] + (c[1] * w[2] + c[2] * w[1]), a[2] * dw[2] + c[2] * w[2])
@@ -87,7 +87,7 @@ def regressor(tree, plan, q, v, a, Y, work):
         i = tree.link_body[link]
         T = compose(identity(zero), load_pose(tree.link_pose, link))          # of the link in body i
         (w, v_link), (dw, dv) = Ad_inv(T, load_twist(work.V, i)), Ad_inv(T, load_twist(work.dV, i))
-        alpha = add3(dv, cross(w, v_link))
+        alpha = plus_cross(dv, w, v_link)
         while i > 0:
             for c in range(NV[tree.kind[i]]):
                 row = wrench_row(Ad_inv(T, joint_column(tree, i, c, zero)), w, dw, alpha)

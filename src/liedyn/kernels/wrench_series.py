@@ -16,7 +16,7 @@ from liedyn.kernels.taylor import scale_rows
 from liedyn.lie.lanes import absolute, all_less, load, number_like, store
 from liedyn.lie.rows import add_to_twist, load3, load9, load_pose, load_twist, store3, store9, store_pose, store_twist
 from liedyn.lie.se3 import compose, dAd
-from liedyn.lie.vec3 import add3, cross, rotate_back, scale3, sub3
+from liedyn.lie.vec3 import plus_cross, plus_rotate_back, rotate_back, scale3, sub3
 
 LINK, WORLD, SPATIAL = range(3)      # axes and point of reference: the link's; the world's, the link's origin; the world's
 
@@ -94,11 +94,11 @@ def advance_wrenches(tree, K, k, V, loads):
             for j in range(k + 1):
                 e, W = MOTION * (K * b + j), load_twist(loads.still, link * K + k - j)
                 R = load9(loads.E, e)
-                m, f = add3(m, rotate_back(R, W[0])), add3(f, rotate_back(R, W[1]))
+                m, f = plus_rotate_back(m, R, W[0]), plus_rotate_back(f, R, W[1])
                 if loads.frame == SPATIAL:
-                    m = add3(m, rotate_back(load9(loads.E, e + 9), W[1]))
+                    m = plus_rotate_back(m, load9(loads.E, e + 9), W[1])
             if loads.frame == WORLD:                                        # the link's origin stands still in the body
-                m = add3(m, cross(load3(tree.link_pose, 12 * link + 9), f))
+                m = plus_cross(m, load3(tree.link_pose, 12 * link + 9), f)
             add_to_twist(loads.F, n * k + b, (m, f))
 
 
@@ -113,7 +113,7 @@ def advance_world_motion(i, K, k, V, loads):
             if j < k - 1:
                 u = sub3(u, load3(loads.fall, 3 * (K * i + k - 2 - j)))
             x, y = load_twist_row(loads.E, e + MOTION * j + 3 * row)
-            r, b = add3(r, cross(x, w)), add3(b, add3(cross(y, w), cross(x, u)))
+            r, b = plus_cross(r, x, w), plus_cross(plus_cross(b, y, w), x, u)
         store_twist_row(loads.E, e + MOTION * k + 3 * row, scale3(1.0 / k, r), scale3(1.0 / k, b))
     fall = load3(loads.fall, 3 * K * i)
     store3(loads.fall, 3 * (K * i + k), rotate_back(load9(loads.E, e + MOTION * k), fall))

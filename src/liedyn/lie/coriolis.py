@@ -9,7 +9,7 @@ with V = (w, u) and I = (m, h, A). So a symbol of 6x6 is twelve numbers B = (E, 
 It is twice the Coriolis matrix B(I, V) of the literature on derivatives of Newton-Euler.
 """
 from liedyn.jit import primitive
-from liedyn.lie.vec3 import add3, add9, cross, rotate, rotate_back, scale3
+from liedyn.lie.vec3 import add3, add9, cross, plus_cross, rotate, rotate_back, scale3
 
 
 @primitive
@@ -41,4 +41,4 @@ def coriolis_wrench(B, w):
 @primitive
 def coriolis_transposed(B, X):
     """The angular part of B^T X; its linear part is zero."""
-    return add3(rotate_back(B[0], X[0]), scale3(2.0, cross(B[1], X[1])))
+    return plus_cross(rotate_back(B[0], X[0]), scale3(2.0, B[1]), X[1])

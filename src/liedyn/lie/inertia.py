@@ -5,14 +5,15 @@ from liedyn.lie.vec3 import (
     add6,
     add9,
     congruence,
-    cross,
     cross_rows,
     dot3,
     full,
+    plus_cross,
+    plus_rotate,
+    plus_rotate_back,
     product,
     rotate,
     scale3,
-    sub3,
     sym3,
     transpose,
     upper,
@@ -24,7 +25,7 @@ from liedyn.lie.vec3 import (
 def momentum(I, V):
     """I V (K1 (23))."""
     m, h, A = I
-    return add3(sym3(A, V[0]), cross(h, V[1])), sub3(scale3(m, V[1]), cross(h, V[0]))
+    return plus_cross(sym3(A, V[0]), h, V[1]), plus_cross(scale3(m, V[1]), V[0], h)
 
 
 @primitive
@@ -64,7 +65,7 @@ def add_sym6(X, Y): return add6(X[0], Y[0]), add9(X[1], Y[1]), add6(X[2], Y[2])
 def sym6(X, V):
     """X V."""
     A, H, M = X
-    return add3(sym3(A, V[0]), rotate(H, V[1])), add3(rotate(transpose(H), V[0]), sym3(M, V[1]))
+    return plus_rotate(sym3(A, V[0]), H, V[1]), plus_rotate_back(sym3(M, V[1]), H, V[0])
 
 
 @primitive

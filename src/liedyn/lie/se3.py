@@ -2,7 +2,20 @@
 from liedyn.jit import primitive
 from liedyn.lie.lanes import maximum, sincos, sqrt, where_less
 from liedyn.lie.so3 import dexp3, dexp_inv3, exp3, half_cot, horner, log3
-from liedyn.lie.vec3 import add3, cross, dot3, neg3, product, rotate, rotate_back, scale3, sub3, transpose
+from liedyn.lie.vec3 import (
+    add3,
+    cross,
+    dot3,
+    neg3,
+    plus_cross,
+    plus_rotate,
+    product,
+    rotate,
+    rotate_back,
+    scale3,
+    sub3,
+    transpose,
+)
 
 
 # twists and wrenches as vectors -----------------------------------------------------------------------------------
@@ -28,7 +41,7 @@ def dot(F, V): return dot3(F[0], V[0]) + dot3(F[1], V[1])
 
 # poses ------------------------------------------------------------------------------------------------------------
 @primitive
-def compose(T, U): return product(T[0], U[0]), add3(T[1], rotate(T[0], U[1]))
+def compose(T, U): return product(T[0], U[0]), plus_rotate(T[1], T[0], U[1])
 
 
 @primitive
@@ -39,38 +52,50 @@ def inverse(T): return transpose(T[0]), neg3(rotate_back(T[0], T[1]))
 def Ad(T, V):
     """Ad_T V (K1 (7))."""
     w = rotate(T[0], V[0])
-    return w, add3(rotate(T[0], V[1]), cross(T[1], w))
+    return w, plus_cross(rotate(T[0], V[1]), T[1], w)
 
 
 @primitive
 def Ad_inv(T, V):
     """Ad_{T^-1} V."""
-    return rotate_back(T[0], V[0]), rotate_back(T[0], add3(V[1], cross(V[0], T[1])))
+    return rotate_back(T[0], V[0]), rotate_back(T[0], plus_cross(V[1], V[0], T[1]))
 
 
 @primitive
 def dAd(T, F):
     """Ad*_T F = Ad_T^T F (K1 (8)): the wrench F, given in a, seen from b, where T = T_ab."""
-    return rotate_back(T[0], add3(F[0], cross(F[1], T[1]))), rotate_back(T[0], F[1])
+    return rotate_back(T[0], plus_cross(F[0], F[1], T[1])), rotate_back(T[0], F[1])
 
 
 @primitive
 def dAd_inv(T, F):
     """Ad*_{T^-1} F: the wrench F, given in b, seen from a, where T = T_ab."""
     f = rotate(T[0], F[1])
-    return add3(rotate(T[0], F[0]), cross(T[1], f)), f
+    return plus_cross(rotate(T[0], F[0]), T[1], f), f
 
 
 @primitive
 def ad(V, W):
     """ad_V W (K1 (27)): Lie bracket of twists."""
-    return cross(V[0], W[0]), add3(cross(V[1], W[0]), cross(V[0], W[1]))
+    return cross(V[0], W[0]), plus_cross(cross(V[1], W[0]), V[0], W[1])
 
 
 @primitive
 def minus_dad(V, P):
     """-ad*_V P (K1 (28)): rate of change of the momentum P in a frame that moves at V."""
-    return add3(cross(V[0], P[0]), cross(V[1], P[1])), cross(V[0], P[1])
+    return plus_cross(cross(V[0], P[0]), V[1], P[1]), cross(V[0], P[1])
+
+
+@primitive
+def plus_ad(X, V, W):
+    """X + ad_V W."""
+    return plus_cross(X[0], V[0], W[0]), plus_cross(plus_cross(X[1], V[1], W[0]), V[0], W[1])
+
+
+@primitive
+def less_dad(F, V, P):
+    """F - ad*_V P."""
+    return plus_cross(plus_cross(F[0], V[0], P[0]), V[1], P[1]), plus_cross(F[1], V[0], P[1])
 
 
 # exponential and its Jacobian -------------------------------------------------------------------------------------

@@ -1,18 +1,18 @@
 """A change of origin without a turn: b stands at p from a, with a's axes. The Ad, Ad* and congruences of T = (1, p)."""
 from liedyn.jit import primitive
-from liedyn.lie.vec3 import add3, add6, cross, dot3, outer_less, scale3
+from liedyn.lie.vec3 import add3, add6, dot3, outer_less, plus_cross, scale3
 
 
 @primitive
 def shift_twist(p, V):
     """Ad_{T^-1} V: a twist given in a, seen from b."""
-    return V[0], add3(V[1], cross(V[0], p))
+    return V[0], plus_cross(V[1], V[0], p)
 
 
 @primitive
 def shift_wrench(p, F):
     """Ad*_{T^-1} F: a wrench given in b, seen from a."""
-    return add3(F[0], cross(p, F[1])), F[1]
+    return plus_cross(F[0], p, F[1]), F[1]
 
 
 @primitive

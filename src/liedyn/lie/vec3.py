@@ -23,7 +23,17 @@ def dot3(x, y): return x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
 
 
 @primitive
+def plus_dot3(x, y, z): return x + y[0] * z[0] + y[1] * z[1] + y[2] * z[2]
+
+
+@primitive
 def cross(x, y): return (x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0])
+
+
+@primitive
+def plus_cross(x, y, z):
+    """x + y x z, each product added at once: a third of the instructions less than a sum of both."""
+    return (x[0] + y[1] * z[2] - y[2] * z[1], x[1] + y[2] * z[0] - y[0] * z[2], x[2] + y[0] * z[1] - y[1] * z[0])
 
 
 @primitive
@@ -32,6 +42,17 @@ def rotate(R, x): return (dot3((R[0], R[1], R[2]), x), dot3((R[3], R[4], R[5]), 
 
 @primitive
 def rotate_back(R, x): return rotate(transpose(R), x)
+
+
+@primitive
+def plus_rotate(x, R, y):
+    """x + R y, as `plus_cross`."""
+    return (x[0] + R[0] * y[0] + R[1] * y[1] + R[2] * y[2], x[1] + R[3] * y[0] + R[4] * y[1] + R[5] * y[2],
+            x[2] + R[6] * y[0] + R[7] * y[1] + R[8] * y[2])
+
+
+@primitive
+def plus_rotate_back(x, R, y): return plus_rotate(x, transpose(R), y)
 
 
 @primitive
