@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from liedyn import jit
-from liedyn.spans import span
+from liedyn.spans import flat, span, table
 
 
 @jit.kernel
@@ -68,6 +68,25 @@ def test_indices_do_not_count_from_the_end():
 def test_rows_of_matrices_are_read_as_of_any_array():
     x = np.arange(24.0).reshape(8, 3)
     assert row_and_cell(x, 2, 4) == (x[3, 2], x[3, 2], x[5, 2], 4, 12)
+
+
+@jit.kernel
+def in_a_row(x):
+    return flat(x)[5], flat(x).size, flat(x)[1:].sum()
+
+
+@jit.kernel
+def as_table(x, rows, columns, value):
+    t = table(x, rows, columns)
+    t[1, 2] = value
+    return t[0, 1], t[1][0], t.shape[0], t.shape[1], t.sum()
+
+
+def test_an_array_in_a_row_and_as_a_table():
+    for x in (np.arange(12.0), np.arange(12.0).reshape(3, 4), np.arange(12.0).reshape(2, 2, 3)):
+        assert in_a_row(x) == (5.0, 12, 66.0)
+    x = np.arange(24.0)
+    assert as_table(x, 3, 4, 50.0) == (1.0, 4.0, 3, 4, 66.0 + 44.0) and x[6] == 50.0
 
 
 def test_a_span_or_an_array():

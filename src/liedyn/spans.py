@@ -83,3 +83,41 @@ def _compiled(context, builder, sig, args):
     populate_array(result, data=builder.gep(whole.data, [offset]), shape=[args[2], *shape[1:]], strides=strides,
                    itemsize=whole.itemsize, meminfo=whole.meminfo, parent=whole.parent)
     return result._getvalue()
+
+
+# Numba's own reshape calls a function that finds strides: 10 ns each.
+def flat(x):
+    """All numbers of a C-contiguous array, in a row."""
+    return x.reshape(x.size)
+
+
+def table(x, rows, columns):
+    """The first numbers of a C-contiguous array, as (rows, columns). Not checked: it must have as many."""
+    return x.reshape(x.size)[:rows * columns].reshape(rows, columns)
+
+
+@type_callable(flat)
+def _typed_flat(context):
+    def typer(x):
+        if isinstance(x, types.Array) and x.layout == "C":
+            return signature(Span(x.copy(ndim=1)), x)
+    return typer
+
+
+@type_callable(table)
+def _typed_table(context):
+    def typer(x, rows, columns):
+        if isinstance(x, types.Array) and x.layout == "C":
+            return signature(Span(x.copy(ndim=2)), x, types.intp, types.intp)
+    return typer
+
+
+@lower_builtin(flat, types.Array)
+@lower_builtin(table, types.Array, types.intp, types.intp)
+def _reshaped(context, builder, sig, args):
+    whole, result = make_array(sig.args[0])(context, builder, args[0]), make_array(sig.return_type)(context, builder)
+    shape, size = args[1:] or [whole.nitems], whole.itemsize
+    strides = [builder.mul(size, n) for n in shape[1:]] + [size]
+    populate_array(result, data=whole.data, shape=shape, strides=strides, itemsize=size, meminfo=whole.meminfo,
+                   parent=whole.parent)
+    return result._getvalue()

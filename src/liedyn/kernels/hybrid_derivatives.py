@@ -36,7 +36,7 @@ from liedyn.lie.blocks import get, integers, pack, put, settle, states_in, unpac
 from liedyn.lie.lanes import largest, load, number_like, store
 from liedyn.lie.rows import load3
 from liedyn.lie.vec3 import cross
-from liedyn.spans import span
+from liedyn.spans import span, table
 
 
 class SolutionWork(NamedTuple):
@@ -149,8 +149,15 @@ _MATRICES = 6
 @primitive
 def matrices_of_one(memory, nv):
     """The matrices of one state, from scratch that starts on a border of cache lines; their rows; and the rest."""
-    rows = -(-nv // 8) * nv
-    return memory[:_MATRICES * 8 * rows].reshape(_MATRICES * rows, 8), rows, memory[_MATRICES * 8 * rows:]
+    rows, (rest,) = -(-nv // 8) * nv, behind_matrices(memory, nv)
+    return table(memory, _MATRICES * rows, 8), rows, rest
+
+
+@primitive
+def behind_matrices(memory, nv):
+    """(the rest,)."""
+    size = _MATRICES * 8 * -(-nv // 8) * nv
+    return (span(memory, size, memory.size - size),)
 
 
 @primitive
@@ -216,7 +223,8 @@ def hybrid_derivatives_one(machine, prescribed, expected, q, v, a, tau, passive,
     code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
     if code != OK:
         return code
-    code, F = gather(tree, f_ext, matrices_of_one(memory, nv)[2], n, nl)
+    (rest,) = behind_matrices(memory, nv)
+    code, F = gather(tree, f_ext, rest, n, nl)
     if code != OK:
         return code
     return matrices_into(index, tree, prescribed, q, v, a, tau, F, passive, memory, Xq, Xv, Xu, True)

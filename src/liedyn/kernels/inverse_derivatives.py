@@ -11,6 +11,7 @@ from liedyn.kernels.pairs import pairs_of_body
 from liedyn.kernels.results import clear, clear_unwritten
 from liedyn.lie.blocks import get, pack, put, settle, whole_lines
 from liedyn.lie.lanes import load, number_like
+from liedyn.spans import flat
 
 
 @primitive
@@ -66,7 +67,7 @@ def inverse_derivatives_one(machine, q, v, a, f_ext, passive, Dq, Dv, M):
     code, F = gather(tree, f_ext, memory, n, nl)
     if code != OK:
         return code
-    x, y, z = Dq.reshape(nv * nv), Dv.reshape(nv * nv), M.reshape(nv * nv)
+    x, y, z = flat(Dq), flat(Dv), flat(M)
     clear(x)
     clear(y)
     clear(z)
