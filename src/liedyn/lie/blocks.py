@@ -245,13 +245,13 @@ def _give(block, j, batch, first, column, filled, past):
 def give_line(block, j, batch, first, column, filled):
     """Numbers j … j + 7 of a block (n, 8) into eight columns of rows first … first + 7 of a batch, each place a whole cache line;
     zeros if not `filled`. Returns zero, or NaN where a number is not finite. After the last, `settle`."""
-    return _give(block, j, batch, first, column, filled, _PAST_CACHES and batch.size > _CACHED)
+    return _give(block, j, batch, first, column, filled, batch.size > _CACHED)
 
 
-_CACHED = 1 << 17      # numbers: 1 MB, what a core keeps near
-# Whether lines of larger batches are written past the caches; through them, each is read first. Derivatives of a humanoid are so
-# 6 to 10% faster on Zen 4, and 5% slower on Granite Rapids.
-_PAST_CACHES = get_host_cpu_name().startswith("znver")
+# Numbers of a batch that the caches may hold: 1 MB on Zen, 4 MB elsewhere. Lines of larger ones are written past the caches:
+# through them each is read first, and drives out what others need. Where 8 to 32 MB of results come from memory, derivatives are
+# so 1.3 to 2 times as fast (Granite Rapids); where a far cache still holds them, from 2 times as fast (UR5) to 15% slower (Talos).
+_CACHED = 1 << (17 if get_host_cpu_name().startswith("znver") else 19)
 
 
 @callee
