@@ -89,6 +89,23 @@ def against_pinocchio(numbers: int = 250_000, repeats: int = 15) -> list[tuple[s
     return rows
 
 
+def large_batches(numbers: int = 5_000_000, repeats: int = 9) -> list[tuple[str, str, int, float, float]]:
+    """(robot, what, states, us a state, the same in times of one of a batch as `against_pinocchio` measures): results of about so
+    many numbers, 40 MB, each dropped when the next is there."""
+    rows = []
+    for name in ROBOTS:
+        nv = Case(name, 1).model.nv
+        large, small = Case(name, numbers // (3 * nv * nv) // 8 * 8), Case(name, max(8, of_a_batch(nv, numbers // 20)))
+        for what, (ours, _) in large.functions.items():
+            times = len(large.q) // len(small.q)
+            pair = side_by_side(lambda ours=ours, small=small, times=times: last(
+                ours(small.model, small.q, small.v, small.x, passive=False) for _ in range(times)),
+                lambda ours=ours, large=large: ours(large.model, large.q, large.v, large.x, passive=False), repeats)
+            each = len(small.q) * times / len(large.q)
+            rows.append((name, what, len(large.q), pair.theirs / len(large.q) * 1e6, pair.ratio * each))
+    return rows
+
+
 def hybrid_against_forward(numbers: int = 250_000, repeats: int = 15) -> list[tuple[str, int, str, float, float, float]]:
     """(robot, nv, "one" or "batch", us a state of hybrid derivatives with every other joint prescribed, the same of forward ones,
     ratio); batches as in `against_pinocchio`."""

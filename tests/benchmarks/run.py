@@ -52,6 +52,9 @@ def main(quick: bool = False) -> int:
         theirs, asked = us * pair.theirs / pair.ours, DERIVATIVES[how]
         line(pair.ratio >= asked, f"{robot:15s} {nv:3d} DoF {what} {how:5s}: ours {us:7.3f}, Pinocchio {theirs:6.2f}, "
              f"{pair.ratio:5.2f}x (asked {asked:g}x)")
+    print("\nthe same with 40 MB of results (us a state), in times of a state of the batches above")
+    for robot, what, states, us, ratio in derivatives.large_batches(**({"numbers": 200_000} if quick else {}), **few):
+        line(ratio <= FLAT, f"{robot:15s} {what}: {states:6d} states, {us:7.3f}, {ratio:4.2f} (asked {FLAT:g})")
     print("\nconstrained forward dynamics (us a state), Pinocchio's constraintDynamics with the same rows (balls)")
     for robot, nv, rows, how, us, pair in constrained.against_pinocchio(**({"states": 100} if quick else {}), **few):
         theirs, asked = us * pair.theirs / pair.ours, CONSTRAINED[how]

@@ -29,6 +29,11 @@ def test_derivative_cases_agree_with_pinocchio(name):
         assert case.one_by_one(what, 1).ratio > 0 and case.batch(what, 1).ratio > 0
 
 
+def test_large_batches_are_told():
+    rows = derivatives.large_batches(100_000, repeats=1)
+    assert [row[0] for row in rows[::2]] == list(derivatives.ROBOTS) and all(row[3] > 0 and row[4] > 0 for row in rows)
+
+
 def test_hybrid_derivatives_are_told():
     assert [row[0] for row in derivatives.hybrid_chains(1)] == [7, 30]
 

@@ -16,7 +16,6 @@ from liedyn.dynamics.derivatives import ForwardDerivatives, HybridDerivatives, I
 from liedyn.jit import prepare
 from liedyn.kernels.hybrid_derivatives import forward_derivatives_one, hybrid_derivatives_one
 from liedyn.kernels.inverse_derivatives import inverse_derivatives_one
-from liedyn.lie import blocks
 from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
 from zoo import floats, model_of, random_link, random_robot, state, unit
 
@@ -434,18 +433,6 @@ def test_own_threads_do_not_matter(which, function, kind, monkeypatch):
     monkeypatch.setattr(calls, "_cores", lambda: 3)
     for x, y in zip(function(model, *given), expected, strict=True):
         np.testing.assert_array_equal(x, y)
-
-
-@EVERY
-def test_results_that_go_past_the_caches_are_the_same(which, function, kind):
-    model, small, large = model_of(NAME), 40, 205
-    row = derivatives.columns(model.nv)
-    assert small * row <= blocks._CACHED < large * row
-    given = arrays(which, (large,))
-    found = function(model, *given)[:3]
-    for first in range(0, large, small):
-        for x, y in zip(function(model, *(x[first:first + small] for x in given))[:3], found, strict=True):
-            np.testing.assert_array_equal(x, y[first:first + small])
 
 
 @EVERY

@@ -5,7 +5,7 @@ import pytest
 from compiled import probe
 from liedyn.kernels.checks import has_room
 from liedyn.kernels.outgoing import OUTGOING, all_given, hand_on, outgoing, take
-from liedyn.lie.blocks import _give, settle
+from liedyn.lie.blocks import give_line, settle
 from liedyn.lie.lanes import absolute, all_less
 from liedyn.model.cache_lines import on_cache_lines
 
@@ -13,10 +13,10 @@ PIECE, APART = 24, 40                      # numbers of a piece, and from there 
 
 
 @probe
-def handed(blocks, batch, filled, memory, times, turns):
+def handed(blocks, batch, filled, past, memory, times, turns):
     """Blocks (k, 2, 24, 8), two pieces for each eight rows, each while the next would be made, in turns of 1/times; the second
     piece of a block stands before the first. Returns whether all is finite."""
-    out = outgoing(blocks.reshape(blocks.size // 8, 8), batch, filled, memory)
+    out = outgoing(blocks.reshape(blocks.size // 8, 8), batch, filled, past, memory)
     for k in range(blocks.shape[0]):
         take(out, 8 * k, 2, PIECE, (2 * k + 1) * PIECE, -PIECE, 8, APART, 1, times)
         for _ in range(turns):
@@ -39,9 +39,10 @@ def case(eights):
 
 @pytest.mark.parametrize("times", [1, 2, 3, 6, 100])
 @pytest.mark.parametrize("turns", [0, 1, 2, 7])
-def test_all_arrives_in_any_number_of_turns(times, turns):
+@pytest.mark.parametrize("past", [False, True])
+def test_all_arrives_in_any_number_of_turns(past, times, turns):
     pieces, batch, filled = case(5)
-    assert handed(pieces, batch, filled, np.full((OUTGOING, 8), np.nan), times, turns)
+    assert handed(pieces, batch, filled, past, np.full((OUTGOING, 8), np.nan), times, turns)
     rows = pieces.swapaxes(2, 3)                             # (k, piece, state, number)
     np.testing.assert_array_equal(batch[:, 8:8 + PIECE], rows[:, 1].reshape(-1, PIECE))
     np.testing.assert_array_equal(batch[:, 8 + APART:8 + APART + PIECE], rows[:, 0].reshape(-1, PIECE))
@@ -58,18 +59,18 @@ def test_what_is_not_finite_is_seen_wherever_it_stands(bad):
                     pieces, batch, filled = case(3)
                     filled[:] = True
                     pieces[eight, piece, number, lane] = bad
-                    assert not handed(pieces, batch, filled, np.zeros((OUTGOING, 8)), 4, 3)
+                    assert not handed(pieces, batch, filled, lane > 0, np.zeros((OUTGOING, 8)), 4, 3)
 
 
 def test_nothing_to_hand_on():
     _, batch, filled = case(1)
-    assert handed(np.zeros((0, 2, PIECE, 8)), batch, filled, np.full((OUTGOING, 8), np.nan), 1, 1)
+    assert handed(np.zeros((0, 2, PIECE, 8)), batch, filled, False, np.full((OUTGOING, 8), np.nan), 1, 1)
     assert (batch == 777).all()
 
 
 @probe
 def line(block, batch, filled, past):
-    x = _give(block, 8, batch, 8, 16, filled, past)
+    x = give_line(block, 8, batch, 8, 16, filled, past)
     settle()
     return all_less(absolute(x), 1.0)
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calls import aligned_empty, as_array, batched, filled_groups, refuse, related, run, run_one
+from liedyn.dynamics.calls import as_array, batched, filled_groups, refuse, related, run, run_one
 from liedyn.dynamics.closed_form import closed_form
+from liedyn.dynamics.rooms import room_for
 from liedyn.errors import ShapeError
 from liedyn.kernels.christoffel import DERIVATIVE, SYMBOLS, christoffel_memory, christoffels
 from liedyn.kernels.coriolis import coriolis_entry_memory, coriolis_matrices
@@ -47,13 +48,13 @@ def coriolis_matrix(model, q, v, *, method="recursive"):
     elif method != "factorized":
         raise ShapeError(f"method is one of {', '.join(_PLOEN)}, factorized; found {method!r}")
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
-    C = np.empty((len(rows[0]), model.nv**2))
+    out, C, _ = room_for((*lead, model.nv, model.nv), len(rows[0]))
     if method == "factorized":
         for k, (q1, v1) in enumerate(zip(*rows, strict=True)):
             C[k] = closed_form(model, q1).coriolis_matrix(v1).ravel()
     else:
         refuse(model, run(coriolis_matrices, model, size, how, (*rows, C), len(C)), q=rows[0], v=rows[1])
-    return C.reshape(*lead, model.nv, model.nv)
+    return out
 
 
 def mass_matrix_rate(model, q, v):
@@ -95,12 +96,12 @@ def mass_matrix_derivative(model, q):
 def _christoffels(model, q, what):
     nv, size, how = model.nv, christoffel_memory(*model.sizes), (what, _triples(model))
     out = np.empty((nv, nv, nv))
-    if run_one(christoffels, model, size, how, (q,), (out.reshape(1, -1),)):
+    if run_one(christoffels, model, size, how, (q,), (out.reshape(1, -1), False)):
         return out
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
-    out = aligned_empty(len(rows), nv**3)
-    refuse(model, run(christoffels, model, size, how, (rows, out), len(out)), q=rows)
-    return out.reshape(*lead, nv, nv, nv)
+    out, lines, past = room_for((*lead, nv, nv, nv), len(rows))
+    refuse(model, run(christoffels, model, size, how, (rows, lines, past), len(rows)), q=rows)
+    return out
 
 
 def _pairs(model) -> np.ndarray:

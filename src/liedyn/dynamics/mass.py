@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calls import as_array, batched, refuse, run, run_one
+from liedyn.dynamics.rooms import room_for
 from liedyn.kernels.composite import mass_matrices, mass_memory
 from liedyn.kernels.inverse_mass import inverse_mass_memory, inverse_masses, sweep_memory
 
@@ -17,9 +18,9 @@ def mass_matrix(model, q):
     if run_one(mass_matrices, model, size, (), (q,), (M.reshape(1, -1),)):
         return M
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
-    M = np.empty((len(rows), model.nv**2))
-    refuse(model, run(mass_matrices, model, size, (), (rows, M), len(M)), q=rows)
-    return M.reshape(*lead, model.nv, model.nv)
+    M, lines, _ = room_for((*lead, model.nv, model.nv), len(rows))
+    refuse(model, run(mass_matrices, model, size, (), (rows, lines), len(rows)), q=rows)
+    return M
 
 
 def inverse_mass_matrix(model, q):
@@ -28,10 +29,10 @@ def inverse_mass_matrix(model, q):
     q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError, ComputationError.
     """
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
-    out = np.empty((len(rows), model.nv**2))
     n, nv = model.n_bodies, model.nv
+    out, lines, _ = room_for((*lead, nv, nv), len(rows))
     size = inverse_mass_memory(n, model.nq, nv, len(model.link_names))
     columns = np.empty((sweep_memory(n, nv) + 2 * nv, 8))
-    code = run(inverse_masses, model, size, (columns, np.zeros(nv, dtype=bool)), (rows, out), len(out))
+    code = run(inverse_masses, model, size, (columns, np.zeros(nv, dtype=bool)), (rows, lines), len(rows))
     refuse(model, code, q=rows)
-    return out.reshape(*lead, nv, nv)
+    return out

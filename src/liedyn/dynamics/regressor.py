@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.calls import aligned_empty, as_array, batched, filled_groups, refuse, run, run_one
+from liedyn.dynamics.calls import as_array, batched, filled_groups, refuse, run, run_one
+from liedyn.dynamics.rooms import room_for
 from liedyn.errors import NameLookupError
 from liedyn.joints.kinds import NV, SCREW
 from liedyn.joints.tree import tree_of
@@ -106,13 +107,14 @@ def regressor(model, q, v, a, *, passive=False, joints: Sequence[str] | None = N
     """
     P, size, plan = _plan(model, passive, joints)
     Y = np.empty((model.nv, P))
-    if run_one(regressors, model, size, plan, (q, v, a), (Y.reshape(1, -1),)):
+    if run_one(regressors, model, size, plan, (q, v, a), (Y.reshape(1, -1), False)):
         return Y
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
                          ("a", as_array(a, "a", (model.nv,)), 1))
-    Y = aligned_empty(len(rows[0]), model.nv * P)
-    refuse(model, run(regressors, model, size, plan, (*rows, Y), len(Y)), **dict(zip(("q", "v", "a"), rows, strict=True)))
-    return Y.reshape(*lead, model.nv, P)
+    Y, lines, past = room_for((*lead, model.nv, P), len(rows[0]))
+    code = run(regressors, model, size, plan, (*rows, lines, past), len(lines))
+    refuse(model, code, **dict(zip(("q", "v", "a"), rows, strict=True)))
+    return Y
 
 
 def energy_regressor(model, q, v, *, passive=False, joints: Sequence[str] | None = None) -> EnergyRegressor:

@@ -116,10 +116,10 @@ def derivatives(tree, y, work, out):
 def christoffel_memory(n, nq, nv, nl): return aligned_memory(n, nv) + nq + 3 * nv * nv + nv * nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], i8, b1[::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], i8, b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def christoffels(index, constants, memory, what, filled, q, out, first, last):
-    """SYMBOLS or DERIVATIVE (N, nv^3) of states first … last - 1. Returns a code of `checks`. filled: see `results`."""
+@entry("i8(i8[::1], f8[::1], f8[::1], i8, b1[::1], f8[:,::1], f8[:,::1], b1, i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], i8, b1[::1], f8[:,::1], f8[:,::1], b1, i8, i8)", nogil=True)
+def christoffels(index, constants, memory, what, filled, q, out, past, first, last):
+    """SYMBOLS or DERIVATIVE (N, nv^3) of states first … last - 1. Returns a code of `checks`. filled, past: see `results`."""
     n, nq, nv = index[0], index[1], index[2]
     tree, m, size = tree_of(index, constants), memory, block_size(memory, nv * nv * nv)
     Q, y, m = m[:nq], m[nq:nq + 3 * nv * nv], m[nq + 3 * nv * nv:]
@@ -136,6 +136,6 @@ def christoffels(index, constants, memory, what, filled, q, out, first, last):
             symbols(tree, y, work, result)
         else:
             derivatives(tree, y, work, result)
-        if not hand_out(result, out, k, filled):
+        if not hand_out(result, out, k, filled, past):
             return BAD_RESULT
     return OK

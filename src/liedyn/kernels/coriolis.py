@@ -174,6 +174,6 @@ def coriolis_matrices(index, constants, memory, ploen, filled, q, v, C, first, l
             return code
         result, = place(block, C, k)
         coriolis(tree, Q, v1, ploen, result, aligned, work)
-        if not hand_out(result, C, k, filled):
+        if not hand_out(result, C, k, filled, False):
             return BAD_RESULT
     return OK

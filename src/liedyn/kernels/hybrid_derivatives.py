@@ -253,14 +253,14 @@ def matrices_into(index, tree, prescribed, q, v, a, tau, F, passive, memory, Xq,
 
 
 @entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, b1[::1], "
-       "f8[:,::1], b1, i8, i8)", nogil=True)
-def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, filled, out, cleared, first,
-                             last):
+       "f8[:,::1], b1, b1, i8, i8)", nogil=True)
+def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, filled, out, past, cleared,
+                             first, last):
     """States first … last - 1 of a batch, eight at a time; out (N up to eights, 3 `whole_lines`(nv nv) or more; see `has_room`):
     da and dtau by q, by v and by the inputs, each by columns.
 
-    filled: which lines of eight of a matrix hold more than zeros; cleared: whether memory is as the last such call for this model
-    and mask left it."""
+    filled: which lines of eight of a matrix hold more than zeros; past: see `give_line`; cleared: whether memory is as the
+    last such call for this model and mask left it."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
     if (q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)) or prescribed.size != nv
@@ -271,7 +271,7 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     Q, V, dV, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
     A, m = m[:_MATRICES * wide + 32 * nv], m[_MATRICES * wide + 32 * nv:]
-    going, m = outgoing(A, out, filled, m), m[OUTGOING:]
+    going, m = outgoing(A, out, filled, past, m), m[OUTGOING:]
     room, m = m[:count].reshape(8 * count).view(np.int64), m[count:]
     work, rest = aligned_work(m[6 * n:], n, nv)
     solution = solution_work(rest, nv)

@@ -75,14 +75,15 @@ def inverse_derivatives_one(machine, q, v, a, f_ext, passive, Dq, Dv, M):
     return OK if finite(x, nv * nv) and finite(y, nv * nv) and finite(z, nv * nv) else BAD_RESULT
 
 
-@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, b1[::1], f8[:,::1], b1, i8, i8)",
+@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, b1[::1], f8[:,::1], b1, b1, i8, i8)",
        nogil=True)
-def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive, filled, out, cleared, first, last):
+def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive, filled, out, past, cleared, first,
+                              last):
     """States first … last - 1 of a batch, eight at a time; out (N up to eights, 3 `whole_lines`(nv nv) or more; see `has_room`):
     dtau/dq, dtau/dv, M by columns.
 
-    filled: which lines of eight of a matrix hold more than zeros; cleared: whether memory is as the last such call for this model
-    left it."""
+    filled: which lines of eight of a matrix hold more than zeros; past: see `give_line`; cleared: whether memory is as the
+    last such call for this model left it."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
     if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and has_room(out, rows, 3 * whole_lines(nv * nv))):
@@ -90,7 +91,7 @@ def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive,
     tree, m, size = tree_of(index, constants), memory, whole_lines(nv * nv)
     Q, V, A, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:]
     f, X, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:6 * nl + 6 * size], m[6 * nl + 6 * size:]
-    going, m, at = outgoing(X, out, filled, m), m[OUTGOING:], 0
+    going, m, at = outgoing(X, out, filled, past, m), m[OUTGOING:], 0
     passive = passive and index[4] != 0
     if not cleared:
         clear_unwritten(tree, filled, True, X, size, 6)

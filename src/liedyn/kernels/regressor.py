@@ -164,10 +164,10 @@ def unit(c, zero):
 def regressor_memory(n, nq, nv, size): return 24 * n + nq + 2 * nv + size
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], i8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], i8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def regressors(index, constants, memory, plan, filled, q, v, a, Y, first, last):
-    """Y (N, nv P) of states first … last - 1. Returns a code of `checks`. filled: see `results`."""
+@entry("i8(i8[::1], f8[::1], f8[::1], i8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], i8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, i8, i8)", nogil=True)
+def regressors(index, constants, memory, plan, filled, q, v, a, Y, past, first, last):
+    """Y (N, nv P) of states first … last - 1. Returns a code of `checks`. filled, past: see `results`."""
     n, nq, nv = index[0], index[1], index[2]
     tree, m = tree_of(index, constants), memory
     work, m = regressor_work(m, n), m[24 * n:]
@@ -183,7 +183,7 @@ def regressors(index, constants, memory, plan, filled, q, v, a, Y, first, last):
             return code
         result, = place(block, Y, k)
         regressor(tree, plan, Q, v1, a1, result, work)
-        if not hand_out(result, Y, k, filled):
+        if not hand_out(result, Y, k, filled, past):
             return BAD_RESULT
     return OK
 

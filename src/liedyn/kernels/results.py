@@ -42,7 +42,7 @@ def block_size(memory, size):
 
 
 def place(block, batch, k): ...
-def hand_out(result, batch, k, filled): ...
+def hand_out(result, batch, k, filled, past): ...
 
 
 @overload(place, inline="always")
@@ -61,8 +61,8 @@ def _place(block, batch, k):
 
 
 @overload(hand_out, inline="always")
-def _hand_out(result, batch, k, filled):
-    """The results into rows k … of the batch. Returns whether all are finite."""
+def _hand_out(result, batch, k, filled, past):
+    """The results into rows k … of the batch, past the caches or through them. Returns whether all are finite."""
     if result.ndim == 2:
-        return lambda result, batch, k, filled: unpack_filled(result, batch, k, filled)
-    return lambda result, batch, k, filled: finite(result, result.shape[0])
+        return lambda result, batch, k, filled, past: unpack_filled(result, batch, k, filled, past)
+    return lambda result, batch, k, filled, past: finite(result, result.shape[0])

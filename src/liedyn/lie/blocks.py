@@ -213,21 +213,27 @@ def _unpack_lanes(block, batch, first):
 
 
 @callee
-def _unpack_groups(block, batch, first, filled):
+def _unpack_groups(block, batch, first, filled, past):
     n, rows = block.shape[0], min(WIDTH, batch.shape[0] - first)
     total = number_like(block, 0.0)                              # 0, or NaN in some lane if a number is not finite
     whole = n - n % WIDTH if rows == WIDTH else 0
+    past = past and rows_of_lines(batch)
     for j in range(0, whole, WIDTH):
-        total = total + _give(block, j, batch, first, j, filled[j // WIDTH], False)
+        total = total + give_line(block, j, batch, first, j, filled[j // WIDTH], past)
     for j in range(whole, n):
         total = total + load(block, j) * 0.0
         for k in range(rows):
             batch[first + k, j] = block[j, k]
+    if past:
+        settle()
     return all_less(absolute(total), 1.0)
 
 
 @primitive
-def _give(block, j, batch, first, column, filled, past):
+def give_line(block, j, batch, first, column, filled, past):
+    """Numbers j … j + 7 of a block (n, 8) into eight columns of rows first … first + 7 of a batch; zeros if not `filled`. past:
+    past the caches, to places that are whole lines of them; after the last, `settle`. Returns zero, or NaN where a number is not
+    finite."""
     total = number_like(block, 0.0)
     x = total, total, total, total, total, total, total, total
     if filled:
@@ -241,17 +247,10 @@ def _give(block, j, batch, first, column, filled, past):
     return total
 
 
-@primitive
-def give_line(block, j, batch, first, column, filled):
-    """Numbers j … j + 7 of a block (n, 8) into eight columns of rows first … first + 7 of a batch, each place a whole cache line;
-    zeros if not `filled`. Returns zero, or NaN where a number is not finite. After the last, `settle`."""
-    return _give(block, j, batch, first, column, filled, batch.size > _CACHED)
-
-
-# Numbers of a batch that the caches may hold: 1 MB on Zen, 4 MB elsewhere. Lines of larger ones are written past the caches:
-# through them each is read first, and drives out what others need. Where 8 to 32 MB of results come from memory, derivatives are
-# so 1.3 to 2 times as fast (Granite Rapids); where a far cache still holds them, from 2 times as fast (UR5) to 15% slower (Talos).
-_CACHED = 1 << (17 if get_host_cpu_name().startswith("znver") else 19)
+# Numbers that the caches may hold: 1 MB on Zen, 4 MB elsewhere. Lines of larger results are best written past them: through them
+# each is read first, and drives out what others need. Where results come from memory, derivatives are so 1.3 to 2 times as fast
+# (Granite Rapids, 8 to 32 MB); where a far cache holds them still, from 2 times as fast (UR5) to 15% slower (Talos).
+CACHED = 1 << (17 if get_host_cpu_name().startswith("znver") else 19)
 
 
 @callee
@@ -269,7 +268,7 @@ def _unpack_row(block, batch, first):
 def pack(batch, first, block): ...
 def unpack(block, batch, first): ...
 def states_in(block): ...
-def unpack_filled(block, batch, first, filled): ...
+def unpack_filled(block, batch, first, filled, past): ...
 
 
 @overload(pack, inline="always")
@@ -288,10 +287,10 @@ def _unpack(block, batch, first):
 
 
 @overload(unpack_filled, inline="always")
-def _unpack_filled(block, batch, first, filled):
+def _unpack_filled(block, batch, first, filled, past):
     """`unpack` of a block (n, 8) that is zero but in the groups of eight rows that are `filled`. Returns whether all is
-    finite."""
-    return lambda block, batch, first, filled: _unpack_groups(block, batch, first, filled)
+    finite. past: see `give_line`."""
+    return lambda block, batch, first, filled, past: _unpack_groups(block, batch, first, filled, past)
 
 
 @overload(states_in, inline="always")

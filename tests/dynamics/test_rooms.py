@@ -1,0 +1,173 @@
+"""Memory of results: nobody gets what somebody holds any of, whoever calls; what is dropped is taken again; past the caches or
+through them, results are the same."""
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.dynamics import coriolis, derivatives, rooms
+from zoo import model_of, random_robot, state
+
+NAME = "every kind, floating"
+MODEL = model_of(NAME)
+MASK = np.arange(MODEL.nv) % 3 == 0
+CALLS = {
+    "inverse": lambda q, v, a, tau: ld.inverse_dynamics_derivatives(MODEL, q, v, a),
+    "forward": lambda q, v, a, tau: ld.forward_dynamics_derivatives(MODEL, q, v, tau),
+    "hybrid": lambda q, v, a, tau: ld.hybrid_dynamics_derivatives(MODEL, q, v, a, tau, MASK)[:3],
+    "regressor": lambda q, v, a, tau: (ld.regressor(MODEL, q, v, a),),
+    "M": lambda q, v, a, tau: (ld.mass_matrix(MODEL, q),),
+    "M^-1": lambda q, v, a, tau: (ld.inverse_mass_matrix(MODEL, q),),
+    "C": lambda q, v, a, tau: (ld.coriolis_matrix(MODEL, q, v),),
+    "symbols": lambda q, v, a, tau: (ld.christoffel_symbols(MODEL, q),),
+}
+EVERY = pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
+HOLDERS = {
+    "all": lambda results: results,
+    "one of them": lambda results: results[-1],
+    "a part": lambda results: results[0][3, 2:],
+    "transposed": lambda results: results[0][5].T,
+    "diagonal": lambda results: results[0][5].diagonal(),
+    "other shape": lambda results: results[0][2:4, :, None],
+    "other type": lambda results: results[0].view(np.int64),
+    "memoryview": lambda results: memoryview(results[0]),
+    "iterator": lambda results: iter(results[0]),
+}
+
+
+def states(seed, count=19):
+    return state(MODEL, seed, (count,))
+
+
+@pytest.fixture(autouse=True)
+def all_large_nothing_kept(monkeypatch):
+    monkeypatch.setattr(rooms, "_kept", [])
+    for module in (rooms, derivatives):
+        monkeypatch.setattr(module, "CACHED", 0)
+
+
+def place(array) -> int:
+    return array.__array_interface__["data"][0]
+
+
+@EVERY
+@pytest.mark.parametrize("hold", HOLDERS.values(), ids=HOLDERS)
+def test_what_is_held_stays(call, hold):
+    results = call(*states(1))
+    held, copies, there = hold(results), tuple(x.copy() for x in results), place(results[0])
+    expected = hold(copies)
+    del results
+    others = [call(*states(seed)) for seed in range(2, 9)]
+    assert there not in {place(x) for other in others for x in other}
+    for x, y in zip(_arrays(held), _arrays(expected), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
+def _arrays(held):
+    return held if isinstance(held, tuple) or hasattr(held, "__next__") else (np.asarray(held),)
+
+
+@EVERY
+def test_what_is_dropped_is_taken_again(call):
+    first = call(*states(1))
+    there = place(first[0])
+    second = call(*states(2))
+    assert place(second[0]) != there
+    del first
+    assert place(call(*states(3))[0]) == there                   # and dropped at once
+    assert place(call(*states(4))[0]) == there
+    np.testing.assert_array_equal(second[0], call(*states(2))[0])
+
+
+@EVERY
+def test_other_sizes_have_other_memory(call):
+    """One state more, in the same eights, is the same size for some: the numbers are right all the same."""
+    for count in (19, 20, 25, 8, 19, 1, 40):
+        given = states(5, count)
+        for x, y in zip(call(*given), call(*(np.repeat(x, 2, axis=0) for x in given)), strict=True):
+            np.testing.assert_array_equal(x, y[::2])
+
+
+@EVERY
+def test_past_the_caches_results_are_the_same(call):
+    given = states(6, 205)
+    expected = call(*given)
+    for past in (False, True):                                   # fresh memory, and the same again
+        found = call(*given)
+        for x, y in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(x, y)
+        assert place(found[0]) != place(expected[0]) and rooms._kept[-1].past == past
+        del found, x
+
+
+@EVERY
+def test_a_call_that_fails_leaves_its_memory_to_others(call):
+    given = states(7)
+    there = place(call(*given)[0])
+    bad = [x.copy() for x in given]
+    bad[0][4, -1] = np.nan
+    with pytest.raises(ld.ConfigurationError):
+        call(*bad)
+    assert place(call(*given)[0]) == there
+
+
+def test_no_two_threads_have_the_same_memory():
+    jobs = [(call, states(seed, 11)) for seed in range(5) for call in CALLS.values()]
+    expected = [call(*given) for call, given in jobs]
+
+    def work(k):
+        held = []
+        for turn in range(40):
+            j = (k + turn) % len(jobs)
+            call, given = jobs[j]
+            held.append((call(*given), expected[j]))
+            if len(held) > k % 4:
+                for found, right in held:
+                    for x, y in zip(found, right, strict=True):
+                        np.testing.assert_array_equal(x, y)
+                held.clear()
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(16)))
+
+
+def test_little_is_kept(monkeypatch):
+    monkeypatch.setattr(rooms, "_MOST", 1000)
+    for rows in (8, 16, 24, 32, 40, 8, 16):
+        rooms.keep_room(rooms.take_room(rows, 8))
+        assert len(rooms._kept) <= rooms._ROOMS and sum(x.lines.size for x in rooms._kept) <= 1000
+    assert [x.lines.shape[0] for x in rooms._kept] == [32, 40, 8, 16]
+    rooms.keep_room(rooms.take_room(126, 8))
+    assert [x.lines.shape[0] for x in rooms._kept] == [32, 40, 8, 16]      # not kept, nor at others' cost
+    rooms.keep_room(rooms.take_room(104, 8))
+    assert [x.lines.shape[0] for x in rooms._kept] == [16, 104]
+
+
+def test_where_references_are_not_counted_at_once_nothing_is_kept(monkeypatch):
+    monkeypatch.setattr(rooms, "_COUNTS", False)
+    first = CALLS["inverse"](*states(1))
+    assert not rooms._kept and np.isfinite(first[0]).all()
+
+
+def test_past_the_caches_go_large_results_of_whole_lines_in_memory_used_before(monkeypatch):
+    for module in (rooms, derivatives):
+        monkeypatch.setattr(module, "CACHED", 100)
+    for rows, columns, past in ((8, 16, True), (16, 12, False)):
+        room = rooms.take_room(rows, columns)
+        assert not room.past
+        rooms.keep_room(room)
+        assert rooms.take_room(rows, columns) is room and room.past == past
+    rooms.keep_room(rooms.take_room(8, 8))
+    assert not rooms._kept                                       # small ones are left to the C library
+
+
+def test_rows_that_are_no_whole_lines_never_go_past_the_caches(monkeypatch):
+    """27 numbers a state: a line past the caches must begin on a border."""
+    def past(shape, rows):
+        array, lines, _ = rooms.room_for(shape, rows)
+        return array, lines, True
+    model = ld.build(random_robot(3, 3, types=("revolute",)))
+    q = ld.random_configuration(model, np.random.default_rng(1), 21)
+    expected = ld.christoffel_symbols(model, q)
+    monkeypatch.setattr(coriolis, "room_for", past)
+    np.testing.assert_array_equal(ld.christoffel_symbols(model, q), expected)
