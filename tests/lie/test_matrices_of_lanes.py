@@ -6,6 +6,7 @@ import pytest
 from compiled import probe
 from liedyn.lie.blocks import get, put, unpack_filled
 from liedyn.lie.lanes import load, number_like
+from liedyn.model.cache_lines import on_cache_lines
 
 SIZES = (1, 2, 3, 7, 8, 9, 16, 17)
 
@@ -53,8 +54,18 @@ def test_matrices_of_eight_states_by_columns(n):
 
 
 @probe
+def unpacked(block, batch, first, filled, past):
+    return unpack_filled(block, batch, first, filled, past)
+
+
 def to_batch(block, batch, first, filled):
-    return unpack_filled(block, batch, first, filled)
+    """Past the caches too, where rows are whole lines of them."""
+    again = on_cache_lines(batch.size).reshape(batch.shape)
+    again[:] = batch
+    seen = unpacked(block, batch, first, filled, False)
+    assert unpacked(block, again, first, filled, True) == seen
+    np.testing.assert_array_equal(again, batch)
+    return seen
 
 
 def groups(pattern):

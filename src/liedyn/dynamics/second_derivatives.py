@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.calls import as_array, batched, refuse, run
+from liedyn.dynamics.rooms import room_for
 from liedyn.kernels.second_derivatives import second_derivatives, second_derivatives_memory
 
 
@@ -44,7 +45,7 @@ def inverse_dynamics_second_derivatives(model, q, v, a, *, passive=True) -> Seco
     n = model.nv
     named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (n,)), 1), ("a", as_array(a, "a", (n,)), 1)]
     lead, rows = batched(*named)
-    out = np.empty((len(rows[0]), 4 * n**3))
-    code = run(second_derivatives, model, second_derivatives_memory(*model.sizes), (), (*rows, bool(passive), out), len(out))
+    out, lines, _ = room_for((*lead, 4, n, n, n), len(rows[0]))
+    code = run(second_derivatives, model, second_derivatives_memory(*model.sizes), (), (*rows, bool(passive), lines), len(lines))
     refuse(model, code, **dict(zip(("q", "v", "a"), rows, strict=True)))
-    return SecondDerivatives(*np.moveaxis(out.reshape(*lead, 4, n, n, n), -4, 0))
+    return SecondDerivatives(*np.moveaxis(out, -4, 0))

@@ -9,8 +9,9 @@ from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, bad_motion
 from liedyn.kernels.inverse_derivatives import inverse_derivatives, inverse_derivatives_memory
 from liedyn.kernels.results import clear
+from liedyn.lie.blocks import set_row_part, set_rows, transpose
 from liedyn.lie.duals import rates_of
-from liedyn.lie.lanes import lane, load, store
+from liedyn.lie.lanes import absolute, all_less, load, number_like, store
 from liedyn.lie.so3 import quaternion_product, quaternion_rotation
 
 
@@ -62,17 +63,37 @@ def differentiated(tree, Q, V, A, passive, X, memory, n, nv):
 
 
 @primitive
-def spread_rates(X, first, nv, out, o, swap):
-    """out[o + (i nv + j) nv + k] = rate of X_ij in direction k; with j and k exchanged if `swap`. Returns whether finite."""
-    total = 0.0
+def spread_rates(X, first, nv, T):
+    """T[i nv + j, k] = rate of X_ij in direction k, of eight from `first` on; T (nv nv, nv). Returns zero, or NaN where one is
+    not finite."""
+    total, count = rates_of(number_like(X, 0.0)), min(8, nv - first)
+    for k in range(nv * nv):
+        x = rates_of(load(X, k))
+        total = total + x * 0.0
+        set_row_part(T, k, first, count, x)
+    return total
+
+
+@primitive
+def spread_across(X, first, nv, T):
+    """The same with T[i nv + k, j]."""
+    total, count = rates_of(number_like(X, 0.0)), min(8, nv - first)
     for i in range(nv):
-        for j in range(nv):
-            dx = rates_of(load(X, i * nv + j))
-            for c in range(min(8, nv - first)):
-                x, k = lane(dx, c), first + c
-                total += x * 0.0
-                out[o + (i * nv + k) * nv + j if swap else o + (i * nv + j) * nv + k] = x
-    return total == 0.0
+        o, row = i * nv, i * nv + first
+        for j in range(0, nv, 8):
+            a, last = o + j, o + nv - 1
+            x = (rates_of(load(X, a)), rates_of(load(X, min(a + 1, last))), rates_of(load(X, min(a + 2, last))),
+                 rates_of(load(X, min(a + 3, last))), rates_of(load(X, min(a + 4, last))), rates_of(load(X, min(a + 5, last))),
+                 rates_of(load(X, min(a + 6, last))), rates_of(load(X, min(a + 7, last))))
+            for k in range(8):
+                total = total + x[k] * 0.0
+            y = transpose(x)
+            if count == 8 and j + 8 <= nv:
+                set_rows(T, row, j, y)
+            else:
+                for k in range(count):
+                    set_row_part(T, row + k, j, min(8, nv - j), y[k])
+    return total
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -97,20 +118,20 @@ def second_derivatives(index, constants, memory, q, v, a, passive, out, first, l
         if code != OK:
             return code
         constant_duals(a[state], A)
-        good = True
+        T, total = out[state].reshape(4 * k, nv), rates_of(number_like(X, 0.0))
         for c in range(0, nv, 8):
             constant_duals(v[state], V)
             constant_duals(q[state], Q)
             along_configuration(tree, q[state], c, Q)
             differentiated(tree, Q, V, A, passive, X, work, n, nv)
-            good = spread_rates(X[:k], c, nv, out[state], 0, False) and good
-            good = spread_rates(X[k:2 * k], c, nv, out[state], k * nv, True) and good
-            good = spread_rates(X[2 * k:], c, nv, out[state], 3 * k * nv, True) and good
+            total = total + spread_rates(X[:k], c, nv, T[:k])
+            total = total + spread_across(X[k:2 * k], c, nv, T[k:2 * k])
+            total = total + spread_across(X[2 * k:], c, nv, T[3 * k:])
             constant_duals(q[state], Q)
             for j in range(c, min(c + 8, nv)):
                 seed(V, j, j - c, 1.0)
             differentiated(tree, Q, V, A, passive, X, work, n, nv)
-            good = spread_rates(X[k:2 * k], c, nv, out[state], 2 * k * nv, False) and good
-        if not good:
+            total = total + spread_rates(X[k:2 * k], c, nv, T[2 * k:3 * k])
+        if not all_less(absolute(total), 1.0):
             return BAD_RESULT
     return OK

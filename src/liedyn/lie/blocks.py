@@ -30,7 +30,8 @@ def _row_part(typing_context, array, row, column, count):
 
 
 @intrinsic
-def _set_row_part(typing_context, array, row, column, count, value):
+def set_row_part(typing_context, array, row, column, count, value):
+    """The first `count` <= 8 lanes of value into one row of a (N, n) array."""
     def codegen(context, builder, sig, args):
         pointer = _row_pointer(context, builder, sig.args[0], *args[:3])
         f = builder.module.declare_intrinsic(
@@ -56,7 +57,7 @@ def _rows_setter(streams):
     return set_rows
 
 
-_set_rows, _stream_rows = _rows_setter(streams=False), _rows_setter(streams=True)
+set_rows, _stream_rows = _rows_setter(streams=False), _rows_setter(streams=True)
 
 
 @intrinsic
@@ -114,7 +115,7 @@ def _eight_lanes(context, builder, array_type, array, row):
 
 
 @intrinsic
-def _transpose(typing_context, rows):
+def transpose(typing_context, x):
     """Eight Lanes as the columns of the matrix that eight Lanes are the rows of."""
     def codegen(context, builder, sig, args):
         x = [builder.extract_value(args[0], k) for k in range(WIDTH)]
@@ -124,7 +125,7 @@ def _transpose(typing_context, rows):
 
 @intrinsic
 def _transposed_rows(typing_context, X, row, column):
-    """`_transpose` of eight numbers each of rows `row` … `row` + 7 of a batch (N, n), from `column` on."""
+    """`transpose` of eight numbers each of rows `row` … `row` + 7 of a batch (N, n), from `column` on."""
     def codegen(context, builder, sig, args):
         return context.make_tuple(builder, sig.return_type, _loaded(builder, _eight_rows(context, builder, sig.args[0], *args)))
     if X.ndim == 2 and X.layout == "C":
@@ -133,7 +134,7 @@ def _transposed_rows(typing_context, X, row, column):
 
 @intrinsic
 def _transposed_lanes(typing_context, X, row):
-    """`_transpose` of Lanes `row` … `row` + 7 of a block (n, 8)."""
+    """`transpose` of Lanes `row` … `row` + 7 of a block (n, 8)."""
     def codegen(context, builder, sig, args):
         return context.make_tuple(builder, sig.return_type, _loaded(builder, _eight_lanes(context, builder, sig.args[0], *args)))
     if X.ndim == 2 and X.layout == "C":
@@ -188,7 +189,7 @@ def _pack_lanes(batch, first, block):
         _set_lanes(block, j, _transposed_rows(batch, first, j))
     for j in range(whole, n, WIDTH):
         count = min(WIDTH, n - j)
-        x = _transpose((_row_part(batch, min(first, last), j, count), _row_part(batch, min(first + 1, last), j, count),
+        x = transpose((_row_part(batch, min(first, last), j, count), _row_part(batch, min(first + 1, last), j, count),
                         _row_part(batch, min(first + 2, last), j, count), _row_part(batch, min(first + 3, last), j, count),
                         _row_part(batch, min(first + 4, last), j, count), _row_part(batch, min(first + 5, last), j, count),
                         _row_part(batch, min(first + 6, last), j, count), _row_part(batch, min(first + 7, last), j, count)))
@@ -202,14 +203,14 @@ def _unpack_lanes(block, batch, first):
     rows, n = min(WIDTH, batch.shape[0] - first), batch.shape[1]
     whole = n - n % WIDTH if rows == WIDTH else 0
     for j in range(0, whole, WIDTH):                             # no masks, no index into the tuple: a third of the time
-        _set_rows(batch, first, j, _transposed_lanes(block, j))
+        set_rows(batch, first, j, _transposed_lanes(block, j))
     for j in range(whole, n, WIDTH):
         count, last = min(WIDTH, n - j), n - 1
-        x = _transpose((load(block, j), load(block, min(j + 1, last)), load(block, min(j + 2, last)),
+        x = transpose((load(block, j), load(block, min(j + 1, last)), load(block, min(j + 2, last)),
                         load(block, min(j + 3, last)), load(block, min(j + 4, last)), load(block, min(j + 5, last)),
                         load(block, min(j + 6, last)), load(block, min(j + 7, last))))
         for k in range(rows):
-            _set_row_part(batch, first + k, j, count, x[k])
+            set_row_part(batch, first + k, j, count, x[k])
 
 
 @callee
@@ -243,7 +244,7 @@ def give_line(block, j, batch, first, column, filled, past):
     if past:
         _stream_rows(batch, first, column, x)
     else:
-        _set_rows(batch, first, column, x)
+        set_rows(batch, first, column, x)
     return total
 
 
@@ -420,5 +421,5 @@ def unpack_rows(X, out):
         for r in range(n):
             x = load(X, b // WIDTH * n + r)
             total = total + x * 0.0
-            _set_row_part(out, r, b, count, x)
+            set_row_part(out, r, b, count, x)
     return all_less(absolute(total), 1.0)
