@@ -126,6 +126,48 @@ def hybrid_against_forward(numbers: int = 250_000, repeats: int = 15) -> list[tu
     return rows
 
 
+def differences(case: Case, k: int, h: float = 1e-5) -> tuple[np.ndarray, ...]:
+    """Second derivatives of inverse dynamics as one has them from Pinocchio, which does not offer them to Python: central
+    differences of computeRNEADerivatives, 4 nv calls, to 1e-6 or so. In Pinocchio's order."""
+    import pinocchio as pin
+    model, data, (q, v, a), nv = case.bridge.pin, case.bridge.data, (case.Q[k], case.V[k], case.X[k]), case.model.nv
+    dqdq, dqdv, dvdv, dqda = np.empty((4, nv, nv, nv))
+    for j, e in enumerate(h * np.eye(nv)):
+        dq, _, M = pin.computeRNEADerivatives(model, data, pin.integrate(model, q, e), v, a)
+        dqdq[:, :, j], dqda[:, j] = dq, M
+        dq, _, M = pin.computeRNEADerivatives(model, data, pin.integrate(model, q, -e), v, a)
+        dqdq[:, :, j] -= dq
+        dqda[:, j] -= M
+        dq, dv, _ = pin.computeRNEADerivatives(model, data, q, v + e, a)
+        dqdv[:, :, j], dvdv[:, :, j] = dq, dv
+        dq, dv, _ = pin.computeRNEADerivatives(model, data, q, v - e, a)
+        dqdv[:, :, j] -= dq
+        dvdv[:, :, j] -= dv
+    return dqdq / (2 * h), dqdv / (2 * h), dvdv / (2 * h), dqda / (2 * h)
+
+
+def second(repeats: int = 9, states: int = 16) -> list[tuple[str, int, str, float, Pair]]:
+    """(robot, nv, "one" or "batch", us a state of second derivatives of inverse dynamics, pair with `differences`)."""
+    rows = []
+    for name in ROBOTS:
+        case = Case(name, states)
+        model, order = case.model, np.ix_(*[case.bridge.v] * 3)
+        for x, y in zip(ld.inverse_dynamics_second_derivatives(model, case.q[0], case.v[0], case.x[0], passive=False),
+                        differences(case, 0), strict=True):
+            error = relative(x, y[order])
+            assert error < 1e-5, f"{model.name}: second derivatives differ from Pinocchio's by {error:.1e}"
+        given = list(zip(case.q, case.v, case.x, strict=True))
+        ours = {"one": lambda model=model, given=given: last(
+                    ld.inverse_dynamics_second_derivatives(model, q, v, a, passive=False) for q, v, a in given),
+                "batch": lambda model=model, case=case: ld.inverse_dynamics_second_derivatives(
+                    model, case.q, case.v, case.x, passive=False)}
+        for how, function in ours.items():
+            pair = side_by_side(function, lambda case=case: differences(case, 1), repeats)
+            rows.append((name, model.nv, how, pair.ours / states * 1e6,
+                         Pair(pair.ours / states, pair.theirs, pair.ratio * states)))
+    return rows
+
+
 GEAR = {7: 32.0, 30: 620.0}     # us, published for GEAR (K1's own program): 7 joints; 30 joints, half of them prescribed
 
 

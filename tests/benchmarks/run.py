@@ -16,6 +16,7 @@ from benchmarks.measure import keep_freed_memory, pin_to_one_core
 BATCH = {"forward": 10.0, "inverse": 8.0}     # times Pinocchio's batch call
 SINGLE, RK4, FLAT = 1.0, 2.0, 1.3
 DERIVATIVES = {"one": 1.5, "batch": 8.0}      # times Pinocchio's computeRNEADerivatives, computeABADerivatives
+SECOND = 8.0                                  # times central differences of computeRNEADerivatives
 CONSTRAINED = {"one": 1.5, "batch": 6.0}      # times Pinocchio's constraintDynamics
 HYBRID, GEAR = 1.0, 5.0                       # times our forward derivatives; times the published figure
 
@@ -55,6 +56,10 @@ def main(quick: bool = False) -> int:
     print("\nthe same with 40 MB of results (us a state), in times of a state of the batches above")
     for robot, what, states, us, ratio in derivatives.large_batches(**({"numbers": 200_000} if quick else {}), **few):
         line(ratio <= FLAT, f"{robot:15s} {what}: {states:6d} states, {us:7.3f}, {ratio:4.2f} (asked {FLAT:g})")
+    print("\nsecond derivatives of inverse dynamics (us a state), central differences of Pinocchio's computeRNEADerivatives")
+    for robot, nv, how, us, pair in derivatives.second(**({"states": 8} if quick else {}), **few):
+        line(pair.ratio >= SECOND, f"{robot:15s} {nv:3d} DoF {how:5s}: ours {us:7.2f}, by differences {pair.theirs * 1e6:7.1f}, "
+             f"{pair.ratio:5.1f}x (asked {SECOND:g}x)")
     print("\nconstrained forward dynamics (us a state), Pinocchio's constraintDynamics with the same rows (balls)")
     for robot, nv, rows, how, us, pair in constrained.against_pinocchio(**({"states": 100} if quick else {}), **few):
         theirs, asked = us * pair.theirs / pair.ours, CONSTRAINED[how]

@@ -34,6 +34,11 @@ def test_large_batches_are_told():
     assert [row[0] for row in rows[::2]] == list(derivatives.ROBOTS) and all(row[3] > 0 and row[4] > 0 for row in rows)
 
 
+def test_second_derivatives_agree_with_differences_of_pinocchios():
+    rows = derivatives.second(repeats=1, states=8)
+    assert [row[0] for row in rows[::2]] == list(derivatives.ROBOTS) and all(row[3] > 0 and row[4].ratio > 0 for row in rows)
+
+
 def test_hybrid_derivatives_are_told():
     assert [row[0] for row in derivatives.hybrid_chains(1)] == [7, 30]
 

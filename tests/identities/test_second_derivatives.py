@@ -5,7 +5,9 @@ from hypothesis import given, settings
 
 import liedyn as ld
 import zoo
+from bridge import file_of
 from differences import by_each, by_q
+from liedyn.dynamics import second_derivatives
 
 BOUND = 1e-11       # of the largest entry: what differences of eighth order are good to
 
@@ -38,6 +40,39 @@ def test_random_trees(worst, robot):
     if model.nv <= 14:
         q, v, a, _ = zoo.state(model, 1)
         assert_tensors(model, q, v, a, False, worst, robot.name)
+
+
+@pytest.mark.parametrize("base", ["fixed", "floating"])
+@pytest.mark.parametrize("name", ["ur5_robot", "panda", "solo12", "talos_reduced", "simple_humanoid"])
+def test_real_robots(name, base, worst):
+    model = ld.load(file_of(f"{name}.urdf"), base=base)
+    q, v, a, _ = zoo.state(model, 6)
+    assert_tensors(model, q, v, a, False, worst, f"{name}, {base}")
+
+
+@pytest.mark.parametrize("most", [50, 0])
+@pytest.mark.parametrize("passive", [True, False])
+@pytest.mark.parametrize("name", zoo.ROBOTS)
+def test_many_states_are_as_one(name, passive, most, monkeypatch):
+    """Eight at a time, the last three of them alone; and one by one, as models do whose tensors are large."""
+    monkeypatch.setattr(second_derivatives, "_MOST_OF_EIGHT", most)
+    model = zoo.model_of(name)
+    q, v, a, _ = zoo.state(model, 7, (19,))
+    together = ld.inverse_dynamics_second_derivatives(model, q, v, a, passive=passive)
+    for k in range(19):
+        one = ld.inverse_dynamics_second_derivatives(model, q[k], v[k], a[k], passive=passive)
+        for x, y in zip(together, one, strict=True):
+            np.testing.assert_allclose(x[k], y, rtol=0, atol=1e-14 * max(1.0, np.abs(y).max()))
+
+
+def test_tensors_are_those_of_a_robot_elsewhere():
+    """All of a path is taken about its deepest body: a floating robot a thousand kilometres off loses nothing."""
+    model = zoo.model_of("every kind, floating")
+    q, v, a, _ = zoo.state(model, 8)
+    away = q.copy()
+    away[:3] += 1e6
+    for x, y in zip(*(ld.inverse_dynamics_second_derivatives(model, x, v, a) for x in (q, away)), strict=True):
+        np.testing.assert_array_equal(x, y)
 
 
 def test_friction_and_damping():

@@ -168,6 +168,12 @@ def related(model) -> np.ndarray:
     return hangs_on | hangs_on.T
 
 
+def on_one_path(model) -> np.ndarray:
+    """(nv, nv, nv) bool: whether of three coordinates each two are related."""
+    r = related(model)
+    return r[:, :, None] & r[:, None, :] & r
+
+
 def filled_groups(cells: np.ndarray) -> np.ndarray:
     """Which groups of eight numbers of a state's results hold any that is not zero for all states; cells: which numbers."""
     cells = cells.ravel()

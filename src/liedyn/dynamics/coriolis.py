@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calls import as_array, batched, filled_groups, refuse, related, run, run_one
+from liedyn.dynamics.calls import as_array, batched, filled_groups, on_one_path, refuse, related, run, run_one
 from liedyn.dynamics.closed_form import closed_form
 from liedyn.dynamics.rooms import room_for
 from liedyn.errors import ShapeError
@@ -117,5 +117,4 @@ def _triples(model) -> np.ndarray:
     try:
         return model._cache["triples"]
     except KeyError:
-        r = related(model)
-        return model._cache.setdefault("triples", filled_groups(r[:, :, None] & r[:, None, :] & r))
+        return model._cache.setdefault("triples", filled_groups(on_one_path(model)))

@@ -5,9 +5,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.calls import as_array, batched, refuse, run
+from liedyn.dynamics.calls import as_array, batched, filled_groups, on_one_path, refuse, run, run_one
 from liedyn.dynamics.rooms import room_for
 from liedyn.kernels.second_derivatives import second_derivatives, second_derivatives_memory
+
+# Coordinates up to which eight states go side by side: their block takes 32 MB a thread then, and grows as the third power.
+_MOST_OF_EIGHT = 50
 
 
 class SecondDerivatives(NamedTuple):
@@ -40,12 +43,27 @@ def inverse_dynamics_second_derivatives(model, q, v, a, *, passive=True) -> Seco
 
     Notes
     -----
-    The kernel of `inverse_dynamics_derivatives` on dual numbers (`lie.duals`), eight directions at a time: exact.
+    The formulas of `inverse_dynamics_derivatives` differentiated once more, O(n depth^2): see `kernels.second_derivatives`; what
+    Singh, Russell and Wensing 2023 give.
     """
-    n = model.nv
+    n, how = model.nv, (_filled(model),)
+    eight = n <= _MOST_OF_EIGHT
+    size = second_derivatives_memory(*model.sizes) + (4 * n**3 if eight else 0)
+    out = np.empty((4, n, n, n))
+    if run_one(second_derivatives, model, size, how, (q, v, a), (bool(passive), out.reshape(1, -1), False)):
+        return SecondDerivatives(*out)
     named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (n,)), 1), ("a", as_array(a, "a", (n,)), 1)]
     lead, rows = batched(*named)
-    out, lines, _ = room_for((*lead, 4, n, n, n), len(rows[0]))
-    code = run(second_derivatives, model, second_derivatives_memory(*model.sizes), (), (*rows, bool(passive), lines), len(lines))
+    out, lines, past = room_for((*lead, 4, n, n, n), len(rows[0]))
+    few = 0 if eight else len(lines) * model.n_bodies
+    code = run(second_derivatives, model, size, how, (*rows, bool(passive), lines, past), len(lines), few)
     refuse(model, code, **dict(zip(("q", "v", "a"), rows, strict=True)))
     return SecondDerivatives(*np.moveaxis(out, -4, 0))
+
+
+def _filled(model) -> np.ndarray:
+    """Which groups of eight numbers of the four tensors are not zero."""
+    try:
+        return model._cache["second derivatives"]
+    except KeyError:
+        return model._cache.setdefault("second derivatives", filled_groups(np.stack([on_one_path(model)] * 4)))

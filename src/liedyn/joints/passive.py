@@ -32,6 +32,14 @@ def resistance_slope(tree, k, v):
 
 
 @primitive
+def resistance_curvature(tree, k, v):
+    """The derivative of `resistance_slope` by the velocity."""
+    x, w = load(v, k), FRICTION_SPEED * FRICTION_SPEED
+    r = 1.0 / (x * x + w)
+    return -3.0 * load(tree.friction, k) * w * x * r * r * sqrt(r)
+
+
+@primitive
 def spring_energy(tree, q):
     """Potential energy of all joint springs: 1/2 k (q - rest)^2."""
     energy = number_like(q, 0.0)

@@ -26,7 +26,7 @@ from liedyn.kernels.kinematics import wrenches_on_bodies
 from liedyn.kernels.loop_rows import accelerations, closure_frames, load_guide, velocities
 from liedyn.kernels.newton_euler import NewtonEulerWork, newton_euler, newton_euler_work
 from liedyn.kernels.saddle import saddle_memory, saddle_work, solve_saddle
-from liedyn.kernels.second_derivatives import along_configuration, constant_duals, seed
+from liedyn.kernels.seeds import along_configuration, constant_duals, seed
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import add_to_twist, load_pose, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, neg, scale

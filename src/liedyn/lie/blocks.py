@@ -339,8 +339,6 @@ def _put(X, n, c, r, value):
     """Entry (r, c) of an n x n matrix: a Lanes by columns, a float64 into its lane of X (m, 8), or by rows into X (n n,)."""
     if isinstance(value, Lanes):
         return lambda X, n, c, r, value: store(X, c * n + r, value)
-    if X.ndim == 3:
-        return None
     if X.ndim == 2:
         return lambda X, n, c, r, value: _store_lane(X, (c >> 3) * n + r, c & 7, value)
 
@@ -357,8 +355,6 @@ def _get(X, n, c, r, number):
     """What `put` put there; `number` gives the kind."""
     if isinstance(number, Lanes):
         return lambda X, n, c, r, number: load(X, c * n + r)
-    if X.ndim == 3:
-        return None
     if X.ndim == 2:
         return lambda X, n, c, r, number: _load_lane(X, (c >> 3) * n + r, c & 7)
     return lambda X, n, c, r, number: X[r * n + c]

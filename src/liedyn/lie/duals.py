@@ -12,7 +12,6 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, overload, register_model
 
-from liedyn.lie.blocks import get, put
 from liedyn.lie.lanes import WIDTH, lanes, load, number_like, sincos, sincos_of_number, sqrt, store, where_less
 
 _F64 = ir.DoubleType()
@@ -216,15 +215,3 @@ def _constant(typing_context, x):
 def _number_like_overload(array, x):
     if array.ndim == 3:
         return lambda array, x: _constant(x)
-
-
-@overload(put, inline="always")
-def _put(X, n, c, r, value):
-    if X.ndim == 3:
-        return lambda X, n, c, r, value: _store(X, r * n + c, value)
-
-
-@overload(get, inline="always")
-def _get(X, n, c, r, number):
-    if X.ndim == 3:
-        return lambda X, n, c, r, number: _load(X, r * n + c)
