@@ -12,7 +12,7 @@ import liedyn as ld
 from bridge import relative
 from complex_step import Reference
 from liedyn.dynamics import calls, derivatives
-from liedyn.dynamics.derivatives import ForwardDerivatives, HybridDerivatives, InverseDerivatives
+from liedyn.dynamics.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from liedyn.jit import prepare
 from liedyn.kernels.hybrid_derivatives import forward_derivatives_one, hybrid_derivatives_one
 from liedyn.kernels.inverse_derivatives import inverse_derivatives_one

@@ -77,7 +77,7 @@ def numbers(x):
 
 
 def columns(A):
-    """(8, nv, nv) as `blocks.put` puts it."""
+    """(8, nv, nv) as `matrices.put` puts it."""
     return np.ascontiguousarray(A.swapaxes(1, 2).reshape(8, -1).T)
 
 

@@ -44,7 +44,7 @@ class Swept:
 
 
 def by_rows(A):
-    """(nv, nv) as `blocks.put` puts it for one state."""
+    """(nv, nv) as `matrices.put` puts it for one state."""
     nv = len(A)
     wide = np.zeros((nv, -(-nv // 8) * 8))
     wide[:, :nv] = A

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from compiled import probe
-from liedyn.lie.blocks import get, put, unpack_filled
+from liedyn.lie.blocks import unpack_filled
 from liedyn.lie.lanes import load, number_like
+from liedyn.lie.matrices import get, put
 from liedyn.model.cache_lines import on_cache_lines
 
 SIZES = (1, 2, 3, 7, 8, 9, 16, 17)

@@ -6,15 +6,26 @@ from math import prod
 
 import numpy as np
 
-from liedyn.dynamics.calls import NONE_BATCH, aligned_empty, as_array, as_mask, batched, refuse, run, where_read
+from liedyn.dynamics.calls import NONE_BATCH, aligned_empty, as_array, as_mask, batched, run, where_read
+from liedyn.dynamics.higher_order_given import (
+    HIGHEST,
+    add_wrenches,
+    all_or_none,
+    check_finite,
+    common_lead,
+    contiguous_rows,
+    in_body,
+    is_plain,
+    order_of,
+    refuse_rows,
+    spatial_joint,
+)
 from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics, none_prescribed
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.dynamics.spatial_base import body_twists, spatial_twists, spatial_wrenches
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.jit import prepare
-from liedyn.joints.kinds import FREE
-from liedyn.kernels import checks
 from liedyn.kernels.higher_order_hybrid import (
     higher_order_hybrid_memory,
     higher_order_hybrid_one,
@@ -33,13 +44,9 @@ from liedyn.kernels.higher_order_limbs import (
     higher_order_inverse_of_limbs,
     inverse_of_limbs_memory,
 )
-from liedyn.kernels.wrench_series import LINK, SPATIAL, WORLD
-from liedyn.model.description import WORLD as WORLD_LINK
 from liedyn.model.limbs import limbs_for_series
 
-_FRAMES = {"link": LINK, "world": WORLD, "spatial": SPATIAL}
 _NOWHERE = -1      # no body whose coordinates are spatial
-HIGHEST = 170      # order
 
 
 def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=None, frame="link", passive=True, base="body"):
@@ -78,27 +85,27 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
     Ali, Gabellieri, Franchi, Algorithms 1 and 2, in body frames on Taylor coefficients. Open trees only: constraints are left
     out.
     """
-    plain = _plain(f_ext_derivatives, frame, base)
+    plain = is_plain(f_ext_derivatives, frame, base)
     if plain:
         tau = _inverse_of_one(model, q, v_derivatives, passive)
         if tau is not None:
             return tau
-    rows = _order_of(v_derivatives, "v_derivatives", model.nv, 2)
+    rows = order_of(v_derivatives, "v_derivatives", model.nv, 2)
     if rows == 2 and plain:
         with suppress(ShapeError, ConfigurationError):                   # what follows names them as they are called here
-            v, a = _contiguous_rows(v_derivatives)
+            v, a = contiguous_rows(v_derivatives)
             return inverse_dynamics(model, q, v, a, passive=passive)[..., None, :]
     q, v = as_array(q, "q", (model.nq,)), as_array(v_derivatives, "v_derivatives", (rows, model.nv))
-    joint = _spatial_joint(model, base)
+    joint = spatial_joint(model, base)
     if joint is not None:
         pose = link_pose(model, q, joint.child)
         check_finite(model, "v_derivatives", v)
-        _common({"q": q, "v_derivatives": v}, [q.shape[:-1], v.shape[:-2]])
+        common_lead({"q": q, "v_derivatives": v}, [q.shape[:-1], v.shape[:-2]])
         base_motion = body_twists(pose, v[..., joint.v])
         v = np.broadcast_to(v, (*base_motion.shape[:-2], *v.shape[-2:])).copy()
         v[..., joint.v] = base_motion
     named = [("q", q, 1), ("v_derivatives", v, 2)]
-    which = _load(model, named, f_ext_derivatives, frame, rows - 1)
+    which = add_wrenches(model, named, f_ext_derivatives, frame, rows - 1)
     lead, given = batched(*named)
     tau = np.empty((prod(lead), (rows - 1) * model.nv))
     if lead or f_ext_derivatives is not None:
@@ -113,7 +120,7 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
         prepare(higher_order_inverse_one)
         code = higher_order_inverse_one(_machine(model, inverse_one_memory, rows), given[0][0], given[1].reshape(rows, -1),
                                         bool(passive), tau.reshape(rows - 1, -1))
-    _refuse(model, code, given[0], v_derivatives=given[1])
+    refuse_rows(model, code, given[0], v_derivatives=given[1])
     tau = tau.reshape(*lead, rows - 1, model.nv)
     if joint is not None:
         tau[..., joint.v] = spatial_wrenches(pose, base_motion[..., :-1, :], tau[..., joint.v])
@@ -150,15 +157,15 @@ def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivat
     Ali, Gabellieri, Franchi, Algorithm 3: the articulated inertias are factored once (Lemma 2). Each order divides by inertias
     what the orders before left of rounding: see the README for the digits that this costs.
     """
-    none, plain = none_prescribed(model), _plain(f_ext_derivatives, frame, base)
+    none, plain = none_prescribed(model), is_plain(f_ext_derivatives, frame, base)
     if plain:
         a = _forward_of_one(model, q, v, tau_derivatives, none, passive)
         if a is not None:
             return a
-    rows = _order_of(tau_derivatives, "tau_derivatives", model.nv, 1)
+    rows = order_of(tau_derivatives, "tau_derivatives", model.nv, 1)
     if rows == 1 and plain:
         with suppress(ShapeError, ConfigurationError):
-            tau, = _contiguous_rows(tau_derivatives)
+            tau, = contiguous_rows(tau_derivatives)
             return forward_dynamics(model, q, v, tau, passive=passive)[..., None, :]
     return _hybrid(model, q, v, None, tau_derivatives, none, rows, f_ext_derivatives, frame, passive, base)[0]
 
@@ -192,12 +199,12 @@ def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, pr
     Ali, Gabellieri, Franchi, Algorithm 4.
     """
     prescribed = as_mask(prescribed, model.nv)
-    rows = _order_of(a_derivatives, "a_derivatives", model.nv, 1)
-    if _order_of(tau_derivatives, "tau_derivatives", model.nv, 1) != rows:
+    rows = order_of(a_derivatives, "a_derivatives", model.nv, 1)
+    if order_of(tau_derivatives, "tau_derivatives", model.nv, 1) != rows:
         raise ShapeError(f"a_derivatives has {rows} rows and tau_derivatives {np.shape(tau_derivatives)[-2]}; expected as many")
-    if rows == 1 and _plain(f_ext_derivatives, frame, base):
+    if rows == 1 and is_plain(f_ext_derivatives, frame, base):
         with suppress(ShapeError, ConfigurationError):
-            (a,), (tau,) = _contiguous_rows(a_derivatives), _contiguous_rows(tau_derivatives)
+            (a,), (tau,) = contiguous_rows(a_derivatives), contiguous_rows(tau_derivatives)
             return tuple(x[..., None, :] for x in hybrid_dynamics(model, q, v, a, tau, prescribed, passive=passive))
     return _hybrid(model, q, v, a_derivatives, tau_derivatives, prescribed, rows, f_ext_derivatives, frame, passive, base)
 
@@ -263,12 +270,12 @@ def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, frame, passive, base):
     if a is not None:
         named.append(("a_derivatives", where_read(as_array(a, "a_derivatives", (rows, model.nv)), prescribed), 2))
     as_given = {name: x for name, x, _ in named}
-    joint = _spatial_joint(model, base)
+    joint = spatial_joint(model, base)
     if joint is not None:
-        _whole(prescribed[joint.v])
+        all_or_none(prescribed[joint.v])
         pose = link_pose(model, q, joint.child)
-        named[1:] = _in_body(model, named[1:], pose, joint, prescribed)
-    which = _load(model, named, f_ext, frame, rows)
+        named[1:] = in_body(model, named[1:], pose, joint, prescribed)
+    which = add_wrenches(model, named, f_ext, frame, rows)
     lead, arrays = batched(*named)
     given = dict(zip([name for name, _, _ in named], arrays, strict=True))
     q, v, tau = given["q"], given["v"], given["tau_derivatives"].copy()
@@ -286,7 +293,7 @@ def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, frame, passive, base):
         prepare(higher_order_hybrid_one)
         code = higher_order_hybrid_one(_machine(model, hybrid_one_memory, rows + 1), prescribed, q[0], v[0],
                                        a.reshape(rows, -1), tau.reshape(rows, -1), False, bool(passive))
-    _refuse(model, code, q, v=v, a_derivatives=given.get("a_derivatives"), tau_derivatives=given["tau_derivatives"])
+    refuse_rows(model, code, q, v=v, a_derivatives=given.get("a_derivatives"), tau_derivatives=given["tau_derivatives"])
     shape = (*lead, rows, model.nv)
     a, tau = a.reshape(shape), tau.reshape(shape)
     if joint is not None:
@@ -299,117 +306,3 @@ def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, frame, passive, base):
         else:
             tau[..., joint.v] = as_given["tau_derivatives"][..., joint.v]
     return a, tau
-
-
-# what is given ----------------------------------------------------------------------------------------------------
-def _order_of(x, name: str, nv: int, least: int) -> int:
-    """How many rows of derivatives x (…, rows, nv) has."""
-    try:
-        shape = np.shape(x)
-    except ValueError:                                   # ragged lists
-        raise ShapeError(f"{name} is not an array of numbers; found {type(x).__name__}") from None
-    if len(shape) < 2 or shape[-1] != nv or shape[-2] < least:
-        raise ShapeError(f"{name} has the wrong shape; found {shape}, expected (…, rows, {nv}) with {least} or more rows of "
-                         "derivatives")
-    if shape[-2] - least > HIGHEST:
-        raise ShapeError(f"{name} goes to order {shape[-2] - least}; {HIGHEST} is the last whose factorial is a double")
-    return shape[-2]
-
-
-def _contiguous_rows(x) -> list[np.ndarray]:
-    """Each row of derivatives (…, rows, nv) as an array of its own: a strided one takes kernels several times as long."""
-    x = np.asarray(x)
-    return [x[..., k, :].copy() for k in range(x.shape[-2])]
-
-
-def _spatial_joint(model, base: str):
-    """The floating base's joint where its coordinates are spatial, else None."""
-    if base == "body":
-        return None
-    if base != "spatial":
-        raise ShapeError(f'base is "body" or "spatial"; found {base!r}')
-    if model.base != "floating":
-        raise ShapeError(f'base="spatial" speaks of a floating base; the base of {model.name} is {model.base}')
-    return next(joint for joint in model.joints if joint.kind == FREE and joint.parent == WORLD_LINK)
-
-
-def _plain(f_ext, frame, base) -> bool:
-    """Whether there are no wrenches, and no spatial coordinates to be turned."""
-    return f_ext is None and base == "body" and _is_frame(frame)
-
-
-def _is_frame(frame) -> bool: return isinstance(frame, str) and frame in _FRAMES
-
-
-def _load(model, named: list, f_ext, frame: str, rows: int) -> int:
-    """Add the external wrenches to the named arrays; returns their frame."""
-    if not _is_frame(frame):
-        raise ShapeError(f"frame is one of {', '.join(_FRAMES)}; found {frame!r}")
-    if f_ext is None:
-        return LINK
-    n = len(model.link_names)
-    if isinstance(f_ext, dict):
-        given = {model.link_index(name): as_array(F, f"f_ext_derivatives[{name!r}]", (rows, 6)) for name, F in f_ext.items()}
-        lead = _common({f"f_ext_derivatives[{name!r}]": F for name, F in f_ext.items()}, [F.shape[:-2] for F in given.values()])
-        f_ext = np.zeros((*lead, rows, n, 6))
-        for k, F in given.items():
-            f_ext[..., k, :] = F
-    named.append(("f_ext_derivatives", as_array(f_ext, "f_ext_derivatives", (rows, n, 6)), 3))
-    return _FRAMES[frame]
-
-
-def _in_body(model, named: list, pose, joint, prescribed) -> list:
-    """v, and the derivatives of a prescribed base, from spatial to body coordinates; tau stays as it is."""
-    given = {name: x for name, x, _ in named}
-    v, lead = given["v"], _common({"q": pose, **given}, [pose.shape[:-2], *(x.shape[:x.ndim - own] for _, x, own in named)])
-    check_finite(model, "v", v[..., None, :])
-    rows = [np.broadcast_to(v[..., None, joint.v], (*lead, 1, 6))]
-    if prescribed[joint.v].any():
-        a = given["a_derivatives"]
-        check_finite(model, "a_derivatives", a)
-        rows.append(np.broadcast_to(a[..., joint.v], (*lead, a.shape[-2], 6)))
-    body = body_twists(pose, np.concatenate(rows, axis=-2))
-    given["v"] = np.broadcast_to(v, (*lead, v.shape[-1])).copy()
-    given["v"][..., joint.v] = body[..., 0, :]
-    if len(rows) > 1:
-        given["a_derivatives"] = np.broadcast_to(a, (*lead, *a.shape[-2:])).copy()
-        given["a_derivatives"][..., joint.v] = body[..., 1:, :]
-    return [(name, given[name], own) for name, _, own in named]
-
-
-def _common(named: dict, leads: list) -> tuple[int, ...]:
-    try:
-        return np.broadcast_shapes(*leads)
-    except ValueError:
-        shapes = ", ".join(f"{name} {lead}" for name, lead in zip(named, leads, strict=True))
-        raise ShapeError(f"leading axes do not fit together: {shapes}") from None
-
-
-def _whole(prescribed) -> None:
-    if prescribed.any() and not prescribed.all():
-        raise ShapeError('with base="spatial" all six coordinates of the base are prescribed or none; found '
-                         f"{int(prescribed.sum())} of them")
-
-
-# errors -----------------------------------------------------------------------------------------------------------
-_CODES = {checks.BAD_V: ("v_derivatives", "v"), checks.BAD_A: ("a_derivatives",), checks.BAD_TAU: ("tau_derivatives",)}
-
-
-def _refuse(model, code: int, q, **arrays) -> None:
-    for name in _CODES.get(code, ()):
-        if arrays.get(name) is not None:
-            check_finite(model, name, arrays[name].reshape(len(q), -1, model.nv))
-    if code == checks.BAD_F_EXT:
-        raise ConfigurationError("f_ext_derivatives holds a number that is NaN or infinite")
-    refuse(model, code, q=q)
-
-
-def check_finite(model, name: str, x) -> None:
-    """ConfigurationError that names the first number of x (…, rows, nv) that is not finite, if there is one."""
-    x = x.reshape(-1, *x.shape[-2:])
-    bad = np.argwhere(~np.isfinite(x))
-    if len(bad):
-        state, row, c = bad[0]
-        of = f" of state {state}" if len(x) > 1 else ""
-        which = f"[{c}]" if name == "v" else f"[{row}, {c}]"
-        raise ConfigurationError(f"{name}{which} ({model.v_names[c]}){of} is not finite; found {x[state, row, c]}")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calls import as_array, batched, refuse, run
-from liedyn.dynamics.higher_order import check_finite
+from liedyn.dynamics.higher_order_given import check_finite
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels import checks
 from liedyn.kernels.higher_order_kinematics import (

@@ -3,7 +3,7 @@
     M a + b = tau + A^T lambda,    A a + gamma = 0
 
 The tree is eliminated as if it were open; A M^-1 A^T lambda = -(A a + gamma), with A a of the open tree, says what the
-constraints add; one forward sweep with X lambda among the joint forces (`loop_rows`) gives a, tau. Prescribed coordinates turn
+constraints add; one forward sweep with X lambda among the joint forces (`loop_sweep`) gives a, tau. Prescribed coordinates turn
 M into M_vv and A into A_v."""
 from typing import NamedTuple
 
@@ -27,16 +27,14 @@ from liedyn.kernels.loop_rows import (
     RowMotion,
     RowWork,
     accelerations,
-    add_multipliers,
-    add_rates,
     closure_frames,
     residuals,
     row_memory,
     row_room,
     row_work,
-    sweep_rows,
     velocities,
 )
+from liedyn.kernels.loop_sweep import add_multipliers, add_rates, sweep_rows
 from liedyn.lie.blocks import pack, unpack
 from liedyn.lie.lanes import load, store
 from liedyn.spans import span

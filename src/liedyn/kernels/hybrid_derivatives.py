@@ -32,8 +32,9 @@ from liedyn.kernels.pairs import add_accelerations, derivative_pairs, mass_pairs
 from liedyn.kernels.pivot_transform import pivot_transform
 from liedyn.kernels.results import clear, clear_unwritten
 from liedyn.kernels.ways import on_one_way, ways_in, ways_of
-from liedyn.lie.blocks import get, integers, pack, put, settle, states_in, unpack_rows, whole_lines
+from liedyn.lie.blocks import pack, settle, states_in, whole_lines
 from liedyn.lie.lanes import largest, load, number_like, store
+from liedyn.lie.matrices import get, integers, put, unpack_rows
 from liedyn.lie.rows import load3
 from liedyn.lie.vec3 import cross
 from liedyn.spans import span, table

@@ -9,14 +9,15 @@ from liedyn.kernels.kinematics import gather
 from liedyn.kernels.outgoing import OUTGOING, all_given, hand_on, outgoing, take
 from liedyn.kernels.pairs import pairs_of_body
 from liedyn.kernels.results import clear, clear_unwritten
-from liedyn.lie.blocks import get, pack, put, settle, whole_lines
+from liedyn.lie.blocks import pack, settle, whole_lines
 from liedyn.lie.lanes import load, number_like
+from liedyn.lie.matrices import get, put
 from liedyn.spans import flat
 
 
 @primitive
 def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, memory, n, nv, out):
-    """Writes dtau/dq, dtau/dv and M (see `blocks.put`), where they are not zero for all states. out: see `outgoing`."""
+    """Writes dtau/dq, dtau/dv and M (see `matrices.put`), where they are not zero for all states. out: see `outgoing`."""
     work, _ = aligned_work(memory, n, nv)
     aligned_motion(tree, q, v, a, work, out)
     base, on_ground, none, zero = 0, n, tree.above[:0], number_like(v, 0.0)

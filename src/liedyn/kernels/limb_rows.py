@@ -4,8 +4,8 @@ from numba.extending import overload
 
 from liedyn.jit import primitive
 from liedyn.kernels.ways import three_of
-from liedyn.lie.blocks import get
 from liedyn.lie.lanes import load, number_like, store
+from liedyn.lie.matrices import get
 
 
 @primitive

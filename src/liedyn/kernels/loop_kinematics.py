@@ -9,18 +9,11 @@ from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, BAD_V, OK, SHAPE, bad_configuration, finite, fits
-from liedyn.kernels.loop_rows import (
-    accelerations,
-    closure_frames,
-    column_of,
-    residuals,
-    row_memory,
-    row_work,
-    sweep_rows,
-    velocities,
-)
-from liedyn.lie.blocks import get_cell, pack, states_in, unpack
+from liedyn.kernels.loop_rows import accelerations, closure_frames, column_of, residuals, row_memory, row_work, velocities
+from liedyn.kernels.loop_sweep import sweep_rows
+from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.lanes import number_like, store
+from liedyn.lie.matrices import get_cell
 from liedyn.lie.rows import load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add
 

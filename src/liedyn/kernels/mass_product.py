@@ -6,7 +6,7 @@ from liedyn.kernels.ways import end_of_rows, in_a_row
 from liedyn.lie.blocks import states_in
 from liedyn.lie.lanes import number_like
 
-# N, E, W, X hold columns of matrices, Lanes all: of eight states, or eight columns of one state (`blocks.put`).
+# N, E, W, X hold columns of matrices, Lanes all: of eight states, or eight columns of one state (`matrices.put`).
 
 
 @primitive

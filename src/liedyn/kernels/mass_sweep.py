@@ -8,13 +8,13 @@ where M is what the exchanges before have left: its diagonal holds articulated i
 rows P are read. Columns are the same but for the sign, U_RP = -U_PR^T where R has been exchanged; were they read too, what
 rounding makes of the difference would grow from exchange to exchange, and a chain of 150 joints be wrong by 1e-2."""
 from liedyn.jit import primitive
-from liedyn.lie.blocks import get, put
 from liedyn.lie.lanes import load, number_like, store
+from liedyn.lie.matrices import get, put
 
 
 @primitive
 def sweep(tree, prescribed, ways, M, F, A, rows):
-    """From M (nv nv, by columns, read where a row hangs on the column) U, first in A (see `blocks.put`), and all of M, which
+    """From M (nv nv, by columns, read where a row hangs on the column) U, first in A (see `matrices.put`), and all of M, which
     follows after `rows` rows and is zero before. F (3 nv) is used up. Returns the largest shortfall of a pivot below where it is
     rounding."""
     U, deficit, r = A[:rows], -1.0, ways.free.size - 1
@@ -145,7 +145,7 @@ def solve_by_rows(ways, x, A, rows):
 
 @primitive
 def times(ways, S, x, y):
-    """y = S_vv x of a matrix that is symmetric there; x and y as rows of one (see `blocks.put`)."""
+    """y = S_vv x of a matrix that is symmetric there; x and y as rows of one (see `matrices.put`)."""
     nv, n = ways.up.size, ways.free.size
     for block in range((nv + 7) >> 3):
         o, p, q = block * nv, number_like(S, 0.0), number_like(S, 0.0)

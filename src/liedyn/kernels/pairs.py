@@ -24,10 +24,11 @@ from liedyn.kernels.aligned import (
     store_wrench,
 )
 from liedyn.kernels.outgoing import hand_on
-from liedyn.lie.blocks import put, states_in
+from liedyn.lie.blocks import states_in
 from liedyn.lie.coriolis import coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
+from liedyn.lie.matrices import put
 from liedyn.lie.rows import load3, load9, load_twist, store_apart, store_twist
 from liedyn.lie.se3 import add, dot, less_dad, plus_ad, scale
 from liedyn.lie.shift import shift_twist, shift_wrench
@@ -101,7 +102,7 @@ def derivative_pairs(tree, loose, work, Dq, Dv, out):
 
 @primitive
 def pairs_of_body(tree, loose, work, Dq, Dv, M, with_mass, i, base, I, F, B):
-    """Writes dtau/dq in Dq, dtau/dv in Dv and, if asked, M, which is without armature (see `blocks.put`), where a coordinate of
+    """Writes dtau/dq in Dq, dtau/dv in Dv and, if asked, M, which is without armature (see `matrices.put`), where a coordinate of
     body i meets one that it hangs on, or of i. I, F, B: sums over all that hangs on i; base: see `base_of`; loose: columns with
     such a body are left alone; or empty."""
     nv, first, end = tree.armature.shape[0], tree.iv[i], tree.iv[i] + NV[tree.kind[i]]

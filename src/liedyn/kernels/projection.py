@@ -12,7 +12,8 @@ from liedyn.kernels.checks import BAD_F_EXT, BAD_V, OK, SHAPE, SINGULAR, bad_con
 from liedyn.kernels.constrained import constraint_memory, constraint_work, factor_rows
 from liedyn.kernels.constraint_solver import solve_constraints
 from liedyn.kernels.inverse_mass import factor, factor_memory, factor_work, sweep_memory, sweep_work
-from liedyn.kernels.loop_rows import add_multipliers, closure_frames, residuals, velocities
+from liedyn.kernels.loop_rows import closure_frames, residuals, velocities
+from liedyn.kernels.loop_sweep import add_multipliers
 from liedyn.lie.lanes import absolute, largest, load, maximum, number_like, store
 from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv

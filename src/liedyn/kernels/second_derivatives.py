@@ -21,10 +21,11 @@ from liedyn.joints.tree import tree_of
 from liedyn.kernels.aligned import aligned_memory, aligned_motion, aligned_work, gather_bodies, load_sums
 from liedyn.kernels.checks import BAD_RESULT, OK, bad_motion
 from liedyn.kernels.results import block_size, clear, hand_out, place
-from liedyn.lie.blocks import integers, pack, states_in
+from liedyn.lie.blocks import pack, states_in
 from liedyn.lie.coriolis import coriolis, coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
+from liedyn.lie.matrices import integers
 from liedyn.lie.rows import load3, load_twist, store_twist
 from liedyn.lie.se3 import ad, add, dot, less_dad, minus_dad, plus_ad, scale
 from liedyn.lie.shift import shift_twist
