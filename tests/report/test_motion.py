@@ -6,7 +6,8 @@ import pytest
 
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.loading import load
-from liedyn.report.motion import FRAMES, column_limits, record, skeleton
+from liedyn.report.motion import FRAMES, RIM, column_limits, record, skeleton
+from liedyn.report.replay import draw_replay
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 
@@ -51,6 +52,28 @@ def test_the_skeleton_joins_origins_ends_and_thrusters(bar):
                      ((0, 0, 0.5), (0, 0, 0.2)),                  # knee to the centre of mass of the last link
                      ((0, 0, 0.5), (0.1, 0, 0.5))}                # knee to the thruster; the sensor frame is no limb
     assert drawn.masses.tolist() == [0, 0, 2, 0]
+
+
+@pytest.mark.parametrize(("shape", "rims"), [("disc", 1), ("sphere", 3)])
+def test_what_rolls_has_a_rim(tmp_path, shape, rims):
+    """About the origin of frame B, across the axle, touching the plane."""
+    axle = ", axis: [0, 1, 0]" if shape == "disc" else ""
+    (tmp_path / "wheel.yaml").write_text(f"""
+links: {{wheel: {{mass: 1, inertia: [0.1, 0.2, 0.1]}}}}
+joints: {{wheel: {{type: free, parent: world, child: wheel}}}}
+loops:
+  ground: {{type: rolling, a: world, b: {{link: wheel, xyz: [0, 0.1, 0]}}, radius: 0.3, shape: {shape}{axle}}}
+""")
+    model = load(tmp_path / "wheel.yaml")
+    t, q = still(model)
+    q[:, 2], q[1:, 0] = 0.3, 1.0                                   # it stands on the ground, and moves
+    drawn = skeleton(model, t, q)
+    assert [len(rim) for rim in drawn.rims] == [RIM] * rims
+    assert len(draw_replay(drawn).axes[0].collections) > 2
+    around = drawn.points[0][list(drawn.rims[0])] - (0.0, 0.1, 0.3)
+    np.testing.assert_allclose(np.linalg.norm(around, axis=1), 0.3)
+    np.testing.assert_allclose(around[:, 1] if shape == "disc" else 0.0, 0.0, atol=1e-15)
+    assert abs(drawn.points[..., 2].min()) < 1e-3
 
 
 def test_the_skeleton_reaches_to_the_closures_and_shows_rods():

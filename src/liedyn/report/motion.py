@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from liedyn.model.description import WORLD
 from liedyn.model.model import Model
+from liedyn.model.spatial import rotation_of_z
 from liedyn.report.recording import (
     Energy,
     Recording,
@@ -17,6 +19,7 @@ from liedyn.report.recording import (
 )
 
 FRAMES = 4000                           # of the skeleton: smooth trails, little work
+RIM = 48                                # points
 
 
 def record(model: Model, t: np.ndarray, columns: Mapping[str, np.ndarray], units: Mapping[str, str], *, title: str,
@@ -50,14 +53,15 @@ def column_limits(model: Model) -> dict[str, tuple[float, float]]:
 
 
 def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:
-    """The robot as lines: joints between link origins, links to where closures hold them, rods, the other ends of the tree down
-    to their centres of mass, thrusters.
+    """The robot as lines: joints between link origins, links to where closures hold them, rods, rims of what rolls, the other
+    ends of the tree down to their centres of mass, thrusters.
 
     `q` is (N, nq); at most FRAMES of the N states are taken. None where there is no line, or nothing but a point.
     """
     keep = np.append(np.arange(0, len(t) - 1, -(-len(t) // FRAMES)), len(t) - 1)          # evenly spaced: trails are smoothed
     points, edges, masses = _stick_figure(model)
-    if not edges:
+    rims = _rims(model, points)
+    if not edges and not rims:
         return None
     from liedyn.dynamics.kinematics import link_poses
 
@@ -65,7 +69,8 @@ def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:
     placed = np.einsum("fpij,pj->fpi", T[..., :3, :3], np.array([at for _, at in points])) + T[..., :3, 3]
     if np.ptp(placed.reshape(-1, 3), axis=0).max() < 1e-6:
         return None
-    return Skeleton(t[keep], placed, tuple(edges), np.array(masses) if any(masses) else None)
+    dots = np.array(masses + [0.0] * (len(points) - len(masses))) if any(masses) else None
+    return Skeleton(t[keep], placed, tuple(edges), dots, rims)
 
 
 def _stick_figure(model: Model) -> tuple[list[tuple[str, tuple]], list[tuple[int, int]], list[float]]:
@@ -107,6 +112,20 @@ def _add_closures(model: Model, shown: list[str], points: list[tuple[str, tuple]
         if loop.type == "distance" and len(ends) == 2:
             edges.append((ends[0], len(points)))                 # to a point of its own: lines make a tree
             points.append(points[ends[1]])
+
+
+def _rims(model: Model, points: list[tuple[str, tuple]]) -> tuple[tuple[int, ...], ...]:
+    """The rim of each disc that rolls, three great circles of each sphere; their points are added."""
+    angle, rims = 2 * np.pi * np.arange(RIM) / RIM, []
+    circle = np.array([np.cos(angle), np.sin(angle), 0 * angle])
+    for loop in model.description.loops:
+        if loop.type == "rolling" and loop.b != WORLD:
+            turn = np.reshape(loop.pose_b.rotation, (3, 3)) @ rotation_of_z(loop.axes[0] if loop.axes else (0.0, 0.0, 1.0))
+            for order in ((0, 1, 2),) if loop.shape == "disc" else ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+                around = np.array(loop.pose_b.translation) + loop.radius * (turn @ circle[list(order)]).T
+                rims.append(tuple(range(len(points), len(points) + RIM)))
+                points += [(loop.b, tuple(at)) for at in around]
+    return tuple(rims)
 
 
 def _shown_links(model: Model, parents: dict[str, str | None]) -> list[str]:

@@ -70,12 +70,14 @@ class Skeleton:
     points  (F, P, 3) positions in the world [m]
     edges   pairs of points (parent, child)
     masses  (P,) what the dots' areas are proportional to; None: no dots
+    rims    points around what rolls, each rim closed
     """
 
     t: np.ndarray
     points: np.ndarray
     edges: tuple[tuple[int, int], ...]
     masses: np.ndarray | None = None
+    rims: tuple[tuple[int, ...], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

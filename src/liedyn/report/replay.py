@@ -14,6 +14,7 @@ FLASHES = 10
 TRAIL_COLOURS = 80
 CURVE_PARTS = 3                         # of a trail between two frames: fast swings stay round
 _WIDTH, _HEIGHT = 10.0, 6.6
+_RIM = 2.0                              # points wide
 
 
 def draw_replay(skeleton: Skeleton, subtitle: str = "") -> Figure:
@@ -25,31 +26,39 @@ def draw_replay(skeleton: Skeleton, subtitle: str = "") -> Figure:
     figure = style.new_figure(_WIDTH, _HEIGHT, "Motion", subtitle)
     everything = points.reshape(-1, 3)
     axes = scene(figure, view, everything, 0.3, 0.3, _WIDTH - 0.6, _HEIGHT - 1.1)
-    shadow(axes, view, everything, points[flashes[-1]][np.array(skeleton.edges)])
+    lines = _lines(skeleton)
+    for k, _ in lines:
+        shadow(axes, view, everything, points[flashes[-1]][k])
     _draw_trails(axes, view, skeleton, span)
-    widths = _widths(skeleton)
     for rank, k in enumerate(flashes):
-        _draw_flash(axes, view, skeleton, int(k), time_colours(t[k], span), widths, last=rank == len(flashes) - 1)
+        _draw_flash(axes, view, skeleton, int(k), time_colours(t[k], span), lines, last=rank == len(flashes) - 1)
     time_strip(figure, t[flashes], span, _WIDTH - 0.9 - 0.2 * len(flashes), _HEIGHT - 0.45)
     return figure
 
 
-def _draw_flash(axes: Axes, view: View, skeleton: Skeleton, k: int, colour, widths: np.ndarray, last: bool) -> None:
+def _draw_flash(axes: Axes, view: View, skeleton: Skeleton, k: int, colour, lines: list, last: bool) -> None:
     paper = view(skeleton.points[k])
-    segments = paper[np.array(skeleton.edges)]
     zorder = 10 if last else 3
     alpha = 1.0 if last else 0.75
-    if last:                              # a white edge lifts the last pose off the others
-        axes.add_collection(LineCollection(segments, colors="white", linewidths=widths + 2.5, capstyle="round", zorder=zorder),
-                            autolim=False)
-    axes.add_collection(LineCollection(segments, colors=[colour], linewidths=widths, alpha=alpha, capstyle="round",
-                                       zorder=zorder + 1), autolim=False)
+    for points, width in lines:
+        if last:                          # a white edge lifts the last pose off the others
+            axes.add_collection(LineCollection(paper[points], colors="white", linewidths=width + 2.5, capstyle="round",
+                                               zorder=zorder), autolim=False)
+        axes.add_collection(LineCollection(paper[points], colors=[colour], linewidths=width, alpha=alpha, capstyle="round",
+                                           zorder=zorder + 1), autolim=False)
     heavy = np.flatnonzero(skeleton.masses) if skeleton.masses is not None else np.array([], dtype=int)
     joints = sorted({k for edge in skeleton.edges for k in edge} - set(heavy.tolist()))
     axes.scatter(*paper[joints].T, s=7 if last else 3, color="white" if last else [colour], zorder=zorder + 2, linewidths=0)
     if heavy.size:
         axes.scatter(*paper[heavy].T, s=90 * skeleton.masses[heavy] / skeleton.masses.max(), color=[colour], alpha=alpha,
                      edgecolors="white", linewidths=0.6, zorder=zorder + 2)
+
+
+def _lines(skeleton: Skeleton) -> list[tuple[np.ndarray, np.ndarray | float]]:
+    """Points (n, 2) that edges join, and (n, points) along closed rims, each with the widths of the lines."""
+    rims = np.array([(*rim, rim[0]) for rim in skeleton.rims])
+    both = (np.array(skeleton.edges), _widths(skeleton) if skeleton.edges else 0.0), (rims, _RIM)
+    return [(points, width) for points, width in both if len(points)]
 
 
 def _draw_trails(axes: Axes, view: View, skeleton: Skeleton, span: tuple[float, float]) -> None:
