@@ -93,6 +93,20 @@ def test_imports_without_cycles_inside_the_package():
         visit(name, [])
 
 
+def test_every_module_is_imported_by_another():
+    """One that nobody imports is dead; or, where it teaches compiled code a number, was imported for something else by chance."""
+    import liedyn
+    used = {"report.drawing", *liedyn._HOME.values()}                    # a process of its own; names of the package
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and own(node.module or ""):
+                used |= {own(node.module), *(f"{own(node.module)}.{alias.name}" for alias in node.names)}
+            elif isinstance(node, ast.ImportFrom) and node.module == "liedyn":
+                used |= {alias.name for alias in node.names}
+    others = {module_of(path) for path in FILES if path.name != "__init__.py" and path.parent.name != "cli"}     # commands: by name
+    assert others - used - ABOVE_ALL == set()
+
+
 HEAVY = ("numba", "llvmlite", "scipy", "matplotlib", "yaml", "urdf_parser_py", "pandas")
 
 

@@ -1,4 +1,8 @@
 """Derivatives of constrained dynamics, over every kind of closure: against differences along the constraints, and identities."""
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -21,6 +25,17 @@ def curves(case, q, v, most=3):
 
 def relative(x, truth, scale=1.0):
     return np.abs(x - truth).max(initial=0.0) / max(np.abs(truth).max(initial=0.0), scale)
+
+
+def test_a_process_that_does_nothing_else():
+    """What it needs is imported by the package, not by a test before this one."""
+    code = ("import liedyn as ld, loop_zoo\n"
+            "case = loop_zoo.looped_of(loop_zoo.LOOPED[0])\n"
+            "q, v, _, tau = loop_zoo.motion(case)\n"
+            "print(ld.constrained_forward_derivatives(case.model, q, v, tau, drive=case.drive).da_dq.shape[0] == case.model.nv)")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout == "True\n", done.stderr
 
 
 @pytest.mark.parametrize("name", loop_zoo.LOOPED)

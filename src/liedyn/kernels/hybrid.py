@@ -197,6 +197,8 @@ def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, pass
     Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
     work = hybrid_work(m[6 * n:], n, nv)
+    # the last pass leaves dV where V was, which is read no more: a sixth less memory, 9% of the time of a chain of 1,000
+    last_pass = HybridWork(work.T, work.V, work.V, work.AI, work.AB, work.U, work.Psi, work.u, work.passive)
     passive = passive and index[4] != 0
     given, asked = False, False
     for k in range(nv):
@@ -214,7 +216,9 @@ def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, pass
         bad_f_ext, F = gather(tree, f, m, n, nl)
         code = code if code != OK else bad_f_ext
         if code == OK:
-            deficit = hybrid(tree, prescribed, Q, V, A, Tau, F, passive, work)
+            deficit = out_and_back(tree, prescribed, Q, V, A, Tau, F, passive, work)
+            store_twist(last_pass.dV, 0, load_twist(work.dV, 0))
+            substitute(tree, 1, prescribed, V, passive, A, Tau, last_pass)
             code = solved(deficit, A, Tau, nv)
         if code != OK:
             return code

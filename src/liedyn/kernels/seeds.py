@@ -2,6 +2,7 @@
 from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, SCREW
 from liedyn.joints.motion import load_quaternion
+from liedyn.lie.duals import constant
 from liedyn.lie.lanes import store
 from liedyn.lie.so3 import quaternion_product, quaternion_rotation
 
@@ -10,7 +11,7 @@ from liedyn.lie.so3 import quaternion_product, quaternion_rotation
 def constant_duals(x, X):
     """X = x without rates."""
     for k in range(x.shape[0]):
-        store(X, k, x[k])
+        store(X, k, constant(x[k]))
 
 
 @primitive

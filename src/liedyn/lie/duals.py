@@ -206,7 +206,8 @@ def _store_overload(array, row, value):
 
 
 @intrinsic
-def _constant(typing_context, x):
+def constant(typing_context, x):
+    """A float64 without rates."""
     zero = ir.Constant(_VEC, [0.0] * WIDTH)
     return dual(types.float64), lambda context, builder, sig, args: _make(context, builder, args[0], zero)
 
@@ -214,4 +215,4 @@ def _constant(typing_context, x):
 @overload(number_like, inline="always", target="cpu")
 def _number_like_overload(array, x):
     if array.ndim == 3:
-        return lambda array, x: _constant(x)
+        return lambda array, x: constant(x)
