@@ -103,7 +103,7 @@ def test_every_module_is_imported_by_another():
                 used |= {own(node.module), *(f"{own(node.module)}.{alias.name}" for alias in node.names)}
             elif isinstance(node, ast.ImportFrom) and node.module == "liedyn":
                 used |= {alias.name for alias in node.names}
-    others = {module_of(path) for path in FILES if path.name != "__init__.py" and path.parent.name != "cli"}     # commands: by name
+    others = {module_of(path) for path in FILES if path.name != "__init__.py" and path.parent.name != "cli"}    # imported by name
     assert others - used - ABOVE_ALL == set()
 
 
