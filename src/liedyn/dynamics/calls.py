@@ -5,6 +5,7 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
+from math import prod
 
 import numpy as np
 
@@ -48,7 +49,7 @@ def batched(*named: tuple[str, np.ndarray, int]) -> tuple[tuple[int, ...], list[
         except ValueError:
             shapes = ", ".join(f"{name} {array.shape}" for name, array, _ in named)
             raise ShapeError(f"leading axes do not fit together: {shapes}") from None
-    count = int(np.prod(lead, dtype=np.int64))
+    count = prod(lead)
     out = []
     for _, array, own in named:
         if array.shape[:array.ndim - own] != lead:
