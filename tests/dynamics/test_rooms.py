@@ -64,6 +64,15 @@ def test_what_is_held_stays(call, hold):
         np.testing.assert_array_equal(x, y)
 
 
+@EVERY
+def test_what_a_result_lies_in_stays_too(call):
+    memory = call(*states(1))[0].base[8:-8]
+    copy = memory.copy()
+    others = [call(*states(seed)) for seed in range(2, 9)]
+    assert not any(np.shares_memory(memory, x) for other in others for x in other)
+    np.testing.assert_array_equal(memory, copy)
+
+
 def _arrays(held):
     return held if isinstance(held, tuple) or hasattr(held, "__next__") else (np.asarray(held),)
 
@@ -134,30 +143,28 @@ def test_no_two_threads_have_the_same_memory():
 def test_little_is_kept(monkeypatch):
     monkeypatch.setattr(rooms, "_MOST", 1000)
     for rows in (8, 16, 24, 32, 40, 8, 16):
-        rooms.keep_room(rooms.take_room(rows, 8))
+        rooms.take_room(rows, 8)
         assert len(rooms._kept) <= rooms._ROOMS and sum(x.lines.size for x in rooms._kept) <= 1000
     assert [x.lines.shape[0] for x in rooms._kept] == [32, 40, 8, 16]
-    rooms.keep_room(rooms.take_room(126, 8))
+    rooms.take_room(126, 8)
     assert [x.lines.shape[0] for x in rooms._kept] == [32, 40, 8, 16]      # not kept, nor at others' cost
-    rooms.keep_room(rooms.take_room(104, 8))
+    rooms.take_room(104, 8)
     assert [x.lines.shape[0] for x in rooms._kept] == [16, 104]
-
-
-def test_where_references_are_not_counted_at_once_nothing_is_kept(monkeypatch):
-    monkeypatch.setattr(rooms, "_COUNTS", False)
-    first = CALLS["inverse"](*states(1))
-    assert not rooms._kept and np.isfinite(first[0]).all()
 
 
 def test_past_the_caches_go_large_results_of_whole_lines_in_memory_used_before(monkeypatch):
     for module in (rooms, derivatives):
         monkeypatch.setattr(module, "CACHED", 100)
     for rows, columns, past in ((8, 16, True), (16, 12, False)):
-        room = rooms.take_room(rows, columns)
+        room, view = rooms.take_room(rows, columns)
         assert not room.past
-        rooms.keep_room(room)
-        assert rooms.take_room(rows, columns) is room and room.past == past
-    rooms.keep_room(rooms.take_room(8, 8))
+        other, _ = rooms.take_room(rows, columns)
+        assert other is not room
+        del view
+        again, _ = rooms.take_room(rows, columns)
+        assert again is room and room.past == past
+    rooms._kept.clear()
+    rooms.take_room(8, 8)
     assert not rooms._kept                                       # small ones are left to the C library
 
 
