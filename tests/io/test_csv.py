@@ -86,6 +86,7 @@ def test_standard_input(monkeypatch):
     ("time,q.a\n0,1\n", [":1:", "no column `t`", "time,q.a"]),
     ("0,1\n1,2\n", [":1:", "no column `t`", "column names such as"]),
     ("t;q.a\n0;1\n", ["no column `t`", "commas, not semicolons"]),
+    ("t\tq.a\n0\t1\n", ["no column `t`", "commas, not tabs"]),
     ("t[ms],q.a\n0,1\n", [":1: t:", "not in seconds", "'ms'", "t[s]"]),
     ("t,q.a,q.a\n0,1,2\n", [":1: q.a:", "same name"]),
     ("t,q.a[rad],q.a\n0,1,2\n", [":1: q.a:", "same name"]),

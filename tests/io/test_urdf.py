@@ -27,13 +27,13 @@ SMALL = """\
 <robot name="small" xmlns:xacro="http://www.ros.org/wiki/xacro">
   <xacro:property name="h" value="1"/>
   <material name="blue"/>
-  <gazebo reference="a"><link name="not-a-link"/></gazebo>
+  <gazebo reference="a"><link name="not-a-link"/><xacro:plugin/></gazebo>
   <transmission name="t"><joint name="not-a-joint"/></transmission>
   <ros2_control><joint name="j"/></ros2_control>
   <sensor:camera/>
   <link name="a">
     <visual><geometry><mesh filename="package://nowhere/a.stl"/></geometry><odd/></visual>
-    <visual/>
+    <visual><xacro:mesh/></visual>
   </link>
   <link name="b">
     <inertial>

@@ -276,6 +276,9 @@ def test_missing_forces_are_named(hexarotor, tmp_path):
         hybrid_along(hexarotor, file, ["left_*"], order=2)
     with pytest.raises(UsageError, match="--actuated has no meaning"):
         inverse_along(hexarotor, file, ["left_*"], order=2)
+    for order in (0, 2):
+        with pytest.raises(UsageError, match="--criterion has no meaning"):
+            inverse_along(hexarotor, file, criterion="least_torque", order=order)
     with pytest.raises(UsageError, match="no moving joint matches 'leg_\\*'"):
         hybrid_along(hexarotor, file, ["leg_*"], order=2)
 

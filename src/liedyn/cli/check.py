@@ -3,11 +3,11 @@ from __future__ import annotations
 import click
 
 from liedyn.cli.console import with_console
-from liedyn.cli.options import base_option, json_option, loops_option
+from liedyn.cli.options import FILE, base_option, json_option, loops_option
 
 
 @click.command(short_help="List everything doubtful in robot files.")
-@click.argument("robots", metavar="ROBOT...", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False))
+@click.argument("robots", metavar="ROBOT...", nargs=-1, required=True, type=FILE)
 @base_option
 @loops_option
 @json_option

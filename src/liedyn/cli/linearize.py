@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from liedyn.cli.console import with_console
-from liedyn.cli.options import force_option, json_option, strict_option
+from liedyn.cli.options import FILE, force_option, json_option, strict_option
 
 
 @click.command(short_help="A, B, C, D of a scenario, at a time or at rest, with modes.")
-@click.argument("scenario", metavar="SCENARIO_OR_ROBOT", type=click.Path(exists=True, dir_okay=False))
+@click.argument("scenario", metavar="SCENARIO_OR_ROBOT", type=FILE)
 @click.option("--at", type=float, default=0.0, show_default=True, metavar="SECONDS", help="Run the scenario up to this time.")
 @click.option("--equilibrium", is_flag=True, help="Take a configuration at rest near the one at that time.")
 @click.option("--hold", multiple=True, metavar="PATTERN", help="With --equilibrium: a joint that stays where it is by a force "

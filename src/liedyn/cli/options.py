@@ -1,23 +1,51 @@
 """Arguments and options that several commands share."""
 from __future__ import annotations
 
+import difflib
 import math
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 import click
 
-_FILE = click.Path(exists=True, dir_okay=False)
 
-robot_argument = click.argument("robot", type=_FILE)
-trajectory_argument = click.argument("trajectory", type=click.Path(exists=True, dir_okay=False, allow_dash=True))
+class Existing(click.Path):
+    """A path that exists; of one that does not, the error suggests the nearest that does."""
+
+    def __init__(self, **options):
+        super().__init__(exists=True, **options)
+
+    def convert(self, value, param, ctx):
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter as error:
+            near = None if os.path.exists(value) else _nearest(Path(value))
+            if near:
+                error.message = f"{error.message.rstrip('.')}. Did you mean '{near}'?"
+            raise
+
+
+def _nearest(path: Path) -> Path | None:
+    try:
+        names = os.listdir(path.parent)
+    except OSError:
+        return None
+    close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
+    return path.with_name(close[0]) if close else None
+
+
+FILE = Existing(dir_okay=False)
+
+robot_argument = click.argument("robot", type=FILE)
+trajectory_argument = click.argument("trajectory", type=Existing(dir_okay=False, allow_dash=True))
 
 base_option = click.option("--base", type=click.Choice(["fixed", "floating"]), help="Weld the root link to the ground or set it "
                            "free, whatever the file says.")
 force_option = click.option("--force", is_flag=True, help="Overwrite an existing result.")
 json_option = click.option("--json", "as_json", is_flag=True, help="Report on stdout as JSON.")
-loops_option = click.option("--loops", type=_FILE, metavar="FILE", help="YAML of closures and couplings beside the robot file.")
-robot_option = click.option("-r", "--robot", type=_FILE, help="Robot file; default: the one that the trajectory names.")
+loops_option = click.option("--loops", type=FILE, metavar="FILE", help="YAML of closures and couplings beside the robot file.")
+robot_option = click.option("-r", "--robot", type=FILE, help="Robot file; default: the one that the trajectory names.")
 strict_option = click.option("--strict", is_flag=True, help="Refuse a robot with findings (see `liedyn check`).")
 csv_output_option = click.option("-o", "--output", type=click.Path(), help="CSV to write, `-` for stdout; default: beside "
                                  "TRAJECTORY, with the command's name added.")

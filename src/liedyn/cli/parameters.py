@@ -3,12 +3,12 @@ from __future__ import annotations
 import click
 
 from liedyn.cli.console import with_console
-from liedyn.cli.options import base_option, force_option, json_option, robot_argument, strict_option
+from liedyn.cli.options import Existing, base_option, force_option, json_option, robot_argument, strict_option
 
 
 @click.command(short_help="Which inertial parameters forces can tell, and estimate them.")
 @robot_argument
-@click.option("--from", "trajectory", type=click.Path(exists=True, dir_okay=False, allow_dash=True), metavar="TRAJECTORY",
+@click.option("--from", "trajectory", type=Existing(dir_okay=False, allow_dash=True), metavar="TRAJECTORY",
               help="Estimate them from this CSV of q and tau (v and a are derived where it has none).")
 @click.option("--with", "joints", multiple=True, type=click.Choice(["armature", "damping", "friction", "stiffness", "none"]),
               help="Joint parameters to count among the parameters; may be repeated. Default: those that the robot file has.")

@@ -3,17 +3,17 @@ from __future__ import annotations
 import click
 
 from liedyn.cli.console import with_console
-from liedyn.cli.options import force_option, json_option, robot_option
+from liedyn.cli.options import Existing, force_option, json_option, robot_option
 
 
 @click.command(short_help="Draw a trajectory or a run folder.")
-@click.argument("trajectory", metavar="TRAJECTORY_OR_RUNFOLDER", type=click.Path(exists=True, allow_dash=True))
+@click.argument("trajectory", metavar="TRAJECTORY_OR_RUNFOLDER", type=Existing(allow_dash=True))
 @robot_option
 @click.option("-o", "--output", type=click.Path(file_okay=False), metavar="FOLDER",
               help="Folder for the pictures; default: plots/ in the run folder, NAME_plots/ beside a CSV.")
 @click.option("-f", "--format", "formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]), default=("png", "svg"),
               show_default=True, help="May be repeated.")
-@click.option("--against", multiple=True, type=click.Path(exists=True), metavar="TRAJECTORY_OR_RUNFOLDER",
+@click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_RUNFOLDER",
               help="Another run of the same robot with control, to draw both tracking errors; may be repeated.")
 @force_option
 @json_option

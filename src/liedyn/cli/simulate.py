@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from liedyn.cli.console import with_console
-from liedyn.cli.options import force_option, json_option, strict_option
+from liedyn.cli.options import FILE, force_option, json_option, strict_option
 
 
 @click.command(short_help="Run a scenario: trajectory, self-check and pictures.")
-@click.argument("scenario", metavar="SCENARIO_OR_ROBOT", type=click.Path(exists=True, dir_okay=False))
+@click.argument("scenario", metavar="SCENARIO_OR_ROBOT", type=FILE)
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Run folder to write; default: runs/NAME.")
 @click.option("-S", "overrides", multiple=True, metavar="KEY=VALUE",
               help="Override a value of the scenario, as in -S integrator.step=1e-4; may be repeated.")

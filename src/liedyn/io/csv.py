@@ -166,10 +166,10 @@ def _column_names(lines: list[str], first: int, source: str) -> tuple[list[str],
 
 def _check_time_column(units: dict[str, str], line: str, place: Place) -> None:
     if "t" not in units:
-        semicolons = line.count(";") > line.count(",")
+        others = [name for name, sign in (("semicolons", ";"), ("tabs", "\t")) if line.count(sign) > line.count(",")]
         raise TrajectoryError("there is no column `t`", place=place, found=line.strip(),
                               expected="column names such as t[s],q.elbow[rad]",
-                              hint="columns are separated by commas, not semicolons" if semicolons else None)
+                              hint=f"columns are separated by commas, not {others[0]}" if others else None)
     if units["t"] not in ("", "s"):
         raise TrajectoryError("time is not in seconds", place=Place(place.file, place.line, "t"), found=units["t"],
                               expected="t[s]")

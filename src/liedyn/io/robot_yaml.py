@@ -35,6 +35,9 @@ def read_robot_yaml(path: str | os.PathLike) -> Robot:
     YAML, unknown, missing or repeated keys, values of the wrong kind, numbers that are not finite.
     """
     root = read_yaml(path, ModelError)
+    if "robot" in root.mapping() and "links" not in root.value:
+        raise root.value["robot"].problem("the file names a robot, and describes none", found=root.value["robot"].shown(),
+                                          expected="links and joints", hint="give that file")
     root.mapping(_ROBOT_KEYS)
     name, base, gravity = root.get("name"), root.get("base"), root.get("gravity")
     links, joints = root.require("links", "the links by name"), dict(entries(root, "joints"))

@@ -2,7 +2,7 @@
 
 Reads with expat directly: no DOCTYPE (hence no entities), bounded nesting and size, no network, no recursion. What stands
 outside links and joints (gazebo, transmission, sensor, ros2_control, material, …), inside `visual` and `collision`, or in
-an XML namespace is passed over.
+an XML namespace is passed over, but not what xacro would expand.
 """
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from liedyn.io.text_file import read_bytes
 
 DEEPEST = 50                        # levels of nesting
 _PASSED_OVER = ("visual", "collision")
+_NO_PARTS = ("xacro:property", "xacro:arg")
 XACRO_HINT = "expand xacro first: xacro robot.urdf.xacro > robot.urdf"
 _OTHER_FORMATS = {"sdf": "SDF", "mujoco": "MuJoCo", "COLLADA": "COLLADA"}
 
@@ -44,8 +45,7 @@ def read_urdf_tree(path: str | os.PathLike) -> Element:
             raise
         raise ModelError(f"not readable as XML: {problem}", place=Place(file)) from None
     if not any(element.tag == "link" for element in reader.root.children):
-        raise ModelError("no links in this robot", place=Place(file, reader.root.line), expected="at least one <link>",
-                         hint=XACRO_HINT if reader.xacro else None)
+        raise ModelError("no links in this robot", place=Place(file, reader.root.line), expected="at least one <link>")
     return reader.root
 
 
@@ -54,7 +54,6 @@ class _Reader:
         self.file = file
         self.root: Element | None = None
         self.open: list[Element | None] = []           # None: passed over, with all that it holds
-        self.xacro = False                             # whether any macro of xacro stands in the file
         self.parser = expat.ParserCreate()
         self.parser.StartDoctypeDeclHandler = self.doctype
         self.parser.StartElementHandler = self.start
@@ -75,9 +74,12 @@ class _Reader:
             self.root = element
         else:
             parent = self.open[-1]
-            self.xacro = self.xacro or tag.startswith("xacro:")
             outside = len(self.open) == 1 and tag not in ("link", "joint")
-            if parent is None or parent.tag in _PASSED_OVER or ":" in tag or outside:
+            inside = parent is None or parent.tag in _PASSED_OVER
+            if not inside and tag.startswith("xacro:") and tag not in _NO_PARTS:
+                raise ModelError("a xacro macro, which stands for parts of the robot", place=self.place(), found=f"<{tag}>",
+                                 hint=XACRO_HINT)
+            if inside or outside or ":" in tag:
                 self.open.append(None)
                 return
             parent.children.append(element)

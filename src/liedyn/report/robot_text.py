@@ -38,10 +38,14 @@ def robot_summary(model: Model) -> dict:
     }
 
 
+def _count(things, word: str) -> str:
+    return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
+
+
 def robot_text(model: Model) -> str:
     """Head, tree, table of the coordinates, actuators."""
     gravity = " ".join(f"{x:g}" for x in model.gravity)
-    head = [f"{model.name}: {len(model.joints)} moving joints, {len(model.link_names)} links, {model.base} base",
+    head = [f"{model.name}: {_count(model.joints, 'moving joint')}, {_count(model.link_names, 'link')}, {model.base} base",
             f"nq {model.nq}, nv {model.nv}, mass {_total_mass(model):.6g} kg, gravity {gravity} m/s^2"]
     if model.constraints:
         head.append(f"constraints: {constraint_count(model)}")

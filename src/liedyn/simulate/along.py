@@ -25,9 +25,10 @@ def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "uniqu
     External wrenches are taken from columns fext.<link>.<component>, and from the comment `# passive:` whether joint
     springs, damping and friction act. Of a robot with constraints: forces of its actuated joints, those whose names match a
     pattern or, without patterns, those with a force in the trajectory. Raises TrajectoryError, UsageError."""
-    if actuated and not model.nc:
-        raise UsageError(f"the robot {model.name} has no constraints: every joint's force follows from the motion, --actuated "
-                         "has no meaning")
+    for option, given in (("actuated", actuated), ("criterion", criterion != "unique")):
+        if given and not model.nc:
+            raise UsageError(f"the robot {model.name} has no constraints: every joint's force follows from the motion, "
+                             f"--{option} has no meaning")
     if order or smooth is not None:
         return higher_order_along(model, trajectory, order, of="inverse", smooth=smooth, progress=progress)
     motion = motion_of(model, trajectory, derive_a=True)

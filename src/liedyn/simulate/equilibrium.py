@@ -89,7 +89,7 @@ def find_equilibrium(robot, q=None, *, tau=None, passive: bool = True, at: float
 def settle(setup: Setup, t: float, q, v, hold=()) -> Equilibrium:
     """The search behind `find_equilibrium`, from the state (q, v) at t, whose signals it reads."""
     _refuse_moving_drives(setup, t)
-    search = _Search(setup, t, q, v, *_held(setup, hold))
+    search = _Search(setup, t, q, v, *held(setup, hold))
     rng = np.random.default_rng(0)
     best = search.newton(q)
     for k in range(_STARTS):
@@ -128,7 +128,7 @@ def _refuse_moving_drives(setup: Setup, t: float) -> None:
                                    "(choose another time, or constant drives)")
 
 
-def _held(setup: Setup, hold) -> tuple[np.ndarray, np.ndarray]:
+def held(setup: Setup, hold) -> tuple[np.ndarray, np.ndarray]:
     """Masks over coordinates and over actuators. UsageError for a pattern that matches nothing."""
     model, actuators = setup.model, [actuator.name for actuator in setup.model.description.actuators]
     joints, thrusts = np.zeros(model.nv, dtype=bool), np.zeros(len(actuators), dtype=bool)

@@ -11,13 +11,13 @@ from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.io.scenario import Scenario
 from liedyn.model.model import Model
-from liedyn.simulate.equilibrium import settle
+from liedyn.simulate.equilibrium import held, settle
 from liedyn.simulate.extrapolation import Compared
 from liedyn.simulate.feedback import friction_note
 from liedyn.simulate.instant import Instant, Setup, frozen, instant, prepare, state_at
 from liedyn.simulate.linear_system import LinearSystem
 from liedyn.simulate.system_at import linear_system, refuse_independent
-from liedyn.simulate.tangent_system import tangent_system
+from liedyn.simulate.tangent_system import refuse_unmatched, tangent_system
 
 _CLOSED = 1e-7       # rad, m, rad/s, m/s: how far a state may be off its constraints
 
@@ -159,6 +159,10 @@ def linearize_scenario(path, *, at: float = 0.0, equilibrium: bool = False, hold
     progress, began = progress or Silent(), time.perf_counter()
     setup = prepare(path, overrides, strict)
     notes, offset, u = list(setup.notes), None, None
+    outputs = _default_outputs(setup) if outputs is None else outputs
+    refuse_unmatched(setup.model, setup.prescribed, inputs, outputs)
+    if equilibrium:
+        held(setup, hold)
     with progress.stage("simulating up to the instant (the first run compiles the kernels)"):
         t, q, v = state_at(setup, float(at), progress.update)
     if equilibrium:
@@ -171,8 +175,7 @@ def linearize_scenario(path, *, at: float = 0.0, equilibrium: bool = False, hold
         here = instant(rest, t, q, v, u)
         if open_loop:
             rest = frozen(rest, instant(rest, t, q, v), laws=False)
-        system = linear_system(setup, rest, here, inputs, _default_outputs(setup) if outputs is None else outputs,
-                               independent=independent)
+        system = linear_system(setup, rest, here, inputs, outputs, independent=independent)
         step = setup.scenario.output_step if step is None else float(step)
         Ad, Bd = system.discretize(step)
         notes += friction_note(setup.model, here.v) if setup.scenario.passive else []

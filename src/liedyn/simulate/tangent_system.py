@@ -27,13 +27,20 @@ from liedyn.simulate.linear_system import LinearSystem, choose
 _FORCE = {"rad": "N m", "m": "N"}
 
 
+def refuse_unmatched(model, prescribed, inputs, outputs) -> None:
+    """UsageError for a pattern that names nothing, and ModelError for a robot without motion, before anything is computed."""
+    if not model.nv:
+        raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
+    for patterns, known, what in ((inputs, _inputs(model, prescribed), "input"), (outputs, _known_outputs(model), "output")):
+        choose([name for name, _ in known], patterns, what)
+
+
 def tangent_system(model, here: Instant, prescribed, passive, force, push, inputs, outputs, chart=None,
                    drive=None) -> LinearSystem:
     """force, push: (nv, 2 nv) what the laws add to joint forces and to the generalized force of wrenches, by the state.
     inputs, outputs: patterns. chart: `independent.Chart` of a constrained model, with the motion of driven closures."""
-    nv, actuators = model.nv, model.description.actuators
-    if not nv:
-        raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
+    refuse_unmatched(model, prescribed, inputs, outputs)
+    nv = model.nv
     response = _response(model, here, prescribed, passive, chart is not None, drive)
     motion_x, force_x = response.by_state(force, push)
     motion_u, force_u = response.by_input(thrust_columns(model, here.q))
@@ -44,10 +51,9 @@ def tangent_system(model, here: Instant, prescribed, passive, force, push, input
     table = {"q": (x[:nv], np.zeros((nv, m))), "v": (x[nv:], np.zeros((nv, m))), "a": (motion_x, motion_u),
              "tau": (force_x, force_u)}
     names, C, D, units = _outputs(model, here.q, table, m, outputs)
-    kinds = ["a" if given else "tau" for given in prescribed]
     states = _named(model, ["q"] * nv) + _named(model, ["v"] * nv)
-    entries = _named(model, kinds) + [(f"thrust.{actuator.name}", "N") for actuator in actuators]
-    (state_names, state_units), (input_names, input_units) = (zip(*rows, strict=True) for rows in (states, entries))
+    (state_names, state_units), (input_names, input_units) = (zip(*rows, strict=True)
+                                                              for rows in (states, _inputs(model, prescribed)))
     system = LinearSystem(A, B, C, D, state_names, input_names, names, state_units, input_units, units,
                           moving(model, prescribed)).select(inputs=inputs)
     return system if chart is None else chart.reduced(system)
@@ -59,12 +65,21 @@ def _named(model, kinds) -> list[tuple[str, str]]:
             for kind, name, unit in zip(kinds, model.v_names, model.v_units, strict=True)]
 
 
+def _inputs(model, prescribed) -> list[tuple[str, str]]:
+    kinds = ["a" if given else "tau" for given in prescribed]
+    return _named(model, kinds) + [(f"thrust.{actuator.name}", "N") for actuator in model.description.actuators]
+
+
+def _known_outputs(model) -> list[tuple[str, str]]:
+    """Coordinates first, of all kinds, then links' places."""
+    coordinates = [entry for kind in ("q", "v", "a", "tau") for entry in _named(model, [kind] * model.nv)]
+    return coordinates + [(f"p.{link}.{axis}", "m") for link in model.link_names for axis in "xyz"]
+
+
 def _outputs(model, q, table, m: int, patterns):
     """Names, C, D and units of the outputs that match; links are looked at only where they are asked for."""
-    nv = model.nv
-    known = [entry for kind in table for entry in _named(model, [kind] * nv)]
+    nv, known = model.nv, _known_outputs(model)
     places = [(link, axis) for link in model.link_names for axis in range(3)]
-    known += [(f"p.{link}.{'xyz'[axis]}", "m") for link, axis in places]
     chosen = choose([name for name, _ in known], patterns, "output")
     wanted = {places[k - 4 * nv][0] for k in chosen if k >= 4 * nv}
     J = {link: np.hstack([jacobian(model, q, link, frame="mixed")[3:], np.zeros((3, nv))]) for link in wanted}
