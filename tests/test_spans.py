@@ -70,6 +70,29 @@ def test_rows_of_matrices_are_read_as_of_any_array():
     assert row_and_cell(x, 2, 4) == (x[3, 2], x[3, 2], x[5, 2], 4, 12)
 
 
+@jit.callee
+def seen(pair, m):
+    (x, i) = pair
+    numbers = x.size, x.shape[0], x.strides[0], x.itemsize, x[1], i[2]
+    return numbers, (m.size, *m.shape, *m.strides), m[1, 2]
+
+
+@jit.kernel
+def sent(x, i, m):
+    """Through a call that stays one, also parts of a whole."""
+    return (seen((span(x, 0, x.size), span(i, 0, i.size)), span(m, 0, m.shape[0])),
+            seen((span(x, 1, 3), span(i, 2, 4)), span(m, 1, 2)))
+
+
+def test_what_a_call_passes_of_a_span_is_all_that_it_is():
+    x, i, m = np.arange(8.0), np.arange(8, dtype=np.int32), np.arange(24.0).reshape(3, 8)
+    whole, part = sent(x, i, m)
+    assert whole == ((8, 8, 8, 8, 1.0, 2), (24, 3, 8, 64, 8), m[1, 2])
+    assert part == ((3, 3, 8, 8, 2.0, 4), (16, 2, 8, 64, 8), m[2, 2])
+    whole, _ = sent(x, i, np.arange(12.0).reshape(4, 3))
+    assert whole[1:] == ((12, 4, 3, 24, 8), 5.0)
+
+
 @jit.kernel
 def in_a_row(x):
     return flat(x)[5], flat(x).size, flat(x)[1:].sum()

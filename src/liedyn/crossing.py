@@ -10,11 +10,11 @@ from llvmlite import binding, ir
 from numba import types
 from numba.core import cgutils
 from numba.core.typeconv import Conversion
-from numba.extending import NativeValue, lower_cast, models, register_model, unbox
+from numba.extending import NativeValue, lower_cast, register_model, unbox
 from numba.np import numpy_support
 from numba.np.arrayobj import make_array, populate_array
 
-from liedyn.spans import Span
+from liedyn.spans import Span, SpanModel
 
 _ARRAY_TYPE = "liedyn_ndarray_type"
 binding.add_symbol(_ARRAY_TYPE, id(np.ndarray))
@@ -42,7 +42,7 @@ class Given(types.Array):
         return Conversion.safe if isinstance(other, Span) and other.key == self.key else None
 
 
-register_model(Given)(models.ArrayModel)
+register_model(Given)(SpanModel)
 
 
 @lower_cast(Given, Span)

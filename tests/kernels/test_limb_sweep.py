@@ -11,7 +11,7 @@ from compiled import probe
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.mass_product import minus_product
 from liedyn.kernels.pivot_transform import pivot_transform
-from liedyn.kernels.ways import ways_of
+from liedyn.kernels.ways import first_of_walk, next_on_walk, ways_memory, ways_of
 from liedyn.lie.lanes import largest
 from liedyn.model.description import Coordinate, Joint, Link, Robot
 from mass_matrices import EVERY, UNTOUCHED, masks, on_way, robot, together
@@ -23,19 +23,39 @@ BOUND = 1e-10
 
 @probe
 def solve(index, constants, prescribed, room, F, order, sides, A, rows):
-    """A: U, M and then E, W, Z, X = -N W, Y = -N Z, P = W_u - U W and Q = Z_u - U Z, each of `rows` rows; sides solved. Returns
-    what is positive if a pivot is too small."""
+    """A: U, M and then E, W, Z, X = W_u - U W and Y = Z_u - U Z, each of `rows` rows; sides solved. Returns what is positive if
+    a pivot is too small."""
     tree, nv, k = tree_of(index, constants), prescribed.size, rows
     ways = ways_of(tree, prescribed, True, room, True)
     deficit = largest(pivot_transform(tree, prescribed, ways, A[k:2 * k], sides, F, order, A, rows))
-    minus_product(tree, prescribed, ways, sides, A, (0, k, 2 * k, 3 * k, 4 * k, 5 * k), 0, nv, None, None)
-    minus_product(tree, prescribed, ways, sides, A, (0, k, 2 * k, 3 * k, 6 * k, 7 * k), 0, nv, True, None)
+    minus_product(tree, prescribed, ways, sides, A, (0, k, 2 * k, 3 * k, 4 * k, 5 * k), 0, nv, None)
     return deficit
 
 
 @probe
 def ways(index, constants, prescribed, room, eight):
     ways_of(tree_of(index, constants), prescribed, True, room, eight)
+
+
+@probe
+def walk(index, constants, prescribed, room, last, first, out):
+    """Into out; returns how many."""
+    ways, n = ways_of(tree_of(index, constants), prescribed, True, room, True), 0
+    k = first_of_walk(ways, last, first)
+    while k >= 0:
+        out[n] = k
+        n, k = n + 1, next_on_walk(ways, k, first)
+    return n
+
+
+@probe
+def straight(index, constants, prescribed, room, k, out):
+    """The same from k to the ground."""
+    ways, n = ways_of(tree_of(index, constants), prescribed, True, room, True), 0
+    while k >= 0:
+        out[n] = k
+        n, k = n + 1, next_on_walk(ways, k, prescribed.size)
+    return n
 
 
 class Solved:
@@ -50,7 +70,7 @@ class Solved:
         self.W, self.Z = np.where(on_way(model), rng.standard_normal((2, 8, nv, nv)), 0.0)
         self.rhs = rng.standard_normal((8, 4, nv))
         sides = numbers(self.rhs.reshape(8, -1))
-        A, room, order = np.zeros((8, nv * nv, 8)), np.full(6 * nv + 1, -7), np.full(nv, -7)
+        A, room, order = np.zeros((6, nv * nv, 8)), np.full(ways_memory(nv), -7), np.full(nv, -7)
         A[0] = columns(np.broadcast_to(np.where(together(model), np.nan, UNTOUCHED), (8, nv, nv)))
         A[1] = columns(np.where(np.tril(on_way(model)), self.M, np.nan))
         A[2], A[3] = columns(self.W), columns(self.Z)
@@ -59,7 +79,7 @@ class Solved:
         self.deficit = solve(model.index, constants, mask, room, F, order, sides, A.reshape(-1, 8), nv * nv)
         self.start, self.loose = room[nv:3 * nv].reshape(2, nv)
         self.sides = sides.T.reshape(8, 4, nv)
-        self.U, self.E, self.X, self.Y, self.P, self.Q = (matrices(X, nv) for X in A[[0, 1, 4, 5, 6, 7]])
+        self.U, self.E, self.X, self.Y = (matrices(X, nv) for X in A[[0, 1, 4, 5]])
         self.N = np.where(mask | mask[:, None] | ~together(model), 0.0, self.U)
 
 
@@ -99,13 +119,11 @@ def test_transform_products_and_solutions(name, worst):
         assert worst("U", relative(U, expected), name) < BOUND
         left = s.loose > 0
         for x, A in ((s.X, s.W), (s.Y, s.Z)):
-            written = together(model) & ~mask[:, None] & ~left
-            assert worst("-N W", relative(x[:, written], (-s.N @ A)[:, written]), name) < 1e-13
-            assert (x[:, ~written] == UNTOUCHED).all()
-        for x, A in ((s.P, s.W), (s.Q, s.Z)):
             written = together(model) & ~left
             expected = np.where(mask[:, None], A, 0.0) - U @ np.where(mask[:, None], 0.0, A)
             assert worst("W_u - U W", relative(x[:, written], expected[:, written]), name) < BOUND
+            free = written & ~mask[:, None]
+            assert worst("-N W", relative(x[:, free], (-s.N @ A)[:, free]), name) < 1e-13
             assert (x[:, ~written] == UNTOUCHED).all()
         floats = left[model.paths[1]]
         for M, x, y in zip(s.M, s.sides, s.rhs, strict=True):
@@ -161,6 +179,24 @@ def test_a_pivot_below_its_floor_is_found(name):
                 assert (Solved(model, mask, floor).deficit > 0) == found
 
 
+@EVERY
+def test_walks_over_free_coordinates(name):
+    """From all that hangs on a coordinate, or from one on its way, to the ground: down the order, then up the tree."""
+    model = robot(name)
+    above, _, last = model.paths
+    for mask in masks(model):
+        room, out = np.full(ways_memory(model.nv), -7), np.empty(model.nv, int)
+        for first in range(model.nv):
+            k, way = above[first], []
+            while k >= 0:
+                way, k = [*way, k], above[k]
+            n = walk(model.index, model.constants, mask, room, last[first], first, out)
+            assert [*out[:n]] == [k for k in [*range(last[first], first - 1, -1), *way] if not mask[k]]
+            start = next((k for k in way if not mask[k]), -1)
+            n = straight(model.index, model.constants, mask, room, start, out)
+            assert [*out[:n]] == [k for k in way if not mask[k]]
+
+
 @NUMBERS
 @EVERY
 def test_ways_over_free_coordinates(name, kind):
@@ -168,7 +204,7 @@ def test_ways_over_free_coordinates(name, kind):
     model = robot(name)
     above, top, last = model.paths
     for mask in masks(model):
-        expected, room, nv = np.empty(model.nv, int), np.full(6 * model.nv + 1, -7), model.nv
+        expected, room, nv = np.empty(model.nv, int), np.full(ways_memory(model.nv), -7), model.nv
         ways(model.index, model.constants, mask, room, kind == "Lanes")
         up, start, _, order = room[:4 * nv].reshape(4, nv)
         for k in range(model.nv):
@@ -178,7 +214,7 @@ def test_ways_over_free_coordinates(name, kind):
         np.testing.assert_array_equal(up, expected)
         np.testing.assert_array_equal(order, [*np.flatnonzero(~mask), *np.flatnonzero(mask)])
         np.testing.assert_array_equal(room[4 * nv:5 * nv + 1], [(~mask[:k]).sum() for k in range(model.nv + 1)])
-        np.testing.assert_array_equal(room[5 * nv + 1:], np.arange(nv))
+        np.testing.assert_array_equal(room[5 * nv + 1:], [max(np.flatnonzero(~mask[:k]), default=-1) for k in range(nv + 1)])
         if kind == "float64":
             np.testing.assert_array_equal(start, top)
         for k in range(model.nv if kind == "Lanes" else 0):

@@ -8,7 +8,7 @@ from compiled import probe
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.mass_product import minus_product
 from liedyn.kernels.pivot_transform import pivot_transform
-from liedyn.kernels.ways import ways_of
+from liedyn.kernels.ways import ways_memory, ways_of
 from mass_matrices import EVERY, masks, on_way, robot, together
 from zoo import state
 
@@ -17,13 +17,11 @@ BOUND = 1e-10
 
 @probe
 def swept(index, constants, prescribed, room, M, F, order, A, x, rows):
-    """A: U, M, W, Z, scratch twice, W_u - U W, Z_u - U Z and, where not prescribed, -U W, -U Z, each of `rows` rows;
-    x = M_vv^-1 x. Returns the deficit."""
+    """A: U, M, W, Z, scratch twice, W_u - U W, Z_u - U Z, each of `rows` rows; x = M_vv^-1 x. Returns the deficit."""
     tree, blocks, k = tree_of(index, constants), rows // prescribed.size, rows
     ways = ways_of(tree, prescribed, True, room, False)
     deficit = pivot_transform(tree, prescribed, ways, M, x, F, order, A, rows)
-    minus_product(tree, prescribed, ways, M, A, (0, 0, 2 * k, 3 * k, 6 * k, 7 * k), 0, blocks, True, None)
-    minus_product(tree, prescribed, ways, M, A, (0, 0, 2 * k, 3 * k, 8 * k, 9 * k), 0, blocks, None, None)
+    minus_product(tree, prescribed, ways, M, A, (0, 0, 2 * k, 3 * k, 6 * k, 7 * k), 0, blocks, None)
     return deficit
 
 
@@ -36,11 +34,11 @@ class Swept:
         self.rhs, (self.W, self.Z) = rng.standard_normal(nv), np.where(on_way(model), rng.standard_normal((2, nv, nv)), 0.0)
         lower, self.x = np.where(np.tril(on_way(model)), self.M, np.nan).T.reshape(-1), self.rhs.copy()
         rows = -(-nv // 8) * nv
-        A, room = np.zeros((10, rows, 8)), np.full(6 * nv + 1, -7)
+        A, room = np.zeros((8, rows, 8)), np.full(ways_memory(nv), -7)
         A[0], A[2], A[3], A[4:6] = np.nan, by_rows(self.W), by_rows(self.Z), np.nan
         self.deficit = swept(model.index, model.constants, mask, room, lower, np.full(3 * nv, np.nan), np.full(nv, -7),
                              A.reshape(-1, 8), self.x, rows)
-        self.U, self.X, self.Y, self.P, self.Q = (X.reshape(-1, nv, 8).swapaxes(0, 1).reshape(nv, -1) for X in A[[0, 6, 7, 8, 9]])
+        self.U, self.X, self.Y = (X.reshape(-1, nv, 8).swapaxes(0, 1).reshape(nv, -1) for X in A[[0, 6, 7]])
 
 
 def by_rows(A):
@@ -74,11 +72,10 @@ def test_products_and_solution(name, worst):
     for mask in masks(model):
         s, w = Swept(model, mask), ~mask
         U = np.where(w, s.U[:, :model.nv], 0.0)
-        for x, y, A in ((s.X, s.P, s.W), (s.Y, s.Q, s.Z)):
+        for x, A in ((s.X, s.W), (s.Y, s.Z)):
             expected = np.where(mask[:, None], A, 0.0) - U @ A
             assert worst("W_u - U W, one state", relative(x[:, :model.nv], expected), name) < 1e-13
-            assert worst("-U W, one state", relative(y[w][:, :model.nv], expected[w]), name) < 1e-13
-            assert not y[mask].any() and not x[:, model.nv:].any() and not y[:, model.nv:].any()
+            assert not x[:, model.nv:].any()
         np.testing.assert_array_equal(s.x[mask], s.rhs[mask])
         M = s.M[np.ix_(w, w)]
         assert worst("M_vv^-1 x, one state", relative(s.x[w], np.linalg.solve(M, s.rhs[w])), name) < BOUND

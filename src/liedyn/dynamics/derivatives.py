@@ -35,6 +35,7 @@ from liedyn.kernels.hybrid_derivatives import (
     hybrid_derivatives_one,
     kept_memory,
     one_memory,
+    pushed_derivatives_one,
 )
 from liedyn.kernels.inverse_derivatives import (
     inverse_derivatives_batch,
@@ -48,7 +49,7 @@ from liedyn.model.cache_lines import on_cache_lines
 # looked up once: every 0.1 us of a call counts
 _empty, _array, _FLOAT, _new = np.empty, np.ndarray, np.dtype(float), tuple.__new__
 _byte, _address = c_char.from_buffer, addressof
-_MOST_MASKS, _NO_MASK = 64, np.zeros(0, dtype=bool)
+_MOST_MASKS = 64
 
 
 def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) -> InverseDerivatives:
@@ -173,15 +174,15 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
-                machine, shape, expected, mask = model._cache["latest mask"]
+                machine, shape, memo, mask = model._cache["latest mask"]
                 x, y, z = _empty(shape), _empty(shape), _empty(shape)         # views of one array would take 0.6 us more
-                code = hybrid_derivatives_one.direct(machine, prescribed, expected, q, v, a, tau, passive, x, y, z)
+                code = hybrid_derivatives_one.direct(machine, prescribed, memo, q, v, a, tau, passive, x, y, z)
                 if not code:
                     return _new(HybridDerivatives, (x, y, z, mask))
                 if code == OTHER_MASK:
                     known = model._cache["derivatives"].masks[prescribed.tobytes()]
-                    machine, shape, expected, mask = model._cache["latest mask"] = known
-                    if not hybrid_derivatives_one.direct(machine, prescribed, expected, q, v, a, tau, passive, x, y, z):
+                    machine, shape, memo, mask = model._cache["latest mask"] = known
+                    if not hybrid_derivatives_one.direct(machine, prescribed, memo, q, v, a, tau, passive, x, y, z):
                         return _new(HybridDerivatives, (x, y, z, mask))
             elif q.ndim == 2 and one_thread(model, len(q)):
                 tools = model._cache["derivatives"]
@@ -192,7 +193,7 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
         except (TypeError, AttributeError, KeyError):   # other types, lists, not compiled yet, or a new mask
             pass
     a, mask = as_array(a, "a", (model.nv,)), as_mask(prescribed, model.nv)
-    return HybridDerivatives(*_solved(model, q, v, a, tau, mask, f_ext, passive), _known(model, mask))
+    return HybridDerivatives(*_solved(model, q, v, a, tau, mask, f_ext, passive), _known(model, mask)[-1])
 
 
 def _batch_here(model, tools, prescribed, mask, q, v, a, tau, passive, out, past):
@@ -207,7 +208,7 @@ def _batch_here(model, tools, prescribed, mask, q, v, a, tau, passive, out, past
 
 
 def _known(model, mask):
-    """The mask as results share it, from now on known, and the latest."""
+    """What `masks` of the tools has of a mask, from now on known, and the latest."""
     tools, key = _tools(model), mask.tobytes()
     known = tools.masks.get(key)
     if known is None:
@@ -215,9 +216,11 @@ def _known(model, mask):
             tools.masks.clear()
         shared = mask.copy()
         shared.flags.writeable = False
-        known = tools.masks.setdefault(key, (tools.machine, tools.shape, mask.copy(), shared))
+        memo = np.zeros(kept_memory(model.nv))
+        memo.view(bool)[8 * (-model.nv // 8):][:model.nv] = mask             # see `kept`
+        known = tools.masks.setdefault(key, (tools.machine, tools.shape, memo, shared))
     model._cache["latest mask"] = known
-    return known[-1]
+    return known
 
 
 def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
@@ -234,9 +237,10 @@ def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
             prepare(forward_derivatives_one)
             code = forward_derivatives_one(tools.machine, q, v, tau, bool(passive), *out)
         else:
-            prepare(hybrid_derivatives_one)
-            with_F = np.concatenate([x, F]) if F.size else x
-            code = hybrid_derivatives_one(tools.machine, prescribed, _NO_MASK, q, v, with_F, tau, bool(passive), *out)
+            entry, pushing = (hybrid_derivatives_one, ()) if F is NONE else (pushed_derivatives_one, (F,))
+            prepare(entry)
+            _, _, memo, _ = _known(model, prescribed)
+            code = entry(tools.machine, prescribed, memo, q, v, x, tau, *pushing, bool(passive), *out)
     else:
         out, past, *matrices = _room(tools, rows)
         code = run(hybrid_derivatives_batch, model, tools.room[1], (prescribed,),
@@ -302,8 +306,8 @@ class _Tools(NamedTuple):
     none: np.ndarray            # mask of no prescribed coordinate
     related: np.ndarray         # lines of eight of dtau/dq, dtau/dv, M that hold more than zeros
     coupled: np.ndarray         # the same for da/dq, da/dv, M^-1
-    masks: dict[bytes, tuple]   # known ones: (machine, shape, mask for the entry, mask that results share: a copy for each would
-                                # take 0.1 us)
+    masks: dict[bytes, tuple]   # known ones: (machine, shape, what the entry keeps of it, mask that results share: a copy for
+                                # each would take 0.1 us)
 
 
 def _tools(model) -> _Tools:

@@ -32,6 +32,19 @@ def finite_where(x, mask, wanted, n):
 
 
 @primitive
+def finite_at(x, places):
+    """The same for the numbers at some places."""
+    total, n = number_like(x, 0.0), places.size
+    other = total
+    for r in range(0, n - 1, 2):
+        total, other = total + load(x, places[r]) * 0.0, other + load(x, places[r + 1]) * 0.0
+    if n & 1:
+        total = total + load(x, places[n - 1]) * 0.0
+    total = total + other
+    return all_less(absolute(total), 1.0)            # 0, or NaN
+
+
+@primitive
 def bad_configuration(tree, q, nq):
     """BAD_Q, BAD_QUATERNION or OK."""
     return bad_quaternions(tree, q) if finite(q, nq) else BAD_Q

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import entry, primitive
+from liedyn.jit import callee, entry, primitive
 from liedyn.joints.tree import parts, tree_of
 from liedyn.kernels.aligned import (
     aligned_forces,
@@ -21,7 +21,21 @@ from liedyn.kernels.aligned import (
     aligned_work,
     gather_bodies,
 )
-from liedyn.kernels.checks import BAD_A, BAD_RESULT, BAD_TAU, OK, OTHER_MASK, SHAPE, SINGULAR, bad_motion, fits, has_room
+from liedyn.kernels.checks import (
+    BAD_A,
+    BAD_RESULT,
+    BAD_TAU,
+    BAD_V,
+    OK,
+    OTHER_MASK,
+    SHAPE,
+    SINGULAR,
+    bad_configuration,
+    finite,
+    finite_at,
+    fits,
+    has_room,
+)
 from liedyn.kernels.hybrid import bad_input
 from liedyn.kernels.inverse_derivatives import add_passive_slopes
 from liedyn.kernels.kinematics import gather
@@ -31,7 +45,7 @@ from liedyn.kernels.outgoing import OUTGOING, all_given, outgoing, take
 from liedyn.kernels.pairs import add_accelerations, derivative_pairs, mass_pairs
 from liedyn.kernels.pivot_transform import pivot_transform
 from liedyn.kernels.results import clear, clear_unwritten
-from liedyn.kernels.ways import on_one_way, ways_in, ways_of
+from liedyn.kernels.ways import on_one_way, ways_in, ways_memory, ways_of
 from liedyn.lie.blocks import pack, settle, states_in, whole_lines
 from liedyn.lie.lanes import largest, load, number_like, store
 from liedyn.lie.matrices import get, integers, put, unpack_rows
@@ -135,11 +149,11 @@ def derivatives_memory(n, nv): return aligned_memory(n, nv) + solution_memory(nv
 def one_memory(n, nv): return _MATRICES * 8 * -(-nv // 8) * nv + nv * nv + derivatives_memory(n, nv)
 
 
-def kept_memory(nv): return 8 * nv + 2
+def kept_memory(nv): return 1 + ways_memory(nv) + (nv + 7) // 8
 
 
 def batch_memory(n, nq, nv, nl):
-    return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + _MATRICES * (nv * nv + 7) + 33 * nv + 1 + OUTGOING
+    return derivatives_memory(n, nv) + nq + 3 * nv + 6 * nl + _MATRICES * (nv * nv + 7) + 33 * nv + 2 + OUTGOING
 
 
 # Matrices of `rows` Lanes each, in this order: U; of one state M, of eight first M, then E; dID by q and v, of eight states
@@ -150,52 +164,43 @@ _MATRICES = 6
 @primitive
 def matrices_of_one(memory, nv):
     """The matrices of one state, from scratch that starts on a border of cache lines; their rows; and the rest."""
-    rows, (rest,) = -(-nv // 8) * nv, behind_matrices(memory, nv)
-    return table(memory, _MATRICES * rows, 8), rows, rest
-
-
-@primitive
-def behind_matrices(memory, nv):
-    """(the rest,)."""
-    size = _MATRICES * 8 * -(-nv // 8) * nv
-    return (span(memory, size, memory.size - size),)
+    rows = -(-nv // 8) * nv
+    size = _MATRICES * 8 * rows
+    return table(memory, _MATRICES * rows, 8), rows, span(memory, size, memory.size - size)
 
 
 @primitive
 def kept(memory, nv):
-    """Of one state's scratch, what stays from call to call: room for `kept_ways`, and the mask of no prescribed coordinate."""
-    k = memory.size - 8 * nv - 2
-    return memory[k:memory.size - nv].view(np.int64), memory[memory.size - nv:].view(np.bool_)[:nv]
+    """Behind all else, what stays from call to call for a mask: room for `kept_ways`, and the mask."""
+    k = memory.size - (nv + 7) // 8
+    return memory[k - 6 * nv - 3:k].view(np.int64), memory[k:].view(np.bool_)[:nv]
 
 
 @primitive
 def kept_ways(tree, prescribed, passive, room):
-    """`ways_of`, which are made only where the mask is another than that of the last call. room: zero at first."""
-    nv, mark = prescribed.size, 2 if passive else 1
-    same = room[0] == mark
-    for k in range(nv):
-        same = same and room[1 + k] == prescribed[k]
-    if not same:
+    """`ways_of`, made at the first call and where `passive` is another than at the last. room: zero at first."""
+    mark = 2 if passive else 1
+    if room[0] != mark:
         room[0] = mark
-        for k in range(nv):
-            room[1 + k] = prescribed[k]
-        ways_of(tree, prescribed, passive, room[1 + nv:], False)
-    return ways_in(room[1 + nv:], prescribed)
+        ways_of(tree, prescribed, passive, room[1:], False)
+    return ways_in(room[1:], prescribed)
 
 
 @entry("i8(f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
 def forward_derivatives_one(machine, q, v, tau, passive, Xq, Xv, Xu):
     """One state, nothing prescribed or pushed: da by q, v, tau (nv, nv each)."""
-    index, constants, memory = parts(machine)
-    nq, nv = index[1], index[2]
-    if q.size != nq or v.size != nv or tau.size != nv or Xq.size != nv * nv or Xv.size != nv * nv or Xu.size != nv * nv:
+    index, _, memory = parts(machine)
+    room, none = kept(memory, index[2])
+    if not sizes_fit(index, q, v, tau, none, Xq, Xv, Xu):
         return SHAPE
-    tree = tree_of(index, constants)
-    code = bad_motion(tree, q, v, tau, nq, nv)
-    if code != OK:
-        return BAD_TAU if code == BAD_A else code
-    _, none = kept(memory, nv)
-    return matrices_into(index, tree, none, q, v, v, tau, memory[:0], passive, memory, Xq, Xv, Xu, None)
+    return derivatives_of_one(machine, none, room, q, v, v, tau, passive, Xq, Xv, Xu)
+
+
+@primitive
+def sizes_fit(index, q, v, tau, prescribed, Xq, Xv, Xu):
+    nq, nv = index[1], index[2]
+    return (q.size == nq and v.size == nv and tau.size == nv and prescribed.size == nv and Xq.size == nv * nv
+            and Xv.size == nv * nv and Xu.size == nv * nv)
 
 
 @primitive
@@ -207,50 +212,76 @@ def different(x, y):
     return any_is
 
 
-@entry("i8(f8[::1], b1[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
-def hybrid_derivatives_one(machine, prescribed, expected, q, v, a, tau, passive, Xq, Xv, Xu):
-    """One state. tau where prescribed and a elsewhere, by q, v and what is given (nv, nv each). OTHER_MASK where prescribed is
-    not as expected; or nothing is expected, and wrenches on links (6 n_links) may follow a."""
-    index, constants, memory = parts(machine)
-    n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    f_ext = span(a, nv, a.size - nv)
-    known = expected.size == nv and f_ext.size == 0
-    if (q.size != nq or v.size != nv or tau.size != nv or prescribed.size != nv or Xq.size != nv * nv or Xv.size != nv * nv
-            or Xu.size != nv * nv or not (known or (expected.size == 0 and (f_ext.size == 0 or f_ext.size == 6 * nl)))):
+@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
+def hybrid_derivatives_one(machine, prescribed, memo, q, v, a, tau, passive, Xq, Xv, Xu):
+    """One state that nothing pushes: tau where prescribed and a elsewhere, by q, v and what is given (nv, nv each). memo: what is
+    `kept` for a mask; OTHER_MASK where prescribed is another."""
+    index, _, _ = parts(machine)
+    room, expected = kept(memo, index[2])
+    if not sizes_fit(index, q, v, tau, prescribed, Xq, Xv, Xu) or a.size != index[2]:
         return SHAPE
-    if expected.size > 0 and different(prescribed, expected):
+    if different(prescribed, expected):
         return OTHER_MASK
-    tree = tree_of(index, constants)
-    code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
-    if code != OK:
-        return code
-    (rest,) = behind_matrices(memory, nv)
-    code, F = gather(tree, f_ext, rest, n, nl)
-    if code != OK:
-        return code
-    return matrices_into(index, tree, prescribed, q, v, a, tau, F, passive, memory, Xq, Xv, Xu, True)
+    return derivatives_of_one(machine, prescribed, room, q, v, a, tau, passive, Xq, Xv, Xu)
+
+
+@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
+def pushed_derivatives_one(machine, prescribed, memo, q, v, a, tau, f_ext, passive, Xq, Xv, Xu):
+    """The same with wrenches f_ext (6 n_links) on links: compiled for itself, since to ask for them at each body takes 1%."""
+    index, _, _ = parts(machine)
+    room, expected = kept(memo, index[2])
+    if not sizes_fit(index, q, v, tau, prescribed, Xq, Xv, Xu) or a.size != index[2] or f_ext.size != 6 * index[3]:
+        return SHAPE
+    if different(prescribed, expected):
+        return OTHER_MASK
+    return matrices_into(machine, prescribed, room, q, v, a, tau, f_ext, passive, Xq, Xv, Xu)
+
+
+@callee
+def derivatives_of_one(machine, prescribed, room, q, v, a, tau, passive, Xq, Xv, Xu):
+    """`matrices_into` without wrenches. What is common to two entries is in the caches for one when the other has used it."""
+    return matrices_into(machine, prescribed, room, q, v, a, tau, span(machine, 0, 0), passive, Xq, Xv, Xu)
 
 
 @primitive
-def matrices_into(index, tree, prescribed, q, v, a, tau, F, passive, memory, Xq, Xv, Xu, adds):
-    """The derivatives of one state, of what was found good: a code. F stands first behind the matrices in memory, or is empty;
-    adds: see `minus_product`."""
-    n, nv = index[0], index[2]
-    A, rows, m = matrices_of_one(memory, nv)
-    room, _ = kept(memory, nv)
-    passive = passive and index[4] != 0
+def matrices_into(machine, prescribed, room, q, v, a, tau, f_ext, passive, Xq, Xv, Xu):
+    """The derivatives of one state: a code. room: what is `kept` for the mask."""
+    index, constants, memory = parts(machine)
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    tree, passive = tree_of(index, constants), passive and index[4] != 0
     ways = kept_ways(tree, prescribed, passive, room)
+    code = bad_given(tree, ways, q, v, a, tau, nq, nv)
+    if code != OK:
+        return code
+    A, rows, m = matrices_of_one(memory, nv)
     work, rest = aligned_work(m[6 * n:], n, nv)
-    solution = solution_work(rest, nv)
+    solution, F = solution_work(rest, nv), f_ext
+    if f_ext.size > 0:
+        code, F = gather(tree, f_ext, m, n, nl)
+        if code != OK:
+            return code
     clear(A[rows:4 * rows])
     if hybrid_derivatives(tree, prescribed, ways, q, v, a, tau, F, passive, A, rows, solution.M, work, solution, None, 0) > 0.0:
         return SINGULAR
     clear(A[4 * rows:])
     at = 0, rows, 2 * rows, 3 * rows, 4 * rows, 5 * rows
-    minus_product(tree, prescribed, ways, solution.tau, A, at, 0, -(-nv // 8), adds, None)
+    minus_product(tree, prescribed, ways, solution.tau, A, at, 0, -(-nv // 8), None)
     floating_columns(tree, prescribed, ways, work, v, A[:rows], A[4 * rows:], A[5 * rows:], 0, nv)
     good = unpack_rows(A[4 * rows:5 * rows], Xq) and unpack_rows(A[5 * rows:], Xv) and unpack_rows(A[:rows], Xu)
     return OK if good else BAD_RESULT
+
+
+@primitive
+def bad_given(tree, ways, q, v, a, tau, nq, nv):
+    """The code of what is not finite of a state and of what is given."""
+    code = bad_configuration(tree, q, nq)
+    if code == OK and not finite(v, nv):
+        code = BAD_V
+    if code == OK and not finite_at(a, ways.given):
+        code = BAD_A
+    if code == OK and not finite_at(tau, ways.free):
+        code = BAD_TAU
+    return code
 
 
 @entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, b1[::1], "
@@ -268,7 +299,7 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
             or not has_room(out, rows, 3 * whole_lines(nv * nv))):
         return SHAPE
     tree, m = tree_of(index, constants), memory
-    wide, count = whole_lines(nv * nv), whole_lines(6 * nv + 1) // 8
+    wide, count = whole_lines(nv * nv), whole_lines(6 * nv + 2) // 8
     Q, V, dV, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
     A, m = m[:_MATRICES * wide + 32 * nv], m[_MATRICES * wide + 32 * nv:]
@@ -296,10 +327,7 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
         M = A[wide:2 * wide]
         if hybrid_derivatives(tree, prescribed, ways, Q, V, dV, Tau, F, passive, A, wide, M, work, solution, going, k) > 0.0:
             return SINGULAR
-        if ways.given.size > 0:
-            columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution.sides, True, going, k)
-        else:
-            columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution.sides, None, going, k)
+        columns_of_eight(tree, prescribed, ways, V, A, wide, work, solution.sides, going, k)
     good = all_given(going)
     settle()
     return OK if good else BAD_RESULT
@@ -308,7 +336,7 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
 @primitive
 def clear_matrices(tree, ways, filled, A, wide):
     """Where no number is ever written, but some are read."""
-    nv = ways.every.size
+    nv = tree.above.size
     clear(A[wide:2 * wide])         # of E numbers are read and not used: subnormal ones that others left took 150 cycles each,
                                     # 15% of all of a humanoid
     clear_given(tree, ways, A[2 * wide:], wide)
@@ -322,7 +350,7 @@ def clear_matrices(tree, ways, filled, A, wide):
 @primitive
 def clear_given(tree, ways, D, wide):
     """Prescribed rows of two matrices dID of `wide` Lanes: of what hangs on one top they are read on all branches."""
-    nv, zero = ways.every.size, number_like(D, 0.0)
+    nv, zero = tree.above.size, number_like(D, 0.0)
     for u in ways.given:
         for c in range(tree.top[u], tree.last[tree.top[u]] + 1):
             if not on_one_way(tree, c, u):
@@ -337,9 +365,9 @@ def one_top(tree):
 
 
 @primitive
-def columns_of_eight(tree, prescribed, ways, v, A, wide, work, sides, adds, out, row):
+def columns_of_eight(tree, prescribed, ways, v, A, wide, work, sides, out, row):
     """dtau_u and da_v by q and v from dID by the same (see `_MATRICES`), eight columns at a time; out: see `outgoing`. With U in
-    the place of M_vv^-1, dtau_u = dID_u - U_uv dID_v is the same product. adds: not None where any are prescribed."""
+    the place of M_vv^-1, dtau_u = dID_u - U_uv dID_v is the same product."""
     n, nv, near, some = tree.parent.size, tree.above.size, one_top(tree), min(8 * tree.above.size, wide)
     for c in range(0, nv, 8):
         end, o = min(c + 8, nv), c * nv
@@ -347,7 +375,7 @@ def columns_of_eight(tree, prescribed, ways, v, A, wide, work, sides, adds, out,
         if near:                                   # in two places in turn, where no zeros must stay
             Xq = 4 * wide + (c // 8 % 2) * 2 * some
             Xv = Xq + some
-        minus_product(tree, prescribed, ways, sides, A, (0, wide, 2 * wide, 3 * wide, Xq, Xv), c, end, adds, out)
+        minus_product(tree, prescribed, ways, sides, A, (0, wide, 2 * wide, 3 * wide, Xq, Xv), c, end, out)
         floating_rotations(tree, ways, sides, A[Xv:], c, end)
         floating_columns(tree, prescribed, ways, work, v, A[:wide], A[Xq:], A[Xv:], c, end)
         times = n - 1 if end == nv else -(-nv // 6) * min(8, nv - end)           # of the next eight bodies or columns

@@ -1,45 +1,37 @@
 """Rows of one limb in products with M^-1 or E (see `mass_product`): as many sums at a time as registers hold."""
-from numba import types
-from numba.extending import overload
-
 from liedyn.jit import primitive
-from liedyn.kernels.ways import three_of
+from liedyn.kernels.ways import next_on_walk
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.matrices import get
 
 
 @primitive
-def limb_rows(tree, prescribed, rows, r, e, kind, A, at, next_two, k, low, adds):
-    """Rows rows[r] … rows[e - 1], six at most, of X = -C W, Y = -C Z, by the columns k, k - 1, … low of C and those on the way
-    from low to the ground, if not prescribed; low = nv: on the way from k. at: where C and columns of W, Z, X, Y, P, Q begin in
-    A; next_two: how far from there stand another two, or 0. Another two are only for rows that follow each other. adds: if not
-    None, prescribed rows are those of P - C W and Q - C Z."""
-    first = rows[r]
+def limb_rows(ways, r, e, kind, A, at, next_two, k, low):
+    """Rows r … e - 1, six at most, of X = -C W, Y = -C Z, by the walk from column k of C down to low and on to the ground (see
+    `next_on_walk`). at: where C and columns of W, Z, X, Y begin in A; next_two: how far from there stand another two, or 0. Of C
+    up to four rows more are read."""
     if e - r > 3 and next_two > 0:
-        six_by_four(tree, prescribed, first, first + e - r, kind, A, at, next_two, k, low, adds)
+        six_by_four(ways, r, e, kind, A, at, next_two, k, low)
     elif e - r > 3:
-        six_rows(tree, prescribed, six_of(rows, r, e), kind, A, at, k, low, adds)
+        six_by_two(ways, r, e, kind, A, at, k, low)
     elif e - r == 2 and next_two > 0:
-        two_by_four(tree, prescribed, first, kind, A, at, next_two, k, low, adds)
+        two_by_four(ways, r, kind, A, at, next_two, k, low)
     elif next_two > 0:
-        three_by_four(tree, prescribed, first, first + e - r, kind, A, at, next_two, k, low, adds)
+        three_by_four(ways, r, e, kind, A, at, next_two, k, low)
     else:
-        three_rows(tree, prescribed, three_of(rows, r, e), kind, A, at, k, low, adds)
+        three_by_two(ways, r, e, kind, A, at, k, low)
 
 
 @primitive
-def six_by_four(tree, prescribed, r, e, kind, A, at, o, k, low, adds):
+def six_by_four(ways, r, e, kind, A, at, o, k, low):
     """24 sums in registers: a fifth faster than 12."""
-    (C, w, z, X, Y, u, v), nv = at, tree.above.size
-    rows = three_from(r, nv), three_from(r + 3, nv)
-    x, y = six_given(prescribed, rows, A, u, adds), six_given(prescribed, rows, A, v, adds)
-    p, q = six_given(prescribed, rows, A, u + o, adds), six_given(prescribed, rows, A, v + o, adds)
+    (C, w, z, X, Y), nv, zero = at, ways.up.size, number_like(A, 0.0)
+    x, y, p, q = six_times(zero), six_times(zero), six_times(zero), six_times(zero)
     while k >= 0:
-        if not prescribed[k]:
-            n = get_six_from(A, nv, k, C + r, kind)
-            x, y = six_less_scaled(x, n, load(A, w + k)), six_less_scaled(y, n, load(A, z + k))
-            p, q = six_less_scaled(p, n, load(A, w + o + k)), six_less_scaled(q, n, load(A, z + o + k))
-        k = k - 1 if k > low else tree.above[k]
+        n = get_six_from(A, nv, k, C + r, kind)
+        x, y = six_less_scaled(x, n, load(A, w + k)), six_less_scaled(y, n, load(A, z + k))
+        p, q = six_less_scaled(p, n, load(A, w + o + k)), six_less_scaled(q, n, load(A, z + o + k))
+        k = next_on_walk(ways, k, low)
     store_six_from(A, X, r, e, x)
     store_six_from(A, Y, r, e, y)
     store_six_from(A, X + o, r, e, p)
@@ -47,17 +39,14 @@ def six_by_four(tree, prescribed, r, e, kind, A, at, o, k, low, adds):
 
 
 @primitive
-def three_by_four(tree, prescribed, r, e, kind, A, at, o, k, low, adds):
-    (C, w, z, X, Y, u, v), nv = at, tree.above.size
-    rows = three_from(r, nv)
-    x, y = three_given(prescribed, rows, A, u, adds), three_given(prescribed, rows, A, v, adds)
-    p, q = three_given(prescribed, rows, A, u + o, adds), three_given(prescribed, rows, A, v + o, adds)
+def three_by_four(ways, r, e, kind, A, at, o, k, low):
+    (C, w, z, X, Y), nv, zero = at, ways.up.size, number_like(A, 0.0)
+    x, y, p, q = three_times(zero), three_times(zero), three_times(zero), three_times(zero)
     while k >= 0:
-        if not prescribed[k]:
-            n = get_three_from(A, nv, k, C + r, kind)
-            x, y = less_scaled(x, n, load(A, w + k)), less_scaled(y, n, load(A, z + k))
-            p, q = less_scaled(p, n, load(A, w + o + k)), less_scaled(q, n, load(A, z + o + k))
-        k = k - 1 if k > low else tree.above[k]
+        n = get_three_from(A, nv, k, C + r, kind)
+        x, y = less_scaled(x, n, load(A, w + k)), less_scaled(y, n, load(A, z + k))
+        p, q = less_scaled(p, n, load(A, w + o + k)), less_scaled(q, n, load(A, z + o + k))
+        k = next_on_walk(ways, k, low)
     store_three_from(A, X, r, e, x)
     store_three_from(A, Y, r, e, y)
     store_three_from(A, X + o, r, e, p)
@@ -65,55 +54,26 @@ def three_by_four(tree, prescribed, r, e, kind, A, at, o, k, low, adds):
 
 
 @primitive
-def two_by_four(tree, prescribed, r, kind, A, at, o, k, low, adds):
-    (C, w, z, X, Y, u, v), nv = at, tree.above.size
-    x, y = two_given(prescribed, r, A, u, adds), two_given(prescribed, r, A, v, adds)
-    p, q = two_given(prescribed, r, A, u + o, adds), two_given(prescribed, r, A, v + o, adds)
+def two_by_four(ways, r, kind, A, at, o, k, low):
+    (C, w, z, X, Y), nv, zero = at, ways.up.size, number_like(A, 0.0)
+    x, y, p, q = (zero, zero), (zero, zero), (zero, zero), (zero, zero)
     while k >= 0:
-        if not prescribed[k]:
-            n = get(A, nv, k, C + r, kind), get(A, nv, k, C + r + 1, kind)
-            x, y = two_less_scaled(x, n, load(A, w + k)), two_less_scaled(y, n, load(A, z + k))
-            p, q = two_less_scaled(p, n, load(A, w + o + k)), two_less_scaled(q, n, load(A, z + o + k))
-        k = k - 1 if k > low else tree.above[k]
+        n = get(A, nv, k, C + r, kind), get(A, nv, k, C + r + 1, kind)
+        x, y = two_less_scaled(x, n, load(A, w + k)), two_less_scaled(y, n, load(A, z + k))
+        p, q = two_less_scaled(p, n, load(A, w + o + k)), two_less_scaled(q, n, load(A, z + o + k))
+        k = next_on_walk(ways, k, low)
     store_two(A, X + r, x)
     store_two(A, Y + r, y)
     store_two(A, X + o + r, p)
     store_two(A, Y + o + r, q)
 
 
-# what sums begin with -------------------------------------------------------------------------------------------------
-def given(prescribed, r, A, w, adds): ...
-
-
-@overload(given, inline="always")
-def _given(prescribed, r, A, w, adds):
-    """Zero; or, if `adds` is not None, of a prescribed row that of the column which begins at w."""
-    if isinstance(adds, types.NoneType):
-        return lambda prescribed, r, A, w, adds: number_like(A, 0.0)
-    return lambda prescribed, r, A, w, adds: row_if_prescribed(prescribed, r, A, w)
+@primitive
+def three_times(x): return x, x, x
 
 
 @primitive
-def row_if_prescribed(prescribed, r, A, w): return load(A, w + r) if prescribed[r] else number_like(A, 0.0)
-
-
-@primitive
-def two_given(prescribed, r, A, w, adds): return given(prescribed, r, A, w, adds), given(prescribed, r + 1, A, w, adds)
-
-
-@primitive
-def three_given(prescribed, rows, A, w, adds):
-    return (given(prescribed, rows[0], A, w, adds), given(prescribed, rows[1], A, w, adds),
-            given(prescribed, rows[2], A, w, adds))
-
-
-@primitive
-def six_given(prescribed, rows, A, w, adds):
-    return three_given(prescribed, rows[0], A, w, adds), three_given(prescribed, rows[1], A, w, adds)
-
-
-@primitive
-def three_from(r, nv): return min(r, nv - 1), min(r + 1, nv - 1), min(r + 2, nv - 1)
+def six_times(x): return (x, x, x), (x, x, x)
 
 
 @primitive
@@ -147,50 +107,27 @@ def store_six_from(A, o, r, e, x):
 
 
 @primitive
-def six_rows(tree, prescribed, rows, kind, A, at, k, low, adds):
-    (C, w, z, X, Y, u, v), nv = at, tree.above.size
-    x, y = six_given(prescribed, rows, A, u, adds), six_given(prescribed, rows, A, v, adds)
+def six_by_two(ways, r, e, kind, A, at, k, low):
+    (C, w, z, X, Y), nv, zero = at, ways.up.size, number_like(A, 0.0)
+    x, y = six_times(zero), six_times(zero)
     while k >= 0:
-        if not prescribed[k]:
-            n = get_three(A, nv, k, C, rows[0], kind), get_three(A, nv, k, C, rows[1], kind)
-            x = six_less_scaled(x, n, load(A, w + k))
-            y = six_less_scaled(y, n, load(A, z + k))
-        k = k - 1 if k > low else tree.above[k]
-    store_three(A, X, rows[0], x[0])
-    store_three(A, X, rows[1], x[1])
-    store_three(A, Y, rows[0], y[0])
-    store_three(A, Y, rows[1], y[1])
+        n = get_six_from(A, nv, k, C + r, kind)
+        x, y = six_less_scaled(x, n, load(A, w + k)), six_less_scaled(y, n, load(A, z + k))
+        k = next_on_walk(ways, k, low)
+    store_six_from(A, X, r, e, x)
+    store_six_from(A, Y, r, e, y)
 
 
 @primitive
-def three_rows(tree, prescribed, rows, kind, A, at, k, low, adds):
-    (C, w, z, X, Y, u, v), nv = at, tree.above.size
-    x, y = three_given(prescribed, rows, A, u, adds), three_given(prescribed, rows, A, v, adds)
+def three_by_two(ways, r, e, kind, A, at, k, low):
+    (C, w, z, X, Y), nv, zero = at, ways.up.size, number_like(A, 0.0)
+    x, y = three_times(zero), three_times(zero)
     while k >= 0:
-        if not prescribed[k]:
-            n = get_three(A, nv, k, C, rows, kind)
-            x = less_scaled(x, n, load(A, w + k))
-            y = less_scaled(y, n, load(A, z + k))
-        k = k - 1 if k > low else tree.above[k]
-    store_three(A, X, rows, x)
-    store_three(A, Y, rows, y)
-
-
-@primitive
-def six_of(rows, r, e):
-    return three_of(rows, r, e), three_of(rows, r + 3, e)
-
-
-@primitive
-def get_three(A, nv, c, o, rows, kind):
-    return get(A, nv, c, o + rows[0], kind), get(A, nv, c, o + rows[1], kind), get(A, nv, c, o + rows[2], kind)
-
-
-@primitive
-def store_three(A, o, rows, x):
-    store(A, o + rows[0], x[0])
-    store(A, o + rows[1], x[1])
-    store(A, o + rows[2], x[2])
+        n = get_three_from(A, nv, k, C + r, kind)
+        x, y = less_scaled(x, n, load(A, w + k)), less_scaled(y, n, load(A, z + k))
+        k = next_on_walk(ways, k, low)
+    store_three_from(A, X, r, e, x)
+    store_three_from(A, Y, r, e, y)
 
 
 @primitive

@@ -209,7 +209,7 @@ def from_the_ground(tree, prescribed, ways, sides, A, rows):
     is not written."""
     nv, E, s = prescribed.size, A[rows:2 * rows], 0
     while s < nv:
-        e, t, hangs = end_of_rows(ways, ways.every, s, nv), tree.top[s], tree.above[s] >= 0
+        e, t, hangs = end_of_rows(ways, s, nv), tree.top[s], tree.above[s] >= 0
         if hangs:
             for o in range(s, e, 6):
                 columns_by_roots(tree, prescribed, ways, s, o, min(o + 6, e), t, s, A, rows)
@@ -244,7 +244,7 @@ def columns_by_roots(tree, prescribed, ways, s, o, up_to, first, end, A, rows):
     nv, kind, b = prescribed.size, number_like(A, 0.0), first
     while b < end:
         w, z, two = b * nv, min(b + 1, end - 1) * nv, max(min(end - b, 4) - 2, 0)      # of three columns one twice
-        limb_rows(tree, prescribed, ways.every, o, up_to, kind, A, (rows, w, z, w, z, w, z), two * nv, tree.above[s], nv, None)
+        limb_rows(ways, o, up_to, kind, A, (rows, w, z, w, z), two * nv, ways.up[s], nv)
         b += two + 2
 
 

@@ -18,7 +18,7 @@ def sweep(tree, prescribed, ways, M, F, A, rows):
     follows after `rows` rows and is zero before. F (3 nv) is used up. Returns the largest shortfall of a pivot below where it is
     rounding."""
     U, deficit, r = A[:rows], -1.0, ways.free.size - 1
-    both_halves(ways.every, tree.above, M, A[rows:])
+    both_halves(tree.above, M, A[rows:])
     for k in range(rows):
         store(A, k, load(A, rows + k))
     while r >= 0:
@@ -31,10 +31,10 @@ def sweep(tree, prescribed, ways, M, F, A, rows):
 
 
 @primitive
-def both_halves(coordinates, up, M, U):
-    """Both halves of M into U, between some coordinates and those on their ways `up`."""
+def both_halves(up, M, U):
+    """Both halves of M into U, between coordinates and those on their ways `up`."""
     nv = up.size
-    for k in coordinates:
+    for k in range(nv):
         j = k
         while j >= 0:
             m = load(M, j * nv + k)

@@ -17,21 +17,26 @@ class Ways(NamedTuple):
     free: np.ndarray     # those not prescribed, in order
     given: np.ndarray    # the prescribed ones, in order
     count: np.ndarray    # (nv + 1,) how many before this coordinate are not prescribed
-    every: np.ndarray    # all coordinates, in order
+    before: np.ndarray   # (nv + 1,) the last one before this coordinate that is not prescribed, or -1
 
 
 @primitive
 def ways_of(tree, prescribed, passive, room, eight):
-    """room: 6 nv + 1 integers. eight: whether for eight states, of which each column goes for itself; eight columns of one state
-    seldom belong to one limb, and take all that hangs on one top for one."""
-    nv = prescribed.size
+    """room: `ways_memory` integers. eight: whether for eight states, of which each column goes for itself; eight columns of one
+    state seldom belong to one limb, and take all that hangs on one top for one."""
+    nv, last = prescribed.size, -1
     free_paths(tree, prescribed, room[:nv])
     limbs(tree, room[nv:2 * nv], eight)
     floating(tree, passive, room[2 * nv:3 * nv])
     both_kinds(prescribed, room[3 * nv:4 * nv], room[4 * nv:5 * nv + 1])
     for k in range(nv):
-        room[5 * nv + 1 + k] = k
+        room[5 * nv + 1 + k] = last
+        last = last if prescribed[k] else k
+    room[6 * nv + 1] = last
     return ways_in(room, prescribed)
+
+
+def ways_memory(nv): return 6 * nv + 2
 
 
 @primitive
@@ -40,7 +45,7 @@ def ways_in(room, prescribed):
     nv = prescribed.size
     free = room[5 * nv]
     return Ways(room[:nv], room[nv:2 * nv], room[2 * nv:3 * nv], room[3 * nv:3 * nv + free], room[3 * nv + free:4 * nv],
-                room[4 * nv:5 * nv + 1], room[5 * nv + 1:6 * nv + 1])
+                room[4 * nv:5 * nv + 1], room[5 * nv + 1:6 * nv + 2])
 
 
 @primitive
@@ -99,21 +104,24 @@ def on_one_way(tree, j, k):
 
 # coordinates that follow each other ---------------------------------------------------------------------------------
 @primitive
-def end_of_rows(ways, rows, r, most):
-    """Where the rows rows[r], … of one limb end, after `most` of them."""
+def end_of_rows(ways, r, most):
+    """Where the rows r, r + 1, … of one limb end, after `most` of them."""
     e = r + 1
-    while e < min(rows.size, r + most) and ways.start[rows[e]] == ways.start[rows[r]]:
+    while e < min(ways.start.size, r + most) and ways.start[e] == ways.start[r]:
         e += 1
     return e
 
 
+# walks: from the last of some coordinates to the first, then to the ground, by what is not prescribed ---------------------
 @primitive
-def in_a_row(rows, r, e):
-    """Whether rows[r] … rows[e - 1] follow each other."""
-    return rows[e - 1] - rows[r] == e - 1 - r
+def first_of_walk(ways, last, first):
+    """Of the walk down from `last` to `first` and on to the ground; or -1."""
+    k = ways.before[last + 1]
+    return k if k >= first else ways.up[first]
 
 
 @primitive
-def three_of(rows, r, e):
-    """rows[r], … rows[e - 1], the last of them again if there are less than three."""
-    return rows[r], rows[min(r + 1, e - 1)], rows[min(r + 2, e - 1)]
+def next_on_walk(ways, k, first):
+    """What follows k; first: as many as there are coordinates, if the walk goes straight to the ground. Or -1."""
+    j = ways.before[k]
+    return j if j >= first else ways.up[min(k, first)]
