@@ -14,7 +14,7 @@ from complex_step import Reference
 from liedyn.dynamics import calls, derivatives
 from liedyn.dynamics.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from liedyn.jit import prepare
-from liedyn.kernels.hybrid_derivatives import forward_derivatives_one, hybrid_derivatives_one
+from liedyn.kernels.hybrid_derivatives import hybrid_derivatives_one, pushed_derivatives_one
 from liedyn.kernels.inverse_derivatives import inverse_derivatives_one
 from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
 from zoo import floats, model_of, random_link, random_robot, state, unit
@@ -376,8 +376,8 @@ def test_what_others_left_in_the_scratch_does_not_matter(name):
 
 @pytest.mark.parametrize("name", ["every kind, floating", "one degree of freedom each"])
 def test_what_a_call_cleared_is_not_cleared_again_unless_others_came_between(name, monkeypatch):
-    """Each kind of call twice, other ones between or a refused one: all as from scratch that is new; and the second of two alike
-    finds it as the first left it."""
+    """Each kind of call twice, other ones between, or of another mask, or a refused one: all as from scratch that is new; and the
+    second of two finds it as the first left it, where both are inverse, or forward or hybrid, of whatever mask."""
     model, rng, found = model_of(name), np.random.default_rng(0), []
     masks = [rng.random(model.nv) < part for part in (0.3, 0.7)]
     q, v, a, tau = state(model, 1, (19,))
@@ -398,11 +398,17 @@ def test_what_a_call_cleared_is_not_cleared_again_unless_others_came_between(nam
             between()
             for x, y in zip(results, function(model, *given), strict=False):
                 np.testing.assert_array_equal(x, y)
-    for (function, given), results in zip(asked, expected, strict=True):
+    for before in asked:
+        for (function, given), results in zip(asked, expected, strict=True):
+            before[0](model, *before[1])
+            for x, y in zip(results, function(model, *given), strict=False):
+                np.testing.assert_array_equal(x, y)
+    ld.inverse_dynamics(model, q, v, a)
+    for k, ((function, given), results) in enumerate(zip(asked, expected, strict=True)):
         found.clear()
         function(model, *given)
         function(model, *given)
-        assert [same for _, same in found] == [False, True]
+        assert [same for _, same in found] == [k > 1, True]
         with pytest.raises(ld.ConfigurationError):
             function(model, q, bad, *given[2:])
         found.clear()
@@ -465,7 +471,8 @@ def test_single_calls_compile_once():
         ld.inverse_dynamics_derivatives(model, q, v, a)
         ld.forward_dynamics_derivatives(model, q, v, tau)
         hybrid(model, q, v, a, tau)
-    for entry in (inverse_derivatives_one, forward_derivatives_one, hybrid_derivatives_one):
+        ld.forward_dynamics_derivatives(model, q, v, tau, f_ext=given(np.ones((len(model.link_names), 6))))
+    for entry in (inverse_derivatives_one, hybrid_derivatives_one, pushed_derivatives_one):
         assert len(entry.signatures) == 1 and not prepare(entry)
 
 

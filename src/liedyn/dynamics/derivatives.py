@@ -30,7 +30,6 @@ from liedyn.jit import prepare
 from liedyn.kernels.checks import OTHER_MASK
 from liedyn.kernels.hybrid_derivatives import (
     batch_memory,
-    forward_derivatives_one,
     hybrid_derivatives_batch,
     hybrid_derivatives_one,
     kept_memory,
@@ -134,15 +133,15 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
     """
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
-            tools = model._cache["derivatives"]
             if q.ndim == 1:
-                shape = tools.shape
+                machine, shape, memo, none = model._cache["no mask"]
                 x, y, z = _empty(shape), _empty(shape), _empty(shape)         # views of one array would take 0.6 us more
-                if not forward_derivatives_one.direct(tools.machine, q, v, tau, passive, x, y, z):
+                if not hybrid_derivatives_one.direct(machine, none, memo, q, v, v, tau, passive, x, y, z):
                     return _new(ForwardDerivatives, (x, y, z))
             elif q.ndim == 2 and one_thread(model, len(q)):
+                tools = model._cache["derivatives"]
                 out, past, x, y, z = _room(tools, len(q))
-                if not _batch_here(model, tools, tools.none, tools.none, q, v, v, tau, passive, out, past):
+                if not _batch_here(model, tools, tools.none, q, v, v, tau, passive, out, past):
                     return _new(ForwardDerivatives, (x, y, z))
         except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
             pass
@@ -186,29 +185,30 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
                         return _new(HybridDerivatives, (x, y, z, mask))
             elif q.ndim == 2 and one_thread(model, len(q)):
                 tools = model._cache["derivatives"]
-                out, past, x, y, z = _room(tools, len(q))
                 *_, mask = tools.masks[prescribed.tobytes()]
-                if not _batch_here(model, tools, prescribed, mask, q, v, a, tau, passive, out, past):
+                out, past, x, y, z = _room(tools, len(q))
+                if not _batch_here(model, tools, prescribed, q, v, a, tau, passive, out, past):
                     return _new(HybridDerivatives, (x, y, z, mask))
         except (TypeError, AttributeError, KeyError):   # other types, lists, not compiled yet, or a new mask
             pass
-    a, mask = as_array(a, "a", (model.nv,)), as_mask(prescribed, model.nv)
-    return HybridDerivatives(*_solved(model, q, v, a, tau, mask, f_ext, passive), _known(model, mask)[-1])
+    a, mask = as_array(a, "a", (model.nv,)), as_mask(prescribed, model.nv).copy()
+    known = model._cache["latest mask"] = _known(model, mask)
+    return HybridDerivatives(*_solved(model, q, v, a, tau, mask, f_ext, passive), known[-1])
 
 
-def _batch_here(model, tools, prescribed, mask, q, v, a, tau, passive, out, past):
-    """Forward or hybrid derivatives of a batch by this thread; mask: prescribed, as `tools` has it. Returns a code; TypeError for
-    arrays that are not as they should be."""
-    memory, cleared = scratch_and_whether(tools.room[1], mask)
+def _batch_here(model, tools, prescribed, q, v, a, tau, passive, out, past):
+    """Forward or hybrid derivatives of a batch by this thread. Returns a code; TypeError for arrays that are not as they should
+    be."""
+    memory, cleared = scratch_and_whether(tools.room[1], tools.coupled)
     code = hybrid_derivatives_batch.direct(model.index, model.constants, memory, prescribed, q, v, a, tau, NONE_BATCH, passive,
                                            tools.coupled, out, past, cleared, 0, len(q))
     if not code:
-        leave_scratch(mask)
+        leave_scratch(tools.coupled)
     return code
 
 
 def _known(model, mask):
-    """What `masks` of the tools has of a mask, from now on known, and the latest."""
+    """What `masks` of the tools has of a mask, from now on known."""
     tools, key = _tools(model), mask.tobytes()
     known = tools.masks.get(key)
     if known is None:
@@ -219,7 +219,6 @@ def _known(model, mask):
         memo = np.zeros(kept_memory(model.nv))
         memo.view(bool)[8 * (-model.nv // 8):][:model.nv] = mask             # see `kept`
         known = tools.masks.setdefault(key, (tools.machine, tools.shape, memo, shared))
-    model._cache["latest mask"] = known
     return known
 
 
@@ -233,14 +232,12 @@ def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
     q, v, tau, x, F = (given[name] for name in ("q", "v", "tau", "a", "f_ext"))
     if lead is None:
         out = np.empty((3, nv, nv))
-        if a is None and F is NONE:
-            prepare(forward_derivatives_one)
-            code = forward_derivatives_one(tools.machine, q, v, tau, bool(passive), *out)
-        else:
-            entry, pushing = (hybrid_derivatives_one, ()) if F is NONE else (pushed_derivatives_one, (F,))
-            prepare(entry)
-            _, _, memo, _ = _known(model, prescribed)
-            code = entry(tools.machine, prescribed, memo, q, v, x, tau, *pushing, bool(passive), *out)
+        entry, pushing = (hybrid_derivatives_one, ()) if F is NONE else (pushed_derivatives_one, (F,))
+        prepare(entry)
+        machine, _, memo, _ = _known(model, prescribed)
+        code = entry(machine, prescribed, memo, q, v, x, tau, *pushing, bool(passive), *out)
+        if a is None:
+            model._cache["no mask"] = machine, tools.shape, memo, prescribed
     else:
         out, past, *matrices = _room(tools, rows)
         code = run(hybrid_derivatives_batch, model, tools.room[1], (prescribed,),
@@ -321,7 +318,7 @@ def _new_tools(model) -> _Tools:
     n, nv = model.sizes[0], model.nv
     top = model.paths[1]
     head = model.index.size + model.constants.size
-    size = max(one_memory(n, nv), inverse_derivatives_memory(n, nv)) + kept_memory(nv)
+    size = max(one_memory(n, nv), inverse_derivatives_memory(n, nv))
     machine = on_cache_lines(head + size, at=head)              # where the scratch starts
     machine[:head] = np.concatenate([model.index.view(np.float64), model.constants])
     room = inverse_derivatives_batch_memory(*model.sizes), batch_memory(*model.sizes)

@@ -9,7 +9,7 @@ from liedyn.lie.matrices import get
 def limb_rows(ways, r, e, kind, A, at, next_two, k, low):
     """Rows r … e - 1, six at most, of X = -C W, Y = -C Z, by the walk from column k of C down to low and on to the ground (see
     `next_on_walk`). at: where C and columns of W, Z, X, Y begin in A; next_two: how far from there stand another two, or 0. Of C
-    up to four rows more are read."""
+    up to two rows more are read."""
     if e - r > 3 and next_two > 0:
         six_by_four(ways, r, e, kind, A, at, next_two, k, low)
     elif e - r > 3:

@@ -212,7 +212,7 @@ def from_the_ground(tree, prescribed, ways, sides, A, rows):
         e, t, hangs = end_of_rows(ways, s, nv), tree.top[s], tree.above[s] >= 0
         if hangs:
             for o in range(s, e, 6):
-                columns_by_roots(tree, prescribed, ways, s, o, min(o + 6, e), t, s, A, rows)
+                columns_by_roots(prescribed, ways, s, o, min(o + 6, e), t, s, A, rows)
             for c in range(t, s):
                 if prescribed[c] and tree.last[c] >= s:
                     for k in range(s, e):
@@ -221,7 +221,7 @@ def from_the_ground(tree, prescribed, ways, sides, A, rows):
                     x = load(A, c * nv + k)
                     store(A, k * nv + c, x if prescribed[c] == prescribed[k] else -x)
             for o in range(s, e, 6):
-                columns_by_roots(tree, prescribed, ways, s, o, min(o + 6, e), s, min(o + 6, e), A, rows)
+                columns_by_roots(prescribed, ways, s, o, min(o + 6, e), s, min(o + 6, e), A, rows)
         for k in range(s, e):
             for c in range(s, k + 1):
                 x = load(E, c * nv + k)
@@ -239,7 +239,7 @@ def both_ways(prescribed, U, c, k, x):
 
 
 @primitive
-def columns_by_roots(tree, prescribed, ways, s, o, up_to, first, end, A, rows):
+def columns_by_roots(prescribed, ways, s, o, up_to, first, end, A, rows):
     """-E U_A: rows o … up_to - 1 of the limb that starts with s, in columns first … end - 1."""
     nv, kind, b = prescribed.size, number_like(A, 0.0), first
     while b < end:

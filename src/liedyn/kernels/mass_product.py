@@ -21,10 +21,12 @@ def minus_product(tree, prescribed, ways, like, A, at, first, end, out):
     begin with the first of them. A holds all matrices; at: where N, E, W, Z, X, Y begin; like: an array of one state or of eight,
     as M was. Prescribed columns of N take no part.
 
-    Only what hangs on the same top as the column is written. In a column, other rows of W and Z are read where its coordinate
-    moves and on its way to the ground; limbs without such a coordinate follow from those above them, x_K = -E x_A, where nothing
-    is prescribed or that is shorter. Not in one state, where a limb is all that hangs on its top. Columns of a floating base are
-    left alone in eight states. out: see `outgoing`."""
+    Of eight states only what hangs on the same top as the column is written, and columns of a floating base are left alone. Of
+    one state W and Z must be zero on other branches, X and Y at first.
+
+    W and Z are read where the column's coordinate moves and on its way to the ground; limbs without such a coordinate follow from
+    those above them, x_K = -E x_A, where nothing is prescribed or that is shorter. Not in one state, where a limb is all that
+    hangs on its top. out: see `outgoing`."""
     nv, per, kind, r = prescribed.size, columns_in_lanes(like), number_like(like, 0.0), 0
     N, E, W, Z, X, Y = at
     none = ways.given.size == 0
