@@ -190,8 +190,9 @@ def test_walks_over_free_coordinates(name):
             k, way = above[first], []
             while k >= 0:
                 way, k = [*way, k], above[k]
-            n = walk(model.index, model.constants, mask, room, last[first], first, out)
-            assert [*out[:n]] == [k for k in [*range(last[first], first - 1, -1), *way] if not mask[k]]
+            for end in (last[first], model.nv - 1):                            # columns of one state end anywhere
+                n = walk(model.index, model.constants, mask, room, end, first, out)
+                assert [*out[:n]] == [k for k in [*range(end, first - 1, -1), *way] if not mask[k]]
             start = next((k for k in way if not mask[k]), -1)
             n = straight(model.index, model.constants, mask, room, start, out)
             assert [*out[:n]] == [k for k in way if not mask[k]]
