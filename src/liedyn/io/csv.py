@@ -85,7 +85,7 @@ def write_trajectory(path: str | Path, header: dict[str, object], t, columns: Se
     UsageError, ComputationError (a number that is not finite)
     """
     table = np.column_stack([np.asarray(t, dtype=float), *(np.asarray(x, dtype=float) for _, _, x in columns)])
-    names = ["t[s]", *(f"{name}[{unit}]" if unit else name for name, unit, _ in columns)]
+    names = [column_title("t", "s"), *(column_title(name, unit) for name, unit, _ in columns)]
     bad = np.argwhere(~np.isfinite(table))
     if bad.size:
         row, column = bad[0]
@@ -95,6 +95,11 @@ def write_trajectory(path: str | Path, header: dict[str, object], t, columns: Se
             file.write(f"# {key}: {' '.join(str(value).splitlines())}\n")
         csv.writer(file, lineterminator="\n").writerow(names)
         file.writelines(repr(row)[1:-1].replace(", ", ",") + "\n" for row in table.tolist())
+
+
+def column_title(name: str, unit: str) -> str:
+    """A column's title in the file: its name, and its unit in brackets where it has one."""
+    return f"{name}[{unit}]" if unit else name
 
 
 def _lines(source: str) -> list[str]:

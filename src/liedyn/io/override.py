@@ -1,13 +1,61 @@
-"""Overrides from the command line: ``-S key.path=value`` sets one value of a parsed YAML tree."""
+"""Values that come not from a file: ``-S key.path=value`` sets one value of a parsed YAML tree; plain Python makes a tree."""
 from __future__ import annotations
 
+import json
+import os
 import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
 
 from liedyn.errors import InputError, Place
 from liedyn.io.yaml_text import Node, parse_yaml
 
 _PART = r'(?:"[^"]*"|[^.="]+)'
 _OVERRIDE = re.compile(rf"\s*({_PART}(?:\.{_PART})*?)\s*=(.*)\Z", re.DOTALL)
+
+
+Overrides = Mapping[str, Any] | Iterable[str]
+
+
+def override_texts(overrides: Overrides, error: type[InputError]) -> tuple[str, ...]:
+    """Overrides as texts "key.path=value": {"key.path": value}, or an iterable of such texts, or one of them."""
+    if isinstance(overrides, str):
+        return (overrides,)
+    if isinstance(overrides, Mapping):
+        return tuple(f"{path}={_json(value, str(path), error)}" for path, value in overrides.items())
+    texts = tuple(overrides)
+    for text in texts:
+        if not isinstance(text, str):
+            raise error("not an override", found=text, expected='"key.path=value", or a dict {"key.path": value}')
+    return texts
+
+
+def tree_of(values: Mapping[str, Any], file: str, error: type[InputError]) -> Node:
+    """The tree of plain Python values: dicts, lists, text, numbers, booleans, None, arrays and scalars of NumPy, paths. Errors
+    name `file` and the key."""
+    root = parse_yaml(_json(values, file, error), file, error)
+    _graft(root, file, "")
+    return root
+
+
+def _json(value, what: str, error: type[InputError]) -> str:
+    try:
+        return json.dumps(value, default=_plain, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError) as problem:
+        raise error(f"cannot be used as values of a file: {problem}", place=Place(what),
+                    expected="dicts, lists, text, numbers, true or false") from None
+
+
+def _plain(value):
+    if isinstance(value, np.ndarray | np.generic):
+        return value.tolist()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    raise TypeError(f"found {type(value).__name__}")
 
 
 def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tuple[str, ...], ...] = ()) -> None:

@@ -3,10 +3,11 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable
+from collections.abc import Mapping
+from typing import Any
 
 from liedyn.errors import ScenarioError
-from liedyn.io.override import override
+from liedyn.io.override import Overrides, override, override_texts, tree_of
 from liedyn.io.scenario import (
     ADAPTIVE,
     LAWS,
@@ -46,27 +47,30 @@ _KEYS = ("robot", "base", "loops", "gravity", "duration", "output_step", "integr
 _STATE_INDEPENDENT = "a number, an expression, or one of " + ", ".join(CURVES)
 
 
-def read_scenario(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Scenario:
-    """The scenario in the YAML file `path`, after `overrides` ("key.path=value", value in YAML).
+def read_scenario(path: str | os.PathLike, overrides: Overrides = ()) -> Scenario:
+    """The scenario in the YAML file `path`, after `overrides` ("key.path=value", value in YAML; or a dict).
 
     Paths in it are relative to its folder; in an override, to the current one. Raises ScenarioError.
     """
     root = read_yaml(path, ScenarioError)
     if is_robot(root):
         raise root.problem("this is a robot, not a scenario", expected="the key robot")
-    return _scenario(root, os.fspath(path), tuple(overrides))
+    return _scenario(root, os.fspath(path), overrides)
 
 
-def scenario_of_robot(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Scenario:
+def scenario_of_robot(path: str | os.PathLike, overrides: Overrides = ()) -> Scenario:
     """Five seconds of a robot's passive motion from its neutral configuration, after `overrides`."""
     file = os.fspath(path)
     values = {"robot": Node("text", file, file, None, "robot", ScenarioError),
               "duration": Node("number", 5.0, file, None, "duration", ScenarioError)}
-    return _scenario(Node("mapping", values, file, None, "", ScenarioError), file, tuple(overrides))
+    return _scenario(Node("mapping", values, file, None, "", ScenarioError), file, overrides)
 
 
-def scenario_of(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Scenario:
-    """`read_scenario` of a scenario, `scenario_of_robot` of a robot file."""
+def scenario_of(path: str | os.PathLike | Mapping[str, Any], overrides: Overrides = ()) -> Scenario:
+    """`read_scenario` of a scenario, `scenario_of_robot` of a robot file; of a mapping, the scenario with these keys, whose paths
+    are relative to the current folder."""
+    if isinstance(path, Mapping):
+        return _scenario(tree_of(path, "scenario", ScenarioError), "scenario", overrides)
     robot = os.fspath(path).lower().endswith((".urdf", ".xml", ".xacro")) or is_robot(read_yaml(path, ScenarioError))
     return (scenario_of_robot if robot else read_scenario)(path, overrides)
 
@@ -76,7 +80,8 @@ def is_robot(root: Node) -> bool:
     return root.kind == "mapping" and "links" in root.value and "robot" not in root.value
 
 
-def _scenario(root: Node, source: str, overrides: tuple[str, ...]) -> Scenario:
+def _scenario(root: Node, source: str, overrides: Overrides) -> Scenario:
+    overrides = override_texts(overrides, ScenarioError)
     for text in overrides:
         override(root, text, ScenarioError, (DRIVES, LEVELS, (*CURVES, "pd"), _POLES))
     root.mapping(_KEYS)

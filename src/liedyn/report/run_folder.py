@@ -16,7 +16,7 @@ from liedyn.io.plain_scenario import to_plain
 from liedyn.report.drawing import Draughtsman
 from liedyn.report.motion import record
 from liedyn.report.recording import FORMATS, Recording, followed_of_columns, prescribed_comment
-from liedyn.simulate.columns import columns_of, constraint_columns, header_of
+from liedyn.simulate.columns import header_of
 from liedyn.simulate.run import Result
 
 MARK = "run.json"                       # what tells a run folder from others
@@ -32,17 +32,11 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     """
     folder = Path(folder)
     with open_folder(folder, mark=MARK, force=force) as part:
-        columns = columns_of(result.model, result.forced_links, result.wrench, q=result.q, v=result.v, a=result.a, tau=result.tau)
-        columns += constraint_columns(result.model, result.multipliers, result.drift)
-        if result.tracking is not None:
-            columns += result.tracking.columns
-        columns += [(f"energy.{name}", "J", x) for name, x in (("kinetic", result.kinetic), ("potential", result.potential),
-                                                              ("work", result.work))]
         header = header_of(result.model, passive=result.scenario.passive, folder=os.path.abspath(folder))
         header |= prescribed_comment(_prescribed(result))
         if result.scenario.control is not None:
             header["control"] = result.scenario.control.law
-        write_trajectory(part / "trajectory.csv", header, result.t, columns)
+        write_trajectory(part / "trajectory.csv", header, result.t, result.columns)
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2) + "\n", encoding="utf-8")
         written = [folder / "trajectory.csv", folder / MARK]
         if plots:
@@ -50,7 +44,7 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
                 save_figures = draughtsman.save_figures
             else:
                 from liedyn.report.figures import save_figures
-            drawn = save_figures(recording_of(result, columns), part / "plots", formats)
+            drawn = save_figures(recording_of(result), part / "plots", formats)
             written += [folder / "plots" / path.name for path in drawn]
     return written
 
@@ -73,10 +67,10 @@ def summary(result: Result, folder: str | Path | None = None) -> dict:
     }
 
 
-def recording_of(result: Result, columns) -> Recording:
+def recording_of(result: Result) -> Recording:
     """What the pictures of a simulation are drawn from."""
-    values = {name: x for name, _, x in columns}
-    units = {name: unit for name, unit, _ in columns}
+    values = {name: x for name, _, x in result.columns}
+    units = {name: unit for name, unit, _ in result.columns}
     control = result.scenario.control
     recording = record(result.model, result.t, values, units, title=result.model.name, prescribed=_prescribed(result))
     return replace(recording, tracking=followed_of_columns(result.t, values, units, control.law)) if control else recording

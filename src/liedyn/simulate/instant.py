@@ -50,7 +50,8 @@ class Setup:
 def prepare(path, overrides=(), strict: bool = False) -> Setup:
     """Load a scenario, or a robot file with defaults. Raises ScenarioError, ModelError, TrajectoryError, CheckFailed."""
     scenario = scenario_of(path, overrides)
-    return _setup(scenario, load(scenario.robot, base=scenario.base, gravity=scenario.gravity, strict=strict))
+    model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
+    return _setup(scenario, model)
 
 
 def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:

@@ -4,16 +4,25 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from liedyn.integrators.problem import Options, Statistics
+from liedyn.io.csv import column_title
+from liedyn.io.override import Overrides
 from liedyn.io.scenario import Scenario
 from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
+from liedyn.simulate.columns import columns_of, constraint_columns
 from liedyn.simulate.tracking import Tracking
+
+if TYPE_CHECKING:
+    import pandas
 
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
 _UNIT, _RESIDUAL = 1e-12, 1e-9
@@ -22,9 +31,13 @@ _BALANCE, _ROUNDING = 1e-3, 1e-10        # of the energy exchanged, and of the e
 _FEW = 100_000
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Result:
     """A simulated motion. N output times; wrenches on `forced_links` in link frames.
+
+    t         (N,) [s]
+    q         (N, nq); v, a, tau: (N, nv) [rad | m and their rates; N m | N], in the order of model.q_names and model.v_names
+    kinetic, potential   (N,) energies [J]
 
     work      (N,) energy supplied by motors, external wrenches and passive forces but springs since t[0] [J]
     multipliers, drift   (N, m) of the constraints in the order of model.row_names [N m | N], (N,) the largest residual
@@ -56,6 +69,28 @@ class Result:
     drift: np.ndarray | None = None
     tracking: Tracking | None = None
 
+    def __repr__(self) -> str:
+        m, notes = self.model, f", {len(self.notes)} notes" if self.notes else ""
+        return (f"<Result {m.name}: {len(self.t)} rows to t = {self.t[-1]:g} s, nq {m.nq}, nv {m.nv}, "
+                f"energy balance {self.check['energy_balance_relative']:.1e}{notes}>")
+
+    @cached_property
+    def columns(self) -> list[tuple[str, str, np.ndarray]]:
+        """(name, unit, (N,) array) of each column of trajectory.csv but the time."""
+        columns = columns_of(self.model, self.forced_links, self.wrench, q=self.q, v=self.v, a=self.a, tau=self.tau)
+        columns += constraint_columns(self.model, self.multipliers, self.drift)
+        if self.tracking is not None:
+            columns += self.tracking.columns
+        return [*columns, *((f"energy.{name}", "J", x) for name, x in (("kinetic", self.kinetic), ("potential", self.potential),
+                                                                      ("work", self.work)))]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A DataFrame with the columns of trajectory.csv, by the names that they have there: "q.elbow[rad]", …, and the time
+        "t[s]" as its index. Needs pandas, which liedyn does not install."""
+        import pandas
+        columns = {column_title(name, unit): x for name, unit, x in self.columns}
+        return pandas.DataFrame(columns, index=pandas.Index(self.t, name=column_title("t", "s")))
+
     @property
     def balance(self) -> np.ndarray:
         """(N,) energy less the initial energy and the supplied work [J]: what the integrator lost or made."""
@@ -82,13 +117,14 @@ class Silent:
         pass
 
 
-def run_scenario(path: str | os.PathLike, overrides=(), *, strict: bool = False) -> Result:
-    """Run a scenario file, or a robot file with defaults.
+def run_scenario(scenario: str | os.PathLike | Mapping[str, Any], overrides: Overrides = (), *, strict: bool = False) -> Result:
+    """Run a scenario, or a robot file with defaults.
 
     Parameters
     ----------
-    path : scenario YAML, robot YAML or URDF
-    overrides : iterable of "key.path=value"
+    scenario : path or mapping
+        A scenario YAML, robot YAML or URDF; or the keys of a scenario as a dict, whose paths are relative to the current folder.
+    overrides : {"key.path": value} or iterable of "key.path=value"
         Replace values of the scenario.
     strict : bool
         Findings of the robot become an error.
@@ -104,7 +140,7 @@ def run_scenario(path: str | os.PathLike, overrides=(), *, strict: bool = False)
     ComputationError
         Where the motion cannot be continued.
     """
-    return simulate_file(path, overrides, Silent(), strict)
+    return simulate_file(scenario, overrides, Silent(), strict)
 
 
 def simulate_file(path, overrides, progress, strict: bool = False) -> Result:
