@@ -108,7 +108,7 @@ def root_with(tmp_path, **environment):
     """The cache's root in a fresh interpreter."""
     code = "from liedyn.jit import _cache_root; print(_cache_root())"
     env = {key: value for key, value in os.environ.items() if key not in ("LIEDYN_CACHE_DIR", "XDG_CACHE_HOME")} | environment
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=600, check=True)
     return Path(done.stdout.strip())
 
 
@@ -129,8 +129,6 @@ def test_a_home_that_cannot_be_written_falls_back(tmp_path):
 
 
 CODE = """
-import time
-start = time.perf_counter()
 from liedyn.jit import prepare
 from liedyn.kernels.manifold import retractions
 assert not retractions.signatures
@@ -144,7 +142,7 @@ print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
 def test_compiled_code_is_loaded_by_the_next_process(tmp_path):
     environment = os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path)}
     for expected in ("0 2\n", "2 0\n"):
-        done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=300,
+        done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=600,
                               check=False)
         assert done.stdout == expected, done.stderr
     assert any(path.name.startswith("kernels.manifold-") for path in tmp_path.iterdir())
@@ -174,7 +172,7 @@ def test_a_direct_entry_knows_arrays_in_the_next_process(tmp_path):
     robot = PACKAGE.parents[1] / "robots/cart_pole.yaml"
     results = []
     for hits in "01":
-        done = subprocess.run([sys.executable, "-c", DIRECT, robot], env=environment, capture_output=True, text=True, timeout=300,
+        done = subprocess.run([sys.executable, "-c", DIRECT, robot], env=environment, capture_output=True, text=True, timeout=600,
                               check=False)
         assert done.returncode == 0 and done.stdout.split()[1:] == [hits], done.stderr + done.stdout
         results.append(done.stdout.split()[0])

@@ -117,6 +117,9 @@ def test_numbers_that_are_not_finite(number):
     ("a: \ufffe", "s.yaml:1: a character that YAML does not allow"),
     ("[" * 100_000, "s.yaml:1: too deeply nested; expected at most 50 levels"),
     ("- " * 1000, "s.yaml:1: too deeply nested"),
+    ("a: 1\nb: " + "{c: [" * 20_000, "s.yaml:2: too deeply nested; expected at most 50 levels"),
+    ("a:\n" + "".join("  " * k + "- \n" for k in range(2000)), "s.yaml:51: too deeply nested"),
+    ("a: [\"" + "[" * 60 + "\", '" + "[" * 60 + "'", "s.yaml:1: not valid YAML: "),       # brackets in quotes nest nothing
 ])
 def test_texts_that_are_refused(text, message):
     assert refused(lambda: parse_yaml(text, "s.yaml", ScenarioError)).startswith(message)

@@ -1,7 +1,6 @@
 """Values and jets of signals against complex analysis, SciPy and closed forms."""
 import cmath
 import math
-import time
 
 import numpy as np
 import pytest
@@ -190,8 +189,7 @@ def test_a_long_loop_is_cheap_and_allocates_nothing():
     many((program, polynomial), 1, stack)
     _nrt_python.memsys_enable_stats()
     try:
-        few, start = allocations(1), time.perf_counter()
+        few = allocations(1)
         assert allocations(100_000) == few
     finally:
         _nrt_python.memsys_disable_stats()
-    assert time.perf_counter() - start < 10.0                      # 100 us a pair; measured 1

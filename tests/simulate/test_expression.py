@@ -1,7 +1,6 @@
 """Expressions: what they mean, and that everything else is refused."""
 import math
 import re
-import time
 
 import pytest
 from hypothesis import given, settings
@@ -180,11 +179,9 @@ HOSTILE = [
 
 @pytest.mark.parametrize("text, message", HOSTILE, ids=[f"{k}-{text[:20]!r}" for k, (text, _) in enumerate(HOSTILE)])
 def test_everything_else_is_refused(text, message):
-    start = time.perf_counter()
     with pytest.raises(ScenarioError) as caught:
         compiled(text)
     error = str(caught.value)
-    assert time.perf_counter() - start < 10.0                # it does not hang; microseconds on an idle machine
     assert message in error
     assert error.startswith("s.yaml:7: joints.elbow.torque: ")
     assert "\n" not in error and len(error) < 500

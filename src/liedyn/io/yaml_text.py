@@ -20,9 +20,11 @@ from liedyn.errors import InputError, ModelError, Place
 from liedyn.io.text_file import LARGEST_FILE, read_text
 
 DEEPEST = 50                         # levels of nesting
+_AHEAD = 2048                        # characters: more than PyYAML's scanner reads ahead of its events within brackets
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.?(inf|nan|infinity)\Z", re.IGNORECASE)
+_QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|\'[^\']*\'', re.DOTALL)
 _BOOLEAN = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
 _NULL = ("", "~", "null", "Null", "NULL")
 
@@ -175,12 +177,15 @@ def read_yaml(path: str | os.PathLike, error: type[InputError] = ModelError, lar
 
 def parse_yaml(text: str, file: str | None = None, error: type[InputError] = ModelError) -> Node:
     """The root of a YAML text; `file` is the name that errors carry."""
-    builder = _TreeBuilder(file, error)
+    builder, read = _TreeBuilder(file, error), 0
     try:
         for event in yaml.parse(text, Loader=_Loader):
             builder.take(event)
+            read = event.end_mark.index
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
+        if mark and len(builder.open) + _nesting(text[read:mark.index][:_AHEAD]) > DEEPEST:
+            raise builder.too_deep(mark.line + 1) from None
         detail = " ".join(str(part) for part in (problem.context, problem.problem) if part)
         line = min(mark.line, len(text.splitlines()) - 1) + 1 if mark else None     # the end is on the last line
         raise error(f"not valid YAML: {detail}", place=Place(file, line)) from None
@@ -190,6 +195,15 @@ def parse_yaml(text: str, file: str | None = None, error: type[InputError] = Mod
     if builder.root is None or builder.root.kind == "null":
         raise error("the file is empty", place=Place(file))
     return builder.root
+
+
+def _nesting(text: str) -> int:
+    """Deepest nesting of brackets outside quotes. PyYAML looks a line ahead of its events, and has a limit of its own."""
+    depth = deepest = 0
+    for sign in _QUOTED.sub("", text):
+        depth += (sign in "[{") - (sign in "]}")
+        deepest = max(deepest, depth)
+    return deepest
 
 
 def _closest(word: str, options: Iterable[str]) -> str | None:
@@ -243,11 +257,14 @@ class _TreeBuilder:
                 kind, value = ("mapping", {}) if isinstance(event, yaml.MappingStartEvent) else ("list", [])
                 self._container(kind, value, line)
 
+    def too_deep(self, line: int) -> InputError:
+        return self.error("too deeply nested", place=Place(self.file, line), expected=f"at most {DEEPEST} levels")
+
     def _container(self, kind: str, value, line: int) -> None:
         if self._waits_for_key():
             raise self._refuse(line, f"a {kind} as a key", expected="a name")
         if len(self.open) >= DEEPEST:
-            raise self.error("too deeply nested", place=Place(self.file, line), expected=f"at most {DEEPEST} levels")
+            raise self.too_deep(line)
         node = self._attach(kind, value, line)
         self.open.append(node)
         self.keys.append(None)
