@@ -1,7 +1,7 @@
 """Inverse, forward and hybrid dynamics along the rows of a trajectory file."""
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
 
 import numpy as np
 
@@ -10,10 +10,11 @@ from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.errors import ConfigurationError, UsageError
 from liedyn.model.model import Model
-from liedyn.simulate.along_constraints import inverse_of_mechanism, motion_of_mechanism
+from liedyn.simulate.along_constraints import inverse_of_mechanism, motion_of_mechanism, motors_of, refuse_open_rows
 from liedyn.simulate.columns import columns_of, constraint_columns, header_of
+from liedyn.simulate.derived_error import error_notes
 from liedyn.simulate.higher_order_along import higher_order_along
-from liedyn.simulate.recorded_motion import Along, Motion, mask_of, motion_of, require
+from liedyn.simulate.recorded_motion import Along, Motion, Result, mask_of, motion_of, require
 
 
 def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "unique", *, order: int = 0,
@@ -32,12 +33,18 @@ def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "uniqu
     if order or smooth is not None:
         return higher_order_along(model, trajectory, order, of="inverse", smooth=smooth, progress=progress)
     motion = motion_of(model, trajectory, derive_a=True)
+    notes = []
     if model.nc:
-        mask = mask_of(model, actuated)
-        a, tau, multipliers, notes = inverse_of_mechanism(model, trajectory, motion, mask, criterion)
-        return _along(model, trajectory, replace(motion, notes=(*motion.notes, *notes)), a, tau, multipliers)
-    tau = inverse_dynamics(model, motion.q, motion.v, motion.a, f_ext=motion.f_ext, passive=motion.passive)
-    return _along(model, trajectory, motion, motion.a, tau)
+        refuse_open_rows(model, trajectory, motion)
+        motors, notes = motors_of(model, motion, mask_of(model, actuated))
+
+    def compute(motion: Motion):
+        if model.nc:
+            return inverse_of_mechanism(model, motion, motors, criterion)
+        tau = inverse_dynamics(model, motion.q, motion.v, motion.a, f_ext=motion.f_ext, passive=motion.passive)
+        return Result(motion.a, tau)
+
+    return _along(model, trajectory, motion, compute, np.ones(model.nv, dtype=bool), notes)
 
 
 def forward_along(model: Model, trajectory, *, order: int = 0, smooth: float | str | None = None, progress=None) -> Along:
@@ -48,11 +55,17 @@ def forward_along(model: Model, trajectory, *, order: int = 0, smooth: float | s
         return higher_order_along(model, trajectory, order, of="forward", smooth=smooth, progress=progress)
     motion = motion_of(model, trajectory, derive_a=False)
     require(trajectory, motion.tau, "tau", "the joint forces")
+    nothing = np.zeros(model.nv, dtype=bool)
     if model.nc:
-        found = motion_of_mechanism(model, trajectory, motion, None, motion.tau, np.zeros(model.nv, dtype=bool))
-        return _along(model, trajectory, motion, found.a, motion.tau, found.multipliers)
-    a = forward_dynamics(model, motion.q, motion.v, motion.tau, f_ext=motion.f_ext, passive=motion.passive)
-    return _along(model, trajectory, motion, a, motion.tau)
+        refuse_open_rows(model, trajectory, motion)
+
+    def compute(motion: Motion):
+        if model.nc:
+            return motion_of_mechanism(model, motion, None, motion.tau, nothing)
+        return Result(forward_dynamics(model, motion.q, motion.v, motion.tau, f_ext=motion.f_ext, passive=motion.passive),
+                      motion.tau)
+
+    return _along(model, trajectory, motion, compute, nothing)
 
 
 def hybrid_along(model: Model, trajectory, patterns, *, order: int = 0, smooth: float | str | None = None,
@@ -71,22 +84,43 @@ def hybrid_along(model: Model, trajectory, patterns, *, order: int = 0, smooth: 
         require(trajectory, tau, "tau", "the joint forces of the joints that are not prescribed")
     else:
         tau = np.zeros_like(motion.v) if tau is None else tau
-    a = np.zeros_like(motion.v) if motion.a is None else motion.a
     if model.nc:
-        found = motion_of_mechanism(model, trajectory, motion, a, tau, prescribed)
-        return _along(model, trajectory, motion, found.a, found.tau, found.multipliers)
-    a, tau = hybrid_dynamics(model, motion.q, motion.v, a, tau, prescribed, f_ext=motion.f_ext, passive=motion.passive)
-    return _along(model, trajectory, motion, a, tau)
+        refuse_open_rows(model, trajectory, motion)
+
+    def compute(motion: Motion):
+        a = np.zeros_like(motion.v) if motion.a is None else motion.a
+        if model.nc:
+            return motion_of_mechanism(model, motion, a, tau, prescribed)
+        return Result(*hybrid_dynamics(model, motion.q, motion.v, a, tau, prescribed, f_ext=motion.f_ext,
+                                       passive=motion.passive))
+
+    return _along(model, trajectory, motion, compute, prescribed)
 
 
-def _along(model: Model, trajectory, motion: Motion, a, tau, multipliers=None) -> Along:
+def _along(model: Model, trajectory, motion: Motion, compute: Callable[[Motion], Result], prescribed, notes=()) -> Along:
+    """The trajectory with what `compute` finds. prescribed: (nv,) bool, the coordinates whose force is found and not given."""
+    found = compute(motion)
+    if not np.isfinite(found.tau).all():
+        raise ConfigurationError("the joint forces are not finite")
     header = {**trajectory.header, **{k: v for k, v in header_of(model, passive=motion.passive).items() if k != "robot"}}
     wrenches = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
     links = tuple(model.link_names[k] for k in wrenches)
-    wrench = motion.f_ext[:, wrenches].reshape(len(a), -1) if wrenches else None
-    if not np.isfinite(tau).all():
-        raise ConfigurationError("the joint forces are not finite")
-    columns = columns_of(model, links, wrench, q=motion.q, v=motion.v, a=a, tau=tau)
-    if multipliers is not None:
-        columns += constraint_columns(model, multipliers, np.abs(constraint_residual(model, motion.q)).max(axis=1))
-    return Along(header, trajectory.t, columns, motion.notes)
+    wrench = motion.f_ext[:, wrenches].reshape(len(found.a), -1) if wrenches else None
+    columns = columns_of(model, links, wrench, q=motion.q, v=motion.v, a=found.a, tau=found.tau)
+    if found.multipliers is not None:
+        columns += constraint_columns(model, found.multipliers, np.abs(constraint_residual(model, motion.q)).max(axis=1))
+    doubts = _doubts(model, motion, found, compute, prescribed)
+    return Along(header, trajectory.t, columns, (*motion.notes, *notes, *found.notes, *doubts))
+
+
+def _doubts(model: Model, motion: Motion, found: Result, compute: Callable[[Motion], Result], prescribed) -> list[str]:
+    """How far the result is off where velocities or accelerations were derived."""
+    forces, accelerations = ({name: unit for name, unit, _ in columns_of(model, **{kind: found.a})} for kind in ("tau", "a"))
+    chosen = [force if given else acceleration for force, acceleration, given in zip(
+        forces.items(), accelerations.items(), prescribed, strict=True)]
+
+    def results(result: Result) -> np.ndarray:
+        return np.where(prescribed, result.tau, result.a)
+
+    return error_notes(motion, results(found), lambda other: results(compute(other)), [name for name, _ in chosen],
+                       [unit for _, unit in chosen], None if model.nc else "--smooth auto")

@@ -7,35 +7,41 @@ from liedyn.dynamics.constrained import constrained_forward_dynamics, constraine
 from liedyn.dynamics.constrained_inverse import constrained_inverse_dynamics
 from liedyn.dynamics.constraints import constraint_bias, constraint_jacobian, constraint_residual, constraint_velocity
 from liedyn.errors import Place, TrajectoryError, UsageError
+from liedyn.simulate.recorded_motion import Result
 
 _CLOSED = 1e-6          # rad or m, per second for velocities: what six digits in a file leave
 _MOVED = 1e-6           # relative: accelerations that were moved more than rounding does are told of
 
 
-def motion_of_mechanism(model, trajectory, motion, a, tau, prescribed):
+def motion_of_mechanism(model, motion, a, tau, prescribed) -> Result:
     """Constrained forward dynamics (a None) or hybrid dynamics of every row."""
-    refuse_open_rows(model, trajectory, motion)
     given = {"f_ext": motion.f_ext, "passive": motion.passive}
     if a is None:
-        return constrained_forward_dynamics(model, motion.q, motion.v, tau, **given)
-    return constrained_hybrid_dynamics(model, motion.q, motion.v, a, tau, prescribed, **given)
+        found = constrained_forward_dynamics(model, motion.q, motion.v, tau, **given)
+    else:
+        found = constrained_hybrid_dynamics(model, motion.q, motion.v, a, tau, prescribed, **given)
+    return Result(found.a, tau if a is None else found.tau, found.multipliers)
 
 
-def inverse_of_mechanism(model, trajectory, motion, actuated, criterion):
-    """a, tau, multipliers and notes. actuated (nv) bool; none of it: the joints that have a force in the trajectory."""
-    refuse_open_rows(model, trajectory, motion)
-    notes = []
+def motors_of(model, motion, actuated):
+    """(nv,) bool, the joints that are actuated, and a note: those asked for or, where none is, those with a force in the
+    trajectory."""
+    if actuated.any():
+        return actuated, []
+    actuated = np.zeros(model.nv, dtype=bool) if motion.tau is None else np.abs(motion.tau).max(axis=0) > 0.0
     if not actuated.any():
-        actuated = np.zeros(model.nv, dtype=bool) if motion.tau is None else np.abs(motion.tau).max(axis=0) > 0.0
-        if not actuated.any():
-            raise UsageError(f"the robot {model.name} has constraints: which of its joints are actuated? Name them, for instance "
-                             f"--actuated {model.joint_names[0]} (or record forces: joints with a force are taken)")
-        names = ", ".join(name for name, on in zip(model.v_names, actuated, strict=True) if on)
-        notes.append(f"actuated, since they have forces in the trajectory: {names}")
-    a, note = obedient(model, motion)
+        raise UsageError(f"the robot {model.name} has constraints: which of its joints are actuated? Name them, for instance "
+                         f"--actuated {model.joint_names[0]} (or record forces: joints with a force are taken)")
+    names = ", ".join(name for name, on in zip(model.v_names, actuated, strict=True) if on)
+    return actuated, [f"actuated, since they have forces in the trajectory: {names}"]
+
+
+def inverse_of_mechanism(model, motion, actuated, criterion) -> Result:
+    """actuated: (nv,) bool."""
+    a, notes = obedient(model, motion)
     found = constrained_inverse_dynamics(model, motion.q, motion.v, a, actuated, criterion=criterion, f_ext=motion.f_ext,
                                          passive=motion.passive)
-    return a, found.tau, found.multipliers, [*notes, *note]
+    return Result(a, found.tau, found.multipliers, tuple(notes))
 
 
 def obedient(model, motion):

@@ -8,10 +8,13 @@ import numpy as np
 from liedyn.model.model import Model
 from liedyn.simulate.columns import header_of
 from liedyn.simulate.derivative_columns import column_names, jacobian, question, rows_of
+from liedyn.simulate.derive import POINTS
+from liedyn.simulate.derived_error import error_notes
 from liedyn.simulate.recorded_motion import Along, motion_of, require
 from liedyn.simulate.verify_derivatives import verify_rows
 
 _ROWS = 256                      # of the trajectory at a time: Jacobians of many rows and joints are large
+_JUDGED = 256                    # rows by which errors are estimated
 
 
 def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescribed: Sequence[str] = (), by: Sequence[str] = (),
@@ -52,9 +55,19 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
     parts = [jacobian(model, asked, rows_of(motion, slice(k, k + _ROWS))) for k in range(0, len(motion.q), _ROWS)]
     table = np.concatenate([part.reshape(len(part), -1) for part in parts])
     names, units = column_names(model, asked)
-    notes = [*motion.notes, *([f"{len(names)} columns; --by and --joint choose among them"] if len(names) > 400 else [])]
+    some = _sample(len(motion.q))
+    doubts = error_notes(motion, table[some], lambda other: jacobian(model, asked, rows_of(other, some)).reshape(len(some), -1),
+                         names, units, "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
+    notes = [*motion.notes, *doubts, *([f"{len(names)} columns; --by and --joint choose among them"] if len(names) > 400 else [])]
     if verify:
         from liedyn.simulate.run import Silent
         notes.append(verify_rows(model, asked, motion, progress or Silent()))
     header = {**trajectory.header, **{k: x for k, x in header_of(model, passive=motion.passive).items() if k != "robot"}}
     return Along(header, trajectory.t, list(zip(names, units, table.T, strict=True)), tuple(notes))
+
+
+def _sample(count: int) -> np.ndarray:
+    """Rows of `count` by which errors are estimated: those at the ends, and some between."""
+    if count <= _JUDGED:
+        return np.arange(count)
+    return np.unique(np.r_[:POINTS, np.linspace(POINTS, count - POINTS, _JUDGED - 2 * POINTS).astype(int), count - POINTS:count])

@@ -14,9 +14,9 @@ from liedyn.errors import TrajectoryError
 POINTS = 7
 
 
-def derivatives(model, t, q) -> tuple[np.ndarray, np.ndarray]:
+def derivatives(model, t, q, points: int = POINTS) -> tuple[np.ndarray, np.ndarray]:
     """v, a (N, nv) of samples q (N, nq) at times t (N,)."""
-    near, first, second = _stencils(t)
+    near, first, second = _stencils(t, points)
     v, a = np.zeros((len(t), model.nv)), np.zeros((len(t), model.nv))
     for j in range(near.shape[1]):
         x = difference(model, q, q[near[:, j]])
@@ -25,18 +25,23 @@ def derivatives(model, t, q) -> tuple[np.ndarray, np.ndarray]:
     return v, a
 
 
-def rates(t, v) -> np.ndarray:
+def rates(t, v, points: int = POINTS) -> np.ndarray:
     """Time derivative (N, n) of samples v (N, n)."""
-    near, first, _ = _stencils(t)
+    near, first, _ = _stencils(t, points)
     return np.einsum("kj,kjn->kn", first, v[near] - v[:, None])
 
 
-def _stencils(t) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def other_points(rows: int) -> int:
+    """Samples to take in order to see what the usual number of them is off: two more, or two fewer where there are no more."""
+    return POINTS + 2 if rows >= POINTS + 2 else max(3, min(POINTS, rows) - 2)
+
+
+def _stencils(t, points: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each sample: its neighbours (N, p), and the weights (N, p) of the first and second derivative."""
     n = len(t)
     if n < 3:
         raise TrajectoryError(f"{n} row(s) are too few to derive velocities and accelerations; at least 3 are needed")
-    p = min(POINTS, n)
+    p = min(points, n)
     start = np.clip(np.arange(n) - p // 2, 0, n - p)
     near = start[:, None] + np.arange(p)
     s = t[near] - t[:, None]

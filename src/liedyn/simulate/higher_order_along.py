@@ -27,10 +27,10 @@ from liedyn.simulate.columns import (
     rate_of,
     wrench_columns,
 )
+from liedyn.simulate.derived_error import UNRELIABLE, mend, percent
 from liedyn.simulate.manifold_spline import Fit, errors, one_sided, sizes_to_judge_by
 from liedyn.simulate.recorded_motion import Along, mask_of, naming, positions_of, require
 
-UNRELIABLE = 0.1                        # of a derivative's own size
 _ROWS = 4096                            # that cross into the kernels at a time
 
 
@@ -192,15 +192,15 @@ def _errors(model: Model, asked: Question, chains: list[Chain], t, rows: int, re
     size = sizes_to_judge_by(np.maximum(size, 1e-6 * size[:1] / span ** np.arange(len(size))[:, None]), units)
     inner, outer = inner / size, outer / size
     worst = [int(k) for k in inner.argmax(axis=1)]
-    listed = ", ".join(f"{asked.name(k, j)} {_percent(inner[k, j])}" for k, j in enumerate(worst))
-    notes = [f"estimated error of the worst coordinate: {listed} ({model.v_names[worst[-1]]}), {_percent(outer[-1].max())} "
+    listed = ", ".join(f"{asked.name(k, j)} {percent(inner[k, j])}" for k, j in enumerate(worst))
+    notes = [f"estimated error of the worst coordinate: {listed} ({model.v_names[worst[-1]]}), {percent(outer[-1].max())} "
              f"within {ends} rows of the ends"]
     bad = np.flatnonzero(inner.max(axis=1) > UNRELIABLE)
     if len(bad):
         k, j = bad[0], worst[bad[0]]
         by_spline, by_noise = (errors(found, [other], ends)[0][k, j] for other in others)
         which = f"{asked.name(k, j)}{' and higher derivatives' if k < asked.order else ''}"
-        notes.append(f"NOT RELIABLE: {which}, off by {_percent(inner[k, j])} ({model.v_names[j]}): "
+        notes.append(f"NOT RELIABLE: {which}, off by {percent(inner[k, j])} ({model.v_names[j]}): "
                      f"{_mend(by_noise > 2.0 * by_spline, rows, smooth)}")
     return notes
 
@@ -208,14 +208,4 @@ def _errors(model: Model, asked: Question, chains: list[Chain], t, rows: int, re
 def _mend(noisy: bool, rows: int, smooth) -> str:
     if noisy and smooth == "auto":
         return "no smoothing of these rows does better; derivatives that were measured, as columns, do"
-    if noisy:
-        more = "--smooth auto" if rows == 1 else "a longer --smooth, or --smooth auto,"
-        return (f"the noise of the rows is magnified, or they are too far apart; {more} smooths it, derivatives that were "
-                "measured, as columns, avoid it")
-    return (f"no spline follows the motion: it hardly moves, or has kinks, or the {'rows' if rows == 1 else 'knots'} are too far "
-            "apart for it")
-
-
-def _percent(x: float) -> str:
-    """An error that is most of what was found tells nothing of the size of the truth."""
-    return f"{100 * x:.2g}%" if x < 0.5 else "50% or more"
+    return mend(noisy, "rows" if rows == 1 else "knots", "--smooth auto" if rows == 1 else "a longer --smooth, or --smooth auto,")

@@ -86,7 +86,7 @@ def spline_derivatives(t: np.ndarray, x: np.ndarray, highest: int, fit: Fit) -> 
     Raises TrajectoryError as `check_rows` does."""
     check_rows(t, highest, fit.samples)
     if fit.noisy:
-        x = x + noise(t, x) * np.random.default_rng(0).standard_normal(x.shape)
+        x = with_noise(t, x)
     spline = _spline(t, x, degree_for(highest) + fit.raised, fit.samples)
     out = np.stack([spline(t, nu=k) for k in range(highest + 1)], axis=1)
     if not np.isfinite(out).all():
@@ -153,6 +153,11 @@ def noise(t: np.ndarray, x: np.ndarray) -> np.ndarray:
     return out
 
 
+def with_noise(t: np.ndarray, x: np.ndarray, seed: int = 0) -> np.ndarray:
+    """Samples x (N, n) with noise added, of the size that they have themselves."""
+    return x + noise(t, x) * np.random.default_rng(seed).standard_normal(x.shape)
+
+
 # the manifold ------------------------------------------------------------------------------------------------------
 def continued(model, q: np.ndarray) -> np.ndarray:
     """Samples q (N, nq) with quaternions of the sign that is nearer to the one before."""
@@ -162,6 +167,16 @@ def continued(model, q: np.ndarray) -> np.ndarray:
             s = slice(joint.q.stop - 4, joint.q.stop)
             back = np.einsum("kn,kn->k", q[1:, s], q[:-1, s]) < 0.0
             q[1:, s] *= np.cumprod(np.where(back, -1.0, 1.0))[:, None]
+    return q
+
+
+def of_unit_norm(model, q: np.ndarray) -> np.ndarray:
+    """Samples q (N, nq) with quaternions scaled to unit norm."""
+    q = q.copy()
+    for joint in model.joints:
+        if joint.kind != SCREW:
+            s = slice(joint.q.stop - 4, joint.q.stop)
+            q[:, s] /= np.linalg.norm(q[:, s], axis=1, keepdims=True)
     return q
 
 

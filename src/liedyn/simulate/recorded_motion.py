@@ -3,14 +3,16 @@ from __future__ import annotations
 
 import fnmatch
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from liedyn.errors import Place, TrajectoryError, UsageError
 from liedyn.model.model import Model
 from liedyn.simulate.columns import bind, bind_wrenches
-from liedyn.simulate.derive import derivatives, rates
+from liedyn.simulate.derive import POINTS, derivatives, other_points, rates
+from liedyn.simulate.manifold_spline import continued, of_unit_norm, with_noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +27,9 @@ class Along:
 
 @dataclass(frozen=True, eq=False)
 class Motion:
+    """Of a file. variants: the same motion with v and a derived in another way, and from positions with more noise, for
+    telling what results are off; none where nothing is derived."""
+
     q: np.ndarray
     v: np.ndarray
     a: np.ndarray | None
@@ -32,6 +37,16 @@ class Motion:
     f_ext: np.ndarray | None
     passive: bool
     notes: tuple[str, ...]
+    variants: tuple[Motion, ...] = ()
+
+
+class Result(NamedTuple):
+    """What dynamics gives of a motion: (N, nv) each, and with constraints their multipliers."""
+
+    a: np.ndarray
+    tau: np.ndarray
+    multipliers: np.ndarray | None = None
+    notes: tuple[str, ...] = ()
 
 
 def mask_of(model: Model, patterns) -> np.ndarray:
@@ -47,22 +62,28 @@ def mask_of(model: Model, patterns) -> np.ndarray:
 
 
 def motion_of(model: Model, trajectory, *, derive_a: bool) -> Motion:
-    q, notes = positions_of(model, trajectory), []
+    q = positions_of(model, trajectory)
     v, a, tau = (bind(model, trajectory, kind) for kind in ("v", "a", "tau"))
-    if v is None:
-        with naming(trajectory):
-            v, derived = derivatives(model, trajectory.t, q)
-        notes.append("velocities are derived from the positions, by polynomials through seven neighbouring rows")
-    if a is None and derive_a:
-        if "velocities are" in "".join(notes):
-            a = derived
-            notes[-1] = notes[-1].replace("velocities are", "velocities and accelerations are")
-        else:
-            with naming(trajectory):
-                a = rates(trajectory.t, v)
-            notes.append("accelerations are derived from the velocities, by polynomials through seven neighbouring rows")
     passive = trajectory.header.get("passive", "true") != "false"
-    return Motion(q, v, a, tau, bind_wrenches(model, trajectory), passive, tuple(notes))
+    given = Motion(q, v, a, tau, bind_wrenches(model, trajectory), passive, ())
+    missing = [name for name, x, needed in (("velocities", v, True), ("accelerations", a, derive_a)) if x is None and needed]
+    if not missing:
+        return given
+    source = "velocities" if v is not None else "positions"
+    note = f"{' and '.join(missing)} are derived from the {source}, by polynomials through seven neighbouring rows"
+    with naming(trajectory):
+        derived, *others = (_derived(model, trajectory.t, given, derive_a, **way) for way in (
+            {}, {"points": other_points(len(q))}, {"noisy": True}))
+    return replace(derived, notes=(note,), variants=tuple(others))
+
+
+def _derived(model: Model, t, given: Motion, derive_a: bool, points: int = POINTS, noisy: bool = False) -> Motion:
+    """The motion with what it lacks, by polynomials through so many rows, with noise added or without."""
+    if given.v is not None:
+        return replace(given, a=rates(t, with_noise(t, given.v) if noisy else given.v, points))
+    q = of_unit_norm(model, with_noise(t, continued(model, given.q))) if noisy else given.q
+    v, a = derivatives(model, t, q, points)
+    return replace(given, v=v, a=a if derive_a and given.a is None else given.a)
 
 
 def positions_of(model: Model, trajectory) -> np.ndarray:
