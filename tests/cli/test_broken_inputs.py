@@ -177,7 +177,7 @@ def test_a_scenario_whose_robot_is_broken_names_the_robot(folder):
 def test_a_trajectory_whose_robot_is_broken_names_the_robot(folder):
     (folder / "bar.yaml").write_text(ROBOT.replace("[0, 1, 0]", "[0, 0, 0]"))
     (folder / "m.csv").write_text(TRAJECTORY)
-    refused(folder, "bar.yaml:4: joints.hip.axis: the axis has no direction", "inverse", "m.csv")
+    refused(folder, "bar.yaml:4: joints.hip.axis: the axis is the zero vector", "inverse", "m.csv")
 
 
 def test_a_robot_without_moving_joints_is_simulated_and_has_no_forces(folder):

@@ -101,7 +101,7 @@ def test_an_equilibrium_and_what_holds_it(folder):
 
 def test_notes_are_said(folder):
     result = ok("swing.yaml", "--equilibrium", "--no-plots")
-    assert "liedyn: note: hip: the prescribed motion at t = 0 s is no rest" in " ".join(result.stderr.split())
+    assert "liedyn: note: hip: the prescribed motion does not rest at t = 0 s" in " ".join(result.stderr.split())
     assert "note: forces change with time" in result.stderr
 
 

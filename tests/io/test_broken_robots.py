@@ -100,7 +100,7 @@ URDF = {
                   'joint "j", <child link>: a link cannot be its own child'),
     "ground-as-child": (urdf('<child link="b"/>', '<child link="world"/>'), 12, "the ground cannot be a child"),
     "zero-axis": (urdf('axis xyz="0 0 1"', 'axis xyz="0 0 0"'), 13,
-                  'joint "j", <axis xyz>: the axis has no direction; found [0.0, 0.0, 0.0]; expected a non-zero vector'),
+                  'joint "j", <axis xyz>: the axis is the zero vector; found [0.0, 0.0, 0.0]; expected a non-zero vector'),
     "short-axis": (urdf('axis xyz="0 0 1"', 'axis xyz="0 1"'), 13,
                    "joint \"j\", <axis xyz>: wrong value; found '0 1'; expected 3 numbers"),
     "axis-nan": (urdf('axis xyz="0 0 1"', 'axis xyz="0 nan 1"'), 13,
@@ -198,8 +198,8 @@ YAML = {
                      "joints.k.type: wrong value; found sperical; expected one of fixed,"),
     "no-axis": (yaml("    axis: [0, 0, 1]\n", ""), 9, "joints.j: the key axis is missing; expected a list of 3 numbers"),
     "zero-axis": (yaml("axis: [0, 0, 1]", "axis: [0, 0, 0]"), 13,
-                  "joints.j.axis: the axis has no direction; found [0.0, 0.0, 0.0]; expected a non-zero vector"),
-    "huge-axis": (yaml("axis: [0, 0, 1]", "axis: [1.7e308, 1.7e308, 0]"), 13, "joints.j.axis: the axis has no direction"),
+                  "joints.j.axis: the axis is the zero vector; found [0.0, 0.0, 0.0]; expected a non-zero vector"),
+    "huge-axis": (yaml("axis: [0, 0, 1]", "axis: [1.7e308, 1.7e308, 0]"), 13, "joints.j.axis: the axis is the zero vector"),
     "axis-of-a-ball": (yaml("type: ball,", "type: ball, axis: [0, 0, 1],"), 15, "joints.k.axis: a ball joint has no axis"),
     "limits-swapped": (yaml("lower: -1, upper: 1", "lower: 1, upper: -1"), 14,
                        "joints.j.limits: the limits are swapped; found [1.0, -1.0]; expected the lower limit first"),
@@ -245,7 +245,7 @@ YAML = {
     "actuator-link": (YAML_HEAD.encode() + b"actuators:\n  f: {link: c}\n", 17,
                       "actuators.f.link: the actuator is on no link of this robot; found 'c'"),
     "actuator-axis": (YAML_HEAD.encode() + b"actuators:\n  f: {link: b, axis: [0, 0, 0]}\n", 17,
-                      "actuators.f.axis: the axis has no"),
+                      "actuators.f.axis: the axis is the zero"),
     "actuator-key": (YAML_HEAD.encode() + b"actuators:\n  f: {link: b, ratio: 1}\n", 17, "actuators.f.ratio: unknown key"),
 }
 

@@ -97,7 +97,7 @@ BROKEN = {
                                     "no such joint; found 'elbw' (did you mean elbow?)"),
     "initial of a fixed joint": ("@initial: {q: {weld: 1}} #!\n", "initial.q.weld", "joint weld is fixed: it has no coordinates"),
     "initial list": ("@initial: {q: {elbow: [1, 2]}} #!\n", "initial.q.elbow",
-                     "joint elbow takes another number of values; found 2; expected 1"),
+                     "joint elbow: wrong number of values; found 2; expected 1"),
     "initial ball": ("@initial: {q: {ball: [0, 0, 1]}} #!\n", "initial.q.ball", "found 3; expected 4"),
     "quaternion": ("@initial: {q: {ball: [0, 0, 1, 1]}} #!\n", "initial.q.ball",
                    "the quaternion x y z w of joint ball is not of unit norm; found 1.414213562; expected norm 1 "

@@ -107,7 +107,7 @@ BROKEN = {
     "axes": ("loops: {tip: {type: universal, a: a, b: c, axes: [[1, 0, 0]]}}",
              "loops.tip.axes: wrong value; found [[1, 0, 0]]; expected a "
              "list of 2 axes"),
-    "zero axis": ("loops: {tip: {type: revolute, a: a, b: c, axis: [0, 0, 0]}}", "loops.tip.axis: the axis has no direction"),
+    "zero axis": ("loops: {tip: {type: revolute, a: a, b: c, axis: [0, 0, 0]}}", "loops.tip.axis: the axis is the zero vector"),
     "driven": ("loops: {tip: {type: ball, a: a, b: c, driven: 1}}",
                "loops.tip.driven: wrong value; found 1; expected true or false"),
     "link": ("loops: {tip: {type: ball, a: a, b: d}}", "loops.tip.b: frame b is on no link of this robot; found 'd'"),

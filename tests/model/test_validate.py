@@ -92,7 +92,7 @@ def test_validation_twice_changes_nothing():
      'joint "base": a coordinate of the floating base is called "base", too; expected another name'),
     (with_joint(type="hinge"), "joint \"k\", type: unknown joint type; found 'hinge'; expected one of fixed, revolute"),
     (with_joint(axes=()), "wrong number of axes; found 0; expected 1 for a joint of type revolute"),
-    (with_joint(axes=((0, 0, 1e-12),)), "the axis has no direction; found [0, 0, 1e-12]; expected a non-zero vector"),
+    (with_joint(axes=((0, 0, 1e-12),)), "the axis is the zero vector; found [0, 0, 1e-12]; expected a non-zero vector"),
     (with_joint(axes=((0, math.inf, 0),)), "not a finite number in the axis"),
     (with_joint(type="universal", axes=((1, 0, 0), (2, 1e-9, 0)), coordinates=()), "the two axes are parallel"),
     (with_joint(type="helical", pitch=math.nan), 'joint "k", pitch: not a finite number'),
@@ -113,7 +113,7 @@ def test_validation_twice_changes_nothing():
     (with_joint(origin=Pose(translation=(0, 0, math.nan))), "not a finite number in the origin"),
     (with_joint(mimic=Mimic("j", math.nan)), "not a finite number in the multiplier and offset"),
     (replace(CHAIN, actuators=(Actuator("f", "d"),)), 'actuator "f", link: the actuator is on no link'),
-    (replace(CHAIN, actuators=(Actuator("f", "a", axis=(0, 0, 0)),)), 'actuator "f", axis: the axis has no direction'),
+    (replace(CHAIN, actuators=(Actuator("f", "a", axis=(0, 0, 0)),)), 'actuator "f", axis: the axis is the zero vector'),
     (replace(CHAIN, actuators=(Actuator("f", "a", torque_ratio=math.nan),)), 'actuator "f", torque_ratio: not a finite'),
     (replace(CHAIN, actuators=(Actuator("f", "a"),) * 2), 'two actuators are called "f"'),
 ])

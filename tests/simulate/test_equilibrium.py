@@ -108,7 +108,7 @@ def test_prescribed_joints_are_held_where_they_are(write):
     path = write('joints: {shoulder: {prescribe: {position: "0.5 + 0.2*sin(3*t)"}}}\n')
     found = find_equilibrium(path, at=0.3)
     assert found.q[0] == pytest.approx(0.5 + 0.2 * np.sin(0.9)) and found.q[0] + found.q[1] == pytest.approx(0)
-    assert found.notes == ["shoulder: the prescribed motion at t = 0.3 s is no rest; the equilibrium is that of a robot held "
+    assert found.notes == ["shoulder: the prescribed motion does not rest at t = 0.3 s; the equilibrium is that of a robot held "
                            "there"]
     assert not find_equilibrium(write("joints: {shoulder: {prescribe: {position: 0.5}}}\n")).notes
 

@@ -75,8 +75,8 @@ class Order(click.IntRange):
 order_option = click.option("--order", type=Order(0, 170), default=0, show_default=True, metavar="R",      # 171! is no double
                             help="Time derivatives of the result up to this order too: columns d1tau, d2tau, …, d1a, d2a, …")
 smooth_option = click.option("--smooth", type=Smooth(), metavar="SECONDS|auto",
-                             help="Derive what TRAJECTORY lacks by least-squares splines with knots so far apart (auto: so that "
-                                  "the estimated error is least) instead of splines through every row.")
+                             help="Derive what TRAJECTORY lacks by least-squares splines with this knot spacing (auto: the one "
+                                  "with the least estimated error) instead of interpolating splines.")
 
 
 def along_options(command: Callable) -> Callable:

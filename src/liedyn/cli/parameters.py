@@ -6,7 +6,7 @@ from liedyn.cli.console import with_console
 from liedyn.cli.options import Existing, base_option, force_option, json_option, robot_argument, strict_option
 
 
-@click.command(short_help="Which inertial parameters forces can tell, and estimate them.")
+@click.command(short_help="List the identifiable parameters; estimate them from a recorded motion.")
 @robot_argument
 @click.option("--from", "trajectory", type=Existing(dir_okay=False, allow_dash=True), metavar="TRAJECTORY",
               help="Estimate them from this CSV of q and tau (v and a are derived where it has none).")

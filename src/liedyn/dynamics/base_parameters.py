@@ -63,7 +63,7 @@ class BaseParameters:
 
 def base_parameters(model, *, passive=False, joints: Sequence[str] | None = None, states=None, seed: int = 0,
                     tolerance: float = TOLERANCE) -> BaseParameters:
-    """Base (identifiable) parameters of a model: all that any motion's forces can tell of its inertial parameters.
+    """Base (identifiable) parameters of a model: the identifiable combinations of its inertial parameters.
 
     Parameters
     ----------

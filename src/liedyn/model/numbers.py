@@ -36,7 +36,7 @@ def check_axes(axes, count: int, kind: str, place: Place) -> None:
 
 def check_direction(axis, place: Place) -> None:
     if not has_direction(axis):
-        raise ModelError("the axis has no direction", place=place, found=list(axis), expected="a non-zero vector")
+        raise ModelError("the axis is the zero vector", place=place, found=list(axis), expected="a non-zero vector")
 
 
 def check_not_parallel(axes, place: Place) -> None:

@@ -105,7 +105,7 @@ def bind(model: Model, trajectory, kind: str) -> np.ndarray | None:
 
 
 def passed_over(model: Model, trajectory) -> list[str]:
-    """Columns that fit nothing of the robot: misspelled ones are among them."""
+    """Columns that belong to nothing of the robot: misspelled ones are among them."""
     names = {"q": set(model.q_names), "v": set(model.v_names)}
     wrenches = {f"{link}.{part}" for link in model.link_names for part in WRENCH}
 

@@ -124,7 +124,7 @@ def _refuse_moving_drives(setup: Setup, t: float) -> None:
 
     for name, (_, V, dV) in (drives_at(setup.problem, t) or {}).items():
         if np.abs([V, dV]).max() > _MOVING:
-            raise ComputationError(f"there is no rest at t = {t:g} s: the closure {name} is driven and moves then "
+            raise ComputationError(f"there is no equilibrium at t = {t:g} s: the closure {name} is driven and moves then "
                                    "(choose another time, or constant drives)")
 
 
@@ -257,8 +257,8 @@ class _Search:
         moves = prescribed & ((np.abs(v) > _MOVING) | (np.abs(self.start.a) > _MOVING))
         if moves.any():
             names = [name for name, moving in zip(self.model.v_names, moves, strict=True) if moving]
-            notes.append(f"{', '.join(names[:4])}{', …' if len(names) > 4 else ''}: the prescribed motion at t = {self.t:g} s is "
-                         "no rest; the equilibrium is that of a robot held there")
+            notes.append(f"{', '.join(names[:4])}{', …' if len(names) > 4 else ''}: the prescribed motion does not rest at "
+                         f"t = {self.t:g} s; the equilibrium is that of a robot held there")
         if self._changing():
             notes.append(f"forces change with time: the equilibrium is that of their values at t = {self.t:g} s")
         return notes

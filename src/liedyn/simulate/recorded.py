@@ -51,7 +51,7 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
     unknown = passed_over(model, trajectory)
     if unknown:
         more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
-        notes.append(f"columns of {trajectory.source} that fit nothing of the robot are passed over: "
+        notes.append(f"unknown columns of {trajectory.source} are ignored: "
                      f"{', '.join(unknown[:_NAMED])}{more}")
     return model, tuple(notes)
 

@@ -258,7 +258,7 @@ def _given(values: np.ndarray, rules: tuple[Rule, ...], model, index) -> dict[st
     for name, rule in bound.items():
         part = index(name)
         if len(rule.value) != part.stop - part.start:
-            raise ScenarioError(f"joint {name} takes another number of values", place=rule.place,
+            raise ScenarioError(f"joint {name}: wrong number of values", place=rule.place,
                                 found=len(rule.value), expected=str(part.stop - part.start))
         values[part] = rule.value
     return bound
