@@ -4,7 +4,7 @@ NEW := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do $$p $(NEW) 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-.PHONY: simulate test bench lint clean
+.PHONY: simulate test test-avx2 bench lint clean
 
 simulate: .venv/installed          ## run the README's example and name what to look at
 	$(BIN)/liedyn simulate configs/panda_hybrid.yaml --force
@@ -13,6 +13,9 @@ simulate: .venv/installed          ## run the README's example and name what to 
 
 test: .venv/installed-test         ## everything that keeps the project true
 	$(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
+test-avx2: .venv/installed-test    ## the same, compiled for a processor with AVX2 and without AVX-512
+	NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES= $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
 bench: .venv/installed-test        ## the figures of the README, side by side with Pinocchio and MuJoCo
 	$(BIN)/python tests/benchmarks/run.py

@@ -17,6 +17,7 @@ from liedyn.jit import prepare
 from liedyn.kernels.hybrid_derivatives import hybrid_derivatives_one, pushed_derivatives_one
 from liedyn.kernels.inverse_derivatives import inverse_derivatives_one
 from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
+from rounding import alike, assert_same
 from zoo import floats, model_of, random_link, random_robot, state, unit
 
 NAME = "every kind, floating"          # nq 35, nv 32
@@ -85,7 +86,7 @@ def test_lists_and_other_arrays_are_accepted(which, function, kind, size):
     for other in (read_only, lambda x: np.repeat(x, 3, axis=-1)[..., ::3], np.asfortranarray, lambda x: x.astype(">f8"),
                   lambda x: x.tolist(), lambda x: np.broadcast_to(x, (3, *x.shape))[1]):
         for x, y in zip(function(model, *map(other, given)), expected, strict=True):
-            np.testing.assert_array_equal(x, y)
+            assert_same(x, y)
 
 
 @EVERY
@@ -96,7 +97,7 @@ def test_passive_may_be_any_truth_value(which, function, kind):
         given = arrays(which, size)
         for value, same in ((1, True), (np.True_, True), (0, False), (None, False)):
             for x, y in zip(function(model, *given, passive=value), function(model, *given, passive=same), strict=True):
-                np.testing.assert_array_equal(x, y)
+                assert_same(x, y)
 
 
 @EVERY
@@ -106,11 +107,11 @@ def test_leading_axes_are_spread(which, function, kind):
     given = arrays(which, (2, 3))
     flat = function(model, *(x.reshape(6, -1) for x in given))
     for x, y in zip(function(model, *given)[:3], flat[:3], strict=True):
-        np.testing.assert_array_equal(x, y.reshape(2, 3, model.nv, model.nv))
+        assert_same(x, y.reshape(2, 3, model.nv, model.nv))
     mixed = function(model, given[0][0, 0], *(x[:, :1] for x in given[1:-1]), given[-1])
     rows = np.broadcast_to(given[0][0, 0], given[0].shape), *(np.repeat(x[:, :1], 3, axis=1) for x in given[1:-1]), given[-1]
     for x, y in zip(mixed[:3], function(model, *rows)[:3], strict=True):
-        np.testing.assert_array_equal(x, y)
+        assert_same(x, y)
     assert all(x.shape == (2, 0, model.nv, model.nv) for x in function(model, *(x[:, :0] for x in given))[:3])
     F = np.random.default_rng(0).standard_normal((9, len(model.link_names), 6))
     one = [x[0, 0] for x in given]
@@ -128,7 +129,7 @@ def test_wrenches_by_name_are_those_of_the_array(which, function, kind):
         expected = function(model, *given, f_ext=F)
         named = function(model, *given, f_ext={name: F[..., k, :] for k, name in enumerate(model.link_names)})
         for x, y in zip(named, expected, strict=True):
-            np.testing.assert_array_equal(x, y)
+            assert_same(x, y)
         assert relative(expected[0], function(model, *given)[0]) > 1e-3
 
 
@@ -141,7 +142,7 @@ def test_remainders_and_places_in_a_batch_do_not_matter(which, function, kind):
     for count in range(1, 17):
         for rows in (slice(count), slice(17 - count, None)):
             for x, y in zip(function(model, *(x[rows] for x in given))[:3], expected, strict=True):
-                np.testing.assert_array_equal(x, y[rows])
+                assert_same(x, y[rows])
 
 
 # what is refused --------------------------------------------------------------------------------------------------
@@ -230,7 +231,7 @@ def test_masks_may_be_lists_read_only_or_strided():
     expected = ld.hybrid_dynamics_derivatives(model, *state(model), mask)
     for other in (mask.tolist(), frozen, np.repeat(mask, 2)[::2]):
         for x, y in zip(ld.hybrid_dynamics_derivatives(model, *state(model), other), expected, strict=True):
-            np.testing.assert_array_equal(x, y)
+            assert_same(x, y)
 
 
 @EVERY
@@ -241,7 +242,7 @@ def test_all_but_the_first_call_are_direct(which, function, kind, size, monkeypa
     expected = [x.copy() for x in function(model, *given)]
     monkeypatch.setattr(derivatives, "_given", None)
     for x, y in zip(function(model, *given), expected, strict=True):
-        np.testing.assert_array_equal(x, y)
+        assert_same(x, y)
     with pytest.raises(TypeError, match="not callable"):
         function(model, *[x.tolist() for x in given])
 
@@ -255,7 +256,7 @@ def test_the_mask_of_a_result_does_not_change_with_the_callers(size):
     mask[:] = ~mask
     np.testing.assert_array_equal(result.prescribed, ~mask)
     for x, y in zip(result.split(), expected, strict=True):
-        np.testing.assert_array_equal(x, y)
+        assert_same(x, y)
 
 
 def test_many_masks_take_turns_in_threads(monkeypatch):
@@ -270,7 +271,7 @@ def test_many_masks_take_turns_in_threads(monkeypatch):
         for k in (*range(first, len(masks), 3), *[first, first + 1] * 20):
             own[:] = masks[k]
             found = ld.hybrid_dynamics_derivatives(model, *given, own)
-            good = good and all(map(np.array_equal, found, expected[k]))
+            good = good and all(map(alike, found, expected[k]))
         return good
     with ThreadPoolExecutor(6) as pool:
         assert all(pool.map(turns, range(6)))
@@ -278,7 +279,7 @@ def test_many_masks_take_turns_in_threads(monkeypatch):
         ld.hybrid_dynamics_derivatives(model, *given, mask)
     monkeypatch.setattr(derivatives, "_given", None)
     for k in (0, 1, 1, 0):
-        assert all(map(np.array_equal, ld.hybrid_dynamics_derivatives(model, *given, masks[k]), expected[k]))
+        assert all(map(alike, ld.hybrid_dynamics_derivatives(model, *given, masks[k]), expected[k]))
 
 
 def test_accelerations_with_as_many_numbers_behind_as_wrenches_have_are_refused():
@@ -334,7 +335,7 @@ def test_a_refused_call_spoils_no_later_one(which, function, kind):
             wrong[1][...] = value
             refused(ValueError if np.isnan(value) else ld.ComputationError, function, model, *wrong)
             for x, y in zip(function(model, *arrays(which, size)), expected, strict=True):
-                np.testing.assert_array_equal(x, y)
+                assert_same(x, y)
 
 
 def test_masks_and_functions_take_turns_on_one_scratch():
@@ -350,7 +351,7 @@ def test_masks_and_functions_take_turns_on_one_scratch():
     once, again = all_of_them(range(5)), all_of_them((3, 4, 1, 0, 2))
     for key, result in once.items():
         for x, y in zip(result, again[key], strict=True):
-            np.testing.assert_array_equal(x, y)
+            assert_same(x, y)
 
 
 @pytest.mark.parametrize("name", [NAME, "every kind", "every kind twice, floating", "a long chain", "a lone body",
@@ -371,7 +372,7 @@ def test_what_others_left_in_the_scratch_does_not_matter(name):
                 calls.scratch(1)                                                           # as others take it
                 calls._thread.memory[:] = left
                 for x, y in zip(first[:3], function(model, *given, **more), strict=False):
-                    np.testing.assert_array_equal(x, y)
+                    assert_same(x, y)
 
 
 @pytest.mark.parametrize("name", ["every kind, floating", "one degree of freedom each"])
@@ -397,12 +398,12 @@ def test_what_a_call_cleared_is_not_cleared_again_unless_others_came_between(nam
             function(model, *given)
             between()
             for x, y in zip(results, function(model, *given), strict=False):
-                np.testing.assert_array_equal(x, y)
+                assert_same(x, y)
     for before in asked:
         for (function, given), results in zip(asked, expected, strict=True):
             before[0](model, *before[1])
             for x, y in zip(results, function(model, *given), strict=False):
-                np.testing.assert_array_equal(x, y)
+                assert_same(x, y)
     ld.inverse_dynamics(model, q, v, a)
     for k, ((function, given), results) in enumerate(zip(asked, expected, strict=True)):
         found.clear()
@@ -413,7 +414,7 @@ def test_what_a_call_cleared_is_not_cleared_again_unless_others_came_between(nam
             function(model, q, bad, *given[2:])
         found.clear()
         for x, y in zip(results, function(model, *given), strict=False):
-            np.testing.assert_array_equal(x, y)
+            assert_same(x, y)
         assert [same for _, same in found] == [False]
 
 
@@ -427,7 +428,7 @@ def test_threads_of_python_do_not_disturb_each_other(which, function, kind):
         found = list(pool.map(lambda given: function(model, *given), jobs * 20))
     for k, result in enumerate(found):
         for x, y in zip(result, expected[k % len(jobs)], strict=True):
-            np.testing.assert_array_equal(x, y)
+            assert_same(x, y)
 
 
 @EVERY
@@ -438,7 +439,7 @@ def test_own_threads_do_not_matter(which, function, kind, monkeypatch):
     monkeypatch.setattr(calls, "_WORTH_A_THREAD", 1)
     monkeypatch.setattr(calls, "_cores", lambda: 3)
     for x, y in zip(function(model, *given), expected, strict=True):
-        np.testing.assert_array_equal(x, y)
+        assert_same(x, y)
 
 
 @EVERY
@@ -510,9 +511,9 @@ def test_nothing_is_lost_far_from_the_origin(size):
     for function in (lambda m, q, v, a, tau: ld.inverse_dynamics_derivatives(m, q, v, a),
                      lambda m, q, v, a, tau: ld.forward_dynamics_derivatives(m, q, v, tau), hybrid):
         for x, y in zip(function(far, q, v, a, tau), function(near, q, v, a, tau), strict=True):
-            np.testing.assert_array_equal(x, y)
+            assert_same(x, y)
         for x, y in zip(function(floating, away, *rest), function(floating, Q, *rest), strict=True):
-            np.testing.assert_array_equal(x, y)
+            assert_same(x, y)
 
 
 def chain_of(n, rng):

@@ -12,6 +12,7 @@ import liedyn as ld
 from bridge import relative
 from liedyn.dynamics import calls
 from liedyn.model.description import WORLD, Coordinate, Joint, Robot
+from rounding import assert_same
 from zoo import random_link, random_pose, state
 
 GRAVITY = (0.3, -1.2, -9.0)
@@ -74,7 +75,7 @@ def test_what_calls_leave_in_the_scratch_reaches_no_result(name, size):
     there, back = all_of_them(range(len(given))), all_of_them(reversed(range(len(given))))
     for k, result in there.items():
         for x, y in zip(result, back[k], strict=True):
-            np.testing.assert_array_equal(x, y)
+            assert_same(x, y)
 
 
 @EVERY
@@ -98,7 +99,7 @@ def test_threads_do_not_matter(name, monkeypatch):
     found += [solve(job) for job in jobs]
     for k, result in enumerate(found):
         for x, y in zip(result, expected[k % len(jobs)], strict=True):
-            np.testing.assert_array_equal(x, y)
+            assert_same(x, y)
 
 
 def by_inverse(model, q, v, a, mask, f_ext, passive):

@@ -6,6 +6,7 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
+from rounding import assert_same
 from zoo import model_of, state
 
 NAME = "every kind, floating"          # nq 35, nv 32
@@ -56,7 +57,7 @@ def test_leading_axes(function, base):
     mask[:6] = True
     flat = call(function, {name: x.reshape(6, *x.shape[2:]) for name, x in given.items()}, mask, base=base)
     for x, y in zip(call(function, given, mask, base=base), flat, strict=True):
-        np.testing.assert_array_equal(x, y.reshape(2, 3, *y.shape[1:]))
+        assert_same(x, y.reshape(2, 3, *y.shape[1:]))
 
 
 @FUNCTIONS
@@ -92,7 +93,7 @@ def test_wrenches_by_name_and_by_array(function, size, frame, order):
     spread = np.broadcast_to(constant, (*size, order + 1, 6))
     for x, y in ((by_name, F), ({"link3": constant}, {"link3": spread}), ({}, 0 * F)):
         for a, b in zip(*(call(function, given, f_ext_derivatives=f, frame=frame) for f in (x, y)), strict=True):
-            np.testing.assert_array_equal(a, b)
+            assert_same(a, b)
     some = call(function, given, f_ext_derivatives=by_name, frame=frame)
     for a, b, c in zip(some, call(function, given, f_ext_derivatives={}, frame=frame), call(function, given), strict=True):
         assert relative(a, b) > 1e-3                                 # it acts
@@ -118,7 +119,7 @@ def test_calls_from_many_threads_at_once(function):
         for rounds, truth in zip(pool.map(lambda given: [call(function, given) for _ in range(5)], cases), expected, strict=True):
             for got in rounds:
                 for x, y in zip(got, truth, strict=True):
-                    np.testing.assert_array_equal(x, y)
+                    assert_same(x, y)
 
 
 # arguments --------------------------------------------------------------------------------------------------------
@@ -185,7 +186,7 @@ def test_masks_may_be_lists_read_only_or_strided():
     frozen.flags.writeable = False
     for mask in (MASK.tolist(), frozen, np.repeat(MASK, 2)[::2]):
         for x, y in zip(call("hybrid", given, mask), expected, strict=True):
-            np.testing.assert_array_equal(x, y)
+            assert_same(x, y)
 
 
 # errors -----------------------------------------------------------------------------------------------------------

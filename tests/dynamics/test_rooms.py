@@ -7,6 +7,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.dynamics import coriolis, derivatives, rooms
+from rounding import assert_same
 from zoo import model_of, random_robot, state
 
 NAME = "every kind, floating"
@@ -86,7 +87,7 @@ def test_what_is_dropped_is_taken_again(call):
     del first
     assert place(call(*states(3))[0]) == there                   # and dropped at once
     assert place(call(*states(4))[0]) == there
-    np.testing.assert_array_equal(second[0], call(*states(2))[0])
+    assert_same(second[0], call(*states(2))[0])
 
 
 @EVERY
@@ -95,7 +96,7 @@ def test_other_sizes_have_other_memory(call):
     for count in (19, 20, 25, 8, 19, 1, 40):
         given = states(5, count)
         for x, y in zip(call(*given), call(*(np.repeat(x, 2, axis=0) for x in given)), strict=True):
-            np.testing.assert_array_equal(x, y[::2])
+            assert_same(x, y[::2])
 
 
 @EVERY
@@ -105,7 +106,7 @@ def test_past_the_caches_results_are_the_same(call):
     for past in (False, True):                                   # fresh memory, and the same again
         found = call(*given)
         for x, y in zip(found, expected, strict=True):
-            np.testing.assert_array_equal(x, y)
+            assert_same(x, y)
         assert place(found[0]) != place(expected[0]) and rooms._kept[-1].past == past
         del found, x
 
@@ -134,7 +135,7 @@ def test_no_two_threads_have_the_same_memory():
             if len(held) > k % 4:
                 for found, right in held:
                     for x, y in zip(found, right, strict=True):
-                        np.testing.assert_array_equal(x, y)
+                        assert_same(x, y)
                 held.clear()
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(16)))
@@ -177,4 +178,4 @@ def test_rows_that_are_no_whole_lines_never_go_past_the_caches(monkeypatch):
     q = ld.random_configuration(model, np.random.default_rng(1), 21)
     expected = ld.christoffel_symbols(model, q)
     monkeypatch.setattr(coriolis, "room_for", past)
-    np.testing.assert_array_equal(ld.christoffel_symbols(model, q), expected)
+    assert_same(ld.christoffel_symbols(model, q), expected)

@@ -6,6 +6,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.model.description import Link, Robot
+from rounding import assert_same
 from zoo import model_of, state
 
 NAME = "every kind, floating"
@@ -42,7 +43,7 @@ def test_it_takes_the_short_way_and_finds_the_same(label, monkeypatch):
         for module in ("coriolis", "kinematics", "mass", "regressor"):
             patch.delattr(f"liedyn.dynamics.{module}.batched")
         one, two = function(model, *x), function(model, *x)
-    np.testing.assert_array_equal(one, expected)
+    assert_same(one, expected)
     assert one.shape == expected.shape and not np.shares_memory(one, two)
 
 
@@ -56,8 +57,8 @@ def test_what_is_no_plain_array_goes_the_long_way(label):
         y.flags.writeable = False
     strided = [np.repeat(y, 2)[::2] for y in x]
     for other in (frozen, strided, [y.astype(object).astype(float).tolist() for y in x], [*x[:-1], list(x[-1])]):
-        np.testing.assert_array_equal(function(model, *other), expected)
-    np.testing.assert_array_equal(function(model, *(y[None] for y in x))[0], expected)
+        assert_same(function(model, *other), expected)
+    assert_same(function(model, *(y[None] for y in x))[0], expected)
     assert function(model, *(y[None, None] for y in x)).shape[:2] == (1, 1)
 
 
@@ -89,7 +90,7 @@ def test_a_thread_of_its_own(label):
     thread.start()
     thread.join()
     for other in found:
-        np.testing.assert_array_equal(other, expected)
+        assert_same(other, expected)
     assert len(found) == 2
 
 

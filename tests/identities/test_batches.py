@@ -8,6 +8,7 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.dynamics import calls
+from rounding import assert_same
 from zoo import model_of, state
 
 LINK = "link3"
@@ -56,8 +57,8 @@ def test_remainders_and_places_in_a_batch_do_not_matter(function):
     states = state(model, 2, 17)
     all_of_them = function(model, *states)
     for count in range(2, 17):
-        np.testing.assert_array_equal(function(model, *(x[:count] for x in states)), all_of_them[:count])
-        np.testing.assert_array_equal(function(model, *(x[17 - count:] for x in states)), all_of_them[17 - count:])
+        assert_same(function(model, *(x[:count] for x in states)), all_of_them[:count])
+        assert_same(function(model, *(x[17 - count:] for x in states)), all_of_them[17 - count:])
     one = function(model, *(x[:1] for x in states))
     assert one.shape == all_of_them[:1].shape and relative(one, all_of_them[:1]) < 1e-11
 
@@ -68,7 +69,7 @@ def test_leading_axes(function):
     model = model_of(NAME)
     states = state(model, 3, (2, 3))
     flat = function(model, *(x.reshape(6, -1) for x in states))
-    np.testing.assert_array_equal(function(model, *states), flat.reshape(2, 3, *flat.shape[1:]))
+    assert_same(function(model, *states), flat.reshape(2, 3, *flat.shape[1:]))
     assert function(model, *(x[:, :0] for x in states)).shape == (2, 0, *flat.shape[1:])
 
 
@@ -80,7 +81,7 @@ def test_threads_do_not_matter(function, monkeypatch):
     monkeypatch.setattr(calls, "_WORTH_A_THREAD", 1)
     monkeypatch.setattr(calls, "_cores", lambda: 5)
     assert len(calls.chunks(101, model.n_bodies)) == 6
-    np.testing.assert_array_equal(function(model, *states), expected)
+    assert_same(function(model, *states), expected)
 
 
 def test_borders_of_chunks():
@@ -101,7 +102,7 @@ def test_axes_are_spread_over_each_other():
     F = np.random.default_rng(0).standard_normal((3, len(model.link_names), 6))
     got = ld.inverse_dynamics(model, q[0, 0], v[:, :1], a[:1], f_ext=F)
     full = [np.broadcast_to(x, (4, 3, x.shape[-1])) for x in (q[0, 0], v[:, :1], a[:1])]
-    np.testing.assert_array_equal(got, ld.inverse_dynamics(model, *full, f_ext=np.broadcast_to(F, (4, *F.shape))))
+    assert_same(got, ld.inverse_dynamics(model, *full, f_ext=np.broadcast_to(F, (4, *F.shape))))
     got = ld.forward_dynamics(model, q[0, 0], v[:, :1], tau[0, 0], f_ext=F)
     assert got.shape == (4, 3, model.nv)
     one = ld.forward_dynamics(model, q[0, 0], v[2, 0], tau[0, 0], f_ext=F[1])
@@ -126,8 +127,8 @@ def test_external_wrenches_by_name_and_by_array(size):
     constant = {LINK: [1, 2, 3, 4, 5, 6]}                        # one wrench for all states; integers and lists are fine
     spread = {LINK: np.broadcast_to(np.arange(1.0, 7.0), (*size, 6))}
     for function in functions.values():
-        np.testing.assert_array_equal(function(by_name), function(F))
-        np.testing.assert_array_equal(function({}), function(0 * F))
+        assert_same(function(by_name), function(F))
+        assert_same(function({}), function(0 * F))
         assert relative(function(constant), function(spread)) < 1e-12
 
 
@@ -147,4 +148,4 @@ def test_calls_from_many_threads_at_once():
         for k, rounds in enumerate(pool.map(again, range(len(cases)))):
             for got in rounds:
                 for x, y in zip(got, expected[k], strict=True):
-                    np.testing.assert_array_equal(x, y)
+                    assert_same(x, y)

@@ -18,6 +18,7 @@ from liedyn.dynamics import calls
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
 from matrices import bracket, derivative
+from rounding import assert_same
 from zoo import ROBOTS, model_of, random_robot, robots, state
 
 EVERY = pytest.mark.parametrize("name", ROBOTS)
@@ -159,13 +160,13 @@ def test_a_batch_is_its_states(function, name, worst, monkeypatch):
     alone = np.array([function(model, *row) for row in zip(q, v, strict=True)])
     assert together.shape == alone.shape
     assert worst("velocity terms: Lanes against float64", relative(together, alone), name) < 1e-13
-    np.testing.assert_array_equal(function(model, q[:9], v[:9]), together[:9])
+    assert_same(function(model, q[:9], v[:9]), together[:9])
     folded = function(model, q[:6].reshape(2, 3, -1), v[:6].reshape(2, 3, -1))
-    np.testing.assert_array_equal(folded.reshape(6, *together.shape[1:]), together[:6])
+    assert_same(folded.reshape(6, *together.shape[1:]), together[:6])
     assert function(model, q[:0], v[:0]).shape == (0, *together.shape[1:])
     monkeypatch.setattr(calls, "_WORTH_A_THREAD", 1)
     monkeypatch.setattr(calls, "_cores", lambda: 2)
-    np.testing.assert_array_equal(function(model, q, v), together)
+    assert_same(function(model, q, v), together)
 
 
 def test_the_three_are_one_where_all_axes_are_parallel():
@@ -211,8 +212,8 @@ def test_rotors_add_nothing():
     with_, without = ld.build(robot), ld.build(bare)
     q, v = state(with_, 8)[:2]
     assert relative(ld.mass_matrix(with_, q), ld.mass_matrix(without, q)) > 1e-3
-    np.testing.assert_array_equal(ld.coriolis_matrix(with_, q, v), ld.coriolis_matrix(without, q, v))
-    np.testing.assert_array_equal(ld.christoffel_symbols(with_, q), ld.christoffel_symbols(without, q))
+    assert_same(ld.coriolis_matrix(with_, q, v), ld.coriolis_matrix(without, q, v))
+    assert_same(ld.christoffel_symbols(with_, q), ld.christoffel_symbols(without, q))
 
 
 def test_a_robot_without_joints():

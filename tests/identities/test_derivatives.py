@@ -17,6 +17,7 @@ from complex_step import Reference
 from joint_forces import figures
 from liedyn.joints.kinds import FRICTION_SPEED
 from matrices import derivative
+from rounding import assert_same
 from zoo import ROBOTS, random_robot, robots, state
 from zoo import model_of as zoo_model
 
@@ -202,7 +203,7 @@ def test_hybrid_derivatives_become_forward_and_inverse_ones(name, worst):
     none, every, *_ = masks(model)
     da_dq, da_dv, da_du, *inputs = split_hybrid(model, q, v, np.full_like(a, np.nan), tau, none, f_ext=F)
     for x, y in zip((da_dq, da_dv, da_du), ld.forward_dynamics_derivatives(model, q, v, tau, f_ext=F), strict=True):
-        np.testing.assert_array_equal(x, y)
+        assert_same(x, y)
     for x, y in zip(inputs, (0 * eye, 0 * eye, eye), strict=True):
         np.testing.assert_array_equal(x, y)
     *inputs, dq, dv, du = split_hybrid(model, q, v, a, np.full_like(tau, np.nan), every, f_ext=F)
@@ -324,7 +325,7 @@ def test_passive_forces_add_their_slopes_and_nothing_else(name, worst):
                                                     np.abs(two.dtau_dq).max()), name) < 1e-15
         assert worst("damping in dtau/dv", relative(one.dtau_dv - two.dtau_dv, np.eye(model.nv) * slope[..., None, :], size),
                      name) < 1e-15
-        np.testing.assert_array_equal(one.M, two.M)
+        assert_same(one.M, two.M)
 
 
 @EVERY
@@ -335,7 +336,7 @@ def test_unread_numbers_may_be_nan_in_a_batch_too(name):
         read = split_hybrid(model, q, v, a, tau, mask)
         unread = split_hybrid(model, q, v, nan_where(a, ~mask), nan_where(tau, mask), mask)
         for x, y in zip(unread, read, strict=True):
-            np.testing.assert_array_equal(x, y)
+            assert_same(x, y)
 
 
 @EVERY

@@ -5,6 +5,7 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.dynamics import calls
+from rounding import assert_same
 from zoo import model_of, state
 
 NAME = "every kind, floating"
@@ -61,7 +62,7 @@ def test_eight_directions_of_a_state_equal_one_at_a_time(function):
     together = function(model, states, F, given)
     assert together.shape[0] == 19
     alone = np.array([function(model, states, F, row(given, k)) for k in range(19)])
-    np.testing.assert_array_equal(together, alone)
+    assert_same(together, alone)
 
 
 @EVERY
@@ -83,7 +84,7 @@ def test_a_batch_is_its_states(function, worst):
     assert worst("directions, batch against single states", relative(together, alone)) < 1e-10
     for count in (1, 7, 8, 17):
         some = function(model, [x[:count] for x in states], F[:count], row(given, slice(count)))
-        np.testing.assert_array_equal(some, together[:count])
+        assert_same(some, together[:count])
 
 
 @EVERY
@@ -111,7 +112,7 @@ def test_threads_do_not_matter(function, monkeypatch):
     expected = function(model, states, F, given)
     monkeypatch.setattr(calls, "_WORTH_A_THREAD", 1)
     monkeypatch.setattr(calls, "_cores", lambda: 3)
-    np.testing.assert_array_equal(function(model, states, F, given), expected)
+    assert_same(function(model, states, F, given), expected)
 
 
 @EVERY

@@ -57,6 +57,7 @@ def test_the_repr_of_a_result_is_one_short_line():
 
 def test_a_result_as_a_data_frame_has_the_columns_of_its_file(tmp_path):
     import pandas
+
     from liedyn.report.run_folder import write_run
     result = ld.run_scenario(PENDULUM)
     write_run(result, tmp_path / "run", plots=False)
