@@ -101,6 +101,14 @@ class CheckFailed(LiedynError):
     exit_status = 4
 
 
+def shown(text: str) -> str:
+    """The text for a terminal or a picture: what does not print (escape sequences, line ends, signs that turn the direction of
+    writing) as Python writes it, such as \\x1b. The one place where that is done."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
 def _short(value, limit: int = 120) -> str:
     text = repr(value) if isinstance(value, str) else str(value)
     text = " ".join(text.split())

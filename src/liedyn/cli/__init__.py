@@ -36,8 +36,8 @@ def _told() -> Iterator[None]:
     except click.UsageError as error:
         help = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
         message, status = f"{error.format_message().rstrip('.')}{help}", error.exit_code
-    except KeyboardInterrupt:
-        message, status = "interrupted; nothing is written", INTERRUPTED
+    except KeyboardInterrupt as error:
+        message, status = f"interrupted; {error if error.args else 'nothing is written'}", INTERRUPTED
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise

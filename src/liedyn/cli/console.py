@@ -3,13 +3,14 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
 import click
 
 from liedyn.cli.progress import Progress
+from liedyn.errors import ComputationError
 
 
 class Console:
@@ -58,6 +59,16 @@ class Console:
         if count:
             self.note(f"{count} finding{'s' * (count > 1)} about the robot {model.name}; `liedyn check {model.source}` lists "
                       f"{'them' if count > 1 else 'it'}")
+
+
+def check_drawn(failures: Mapping[str, str]) -> None:
+    """ComputationError where a picture could not be drawn; all else is written."""
+    if failures:
+        names: dict[str, list[str]] = {}
+        for name, why in failures.items():
+            names.setdefault(why, []).append(name)
+        told = "; ".join(f"{', '.join(those)} ({why})" for why, those in names.items())
+        raise ComputationError(f"not drawn: {told}; everything else is written")
 
 
 def with_console(command: Callable) -> Callable:

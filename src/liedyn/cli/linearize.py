@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from liedyn.cli.console import with_console
+from liedyn.cli.console import check_drawn, with_console
 from liedyn.cli.options import FILE, force_option, json_option, strict_option
 
 
@@ -68,4 +68,5 @@ def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, indep
     else:
         console.result(text(result))
     console.detail("seconds: " + ", ".join(f"{part} {seconds:.2f}" for part, seconds in result.timing.items()))
-    console.wrote(written)
+    console.wrote(written.paths)
+    check_drawn(written.failures)
