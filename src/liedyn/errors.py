@@ -47,7 +47,7 @@ class InputError(LiedynError, ValueError):
             text += f"; expected {self.expected}"
         if self.hint is not None:
             text += f" ({self.hint})"
-        return text
+        return shown(text)
 
 
 class ModelError(InputError):

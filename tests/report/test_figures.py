@@ -187,7 +187,8 @@ def test_figures_leave_no_trace_in_pyplot():
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
-@pytest.mark.parametrize("name", ["$\\frac$", "a$b$c", "$x", "\x1b[31mred\x9b2J", "\u202egnp.exe", "a\nb", "关节", "_hidden", "%s {0}"])
+@pytest.mark.parametrize("name", ["$\\frac$", "a$b$c", "$x", "\x1b[31mred\x9b2J", "\u202egnp.exe", "a\nb", "关节",
+                                  "_hidden", "%s {0}"])
 def test_a_name_is_drawn_whatever_signs_it_holds(tmp_path, name):
     """Two $ were read as a formula, which no picture survived."""
     named = Recording(name, T, (Group("positions", name, (Series(name, name, "rad", T), Series(name, "", name, T))),),

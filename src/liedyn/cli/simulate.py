@@ -27,9 +27,9 @@ def simulate(scenario, output, overrides, no_plots, strict, force, as_json, cons
     Example:  liedyn simulate configs/panda_hybrid.yaml -S duration=10
     writes    runs/panda_hybrid/: trajectory.csv, run.json, plots/
     """
-    from liedyn.io.output import check_folder
+    from liedyn.io.output import check_folder, path_part
 
-    folder = Path(output) if output else Path("runs", Path(scenario).stem)
+    folder = Path(output) if output else Path("runs", path_part(Path(scenario).stem))
     check_folder(folder, mark="run.json", force=force)
 
     from liedyn.report.drawing import Draughtsman

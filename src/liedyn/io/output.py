@@ -5,11 +5,9 @@ it holds a lock on it, so that the next process to write in that folder can tell
 """
 from __future__ import annotations
 
-import ctypes
 import errno
 import os
 import re
-import secrets
 import shutil
 import sys
 from collections.abc import Iterator
@@ -171,7 +169,7 @@ def _part(parent: Path, *, folder: bool) -> Iterator[Path]:
     part, lock = None, None
     try:
         while lock is None:                                 # again where another process took it for a left-over
-            part = parent / f".liedyn-{secrets.token_hex(8)}.part"
+            part = parent / f".liedyn-{os.urandom(8).hex()}.part"
             part.mkdir() if folder else part.touch(exist_ok=False)
             lock = _lock(part)
         yield part
@@ -254,6 +252,8 @@ def _publish(part: Path, target: Path, force: bool) -> bool:
 
 def _exchange(one: Path, other: Path) -> bool:
     """Let two paths swap what they name, in one step; False where that does not work, for whatever reason."""
+    import ctypes
+
     try:
         renameat2 = ctypes.CDLL(None).renameat2
     except (OSError, TypeError, AttributeError):            # no such function, or no such system
@@ -264,7 +264,7 @@ def _exchange(one: Path, other: Path) -> bool:
 def _replace_in_two_steps(part: Path, target: Path) -> None:
     """Where there is no exchange. A process that is killed between the steps leaves the old folder under the name `old`, which
     nobody removes."""
-    old = target.with_name(f"{target.name}.old-{secrets.token_hex(4)}")
+    old = target.with_name(f"{target.name}.old-{os.urandom(4).hex()}")
     try:
         os.rename(target, old)
         os.rename(part, target)

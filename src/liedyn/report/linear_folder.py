@@ -14,6 +14,7 @@ import numpy as np
 
 from liedyn import __version__
 from liedyn.errors import CheckFailed
+from liedyn.io.csv import cell
 from liedyn.io.output import open_folder
 from liedyn.io.plain_scenario import to_plain
 from liedyn.report.pictures import Written, draw_beside
@@ -134,8 +135,8 @@ def check(result: Linearization) -> None:
 def _write_matrix(path: Path, name: str, matrix: np.ndarray, rows: list[str], columns: list[str]) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([name, *columns])
-        writer.writerows([row, *map(repr, values)] for row, values in zip(rows, matrix.tolist(), strict=True))
+        writer.writerow([name, *map(cell, columns)])
+        writer.writerows([cell(row), *map(repr, values)] for row, values in zip(rows, matrix.tolist(), strict=True))
 
 
 def _write_npz(path: Path, arrays: dict) -> None:

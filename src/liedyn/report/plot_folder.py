@@ -44,8 +44,8 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
                     against: Sequence[str] = ()) -> tuple[Written, tuple[str, ...]]:
     """Draw a trajectory file into `folder`; returns the pictures and notes about what could not be drawn.
 
-    Pictures of the same names are replaced, none while others are still drawn; those that cannot be drawn cost no others. against: trajectory files or run folders whose tracking errors are
-    drawn beside this one's.
+    Pictures of the same names are replaced when all are drawn; those that cannot be drawn cost no others. against: trajectory
+    files or run folders whose tracking errors are drawn beside this one's.
     """
     from liedyn.io.csv import read_trajectory
     from liedyn.report.figures import save_figures
