@@ -47,7 +47,7 @@ class InputError(LiedynError, ValueError):
             text += f"; expected {self.expected}"
         if self.hint is not None:
             text += f" ({self.hint})"
-        return text
+        return shown(text)
 
 
 class ModelError(InputError):
@@ -99,6 +99,14 @@ class CheckFailed(LiedynError):
     """A check did not hold (`liedyn check`, `--strict`, a self-check)."""
 
     exit_status = 4
+
+
+def shown(text: str) -> str:
+    """The text for a terminal or a picture: what does not print (escape sequences, line ends, signs that turn the direction of
+    writing) as Python writes it, such as \\x1b. The one place where that is done."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
 def _short(value, limit: int = 120) -> str:

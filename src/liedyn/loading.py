@@ -21,7 +21,7 @@ def load_description(path, base: str | None = None, loops=None) -> Robot:
     path = Path(path)
     if path.name.endswith("loops.yaml") and loops is None:
         from liedyn.io.loops import robot_of_loops
-        return load_description(path.with_name(robot_of_loops(path)), base, path)
+        return load_description(path.parent / robot_of_loops(path), base, path)
     if path.suffix.lower() in (".yaml", ".yml"):
         from liedyn.io.robot_yaml import read_robot_yaml as read
     elif path.suffix.lower() in (".urdf", ".xml", ".xacro"):

@@ -1,6 +1,8 @@
 """Trajectory files: what is read, what is refused and with which words, and that writing is atomic."""
+import csv
 import io
 import os
+import re
 
 import numpy as np
 import pytest
@@ -154,7 +156,7 @@ def test_numbers_come_back_bit_by_bit(tmp_path):
 
 def test_written_text(tmp_path):
     write_trajectory(tmp_path / "x.csv", {"robot": "two\nlines"}, [0, 0.5], [("q.a,b", "rad", [1, 0.1]), ("u", "", [2, 3])])
-    assert (tmp_path / "x.csv").read_bytes() == b'# robot: two lines\nt[s],"q.a,b[rad]",u\n0.0,1.0,2.0\n0.5,0.1,3.0\n'
+    assert (tmp_path / "x.csv").read_bytes() == b'# robot: two\\x0alines\nt[s],"q.a,b[rad]",u\n0.0,1.0,2.0\n0.5,0.1,3.0\n'
     assert os.listdir(tmp_path) == ["x.csv"]
 
 
@@ -179,3 +181,43 @@ def test_a_failure_leaves_nothing_behind(tmp_path):
     with pytest.raises(ComputationError, match=r"q\.b\[rad\] is nan at t = 0\.5 s: nothing is written"):
         write_trajectory(path, {}, [0, 0.5], [("q.a", "rad", [0, 0]), ("q.b", "rad", [0, np.nan])])
     assert os.listdir(tmp_path) == []
+
+
+# --- names and comments that a file could not hold as they are --------------------------------------------------------
+
+NAMES = [" ", "  a b  ", "", "a,b", '"x"', "a;b", "=1+1", "+1", "-1", "@x", "a\\b", "a\\x41", "a\\", "\\\\", "a\nb", "a\r", "\t", "\x1b[31m",
+         "\x9b2J", "\u202egnp", "\u2028", "\u200b", "\ufeff", "größe", "关节", "\U0001f600", "\U000e0001", "a[1]", "[", "]", "a[b", "#", "/..",
+         "\xa0"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("prefix, unit", [("q.", "rad"), ("q.", ""), ("", "rad")])
+def test_a_column_is_read_back_under_its_name(tmp_path, name, prefix, unit):
+    """A joint called " " was written and not read back."""
+    if not prefix + name:
+        return
+    write_trajectory(tmp_path / "x.csv", {}, [0, 1], [(prefix + name, unit, [2, 3])])
+    again = read_trajectory(tmp_path / "x.csv")
+    assert {**again.columns}.keys() == {prefix + name} and again.units == {prefix + name: unit}
+    head = (tmp_path / "x.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert head.isprintable()
+    assert next(csv.reader([head]))[1][0] not in "=+-@"
+
+
+@pytest.mark.parametrize("text", [*NAMES, " a, b ", "a,=1+1", "a; +x", "../a/b c.urdf", "v, a"])
+def test_a_comment_is_read_back(tmp_path, text):
+    write_trajectory(tmp_path / "x.csv", {"robot": text, "note": "second"}, [0, 1], [])
+    assert read_trajectory(tmp_path / "x.csv").header == {"robot": text, "note": "second"}
+    first = (tmp_path / "x.csv").read_text(encoding="utf-8").splitlines()[0]
+    assert first.isprintable() and not re.search(r"[,;]\s*[=+@-]", first)
+
+
+def test_names_and_comments_of_plain_words_are_written_as_they_are(tmp_path):
+    write_trajectory(tmp_path / "x.csv", {"derived": "v, a"}, [0, 1], [("q.left arm-2.x[1]", "rad", [2, 3]), ("d1a/dq", "", [2, 3])])
+    assert (tmp_path / "x.csv").read_text().splitlines()[:2] == ["# derived: v, a", "t[s],q.left arm-2.x[1][rad],d1a/dq"]
+
+
+def test_backslashes_that_escape_nothing_are_read_as_they_stand(tmp_path):
+    (tmp_path / "x.csv").write_text("# robot: arms\\new\\urdf.yaml\nt,q.a\\b,q.\\north\n0,1,2\n")
+    again = read_trajectory(tmp_path / "x.csv")
+    assert list(again.columns) == ["q.a\\b", "q.\\north"] and again.header == {"robot": "arms\\new\\urdf.yaml"}

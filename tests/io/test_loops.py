@@ -220,3 +220,49 @@ def test_mimics_of_real_robots(file, count):
     assert sum(finding.code == "mimic" for finding in model.findings) == (8 if "alex" in file else 0)
     for one, given in zip(model.constraints, (j for j in model.description.joints if j.mimic), strict=False):
         assert one.name == given.name and np.isfinite(given.mimic.multiplier)
+
+
+# --- the robot by a path ----------------------------------------------------------------------------------------------
+
+@pytest.fixture
+def folders(tmp_path):
+    """arm/arm.urdf, and another arm.urdf above it."""
+    for folder in (tmp_path / "arm", tmp_path):
+        folder.mkdir(exist_ok=True)
+        write(folder, URDF, "arm.urdf")
+    return tmp_path
+
+
+@pytest.mark.parametrize("robot", ["../arm/arm.urdf", "./arm.urdf", "{}/arm/arm.urdf"])
+def test_a_path_to_the_robot_is_followed(folders, robot):
+    """Any path with a slash ended in `ValueError: Invalid name`."""
+    path = write(folders / "arm", f"robot: {robot.format(folders)}\n" + ROD, "loops.yaml")
+    assert len(ld.load(path).description.loops) == 1
+    assert len(ld.load(folders / "arm" / "arm.urdf").description.loops) == 1
+
+
+def test_a_file_of_loops_elsewhere(folders):
+    path = write(folders, "robot: arm/arm.urdf\n" + ROD, "held.loops.yaml")
+    assert ld.load(path).source == str(folders / "arm" / "arm.urdf")
+
+
+def test_loops_of_another_file_of_that_name_are_passed_over(folders):
+    path = write(folders, "robot: arm/arm.urdf\n" + ROD, "loops.yaml")
+    model = ld.load(folders / "arm.urdf")
+    assert not model.description.loops
+    assert [str(f) for f in model.findings] == [f"{path}: loops.yaml: is of arm/arm.urdf, another file of that name; passed over "
+                                              "[loops-unused]"]
+
+
+@pytest.mark.parametrize("robot", ["none/arm.urdf", "/", "..", ".", '""', '"a\\0b"', "no/ending", '"x\\n.urdf"'])
+def test_a_robot_that_is_no_file_is_told(folders, robot):
+    path = write(folders / "arm", f"robot: {robot}\n" + ROD, "loops.yaml")
+    with pytest.raises(ModelError):
+        ld.load(path)
+
+
+@pytest.mark.parametrize("name", ["a/b", "../x", "/", "a\\\\b"])
+def test_a_closure_with_a_slash_in_its_name(tmp_path, name):
+    write(tmp_path, URDF, "arm.urdf")
+    path = write(tmp_path, "robot: arm.urdf\n" + ROD.replace("rod:", f'"{name}":'), "held.loops.yaml")
+    assert ld.load(path).constraints[0].name == name.replace("\\\\", "\\")

@@ -1,12 +1,16 @@
 """Results appear whole or not at all, and never over somebody's work."""
+import contextlib
+import io
 import os
 import stat
+import subprocess
+import sys
 
 import pytest
 
-from liedyn.errors import UsageError
+from liedyn.errors import ComputationError, UsageError
 from liedyn.io import output
-from liedyn.io.output import check_folder, check_output, open_folder, open_output
+from liedyn.io.output import check_folder, check_output, open_folder, open_output, path_part
 
 
 def write(path, force=False):
@@ -42,6 +46,7 @@ def test_places_that_cannot_be_written(tmp_path):
 def test_a_disk_error_is_told_in_one_line(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
+    monkeypatch.setattr(output.os, "link", full)
     monkeypatch.setattr(output.os, "replace", full)
     with pytest.raises(UsageError, match=r"x\.csv cannot be written: No space left on device"):
         write(tmp_path / "x.csv")
@@ -128,16 +133,192 @@ def test_folders_that_cannot_be_made(tmp_path):
         check_folder(tmp_path / "file" / "arm", mark="run.json")
 
 
-def test_a_full_disk_brings_the_old_folder_back(tmp_path, monkeypatch):
-    fill(tmp_path / "arm", "old")
-    replace, calls = os.replace, []
+# --- interrupts, killed processes, several at once -------------------------------------------------------------------
 
-    def second_fails(a, b):
-        calls.append(a)
-        if len(calls) == 2:
-            raise OSError(28, "No space left on device")
-        replace(a, b)
-    monkeypatch.setattr(output.os, "replace", second_fails)
-    with pytest.raises(UsageError, match="No space left on device"):
+def no_exchange(*_):
+    return False
+
+
+def stands(folder) -> str:
+    """The one whole result in the folder, with nothing beside it."""
+    assert os.listdir(folder) == ["arm"] and os.listdir(folder / "arm") == ["run.json"]
+    return (folder / "arm" / "run.json").read_text()
+
+
+@pytest.mark.parametrize("exchange", [output._exchange, no_exchange], ids=["exchange", "two renames"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), OSError(28, "No space left on device")], ids=["Ctrl-C", "full disk"])
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("step", range(4))
+def test_an_interrupt_at_a_rename_leaves_the_old_or_the_new_result(tmp_path, monkeypatch, exchange, error, after, step):
+    """Ctrl-C between two renames lost both."""
+    fill(tmp_path / "arm", "old")
+    steps = []
+
+    def failing(function):
+        def call(*paths):
+            steps.append(paths)
+            if len(steps) - 1 == step and not after:
+                raise error
+            done = function(*paths)
+            if len(steps) - 1 == step:
+                raise error
+            return done
+        return call
+    monkeypatch.setattr(output, "_exchange", failing(exchange))
+    monkeypatch.setattr(output.os, "rename", failing(os.rename))
+    try:
         fill(tmp_path / "arm", force=True)
-    assert (tmp_path / "arm" / "run.json").read_text() == "old" and os.listdir(tmp_path) == ["arm"]
+    except (KeyboardInterrupt, UsageError):
+        assert stands(tmp_path) in ("old", "new")
+    else:
+        assert stands(tmp_path) == "new"
+
+
+def test_without_an_exchange_the_folder_is_replaced(tmp_path, monkeypatch):
+    monkeypatch.setattr(output, "_exchange", no_exchange)
+    fill(tmp_path / "arm", "old")
+    fill(tmp_path / "arm", force=True)
+    assert stands(tmp_path) == "new"
+
+
+def test_the_exchange_says_whether_it_was_done(tmp_path):
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    (tmp_path / "a" / "x").write_text("")
+    done = output._exchange(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "b" / "x").exists() == done
+    assert not output._exchange(tmp_path / "a", tmp_path / "none")
+
+
+WRITER = """\
+import sys
+from liedyn.errors import UsageError
+from liedyn.io.output import open_folder, open_output
+path, kind = sys.argv[1:]
+try:
+    if kind == "folder":
+        with open_folder(path, mark="run.json") as part:
+            (part / "run.json").write_text("theirs")
+            print("ready", flush=True)
+            sys.stdin.readline()
+    else:
+        with open_output(path) as file:
+            file.write("theirs")
+            file.flush()
+            print("ready", flush=True)
+            sys.stdin.readline()
+except UsageError as error:
+    sys.exit(str(error))
+"""
+
+
+@contextlib.contextmanager
+def writers(path, kind, count):
+    """Processes that are all about to finish the same result: `finish` lets one and gives its status and message."""
+    started = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), kind], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True) for _ in range(count)]
+    try:
+        for process in started:
+            assert process.stdout.readline() == "ready\n"
+        yield started
+    finally:
+        for process in started:
+            process.kill()
+            process.communicate()
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_of_three_processes_without_force_one_wins(tmp_path, kind):
+    with writers(tmp_path / "arm", kind, 3) as started:
+        for process in started:
+            process.stdin.write("\n")
+            process.stdin.flush()
+        told = [process.communicate()[1] for process in started]
+        lost = [text for text in told if text]
+        assert sorted(process.returncode for process in started) == [0, 1, 1]
+        assert lost == [f"{tmp_path / 'arm'} exists already; --force overwrites it\n"] * 2
+    assert os.listdir(tmp_path) == ["arm"]
+
+
+@pytest.mark.skipif(not output.fcntl, reason="this system has no locks")
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path, kind):
+    with writers(tmp_path / "theirs", kind, 1) as (process,):
+        process.kill()
+        process.wait()
+        (left,) = os.listdir(tmp_path)
+        assert left.startswith(".liedyn-") and left.endswith(".part")
+        fill(tmp_path / "arm")
+    assert stands(tmp_path) == "new"
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_what_a_living_process_writes_is_left_to_it(tmp_path, kind):
+    with writers(tmp_path / "theirs", kind, 1) as (process,):
+        fill(tmp_path / "arm")
+        write(tmp_path / "x.csv")
+        assert len(os.listdir(tmp_path)) == 3
+        process.communicate("\n")
+        assert process.returncode == 0
+    assert sorted(os.listdir(tmp_path)) == ["arm", "theirs", "x.csv"]
+
+
+def test_without_locks_nothing_is_removed_and_all_is_written(tmp_path, monkeypatch):
+    def unsupported(*_):
+        raise OSError(95, "Operation not supported")
+    if output.fcntl:
+        monkeypatch.setattr(output.fcntl, "flock", unsupported)
+    left = tmp_path / ".liedyn-0123456789abcdef.part"
+    left.mkdir()
+    fill(tmp_path / "arm")
+    write(tmp_path / "x.csv")
+    assert sorted(os.listdir(tmp_path)) == [left.name, "arm", "x.csv"]
+
+
+def test_hidden_files_of_others_are_left_alone(tmp_path):
+    names = [".liedyn-notes.part", ".arm.part", ".arm.123.part", "liedyn-0123456789abcdef.part"]
+    for name in names:
+        (tmp_path / name).mkdir()
+    fill(tmp_path / "arm")
+    assert sorted(os.listdir(tmp_path)) == sorted([*names, "arm"])
+
+
+def test_a_failure_leaves_no_new_folders_above(tmp_path):
+    with pytest.raises(RuntimeError), open_folder(tmp_path / "a" / "b" / "arm", mark="run.json"):
+        raise RuntimeError
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_system_without_links(tmp_path, monkeypatch):
+    def unsupported(*_):
+        raise OSError(1, "Operation not permitted")
+    monkeypatch.setattr(output.os, "link", unsupported)
+    write(tmp_path / "x.csv")
+    assert os.listdir(tmp_path) == ["x.csv"]
+
+
+def test_a_full_disk_while_writing_is_told(tmp_path):
+    with pytest.raises(UsageError, match="cannot be written"), open_output(tmp_path / "x.csv"):
+        raise OSError(28, "No space left on device")
+    assert os.listdir(tmp_path) == []
+
+
+def test_a_file_on_standard_output_is_utf8_whatever_the_terminal_takes(monkeypatch):
+    for encoding in ("ascii", "latin-1", "utf-8"):
+        raw = io.BytesIO()
+        monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, encoding=encoding))
+        with open_output("-") as file:
+            file.write("q.größe\n")
+        assert raw.getvalue() == "q.größe\n".encode() and sys.stdout.encoding == encoding
+
+
+def test_a_closed_standard_output_is_told(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    with pytest.raises(ComputationError, match="standard output is closed"), open_output("-"):
+        pass
+
+
+@pytest.mark.parametrize("text, part", [("arm", "arm"), ("..", "__"), (".", "_"), ("", "_"), ("a/b\\c", "a_b_c"),
+                                        ("x\x1b[2J\n", "x_[2J_"), ("\u202e", "_"), ("größe.v2", "größe.v2"), ("...", "___")])
+def test_parts_of_paths(text, part):
+    assert path_part(text) == part

@@ -1,5 +1,7 @@
 """Drawing in another process gives the same pictures, and its failure is no failure."""
+import os
 import sys
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,8 +13,9 @@ T = np.linspace(0, 1, 11)
 WAVE = Recording("arm", T, (Group("positions", "Joint positions", (Series("elbow", "", "rad", np.sin(T)),)),))
 
 
-def contents(paths):
-    return {path.name: path.read_bytes() for path in paths}
+def contents(written):
+    assert not written.failures
+    return {path.name: path.read_bytes() for path in written.paths}
 
 
 def test_the_same_pictures(tmp_path):
@@ -34,8 +37,16 @@ def test_without_a_process_the_caller_draws(tmp_path, monkeypatch):
     for command in ("/no/such/python", "false"):
         monkeypatch.setattr(sys, "executable", command)
         with Draughtsman() as draughtsman:
-            paths = draughtsman.save_figures(WAVE, tmp_path / command.strip("/"), ("svg",))
-        assert [path.name for path in paths] == ["positions.svg"] and paths[0].is_file()
+            written = draughtsman.save_figures(WAVE, tmp_path / command.strip("/"), ("svg",))
+        assert list(contents(written)) == ["positions.svg"]
+
+
+def test_what_fails_there_is_told_here(tmp_path):
+    bad = replace(WAVE, groups=(replace(WAVE.groups[0], name="no/such/folder"), *WAVE.groups))
+    with Draughtsman() as draughtsman:
+        written = draughtsman.save_figures(bad, tmp_path, ("svg",))
+    assert [path.name for path in written.paths] == ["positions.svg"] and os.listdir(tmp_path) == ["positions.svg"]
+    assert list(written.failures) == ["no/such/folder"]
 
 
 def test_the_process_is_gone_where_nothing_is_drawn():

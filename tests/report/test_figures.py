@@ -1,5 +1,7 @@
 """Energy, base path, replay, and saving all pictures."""
+import warnings
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from liedyn.report.base_path import draw_base_path, turned
 from liedyn.report.energy import draw_energy
 from liedyn.report.figures import figures, save_figures
 from liedyn.report.projection import best_view, view_from
-from liedyn.report.recording import BasePath, Energy, Group, Recording, Series, Skeleton
+from liedyn.report.recording import BasePath, Energy, Followed, Group, Recording, Series, Skeleton
 from liedyn.report.replay import CURVE_PARTS, FLASHES, _widths, draw_replay, smoothed
 
 T = np.linspace(0, 2, 201)
@@ -169,7 +171,7 @@ def test_only_what_is_known_is_drawn():
 
 def test_saved_pictures_are_of_their_kind_and_the_same_each_time(tmp_path):
     whole = recording(energy=Energy(T, T, residual=T), skeleton=skeleton())
-    first, second = save_figures(whole, tmp_path / "a"), save_figures(whole, tmp_path / "b")
+    first, second = save_figures(whole, tmp_path / "a").paths, save_figures(whole, tmp_path / "b").paths
     assert [path.name for path in first] == [f"{name}.{ending}" for name in ("replay", "positions", "energy")
                                              for ending in ("png", "svg")]
     for a, b in zip(first, second, strict=True):
@@ -183,3 +185,35 @@ def test_figures_leave_no_trace_in_pyplot():
     import sys
     code = "import sys; import liedyn.report.figures; print('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
+
+
+@pytest.mark.parametrize("name", ["$\\frac$", "a$b$c", "$x", "\x1b[31mred\x9b2J", "\u202egnp.exe", "a\nb", "关节",
+                                  "_hidden", "%s {0}"])
+def test_a_name_is_drawn_whatever_signs_it_holds(tmp_path, name):
+    """Two $ were read as a formula, which no picture survived."""
+    named = Recording(name, T, (Group("positions", name, (Series(name, name, "rad", T), Series(name, "", name, T))),),
+                      Energy(T, T), tracking=(Followed(name, T, {name: (name, T, T)}), Followed(name, T, {name: (name, T, T)})))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        written = save_figures(named, tmp_path, ("png", "svg", "pdf"))
+    assert not written.failures and len(written.paths) == 9
+    svg = (tmp_path / "positions.svg").read_text(encoding="utf-8")
+    assert all(c.isprintable() or c == "\n" for c in svg)
+
+
+def test_a_picture_that_fails_costs_no_other(tmp_path, monkeypatch):
+    def broken(*_):
+        raise ArithmeticError("no picture today")
+    monkeypatch.setattr("liedyn.report.figures.draw_energy", broken)
+    written = save_figures(recording(energy=Energy(T, T)), tmp_path, ("svg",))
+    assert written.failures == {"energy": "ArithmeticError: no picture today"}
+    assert [path.name for path in written.paths] == ["positions.svg"]
+
+
+def test_half_a_picture_is_no_picture(tmp_path, monkeypatch):
+    def half(figure, file, **_):
+        Path(file).write_text("half")
+        raise OSError(28, "No space left on device")
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", half)
+    written = save_figures(recording(), tmp_path, ("svg",))
+    assert list(written.failures) == ["positions"] and not written.paths and not list(tmp_path.iterdir())

@@ -75,9 +75,9 @@ def test_many_coordinates_show_those_that_move_most():
 
 def test_the_folder_holds_what_numpy_and_people_read(result, tmp_path):
     written = write_linearization(result, tmp_path / "out", formats=("svg",))
-    assert [str(p.relative_to(tmp_path / "out")) for p in written] == [
+    assert [str(p.relative_to(tmp_path / "out")) for p in written.paths] == [
         *(f"{name}.csv" for name in ("A", "B", "C", "D", "Ad", "Bd")), "system.npz", "linear.json", "plots/modes.svg"]
-    assert all(path.is_file() for path in written)
+    assert all(path.is_file() for path in written.paths)
     rows = (tmp_path / "out/B.csv").read_text().splitlines()
     assert rows[0] == "B,tau.cart[N]" and rows[3].startswith("v.cart[m/s],0.9756")
     again = np.genfromtxt(tmp_path / "out/A.csv", delimiter=",", skip_header=1)[:, 1:]
@@ -94,7 +94,7 @@ def test_the_folder_holds_what_numpy_and_people_read(result, tmp_path):
 
 def test_the_same_bytes_each_time(result, tmp_path):
     one, two = (write_linearization(result, tmp_path / name, formats=("png", "svg")) for name in "ab")
-    for a, b in zip(one, two, strict=True):
+    for a, b in zip(one.paths, two.paths, strict=True):
         assert a.read_bytes() == b.read_bytes(), a.name
 
 

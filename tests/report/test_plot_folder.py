@@ -34,15 +34,16 @@ def test_sources(folder):
 
 
 def test_with_the_robot_that_the_file_names(folder):
-    paths, notes = plot_trajectory("run/trajectory.csv", None, Path("run/plots"), ("svg",))
-    assert [str(path) for path in paths] == [f"run/plots/{name}.svg" for name in ("replay", "positions", "velocities", "energy")]
-    assert notes == () and all(path.is_file() for path in paths)
+    written, notes = plot_trajectory("run/trajectory.csv", None, Path("run/plots"), ("svg",))
+    assert [path.as_posix() for path in written.paths] == [
+        f"run/plots/{name}.svg" for name in ("replay", "positions", "velocities", "energy")]
+    assert notes == () and not written.failures and all(path.is_file() for path in written.paths)
     assert sorted(path.name for path in (folder / "run").iterdir()) == ["plots", "trajectory.csv"]
 
 
 def test_without_a_robot_the_columns_are_drawn(folder):
-    paths, (note,) = plot_trajectory("motion.csv", None, Path("out"), ("png",))
-    assert [path.name for path in paths] == ["positions.png", "velocities.png"]
+    written, (note,) = plot_trajectory("motion.csv", None, Path("out"), ("png",))
+    assert [path.name for path in written.paths] == ["positions.png", "velocities.png"]
     assert note == "limits and the motion itself are not drawn: motion.csv names no robot; give one with --robot"
 
 
@@ -50,8 +51,8 @@ def test_a_robot_that_is_asked_for_must_be_good(folder):
     (folder / "bar.yaml").write_text("links: 3\n")
     with pytest.raises(ModelError):
         plot_trajectory("motion.csv", "bar.yaml", Path("out"), ("png",))
-    paths, (note,) = plot_trajectory("run/trajectory.csv", None, Path("out"), ("png",))
-    assert len(paths) == 2 and "bar.yaml" in note
+    written, (note,) = plot_trajectory("run/trajectory.csv", None, Path("out"), ("png",))
+    assert len(written.paths) == 2 and "bar.yaml" in note
 
 
 def test_nothing_to_draw(folder):

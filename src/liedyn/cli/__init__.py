@@ -14,7 +14,8 @@ from contextlib import contextmanager
 import click
 
 from liedyn import __version__
-from liedyn.errors import LiedynError
+from liedyn.cli.streams import prepare, tell
+from liedyn.errors import LiedynError, shown
 
 _COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives",
              "assemble")
@@ -36,8 +37,8 @@ def _told() -> Iterator[None]:
     except click.UsageError as error:
         help = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
         message, status = f"{error.format_message().rstrip('.')}{help}", error.exit_code
-    except KeyboardInterrupt:
-        message, status = "interrupted; nothing is written", INTERRUPTED
+    except KeyboardInterrupt as error:
+        message, status = f"interrupted; {error if error.args else 'nothing is written'}", INTERRUPTED
     except OSError as error:
         if error.errno != errno.ENOSPC:
             raise
@@ -45,7 +46,7 @@ def _told() -> Iterator[None]:
         _drop_what_cannot_be_written()
     else:
         return
-    click.echo(f"liedyn: error: {' '.join(message.split())}", err=True)
+    tell(f"liedyn: error: {shown(' '.join(message.split()))}")
     raise click.exceptions.Exit(status)
 
 
@@ -67,6 +68,10 @@ class _Commands(click.Group):
         if name not in _COMMANDS:
             return None
         return getattr(importlib.import_module(f"liedyn.cli.{name}"), name)
+
+    def main(self, *args, **options):
+        prepare()
+        return super().main(*args, **options)
 
     def make_context(self, *args, **options) -> click.Context:
         with _told():

@@ -34,4 +34,4 @@ def compute_along(compute: Callable, name: str, console: Console, trajectory: st
         console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns],
                              "notes": notes})
     if target != "-":
-        console.say(f"wrote {target}: {len(result.columns)} columns, {len(result.t)} rows")
+        console.wrote_file(target, f": {len(result.columns)} columns, {len(result.t)} rows")

@@ -56,4 +56,4 @@ def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force,
     if output:
         write_assembly(state, output, force=force)
     if output and output != "-":
-        console.say(f"wrote {output}")
+        console.wrote_file(output)

@@ -3,13 +3,16 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 
 import click
 
 from liedyn.cli.progress import Progress
+from liedyn.cli.streams import drawn_for, printed, tell
+from liedyn.errors import ComputationError, shown
+from liedyn.io.output import standard_output
 
 
 class Console:
@@ -24,15 +27,15 @@ class Console:
 
     def say(self, text: str) -> None:
         if not self.quiet:
-            click.echo(text, err=True)
+            tell(text)
 
     def detail(self, text: str) -> None:
         if self.verbose:
-            click.echo(text, err=True)
+            tell(text)
 
     def note(self, text: str) -> None:
         """Something a person should know before trusting the result."""
-        self.say(f"liedyn: note: {text}")
+        self.say(f"liedyn: note: {shown(text)}")
 
     def notes(self, texts: Iterable[str]) -> None:
         for text in texts:
@@ -43,21 +46,37 @@ class Console:
         endings: dict[Path, list[str]] = {}
         for path in paths:
             endings.setdefault(path.with_suffix(""), []).append(path.suffix)
-        self.say("wrote " + "\n      ".join(f"{stem}{', '.join(ends)}" for stem, ends in endings.items()))
+        self.say("wrote " + "\n      ".join(shown(f"{stem}{', '.join(ends)}") for stem, ends in endings.items()))
+
+    def wrote_file(self, path: str, what: str = "") -> None:
+        self.say(f"wrote {shown(path)}{what}")
 
     def result(self, text: str) -> None:
-        click.echo(text)
+        """Text for people, on stdout."""
+        click.echo(drawn_for(getattr(standard_output(), "encoding", None), printed(text)))
 
     def result_json(self, value) -> None:
-        click.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+        """In ASCII, with escapes: no stream and no terminal takes it wrongly."""
+        standard_output()
+        click.echo(json.dumps(value, indent=2, allow_nan=False))
 
     def robot(self, model) -> None:
         """In detail which robot it is, and one line about what is doubtful in it."""
-        self.detail(f"robot {model.name} from {model.source}: nq {model.nq}, nv {model.nv}, {model.base} base")
+        self.detail(f"robot {model.name} from {shown(str(model.source))}: nq {model.nq}, nv {model.nv}, {model.base} base")
         count = len(model.findings)
         if count:
             self.note(f"{count} finding{'s' * (count > 1)} about the robot {model.name}; `liedyn check {model.source}` lists "
                       f"{'them' if count > 1 else 'it'}")
+
+
+def check_drawn(failures: Mapping[str, str]) -> None:
+    """ComputationError where a picture could not be drawn; all else is written."""
+    if failures:
+        names: dict[str, list[str]] = {}
+        for name, why in failures.items():
+            names.setdefault(why, []).append(name)
+        told = "; ".join(f"{', '.join(those)} ({why})" for why, those in names.items())
+        raise ComputationError(f"not drawn: {told}; everything else is written")
 
 
 def with_console(command: Callable) -> Callable:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from liedyn.cli.console import with_console
+from liedyn.cli.console import check_drawn, with_console
 from liedyn.cli.options import FILE, force_option, json_option, strict_option
 
 
@@ -43,13 +43,13 @@ def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, indep
     writes    runs/panda_hybrid_linear/: A.csv … D.csv, Ad.csv, Bd.csv, system.npz, linear.json, plots/
     Example:  liedyn linearize configs/cart_pole.yaml --equilibrium --open-loop --inputs tau.cart --verify
     """
-    from liedyn.io.output import check_folder
+    from liedyn.io.output import check_folder, path_part
 
     if hold and not equilibrium:
         raise click.UsageError("--hold has a meaning with --equilibrium only.")
     if output == "-":
         raise click.UsageError("A linearization is a folder of files; name one with -o; --json reports on stdout.")
-    folder = Path(output) if output else Path("runs", f"{Path(scenario).stem}_linear")
+    folder = Path(output) if output else Path("runs", path_part(f"{Path(scenario).stem}_linear"))
     check_folder(folder, mark="linear.json", force=force)
 
     from liedyn.report.linear_folder import check, summary, text, write_linearization
@@ -68,4 +68,5 @@ def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, indep
     else:
         console.result(text(result))
     console.detail("seconds: " + ", ".join(f"{part} {seconds:.2f}" for part, seconds in result.timing.items()))
-    console.wrote(written)
+    console.wrote(written.paths)
+    check_drawn(written.failures)

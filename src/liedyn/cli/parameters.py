@@ -52,4 +52,4 @@ def parameters(robot, trajectory, joints, tolerance, output, base, strict, force
     elif output != "-":
         console.result(parameter_text(found.model, found.base, found.fit, whole=console.verbose))
     if output and output != "-":
-        console.say(f"wrote {output}: {len(found.base)} base parameters")
+        console.wrote_file(output, f": {len(found.base)} base parameters")

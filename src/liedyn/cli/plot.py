@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import click
 
-from liedyn.cli.console import with_console
+from liedyn.cli.console import check_drawn, with_console
 from liedyn.cli.options import Existing, force_option, json_option, robot_option
 
 
@@ -32,8 +32,9 @@ def plot(trajectory, robot, output, formats, against, force, as_json, console):
     csv, folder = sources(trajectory, output)
     check_pictures(folder, formats, force=force)
     with console.progress.stage("drawing"):
-        paths, notes = plot_trajectory(csv, robot, folder, formats, against)
+        written, notes = plot_trajectory(csv, robot, folder, formats, against)
     console.notes(notes)
     if as_json:
-        console.result_json({"pictures": [str(path) for path in paths]})
-    console.wrote(paths)
+        console.result_json({"pictures": [str(path) for path in written.paths]})
+    console.wrote(written.paths)
+    check_drawn(written.failures)

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from liedyn.errors import shown
+
 DELAY = 2.0                              # s before anything is said
 _REDRAW, _REPEAT = 0.25, 5.0             # s between updates on a terminal, between lines elsewhere
 
@@ -20,8 +22,8 @@ class Progress:
 
     def __init__(self, *, quiet: bool = False, stream: TextIO | None = None, delay: float = DELAY):
         self._stream = stream or sys.stderr
-        self._quiet, self._delay = quiet, delay
-        self._terminal = self._stream.isatty()
+        self._quiet, self._delay = quiet or self._stream is None, delay     # None: a process without stderr
+        self._terminal = self._stream is not None and self._stream.isatty()
         self._stages: list[tuple[str, float]] = []
         self._fraction: float | None = None
         self._said = ("", 0.0)                               # last text and when
@@ -68,7 +70,7 @@ class Progress:
             return
         (text, since), now = stages[0], time.monotonic()
         percent = "" if fraction is None else f" {100 * min(max(fraction, 0.0), 1.0):.0f}%"
-        line = f"{text} …{percent} ({now - since:.0f} s)"
+        line = f"{shown(text)} …{percent} ({now - since:.0f} s)"
         if self._terminal:
             self._write("\r\x1b[K" + line)
         elif text != self._said[0] or now - self._said[1] >= _REPEAT:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from liedyn.cli.console import with_console
+from liedyn.cli.console import check_drawn, with_console
 from liedyn.cli.options import FILE, force_option, json_option, strict_option
 
 
@@ -27,9 +27,9 @@ def simulate(scenario, output, overrides, no_plots, strict, force, as_json, cons
     Example:  liedyn simulate configs/panda_hybrid.yaml -S duration=10
     writes    runs/panda_hybrid/: trajectory.csv, run.json, plots/
     """
-    from liedyn.io.output import check_folder
+    from liedyn.io.output import check_folder, path_part
 
-    folder = Path(output) if output else Path("runs", Path(scenario).stem)
+    folder = Path(output) if output else Path("runs", path_part(Path(scenario).stem))
     check_folder(folder, mark="run.json", force=force)
 
     from liedyn.report.drawing import Draughtsman
@@ -47,4 +47,5 @@ def simulate(scenario, output, overrides, no_plots, strict, force, as_json, cons
         console.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
     console.say(result.summary)
     console.detail("seconds: " + ", ".join(f"{part} {seconds:.2f}" for part, seconds in result.timing.items()))
-    console.wrote(written)
+    console.wrote(written.paths)
+    check_drawn(written.failures)

@@ -6,6 +6,9 @@
 
 A column is a name and, in brackets, a unit; columns bind by name, in any order. What the columns mean, and whether
 they fit a robot, is not known here.
+
+What a name or a comment holds that would not survive in a line of text, or that a spreadsheet would compute, is written as
+Python writes it: `\\x20` for a blank at the end of a name, `\\x3d` for the sign = at its begin. A backslash is doubled.
 """
 from __future__ import annotations
 
@@ -23,6 +26,9 @@ from liedyn.io.output import STDIO, open_output
 
 LONGEST_LINE = 1_000_000                # characters; a row of 40,000 numbers is shorter
 _COLUMN = re.compile(r"\s*(?P<name>.*?)\s*(?:\[(?P<unit>[^\[\]]*)\])?\s*", re.DOTALL)
+_ESCAPE = re.compile(r"\\(?:\\|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
+_IN_CELL = re.compile(r"^(?:[=+\-@]|\s+)|\s+$")          # the begin of a formula, blanks that readers strip
+_IN_COMMENT = re.compile(r"^\s+|\s+$|(?<=[,;])\s*[=+\-@]")      # which a spreadsheet cuts at commas and semicolons
 _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -90,16 +96,45 @@ def write_trajectory(path: str | Path, header: dict[str, object], t, columns: Se
     if bad.size:
         row, column = bad[0]
         raise ComputationError(f"{names[column]} is {table[row, column]} at t = {float(table[row, 0])!r} s: nothing is written")
+    titles = [column_title("t", "s"), *(_title(name, unit) for name, unit, _ in columns)]
     with open_output(path, force=force) as file:
         for key, value in header.items():
-            file.write(f"# {key}: {' '.join(str(value).splitlines())}\n")
-        csv.writer(file, lineterminator="\n").writerow(names)
+            file.write(f"# {_escaped(key, _IN_COMMENT)}: {_escaped(str(value), _IN_COMMENT)}\n")
+        csv.writer(file, lineterminator="\n").writerow(titles)
         file.writelines(repr(row)[1:-1].replace(", ", ",") + "\n" for row in table.tolist())
 
 
 def column_title(name: str, unit: str) -> str:
     """A column's title in the file: its name, and its unit in brackets where it has one."""
     return f"{name}[{unit}]" if unit else name
+
+
+def cell(text: str) -> str:
+    """A name as a cell of a CSV holds it; `name_in_cell` gives it back."""
+    return _escaped(text, _IN_CELL)
+
+
+def _title(name: str, unit: str) -> str:
+    text = cell(name)
+    if not unit and text.endswith("]"):                     # it would be read as a unit's
+        text = text[:-1] + _escape("]")
+    return column_title(text, unit)
+
+
+def name_in_cell(text: str) -> str:
+    """The name that `cell` wrote. Other backslashes are as they stand."""
+    return _ESCAPE.sub(lambda match: match[0].encode("ascii").decode("unicode_escape"), text)
+
+
+def _escaped(text: str, doubtful: re.Pattern) -> str:
+    """The text on one line: what is doubtful in it and what does not print as escapes."""
+    text = doubtful.sub(lambda match: "".join(map(_escape, match[0])), text.replace("\\", "\\\\"))
+    return text if text.isprintable() else "".join(c if c.isprintable() else _escape(c) for c in text)
+
+
+def _escape(c: str) -> str:
+    code = ord(c)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
 
 
 def _lines(source: str) -> list[str]:
@@ -141,7 +176,7 @@ def _comments(lines: list[str]) -> tuple[dict[str, str], int]:
             return header, k
         key, colon, value = line.lstrip("#").partition(":")
         if colon and key.strip():
-            header[key.strip()] = value.strip()
+            header[name_in_cell(key.strip())] = name_in_cell(value.strip())
     return header, len(lines)
 
 
@@ -159,7 +194,7 @@ def _column_names(lines: list[str], first: int, source: str) -> tuple[list[str],
     units: dict[str, str] = {}
     for k, text in enumerate(fields):
         match = _COLUMN.fullmatch(text)
-        name, unit = match["name"], (match["unit"] or "").strip()
+        name, unit = name_in_cell(match["name"]), (match["unit"] or "").strip()
         if not name:
             raise TrajectoryError(f"column {k + 1} has no name", place=place, found=text)
         if name in units:

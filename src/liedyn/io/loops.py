@@ -49,7 +49,8 @@ def robot_of_loops(path: str | os.PathLike) -> str:
 
 def loops_beside(path: str | os.PathLike) -> tuple[LoopsFile | None, tuple[Finding, ...]]:
     """The constraints that stand beside a URDF: in `arm.loops.yaml` for `arm.urdf`, else in `loops.yaml` if its key `robot`
-    names the file. One that names no robot is passed over, which is a finding."""
+    names the file (by its last part, where the folders were moved since). One that names no robot, or another file of that
+    name, is passed over, which is a finding."""
     path = Path(path)
     own, common = path.with_suffix(".loops.yaml"), path.with_name("loops.yaml")
     if own.is_file():
@@ -60,7 +61,13 @@ def loops_beside(path: str | os.PathLike) -> tuple[LoopsFile | None, tuple[Findi
     if found.robot is None:
         return None, (Finding("loops-unused", common.name, f"names no robot; passed over: write robot: {path.name} in it",
                               Place(os.fspath(common))),)
-    return (found if Path(found.robot).name == path.name else None), ()
+    if os.path.basename(found.robot) != path.name:
+        return None, ()
+    named = os.path.abspath(common.parent / found.robot)
+    if named != os.path.abspath(path) and os.path.isfile(named):
+        return None, (Finding("loops-unused", common.name, f"is of {found.robot}, another file of that name; passed over",
+                              Place(os.fspath(common))),)
+    return found, ()
 
 
 def read_loops(root: Node) -> tuple[Loop, ...]:

@@ -16,7 +16,7 @@ CODES: dict[str, str] = {
     "unknown-tag": "a tag inside a URDF link or joint that URDF does not have; it was passed over",
     "unknown-attribute": "an attribute of a URDF element that URDF does not have; it was passed over",
     "repeated-tag": "a URDF element that stands twice where one is meant; the first counts",
-    "loops-unused": "a file loops.yaml beside a URDF that does not say which robot it is of; it was passed over",
+    "loops-unused": "a file loops.yaml beside a URDF that does not say that it is of this robot; it was passed over",
     "triangle-inequality": "a moving body with a principal inertia above the sum of the other two: no real body has it",
     "negative-inertia": "a welded link whose own inertia is not positive semidefinite, while that of its whole body is",
     "inertia-far-off": "a moving body whose inertia does not fit its mass: the radius of gyration is absurd",

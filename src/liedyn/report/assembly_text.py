@@ -14,7 +14,7 @@ from liedyn.simulate.assembly import AssembledState
 from liedyn.simulate.columns import columns_of, header_of
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
-_WORDS = {"true", "false", "null"}          # what a name may not be without quotes
+_WORDS = {"true", "false", "null", "nan", "inf", "infinity"}          # what a name may not be without quotes
 _SHOWN = 8                                  # names of rows in a line for people
 
 

@@ -1,7 +1,7 @@
 """Drawing in a process of its own, which imports Matplotlib while the caller computes, and then in two.
 
 The whole of `liedyn simulate configs/panda_hybrid.yaml` takes 1.9 s so, and 2.9 s without, on two cores. Talk over the
-process's pipes is pickled: a recording, a folder and formats one way, the names of the files the other.
+process's pipes is pickled: a recording, a folder and formats one way, what was written the other.
 """
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from liedyn.report.pictures import Written
 from liedyn.report.recording import FORMATS, Recording
 
 
@@ -42,16 +43,16 @@ class Draughtsman:
             self._process.communicate()
             self._process = None
 
-    def save_figures(self, recording: Recording, folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
+    def save_figures(self, recording: Recording, folder: str | Path, formats: Sequence[str] = FORMATS) -> Written:
         """As `figures.save_figures`, in the other process."""
-        names = self._ask((recording, str(folder), tuple(formats)))
-        if names is not None:
-            return [Path(folder) / name for name in names]
+        drawn = self._ask((recording, str(folder), tuple(formats)))
+        if drawn is not None:
+            return drawn
         from liedyn.report.figures import save_figures
         return save_figures(recording, folder, formats)
 
-    def _ask(self, order: tuple) -> list[str] | None:
-        """The names of the files, None where the process did not do it."""
+    def _ask(self, order: tuple) -> Written | None:
+        """What was drawn, None where the process did not do it."""
         if self._process is None:
             return None
         try:
@@ -70,18 +71,18 @@ def _serve_one_order() -> None:
     warm_up()
     order = pickle.load(sys.stdin.buffer)
     drawn = _draw_in_two(order) if hasattr(os, "fork") and (os.cpu_count() or 1) > 1 else _draw(order)
-    sys.stdout.buffer.write(pickle.dumps([path.name for _, paths in sorted(drawn.items()) for path in paths]))
+    sys.stdout.buffer.write(pickle.dumps(sum((drawn[k] for k in sorted(drawn)), Written())))
     sys.stdout.buffer.flush()
     os._exit(0)                         # tearing Matplotlib down would take 0.1 s, and the caller waits for the end
 
 
-def _draw(order: tuple, first: int = 0, step: int = 1) -> dict[int, list[Path]]:
+def _draw(order: tuple, first: int = 0, step: int = 1) -> dict[int, Written]:
     from liedyn.report.figures import save_share
 
     return save_share(*order, first, step)
 
 
-def _draw_in_two(order: tuple) -> dict[int, list[Path]]:
+def _draw_in_two(order: tuple) -> dict[int, Written]:
     """Every other figure in a fork of this process, which has no threads."""
     read, write = os.pipe()
     if os.fork() == 0:

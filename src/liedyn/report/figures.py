@@ -2,17 +2,22 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
+from matplotlib.text import Text
 
+from liedyn.errors import shown
 from liedyn.report.base_path import draw_base_path
 from liedyn.report.energy import draw_energy
 from liedyn.report.panels import draw_group
+from liedyn.report.pictures import Written, reason
 from liedyn.report.recording import FORMATS, Group, Recording, Series
 from liedyn.report.replay import draw_replay
 from liedyn.report.tracking import draw_tracking
@@ -23,30 +28,44 @@ _DPI = 120
 def figures(recording: Recording) -> dict[str, Figure]:
     """Figures by file name without ending: replay, positions, velocities, torques, energy, base_path, …, as far as
     the recording has what they show."""
-    return {name: figure for draw in _sheets(recording) for name, figure in draw().items()}
+    with words_only():
+        return {name: figure for _, draw in _sheets(recording) for name, figure in draw().items()}
 
 
-def save_figures(recording: Recording, folder: str | Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Draw the recording into `folder`, which is made where it is missing; returns the files, in order.
+def save_figures(recording: Recording, folder: str | Path, formats: Sequence[str] = FORMATS) -> Written:
+    """Draw the recording into `folder`, which is made where it is missing; returns the files, in order, and what could not be
+    drawn.
 
     Files of the same name are replaced. The same recording gives the same bytes.
     """
-    return [path for paths in save_share(recording, folder, formats).values() for path in paths]
+    return sum(save_share(recording, folder, formats).values(), Written())
 
 
 def save_share(recording: Recording, folder: str | Path, formats: Sequence[str], first: int = 0,
-               step: int = 1) -> dict[int, list[Path]]:
+               step: int = 1) -> dict[int, Written]:
     """Draw every `step`-th kind of figure, from `first` on; returns the files by the number of the kind."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    paths = {}
-    for k, draw in list(enumerate(_sheets(recording)))[first::step]:
-        paths[k] = []
-        for name, figure in draw().items():
-            for ending in formats:
-                paths[k].append(folder / f"{name}.{ending}")
-                save_figure(figure, paths[k][-1], ending)
-    return paths
+    return {k: save_sheet(name, draw, folder, formats) for k, (name, draw) in list(enumerate(_sheets(recording)))[first::step]}
+
+
+def save_sheet(name: str, draw: Callable[[], dict[str, Figure]], folder: Path, formats: Sequence[str]) -> Written:
+    """Draw figures of one kind and save them. Whatever fails is returned, so that it costs no other picture."""
+    paths: list[Path] = []
+    path = None
+    try:
+        with words_only():
+            for file, figure in draw().items():
+                for ending in formats:
+                    path = folder / f"{file}.{ending}"
+                    save_figure(figure, path, ending)
+                    paths.append(path)
+    except Exception as error:
+        if path is not None and path not in paths:          # half a picture
+            with suppress(OSError):
+                path.unlink()
+        return Written(paths, {name: reason(error)})
+    return Written(paths)
 
 
 def warm_up() -> None:
@@ -58,23 +77,35 @@ def warm_up() -> None:
             save_figure(figure, io.BytesIO(), ending)
 
 
-def _sheets(recording: Recording) -> list[Callable[[], dict[str, Figure]]]:
-    """Calls that draw one kind of figure each, in the order of `figures`."""
+def _sheets(recording: Recording) -> list[tuple[str, Callable[[], dict[str, Figure]]]]:
+    """Kinds of figure, and calls that draw one kind each, in the order of `figures`."""
     t, title = recording.t, recording.title
-    sheets: list[Callable[[], dict[str, Figure]]] = []
+    sheets: list[tuple[str, Callable[[], dict[str, Figure]]]] = []
     if recording.skeleton is not None:
-        sheets.append(lambda: {"replay": draw_replay(recording.skeleton, title)})
-    sheets += [partial(draw_group, group, t, title) for group in recording.groups]
+        sheets.append(("replay", lambda: {"replay": draw_replay(recording.skeleton, title)}))
+    sheets += [(group.name, partial(draw_group, group, t, title)) for group in recording.groups]
     if recording.tracking:
-        sheets.append(lambda: {"tracking": draw_tracking(recording.tracking, title)})
+        sheets.append(("tracking", lambda: {"tracking": draw_tracking(recording.tracking, title)}))
     if recording.energy is not None:
-        sheets.append(lambda: {"energy": draw_energy(recording.energy, t, title, recording.drift)})
+        sheets.append(("energy", lambda: {"energy": draw_energy(recording.energy, t, title, recording.drift)}))
     if recording.base is not None:
-        sheets.append(lambda: {"base_path": draw_base_path(recording.base, t, title)})
+        sheets.append(("base_path", lambda: {"base_path": draw_base_path(recording.base, t, title)}))
     return sheets
 
 
+@contextmanager
+def words_only() -> Iterator[None]:
+    """While figures are made and saved: names are words, whatever signs they hold ($ starts no formula), and a letter that the
+    font lacks is a box without a warning."""
+    with rc_context({"text.parse_math": False, "text.usetex": False}), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
 def save_figure(figure: Figure, file: Path | io.BytesIO, ending: str) -> None:
+    for text in figure.findobj(Text):                       # no control character of a name reaches a picture
+        if not text.get_text().isprintable():
+            text.set_text("\n".join(map(shown, text.get_text().split("\n"))))
     if ending == "png":
         figure.savefig(file, dpi=_DPI, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": 3})
         return

@@ -1,4 +1,4 @@
-"""The folder of a linearization: matrices, linear.json, modes as a picture. Written whole or not at all."""
+"""The folder of a linearization: matrices and linear.json, written whole or not at all, then the modes as a picture."""
 from __future__ import annotations
 
 import csv
@@ -7,14 +7,17 @@ import math
 import os
 import zipfile
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from liedyn import __version__
 from liedyn.errors import CheckFailed
+from liedyn.io.csv import cell
 from liedyn.io.output import open_folder
 from liedyn.io.plain_scenario import to_plain
+from liedyn.report.pictures import Written, draw_beside
 from liedyn.report.recording import FORMATS
 from liedyn.simulate.extrapolation import BOUND
 from liedyn.simulate.linear_system import Mode
@@ -25,8 +28,9 @@ _SHOWN = 3                              # coordinates named for a mode
 
 
 def write_linearization(result: Linearization, folder: str | Path, *, force: bool = False, plots: bool = True,
-                        formats: Sequence[str] = FORMATS) -> list[Path]:
-    """Write A, B, C, D, Ad, Bd as CSV, all of it as system.npz for NumPy, linear.json and the picture; returns the files.
+                        formats: Sequence[str] = FORMATS) -> Written:
+    """Write A, B, C, D, Ad, Bd as CSV, all of it as system.npz for NumPy, linear.json and the picture; returns the
+    files, and why there is no picture where it cannot be drawn.
 
     Raises UsageError where the folder exists and `force` is not given, or cannot be written.
     """
@@ -38,9 +42,8 @@ def write_linearization(result: Linearization, folder: str | Path, *, force: boo
         names = {name: np.array(getattr(result.system, name), dtype=str) for name in ("states", "inputs", "outputs")}
         _write_npz(part / "system.npz", {name: matrix for name, (matrix, _, _) in tables.items()} | names | {"step": result.step})
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2, allow_nan=False) + "\n", encoding="utf-8")
-        drawn = _draw(result, part / "plots", formats) if plots else []
-    return [*(folder / f"{name}.csv" for name in tables), folder / "system.npz", folder / MARK,
-            *(folder / "plots" / path.name for path in drawn)]
+    written = Written([*(folder / f"{name}.csv" for name in tables), folder / "system.npz", folder / MARK])
+    return written + draw_beside(folder, partial(_draw, result, formats)) if plots else written
 
 
 def matrices(result: Linearization) -> dict[str, tuple[np.ndarray, list[str], list[str]]]:
@@ -132,8 +135,8 @@ def check(result: Linearization) -> None:
 def _write_matrix(path: Path, name: str, matrix: np.ndarray, rows: list[str], columns: list[str]) -> None:
     with open(path, "w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([name, *columns])
-        writer.writerows([row, *map(repr, values)] for row, values in zip(rows, matrix.tolist(), strict=True))
+        writer.writerow([name, *map(cell, columns)])
+        writer.writerows([cell(row), *map(repr, values)] for row, values in zip(rows, matrix.tolist(), strict=True))
 
 
 def _write_npz(path: Path, arrays: dict) -> None:
@@ -144,14 +147,9 @@ def _write_npz(path: Path, arrays: dict) -> None:
                 np.lib.format.write_array(entry, np.asarray(x), allow_pickle=False)
 
 
-def _draw(result: Linearization, folder: Path, formats: Sequence[str]) -> list[Path]:
-    from liedyn.report.figures import save_figure
+def _draw(result: Linearization, formats: Sequence[str], folder: Path) -> Written:
+    from liedyn.report.figures import save_sheet
     from liedyn.report.linear_system import draw_modes
 
     where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
-    figure = draw_modes(result.system, f"{result.model.name}, {where}")
-    folder.mkdir()
-    paths = [folder / f"modes.{ending}" for ending in formats]
-    for path in paths:
-        save_figure(figure, path, path.suffix[1:])
-    return paths
+    return save_sheet("modes", lambda: {"modes": draw_modes(result.system, f"{result.model.name}, {where}")}, folder, formats)

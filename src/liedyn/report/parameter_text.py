@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from liedyn.dynamics.base_parameters import BaseParameters
+from liedyn.io.csv import cell
 from liedyn.io.output import open_output
 from liedyn.simulate.identify import Identification
 
@@ -65,7 +66,7 @@ def write_parameters(path: str | Path, base: BaseParameters, fit: Identification
         writer.writerow(["name", "unit", "value", *(["estimate", "deviation"] if fit else []), "stands_for"])
         for k, name in enumerate(base.names):
             found = [repr(float(fit.estimate[k])), _cell(fit.deviation[k])] if fit else []
-            writer.writerow([name, base.units[k], repr(float(base.values[k])), *found, base.regrouping(k)])
+            writer.writerow([cell(name), base.units[k], repr(float(base.values[k])), *found, cell(base.regrouping(k))])
 
 
 def _figures(base: BaseParameters, fit: Identification | None) -> list[list[str]]:

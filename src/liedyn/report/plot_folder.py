@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from liedyn.errors import InputError, UsageError
+from liedyn.io.output import scratch_folder
+from liedyn.report.pictures import Written
 from liedyn.report.recording import (
     Followed,
     Recording,
@@ -40,11 +41,11 @@ def check_pictures(folder: Path, formats: Sequence[str], *, force: bool) -> None
 
 
 def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: Sequence[str],
-                    against: Sequence[str] = ()) -> tuple[list[Path], tuple[str, ...]]:
+                    against: Sequence[str] = ()) -> tuple[Written, tuple[str, ...]]:
     """Draw a trajectory file into `folder`; returns the pictures and notes about what could not be drawn.
 
-    Pictures of the same names are replaced, all or none. against: trajectory files or run folders whose tracking errors are
-    drawn beside this one's.
+    Pictures of the same names are replaced when all are drawn; those that cannot be drawn cost no others. against: trajectory
+    files or run folders whose tracking errors are drawn beside this one's.
     """
     from liedyn.io.csv import read_trajectory
     from liedyn.report.figures import save_figures
@@ -56,14 +57,14 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
         raise UsageError(f"{trajectory} has nothing to draw: no column named q.…, v.…, a.…, tau.… or fext.…")
     above = next(p for p in folder.absolute().parents if p.is_dir())
     try:
-        with tempfile.TemporaryDirectory(dir=above, prefix=".plots.") as part:
+        with scratch_folder(above) as part:
             drawn = save_figures(recording, part, formats)
             folder.mkdir(parents=True, exist_ok=True)
-            for path in drawn:
+            for path in drawn.paths:
                 os.replace(path, folder / path.name)
     except OSError as error:
         raise UsageError(f"{folder} cannot be written: {error.strerror or error}") from error
-    return [folder / path.name for path in drawn], notes
+    return Written([folder / path.name for path in drawn.paths], drawn.failures), notes
 
 
 def _tracking(motion, against: Sequence[str]) -> tuple[Followed, ...]:

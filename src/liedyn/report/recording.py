@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.io.csv import cell, name_in_cell
+
 FORMATS = ("png", "svg")                # of pictures, where nothing else is asked for
 
 # the labels that a coordinate of a joint, or a component of a wrench, may have behind its joint's name
@@ -163,12 +165,12 @@ def followed_of_columns(t: np.ndarray, columns: Mapping[str, np.ndarray], units:
 
 def prescribed_comment(names: Collection[str]) -> dict[str, str]:
     """The comment of a trajectory file that tells which velocity coordinates were prescribed."""
-    return {"prescribed": ", ".join(names)} if names else {}
+    return {"prescribed": ", ".join(cell(name).replace(",", r"\x2c") for name in names)} if names else {}
 
 
 def prescribed_of_comments(header: Mapping[str, str]) -> list[str]:
     """The names in `prescribed_comment`."""
-    return [name.strip() for name in header.get("prescribed", "").split(",") if name.strip()]
+    return [name_in_cell(name.strip()) for name in header.get("prescribed", "").split(",") if name.strip()]
 
 
 def _joint_and_label(name: str, joints: Collection[str]) -> tuple[str, str]:

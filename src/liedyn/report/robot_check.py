@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from liedyn.errors import CheckFailed, InputError, ModelError
+from liedyn.errors import CheckFailed, InputError, ModelError, shown
 from liedyn.model.description import Finding
 from liedyn.report.constraint_text import constraint_count
 
@@ -20,10 +20,10 @@ class Examined:
 
     def text(self) -> str:
         if self.error is not None:
-            return f"{self.file}: refused\n  {self.error}"
+            return f"{shown(self.file)}: refused\n  {shown(str(self.error))}"
         count = _count(len(self.findings), "finding") if self.findings else "nothing found"
         bound = f" ({self.constraints})" if self.constraints else ""
-        return f"{self.file}: {count}{bound}" + "".join(f"\n  {finding}" for finding in self.findings)
+        return f"{shown(self.file)}: {count}{bound}" + "".join(f"\n  {shown(str(finding))}" for finding in self.findings)
 
     def plain(self) -> dict:
         return {"file": self.file, "error": str(self.error) if self.error else None, "constraints": self.constraints,

@@ -1,4 +1,4 @@
-"""The run folder of a simulation: trajectory.csv, run.json, plots/. Written whole or not at all."""
+"""The run folder of a simulation: trajectory.csv and run.json, written whole or not at all, then plots/."""
 from __future__ import annotations
 
 import json
@@ -6,6 +6,7 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from liedyn.io.output import open_folder
 from liedyn.io.plain_scenario import to_plain
 from liedyn.report.drawing import Draughtsman
 from liedyn.report.motion import record
+from liedyn.report.pictures import Written, draw_beside
 from liedyn.report.recording import FORMATS, Recording, followed_of_columns, prescribed_comment
 from liedyn.simulate.columns import header_of
 from liedyn.simulate.run import Result
@@ -24,10 +26,11 @@ _PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
 
 
 def write_run(result: Result, folder: str | Path, *, force: bool = False, plots: bool = True,
-              formats: Sequence[str] = FORMATS, draughtsman: Draughtsman | None = None) -> list[Path]:
+              formats: Sequence[str] = FORMATS, draughtsman: Draughtsman | None = None) -> Written:
     """Write a run folder and return what a person may want to open: the CSV, run.json, the pictures.
 
-    A `draughtsman` draws the pictures in its own process, else they are drawn in this one.
+    The pictures come when the data are safe: those that cannot be drawn are told in what is returned. A `draughtsman` draws
+    them in its own process, else they are drawn in this one.
     Raises UsageError where the folder exists and `force` is not given, or cannot be written.
     """
     folder = Path(folder)
@@ -38,15 +41,15 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
             header["control"] = result.scenario.control.law
         write_trajectory(part / "trajectory.csv", header, result.t, result.columns)
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2) + "\n", encoding="utf-8")
-        written = [folder / "trajectory.csv", folder / MARK]
-        if plots:
-            if draughtsman is not None:
-                save_figures = draughtsman.save_figures
-            else:
-                from liedyn.report.figures import save_figures
-            drawn = save_figures(recording_of(result), part / "plots", formats)
-            written += [folder / "plots" / path.name for path in drawn]
-    return written
+    written = Written([folder / "trajectory.csv", folder / MARK])
+    return written + draw_beside(folder, partial(_draw, result, formats, draughtsman)) if plots else written
+
+
+def _draw(result: Result, formats: Sequence[str], draughtsman: Draughtsman | None, folder: Path) -> Written:
+    if draughtsman is not None:
+        return draughtsman.save_figures(recording_of(result), folder, formats)
+    from liedyn.report.figures import save_figures
+    return save_figures(recording_of(result), folder, formats)
 
 
 def summary(result: Result, folder: str | Path | None = None) -> dict:
