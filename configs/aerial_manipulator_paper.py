@@ -80,8 +80,8 @@ def wave(t: np.ndarray, rate: float, k: int, phase: float = 0.0) -> np.ndarray:
 
 def there_and_back(model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Wrench and torques with their derivatives (N, order + 1, 12) of a motion, and the motion that follows from them."""
-    tau = ld.higher_order_inverse_dynamics(model, q, v, passive=False, base="spatial")
-    return tau, ld.higher_order_forward_dynamics(model, q, v[:, 0], tau, passive=False, base="spatial")
+    tau = ld.higher_order_inverse_dynamics(model, q, v, passive=False, base_frame="world")
+    return tau, ld.higher_order_forward_dynamics(model, q, v[:, 0], tau, passive=False, base_frame="world")
 
 
 # Fig. 3 ---------------------------------------------------------------------------------------------------------------

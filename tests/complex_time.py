@@ -24,7 +24,7 @@ class AtComplexTime(Reference):
     """The robot at the complex time t from its state q, velocities (k, nv) and wrenches on links (k, n_links, 6) by their
     derivatives at 0. frame: of the wrenches."""
 
-    def __init__(self, model, q, v_derivatives, t, f_ext_derivatives=None, frame="link"):
+    def __init__(self, model, q, v_derivatives, t, f_ext_derivatives=None, frame="local"):
         self.start, self.t, self.twists = q, t, v_derivatives
         x = np.array(q, complex)
         integrals = np.concatenate([np.zeros((1, model.nv)), v_derivatives])
@@ -71,13 +71,13 @@ def polynomial(derivatives, t):
 
 def in_link(F, T, frame):
     """A wrench in link axes about the link's origin, from `frame`; T the link's pose."""
-    if frame == "spatial":
+    if frame == "world":
         return adjoint(T).T @ F
     R = T[:3, :3]
-    return F if frame == "link" else np.concatenate([R.T @ F[:3], R.T @ F[3:]])
+    return F if frame == "local" else np.concatenate([R.T @ F[:3], R.T @ F[3:]])
 
 
-def inverse_derivatives(model, q, v_derivatives, orders, f_ext_derivatives=None, frame="link"):
+def inverse_derivatives(model, q, v_derivatives, orders, f_ext_derivatives=None, frame="local"):
     """tau^(k) (orders, nv), without passive forces, for k = 0 … orders - 1; v_derivatives and wrenches of any length: what
     they do not name is zero."""
     times = RADIUS * np.exp(2j * np.pi * np.arange(POINTS) / POINTS)

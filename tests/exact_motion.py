@@ -81,9 +81,9 @@ def product(x, y, multiply=np.matmul) -> np.ndarray:
 def twists(T, frame: str) -> np.ndarray:
     """(n - 1, 6) derivatives of the twist that poses (n, 4, 4) have, from their own: [w] is R^T dR or dR R^T."""
     R, p, back = T[:, :3, :3], T[:, :3, 3], T[:, :3, :3].transpose(0, 2, 1)
-    W = product(back, R[1:]) if frame == "body" else product(R[1:], back)
+    W = product(back, R[1:]) if frame == "local" else product(R[1:], back)
     w = np.stack([W[:, 2, 1], W[:, 0, 2], W[:, 1, 0]], axis=1)
-    v = {"body": lambda: product(back, p[1:]), "mixed": lambda: p[1:],
+    v = {"local": lambda: product(back, p[1:]), "local_world_aligned": lambda: p[1:],
          "world": lambda: p[1:] - product(w, p[:-1], cross)}[frame]()
     return np.concatenate([w, v], axis=1)
 
@@ -104,7 +104,7 @@ class ExactMotion:
             if kind == SCREW:
                 self.v[:, k] = rows[1:, o]
             else:
-                V = twists(derivatives(lambda t, i=i: self.joint(i, self.coordinates(t)), n + 1), "body")
+                V = twists(derivatives(lambda t, i=i: self.joint(i, self.coordinates(t)), n + 1), "local")
                 self.v[:, k:k + NV[kind]] = V[:, :NV[kind]].astype(float)
 
     def joint(self, i, q) -> np.ndarray:

@@ -150,8 +150,8 @@ def joint_columns(kind, S):
 
 
 # Algorithm 1: motion ----------------------------------------------------------------------------------------------
-def reference_motion(model, q, v_derivatives, base="body", dtype=np.float64) -> Motion:
-    """Motion of all bodies from v, a, … (K, nv). base="spatial": the floating base's own are its spatial twist's."""
+def reference_motion(model, q, v_derivatives, base="local", dtype=np.float64) -> Motion:
+    """Motion of all bodies from v, a, … (K, nv). base="world": the floating base's own are its spatial twist's."""
     tree = arrays_of(model, dtype)
     q, v = np.asarray(q).astype(dtype), np.asarray(v_derivatives).astype(dtype)
     n, K = len(tree.parent), len(v)
@@ -161,7 +161,7 @@ def reference_motion(model, q, v_derivatives, base="body", dtype=np.float64) -> 
     for i in range(1, n):
         p, own = tree.parent[i], v[:, tree.v[i]]
         C[i, 0] = C[p, 0] @ tree.T0[i] @ joint_pose(tree.kind[i], tree.S[i], q[tree.q[i]])
-        spatial = base == "spatial" and i == 1
+        spatial = base == "world" and i == 1
         Ji = np.zeros((K + 1, 6, own.shape[1]), dtype)
         Ji[0] = np.eye(6) if spatial else adjoint(C[i, 0]) @ joint_columns(tree.kind[i], tree.S[i])
         J.append(Ji)
@@ -210,23 +210,23 @@ def centre_of_mass(model, motion: Motion):
 
 # Algorithm 2: forces ----------------------------------------------------------------------------------------------
 def spatial_wrenches(model, motion: Motion, F, frame):
-    """(n_bodies, r+1, 6) from wrenches on links (r+1, n_links, 6): "link" in link axes about its origin, "world" in world axes
-    about the link's origin, "spatial" in world axes about the world's origin."""
+    """(n_bodies, r+1, 6) from wrenches on links (r+1, n_links, 6): "local" in link axes about its origin,
+    "local_world_aligned" in world axes about the link's origin, "world" in world axes about the world's origin."""
     tree, T = arrays_of(model, motion.C.dtype), link_poses(model, motion)
     F = np.asarray(F).astype(motion.C.dtype)
     W = np.zeros((len(tree.parent), len(F), 6), motion.C.dtype)
     for link, i in enumerate(tree.link_body):
         m, f = F[:, link, :3], F[:, link, 3:]
-        if frame == "link":
+        if frame == "local":
             R = T[link, :, :3, :3]
             m, f = (np.array([leibniz(k, R, x) for k in range(len(F))]) for x in (m, f))
-        if frame != "spatial":
+        if frame != "world":
             m = m + np.array([leibniz(k, T[link, :, :3, 3], f, np.cross) for k in range(len(F))])
         W[i] += np.concatenate([m, f], axis=1)
     return W
 
 
-def reference_inverse(model, q, v_derivatives, f_ext_derivatives=None, frame="link", passive=True, base="body",
+def reference_inverse(model, q, v_derivatives, f_ext_derivatives=None, frame="local", passive=True, base="local",
                       dtype=np.float64):
     """tau and its derivatives (r+1, nv) from v, a, … (r+2, nv) of one state q; external wrenches (r+1, n_links, 6)."""
     tree, v = arrays_of(model, dtype), np.asarray(v_derivatives).astype(dtype)
@@ -272,7 +272,7 @@ def friction_series(x):
 
 
 # Algorithms 3 and 4, without their recursions: the mass matrix is the same at every order ---------------------------
-def reference_mass(model, q, base="body", dtype=np.float64):
+def reference_mass(model, q, base="local", dtype=np.float64):
     """Mass matrix (nv, nv), armature on its diagonal."""
     motion = reference_motion(model, q, np.zeros((1, model.nv)), base, dtype)
     M = np.diag(arrays_of(model, dtype).armature)
@@ -282,8 +282,8 @@ def reference_mass(model, q, base="body", dtype=np.float64):
     return M
 
 
-def reference_hybrid(model, q, v, a_derivatives, tau_derivatives, prescribed, f_ext_derivatives=None, frame="link", passive=True,
-                     base="body", dtype=np.float64):
+def reference_hybrid(model, q, v, a_derivatives, tau_derivatives, prescribed, f_ext_derivatives=None, frame="local", passive=True,
+                     base="local", dtype=np.float64):
     """a and tau, whole, (r+1, nv) each: order by order M a^(k) = tau^(k) - what the lower orders need."""
     orders, free = len(tau_derivatives), ~np.asarray(prescribed)
     motion = np.zeros((orders + 1, model.nv), dtype)
@@ -316,7 +316,7 @@ def solve(M, y):
 
 
 
-def largest_terms(model, q, v_derivatives, base="body"):
+def largest_terms(model, q, v_derivatives, base="local"):
     """(r+1,): the largest number that a recursion in body frames sums at each order, over all bodies: rates of momenta I V and
     terms of ad*_V I V, the ground falling as kernels have it. What rounding is measured by where they cancel: a single joint's
     force may be thousands of times smaller."""

@@ -281,8 +281,20 @@ def test_unknown_names_are_refused_with_a_suggestion():
     assert refused(KeyError, model.q_index, "jont3") == "no moving joint 'jont3'; did you mean 'joint3'?"
     assert refused(ValueError, model.v_index, "joint33").startswith("no moving joint 'joint33'; did you mean 'joint3'?")
     assert refused(KeyError, ld.joint_motion, model, "bse", q[:7]) == "no moving joint 'bse'; did you mean 'base'?"
-    assert refused(ld.ShapeError, ld.jacobian, model, q, "root", frame="local") == (
-        "frame is one of body, world, mixed; found 'local'")
+
+
+@pytest.mark.parametrize(("old", "new"), [("body", "local"), ("link", "local"), ("mixed", "local_world_aligned"),
+                                          ("spatial", "world")])
+def test_old_names_of_frames_are_refused_with_the_new_ones(old, new):
+    model = model_of(NAME)
+    q, v, a, _ = state(model)
+    for function, given in ((ld.jacobian, (q, "root")), (ld.jacobian_derivative, (q, v, "root")), (ld.link_twist, (q, v, "root")),
+                            (ld.link_acceleration, (q, v, a, "root")), (ld.joint_wrenches, (q, v, a))):
+        assert refused(ld.ShapeError, function, model, *given, frame=old) == (
+            f"frame is one of local, local_world_aligned, world; found '{old}' (called \"{new}\" here)")
+    assert refused(ld.ShapeError, ld.jacobian, model, q, "root", frame="LOCAL") == (
+        "frame is one of local, local_world_aligned, world; found 'LOCAL'")
+    assert "found ['local']" in refused(ld.ShapeError, ld.jacobian, model, q, "root", frame=["local"])
 
 
 def test_a_joints_own_functions_check_their_arguments():

@@ -50,18 +50,18 @@ def test_shapes(function, order, size):
 
 
 @FUNCTIONS
-@pytest.mark.parametrize("base", ["body", "spatial"])
+@pytest.mark.parametrize("base", ["local", "world"])
 def test_leading_axes(function, base):
     """(2, 3) is six states."""
     given, mask = arrays((2, 3)), MASK.copy()
     mask[:6] = True
-    flat = call(function, {name: x.reshape(6, *x.shape[2:]) for name, x in given.items()}, mask, base=base)
-    for x, y in zip(call(function, given, mask, base=base), flat, strict=True):
+    flat = call(function, {name: x.reshape(6, *x.shape[2:]) for name, x in given.items()}, mask, base_frame=base)
+    for x, y in zip(call(function, given, mask, base_frame=base), flat, strict=True):
         assert_same(x, y.reshape(2, 3, *y.shape[1:]))
 
 
 @FUNCTIONS
-@pytest.mark.parametrize("base", ["body", "spatial"])
+@pytest.mark.parametrize("base", ["local", "world"])
 @pytest.mark.parametrize("order", [0, 2])
 def test_axes_are_spread_over_each_other(function, base, order):
     """q of many states with one motion, and the other way round; wrenches of many with one state."""
@@ -72,15 +72,15 @@ def test_axes_are_spread_over_each_other(function, base, order):
     for name, f_of_all, f_of_one in [*cases, ("f_ext", F, F[3, 1])]:
         mixed = {x: given[x] if x == name else one[x] for x in one}
         alone = {x: given[x][3, 1] if x == name else one[x] for x in one}
-        got = call(function, mixed, mask, base=base, f_ext_derivatives=f_of_all)
-        for x, y in zip(got, call(function, alone, mask, base=base, f_ext_derivatives=f_of_one), strict=True):
+        got = call(function, mixed, mask, base_frame=base, f_ext_derivatives=f_of_all)
+        for x, y in zip(got, call(function, alone, mask, base_frame=base, f_ext_derivatives=f_of_one), strict=True):
             assert x.shape == (4, 3, order + 1, 32)
             assert relative(x[3, 1], y) < 1e-8               # Lanes against float64; inverses divide by small inertias
 
 
 @FUNCTIONS
 @pytest.mark.parametrize("size", [(), (11,), (2, 3)], ids=str)
-@pytest.mark.parametrize("frame", ["link", "world", "spatial"])
+@pytest.mark.parametrize("frame", ["local", "local_world_aligned", "world"])
 @pytest.mark.parametrize("order", [0, 2])
 def test_wrenches_by_name_and_by_array(function, size, frame, order):
     model, rng = model_of(NAME), np.random.default_rng(1)
@@ -92,10 +92,10 @@ def test_wrenches_by_name_and_by_array(function, size, frame, order):
     constant = rng.integers(-3, 4, (order + 1, 6)).tolist()          # one for all states; lists of integers are fine
     spread = np.broadcast_to(constant, (*size, order + 1, 6))
     for x, y in ((by_name, F), ({"link3": constant}, {"link3": spread}), ({}, 0 * F)):
-        for a, b in zip(*(call(function, given, f_ext_derivatives=f, frame=frame) for f in (x, y)), strict=True):
+        for a, b in zip(*(call(function, given, f_ext_derivatives=f, f_ext_frame=frame) for f in (x, y)), strict=True):
             assert_same(a, b)
-    some = call(function, given, f_ext_derivatives=by_name, frame=frame)
-    for a, b, c in zip(some, call(function, given, f_ext_derivatives={}, frame=frame), call(function, given), strict=True):
+    some = call(function, given, f_ext_derivatives=by_name, f_ext_frame=frame)
+    for a, b, c in zip(some, call(function, given, f_ext_derivatives={}, f_ext_frame=frame), call(function, given), strict=True):
         assert relative(a, b) > 1e-3                                 # it acts
         assert relative(b, c) < 1e-8
 
@@ -126,7 +126,7 @@ def test_calls_from_many_threads_at_once(function):
 @FUNCTIONS
 @SIZES
 @pytest.mark.parametrize("order", [0, 3])
-@pytest.mark.parametrize("base", ["body", "spatial"])
+@pytest.mark.parametrize("base", ["local", "world"])
 def test_arguments_are_left_alone_and_results_are_new(function, size, order, base):
     model, given, mask = model_of(NAME), arrays(size, order), MASK.copy()
     mask[:6] = True
@@ -135,10 +135,10 @@ def test_arguments_are_left_alone_and_results_are_new(function, size, order, bas
         everything = [*given.values(), mask, model.constants, model.index, F]
         before = [x.copy() for x in everything]
         for _ in range(2):                                           # the second call may go another way
-            results = call(function, given, mask, base=base, f_ext_derivatives=f)
+            results = call(function, given, mask, base_frame=base, f_ext_derivatives=f)
             assert not any(np.shares_memory(x, y) for x in results for y in (*everything, model.machine))
         kept = [x.copy() for x in results]
-        call(function, arrays(size, order, seed=2), mask, base=base, f_ext_derivatives=f)
+        call(function, arrays(size, order, seed=2), mask, base_frame=base, f_ext_derivatives=f)
         for x, y in zip((*everything, *results), (*before, *kept), strict=True):
             np.testing.assert_array_equal(x, y)
 
@@ -166,14 +166,14 @@ def test_lists_and_other_arrays_are_accepted(function, size, order):
 
 
 @SIZES
-@pytest.mark.parametrize("base", ["body", "spatial"])
+@pytest.mark.parametrize("base", ["local", "world"])
 @pytest.mark.parametrize("order", [0, 3])
 def test_hybrid_reads_only_what_it_should_and_gives_it_back(size, base, order):
     for first in (True, False):
         given, mask = arrays(size, order), MASK.copy()
         mask[:6] = first
         given["a_derivatives"][..., ~mask], given["tau_derivatives"][..., mask] = np.nan, np.inf
-        a, tau = call("hybrid", given, mask, base=base)
+        a, tau = call("hybrid", given, mask, base_frame=base)
         assert np.isfinite(a).all() and np.isfinite(tau).all()
         np.testing.assert_array_equal(a[..., mask], given["a_derivatives"][..., mask])
         np.testing.assert_array_equal(tau[..., ~mask], given["tau_derivatives"][..., ~mask])
@@ -230,7 +230,7 @@ def test_orders_that_differ_are_refused():
 
 
 @FUNCTIONS
-@pytest.mark.parametrize("base", ["body", "spatial"])
+@pytest.mark.parametrize("base", ["local", "world"])
 def test_leading_axes_that_do_not_fit_are_refused(function, base):
     mask = MASK.copy()
     mask[:6] = True
@@ -238,13 +238,13 @@ def test_leading_axes_that_do_not_fit_are_refused(function, base):
         for name in ARGUMENTS[function][1:]:
             given = arrays((3,), order)
             given[name] = given[name][:2]
-            text = refused(ld.ShapeError, function, given, mask=mask, base=base)
+            text = refused(ld.ShapeError, function, given, mask=mask, base_frame=base)
             assert text.startswith("leading axes do not fit together: ")
 
 
 @FUNCTIONS
 @SIZES
-@pytest.mark.parametrize("base", ["body", "spatial"])
+@pytest.mark.parametrize("base", ["local", "world"])
 @pytest.mark.parametrize("order", [0, 2])
 @pytest.mark.parametrize("bad", [np.nan, -np.inf])
 def test_what_is_not_finite_is_refused_by_name(function, size, base, order, bad):
@@ -259,7 +259,7 @@ def test_what_is_not_finite_is_refused_by_name(function, size, base, order, bad)
             given = arrays(size, order)
             row = (-1,) if name in LEAST else ()
             given[name][((7,) if size == (11,) else (0,) * len(size)) + row + (c,)] = bad
-            text = refused(ld.ConfigurationError, function, given, mask=mask, base=base)
+            text = refused(ld.ConfigurationError, function, given, mask=mask, base_frame=base)
             assert text.startswith(name) and f"({names[c]})" in text and text.endswith(f"is not finite; found {bad}"), text
             assert ("of state 7" in text) == (size == (11,)), text
 
@@ -280,13 +280,13 @@ def test_wrenches_that_are_refused(function, size, order):
     assert of(np.zeros((5, order + 1, n, 6))).startswith("leading axes do not fit together: ") if size == (11,) else True
     F = np.zeros((*size, order + 1, n, 6))
     F[..., order, 2, 2] = np.nan
-    for frame in ("link", "world", "spatial"):
-        assert of(F, frame=frame) == "f_ext_derivatives holds a number that is NaN or infinite"
+    for frame in ("local", "local_world_aligned", "world"):
+        assert of(F, f_ext_frame=frame) == "f_ext_derivatives holds a number that is NaN or infinite"
 
 
 @FUNCTIONS
 @SIZES
-@pytest.mark.parametrize("base", ["body", "spatial"])
+@pytest.mark.parametrize("base", ["local", "world"])
 @pytest.mark.parametrize("order", [0, 2])
 def test_quaternions_must_be_of_unit_norm(function, size, base, order):
     model, mask = model_of(NAME), np.zeros(32, bool)
@@ -294,7 +294,7 @@ def test_quaternions_must_be_of_unit_norm(function, size, base, order):
         if joint.type in ("ball", "free"):
             given = arrays(size, order)
             given["q"][..., joint.q.stop - 4:joint.q.stop] *= 1.001
-            text = refused(ld.ConfigurationError, function, given, mask=mask, base=base)
+            text = refused(ld.ConfigurationError, function, given, mask=mask, base_frame=base)
             assert text.startswith(f"the quaternion of joint {joint.name!r}")
             assert "is not of unit norm; found |q| = 1.001, expected 1 within 5e-10" in text
 
@@ -313,10 +313,19 @@ def test_masks_of_the_wrong_kind_are_refused(mask, found, order):
 def test_frames_and_bases_that_are_not_known_are_refused(function, order):
     given = arrays((), order)
     for f in (None, {"root": np.zeros((order + 1, 6))}):
-        assert refused(ld.ShapeError, function, given, frame="body", f_ext_derivatives=f) == (
-            "frame is one of link, world, spatial; found 'body'")
-        assert refused(ld.ShapeError, function, given, base="world", f_ext_derivatives=f) == (
-            'base is "body" or "spatial"; found \'world\'')
+        assert refused(ld.ShapeError, function, given, f_ext_frame="link", f_ext_derivatives=f) == (
+            "f_ext_frame is one of local, local_world_aligned, world; found 'link' (called \"local\" here)")
+        assert refused(ld.ShapeError, function, given, base_frame="spatial", f_ext_derivatives=f) == (
+            "base_frame is one of local, world; found 'spatial' (called \"world\" here)")
+        assert refused(ld.ShapeError, function, given, base_frame="local_world_aligned", f_ext_derivatives=f) == (
+            "base_frame is one of local, world; found 'local_world_aligned'")
+
+
+@FUNCTIONS
+def test_frame_world_of_wrenches_cannot_change_its_meaning_in_silence(function):
+    """The keyword was called `frame`, and its "world" meant world axes about the link's origin."""
+    with pytest.raises(TypeError, match="unexpected keyword argument 'frame'"):
+        call(function, arrays(), f_ext_derivatives={"root": np.zeros((ORDER + 1, 6))}, frame="world")
 
 
 @FUNCTIONS
@@ -324,20 +333,20 @@ def test_a_fixed_base_is_never_spatial(function):
     model = model_of("ball")
     q, v, a, tau = state(model, 1)
     given = {"q": q, "v": v, "v_derivatives": [v, a], "a_derivatives": [a], "tau_derivatives": [tau]}
-    text = refused(ld.ShapeError, function, given, mask=np.zeros(model.nv, bool), model=model, base="spatial")
-    assert text == f'base="spatial" speaks of a floating base; the base of {model.name} is fixed'
+    text = refused(ld.ShapeError, function, given, mask=np.zeros(model.nv, bool), model=model, base_frame="world")
+    assert text == f'base_frame="world" is for a floating base; the base of {model.name} is fixed'
 
 
 @pytest.mark.parametrize("order", [0, 2])
 def test_half_a_spatial_base_cannot_be_prescribed(order):
     """Its twist's components are mixed by the change of frame; in body coordinates any mask will do."""
     given, mask = arrays((), order), MASK.copy()
-    assert refused(ld.ShapeError, "hybrid", given, mask=mask, base="spatial") == (
-        'with base="spatial" all six coordinates of the base are prescribed or none; found 3 of them')
-    call("hybrid", given, mask, base="body")
+    assert refused(ld.ShapeError, "hybrid", given, mask=mask, base_frame="world") == (
+        'with base_frame="world" all six coordinates of the base are prescribed or none; found 3 of them')
+    call("hybrid", given, mask, base_frame="local")
     for six in (True, False):
         mask[:6] = six
-        call("hybrid", given, mask, base="spatial")
+        call("hybrid", given, mask, base_frame="world")
 
 
 @pytest.mark.parametrize("function", ["forward", "hybrid"])
@@ -409,6 +418,6 @@ def test_ragged_lists_and_odd_frames_are_named():
     with pytest.raises(ld.ShapeError, match="v_derivatives is not an array of numbers; found list"):
         ld.higher_order_inverse_dynamics(model, np.zeros(model.nq), [[1.0, 2.0], [1.0]])
     given = arrays(())
-    assert "frame is one of" in refused(ld.ShapeError, "inverse", given, frame=["link"])
+    assert "f_ext_frame is one of" in refused(ld.ShapeError, "inverse", given, f_ext_frame=["local"])
     given = arrays((3,)) | {"v_derivatives": arrays((2,))["v_derivatives"]}
-    assert "q (3,), v_derivatives (2,)" in refused(ld.ShapeError, "inverse", given, base="spatial")
+    assert "q (3,), v_derivatives (2,)" in refused(ld.ShapeError, "inverse", given, base_frame="world")

@@ -12,7 +12,7 @@ from zoo import model_of, state
 NAME = "every kind, floating"
 CALLS = {
     "mass matrix": (1, ld.mass_matrix),
-    "Jacobian": (1, lambda m, q: ld.jacobian(m, q, m.link_names[-1], frame="mixed")),
+    "Jacobian": (1, lambda m, q: ld.jacobian(m, q, m.link_names[-1], frame="local_world_aligned")),
     "its derivative": (2, lambda m, q, v: ld.jacobian_derivative(m, q, v, m.link_names[-1])),
     "energy": (2, lambda m, q, v: np.stack(ld.energy(m, q, v), axis=-1)),
     "Coriolis matrix": (2, ld.coriolis_matrix),

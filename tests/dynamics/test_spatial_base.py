@@ -31,7 +31,7 @@ def gap(x, expected, other):
 def test_twists(seed, worst):
     """Of the same motion, from its poses."""
     q, T0, T = motion(seed)
-    V, V_s = twists(T, "body").astype(float), twists(T, "world").astype(float)
+    V, V_s = twists(T, "local").astype(float), twists(T, "world").astype(float)
     for base in (q, T0):
         assert worst("spatial base: twists", gap(ld.spatial_twists(base, V), V_s, V)) < 1e-14
         assert worst("spatial base: twists", gap(ld.body_twists(base, V_s), V, V_s)) < 1e-14
@@ -49,7 +49,7 @@ def test_wrenches(worst):
         f = R @ F[3:]
         return np.concatenate([R @ F[:3] + cross(P(t), f), f])
 
-    V = twists(derivatives(lambda t: pose(rotation(U(t)), P(t)), ORDERS), "body").astype(float)
+    V = twists(derivatives(lambda t: pose(rotation(U(t)), P(t)), ORDERS), "local").astype(float)
     F_s, base = derivatives(spatial, ORDERS).astype(float), np.r_[p[0], u[0]]
     assert len(V) == ORDERS - 1                                    # the last derivative of a wrench needs one twist less
     assert worst("spatial base: wrenches", gap(ld.spatial_wrenches(base, V, F), F_s, F)) < 1e-14

@@ -25,7 +25,7 @@ FUNCTIONS = {
     "link_poses": lambda m, q, v, a, tau: ld.link_poses(m, q),
     "link_twist": lambda m, q, v, a, tau: ld.link_twist(m, q, v, LINK),
     "link_acceleration": lambda m, q, v, a, tau: ld.link_acceleration(m, q, v, a, LINK),
-    "jacobian": lambda m, q, v, a, tau: ld.jacobian(m, q, LINK, frame="mixed"),
+    "jacobian": lambda m, q, v, a, tau: ld.jacobian(m, q, LINK, frame="local_world_aligned"),
     "jacobian_derivative": lambda m, q, v, a, tau: ld.jacobian_derivative(m, q, v, LINK, frame="world"),
     "kinetic energy": lambda m, q, v, a, tau: ld.energy(m, q, v)[0],
     "potential energy": lambda m, q, v, a, tau: ld.energy(m, q, v)[1],

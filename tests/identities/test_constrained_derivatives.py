@@ -169,7 +169,7 @@ def test_by_wrench(worst):
     model = case.model
     q, v, _, tau = loop_zoo.motion(case)
     link = model.link_names[-1]
-    d = ld.constrained_forward_derivatives(model, q, v, tau).by_wrench(ld.jacobian(model, q, link, frame="body"))
+    d = ld.constrained_forward_derivatives(model, q, v, tau).by_wrench(ld.jacobian(model, q, link, frame="local"))
 
     def result(F):
         found = ld.constrained_forward_dynamics(model, q, v, tau, f_ext={link: F})

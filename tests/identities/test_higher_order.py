@@ -27,7 +27,7 @@ from rounding import assert_same
 from spatial_series import largest_terms, reference_hybrid, reference_inverse
 
 ORDERS = 7                   # 0 … 6
-FRAMES = ("link", "world", "spatial")
+FRAMES = ("local", "local_world_aligned", "world")
 EVERY = pytest.mark.parametrize("name", zoo.ROBOTS)
 FEW = pytest.mark.parametrize("name", ["every kind", "every kind, floating", "ball", "free", "screws"])
 SEEDS = st.integers(0, 2**32 - 1)
@@ -57,20 +57,20 @@ def assert_orders(value, truth, scale, bound, worst, what, where):
         assert worst(f"{what}, order {k:2d}", error, where) < bound, f"order {k}: {error:.1e}"
 
 
-def scale_of(model, q, v, tau, base="body"):
+def scale_of(model, q, v, tau, base="local"):
     """Of the rigid forces of each order."""
     return largest_terms(model, q, v, base) + largest(tau)
 
 
-def assert_inverse(model, seed, worst, where, frame="link", wrenches=True, orders=ORDERS):
+def assert_inverse(model, seed, worst, where, frame="local", wrenches=True, orders=ORDERS):
     q, v, F = case(model, seed, orders)
     F = F if wrenches else None
     rigid = reference_inverse(model, q, v, F, frame, passive=False, dtype=np.longdouble)
     scale = scale_of(model, q, v, rigid)
-    got = ld.higher_order_inverse_dynamics(model, q, v, f_ext_derivatives=F, frame=frame, passive=False)
+    got = ld.higher_order_inverse_dynamics(model, q, v, f_ext_derivatives=F, f_ext_frame=frame, passive=False)
     assert_orders(got, rigid, scale, INVERSE_BOUND, worst, "inverse of any order", where)
     both = reference_inverse(model, q, v, F, frame, dtype=np.longdouble)
-    got = ld.higher_order_inverse_dynamics(model, q, v, f_ext_derivatives=F, frame=frame)
+    got = ld.higher_order_inverse_dynamics(model, q, v, f_ext_derivatives=F, f_ext_frame=frame)
     errors = np.abs(got - both) / (scale[:, None] + np.abs(both - rigid))
     for k in range(orders):
         note = worst(f"inverse of any order, passive forces, order {k:2d}", errors[k].max(initial=0.0), where)
@@ -102,7 +102,7 @@ def test_inverse_by_cauchy_s_integral(name, frame, worst):
     model = zoo.model_of(name)
     q, v, F = case(model, 3)
     truth = complex_time.inverse_derivatives(model, q, v, ORDERS, F, frame)
-    got = ld.higher_order_inverse_dynamics(model, q, v, f_ext_derivatives=F, frame=frame, passive=False)
+    got = ld.higher_order_inverse_dynamics(model, q, v, f_ext_derivatives=F, f_ext_frame=frame, passive=False)
     assert_orders(got, truth, largest(truth), CAUCHY_BOUND, worst, "inverse of any order, Cauchy", name)
     reference = reference_inverse(model, q, v, F, frame, passive=False, dtype=np.longdouble)
     assert_orders(reference, truth, largest(truth), CAUCHY_BOUND, worst, "spatial reference, Cauchy", name)
@@ -151,8 +151,8 @@ def test_a_batch_is_its_states(count, frame, worst):
     model = zoo.model_of("every kind, floating")
     q, v, F = case(model, 6, 4, (count,))
     mask = np.arange(model.nv) % 3 == 0
-    with_ = {"f_ext_derivatives": F, "frame": frame}
-    alone = [{"f_ext_derivatives": f, "frame": frame} for f in F]
+    with_ = {"f_ext_derivatives": F, "f_ext_frame": frame}
+    alone = [{"f_ext_derivatives": f, "f_ext_frame": frame} for f in F]
     tau = ld.higher_order_inverse_dynamics(model, q, v, **with_)
     a = ld.higher_order_forward_dynamics(model, q, v[:, 0], tau, **with_)
     mixed = ld.higher_order_hybrid_dynamics(model, q, v[:, 0], v[:, 1:], tau, mask, **with_)
@@ -182,7 +182,7 @@ def test_places_in_a_batch_do_not_matter():
 
 
 # forward and hybrid -----------------------------------------------------------------------------------------------
-def unavoidable(model, q, v, tau, mask, F, frame="link", passive=False, base="body", draws=4):
+def unavoidable(model, q, v, tau, mask, F, frame="local", passive=False, base="local", draws=4):
     """Of a and of tau, (orders,) each."""
     rng, scale = np.random.default_rng(11), scale_of(model, q, v, tau, base)
 
@@ -206,21 +206,22 @@ def assert_unavoidable(value, truth, least, worst, what, where):
         assert note < UNAVOIDABLE, f"order {k}: {note:.1f} times {least[k]:.1e}"
 
 
-def assert_hybrid(model, seed, mask, worst, where, frame="link", wrenches=True, base="body"):
+def assert_hybrid(model, seed, mask, worst, where, frame="local", wrenches=True, base="local"):
     """Solution and residual, for a motion whose forces are those of long double."""
     q, v, F = case(model, seed)
     F = F if wrenches else None
     tau = reference_inverse(model, q, v, F, frame, False, base, np.longdouble)
     given_a, given_tau = np.where(mask, v[1:], np.nan), np.where(mask, np.nan, tau.astype(float))
-    a, force = ld.higher_order_hybrid_dynamics(model, q, v[0], given_a, given_tau, mask, f_ext_derivatives=F, frame=frame,
-                                               passive=False, base=base)
+    a, force = ld.higher_order_hybrid_dynamics(model, q, v[0], given_a, given_tau, mask, f_ext_derivatives=F, f_ext_frame=frame,
+                                               passive=False, base_frame=base)
     np.testing.assert_array_equal(a[:, mask], given_a[:, mask])
     np.testing.assert_array_equal(force[:, ~mask], given_tau[:, ~mask])
     least = unavoidable(model, q, v, tau, mask, F, frame, base=base)
     assert_unavoidable(a, v[1:], least[0], worst, "hybrid of any order, a", where)
     assert_unavoidable(force, tau, least[1], worst, "hybrid of any order, tau", where)
     motion = np.concatenate([v[:1], a])
-    again = ld.higher_order_inverse_dynamics(model, q, motion, f_ext_derivatives=F, frame=frame, passive=False, base=base)
+    again = ld.higher_order_inverse_dynamics(model, q, motion, f_ext_derivatives=F, f_ext_frame=frame, passive=False,
+                                             base_frame=base)
     scale = scale_of(model, q, motion, force, base)
     assert_orders(again, force, scale, INVERSE_BOUND, worst, "hybrid of any order: residual", where)
 
@@ -256,9 +257,9 @@ def test_inverse_with_a_spatial_base(name, frame, worst):
     """Also with bodies on the base's limbs that are ball and free joints: only the base's own coordinates change."""
     model = zoo.model_of(name)
     q, v, F = case(model, 15)
-    truth = reference_inverse(model, q, v, F, frame, False, "spatial", np.longdouble)
-    got = ld.higher_order_inverse_dynamics(model, q, v, f_ext_derivatives=F, frame=frame, passive=False, base="spatial")
-    assert_orders(got, truth, scale_of(model, q, v, truth, "spatial"), INVERSE_BOUND, worst, "inverse with a spatial base", name)
+    truth = reference_inverse(model, q, v, F, frame, False, "world", np.longdouble)
+    got = ld.higher_order_inverse_dynamics(model, q, v, f_ext_derivatives=F, f_ext_frame=frame, passive=False, base_frame="world")
+    assert_orders(got, truth, scale_of(model, q, v, truth, "world"), INVERSE_BOUND, worst, "inverse with a spatial base", name)
 
 
 @FLOATING
@@ -268,7 +269,7 @@ def test_hybrid_with_a_spatial_base(name, given, worst):
     model = zoo.model_of(name)
     mask = np.arange(model.nv) % 3 == 0
     mask[:6] = given
-    assert_hybrid(model, 16, mask, worst, f"{name}, spatial base", "spatial", base="spatial")
+    assert_hybrid(model, 16, mask, worst, f"{name}, spatial base", "world", base="world")
 
 
 @FEW

@@ -62,6 +62,19 @@ def test_wrenches_of_a_batch_are_those_of_its_states():
     np.testing.assert_allclose(ld.joint_wrenches(model, q, v, a), alone, rtol=1e-13, atol=1e-12)
 
 
+def test_wrenches_in_the_axes_and_about_the_origin_of_the_world():
+    model = model_of("every kind, floating")
+    q, v, a, F = motion(model, 4, (3,))
+    local = ld.joint_wrenches(model, q, v, a, f_ext=F)
+    poses = ld.link_poses(model, q)[:, [model.link_index(joint.child) for joint in model.joints]]
+    turned = poses.copy()
+    turned[..., :3, 3] = 0.0
+    for frame, T in (("local_world_aligned", turned), ("world", poses)):
+        expected = [[adjoint(inverse(X)).T @ W for X, W in zip(*rows, strict=True)] for rows in zip(T, local, strict=True)]
+        np.testing.assert_allclose(ld.joint_wrenches(model, q, v, a, f_ext=F, frame=frame), expected,
+                                   atol=1e-13 * np.abs(expected).max())
+
+
 def test_a_link_at_rest_rests_on_its_joint():
     """A mass of 2 kg held 0.3 m out: its weight and its moment, whatever the motor does."""
     from liedyn.model.description import Joint, Link, Robot

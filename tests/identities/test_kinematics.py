@@ -9,7 +9,7 @@ from rounding import assert_same
 from zoo import ROBOTS, model_of, state
 
 EVERY = pytest.mark.parametrize("name", ROBOTS)
-FRAMES = ("body", "world", "mixed")
+FRAMES = ("local", "local_world_aligned", "world")
 
 
 def along(model, q, v, a=None):
@@ -67,9 +67,11 @@ def test_jacobians_map_velocities_to_twists_in_each_frame(name):
         T, V = ld.link_pose(model, q, link), ld.link_twist(model, q, v, link)
         turned = T.copy()
         turned[:3, 3] = 0
-        for frame, expected in zip(FRAMES, (V, adjoint(T) @ V, adjoint(turned) @ V), strict=True):
+        for frame, expected in zip(FRAMES, (V, adjoint(turned) @ V, adjoint(T) @ V), strict=True):
             J = ld.jacobian(model, q, link, frame=frame)
             np.testing.assert_allclose(J @ v, expected, atol=1e-13 * max(1, np.abs(V).max()))
+            np.testing.assert_allclose(ld.link_twist(model, q, v, link, frame=frame), expected,
+                                       atol=1e-13 * max(1, np.abs(V).max()))
 
 
 @EVERY
@@ -99,18 +101,19 @@ def test_derivative_of_jacobians_along_a_motion(name, frame):
 
 
 @EVERY
-def test_accelerations_are_rates_of_twists(name):
+@pytest.mark.parametrize("frame", FRAMES)
+def test_accelerations_are_rates_of_twists_in_each_frame(name, frame):
     """dV = J a + dJ v, and by differences of the twist while v changes by a."""
     model = model_of(name)
     q, v, a, _ = state(model, 6)
     v = v / max(1, np.linalg.norm(v))
     path = along(model, q, v)
     for link in some_links(model):
-        dV = ld.link_acceleration(model, q, v, a, link)
-        J, dJ = ld.jacobian(model, q, link), ld.jacobian_derivative(model, q, v, link)
+        dV = ld.link_acceleration(model, q, v, a, link, frame=frame)
+        J, dJ = ld.jacobian(model, q, link, frame=frame), ld.jacobian_derivative(model, q, v, link, frame=frame)
         scale = max(1, np.abs(dV).max())
         np.testing.assert_allclose(dV, J @ a + dJ @ v, atol=1e-13 * scale)
-        rate = derivative(lambda t, link=link: ld.link_twist(model, path(t), v + t * a, link))
+        rate = derivative(lambda t, link=link: ld.link_twist(model, path(t), v + t * a, link, frame=frame))
         np.testing.assert_allclose(dV, rate, atol=1e-10 * scale)
 
 

@@ -39,7 +39,7 @@ def test_order_0(name, worst):
     W = some_wrenches(model, 1)[0]
     expected = sum(ld.jacobian(model, q, link, frame="world").T @ W[k] for k, link in enumerate(model.link_names))
     assert worst("spatial form: J^T W", relative(form.external_force(W), expected)) < CLOSE
-    tau = reference_inverse(model, q, np.stack([v, a]), W[None], "spatial", passive=False)[0]
+    tau = reference_inverse(model, q, np.stack([v, a]), W[None], "world", passive=False)[0]
     assert worst("spatial form: order 0", relative(form.inverse_dynamics(v, a, W), tau)) < CLOSE
 
 
@@ -56,21 +56,21 @@ def test_the_coriolis_matrix_is_admissible(name, worst):
 
 
 @EVERY
-@pytest.mark.parametrize("base", ["body", "spatial"])
+@pytest.mark.parametrize("base", ["local", "world"])
 def test_order_1(name, base, worst):
     """Proposition 1, with external wrenches, against the recursion of any order."""
     model = model_of(name)
-    if base == "spatial" and model.base != "floating":
-        with pytest.raises(ld.ShapeError, match="base='spatial' is for a robot with a floating base; this one's is fixed"):
-            ld.spatial_closed_form(model, model.neutral(), base=base)
+    if base == "world" and model.base != "floating":
+        with pytest.raises(ld.ShapeError, match=r"base_frame=.world. is for a robot with a floating base; this one's is fixed"):
+            ld.spatial_closed_form(model, model.neutral(), base_frame=base)
         return
     q, *v = motion(model, 3)
     W = some_wrenches(model, 3)
-    form = ld.spatial_closed_form(model, q, base=base)
-    tau = reference_inverse(model, q, np.stack(v), W, "spatial", passive=False, base=base)
+    form = ld.spatial_closed_form(model, q, base_frame=base)
+    tau = reference_inverse(model, q, np.stack(v), W, "world", passive=False, base=base)
     assert worst("spatial form: order 0", relative(form.inverse_dynamics(*v[:2], W[0]), tau[0])) < CLOSE
     assert worst("spatial form: order 1", relative(form.inverse_dynamics_rate(*v, *W), tau[1])) < CLOSE
-    still = reference_inverse(model, q, np.stack(v), [W[0], 0 * W[0]], "spatial", passive=False, base=base)[1]
+    still = reference_inverse(model, q, np.stack(v), [W[0], 0 * W[0]], "world", passive=False, base=base)[1]
     assert relative(form.inverse_dynamics_rate(*v, W[0]), still) < CLOSE
     alone = reference_inverse(model, q, np.stack(v), passive=False, base=base)[1]
     assert relative(form.inverse_dynamics_rate(*v), alone) < CLOSE
@@ -137,7 +137,7 @@ def test_spatial_coordinates_of_the_base(name, worst):
     model = model_of(name)
     q, *v = motion(model, 7)
     v, base = np.stack(v), q[model.joints[0].q]
-    own, spatial = (ld.spatial_closed_form(model, q, base=base) for base in ("body", "spatial"))
+    own, spatial = (ld.spatial_closed_form(model, q, base_frame=base) for base in ("local", "world"))
     u = v.copy()
     u[:, :6] = ld.spatial_twists(base, v[:, :6])
     tau = np.stack([own.inverse_dynamics(*v[:2]), own.inverse_dynamics_rate(*v)])
@@ -150,7 +150,7 @@ def test_spatial_coordinates_of_the_base(name, worst):
     assert worst("spatial base: M", relative(spatial.mass_matrix, change.T @ own.mass_matrix @ change)) < CLOSE
     N = spatial.mass_matrix_rate(u[0]) - 2 * spatial.coriolis_matrix(u[0])
     assert worst("Lemma 1: skewness", relative(N, -N.T, 1e-3)) < CLOSE
-    with pytest.raises(ld.ShapeError, match="Ploen's matrix belongs to the base's body coordinates; found base='spatial'"):
+    with pytest.raises(ld.ShapeError, match="Ploen's matrix belongs to the base's body coordinates; found base_frame='world'"):
         spatial.ploen_coriolis_matrix(u[0])
 
 
@@ -167,8 +167,8 @@ def test_any_tree(robot, seed):
 def test_errors():
     model = model_of("every kind, floating")
     q, v, a, jerk = motion(model, 8)
-    with pytest.raises(ld.ShapeError, match="base is one of body, spatial; found 'world'"):
-        ld.spatial_closed_form(model, q, base="world")
+    with pytest.raises(ld.ShapeError, match=r"base_frame is one of local, world; found 'body' .called .local. here."):
+        ld.spatial_closed_form(model, q, base_frame="body")
     with pytest.raises(ld.ShapeError, match=r"the closed form is of one state; found q of shape \(2, 35\)"):
         ld.spatial_closed_form(model, np.stack([q, q]))
     form = ld.spatial_closed_form(model, q)

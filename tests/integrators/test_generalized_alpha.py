@@ -44,7 +44,7 @@ CASES = {
     "overconstrained": ("bennett", "initial: {q: {pin_1: 1.0, pin_2: 2.3, pin_3: -1.0}, v: {pin_1: 0.5}}\n", 4e-3),
     "prescribed and driven by forces": ("five_bar", """initial: {q: {left: -2.2, left_elbow: 1.3, right: -0.9, right_elbow: -1.3}}
 joints: {right: {prescribe: {position: "-0.9 + 0.2*sin(3*t)**2"}}}
-external_forces: [{link: tool, frame: world, wrench: [0, 0, 0, "0.3*cos(5*t)", 0, 0.1]}]
+external_forces: [{link: tool, frame: local_world_aligned, wrench: [0, 0, 0, "0.3*cos(5*t)", 0, 0.1]}]
 """, 4e-3),
     "platform": ("stewart", "", 4e-3),
     "rolling": ("rolling_disc", "", 4e-3),
@@ -134,7 +134,7 @@ joints:
 
 def test_breaks_and_damping(write):
     """A force that jumps; rho of 0 damps, of 1 does not, both are of second order."""
-    scenario = CASES["five-bar"][1] + "external_forces: [{link: tool, frame: world, wrench: [0, 0, 0, 1, 0, 0], from: 0.1}]\n"
+    scenario = CASES["five-bar"][1] + "external_forces: [{link: tool, wrench: [0, 0, 0, 1, 0, 0], from: 0.1}]\n"
     problem = prepare(write("five_bar", scenario)).problem
     times = np.array([0.0, 0.05, 0.25])
     truth, _ = solve(problem, times, TIGHT)

@@ -50,7 +50,7 @@ joints:
   ball: {torque: ["0", "sin(t)", 0]}
   "*": {torque: 1e-3}
 external_forces:
-  - {link: hand, frame: link, wrench: [0, 0, 0, 0, 0, "-5*sin(t)"], point: [0, 0, 0.1], from: 1.0, until: 2.0}
+  - {link: hand, frame: local, wrench: [0, 0, 0, 0, 0, "-5*sin(t)"], point: [0, 0, 0.1], from: 1.0, until: 2.0}
   - {link: hand, wrench: [0, 0, 0, 1, 0, 0]}
 actuators: {rotor1: 5.0, "rotor*": "4+sin(t)"}
 """
@@ -83,8 +83,8 @@ def test_every_key_is_read(folder):
         ("*", Torque(Constant(1e-3)))]
     zero = Constant(0)
     assert s.forces == (
-        ExternalForce("hand", "link", (zero,) * 5 + (Expression("-5*sin(t)"),), (0, 0, 0.1), 1, 2),
-        ExternalForce("hand", "world", (zero, zero, zero, Constant(1), zero, zero), (0, 0, 0), -math.inf, math.inf))
+        ExternalForce("hand", "local", (zero,) * 5 + (Expression("-5*sin(t)"),), (0, 0, 0.1), 1, 2),
+        ExternalForce("hand", "local_world_aligned", (zero, zero, zero, Constant(1), zero, zero), (0, 0, 0), -math.inf, math.inf))
     assert s.actuators == (Rule("rotor1", Constant(5)), Rule("rotor*", Expression("4+sin(t)")))
     assert s.loops == str(folder / "robots/arm.loops.yaml")
     assert not s.assemble and s.stabilization == Stabilization("baumgarte", frequency=30)

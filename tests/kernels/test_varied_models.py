@@ -136,8 +136,9 @@ def test_kinematics_energy_and_momentum_of_eight_robots(eight):
         assert relative(sums[2:8, k], ld.momentum(model, q[k], v[k])) < 1e-13
         assert relative(sums[8:, k], ld.centre_of_mass(model, q[k])) < 1e-13
         name = model.link_names[link]
-        assert relative(J[:, k].reshape(6, nv), ld.jacobian(model, q[k], name, frame="mixed")) < 1e-13
-        assert relative(dJ[:, k].reshape(6, nv), ld.jacobian_derivative(model, q[k], v[k], name, frame="mixed")) < 1e-12
+        assert relative(J[:, k].reshape(6, nv), ld.jacobian(model, q[k], name, frame="local_world_aligned")) < 1e-13
+        rate = ld.jacobian_derivative(model, q[k], v[k], name, frame="local_world_aligned")
+        assert relative(dJ[:, k].reshape(6, nv), rate) < 1e-12
         body = model.link_body[link]
         R = model.link_pose[link][:3, :3]
         twist = ld.link_twist(model, q[k], v[k], name)

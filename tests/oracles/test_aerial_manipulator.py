@@ -72,7 +72,7 @@ def test_the_data_are_as_described(model):
 def test_reference(model, case, worst):
     q, v = motion_of(case)
     for dtype in (np.float64, np.longdouble):
-        tau = reference_inverse(model, q, v, base="spatial", dtype=dtype)
+        tau = reference_inverse(model, q, v, base="world", dtype=dtype)
         for k in range(ORDERS):
             error = worst(f"authors' data, {np.dtype(dtype).name} reference, order {k}", by_block(tau, forces_of(case), k))
             assert error < INVERSE_BOUND
@@ -84,7 +84,7 @@ def test_inverse(model, case, count, worst):
     q, v = motion_of(case)
     lead = () if count is None else (count,)
     tau = ld.higher_order_inverse_dynamics(model, np.broadcast_to(q, (*lead, 13)), np.broadcast_to(v, (*lead, ORDERS + 1, 12)),
-                                           base="spatial")
+                                           base_frame="world")
     assert tau.shape == (*lead, ORDERS, 12)
     for one in tau.reshape(-1, ORDERS, 12):
         for k in range(ORDERS):
@@ -101,16 +101,16 @@ def test_forward_and_hybrid(model, case, given, worst):
     tau, mask = forces_of(case), np.zeros(12, bool)
     mask[MASKS[given]] = True
     if given == "forward":
-        got = ld.higher_order_forward_dynamics(model, q, v[0], tau, base="spatial"), tau
+        got = ld.higher_order_forward_dynamics(model, q, v[0], tau, base_frame="world"), tau
     else:
         got = ld.higher_order_hybrid_dynamics(model, q, v[0], np.where(mask, v[1:], np.nan), np.where(mask, np.nan, tau), mask,
-                                              base="spatial")
+                                              base_frame="world")
     np.testing.assert_array_equal(got[0][:, mask], v[1:, mask])
     np.testing.assert_array_equal(got[1][:, ~mask], tau[:, ~mask])
     least, rng = np.zeros((2, ORDERS)), np.random.default_rng(1)
     for size in (0.0, 1.0, 1.0, 1.0):
         x, y = (z * (1 + size * 2.0**-53 * rng.choice([-1.0, 1.0], z.shape).astype(np.longdouble)) for z in (v, tau))
-        found = reference_hybrid(model, q, x[0], x[1:], y, mask, base="spatial", dtype=np.longdouble)
+        found = reference_hybrid(model, q, x[0], x[1:], y, mask, base="world", dtype=np.longdouble)
         least = np.maximum(least, [np.abs(found[0] - v[1:]).max(1), np.abs(found[1] - tau).max(1)])
     for name, x, truth, bound in zip(("a", "tau"), got, (v[1:], tau), least, strict=True):
         for k in range(ORDERS):
@@ -125,7 +125,7 @@ def test_forward_and_hybrid(model, case, given, worst):
 def test_closed_form(model, case, worst):
     """Orders 0 and 1 as Proposition 1 has them."""
     q, v = motion_of(case)
-    form = ld.spatial_closed_form(model, q, base="spatial")
+    form = ld.spatial_closed_form(model, q, base_frame="world")
     tau = np.stack([form.inverse_dynamics(*v[:2]), form.inverse_dynamics_rate(*v[:3])])
     for k in range(2):
         assert worst(f"authors' data, closed form, order {k}", by_block(tau, forces_of(case), k)) < INVERSE_BOUND

@@ -193,7 +193,7 @@ def test_energy_momentum_and_centre_of_mass(path, base, worst):
     check(worst, case, "momentum", (ld.momentum, (case.q, case.v)), momentum)
 
 
-FRAMES = {"body": pin.LOCAL, "world": pin.WORLD, "mixed": pin.LOCAL_WORLD_ALIGNED}
+FRAMES = {"local": pin.LOCAL, "world": pin.WORLD, "local_world_aligned": pin.LOCAL_WORLD_ALIGNED}
 
 
 @EVERY
@@ -211,14 +211,15 @@ def test_poses_of_all_links(path, base, worst):
 @EVERY
 @BASES
 def test_jacobians_twists_and_accelerations_of_links(path, base, worst):
-    """Of six links, the last among them, in three frames."""
+    """Of six links, the last among them, in three frames. Accelerations are Pinocchio's spatial ones in LOCAL and WORLD, and its
+    classical ones in LOCAL_WORLD_ALIGNED."""
     case = Case(path, base)
     if not case.model.nv:
         return
     names = case.model.link_names
     for name in dict.fromkeys([*names[::-(-len(names) // 5)], names[-1]]):
         frame = case.bridge.pin.getFrameId(name, pin.FrameType.BODY)
-        J, dJ, twists, accelerations = {key: [] for key in FRAMES}, {key: [] for key in FRAMES}, [], []
+        J, dJ, twists, accelerations = ({key: [] for key in FRAMES} for _ in range(4))
         for k in range(N):
             Q, V, A = case.Q[k], case.V[k], case.A[k]
             pin.computeJointJacobiansTimeVariation(*case.theirs, Q, V)
@@ -228,12 +229,14 @@ def test_jacobians_twists_and_accelerations_of_links(path, base, worst):
                 J0 = pin.getFrameJacobian(*case.theirs, frame, value)[SWAP]
                 J[key].append(J0 @ case.S[k])
                 dJ[key].append(pin.getFrameJacobianTimeVariation(*case.theirs, frame, value)[SWAP] @ case.S[k] + J0 @ case.dS[k])
-            twists.append(pin.getFrameVelocity(*case.theirs, frame, pin.LOCAL).vector[SWAP])
-            accelerations.append(pin.getFrameAcceleration(*case.theirs, frame, pin.LOCAL).vector[SWAP])
-        check(worst, case, "twists", (lambda m, q, v, n=name: ld.link_twist(m, q, v, n), (case.q, case.v)), twists, least=1.0)
-        check(worst, case, "accelerations", (lambda m, q, v, a, n=name: ld.link_acceleration(m, q, v, a, n),
-                                             (case.q, case.v, case.a)), accelerations, least=1.0)
+                twists[key].append(pin.getFrameVelocity(*case.theirs, frame, value).vector[SWAP])
+                rate = pin.getFrameClassicalAcceleration if value == pin.LOCAL_WORLD_ALIGNED else pin.getFrameAcceleration
+                accelerations[key].append(rate(*case.theirs, frame, value).vector[SWAP])
         for key in FRAMES:
+            check(worst, case, "twists", (lambda m, q, v, n=name, f=key: ld.link_twist(m, q, v, n, frame=f), (case.q, case.v)),
+                  twists[key], least=1.0)
+            check(worst, case, "accelerations", (lambda m, q, v, a, n=name, f=key: ld.link_acceleration(m, q, v, a, n, frame=f),
+                                                 (case.q, case.v, case.a)), accelerations[key], least=1.0)
             check(worst, case, "Jacobians", (lambda m, q, n=name, f=key: ld.jacobian(m, q, n, frame=f), (case.q,)), J[key])
             check(worst, case, "derivatives of Jacobians", (
                 lambda m, q, v, n=name, f=key: ld.jacobian_derivative(m, q, v, n, frame=f), (case.q, case.v)), dJ[key], least=1.0)

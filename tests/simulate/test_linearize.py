@@ -54,15 +54,15 @@ joints:
   elbow: {torque: {pd: {kp: 5, kd: 0.5, target: "0.2*t", feedforward: "0.5*q*q(shoulder) + sin(v)"}}}
   wrist: {torque: ["-0.02*v", "0.05*q(wrist.qz)*cos(2*t)", "0.01*t - 0.03*v(elbow)"]}
 external_forces:
-  - {link: hand, frame: world, wrench: [0.02, 0, 0.03, 0.4, "0.5*sin(q(elbow))", 0.3], point: [0, 0.1, -0.1]}
-  - {link: lower, frame: link, wrench: [0, 0, 0, "0.3*v(shoulder)", 0, 0], point: [0, 0, -0.3]}
+  - {link: hand, frame: local_world_aligned, wrench: [0.02, 0, 0.03, 0.4, "0.5*sin(q(elbow))", 0.3], point: [0, 0.1, -0.1]}
+  - {link: lower, frame: local, wrench: [0, 0, 0, "0.3*v(shoulder)", 0, 0], point: [0, 0, -0.3]}
 """, ()),
     "floating, hybrid": (FLOATING, """initial: {v: {base: [0.5, 1, -1, 0.3, 0, 1], twist: [2, -1, 3]}}
 joints:
   swing: {prescribe: {acceleration: "3*cos(4*t)"}}
   twist: {torque: ["0.01*q(swing)", 0, "-0.01*v"]}
 external_forces:
-  - {link: body, frame: world, wrench: [0, 0, 0, "-3*q(base.px)", "0.2*v(base.wy)", "25 + 0.5*q(base.qx)"]}
+  - {link: body, frame: local_world_aligned, wrench: [0, 0, 0, "-3*q(base.px)", "0.2*v(base.wy)", "25 + 0.5*q(base.qx)"]}
 actuators: {jet: "1 + 0.5*q(base.qy) - 0.2*v(swing)"}
 """, ()),
     "prescribed at every level": (FLOATING, """initial: {v: {base: [0.5, 1, -1, 0.3, 0, 1]}}

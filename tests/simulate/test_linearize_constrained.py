@@ -118,7 +118,7 @@ SCENARIOS = {
 joints:
   left: {torque: {pd: {kp: 2, kd: 0.1, target: "-2.2 + 0.2*sin(3*t)"}}}
   right: {prescribe: {acceleration: "0.5*cos(2*t)"}}
-external_forces: [{link: tool, frame: world, wrench: [0, 0, 0, 0.3, 0, "0.2*q(left)"]}]
+external_forces: [{link: tool, frame: local_world_aligned, wrench: [0, 0, 0, 0.3, 0, "0.2*q(left)"]}]
 """, 0.1),
     "overconstrained": ("bennett", "initial: {q: {pin_1: 1.0, pin_2: 2.3, pin_3: -1.0}, v: {pin_1: 0.5}}\n", 0.05),
     "platform": ("stewart", "", 0.0),

@@ -52,7 +52,7 @@ def test_all_methods_agree_on_a_hybrid_scenario_with_a_force_window(write):
                  '  shoulder: {prescribe: {acceleration: "sin(5*t)"}}\n'
                  '  elbow: {torque: {pd: {kp: 5, kd: 0.5, target: "0.2*t"}}}\n'
                  "external_forces:\n"
-                 "  - {link: hand, frame: world, wrench: [0, 0, 0, 3, 0, \"2*sin(t)\"], from: 0.303, until: 0.604}\n")
+                 "  - {link: hand, wrench: [0, 0, 0, 3, 0, \"2*sin(t)\"], from: 0.303, until: 0.604}\n")
     reference = run_scenario(path, ["integrator={method: dopri5, rtol: 1e-12, atol: 1e-13}"])
     for method in METHODS:
         r = run_scenario(path, [f"integrator={{method: {method}}}"])
@@ -66,7 +66,7 @@ def test_all_methods_agree_on_a_hybrid_scenario_with_a_force_window(write):
 def test_a_force_window_is_met_exactly_by_fixed_steps(write):
     """A push that begins and ends off the grid of steps must not cost the order: halving the step still divides by 16."""
     path = write("duration: 1\nexternal_forces:\n"
-                 "  - {link: lower, frame: link, wrench: [0, 2, 0, 0, 0, 0], from: 0.2501, until: 0.7003}\n")
+                 "  - {link: lower, frame: local, wrench: [0, 2, 0, 0, 0, 0], from: 0.2501, until: 0.7003}\n")
     fine = run_scenario(path, ["integrator={method: dopri5, rtol: 1e-12, atol: 1e-13}"])
     coarse, half = (np.abs(fine.q[:, :2] - run_scenario(path, [f"integrator.step={h}"]).q[:, :2]).max() for h in (2e-3, 1e-3))
     assert half < 1e-8 and coarse / half > 12, (coarse, half)

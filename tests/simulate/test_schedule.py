@@ -168,7 +168,7 @@ def test_limits_violated_at_the_start_are_a_warning(compiled):
 def test_constant_wrench_is_one_entry_others_one_a_component(compiled):
     c = compiled("""external_forces:
   - {link: c, wrench: [1, 2, 3, 4, 5, 6], point: [0.1, 0.2, 0.3], from: 0.5, until: 1.5}
-  - {link: tip, frame: link, wrench: [1, 0, 0, "sin(t)", 0, t], point: [0, 0, 2]}
+  - {link: tip, frame: local, wrench: [1, 0, 0, "sin(t)", 0, t], point: [0, 0, 2]}
   - {link: a, wrench: [0, 0, 0, 0, 0, 0]}
 """)
     s = c.schedule

@@ -32,7 +32,7 @@ class ConstrainedForwardDerivatives(NamedTuple):
     dlambda_dtau: np.ndarray
 
     def by_wrench(self, J) -> tuple[np.ndarray, np.ndarray]:
-        """da/df_ext (..., nv, 6) and dlambda/df_ext (..., m, 6) of a link, from its body Jacobian J (..., 6, nv)."""
+        """da/df_ext (..., nv, 6) and dlambda/df_ext (..., m, 6) of a link, from its local Jacobian J (..., 6, nv)."""
         Jt = np.asarray(J).swapaxes(-1, -2)
         return self.da_dtau @ Jt, self.dlambda_dtau @ Jt
 

@@ -19,7 +19,7 @@ class InverseDerivatives(NamedTuple):
     M: np.ndarray
 
     def by_wrench(self, J) -> np.ndarray:
-        """dtau/df_ext (..., nv, 6) of a link, from its body Jacobian J (..., 6, nv), `jacobian(…, frame="body")`: -J^T."""
+        """dtau/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: -J^T."""
         return -np.asarray(J).swapaxes(-1, -2)
 
 
@@ -36,7 +36,7 @@ class ForwardDerivatives(NamedTuple):
     M_inverse: np.ndarray
 
     def by_wrench(self, J) -> np.ndarray:
-        """da/df_ext (..., nv, 6) of a link, from its body Jacobian J (..., 6, nv), `jacobian(…, frame="body")`: M^-1 J^T."""
+        """da/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: M^-1 J^T."""
         return self.M_inverse @ np.asarray(J).swapaxes(-1, -2)
 
 
@@ -56,7 +56,7 @@ class HybridDerivatives(NamedTuple):
     prescribed: np.ndarray
 
     def by_wrench(self, J) -> np.ndarray:
-        """dy/df_ext (..., nv, 6) of a link, from its body Jacobian J (..., 6, nv), `jacobian(…, frame="body")`: a wrench
+        """dy/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: a wrench
         acts as the forces J^T f_ext."""
         Jt, given = np.asarray(J).swapaxes(-1, -2), self.prescribed
         return self.dy_du[..., ~given] @ Jt[..., ~given, :] - np.where(given[:, None], Jt, 0.0)

@@ -49,7 +49,8 @@ from liedyn.model.limbs import limbs_for_series
 _NOWHERE = -1      # no body whose coordinates are spatial
 
 
-def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=None, frame="link", passive=True, base="body"):
+def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=None, f_ext_frame="local", passive=True,
+                                  base_frame="local"):
     """Joint forces along a motion and their time derivatives up to order r, exact, in O(n r^2).
 
     Parameters
@@ -61,15 +62,16 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
         Velocity, acceleration, jerk, …: row k is d^k v / dt^k, component by component [rad/s^(k+1) | m/s^(k+1)]. A ball or
         free joint's v is its body twist.
     f_ext_derivatives : (..., r + 1, n_links, 6) array or {link name: (..., r + 1, 6) array}, optional
-        External wrenches [m; f] on links [N m | N] and their derivatives, component by component in `frame`.
-    frame : "link", "world" or "spatial"
-        Of the external wrenches: axes of the link about its origin; axes of the world about the link's origin; axes of the
-        world about the world's origin.
+        External wrenches [m; f] on links [N m | N] and their derivatives, component by component in `f_ext_frame`.
+    f_ext_frame : "local", "local_world_aligned" or "world"
+        Of the external wrenches: axes of the link, about its origin; axes of the world, about the link's origin; axes of the
+        world, about the world's origin.
     passive : bool
         Whether joint springs, damping and (smoothed) friction act.
-    base : "body" or "spatial"
-        "spatial": the six coordinates of a floating base are its right-invariant twist and the spatial wrench, in
-        `v_derivatives` and in the result (see `spatial_twists`, `spatial_wrenches`).
+    base_frame : "local" or "world"
+        Of the six coordinates of a floating base, in `v_derivatives` and in the result: its twist and wrench in its own frame, as
+        everywhere else, or in the world's, its right-invariant twist and spatial wrench (see `spatial_twists`,
+        `spatial_wrenches`).
 
     Returns
     -------
@@ -85,7 +87,7 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
     Ali, Gabellieri, Franchi, Algorithms 1 and 2, in body frames on Taylor coefficients. Open trees only: constraints are left
     out.
     """
-    plain = is_plain(f_ext_derivatives, frame, base)
+    plain = is_plain(f_ext_derivatives, f_ext_frame, base_frame)
     if plain:
         tau = _inverse_of_one(model, q, v_derivatives, passive)
         if tau is not None:
@@ -96,7 +98,7 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
             v, a = contiguous_rows(v_derivatives)
             return inverse_dynamics(model, q, v, a, passive=passive)[..., None, :]
     q, v = as_array(q, "q", (model.nq,)), as_array(v_derivatives, "v_derivatives", (rows, model.nv))
-    joint = spatial_joint(model, base)
+    joint = spatial_joint(model, base_frame)
     if joint is not None:
         pose = link_pose(model, q, joint.child)
         check_finite(model, "v_derivatives", v)
@@ -105,7 +107,7 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
         v = np.broadcast_to(v, (*base_motion.shape[:-2], *v.shape[-2:])).copy()
         v[..., joint.v] = base_motion
     named = [("q", q, 1), ("v_derivatives", v, 2)]
-    which = add_wrenches(model, named, f_ext_derivatives, frame, rows - 1)
+    which = add_wrenches(model, named, f_ext_derivatives, f_ext_frame, rows - 1)
     lead, given = batched(*named)
     tau = np.empty((prod(lead), (rows - 1) * model.nv))
     if lead or f_ext_derivatives is not None:
@@ -127,8 +129,8 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
     return tau
 
 
-def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivatives=None, frame="link", passive=True,
-                                  base="body"):
+def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivatives=None, f_ext_frame="local", passive=True,
+                                  base_frame="local"):
     """Accelerations that joint forces cause and their time derivatives up to order r, exact, in O(n r^2).
 
     Parameters
@@ -138,7 +140,7 @@ def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivat
         Velocity [rad/s | m/s].
     tau_derivatives : (..., r + 1, nv) array
         Row k is d^k tau / dt^k [N m/s^k | N/s^k].
-    f_ext_derivatives, frame, passive, base
+    f_ext_derivatives, f_ext_frame, passive, base_frame
         As in `higher_order_inverse_dynamics`.
 
     Returns
@@ -157,7 +159,7 @@ def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivat
     Ali, Gabellieri, Franchi, Algorithm 3: the articulated inertias are factored once (Lemma 2). Each order divides by inertias
     what the orders before left of rounding: see the README for the digits that this costs.
     """
-    none, plain = none_prescribed(model), is_plain(f_ext_derivatives, frame, base)
+    none, plain = none_prescribed(model), is_plain(f_ext_derivatives, f_ext_frame, base_frame)
     if plain:
         a = _forward_of_one(model, q, v, tau_derivatives, none, passive)
         if a is not None:
@@ -167,11 +169,11 @@ def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivat
         with suppress(ShapeError, ConfigurationError):
             tau, = contiguous_rows(tau_derivatives)
             return forward_dynamics(model, q, v, tau, passive=passive)[..., None, :]
-    return _hybrid(model, q, v, None, tau_derivatives, none, rows, f_ext_derivatives, frame, passive, base)[0]
+    return _hybrid(model, q, v, None, tau_derivatives, none, rows, f_ext_derivatives, f_ext_frame, passive, base_frame)[0]
 
 
-def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, prescribed, *, f_ext_derivatives=None, frame="link",
-                                 passive=True, base="body"):
+def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, prescribed, *, f_ext_derivatives=None,
+                                 f_ext_frame="local", passive=True, base_frame="local"):
     """Accelerations and joint forces with their time derivatives, when each coordinate has one of the two given.
 
     Parameters
@@ -181,8 +183,8 @@ def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, pr
     a_derivatives, tau_derivatives : (..., r + 1, nv) arrays
         Row k is the k-th time derivative. a is read where prescribed, tau where not; the rest is ignored, NaN included.
     prescribed : (nv,) bool array
-        Any mask; with base="spatial" all six coordinates of the base or none.
-    f_ext_derivatives, frame, passive, base
+        Any mask; with base_frame="world" all six coordinates of the base or none.
+    f_ext_derivatives, f_ext_frame, passive, base_frame
         As in `higher_order_inverse_dynamics`.
 
     Returns
@@ -202,11 +204,12 @@ def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, pr
     rows = order_of(a_derivatives, "a_derivatives", model.nv, 1)
     if order_of(tau_derivatives, "tau_derivatives", model.nv, 1) != rows:
         raise ShapeError(f"a_derivatives has {rows} rows and tau_derivatives {np.shape(tau_derivatives)[-2]}; expected as many")
-    if rows == 1 and is_plain(f_ext_derivatives, frame, base):
+    if rows == 1 and is_plain(f_ext_derivatives, f_ext_frame, base_frame):
         with suppress(ShapeError, ConfigurationError):
             (a,), (tau,) = contiguous_rows(a_derivatives), contiguous_rows(tau_derivatives)
             return tuple(x[..., None, :] for x in hybrid_dynamics(model, q, v, a, tau, prescribed, passive=passive))
-    return _hybrid(model, q, v, a_derivatives, tau_derivatives, prescribed, rows, f_ext_derivatives, frame, passive, base)
+    return _hybrid(model, q, v, a_derivatives, tau_derivatives, prescribed, rows, f_ext_derivatives, f_ext_frame, passive,
+                   base_frame)
 
 
 # one state, arrays as they should be: the entries check them themselves; anything else takes the long way, which names it -----
@@ -262,7 +265,7 @@ def _limbs(model, memory, rows: int) -> np.ndarray | None:
         return model._cache.setdefault((memory, rows), limbs_for_series(model.limbs, memory, rows))
 
 
-def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, frame, passive, base):
+def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, f_ext_frame, passive, base_frame):
     """a may be None where nothing is prescribed."""
     q, v = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,))
     tau = where_read(as_array(tau, "tau_derivatives", (rows, model.nv)), ~prescribed)
@@ -270,12 +273,12 @@ def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, frame, passive, base):
     if a is not None:
         named.append(("a_derivatives", where_read(as_array(a, "a_derivatives", (rows, model.nv)), prescribed), 2))
     as_given = {name: x for name, x, _ in named}
-    joint = spatial_joint(model, base)
+    joint = spatial_joint(model, base_frame)
     if joint is not None:
         all_or_none(prescribed[joint.v])
         pose = link_pose(model, q, joint.child)
         named[1:] = in_body(model, named[1:], pose, joint, prescribed)
-    which = add_wrenches(model, named, f_ext, frame, rows)
+    which = add_wrenches(model, named, f_ext, f_ext_frame, rows)
     lead, arrays = batched(*named)
     given = dict(zip([name for name, _, _ in named], arrays, strict=True))
     q, v, tau = given["q"], given["v"], given["tau_derivatives"].copy()

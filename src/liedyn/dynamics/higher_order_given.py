@@ -4,14 +4,14 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calls import as_array, refuse
+from liedyn.dynamics.frames import FRAMES, LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame
 from liedyn.dynamics.spatial_base import body_twists
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.joints.kinds import FREE
-from liedyn.kernels import checks
-from liedyn.kernels.wrench_series import LINK, SPATIAL, WORLD
+from liedyn.kernels import checks, wrench_series
 from liedyn.model.description import WORLD as WORLD_LINK
 
-_FRAMES = {"link": LINK, "world": WORLD, "spatial": SPATIAL}
+_KERNEL_FRAMES = {LOCAL: wrench_series.LINK, LOCAL_WORLD_ALIGNED: wrench_series.WORLD, WORLD: wrench_series.SPATIAL}
 HIGHEST = 170      # order
 
 
@@ -35,31 +35,25 @@ def contiguous_rows(x) -> list[np.ndarray]:
     return [x[..., k, :].copy() for k in range(x.shape[-2])]
 
 
-def spatial_joint(model, base: str):
+def spatial_joint(model, base_frame: str):
     """The floating base's joint where its coordinates are spatial, else None."""
-    if base == "body":
+    if check_frame(base_frame, "base_frame", (LOCAL, WORLD)) == LOCAL:
         return None
-    if base != "spatial":
-        raise ShapeError(f'base is "body" or "spatial"; found {base!r}')
     if model.base != "floating":
-        raise ShapeError(f'base="spatial" speaks of a floating base; the base of {model.name} is {model.base}')
+        raise ShapeError(f'base_frame="world" is for a floating base; the base of {model.name} is {model.base}')
     return next(joint for joint in model.joints if joint.kind == FREE and joint.parent == WORLD_LINK)
 
 
-def is_plain(f_ext, frame, base) -> bool:
+def is_plain(f_ext, f_ext_frame, base_frame) -> bool:
     """Whether there are no wrenches, and no spatial coordinates to be turned."""
-    return f_ext is None and base == "body" and _is_frame(frame)
-
-
-def _is_frame(frame) -> bool: return isinstance(frame, str) and frame in _FRAMES
+    return f_ext is None and base_frame == LOCAL and isinstance(f_ext_frame, str) and f_ext_frame in FRAMES
 
 
 def add_wrenches(model, named: list, f_ext, frame: str, rows: int) -> int:
-    """Add the external wrenches to the named arrays; returns their frame."""
-    if not _is_frame(frame):
-        raise ShapeError(f"frame is one of {', '.join(_FRAMES)}; found {frame!r}")
+    """Add the external wrenches to the named arrays; returns their frame as kernels know it."""
+    which = _KERNEL_FRAMES[check_frame(frame, "f_ext_frame")]
     if f_ext is None:
-        return LINK
+        return _KERNEL_FRAMES[LOCAL]
     n = len(model.link_names)
     if isinstance(f_ext, dict):
         given = {model.link_index(name): as_array(F, f"f_ext_derivatives[{name!r}]", (rows, 6)) for name, F in f_ext.items()}
@@ -69,7 +63,7 @@ def add_wrenches(model, named: list, f_ext, frame: str, rows: int) -> int:
         for k, F in given.items():
             f_ext[..., k, :] = F
     named.append(("f_ext_derivatives", as_array(f_ext, "f_ext_derivatives", (rows, n, 6)), 3))
-    return _FRAMES[frame]
+    return which
 
 
 def in_body(model, named: list, pose, joint, prescribed) -> list:
@@ -101,7 +95,7 @@ def common_lead(named: dict, leads: list) -> tuple[int, ...]:
 
 def all_or_none(prescribed) -> None:
     if prescribed.any() and not prescribed.all():
-        raise ShapeError('with base="spatial" all six coordinates of the base are prescribed or none; found '
+        raise ShapeError('with base_frame="world" all six coordinates of the base are prescribed or none; found '
                          f"{int(prescribed.sum())} of them")
 
 

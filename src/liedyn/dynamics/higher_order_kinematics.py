@@ -11,7 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calls import as_array, batched, refuse, run
+from liedyn.dynamics.frames import LOCAL, check_frame
 from liedyn.dynamics.higher_order_given import check_finite
+from liedyn.dynamics.kinematics import KERNEL_FRAMES
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels import checks
 from liedyn.kernels.higher_order_kinematics import (
@@ -21,9 +23,7 @@ from liedyn.kernels.higher_order_kinematics import (
     series_memory,
     total_derivatives,
 )
-from liedyn.kernels.jacobian import BODY, MIXED, WORLD
 
-_FRAMES = {"body": BODY, "world": WORLD, "mixed": MIXED}
 _UNUSED = np.empty((1, 0))
 
 
@@ -53,22 +53,22 @@ def link_pose_derivatives(model, q, v_derivatives, link=None):
     -----
     O(r^2) a body. The poses as series in time: T = T_parent T0 exp(S q(t)) for screws, dR/dt = R [w] for ball and free joints.
     """
-    lead, T, _, links = _links(model, q, v_derivatives, link, BODY, twists=False)
+    lead, T, _, links = _links(model, q, v_derivatives, link, LOCAL, twists=False)
     out = np.zeros((*T.shape[:3], 4, 4))
     out[..., :3, :3], out[..., :3, 3], out[:, 0, :, 3, 3] = T[..., :9].reshape(*T.shape[:3], 3, 3), T[..., 9:], 1.0
     return out.reshape(*lead, out.shape[1], *links, 4, 4)
 
 
-def link_twist_derivatives(model, q, v_derivatives, link=None, *, frame="body"):
+def link_twist_derivatives(model, q, v_derivatives, link=None, *, frame="local"):
     """Twist [w; v] of a link and its time derivatives of order 0 … r, component by component.
 
     Parameters
     ----------
     q, v_derivatives, link
         As in `link_pose_derivatives`.
-    frame : "body", "world" or "mixed"
-        As in `jacobian`: the twist in the link frame; in the world frame about the world's origin (the spatial twist of Ali,
-        Gabellieri and Franchi); or along world axes about the link's origin.
+    frame : "local", "local_world_aligned" or "world"
+        As in `jacobian`; "world" gives the spatial twist of Ali, Gabellieri and Franchi. Each row is the component-wise rate of
+        the one before it in that frame.
 
     Returns
     -------
@@ -79,18 +79,18 @@ def link_twist_derivatives(model, q, v_derivatives, link=None, *, frame="body"):
     ------
     NameLookupError, ShapeError, ConfigurationError, ComputationError
     """
-    lead, _, V, links = _links(model, q, v_derivatives, link, _frame(frame), twists=True)
+    lead, _, V, links = _links(model, q, v_derivatives, link, check_frame(frame), twists=True)
     return V.reshape(*lead, V.shape[1], *links, 6)
 
 
-def jacobian_derivatives(model, q, v_derivatives, link, *, frame="body"):
+def jacobian_derivatives(model, q, v_derivatives, link, *, frame="local"):
     """Jacobian of a link and its time derivatives of order 0 … r + 1, component by component.
 
     q, v_derivatives (..., r + 1, nv), link, frame: as in `link_twist_derivatives`. Returns (..., r + 2, 6, nv), of which [0] is
     `jacobian`, [1] is `jacobian_derivative`; ``V^(k) = sum_j C(k, j) J^(j) v^(k - j)``. Raises NameLookupError, ShapeError,
     ConfigurationError, ComputationError.
     """
-    which = _frame(frame), model.link_index(link)
+    which = KERNEL_FRAMES[check_frame(frame)], model.link_index(link)
     lead, rows, m = _motion(model, q, v_derivatives)
     J = np.empty((len(rows[0]), 6 * model.nv * (m + 1)))
     size = series_memory(model.n_bodies, model.nq, model.nv, m, J.shape[1])
@@ -113,7 +113,7 @@ def centre_of_mass_derivatives(model, q, v_derivatives):
 def momentum_derivatives(model, q, v_derivatives):
     """Momentum [angular; linear] of the moving bodies and its time derivatives of order 0 … r: (..., r + 1, 6).
 
-    About the world's origin, world axes, as `momentum` [kg m^2/s | kg m/s, then per s each]. q (..., nq), v_derivatives
+    In the "world" frame, as `momentum` [kg m^2/s | kg m/s, then per s each]. q (..., nq), v_derivatives
     (..., r + 1, nv): as in `link_pose_derivatives`. Raises ShapeError, ConfigurationError, ComputationError.
     """
     lead, _, h = _totals(model, q, v_derivatives)
@@ -128,7 +128,7 @@ def _links(model, q, v_derivatives, link, frame, twists):
     T = np.empty((len(rows[0]), 12 * (m + 1) * count))
     V = np.empty((len(T), 6 * m * count)) if twists else _UNUSED
     size = series_memory(model.n_bodies, model.nq, model.nv, m, T.shape[1] + V.shape[1])
-    _refuse(model, run(link_derivatives, model, size, (m, which, frame), (*rows, T, V), len(T)), rows)
+    _refuse(model, run(link_derivatives, model, size, (m, which, KERNEL_FRAMES[frame]), (*rows, T, V), len(T)), rows)
     shape = len(T), m + 1, count, 12
     return lead, T.reshape(shape), V.reshape(len(T), m, count, 6) if twists else None, (count,) if link is None else ()
 
@@ -149,12 +149,6 @@ def _motion(model, q, v_derivatives):
                          "its derivatives to order r")
     lead, rows = batched(("q", q, 1), ("v_derivatives", v, 2))
     return lead, rows, v.shape[-2]
-
-
-def _frame(frame) -> int:
-    if frame not in _FRAMES:
-        raise ShapeError(f"frame is one of {', '.join(_FRAMES)}; found {frame!r}")
-    return _FRAMES[frame]
 
 
 def _refuse(model, code, rows) -> None:

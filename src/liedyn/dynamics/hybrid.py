@@ -36,7 +36,7 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
     v, tau : (..., nv) arrays
         Joint velocity [rad/s | m/s] and force [N m | N].
     f_ext : (..., n_links, 6) array or {link name: (..., 6) array}, optional
-        External wrench [m; f] [N m | N] on each link, in the link frame, about its origin.
+        External wrench [m; f] [N m | N] on each link, in its "local" frame: link axes, about the link's origin.
     passive : bool
         Whether joint springs, damping and friction act.
 

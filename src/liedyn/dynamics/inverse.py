@@ -4,6 +4,8 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, one_thread, refuse, run, scratch_of_eight, wrenches
+from liedyn.dynamics.frames import LOCAL, check_frame, wrenches_in
+from liedyn.dynamics.kinematics import link_poses
 from liedyn.jit import prepare
 from liedyn.kernels.limbs import inverse_of_limbs
 from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory, inverse_one
@@ -24,7 +26,7 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
     v, a : (..., nv) arrays
         Joint velocity [rad/s | m/s] and acceleration; a free joint's is its body twist [w; v] and its rate.
     f_ext : (..., n_links, 6) array or {link name: (..., 6) array}, optional
-        External wrench [m; f] [N m | N] on each link, in the link frame, about its origin.
+        External wrench [m; f] [N m | N] on each link, in its "local" frame: link axes, about the link's origin.
     passive : bool
         Whether joint springs, damping and friction act.
 
@@ -104,24 +106,33 @@ def gravity_force(model, q):
     return inverse_dynamics(model, q, np.zeros(model.nv), np.zeros(model.nv), passive=False)
 
 
-def joint_wrenches(model, q, v, a, *, f_ext=None):
+def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local"):
     """What each joint transmits to its child link: the constraint wrench with the motor's part in it.
+
+    Parameters
+    ----------
+    frame : "local", "local_world_aligned" or "world"
+        Of the result: axes of the child link, about its origin; axes of the world, about the child link's origin; axes of the
+        world, about the world's origin.
 
     Returns
     -------
     F : (..., n_joints, 6) array
-        [m; f] [N m | N] on the child link of each moving joint, in that link's frame, about its origin
-        (K1 (41): the F_i of Table 2). ``S^T F`` is the joint's force without armature and passive forces.
+        [m; f] [N m | N] on the child link of each moving joint (K1 (41): the F_i of Table 2). Locally, ``S^T F`` is the joint's
+        force without armature and passive forces.
 
     Other parameters and errors as in `inverse_dynamics`.
     """
+    check_frame(frame)
     q, v, a = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,)), as_array(a, "a", (model.nv,))
     F = wrenches(model, f_ext)
     named = [("q", q, 1), ("v", v, 1), ("a", a, 1)] + ([("f_ext", F, 2)] if F is not None else [])
     lead, out = _batch(model, named, F is not None, False, None)
     bodies = np.array([joint.body for joint in model.joints], dtype=int)
-    frames = [model.link_pose[model.link_index(joint.child)] for joint in model.joints]
-    return _to_links(out.reshape(-1, model.n_bodies, 6)[:, bodies], frames).reshape(*lead, len(model.joints), 6)
+    children = [model.link_index(joint.child) for joint in model.joints]
+    local = _to_links(out.reshape(-1, model.n_bodies, 6)[:, bodies], [model.link_pose[k] for k in children])
+    local = local.reshape(*lead, len(model.joints), 6)
+    return local if frame == LOCAL else wrenches_in(frame, link_poses(model, q)[..., children, :, :], local)
 
 
 def _to_links(F: np.ndarray, frames: list[np.ndarray]) -> np.ndarray:

@@ -4,12 +4,14 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calls import as_array, batched, refuse, run, run_one
-from liedyn.errors import ComputationError, ShapeError
+from liedyn.dynamics.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in
+from liedyn.errors import ComputationError
+from liedyn.kernels import jacobian as kernel
 from liedyn.kernels.energy import energy_memory, totals
-from liedyn.kernels.jacobian import BODY, MIXED, WORLD, jacobian_memory, jacobians
+from liedyn.kernels.jacobian import jacobian_memory, jacobians
 from liedyn.kernels.kinematics import ACCELERATIONS, POSES, TWISTS, kinematics_entry_memory, link_motions
 
-_FRAMES = {"body": BODY, "world": WORLD, "mixed": MIXED}
+KERNEL_FRAMES = {LOCAL: kernel.BODY, LOCAL_WORLD_ALIGNED: kernel.MIXED, WORLD: kernel.WORLD}
 _UNUSED = np.empty((1, 0))
 
 
@@ -24,22 +26,58 @@ def link_pose(model, q, link):
 def link_poses(model, q):
     """Poses (..., n_links, 4, 4) of all links, in the order of ``model.link_names``."""
     lead, T, _, _ = _motions(model, POSES, q)
-    out = np.zeros((len(T), len(model.link_names), 4, 4))
-    T = T.reshape(len(T), len(model.link_names), 12)
+    return _as_poses(T).reshape(*lead, len(model.link_names), 4, 4)
+
+
+def _as_poses(T) -> np.ndarray:
+    """(N, n_links, 4, 4) of rotations by rows and translations (N, 12 n_links)."""
+    T = T.reshape(len(T), -1, 12)
+    out = np.zeros((*T.shape[:2], 4, 4))
     out[..., :3, :3], out[..., :3, 3], out[..., 3, 3] = T[..., :9].reshape(*T.shape[:2], 3, 3), T[..., 9:], 1.0
-    return out.reshape(*lead, *out.shape[1:])
+    return out
 
 
-def link_twist(model, q, v, link):
-    """Twist (..., 6) [w; v] of a link, in the link frame (K1 (36)) [rad/s | m/s]."""
-    lead, _, V, _ = _motions(model, TWISTS, q, v)
-    return V.reshape(*lead, len(model.link_names), 6)[..., model.link_index(link), :]
+def link_twist(model, q, v, link, *, frame="local"):
+    """Twist (..., 6) [w; v] of a link (K1 (36)) [rad/s | m/s].
+
+    frame : "local", "local_world_aligned" or "world"
+        As in `jacobian`.
+
+    Raises NameLookupError, ShapeError, ConfigurationError.
+    """
+    check_frame(frame)
+    lead, T, V, _ = _motions(model, TWISTS, q, v)
+    T, V = _of_link(model, link, T, V)
+    return twists_in(frame, T, V).reshape(*lead, 6)
 
 
-def link_acceleration(model, q, v, a, link):
-    """Component-wise rate (..., 6) of a link's twist, in the link frame, gravity not in it (K1 (40))."""
-    lead, _, _, dV = _motions(model, ACCELERATIONS, q, v, a)
-    return dV.reshape(*lead, len(model.link_names), 6)[..., model.link_index(link), :]
+def link_acceleration(model, q, v, a, link, *, frame="local"):
+    """Component-wise rate (..., 6) of `link_twist` in the same frame, gravity not in it (K1 (40)) [rad/s^2 | m/s^2].
+
+    Parameters
+    ----------
+    frame : "local", "local_world_aligned" or "world"
+        "local" and "world" give the spatial acceleration, the rate of the twist [w; v] along link axes, and along world axes
+        about the world's origin. "local_world_aligned" gives the classical acceleration: the second derivative of the position of
+        the link's origin in its linear part. It is ``J a + dJ v`` of `jacobian` and `jacobian_derivative` in each frame.
+
+    Raises
+    ------
+    NameLookupError, ShapeError, ConfigurationError
+    """
+    check_frame(frame)
+    lead, T, V, dV = _motions(model, ACCELERATIONS, q, v, a)
+    _, V = _of_link(model, link, T, V)
+    T, dV = _of_link(model, link, T, dV)
+    if frame == LOCAL_WORLD_ALIGNED:                                       # d(R v)/dt = R (dv + w x v)
+        dV = np.concatenate([dV[:, :3], dV[:, 3:] + np.cross(V[:, :3], V[:, 3:])], axis=-1)
+    return twists_in(frame, T, dV).reshape(*lead, 6)
+
+
+def _of_link(model, link, T, V):
+    """Pose (N, 4, 4) and twist (N, 6) of one link, from those of all."""
+    k = model.link_index(link)
+    return _as_poses(T[:, 12 * k:12 * k + 12])[:, 0], V[:, 6 * k:6 * k + 6]
 
 
 def _motions(model, level, q, *rates):
@@ -57,16 +95,16 @@ def _motions(model, level, q, *rates):
     return lead, T, V, dV
 
 
-def jacobian(model, q, link, *, frame="body"):
+def jacobian(model, q, link, *, frame="local"):
     """Jacobian (..., 6, nv) of a link: its twist is ``J v``.
 
     Parameters
     ----------
     q : (..., nq) array
     link : str
-    frame : "body", "world" or "mixed"
-        The twist in the link frame; in the world frame about the world's origin (PBP's spatial Jacobian); or along world
-        axes about the link's origin.
+    frame : "local", "local_world_aligned" or "world"
+        The twist along link axes about the link's origin; along world axes about the link's origin; or along world axes about
+        the world's origin (the spatial Jacobian of PBP). Pinocchio's LOCAL, LOCAL_WORLD_ALIGNED and WORLD.
 
     Raises
     ------
@@ -78,7 +116,7 @@ def jacobian(model, q, link, *, frame="body"):
     return _jacobians(model, q, np.zeros(model.nv), which, False)[0]
 
 
-def jacobian_derivative(model, q, v, link, *, frame="body"):
+def jacobian_derivative(model, q, v, link, *, frame="local"):
     """Time derivative (..., 6, nv) of `jacobian` along the velocity v, component-wise: dV = J a + dJ v."""
     which, J, dJ = _which(model, link, frame), np.empty((6, model.nv)), np.empty((6, model.nv))
     if run_one(jacobians, model, jacobian_memory(*model.sizes), which, (q, v), (J.reshape(1, -1), dJ.reshape(1, -1))):
@@ -87,9 +125,7 @@ def jacobian_derivative(model, q, v, link, *, frame="body"):
 
 
 def _which(model, link, frame) -> tuple[int, int]:
-    if frame not in _FRAMES:
-        raise ShapeError(f"frame is one of {', '.join(_FRAMES)}; found {frame!r}")
-    return model.link_index(link), _FRAMES[frame]
+    return model.link_index(link), KERNEL_FRAMES[check_frame(frame)]
 
 
 def _jacobians(model, q, v, which, derivative):
@@ -111,7 +147,8 @@ def energy(model, q, v, *, few=0):
 
 
 def momentum(model, q, v):
-    """Momentum (..., 6) [angular; linear] of the moving bodies about the world's origin, world axes (K1 (23), (24))."""
+    """Momentum (..., 6) [angular; linear] of the moving bodies in the "world" frame: world axes, about the world's origin
+    (K1 (23), (24))."""
     lead, out = _totals(model, q, v)
     return out[:, 2:8].reshape(*lead, 6)
 

@@ -21,39 +21,39 @@ import numpy as np
 
 from liedyn.dynamics.calls import as_array
 from liedyn.dynamics.closed_form import closed_form, skew_form
+from liedyn.dynamics.frames import LOCAL, WORLD, check_frame
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix
 
 
-def spatial_closed_form(model, q, *, base="body") -> SpatialClosedForm:
+def spatial_closed_form(model, q, *, base_frame="local") -> SpatialClosedForm:
     """The equations of motion of one state in spatial form, and their first time derivative: see `SpatialClosedForm`.
 
     Parameters
     ----------
     q : (nq,) array
         One state [rad | m].
-    base : "body" or "spatial"
-        The coordinates of a floating base in v, a, tau: its body twist and body wrench, as everywhere in liedyn, or its
-        right-invariant (spatial) twist and spatial wrench, as in AGF (see `spatial_twists`).
+    base_frame : "local" or "world"
+        The coordinates of a floating base in v, a, tau: its twist and wrench in its own frame, as everywhere in liedyn, or in the
+        world's, its right-invariant (spatial) twist and spatial wrench, as in AGF (see `spatial_twists`).
 
     Raises
     ------
     ShapeError, ConfigurationError
     """
-    if base not in ("body", "spatial"):
-        raise ShapeError(f"base is one of body, spatial; found {base!r}")
-    if base == "spatial" and model.base != "floating":
-        raise ShapeError("base='spatial' is for a robot with a floating base; this one's is fixed")
+    check_frame(base_frame, "base_frame", (LOCAL, WORLD))
+    if base_frame == WORLD and model.base != "floating":
+        raise ShapeError('base_frame="world" is for a robot with a floating base; this one\'s is fixed')
     body = closed_form(model, q)
     poses = []
     for p, offset, motion in zip(body.parent, body.offset, body.motion, strict=True):
         poses.append((poses[p] if p >= 0 else np.eye(4)) @ offset @ motion)
     screws = [adjoint(T) @ S for T, S in zip(poses, body.screws, strict=True)]
-    if base == "spatial":
+    if base_frame == WORLD:
         screws[0] = np.eye(6)
     return SpatialClosedForm(
         parent=body.parent, columns=body.columns, poses=np.reshape(poses, (-1, 4, 4)), screws=tuple(screws),
-        constant=np.arange(model.nv) < (6 if base == "spatial" else 0), rigid=body.rigid, armature=body.armature,
+        constant=np.arange(model.nv) < (6 if base_frame == WORLD else 0), rigid=body.rigid, armature=body.armature,
         gravity=body.gravity, link_block=model.link_body - 1)
 
 
@@ -186,7 +186,7 @@ class SpatialClosedForm:
         It differs from Lemma 1 by the skew form of each body: Ploen's C~ there, I ad_V - ad_V^T I here. Both are skew and give
         -ad*_V I V for the twist V itself. The floating base's coordinates must be the body ones."""
         if self.constant.any():
-            raise ShapeError("Ploen's matrix belongs to the base's body coordinates; found base='spatial'")
+            raise ShapeError("Ploen's matrix belongs to the base's body coordinates; found base_frame='world'")
         back = _diagonal([adjoint(inverse(T)) for T in self.poses])
         twists = (back @ self.twists(v)).reshape(-1, 6)
         form = back.T @ _diagonal([skew_form(I, V) for I, V in zip(self.rigid, twists, strict=True)]) @ back

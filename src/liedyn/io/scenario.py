@@ -151,9 +151,15 @@ class Control:
     place: Place = field(default=Place(), compare=False)
 
 
+FORCE_FRAMES = ("local", "local_world_aligned")        # link axes; world axes
+
+
 @dataclass(frozen=True, slots=True)
 class ExternalForce:
-    """Wrench [m; f] on a link at `point` of it, in the axes of the world or of the link, from `start` until `end`."""
+    """Wrench [m; f] on a link about `point` of it, from `start` until `end`.
+
+    frame: one of FORCE_FRAMES, of which the wrench has the axes; `point` is always along link axes.
+    """
 
     link: str
     frame: str

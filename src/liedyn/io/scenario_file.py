@@ -10,6 +10,7 @@ from liedyn.errors import ScenarioError
 from liedyn.io.override import Overrides, override, override_texts, tree_of
 from liedyn.io.scenario import (
     ADAPTIVE,
+    FORCE_FRAMES,
     LAWS,
     METHODS,
     STABILIZATIONS,
@@ -44,6 +45,8 @@ MOST_STEPS = 10_000_000_000                      # as are steps that would take 
 _POLES = ("bandwidth", "poles")
 _KEYS = ("robot", "base", "loops", "gravity", "duration", "output_step", "integrator", "passive", "seed", "initial", "joints",
          "control", "constraints", "drives", "external_forces", "actuators")
+_OLD_FRAMES = {"link": "link axes are called local", "body": "link axes are called local",
+               "world": "world axes at a point of the link are called local_world_aligned, link axes local"}
 _STATE_INDEPENDENT = "a number, an expression, or one of " + ", ".join(CURVES)
 
 
@@ -285,6 +288,14 @@ def _force(node: Node) -> ExternalForce:
     if window["until"] <= window["from"]:
         raise given["until"].problem("the force ends before it begins", found=given["until"].shown(),
                                      expected=f"a time after from: {window['from']:g}")
-    return ExternalForce(node.require("link").text(), given["frame"].choice(("world", "link")) if "frame" in given else "world",
+    return ExternalForce(node.require("link").text(), _force_frame(given["frame"]) if "frame" in given else "local_world_aligned",
                          tuple(map(_signal, wrench)), given["point"].vector(3) if "point" in given else (0.0, 0.0, 0.0),
                          window["from"], window["until"], node.place)
+
+
+def _force_frame(node: Node) -> str:
+    """`world` is refused with the names to use: everywhere else it means about the world's origin."""
+    hint = _OLD_FRAMES.get(node.value) if node.kind == "text" else None
+    if hint:
+        raise node.wrong("one of " + ", ".join(FORCE_FRAMES), hint=hint)
+    return node.choice(FORCE_FRAMES)

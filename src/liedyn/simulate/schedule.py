@@ -188,7 +188,7 @@ class _Forces:
             self._entry(name, link, force, constant, self.table.put(1.0, Use(name)))
 
     def _entry(self, name: str, link: int, force: ExternalForce, wrench: np.ndarray, index: int) -> None:
-        world, point = force.frame == "world", np.array(force.point)
+        world, point = force.frame == "local_world_aligned", np.array(force.point)
         if not world:                                          # about the link's origin: m + p x f
             wrench = np.concatenate([wrench[:3] + np.cross(point, wrench[3:]), wrench[3:]])
         self.names.append(name)
@@ -204,7 +204,7 @@ class _Forces:
             axis = np.array(actuator.axis) / np.linalg.norm(actuator.axis)
             moment = np.cross(actuator.position, axis) + actuator.torque_ratio * axis
             index = self.table.add(rule.value, Use(f"thrust of actuator {name}", unit="N"))
-            placed = ExternalForce(actuator.link, "link", (), place=rule.place)
+            placed = ExternalForce(actuator.link, "local", (), place=rule.place)
             self._entry(f"actuator {name}", find(actuator.link, self.model.link_names, "link", actuator.place), placed,
                         np.concatenate([moment, axis]), index)
 

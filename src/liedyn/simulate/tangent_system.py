@@ -82,7 +82,7 @@ def _outputs(model, q, table, m: int, patterns):
     places = [(link, axis) for link in model.link_names for axis in range(3)]
     chosen = choose([name for name, _ in known], patterns, "output")
     wanted = {places[k - 4 * nv][0] for k in chosen if k >= 4 * nv}
-    J = {link: np.hstack([jacobian(model, q, link, frame="mixed")[3:], np.zeros((3, nv))]) for link in wanted}
+    J = {link: np.hstack([jacobian(model, q, link, frame="local_world_aligned")[3:], np.zeros((3, nv))]) for link in wanted}
     C, D = (np.vstack([blocks[k] for blocks in table.values()]) for k in range(2))
     rows = [C[k] if k < 4 * nv else J[places[k - 4 * nv][0]][places[k - 4 * nv][1]] for k in chosen]
     direct = [D[k] if k < 4 * nv else np.zeros(m) for k in chosen]
