@@ -1,11 +1,10 @@
-"""Compiled code and its cache: it is renewed when any source that it is made of changes, and put where it can be."""
+"""Compiled code: it is renewed when any source that it is made of changes."""
 import ast
 import importlib
 import os
 import pkgutil
 import subprocess
 import sys
-import time
 import tracemalloc
 from pathlib import Path
 
@@ -16,27 +15,30 @@ from numba.core.errors import NumbaError, TypingError
 import liedyn
 from compiled import probe
 from liedyn import jit
+from liedyn.code_cache import _NOT_COMPILED, source_of, sources
 from liedyn.lie.lanes import load, store
 from zoo import model_of, state
 
 PACKAGE = Path(liedyn.__file__).parent
+
+
 def imports_of(module: str) -> set[str]:
     """Modules of liedyn that a module imports anywhere, by the syntax tree."""
-    tree = ast.parse(jit._file(module).read_text(encoding="utf-8"))
+    tree = ast.parse(source_of(module).read_text(encoding="utf-8"))
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("liedyn"):
             base = node.module.removeprefix("liedyn").removeprefix(".")
             for alias in node.names:                       # `from liedyn.kernels import checks` names a module, too
                 longer = f"{base}.{alias.name}" if base else alias.name
-                found.add(longer if jit._file(longer) else base)
+                found.add(longer if source_of(longer) else base)
         elif isinstance(node, ast.Import):
             found |= {alias.name.removeprefix("liedyn.") for alias in node.names if alias.name.startswith("liedyn.")}
-    return {name for name in found if name and jit._file(name)}
+    return {name for name in found if name and source_of(name)}
 
 
 # Modules with compiled code: those that import the decorators.
-COMPILED = [name for package in ("lie", "joints", "kernels", "integrate", "simulate")
+COMPILED = [name for package in ("lie", "joints", "kernels", "integrators", "simulate")
             for _, name, _ in pkgutil.iter_modules([str(PACKAGE / package)], f"{package}.") if "jit" in imports_of(name)]
 
 
@@ -49,103 +51,8 @@ def test_the_cache_knows_every_source(module):
         if name not in expected:
             expected.add(name)
             waiting += imports_of(name)
-    assert jit._sources(f"liedyn.{module}") >= expected
-
-
-@pytest.fixture
-def small_package(tmp_path, monkeypatch):
-    """A package of two modules that import one another's sources, in place of liedyn's."""
-    for name, text in {"kernels/algorithm.py": "from liedyn.lie.algebra import f\n", "lie/algebra.py": "x = 1\n",
-                       "lie/other.py": "y = 1\n", "kernels/__init__.py": "", "lie/__init__.py": ""}.items():
-        path = tmp_path / "package" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    monkeypatch.setattr(jit, "_PACKAGE", tmp_path / "package")
-    monkeypatch.setattr(jit, "_cache_root", lambda: tmp_path / "cache")
-    yield tmp_path / "package"
-
-
-def folder():
-    jit.cache_folder.cache_clear()
-    try:
-        return jit.cache_folder("liedyn.kernels.algorithm")
-    finally:
-        jit.cache_folder.cache_clear()
-
-
-def test_the_cache_moves_when_an_imported_source_changes(small_package):
-    first = folder()
-    assert first.is_dir() and first.name.startswith("kernels.algorithm-")
-    assert folder() == first
-    (small_package / "lie/other.py").write_text("y = 2\n", encoding="utf-8")          # not imported
-    assert folder() == first
-    (small_package / "lie/algebra.py").write_text("x = 2\n", encoding="utf-8")        # imported
-    second = folder()
-    assert second != first and second.is_dir()
-    (small_package / "kernels/algorithm.py").write_text("from liedyn.lie.algebra import f, g\n", encoding="utf-8")
-    assert folder() not in (first, second)
-    (small_package / "kernels/algorithm.py").write_text("from liedyn.lie.algebra import f\n", encoding="utf-8")
-    (small_package / "lie/algebra.py").write_text("x = 1\n", encoding="utf-8")
-    assert folder() == first                                                          # back again: still there
-
-
-def test_old_generations_are_removed_and_recent_ones_kept(small_package):
-    root = jit._cache_root()
-    old = time.time() - 30 * 86400
-    for k in range(60):
-        path = root / f"kernels.algorithm-{k:016d}"
-        path.mkdir(parents=True)
-        stamp = old + k if k < 50 else time.time()
-        os.utime(path, (stamp, stamp))
-    (root / "notes.txt").write_text("not ours", encoding="utf-8")
-    folder()
-    left = sorted(path.name for path in root.iterdir())
-    assert "notes.txt" in left and len([name for name in left if name != "notes.txt"]) == jit._KEPT_GENERATIONS + 1
-    assert "kernels.algorithm-0000000000000059" in left and "kernels.algorithm-0000000000000000" not in left
-
-
-def root_with(tmp_path, **environment):
-    """The cache's root in a fresh interpreter."""
-    code = "from liedyn.jit import _cache_root; print(_cache_root())"
-    env = {key: value for key, value in os.environ.items() if key not in ("LIEDYN_CACHE_DIR", "XDG_CACHE_HOME")} | environment
-    done = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, timeout=600, check=True)
-    return Path(done.stdout.strip())
-
-
-def test_where_the_cache_is_kept(tmp_path):
-    chosen, home = tmp_path / "chosen", tmp_path / "home"
-    assert root_with(tmp_path, LIEDYN_CACHE_DIR=str(chosen)) == chosen and chosen.is_dir()
-    assert root_with(tmp_path, HOME=str(home)) == home / ".cache/liedyn"
-    assert root_with(tmp_path, XDG_CACHE_HOME=str(home / "xdg")) == home / "xdg/liedyn"
-
-
-def test_a_home_that_cannot_be_written_falls_back(tmp_path):
-    """A file where the folder should be: also root cannot write there."""
-    blocked = tmp_path / "blocked"
-    blocked.write_text("", encoding="utf-8")
-    found = root_with(tmp_path, HOME=str(blocked), LIEDYN_CACHE_DIR=str(blocked / "cache"))
-    assert found.name.startswith("liedyn-cache-") and not str(found).startswith(str(tmp_path))
-    assert root_with(tmp_path, HOME=str(tmp_path), LIEDYN_CACHE_DIR=str(blocked)) == tmp_path / ".cache/liedyn"
-
-
-CODE = """
-from liedyn.jit import prepare
-from liedyn.kernels.manifold import retractions
-assert not retractions.signatures
-for which in range(len(retractions.liedyn_signatures)):
-    assert prepare(retractions, which) and not prepare(retractions, which)
-stats = retractions.liedyn_compiler.stats
-print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
-"""
-
-
-def test_compiled_code_is_loaded_by_the_next_process(tmp_path):
-    environment = os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path)}
-    for expected in ("0 2\n", "2 0\n"):
-        done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=600,
-                              check=False)
-        assert done.stdout == expected, done.stderr
-    assert any(path.name.startswith("kernels.manifold-") for path in tmp_path.iterdir())
+    found = sources(source_of(module))
+    assert found == {source_of(name) for name in expected - _NOT_COMPILED}
 
 
 DIRECT = """

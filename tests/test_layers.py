@@ -8,15 +8,17 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "liedyn"
 # DESIGN: each may import from itself and from those before it …
-LAYERS = ("errors", "spans", "stack", "crossing", "jit", "lie", "joints", "model", "kernels", "dynamics", "io", "loading",
-          "integrators", "simulate", "report", "cli")
+LAYERS = ("errors", "spans", "stack", "crossing", "code_cache", "jit", "lie", "joints", "model", "kernels", "dynamics", "io",
+          "loading", "integrators", "simulate", "report", "cli")
 # … but for these, which may import from these only (and from themselves).
-NARROWER = {"errors": set(), "spans": set(), "stack": set(), "crossing": {"spans"}, "jit": {"spans", "stack", "crossing"},
+NARROWER = {"errors": set(), "spans": set(), "stack": set(), "crossing": {"spans"}, "code_cache": set(),
+            "jit": {"spans", "stack", "crossing", "code_cache"},
             "io": {"errors", "model.description"}}
 # The model is plain data: it does without compiled code, but for the table of joint kinds.
 NARROWER["model"] = {"errors", "joints.kinds"}
 ABOVE_ALL = {"__init__", "__main__"}                        # names of the package, and its command
-CONFINED = {"numba": {"lie", "kernels", "jit", "crossing", "spans", "stack"}, "llvmlite": {"lie", "crossing"}, "click": {"cli"},
+CONFINED = {"numba": {"lie", "kernels", "jit", "crossing", "spans", "stack", "code_cache"},
+            "llvmlite": {"lie", "crossing", "code_cache"}, "click": {"cli"},
             "matplotlib": {"report"}, "urdf_parser_py": {"io"}, "yaml": {"io"}}
 FILES = sorted(PACKAGE.rglob("*.py"))
 

@@ -1,28 +1,14 @@
-"""The decorators of all compiled code, and its cache.
-
-Numba's cache looks only at the file in which a function stands; a kernel is made of functions from many files. So each
-module's compiled code is kept in a folder named by a hash of that module's source and of every liedyn source that it
-imports, directly or not. LIEDYN_CACHE_DIR moves the cache.
-"""
+"""The decorators of all compiled code. What they compile is kept by `code_cache`."""
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import inspect
-import os
-import re
-import shutil
-import tempfile
-import threading
-import time
-from functools import cache, partial, update_wrapper
-from pathlib import Path
+from functools import partial, update_wrapper
 
-from numba import __version__ as numba_version
-from numba import config, njit, types
+from numba import njit, types
 from numba.core.sigutils import normalize_signature
 from numba.extending import overload
 
+from liedyn.code_cache import CodeCache, compiling
 from liedyn.crossing import given
 from liedyn.spans import Span
 from liedyn.stack import OnCacheLines
@@ -30,10 +16,6 @@ from liedyn.stack import OnCacheLines
 # contract: multiply-add in one instruction; nsz: x + 0 is x; arcp: division by a constant is a product.
 # No nnan/ninf: a NaN must stay visible to the checks.
 _FAST = {"contract", "nsz", "arcp"}
-_PACKAGE = Path(__file__).parent
-_IMPORT = re.compile(r"^\s*from liedyn\.([\w.]+) import", re.MULTILINE)
-_KEPT_GENERATIONS = 40
-
 
 # No reference counts: kernels allocate nothing, and counting the model's arrays at every call of a primitive made
 # forward dynamics 2.5 times slower. An allocation in compiled code is then an error of the compiler.
@@ -121,15 +103,12 @@ def _not_prepared(*arguments):
     raise TypeError("not compiled yet")
 
 
-on_compile = contextlib.nullcontext     # called with a kernel's name around its compilation or loading
-
-
 def prepare(dispatcher, which: int = 0) -> bool:
     """Compile an entry for one of its signatures, or load it from the cache. Returns whether there was anything to do."""
     done = dispatcher.__dict__.setdefault("liedyn_ready", set())
     if which in done:
         return False
-    with _LOCK, on_compile(dispatcher.py_func.__name__):
+    with compiling():
         if which not in done:
             aside = dispatcher.liedyn_compiler
             signature = dispatcher.liedyn_signatures[which]
@@ -146,69 +125,13 @@ def prepare(dispatcher, which: int = 0) -> bool:
     return True
 
 
-_LOCK = threading.RLock()
-
-
 def _cached(function, **options):
-    previous = config.CACHE_DIR
-    config.CACHE_DIR = str(cache_folder(function.__module__))
-    try:
-        return njit(function, cache=True, pipeline_class=OnCacheLines, **options, **OPTIONS)
-    finally:
-        config.CACHE_DIR = previous
+    dispatcher = njit(function, pipeline_class=OnCacheLines, **options, **OPTIONS)
+    dispatcher._cache = CodeCache(function)
+    dispatcher.compile = partial(_compile, dispatcher.compile)
+    return dispatcher
 
 
-@cache
-def cache_folder(module: str) -> Path:
-    """Where the compiled code of `module` is kept; older generations are removed now and then."""
-    digest = hashlib.sha256(f"{numba_version} {config.BOUNDSCHECK}".encode())
-    for name in sorted(_sources(module)):
-        digest.update(_file(name).read_bytes())
-    root = _cache_root()
-    folder = root / f"{module.rpartition('liedyn.')[2]}-{digest.hexdigest()[:16]}"
-    if not folder.exists():
-        _prune(root)
-        folder.mkdir(parents=True, exist_ok=True)
-    os.utime(folder)
-    return folder
-
-
-@cache
-def _cache_root() -> Path:
-    chosen = os.environ.get("LIEDYN_CACHE_DIR")
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    for root in ([Path(chosen)] if chosen else []) + [home / "liedyn"]:
-        try:
-            root.mkdir(parents=True, exist_ok=True)
-            if os.access(root, os.W_OK):
-                return root
-        except OSError:
-            continue
-    return Path(tempfile.gettempdir()) / f"liedyn-cache-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
-
-
-def _prune(root: Path) -> None:
-    folders = sorted((p for p in root.glob("*-????????????????") if p.is_dir()), key=lambda p: p.stat().st_mtime)
-    for folder in folders[:-_KEPT_GENERATIONS]:
-        if time.time() - folder.stat().st_mtime > 7 * 86400:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _sources(module: str) -> set[str]:
-    """The module and every liedyn module that it imports, directly or not."""
-    found, waiting = set(), [module.partition("liedyn.")[2] or module]
-    while waiting:
-        name = waiting.pop()
-        if name in found or _file(name) is None:
-            continue
-        found.add(name)
-        waiting += _IMPORT.findall(_file(name).read_text(encoding="utf-8"))
-    return found
-
-
-def _file(name: str) -> Path | None:
-    base = _PACKAGE.joinpath(*name.split("."))
-    for path in (base.with_suffix(".py"), base / "__init__.py"):
-        if path.exists():
-            return path
-    return None
+def _compile(compile, signature):
+    with compiling():
+        return compile(signature)

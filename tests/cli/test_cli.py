@@ -218,3 +218,23 @@ def test_json_is_json():
     result = run("info", robot, "--json", "-q")
     assert result.exit_code == 0 and result.stderr == ""
     assert json.loads(result.stdout)["name"] == "showcase"
+
+
+SAYS = """
+import logging, sys
+import click
+from liedyn.cli import console
+@click.command()
+@console.with_console
+def command(console):
+    logging.getLogger("liedyn.compile").warning("compiling")
+    logging.getLogger("liedyn.cache").warning("liedyn: the cache is full")
+command(sys.argv[1:], standalone_mode=False)
+logging.getLogger("liedyn.compile").warning("compiling, from Python")
+"""
+
+
+@pytest.mark.parametrize("options, said", [((), "liedyn: the cache is full\n"), (("-q",), "")])
+def test_a_command_tells_a_compilation_by_its_progress_only(options, said):
+    done = subprocess.run([sys.executable, "-c", SAYS, *options], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stderr == f"{said}compiling, from Python\n"

@@ -3,7 +3,9 @@ from __future__ import annotations
 
 import functools
 import json
-from collections.abc import Callable, Iterable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
@@ -87,5 +89,20 @@ def with_console(command: Callable) -> Callable:
     def with_levels(*args, quiet: bool, verbose: bool, **options):
         if quiet and verbose:
             raise click.UsageError("--quiet and --verbose contradict each other.")
-        return command(*args, console=Console(quiet=quiet, verbose=verbose), **options)
+        with _messages_of_the_library(quiet):
+            return command(*args, console=Console(quiet=quiet, verbose=verbose), **options)
     return with_levels
+
+
+@contextmanager
+def _messages_of_the_library(quiet: bool) -> Iterator[None]:
+    """That it compiles is told by `progress`, and not twice."""
+    compilation, all_of_it = logging.getLogger("liedyn.compile"), logging.getLogger("liedyn")
+    nowhere, level = logging.NullHandler(), all_of_it.level
+    compilation.addHandler(nowhere)
+    all_of_it.setLevel(logging.ERROR if quiet else level)
+    try:
+        yield
+    finally:
+        compilation.removeHandler(nowhere)
+        all_of_it.setLevel(level)

@@ -1,0 +1,501 @@
+"""The cache of compiled code: it never breaks a run, and no code of others is run from it."""
+import errno
+import logging
+import os
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numba.core.compiler_lock import global_compiler_lock
+
+from liedyn import code_cache, jit
+from liedyn.code_cache import CodeCache
+
+posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes of files")
+
+
+def _cubed(x):
+    return x * x * x
+
+
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
+    """An empty cache, and nothing said yet."""
+    monkeypatch.setattr(code_cache, "root", lambda: tmp_path)
+    code_cache._tell.cache_clear()
+    yield tmp_path
+    code_cache._tell.cache_clear()
+
+
+def call() -> str:
+    """What a new process does with the cache, in this one: 'loaded' or 'compiled'."""
+    kernel = jit.kernel(_cubed)
+    assert kernel(2.0) == 8.0
+    return "loaded" if sum(kernel.stats.cache_hits.values()) else "compiled"
+
+
+def files(cache: Path) -> list[Path]:
+    return [path for path in cache.rglob("*") if path.is_file()]
+
+
+def test_compiled_code_is_kept(cache, caplog):
+    assert [call(), call()] == ["compiled", "loaded"]
+    (kept,) = files(cache)
+    assert kept.name.startswith("_cubed-") and kept.parent.name.startswith("test_code_cache-")
+    assert not caplog.records
+
+
+def _cut(content, k):
+    return content[:len(content) * k // 8]
+
+
+def _garbled(content, k):
+    place = min(len(content) * k // 8, len(content) - 1)
+    return content[:place] + bytes([content[place] ^ 0x10]) + content[place + 1:]
+
+
+@pytest.mark.parametrize("damage", [*((_cut, k) for k in range(8)), *((_garbled, k) for k in range(9)),
+                                    (lambda content, k: content + b"more", 0), (lambda content, k: bytes(5000), 0),
+                                    (lambda content, k: os.urandom(5000), 0)],
+                         ids=lambda d: f"{d[0].__name__} {d[1]}")
+def test_a_damaged_file_is_compiled_again(cache, caplog, damage):
+    """It used to end in a traceback of pickle, in every run from then on; garbled machine code was run."""
+    call()
+    (kept,) = files(cache)
+    change, k = damage
+    kept.write_bytes(change(kept.read_bytes(), k))
+    assert [call(), call()] == ["compiled", "loaded"]
+    (record,) = caplog.records
+    assert record.getMessage() == (f"liedyn: some of the compiled code in {cache} is not used, and is compiled again: "
+                                   "it is damaged")
+
+
+def test_a_file_of_another_function_is_not_used(cache):
+    """Whole, but under a wrong name."""
+    call()
+    (kept,) = files(cache)
+    other = jit.kernel(_cubed)
+    assert other(2) == 8
+    (integers,) = set(files(cache)) - {kept}
+    integers.replace(kept)
+    assert [call(), call()] == ["compiled", "loaded"]
+
+
+def test_a_folder_where_a_file_should_be(cache, caplog):
+    call()
+    (kept,) = files(cache)
+    kept.unlink()
+    kept.mkdir()
+    (kept / "something").write_text("")
+    assert [call(), call()] == ["compiled", "compiled"]
+    assert len(caplog.records) == 2 and list(kept.parent.iterdir()) == [kept]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EROFS, errno.EACCES, errno.EDQUOT])
+@pytest.mark.parametrize("where", ["mkdir", "open", "replace"])
+def test_a_cache_that_cannot_be_written(cache, caplog, monkeypatch, number, where):
+    """A full disk used to end the run."""
+    original = os.open
+
+    def fail(*args, **options):
+        raise OSError(number, os.strerror(number))
+
+    def open_for_reading(path, flags, *mode):
+        return fail() if flags & os.O_CREAT else original(path, flags, *mode)
+
+    holder = Path if where == "mkdir" else os
+    monkeypatch.setattr(holder, where, open_for_reading if where == "open" else fail)
+    assert [call(), call()] == ["compiled", "compiled"]
+    assert not files(cache)
+    (record,) = caplog.records                                      # once
+    assert record.getMessage() == (f"liedyn: compiled code cannot be kept in {cache}, and is compiled again by the next run: "
+                                   f"{os.strerror(number)}")
+
+
+def test_a_disk_that_fills_while_a_file_is_written(cache, caplog, monkeypatch):
+    class Full:
+        def __init__(self, file):
+            self.file = file
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *error):
+            self.file.close()
+
+        def write(self, content):
+            self.file.write(content[:100])
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    def full(path, mode, **options):
+        return (Full if mode == "xb" else lambda file: file)(open(path, mode, **options))
+
+    monkeypatch.setattr(code_cache, "open", full, raising=False)
+    assert call() == "compiled"
+    assert not files(cache) and len(caplog.records) == 1
+
+
+def test_a_complete_cache_that_cannot_be_written_is_read(cache, caplog, monkeypatch):
+    """It used to be ignored."""
+    call()
+
+    def fail(*args, **options):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    for name in "replace", "mkdir", "utime", "unlink":
+        monkeypatch.setattr(os, name, fail)
+    original = os.open
+    monkeypatch.setattr(os, "open", lambda path, flags, *mode: fail() if flags & os.O_CREAT else original(path, flags, *mode))
+    assert call() == "loaded"
+    assert not caplog.records
+
+
+@posix
+@pytest.mark.parametrize("mode", [0o666, 0o664, 0o646])
+def test_code_that_others_can_write_is_not_run(cache, caplog, mode):
+    call()
+    (kept,) = files(cache)
+    kept.chmod(mode)
+    assert call() == "compiled"
+    assert "others can write to it; close it by `chmod -R go-w`" in caplog.text
+    (kept,) = files(cache)
+    assert not stat.S_IMODE(kept.stat().st_mode) & 0o022 and call() == "loaded"
+
+
+@posix
+def test_a_link_to_code_is_not_followed(cache):
+    call()
+    (kept,) = files(cache)
+    elsewhere = cache / "elsewhere"
+    kept.rename(elsewhere)
+    kept.symlink_to(elsewhere)
+    assert call() == "compiled"
+    assert not kept.is_symlink() and call() == "loaded"
+
+
+@posix
+@pytest.mark.parametrize("owner, mode, refused", [
+    (1000, 0o40755, None), (1000, 0o40700, None), (0, 0o40755, None),
+    (1001, 0o40755, "it belongs to another user"), (1000, 0o40775, "others can write to it"),
+    (1000, 0o41777, "others can write to it"), (0, 0o41777, "others can write to it"), (1000, 0o120777, "it is a symbolic link")])
+def test_whose_folder_is_used(monkeypatch, owner, mode, refused):
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    found = os.stat_result((mode, 1, 1, 1, owner, 1000, 0, 0, 0, 0))
+    if refused is None:
+        code_cache._check_owner(found)
+    else:
+        with pytest.raises(code_cache._Refused, match=refused):
+            code_cache._check_owner(found)
+
+
+# Where it is
+
+def place(code="print(root())", **environment):
+    """The cache's root in a fresh interpreter, and what is said about it."""
+    env = {key: value for key, value in os.environ.items() if key not in ("LIEDYN_CACHE_DIR", "XDG_CACHE_HOME")} | environment
+    done = subprocess.run([sys.executable, "-c", f"from liedyn.code_cache import root\n{code}"], env=env, capture_output=True,
+                          text=True, timeout=600, check=True)
+    return Path(done.stdout.strip()), done.stderr
+
+
+def test_where_the_cache_is_kept(tmp_path):
+    chosen, home = tmp_path / "chosen", tmp_path / "home"
+    assert place(LIEDYN_CACHE_DIR=str(chosen)) == (chosen, "") and chosen.is_dir()
+    assert place(HOME=str(home)) == (home / ".cache/liedyn", "")
+    assert place(XDG_CACHE_HOME=str(home / "xdg")) == (home / "xdg/liedyn", "")
+
+
+def test_a_home_that_cannot_be_written(tmp_path):
+    """A file where the folder should be: also root cannot write there. A folder that anybody could have made beforehand was
+    used instead."""
+    blocked, temporary = tmp_path / "blocked", tmp_path / "tmp"
+    blocked.write_text("", encoding="utf-8")
+    temporary.mkdir()
+    code = "import os, sys\nprint(root(), oct(os.stat(root()).st_mode))\nassert os.listdir(os.environ['TMPDIR'])"
+    found, said = place(code, HOME=str(blocked), LIEDYN_CACHE_DIR=str(blocked / "cache"), TMPDIR=str(temporary))
+    assert found.parent == temporary and str(found).endswith(" 0o40700")
+    assert [line.split(": ")[1] for line in said.splitlines()] == [
+        f"the cache of compiled code is not kept in {blocked / 'cache'}",
+        f"the cache of compiled code is not kept in {blocked / '.cache/liedyn'}",
+        "compiled code is kept for this process only; LIEDYN_CACHE_DIR names a folder for it"]
+    assert not list(temporary.iterdir())                                # removed at the end
+
+
+def test_a_chosen_folder_that_is_not_usable_is_named(tmp_path):
+    file = tmp_path / "file"
+    file.write_text("", encoding="utf-8")
+    found, said = place(HOME=str(tmp_path), LIEDYN_CACHE_DIR=str(file))
+    assert found == tmp_path / ".cache/liedyn"
+    assert said == f"liedyn: the cache of compiled code is not kept in {file}: it is not a folder\n"
+
+
+@posix
+def test_a_folder_that_others_can_write_to_is_not_used(tmp_path):
+    chosen = tmp_path / "open to all"
+    chosen.mkdir()
+    chosen.chmod(0o777)
+    found, said = place(HOME=str(tmp_path), LIEDYN_CACHE_DIR=str(chosen))
+    assert found == tmp_path / ".cache/liedyn"
+    assert said == (f"liedyn: the cache of compiled code is not kept in {chosen}: others can write to it; close it by "
+                    "`chmod -R go-w`\n")
+    assert not list(chosen.iterdir())
+
+
+@posix
+def test_a_link_made_beforehand_is_not_followed(tmp_path):
+    target, home = tmp_path / "target", tmp_path / "home"
+    target.mkdir()
+    (home / ".cache").mkdir(parents=True)
+    (home / ".cache/liedyn").symlink_to(target)
+    found, said = place(HOME=str(home), TMPDIR=str(tmp_path))
+    assert found.parent == tmp_path and "it is a symbolic link" in said
+
+
+@posix
+def test_the_folder_of_a_process_outlives_its_forks(tmp_path):
+    code = ("import os, sys\nfolder = root()\n"
+            "if os.fork() == 0:\n    sys.exit()\n"
+            "os.wait()\nassert folder.is_dir()\nprint(folder)")
+    file = tmp_path / "file"
+    file.write_text("", encoding="utf-8")
+    found, _ = place(code, HOME=str(file), TMPDIR=str(tmp_path))
+    assert found.parent == tmp_path and not found.exists()
+
+
+# By what code is known
+
+@pytest.fixture
+def small_package(tmp_path, monkeypatch):
+    """A package of two modules that import one another's sources, in place of liedyn's."""
+    for name, text in {"kernels/algorithm.py": "from liedyn.lie.algebra import f\ndef g(): pass\n", "lie/algebra.py": "x = 1\n",
+                       "lie/other.py": "y = 1\n", "kernels/__init__.py": "", "lie/__init__.py": ""}.items():
+        path = tmp_path / "package" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    monkeypatch.setattr(code_cache, "_PACKAGE", tmp_path / "package")
+    yield tmp_path / "package"
+    forget()
+
+
+def forget():
+    code_cache.source_of.cache_clear()
+    code_cache._source.cache_clear()
+    code_cache._imports.cache_clear()
+
+
+def folder(package):
+    forget()
+    space = {}
+    path = package / "kernels/algorithm.py"
+    exec(compile(path.read_text(encoding="utf-8").replace("from liedyn", "#"), path, "exec"), space)
+    return code_cache.folder_name(space["g"])
+
+
+def test_the_cache_moves_when_an_imported_source_changes(small_package):
+    first = folder(small_package)
+    assert first.startswith("kernels.algorithm-")
+    assert folder(small_package) == first
+    (small_package / "lie/other.py").write_text("y = 2\n", encoding="utf-8")          # not imported
+    assert folder(small_package) == first
+    (small_package / "lie/algebra.py").write_text("x = 2\n", encoding="utf-8")        # imported
+    assert folder(small_package) != first
+    (small_package / "lie/algebra.py").write_text("x = 1\n", encoding="utf-8")
+    assert folder(small_package) == first                                             # back again
+
+
+def test_another_copy_of_the_sources_finds_the_same_code(small_package, monkeypatch):
+    """Neither the path nor the date of a file counts: a new clone or environment of the same version compiles nothing."""
+    first = folder(small_package)
+    copy = small_package.with_name("another name")
+    small_package.rename(copy)
+    for path in copy.rglob("*.py"):
+        os.utime(path, (0, 0))
+    monkeypatch.setattr(code_cache, "_PACKAGE", copy)
+    assert folder(copy) == first
+
+
+def test_a_function_without_a_source_is_compiled_and_not_kept(cache):
+    space = {}
+    exec("def twice(x): return 2 * x", space)
+    assert jit.kernel(space["twice"])(2.0) == 4.0
+    assert not files(cache)
+
+
+def test_a_function_of_values_around_it_is_compiled_and_not_kept(cache):
+    """The values are not in the source: two functions of one place would share a file."""
+    def times(c):
+        return jit.kernel(lambda x: c * x)
+
+    assert times(2.0)(3.0) == 6.0 and times(5.0)(3.0) == 15.0
+    assert not files(cache)
+
+
+def test_old_generations_are_removed_and_recent_ones_kept(cache):
+    old, kept = time.time() - 30 * 86400, code_cache._KEPT_GENERATIONS
+    for k in range(kept + 20):
+        path = cache / f"kernels.algorithm-{k:016d}"
+        path.mkdir()
+        stamp = old + k if k < kept + 10 else time.time()
+        os.utime(path, (stamp, stamp))
+    (cache / "notes-of-a-user-here!").mkdir()
+    os.utime(cache / "notes-of-a-user-here!", (0, 0))
+    call()
+    left = sorted(path.name for path in cache.iterdir())
+    assert "notes-of-a-user-here!" in left and len(left) == kept + 2
+    assert f"kernels.algorithm-{kept + 19:016d}" in left and "kernels.algorithm-0000000000000000" not in left
+
+
+CODE = """
+import sys
+from liedyn.jit import prepare
+from liedyn.kernels.manifold import retractions
+assert not retractions.signatures
+for which in range(len(retractions.liedyn_signatures)):
+    assert prepare(retractions, which) and not prepare(retractions, which)
+stats = retractions.liedyn_compiler.stats
+print(sum(stats.cache_hits.values()), sum(stats.cache_misses.values()))
+"""
+
+
+def start(tmp_path, **environment):
+    return subprocess.Popen([sys.executable, "-c", CODE], env=os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path)} | environment,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
+def end(process):
+    out, said = process.communicate(timeout=600)
+    assert process.returncode == 0, said
+    return out
+
+
+def test_two_first_runs_at_once_and_another_processor(tmp_path):
+    """They share an empty cache; code for one processor is not loaded by another."""
+    first, second = start(tmp_path), start(tmp_path)
+    assert end(first) and end(second)
+    assert end(start(tmp_path)) == "2 0\n"
+    assert end(start(tmp_path, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")) == "0 2\n"
+    assert end(start(tmp_path)) == "2 0\n"
+    assert len(files(tmp_path)) == 4 and all(path.parent.name.startswith("kernels.manifold-") for path in files(tmp_path))
+
+
+# What is said about compilation
+
+@pytest.fixture
+def notice(monkeypatch):
+    monkeypatch.setattr(code_cache, "DELAY", 0.0)
+    monkeypatch.setattr(code_cache, "_notice", code_cache._Notice())
+
+
+def _slowly(caplog):
+    """A compilation that ends when something was said."""
+    with code_cache.compiling():
+        assert jit.kernel(_cubed)(2.0) == 8.0
+        end = time.monotonic() + 60
+        while not caplog.records and time.monotonic() < end:
+            time.sleep(0.001)
+
+
+def test_a_long_compilation_is_told_once(cache, caplog, notice):
+    _slowly(caplog)
+    for path in files(cache):
+        path.unlink()
+    _slowly(caplog)
+    (record,) = caplog.records
+    assert record.name == "liedyn.compile" and str(cache) in record.getMessage()
+
+
+def test_a_short_compilation_is_not_told(cache, caplog, notice, monkeypatch):
+    monkeypatch.setattr(code_cache, "DELAY", 3600.0)
+    before = threading.active_count()
+    assert call() == "compiled"
+    assert not caplog.records and code_cache._notice._timer is None
+    for _ in range(1000):
+        if threading.active_count() == before:
+            break
+        time.sleep(0.01)
+    assert threading.active_count() == before
+
+
+def test_loading_is_not_told(cache, caplog, notice):
+    with caplog.at_level(logging.CRITICAL, "liedyn"):
+        call()
+    code_cache._notice._said = False
+    with code_cache.compiling():
+        assert call() == "loaded"
+        assert code_cache._notice._timer is None
+    assert not caplog.records
+
+
+SLOW = """
+import logging, sys, time
+from liedyn import code_cache, jit
+code_cache.DELAY = 0.0
+{ask}
+with code_cache.compiling():
+    code_cache._notice.start()
+    code_cache._notice._timer.join()
+"""
+
+
+@pytest.mark.parametrize("ask, lines", [("", 1), ("logging.getLogger('liedyn').setLevel(logging.ERROR)", 0)])
+def test_scripts_can_ask_for_quiet(tmp_path, ask, lines):
+    done = subprocess.run([sys.executable, "-c", SLOW.format(ask=ask)], env=os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path)},
+                          capture_output=True, text=True, timeout=600, check=True)
+    assert done.stdout == "" and len(done.stderr.splitlines()) == lines, done.stderr
+    assert all(line.startswith("liedyn: compiling for this processor") for line in done.stderr.splitlines())
+
+
+# Forks
+
+FORK = """
+import os, signal, sys, threading, time
+import numpy as np
+import liedyn as ld
+from liedyn import code_cache
+model = ld.load(sys.argv[1])
+x = np.ones(model.nv)
+thread = threading.Thread(target=ld.integrate, args=(model, x, x))
+thread.start()
+while not code_cache._notice._depth:
+    time.sleep(0.001)
+child = os.fork()
+if child == 0:
+    signal.alarm(500)                     # a child that hangs ends by it
+    os._exit(0 if (ld.integrate(model, x, x) == 2 * x).all() and ld.difference(model, x, x) is not None else 1)
+print(os.waitpid(child, 0)[1])
+thread.join()
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_child_forked_while_a_thread_compiles_can_compute(tmp_path):
+    """It used to wait for ever for the lock of a thread that it does not have."""
+    robot = Path(__file__).parents[1] / "robots/cart_pole.yaml"
+    environment = os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-W", "ignore", "-c", FORK, robot], env=environment, capture_output=True, text=True,
+                          timeout=600, check=False)
+    assert done.stdout == "0\n", done.stderr
+
+
+def test_compilation_that_fails_opens_the_lock(cache):
+    kernel = jit.kernel(_without_meaning)
+    for _ in range(2):
+        with pytest.raises(Exception, match="nothing_of_this_name"):
+            kernel(np.ones(3))
+    assert not global_compiler_lock.is_locked() and code_cache._notice._depth == 0
+
+
+def _without_meaning(x):
+    return nothing_of_this_name(x)          # noqa: F821
+
+
+def test_a_numba_that_keeps_nothing_compiles_all_the_same(cache, caplog, monkeypatch):
+    """Another version may have other insides."""
+    monkeypatch.delattr(code_cache.CompileResult, "_reduce")
+    assert [call(), call()] == ["compiled", "compiled"]
+    assert len(caplog.records) == 1 and CodeCache(_cubed).cache_path
