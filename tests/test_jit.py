@@ -42,6 +42,12 @@ COMPILED = [name for package in ("lie", "joints", "kernels", "integrators", "sim
             for _, name, _ in pkgutil.iter_modules([str(PACKAGE / package)], f"{package}.") if "jit" in imports_of(name)]
 
 
+def test_an_empty_list_of_cases_fails(pytestconfig):
+    """One looked for a package of another name, found nothing, and passed."""
+    assert pytestconfig.getini("empty_parameter_set_mark") == "fail_at_collect"
+    assert {name.split(".")[0] for name in COMPILED} == {"lie", "joints", "kernels", "integrators", "simulate"}
+
+
 @pytest.mark.parametrize("module", COMPILED)
 def test_the_cache_knows_every_source(module):
     """What `jit` finds by looking for import lines is what the syntax tree says: no compiled code from a stale source."""
