@@ -213,7 +213,8 @@ def test_a_comment_is_read_back(tmp_path, text):
 
 
 def test_names_and_comments_of_plain_words_are_written_as_they_are(tmp_path):
-    write_trajectory(tmp_path / "x.csv", {"derived": "v, a"}, [0, 1], [("q.left arm-2.x[1]", "rad", [2, 3]), ("d1a/dq", "", [2, 3])])
+    columns = [("q.left arm-2.x[1]", "rad", [2, 3]), ("d1a/dq", "", [2, 3])]
+    write_trajectory(tmp_path / "x.csv", {"derived": "v, a"}, [0, 1], columns)
     assert (tmp_path / "x.csv").read_text().splitlines()[:2] == ["# derived: v, a", "t[s],q.left arm-2.x[1][rad],d1a/dq"]
 
 
