@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 import yaml
-from command_line import ok, run
 
+from command_line import ok, run
 from liedyn.io.csv import read_trajectory
 
 JOINTS = ["=1+1$x$", " ", "..", "@SUM(A1)", 'q"u,o;te', "a\\x41/b", "größe[1]", "-$\\frac$"]
@@ -46,7 +46,8 @@ def check_csv(path):
     """Each cell prints and none is a formula; nor is what a spreadsheet makes of a comment."""
     for row in csv.reader(Path(path).read_text(encoding="utf-8").splitlines()):
         for cell in row:
-            assert cell.isprintable() and (cell.lstrip()[:1] not in ("=", "@") and (cell[:1] not in ("+", "-") or float(cell) < 1))
+            assert cell.isprintable() and cell.lstrip()[:1] not in ("=", "@")
+            assert cell[:1] not in ("+", "-") or float(cell) < 1
 
 
 def test_names_of_joints_and_links_from_end_to_end(folder):
@@ -56,7 +57,7 @@ def test_names_of_joints_and_links_from_end_to_end(folder):
     motion = read_trajectory("runs/run/trajectory.csv")
     check_csv("runs/run/trajectory.csv")
     assert [name for name in motion.columns if name.startswith("q.")] == [f"q.{name}" for name in JOINTS]
-    assert [name for name in motion.columns if name.startswith("fext.")][0] == f"fext.{LINKS[3]}.mx"
+    assert next(name for name in motion.columns if name.startswith("fext.")) == f"fext.{LINKS[3]}.mx"
     for text in (check_text(ok("info", "arm.yaml")).stdout, check_text(ok("info", "arm.yaml", "-v", "--json")).stdout):
         assert "SUM(A1)" in text
     check_text(ok("inverse", "runs/run/trajectory.csv", "-o", "again.csv"))
@@ -86,8 +87,8 @@ def test_names_of_files(folder):
     robot, scenario, motion = f"{FILE}.yaml", f"{FILE}s.yaml", f"{FILE}.csv"
     (folder / "arm.yaml").rename(folder / robot)
     dump(folder / scenario, yaml.safe_load(Path("run.yaml").read_text(encoding="utf-8")) | {"robot": robot})
-    for args in (["info", robot], ["info", robot, "--json"], ["info", "-v", robot], ["check", robot], ["simulate", scenario, "-v"],
-                 ["assemble", robot], ["linearize", scenario]):
+    for args in (["info", robot], ["info", robot, "--json"], ["info", "-v", robot], ["check", robot],
+                 ["simulate", scenario, "-v"], ["assemble", robot], ["linearize", scenario]):
         check_text(run(*args))
     (folder / "runs").joinpath("x_[2J__gnp_s", "trajectory.csv").rename(motion)
     check_csv(motion)

@@ -185,9 +185,9 @@ def test_a_failure_leaves_nothing_behind(tmp_path):
 
 # --- names and comments that a file could not hold as they are --------------------------------------------------------
 
-NAMES = [" ", "  a b  ", "", "a,b", '"x"', "a;b", "=1+1", "+1", "-1", "@x", "a\\b", "a\\x41", "a\\", "\\\\", "a\nb", "a\r", "\t", "\x1b[31m",
-         "\x9b2J", "\u202egnp", "\u2028", "\u200b", "\ufeff", "größe", "关节", "\U0001f600", "\U000e0001", "a[1]", "[", "]", "a[b", "#", "/..",
-         "\xa0"]
+NAMES = [" ", "  a b  ", "", "a,b", '"x"', "a;b", "=1+1", "+1", "-1", "@x", "a\\b", "a\\x41", "a\\", "\\\\", "a\nb", "a\r", "\t",
+         "\x1b[31m", "\x9b2J", "\u202egnp", "\u2028", "\u200b", "\ufeff", "größe", "关节", "\U0001f600", "\U000e0001", "a[1]",
+         "[", "]", "a[b", "#", "/..", "\xa0"]
 
 
 @pytest.mark.parametrize("name", NAMES)
