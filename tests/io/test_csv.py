@@ -185,9 +185,9 @@ def test_a_failure_leaves_nothing_behind(tmp_path):
 
 # --- names and comments that a file could not hold as they are --------------------------------------------------------
 
-NAMES = [" ", "  a b  ", "", "a,b", '"x"', "a;b", "=1+1", "+1", "-1", "@x", "a\\b", "a\\x41", "a\\", "\\\\", "a\nb", "a\r", "\t", "\x1b[31m",
-         "\x9b2J", "\u202egnp", "\u2028", "\u200b", "\ufeff", "größe", "关节", "\U0001f600", "\U000e0001", "a[1]", "[", "]", "a[b", "#", "/..",
-         "\xa0"]
+NAMES = [" ", "  a b  ", "", "a,b", '"x"', "a;b", "=1+1", "+1", "-1", "@x", "a\\b", "a\\x41", "a\\", "\\\\", "a\nb", "a\r", "\t",
+         "\x1b[31m", "\x9b2J", "\u202egnp", "\u2028", "\u200b", "\ufeff", "größe", "关节", "\U0001f600", "\U000e0001", "a[1]",
+         "[", "]", "a[b", "#", "/..", "\xa0"]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -213,7 +213,8 @@ def test_a_comment_is_read_back(tmp_path, text):
 
 
 def test_names_and_comments_of_plain_words_are_written_as_they_are(tmp_path):
-    write_trajectory(tmp_path / "x.csv", {"derived": "v, a"}, [0, 1], [("q.left arm-2.x[1]", "rad", [2, 3]), ("d1a/dq", "", [2, 3])])
+    columns = [("q.left arm-2.x[1]", "rad", [2, 3]), ("d1a/dq", "", [2, 3])]
+    write_trajectory(tmp_path / "x.csv", {"derived": "v, a"}, [0, 1], columns)
     assert (tmp_path / "x.csv").read_text().splitlines()[:2] == ["# derived: v, a", "t[s],q.left arm-2.x[1][rad],d1a/dq"]
 
 

@@ -174,6 +174,21 @@ def test_an_interrupt_at_a_rename_leaves_the_old_or_the_new_result(tmp_path, mon
         assert stands(tmp_path) == "new"
 
 
+def test_an_interrupt_while_the_old_result_is_removed(tmp_path, monkeypatch):
+    fill(tmp_path / "arm", "old")
+    rmtree, calls = output.shutil.rmtree, []
+
+    def once(*args, **options):
+        calls.append(args)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        rmtree(*args, **options)
+    monkeypatch.setattr(output.shutil, "rmtree", once)
+    with pytest.raises(KeyboardInterrupt, match="arm is written"):
+        fill(tmp_path / "arm", force=True)
+    assert stands(tmp_path) == "new"
+
+
 def test_without_an_exchange_the_folder_is_replaced(tmp_path, monkeypatch):
     monkeypatch.setattr(output, "_exchange", no_exchange)
     fill(tmp_path / "arm", "old")

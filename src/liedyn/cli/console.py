@@ -12,9 +12,8 @@ from pathlib import Path
 import click
 
 from liedyn.cli.progress import Progress
-from liedyn.cli.streams import drawn_for, printed, tell
+from liedyn.cli.streams import show, tell
 from liedyn.errors import ComputationError, shown
-from liedyn.io.output import standard_output
 
 
 class Console:
@@ -54,13 +53,11 @@ class Console:
         self.say(f"wrote {shown(path)}{what}")
 
     def result(self, text: str) -> None:
-        """Text for people, on stdout."""
-        click.echo(drawn_for(getattr(standard_output(), "encoding", None), printed(text)))
+        show(text)
 
     def result_json(self, value) -> None:
         """In ASCII, with escapes: no stream and no terminal takes it wrongly."""
-        standard_output()
-        click.echo(json.dumps(value, indent=2, allow_nan=False))
+        show(json.dumps(value, indent=2, allow_nan=False))
 
     def robot(self, model) -> None:
         """In detail which robot it is, and one line about what is doubtful in it."""

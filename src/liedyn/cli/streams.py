@@ -1,13 +1,13 @@
-"""The standard streams of the process: what people read goes out by `tell`, whatever becomes of the stream."""
+"""The standard streams of the process: what people read goes out by `tell` and `show`."""
 from __future__ import annotations
 
 import os
 import sys
 from contextlib import suppress
-
-import click
+from typing import TextIO
 
 from liedyn.errors import shown
+from liedyn.io.output import standard_output
 
 _DRAWN = str.maketrans({"├": "|", "└": "`", "│": "|", "─": "-", "…": "...", "·": " ", "²": "^2", "±": "+-"})
 
@@ -35,7 +35,18 @@ def prepare() -> None:
 def tell(text: str) -> None:
     """Lines for people, on stderr. Where nobody is there to read them, no work is lost for that."""
     with suppress(OSError, ValueError):
-        click.echo(printed(text), err=True)
+        _write(sys.stderr, printed(text))
+
+
+def show(text: str) -> None:
+    """A result for people, on stdout."""
+    stream = standard_output()
+    _write(stream, drawn_for(getattr(stream, "encoding", None), printed(text)))
+
+
+def _write(stream: TextIO, text: str) -> None:
+    stream.write(text + "\n")
+    stream.flush()
 
 
 def printed(text: str) -> str:

@@ -91,12 +91,18 @@ def open_folder(path: str | Path, *, mark: str, force: bool = False) -> Iterator
     made.
     """
     check_folder(path, mark=mark, force=force)
-    target = Path(os.path.realpath(path))
-    with _told(path), _folders(target.parent), _part(target.parent, folder=True) as part:
-        yield part
-        check_folder(path, mark=mark, force=force)          # again: somebody else may have come first
-        if not _publish(part, target, force):
-            raise _exists(path)
+    target, done = Path(os.path.realpath(path)), False
+    try:
+        with _told(path), _folders(target.parent), _part(target.parent, folder=True) as part:
+            yield part
+            check_folder(path, mark=mark, force=force)      # again: somebody else may have come first
+            done = _publish(part, target, force)
+            if not done:
+                raise _exists(path)
+    except KeyboardInterrupt:
+        if done:
+            raise KeyboardInterrupt(f"{path} is written") from None
+        raise
 
 
 def standard_output() -> TextIO:
@@ -218,10 +224,14 @@ def _lock(path: Path) -> int | None:
 
 
 def _remove(part: Path) -> None:
-    if part.is_dir() and not part.is_symlink():
-        shutil.rmtree(part, ignore_errors=True)
-    else:
-        part.unlink(missing_ok=True)
+    try:
+        if part.is_dir() and not part.is_symlink():
+            shutil.rmtree(part, ignore_errors=True)
+        else:
+            part.unlink(missing_ok=True)
+    except KeyboardInterrupt:               # it takes a moment, and a moment later nobody would do it
+        _remove(part)
+        raise
 
 
 def _link(part: Path, target: Path) -> bool:
@@ -273,5 +283,5 @@ def _replace_in_two_steps(part: Path, target: Path) -> None:
             os.rename(old, target)
         raise
     finally:
-        if target.exists():
-            shutil.rmtree(old, ignore_errors=True)
+        if target.exists() and old.exists():
+            os.rename(old, part)                            # to be removed as what is left over

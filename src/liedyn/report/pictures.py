@@ -21,7 +21,7 @@ class Written:
 
 
 def reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}"
+    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
 
 
 def draw_beside(folder: Path, draw: Callable[[Path], Written]) -> Written:

@@ -3,7 +3,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from liedyn.joints.kinds import SCREW
 from liedyn.model.description import Pose
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
+from liedyn.simulate.names import matching
 
 _AGREE = 1e-9            # of the largest velocity: rows that are left with less obey the constraints
 _UNIT_NORM = 1e-6        # rounding allowed in a quaternion; people write six digits
@@ -123,7 +123,7 @@ def _unit(model: Model, name: str, values: list[float]) -> list[float]:
 def _matching(model: Model, patterns: Sequence[str]) -> list[str]:
     names = []
     for pattern in patterns:
-        hits = [name for name in model.joint_names if fnmatchcase(name, pattern)]
+        hits = matching(pattern, model.joint_names)
         if not hits:
             raise UsageError(f"no joint matches {pattern!r}, which is to be kept; the robot has "
                              f"{', '.join(model.joint_names[:12])}")

@@ -4,7 +4,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from liedyn.dynamics.directional import parameter_derivatives, parameter_names
 from liedyn.errors import UsageError
 from liedyn.io.csv import LONGEST_LINE
 from liedyn.model.model import Model
+from liedyn.simulate.names import matching
 from liedyn.simulate.recorded_motion import Motion, mask_of
 
 LARGEST = 20_000                 # columns
@@ -61,7 +61,7 @@ def _chosen(model: Model, patterns: Sequence[str], state: list[str]) -> tuple[st
     figures = parameter_names(model)
     chosen: dict[str, None] = {}
     for pattern in patterns:
-        hits = [name for name in (*state, *figures) if fnmatchcase(name, pattern)]
+        hits = matching(pattern, (*state, *figures))
         if not hits:
             close = difflib.get_close_matches(pattern.replace("*", ""), [*state, *figures], 3, 0.5)
             kinds = dict.fromkeys(name.partition(".")[0] for name in (*state, *figures))

@@ -1,7 +1,6 @@
 """A configuration at rest: Newton's method on the manifold, by the linearization itself."""
 from __future__ import annotations
 
-import fnmatch
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +13,7 @@ from liedyn.kernels.signals import CONSTANT, TORQUE, signal
 from liedyn.model.model import Model
 from liedyn.simulate.instant import Instant, Setup, frozen, instant, prepare, standing, state_at
 from liedyn.simulate.linear_system import LinearSystem
+from liedyn.simulate.names import matching
 from liedyn.simulate.system_at import chart_at, linear_system
 
 _TOLERANCE = 1e-9            # of an acceleration that counts as none, against that of gravity or 1 rad/s^2 or m/s^2
@@ -133,8 +133,8 @@ def held(setup: Setup, hold) -> tuple[np.ndarray, np.ndarray]:
     model, actuators = setup.model, [actuator.name for actuator in setup.model.description.actuators]
     joints, thrusts = np.zeros(model.nv, dtype=bool), np.zeros(len(actuators), dtype=bool)
     for pattern in [hold] if isinstance(hold, str) else hold:
-        names = [name for name in model.joint_names if fnmatch.fnmatchcase(name, pattern)]
-        hits = [k for k, name in enumerate(actuators) if fnmatch.fnmatchcase(name, pattern)]
+        names = matching(pattern, model.joint_names)
+        hits = [actuators.index(name) for name in matching(pattern, actuators)]
         if not names and not hits:
             known = ", ".join([*model.joint_names, *actuators][:12])
             raise UsageError(f"no joint or actuator matches {pattern!r}, which is to be held; the robot has {known or 'none'}")

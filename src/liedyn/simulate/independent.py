@@ -6,7 +6,6 @@ Small changes that keep to the constraints are dq = Z dq_i, dv = Z dv_i + G dq_i
 """
 from __future__ import annotations
 
-import fnmatch
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,6 +13,7 @@ import numpy as np
 from liedyn.dynamics.constrained_derivatives import balance_derivatives
 from liedyn.errors import ComputationError, UsageError
 from liedyn.simulate.linear_system import LinearSystem
+from liedyn.simulate.names import matching
 
 _RANK = 1e-6       # a singular value of A, rows of unit length, below this part of the largest is zero; a coordinate stands still
 _NEARLY = 0.5      # of coordinates that move about as much the first in the file is taken
@@ -71,7 +71,7 @@ def _solve(A, rhs) -> np.ndarray:
 def _wanted(model, named) -> np.ndarray:
     names, chosen = model.v_names, []
     for pattern in [named] if isinstance(named, str) else named:
-        hits = [k for k, name in enumerate(names) if fnmatch.fnmatchcase(name, pattern)]
+        hits = [names.index(name) for name in matching(pattern, names)]
         if not hits:
             raise UsageError(f"no coordinate matches {pattern!r}, which is to be independent; there are "
                              f"{', '.join(names[:12])}{', …' if len(names) > 12 else ''}")

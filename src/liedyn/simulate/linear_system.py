@@ -1,13 +1,13 @@
 """A linear system with names: dx/dt = A x + B u, y = C x + D u; its discretization, modes and reachable states."""
 from __future__ import annotations
 
-import fnmatch
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from liedyn.errors import ComputationError, UsageError
+from liedyn.simulate.names import matching
 
 _RANK = 1e-10        # singular values below this part of the largest count as zero
 
@@ -125,7 +125,7 @@ def choose(names, patterns, what: str) -> list[int]:
     """Indices of the names that match one of the patterns, in order. UsageError for a pattern that matches nothing."""
     chosen: set[int] = set()
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
-        hits = {k for k, name in enumerate(names) if fnmatch.fnmatchcase(name, pattern)}
+        hits = {names.index(name) for name in matching(pattern, names)}
         if not hits and pattern != "*":
             some = ", ".join([*names[:8], *(["…"] if len(names) > 8 else [])])
             raise UsageError(f"no {what} matches {pattern!r}; there are {some or 'none'}")

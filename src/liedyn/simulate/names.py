@@ -33,6 +33,11 @@ def find(name: str, names: Sequence[str], what: str, place: Place) -> int:
     return list(names).index(name)
 
 
+def matching(pattern: str, names: Sequence[str]) -> list[str]:
+    """The names that a pattern speaks of: the one that it is, whatever signs are in it, else those that match it."""
+    return [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
+
+
 def unknown(name: str, names: Sequence[str], what: str, place: Place) -> ScenarioError:
     """The error for a name that the robot does not have."""
     if not names:
@@ -50,7 +55,7 @@ def _matches(rule: Rule, names: Sequence[str], what: str, fixed: Sequence[str]) 
         return [(rule.pattern, float("inf"))]
     if rule.pattern == "*":
         return [(name, 0.0) for name in names]
-    hits = [(name, float(len(rule.pattern))) for name in names if fnmatchcase(name, rule.pattern)]
+    hits = [(name, float(len(rule.pattern))) for name in matching(rule.pattern, names)]
     if hits:
         return hits
     if rule.pattern in fixed:

@@ -1,7 +1,6 @@
 """What a trajectory file gives to a computation along its rows, and what comes out."""
 from __future__ import annotations
 
-import fnmatch
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -13,6 +12,7 @@ from liedyn.model.model import Model
 from liedyn.simulate.columns import bind, bind_wrenches
 from liedyn.simulate.derive import POINTS, derivatives, other_points, rates
 from liedyn.simulate.manifold_spline import continued, of_unit_norm, with_noise
+from liedyn.simulate.names import matching
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ def mask_of(model: Model, patterns) -> np.ndarray:
     """(nv,) bool: coordinates of the joints whose names match a pattern. UsageError for one that matches nothing."""
     mask = np.zeros(model.nv, dtype=bool)
     for pattern in patterns:
-        names = [name for name in model.joint_names if fnmatch.fnmatchcase(name, pattern)]
+        names = matching(pattern, model.joint_names)
         if not names:
             raise UsageError(f"no moving joint matches {pattern!r}; the robot has {', '.join(model.joint_names) or 'none'}")
         for name in names:

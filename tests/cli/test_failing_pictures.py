@@ -1,0 +1,82 @@
+"""A picture that fails loses nothing else: data and other pictures stand, a line tells, the exit status is 1."""
+import json
+import os
+
+import pytest
+
+from command_line import ok, run
+from liedyn.io.csv import read_trajectory
+
+RUN = """\
+robot: arm.yaml
+duration: 0.01
+"""
+ROBOT = """\
+links: {bar: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}}
+joints: {hip: {type: continuous, parent: world, child: bar, axis: [0, 1, 0]}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.yaml").write_text(ROBOT)
+    (tmp_path / "run.yaml").write_text(RUN)
+    return tmp_path
+
+
+def fails(error):
+    def failing(*_, **__):
+        raise error
+    return failing
+
+
+def last(result):
+    return result.stderr.splitlines()[-1]
+
+
+@pytest.mark.parametrize("error", [ArithmeticError("no picture today"), OSError(28, "No space left on device"), MemoryError(),
+                                   ImportError("no matplotlib")], ids=lambda error: type(error).__name__)
+def test_the_data_of_a_run_stand(folder, monkeypatch, error):
+    """The run was lost with its pictures."""
+    monkeypatch.setattr("liedyn.report.run_folder.recording_of", fails(error))
+    result = run("simulate", "run.yaml", "--json")
+    assert result.exit_code == 1 and json.loads(result.stdout)["robot"] == "arm"
+    why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    assert last(result) == f"liedyn: error: not drawn: pictures ({why}); everything else is written"
+    assert "wrote runs/run/trajectory.csv" in result.stderr
+    assert sorted(os.listdir("runs/run")) == ["run.json", "trajectory.csv"]
+    assert len(read_trajectory("runs/run/trajectory.csv").t) > 1
+
+
+def test_one_of_the_pictures_fails(folder, monkeypatch):
+    ok("simulate", "run.yaml", "--no-plots")
+    monkeypatch.setattr("liedyn.report.figures.draw_energy", fails(ArithmeticError("no picture today")))
+    result = run("plot", "runs/run", "-f", "svg")
+    assert result.exit_code == 1
+    assert last(result) == "liedyn: error: not drawn: energy (ArithmeticError: no picture today); everything else is written"
+    assert "positions.svg" in os.listdir("runs/run/plots") and "energy.svg" not in os.listdir("runs/run/plots")
+
+
+def test_the_matrices_of_a_linearization_stand(folder, monkeypatch):
+    monkeypatch.setattr("liedyn.report.linear_system.draw_modes", fails(ArithmeticError("no picture today")))
+    result = run("linearize", "run.yaml")
+    assert result.exit_code == 1 and "controllable: 2 of 2 states" in result.stdout
+    assert last(result) == "liedyn: error: not drawn: modes (ArithmeticError: no picture today); everything else is written"
+    files = set(os.listdir("runs/run_linear"))
+    assert {"A.csv", "linear.json", "system.npz"} < files and "plots" not in files
+
+
+def test_ctrl_c_while_drawing_says_what_stands(folder, monkeypatch):
+    monkeypatch.setattr("liedyn.report.run_folder.recording_of", fails(KeyboardInterrupt()))
+    result = run("simulate", "run.yaml")
+    assert result.exit_code == 130
+    assert last(result) == "liedyn: error: interrupted; the data are in runs/run, the pictures are not drawn"
+    assert sorted(os.listdir("runs/run")) == ["run.json", "trajectory.csv"]
+
+
+def test_a_new_run_takes_the_pictures_of_the_old_one_away(folder):
+    ok("simulate", "run.yaml")
+    assert sorted(os.listdir("runs/run")) == ["plots", "run.json", "trajectory.csv"]
+    ok("simulate", "run.yaml", "--no-plots", "--force")
+    assert sorted(os.listdir("runs/run")) == ["run.json", "trajectory.csv"] and os.listdir("runs") == ["run"]
