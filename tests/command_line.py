@@ -1,19 +1,37 @@
 """The command line, called from a test."""
+import inspect
+from typing import NamedTuple
+
 from click.testing import CliRunner
 
 from liedyn.cli import main
 
+# click 8.1 mixes the streams unless it is told not to; later versions keep them apart and do not know the option
+_APART = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
 
-def run(*args, **options):
-    return CliRunner().invoke(main, [str(arg) for arg in args], **options)
+
+class Said(NamedTuple):
+    exit_code: int
+    stdout: str
+    stderr: str
+    exception: BaseException | None
+
+    @property
+    def output(self) -> str:
+        return self.stdout + self.stderr
 
 
-def ok(*args, **options):
+def run(*args, **options) -> Said:
+    result = CliRunner(**_APART).invoke(main, [str(arg) for arg in args], **options)
+    return Said(result.exit_code, result.stdout, result.stderr, result.exception)
+
+
+def ok(*args, **options) -> Said:
     result = run(*args, **options)
     assert result.exit_code == 0, result.output
     return result
 
 
-def said(result) -> list[str]:
+def said(result: Said) -> list[str]:
     """What the command said, without the progress of a compilation."""
     return [line for line in result.stderr.splitlines() if "… " not in line]

@@ -4,10 +4,10 @@ import math
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import liedyn as ld
-from liedyn.cli import main
+from command_line import run as command
+from command_line import said
 from liedyn.io.csv import read_trajectory
 from liedyn.io.yaml_text import parse_yaml
 
@@ -35,17 +35,13 @@ def bars(tmp_path, monkeypatch):
 
 
 def run(*args):
-    return CliRunner().invoke(main, ["assemble", *args])
+    return command("assemble", *args)
 
 
 def ok(*args):
     result = run(*args)
     assert result.exit_code == 0, result.output
     return result
-
-
-def said(result):
-    return [line for line in result.stderr.splitlines() if "… " not in line]
 
 
 def test_yaml_goes_to_stdout_and_the_report_to_stderr(bars):

@@ -6,9 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from liedyn.cli import main
+from command_line import ok, run
 
 
 def table(name: str):
@@ -117,7 +116,7 @@ def sample(whole: str, old: str | None, new: bytes) -> bytes:
 def refused(folder, start: str, *args, status: int = 3) -> None:
     """The command says one line that starts so, and leaves the folder as it was."""
     before = sorted(folder.rglob("*"))
-    result = CliRunner().invoke(main, [str(arg) for arg in args])
+    result = run(*args)
     assert result.exit_code == status, result.output
     lines = [line for line in result.stderr.splitlines() if "… " not in line]              # less the progress of a compilation
     assert len(lines) == 1 and lines[0].startswith("liedyn: error: " + start), result.stderr
@@ -164,8 +163,7 @@ def test_the_samples_are_whole_without_what_breaks_them(folder):
     (folder / "m.csv").write_text(TRAJECTORY)
     for args in (["simulate", "s.yaml", "--no-plots"], ["inverse", "m.csv"], ["linearize", "s.yaml", "--no-plots"],
                  ["derivatives", "m.csv"]):
-        result = CliRunner().invoke(main, args)
-        assert result.exit_code == 0, result.output
+        ok(*args)
 
 
 def test_a_scenario_whose_robot_is_broken_names_the_robot(folder):
@@ -182,8 +180,7 @@ def test_a_trajectory_whose_robot_is_broken_names_the_robot(folder):
 
 def test_a_robot_without_moving_joints_is_simulated_and_has_no_forces(folder):
     (folder / "still.yaml").write_text(ROBOT.replace("revolute", "fixed").split(", axis")[0] + "}\n")
-    result = CliRunner().invoke(main, ["simulate", "still.yaml", "--no-plots"])
-    assert result.exit_code == 0, result.output
+    ok("simulate", "still.yaml", "--no-plots")
     for command in (["inverse"], ["derivatives"], ["parameters", "still.yaml", "--from"]):
         refused(folder, "runs/still/trajectory.csv: the robot still has no moving joint", *command, "runs/still/trajectory.csv")
     for args in ([], ["--equilibrium"]):

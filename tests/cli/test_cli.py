@@ -7,17 +7,13 @@ from pathlib import Path
 
 import click
 import pytest
-from click.testing import CliRunner
 
+from command_line import run
 from liedyn import __version__, cli
 from liedyn.errors import CheckFailed, ComputationError, ModelError, Place, UsageError
 
 COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives",
             "assemble")
-
-
-def run(*args, **options):
-    return CliRunner().invoke(cli.main, [str(arg) for arg in args], **options)
 
 
 @pytest.fixture

@@ -5,22 +5,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import liedyn as ld
-from liedyn.cli import main
+from command_line import ok
 from liedyn.io.csv import read_trajectory
 from liedyn.io.scenario_file import read_scenario
 from liedyn.loading import load_description
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
 SHORT = ("-S", "duration=0.06", "-S", "output_step=0.01")
-
-
-def ok(*args, **options):
-    result = CliRunner().invoke(main, [str(arg) for arg in args], **options)
-    assert result.exit_code == 0, result.output
-    return result
 
 
 def worst(again, original, kind: str) -> float:

@@ -4,9 +4,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from liedyn.cli import main
+from command_line import run as command
 
 ROBOT = """
 name: bars
@@ -39,7 +38,7 @@ def folder(tmp_path, monkeypatch):
 
 
 def run(*args):
-    return CliRunner().invoke(main, ["linearize", *map(str, args)])
+    return command("linearize", *args)
 
 
 def ok(*args):

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import liedyn as ld
 from bridge import relative
-from liedyn.cli import main
+from command_line import run
 from liedyn.cli.progress import Progress
 from liedyn.io.csv import read_trajectory
 from liedyn.simulate.columns import bind, rate_of
@@ -87,7 +86,7 @@ def test_script_writes_every_figure_and_its_numbers(folder):
 
 
 def test_command_line_makes_the_same_forces_of_the_reference(folder, tmp_path):
-    result = CliRunner().invoke(main, ["inverse", str(folder / "reference.csv"), "--order", "5", "-o", str(tmp_path / "tau.csv")])
+    result = run("inverse", folder / "reference.csv", "--order", "5", "-o", tmp_path / "tau.csv")
     assert result.exit_code == 0, result.output
     model, given, made = (ld.load(ROOT / "robots/hexarotor_arms.yaml"), read_trajectory(folder / "reference.csv"),
                           read_trajectory(tmp_path / "tau.csv"))

@@ -3,12 +3,13 @@ import csv
 import io
 import os
 import re
+import warnings
 
 import numpy as np
 import pytest
 
 from liedyn.errors import ComputationError, TrajectoryError, UsageError
-from liedyn.io.csv import read_trajectory, write_trajectory
+from liedyn.io.csv import LARGEST_TRAJECTORY, read_trajectory, write_trajectory
 
 
 @pytest.fixture
@@ -131,10 +132,43 @@ def test_a_found_text_is_cut_short(read):
 
 
 def test_missing_file_and_folder(tmp_path):
-    with pytest.raises(TrajectoryError, match=r"none\.csv: the file cannot be read: No such file"):
+    with pytest.raises(TrajectoryError, match=r"none\.csv: no such file"):
         read_trajectory(tmp_path / "none.csv")
-    with pytest.raises(TrajectoryError, match="the file cannot be read: Is a directory"):
+    with pytest.raises(TrajectoryError, match="this is a directory"):
         read_trajectory(tmp_path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_refused_and_does_not_hang(tmp_path):
+    os.mkfifo(tmp_path / "pipe.csv")
+    with pytest.raises(TrajectoryError, match=r"this is a pipe; expected a file \(standard input is read where - is given\)"):
+        read_trajectory(tmp_path / "pipe.csv")
+
+
+def test_a_file_that_is_too_large_is_refused_unread(tmp_path):
+    with open(tmp_path / "large.csv", "wb") as file:
+        file.truncate(LARGEST_TRAJECTORY + 1)               # a hole: it takes no room on the disk
+    with pytest.raises(TrajectoryError, match=r"large\.csv: the file is too large; expected at most 1000 MB"):
+        read_trajectory(tmp_path / "large.csv")
+
+
+def test_standard_input_without_end_is_refused(monkeypatch):
+    monkeypatch.setattr("liedyn.io.csv.LARGEST_TRAJECTORY", 1000)
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"t,q.a\n" + b"0,1\n" * 1000)))
+    with pytest.raises(TrajectoryError, match="-: the file is too large"):
+        read_trajectory("-")
+
+
+@pytest.mark.parametrize("row", ["0," + "1" * 140_000 + "x", "0,'" + "x" * 200_000], ids=["number", "text"])
+def test_a_cell_that_is_longer_than_pythons_reader_takes(read, row):
+    text = refused(read, "t,q.a\n" + row)
+    assert ":2: the row cannot be read; found" in text and "expected 2 numbers" in text and len(text) < 400
+
+
+def test_times_whose_difference_overflows_give_no_warning(read):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read("t,q.a\n-1e308,0\n1e308,1\n").t.tolist() == [-1e308, 1e308]
 
 
 # --- writing ---------------------------------------------------------------------------------------------------------

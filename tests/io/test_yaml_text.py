@@ -1,6 +1,8 @@
 """The YAML reader: values with their line and key, and one clear line for everything that it refuses."""
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from liedyn.errors import InputError, ModelError, ScenarioError
@@ -125,6 +127,26 @@ def test_texts_that_are_refused(text, message):
     assert refused(lambda: parse_yaml(text, "s.yaml", ScenarioError)).startswith(message)
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_a_pipe_is_refused_and_does_not_hang(tmp_path):
+    os.mkfifo(tmp_path / "s.yaml")
+    text = refused(lambda: read_yaml(tmp_path / "s.yaml", ScenarioError))
+    assert text.endswith("s.yaml: this is a pipe; expected a file (save it to a file first)")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/zero"), reason="no device without end")
+def test_a_link_to_a_device_without_end_is_refused_unread(tmp_path):
+    (tmp_path / "s.yaml").symlink_to("/dev/zero")
+    assert "s.yaml: this is a device; expected a file" in refused(lambda: read_yaml(tmp_path / "s.yaml", ScenarioError))
+
+
+def test_a_file_that_is_too_large_is_refused_unread(tmp_path):
+    with open(tmp_path / "s.yaml", "wb") as file:
+        file.truncate(10_000_000_000)                       # a hole: it takes no room on the disk
+    text = refused(lambda: read_yaml(tmp_path / "s.yaml", ScenarioError))
+    assert text.endswith("s.yaml: the file is too large; expected at most 10 MB")
+
+
 def test_names_with_control_characters_do_not_reach_the_terminal():
     text = refused(lambda: parse_yaml('"\\e[31m\\n": 1', "s.yaml", ScenarioError).refuse_unknown_keys(["a"]))
     assert "\x1b" not in text and "\\x1b" in text
@@ -135,6 +157,14 @@ def test_names_with_control_characters_do_not_reach_the_terminal():
     (b"  \n", "the file is empty"),
     (b"\x7fELF\x00\x01", "this is a binary file; expected text in UTF-8"),
     (b"a: 1\nb: \xff\xfe\n", ":2: this is not a text file; expected text in UTF-8"),
+    ("a: 1\n".encode("utf-16"), "this is a binary file; expected text in UTF-8"),
+    ("a: 1\n".encode("utf-16-le"), "this is a binary file; expected text in UTF-8"),
+    ("a: 1\n".encode("utf-16-be"), "this is a binary file; expected text in UTF-8"),
+    ("a: 1\n".encode("utf-32"), "this is a binary file; expected text in UTF-8"),
+    (b"a: 1\nb: x\x00y\n", "this is a binary file; expected text in UTF-8"),
+    (b"a: 1\nb: \x07\n", ":2: a control character; found '\\x07'; expected plain text"),
+    (b"a: 1\nb: \x7f\n", ":2: a control character; found '\\x7f'; expected plain text"),
+    ("a: 1\nb: \x9b\n".encode(), ":2: a control character; found '\\x9b'; expected plain text"),
     (b"a: 1\nb: \x1b[31m\n", ":2: a control character; found '\\x1b'; expected plain text"),
 ])
 def test_files_that_are_not_text(tmp_path, contents, message):

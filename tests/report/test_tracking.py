@@ -3,9 +3,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
-from liedyn.cli import main
+from command_line import run
 from liedyn.errors import UsageError
 from liedyn.report.figures import figures
 from liedyn.report.plot_folder import plot_trajectory
@@ -106,7 +105,7 @@ def test_against_other_runs_by_the_command(folder, others, labels, monkeypatch):
     monkeypatch.setattr("liedyn.report.figures.draw_tracking",
                         lambda runs, title: seen.extend(runs) or draw_tracking(runs, title))
     args = [word for other in others for word in ("--against", other)]
-    done = CliRunner().invoke(main, ["plot", "one", "-f", "png", *args])
+    done = run("plot", "one", "-f", "png", *args)
     assert done.exit_code == 0, done.output
     assert Path("one/plots/tracking.png").is_file() and "tracking.png" in done.output
     assert [run.label.replace("_", " ") for run in seen] == labels

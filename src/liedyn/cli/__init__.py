@@ -32,8 +32,6 @@ def _told() -> Iterator[None]:
         yield
     except LiedynError as error:
         message, status = str(error), error.exit_status
-    except click.exceptions.NoArgsIsHelpError:
-        raise
     except click.UsageError as error:
         help = f" (see `{error.ctx.command_path} --help`)" if error.ctx else ""
         message, status = f"{error.format_message().rstrip('.')}{help}", error.exit_code
@@ -72,6 +70,12 @@ class _Commands(click.Group):
     def main(self, *args, **options):
         prepare()
         return super().main(*args, **options)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        if not args:                                        # versions of click differ in what they do
+            tell(ctx.get_help())
+            raise click.exceptions.Exit(2)
+        return super().parse_args(ctx, args)
 
     def make_context(self, *args, **options) -> click.Context:
         with _told():

@@ -23,7 +23,9 @@ import numpy as np
 
 from liedyn.errors import ComputationError, Place, TrajectoryError
 from liedyn.io.output import STDIO, open_output
+from liedyn.io.text_file import read_whole, too_large
 
+LARGEST_TRAJECTORY = 1_000_000_000      # bytes: a million rows of 50 columns; reading takes some eight times this memory
 LONGEST_LINE = 1_000_000                # characters; a row of 40,000 numbers is shorter
 _COLUMN = re.compile(r"\s*(?P<name>.*?)\s*(?:\[(?P<unit>[^\[\]]*)\])?\s*", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:\\|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
@@ -140,10 +142,12 @@ def _escape(c: str) -> str:
 def _lines(source: str) -> list[str]:
     """Lines of the file without their ends. Refuses what is no text."""
     place = Place(source)
-    try:
-        data = sys.stdin.buffer.read() if source == STDIO else Path(source).read_bytes()
-    except OSError as error:
-        raise TrajectoryError(f"the file cannot be read: {error.strerror or error}", place=place) from error
+    if source == STDIO:
+        data = sys.stdin.buffer.read(LARGEST_TRAJECTORY + 1)
+        if len(data) > LARGEST_TRAJECTORY:
+            raise too_large(TrajectoryError, source, LARGEST_TRAJECTORY)
+    else:
+        data = read_whole(source, TrajectoryError, LARGEST_TRAJECTORY, hint="standard input is read where - is given")
     if data.startswith(_BYTE_ORDER_MARKS):
         raise TrajectoryError("the file is text in UTF-16", place=place, expected="UTF-8")
     if b"\0" in data:
@@ -231,7 +235,11 @@ def _table(rows: list[str], numbers: np.ndarray, columns: list[str], source: str
 
 def _refuse_row(row: str, line: int, columns: list[str], source: str) -> None:
     """Raise if the row does not hold one number for each column."""
-    cells = next(csv.reader([row]))
+    try:
+        cells = next(csv.reader([row]))
+    except csv.Error:                                      # a cell longer than Python's reader takes
+        raise TrajectoryError("the row cannot be read", place=Place(source, line), found=row,
+                              expected=f"{len(columns)} numbers") from None
     if len(cells) != len(columns):
         hint = "decimals are written with a point, columns separated by commas" if ";" in row else None
         raise TrajectoryError("the row is not as long as the line of column names", place=Place(source, line),
@@ -256,7 +264,7 @@ def _check_finite(table: np.ndarray, numbers: np.ndarray, columns: list[str], so
 
 
 def _check_time(t: np.ndarray, numbers: np.ndarray, source: str) -> None:
-    back = np.flatnonzero(np.diff(t) <= 0)
+    back = np.flatnonzero(t[1:] <= t[:-1])
     if back.size:
         k = int(back[0]) + 1
         raise TrajectoryError("time does not increase", place=Place(source, int(numbers[k]), "t"),

@@ -1,4 +1,4 @@
-"""Checks of the numbers in a description: finite, as many as expected, a direction, a rotation."""
+"""Checks of the numbers in a description: finite and not too large, as many as expected, a direction, a rotation."""
 from __future__ import annotations
 
 import math
@@ -9,6 +9,7 @@ import numpy as np
 from liedyn.errors import ModelError, Place
 from liedyn.model.description import Pose
 
+LARGEST = 1e30                       # of masses, lengths, inertias, gains: the cube of m r^2 is still far from overflow
 _NO_DIRECTION = 1e-9                 # an axis or screw shorter than this has no direction
 _ORTHONORMAL = 1e-6                  # rounding allowed in a rotation
 _PARALLEL = 1e-6                     # rad: two axes closer than this
@@ -23,6 +24,9 @@ def check_finite(values, count: int, place: Place, what: str) -> None:
         raise ModelError(f"wrong {what}", place=place, found=list(values), expected=f"{count} numbers")
     if not all(map(math.isfinite, numbers)):
         raise ModelError(f"not a finite number in the {what}", place=place, found=numbers[0] if count == 1 else numbers)
+    if max(map(abs, numbers)) > LARGEST:
+        raise ModelError(f"too large a number in the {what}", place=place, found=numbers[0] if count == 1 else numbers,
+                         expected=f"at most {LARGEST:g} in magnitude")
 
 
 def check_axes(axes, count: int, kind: str, place: Place) -> None:
