@@ -12,7 +12,7 @@ def free_motion(model, q, v) -> Problem:
     from liedyn.simulate.schedule import coordinates
     nv, none, ints = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
     schedule = Schedule(np.full(nv, TORQUE, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.full(nv, -1, dtype=np.int64),
-                        np.zeros(nv), np.zeros(nv), coordinates(model), ints, ints, none, none, ints, none, none, none)
+                        np.zeros(nv), np.zeros(nv), coordinates(model), ints, ints, none, none, ints, none, none, none, none)
     signals = Signals(np.array([CONSTANT]), np.array([0]), np.array([1]), none, none, ints, np.zeros(1))
     return Problem(model, schedule, signals, np.array(q, dtype=float), np.array(v, dtype=float), 3)
 

@@ -188,7 +188,7 @@ def problem_of(model, q, v, a, tau, prescribed, passive=True) -> Problem:
                         np.empty(0, dtype=np.int64), np.where(prescribed, a, tau))
     none = np.empty(0, dtype=np.int64)
     schedule = Schedule(np.where(prescribed, ACCELERATION, TORQUE), np.arange(nv), np.full(nv, -1), np.zeros(nv), np.zeros(nv),
-                        coordinates(model), none, none, np.empty(0), np.empty(0), none, np.empty(0), np.empty(0), np.empty(0))
+                        coordinates(model), none, none, np.empty(0), np.empty(0), none, *np.empty((4, 0)))
     return Problem(model, schedule, constants, q, v, 3, passive=passive)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from liedyn.errors import ComputationError, UsageError
 from liedyn.integrators.problem import Statistics, begin, failure, loop_figures
-from liedyn.integrators.runge_kutta import copy, next_break
+from liedyn.integrators.runge_kutta import copy, next_break, next_goal
 from liedyn.jit import kernel, primitive
 from liedyn.joints.closures import HEADER, loops_of
 from liedyn.joints.tree import tree_of
@@ -77,7 +77,7 @@ def begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own
     impose(tree, schedule, signals, t, state.q, state.y[nv:2 * nv], work)
     copy(state.q, own.q)
     copy(state.y[nv:2 * nv], own.v)
-    later = np.nextafter(min(t + h, next_break(schedule, state, np.inf)), -np.inf)
+    later = min(t + h, next_break(schedule, state, np.inf)[1])
     for phase in range(4):                              # here, a step further on, here again, and with the accelerations found
         for k in range(nv):
             own.x[k] = h * own.v[k] + 0.5 * h * h * own.a[k] if phase == 1 else 0.0
@@ -146,12 +146,12 @@ def keep_state(tree, loops, ties, state, record, work, own):
 def alpha_step(tree, loops, plant, schedule, signals, ties, state, record, work, own):
     """A step of equal parts of the way to the next output or break, no longer than the one asked for."""
     t, nv, last = state.clock[0], own.v.size, record.t[record.t.size - 1]
-    wall = next_break(schedule, state, last)
-    goal = min(wall, record.t[state.count[0]])
+    wall, before = next_break(schedule, state, last)
+    goal = next_goal(wall, record, state)
     parts = max(1.0, np.ceil((goal - t) / own.method[STEP] * (1.0 - 1e-9)))
     h = (goal - t) / parts
     end = goal if parts == 1.0 else t + h
-    seen = np.nextafter(wall, -np.inf) if end == wall else end
+    seen = before if end == wall else end
     copy(state.q, work.q)
     for k in range(nv):
         own.v[k] = work.v[k] = state.y[nv + k]

@@ -57,6 +57,7 @@ class Problem:
     q, v                 initial state
     ties                 None: the open tree, whatever constraints the model has
     law                  gives the motors' torques, besides the schedule's; or None
+    max_step             bounds that of the options [s]
     signal_names, signal_places   what each signal drives, for messages
     """
 
@@ -71,6 +72,7 @@ class Problem:
     passive: bool = True
     ties: Ties | None = None
     law: MotorLaw | None = None
+    max_step: float = np.inf
 
     @property
     def forced_links(self) -> np.ndarray:

@@ -170,24 +170,32 @@ def settle(index, constants, tree, schedule, signals, ties, t, counted, q, v, wo
 
 @primitive
 def next_break(schedule, state, last):
-    """The time that the step must not pass: the next break or the end."""
+    """The time that the step must not pass, the next break or the end, and the last time that counts as before it."""
     while state.count[1] < schedule.breaks.size and schedule.breaks[state.count[1]] <= state.clock[0]:
         state.count[1] += 1
-    if state.count[1] < schedule.breaks.size:
-        return min(schedule.breaks[state.count[1]], last)
-    return last
+    k = state.count[1]
+    if k < schedule.breaks.size and schedule.breaks[k] <= last:
+        return schedule.breaks[k], schedule.before[k]
+    return last, np.nextafter(last, -np.inf)
+
+
+@primitive
+def next_goal(wall, record, state):
+    """The end of the way that fixed steps share: the next output, or the wall where that is no later but for rounding."""
+    due = record.t[state.count[0]]
+    return wall if due >= wall - SMALLEST_STEP * (np.nextafter(wall, np.inf) - wall) else due
 
 
 @pasted
 def fixed_step(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, work):
     """A step of equal parts of the way to the next output or break, no longer than the one asked for."""
     t = state.clock[0]
-    wall = next_break(schedule, state, record.t[record.t.size - 1])
-    goal = min(wall, record.t[state.count[0]])
+    wall, before = next_break(schedule, state, record.t[record.t.size - 1])
+    goal = next_goal(wall, record, state)
     parts = max(1.0, np.ceil((goal - t) / method.control[0] * (1.0 - 1e-9)))
     h = (goal - t) / parts
     end = goal if parts == 1.0 else t + h
-    ceiling = np.nextafter(wall, -np.inf) if end == wall else wall
+    ceiling = before if end == wall else wall
     first = state.count[5]                                    # stage 0 may be known
     code = evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, t, h, ceiling, state.q, state.y,
                     stages.K, stages.y, first, method.b.size, int64(0), work)
@@ -203,8 +211,7 @@ def fixed_step(index, constants, tree, plant, schedule, signals, ties, method, s
 def adaptive_step(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, work):
     """One accepted step (Hairer, Norsett, Wanner, Solving ODEs I, II.4), and the outputs within it."""
     t = state.clock[0]
-    wall = next_break(schedule, state, record.t[record.t.size - 1])
-    before = np.nextafter(wall, -np.inf)
+    wall, before = next_break(schedule, state, record.t[record.t.size - 1])
     chart_origin(tree, state, stages)
     if state.count[5] == 0:
         code = evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, t, 0.0, t, state.q, state.y,

@@ -73,9 +73,9 @@ class _Run:
         self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
 
     def all(self, progress) -> None:
-        breaks = [b for b in self.problem.schedule.breaks if 0 < b < self.last]
-        for wall in [*breaks, self.last]:
-            self.ceiling = np.nextafter(wall, -np.inf)
+        schedule = self.problem.schedule
+        walls = [wall for wall in zip(schedule.breaks, schedule.before, strict=True) if wall[0] < self.last]
+        for wall, self.ceiling in [*walls, (self.last, np.nextafter(self.last, -np.inf))]:
             h = None
             while self.state.clock[0] < wall:
                 h = self.until_far(wall, h, progress)

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -22,6 +23,7 @@ def solve(problem: Problem, times: np.ndarray, options: Options,
 
     Raises ComputationError, with the time at which and the reason why the run ended early.
     """
+    options = replace(options, max_step=min(options.max_step, problem.max_step))
     if options.method in SCIPY_METHODS:
         from liedyn.integrators.scipy_solvers import solve_by_scipy
         return solve_by_scipy(problem, times, options, progress)

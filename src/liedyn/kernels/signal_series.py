@@ -190,8 +190,8 @@ def one_plus(sign, x, out):
 @kernel
 def unary_series(operation, x, a, b):
     """x = f(x); a, b scratch."""
-    value, _, _ = unary(operation, x[0], 0.0, 0.0)
     n = x.size
+    value, _, _ = unary(operation, x[0], x[1] if n > 1 else 0.0, 2.0 * x[2] if n > 2 else 0.0)      # a jump's: just after
     if operation == NEGATIVE:
         for k in range(n):
             x[k] = -x[k]

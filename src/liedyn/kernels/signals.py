@@ -2,8 +2,8 @@
 
 A signal is a constant, a piecewise polynomial or a program (postfix code over numbers, `t` and the state). Time
 derivatives come from second-order jets (x, dx, ddx) carried through the program; `q` and `v` count as constants in time.
-All signals are continuous from the right: at a break the piece that begins there counts, `step(0)` is 1, and where
-`abs`, `min` or `max` switch, the branch taken just after counts.
+All signals are continuous from the right: at a break the piece that begins there counts, and where `step`, `sign`, `floor`,
+`abs`, `min` or `max` switch, the value just after counts; `step(0)` is 1 and `sign(0)` 0 where the argument stays 0.
 """
 from __future__ import annotations
 
@@ -68,6 +68,7 @@ class Schedule(NamedTuple):
     force_from: ndarray      # (f,) -inf: from the beginning
     force_until: ndarray     # (f,) inf: to the end
     breaks: ndarray          # sorted times in (0, duration) on which steps must land
+    before: ndarray          # the last time before each at which all signals are as in the step that ends there
 
 
 @kernel
@@ -205,17 +206,21 @@ def unary(operation, x, dx, ddx):
     if operation == ABS:
         s = direction(x, dx, ddx)
         return s * x, s * dx, s * ddx
-    return jump(operation, x), 0.0, 0.0
+    return jump(operation, x, dx, ddx), 0.0, 0.0
 
 
 @primitive
-def jump(operation, x):
+def jump(operation, x, dx, ddx):
     """sign, floor, step: constant between jumps."""
-    if x != x or operation == FLOOR:
-        return math.floor(x) if x == x else x
+    if x != x:
+        return x
+    if operation == FLOOR:
+        whole = math.floor(x)
+        return whole - 1.0 if x == whole and direction(0.0, dx, ddx) < 0.0 else whole
+    s = direction(x, dx, ddx)
     if operation == STEP:
-        return 1.0 if x >= 0.0 else 0.0
-    return 1.0 if x > 0.0 else (-1.0 if x < 0.0 else 0.0)
+        return 1.0 if s >= 0.0 else 0.0
+    return s
 
 
 @kernel

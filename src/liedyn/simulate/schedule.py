@@ -14,7 +14,8 @@ from liedyn.kernels.signals import ACCELERATION, POSITION, VELOCITY, Schedule, S
 from liedyn.simulate.constraints import closed_state, tie
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.names import bind, find
-from liedyn.simulate.signal_table import SAME_TIME, SignalTable, Use, merge_times, snap
+from liedyn.simulate.switches import MOST
+from liedyn.simulate.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
 _WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
@@ -29,6 +30,7 @@ class Compiled:
     q, v          the initial state, at the prescribed positions and velocities, and on the constraints
     ties          how the constraints act; None for a robot without
     law           of the motors; None without `control`
+    max_step      the largest that an adaptive method may take: finite where signals switch at times that are not all known
     signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
     force_names   what each entry of the schedule's forces is
     stack_size    floats of scratch for `kernels.signals.signal`
@@ -46,10 +48,11 @@ class Compiled:
     warnings: tuple[str, ...] = ()
     ties: Ties | None = None
     law: MotorLaw | None = None
+    max_step: float = math.inf
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
-                       passive, self.ties, self.law)
+                       passive, self.ties, self.law, self.max_step)
 
 
 def compile_schedule(scenario: Scenario, model) -> Compiled:
@@ -66,18 +69,20 @@ def compile_schedule(scenario: Scenario, model) -> Compiled:
     forces.add_actuators(scenario.actuators)
     ties = tie(scenario, model, table)
     control = bind_control(scenario, model, table, drives["level"])
-    breaks = merge_times(np.concatenate([forces.start, forces.end, table.knots()]), scenario.duration)
+    windows, doubts = table.switches()
+    times = merge_times(np.concatenate([forces.start, forces.end, table.knots()]), scenario.duration)
+    breaks, before = merge_windows(times, windows, scenario.duration)
     signals = table.arrays(breaks)
-    schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks)
+    schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before)
     law = motor_law(control, model, table.stack_size)
     q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law)
     compiled = Compiled(schedule, signals, q, v, tuple(table.names), tuple(table.places), tuple(forces.names), table.stack_size,
-                        ties=ties, law=law)
+                        ties=ties, law=law, max_step=scenario.duration / MOST if doubts else math.inf)
     if ties is not None:
         q, v, notes = closed_state(scenario, compiled.problem(model), *given)
         warnings += notes
     warnings += control.notes if control else ()
-    return replace(compiled, q=q, v=v, warnings=(*warnings, *_beyond_limits(model, schedule, q)))
+    return replace(compiled, q=q, v=v, warnings=(*warnings, *doubts, *_beyond_limits(model, schedule, q)))
 
 
 def coordinates(model) -> np.ndarray:

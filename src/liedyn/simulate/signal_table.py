@@ -16,6 +16,7 @@ from liedyn.kernels import signals as code
 from liedyn.simulate.curves import LEAST_ROWS, Curve, interpolant, quintic, spline
 from liedyn.simulate.expression import Program, compile_expression
 from liedyn.simulate.names import unknown
+from liedyn.simulate.switches import MOST, switches_in_time
 
 SAME_TIME = 1e-12               # relative to the duration: 3 * 0.1 and 0.3
 
@@ -54,6 +55,7 @@ class SignalTable:
         self.places: list[Place] = []
         self.stack_size = 3
         self._lowered: list[float | Program | Curve] = []
+        self._windows: list[tuple[float, float]] = []           # in which each is used
         self._constants: dict[float, int] = {}
         self._files: dict[str, Trajectory] = {}
 
@@ -82,6 +84,7 @@ class SignalTable:
         if isinstance(lowered, Program):
             self.stack_size = max(self.stack_size, 3 * lowered.depth)
         self._lowered.append(lowered)
+        self._windows.append(use.window or (0.0, self.duration))
         self.names.append(use.name)
         self.places.append(place or Place())
         return len(self.names) - 1
@@ -106,6 +109,21 @@ class SignalTable:
     def knots(self) -> np.ndarray:
         """Times at which a curve is not smooth."""
         return np.concatenate([np.empty(0), *(x.knots for x in self._lowered if isinstance(x, Curve))])
+
+    def switches(self) -> tuple[np.ndarray, list[str]]:
+        """(k, 2) windows of time in which an expression's step, sign, abs, min … switch, and a note on each whose switches are
+        not all known."""
+        windows, notes = [np.empty((0, 2))], []
+        for x, window, name, place in zip(self._lowered, self._windows, self.names, self.places, strict=True):
+            if not isinstance(x, Program):
+                continue
+            found = switches_in_time(x, *window)
+            windows.append(found.windows)
+            if not found.complete:
+                where = f"{place}: " if str(place) else ""
+                notes.append(f"{where}the {name} switches too often or too closely for all its times to be located (at most {MOST})"
+                             f": an adaptive method takes steps of at most {self.duration / MOST:.3g} s")
+        return np.concatenate(windows), notes
 
     def arrays(self, breaks: np.ndarray) -> code.Signals:
         """All signals; knots that are one of the schedule's `breaks` but for rounding are made equal to it."""
@@ -213,6 +231,23 @@ def merge_times(times: np.ndarray, duration: float) -> np.ndarray:
     slack = SAME_TIME * duration
     times = np.unique(times[(times > slack) & (times < duration - slack)])
     return times[np.diff(times, prepend=-math.inf) > slack]
+
+
+def merge_windows(times: np.ndarray, windows: np.ndarray, duration: float) -> tuple[np.ndarray, np.ndarray]:
+    """Breaks and the last time before each. times: of `merge_times`; windows: (k, 2), in which something switches, mostly between
+    neighbouring floats. A time that is the same as a window's but for rounding gives way to it, since curves can be moved and
+    expressions cannot: a break is the end of the windows that fall together, and `before` their beginning."""
+    slack = SAME_TIME * duration
+    windows = windows[(windows[:, 0] > slack) & (windows[:, 1] < duration - slack)]
+    windows = windows[np.argsort(windows[:, 0])]
+    low, high = windows[:, 0], np.maximum.accumulate(windows[:, 1])
+    begins = np.flatnonzero(np.r_[True, low[1:] - high[:-1] > slack]) if len(windows) else np.empty(0, dtype=int)
+    low, high = low[begins], high[np.r_[begins[1:], len(windows)] - 1] if len(begins) else high
+    k = np.searchsorted(low, times + slack, side="right") - 1
+    same = (k >= 0) & (times - high[k] <= slack) if len(low) else np.zeros(len(times), dtype=bool)
+    breaks, before = np.r_[times[~same], high], np.r_[np.nextafter(times[~same], -np.inf), low]
+    order = np.argsort(breaks)
+    return breaks[order], before[order]
 
 
 def snap(times: np.ndarray, breaks: np.ndarray, duration: float) -> np.ndarray:
