@@ -135,9 +135,7 @@ def _switching(operation: int, x: list, bounds):
 
 def _label(operation: int, low: np.ndarray, high: np.ndarray, still: np.ndarray) -> np.ndarray:
     """The same number throughout the pieces on one side."""
-    if operation in (code.ABS, code.MIN, code.MAX):
-        label = np.where(low >= 0, 1.0, np.where(high <= 0, -1.0, np.nan))
-    elif operation == code.STEP:
+    if operation == code.STEP:
         label = np.where(low >= 0, 1.0, np.where(high < 0, -1.0, np.nan))
     elif operation in (code.FLOOR, code.TAN):
         count = (lambda x: np.floor(x)) if operation == code.FLOOR else lambda x: np.floor(x / np.pi + 0.5)
