@@ -11,7 +11,6 @@ from liedyn.jit import prepare
 from liedyn.kernels import loop_wrenches
 from liedyn.model.spatial import adjoint, pose
 
-
 _FEW = 100_000      # body-states whose poses are computed on float64, as the wrenches are: it saves a compilation
 
 
@@ -98,7 +97,7 @@ def _on_bodies(model, q, multipliers, drive):
     out = np.empty((len(rows[0]), 12 * nc))
     prepare(loop_wrenches.closure_wrenches)
     memory = scratch(loop_wrenches.closure_wrenches_memory(n, nv, nc, model.nc))
-    code = loop_wrenches.closure_wrenches(model.index, model.constants, memory, model.loop_index, model.loop_constants, rows[0], D,
-                                          rows[1], out, 0, len(out))
+    code = loop_wrenches.closure_wrenches(model.index, model.constants, memory, model.loop_index, model.loop_constants,
+                                          rows[0], D, rows[1], out, 0, len(out))
     refuse_constrained(model, code, q=rows[0])
     return lead, out.reshape(-1, nc, 2, 6), rows[0]

@@ -19,8 +19,8 @@ from liedyn.model.model import Model
 _FORCE = {"rad": "N m", "m": "N"}
 _WRENCH = (("mx", "N m"), ("my", "N m"), ("mz", "N m"), ("fx", "N"), ("fy", "N"), ("fz", "N"))
 WRENCH = tuple(part for part, _ in _WRENCH)
-_REACTIONS = ("of a loop: wrench on link b from link a, world axes, about the origin of frame b; of a coupling: force on a joint with "
-              "coefficient 1; the least ones where constraints are redundant")
+_REACTIONS = ("of a loop: wrench on link b from link a, world axes, about the origin of frame b; of a coupling: force on a joint "
+              "with coefficient 1; where constraints are redundant: those of the least multipliers")
 _ORDER = ("q", "v", "a", "tau")
 _OTHERS = ("reaction", "reference", "link", "energy", "drift")          # kinds that runs write and nobody computes with
 _KIND = re.compile(r"(?:d(?P<rate>[1-9][0-9]*))?(?P<kind>q|v|a|tau|fext)")
