@@ -19,7 +19,7 @@ from liedyn.dynamics.constrained_inverse import (
     ConstrainedInverse as ConstrainedInverse,
 )
 from liedyn.dynamics.constrained_inverse_derivatives import constrained_inverse_derivatives as constrained_inverse_derivatives
-from liedyn.dynamics.constraint_wrenches import constraint_wrenches as constraint_wrenches
+from liedyn.dynamics.constraint_wrenches import closure_wrenches as closure_wrenches, constraint_wrenches as constraint_wrenches
 from liedyn.dynamics.constraints import (
     constraint_bias as constraint_bias,
     constraint_jacobian as constraint_jacobian,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.regressor import OF_A_LINK, InertialParameters, inertial_parameters, regressor
 from liedyn.errors import ComputationError
 from liedyn.joints.kinds import SCREW
@@ -85,6 +86,8 @@ def base_parameters(model, *, passive=False, joints: Sequence[str] | None = None
 
     Raises
     ------
+    ModelError
+        For a robot with loops or couplings, whose forces tell less; `Model.open_tree` has them all.
     ComputationError
         Where the rank of the regressor is not clear, or the model has no parameter that acts.
     NameLookupError, ShapeError, ConfigurationError
@@ -96,6 +99,8 @@ def base_parameters(model, *, passive=False, joints: Sequence[str] | None = None
     must be clear. Of dependent parameters the one nearer to the ground is kept, so that a link's mass is regrouped with its
     parents', as by hand; a column that lies too near to those kept waits, and pivots fill what is missing of the rank.
     """
+    if model.nc:
+        refuse_constraints(model, "base_parameters")
     pi = inertial_parameters(model, passive=passive, joints=joints)
     states = _random_states(model, len(pi.names), seed) if states is None else states
     Y = regressor(model, *states, passive=passive, joints=joints)

@@ -57,7 +57,7 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
     Parameters
     ----------
     model : Model
-        With constraints; the functions of the open tree (`forward_dynamics`, …) do not obey them.
+        With constraints; `forward_dynamics` and its like refuse it.
     q : (..., nq) array
         Configuration [rad | m]; should be closed (`assemble`, `project_configuration`).
     v, tau : (..., nv) arrays

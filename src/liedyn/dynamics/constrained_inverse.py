@@ -87,7 +87,7 @@ def constrained_inverse_dynamics(model, q, v, a, actuated, *, criterion="unique"
     if not np.isfinite(tau_p[..., ~mask]).all():
         raise ConfigurationError("tau_passive holds a number that is NaN or infinite")
     w = weights_of(weights, mask)
-    tau_r = inverse_dynamics(model, q, v, a, f_ext=f_ext, passive=passive)
+    tau_r = inverse_dynamics(model.open_tree(), q, v, a, f_ext=f_ext, passive=passive)
     A, gamma = constraint_jacobian(model, q, drive=drive), constraint_bias(model, q, v, drive=drive)
     lead = _common(tau_r, gamma, tau_p, w)
     A, gamma, a, tau_r, tau_p, w, b = (_rows(lead, x, own) for x, own in (

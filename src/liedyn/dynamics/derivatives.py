@@ -25,6 +25,7 @@ from liedyn.dynamics.calls import (
     wrenches,
 )
 from liedyn.dynamics.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
+from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.rooms import take_room
 from liedyn.jit import prepare
 from liedyn.kernels.checks import OTHER_MASK
@@ -73,6 +74,8 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
     -----
     Kim 2012 v1.01, Table 5, for all coordinates at once; see `kernels.pairs`.
     """
+    if model.nc:
+        refuse_constraints(model, "inverse_dynamics_derivatives", "constrained_inverse_derivatives")
     nv = model.nv
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
@@ -131,6 +134,8 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
     -----
     ``da = -M^-1 dID`` with inverse dynamics ID at the solution (Kim 2012 v1.01, Table 6, for all coordinates at once).
     """
+    if model.nc:
+        refuse_constraints(model, "forward_dynamics_derivatives", "constrained_forward_derivatives")
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
@@ -170,6 +175,8 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
     -----
     ``da_v = -M_vv^-1 dID_v``, ``dtau_u = dID_u + M_uv da_v`` (Kim 2012 v1.01, Table 7, for all coordinates at once).
     """
+    if model.nc:
+        refuse_constraints(model, "hybrid_dynamics_derivatives", "constrained_hybrid_derivatives")
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, as_mask, refuse, run, scratch, wrenches
+from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.parameters import parameter_names, rates_of, rates_size
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.jit import prepare
@@ -49,6 +50,8 @@ def inverse_dynamics_directional(model, q, v, a, *, dq=None, dv=None, da=None, f
     Kim 2012 v1.01, Table 5. Passive forces depend on q, v and their figures; damping that the model does not have counts when its
     rate is given.
     """
+    if model.nc:
+        refuse_constraints(model, "inverse_dynamics_directional", "constrained_inverse_derivatives")
     given = _arrange(model, {"q": q, "v": v, "a": a}, f_ext, {"dq": dq, "dv": dv, "da": da}, df_ext, parameters)
     tau, dtau = _inverse(model, given, passive)
     return _shaped(tau, given), dtau.reshape(*given.lead, model.nv)
@@ -62,6 +65,8 @@ def forward_dynamics_directional(model, q, v, tau, *, dq=None, dv=None, dtau=Non
     ComputationError where a joint's articulated inertia vanishes. Kim 2012 v1.01, Table 6, in the form of
     `kernels.directional_hybrid`.
     """
+    if model.nc:
+        refuse_constraints(model, "forward_dynamics_directional", "constrained_forward_derivatives")
     given = _arrange(model, {"q": q, "v": v, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": None, "dtau": dtau}, df_ext,
                      parameters)
     a, _, out = _hybrid(model, given, np.zeros(model.nv, dtype=bool), passive)
@@ -94,6 +99,8 @@ def hybrid_dynamics_directional(model, q, v, a, tau, prescribed, *, dq=None, dv=
     -----
     Kim 2012 v1.01, Table 7, in the form of `kernels.directional_hybrid`.
     """
+    if model.nc:
+        refuse_constraints(model, "hybrid_dynamics_directional", "constrained_hybrid_derivatives")
     prescribed = as_mask(prescribed, model.nv)
     read = (("a", a, prescribed), ("tau", tau, ~prescribed), ("da", da, prescribed), ("dtau", dtau, ~prescribed))
     a, tau, da, dtau = (None if x is None and name[0] == "d" else np.where(mask, as_array(x, name, (model.nv,)), 0.0)
@@ -135,6 +142,8 @@ def parameter_derivatives(model, q, v, x, names=None, *, of="inverse", prescribe
     -----
     Kim 2012 v1.01, Tables 5-7 with the state held. Eight figures of one state or eight states at a time.
     """
+    if model.nc:
+        refuse_constraints(model, "parameter_derivatives")
     names = parameter_names(model) if names is None else (names,) if isinstance(names, str) else tuple(names)
     if of not in ("inverse", "forward", "hybrid") or (of == "hybrid") != (prescribed is not None):
         raise ShapeError(f"of is 'inverse', 'forward', or 'hybrid' with prescribed; found {of!r} with"

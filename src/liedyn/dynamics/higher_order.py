@@ -23,6 +23,7 @@ from liedyn.dynamics.higher_order_given import (
 from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics, none_prescribed
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.kinematics import link_pose
+from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.spatial_base import body_twists, spatial_twists, spatial_wrenches
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.jit import prepare
@@ -84,9 +85,10 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
 
     Notes
     -----
-    Ali, Gabellieri, Franchi, Algorithms 1 and 2, in body frames on Taylor coefficients. Open trees only: constraints are left
-    out.
+    Ali, Gabellieri, Franchi, Algorithms 1 and 2, in body frames on Taylor coefficients.
     """
+    if model.nc:
+        refuse_constraints(model, "higher_order_inverse_dynamics")
     plain = is_plain(f_ext_derivatives, f_ext_frame, base_frame)
     if plain:
         tau = _inverse_of_one(model, q, v_derivatives, passive)
@@ -159,6 +161,8 @@ def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivat
     Ali, Gabellieri, Franchi, Algorithm 3: the articulated inertias are factored once (Lemma 2). Each order divides by inertias
     what the orders before left of rounding: see the README for the digits that this costs.
     """
+    if model.nc:
+        refuse_constraints(model, "higher_order_forward_dynamics")
     none, plain = none_prescribed(model), is_plain(f_ext_derivatives, f_ext_frame, base_frame)
     if plain:
         a = _forward_of_one(model, q, v, tau_derivatives, none, passive)
@@ -200,6 +204,8 @@ def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, pr
     -----
     Ali, Gabellieri, Franchi, Algorithm 4.
     """
+    if model.nc:
+        refuse_constraints(model, "higher_order_hybrid_dynamics")
     prescribed = as_mask(prescribed, model.nv)
     rows = order_of(a_derivatives, "a_derivatives", model.nv, 1)
     if order_of(tau_derivatives, "tau_derivatives", model.nv, 1) != rows:

@@ -16,6 +16,7 @@ from liedyn.dynamics.calls import (
     where_read,
     wrenches,
 )
+from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.jit import prepare
 from liedyn.kernels.hybrid import hybrid_batch, hybrid_batch_memory, hybrid_one
 from liedyn.kernels.limbs import forward_of_limbs
@@ -48,6 +49,8 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
     Raises
     ------
     ShapeError, ConfigurationError
+    ModelError
+        For a robot with loops or couplings, see `constrained_forward_dynamics`; or `Model.open_tree`.
     ComputationError
         Where a joint's articulated inertia vanishes.
 
@@ -55,6 +58,8 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
     -----
     Kim 2012 v1.01, Table 3.
     """
+    if model.nc:
+        refuse_constraints(model, "forward_dynamics", "constrained_forward_dynamics")
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
@@ -99,11 +104,15 @@ def hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True
     Raises
     ------
     ShapeError, ConfigurationError, ComputationError
+    ModelError
+        For a robot with loops or couplings, see `constrained_hybrid_dynamics`; or `Model.open_tree`.
 
     Notes
     -----
     Kim 2012 v1.01, Table 4.
     """
+    if model.nc:
+        refuse_constraints(model, "hybrid_dynamics", "constrained_hybrid_dynamics")
     if f_ext is None:
         try:                                  # as above; what is refused is left as it was
             if q.ndim == 1:

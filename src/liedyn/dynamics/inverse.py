@@ -4,8 +4,11 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, one_thread, refuse, run, scratch_of_eight, wrenches
+from liedyn.dynamics.constraint_wrenches import constraint_wrenches
 from liedyn.dynamics.frames import LOCAL, check_frame, wrenches_in
 from liedyn.dynamics.kinematics import link_poses
+from liedyn.dynamics.open_tree import refuse_constraints
+from liedyn.errors import ModelError
 from liedyn.jit import prepare
 from liedyn.kernels.limbs import inverse_of_limbs
 from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory, inverse_one
@@ -38,11 +41,16 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
     Raises
     ------
     ShapeError, ConfigurationError
+    ModelError
+        For a robot with loops or couplings: their forces have a part in it, see `constrained_inverse_dynamics`; or
+        `Model.open_tree`.
 
     Notes
     -----
     Kim 2012 v1.01, Table 2. Gravity enters as ``dV_0 = [0; -g]``.
     """
+    if model.nc:
+        refuse_constraints(model, "inverse_dynamics", "constrained_inverse_dynamics")
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
@@ -96,17 +104,22 @@ def _batch(model, named, with_f_ext, passive, wrenches_out):
 def bias_force(model, q, v, *, f_ext=None):
     """Coriolis, centrifugal and gravity force ``b(q, v)`` (..., nv) of ``M a + b = tau``, less external wrenches.
 
-    Passive forces are not in it. Arguments and errors as in `inverse_dynamics` (K1 Table 2 with zero acceleration).
+    Passive forces are not in it. Of a robot with loops it is the b of ``M a + b = tau + A^T lambda``, that of the open tree.
+    Arguments and errors as in `inverse_dynamics` (K1 Table 2 with zero acceleration).
     """
-    return inverse_dynamics(model, q, v, np.zeros(model.nv), f_ext=f_ext, passive=False)
+    return inverse_dynamics(model.open_tree(), q, v, np.zeros(model.nv), f_ext=f_ext, passive=False)
 
 
 def gravity_force(model, q):
-    """Joint forces (..., nv) that hold the robot still against gravity: ``b(q, 0)``. Springs are not in it."""
-    return inverse_dynamics(model, q, np.zeros(model.nv), np.zeros(model.nv), passive=False)
+    """Joint forces (..., nv) that hold the robot still against gravity: ``b(q, 0)``. Springs are not in it.
+
+    Of a robot with loops it is the term of ``M a + b = tau + A^T lambda``, that of the open tree; what its motors hold it with is
+    `constrained_inverse_dynamics` at rest.
+    """
+    return inverse_dynamics(model.open_tree(), q, np.zeros(model.nv), np.zeros(model.nv), passive=False)
 
 
-def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local"):
+def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local", multipliers=None, drive=None):
     """What each joint transmits to its child link: the constraint wrench with the motor's part in it.
 
     Parameters
@@ -114,6 +127,10 @@ def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local"):
     frame : "local", "local_world_aligned" or "world"
         Of the result: axes of the child link, about its origin; axes of the world, about the child link's origin; axes of the
         world, about the world's origin.
+    multipliers : (..., m) array
+        For a robot with loops, whose reactions act on the links, too: of the constrained dynamics that gave ``a``.
+    drive
+        As in `constraint_residual`.
 
     Returns
     -------
@@ -126,6 +143,8 @@ def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local"):
     check_frame(frame)
     q, v, a = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,)), as_array(a, "a", (model.nv,))
     F = wrenches(model, f_ext)
+    if model.description.loops or multipliers is not None:
+        F = _with_reactions(model, q, F, multipliers, drive)
     named = [("q", q, 1), ("v", v, 1), ("a", a, 1)] + ([("f_ext", F, 2)] if F is not None else [])
     lead, out = _batch(model, named, F is not None, False, None)
     bodies = np.array([joint.body for joint in model.joints], dtype=int)
@@ -133,6 +152,15 @@ def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local"):
     local = _to_links(out.reshape(-1, model.n_bodies, 6)[:, bodies], [model.link_pose[k] for k in children])
     local = local.reshape(*lead, len(model.joints), 6)
     return local if frame == LOCAL else wrenches_in(frame, link_poses(model, q)[..., children, :, :], local)
+
+
+def _with_reactions(model, q, F, multipliers, drive):
+    if multipliers is None:
+        raise ModelError(f"robot {model.name} has loops, whose reactions act on its links, too",
+                         hint="give multipliers=, as constrained_forward_dynamics, constrained_hybrid_dynamics or "
+                              "constrained_inverse_dynamics return them, or take model.open_tree()")
+    reactions = constraint_wrenches(model, q, multipliers, drive=drive)
+    return reactions if F is None else F + reactions
 
 
 def _to_links(F: np.ndarray, frames: list[np.ndarray]) -> np.ndarray:

@@ -23,17 +23,16 @@ def link_pose(model, q, link):
     return link_poses(model, q)[..., model.link_index(link), :, :]
 
 
-def link_poses(model, q):
-    """Poses (..., n_links, 4, 4) of all links, in the order of ``model.link_names``."""
-    lead, T, _, _ = _motions(model, POSES, q)
-    return _as_poses(T).reshape(*lead, len(model.link_names), 4, 4)
+def link_poses(model, q, *, few=0):
+    """Poses (..., n_links, 4, 4) of all links, in the order of ``model.link_names``. few: as for `energy`."""
+    lead, T, _, _ = _motions(model, POSES, q, few=few)
+    return _as_poses(T.reshape(*lead, len(model.link_names), 12))
 
 
 def _as_poses(T) -> np.ndarray:
-    """(N, n_links, 4, 4) of rotations by rows and translations (N, 12 n_links)."""
-    T = T.reshape(len(T), -1, 12)
-    out = np.zeros((*T.shape[:2], 4, 4))
-    out[..., :3, :3], out[..., :3, 3], out[..., 3, 3] = T[..., :9].reshape(*T.shape[:2], 3, 3), T[..., 9:], 1.0
+    """(..., 4, 4) of rotations by rows and translations (..., 12)."""
+    out = np.zeros((*T.shape[:-1], 4, 4))
+    out[..., :3, :3], out[..., :3, 3], out[..., 3, 3] = T[..., :9].reshape(*T.shape[:-1], 3, 3), T[..., 9:], 1.0
     return out
 
 
@@ -77,10 +76,10 @@ def link_acceleration(model, q, v, a, link, *, frame="local"):
 def _of_link(model, link, T, V):
     """Pose (N, 4, 4) and twist (N, 6) of one link, from those of all."""
     k = model.link_index(link)
-    return _as_poses(T[:, 12 * k:12 * k + 12])[:, 0], V[:, 6 * k:6 * k + 6]
+    return _as_poses(T[:, 12 * k:12 * k + 12]), V[:, 6 * k:6 * k + 6]
 
 
-def _motions(model, level, q, *rates):
+def _motions(model, level, q, *rates, few=0):
     named = [("q", as_array(q, "q", (model.nq,)), 1)]
     named += [(name, as_array(x, name, (model.nv,)), 1) for name, x in zip(("v", "a"), rates, strict=False)]
     lead, rows = batched(*named)
@@ -90,7 +89,7 @@ def _motions(model, level, q, *rates):
     dV = np.empty((n, 6 * k)) if level == ACCELERATIONS else _UNUSED
     given = rows + [_UNUSED] * (3 - len(rows))
     size = kinematics_entry_memory(model.n_bodies, model.nq, model.nv, k)
-    code = run(link_motions, model, size, (level,), (*given, T, V, dV), n)
+    code = run(link_motions, model, size, (level,), (*given, T, V, dV), n, few)
     refuse(model, code, **dict(zip(("q", "v", "a"), rows, strict=False)))
     return lead, T, V, dV
 

@@ -12,6 +12,8 @@ from liedyn.kernels.inverse_mass import inverse_mass_memory, inverse_masses, swe
 def mass_matrix(model, q):
     """Mass matrix ``M(q)`` (..., nv, nv), armature on its diagonal: composite bodies, O(n depth).
 
+    Of a robot with loops it is the M of ``M a + b = tau + A^T lambda``, that of the open tree.
+
     q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError.
     """
     size, M = mass_memory(*model.sizes), np.empty((model.nv, model.nv))

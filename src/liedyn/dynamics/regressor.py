@@ -77,6 +77,8 @@ def inertial_parameters(model, *, passive=False, joints: Sequence[str] | None = 
 def regressor(model, q, v, a, *, passive=False, joints: Sequence[str] | None = None):
     """The matrix ``Y(q, v, a)`` with ``tau = Y pi``: inverse dynamics, linear in the inertial parameters.
 
+    Of a robot with loops it is that of the open tree: ``Y pi = tau + A^T lambda``.
+
     Parameters
     ----------
     model : Model

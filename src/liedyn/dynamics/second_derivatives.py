@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.calls import as_array, batched, filled_groups, on_one_path, refuse, run, run_one
+from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.rooms import room_for
 from liedyn.kernels.second_derivatives import second_derivatives, second_derivatives_memory
 
@@ -46,6 +47,8 @@ def inverse_dynamics_second_derivatives(model, q, v, a, *, passive=True) -> Seco
     The formulas of `inverse_dynamics_derivatives` differentiated once more, O(n depth^2): see `kernels.second_derivatives`; what
     Singh, Russell and Wensing 2023 give.
     """
+    if model.nc:
+        refuse_constraints(model, "inverse_dynamics_second_derivatives")
     n, how = model.nv, (_filled(model),)
     eight = n <= _MOST_OF_EIGHT
     size = second_derivatives_memory(*model.sizes) + (4 * n**3 if eight else 0)

@@ -47,7 +47,7 @@ class Linearization:
 
 def linearize(model, q, v, tau, *, a=None, prescribed=None, f_ext=None, passive=True, inputs="*", outputs="q.*", independent=(),
               drive=None):
-    """Linear system of small deviations from a motion, where forces, external wrenches in link frames, and the accelerations
+    """Linear system of small deviations from a motion, where forces, external wrenches in local frames, and the accelerations
     of prescribed coordinates stay what they are but for the inputs.
 
     Parameters

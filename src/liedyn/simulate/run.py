@@ -33,15 +33,15 @@ _FEW = 100_000
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """A simulated motion. N output times; wrenches on `forced_links` in link frames.
+    """A simulated motion. N output times; wrenches on `forced_links` in their local frames.
 
     t         (N,) [s]
     q         (N, nq); v, a, tau: (N, nv) [rad | m and their rates; N m | N], in the order of model.q_names and model.v_names
     kinetic, potential   (N,) energies [J]
 
     work      (N,) energy supplied by motors, external wrenches and passive forces but springs since t[0] [J]
-    multipliers, drift   (N, m) of the constraints in the order of model.row_names [N m | N], (N,) the largest residual
-              [rad | m]; None without constraints
+    multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
+              (N, loops, 6) what loops transmit to their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
     tracking  how links followed their references; None without `control`
     check     figures of the self-check, by name
     notes     what the user should hear, one line each
@@ -66,6 +66,7 @@ class Result:
     notes: tuple[str, ...]
     timing: dict[str, float]
     multipliers: np.ndarray | None = None
+    reactions: np.ndarray | None = None
     drift: np.ndarray | None = None
     tracking: Tracking | None = None
 
@@ -78,7 +79,7 @@ class Result:
     def columns(self) -> list[tuple[str, str, np.ndarray]]:
         """(name, unit, (N,) array) of each column of trajectory.csv but the time."""
         columns = columns_of(self.model, self.forced_links, self.wrench, q=self.q, v=self.v, a=self.a, tau=self.tau)
-        columns += constraint_columns(self.model, self.multipliers, self.drift)
+        columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
         if self.tracking is not None:
             columns += self.tracking.columns
         return [*columns, *((f"energy.{name}", "J", x) for name, x in (("kinetic", self.kinetic), ("potential", self.potential),
@@ -185,22 +186,23 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
     from liedyn.dynamics.inverse import inverse_dynamics
     from liedyn.dynamics.kinematics import energy
     kinetic, potential = energy(model, record.q, record.v, few=_FEW)
-    f_ext = None
+    tree, f_ext = model.open_tree(), None
     if record.wrench.shape[1]:
         f_ext = np.zeros((len(record.t), len(model.link_names), 6))
         f_ext[:, problem.forced_links] = record.wrench.reshape(len(record.t), -1, 6)
     states = (record.q, record.v, record.a)
     if record.q.size <= _FEW:
-        again = np.array([inverse_dynamics(model, *(x[k] for x in states), f_ext=None if f_ext is None else f_ext[k],
+        again = np.array([inverse_dynamics(tree, *(x[k] for x in states), f_ext=None if f_ext is None else f_ext[k],
                                            passive=scenario.passive) for k in range(len(record.t))])
     else:
-        again = inverse_dynamics(model, *states, f_ext=f_ext, passive=scenario.passive)
-    figures, loop_notes = {}, []
+        again = inverse_dynamics(tree, *states, f_ext=f_ext, passive=scenario.passive)
+    figures, loop_notes, loops = {}, [], (None, None, None)
     if problem.ties is not None:
-        from liedyn.simulate.constraint_check import constraint_check, joint_forces
+        from liedyn.simulate.constraint_check import constraint_check, joint_forces, reactions
         forces = joint_forces(model, record)
         figures, loop_notes = constraint_check(model, forces, record, statistics)
         again -= forces
+        loops = record.multipliers, reactions(model, record), record.residual[:, 0]
     followed = None
     if problem.law is not None:
         from liedyn.simulate.control import tracking
@@ -226,7 +228,7 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
     links = tuple(model.link_names[k] for k in problem.forced_links)
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, record.wrench, kinetic, potential,
                   record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {},
-                  *((record.multipliers, record.residual[:, 0]) if problem.ties is not None else (None, None)), followed)
+                  *loops, followed)
 
 
 def _worst(x: np.ndarray) -> float:
