@@ -135,5 +135,6 @@ from liedyn.simulate.identify import identify as identify
 from liedyn.simulate.linear_system import LinearSystem as LinearSystem
 from liedyn.simulate.linearize import linearize as linearize, linearize_scenario as linearize_scenario
 from liedyn.simulate.run import Result as Result, run_scenario as run_scenario
+from liedyn.simulate.warmup import Warmup as Warmup, warmup as warmup
 
 __version__: str

@@ -18,7 +18,7 @@ from liedyn.cli.streams import prepare, tell
 from liedyn.errors import LiedynError, shown
 
 _COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives",
-             "assemble")
+             "assemble", "warmup")
 
 
 INTERRUPTED = 130                       # what shells give for a process that Ctrl-C ended
