@@ -74,8 +74,8 @@ BROKEN = {
     "output step beyond": ("@output_step: 3 #!\n", "output_step", "out of range; found 3; expected a number above 0"),
     "output without end": ("@output_step: 1e-9 #!\n", "output_step",
                            "about 2e+09 rows of output in 2 s; found 1e-9; expected at most 1e+07 (--force-long"),
-    "run without end": ("robot: robot.yaml\nduration: 1e6 #!\n", "duration",
-                        "about 1e+09 steps in 1e+06 s; found 1e6; expected at most 1e+08 (--force-long or force_long=True allows more)"),
+    "run without end": ("robot: robot.yaml\nduration: 1e6 #!\n", "duration", "about 1e+09 steps in 1e+06 s; found 1e6; "
+                        "expected at most 1e+08 (--force-long or force_long=True allows more)"),
     "adaptive run without end": ("robot: robot.yaml\nintegrator: {method: dopri5}\nduration: 1e308 #!\n", "duration",
                                  "about 1.8e+308 steps"),
     "steps without end": ("@integrator: {step: 5e-324} #!\n", "integrator.step", "about 1.8e+308 steps in 2 s; found 5e-324"),

@@ -56,10 +56,10 @@ def test_force_long_lets_it_run(folder, monkeypatch):
 
 
 def test_force_long_allows_steps_up_to_those_that_never_end(folder):
-    with pytest.raises(ScenarioError, match=r"integrator.step: about 1e\+11 steps in 100000 s; .* 1e\+08 \(--force"):
+    with pytest.raises(ScenarioError, match=r"step: about 1e\+11 steps in 100000 s; .* at most 1e\+08 \(--force"):
         read_scenario("long.yaml", ["output_step=1", "duration=1e5"])
     assert read_scenario("long.yaml", ["output_step=1", "duration=1e5"], long=True).duration == 1e5
-    with pytest.raises(ScenarioError, match=r"integrator.step: about 1e\+13 steps in 1e\+07 s; found 1e-6; expected at most 1e\+12$"):
+    with pytest.raises(ScenarioError, match=r"step: about 1e\+13 steps in 1e\+07 s; found 1e-6; expected at most 1e\+12$"):
         read_scenario("long.yaml", ["output_step=1", "duration=1e7"], long=True)
 
 
