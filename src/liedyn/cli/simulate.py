@@ -13,12 +13,13 @@ from liedyn.cli.options import FILE, force_option, json_option, strict_option
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Run folder to write; default: runs/NAME.")
 @click.option("-S", "overrides", multiple=True, metavar="KEY=VALUE",
               help="Override a value of the scenario, as in -S integrator.step=1e-4; may be repeated.")
+@click.option("--force-long", is_flag=True, help="Run more than 1e8 steps or 1e7 rows, and what may not fit into memory or disk.")
 @click.option("--no-plots", is_flag=True, help="Draw no pictures.")
 @strict_option
 @force_option
 @json_option
 @with_console
-def simulate(scenario, output, overrides, no_plots, strict, force, as_json, console):
+def simulate(scenario, output, overrides, force_long, no_plots, strict, force, as_json, console):
     """Run a scenario, and write its trajectory, its self-check and its pictures into a run folder.
 
     A robot file given instead of a scenario falls freely from its neutral position.
@@ -38,7 +39,7 @@ def simulate(scenario, output, overrides, no_plots, strict, force, as_json, cons
         from liedyn.report.run_folder import write_run
         from liedyn.simulate.run import simulate_file
 
-        result = simulate_file(scenario, list(overrides), console.progress, strict)
+        result = simulate_file(scenario, list(overrides), console.progress, strict, force_long, folder)
         console.robot(result.model)
         with console.progress.stage("writing results"):
             written = write_run(result, folder, force=force, plots=not no_plots, draughtsman=draughtsman)

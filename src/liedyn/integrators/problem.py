@@ -35,6 +35,8 @@ from liedyn.kernels.motion import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMA
 from liedyn.kernels.projection import projection_memory
 from liedyn.kernels.signals import POSITION, TORQUE, VELOCITY, Schedule, Signals
 
+_LOST = 1e12          # rad, m and their rates: a state beyond has lost all meaning, as sines of such angles have
+
 
 @dataclass(frozen=True, eq=False)
 class Ties:
@@ -175,6 +177,8 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
     """What to tell when a run ends early."""
     if code in (LOOP_OPEN, CONTRADICTION):
         return _constraint_failure(problem, code, t, ties)
+    if code in (BAD_SIGNAL, SINGULAR, LOOSE_JOINT) and not (np.abs([*work.q, *work.v]) < _LOST).all():
+        code = NOT_FINITE                                      # what follows from it tells nothing
     if code == BAD_SIGNAL:
         k = int(work.flag[0])
         name = problem.signal_names[k] if k < len(problem.signal_names) else f"number {k}"
@@ -184,14 +188,22 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
     if code in (SINGULAR, LOOSE_JOINT):
         return ComputationError(f"a joint's articulated inertia vanishes at or soon after t = {t:.6g} s: its acceleration is not "
                                 "defined (a compound joint in a singular position)")
-    fast = problem.model.v_names[int(np.argmax(np.abs(work.v)))] if problem.model.nv else ""
+    worst = _worst_coordinate(problem.model.v_names, work)
     if code == NOT_FINITE:
-        return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s; the fastest coordinate was {fast}: "
+        return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s{worst}: "
                                 "try a smaller step, an adaptive method (dopri5), or Radau for a stiff robot")
     if code == STEP_TOO_SMALL:
-        return ComputationError(f"the step size fell to rounding level at t = {t:.6g} s; the fastest coordinate was {fast}: the "
+        return ComputationError(f"the step size fell to rounding level at t = {t:.6g} s{worst}: the "
                                 "problem may be stiff (try Radau) or blow up there")
     return ComputationError(f"the run ended early at t = {t:.6g} s (code {code})")
+
+
+def _worst_coordinate(names: tuple[str, ...], work: MotionWork) -> str:
+    """Which coordinate to look at: the fastest; where velocities are not finite, that of the largest force."""
+    if len(names) and np.isfinite(work.v).all():
+        return f"; the fastest coordinate was {names[int(np.argmax(np.abs(work.v)))]}"
+    forces = np.nan_to_num(np.abs(work.tau), nan=0.0, posinf=np.inf)
+    return f"; the largest force was that of {names[int(np.argmax(forces))]}" if forces.any() else ""
 
 
 def _constraint_failure(problem: Problem, code: int, t: float, ties: LoopPlant) -> ComputationError:

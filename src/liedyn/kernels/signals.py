@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from numpy import ndarray
 
-from liedyn.jit import kernel, primitive
+from liedyn.jit import kernel, primitive, rounded
 
 CONSTANT, POLYNOMIAL, PROGRAM = range(3)                       # Signals.kind
 TORQUE, ACCELERATION, VELOCITY, POSITION = range(4)            # Schedule.level
@@ -27,6 +27,7 @@ OPERATIONS = ("literal", "time", "position", "velocity",
  NEGATIVE, SIN, COS, TAN, ASIN, ACOS, ATAN, SINH, COSH, TANH, EXP, LOG, SQRT,
  ABS, SIGN, FLOOR, STEP,
  ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, ATAN2, MIN, MAX) = range(len(OPERATIONS))
+_WHOLE = 2.0**52                 # from here on every float is a whole number; from 2^63 on none is an int64
 FIRST_UNARY, FIRST_BINARY = NEGATIVE, ADD
 
 
@@ -215,12 +216,18 @@ def jump(operation, x, dx, ddx):
     if x != x:
         return x
     if operation == FLOOR:
-        whole = math.floor(x)
+        if not abs(x) < _WHOLE:
+            return x
+        whole = float(math.floor(x))
         return whole - 1.0 if x == whole and direction(0.0, dx, ddx) < 0.0 else whole
     s = direction(x, dx, ddx)
     if operation == STEP:
         return 1.0 if s >= 0.0 else 0.0
     return s
+
+
+@rounded
+def quotient(x, y): return x / y
 
 
 @kernel
@@ -233,7 +240,7 @@ def binary(operation, x, dx, ddx, y, dy, ddy):
     if operation == MULTIPLY:
         return x * y, dx * y + x * dy, ddx * y + 2.0 * (dx * dy) + x * ddy
     if operation == DIVIDE:
-        f = x / y
+        f = quotient(x, y)
         df = (dx - product(f, dy)) / y
         return f, df, (ddx - 2.0 * product(df, dy) - product(f, ddy)) / y
     if operation == POWER:

@@ -49,7 +49,7 @@ class Setup:
 
 def prepare(path, overrides=(), strict: bool = False) -> Setup:
     """Load a scenario, or a robot file with defaults. Raises ScenarioError, ModelError, TrajectoryError, CheckFailed."""
-    scenario = scenario_of(path, overrides)
+    scenario = scenario_of(path, overrides, long=True)           # perhaps nothing of it is run
     model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     return _setup(scenario, model)
 

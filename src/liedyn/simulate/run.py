@@ -19,6 +19,7 @@ from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
 from liedyn.simulate.columns import columns_of, constraint_columns
+from liedyn.simulate.room import check_room
 from liedyn.simulate.tracking import Tracking
 
 if TYPE_CHECKING:
@@ -118,7 +119,8 @@ class Silent:
         pass
 
 
-def run_scenario(scenario: str | os.PathLike | Mapping[str, Any], overrides: Overrides = (), *, strict: bool = False) -> Result:
+def run_scenario(scenario: str | os.PathLike | Mapping[str, Any], overrides: Overrides = (), *, strict: bool = False,
+                 force_long: bool = False) -> Result:
     """Run a scenario, or a robot file with defaults.
 
     Parameters
@@ -129,6 +131,8 @@ def run_scenario(scenario: str | os.PathLike | Mapping[str, Any], overrides: Ove
         Replace values of the scenario.
     strict : bool
         Findings of the robot become an error.
+    force_long : bool
+        Run what is refused else: more than 1e8 steps or 1e7 rows (up to 1e12), a result that may not fit into memory.
 
     Returns
     -------
@@ -139,20 +143,23 @@ def run_scenario(scenario: str | os.PathLike | Mapping[str, Any], overrides: Ove
     ScenarioError, ModelError, TrajectoryError
         With file, line and key.
     ComputationError
-        Where the motion cannot be continued.
+        Where the motion cannot be continued, or the result would not fit into memory.
     """
-    return simulate_file(scenario, overrides, Silent(), strict)
+    return simulate_file(scenario, overrides, Silent(), strict, force_long)
 
 
-def simulate_file(path, overrides, progress, strict: bool = False) -> Result:
-    """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`."""
+def simulate_file(path, overrides, progress, strict: bool = False, force_long: bool = False, folder=None) -> Result:
+    """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`; for a result that is to be
+    written into `folder`."""
     began = time.perf_counter()
-    scenario = scenario_of(path, overrides)
+    scenario = scenario_of(path, overrides, force_long)
     model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
         from liedyn.simulate.schedule import compile_schedule
         compiled = compile_schedule(scenario, model)
         problem = compiled.problem(model, scenario.passive)
+        if not force_long:
+            check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
         from liedyn.integrators.solve import solve
         options = _options(scenario)
         ready = time.perf_counter()
