@@ -1,14 +1,12 @@
 """Between Python's arrays and the kernels' entries: shapes, batches, threads, and codes that become errors."""
 from __future__ import annotations
 
-import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from math import prod
 
 import numpy as np
 
+from liedyn.dynamics.threads import chunks, on_threads, require_lock
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError
 from liedyn.jit import prepare
 from liedyn.joints.kinds import BALL, FREE
@@ -19,8 +17,7 @@ NONE = np.empty(0)              # no external wrench, one state
 NONE_BATCH = np.empty((0, 0))   # the same for a batch
 SCALAR = 0                      # which signature of an entry with two
 
-# Below this many body-states a second thread costs more than it brings (about 20 us).
-_WORTH_A_THREAD = 2000
+require_lock()
 
 
 def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
@@ -96,8 +93,7 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, few: 
 
     if len(edges) == 2:
         return part(0, count)
-    codes = list(_pool().map(part, edges[:-1], edges[1:]))
-    return next((code for code in codes if code), checks.OK)
+    return next((code for code in on_threads(part, edges) if code), checks.OK)
 
 
 def run_one(entry, model, size: int, before: tuple, state: tuple, out: tuple) -> bool:
@@ -179,30 +175,6 @@ def filled_groups(cells: np.ndarray) -> np.ndarray:
     """Which groups of eight numbers of a state's results hold any that is not zero for all states; cells: which numbers."""
     cells = cells.ravel()
     return np.append(cells, np.zeros(-len(cells) % 8, dtype=bool)).reshape(-1, 8).any(axis=1)
-
-
-def one_thread(model, count: int) -> bool:
-    """Whether a batch of `count` states is for this thread alone."""
-    return _cores() == 1 or count * model.sizes[0] < 2 * _WORTH_A_THREAD
-
-
-def chunks(count: int, bodies: int) -> list[int]:
-    """Borders of the parts that threads take; each but the last a multiple of eight."""
-    parts = max(1, min(_cores(), count * bodies // _WORTH_A_THREAD))
-    step = -(-count // (8 * parts)) * 8
-    return [*range(0, count, step), count]
-
-
-@cache
-def _cores() -> int:
-    """Cores that this process may use; LIEDYN_THREADS lowers it."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(available, int(os.environ.get("LIEDYN_THREADS", available))))
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_cores(), thread_name_prefix="liedyn")
 
 
 def as_mask(prescribed, nv: int) -> np.ndarray:

@@ -16,7 +16,6 @@ from liedyn.dynamics.calls import (
     batched,
     filled_groups,
     leave_scratch,
-    one_thread,
     refuse,
     related,
     run,
@@ -26,6 +25,7 @@ from liedyn.dynamics.calls import (
 )
 from liedyn.dynamics.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from liedyn.dynamics.rooms import take_room
+from liedyn.dynamics.threads import one_thread
 from liedyn.jit import prepare
 from liedyn.kernels.checks import OTHER_MASK
 from liedyn.kernels.hybrid_derivatives import (
@@ -279,7 +279,7 @@ def _room(tools, count):
     rows, past = (max(count, 1) + 7) // 8 * 8, False
     if rows * wide > CACHED:
         room, memory = take_room(rows, wide)
-        first, out, past = room.first, room.lines, room.past
+        first, out, past = room.first, room.lines_in(memory), room.past
     else:                                                        # the same without a Room: 0.7 us less
         memory = _empty(rows * wide + 8)
         first = -_address(_byte(memory)) % 64

@@ -9,13 +9,13 @@ from liedyn.dynamics.calls import (
     as_array,
     as_mask,
     batched,
-    one_thread,
     refuse,
     run,
     scratch_of_eight,
     where_read,
     wrenches,
 )
+from liedyn.dynamics.threads import one_thread
 from liedyn.jit import prepare
 from liedyn.kernels.hybrid import hybrid_batch, hybrid_batch_memory, hybrid_one
 from liedyn.kernels.limbs import forward_of_limbs

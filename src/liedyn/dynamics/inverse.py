@@ -3,9 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, one_thread, refuse, run, scratch_of_eight, wrenches
+from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, refuse, run, scratch_of_eight, wrenches
 from liedyn.dynamics.frames import LOCAL, check_frame, wrenches_in
 from liedyn.dynamics.kinematics import link_poses
+from liedyn.dynamics.threads import one_thread
 from liedyn.jit import prepare
 from liedyn.kernels.limbs import inverse_of_limbs
 from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory, inverse_one
