@@ -22,6 +22,8 @@ require_lock()
 
 def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
     """x as a C-contiguous float64 array whose last axes are `last`."""
+    if type(x) is not np.ndarray:
+        _refuse_masked(x, name)
     try:
         array = np.asarray(x)
     except (TypeError, ValueError):                       # ragged lists
@@ -34,6 +36,13 @@ def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
         expected = ", ".join(str(n) for n in last)
         raise ShapeError(f"{name} has the wrong shape; found {array.shape}, expected (…, {expected})")
     return array if array.flags.behaved else array.copy()     # the entries know arrays only that are writable and aligned
+
+
+def _refuse_masked(x, name: str) -> None:
+    """What a masked array hides would come back as if it were given."""
+    if any(np.ma.is_masked(part) for part in (x if isinstance(x, (list, tuple)) else (x,))):
+        raise ShapeError(f"{name} is an array with masked values, which no state has (leave these states out, or fill the array: "
+                         f"{name}.filled(value))")
 
 
 def batched(*named: tuple[str, np.ndarray, int]) -> tuple[tuple[int, ...], list[np.ndarray]]:
@@ -110,8 +119,8 @@ def run_one(entry, model, size: int, before: tuple, state: tuple, out: tuple) ->
             rows.append(x[None])              # of a batch it has three axes, which no entry takes
             n = model.nv
         return memory.size >= size and not entry(model.index, model.constants, memory, *before, *rows, *out, 0, 1)
-    except (TypeError, AttributeError):       # other types, lists, or not compiled yet; this thread has no memory yet
-        return False
+    except Exception:       # other types, lists, another byte order (for which Numba has an error of its own), or not compiled
+        return False        # yet; this thread has no memory yet. The long way says what is wrong, where anything is
 
 
 def scratch(size: int) -> np.ndarray:
@@ -179,6 +188,7 @@ def filled_groups(cells: np.ndarray) -> np.ndarray:
 
 def as_mask(prescribed, nv: int) -> np.ndarray:
     """A mask over v, or a ShapeError."""
+    _refuse_masked(prescribed, "prescribed")
     mask = np.ascontiguousarray(prescribed)
     if mask.dtype != bool or mask.shape != (nv,):
         raise ShapeError(f"prescribed is a mask over v; found {mask.dtype} of shape {mask.shape}, expected bool ({nv},)")
