@@ -17,9 +17,9 @@ NONE = np.empty(0)              # no external wrench, one state
 NONE_BATCH = np.empty((0, 0))   # the same for a batch
 SCALAR = 0                      # which signature of an entry with two
 
-require_lock()
-
 _array = np.ndarray             # looked up once: every 0.1 us of a call counts
+
+require_lock()
 
 
 def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:

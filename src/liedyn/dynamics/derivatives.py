@@ -24,6 +24,7 @@ from liedyn.dynamics.calls import (
     wrenches,
 )
 from liedyn.dynamics.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.rooms import take_room
 from liedyn.dynamics.threads import one_thread
 from liedyn.jit import prepare
@@ -51,13 +52,15 @@ _byte, _address = c_char.from_buffer, addressof
 _MOST_MASKS = 64
 
 
-def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) -> InverseDerivatives:
+def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True, on_error="raise") -> InverseDerivatives:
     """Derivatives of `inverse_dynamics` by q, v and a: O(n depth).
 
     Parameters
     ----------
     model, q, v, a, f_ext, passive
         As in `inverse_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `by_wrench`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -73,6 +76,8 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
     -----
     Kim 2012 v1.01, Table 5, for all coordinates at once; see `kernels.pairs`.
     """
+    if on_error != "raise":
+        return each_state(inverse_dynamics_derivatives, locals())
     nv = model.nv
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
@@ -107,13 +112,15 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
     return InverseDerivatives(*(out if lead is None else _shaped(matrices, lead)))
 
 
-def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) -> ForwardDerivatives:
+def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True, on_error="raise") -> ForwardDerivatives:
     """Derivatives of `forward_dynamics` by q, v and tau.
 
     Parameters
     ----------
     model, q, v, tau, f_ext, passive
         As in `forward_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `by_wrench`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -131,6 +138,8 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
     -----
     ``da = -M^-1 dID`` with inverse dynamics ID at the solution (Kim 2012 v1.01, Table 6, for all coordinates at once).
     """
+    if on_error != "raise":
+        return each_state(forward_dynamics_derivatives, locals())
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
@@ -148,13 +157,16 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
     return ForwardDerivatives(*_solved(model, q, v, None, tau, _tools(model).none, f_ext, passive))
 
 
-def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True) -> HybridDerivatives:
+def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True,
+                                on_error="raise") -> HybridDerivatives:
     """Derivatives of `hybrid_dynamics` by q, v and the inputs.
 
     Parameters
     ----------
     model, q, v, a, tau, prescribed, f_ext, passive
         As in `hybrid_dynamics`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -170,6 +182,8 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
     -----
     ``da_v = -M_vv^-1 dID_v``, ``dtau_u = dID_u + M_uv da_v`` (Kim 2012 v1.01, Table 7, for all coordinates at once).
     """
+    if on_error != "raise":
+        return each_state(hybrid_dynamics_derivatives, locals())
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:

@@ -8,7 +8,8 @@ import numpy as np
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError
 
 # of an argument's axes, how many belong to a state: the others are the batch's
-_AXES = {"q": 1, "v": 1, "a": 1, "tau": 1, "q0": 1, "q1": 1, "dv": 1, "tau_passive": 1, "weights": 1, "f_ext": 2}
+_AXES = {"q": 1, "v": 1, "a": 1, "tau": 1, "q0": 1, "q1": 1, "dv": 1, "tau_passive": 1, "weights": 1, "f_ext": 2,
+         "v_derivatives": 2, "a_derivatives": 2, "tau_derivatives": 2, "f_ext_derivatives": 3}
 _DRIVE = 2, 1, 1        # of a driven closure: pose, twist, its rate
 _OF_STATES = ConfigurationError, ComputationError
 
@@ -65,20 +66,23 @@ def _by_halves(call, first, last, error, found, failed) -> None:
 
 def _joined(found, call, lead):
     """One result of all states, of the type that the parts have."""
-    pattern = found[0] if found else (0, 0, call(0, 0))
-    count, fields = pattern[1] - pattern[0], _fields(pattern[2])
-    of_states = [np.shape(x)[:2] == (count, 1) for x in fields]
-    out = [_failed((prod(lead), *np.shape(x)[2:]), np.asarray(x).dtype) if whose else x
-           for x, whose in zip(fields, of_states, strict=True)]
-    for first, last, result in found:
-        for x, y, whose in zip(out, _fields(result), of_states, strict=True):
-            if whose:
-                x[first:last] = y[:, 0]
-    return _like(pattern[2], [x.reshape(*lead, *x.shape[1:])[()] if whose else x for x, whose in zip(out, of_states, strict=True)])
+    first, last, pattern = found[0] if found else (0, 0, call(0, 0))
+    fields = []
+    for k, one in enumerate(_fields(pattern)):
+        if np.shape(one)[:2] == (last - first, 1):                   # else no field of states, as a mask
+            one = _filled(np.asarray(one), [(*where, _fields(result)[k]) for *where, result in found], lead)
+        fields.append(one)
+    return _like(pattern, fields)
 
 
-def _failed(shape, dtype) -> np.ndarray:
-    return np.full(shape, np.nan if dtype.kind == "f" else 0, dtype)
+def _filled(pattern, parts, lead):
+    """An array of all states (*lead, …), of those parts that are there."""
+    out = np.zeros((prod(lead), *pattern.shape[2:]), np.result_type(pattern, *(x for *_, x in parts)))
+    if out.dtype.kind == "f":
+        out.fill(np.nan)
+    for first, last, x in parts:
+        out[first:last] = x[:, 0]
+    return out.reshape(*lead, *out.shape[1:])[()]
 
 
 def _fields(result) -> list:
@@ -105,13 +109,13 @@ def _last(x, own) -> tuple[int, ...]:
 def _mapped(given: dict, change) -> dict:
     """The arguments, with change(array, how many axes belong to a state) in place of each array of states."""
     def of_states(name, x):
-        if x is None or name not in _AXES and name != "drive":
+        if x is None or (name not in _AXES and name != "drive"):
             return x
         if name == "drive":
             return {closure: tuple(change(np.asarray(part), own) for part, own in zip(_motion(motion), _DRIVE, strict=False))
                     for closure, motion in x.items()}
         if isinstance(x, dict):                        # wrenches by link
-            return {link: change(np.asarray(F), 1) for link, F in x.items()}
+            return {link: change(np.asarray(F), _AXES[name] - 1) for link, F in x.items()}
         return change(np.asarray(x), _AXES[name])
     return {name: of_states(name, x) for name, x in given.items()}
 

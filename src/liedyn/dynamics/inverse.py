@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, refuse, run, scratch_of_eight, wrenches
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.frames import LOCAL, check_frame, wrenches_in
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.threads import one_thread
@@ -14,7 +15,7 @@ from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory, inv
 _empty = np.empty          # looked up once: every 0.1 us of a call counts
 
 
-def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
+def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True, on_error="raise"):
     """Joint forces that produce the accelerations ``a``: recursive Newton-Euler, O(n).
 
     Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``tau``.
@@ -30,6 +31,9 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
         External wrench [m; f] [N m | N] on each link, in its "local" frame: link axes, about the link's origin.
     passive : bool
         Whether joint springs, damping and friction act.
+    on_error : "raise", "nan" or function
+        What becomes of a state that cannot be computed: an error ends the call; NaN in that state's results; the same, and
+        ``on_error(state, error)`` is called with its index in the batch and the error.
 
     Returns
     -------
@@ -44,6 +48,8 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
     -----
     Kim 2012 v1.01, Table 2. Gravity enters as ``dV_0 = [0; -g]``.
     """
+    if on_error != "raise":
+        return each_state(inverse_dynamics, locals())
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
@@ -94,20 +100,29 @@ def _batch(model, named, with_f_ext, passive, wrenches_out):
     return lead, tau if wrenches_out is NONE_BATCH else wrenches_out
 
 
-def bias_force(model, q, v, *, f_ext=None):
+def bias_force(model, q, v, *, f_ext=None, on_error="raise"):
     """Coriolis, centrifugal and gravity force ``b(q, v)`` (..., nv) of ``M a + b = tau``, less external wrenches.
 
     Passive forces are not in it. Arguments and errors as in `inverse_dynamics` (K1 Table 2 with zero acceleration).
+
+    For on_error see `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(bias_force, locals())
     return inverse_dynamics(model, q, v, np.zeros(model.nv), f_ext=f_ext, passive=False)
 
 
-def gravity_force(model, q):
-    """Joint forces (..., nv) that hold the robot still against gravity: ``b(q, 0)``. Springs are not in it."""
+def gravity_force(model, q, *, on_error="raise"):
+    """Joint forces (..., nv) that hold the robot still against gravity: ``b(q, 0)``. Springs are not in it.
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(gravity_force, locals())
     return inverse_dynamics(model, q, np.zeros(model.nv), np.zeros(model.nv), passive=False)
 
 
-def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local"):
+def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local", on_error="raise"):
     """What each joint transmits to its child link: the constraint wrench with the motor's part in it.
 
     Parameters
@@ -115,6 +130,8 @@ def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local"):
     frame : "local", "local_world_aligned" or "world"
         Of the result: axes of the child link, about its origin; axes of the world, about the child link's origin; axes of the
         world, about the world's origin.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -124,6 +141,8 @@ def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local"):
 
     Other parameters and errors as in `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(joint_wrenches, locals())
     check_frame(frame)
     q, v, a = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,)), as_array(a, "a", (model.nv,))
     F = wrenches(model, f_ext)

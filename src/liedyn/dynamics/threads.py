@@ -1,8 +1,8 @@
 """A batch on all cores.
 
-Made of what no interrupt can break: an exception of a signal's handler that comes while `threading.Condition` takes its lock leaves
-it locked for ever, and with it events, `Thread.start` and executors. Locks, queues and threads of `_thread` and `_queue` have no
-such moment."""
+Made of what no interrupt can break: an exception of a signal's handler that comes while `threading.Condition` takes its lock
+leaves it locked for ever, and with it events, `Thread.start` and executors. Locks and threads of `_thread` and `SimpleQueue` have
+no such moment."""
 from __future__ import annotations
 
 import os
@@ -100,7 +100,7 @@ class _Batch:
 
 @cache
 def _pool() -> tuple[int, SimpleQueue]:
-    """How many threads wait for jobs, and the queue of these. Python starts no thread while it ends, nor beyond a system's limit."""
+    """Threads that wait for jobs, and the queue of these. None can be started while Python ends or beyond the system's limit."""
     jobs, helpers = SimpleQueue(), 0
     try:
         while helpers < cores() - 1:
