@@ -27,7 +27,7 @@ def each_state(function, given: dict):
     except _OF_STATES as problem:
         error = problem.with_traceback(None)           # which would hold the arrays of the call
     lead = _lead(given)
-    flat = _mapped(given, lambda x, own: np.broadcast_to(x, (*lead, *_last(x, own))).reshape(prod(lead), *_last(x, own)))
+    flat = _mapped(given, lambda x, own: np.broadcast_to(x, (*lead, *_last(x, own))).reshape((prod(lead), *_last(x, own))))
 
     def call(first, last):
         """A second axis of the batch tells fields of states from others."""
@@ -82,7 +82,7 @@ def _filled(pattern, parts, lead):
         out.fill(np.nan)
     for first, last, x in parts:
         out[first:last] = x[:, 0]
-    return out.reshape(*lead, *out.shape[1:])[()]
+    return out.reshape((*lead, *out.shape[1:]))[()]
 
 
 def _fields(result) -> list:
