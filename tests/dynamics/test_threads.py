@@ -140,7 +140,7 @@ def deeper(context):
 def child(context, work, *given):
     process = context.Process(target=work, args=given)
     process.start()
-    process.join(%d)
+    process.join(HANGS)
     assert process.exitcode == 0, process.exitcode
 
 def in_a_thread(work, *given):
@@ -154,7 +154,7 @@ def in_a_thread(work, *given):
     thread.start()
     thread.join()
     assert not failed, failed
-""" % HANGS
+""".replace("HANGS", str(HANGS))
 
 
 def run(tmp_path, body: str) -> str:
