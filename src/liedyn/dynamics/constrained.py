@@ -5,6 +5,7 @@ import numpy as np
 
 from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, as_mask, batched, run, where_read, wrenches
 from liedyn.dynamics.constraints import DRIVE, constraint_jacobian, drive_array, refuse_constrained, require_constraints
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.pfaffian import hold, rows_and_bias
 from liedyn.errors import ComputationError
@@ -49,7 +50,7 @@ class _OneState:
 
 
 def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, drive=None, baumgarte=0.0,
-                                 pfaffian=None):
+                                 pfaffian=None, on_error="raise"):
     """Accelerations of a constrained system under joint forces.
 
     Solves ``M a + b = tau + A^T lambda``, ``A a + gamma = 0`` by articulated sweeps: O(n m + m^3).
@@ -71,6 +72,8 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
     pfaffian : function, optional
         Further constraints ``P(q) v = 0``, holonomic or not: takes q (N, nq) and gives P (N, k, nv) or (k, nv). Its rate along
         the motion comes from differences (about 1e-10). The model may then have no constraints of its own.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -84,6 +87,8 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
     -----
     Kim 2012 v2.01, §3. Accelerations are unique also where rows depend on each other; multipliers are then those of least norm.
     """
+    if on_error != "raise":
+        return each_state(constrained_forward_dynamics, locals())
     if f_ext is None and drive is None and pfaffian is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             solve, machine, size, head = model._cache["constrained"]
@@ -106,7 +111,7 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
 
 
 def constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True, drive=None, baumgarte=0.0,
-                                pfaffian=None):
+                                pfaffian=None, on_error="raise"):
     """Complete accelerations and joint forces of a constrained system, when each coordinate has one of the two given.
 
     ``a`` is read where prescribed and ``tau`` where not; the rest is ignored. Other parameters and results as in
@@ -117,10 +122,14 @@ def constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, 
     ComputationError
         Also where the prescribed accelerations contradict the constraints: names both.
 
+    For on_error see `inverse_dynamics`.
+
     Notes
     -----
     Kim 2012 v2.01, §3; NOTES "Constrained systems": A_v M_vv^-1 A_v^T takes the place of A M^-1 A^T.
     """
+    if on_error != "raise":
+        return each_state(constrained_hybrid_dynamics, locals())
     prescribed, a = as_mask(prescribed, model.nv), as_array(a, "a", (model.nv,))
     if pfaffian is not None:
         return _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, drive, baumgarte)

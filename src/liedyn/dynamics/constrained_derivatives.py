@@ -8,6 +8,7 @@ import numpy as np
 from liedyn.dynamics.calls import as_array, as_mask, batched, run, where_read, wrenches
 from liedyn.dynamics.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
 from liedyn.dynamics.constraints import constraint_jacobian, drive_array, refuse_constrained, require_constraints
+from liedyn.dynamics.each_state import each_state
 from liedyn.kernels.constrained_derivatives import (
     constrained_derivatives,
     derivatives_memory,
@@ -81,13 +82,16 @@ class BalanceDerivatives(NamedTuple):
     dAx_dq: np.ndarray
 
 
-def constrained_forward_derivatives(model, q, v, tau, *, f_ext=None, passive=True, drive=None) -> ConstrainedForwardDerivatives:
+def constrained_forward_derivatives(model, q, v, tau, *, f_ext=None, passive=True, drive=None,
+                                    on_error="raise") -> ConstrainedForwardDerivatives:
     """Derivatives of `constrained_forward_dynamics` by q, v and tau.
 
     Parameters
     ----------
     model, q, v, tau, f_ext, passive, drive
         As in `constrained_forward_dynamics`. f_ext stays constant in its link's frame, drives keep their motion.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -106,23 +110,29 @@ def constrained_forward_derivatives(model, q, v, tau, *, f_ext=None, passive=Tru
     Where rows of A depend on each other, derivatives mean the directions only along which the mechanism can move: dq in the null
     space of A, dv with ``A dv + d(A v) = 0``. There da is unique, and dlambda that of the multipliers of least norm.
     """
+    if on_error != "raise":
+        return each_state(constrained_forward_derivatives, locals())
     motion = constrained_forward_dynamics(model, q, v, tau, f_ext=f_ext, passive=passive, drive=drive)
     none = np.zeros(model.nv, dtype=bool)
     return ConstrainedForwardDerivatives(*_solved(model, q, v, motion, none, f_ext, passive, drive))
 
 
 def constrained_hybrid_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True,
-                                   drive=None) -> ConstrainedHybridDerivatives:
+                                   drive=None, on_error="raise") -> ConstrainedHybridDerivatives:
     """Derivatives of `constrained_hybrid_dynamics` by q, v and the inputs: accelerations where prescribed, else forces.
 
     Parameters as there; conventions and what holds for dependent rows as in `constrained_forward_derivatives`, with A_v, the
     columns of A that are not prescribed, in the place of A: where the rows of A_v depend on each other, derivatives mean
     directions that do not make the prescribed accelerations contradict the constraints.
 
+    For on_error see `inverse_dynamics`.
+
     Raises
     ------
     ModelError, ShapeError, ConfigurationError, ComputationError
     """
+    if on_error != "raise":
+        return each_state(constrained_hybrid_derivatives, locals())
     prescribed = as_mask(prescribed, model.nv)
     motion = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive, drive=drive)
     return ConstrainedHybridDerivatives(*_solved(model, q, v, motion, prescribed, f_ext, passive, drive), prescribed.copy())

@@ -8,6 +8,7 @@ import numpy as np
 
 from liedyn.dynamics.calls import as_array
 from liedyn.dynamics.constraints import constraint_bias, constraint_jacobian, require_constraints
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.inverse import bias_force, inverse_dynamics
 from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError
 from liedyn.kernels.constraint_solver import DEPENDENT
@@ -37,7 +38,7 @@ class ConstrainedInverse(NamedTuple):
 
 
 def constrained_inverse_dynamics(model, q, v, a, actuated, *, criterion="unique", weights=None, tau_passive=None, f_ext=None,
-                                 passive=True, drive=None):
+                                 passive=True, drive=None, on_error="raise"):
     """Forces of the actuated joints that make a constrained system move with the accelerations ``a``.
 
     Solves ``M a + b = tau + A^T lambda``, where tau is known of the joints that are not actuated. Several tau may do this: of
@@ -63,6 +64,8 @@ def constrained_inverse_dynamics(model, q, v, a, actuated, *, criterion="unique"
         As in `inverse_dynamics`.
     drive
         As in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -79,6 +82,8 @@ def constrained_inverse_dynamics(model, q, v, a, actuated, *, criterion="unique"
     -----
     Kim 2012 v2.01, (56)-(66), for any rank of A: singular values below 1e-5 of the largest count as zero, of rows of unit length.
     """
+    if on_error != "raise":
+        return each_state(constrained_inverse_dynamics, locals())
     require_constraints(model)
     mask = actuated_mask(model, actuated)
     _check_criterion(criterion, weights)

@@ -47,7 +47,7 @@ def _curvature(f):
         raise ComputationError("the mass matrix is singular in this configuration: it has no curvature there")
     rotors = c * f.armature                                     # <[Xi, Xj], Xk> of the rotors alone: constant
     Gamma = f.christoffel_symbols + 0.5 * (rotors - rotors.transpose(0, 2, 1) - rotors.transpose(2, 0, 1))
-    raised = np.linalg.solve(M, Gamma.reshape(-1, len(M)).T).T.reshape(Gamma.shape)      # [i, j, r] = Gamma_ij^r
+    raised = np.linalg.solve(M, Gamma.reshape(len(M) ** 2, len(M)).T).T.reshape(Gamma.shape)      # [i, j, r] = Gamma_ij^r
     squares = np.einsum("ljr,kir->ijkl", raised, Gamma)
     half = np.einsum("ljik->ijkl", christoffel_derivative(f)) - squares
     return half - half.swapaxes(2, 3) - np.einsum("klm,mji->ijkl", c, Gamma)

@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from liedyn.dynamics.calls import NONE_BATCH, aligned_empty, as_array, as_mask, batched, run, where_read
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.higher_order_given import (
     HIGHEST,
     add_wrenches,
@@ -51,7 +52,7 @@ _NOWHERE = -1      # no body whose coordinates are spatial
 
 
 def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=None, f_ext_frame="local", passive=True,
-                                  base_frame="local"):
+                                  base_frame="local", on_error="raise"):
     """Joint forces along a motion and their time derivatives up to order r, exact, in O(n r^2).
 
     Parameters
@@ -73,6 +74,8 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
         Of the six coordinates of a floating base, in `v_derivatives` and in the result: its twist and wrench in its own frame, as
         everywhere else, or in the world's, its right-invariant twist and spatial wrench (see `spatial_twists`,
         `spatial_wrenches`).
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -89,6 +92,8 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
     """
     if model.nc:
         refuse_constraints(model, "higher_order_inverse_dynamics")
+    if on_error != "raise":
+        return each_state(higher_order_inverse_dynamics, locals())
     plain = is_plain(f_ext_derivatives, f_ext_frame, base_frame)
     if plain:
         tau = _inverse_of_one(model, q, v_derivatives, passive)
@@ -132,7 +137,7 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
 
 
 def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivatives=None, f_ext_frame="local", passive=True,
-                                  base_frame="local"):
+                                  base_frame="local", on_error="raise"):
     """Accelerations that joint forces cause and their time derivatives up to order r, exact, in O(n r^2).
 
     Parameters
@@ -144,6 +149,8 @@ def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivat
         Row k is d^k tau / dt^k [N m/s^k | N/s^k].
     f_ext_derivatives, f_ext_frame, passive, base_frame
         As in `higher_order_inverse_dynamics`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -163,6 +170,8 @@ def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivat
     """
     if model.nc:
         refuse_constraints(model, "higher_order_forward_dynamics")
+    if on_error != "raise":
+        return each_state(higher_order_forward_dynamics, locals())
     none, plain = none_prescribed(model), is_plain(f_ext_derivatives, f_ext_frame, base_frame)
     if plain:
         a = _forward_of_one(model, q, v, tau_derivatives, none, passive)
@@ -177,7 +186,7 @@ def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivat
 
 
 def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, prescribed, *, f_ext_derivatives=None,
-                                 f_ext_frame="local", passive=True, base_frame="local"):
+                                 f_ext_frame="local", passive=True, base_frame="local", on_error="raise"):
     """Accelerations and joint forces with their time derivatives, when each coordinate has one of the two given.
 
     Parameters
@@ -190,6 +199,8 @@ def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, pr
         Any mask; with base_frame="world" all six coordinates of the base or none.
     f_ext_derivatives, f_ext_frame, passive, base_frame
         As in `higher_order_inverse_dynamics`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -206,6 +217,8 @@ def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, pr
     """
     if model.nc:
         refuse_constraints(model, "higher_order_hybrid_dynamics")
+    if on_error != "raise":
+        return each_state(higher_order_hybrid_dynamics, locals())
     prescribed = as_mask(prescribed, model.nv)
     rows = order_of(a_derivatives, "a_derivatives", model.nv, 1)
     if order_of(tau_derivatives, "tau_derivatives", model.nv, 1) != rows:

@@ -9,14 +9,15 @@ from liedyn.dynamics.calls import (
     as_array,
     as_mask,
     batched,
-    one_thread,
     refuse,
     run,
     scratch_of_eight,
     where_read,
     wrenches,
 )
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.open_tree import refuse_constraints
+from liedyn.dynamics.threads import one_thread
 from liedyn.jit import prepare
 from liedyn.kernels.hybrid import hybrid_batch, hybrid_batch_memory, hybrid_one
 from liedyn.kernels.limbs import forward_of_limbs
@@ -24,7 +25,7 @@ from liedyn.kernels.limbs import forward_of_limbs
 _empty = np.empty          # looked up once: every 0.1 us of a call counts
 
 
-def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
+def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, on_error="raise"):
     """Accelerations that the joint forces ``tau`` produce: articulated bodies, O(n).
 
     Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``a``.
@@ -40,6 +41,9 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
         External wrench [m; f] [N m | N] on each link, in its "local" frame: link axes, about the link's origin.
     passive : bool
         Whether joint springs, damping and friction act.
+    on_error : "raise", "nan" or function
+        What becomes of a state that cannot be computed: an error ends the call; NaN in that state's results; the same, and
+        ``on_error(state, error)`` is called with its index in the batch and the error.
 
     Returns
     -------
@@ -60,6 +64,8 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
     """
     if model.nc:
         refuse_constraints(model, "forward_dynamics", "constrained_forward_dynamics")
+    if on_error != "raise":
+        return each_state(forward_dynamics, locals())
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
@@ -79,7 +85,7 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
     return _general(model, q, v, None, tau, none_prescribed(model), f_ext, passive)[0]
 
 
-def hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True):
+def hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True, on_error="raise"):
     """Complete accelerations and joint forces, when each coordinate has one of the two given.
 
     Parameters
@@ -95,6 +101,8 @@ def hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True
         True where the acceleration is given; any mask, also within a ball or free joint.
     f_ext, passive
         As in `forward_dynamics`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -113,6 +121,8 @@ def hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True
     """
     if model.nc:
         refuse_constraints(model, "hybrid_dynamics", "constrained_hybrid_dynamics")
+    if on_error != "raise":
+        return each_state(hybrid_dynamics, locals())
     if f_ext is None:
         try:                                  # as above; what is refused is left as it was
             if q.ndim == 1:

@@ -3,11 +3,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, one_thread, refuse, run, scratch_of_eight, wrenches
+from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, refuse, run, scratch_of_eight, wrenches
 from liedyn.dynamics.constraint_wrenches import constraint_wrenches
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.frames import LOCAL, check_frame, wrenches_in
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.open_tree import refuse_constraints
+from liedyn.dynamics.threads import one_thread
 from liedyn.errors import ModelError
 from liedyn.jit import prepare
 from liedyn.kernels.limbs import inverse_of_limbs
@@ -16,7 +18,7 @@ from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory, inv
 _empty = np.empty          # looked up once: every 0.1 us of a call counts
 
 
-def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
+def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True, on_error="raise"):
     """Joint forces that produce the accelerations ``a``: recursive Newton-Euler, O(n).
 
     Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``tau``.
@@ -32,6 +34,9 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
         External wrench [m; f] [N m | N] on each link, in its "local" frame: link axes, about the link's origin.
     passive : bool
         Whether joint springs, damping and friction act.
+    on_error : "raise", "nan" or function
+        What becomes of a state that cannot be computed: an error ends the call; NaN in that state's results; the same, and
+        ``on_error(state, error)`` is called with its index in the batch and the error.
 
     Returns
     -------
@@ -51,6 +56,8 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
     """
     if model.nc:
         refuse_constraints(model, "inverse_dynamics", "constrained_inverse_dynamics")
+    if on_error != "raise":
+        return each_state(inverse_dynamics, locals())
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
@@ -101,25 +108,29 @@ def _batch(model, named, with_f_ext, passive, wrenches_out):
     return lead, tau if wrenches_out is NONE_BATCH else wrenches_out
 
 
-def bias_force(model, q, v, *, f_ext=None):
+def bias_force(model, q, v, *, f_ext=None, on_error="raise"):
     """Coriolis, centrifugal and gravity force ``b(q, v)`` (..., nv) of ``M a + b = tau``, less external wrenches.
 
     Passive forces are not in it. Of a robot with loops it is the b of ``M a + b = tau + A^T lambda``, that of the open tree.
     Arguments and errors as in `inverse_dynamics` (K1 Table 2 with zero acceleration).
     """
+    if on_error != "raise":
+        return each_state(bias_force, locals())
     return inverse_dynamics(model.open_tree(), q, v, np.zeros(model.nv), f_ext=f_ext, passive=False)
 
 
-def gravity_force(model, q):
+def gravity_force(model, q, *, on_error="raise"):
     """Joint forces (..., nv) that hold the robot still against gravity: ``b(q, 0)``. Springs are not in it.
 
     Of a robot with loops it is the term of ``M a + b = tau + A^T lambda``, that of the open tree; what its motors hold it with is
-    `constrained_inverse_dynamics` at rest.
+    `constrained_inverse_dynamics` at rest. For on_error see `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(gravity_force, locals())
     return inverse_dynamics(model.open_tree(), q, np.zeros(model.nv), np.zeros(model.nv), passive=False)
 
 
-def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local", multipliers=None, drive=None):
+def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local", multipliers=None, drive=None, on_error="raise"):
     """What each joint transmits to its child link: the constraint wrench with the motor's part in it.
 
     Parameters
@@ -131,6 +142,8 @@ def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local", multipliers=Non
         For a robot with loops, whose reactions act on the links, too: of the constrained dynamics that gave ``a``.
     drive
         As in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -140,6 +153,8 @@ def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local", multipliers=Non
 
     Other parameters and errors as in `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(joint_wrenches, locals())
     check_frame(frame)
     q, v, a = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,)), as_array(a, "a", (model.nv,))
     F = wrenches(model, f_ext)

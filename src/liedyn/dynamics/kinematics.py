@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calls import as_array, batched, refuse, run, run_one
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in
 from liedyn.errors import ComputationError
 from liedyn.kernels import jacobian as kernel
@@ -15,16 +16,23 @@ KERNEL_FRAMES = {LOCAL: kernel.BODY, LOCAL_WORLD_ALIGNED: kernel.MIXED, WORLD: k
 _UNUSED = np.empty((1, 0))
 
 
-def link_pose(model, q, link):
+def link_pose(model, q, link, *, on_error="raise"):
     """Pose (..., 4, 4) of a link in the world: maps coordinates in the link frame to the world.
 
     q : (..., nq) array [rad | m]. Raises NameLookupError, ShapeError, ConfigurationError.
+
+    For on_error see `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(link_pose, locals())
     return link_poses(model, q)[..., model.link_index(link), :, :]
 
 
-def link_poses(model, q, *, few=0):
-    """Poses (..., n_links, 4, 4) of all links, in the order of ``model.link_names``. few: as for `energy`."""
+def link_poses(model, q, *, few=0, on_error="raise"):
+    """Poses (..., n_links, 4, 4) of all links, in the order of ``model.link_names``. few: as for `energy`. For on_error see
+    `inverse_dynamics`."""
+    if on_error != "raise":
+        return each_state(link_poses, locals())
     lead, T, _, _ = _motions(model, POSES, q, few=few)
     return _as_poses(T.reshape(*lead, len(model.link_names), 12))
 
@@ -36,21 +44,25 @@ def _as_poses(T) -> np.ndarray:
     return out
 
 
-def link_twist(model, q, v, link, *, frame="local"):
+def link_twist(model, q, v, link, *, frame="local", on_error="raise"):
     """Twist (..., 6) [w; v] of a link (K1 (36)) [rad/s | m/s].
 
     frame : "local", "local_world_aligned" or "world"
         As in `jacobian`.
 
     Raises NameLookupError, ShapeError, ConfigurationError.
+
+    For on_error see `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(link_twist, locals())
     check_frame(frame)
     lead, T, V, _ = _motions(model, TWISTS, q, v)
     T, V = _of_link(model, link, T, V)
     return twists_in(frame, T, V).reshape(*lead, 6)
 
 
-def link_acceleration(model, q, v, a, link, *, frame="local"):
+def link_acceleration(model, q, v, a, link, *, frame="local", on_error="raise"):
     """Component-wise rate (..., 6) of `link_twist` in the same frame, gravity not in it (K1 (40)) [rad/s^2 | m/s^2].
 
     Parameters
@@ -59,11 +71,15 @@ def link_acceleration(model, q, v, a, link, *, frame="local"):
         "local" and "world" give the spatial acceleration, the rate of the twist [w; v] along link axes, and along world axes
         about the world's origin. "local_world_aligned" gives the classical acceleration: the second derivative of the position of
         the link's origin in its linear part. It is ``J a + dJ v`` of `jacobian` and `jacobian_derivative` in each frame.
+    on_error
+        As in `inverse_dynamics`.
 
     Raises
     ------
     NameLookupError, ShapeError, ConfigurationError
     """
+    if on_error != "raise":
+        return each_state(link_acceleration, locals())
     check_frame(frame)
     lead, T, V, dV = _motions(model, ACCELERATIONS, q, v, a)
     _, V = _of_link(model, link, T, V)
@@ -94,7 +110,7 @@ def _motions(model, level, q, *rates, few=0):
     return lead, T, V, dV
 
 
-def jacobian(model, q, link, *, frame="local"):
+def jacobian(model, q, link, *, frame="local", on_error="raise"):
     """Jacobian (..., 6, nv) of a link: its twist is ``J v``.
 
     Parameters
@@ -104,19 +120,28 @@ def jacobian(model, q, link, *, frame="local"):
     frame : "local", "local_world_aligned" or "world"
         The twist along link axes about the link's origin; along world axes about the link's origin; or along world axes about
         the world's origin (the spatial Jacobian of PBP). Pinocchio's LOCAL, LOCAL_WORLD_ALIGNED and WORLD.
+    on_error
+        As in `inverse_dynamics`.
 
     Raises
     ------
     NameLookupError, ShapeError, ConfigurationError
     """
+    if on_error != "raise":
+        return each_state(jacobian, locals())
     which, J = _which(model, link, frame), np.empty((6, model.nv))
     if run_one(jacobians, model, jacobian_memory(*model.sizes), which, (q,), (_UNUSED, J.reshape(1, -1), _UNUSED)):
         return J
     return _jacobians(model, q, np.zeros(model.nv), which, False)[0]
 
 
-def jacobian_derivative(model, q, v, link, *, frame="local"):
-    """Time derivative (..., 6, nv) of `jacobian` along the velocity v, component-wise: dV = J a + dJ v."""
+def jacobian_derivative(model, q, v, link, *, frame="local", on_error="raise"):
+    """Time derivative (..., 6, nv) of `jacobian` along the velocity v, component-wise: dV = J a + dJ v.
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(jacobian_derivative, locals())
     which, J, dJ = _which(model, link, frame), np.empty((6, model.nv)), np.empty((6, model.nv))
     if run_one(jacobians, model, jacobian_memory(*model.sizes), which, (q, v), (J.reshape(1, -1), dJ.reshape(1, -1))):
         return dJ
@@ -138,22 +163,34 @@ def _jacobians(model, q, v, which, derivative):
     return J.reshape(shape), dJ.reshape(shape) if derivative else None
 
 
-def energy(model, q, v, *, few=0):
+def energy(model, q, v, *, few=0, on_error="raise"):
     """Kinetic and potential energy (...,) [J]: rotors in the first, gravity (zero at the world's origin) and joint springs
-    in the second (K1 (15)). A batch of at most `few` body-states is computed on float64, which may save a compilation."""
+    in the second (K1 (15)). A batch of at most `few` body-states is computed on float64, which may save a compilation.
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(energy, locals())
     lead, out = _totals(model, q, v, few)
     return out[:, 0].reshape(lead)[()], out[:, 1].reshape(lead)[()]
 
 
-def momentum(model, q, v):
+def momentum(model, q, v, *, on_error="raise"):
     """Momentum (..., 6) [angular; linear] of the moving bodies in the "world" frame: world axes, about the world's origin
-    (K1 (23), (24))."""
+    (K1 (23), (24)).
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(momentum, locals())
     lead, out = _totals(model, q, v)
     return out[:, 2:8].reshape(*lead, 6)
 
 
-def centre_of_mass(model, q):
-    """Centre of mass (..., 3) [m] of the moving bodies, in the world."""
+def centre_of_mass(model, q, *, on_error="raise"):
+    """Centre of mass (..., 3) [m] of the moving bodies, in the world. For on_error see `inverse_dynamics`."""
+    if on_error != "raise":
+        return each_state(centre_of_mass, locals())
     lead, out = _totals(model, q, np.zeros(model.nv))
     if not np.isfinite(out[:, 8:]).all():
         raise ComputationError("the robot has no moving mass, so no centre of mass")

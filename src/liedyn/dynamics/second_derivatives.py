@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.calls import as_array, batched, filled_groups, on_one_path, refuse, run, run_one
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.rooms import room_for
 from liedyn.kernels.second_derivatives import second_derivatives, second_derivatives_memory
@@ -30,13 +31,15 @@ class SecondDerivatives(NamedTuple):
     dqda: np.ndarray
 
 
-def inverse_dynamics_second_derivatives(model, q, v, a, *, passive=True) -> SecondDerivatives:
+def inverse_dynamics_second_derivatives(model, q, v, a, *, passive=True, on_error="raise") -> SecondDerivatives:
     """Second derivatives of `inverse_dynamics` by q, v and a; by v a and a a they are zero.
 
     Parameters
     ----------
     model, q, v, a, passive
         As in `inverse_dynamics`; q (..., nq), v and a (..., nv).
+    on_error
+        As in `inverse_dynamics`.
 
     Raises
     ------
@@ -49,6 +52,8 @@ def inverse_dynamics_second_derivatives(model, q, v, a, *, passive=True) -> Seco
     """
     if model.nc:
         refuse_constraints(model, "inverse_dynamics_second_derivatives")
+    if on_error != "raise":
+        return each_state(inverse_dynamics_second_derivatives, locals())
     n, how = model.nv, (_filled(model),)
     eight = n <= _MOST_OF_EIGHT
     size = second_derivatives_memory(*model.sizes) + (4 * n**3 if eight else 0)

@@ -14,8 +14,8 @@ from liedyn.kernels.signals import ACCELERATION, POSITION, VELOCITY, Schedule, S
 from liedyn.simulate.constraints import closed_state, tie
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.names import bind, find
-from liedyn.simulate.switches import MOST
 from liedyn.simulate.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
+from liedyn.simulate.switches import MOST
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
 _WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
