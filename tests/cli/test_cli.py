@@ -80,6 +80,17 @@ def test_other_exceptions_keep_their_traceback(monkeypatch):
     assert isinstance(result.exception, ZeroDivisionError)
 
 
+def test_warnings_of_numpy_do_not_reach_the_terminal(monkeypatch, recwarn):
+    @click.command()
+    def info():
+        import numpy as np
+        np.float64(1e308) * 10.0
+    monkeypatch.setattr(cli._Commands, "get_command", lambda *_: info)
+    monkeypatch.setattr("sys.warnoptions", [])
+    result = run("info")
+    assert (result.exit_code, result.stderr, list(recwarn)) == (0, "", [])
+
+
 @pytest.mark.parametrize("args, words", [
     (["dance"], "No such command 'dance'"),
     (["info"], "Missing argument 'ROBOT'"),

@@ -8,6 +8,7 @@ import errno
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -82,7 +83,9 @@ class _Commands(click.Group):
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: click.Context):
-        with _told():
+        with _told(), warnings.catch_warnings():
+            if not sys.warnoptions:                         # results are checked to be finite, which says more than NumPy's
+                warnings.simplefilter("ignore", RuntimeWarning)
             return super().invoke(ctx)
 
 

@@ -49,6 +49,7 @@ class Assembly:
         return self.mobility.redundant
 
 
+@np.errstate(over="ignore", invalid="ignore")               # of a guess far beyond reach: the residual tells
 def assemble(model, q_guess=None, *, fixed: Sequence[str] = (), tolerance: float = 1e-12, drive=None, seed: int = 0) -> Assembly:
     """A configuration that closes all loops and obeys all couplings and joint limits: the nearest to the guess on its branch.
 

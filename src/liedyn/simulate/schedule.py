@@ -272,7 +272,7 @@ def _given(values: np.ndarray, rules: tuple[Rule, ...], model, index) -> dict[st
 def _unit_quaternion(part: np.ndarray, name: str, place: Place) -> list[str]:
     """Check, and rid of rounding, the quaternion in a ball or free joint's coordinates."""
     quaternion = part[-4:]
-    norm = float(np.linalg.norm(quaternion))
+    norm = math.hypot(*quaternion)                             # does not overflow
     if abs(norm - 1.0) > _UNIT_NORM:
         unit = ", ".join(f"{x:.9g}" for x in quaternion / norm) if norm > 0.0 else "0, 0, 0, 1"
         raise ScenarioError(f"the quaternion x y z w of joint {name} is not of unit norm", place=place, found=round(norm, 9),

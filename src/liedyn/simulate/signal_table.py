@@ -5,6 +5,7 @@ import difflib
 import math
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -101,10 +102,10 @@ class SignalTable:
         if isinstance(given, Column):
             return self._column(given, use)
         if isinstance(given, Spline):
-            return spline(given.points)
+            return _finite(given.place, spline, given.points)
         if use.derivatives >= 2:
             self._check_rest(given)
-        return quintic(given.points)
+        return _finite(given.place, quintic, given.points)
 
     def knots(self) -> np.ndarray:
         """Times at which a curve is not smooth."""
@@ -197,7 +198,7 @@ class SignalTable:
             raise ScenarioError("straight lines have no acceleration at their ends", place=given.place, found=interpolation,
                                 expected="interpolation cubic or quintic")
         self._check_range(given, trajectory, use, interpolation)
-        return interpolant(trajectory.t, trajectory.columns[name], interpolation)
+        return _finite(given.place, interpolant, trajectory.t, trajectory.columns[name], interpolation)
 
     def _file(self, given: Column) -> Trajectory:
         if given.file not in self._files:
@@ -257,6 +258,18 @@ def snap(times: np.ndarray, breaks: np.ndarray, duration: float) -> np.ndarray:
     above = np.clip(np.searchsorted(breaks, times), 1, len(breaks) - 1) if len(breaks) > 1 else np.zeros(len(times), dtype=int)
     nearest = np.where(np.abs(breaks[above] - times) < np.abs(breaks[above - 1] - times), breaks[above], breaks[above - 1])
     return np.where(np.abs(nearest - times) <= 2 * SAME_TIME * duration, nearest, times)
+
+
+def _finite(place: Place, make: Callable[..., Curve], *given) -> Curve:
+    """The curve through what is given; a ScenarioError where its polynomials overflow."""
+    try:
+        with np.errstate(all="ignore"):
+            curve = make(*given)
+        if np.isfinite(curve.coefficients).all():
+            return curve
+    except (np.linalg.LinAlgError, ValueError):                # infinite numbers on the way
+        pass
+    raise ScenarioError("the curve is not finite", place=place, expected="smaller values, or times farther apart")
 
 
 def _sine(given: Sine) -> Program:
