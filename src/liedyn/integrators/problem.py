@@ -138,6 +138,7 @@ class Statistics:
     evaluations: int = 0
     seconds: float = 0.0
     loops: LoopFigures | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -165,7 +166,7 @@ def loop_figures(ties: LoopPlant | None) -> LoopFigures | None:
 
 def begin(problem: Problem) -> State:
     y = np.concatenate([np.zeros(problem.model.nv), problem.v, [0.0]])
-    return State(problem.q.copy(), y, np.zeros(2), np.zeros(6, dtype=np.int64))
+    return State(problem.q.copy(), y, np.zeros(6), np.zeros(6, dtype=np.int64))
 
 
 def stages_for(stages: int, nv: int) -> Stages:

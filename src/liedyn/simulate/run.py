@@ -223,7 +223,7 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
         "inverse_dynamics_residual": float(_worst(again - record.tau) / max(_worst(again), 1.0)),
         "quaternion_norm": _norm_error(model, record.q), **figures,
     }
-    notes = [*warnings, *loop_notes]
+    notes = [*warnings, *statistics.notes, *loop_notes]
     if check["quaternion_norm"] > _UNIT:
         notes.append(f"quaternions left unit norm by {check['quaternion_norm']:.1e}")
     if check["inverse_dynamics_residual"] > _RESIDUAL:

@@ -17,7 +17,7 @@ from liedyn.kernels import signals as code
 from liedyn.simulate.curves import LEAST_ROWS, Curve, interpolant, quintic, spline
 from liedyn.simulate.expression import Program, compile_expression
 from liedyn.simulate.names import unknown
-from liedyn.simulate.switches import MOST, switches_in_time
+from liedyn.simulate.switches import MOST, switches_in_time, switches_of_state
 
 SAME_TIME = 1e-12               # relative to the duration: 3 * 0.1 and 0.3
 
@@ -122,15 +122,15 @@ class SignalTable:
             windows.append(found.windows)
             if not found.complete:
                 where = f"{place}: " if str(place) else ""
-                notes.append(f"{where}the {name} switches too often or too closely for all its times to be located (at most {MOST})"
-                             f": an adaptive method takes steps of at most {self.duration / MOST:.3g} s")
+                notes.append(f"{where}the {name} switches too often or too closely for all its times to be located (at most "
+                             f"{MOST}): an adaptive method takes steps of at most {self.duration / MOST:.3g} s")
         return np.concatenate(windows), notes
 
     def arrays(self, breaks: np.ndarray) -> code.Signals:
         """All signals; knots that are one of the schedule's `breaks` but for rounding are made equal to it."""
         kinds, first, count = [], [], []
         pieces, coefficients, words, literals = [np.empty(0)], [np.empty((0, code.ORDER))], [], []
-        begun = 0
+        begun = switches = 0
         for x in self._lowered:
             if isinstance(x, float):
                 kind, start, n = code.CONSTANT, len(literals), 1
@@ -145,10 +145,13 @@ class SignalTable:
                 kind, start, n = code.PROGRAM, len(words), len(x.code)
                 words += [w + 256 * len(literals) if w & 255 == code.LITERAL else w for w in x.code]
                 literals += x.literals
+                for i in switches_of_state(x):
+                    switches += 1
+                    words[start + i] += 256 * switches
             kinds.append(kind), first.append(start), count.append(n)
         return code.Signals(*(np.array(x, dtype=np.int64) for x in (kinds, first, count)), np.concatenate(pieces),
                             np.concatenate(coefficients).reshape(-1), np.array(words, dtype=np.int64),
-                            np.array(literals, dtype=float))
+                            np.array(literals, dtype=float), np.tile([np.nan, 0.0, 0.0, 0.0], switches))
 
     def _resolver(self, place: Place, use: Use):
         model = self.model
