@@ -1,6 +1,7 @@
 """What is to be integrated, how, and how a run can fail."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -60,6 +61,8 @@ class Problem:
     ties                 None: the open tree, whatever constraints the model has
     law                  gives the motors' torques, besides the schedule's; or None
     max_step             bounds that of the options [s]
+    slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
+                         state by the schedule's laws (`simulate.feedback`); None: implicit methods take differences
     signal_names, signal_places   what each signal drives, for messages
     """
 
@@ -75,6 +78,7 @@ class Problem:
     ties: Ties | None = None
     law: MotorLaw | None = None
     max_step: float = np.inf
+    slopes: Callable | None = None
 
     @property
     def forced_links(self) -> np.ndarray:

@@ -15,6 +15,7 @@ from liedyn.joints.manifold import difference, retract
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.motion import NOT_FINITE, RUNNING, evaluate
 
+IMPLICIT = "Radau", "BDF", "LSODA"        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
 _LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
 _LOOSE = 1e-8             # rad or m
@@ -70,6 +71,10 @@ class _Run:
         self.evaluations, self.ceiling, self.now = 0, self.last, 0.0
         n = self.model.nv
         self.atol = np.r_[np.full(2 * n, options.atol), _UNCONTROLLED]
+        self.extra = {}
+        if options.method in IMPLICIT:
+            from liedyn.integrators.jacobian import RateJacobian
+            self.extra["jac"] = RateJacobian(problem, self.work, self.trial)
         self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
 
     def all(self, progress) -> None:
@@ -87,7 +92,7 @@ class _Run:
         t = float(self.state.clock[0])
         self.outputs(lambda s: self.state.y, t)
         solver = self.solver(self.rates, t, self.state.y.copy(), wall, rtol=self.options.rtol, atol=self.atol,
-                             max_step=self.options.max_step, first_step=None if h is None else min(h, wall - t))
+                             max_step=self.options.max_step, first_step=None if h is None else min(h, wall - t), **self.extra)
         while solver.status == "running":
             try:
                 message = solver.step()
@@ -154,6 +159,11 @@ class _Run:
         m, p = self.model, self.problem
         return evaluate(m.index, m.constants, self.plant, p.schedule, p.signals, self.ties, *_LONE, t, 0.0, ceiling, self.state.q,
                         y, self.stages.K, self.stages.y, 0, 1, row, self.work)
+
+    def trial(self, t, y) -> tuple[int, np.ndarray]:
+        self.evaluations += 1
+        code = self.evaluate(t, np.array(y), self.ceiling, 1)
+        return code, self.stages.K[1].copy()
 
     def rates(self, t, y):
         self.evaluations += 1
