@@ -18,7 +18,9 @@ from liedyn.io.scenario import Scenario
 from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
+from liedyn.simulate.balance import GOOD, energy_balance
 from liedyn.simulate.columns import columns_of, constraint_columns
+from liedyn.simulate.limits import Excess, limit_notes, limits_exceeded
 from liedyn.simulate.room import check_room
 from liedyn.simulate.tracking import Tracking
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
 _UNIT, _RESIDUAL = 1e-12, 1e-9
-_BALANCE, _ROUNDING = 1e-3, 1e-10        # of the energy exchanged, and of the energy itself
 # Body-states that the self-check computes on float64, whose kernels share their compilation with the simulation's.
 _FEW = 100_000
 
@@ -44,6 +45,7 @@ class Result:
     multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
               (N, loops, 6) what loops transmit to their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
     tracking  how links followed their references; None without `control`
+    limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`simulate.limits.Excess`)
     check     figures of the self-check, by name
     notes     what the user should hear, one line each
     timing    seconds by part of the run
@@ -70,6 +72,7 @@ class Result:
     reactions: np.ndarray | None = None
     drift: np.ndarray | None = None
     tracking: Tracking | None = None
+    limits: tuple[Excess, ...] = ()
 
     def __repr__(self) -> str:
         m, notes = self.model, f", {len(self.notes)} notes" if self.notes else ""
@@ -215,11 +218,9 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
         from liedyn.simulate.control import tracking
         followed = tracking(problem.law, model, problem.signals, record.t, record.q)
         figures["tracking_error"] = float(_worst(followed.error))
-    total = kinetic + potential
-    balance = _worst(total - total[0] - record.work)
-    scale = max(kinetic.max(initial=0.0), np.ptp(potential), np.ptp(record.work), 1e-300)
+    balance, relative = energy_balance(model, record, kinetic, potential, statistics.steps)
     check = {
-        "energy_balance": float(balance), "energy_balance_relative": float(balance / scale),
+        "energy_balance": balance, "energy_balance_relative": relative,
         "inverse_dynamics_residual": float(_worst(again - record.tau) / max(_worst(again), 1.0)),
         "quaternion_norm": _norm_error(model, record.q), **figures,
     }
@@ -229,13 +230,15 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
     if check["inverse_dynamics_residual"] > _RESIDUAL:
         notes.append("inverse dynamics of the motion differs from the applied forces by "
                      f"{check['inverse_dynamics_residual']:.1e} relative: the robot is badly conditioned")
-    if check["energy_balance_relative"] > _BALANCE and balance > _ROUNDING * _worst(total):    # at rest it is all rounding
-        notes.append(f"the energy balance is off by {check['energy_balance_relative']:.1e} relative: the motion is not to be "
-                     "trusted; try a smaller integrator.step, or integrator.method=dopri5")
+    if relative > GOOD:
+        notes.append(f"the energy balance is off by {relative:.1e} relative: the motion is not to be trusted; try a smaller "
+                     "integrator.step, or integrator.method=dopri5")
+    exceeded = limits_exceeded(model, record.t, record.q, record.v, record.tau)
+    notes += limit_notes(exceeded)
     links = tuple(model.link_names[k] for k in problem.forced_links)
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, record.wrench, kinetic, potential,
                   record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {},
-                  *loops, followed)
+                  *loops, followed, exceeded)
 
 
 def _worst(x: np.ndarray) -> float:
