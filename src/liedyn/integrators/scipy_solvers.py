@@ -3,17 +3,17 @@ when a rotation has gone far from it."""
 from __future__ import annotations
 
 import time
+import warnings
 
 import numpy as np
 
-from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Statistics, begin, failure, loop_figures, stages_for
-from liedyn.integrators.runge_kutta import accept, copy_record, settle
+from liedyn.integrators.runge_kutta import SMALLEST_STEP, accept, copy_record, settle
 from liedyn.jit import kernel
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.manifold import difference, retract
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.motion import NOT_FINITE, RUNNING, evaluate
+from liedyn.kernels.motion import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL, evaluate
 
 IMPLICIT = "Radau", "BDF", "LSODA"        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
@@ -51,12 +51,19 @@ def solve_by_scipy(problem, times, options, progress):
     """As `solve`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
     run = _Run(problem, times, options)
     began = time.perf_counter()
-    try:
-        run.all(progress)
-    except _Stop as stop:
-        raise failure(problem, stop.code, run.now, run.work, run.ties) from None
+    with warnings.catch_warnings(record=True) as heard, np.errstate(all="ignore"):     # of trials too far, which are taken back
+        warnings.simplefilter("always")
+        try:
+            run.all(progress)
+        except _Stop as stop:
+            raise failure(problem, stop.code, run.now, run.work, run.ties, options) from None
     return run.record, Statistics(int(run.state.count[2]), 0, run.evaluations, time.perf_counter() - began,
-                                  loop_figures(run.ties))
+                                  loop_figures(run.ties), _notes(options.method, heard))
+
+
+def _notes(method: str, heard) -> tuple[str, ...]:
+    """What SciPy warned of on the way to a result, each once."""
+    return tuple(dict.fromkeys(f"{method} of SciPy warned: {' '.join(str(one.message).split())}" for one in heard))
 
 
 class _Run:
@@ -68,16 +75,19 @@ class _Run:
         self.record, self.work, self.plant = problem.record(times), problem.work(), problem.plant()
         self.state, self.stages, self.ties = begin(problem), stages_for(1, self.model.nv), problem.loop_plant()
         self.last = float(times[-1])
-        self.evaluations, self.ceiling, self.now = 0, self.last, 0.0
+        self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, 0.0, RUNNING
         n = self.model.nv
         self.atol = np.r_[np.full(2 * n, options.atol), _UNCONTROLLED]
         self.extra = {}
         if options.method in IMPLICIT:
             from liedyn.integrators.jacobian import RateJacobian
-            self.extra["jac"] = RateJacobian(problem, self.work, self.trial)
+            jacobian = RateJacobian(problem, self.work, self.trial)
+            self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
         self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
 
     def all(self, progress) -> None:
+        if not self.last and self.extra:
+            self.extra["jac"](0.0, self.state.y)                 # a run of the first instant is there to compile
         schedule = self.problem.schedule
         walls = [wall for wall in zip(schedule.breaks, schedule.before, strict=True) if wall[0] < self.last]
         for wall, self.ceiling in [*walls, (self.last, np.nextafter(self.last, -np.inf))]:
@@ -95,14 +105,14 @@ class _Run:
                              max_step=self.options.max_step, first_step=None if h is None else min(h, wall - t), **self.extra)
         while solver.status == "running":
             try:
-                message = solver.step()
-            except ValueError as error:              # from SciPy's linear algebra, over numbers that overflowed
-                raise ComputationError(f"{self.options.method} stopped soon after t = {solver.t:.6g} s: {error}") from error
+                solver.step()
+            except ValueError:                       # SciPy's linear algebra refuses numbers that overflowed in a trial
+                return self.shorter(solver)
             if solver.status == "failed":
-                reason = message or "its step size vanished"
-                raise ComputationError(f"{self.options.method} stopped at t = {solver.t:.6g} s: {reason}")
+                raise _Stop(self.trouble if self.trouble != RUNNING else STEP_TOO_SMALL)
             if not np.isfinite(solver.y).all():
                 raise _Stop(NOT_FINITE)
+            self.trouble = RUNNING
             self.state.count[2] += 1
             self.now = solver.t
             dense = solver.dense_output()
@@ -112,12 +122,24 @@ class _Run:
                 break
             if np.abs(solver.y[:self.model.nv][self.rotations]).max(initial=0.0) > _FAR:
                 break
+        self.renew(solver)
+        return solver.step_size if solver.step_size else None
+
+    def renew(self, solver) -> None:
+        """The state that the solver has reached becomes the anchor of a new chart."""
         self.stages.end[:] = solver.y
         self.state.count[2] -= 1          # accept counts one
         m, p = self.model, self.problem
         self.check(move_anchor(m.index, m.constants, p.schedule, p.signals, self.ties, self.state, self.stages, solver.t,
                                self.work))
-        return solver.step_size if solver.step_size else None
+
+    def shorter(self, solver) -> float:
+        """Starts anew from the last good state. Returns a step shorter than the one that failed."""
+        h = 0.1 * (getattr(solver, "h_abs", None) or solver.step_size or 1e-6)
+        if not h > SMALLEST_STEP * np.spacing(solver.t):
+            raise _Stop(self.trouble if self.trouble != RUNNING else STEP_TOO_SMALL)
+        self.renew(solver)
+        return h
 
     def check(self, code: int) -> None:
         if code != RUNNING:
@@ -169,7 +191,8 @@ class _Run:
         self.evaluations += 1
         code = self.evaluate(t, np.array(y), self.ceiling, 1)
         dy = self.stages.K[1].copy()
-        if code == NOT_FINITE:            # perhaps a trial too far: the solver shortens its step
+        if code in (NOT_FINITE, SINGULAR):           # perhaps a trial too far: the solver shortens its step
+            self.trouble = code
             dy[:] = np.nan
         elif code != RUNNING:
             raise _Stop(code)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from liedyn.integrators.problem import Options, Statistics
+from liedyn.integrators.problem import Statistics
 from liedyn.io.csv import column_title
 from liedyn.io.override import Overrides
 from liedyn.io.scenario import Scenario
@@ -164,7 +164,9 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
         if not force_long:
             check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
         from liedyn.integrators.solve import solve
-        options = _options(scenario)
+        from liedyn.simulate.integrator import choose_integrator, options_of
+        integrator, chosen = choose_integrator(scenario, problem)
+        scenario, options = replace(scenario, integrator=integrator), options_of(integrator)
         ready = time.perf_counter()
         solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only
     with progress.stage("simulating"):
@@ -172,7 +174,7 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
         record, statistics = solve(problem, output_times(scenario), options, progress.update)
         stop = time.perf_counter()
     with progress.stage("checking the result"):
-        result = _result(scenario, model, problem, record, statistics, compiled.warnings)
+        result = _result(scenario, model, problem, record, statistics, [*compiled.warnings, *chosen])
     timing = {"load": ready - began, "compile": start - ready, "simulate": stop - start, "check": time.perf_counter() - stop}
     return replace(result, timing=timing)
 
@@ -187,14 +189,10 @@ def output_times(scenario: Scenario) -> np.ndarray:
     return times
 
 
-def _options(scenario: Scenario) -> Options:
-    i = scenario.integrator
-    return Options(i.method, i.step, i.rtol, i.atol, i.max_step, i.rho)
-
-
 def _result(scenario, model, problem, record, statistics, warnings) -> Result:
     from liedyn.dynamics.inverse import inverse_dynamics
     from liedyn.dynamics.kinematics import energy
+    from liedyn.simulate.integrator import step_note
     kinetic, potential = energy(model, record.q, record.v, few=_FEW)
     tree, f_ext = model.open_tree(), None
     if record.wrench.shape[1]:
@@ -224,15 +222,15 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
         "inverse_dynamics_residual": float(_worst(again - record.tau) / max(_worst(again), 1.0)),
         "quaternion_norm": _norm_error(model, record.q), **figures,
     }
-    notes = [*warnings, *loop_notes]
+    notes = [*warnings, *loop_notes, *statistics.notes, *step_note(scenario.integrator, problem, record)]
     if check["quaternion_norm"] > _UNIT:
         notes.append(f"quaternions left unit norm by {check['quaternion_norm']:.1e}")
     if check["inverse_dynamics_residual"] > _RESIDUAL:
         notes.append("inverse dynamics of the motion differs from the applied forces by "
                      f"{check['inverse_dynamics_residual']:.1e} relative: the robot is badly conditioned")
     if relative > GOOD:
-        notes.append(f"the energy balance is off by {relative:.1e} relative: the motion is not to be trusted; try a smaller "
-                     "integrator.step, or integrator.method=dopri5")
+        mend = "a smaller integrator.step" if scenario.integrator.step_is_fixed else "a smaller integrator.rtol"
+        notes.append(f"the energy balance is off by {relative:.1e} relative: the motion is not to be trusted; try {mend}")
     exceeded = limits_exceeded(model, record.t, record.q, record.v, record.tau)
     notes += limit_notes(exceeded)
     links = tuple(model.link_names[k] for k in problem.forced_links)
