@@ -20,7 +20,7 @@ TIME = 0.3
 
 def scenario_for(model, rng) -> Scenario:
     """Every kind of drive: on joints of plain coordinates pd laws, laws of the state and prescribed motions; on a ball or free
-    joint a prescribed acceleration or velocity, or torques; and pushes that read the state, in the axes of the world and the link."""
+    joint a prescribed acceleration or velocity, or torques; and pushes that read the state, in axes of the world and the link."""
     plain = [joint for joint in model.joints if joint.q.stop - joint.q.start == joint.v.stop - joint.v.start]
     rules, name = [], plain[0].name if plain else None
     law = Expression(f"2*sin(q({name})) - 3*v({name})*v({name}) + t") if name and plain[0].v.stop - plain[0].v.start == 1 \
@@ -97,8 +97,10 @@ def test_chart_slopes_to_the_end_of_a_chart(ad, n):
         x, v = rng.standard_normal(n), rng.standard_normal(n)
         x[:3] *= 1.6 / np.linalg.norm(x[:3])
         P, by_x = chart_slopes(x, v, ad)
-        theirs = np.column_stack([slope(lambda h, u=u: chart_slopes(x + h * u, v, ad)[0] @ v, 0.02)[0] for u in np.eye(n)])
+        theirs = np.column_stack([slope(lambda h, u=u, x=x, v=v: chart_slopes(x + h * u, v, ad)[0] @ v, 0.02)[0]
+                                  for u in np.eye(n)])
         assert np.abs(by_x - theirs).max() < 1e-9
         w = np.linalg.norm(x[:3])
-        A = skew(x[:3])                               # the turning part in closed form: 1 + A/2 + (1 - w/2 cot(w/2)) A^2 / w^2
-        assert np.abs(P[:3, :3] - (np.eye(3) + A / 2 + (1 - w / 2 / np.tan(w / 2)) * A @ A / w**2)).max() < 1e-13     # sums of thirty terms
+        A = skew(x[:3])
+        turning = np.eye(3) + A / 2 + (1 - w / 2 / np.tan(w / 2)) * A @ A / w**2          # in closed form
+        assert np.abs(P[:3, :3] - turning).max() < 1e-13                                  # rounding of thirty terms

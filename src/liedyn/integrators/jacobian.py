@@ -55,7 +55,8 @@ class RateJacobian:
         p, model, nv, free = self.problem, self.problem.model, self.problem.model.nv, ~self.prescribed
         q, v, a, tau = (np.array(x) for x in (self.work.q, self.work.v, self.work.a, self.work.tau))
         acting = sum(p.slopes(p, t, q, v))[free]
-        d = hybrid_dynamics_derivatives(model, q, v, a, tau, self.prescribed, f_ext=self._wrenches(), passive=p.passive).split()
+        d = hybrid_dynamics_derivatives(model.open_tree(), q, v, a, tau, self.prescribed, f_ext=self._wrenches(),
+                                        passive=p.passive).split()
         J = np.zeros_like(self.last)
         J[nv:2 * nv, :2 * nv] = np.hstack([d.da_dq, d.da_dv]) + d.da_du[:, free] @ acting
         J[:nv, nv:2 * nv] = np.eye(nv)

@@ -1,8 +1,8 @@
 """How fast the forces of joints act, which bounds the steps of explicit methods, and what to try where a run fails.
 
 A force -D v decays at the rates of M^-1 D, a spring K swings at the roots of M^-1 K. An explicit method is stable while its step
-times the largest of them is below a bound, about 2.78 for rk4. Coulomb friction, smoothed about rest, counts by its secant: where the
-step is too long, it turns the velocity round in each step, and the joint chatters where it should stand.
+times the largest of them is below a bound, about 2.78 for rk4. Coulomb friction, smoothed about rest, counts by its secant: where
+the step is too long, it turns the velocity round in each step, and the joint chatters where it should stand.
 """
 from __future__ import annotations
 
@@ -73,15 +73,15 @@ def _unit_motions(problem, q, free) -> np.ndarray:
 
 
 def mass_matrix_by_columns(model, q) -> np.ndarray:
-    """(nv, nv) by inverse dynamics, which a run needs anyway: the kernel of the mass matrix would cost five seconds to compile."""
-    rest = np.zeros(model.nv)
-    gravity = inverse_dynamics(model, q, rest, rest, passive=False)
-    return np.column_stack([inverse_dynamics(model, q, rest, unit, passive=False) - gravity for unit in np.eye(model.nv)])
+    """(nv, nv) by inverse dynamics, which a run needs anyway: the kernel of the mass matrix would take 5 s to compile."""
+    tree, rest = model.open_tree(), np.zeros(model.nv)
+    gravity = inverse_dynamics(tree, q, rest, rest, passive=False)
+    return np.column_stack([inverse_dynamics(tree, q, rest, unit, passive=False) - gravity for unit in np.eye(model.nv)])
 
 
 def weakest(problem, q) -> tuple[float, str]:
-    """The least inertia of a motion, relative to the inertia of its coordinates, and the coordinate that moves most in it: of those
-    that are not prescribed. 1 and no name where nothing can be said."""
+    """The least inertia of a motion, relative to the inertia of its coordinates, and the coordinate that moves most in it: of
+    those that are not prescribed. 1 and no name where nothing can be said."""
     free = np.flatnonzero(np.asarray(problem.schedule.level) == TORQUE)
     if not (free.size and np.isfinite(q).all()):
         return 1.0, ""

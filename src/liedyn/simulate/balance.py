@@ -14,8 +14,8 @@ def energy_balance(model, record, kinetic, potential, steps: int) -> tuple[float
 
     What the integrator lost or made counts against the energy that went to and fro: kinetic, potential, supplied. At rest that is
     rounding as well, and nothing can be said of it: where rounding alone could be more than `GOOD` of the energy exchanged, the
-    balance is relative to 1 / `GOOD` of that rounding. It is a rounding of the energies themselves, and of the work that the forces,
-    which may cancel each other, do along 1 rad or 1 m: some 1e-14 of them, so that a motion of any size is judged.
+    balance is relative to 1 / `GOOD` of that rounding. It is a rounding of the energies themselves, and of the work that the
+    forces, which may cancel each other, do along 1 rad or 1 m: some 1e-14 of them, so that a motion of any size is judged.
     """
     total = kinetic + potential
     balance = np.abs(total - total[0] - record.work).max()

@@ -7,7 +7,7 @@ from liedyn.integrators.problem import Options, Problem
 from liedyn.integrators.stiffness import LIMIT, Fastest, fastest, fastest_along
 from liedyn.io.scenario import Integrator, Scenario
 
-# Where forces are stiff: within 1e-6 of the converged motion on the robots of example-robot-data, and three times as fast as 1e-8.
+# Where forces are stiff: within 1e-6 of the converged motion on robots of example-robot-data, three times as fast as 1e-8.
 _STIFF = Integrator("Radau", rtol=1e-6, atol=1e-8)
 _MARGIN = 0.7            # of the limit of stability: inertias change along the way
 
@@ -20,8 +20,8 @@ def choose_integrator(scenario: Scenario, problem: Problem) -> tuple[Integrator,
     found = fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv))
     if found.rate * default.step <= _MARGIN * LIMIT:
         return default, []
-    return _STIFF, [f"{_cause(found)}, too fast for rk4 with steps of {default.step:g} s: the run is by {_STIFF.method} with rtol "
-                    f"{_STIFF.rtol:g}, atol {_STIFF.atol:g} (integrator.method names another)"]
+    return _STIFF, [f"{_cause(found)}, too fast for rk4 with steps of {default.step:g} s: the run uses {_STIFF.method} with "
+                    f"rtol {_STIFF.rtol:g} and atol {_STIFF.atol:g} (set integrator.method to choose another)"]
 
 
 def options_of(integrator: Integrator) -> Options:
@@ -36,8 +36,8 @@ def step_note(integrator: Integrator, problem: Problem, record) -> list[str]:
     found = fastest_along(problem, record)
     if found.rate * integrator.step <= LIMIT:
         return []
-    return [f"{_cause(found)} at t = {found.t:.6g} s: rk4 is not stable there with steps of {integrator.step:g} s, and the motion is "
-            f"not to be trusted; try integrator.method=Radau, or integrator.step={0.5 * LIMIT / found.rate:.1g}"]
+    return [f"{_cause(found)} at t = {found.t:.6g} s: rk4 is not stable there with steps of {integrator.step:g} s, and the "
+            f"motion is not to be trusted; try integrator.method=Radau, or integrator.step={0.5 * LIMIT / found.rate:.1g}"]
 
 
 def _cause(found: Fastest) -> str:

@@ -31,15 +31,15 @@ class Excess:
     limit: float
 
     def __str__(self) -> str:
-        return (f"{self.coordinate} from t = {self.first:.6g} s (worst {self.worst:.4g} {self.unit} at t = {self.at:.6g} s, limit "
-                f"{self.limit:.4g} {self.unit})")
+        return (f"{self.coordinate} from t = {self.first:.6g} s (worst {self.worst:.4g} {self.unit} at t = {self.at:.6g} s, "
+                f"limit {self.limit:.4g} {self.unit})")
 
 
 def limits_exceeded(model, t, q, v, tau) -> tuple[Excess, ...]:
     """Coordinates beyond their limits, by kind, in the order of the model.
 
-    t (N,), q (N, nq), v, tau (N, nv). A velocity or effort limit of 0 and a range of no width count as missing: so many URDF files
-    mean them. Ball and free joints have no limits.
+    t (N,), q (N, nq), v, tau (N, nv). A velocity or effort limit of 0 and a range of no width count as missing: many URDF files
+    mean them so. Ball and free joints have no limits.
     """
     found, same = [], np.full(model.nv, -1)
     for joint in model.joints:

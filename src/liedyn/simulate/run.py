@@ -14,7 +14,7 @@ import numpy as np
 from liedyn.integrators.problem import Statistics
 from liedyn.io.csv import column_title
 from liedyn.io.override import Overrides
-from liedyn.io.scenario import Scenario
+from liedyn.io.scenario import Integrator, Scenario
 from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
@@ -222,21 +222,27 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
         "inverse_dynamics_residual": float(_worst(again - record.tau) / max(_worst(again), 1.0)),
         "quaternion_norm": _norm_error(model, record.q), **figures,
     }
-    notes = [*warnings, *loop_notes, *statistics.notes, *step_note(scenario.integrator, problem, record)]
+    exceeded = limits_exceeded(model, record.t, record.q, record.v, record.tau)
+    notes = [*warnings, *loop_notes, *statistics.notes, *step_note(scenario.integrator, problem, record),
+             *_doubts(check, scenario.integrator), *limit_notes(exceeded)]
+    links = tuple(model.link_names[k] for k in problem.forced_links)
+    return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, record.wrench, kinetic, potential,
+                  record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {},
+                  *loops, followed, exceeded)
+
+
+def _doubts(check: dict[str, float], integrator: Integrator) -> list[str]:
+    """A line for each figure of the self-check that is not as it should be."""
+    notes, balance = [], check["energy_balance_relative"]
     if check["quaternion_norm"] > _UNIT:
         notes.append(f"quaternions left unit norm by {check['quaternion_norm']:.1e}")
     if check["inverse_dynamics_residual"] > _RESIDUAL:
         notes.append("inverse dynamics of the motion differs from the applied forces by "
                      f"{check['inverse_dynamics_residual']:.1e} relative: the robot is badly conditioned")
-    if relative > GOOD:
-        mend = "a smaller integrator.step" if scenario.integrator.step_is_fixed else "a smaller integrator.rtol"
-        notes.append(f"the energy balance is off by {relative:.1e} relative: the motion is not to be trusted; try {mend}")
-    exceeded = limits_exceeded(model, record.t, record.q, record.v, record.tau)
-    notes += limit_notes(exceeded)
-    links = tuple(model.link_names[k] for k in problem.forced_links)
-    return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, record.wrench, kinetic, potential,
-                  record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {},
-                  *loops, followed, exceeded)
+    if balance > GOOD:
+        mend = "a smaller integrator.step" if integrator.step_is_fixed else "a smaller integrator.rtol"
+        notes.append(f"the energy balance is off by {balance:.1e} relative: the motion is not to be trusted; try {mend}")
+    return notes
 
 
 def _worst(x: np.ndarray) -> float:
