@@ -44,8 +44,9 @@ def test_a_run_far_beyond_its_limits_is_no_silent_run(run):
     assert "shoulder from t = 1.42 s (worst 2 rad at t = 2 s, limit 1 rad)" in notes[0]
     assert "(worst 2 rad/s at t = 2 s, limit 0.5 rad/s)" in notes[1] and "N m at t" in notes[2]
     written = json.loads(json.dumps(summary(r)))["limits"]
-    assert written[0] == {"kind": "position", "coordinate": "shoulder", "unit": "rad", "at": 2.0, "first": by_kind["position"].first,
-                          "worst": by_kind["position"].worst, "limit": 1.0}
+    one = by_kind["position"]
+    assert written[0] == {"kind": "position", "coordinate": "shoulder", "unit": "rad", "first": one.first, "at": 2.0,
+                          "worst": one.worst, "limit": 1.0}
 
 
 def test_a_motion_up_to_its_limits_is_within_them(run):
