@@ -3,19 +3,20 @@ when a rotation has gone far from it."""
 from __future__ import annotations
 
 import time
+import warnings
 
 import numpy as np
 
-from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Statistics, begin, failure, loop_figures, stages_for
-from liedyn.integrators.runge_kutta import accept, copy_record, settle
+from liedyn.integrators.runge_kutta import SMALLEST_STEP, accept, copy_record, settle
 from liedyn.integrators.switching import LOOSE_STEPS, Switches
 from liedyn.jit import kernel
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.manifold import difference, retract
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.motion import NOT_FINITE, RUNNING, evaluate
+from liedyn.kernels.motion import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL, evaluate
 
+IMPLICIT = "Radau", "BDF", "LSODA"        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
 _LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
 _LOOSE = 1e-8             # rad or m
@@ -51,12 +52,19 @@ def solve_by_scipy(problem, times, options, progress):
     """As `solve`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
     run = _Run(problem, times, options)
     began = time.perf_counter()
-    try:
-        run.all(progress)
-    except _Stop as stop:
-        raise failure(problem, stop.code, run.now, run.work, run.ties) from None
+    with warnings.catch_warnings(record=True) as heard, np.errstate(all="ignore"):     # of trials too far, which are taken back
+        warnings.simplefilter("always")
+        try:
+            run.all(progress)
+        except _Stop as stop:
+            raise failure(problem, stop.code, run.now, run.work, run.ties, options) from None
     return run.record, Statistics(int(run.state.count[2]), 0, run.evaluations, time.perf_counter() - began,
-                                  loop_figures(run.ties), tuple(run.switches.notes.values()))
+                                  loop_figures(run.ties), (*run.switches.notes.values(), *_notes(options.method, heard)))
+
+
+def _notes(method: str, heard) -> tuple[str, ...]:
+    """What SciPy warned of on the way to a result, each once."""
+    return tuple(dict.fromkeys(f"{method} of SciPy warned: {' '.join(str(one.message).split())}" for one in heard))
 
 
 class _Run:
@@ -70,12 +78,19 @@ class _Run:
         self.last = float(times[-1])
         self.switches = Switches(problem)
         self.signals = self.switches.signals
-        self.evaluations, self.ceiling, self.now = 0, self.last, 0.0
+        self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, 0.0, RUNNING
         n = self.model.nv
         self.atol = np.r_[np.full(2 * n, options.atol), _UNCONTROLLED]
+        self.extra = {}
+        if options.method in IMPLICIT:
+            from liedyn.integrators.jacobian import RateJacobian
+            jacobian = RateJacobian(problem, self.work, self.trial)
+            self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
         self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
 
     def all(self, progress) -> None:
+        if not self.last and self.extra:
+            self.extra["jac"](0.0, self.state.y)                 # a run of the first instant is there to compile
         schedule = self.problem.schedule
         walls = [wall for wall in zip(schedule.breaks, schedule.before, strict=True) if wall[0] < self.last]
         for wall, before in [*walls, (self.last, np.nextafter(self.last, -np.inf))]:
@@ -92,17 +107,17 @@ class _Run:
         self.outputs(lambda s: self.state.y, t)
         most = min(self.options.max_step, self.last / LOOSE_STEPS if self.switches.any_loose else np.inf)
         solver = self.solver(self.rates, t, self.state.y.copy(), wall, rtol=self.options.rtol, atol=self.atol,
-                             max_step=most, first_step=None if h is None else min(h, wall - t, most))
+                             max_step=most, first_step=None if h is None else min(h, wall - t, most), **self.extra)
         while solver.status == "running":
             try:
-                message = solver.step()
-            except ValueError as error:              # from SciPy's linear algebra, over numbers that overflowed
-                raise ComputationError(f"{self.options.method} stopped soon after t = {solver.t:.6g} s: {error}") from error
+                solver.step()
+            except ValueError:                       # SciPy's linear algebra refuses numbers that overflowed in a trial
+                return self.shorter(solver)
             if solver.status == "failed":
-                reason = message or "its step size vanished"
-                raise ComputationError(f"{self.options.method} stopped at t = {solver.t:.6g} s: {reason}")
+                raise _Stop(self.trouble if self.trouble != RUNNING else STEP_TOO_SMALL)
             if not np.isfinite(solver.y).all():
                 raise _Stop(NOT_FINITE)
+            self.trouble = RUNNING
             self.state.count[2] += 1
             self.now = solver.t
             dense = solver.dense_output()
@@ -161,6 +176,14 @@ class _Run:
         switches.change(now, step, lambda: self.rates(now, self.state.y))
         return True
 
+    def shorter(self, solver) -> float:
+        """Starts anew from the last good state. Returns a step shorter than the one that failed."""
+        h = 0.1 * (getattr(solver, "h_abs", None) or solver.step_size or 1e-6)
+        if not h > SMALLEST_STEP * np.spacing(solver.t):
+            raise _Stop(self.trouble if self.trouble != RUNNING else STEP_TOO_SMALL)
+        self.move_to(solver.t, solver.y)
+        return h
+
     def check(self, code: int) -> None:
         if code != RUNNING:
             raise _Stop(code)
@@ -202,11 +225,17 @@ class _Run:
         return evaluate(m.index, m.constants, self.plant, p.schedule, self.signals, self.ties, *_LONE, t, 0.0, ceiling,
                         self.state.q, y, self.stages.K, self.stages.y, 0, 1, row, self.work)
 
+    def trial(self, t, y) -> tuple[int, np.ndarray]:
+        self.evaluations += 1
+        code = self.evaluate(t, np.array(y), self.ceiling, 1)
+        return code, self.stages.K[1].copy()
+
     def rates(self, t, y):
         self.evaluations += 1
         code = self.evaluate(t, np.array(y), self.ceiling, 1)
         dy = self.stages.K[1].copy()
-        if code == NOT_FINITE:            # perhaps a trial too far: the solver shortens its step
+        if code in (NOT_FINITE, SINGULAR):           # perhaps a trial too far: the solver shortens its step
+            self.trouble = code
             dy[:] = np.nan
         elif code != RUNNING:
             raise _Stop(code)

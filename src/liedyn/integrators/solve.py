@@ -48,7 +48,7 @@ def solve(problem: Problem, times: np.ndarray, options: Options,
         steps = int(np.clip(steps * _CHUNK_SECONDS / max(spent, 1e-9), steps / 4 + 1, steps * 4))
         progress(state.clock[0] / max(times[-1], 1e-300))
     if code != FINISHED:
-        raise failure(problem, code, state.clock[0], work, ties)
+        raise failure(problem, code, state.clock[0], work, ties, options)
     return record, Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began,
                               loop_figures(ties), tuple(cuts.switches.notes.values()) if cuts else ())
 

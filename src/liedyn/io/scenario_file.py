@@ -96,7 +96,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
     given = {key: node for key, node in root.mapping().items() if node.kind != "null"}
     duration = root.require("duration", "the time to simulate, in seconds").number(least=SHORTEST)
     output_step = given["output_step"].number(above=0, most=duration) if "output_step" in given else duration / 500
-    integrator = _integrator(given["integrator"], duration) if "integrator" in given else Integrator()
+    integrator = _integrator(given["integrator"], duration) if "integrator" in given else Integrator(named=False)
     _check_length(given, duration, output_step, integrator, long)
     initial = given.get("initial")
     state = initial.mapping(("q", "v", "assemble")) if initial else {}
@@ -151,7 +151,7 @@ def _integrator(node: Node, duration: float) -> Integrator:
               for key, child in given.items() if key not in ("method", "rho")}
     if "rho" in given:
         values["rho"] = given["rho"].number(least=0, most=1)
-    return Integrator(method, **values, place=node.place)
+    return Integrator(method, **values, named=bool(given.keys() & {"method", "step"}), place=node.place)
 
 
 def _check_length(given: dict[str, Node], duration: float, output_step: float, integrator: Integrator, long: bool) -> None:

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from liedyn.integrators.problem import Options, Statistics
+from liedyn.integrators.problem import Statistics
 from liedyn.io.csv import column_title
 from liedyn.io.override import Overrides
-from liedyn.io.scenario import Scenario
+from liedyn.io.scenario import Integrator, Scenario
 from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
+from liedyn.simulate.balance import GOOD, energy_balance
 from liedyn.simulate.columns import columns_of, constraint_columns
+from liedyn.simulate.limits import Excess, limit_notes, limits_exceeded
 from liedyn.simulate.room import check_room
 from liedyn.simulate.tracking import Tracking
 
@@ -27,7 +29,6 @@ if TYPE_CHECKING:
 
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
 _UNIT, _RESIDUAL = 1e-12, 1e-9
-_BALANCE, _ROUNDING = 1e-3, 1e-10        # of the energy exchanged, and of the energy itself
 # Body-states that the self-check computes on float64, whose kernels share their compilation with the simulation's.
 _FEW = 100_000
 
@@ -44,6 +45,7 @@ class Result:
     multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
               (N, loops, 6) what loops transmit to their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
     tracking  how links followed their references; None without `control`
+    limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`simulate.limits.Excess`)
     check     figures of the self-check, by name
     notes     what the user should hear, one line each
     timing    seconds by part of the run
@@ -70,6 +72,7 @@ class Result:
     reactions: np.ndarray | None = None
     drift: np.ndarray | None = None
     tracking: Tracking | None = None
+    limits: tuple[Excess, ...] = ()
 
     def __repr__(self) -> str:
         m, notes = self.model, f", {len(self.notes)} notes" if self.notes else ""
@@ -161,7 +164,9 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
         if not force_long:
             check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
         from liedyn.integrators.solve import solve
-        options = _options(scenario)
+        from liedyn.simulate.integrator import choose_integrator, options_of
+        integrator, chosen = choose_integrator(scenario, problem)
+        scenario, options = replace(scenario, integrator=integrator), options_of(integrator)
         ready = time.perf_counter()
         solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only
     with progress.stage("simulating"):
@@ -169,7 +174,7 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
         record, statistics = solve(problem, output_times(scenario), options, progress.update)
         stop = time.perf_counter()
     with progress.stage("checking the result"):
-        result = _result(scenario, model, problem, record, statistics, compiled.warnings)
+        result = _result(scenario, model, problem, record, statistics, [*compiled.warnings, *chosen])
     timing = {"load": ready - began, "compile": start - ready, "simulate": stop - start, "check": time.perf_counter() - stop}
     return replace(result, timing=timing)
 
@@ -184,14 +189,10 @@ def output_times(scenario: Scenario) -> np.ndarray:
     return times
 
 
-def _options(scenario: Scenario) -> Options:
-    i = scenario.integrator
-    return Options(i.method, i.step, i.rtol, i.atol, i.max_step, i.rho)
-
-
 def _result(scenario, model, problem, record, statistics, warnings) -> Result:
     from liedyn.dynamics.inverse import inverse_dynamics
     from liedyn.dynamics.kinematics import energy
+    from liedyn.simulate.integrator import step_note
     kinetic, potential = energy(model, record.q, record.v, few=_FEW)
     tree, f_ext = model.open_tree(), None
     if record.wrench.shape[1]:
@@ -215,27 +216,33 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
         from liedyn.simulate.control import tracking
         followed = tracking(problem.law, model, problem.signals, record.t, record.q)
         figures["tracking_error"] = float(_worst(followed.error))
-    total = kinetic + potential
-    balance = _worst(total - total[0] - record.work)
-    scale = max(kinetic.max(initial=0.0), np.ptp(potential), np.ptp(record.work), 1e-300)
+    balance, relative = energy_balance(model, record, kinetic, potential, statistics.steps)
     check = {
-        "energy_balance": float(balance), "energy_balance_relative": float(balance / scale),
+        "energy_balance": balance, "energy_balance_relative": relative,
         "inverse_dynamics_residual": float(_worst(again - record.tau) / max(_worst(again), 1.0)),
         "quaternion_norm": _norm_error(model, record.q), **figures,
     }
-    notes = [*warnings, *statistics.notes, *loop_notes]
+    exceeded = limits_exceeded(model, record.t, record.q, record.v, record.tau)
+    notes = [*warnings, *loop_notes, *statistics.notes, *step_note(scenario.integrator, problem, record),
+             *_doubts(check, scenario.integrator), *limit_notes(exceeded)]
+    links = tuple(model.link_names[k] for k in problem.forced_links)
+    return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, record.wrench, kinetic, potential,
+                  record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {},
+                  *loops, followed, exceeded)
+
+
+def _doubts(check: dict[str, float], integrator: Integrator) -> list[str]:
+    """A line for each figure of the self-check that is not as it should be."""
+    notes, balance = [], check["energy_balance_relative"]
     if check["quaternion_norm"] > _UNIT:
         notes.append(f"quaternions left unit norm by {check['quaternion_norm']:.1e}")
     if check["inverse_dynamics_residual"] > _RESIDUAL:
         notes.append("inverse dynamics of the motion differs from the applied forces by "
                      f"{check['inverse_dynamics_residual']:.1e} relative: the robot is badly conditioned")
-    if check["energy_balance_relative"] > _BALANCE and balance > _ROUNDING * _worst(total):    # at rest it is all rounding
-        notes.append(f"the energy balance is off by {check['energy_balance_relative']:.1e} relative: the motion is not to be "
-                     "trusted; try a smaller integrator.step, or integrator.method=dopri5")
-    links = tuple(model.link_names[k] for k in problem.forced_links)
-    return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, record.wrench, kinetic, potential,
-                  record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {},
-                  *loops, followed)
+    if balance > GOOD:
+        mend = "a smaller integrator.step" if integrator.step_is_fixed else "a smaller integrator.rtol"
+        notes.append(f"the energy balance is off by {balance:.1e} relative: the motion is not to be trusted; try {mend}")
+    return notes
 
 
 def _worst(x: np.ndarray) -> float:

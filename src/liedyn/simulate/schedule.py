@@ -13,6 +13,7 @@ from liedyn.kernels.elastic_law import MotorLaw
 from liedyn.kernels.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals, signal
 from liedyn.simulate.constraints import closed_state, tie
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
+from liedyn.simulate.feedback import law_slopes
 from liedyn.simulate.names import bind, find
 from liedyn.simulate.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
 from liedyn.simulate.switches import MOST
@@ -52,7 +53,7 @@ class Compiled:
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
-                       passive, self.ties, self.law, self.max_step)
+                       passive, self.ties, self.law, self.max_step, law_slopes)
 
 
 def compile_schedule(scenario: Scenario, model) -> Compiled:
