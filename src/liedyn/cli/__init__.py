@@ -92,12 +92,12 @@ class _Commands(click.Group):
 @click.group("liedyn", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def main():
-    """Inverse, forward and hybrid dynamics of robots: robot file in, motion and forces out.
+    """Inverse, forward and hybrid dynamics of robots from URDF and YAML files.
 
     \b
-    liedyn simulate configs/panda_hybrid.yaml          run a scenario; pictures and CSV in runs/panda_hybrid/
-    liedyn inverse runs/panda_hybrid/trajectory.csv    the joint forces along a motion
-    liedyn info robots/panda.yaml                      what a robot file holds
+    liedyn simulate configs/panda_hybrid.yaml          simulate a scenario; results in runs/panda_hybrid/
+    liedyn inverse runs/panda_hybrid/trajectory.csv    compute joint forces along a motion
+    liedyn info robots/panda.yaml                      show the content of a robot file
 
-    Exit status: 0 done, 1 the computation failed, 2 wrong usage, 3 invalid input, 4 a check did not hold.
+    Exit status: 0 done, 1 the computation failed, 2 wrong usage, 3 invalid input, 4 a check failed.
     """

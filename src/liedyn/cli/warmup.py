@@ -8,17 +8,17 @@ from liedyn.cli.options import FILE, json_option
 GROUPS = ("dynamics", "simulate", "derivatives", "higher-order", "parameters", "loops", "all")
 
 
-@click.command(short_help="Compile beforehand what the first calls would wait for.")
+@click.command(short_help="Compile functions in advance.")
 @click.argument("robot", type=FILE, required=False)
 @click.option("-w", "--what", multiple=True, type=click.Choice(GROUPS), help="Group of functions to compile; may be repeated. "
-              "Default: dynamics and simulate, and loops if ROBOT has closures.")
+              "Default: dynamics and simulate, and loops if ROBOT has loops.")
 @json_option
 @with_console
 def warmup(robot, what, as_json, console):
-    """Compile functions for this processor and keep the code in the cache, so that no later run waits for it: for images of
-    containers, for CI, before a demonstration.
+    """Compile functions for this processor and store the code in the cache, so that later runs need not compile it: for
+    container images, for CI, before a demonstration.
 
-    The code is the same for every robot. The environment variable LIEDYN_CACHE_DIR names the folder of the cache.
+    The code is the same for all robots. The environment variable LIEDYN_CACHE_DIR selects the folder of the cache.
 
     \b
     Example:  liedyn warmup
