@@ -90,7 +90,7 @@ class CodeCache(NullCache):
     def _path(self, signature, target_context) -> Path:
         key = f"{signature} {target_context.codegen().magic_tuple()}"
         name = re.sub(r"[^\w.]", "", self._function.__qualname__)[:80]
-        return root() / self._folder / f"{name}-{self._function.__code__.co_firstlineno}-{_hash(key.encode())}"
+        return root() / self._folder / f"{name}-{self._function.__code__.co_firstlineno}-{digest(key.encode())}"
 
 
 def _load(path, signature, target_context):
@@ -263,6 +263,24 @@ def _prune(folder: Path) -> None:
             shutil.rmtree(each, ignore_errors=True)
 
 
+def kept(folder: str, name: str):
+    """What `keep` has put there; None where there is nothing that can be used."""
+    try:
+        return _read(root() / folder / name)
+    except FileNotFoundError:
+        return None
+    except Exception as error:                              # whatever a damaged file makes of it
+        _tell(f"some of the compiled code in {root()} is not used, and is compiled again: {_reason(error)}")
+        return None
+
+
+def keep(folder: str, name: str, value) -> None:
+    try:
+        _write(root() / folder / name, pickle.dumps(value))
+    except Exception as error:
+        _tell(f"compiled code cannot be kept in {root()}, and is compiled again by the next run: {_reason(error)}")
+
+
 # Where it is
 
 @cache
@@ -326,7 +344,7 @@ def folder_name(function) -> str:
     versions = (_FORMAT, numba.__version__, llvmlite.__version__, numpy.__version__, sys.implementation.cache_tag,
                 getattr(sys, "abiflags", ""), config.BOUNDSCHECK, getattr(config, "USING_SVML", None))
     content = [_source(each) for each in sorted(sources(path), key=lambda p: (p != path, p))]
-    return f"{name}-{_hash(repr(versions).encode(), *content)}"
+    return f"{name}-{digest(repr(versions).encode(), *content)}"
 
 
 def sources(path: Path) -> set[Path]:
@@ -361,7 +379,7 @@ def _source(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _hash(*parts: bytes) -> str:
+def digest(*parts: bytes) -> str:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(hashlib.sha256(part).digest())

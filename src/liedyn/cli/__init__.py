@@ -19,7 +19,7 @@ from liedyn.cli.streams import prepare, tell
 from liedyn.errors import LiedynError, shown
 
 _COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives",
-             "assemble", "warmup")
+             "assemble", "export", "warmup")
 
 
 INTERRUPTED = 130                       # what shells give for a process that Ctrl-C ended

@@ -17,6 +17,7 @@ from liedyn.dynamics.calls import (
 )
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.open_tree import refuse_constraints
+from liedyn.dynamics.straight import FEWEST, by_line
 from liedyn.dynamics.threads import one_thread
 from liedyn.jit import prepare
 from liedyn.kernels.hybrid import hybrid_batch, hybrid_batch_memory, hybrid_one
@@ -75,7 +76,7 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, on_error="ra
                         return a
                 elif not hybrid_one.direct(model.machine, none, q, v, a, tau, NONE, passive):
                     return a
-            elif q.ndim == 2 and one_thread(model, len(q)):
+            elif q.ndim == 2 and len(q) < FEWEST and one_thread(model, len(q)):
                 a, memory = np.empty((len(q), model.nv)), scratch_of_eight(hybrid_batch_memory(*model.sizes))
                 if not hybrid_batch.direct(model.index, model.constants, memory, none_prescribed(model), q, v, a, tau, NONE_BATCH,
                                            passive, 0, len(q)):
@@ -156,8 +157,14 @@ def _general(model, q, v, a, tau, prescribed, f_ext, passive):
         return _one(model, named, prescribed, passive)
     lead, rows = batched(*named)
     given = dict(zip([name for name, _, _ in named], rows, strict=True))
-    tau = given["tau"] if a is None else given["tau"].copy()
-    a = np.empty((len(rows[0]), model.nv)) if a is None else given["a"].copy()
+    if a is None:
+        a = np.empty((len(rows[0]), model.nv))
+        arrays = [given[name] for name in ("q", "v", "tau", "f_ext") if name in given]
+        if by_line(model, "forward_dynamics", passive, F is not None, (*arrays, a)):
+            return a.reshape(*lead, model.nv), given["tau"].reshape(*lead, model.nv)
+        tau = given["tau"]
+    else:
+        a, tau = given["a"].copy(), given["tau"].copy()
     size = hybrid_batch_memory(*model.sizes)
     code = run(hybrid_batch, model, size, (prescribed,),
                (given["q"], given["v"], a, tau, given.get("f_ext", NONE_BATCH), bool(passive)), len(a))

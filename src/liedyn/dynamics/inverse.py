@@ -9,6 +9,7 @@ from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.frames import LOCAL, check_frame, wrenches_in
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.open_tree import refuse_constraints
+from liedyn.dynamics.straight import FEWEST, by_line
 from liedyn.dynamics.threads import one_thread
 from liedyn.errors import ModelError
 from liedyn.jit import prepare
@@ -67,7 +68,7 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True, on_error="rais
                         return tau
                 elif not inverse_one.direct(model.machine, q, v, a, NONE, passive, tau):
                     return tau
-            elif q.ndim == 2 and one_thread(model, len(q)):
+            elif q.ndim == 2 and len(q) < FEWEST and one_thread(model, len(q)):
                 tau, memory = np.empty((len(q), model.nv)), scratch_of_eight(inverse_batch_memory(*model.sizes))
                 if not inverse_batch.direct(model.index, model.constants, memory, q, v, a, NONE_BATCH, passive, tau, NONE_BATCH,
                                             0, len(q)):
@@ -101,6 +102,8 @@ def _batch(model, named, with_f_ext, passive, wrenches_out):
     tau = np.empty((len(rows[0]), model.nv))
     if wrenches_out is None:
         wrenches_out = np.empty((len(tau), 6 * model.n_bodies))
+    if wrenches_out is NONE_BATCH and by_line(model, "inverse_dynamics", passive, with_f_ext, (*rows, tau)):
+        return lead, tau
     size = inverse_batch_memory(*model.sizes)
     code = run(inverse_batch, model, size, (),
                (*rows[:3], rows[3] if with_f_ext else NONE_BATCH, bool(passive), tau, wrenches_out), len(tau))
