@@ -1,6 +1,7 @@
 """How many cores are used: LIEDYN_THREADS, and quotas of containers."""
 import pytest
 
+from command_line import run
 from liedyn.dynamics import cores as module
 from liedyn.dynamics.cores import cores, quota
 from liedyn.errors import UsageError
@@ -81,3 +82,11 @@ def test_quotas_of_containers_count(tmp_path, own, files, expected):
 
 def test_a_system_without_control_groups(tmp_path):
     assert quota(tmp_path / "none", tmp_path / "nothing") == UNLIMITED
+
+
+def test_the_command_line_refuses_before_it_runs(monkeypatch):
+    monkeypatch.setenv("LIEDYN_THREADS", "abc")
+    result = run("info", "no such file")
+    assert (result.exit_code, result.stdout) == (2, "")
+    assert result.stderr == ("liedyn: error: LIEDYN_THREADS is not a number of threads; found 'abc', expected a whole number "
+                             "from 1 on (unset it for all cores)\n")

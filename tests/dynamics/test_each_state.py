@@ -179,3 +179,13 @@ def test_other_values_are_refused(wrong):
     with pytest.raises(ld.ShapeError) as caught:
         ld.mass_matrix(TREE, TREE.neutral(), on_error=wrong)
     assert str(caught.value) == f'on_error is "raise", "nan" or a function of a state\'s index and its error; found {wrong!r}'
+
+
+def test_a_wrench_or_a_drive_that_is_not_finite_fails_its_state_only():
+    F = np.zeros((N, len(CLOSED.link_names), 6))
+    given = arguments_of(ld.constrained_forward_dynamics, closed_states())
+    expected = ld.constrained_forward_dynamics(CLOSED, **given, f_ext=F)
+    F[9, 1, 2] = np.inf
+    found = {}
+    assert_same_but(ld.constrained_forward_dynamics(CLOSED, **given, f_ext=F, on_error=found.__setitem__), expected, [9])
+    assert list(found) == [9] and isinstance(found[9], ld.ConfigurationError)

@@ -6,7 +6,7 @@ import numpy as np
 
 from liedyn.dynamics.calls import as_array, as_mask, batched, refuse, run, scratch
 from liedyn.dynamics.each_state import each_state
-from liedyn.errors import ComputationError, ModelError, NameLookupError, ShapeError
+from liedyn.errors import ComputationError, ConfigurationError, ModelError, NameLookupError
 from liedyn.jit import prepare
 from liedyn.kernels.checks import BAD_F_EXT
 from liedyn.kernels.loop_kinematics import BIAS, JACOBIAN, RESIDUAL, VELOCITY, constraint_state_memory, constraint_states
@@ -206,5 +206,5 @@ def _refuse_open(model, q, drive, left):
 
 def refuse_constrained(model, code, **arrays):
     if code == BAD_F_EXT:
-        raise ShapeError("f_ext or the motion of a driven closure holds a number that is NaN or infinite")
+        raise ConfigurationError("f_ext or the motion of a driven closure holds a number that is NaN or infinite")
     refuse(model, code, **arrays)
