@@ -125,6 +125,7 @@ LOOPS = {
     "constrained_hybrid_dynamics": lambda m, s: ld.constrained_hybrid_dynamics(m, s.q, s.v, s.a, s.tau, s.mask),
     "constraint_forces": lambda m, s: ld.constraint_forces(m, s.q, np.zeros((*s.q.shape[:-1], m.nc))),
     "constraint_wrenches": lambda m, s: ld.constraint_wrenches(m, s.q, np.zeros((*s.q.shape[:-1], m.nc))),
+    "closure_wrenches": lambda m, s: ld.closure_wrenches(m, s.q, np.zeros((*s.q.shape[:-1], m.nc))),
     "constrained_inverse_dynamics": lambda m, s: ld.constrained_inverse_dynamics(m, s.q, s.v, s.a, ["first"]),
     "constrained_forward_derivatives": lambda m, s: ld.constrained_forward_derivatives(m, s.q, s.v, s.tau),
     "constrained_hybrid_derivatives": lambda m, s: ld.constrained_hybrid_derivatives(m, s.q, s.v, s.a, s.tau, s.mask),
