@@ -244,5 +244,5 @@ logging.getLogger("liedyn.compile").warning("compiling, from Python")
 
 @pytest.mark.parametrize("options, said", [((), "liedyn: the cache is full\n"), (("-q",), "")])
 def test_a_command_tells_a_compilation_by_its_progress_only(options, said):
-    done = subprocess.run([sys.executable, "-c", SAYS, *options], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", SAYS, *options], capture_output=True, text=True, timeout=600, check=True)
     assert done.stderr == f"{said}compiling, from Python\n"

@@ -398,5 +398,5 @@ with ThreadPoolExecutor(8) as pool:
 assert len({round(a, 12) for a, _ in found}) == 1 and len({round(m, 12) for _, m in found}) == 1, found
 print("agreed")
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=900, check=False)
     assert done.stdout == "agreed\n", done.stderr

@@ -1,4 +1,6 @@
 """Scenarios that cannot be run: each gives one line with file, line and key. `#!` marks the line that must be named."""
+import os
+
 import pytest
 
 from liedyn.errors import InputError, ScenarioError, TrajectoryError
@@ -307,3 +309,11 @@ def test_hostile_files(tmp_path, data, message):
 def test_files_that_are_none(tmp_path, path, message):
     with pytest.raises(ScenarioError, match=message):
         read_scenario(tmp_path / path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_pipes_instead_of_files_are_named(folder, model):
+    os.mkfifo(folder / "pipe.csv")
+    (folder / "s.yaml").write_text(joint("{torque: {csv: {file: pipe.csv, column: x}}}"))
+    with pytest.raises(TrajectoryError, match=r"pipe\.csv: this is a pipe; expected a file"):
+        compile_schedule(read_scenario(folder / "s.yaml"), model)

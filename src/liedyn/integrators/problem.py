@@ -198,7 +198,7 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
         return ComputationError(f"a joint's articulated inertia vanishes at or soon after t = {t:.6g} s: the acceleration of "
                                 f"{loose or 'a coordinate'} is not defined (a body without inertia about an axis, or a compound "
                                 f"joint in a singular position); {mend_inertia(problem.model, loose)}")
-    worst = _worst_coordinate(problem.model.v_names, work)
+    worst = _worst_coordinates(problem.model.v_names, work)
     mend = advice(problem, options.method, options.step) if options else "try a smaller step"
     if code == NOT_FINITE:
         return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s{worst}: {mend}")
@@ -207,12 +207,12 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
     return ComputationError(f"the run ended early at t = {t:.6g} s (code {code})")
 
 
-def _worst_coordinate(names: tuple[str, ...], work: MotionWork) -> str:
-    """Which coordinate to look at: the fastest; where velocities are not finite, that of the largest force."""
-    if len(names) and np.isfinite(work.v).all():
-        return f"; the fastest coordinate was {names[int(np.argmax(np.abs(work.v)))]}"
-    forces = np.nan_to_num(np.abs(work.tau), nan=0.0, posinf=np.inf)
-    return f"; the largest force was that of {names[int(np.argmax(forces))]}" if forces.any() else ""
+def _worst_coordinates(names: tuple[str, ...], work: MotionWork) -> str:
+    """Which coordinates to look at: that of the largest force, which a gain may be too large for, and the fastest."""
+    forces, speeds = (np.nan_to_num(np.abs(x), nan=0.0, posinf=np.inf) for x in (work.tau, work.v))
+    told = [f"{what} {names[int(np.argmax(sizes))]}" for what, sizes in (("the largest force was that of", forces),
+                                                                        ("the fastest coordinate was", speeds)) if sizes.any()]
+    return "".join(f"; {one}" for one in told)
 
 
 def _constraint_failure(problem: Problem, code: int, t: float, ties: LoopPlant) -> ComputationError:

@@ -130,7 +130,7 @@ def _numbers(node: Node) -> tuple[float, ...]:
 
 def _existing(node: Node, what: str) -> str:
     file = _path(node)
-    if not os.path.isfile(file):
+    if not os.path.exists(file) or os.path.isdir(file):        # of a pipe or a device, its reader tells
         raise node.problem(f"no such {what}", found=file)
     return file
 

@@ -205,7 +205,7 @@ class SignalTable:
 
     def _file(self, given: Column) -> Trajectory:
         if given.file not in self._files:
-            if not os.path.isfile(given.file):
+            if not os.path.exists(given.file) or os.path.isdir(given.file):
                 raise ScenarioError("no such CSV file", place=given.place, found=given.file)
             self._files[given.file] = read_trajectory(given.file)
         return self._files[given.file]
