@@ -118,9 +118,10 @@ def test_the_step_that_the_note_names_is_short_enough(scenario):
     with pytest.raises(ComputationError, match=r"no longer finite.*forces at j act within 2.6e-04 s.*integrator\.method=Radau"):
         run_scenario(given)
     assert run_scenario(given, {"integrator.method": "Radau"}).check["energy_balance_relative"] < 1e-5
-    slow = run_scenario(given, {"integrator.step": 7.3e-4})       # 2.78 / 3846 = 7.2e-4: barely beyond
+    slow = run_scenario(given, {"integrator.step": 7.3e-4, "output_step": 7.3e-3})       # 2.78 / 3846 = 7.2e-4: barely beyond
     assert "integrator.step=0.0004" in stiff_notes(slow)[0]
     assert not stiff_notes(run_scenario(given, {"integrator.step": 4e-4}))
+    assert not stiff_notes(run_scenario(given, {"integrator.step": 1e-3, "output_step": 5e-4}))      # an output cuts steps short
 
 
 def test_a_robot_that_rk4_carries_hears_nothing(scenario):

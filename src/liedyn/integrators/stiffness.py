@@ -38,10 +38,12 @@ def fastest(problem, t: float, q, v) -> Fastest:
     motions = _unit_motions(problem, q, free)
     found = []
     for x, power in ((resist, 2), (spring, 1)):
-        u, s, _ = np.linalg.svd(np.sqrt(x)[:, None] * motions, full_matrices=False)       # s^2: eigenvalues of M^-1 D
-        found += [(s[0] ** power, int(np.argmax(np.abs(u[:, 0]))))] if s.size else []
+        acted = np.flatnonzero(x)
+        if acted.size and motions.size:
+            u, s, _ = np.linalg.svd(np.sqrt(x[acted])[:, None] * motions[acted], full_matrices=False)
+            found.append((float(s[0]) ** power, int(acted[np.argmax(np.abs(u[:, 0]))])))          # s^2: an eigenvalue of M^-1 D
     rate, k = max(found, default=(0.0, 0))
-    return Fastest(float(rate), problem.model.v_names[free[k]] if rate else "", t)
+    return Fastest(rate, problem.model.v_names[free[k]] if rate else "", t)
 
 
 def fastest_along(problem, record) -> Fastest:

@@ -93,7 +93,7 @@ def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[f
     from liedyn.integrators.solve import solve
     from liedyn.simulate.integrator import choose_integrator, options_of
 
-    record, _ = solve(problem, np.array([0.0, at]), options_of(choose_integrator(scenario, problem)[0]), progress)
+    record, _ = solve(problem, np.array([0.0, at]), options_of(choose_integrator(scenario, problem, at)[0]), progress)
     return t, record.q[-1], record.v[-1]
 
 

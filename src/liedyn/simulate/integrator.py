@@ -12,15 +12,19 @@ _STIFF = Integrator("Radau", rtol=1e-6, atol=1e-8)
 _MARGIN = 0.7            # of the limit of stability: inertias change along the way
 
 
-def choose_integrator(scenario: Scenario, problem: Problem) -> tuple[Integrator, list[str]]:
-    """The integrator, and what is to be said of the choice. Friction is taken at rest, where it is stiffest."""
+def choose_integrator(scenario: Scenario, problem: Problem, between: float) -> tuple[Integrator, list[str]]:
+    """The integrator, and what is to be said of the choice. Friction is taken at rest, where it is stiffest.
+
+    between   outputs [s]: fixed steps are equal parts of it
+    """
     default = scenario.integrator
     if default.named:
         return default, []
     found = fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv))
-    if found.rate * default.step <= _MARGIN * LIMIT:
+    step = _taken(default.step, between)
+    if found.rate * step <= _MARGIN * LIMIT:
         return default, []
-    return _STIFF, [f"{_cause(found)}, too fast for rk4 with steps of {default.step:g} s: the run uses {_STIFF.method} with "
+    return _STIFF, [f"{_cause(found)}, too fast for rk4 with steps of {step:g} s: the run uses {_STIFF.method} with "
                     f"rtol {_STIFF.rtol:g} and atol {_STIFF.atol:g} (set integrator.method to choose another)"]
 
 
@@ -33,11 +37,16 @@ def step_note(integrator: Integrator, problem: Problem, record) -> list[str]:
     """Says where steps of rk4 are too long for the forces along a motion. Adaptive methods shorten theirs, others are stable."""
     if integrator.method != "rk4":
         return []
-    found = fastest_along(problem, record)
-    if found.rate * integrator.step <= LIMIT:
+    step, found = _taken(integrator.step, np.diff(record.t)), fastest_along(problem, record)
+    if found.rate * step <= LIMIT:
         return []
-    return [f"{_cause(found)} at t = {found.t:.6g} s: rk4 is not stable there with steps of {integrator.step:g} s, and the "
+    return [f"{_cause(found)} at t = {found.t:.6g} s: rk4 is not stable there with steps of {step:g} s, and the "
             f"motion is not to be trusted; try integrator.method=Radau, or integrator.step={0.5 * LIMIT / found.rate:.1g}"]
+
+
+def _taken(step: float, between) -> float:
+    """The longest step where steps are equal parts of the times between outputs."""
+    return float(np.max(between / np.ceil(between / step * (1 - 1e-9)), initial=0.0))
 
 
 def _cause(found: Fastest) -> str:

@@ -165,7 +165,7 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
             check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
         from liedyn.integrators.solve import solve
         from liedyn.simulate.integrator import choose_integrator, options_of
-        integrator, chosen = choose_integrator(scenario, problem)
+        integrator, chosen = choose_integrator(scenario, problem, scenario.output_step)
         scenario, options = replace(scenario, integrator=integrator), options_of(integrator)
         ready = time.perf_counter()
         solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only
