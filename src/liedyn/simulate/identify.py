@@ -165,7 +165,7 @@ def _identify(model: Model, t, motion: Motion, joints, smooth, tolerance: float 
     if motion.v is not None or motion.a is not None:
         mend = "leave the v and a out that are given, and they are derived from smoothed positions"
     else:
-        mend = "smooth with auto" if smooth != "auto" else "less noise, or a longer or faster motion, helps"
+        mend = "smooth the positions with auto" if smooth != "auto" else "less noise, or a longer or faster motion, helps"
     notes = [*motion.notes, *notes, *_notes(base, deviations, reliable, mend)]
     return Identification(values, deviations, reliable, _poor(base, values, deviations), base, found.condition, residual,
                           np.sqrt(np.mean(motion.tau**2, axis=0)), len(raw), tuple(notes))

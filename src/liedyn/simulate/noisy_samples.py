@@ -76,7 +76,7 @@ class NoisySamples:
 
     def _unlike_positions(self, k: int) -> np.ndarray | float:
         """(nv,) how far the velocities (k = 1) or accelerations (2) that are given are from those of the positions, where that is
-        more than these are off: noise that high differences do not show, as of derivatives that somebody took of noisy positions."""
+        more than these are off: noise that high differences do not show, as of derivatives taken of noisy positions."""
         if not has_rows(len(self.t), k, 1):
             return 0.0
         chain = Chain(self.model, list(_KINDS[:k + 1]), [self.given[0], *[None] * k], self.model.v_units)
