@@ -1,5 +1,4 @@
 """Runs whose forces jump or have kinks, at times and at states, against closed forms."""
-import numpy as np
 import pytest
 
 import liedyn as ld
