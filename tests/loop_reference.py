@@ -117,7 +117,7 @@ def bias(model, q, v, drive=None, h=0.0005):
 
 def open_tree(model, q, v, **options):
     """M, b of M a + b = tau."""
-    return ld.mass_matrix(model, q), ld.inverse_dynamics(model, q, v, np.zeros(model.nv), **options)
+    return ld.mass_matrix(model, q), ld.inverse_dynamics(model.open_tree(), q, v, np.zeros(model.nv), **options)
 
 
 def hybrid(model, q, v, a, tau, prescribed, drive=None, extra=0.0, **options):

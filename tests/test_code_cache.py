@@ -155,6 +155,22 @@ def test_a_complete_cache_that_cannot_be_written_is_read(cache, caplog, monkeypa
     assert not caplog.records
 
 
+@pytest.mark.skipif(code_cache.fcntl is None, reason="locks of files")
+def test_another_process_that_compiles_is_waited_for_but_not_for_ever(cache, monkeypatch):
+    monkeypatch.setattr(code_cache, "PATIENCE", 0.0)
+    monkeypatch.setattr(code_cache, "_locked", lambda descriptor: False)
+    assert [call(), call()] == ["compiled", "loaded"]
+    assert len(files(cache)) == 1 and not code_cache._held                      # no lock is left
+
+
+def test_a_file_system_without_locks(cache, monkeypatch):
+    def fail(*args):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(code_cache.fcntl, "flock", fail)
+    assert [call(), call()] == ["compiled", "loaded"]
+
+
 @posix
 @pytest.mark.parametrize("mode", [0o666, 0o664, 0o646])
 def test_code_that_others_can_write_is_not_run(cache, caplog, mode):
@@ -375,8 +391,10 @@ def end(process):
 
 def test_two_first_runs_at_once_and_another_processor(tmp_path):
     """They share an empty cache; code for one processor is not loaded by another."""
-    first, second = start(tmp_path), start(tmp_path)
-    assert end(first) and end(second)
+    both = [start(tmp_path), start(tmp_path)]
+    both = [[int(x) for x in end(each).split()] for each in both]
+    assert [hits + misses for hits, misses in both] == [2, 2]
+    assert sum(misses for _, misses in both) == (2 if code_cache.fcntl else 4)       # one waits for the other
     assert end(start(tmp_path)) == "2 0\n"
     assert end(start(tmp_path, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")) == "0 2\n"
     assert end(start(tmp_path)) == "2 0\n"
@@ -488,6 +506,7 @@ def test_compilation_that_fails_opens_the_lock(cache):
         with pytest.raises(Exception, match="nothing_of_this_name"):
             kernel(np.ones(3))
     assert not global_compiler_lock.is_locked() and code_cache._notice._depth == 0
+    assert not files(cache) and not code_cache._held
 
 
 def _without_meaning(x):

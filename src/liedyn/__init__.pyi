@@ -19,7 +19,7 @@ from liedyn.dynamics.constrained_inverse import (
     ConstrainedInverse as ConstrainedInverse,
 )
 from liedyn.dynamics.constrained_inverse_derivatives import constrained_inverse_derivatives as constrained_inverse_derivatives
-from liedyn.dynamics.constraint_wrenches import constraint_wrenches as constraint_wrenches
+from liedyn.dynamics.constraint_wrenches import closure_wrenches as closure_wrenches, constraint_wrenches as constraint_wrenches
 from liedyn.dynamics.constraints import (
     constraint_bias as constraint_bias,
     constraint_jacobian as constraint_jacobian,
@@ -135,5 +135,6 @@ from liedyn.simulate.identify import identify as identify
 from liedyn.simulate.linear_system import LinearSystem as LinearSystem
 from liedyn.simulate.linearize import linearize as linearize, linearize_scenario as linearize_scenario
 from liedyn.simulate.run import Result as Result, run_scenario as run_scenario
+from liedyn.simulate.warmup import Warmup as Warmup, warmup as warmup
 
 __version__: str

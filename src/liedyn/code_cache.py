@@ -28,6 +28,11 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+try:
+    import fcntl
+except ImportError:                                         # Windows: no process waits
+    fcntl = None
+
 import llvmlite
 import numba
 import numpy
@@ -65,16 +70,12 @@ class CodeCache(NullCache):
             return None
         target_context.refresh()
         path = self._path(signature, target_context)
-        try:
-            asked, parts = _read(path)
-            if asked == signature:
-                return CompileResult._rebuild(target_context, *parts)
-        except FileNotFoundError:
-            pass
-        except Exception as error:                          # whatever a damaged file makes of it
-            _tell(f"some of the compiled code in {root()} is not used, and is compiled again: {_reason(error)}")
-        _notice.start()
-        return None
+        found = _load(path, signature, target_context)
+        if found is None:
+            _notice.start()
+            _take(path)                                     # another process may be writing it: then there is something to load
+            found = _load(path, signature, target_context)
+        return found
 
     def save_overload(self, signature, result):
         if self._folder is None or result.library.has_dynamic_globals or any(not each.can_cache for each in result.lifted):
@@ -84,11 +85,23 @@ class CodeCache(NullCache):
             _write(path, dumps((signature, result._reduce())))
         except Exception as error:
             _tell(f"compiled code cannot be kept in {root()}, and is compiled again by the next run: {_reason(error)}")
+        _release(path)
 
     def _path(self, signature, target_context) -> Path:
         key = f"{signature} {target_context.codegen().magic_tuple()}"
         name = re.sub(r"[^\w.]", "", self._function.__qualname__)[:80]
-        return root() / self._folder / f"{name}-{self._function.__code__.co_firstlineno}-{_hash(key.encode())}"
+        return root() / self._folder / f"{name}-{self._function.__code__.co_firstlineno}-{digest(key.encode())}"
+
+
+def _load(path, signature, target_context):
+    try:
+        asked, parts = _read(path)
+        return CompileResult._rebuild(target_context, *parts) if asked == signature else None
+    except FileNotFoundError:
+        return None
+    except Exception as error:                              # whatever a damaged file makes of it
+        _tell(f"some of the compiled code in {root()} is not used, and is compiled again: {_reason(error)}")
+        return None
 
 
 class _Refused(Exception):
@@ -125,6 +138,10 @@ class _Notice:
                 self._timer.cancel()
                 self._timer = None
 
+    @property
+    def outermost(self) -> bool:
+        return self._depth == 1
+
     def start(self) -> None:
         """It is not in the cache."""
         if self._depth and not self._said and self._timer is None:
@@ -140,6 +157,7 @@ class _Notice:
 
 
 DELAY = 2.0                             # s of compilation before anything is said
+PATIENCE = 120.0                        # s to wait for another process that compiles the same
 _notice = _Notice()
 
 
@@ -148,7 +166,11 @@ def compiling() -> Iterator[None]:
     """Around every compilation: one at a time, and not while the process is forked. The child would inherit a lock that
     nobody opens, and a compiler in the middle of its work."""
     with global_compiler_lock, _notice():
-        yield
+        try:
+            yield
+        finally:
+            if _notice.outermost:                           # left by a compilation that failed
+                _release(*_held)
 
 
 if hasattr(os, "register_at_fork"):
@@ -160,7 +182,7 @@ if hasattr(os, "register_at_fork"):
 
 def _read(path: Path):
     """The signature and parts of a compiled function."""
-    with open(path, "rb", opener=_without_links) as file:
+    with open(path, "rb", opener=_opened) as file:
         _check_owner(os.fstat(file.fileno()))
         digest, content = file.read(32), file.read()
     if hashlib.sha256(content).digest() != digest:
@@ -172,12 +194,10 @@ def _read(path: Path):
 
 def _write(path: Path, content: bytes) -> None:
     """Whole or not at all, also where two processes write the same file."""
-    if not path.parent.exists():
-        _prune(path.parent.parent)
-        path.parent.mkdir(mode=0o755, exist_ok=True)
+    _make(path.parent)
     part = path.with_name(f".{uuid.uuid4().hex}.part")
     try:
-        with open(part, "xb", opener=_closed_to_others) as file:
+        with open(part, "xb", opener=_opened) as file:
             file.write(hashlib.sha256(content).digest() + content)
         os.replace(part, path)
     finally:
@@ -185,12 +205,54 @@ def _write(path: Path, content: bytes) -> None:
             part.unlink(missing_ok=True)
 
 
-def _without_links(path, flags):
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+def _make(folder: Path) -> None:
+    if not folder.exists():
+        _prune(folder.parent)
+        folder.mkdir(mode=0o755, exist_ok=True)
 
 
-def _closed_to_others(path, flags):
-    return os.open(path, flags, 0o644)
+_held: dict[Path, tuple[Path, int]] = {}           # files that this process is going to write: their locks
+
+
+def _take(path: Path) -> None:
+    """Wait for another process that compiles the same: two first runs at once would do all of it twice. No cycle of processes
+    waits, since a function is taken before those that it calls. A lock that cannot be had stops nobody."""
+    if fcntl is None:
+        return
+    try:
+        _make(path.parent)
+        lock = path.with_name(f".{path.name}.lock")
+        descriptor = _opened(lock, os.O_WRONLY | os.O_CREAT)
+    except OSError:
+        return
+    _held[path] = lock, descriptor
+    end = time.monotonic() + PATIENCE
+    while not _locked(descriptor) and time.monotonic() < end:
+        time.sleep(0.02)
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:                                         # a file system without locks
+        pass
+    return True
+
+
+def _release(*paths: Path) -> None:
+    for path in paths:
+        if path in _held:
+            lock, descriptor = _held.pop(path)
+            with contextlib.suppress(OSError):
+                lock.unlink()
+            os.close(descriptor)
+
+
+def _opened(path, flags: int) -> int:
+    """No link is followed, and what is made is closed to others."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o644)
 
 
 def _prune(folder: Path) -> None:
@@ -199,6 +261,24 @@ def _prune(folder: Path) -> None:
     for each in found[:-_KEPT_GENERATIONS]:
         if time.time() - each.stat().st_mtime > 7 * 86400:
             shutil.rmtree(each, ignore_errors=True)
+
+
+def kept(folder: str, name: str):
+    """What `keep` has put there; None where there is nothing that can be used."""
+    try:
+        return _read(root() / folder / name)
+    except FileNotFoundError:
+        return None
+    except Exception as error:                              # whatever a damaged file makes of it
+        _tell(f"some of the compiled code in {root()} is not used, and is compiled again: {_reason(error)}")
+        return None
+
+
+def keep(folder: str, name: str, value) -> None:
+    try:
+        _write(root() / folder / name, pickle.dumps(value))
+    except Exception as error:
+        _tell(f"compiled code cannot be kept in {root()}, and is compiled again by the next run: {_reason(error)}")
 
 
 # Where it is
@@ -247,7 +327,7 @@ def _of_this_process() -> Path:
 def contents() -> tuple[int, int]:
     """How many compiled functions the cache holds, and their size in bytes."""
     count = size = 0
-    for path in root().glob("*-????????????????/*"):
+    for path in root().glob("*-????????????????/[!.]*"):
         with contextlib.suppress(OSError):
             size += path.stat().st_size
             count += 1
@@ -264,7 +344,7 @@ def folder_name(function) -> str:
     versions = (_FORMAT, numba.__version__, llvmlite.__version__, numpy.__version__, sys.implementation.cache_tag,
                 getattr(sys, "abiflags", ""), config.BOUNDSCHECK, getattr(config, "USING_SVML", None))
     content = [_source(each) for each in sorted(sources(path), key=lambda p: (p != path, p))]
-    return f"{name}-{_hash(repr(versions).encode(), *content)}"
+    return f"{name}-{digest(repr(versions).encode(), *content)}"
 
 
 def sources(path: Path) -> set[Path]:
@@ -299,7 +379,7 @@ def _source(path: Path) -> bytes:
     return path.read_bytes()
 
 
-def _hash(*parts: bytes) -> str:
+def digest(*parts: bytes) -> str:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(hashlib.sha256(part).digest())

@@ -25,7 +25,7 @@ def _inner(**options):
     """A decorator of functions for compiled code only. Without the wrappers that Python would call them through, which are
     compiled with all that they call, everything compiles in half the time. A call from Python is an error, not a crash."""
     def decorate(function):
-        dispatcher = njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options, **OPTIONS)
+        dispatcher = njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **{**OPTIONS, **options})
         dispatcher._insert = lambda *overload: None
         dispatcher._compile_for_args = partial(_refuse, function.__name__)
         return dispatcher
@@ -38,6 +38,9 @@ def _refuse(name, *args, **kwargs):
 
 # Inlining by LLVM: the speed of inline="always" at half the compile time.
 primitive = _inner(forceinline=True)
+
+# For quotients that are rounded as IEEE 754 says: x / x is 1. With arcp, divisions by one number share its reciprocal.
+rounded = _inner(forceinline=True, fastmath=_FAST - {"arcp"})
 
 # For steps of a long loop that call kernels: a primitive would be compiled on its own, with all that it calls, for nothing.
 pasted = _inner(inline="always")

@@ -69,7 +69,7 @@ def free_motion(model, q, v) -> Problem:
     nv, none = model.nv, np.zeros(0)
     ints = np.zeros(0, dtype=np.int64)
     schedule = Schedule(np.full(nv, TORQUE, dtype=np.int64), np.zeros(nv, dtype=np.int64), np.full(nv, -1, dtype=np.int64),
-                        np.zeros(nv), np.zeros(nv), np.arange(nv, dtype=np.int64), ints, ints, none, none, ints, none, none, none, none)
+                        *np.zeros((2, nv)), np.arange(nv, dtype=np.int64), ints, ints, none, none, ints, *np.zeros((4, 0)))
     signals = Signals(np.array([CONSTANT]), np.array([0]), np.array([1]), none, none, ints, np.zeros(1))
     return Problem(model, schedule, signals, q, v, 3)
 

@@ -50,7 +50,9 @@ def test_constrained_run_writes_its_forces_and_how_well_it_is_closed(config, tmp
     original = read_trajectory(f"runs/{config.stem}/trajectory.csv")
     scenario = read_scenario(config)
     model = ld.load(scenario.robot, loops=scenario.loops)
-    assert [name for name in original.columns if name.startswith("lambda.")] == [f"lambda.{row}" for row in model.row_names]
+    names = [f"reaction.{one.name}{part}" for one in model.constraints
+             for part in ([""] if one.type == "coupling" else [".mx", ".my", ".mz", ".fx", ".fy", ".fz"])]
+    assert [name for name in original.columns if name.startswith("reaction.")] == names
     assert np.abs(original.columns["drift"]).max() < 1e-10
 
 

@@ -12,7 +12,7 @@ from bridge import relative
 from liedyn.model.description import WORLD, Loop
 from loop_zoo import LOOPED, anywhere, five_bar, looped_of, motion, n_bar_motion
 from rounding import assert_same
-from zoo import ROBOTS, model_of
+from zoo import ROBOTS, model_of, state
 
 N = 9
 
@@ -219,3 +219,13 @@ def test_a_tree_that_cannot_move_is_refused():
     model, q, v, _, tau = states("closed twice", size=())
     assert "too large for double precision" in refused(ld.ComputationError, ld.constrained_forward_dynamics, model, q, 1e200 * v,
                                                        tau)
+
+
+@pytest.mark.parametrize("rows", [(0,), (1, 0), (5, 0)])
+def test_a_pfaffian_of_no_rows_constrains_nothing(rows):
+    """Ended in NumPy's error about stacks of nothing."""
+    model = model_of("universal")
+    q, v, _, tau = state(model, 1, (5,))
+    out = ld.constrained_forward_dynamics(model, q, v, tau, pfaffian=lambda q: np.zeros((*rows, model.nv)))
+    assert_same(out.a, ld.forward_dynamics(model, q, v, tau))
+    assert out.multipliers.shape == out.independent.shape == (5, 0)

@@ -175,6 +175,14 @@ def test_coordinates_do_not_matter():
     assert abs(one) > 0.1 and abs(one - other) < 1e-12 * abs(one)
 
 
+def test_a_robot_without_joints_is_flat():
+    """Ended in NumPy's error about a shape."""
+    model = ld.build(Robot("block", (random_link(RNG, "block"),), ()))
+    assert ld.curvature_tensor(model, []).shape == (0, 0, 0, 0) and ld.scalar_curvature(model, []) == 0.0
+    with pytest.raises(ld.ComputationError, match="u and w span no plane"):
+        ld.sectional_curvature(model, [], [], [])
+
+
 def test_errors():
     model = model_of("universal")
     q, v = state(model, 7)[:2]

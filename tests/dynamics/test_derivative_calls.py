@@ -11,7 +11,7 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from complex_step import Reference
-from liedyn.dynamics import calls, derivatives
+from liedyn.dynamics import calls, derivatives, threads
 from liedyn.dynamics.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from liedyn.jit import prepare
 from liedyn.kernels.hybrid_derivatives import hybrid_derivatives_one, pushed_derivatives_one
@@ -436,8 +436,8 @@ def test_own_threads_do_not_matter(which, function, kind, monkeypatch):
     model = model_of(NAME)
     given = arrays(which, (101,))
     expected = function(model, *given)
-    monkeypatch.setattr(calls, "_WORTH_A_THREAD", 1)
-    monkeypatch.setattr(calls, "_cores", lambda: 3)
+    monkeypatch.setattr(threads, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "cores", lambda: 3)
     for x, y in zip(function(model, *given), expected, strict=True):
         assert_same(x, y)
 

@@ -10,7 +10,7 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.dynamics import calls
+from liedyn.dynamics import threads
 from liedyn.model.description import WORLD, Coordinate, Joint, Robot
 from rounding import assert_same
 from zoo import random_link, random_pose, state
@@ -94,8 +94,8 @@ def test_threads_do_not_matter(name, monkeypatch):
     expected = [solve(job) for job in jobs]
     with ThreadPoolExecutor(8) as pool:
         found = list(pool.map(solve, jobs * 10))
-    monkeypatch.setattr(calls, "_WORTH_A_THREAD", 1)
-    monkeypatch.setattr(calls, "_cores", lambda: 3)
+    monkeypatch.setattr(threads, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "cores", lambda: 3)
     found += [solve(job) for job in jobs]
     for k, result in enumerate(found):
         for x, y in zip(result, expected[k % len(jobs)], strict=True):

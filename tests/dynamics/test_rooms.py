@@ -1,6 +1,7 @@
 """Memory of results: nobody gets what somebody holds any of, whoever calls; what is dropped is taken again; past the caches or
 through them, results are the same."""
 from concurrent.futures import ThreadPoolExecutor
+from math import prod
 
 import numpy as np
 import pytest
@@ -145,12 +146,12 @@ def test_little_is_kept(monkeypatch):
     monkeypatch.setattr(rooms, "_MOST", 1000)
     for rows in (8, 16, 24, 32, 40, 8, 16):
         rooms.take_room(rows, 8)
-        assert len(rooms._kept) <= rooms._ROOMS and sum(x.lines.size for x in rooms._kept) <= 1000
-    assert [x.lines.shape[0] for x in rooms._kept] == [32, 40, 8, 16]
+        assert len(rooms._kept) <= rooms._ROOMS and sum(prod(x.shape) for x in rooms._kept) <= 1000
+    assert [x.shape[0] for x in rooms._kept] == [32, 40, 8, 16]
     rooms.take_room(126, 8)
-    assert [x.lines.shape[0] for x in rooms._kept] == [32, 40, 8, 16]      # not kept, nor at others' cost
+    assert [x.shape[0] for x in rooms._kept] == [32, 40, 8, 16]      # not kept, nor at others' cost
     rooms.take_room(104, 8)
-    assert [x.lines.shape[0] for x in rooms._kept] == [16, 104]
+    assert [x.shape[0] for x in rooms._kept] == [16, 104]
 
 
 def test_past_the_caches_go_large_results_of_whole_lines_in_memory_used_before(monkeypatch):

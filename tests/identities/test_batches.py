@@ -7,7 +7,7 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.dynamics import calls
+from liedyn.dynamics import threads
 from rounding import assert_same
 from zoo import model_of, state
 
@@ -78,9 +78,9 @@ def test_threads_do_not_matter(function, monkeypatch):
     model = model_of(NAME)
     states = state(model, 4, 101)
     expected = function(model, *states)
-    monkeypatch.setattr(calls, "_WORTH_A_THREAD", 1)
-    monkeypatch.setattr(calls, "_cores", lambda: 5)
-    assert len(calls.chunks(101, model.n_bodies)) == 6
+    monkeypatch.setattr(threads, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "cores", lambda: 5)
+    assert len(threads.chunks(101, model.n_bodies)) == 6
     assert_same(function(model, *states), expected)
 
 
@@ -88,11 +88,11 @@ def test_borders_of_chunks():
     """Each part but the last a multiple of eight; nothing twice, nothing left out."""
     for count in (1, 7, 8, 9, 63, 64, 65, 1000, 4097):
         for bodies in (2, 40, 5000):
-            edges = calls.chunks(count, bodies)
+            edges = threads.chunks(count, bodies)
             assert edges[0] == 0 and edges[-1] == count
             assert all(b > a for a, b in pairwise(edges))
             assert all(a % 8 == 0 for a in edges[:-1])
-            assert len(edges) - 1 <= calls._cores()
+            assert len(edges) - 1 <= threads.cores()
 
 
 def test_axes_are_spread_over_each_other():

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import liedyn as ld
 from bridge import relative
 from differences import by_q
-from liedyn.dynamics import calls
+from liedyn.dynamics import threads
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
 from matrices import bracket, derivative
@@ -164,8 +164,8 @@ def test_a_batch_is_its_states(function, name, worst, monkeypatch):
     folded = function(model, q[:6].reshape(2, 3, -1), v[:6].reshape(2, 3, -1))
     assert_same(folded.reshape(6, *together.shape[1:]), together[:6])
     assert function(model, q[:0], v[:0]).shape == (0, *together.shape[1:])
-    monkeypatch.setattr(calls, "_WORTH_A_THREAD", 1)
-    monkeypatch.setattr(calls, "_cores", lambda: 2)
+    monkeypatch.setattr(threads, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "cores", lambda: 2)
     assert_same(function(model, q, v), together)
 
 

@@ -7,8 +7,9 @@ import pytest
 import liedyn as ld
 from integrators.problems import floating_robot, free_motion, torque_free_body, turning_state
 from liedyn.errors import ComputationError
-from liedyn.integrators.problem import Options
+from liedyn.integrators.problem import Options, failure
 from liedyn.integrators.solve import SCIPY_METHODS, solve
+from liedyn.kernels.motion import BAD_SIGNAL, NOT_FINITE, SINGULAR
 
 EXACT = Options("dopri5", rtol=1e-13, atol=1e-14)
 
@@ -118,6 +119,19 @@ def test_a_motion_that_overflows_ends_with_advice(robot):
     q, v = turning_state(robot)
     with pytest.raises(ComputationError, match=r"no longer finite soon after t = .*fastest coordinate was wrist.*dopri5"):
         solve(free_motion(robot, q, 1e6 * v), np.array([0.0, 10.0]), Options("rk4", step=0.1))
+
+
+@pytest.mark.parametrize("code", [BAD_SIGNAL, SINGULAR, NOT_FINITE])
+def test_a_motion_that_is_lost_names_the_joint_of_the_largest_force(robot, code):
+    """A gain of 1e300 on one joint blamed another: velocities, and then the other joints' forces, are NaN everywhere."""
+    problem = free_motion(robot, *turning_state(robot))
+    work, worst = problem.work(), len(robot.v_names) - 2
+    work.v[:], work.tau[:], work.tau[worst] = np.nan, np.nan, -np.inf
+    text = str(failure(problem, code, 0.5, work))
+    assert f"no longer finite soon after t = 0.5 s; the largest force was that of {robot.v_names[worst]}: try" in text
+    work.v[:], work.v[0], work.tau[:], work.tau[worst] = 1.0, 1e20, 1.0, 1e30
+    text = str(failure(problem, code, 0.5, work))
+    assert f"largest force was that of {robot.v_names[worst]}; the fastest coordinate was {robot.v_names[0]}: try" in text
 
 
 def test_a_run_continues_the_same_over_chunks(robot, monkeypatch):

@@ -1,4 +1,6 @@
 """Scenarios that cannot be run: each gives one line with file, line and key. `#!` marks the line that must be named."""
+import os
+
 import pytest
 
 from liedyn.errors import InputError, ScenarioError, TrajectoryError
@@ -66,13 +68,21 @@ BROKEN = {
     "phases come later": ("@phases: [] #!\n", "phases", "unknown key"),
     "key twice": ("@duration: 3 #!\n", "duration", "the key stands twice, first on line 2"),
     "duration is a word": (
-        "robot: robot.yaml\nduration: long #!\n", "duration", "wrong value; found long; expected a number above 0"),
+        "robot: robot.yaml\nduration: long #!\n", "duration", "wrong value; found long; expected a number of at least 1e-12"),
     "duration zero": ("robot: robot.yaml\nduration: 0 #!\n", "duration", "out of range; found 0"),
     "duration infinite": ("robot: robot.yaml\nduration: .inf #!\n", "duration", "not a finite number; found .inf"),
     "duration NaN": ("robot: robot.yaml\nduration: .nan #!\n", "duration", "not a finite number; found .nan"),
     "duration overflows": ("robot: robot.yaml\nduration: 1e999 #!\n", "duration", "not a finite number; found 1e999"),
     "output step beyond": ("@output_step: 3 #!\n", "output_step", "out of range; found 3; expected a number above 0"),
-    "output without end": ("@output_step: 1e-9 #!\n", "output_step", "more than 10000000 rows of output"),
+    "output without end": ("@output_step: 1e-9 #!\n", "output_step",
+                           "about 2e+09 rows of output in 2 s; found 1e-9; expected at most 1e+07 (--force-long"),
+    "run without end": ("robot: robot.yaml\nduration: 1e6 #!\n", "duration", "about 1e+09 steps in 1e+06 s; found 1e6; "
+                        "expected at most 1e+08 (--force-long or force_long=True allows more)"),
+    "adaptive run without end": ("robot: robot.yaml\nintegrator: {method: dopri5}\nduration: 1e308 #!\n", "duration",
+                                 "about 1.8e+308 steps"),
+    "steps without end": ("@integrator: {step: 5e-324} #!\n", "integrator.step", "about 1.8e+308 steps in 2 s; found 5e-324"),
+    "longest step without end": ("@integrator: {method: Radau, max_step: 1e-15} #!\n", "integrator.max_step",
+                                 "about 2e+15 steps in 2 s; found 1e-15; expected at most 1e+08"),
     "base": ("@base: flying #!\n", "base", "wrong value; found flying; expected one of fixed, floating"),
     "gravity": ("@gravity: [0, -9.81] #!\n", "gravity", "found [0, -9.81]; expected a list of 3 numbers"),
     "gravity NaN": ("@gravity: [0, 0, .nan] #!\n", "gravity[2]", "not a finite number"),
@@ -102,6 +112,8 @@ BROKEN = {
     "quaternion": ("@initial: {q: {ball: [0, 0, 1, 1]}} #!\n", "initial.q.ball",
                    "the quaternion x y z w of joint ball is not of unit norm; found 1.414213562; expected norm 1 "
                    "(the unit quaternion is [0, 0, 0.707106781, 0.707106781])"),
+    "quaternion that overflows": ("@initial: {q: {ball: [0, 0, 0, 1e200]}} #!\n", "initial.q.ball",
+                                  "not of unit norm; found 1e+200"),
     "zero quaternion": ("@initial: {q: {ball: [0, 0, 0, 0]}} #!\n", "initial.q.ball", "the unit quaternion is [0, 0, 0, 1]"),
     "joints a list": ("@joints: [elbow] #!\n", "joints", "wrong value; found [elbow]; expected a mapping"),
     "unknown joint": ("@joints: {elbw: {torque: 0}} #!\n", "joints.elbw", "no such joint; found 'elbw' (did you mean elbow?)"),
@@ -145,6 +157,12 @@ BROKEN = {
     "pd without gain": (joint("{torque: {pd: {target: 0}}}"), "joints.elbow.torque.pd", "the key kp is missing"),
     "pd without target": (joint("{torque: {pd: {kp: 1}}}"), "joints.elbow.torque.pd", "the key target is missing"),
     "negative gain": (joint("{torque: {pd: {kp: -1, target: 0}}}"), "joints.elbow.torque.pd.kp", "out of range; found -1"),
+    "curve that overflows": (joint("{torque: {quintic: [[0, -1e308], [1, 0], [2, 0]]}}"), "joints.elbow.torque.quintic",
+                             "the curve is not finite; expected smaller values, or times farther apart"),
+    "curve of times too close": (joint("{torque: {spline: [[0, 0], [5e-324, 1], [2, 0]]}}"), "joints.elbow.torque.spline",
+                                 "the curve is not finite"),
+    "gain that overflows": (joint("{torque: {pd: {kp: 1e300, target: 0}}}"), "joints.elbow.torque.pd.kp",
+                            "out of range; found 1e300; expected a number of at least 0 and at most 1e+30"),
     "gain by expression": (joint("{torque: {pd: {kp: 1+t, target: 0}}}"), "joints.elbow.torque.pd.kp", "expected a number"),
     "unknown key of pd": (joint("{torque: {pd: {kp: 1, ki: 2, target: 0}}}"), "joints.elbow.torque.pd.ki", "unknown key"),
     "pd beside another": (joint("{torque: {pd: {kp: 1, target: 0}, sine: {}}}"), "joints.elbow.torque", "exactly one of"),
@@ -291,3 +309,11 @@ def test_hostile_files(tmp_path, data, message):
 def test_files_that_are_none(tmp_path, path, message):
     with pytest.raises(ScenarioError, match=message):
         read_scenario(tmp_path / path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+def test_pipes_instead_of_files_are_named(folder, model):
+    os.mkfifo(folder / "pipe.csv")
+    (folder / "s.yaml").write_text(joint("{torque: {csv: {file: pipe.csv, column: x}}}"))
+    with pytest.raises(TrajectoryError, match=r"pipe\.csv: this is a pipe; expected a file"):
+        compile_schedule(read_scenario(folder / "s.yaml"), model)

@@ -318,6 +318,15 @@ def test_a_full_disk_while_writing_is_told(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+def test_a_full_disk_in_a_folder_names_the_folder(tmp_path):
+    """Its file was told, by the hidden name of the folder in the making."""
+    with pytest.raises(UsageError) as told, open_folder(tmp_path / "arm", mark="run.json") as part, \
+            open_output(part / "x.csv"):
+        raise OSError(28, "No space left on device")
+    assert str(told.value) == f"{tmp_path / 'arm'} cannot be written: No space left on device"
+    assert os.listdir(tmp_path) == []
+
+
 def test_a_file_on_standard_output_is_utf8_whatever_the_terminal_takes(monkeypatch):
     for encoding in ("ascii", "latin-1", "utf-8"):
         raw = io.BytesIO()

@@ -161,7 +161,7 @@ def test_paths_of_an_override_are_relative_to_the_current_folder(folder, monkeyp
 
 
 @pytest.mark.parametrize("override, message", [
-    ("duration=-1", "-S duration=-1: duration: out of range; found -1; expected a number above 0"),
+    ("duration=-1", "-S duration=-1: duration: out of range; found -1; expected a number of at least 1e-12"),
     ("duration=", "-S duration=: no value; expected -S key.path=value"),
     ("duration", "-S duration: not an override; expected -S key.path=value"),
     ("=3", "-S =3: not an override"),

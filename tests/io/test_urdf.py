@@ -132,6 +132,15 @@ def test_findings_of_reading_and_of_validation(small):
     assert str(small.findings[0]) == f"{small.source}:21: b: <contact> in <link> passed over: not URDF [unknown-tag]"
 
 
+def test_an_axis_without_xyz_is_a_finding(tmp_path):
+    (tmp_path / "r.urdf").write_text('<robot name="r"><link name="a"/><link name="b"/>\n<joint name="j" type="continuous">\n'
+                                     '<parent link="a"/><child link="b"/>\n<axis/></joint></robot>')
+    robot = read_urdf(tmp_path / "r.urdf")
+    assert robot.joints[0].axes == ((1, 0, 0),)
+    assert [str(finding) for finding in robot.findings] == [
+        f"{tmp_path / 'r.urdf'}:4: j: <axis> without xyz; it was taken as 1 0 0 [axis-missing]"]
+
+
 def test_nothing_is_printed(tmp_path, capfd):
     (tmp_path / "small.urdf").write_text(SMALL)
     read_urdf(tmp_path / "small.urdf")

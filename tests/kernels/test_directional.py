@@ -4,7 +4,7 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.dynamics import calls
+from liedyn.dynamics import threads
 from rounding import assert_same
 from zoo import model_of, state
 
@@ -110,8 +110,8 @@ def test_threads_do_not_matter(function, monkeypatch):
     model, states, F = setting(101)
     given = directions(model, 5, (101,))
     expected = function(model, states, F, given)
-    monkeypatch.setattr(calls, "_WORTH_A_THREAD", 1)
-    monkeypatch.setattr(calls, "_cores", lambda: 3)
+    monkeypatch.setattr(threads, "_WORTH_A_THREAD", 1)
+    monkeypatch.setattr(threads, "cores", lambda: 3)
     assert_same(function(model, states, F, given), expected)
 
 

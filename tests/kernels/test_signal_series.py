@@ -49,6 +49,17 @@ SMOOTH = [
 ]
 
 
+def test_quotients_are_rounded_once():
+    for t in np.random.default_rng(5).uniform(0.1, 100.0, 200):
+        assert series("t/t", t)[0] == 1.0
+        assert series("(t-3)/t", t)[0] == (t - 3.0) / t
+
+
+@pytest.mark.parametrize("x", [2.0**63, -1e300])
+def test_floor_of_a_number_beyond_the_integers_is_that_number(x):
+    assert series("floor(t)", x)[0] == x
+
+
 @pytest.mark.parametrize("text", SMOOTH)
 @pytest.mark.parametrize("t", [0.7, 1.3])
 def test_series_are_the_taylor_coefficients(text, t):

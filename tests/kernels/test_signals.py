@@ -112,6 +112,28 @@ def test_large_arguments_stay_finite():
     assert jet("tanh(1000*t)", 1.0)[1] == 0
 
 
+@pytest.mark.parametrize("x", [2.0**52 + 1, 2.0**53, 2.0**63, -2.0**63, 1e19, -1e300])
+def test_floor_of_a_number_beyond_the_integers_is_that_number(x):
+    assert jet("floor(t)", x)[0] == x
+
+
+@pytest.mark.parametrize("text", ["floor(exp(t))", "floor(-exp(t))", "floor(log(-t))"])
+def test_floor_of_what_is_not_finite_is_not_finite(text):
+    assert not math.isfinite(jet(text, 1000.0)[0])
+
+
+def test_floor_near_zero():
+    assert [jet("floor(t)", x)[0] for x in (-0.5, 0.0, 0.5, 1.0, -1.0, 1e15 + 0.5)] == [-1, 0, 0, 1, -1, 1e15]
+
+
+def test_quotients_are_rounded_once():
+    """As IEEE 754 says, so that t/t is 1: not a product with the reciprocal."""
+    rng = np.random.default_rng(5)
+    for t in rng.uniform(0.1, 100.0, 200):
+        assert jet("t/t", t)[0] == 1.0
+        assert jet("q/t", t, q=(0.7,))[0] == 0.7 / t
+
+
 def test_constant():
     table, stack = one(2.5)
     assert signal(table, 0, 3.0, np.zeros(0), np.zeros(0), stack) == (2.5, 0, 0)

@@ -178,7 +178,7 @@ def compare(pair, worst, where):
 def test_real_robots(name, base, worst):
     path = file_of(name)
     for seed in range(3):
-        pair = Pair(ld.load(path, base=base), skeleton_of_urdf(path, base), seed)
+        pair = Pair(ld.load(path, base=base).open_tree(), skeleton_of_urdf(path, base), seed)
         expected = pair.skeleton.getNumDofs() - (6 if base == "fixed" else 0)
         assert pair.model.nv == expected
         compare(pair, worst, f"{name}, {base}")

@@ -27,12 +27,12 @@ def test_groups_by_prefix_in_a_fixed_order():
     assert found[3].series[0].joint == "hand" and found[3].series[0].label == "mx"
 
 
-def test_constraint_forces_have_a_panel_a_constraint_and_unit():
-    found = groups("lambda.pin.wx[N m]", "lambda.pin.vx[N]", "lambda.pin.vy[N]", "lambda.cross.w[N m]", "lambda.rod[N]",
-                   "drift[m]", "tau.elbow[N m]")
-    assert [group.name for group in found] == ["torques", "constraint_forces"]
+def test_reactions_have_a_panel_a_constraint_and_unit():
+    found = groups("reaction.pin.mx[N m]", "reaction.pin.fx[N]", "reaction.pin.fy[N]", "reaction.gear[N m]", "drift[m]",
+                   "tau.elbow[N m]")
+    assert [group.name for group in found] == ["torques", "reactions"]
     assert [(s.joint, s.label, s.unit) for s in found[1].series] == [
-        ("pin", "wx", "N m"), ("pin", "vx", "N"), ("pin", "vy", "N"), ("cross", "w", "N m"), ("rod", "", "N")]
+        ("pin", "mx", "N m"), ("pin", "fx", "N"), ("pin", "fy", "N"), ("gear", "", "N m")]
 
 
 def test_accelerations_are_drawn_where_there_are_no_positions():

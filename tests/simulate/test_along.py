@@ -1,11 +1,12 @@
 """Dynamics along trajectory files, and derivatives that these lack."""
+import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.errors import TrajectoryError, UsageError
+from liedyn.errors import LiedynError, TrajectoryError, UsageError
 from liedyn.io.csv import read_trajectory, write_trajectory
 from liedyn.report.run_folder import write_run
 from liedyn.simulate.along import forward_along, hybrid_along, inverse_along
@@ -161,3 +162,17 @@ def test_too_few_rows_to_differentiate(recorded, tmp_path):
                      columns_of(result.model, q=result.q[:2]))
     with pytest.raises(TrajectoryError, match=r"2 row.s. are too few"):
         inverse_along(result.model, read_trajectory(tmp_path / "two.csv"))
+
+
+@pytest.mark.parametrize("rows, said", [
+    (["0,0.1", "1,1e308", "2,-1e308", "3,0.2"], "the result is not finite: the state is too large"),
+    (["0,0.1", "5e-324,0.1", "1,0.3", "2,0.2"], r"m\.csv: nothing can be derived along this file; expected smaller values, or"),
+], ids=["values", "times"])
+def test_a_motion_whose_derivatives_overflow_is_refused_without_warnings_of_numpy(tmp_path, rows, said):
+    (tmp_path / "one.yaml").write_text("links: {a: {mass: 1, inertia: [1, 1, 1]}}\n"
+                                       "joints: {j: {type: prismatic, parent: world, child: a, axis: [1, 0, 0]}}\n")
+    (tmp_path / "m.csv").write_text("\n".join(["t[s],q.j[m]", *rows]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(LiedynError, match=said):
+            inverse_along(ld.load(tmp_path / "one.yaml"), read_trajectory(tmp_path / "m.csv"))

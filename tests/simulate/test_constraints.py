@@ -259,12 +259,15 @@ def test_columns_and_self_check(write, tmp_path):
     r = run_scenario(write(SWING + "output_step: 0.1\n"))
     write_run(r, tmp_path / "out", plots=False)
     motion = read_trajectory(tmp_path / "out" / "trajectory.csv")
-    assert [n for n in motion.columns if n.startswith("lambda.")] == [f"lambda.{row}" for row in r.model.row_names]
-    assert motion.units["lambda.pin.wx"] == "N m" and motion.units["lambda.pin.vx"] == "N"
+    parts = ("mx", "my", "mz", "fx", "fy", "fz")
+    assert [n for n in motion.columns if n.startswith("reaction.")] == [f"reaction.pin.{part}" for part in parts]
+    assert [motion.units[f"reaction.pin.{part}"] for part in parts] == ["N m"] * 3 + ["N"] * 3
+    assert "world axes" in motion.header["reaction"]
+    assert np.array_equal(np.column_stack([motion.columns[f"reaction.pin.{part}"] for part in parts]), r.reactions[:, 0])
     assert motion.units["drift"] == "rad or m" and np.array_equal(motion.columns["drift"], r.drift)
     # the forces of the pin with the motors' are those that the open tree needs
     A = ld.constraint_jacobian(r.model, r.q)
-    left = ld.inverse_dynamics(r.model, r.q, r.v, r.a) - r.tau - np.einsum("trk,tr->tk", A, r.multipliers)
+    left = ld.inverse_dynamics(r.model.open_tree(), r.q, r.v, r.a) - r.tau - np.einsum("trk,tr->tk", A, r.multipliers)
     assert np.abs(left).max() < 1e-11
     summary = (tmp_path / "out" / "run.json").read_text()
     figures = ("constraint_residual", "constraint_velocity_residual", "constraint_drift", "closure_work")

@@ -267,6 +267,18 @@ def test_robots_with_loops_are_refused(tmp_path):
             compute(model, file, order=1)
 
 
+def test_derivatives_and_parameters_of_robots_with_loops_are_refused(tmp_path):
+    """They were once those of the open tree, without a word."""
+    from liedyn.simulate.derivatives_along import derivatives_along
+    from liedyn.simulate.identify import parameters_of
+    model = ld.load(ROOT / "robots/four_bar.yaml")
+    file = read(tmp_path / "q.csv", model, T, q=np.zeros((len(T), model.nq)))
+    with pytest.raises(UsageError, match=r"the robot four_bar has constraints \(loops, couplings\): derivatives along"):
+        derivatives_along(model, file)
+    with pytest.raises(ld.ModelError, match=r"base_parameters does not obey the constraints of robot four_bar \(pin\)"):
+        parameters_of(ROOT / "robots/four_bar.yaml")
+
+
 def test_missing_forces_are_named(hexarotor, tmp_path):
     q, v = motion(hexarotor, T, 4)
     file = read(tmp_path / "q.csv", hexarotor, T, **given(hexarotor, q, v, 3))

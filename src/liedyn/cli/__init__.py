@@ -8,6 +8,7 @@ import errno
 import importlib
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -18,7 +19,7 @@ from liedyn.cli.streams import prepare, tell
 from liedyn.errors import LiedynError, shown
 
 _COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives",
-             "assemble")
+             "assemble", "export", "warmup")
 
 
 INTERRUPTED = 130                       # what shells give for a process that Ctrl-C ended
@@ -82,19 +83,24 @@ class _Commands(click.Group):
             return super().make_context(*args, **options)
 
     def invoke(self, ctx: click.Context):
-        with _told():
+        with _told(), warnings.catch_warnings():
+            if not sys.warnoptions:                         # results are checked to be finite, which says more than NumPy's
+                warnings.simplefilter("ignore", RuntimeWarning)
             return super().invoke(ctx)
 
 
 @click.group("liedyn", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def main():
-    """Inverse, forward and hybrid dynamics of robots: robot file in, motion and forces out.
+    """Inverse, forward and hybrid dynamics of robots from URDF and YAML files.
 
     \b
-    liedyn simulate configs/panda_hybrid.yaml          run a scenario; pictures and CSV in runs/panda_hybrid/
-    liedyn inverse runs/panda_hybrid/trajectory.csv    the joint forces along a motion
-    liedyn info robots/panda.yaml                      what a robot file holds
+    liedyn simulate configs/panda_hybrid.yaml          simulate a scenario; results in runs/panda_hybrid/
+    liedyn inverse runs/panda_hybrid/trajectory.csv    compute joint forces along a motion
+    liedyn info robots/panda.yaml                      show the content of a robot file
 
-    Exit status: 0 done, 1 the computation failed, 2 wrong usage, 3 invalid input, 4 a check did not hold.
+    Exit status: 0 done, 1 the computation failed, 2 wrong usage, 3 invalid input, 4 a check failed.
     """
+    from liedyn.dynamics.cores import cores
+
+    cores()                                                 # refuses a wrong LIEDYN_THREADS before anything runs

@@ -6,29 +6,29 @@ from liedyn.cli.console import with_console
 from liedyn.cli.options import base_option, force_option, json_option, loops_option, robot_argument, strict_option
 
 
-@click.command(short_help="Close the loops of a robot, from a guess.")
+@click.command(short_help="Find a configuration that closes the loops of a robot.")
 @robot_argument
-@click.option("--q", "q", multiple=True, metavar="JOINT=VALUE", help="Guess of a joint's coordinates (several with commas); "
-              "may be repeated; default: zero.")
-@click.option("--keep", multiple=True, metavar="PATTERN", help="A joint that stays where the guess has it; may be repeated.")
-@click.option("--v", "v", multiple=True, metavar="JOINT=VALUE", help="Velocity of a joint, which is kept: complete the others; "
-              "may be repeated.")
-@click.option("--drive", multiple=True, metavar="NAME=X,Y,Z", help="Where the frame of a driven closure stands (roll, pitch, "
-              "yaw may follow); may be repeated.")
+@click.option("--q", "q", multiple=True, metavar="JOINT=VALUE", help="Initial guess of a joint's coordinates (separated by "
+              "commas); may be repeated. Default: zero.")
+@click.option("--keep", multiple=True, metavar="PATTERN", help="Joints that keep their initial guess; may be repeated.")
+@click.option("--v", "v", multiple=True, metavar="JOINT=VALUE", help="Velocity of a joint; the velocities of the other joints "
+              "are computed. May be repeated.")
+@click.option("--drive", multiple=True, metavar="NAME=X,Y,Z", help="Position of the frame of a driven loop [m], optionally "
+              "followed by roll, pitch, yaw [rad]; may be repeated.")
 @loops_option
-@click.option("--seed", type=int, default=0, show_default=True, help="Of the starts beside the guess.")
-@click.option("-o", "--output", type=click.Path(), default="-", help="File to write: YAML, or CSV by its ending; default: YAML "
-              "on stdout.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random initial guesses that are tried too.")
+@click.option("-o", "--output", type=click.Path(), default="-", help="File to write, .yaml or .csv. Default: YAML on "
+              "stdout.")
 @base_option
 @strict_option
 @force_option
 @json_option
 @with_console
 def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force, as_json, console):
-    """Find a configuration of ROBOT that closes its loops, near a guess and within the joint limits; say how many degrees of
-    freedom it has, which constraints are redundant, and whether it is singular.
+    """Find a configuration of ROBOT that closes its loops, near an initial guess and within the joint limits.
 
-    What it prints goes into a scenario under `initial:`.
+    Also reports the degrees of freedom, the redundant constraints, and whether the configuration is singular. The output can
+    be copied to `initial:` of a scenario.
 
     \b
     Example:  liedyn assemble robots/four_bar.yaml --q crank=1.2 --keep crank

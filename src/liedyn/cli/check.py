@@ -6,16 +6,17 @@ from liedyn.cli.console import with_console
 from liedyn.cli.options import FILE, base_option, json_option, loops_option
 
 
-@click.command(short_help="List everything doubtful in robot files.")
+@click.command(short_help="Check robot files and list all findings.")
 @click.argument("robots", metavar="ROBOT...", nargs=-1, required=True, type=FILE)
 @base_option
 @loops_option
 @json_option
 @with_console
 def check(robots, base, loops, as_json, console):
-    """List everything doubtful in robot files: impossible inertias, missing limits, joints that follow nothing, …
+    """Check robot files and list all findings: physically impossible inertias, missing limits, mimic joints without a joint to
+    follow, …
 
-    Exit status 0: nothing is; 3: a file cannot be used at all; 4: something is doubtful, and listed.
+    Exit status 0: no findings; 3: a file cannot be used; 4: findings, which are listed.
 
     \b
     Example:  liedyn check robots/*.yaml

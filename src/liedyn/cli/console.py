@@ -80,8 +80,8 @@ def check_drawn(failures: Mapping[str, str]) -> None:
 
 def with_console(command: Callable) -> Callable:
     """The options -q and -v; the command receives `console`."""
-    @click.option("-q", "--quiet", is_flag=True, help="Say nothing but errors.")
-    @click.option("-v", "--verbose", is_flag=True, help="Say more.")
+    @click.option("-q", "--quiet", is_flag=True, help="Print errors only.")
+    @click.option("-v", "--verbose", is_flag=True, help="Print more details.")
     @functools.wraps(command)
     def with_levels(*args, quiet: bool, verbose: bool, **options):
         if quiet and verbose:

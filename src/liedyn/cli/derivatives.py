@@ -7,23 +7,25 @@ from liedyn.cli.console import with_console
 from liedyn.cli.options import along_options
 
 
-@click.command(short_help="Derivatives of the dynamics along a trajectory.")
+@click.command(short_help="Compute derivatives of the dynamics along a trajectory.")
 @along_options
 @click.option("--of", type=click.Choice(["inverse", "forward", "hybrid"]), default="inverse", show_default=True,
-              help="What is differentiated: joint forces, accelerations, or what hybrid dynamics gives.")
+              help="What to differentiate: joint forces, accelerations, or the result of hybrid dynamics.")
 @click.option("-p", "--prescribed", multiple=True, metavar="PATTERN",
-              help="With --of hybrid: joints whose acceleration is given; may be repeated.")
+              help="With --of hybrid: joints whose acceleration is prescribed; may be repeated.")
 @click.option("--by", multiple=True, metavar="PATTERN",
               help="What to differentiate by, such as 'q.*', v.elbow, mass.hand, 'com.hand.*', 'origin.elbow.*', gravity.z; may "
-                   "be repeated. Default: q, v and what goes in (a or tau) of all coordinates.")
+                   "be repeated. Default: q, v and the input (a or tau) of all coordinates.")
 @click.option("--joint", "joints", multiple=True, metavar="PATTERN",
               help="Joints whose force or acceleration is differentiated; may be repeated. Default: all.")
-@click.option("--verify", is_flag=True, help="Compare some rows with extrapolated differences; exit status 4 if they differ.")
+@click.option("--verify", is_flag=True,
+              help="Compare some rows with extrapolated finite differences; exit status 4 if they differ.")
 @with_console
 def derivatives(of, prescribed, by, joints, verify, console, **options):
-    """Derivatives of the dynamics along TRAJECTORY: a column for each, such as dtau.elbow/dq.shoulder.
+    """Compute derivatives of the dynamics along TRAJECTORY, one column each, such as dtau.elbow/dq.shoulder.
 
-    By q means by a small turn or shift on the right of it: of ball and free joints along their body axes (q.base.wx …).
+    Derivatives by q are tangent: for ball and free joints, by small rotations and translations along the body axes
+    (q.base.wx …).
 
     \b
     Example:  liedyn derivatives runs/ur5_excite/trajectory.csv --joint wrist_1_joint --by 'mass.*' --by 'friction.*'

@@ -7,16 +7,17 @@ from liedyn.cli.console import with_console
 from liedyn.cli.options import along_options, order_option, smooth_option
 
 
-@click.command(short_help="Joint accelerations along a trajectory.")
+@click.command(short_help="Compute joint accelerations along a trajectory.")
 @along_options
 @order_option
 @smooth_option
 @with_console
 def forward(order, smooth, console, **options):
-    """Joint accelerations along TRAJECTORY, a CSV of q, v and tau, at each row's state.
+    """Compute the joint accelerations for the state and forces in each row of TRAJECTORY, a CSV of q, v and tau.
 
-    Nothing is integrated: for the motion that forces cause, see `liedyn simulate`. With --order 2: a, a' and a'' as a.elbow,
-    d1a.elbow and d2a.elbow, from columns d1tau.elbow and d2tau.elbow or by splines, whose error is estimated.
+    Nothing is integrated; to simulate a motion, see `liedyn simulate`. With --order 2, the result also has the time derivatives
+    d1a.elbow and d2a.elbow. They are computed from columns d1tau.elbow and d2tau.elbow, or from splines whose error is
+    estimated.
 
     \b
     Example:  liedyn forward runs/panda_hybrid/trajectory.csv

@@ -6,14 +6,14 @@ from liedyn.cli.console import with_console
 from liedyn.cli.options import base_option, json_option, loops_option, robot_argument
 
 
-@click.command(short_help="What a robot file holds: tree, coordinates, limits.")
+@click.command(short_help="Show a robot file: tree, coordinates, limits.")
 @robot_argument
 @base_option
 @loops_option
 @json_option
 @with_console
 def info(robot, base, loops, as_json, console):
-    """Show what ROBOT, a URDF or YAML file, holds: tree, layout of the coordinates, masses, limits.
+    """Show the content of ROBOT, a URDF or YAML file: tree, order of the coordinates, masses, limits.
 
     \b
     Example:  liedyn info robots/panda.yaml

@@ -7,21 +7,21 @@ from liedyn.cli.console import with_console
 from liedyn.cli.options import along_options, order_option, smooth_option
 
 
-@click.command(short_help="Joint forces along a trajectory.")
+@click.command(short_help="Compute joint forces along a trajectory.")
 @along_options
-@click.option("-a", "--actuated", multiple=True, metavar="PATTERN", help="Of a robot with loops: joints that have a motor, "
-              "a name or a pattern; may be repeated. Default: those with a force in TRAJECTORY.")
+@click.option("-a", "--actuated", multiple=True, metavar="PATTERN", help="For a robot with loops: joints that have a "
+              "motor, a name or a pattern; may be repeated. Default: those with a force in TRAJECTORY.")
 @click.option("--criterion", type=click.Choice(["unique", "least_torque", "least_constraint_force"]), default="unique",
-              show_default=True, help="Which forces, where a robot with loops has more motors than its motion needs.")
+              show_default=True, help="For a robot with loops and more motors than its motion needs: how to choose the forces.")
 @order_option
 @smooth_option
 @with_console
 def inverse(actuated, criterion, order, smooth, console, **options):
-    """Joint forces along TRAJECTORY, a CSV of q (and v, a where it has them).
+    """Compute the joint forces along TRAJECTORY, a CSV of q and, optionally, v and a.
 
-    Columns bind by name (q.elbow[rad], v.elbow[rad/s], …) in any order; v and a that are missing are derived from q. With
-    --order 2: tau, tau' and tau'' as tau.elbow[N m], d1tau.elbow[N m/s] and d2tau.elbow[N m/s^2], from columns d1a.elbow[rad/s^3]
-    and d2a.elbow[rad/s^4] or by splines, whose error is estimated.
+    Columns are matched by name (q.elbow[rad], v.elbow[rad/s], …), in any order. Missing v and a are computed from q. With
+    --order 2, the result also has the time derivatives d1tau.elbow[N m/s] and d2tau.elbow[N m/s^2]. They are computed from
+    columns d1a.elbow[rad/s^3] and d2a.elbow[rad/s^4], or from splines whose error is estimated.
 
     \b
     Example:  liedyn inverse runs/panda_hybrid/trajectory.csv

@@ -8,35 +8,36 @@ from liedyn.cli.console import check_drawn, with_console
 from liedyn.cli.options import FILE, force_option, json_option, strict_option
 
 
-@click.command(short_help="A, B, C, D of a scenario, at a time or at rest, with modes.")
+@click.command(short_help="Linearize a scenario at a time or about an equilibrium.")
 @click.argument("scenario", metavar="SCENARIO_OR_ROBOT", type=FILE)
-@click.option("--at", type=float, default=0.0, show_default=True, metavar="SECONDS", help="Run the scenario up to this time.")
-@click.option("--equilibrium", is_flag=True, help="Take a configuration at rest near the one at that time.")
-@click.option("--hold", multiple=True, metavar="PATTERN", help="With --equilibrium: a joint that stays where it is by a force "
-              "to be found, or an actuator whose thrust is to be found; may be repeated.")
-@click.option("--open-loop", is_flag=True, help="Leave out what torques, pd laws, wrenches and thrusts read of the state.")
-@click.option("--inputs", multiple=True, metavar="PATTERN", help="Inputs to keep, as in 'tau.*' or thrust.rotor1; may be "
-              "repeated.")
-@click.option("--outputs", multiple=True, metavar="PATTERN", help="Outputs, as in 'q.*', v.elbow, 'a.*', 'tau.*', 'p.hand.*' "
-              "(a link's place); may be repeated; default: 'q.*' and the forces of prescribed joints.")
-@click.option("--independent", multiple=True, metavar="PATTERN", help="Of a robot with constraints: coordinates to be states; "
-              "may be repeated; those that are missing are chosen.")
-@click.option("--step", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Of the discretization; default: "
-              "the scenario's output_step.")
-@click.option("--verify", is_flag=True, help="Compare with extrapolated differences; exit status 4 if they differ.")
-@click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder to write; default: runs/NAME_linear.")
+@click.option("--at", type=float, default=0.0, show_default=True, metavar="SECONDS",
+              help="Simulate up to this time and linearize there.")
+@click.option("--equilibrium", is_flag=True, help="Linearize about an equilibrium near the state at that time.")
+@click.option("--hold", multiple=True, metavar="PATTERN", help="With --equilibrium: joints to hold in place by a force to "
+              "be found, or actuators whose thrust is to be found; may be repeated.")
+@click.option("--open-loop", is_flag=True, help="Omit the state feedback of torques, PD laws, wrenches and thrusts.")
+@click.option("--inputs", multiple=True, metavar="PATTERN", help="Inputs, such as 'tau.*' or thrust.rotor1; may be repeated. "
+              "Default: all.")
+@click.option("--outputs", multiple=True, metavar="PATTERN", help="Outputs, such as 'q.*', v.elbow, 'a.*', 'tau.*', "
+              "'p.hand.*' (position of a link); may be repeated. Default: 'q.*' and the forces of prescribed joints.")
+@click.option("--independent", multiple=True, metavar="PATTERN", help="For a robot with loops: coordinates to use as states; "
+              "may be repeated. Others are chosen automatically.")
+@click.option("--step", type=click.FloatRange(min=0, min_open=True), metavar="SECONDS", help="Time step of the discretization. "
+              "Default: the scenario's output_step.")
+@click.option("--verify", is_flag=True, help="Compare with extrapolated finite differences; exit status 4 if they differ.")
+@click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder to write. Default: runs/NAME_linear.")
 @click.option("-S", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a value of the scenario; may be repeated.")
-@click.option("--no-plots", is_flag=True, help="Draw no picture.")
+@click.option("--no-plots", is_flag=True, help="Do not draw a picture.")
 @strict_option
 @force_option
 @json_option
 @with_console
 def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, independent, step, verify, output, overrides,
               no_plots, strict, force, as_json, console):
-    """Linearize a scenario: dx/dt = A x + B u, y = C x + D u for small deviations from its motion, or from rest.
+    """Linearize a scenario about its motion or an equilibrium: dx/dt = A x + B u, y = C x + D u for small deviations.
 
-    States are the deviations q.<joint> and v.<joint>; inputs the accelerations of prescribed joints, additions to the forces of
-    the others and to thrusts.
+    States are the deviations q.<joint> and v.<joint>. Inputs are the accelerations of prescribed joints, and additional forces
+    and thrusts for all other joints and actuators.
 
     \b
     Example:  liedyn linearize configs/panda_hybrid.yaml --at 2.0

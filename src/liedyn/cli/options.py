@@ -40,15 +40,15 @@ FILE = Existing(dir_okay=False)
 robot_argument = click.argument("robot", type=FILE)
 trajectory_argument = click.argument("trajectory", type=Existing(dir_okay=False, allow_dash=True))
 
-base_option = click.option("--base", type=click.Choice(["fixed", "floating"]), help="Weld the root link to the ground or set it "
-                           "free, whatever the file says.")
+base_option = click.option("--base", type=click.Choice(["fixed", "floating"]), help="Fix the root link to the ground or let "
+                           "it float. Default: from the robot file.")
 force_option = click.option("--force", is_flag=True, help="Overwrite an existing result.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Report on stdout as JSON.")
-loops_option = click.option("--loops", type=FILE, metavar="FILE", help="YAML of closures and couplings beside the robot file.")
-robot_option = click.option("-r", "--robot", type=FILE, help="Robot file; default: the one that the trajectory names.")
-strict_option = click.option("--strict", is_flag=True, help="Refuse a robot with findings (see `liedyn check`).")
-csv_output_option = click.option("-o", "--output", type=click.Path(), help="CSV to write, `-` for stdout; default: beside "
-                                 "TRAJECTORY, with the command's name added.")
+json_option = click.option("--json", "as_json", is_flag=True, help="Print a report in JSON to stdout.")
+loops_option = click.option("--loops", type=FILE, metavar="FILE", help="YAML file with loops and couplings for the robot file.")
+robot_option = click.option("-r", "--robot", type=FILE, help="Robot file. Default: the one named in the trajectory.")
+strict_option = click.option("--strict", is_flag=True, help="Refuse a robot that has findings (see `liedyn check`).")
+csv_output_option = click.option("-o", "--output", type=click.Path(), help="CSV to write, `-` for stdout. Default: beside "
+                                 "TRAJECTORY, with the command's name appended.")
 
 
 class Smooth(click.ParamType):
@@ -73,10 +73,10 @@ class Order(click.IntRange):
 
 
 order_option = click.option("--order", type=Order(0, 170), default=0, show_default=True, metavar="R",      # 171! is no double
-                            help="Time derivatives of the result up to this order too: columns d1tau, d2tau, …, d1a, d2a, …")
+                            help="Also compute time derivatives up to this order: columns d1tau, d2tau, …, d1a, d2a, …")
 smooth_option = click.option("--smooth", type=Smooth(), metavar="SECONDS|auto",
-                             help="Derive what TRAJECTORY lacks by least-squares splines with this knot spacing (auto: the one "
-                                  "with the least estimated error) instead of interpolating splines.")
+                             help="Compute missing derivatives with least-squares splines of this knot spacing (auto: the one "
+                                  "with the smallest estimated error) instead of interpolating splines.")
 
 
 def along_options(command: Callable) -> Callable:

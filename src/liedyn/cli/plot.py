@@ -6,22 +6,22 @@ from liedyn.cli.console import check_drawn, with_console
 from liedyn.cli.options import Existing, force_option, json_option, robot_option
 
 
-@click.command(short_help="Draw a trajectory or a run folder.")
+@click.command(short_help="Plot a trajectory or a run folder.")
 @click.argument("trajectory", metavar="TRAJECTORY_OR_RUNFOLDER", type=Existing(allow_dash=True))
 @robot_option
 @click.option("-o", "--output", type=click.Path(file_okay=False), metavar="FOLDER",
-              help="Folder for the pictures; default: plots/ in the run folder, NAME_plots/ beside a CSV.")
+              help="Folder for the pictures. Default: plots/ in the run folder, NAME_plots/ beside a CSV.")
 @click.option("-f", "--format", "formats", multiple=True, type=click.Choice(["png", "svg", "pdf"]), default=("png", "svg"),
-              show_default=True, help="May be repeated.")
+              show_default=True, help="File format; may be repeated.")
 @click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_RUNFOLDER",
-              help="Another run of the same robot with control, to draw both tracking errors; may be repeated.")
+              help="Another run of the same robot with `control`, to compare tracking errors; may be repeated.")
 @force_option
 @json_option
 @with_console
 def plot(trajectory, robot, output, formats, against, force, as_json, console):
-    """Draw a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, the motion itself.
+    """Plot a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, snapshots of the robot.
 
-    Limits and the motion itself need the robot; without it the columns alone are drawn.
+    Joint limits and snapshots need the robot file; without it, only the columns are plotted.
 
     \b
     Example:  liedyn plot runs/panda_hybrid --force

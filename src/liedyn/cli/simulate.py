@@ -8,20 +8,22 @@ from liedyn.cli.console import check_drawn, with_console
 from liedyn.cli.options import FILE, force_option, json_option, strict_option
 
 
-@click.command(short_help="Run a scenario: trajectory, self-check and pictures.")
+@click.command(short_help="Simulate a scenario: trajectory, self-check and pictures.")
 @click.argument("scenario", metavar="SCENARIO_OR_ROBOT", type=FILE)
-@click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Run folder to write; default: runs/NAME.")
+@click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Run folder to write. Default: runs/NAME.")
 @click.option("-S", "overrides", multiple=True, metavar="KEY=VALUE",
-              help="Override a value of the scenario, as in -S integrator.step=1e-4; may be repeated.")
-@click.option("--no-plots", is_flag=True, help="Draw no pictures.")
+              help="Override a value of the scenario, such as -S integrator.step=1e-4; may be repeated.")
+@click.option("--force-long", is_flag=True, help="Allow more than 1e8 steps or 1e7 rows, and results that may not fit into "
+              "memory or on disk.")
+@click.option("--no-plots", is_flag=True, help="Do not draw pictures.")
 @strict_option
 @force_option
 @json_option
 @with_console
-def simulate(scenario, output, overrides, no_plots, strict, force, as_json, console):
-    """Run a scenario, and write its trajectory, its self-check and its pictures into a run folder.
+def simulate(scenario, output, overrides, force_long, no_plots, strict, force, as_json, console):
+    """Simulate a scenario and write its trajectory, self-check and pictures to a run folder.
 
-    A robot file given instead of a scenario falls freely from its neutral position.
+    If a robot file is given instead of a scenario, its passive motion is simulated from the neutral configuration.
 
     \b
     Example:  liedyn simulate configs/panda_hybrid.yaml -S duration=10
@@ -38,7 +40,7 @@ def simulate(scenario, output, overrides, no_plots, strict, force, as_json, cons
         from liedyn.report.run_folder import write_run
         from liedyn.simulate.run import simulate_file
 
-        result = simulate_file(scenario, list(overrides), console.progress, strict)
+        result = simulate_file(scenario, list(overrides), console.progress, strict, force_long, folder)
         console.robot(result.model)
         with console.progress.stage("writing results"):
             written = write_run(result, folder, force=force, plots=not no_plots, draughtsman=draughtsman)

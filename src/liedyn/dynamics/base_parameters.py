@@ -6,9 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.dynamics.annotations import ArrayLike
+from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.regressor import OF_A_LINK, InertialParameters, inertial_parameters, regressor
 from liedyn.errors import ComputationError
 from liedyn.joints.kinds import SCREW
+from liedyn.model.model import Model
 
 TOLERANCE = 1e-10     # a parameter whose largest effect is this part of the strongest one's has none but rounding
 WEAK = 1e-4           # … this part: an angle of the robot file that is almost a right one lets it act
@@ -61,8 +64,8 @@ class BaseParameters:
         return " ".join(terms)
 
 
-def base_parameters(model, *, passive=False, joints: Sequence[str] | None = None, states=None, seed: int = 0,
-                    tolerance: float = TOLERANCE) -> BaseParameters:
+def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str] | None = None,
+                    states: tuple[ArrayLike, ...] | None = None, seed: int = 0, tolerance: float = TOLERANCE) -> BaseParameters:
     """Base (identifiable) parameters of a model: the identifiable combinations of its inertial parameters.
 
     Parameters
@@ -85,6 +88,8 @@ def base_parameters(model, *, passive=False, joints: Sequence[str] | None = None
 
     Raises
     ------
+    ModelError
+        For a robot with loops or couplings, whose forces tell less; `Model.open_tree` has them all.
     ComputationError
         Where the rank of the regressor is not clear, or the model has no parameter that acts.
     NameLookupError, ShapeError, ConfigurationError
@@ -96,6 +101,8 @@ def base_parameters(model, *, passive=False, joints: Sequence[str] | None = None
     must be clear. Of dependent parameters the one nearer to the ground is kept, so that a link's mass is regrouped with its
     parents', as by hand; a column that lies too near to those kept waits, and pivots fill what is missing of the rank.
     """
+    if model.nc:
+        refuse_constraints(model, "base_parameters")
     pi = inertial_parameters(model, passive=passive, joints=joints)
     states = _random_states(model, len(pi.names), seed) if states is None else states
     Y = regressor(model, *states, passive=passive, joints=joints)

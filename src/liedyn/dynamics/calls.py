@@ -1,14 +1,12 @@
 """Between Python's arrays and the kernels' entries: shapes, batches, threads, and codes that become errors."""
 from __future__ import annotations
 
-import os
 import threading
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache
 from math import prod
 
 import numpy as np
 
+from liedyn.dynamics.threads import chunks, on_threads, require_lock
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError
 from liedyn.jit import prepare
 from liedyn.joints.kinds import BALL, FREE
@@ -19,12 +17,15 @@ NONE = np.empty(0)              # no external wrench, one state
 NONE_BATCH = np.empty((0, 0))   # the same for a batch
 SCALAR = 0                      # which signature of an entry with two
 
-# Below this many body-states a second thread costs more than it brings (about 20 us).
-_WORTH_A_THREAD = 2000
+_array = np.ndarray             # looked up once: every 0.1 us of a call counts
+
+require_lock()
 
 
 def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
     """x as a C-contiguous float64 array whose last axes are `last`."""
+    if type(x) is not np.ndarray:
+        _refuse_masked(x, name)
     try:
         array = np.asarray(x)
     except (TypeError, ValueError):                       # ragged lists
@@ -37,6 +38,13 @@ def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
         expected = ", ".join(str(n) for n in last)
         raise ShapeError(f"{name} has the wrong shape; found {array.shape}, expected (…, {expected})")
     return array if array.flags.behaved else array.copy()     # the entries know arrays only that are writable and aligned
+
+
+def _refuse_masked(x, name: str) -> None:
+    """What a masked array hides would come back as if it were given."""
+    if any(np.ma.is_masked(part) for part in (x if isinstance(x, (list, tuple)) else (x,))):
+        raise ShapeError(f"{name} is an array with masked values, which no state has (leave these states out, or fill the array: "
+                         f"{name}.filled(value))")
 
 
 def batched(*named: tuple[str, np.ndarray, int]) -> tuple[tuple[int, ...], list[np.ndarray]]:
@@ -96,8 +104,7 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, few: 
 
     if len(edges) == 2:
         return part(0, count)
-    codes = list(_pool().map(part, edges[:-1], edges[1:]))
-    return next((code for code in codes if code), checks.OK)
+    return next((code for code in on_threads(part, edges) if code), checks.OK)
 
 
 def run_one(entry, model, size: int, before: tuple, state: tuple, out: tuple) -> bool:
@@ -109,13 +116,13 @@ def run_one(entry, model, size: int, before: tuple, state: tuple, out: tuple) ->
         memory, _thread.left_by = _thread.memory, None
         rows, n = [], model.nq
         for x in state:
-            if x.size != n:
+            if type(x) is not _array or x.size != n:      # a masked array would pass as what it hides
                 return False
             rows.append(x[None])              # of a batch it has three axes, which no entry takes
             n = model.nv
         return memory.size >= size and not entry(model.index, model.constants, memory, *before, *rows, *out, 0, 1)
-    except (TypeError, AttributeError):       # other types, lists, or not compiled yet; this thread has no memory yet
-        return False
+    except Exception:       # other types, lists, another byte order (for which Numba has an error of its own), or not compiled
+        return False        # yet; this thread has no memory yet. The long way says what is wrong, where anything is
 
 
 def scratch(size: int) -> np.ndarray:
@@ -181,32 +188,9 @@ def filled_groups(cells: np.ndarray) -> np.ndarray:
     return np.append(cells, np.zeros(-len(cells) % 8, dtype=bool)).reshape(-1, 8).any(axis=1)
 
 
-def one_thread(model, count: int) -> bool:
-    """Whether a batch of `count` states is for this thread alone."""
-    return _cores() == 1 or count * model.sizes[0] < 2 * _WORTH_A_THREAD
-
-
-def chunks(count: int, bodies: int) -> list[int]:
-    """Borders of the parts that threads take; each but the last a multiple of eight."""
-    parts = max(1, min(_cores(), count * bodies // _WORTH_A_THREAD))
-    step = -(-count // (8 * parts)) * 8
-    return [*range(0, count, step), count]
-
-
-@cache
-def _cores() -> int:
-    """Cores that this process may use; LIEDYN_THREADS lowers it."""
-    available = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(available, int(os.environ.get("LIEDYN_THREADS", available))))
-
-
-@cache
-def _pool() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(_cores(), thread_name_prefix="liedyn")
-
-
 def as_mask(prescribed, nv: int) -> np.ndarray:
     """A mask over v, or a ShapeError."""
+    _refuse_masked(prescribed, "prescribed")
     mask = np.ascontiguousarray(prescribed)
     if mask.dtype != bool or mask.shape != (nv,):
         raise ShapeError(f"prescribed is a mask over v; found {mask.dtype} of shape {mask.shape}, expected bool ({nv},)")

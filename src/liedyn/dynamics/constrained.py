@@ -1,15 +1,21 @@
 """Forward and hybrid dynamics of constrained systems, and the constraint forces as wrenches and joint forces."""
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, OnError, Pfaffian, Wrenches
 from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, as_mask, batched, run, where_read, wrenches
 from liedyn.dynamics.constraints import DRIVE, constraint_jacobian, drive_array, refuse_constrained, require_constraints
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.pfaffian import hold, rows_and_bias
 from liedyn.errors import ComputationError
 from liedyn.jit import prepare
 from liedyn.kernels.constrained import constrained_batch, constrained_batch_memory, constrained_forward_one, constrained_one
+from liedyn.model.model import Model
 
 _empty = np.empty          # looked up once: every 0.1 us of a call counts
 
@@ -48,8 +54,9 @@ class _OneState:
     __repr__, __iter__ = ConstrainedMotion.__repr__, ConstrainedMotion.__iter__
 
 
-def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, drive=None, baumgarte=0.0,
-                                 pfaffian=None):
+def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
+                                 passive: bool = True, drive: Mapping[str, Any] | None = None, baumgarte: float = 0.0,
+                                 pfaffian: Pfaffian | None = None, on_error: OnError = "raise") -> ConstrainedMotion:
     """Accelerations of a constrained system under joint forces.
 
     Solves ``M a + b = tau + A^T lambda``, ``A a + gamma = 0`` by articulated sweeps: O(n m + m^3).
@@ -57,7 +64,7 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
     Parameters
     ----------
     model : Model
-        With constraints; the functions of the open tree (`forward_dynamics`, …) do not obey them.
+        With constraints; `forward_dynamics` and its like refuse it.
     q : (..., nq) array
         Configuration [rad | m]; should be closed (`assemble`, `project_configuration`).
     v, tau : (..., nv) arrays
@@ -71,6 +78,8 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
     pfaffian : function, optional
         Further constraints ``P(q) v = 0``, holonomic or not: takes q (N, nq) and gives P (N, k, nv) or (k, nv). Its rate along
         the motion comes from differences (about 1e-10). The model may then have no constraints of its own.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -84,6 +93,8 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
     -----
     Kim 2012 v2.01, §3. Accelerations are unique also where rows depend on each other; multipliers are then those of least norm.
     """
+    if on_error != "raise":
+        return each_state(constrained_forward_dynamics, locals())
     if f_ext is None and drive is None and pfaffian is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             solve, machine, size, head = model._cache["constrained"]
@@ -105,8 +116,10 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
     return _constrained(model, q, v, None, tau, none, f_ext, passive, drive, baumgarte)
 
 
-def constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True, drive=None, baumgarte=0.0,
-                                pfaffian=None):
+def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                                f_ext: Wrenches | None = None, passive: bool = True, drive: Mapping[str, Any] | None = None,
+                                baumgarte: float = 0.0, pfaffian: Pfaffian | None = None,
+                                on_error: OnError = "raise") -> ConstrainedMotion:
     """Complete accelerations and joint forces of a constrained system, when each coordinate has one of the two given.
 
     ``a`` is read where prescribed and ``tau`` where not; the rest is ignored. Other parameters and results as in
@@ -117,17 +130,21 @@ def constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, 
     ComputationError
         Also where the prescribed accelerations contradict the constraints: names both.
 
+    For on_error see `inverse_dynamics`.
+
     Notes
     -----
     Kim 2012 v2.01, §3; NOTES "Constrained systems": A_v M_vv^-1 A_v^T takes the place of A M^-1 A^T.
     """
+    if on_error != "raise":
+        return each_state(constrained_hybrid_dynamics, locals())
     prescribed, a = as_mask(prescribed, model.nv), as_array(a, "a", (model.nv,))
     if pfaffian is not None:
         return _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, drive, baumgarte)
     return _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, baumgarte)
 
 
-def constraint_forces(model, q, multipliers, *, drive=None):
+def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None) -> Array:
     """Joint forces A^T lambda (..., nv) of the multipliers [N m | N]."""
     A = constraint_jacobian(model, q, drive=drive)
     return np.einsum("...rk,...r->...k", A, as_array(multipliers, "multipliers", (model.nc,)))

@@ -1,17 +1,21 @@
 """Constrained forward and hybrid dynamics differentiated by q, v and the inputs."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.annotations import ArrayLike, OnError, Wrenches
 from liedyn.dynamics.calls import as_array, as_mask, batched, run, where_read, wrenches
 from liedyn.dynamics.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
 from liedyn.dynamics.constraints import constraint_jacobian, drive_array, refuse_constrained, require_constraints
+from liedyn.dynamics.each_state import each_state
 from liedyn.kernels.constrained_derivatives import (
     constrained_derivatives,
     derivatives_memory,
 )
+from liedyn.model.model import Model
 
 
 class ConstrainedForwardDerivatives(NamedTuple):
@@ -81,13 +85,17 @@ class BalanceDerivatives(NamedTuple):
     dAx_dq: np.ndarray
 
 
-def constrained_forward_derivatives(model, q, v, tau, *, f_ext=None, passive=True, drive=None) -> ConstrainedForwardDerivatives:
+def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
+                                    passive: bool = True, drive: Mapping[str, Any] | None = None,
+                                    on_error: OnError = "raise") -> ConstrainedForwardDerivatives:
     """Derivatives of `constrained_forward_dynamics` by q, v and tau.
 
     Parameters
     ----------
     model, q, v, tau, f_ext, passive, drive
         As in `constrained_forward_dynamics`. f_ext stays constant in its link's frame, drives keep their motion.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -106,29 +114,38 @@ def constrained_forward_derivatives(model, q, v, tau, *, f_ext=None, passive=Tru
     Where rows of A depend on each other, derivatives mean the directions only along which the mechanism can move: dq in the null
     space of A, dv with ``A dv + d(A v) = 0``. There da is unique, and dlambda that of the multipliers of least norm.
     """
+    if on_error != "raise":
+        return each_state(constrained_forward_derivatives, locals())
     motion = constrained_forward_dynamics(model, q, v, tau, f_ext=f_ext, passive=passive, drive=drive)
     none = np.zeros(model.nv, dtype=bool)
     return ConstrainedForwardDerivatives(*_solved(model, q, v, motion, none, f_ext, passive, drive))
 
 
-def constrained_hybrid_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True,
-                                   drive=None) -> ConstrainedHybridDerivatives:
+def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike,
+                                   *, f_ext: Wrenches | None = None, passive: bool = True, drive: Mapping[str, Any] | None = None,
+                                   on_error: OnError = "raise") -> ConstrainedHybridDerivatives:
     """Derivatives of `constrained_hybrid_dynamics` by q, v and the inputs: accelerations where prescribed, else forces.
 
     Parameters as there; conventions and what holds for dependent rows as in `constrained_forward_derivatives`, with A_v, the
     columns of A that are not prescribed, in the place of A: where the rows of A_v depend on each other, derivatives mean
     directions that do not make the prescribed accelerations contradict the constraints.
 
+    For on_error see `inverse_dynamics`.
+
     Raises
     ------
     ModelError, ShapeError, ConfigurationError, ComputationError
     """
+    if on_error != "raise":
+        return each_state(constrained_hybrid_derivatives, locals())
     prescribed = as_mask(prescribed, model.nv)
     motion = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive, drive=drive)
     return ConstrainedHybridDerivatives(*_solved(model, q, v, motion, prescribed, f_ext, passive, drive), prescribed.copy())
 
 
-def balance_derivatives(model, q, v, a, multipliers, x=None, *, f_ext=None, passive=True, drive=None) -> BalanceDerivatives:
+def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike,
+                        x: ArrayLike | None = None, *, f_ext: Wrenches | None = None, passive: bool = True,
+                        drive: Mapping[str, Any] | None = None) -> BalanceDerivatives:
     """Rates of the equations of constrained motion at a (..., nv), multipliers (..., m), x (..., nv; default: zero) as given."""
     nv, m = model.nv, model.nc
     x = np.zeros(nv) if x is None else x

@@ -2,15 +2,19 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Actuated, ArrayLike, OnError, Wrenches
 from liedyn.dynamics.calls import as_array
 from liedyn.dynamics.constraints import constraint_bias, constraint_jacobian, require_constraints
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.inverse import bias_force, inverse_dynamics
 from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError
 from liedyn.kernels.constraint_solver import DEPENDENT
+from liedyn.model.model import Model
 
 CRITERIA = ("unique", "least_constraint_force", "least_torque")
 UNIQUE, REDUNDANT, FULL, IMMOBILE = CASES = ("unique", "redundant", "fully actuated", "immobile")
@@ -36,8 +40,10 @@ class ConstrainedInverse(NamedTuple):
     case: str | np.ndarray
 
 
-def constrained_inverse_dynamics(model, q, v, a, actuated, *, criterion="unique", weights=None, tau_passive=None, f_ext=None,
-                                 passive=True, drive=None):
+def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *,
+                                 criterion: str = "unique", weights: ArrayLike | None = None,
+                                 tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
+                                 drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> ConstrainedInverse:
     """Forces of the actuated joints that make a constrained system move with the accelerations ``a``.
 
     Solves ``M a + b = tau + A^T lambda``, where tau is known of the joints that are not actuated. Several tau may do this: of
@@ -63,6 +69,8 @@ def constrained_inverse_dynamics(model, q, v, a, actuated, *, criterion="unique"
         As in `inverse_dynamics`.
     drive
         As in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -79,6 +87,8 @@ def constrained_inverse_dynamics(model, q, v, a, actuated, *, criterion="unique"
     -----
     Kim 2012 v2.01, (56)-(66), for any rank of A: singular values below 1e-5 of the largest count as zero, of rows of unit length.
     """
+    if on_error != "raise":
+        return each_state(constrained_inverse_dynamics, locals())
     require_constraints(model)
     mask = actuated_mask(model, actuated)
     _check_criterion(criterion, weights)
@@ -87,7 +97,7 @@ def constrained_inverse_dynamics(model, q, v, a, actuated, *, criterion="unique"
     if not np.isfinite(tau_p[..., ~mask]).all():
         raise ConfigurationError("tau_passive holds a number that is NaN or infinite")
     w = weights_of(weights, mask)
-    tau_r = inverse_dynamics(model, q, v, a, f_ext=f_ext, passive=passive)
+    tau_r = inverse_dynamics(model.open_tree(), q, v, a, f_ext=f_ext, passive=passive)
     A, gamma = constraint_jacobian(model, q, drive=drive), constraint_bias(model, q, v, drive=drive)
     lead = _common(tau_r, gamma, tau_p, w)
     A, gamma, a, tau_r, tau_p, w, b = (_rows(lead, x, own) for x, own in (

@@ -1,12 +1,15 @@
 """Constrained inverse dynamics differentiated by q, v and a."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Actuated, ArrayLike, Wrenches
 from liedyn.dynamics.constrained_derivatives import balance_derivatives, pseudo_inverse
 from liedyn.dynamics.constrained_inverse import actuated_mask, constrained_inverse_dynamics, row_lengths, significant, weights_of
+from liedyn.model.model import Model
 
 
 class ConstrainedInverseDerivatives(NamedTuple):
@@ -24,8 +27,10 @@ class ConstrainedInverseDerivatives(NamedTuple):
     dlambda_da: np.ndarray
 
 
-def constrained_inverse_derivatives(model, q, v, a, actuated, *, criterion="unique", weights=None, tau_passive=None, f_ext=None,
-                                    passive=True, drive=None) -> ConstrainedInverseDerivatives:
+def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *,
+                                    criterion: str = "unique", weights: ArrayLike | None = None,
+                                    tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
+                                    drive: Mapping[str, Any] | None = None) -> ConstrainedInverseDerivatives:
     """Derivatives of `constrained_inverse_dynamics` by q, v and a.
 
     Parameters

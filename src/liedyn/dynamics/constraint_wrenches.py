@@ -1,22 +1,71 @@
-"""Constraint forces for people: as wrenches on links."""
+"""Constraint forces for people: as the wrenches that closures transmit, and as wrenches on links."""
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, Frame
 from liedyn.dynamics.calls import as_array, batched, scratch
 from liedyn.dynamics.constraints import drive_array, refuse_constrained, require_constraints
+from liedyn.dynamics.frames import check_frame, wrenches_in
+from liedyn.dynamics.kinematics import link_poses
 from liedyn.jit import prepare
-from liedyn.kernels.loop_wrenches import closure_wrenches, closure_wrenches_memory
-from liedyn.model.description import WORLD
-from liedyn.model.spatial import adjoint
+from liedyn.kernels import loop_wrenches
+from liedyn.model.model import Model
+from liedyn.model.spatial import adjoint, pose
+
+_FEW = 100_000      # body-states whose poses are computed on float64, as the wrenches are: it saves a compilation
 
 
-def constraint_wrenches(model, q, multipliers, *, drive=None):
-    """What closures exert on links: (..., n_links, 6) wrenches [m; f] [N m | N] in link frames, about the links' origins.
+def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                     frame: Frame = "local_world_aligned") -> Array:
+    """The reaction of each closure: the wrench (..., n_closures, 6) [m; f] [N m | N] that it exerts on link b, from link a.
 
-    They may be given as ``f_ext`` to the functions of the open tree, which then moves as the constrained one does. Couplings
-    act on joints and have no part in it (`constraint_forces` has all as joint forces); nor has what closures exert on the
-    ground.
+    Link a gets the opposite, about the same point. These are the columns ``reaction.<closure>`` of trajectory files.
+
+    Parameters
+    ----------
+    q : (..., nq) array
+    multipliers : (..., m) array
+        Of `constrained_forward_dynamics` and its like [N m | N]. Where constraints depend on each other (a redundant mechanism),
+        only sums of reactions are determined by rigid bodies; these are then the reactions of the least multipliers.
+    drive
+        As in `constraint_residual`.
+    frame : "local", "local_world_aligned" or "world"
+        Axes of the closure's frame b, about its origin; axes of the world, about the origin of frame b; axes of the world, about
+        the world's origin.
+
+    Returns
+    -------
+    (..., n_closures, 6) array
+        In the order of the loops in ``model.description.loops``; couplings are not among them.
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError
+    """
+    check_frame(frame)
+    lead, on_bodies, q = _on_bodies(model, q, multipliers, drive)
+    loops, poses = model.description.loops, link_poses(model, q, few=_FEW)
+    F, T = np.zeros((len(q), len(loops), 6)), np.zeros((len(q), len(loops), 4, 4))
+    for k, loop in enumerate(loops):
+        end, link = pose(loop.pose_b), np.eye(4)
+        T[:, k] = end
+        if loop.b in model.link_names:                           # else the ground
+            i = model.link_index(loop.b)
+            T[:, k], link = poses[:, i] @ end, model.link_pose[i]
+        F[:, k] = on_bodies[:, k, 1] @ adjoint(link @ end)       # Ad*_T of each row
+    return wrenches_in(frame, T, F).reshape(*lead, len(loops), 6)
+
+
+def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None) -> Array:
+    """What closures exert on links: (..., n_links, 6) wrenches [m; f] [N m | N], each in its link's "local" frame.
+
+    They may be given as ``f_ext`` to the functions of the open tree, `Model.open_tree`, which then moves as the constrained one
+    does. Couplings act on joints and have no part in it (`constraint_forces` has all as joint forces); nor has what closures
+    exert on the ground. `closure_wrenches` has them closure by closure.
 
     Parameters
     ----------
@@ -32,23 +81,29 @@ def constraint_wrenches(model, q, multipliers, *, drive=None):
     -----
     Row r of a closure is a wrench on B in frame B (`joints.closures`), and its opposite on A (K2 (54): A^T lambda).
     """
+    lead, on_bodies, _ = _on_bodies(model, q, multipliers, drive)
+    out = np.zeros((len(on_bodies), len(model.link_names), 6))
+    for c, loop in enumerate(model.description.loops):
+        for side, name in enumerate((loop.a, loop.b)):
+            if name in model.link_names:
+                link = model.link_index(name)
+                out[:, link] += on_bodies[:, c, side] @ adjoint(model.link_pose[link])       # Ad*_T of each row
+    return out.reshape(*lead, *out.shape[1:])
+
+
+def _on_bodies(model, q, multipliers, drive):
+    """Leading axes; the wrench of each constraint on the bodies of A and of B, in their frames, (N, constraints, 2, 6); q."""
     require_constraints(model)
     named = [("q", as_array(q, "q", (model.nq,)), 1), ("multipliers", as_array(multipliers, "multipliers", (model.nc,)), 1),
              ("drive", drive_array(model, drive), 1)]
     lead, rows = batched(*(named if named[2][1].size else named[:2]))
     D = rows[2] if len(rows) == 3 else np.empty((len(rows[0]), 0))
     n, _, nv, _ = model.sizes
-    nc, m = len(model.constraints), model.nc
-    per_body = np.empty((len(rows[0]), 12 * nc))
-    prepare(closure_wrenches)
-    code = closure_wrenches(model.index, model.constants, scratch(closure_wrenches_memory(n, nv, nc, m)), model.loop_index,
-                            model.loop_constants, rows[0], D, rows[1], per_body, 0, len(per_body))
+    nc = len(model.constraints)
+    out = np.empty((len(rows[0]), 12 * nc))
+    prepare(loop_wrenches.closure_wrenches)
+    memory = scratch(loop_wrenches.closure_wrenches_memory(n, nv, nc, model.nc))
+    code = loop_wrenches.closure_wrenches(model.index, model.constants, memory, model.loop_index, model.loop_constants,
+                                          rows[0], D, rows[1], out, 0, len(out))
     refuse_constrained(model, code, q=rows[0])
-    per_body = per_body.reshape(-1, nc, 2, 6)
-    out = np.zeros((len(per_body), len(model.link_names), 6))
-    for c, one in enumerate(model.constraints):
-        for side, name in enumerate((one.a, one.b)):
-            if name and name != WORLD:
-                link = model.link_index(name)
-                out[:, link] += per_body[:, c, side] @ adjoint(model.link_pose[link])       # Ad*_T of each row
-    return out.reshape(*lead, *out.shape[1:])
+    return lead, out.reshape(-1, nc, 2, 6), rows[0]

@@ -3,17 +3,20 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, OnError
 from liedyn.dynamics.calls import as_array, batched, filled_groups, on_one_path, refuse, related, run, run_one
 from liedyn.dynamics.closed_form import closed_form
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.rooms import room_for
 from liedyn.errors import ShapeError
 from liedyn.kernels.christoffel import DERIVATIVE, SYMBOLS, christoffel_memory, christoffels
 from liedyn.kernels.coriolis import coriolis_entry_memory, coriolis_matrices
+from liedyn.model.model import Model
 
 _PLOEN = {"recursive": 1.0, "christoffel": 0.0}          # which skew form: see `kernels.coriolis`
 
 
-def coriolis_matrix(model, q, v, *, method="recursive"):
+def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: str = "recursive", on_error: OnError = "raise") -> Array:
     """Coriolis matrix ``C(q, v)`` with ``C v`` the bias force without gravity and ``dM/dt - 2C`` skew.
 
     Parameters
@@ -26,6 +29,8 @@ def coriolis_matrix(model, q, v, *, method="recursive"):
         "recursive": Ploen's skew-symmetric Newton-Euler form with composite bodies, O(n depth).
         "christoffel": ``C_kj = sum_i Gamma_ijk v_i`` of `christoffel_symbols`, by the same recursion.
         "factorized": Ploen's global factorization (37) with dense block matrices, in NumPy: to read and to check by.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -41,6 +46,8 @@ def coriolis_matrix(model, q, v, *, method="recursive"):
     -----
     Ploen, Propositions 1 and 2; Park, Bobrow and Ploen 1995 (52). Rotors (armature) add nothing, as in inverse dynamics.
     """
+    if on_error != "raise":
+        return each_state(coriolis_matrix, locals())
     if method in _PLOEN:
         C, size, how = np.empty((model.nv, model.nv)), coriolis_entry_memory(*model.sizes), (_PLOEN[method], _pairs(model))
         if run_one(coriolis_matrices, model, size, how, (q, v), (C.reshape(1, -1),)):
@@ -57,16 +64,20 @@ def coriolis_matrix(model, q, v, *, method="recursive"):
     return out
 
 
-def mass_matrix_rate(model, q, v):
+def mass_matrix_rate(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Time derivative ``dM/dt`` (..., nv, nv) along the velocity v: ``C + C^T``, O(n depth).
 
     q (..., nq) [rad | m], v (..., nv) [rad/s | m/s]. Raises ShapeError, ConfigurationError. Ploen (28) and Proposition 2.
+
+    For on_error see `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(mass_matrix_rate, locals())
     C = coriolis_matrix(model, q, v)
     return C + C.swapaxes(-1, -2)
 
 
-def christoffel_symbols(model, q):
+def christoffel_symbols(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Christoffel symbols of the first kind (..., nv, nv, nv) of the mass matrix: ``[i, j, k]`` is Gamma_ijk.
 
     ``tau_k = sum_j M_kj a_j + sum_ij Gamma_ijk v_i v_j + gravity``, and ``Gamma_ijk + Gamma_ikj = dM_jk/dq_i``.
@@ -76,20 +87,28 @@ def christoffel_symbols(model, q):
 
     q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError.
 
+    For on_error see `inverse_dynamics`.
+
     Notes
     -----
     Park, Bobrow and Ploen 1995 (52), (55)-(57), for trees, O(n depth^2). Rotors (armature) of ball and free joints act on
     each velocity alone, as in inverse dynamics: they are in M and not in the brackets.
     """
+    if on_error != "raise":
+        return each_state(christoffel_symbols, locals())
     return _christoffels(model, q, SYMBOLS)
 
 
-def mass_matrix_derivative(model, q):
+def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Derivatives of the mass matrix (..., nv, nv, nv): ``[i, j, k]`` is dM_ij/dq_k [kg m^2 and the like, by rad | m], tangent in
     q_k, O(n depth^2).
 
     q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError. Park, Bobrow and Ploen 1995 (53).
+
+    For on_error see `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(mass_matrix_derivative, locals())
     return _christoffels(model, q, DERIVATIVE)
 
 

@@ -3,13 +3,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike
 from liedyn.dynamics.calls import as_array
 from liedyn.dynamics.closed_form import closed_form
 from liedyn.errors import ComputationError, ShapeError
+from liedyn.model.model import Model
 from liedyn.model.spatial import bracket, rigid_matrix
 
 
-def curvature_tensor(model, q):
+def curvature_tensor(model: Model, q: ArrayLike) -> Array:
     """Riemann tensor (nv, nv, nv, nv) of the kinetic energy's metric M: ``[i, j, k, l]`` is ``R_ijkl``, all indices below.
 
     It vanishes where coordinates exist in which M is constant: then the robot is a set of free masses in disguise.
@@ -47,13 +49,13 @@ def _curvature(f):
         raise ComputationError("the mass matrix is singular in this configuration: it has no curvature there")
     rotors = c * f.armature                                     # <[Xi, Xj], Xk> of the rotors alone: constant
     Gamma = f.christoffel_symbols + 0.5 * (rotors - rotors.transpose(0, 2, 1) - rotors.transpose(2, 0, 1))
-    raised = np.linalg.solve(M, Gamma.reshape(-1, len(M)).T).T.reshape(Gamma.shape)      # [i, j, r] = Gamma_ij^r
+    raised = np.linalg.solve(M, Gamma.reshape(len(M) ** 2, len(M)).T).T.reshape(Gamma.shape)      # [i, j, r] = Gamma_ij^r
     squares = np.einsum("ljr,kir->ijkl", raised, Gamma)
     half = np.einsum("ljik->ijkl", christoffel_derivative(f)) - squares
     return half - half.swapaxes(2, 3) - np.einsum("klm,mji->ijkl", c, Gamma)
 
 
-def sectional_curvature(model, q, u, w):
+def sectional_curvature(model: Model, q: ArrayLike, u: ArrayLike, w: ArrayLike) -> Array:
     """Gaussian curvature [1/(kg m^2)] of the surface of geodesics (motions without forces) that start along u and w.
 
     u, w : (nv,) arrays, velocities that are not parallel. q and errors as in `curvature_tensor`; ComputationError too.
@@ -70,7 +72,7 @@ def sectional_curvature(model, q, u, w):
     return float(np.einsum("ijkl,i,j,k,l", R, u, w, u, w) / area)
 
 
-def scalar_curvature(model, q):
+def scalar_curvature(model: Model, q: ArrayLike) -> Array:
     """Scalar curvature R^ij_ij [1/(kg m^2)]: twice the Gaussian curvature for two coordinates. As `curvature_tensor`."""
     f = closed_form(model, q)
     R, W = _curvature(f), np.linalg.inv(f.mass_matrix)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.annotations import ArrayLike, OnError, Wrenches
 from liedyn.dynamics.calls import (
     NONE,
     NONE_BATCH,
@@ -16,7 +17,6 @@ from liedyn.dynamics.calls import (
     batched,
     filled_groups,
     leave_scratch,
-    one_thread,
     refuse,
     related,
     run,
@@ -25,7 +25,10 @@ from liedyn.dynamics.calls import (
     wrenches,
 )
 from liedyn.dynamics.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
+from liedyn.dynamics.each_state import each_state
+from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.rooms import take_room
+from liedyn.dynamics.threads import one_thread
 from liedyn.jit import prepare
 from liedyn.kernels.checks import OTHER_MASK
 from liedyn.kernels.hybrid_derivatives import (
@@ -44,6 +47,7 @@ from liedyn.kernels.inverse_derivatives import (
 )
 from liedyn.lie.blocks import CACHED
 from liedyn.model.cache_lines import on_cache_lines
+from liedyn.model.model import Model
 
 # looked up once: every 0.1 us of a call counts
 _empty, _array, _FLOAT, _new = np.empty, np.ndarray, np.dtype(float), tuple.__new__
@@ -51,13 +55,16 @@ _byte, _address = c_char.from_buffer, addressof
 _MOST_MASKS = 64
 
 
-def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) -> InverseDerivatives:
+def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
+                                 passive: bool = True, on_error: OnError = "raise") -> InverseDerivatives:
     """Derivatives of `inverse_dynamics` by q, v and a: O(n depth).
 
     Parameters
     ----------
     model, q, v, a, f_ext, passive
         As in `inverse_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `by_wrench`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -73,6 +80,10 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
     -----
     Kim 2012 v1.01, Table 5, for all coordinates at once; see `kernels.pairs`.
     """
+    if model.nc:
+        refuse_constraints(model, "inverse_dynamics_derivatives", "constrained_inverse_derivatives")
+    if on_error != "raise":
+        return each_state(inverse_dynamics_derivatives, locals())
     nv = model.nv
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
@@ -107,13 +118,16 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True) ->
     return InverseDerivatives(*(out if lead is None else _shaped(matrices, lead)))
 
 
-def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) -> ForwardDerivatives:
+def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
+                                 passive: bool = True, on_error: OnError = "raise") -> ForwardDerivatives:
     """Derivatives of `forward_dynamics` by q, v and tau.
 
     Parameters
     ----------
     model, q, v, tau, f_ext, passive
         As in `forward_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `by_wrench`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -131,6 +145,10 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
     -----
     ``da = -M^-1 dID`` with inverse dynamics ID at the solution (Kim 2012 v1.01, Table 6, for all coordinates at once).
     """
+    if model.nc:
+        refuse_constraints(model, "forward_dynamics_derivatives", "constrained_forward_derivatives")
+    if on_error != "raise":
+        return each_state(forward_dynamics_derivatives, locals())
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
@@ -148,13 +166,17 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True) 
     return ForwardDerivatives(*_solved(model, q, v, None, tau, _tools(model).none, f_ext, passive))
 
 
-def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True) -> HybridDerivatives:
+def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                                f_ext: Wrenches | None = None, passive: bool = True,
+                                on_error: OnError = "raise") -> HybridDerivatives:
     """Derivatives of `hybrid_dynamics` by q, v and the inputs.
 
     Parameters
     ----------
     model, q, v, a, tau, prescribed, f_ext, passive
         As in `hybrid_dynamics`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -170,6 +192,10 @@ def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, 
     -----
     ``da_v = -M_vv^-1 dID_v``, ``dtau_u = dID_u + M_uv da_v`` (Kim 2012 v1.01, Table 7, for all coordinates at once).
     """
+    if model.nc:
+        refuse_constraints(model, "hybrid_dynamics_derivatives", "constrained_hybrid_derivatives")
+    if on_error != "raise":
+        return each_state(hybrid_dynamics_derivatives, locals())
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
@@ -279,7 +305,7 @@ def _room(tools, count):
     rows, past = (max(count, 1) + 7) // 8 * 8, False
     if rows * wide > CACHED:
         room, memory = take_room(rows, wide)
-        first, out, past = room.first, room.lines, room.past
+        first, out, past = room.first, room.lines_in(memory), room.past
     else:                                                        # the same without a Room: 0.7 us less
         memory = _empty(rows * wide + 8)
         first = -_address(_byte(memory)) % 64

@@ -2,21 +2,27 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, Wrenches
 from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, as_mask, refuse, run, scratch, wrenches
+from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.parameters import parameter_names, rates_of, rates_size
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.jit import prepare
 from liedyn.kernels import checks
 from liedyn.kernels import directional_hybrid as hybrid_kernel
 from liedyn.kernels import directional_inverse as inverse_kernel
+from liedyn.model.model import Model
 
 
-def inverse_dynamics_directional(model, q, v, a, *, dq=None, dv=None, da=None, f_ext=None, df_ext=None, parameters=None,
-                                 passive=True):
+def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, dq: ArrayLike | None = None,
+                                 dv: ArrayLike | None = None, da: ArrayLike | None = None, f_ext: Wrenches | None = None,
+                                 df_ext: Wrenches | None = None, parameters: Mapping[str, float] | None = None,
+                                 passive: bool = True) -> tuple[Array, Array]:
     """Joint forces and their derivative by a scalar p on which all else may depend, O(n).
 
     Several directions of one state go eight at a time: give dq, … leading axes and q, v, a none.
@@ -49,27 +55,36 @@ def inverse_dynamics_directional(model, q, v, a, *, dq=None, dv=None, da=None, f
     Kim 2012 v1.01, Table 5. Passive forces depend on q, v and their figures; damping that the model does not have counts when its
     rate is given.
     """
+    if model.nc:
+        refuse_constraints(model, "inverse_dynamics_directional", "constrained_inverse_derivatives")
     given = _arrange(model, {"q": q, "v": v, "a": a}, f_ext, {"dq": dq, "dv": dv, "da": da}, df_ext, parameters)
     tau, dtau = _inverse(model, given, passive)
     return _shaped(tau, given), dtau.reshape(*given.lead, model.nv)
 
 
-def forward_dynamics_directional(model, q, v, tau, *, dq=None, dv=None, dtau=None, f_ext=None, df_ext=None, parameters=None,
-                                 passive=True):
+def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, dq: ArrayLike | None = None,
+                                 dv: ArrayLike | None = None, dtau: ArrayLike | None = None, f_ext: Wrenches | None = None,
+                                 df_ext: Wrenches | None = None, parameters: Mapping[str, float] | None = None,
+                                 passive: bool = True) -> tuple[Array, Array]:
     """Accelerations and their derivative by a scalar p on which all else may depend, O(n).
 
     Parameters as in `inverse_dynamics_directional`, with dtau (..., nv) in place of da. Returns a, da (..., nv). Raises also
     ComputationError where a joint's articulated inertia vanishes. Kim 2012 v1.01, Table 6, in the form of
     `kernels.directional_hybrid`.
     """
+    if model.nc:
+        refuse_constraints(model, "forward_dynamics_directional", "constrained_forward_derivatives")
     given = _arrange(model, {"q": q, "v": v, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": None, "dtau": dtau}, df_ext,
                      parameters)
     a, _, out = _hybrid(model, given, np.zeros(model.nv, dtype=bool), passive)
     return _shaped(a, given), np.ascontiguousarray(out[..., :model.nv]).reshape(*given.lead, model.nv)
 
 
-def hybrid_dynamics_directional(model, q, v, a, tau, prescribed, *, dq=None, dv=None, da=None, dtau=None, f_ext=None, df_ext=None,
-                                parameters=None, passive=True):
+def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                                dq: ArrayLike | None = None, dv: ArrayLike | None = None, da: ArrayLike | None = None,
+                                dtau: ArrayLike | None = None, f_ext: Wrenches | None = None, df_ext: Wrenches | None = None,
+                                parameters: Mapping[str, float] | None = None,
+                                passive: bool = True) -> tuple[Array, Array, Array, Array]:
     """Accelerations and joint forces, completed, and their derivatives by a scalar p on which all else may depend, O(n).
 
     Parameters
@@ -94,6 +109,8 @@ def hybrid_dynamics_directional(model, q, v, a, tau, prescribed, *, dq=None, dv=
     -----
     Kim 2012 v1.01, Table 7, in the form of `kernels.directional_hybrid`.
     """
+    if model.nc:
+        refuse_constraints(model, "hybrid_dynamics_directional", "constrained_hybrid_derivatives")
     prescribed = as_mask(prescribed, model.nv)
     read = (("a", a, prescribed), ("tau", tau, ~prescribed), ("da", da, prescribed), ("dtau", dtau, ~prescribed))
     a, tau, da, dtau = (None if x is None and name[0] == "d" else np.where(mask, as_array(x, name, (model.nv,)), 0.0)
@@ -105,7 +122,9 @@ def hybrid_dynamics_directional(model, q, v, a, tau, prescribed, *, dq=None, dv=
             *(np.ascontiguousarray(x).reshape(*given.lead, model.nv) for x in (out[..., :model.nv], out[..., model.nv:])))
 
 
-def parameter_derivatives(model, q, v, x, names=None, *, of="inverse", prescribed=None, f_ext=None, passive=True):
+def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike, names: Sequence[str] | str | None = None, *,
+                          of: str = "inverse", prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None,
+                          passive: bool = True) -> Array:
     """Derivatives (..., nv, len(names)) of inverse, forward or hybrid dynamics by figures of the model, O(n) each.
 
     Parameters
@@ -135,6 +154,8 @@ def parameter_derivatives(model, q, v, x, names=None, *, of="inverse", prescribe
     -----
     Kim 2012 v1.01, Tables 5-7 with the state held. Eight figures of one state or eight states at a time.
     """
+    if model.nc:
+        refuse_constraints(model, "parameter_derivatives")
     names = parameter_names(model) if names is None else (names,) if isinstance(names, str) else tuple(names)
     if of not in ("inverse", "forward", "hybrid") or (of == "hybrid") != (prescribed is not None):
         raise ShapeError(f"of is 'inverse', 'forward', or 'hybrid' with prescribed; found {of!r} with"

@@ -6,7 +6,9 @@ from math import prod
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, BaseFrame, Frame, OnError, Wrenches
 from liedyn.dynamics.calls import NONE_BATCH, aligned_empty, as_array, as_mask, batched, run, where_read
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.higher_order_given import (
     HIGHEST,
     add_wrenches,
@@ -23,6 +25,7 @@ from liedyn.dynamics.higher_order_given import (
 from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics, none_prescribed
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.kinematics import link_pose
+from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.spatial_base import body_twists, spatial_twists, spatial_wrenches
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.jit import prepare
@@ -45,12 +48,14 @@ from liedyn.kernels.higher_order_limbs import (
     inverse_of_limbs_memory,
 )
 from liedyn.model.limbs import limbs_for_series
+from liedyn.model.model import Model
 
 _NOWHERE = -1      # no body whose coordinates are spatial
 
 
-def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=None, f_ext_frame="local", passive=True,
-                                  base_frame="local"):
+def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *,
+                                  f_ext_derivatives: Wrenches | None = None, f_ext_frame: Frame = "local", passive: bool = True,
+                                  base_frame: BaseFrame = "local", on_error: OnError = "raise") -> Array:
     """Joint forces along a motion and their time derivatives up to order r, exact, in O(n r^2).
 
     Parameters
@@ -72,6 +77,8 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
         Of the six coordinates of a floating base, in `v_derivatives` and in the result: its twist and wrench in its own frame, as
         everywhere else, or in the world's, its right-invariant twist and spatial wrench (see `spatial_twists`,
         `spatial_wrenches`).
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -84,9 +91,12 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
 
     Notes
     -----
-    Ali, Gabellieri, Franchi, Algorithms 1 and 2, in body frames on Taylor coefficients. Open trees only: constraints are left
-    out.
+    Ali, Gabellieri, Franchi, Algorithms 1 and 2, in body frames on Taylor coefficients.
     """
+    if model.nc:
+        refuse_constraints(model, "higher_order_inverse_dynamics")
+    if on_error != "raise":
+        return each_state(higher_order_inverse_dynamics, locals())
     plain = is_plain(f_ext_derivatives, f_ext_frame, base_frame)
     if plain:
         tau = _inverse_of_one(model, q, v_derivatives, passive)
@@ -129,8 +139,9 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
     return tau
 
 
-def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivatives=None, f_ext_frame="local", passive=True,
-                                  base_frame="local"):
+def higher_order_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau_derivatives: ArrayLike, *,
+                                  f_ext_derivatives: Wrenches | None = None, f_ext_frame: Frame = "local", passive: bool = True,
+                                  base_frame: BaseFrame = "local", on_error: OnError = "raise") -> Array:
     """Accelerations that joint forces cause and their time derivatives up to order r, exact, in O(n r^2).
 
     Parameters
@@ -142,6 +153,8 @@ def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivat
         Row k is d^k tau / dt^k [N m/s^k | N/s^k].
     f_ext_derivatives, f_ext_frame, passive, base_frame
         As in `higher_order_inverse_dynamics`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -159,6 +172,10 @@ def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivat
     Ali, Gabellieri, Franchi, Algorithm 3: the articulated inertias are factored once (Lemma 2). Each order divides by inertias
     what the orders before left of rounding: see the README for the digits that this costs.
     """
+    if model.nc:
+        refuse_constraints(model, "higher_order_forward_dynamics")
+    if on_error != "raise":
+        return each_state(higher_order_forward_dynamics, locals())
     none, plain = none_prescribed(model), is_plain(f_ext_derivatives, f_ext_frame, base_frame)
     if plain:
         a = _forward_of_one(model, q, v, tau_derivatives, none, passive)
@@ -172,8 +189,10 @@ def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivat
     return _hybrid(model, q, v, None, tau_derivatives, none, rows, f_ext_derivatives, f_ext_frame, passive, base_frame)[0]
 
 
-def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, prescribed, *, f_ext_derivatives=None,
-                                 f_ext_frame="local", passive=True, base_frame="local"):
+def higher_order_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a_derivatives: ArrayLike, tau_derivatives: ArrayLike,
+                                 prescribed: ArrayLike, *, f_ext_derivatives: Wrenches | None = None,
+                                 f_ext_frame: Frame = "local", passive: bool = True, base_frame: BaseFrame = "local",
+                                 on_error: OnError = "raise") -> tuple[Array, Array]:
     """Accelerations and joint forces with their time derivatives, when each coordinate has one of the two given.
 
     Parameters
@@ -186,6 +205,8 @@ def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, pr
         Any mask; with base_frame="world" all six coordinates of the base or none.
     f_ext_derivatives, f_ext_frame, passive, base_frame
         As in `higher_order_inverse_dynamics`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -200,6 +221,10 @@ def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, pr
     -----
     Ali, Gabellieri, Franchi, Algorithm 4.
     """
+    if model.nc:
+        refuse_constraints(model, "higher_order_hybrid_dynamics")
+    if on_error != "raise":
+        return each_state(higher_order_hybrid_dynamics, locals())
     prescribed = as_mask(prescribed, model.nv)
     rows = order_of(a_derivatives, "a_derivatives", model.nv, 1)
     if order_of(tau_derivatives, "tau_derivatives", model.nv, 1) != rows:

@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, Frame, OnError
 from liedyn.dynamics.calls import as_array, batched, refuse, run
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.frames import LOCAL, check_frame
 from liedyn.dynamics.higher_order_given import check_finite
 from liedyn.dynamics.kinematics import KERNEL_FRAMES
@@ -23,11 +25,13 @@ from liedyn.kernels.higher_order_kinematics import (
     series_memory,
     total_derivatives,
 )
+from liedyn.model.model import Model
 
 _UNUSED = np.empty((1, 0))
 
 
-def link_pose_derivatives(model, q, v_derivatives, link=None):
+def link_pose_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, link: str | None = None, *,
+                          on_error: OnError = "raise") -> Array:
     """Pose of a link in the world and its time derivatives of order 0 … r + 1, entry by entry.
 
     Parameters
@@ -38,6 +42,8 @@ def link_pose_derivatives(model, q, v_derivatives, link=None):
         Velocity and its first r time derivatives [rad/s | m/s, then per s each].
     link : str, optional
         All links by default.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -53,13 +59,16 @@ def link_pose_derivatives(model, q, v_derivatives, link=None):
     -----
     O(r^2) a body. The poses as series in time: T = T_parent T0 exp(S q(t)) for screws, dR/dt = R [w] for ball and free joints.
     """
+    if on_error != "raise":
+        return each_state(link_pose_derivatives, locals())
     lead, T, _, links = _links(model, q, v_derivatives, link, LOCAL, twists=False)
     out = np.zeros((*T.shape[:3], 4, 4))
     out[..., :3, :3], out[..., :3, 3], out[:, 0, :, 3, 3] = T[..., :9].reshape(*T.shape[:3], 3, 3), T[..., 9:], 1.0
     return out.reshape(*lead, out.shape[1], *links, 4, 4)
 
 
-def link_twist_derivatives(model, q, v_derivatives, link=None, *, frame="local"):
+def link_twist_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, link: str | None = None, *,
+                           frame: Frame = "local", on_error: OnError = "raise") -> Array:
     """Twist [w; v] of a link and its time derivatives of order 0 … r, component by component.
 
     Parameters
@@ -69,6 +78,8 @@ def link_twist_derivatives(model, q, v_derivatives, link=None, *, frame="local")
     frame : "local", "local_world_aligned" or "world"
         As in `jacobian`; "world" gives the spatial twist of Ali, Gabellieri and Franchi. Each row is the component-wise rate of
         the one before it in that frame.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -79,17 +90,24 @@ def link_twist_derivatives(model, q, v_derivatives, link=None, *, frame="local")
     ------
     NameLookupError, ShapeError, ConfigurationError, ComputationError
     """
+    if on_error != "raise":
+        return each_state(link_twist_derivatives, locals())
     lead, _, V, links = _links(model, q, v_derivatives, link, check_frame(frame), twists=True)
     return V.reshape(*lead, V.shape[1], *links, 6)
 
 
-def jacobian_derivatives(model, q, v_derivatives, link, *, frame="local"):
+def jacobian_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, link: str, *, frame: Frame = "local",
+                         on_error: OnError = "raise") -> Array:
     """Jacobian of a link and its time derivatives of order 0 … r + 1, component by component.
 
     q, v_derivatives (..., r + 1, nv), link, frame: as in `link_twist_derivatives`. Returns (..., r + 2, 6, nv), of which [0] is
     `jacobian`, [1] is `jacobian_derivative`; ``V^(k) = sum_j C(k, j) J^(j) v^(k - j)``. Raises NameLookupError, ShapeError,
     ConfigurationError, ComputationError.
+
+    For on_error see `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(jacobian_derivatives, locals())
     which = KERNEL_FRAMES[check_frame(frame)], model.link_index(link)
     lead, rows, m = _motion(model, q, v_derivatives)
     J = np.empty((len(rows[0]), 6 * model.nv * (m + 1)))
@@ -98,24 +116,32 @@ def jacobian_derivatives(model, q, v_derivatives, link, *, frame="local"):
     return J.reshape(*lead, m + 1, 6, model.nv)
 
 
-def centre_of_mass_derivatives(model, q, v_derivatives):
+def centre_of_mass_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Centre of mass of the moving bodies in the world and its time derivatives of order 0 … r + 1: (..., r + 2, 3) [m, per s^k].
 
     q (..., nq), v_derivatives (..., r + 1, nv): as in `link_pose_derivatives`. Raises ShapeError, ConfigurationError,
     ComputationError where nothing that moves has mass.
+
+    For on_error see `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(centre_of_mass_derivatives, locals())
     lead, c, _ = _totals(model, q, v_derivatives)
     if not np.isfinite(c).all():
         raise ComputationError("the robot has no moving mass, so no centre of mass")
     return c.reshape(*lead, c.shape[1], 3)
 
 
-def momentum_derivatives(model, q, v_derivatives):
+def momentum_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Momentum [angular; linear] of the moving bodies and its time derivatives of order 0 … r: (..., r + 1, 6).
 
     In the "world" frame, as `momentum` [kg m^2/s | kg m/s, then per s each]. q (..., nq), v_derivatives
     (..., r + 1, nv): as in `link_pose_derivatives`. Raises ShapeError, ConfigurationError, ComputationError.
+
+    For on_error see `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(momentum_derivatives, locals())
     lead, _, h = _totals(model, q, v_derivatives)
     return h.reshape(*lead, h.shape[1], 6)
 

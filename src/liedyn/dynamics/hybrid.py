@@ -3,27 +3,33 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, OnError, Wrenches
 from liedyn.dynamics.calls import (
     NONE,
     NONE_BATCH,
     as_array,
     as_mask,
     batched,
-    one_thread,
     refuse,
     run,
     scratch_of_eight,
     where_read,
     wrenches,
 )
+from liedyn.dynamics.each_state import each_state
+from liedyn.dynamics.open_tree import refuse_constraints
+from liedyn.dynamics.straight import FEWEST, by_line
+from liedyn.dynamics.threads import one_thread
 from liedyn.jit import prepare
 from liedyn.kernels.hybrid import hybrid_batch, hybrid_batch_memory, hybrid_one
 from liedyn.kernels.limbs import forward_of_limbs
+from liedyn.model.model import Model
 
 _empty = np.empty          # looked up once: every 0.1 us of a call counts
 
 
-def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
+def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
+                     passive: bool = True, on_error: OnError = "raise") -> Array:
     """Accelerations that the joint forces ``tau`` produce: articulated bodies, O(n).
 
     Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``a``.
@@ -39,6 +45,9 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
         External wrench [m; f] [N m | N] on each link, in its "local" frame: link axes, about the link's origin.
     passive : bool
         Whether joint springs, damping and friction act.
+    on_error : "raise", "nan" or function
+        What becomes of a state that cannot be computed: an error ends the call; NaN in that state's results; the same, and
+        ``on_error(state, error)`` is called with its index in the batch and the error.
 
     Returns
     -------
@@ -48,6 +57,8 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
     Raises
     ------
     ShapeError, ConfigurationError
+    ModelError
+        For a robot with loops or couplings, see `constrained_forward_dynamics`; or `Model.open_tree`.
     ComputationError
         Where a joint's articulated inertia vanishes.
 
@@ -55,6 +66,10 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
     -----
     Kim 2012 v1.01, Table 3.
     """
+    if model.nc:
+        refuse_constraints(model, "forward_dynamics", "constrained_forward_dynamics")
+    if on_error != "raise":
+        return each_state(forward_dynamics, locals())
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
@@ -64,7 +79,7 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
                         return a
                 elif not hybrid_one.direct(model.machine, none, q, v, a, tau, NONE, passive):
                     return a
-            elif q.ndim == 2 and one_thread(model, len(q)):
+            elif q.ndim == 2 and len(q) < FEWEST and one_thread(model, len(q)):
                 a, memory = np.empty((len(q), model.nv)), scratch_of_eight(hybrid_batch_memory(*model.sizes))
                 if not hybrid_batch.direct(model.index, model.constants, memory, none_prescribed(model), q, v, a, tau, NONE_BATCH,
                                            passive, 0, len(q)):
@@ -74,7 +89,8 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True):
     return _general(model, q, v, None, tau, none_prescribed(model), f_ext, passive)[0]
 
 
-def hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True):
+def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                    f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array]:
     """Complete accelerations and joint forces, when each coordinate has one of the two given.
 
     Parameters
@@ -90,6 +106,8 @@ def hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True
         True where the acceleration is given; any mask, also within a ball or free joint.
     f_ext, passive
         As in `forward_dynamics`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -99,11 +117,17 @@ def hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True
     Raises
     ------
     ShapeError, ConfigurationError, ComputationError
+    ModelError
+        For a robot with loops or couplings, see `constrained_hybrid_dynamics`; or `Model.open_tree`.
 
     Notes
     -----
     Kim 2012 v1.01, Table 4.
     """
+    if model.nc:
+        refuse_constraints(model, "hybrid_dynamics", "constrained_hybrid_dynamics")
+    if on_error != "raise":
+        return each_state(hybrid_dynamics, locals())
     if f_ext is None:
         try:                                  # as above; what is refused is left as it was
             if q.ndim == 1:
@@ -137,8 +161,14 @@ def _general(model, q, v, a, tau, prescribed, f_ext, passive):
         return _one(model, named, prescribed, passive)
     lead, rows = batched(*named)
     given = dict(zip([name for name, _, _ in named], rows, strict=True))
-    tau = given["tau"] if a is None else given["tau"].copy()
-    a = np.empty((len(rows[0]), model.nv)) if a is None else given["a"].copy()
+    if a is None:
+        a = np.empty((len(rows[0]), model.nv))
+        arrays = [given[name] for name in ("q", "v", "tau", "f_ext") if name in given]
+        if by_line(model, "forward_dynamics", passive, F is not None, (*arrays, a)):
+            return a.reshape(*lead, model.nv), given["tau"].reshape(*lead, model.nv)
+        tau = given["tau"]
+    else:
+        a, tau = given["a"].copy(), given["tau"].copy()
     size = hybrid_batch_memory(*model.sizes)
     code = run(hybrid_batch, model, size, (prescribed,),
                (given["q"], given["v"], a, tau, given.get("f_ext", NONE_BATCH), bool(passive)), len(a))

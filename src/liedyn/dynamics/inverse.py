@@ -1,19 +1,31 @@
 """Inverse dynamics and what follows from it: gravity, bias and constraint forces."""
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
-from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, one_thread, refuse, run, scratch_of_eight, wrenches
+from liedyn.dynamics.annotations import Array, ArrayLike, Frame, OnError, Wrenches
+from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, refuse, run, scratch_of_eight, wrenches
+from liedyn.dynamics.constraint_wrenches import constraint_wrenches
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.frames import LOCAL, check_frame, wrenches_in
 from liedyn.dynamics.kinematics import link_poses
+from liedyn.dynamics.open_tree import refuse_constraints
+from liedyn.dynamics.straight import FEWEST, by_line
+from liedyn.dynamics.threads import one_thread
+from liedyn.errors import ModelError
 from liedyn.jit import prepare
 from liedyn.kernels.limbs import inverse_of_limbs
 from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory, inverse_one
+from liedyn.model.model import Model
 
 _empty = np.empty          # looked up once: every 0.1 us of a call counts
 
 
-def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
+def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
+                     passive: bool = True, on_error: OnError = "raise") -> Array:
     """Joint forces that produce the accelerations ``a``: recursive Newton-Euler, O(n).
 
     Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``tau``.
@@ -29,6 +41,9 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
         External wrench [m; f] [N m | N] on each link, in its "local" frame: link axes, about the link's origin.
     passive : bool
         Whether joint springs, damping and friction act.
+    on_error : "raise", "nan" or function
+        What becomes of a state that cannot be computed: an error ends the call; NaN in that state's results; the same, and
+        ``on_error(state, error)`` is called with its index in the batch and the error.
 
     Returns
     -------
@@ -38,11 +53,18 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
     Raises
     ------
     ShapeError, ConfigurationError
+    ModelError
+        For a robot with loops or couplings: their forces have a part in it, see `constrained_inverse_dynamics`; or
+        `Model.open_tree`.
 
     Notes
     -----
     Kim 2012 v1.01, Table 2. Gravity enters as ``dV_0 = [0; -g]``.
     """
+    if model.nc:
+        refuse_constraints(model, "inverse_dynamics", "constrained_inverse_dynamics")
+    if on_error != "raise":
+        return each_state(inverse_dynamics, locals())
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
@@ -52,7 +74,7 @@ def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True):
                         return tau
                 elif not inverse_one.direct(model.machine, q, v, a, NONE, passive, tau):
                     return tau
-            elif q.ndim == 2 and one_thread(model, len(q)):
+            elif q.ndim == 2 and len(q) < FEWEST and one_thread(model, len(q)):
                 tau, memory = np.empty((len(q), model.nv)), scratch_of_eight(inverse_batch_memory(*model.sizes))
                 if not inverse_batch.direct(model.index, model.constants, memory, q, v, a, NONE_BATCH, passive, tau, NONE_BATCH,
                                             0, len(q)):
@@ -86,6 +108,8 @@ def _batch(model, named, with_f_ext, passive, wrenches_out):
     tau = np.empty((len(rows[0]), model.nv))
     if wrenches_out is None:
         wrenches_out = np.empty((len(tau), 6 * model.n_bodies))
+    if wrenches_out is NONE_BATCH and by_line(model, "inverse_dynamics", passive, with_f_ext, (*rows, tau)):
+        return lead, tau
     size = inverse_batch_memory(*model.sizes)
     code = run(inverse_batch, model, size, (),
                (*rows[:3], rows[3] if with_f_ext else NONE_BATCH, bool(passive), tau, wrenches_out), len(tau))
@@ -93,20 +117,31 @@ def _batch(model, named, with_f_ext, passive, wrenches_out):
     return lead, tau if wrenches_out is NONE_BATCH else wrenches_out
 
 
-def bias_force(model, q, v, *, f_ext=None):
+def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | None = None, on_error: OnError = "raise") -> Array:
     """Coriolis, centrifugal and gravity force ``b(q, v)`` (..., nv) of ``M a + b = tau``, less external wrenches.
 
-    Passive forces are not in it. Arguments and errors as in `inverse_dynamics` (K1 Table 2 with zero acceleration).
+    Passive forces are not in it. Of a robot with loops it is the b of ``M a + b = tau + A^T lambda``, that of the open tree.
+    Arguments and errors as in `inverse_dynamics` (K1 Table 2 with zero acceleration).
     """
-    return inverse_dynamics(model, q, v, np.zeros(model.nv), f_ext=f_ext, passive=False)
+    if on_error != "raise":
+        return each_state(bias_force, locals())
+    return inverse_dynamics(model.open_tree(), q, v, np.zeros(model.nv), f_ext=f_ext, passive=False)
 
 
-def gravity_force(model, q):
-    """Joint forces (..., nv) that hold the robot still against gravity: ``b(q, 0)``. Springs are not in it."""
-    return inverse_dynamics(model, q, np.zeros(model.nv), np.zeros(model.nv), passive=False)
+def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
+    """Joint forces (..., nv) that hold the robot still against gravity: ``b(q, 0)``. Springs are not in it.
+
+    Of a robot with loops it is the term of ``M a + b = tau + A^T lambda``, that of the open tree; what its motors hold it with is
+    `constrained_inverse_dynamics` at rest. For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(gravity_force, locals())
+    return inverse_dynamics(model.open_tree(), q, np.zeros(model.nv), np.zeros(model.nv), passive=False)
 
 
-def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local"):
+def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
+                   frame: Frame = "local", multipliers: ArrayLike | None = None, drive: Mapping[str, Any] | None = None,
+                   on_error: OnError = "raise") -> Array:
     """What each joint transmits to its child link: the constraint wrench with the motor's part in it.
 
     Parameters
@@ -114,6 +149,12 @@ def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local"):
     frame : "local", "local_world_aligned" or "world"
         Of the result: axes of the child link, about its origin; axes of the world, about the child link's origin; axes of the
         world, about the world's origin.
+    multipliers : (..., m) array
+        For a robot with loops, whose reactions act on the links, too: of the constrained dynamics that gave ``a``.
+    drive
+        As in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -123,9 +164,13 @@ def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local"):
 
     Other parameters and errors as in `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(joint_wrenches, locals())
     check_frame(frame)
     q, v, a = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,)), as_array(a, "a", (model.nv,))
     F = wrenches(model, f_ext)
+    if model.description.loops or multipliers is not None:
+        F = _with_reactions(model, q, F, multipliers, drive)
     named = [("q", q, 1), ("v", v, 1), ("a", a, 1)] + ([("f_ext", F, 2)] if F is not None else [])
     lead, out = _batch(model, named, F is not None, False, None)
     bodies = np.array([joint.body for joint in model.joints], dtype=int)
@@ -133,6 +178,15 @@ def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local"):
     local = _to_links(out.reshape(-1, model.n_bodies, 6)[:, bodies], [model.link_pose[k] for k in children])
     local = local.reshape(*lead, len(model.joints), 6)
     return local if frame == LOCAL else wrenches_in(frame, link_poses(model, q)[..., children, :, :], local)
+
+
+def _with_reactions(model, q, F, multipliers, drive):
+    if multipliers is None:
+        raise ModelError(f"robot {model.name} has loops, whose reactions act on its links, too",
+                         hint="give multipliers=, as constrained_forward_dynamics, constrained_hybrid_dynamics or "
+                              "constrained_inverse_dynamics return them, or take model.open_tree()")
+    reactions = constraint_wrenches(model, q, multipliers, drive=drive)
+    return reactions if F is None else F + reactions
 
 
 def _to_links(F: np.ndarray, frames: list[np.ndarray]) -> np.ndarray:

@@ -3,55 +3,70 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, Frame, OnError
 from liedyn.dynamics.calls import as_array, batched, refuse, run, run_one
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in
 from liedyn.errors import ComputationError
 from liedyn.kernels import jacobian as kernel
 from liedyn.kernels.energy import energy_memory, totals
 from liedyn.kernels.jacobian import jacobian_memory, jacobians
 from liedyn.kernels.kinematics import ACCELERATIONS, POSES, TWISTS, kinematics_entry_memory, link_motions
+from liedyn.model.model import Model
 
 KERNEL_FRAMES = {LOCAL: kernel.BODY, LOCAL_WORLD_ALIGNED: kernel.MIXED, WORLD: kernel.WORLD}
 _UNUSED = np.empty((1, 0))
 
 
-def link_pose(model, q, link):
+def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "raise") -> Array:
     """Pose (..., 4, 4) of a link in the world: maps coordinates in the link frame to the world.
 
     q : (..., nq) array [rad | m]. Raises NameLookupError, ShapeError, ConfigurationError.
+
+    For on_error see `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(link_pose, locals())
     return link_poses(model, q)[..., model.link_index(link), :, :]
 
 
-def link_poses(model, q):
-    """Poses (..., n_links, 4, 4) of all links, in the order of ``model.link_names``."""
-    lead, T, _, _ = _motions(model, POSES, q)
-    return _as_poses(T).reshape(*lead, len(model.link_names), 4, 4)
+def link_poses(model: Model, q: ArrayLike, *, few: int = 0, on_error: OnError = "raise") -> Array:
+    """Poses (..., n_links, 4, 4) of all links, in the order of ``model.link_names``. few: as for `energy`. For on_error see
+    `inverse_dynamics`."""
+    if on_error != "raise":
+        return each_state(link_poses, locals())
+    lead, T, _, _ = _motions(model, POSES, q, few=few)
+    return _as_poses(T.reshape(*lead, len(model.link_names), 12))
 
 
 def _as_poses(T) -> np.ndarray:
-    """(N, n_links, 4, 4) of rotations by rows and translations (N, 12 n_links)."""
-    T = T.reshape(len(T), -1, 12)
-    out = np.zeros((*T.shape[:2], 4, 4))
-    out[..., :3, :3], out[..., :3, 3], out[..., 3, 3] = T[..., :9].reshape(*T.shape[:2], 3, 3), T[..., 9:], 1.0
+    """(..., 4, 4) of rotations by rows and translations (..., 12)."""
+    out = np.zeros((*T.shape[:-1], 4, 4))
+    out[..., :3, :3], out[..., :3, 3], out[..., 3, 3] = T[..., :9].reshape(*T.shape[:-1], 3, 3), T[..., 9:], 1.0
     return out
 
 
-def link_twist(model, q, v, link, *, frame="local"):
+def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
+               on_error: OnError = "raise") -> Array:
     """Twist (..., 6) [w; v] of a link (K1 (36)) [rad/s | m/s].
 
     frame : "local", "local_world_aligned" or "world"
         As in `jacobian`.
 
     Raises NameLookupError, ShapeError, ConfigurationError.
+
+    For on_error see `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(link_twist, locals())
     check_frame(frame)
     lead, T, V, _ = _motions(model, TWISTS, q, v)
     T, V = _of_link(model, link, T, V)
     return twists_in(frame, T, V).reshape(*lead, 6)
 
 
-def link_acceleration(model, q, v, a, link, *, frame="local"):
+def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: str, *, frame: Frame = "local",
+                      on_error: OnError = "raise") -> Array:
     """Component-wise rate (..., 6) of `link_twist` in the same frame, gravity not in it (K1 (40)) [rad/s^2 | m/s^2].
 
     Parameters
@@ -60,11 +75,15 @@ def link_acceleration(model, q, v, a, link, *, frame="local"):
         "local" and "world" give the spatial acceleration, the rate of the twist [w; v] along link axes, and along world axes
         about the world's origin. "local_world_aligned" gives the classical acceleration: the second derivative of the position of
         the link's origin in its linear part. It is ``J a + dJ v`` of `jacobian` and `jacobian_derivative` in each frame.
+    on_error
+        As in `inverse_dynamics`.
 
     Raises
     ------
     NameLookupError, ShapeError, ConfigurationError
     """
+    if on_error != "raise":
+        return each_state(link_acceleration, locals())
     check_frame(frame)
     lead, T, V, dV = _motions(model, ACCELERATIONS, q, v, a)
     _, V = _of_link(model, link, T, V)
@@ -77,10 +96,10 @@ def link_acceleration(model, q, v, a, link, *, frame="local"):
 def _of_link(model, link, T, V):
     """Pose (N, 4, 4) and twist (N, 6) of one link, from those of all."""
     k = model.link_index(link)
-    return _as_poses(T[:, 12 * k:12 * k + 12])[:, 0], V[:, 6 * k:6 * k + 6]
+    return _as_poses(T[:, 12 * k:12 * k + 12]), V[:, 6 * k:6 * k + 6]
 
 
-def _motions(model, level, q, *rates):
+def _motions(model, level, q, *rates, few=0):
     named = [("q", as_array(q, "q", (model.nq,)), 1)]
     named += [(name, as_array(x, name, (model.nv,)), 1) for name, x in zip(("v", "a"), rates, strict=False)]
     lead, rows = batched(*named)
@@ -90,12 +109,12 @@ def _motions(model, level, q, *rates):
     dV = np.empty((n, 6 * k)) if level == ACCELERATIONS else _UNUSED
     given = rows + [_UNUSED] * (3 - len(rows))
     size = kinematics_entry_memory(model.n_bodies, model.nq, model.nv, k)
-    code = run(link_motions, model, size, (level,), (*given, T, V, dV), n)
+    code = run(link_motions, model, size, (level,), (*given, T, V, dV), n, few)
     refuse(model, code, **dict(zip(("q", "v", "a"), rows, strict=False)))
     return lead, T, V, dV
 
 
-def jacobian(model, q, link, *, frame="local"):
+def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", on_error: OnError = "raise") -> Array:
     """Jacobian (..., 6, nv) of a link: its twist is ``J v``.
 
     Parameters
@@ -105,19 +124,29 @@ def jacobian(model, q, link, *, frame="local"):
     frame : "local", "local_world_aligned" or "world"
         The twist along link axes about the link's origin; along world axes about the link's origin; or along world axes about
         the world's origin (the spatial Jacobian of PBP). Pinocchio's LOCAL, LOCAL_WORLD_ALIGNED and WORLD.
+    on_error
+        As in `inverse_dynamics`.
 
     Raises
     ------
     NameLookupError, ShapeError, ConfigurationError
     """
+    if on_error != "raise":
+        return each_state(jacobian, locals())
     which, J = _which(model, link, frame), np.empty((6, model.nv))
     if run_one(jacobians, model, jacobian_memory(*model.sizes), which, (q,), (_UNUSED, J.reshape(1, -1), _UNUSED)):
         return J
     return _jacobians(model, q, np.zeros(model.nv), which, False)[0]
 
 
-def jacobian_derivative(model, q, v, link, *, frame="local"):
-    """Time derivative (..., 6, nv) of `jacobian` along the velocity v, component-wise: dV = J a + dJ v."""
+def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
+                        on_error: OnError = "raise") -> Array:
+    """Time derivative (..., 6, nv) of `jacobian` along the velocity v, component-wise: dV = J a + dJ v.
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(jacobian_derivative, locals())
     which, J, dJ = _which(model, link, frame), np.empty((6, model.nv)), np.empty((6, model.nv))
     if run_one(jacobians, model, jacobian_memory(*model.sizes), which, (q, v), (J.reshape(1, -1), dJ.reshape(1, -1))):
         return dJ
@@ -139,22 +168,34 @@ def _jacobians(model, q, v, which, derivative):
     return J.reshape(shape), dJ.reshape(shape) if derivative else None
 
 
-def energy(model, q, v, *, few=0):
+def energy(model: Model, q: ArrayLike, v: ArrayLike, *, few: int = 0, on_error: OnError = "raise") -> tuple[Array, Array]:
     """Kinetic and potential energy (...,) [J]: rotors in the first, gravity (zero at the world's origin) and joint springs
-    in the second (K1 (15)). A batch of at most `few` body-states is computed on float64, which may save a compilation."""
+    in the second (K1 (15)). A batch of at most `few` body-states is computed on float64, which may save a compilation.
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(energy, locals())
     lead, out = _totals(model, q, v, few)
     return out[:, 0].reshape(lead)[()], out[:, 1].reshape(lead)[()]
 
 
-def momentum(model, q, v):
+def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Momentum (..., 6) [angular; linear] of the moving bodies in the "world" frame: world axes, about the world's origin
-    (K1 (23), (24))."""
+    (K1 (23), (24)).
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(momentum, locals())
     lead, out = _totals(model, q, v)
     return out[:, 2:8].reshape(*lead, 6)
 
 
-def centre_of_mass(model, q):
-    """Centre of mass (..., 3) [m] of the moving bodies, in the world."""
+def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
+    """Centre of mass (..., 3) [m] of the moving bodies, in the world. For on_error see `inverse_dynamics`."""
+    if on_error != "raise":
+        return each_state(centre_of_mass, locals())
     lead, out = _totals(model, q, np.zeros(model.nv))
     if not np.isfinite(out[:, 8:]).all():
         raise ComputationError("the robot has no moving mass, so no centre of mass")

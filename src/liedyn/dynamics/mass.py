@@ -3,17 +3,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, OnError
 from liedyn.dynamics.calls import as_array, batched, refuse, run, run_one
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.rooms import room_for
 from liedyn.kernels.composite import mass_matrices, mass_memory
 from liedyn.kernels.inverse_mass import inverse_mass_memory, inverse_masses, sweep_memory
+from liedyn.model.model import Model
 
 
-def mass_matrix(model, q):
+def mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Mass matrix ``M(q)`` (..., nv, nv), armature on its diagonal: composite bodies, O(n depth).
 
+    Of a robot with loops it is the M of ``M a + b = tau + A^T lambda``, that of the open tree.
+
     q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError.
+
+    For on_error see `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(mass_matrix, locals())
     size, M = mass_memory(*model.sizes), np.empty((model.nv, model.nv))
     if run_one(mass_matrices, model, size, (), (q,), (M.reshape(1, -1),)):
         return M
@@ -23,11 +32,15 @@ def mass_matrix(model, q):
     return M
 
 
-def inverse_mass_matrix(model, q):
+def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """``M(q)^-1`` (..., nv, nv) without forming M: O(n) a column, by articulated bodies (K1 Table 3).
 
     q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError, ComputationError.
+
+    For on_error see `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(inverse_mass_matrix, locals())
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
     n, nv = model.n_bodies, model.nv
     out, lines, _ = room_for((*lead, nv, nv), len(rows))

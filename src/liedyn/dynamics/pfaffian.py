@@ -43,6 +43,8 @@ def hold(P, gamma, motion, tau):
     rows do not follow from those before them (N, k).
 
     Where rows depend on each other or on the model's constraints: the least mu."""
+    if not P.shape[1]:
+        return tau, gamma, np.empty(gamma.shape, dtype=bool)
     free = motion(tau)
     size = np.maximum(np.abs(tau).max(axis=1), 1.0)[:, None]
     R = np.stack([(motion(tau + size * P[:, j]) - free) / size for j in range(P.shape[1])], axis=2)

@@ -6,12 +6,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, OnError
 from liedyn.dynamics.calls import as_array, batched, filled_groups, refuse, run, run_one
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.rooms import room_for
 from liedyn.errors import NameLookupError
 from liedyn.joints.kinds import NV, SCREW
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.regressor import regressor_memory, regressors, sums
+from liedyn.model.model import Model
 from liedyn.model.spatial import rigid_from_link
 
 OF_A_LINK = ("mass", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
@@ -40,7 +43,7 @@ class EnergyRegressor(NamedTuple):
     potential: np.ndarray
 
 
-def inertial_parameters(model, *, passive=False, joints: Sequence[str] | None = None) -> InertialParameters:
+def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence[str] | None = None) -> InertialParameters:
     """The parameters of the model that its dynamics is linear in, in the order of the columns of `regressor`.
 
     Parameters
@@ -74,8 +77,11 @@ def inertial_parameters(model, *, passive=False, joints: Sequence[str] | None = 
     return InertialParameters(np.array(values, dtype=float), tuple(names), tuple(units))
 
 
-def regressor(model, q, v, a, *, passive=False, joints: Sequence[str] | None = None):
+def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive: bool = False,
+              joints: Sequence[str] | None = None, on_error: OnError = "raise") -> Array:
     """The matrix ``Y(q, v, a)`` with ``tau = Y pi``: inverse dynamics, linear in the inertial parameters.
+
+    Of a robot with loops it is that of the open tree: ``Y pi = tau + A^T lambda``.
 
     Parameters
     ----------
@@ -89,6 +95,8 @@ def regressor(model, q, v, a, *, passive=False, joints: Sequence[str] | None = N
     joints : sequence of "armature", "damping", "friction", "stiffness", optional
         Which joint parameters have columns, whatever the model has; default: those that the model has (armature, and the
         others if `passive`).
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -105,6 +113,8 @@ def regressor(model, q, v, a, *, passive=False, joints: Sequence[str] | None = N
     Park, Bobrow and Ploen 1995, §4: link by link, ``S^T (I dV - ad*_V I V)`` for the joints between link and ground,
     O(n depth). Smoothed Coulomb friction is linear in its level, a spring in its stiffness and stiffness times rest.
     """
+    if on_error != "raise":
+        return each_state(regressor, locals())
     P, size, plan = _plan(model, passive, joints)
     Y = np.empty((model.nv, P))
     if run_one(regressors, model, size, plan, (q, v, a), (Y.reshape(1, -1), False)):
@@ -117,19 +127,30 @@ def regressor(model, q, v, a, *, passive=False, joints: Sequence[str] | None = N
     return Y
 
 
-def energy_regressor(model, q, v, *, passive=False, joints: Sequence[str] | None = None) -> EnergyRegressor:
+def energy_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = False, joints: Sequence[str] | None = None,
+                     on_error: OnError = "raise") -> EnergyRegressor:
     """Rows (..., P) whose products with the parameters are the kinetic and the potential energy [J].
 
     Arguments and errors as in `regressor`. Of a spring, the energy less the constant ``stiffness rest^2 / 2``, which is not
     linear; without `passive` springs are not in it. Damping and friction have columns of zeros.
+
+    For on_error see `inverse_dynamics`.
     """
+    if on_error != "raise":
+        return each_state(energy_regressor, locals())
     lead, y = _sums(model, q, v, passive, joints)
     return EnergyRegressor(*(y[:, k].reshape(*lead, y.shape[2]) for k in range(2)))
 
 
-def momentum_regressor(model, q, v, *, passive=False, joints: Sequence[str] | None = None):
+def momentum_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = False, joints: Sequence[str] | None = None,
+                       on_error: OnError = "raise") -> Array:
     """The matrix (..., 6, P) whose product with the parameters is `momentum`: [angular; linear] about the world's origin,
-    world axes. Arguments and errors as in `regressor`; joint parameters have columns of zeros."""
+    world axes. Arguments and errors as in `regressor`; joint parameters have columns of zeros.
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(momentum_regressor, locals())
     lead, y = _sums(model, q, v, passive, joints)
     return np.ascontiguousarray(y[:, 2:]).reshape(*lead, 6, y.shape[2])
 

@@ -29,21 +29,25 @@ class Held(Memory):
 class Room:
     """Uninitialized rows of numbers, the first on a border of cache lines."""
 
-    __slots__ = ("first", "held", "lines", "memory", "past")
+    __slots__ = ("first", "held", "memory", "past", "shape")
 
     def __init__(self, rows: int, columns: int):
         self.memory = Memory(rows * columns + 8)
         self.first = -addressof(c_char.from_buffer(self.memory)) % 64          # bytes; memory.ctypes.data takes 0.7 us more
-        self.lines = np.ndarray((rows, columns), float, self.memory, self.first)   # for entries alone: not to be given away
+        self.shape = rows, columns
         self.past = False                                                      # whether to be written past the caches
         self.held: ref[np.ndarray] = ref(self.memory)                          # the view that results are made over
+
+    def lines_in(self, view: Memory) -> np.ndarray:
+        """The rows, for an entry. They hold the view as results do: a thread that still writes keeps the memory from others."""
+        return np.ndarray(self.shape, float, view, self.first)
 
 
 def room_for(shape: tuple[int, ...], rows: int) -> tuple[np.ndarray, np.ndarray, bool]:
     """An uninitialized array, the same numbers in so many rows for an entry, and whether these are to be written past the caches.
     While the array or any view of it lives, nobody else gets the memory."""
     room, view = take_room(rows, prod(shape) // rows if rows else 0)
-    return np.ndarray(shape, float, view, room.first), room.lines, room.past
+    return np.ndarray(shape, float, view, room.first), room.lines_in(view), room.past
 
 
 def take_room(rows: int, columns: int) -> tuple[Room, Memory]:
@@ -54,9 +58,9 @@ def take_room(rows: int, columns: int) -> tuple[Room, Memory]:
     room = _dropped(rows, columns) or Room(rows, columns)
     view = room.memory.view(Held)
     room.held = ref(view)
-    if room.lines.size <= _MOST:
+    if prod(room.shape) <= _MOST:
         _kept.append(room)
-        while len(_kept) > _ROOMS or sum(x.lines.size for x in tuple(_kept)) > _MOST:
+        while len(_kept) > _ROOMS or sum(prod(x.shape) for x in tuple(_kept)) > _MOST:
             del _kept[:1]
     return room, view
 
@@ -64,7 +68,7 @@ def take_room(rows: int, columns: int) -> tuple[Room, Memory]:
 def _dropped(rows: int, columns: int) -> Room | None:
     """A room whose last result nobody holds any more. Safe in threads: who removes it has it."""
     for room in tuple(_kept):
-        if room.lines.shape == (rows, columns) and room.held() is None:
+        if room.shape == (rows, columns) and room.held() is None:
             try:
                 _kept.remove(room)
             except ValueError:                 # another thread has

@@ -5,9 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.annotations import ArrayLike, OnError
 from liedyn.dynamics.calls import as_array, batched, filled_groups, on_one_path, refuse, run, run_one
+from liedyn.dynamics.each_state import each_state
+from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.rooms import room_for
 from liedyn.kernels.second_derivatives import second_derivatives, second_derivatives_memory
+from liedyn.model.model import Model
 
 # Coordinates up to which eight states go side by side: their block takes 32 MB a thread then, and grows as the third power.
 _MOST_OF_EIGHT = 50
@@ -29,13 +33,16 @@ class SecondDerivatives(NamedTuple):
     dqda: np.ndarray
 
 
-def inverse_dynamics_second_derivatives(model, q, v, a, *, passive=True) -> SecondDerivatives:
+def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive: bool = True,
+                                        on_error: OnError = "raise") -> SecondDerivatives:
     """Second derivatives of `inverse_dynamics` by q, v and a; by v a and a a they are zero.
 
     Parameters
     ----------
     model, q, v, a, passive
         As in `inverse_dynamics`; q (..., nq), v and a (..., nv).
+    on_error
+        As in `inverse_dynamics`.
 
     Raises
     ------
@@ -46,6 +53,10 @@ def inverse_dynamics_second_derivatives(model, q, v, a, *, passive=True) -> Seco
     The formulas of `inverse_dynamics_derivatives` differentiated once more, O(n depth^2): see `kernels.second_derivatives`; what
     Singh, Russell and Wensing 2023 give.
     """
+    if model.nc:
+        refuse_constraints(model, "inverse_dynamics_second_derivatives")
+    if on_error != "raise":
+        return each_state(inverse_dynamics_second_derivatives, locals())
     n, how = model.nv, (_filled(model),)
     eight = n <= _MOST_OF_EIGHT
     size = second_derivatives_memory(*model.sizes) + (4 * n**3 if eight else 0)

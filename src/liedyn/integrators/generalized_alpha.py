@@ -233,8 +233,10 @@ def solve_generalized_alpha(problem, times: np.ndarray, options, progress=lambda
         raise ComputationError(f"generalized_alpha found no solution of the step from t = {t:.6g} s: try a smaller step; a "
                                "mechanism may jam or snap through in a singular configuration")
     if code != FINISHED:
-        raise failure(problem, code, t, work, ties)
-    return record, Statistics(int(count[2]), 0, int(count[4]), time.perf_counter() - began, loop_figures(ties))
+        raise failure(problem, code, t, work, ties, options)
+    uncut = ("generalized_alpha does not cut its steps where step, sign, abs, floor, min or max of the state switch: it is of "
+             "first order there",) if problem.signals.held.size else ()
+    return record, Statistics(int(count[2]), 0, int(count[4]), time.perf_counter() - began, loop_figures(ties), uncut)
 
 
 def method_of(rho: float, step: float) -> np.ndarray:

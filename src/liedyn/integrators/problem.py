@@ -1,6 +1,7 @@
 """What is to be integrated, how, and how a run can fail."""
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -35,6 +36,8 @@ from liedyn.kernels.motion import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMA
 from liedyn.kernels.projection import projection_memory
 from liedyn.kernels.signals import POSITION, TORQUE, VELOCITY, Schedule, Signals
 
+_LOST = 1e12          # rad, m and their rates: a state beyond has lost all meaning, as sines of such angles have
+
 
 @dataclass(frozen=True, eq=False)
 class Ties:
@@ -58,6 +61,8 @@ class Problem:
     ties                 None: the open tree, whatever constraints the model has
     law                  gives the motors' torques, besides the schedule's; or None
     max_step             bounds that of the options [s]
+    slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
+                         state by the schedule's laws (`simulate.feedback`); None: implicit methods take differences
     signal_names, signal_places   what each signal drives, for messages
     """
 
@@ -73,6 +78,7 @@ class Problem:
     ties: Ties | None = None
     law: MotorLaw | None = None
     max_step: float = np.inf
+    slopes: Callable | None = None
 
     @property
     def forced_links(self) -> np.ndarray:
@@ -136,6 +142,7 @@ class Statistics:
     evaluations: int = 0
     seconds: float = 0.0
     loops: LoopFigures | None = None
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -163,7 +170,7 @@ def loop_figures(ties: LoopPlant | None) -> LoopFigures | None:
 
 def begin(problem: Problem) -> State:
     y = np.concatenate([np.zeros(problem.model.nv), problem.v, [0.0]])
-    return State(problem.q.copy(), y, np.zeros(2), np.zeros(6, dtype=np.int64))
+    return State(problem.q.copy(), y, np.zeros(6), np.zeros(6, dtype=np.int64))
 
 
 def stages_for(stages: int, nv: int) -> Stages:
@@ -171,10 +178,15 @@ def stages_for(stages: int, nv: int) -> Stages:
     return Stages(np.zeros((stages + 2, n)), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(nv))
 
 
-def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopPlant | None = None) -> ComputationError:
+def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopPlant | None = None,
+            options: Options | None = None) -> ComputationError:
     """What to tell when a run ends early."""
+    from liedyn.integrators.stiffness import advice, mend_inertia, weakest
+
     if code in (LOOP_OPEN, CONTRADICTION):
         return _constraint_failure(problem, code, t, ties)
+    if code in (BAD_SIGNAL, SINGULAR, LOOSE_JOINT) and not (np.abs([*work.q, *work.v]) < _LOST).all():
+        code = NOT_FINITE                                      # what follows from it tells nothing
     if code == BAD_SIGNAL:
         k = int(work.flag[0])
         name = problem.signal_names[k] if k < len(problem.signal_names) else f"number {k}"
@@ -182,16 +194,25 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
         where = f"{place}: " if str(place) else ""
         return ComputationError(f"{where}the signal of {name} is not a finite number at or soon after t = {t:.6g} s")
     if code in (SINGULAR, LOOSE_JOINT):
-        return ComputationError(f"a joint's articulated inertia vanishes at or soon after t = {t:.6g} s: its acceleration is not "
-                                "defined (a compound joint in a singular position)")
-    fast = problem.model.v_names[int(np.argmax(np.abs(work.v)))] if problem.model.nv else ""
+        loose = weakest(problem, work.q)[1]
+        return ComputationError(f"a joint's articulated inertia vanishes at or soon after t = {t:.6g} s: the acceleration of "
+                                f"{loose or 'a coordinate'} is not defined (a body without inertia about an axis, or a compound "
+                                f"joint in a singular position); {mend_inertia(problem.model, loose)}")
+    worst = _worst_coordinates(problem.model.v_names, work)
+    mend = advice(problem, options.method, options.step) if options else "try a smaller step"
     if code == NOT_FINITE:
-        return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s; the fastest coordinate was {fast}: "
-                                "try a smaller step, an adaptive method (dopri5), or Radau for a stiff robot")
+        return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s{worst}: {mend}")
     if code == STEP_TOO_SMALL:
-        return ComputationError(f"the step size fell to rounding level at t = {t:.6g} s; the fastest coordinate was {fast}: the "
-                                "problem may be stiff (try Radau) or blow up there")
+        return ComputationError(f"the step size fell to rounding level at t = {t:.6g} s{worst}: {mend}")
     return ComputationError(f"the run ended early at t = {t:.6g} s (code {code})")
+
+
+def _worst_coordinates(names: tuple[str, ...], work: MotionWork) -> str:
+    """Which coordinates to look at: that of the largest force, which a gain may be too large for, and the fastest."""
+    forces, speeds = (np.nan_to_num(np.abs(x), nan=0.0, posinf=np.inf) for x in (work.tau, work.v))
+    told = [f"{what} {names[int(np.argmax(sizes))]}" for what, sizes in (("the largest force was that of", forces),
+                                                                        ("the fastest coordinate was", speeds)) if sizes.any()]
+    return "".join(f"; {one}" for one in told)
 
 
 def _constraint_failure(problem: Problem, code: int, t: float, ties: LoopPlant) -> ComputationError:

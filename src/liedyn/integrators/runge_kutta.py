@@ -19,7 +19,8 @@ from liedyn.joints.manifold import retract
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.hybrid import hybrid_work
 from liedyn.kernels.loop_motion import close_loops, measure, move_drives
-from liedyn.kernels.motion import BAD_SIGNAL, FINISHED, RUNNING, STEP_TOO_SMALL, evaluate, impose
+from liedyn.kernels.motion import BAD_SIGNAL, FINISHED, PASSED, RUNNING, STEP_TOO_SMALL, WALL, evaluate, impose
+from liedyn.kernels.signals import BEYOND, LOOSE, READING, SIDE, SWITCH
 from liedyn.lie.lanes import sqrt
 
 SAFETY, LEAST_FACTOR, MOST_FACTOR = 0.9, 0.2, 10.0       # step control, SciPy's figures
@@ -40,7 +41,7 @@ class State(NamedTuple):
 
     q: np.ndarray          # (nq,)
     y: np.ndarray          # (2 nv + 1,) x = 0, v, work
-    clock: np.ndarray      # (2,) t, next step (0: to be chosen)
+    clock: np.ndarray      # (6,) t, next step (0: to be chosen); of a step tried: length, end, wall, the last time before that
     count: np.ndarray      # (6,) int64: next output, next break, steps, rejected steps, evaluations, K[0] known
 
 
@@ -186,6 +187,38 @@ def next_goal(wall, record, state):
     return wall if due >= wall - SMALLEST_STEP * (np.nextafter(wall, np.inf) - wall) else due
 
 
+@primitive
+def look_at_switches(held):
+    """At the end of a step: whether one was seen beyond its side. Loose ones go over to the side where they are."""
+    passed = False
+    for i in range(0, held.size, SWITCH):
+        if held[i + LOOSE] != 0.0:
+            held[i + SIDE] = np.floor(held[i + READING]) if held[i + LOOSE] > 1.0 else 1.0 if held[i + READING] >= 0.0 else -1.0
+        elif held[i + BEYOND] != 0.0 or (held[i + SIDE] != held[i + SIDE] and held[i + READING] != 0.0):
+            passed = True
+        held[i + BEYOND] = 0.0
+    return passed
+
+
+@primitive
+def copy_trial(state, h, end, wall, before):
+    state.clock[2], state.clock[3], state.clock[4], state.clock[5] = h, end, wall, before
+
+
+@kernel
+def end_step_here(index, constants, plant, schedule, signals, ties, method, state, stages, record, h, work):
+    """Keep the step of length h in stages, with its outputs. Returns a code."""
+    tree, before = tree_of(index, constants), state.clock[5]
+    end = min(state.clock[0] + h, state.clock[3]) if h < state.clock[2] else state.clock[3]
+    if method.dense.size:
+        code = outputs_within(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, h, end,
+                              before, work)
+        if code != RUNNING:
+            return code
+    state.count[5] = 0
+    return accept(index, constants, tree, schedule, signals, ties, state, stages, end, work)
+
+
 @pasted
 def fixed_step(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, work):
     """A step of equal parts of the way to the next output or break, no longer than the one asked for."""
@@ -204,7 +237,16 @@ def fixed_step(index, constants, tree, plant, schedule, signals, ties, method, s
     state.count[4] += method.b.size - first
     end_of_step(method, state, stages, h)
     state.count[5] = 0
-    return accept(index, constants, tree, schedule, signals, ties, state, stages, end, work)
+    if signals.held.size:
+        code = evaluate(index, constants, plant, schedule, signals, ties, method.A, method.c, min(end, before), 0.0, before,
+                        state.q, stages.end, stages.K, stages.y, int64(0), int64(1), method.b.size, work)
+        if code == RUNNING and look_at_switches(signals.held):
+            copy_trial(state, h, end, wall, before)
+            code = PASSED
+        if code != RUNNING:
+            return code
+    code = accept(index, constants, tree, schedule, signals, ties, state, stages, end, work)
+    return WALL if signals.held.size and end == wall and code == RUNNING else code
 
 
 @pasted
@@ -254,12 +296,17 @@ def adaptive_step(index, constants, tree, plant, schedule, signals, ties, method
     factor = MOST_FACTOR if error == 0.0 else min(MOST_FACTOR, SAFETY * error ** -method.control[3])
     if h >= state.clock[1] * 0.99 or factor < 1.0:            # a step cut by a wall says nothing of the next
         state.clock[1] = h * (min(1.0, factor) if rejected else max(LEAST_FACTOR, factor))
+    if signals.held.size and look_at_switches(signals.held):
+        copy_trial(state, h, end, wall, before)
+        return PASSED
     code = outputs_within(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, h, end, before,
                           work)
     if code != RUNNING:
         return code
     code = accept(index, constants, tree, schedule, signals, ties, state, stages, end, work)
     state.count[5] = 0
+    if signals.held.size and code == RUNNING:
+        return WALL if end == wall else code
     if ties is None and end != wall:                          # first same as last: at the new origin dx/dt is v
         nv = schedule.level.size
         copy(stages.K[method.b.size], stages.K[0])

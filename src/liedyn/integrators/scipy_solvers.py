@@ -3,18 +3,20 @@ when a rotation has gone far from it."""
 from __future__ import annotations
 
 import time
+import warnings
 
 import numpy as np
 
-from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Statistics, begin, failure, loop_figures, stages_for
-from liedyn.integrators.runge_kutta import accept, copy_record, settle
+from liedyn.integrators.runge_kutta import SMALLEST_STEP, accept, copy_record, settle
+from liedyn.integrators.switching import LOOSE_STEPS, Switches
 from liedyn.jit import kernel
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.manifold import difference, retract
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.motion import NOT_FINITE, RUNNING, evaluate
+from liedyn.kernels.motion import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL, evaluate
 
+IMPLICIT = "Radau", "BDF", "LSODA"        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
 _LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
 _LOOSE = 1e-8             # rad or m
@@ -50,12 +52,19 @@ def solve_by_scipy(problem, times, options, progress):
     """As `solve`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
     run = _Run(problem, times, options)
     began = time.perf_counter()
-    try:
-        run.all(progress)
-    except _Stop as stop:
-        raise failure(problem, stop.code, run.now, run.work, run.ties) from None
+    with warnings.catch_warnings(record=True) as heard, np.errstate(all="ignore"):     # of trials too far, which are taken back
+        warnings.simplefilter("always")
+        try:
+            run.all(progress)
+        except _Stop as stop:
+            raise failure(problem, stop.code, run.now, run.work, run.ties, options) from None
     return run.record, Statistics(int(run.state.count[2]), 0, run.evaluations, time.perf_counter() - began,
-                                  loop_figures(run.ties))
+                                  loop_figures(run.ties), (*run.switches.notes.values(), *_notes(options.method, heard)))
+
+
+def _notes(method: str, heard) -> tuple[str, ...]:
+    """What SciPy warned of on the way to a result, each once."""
+    return tuple(dict.fromkeys(f"{method} of SciPy warned: {' '.join(str(one.message).split())}" for one in heard))
 
 
 class _Run:
@@ -67,16 +76,26 @@ class _Run:
         self.record, self.work, self.plant = problem.record(times), problem.work(), problem.plant()
         self.state, self.stages, self.ties = begin(problem), stages_for(1, self.model.nv), problem.loop_plant()
         self.last = float(times[-1])
-        self.evaluations, self.ceiling, self.now = 0, self.last, 0.0
+        self.switches = Switches(problem)
+        self.signals = self.switches.signals
+        self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, 0.0, RUNNING
         n = self.model.nv
         self.atol = np.r_[np.full(2 * n, options.atol), _UNCONTROLLED]
+        self.extra = {}
+        if options.method in IMPLICIT:
+            from liedyn.integrators.jacobian import RateJacobian
+            jacobian = RateJacobian(problem, self.work, self.trial)
+            self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
         self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
 
     def all(self, progress) -> None:
+        if not self.last and self.extra:
+            self.extra["jac"](0.0, self.state.y)                 # a run of the first instant is there to compile
         schedule = self.problem.schedule
         walls = [wall for wall in zip(schedule.breaks, schedule.before, strict=True) if wall[0] < self.last]
-        for wall, self.ceiling in [*walls, (self.last, np.nextafter(self.last, -np.inf))]:
-            h = None
+        for wall, before in [*walls, (self.last, np.nextafter(self.last, -np.inf))]:
+            self.ceiling, h = before, None
+            self.begin_switches(wall)
             while self.state.clock[0] < wall:
                 h = self.until_far(wall, h, progress)
         self.ceiling = self.last
@@ -86,33 +105,84 @@ class _Run:
         """Steps of one solver, until the wall or until the chart should be renewed. Returns the last step size."""
         t = float(self.state.clock[0])
         self.outputs(lambda s: self.state.y, t)
+        most = min(self.options.max_step, self.last / LOOSE_STEPS if self.switches.any_loose else np.inf)
         solver = self.solver(self.rates, t, self.state.y.copy(), wall, rtol=self.options.rtol, atol=self.atol,
-                             max_step=self.options.max_step, first_step=None if h is None else min(h, wall - t))
+                             max_step=most, first_step=None if h is None else min(h, wall - t, most), **self.extra)
         while solver.status == "running":
             try:
-                message = solver.step()
-            except ValueError as error:              # from SciPy's linear algebra, over numbers that overflowed
-                raise ComputationError(f"{self.options.method} stopped soon after t = {solver.t:.6g} s: {error}") from error
+                solver.step()
+            except ValueError:                       # SciPy's linear algebra refuses numbers that overflowed in a trial
+                return self.shorter(solver)
             if solver.status == "failed":
-                reason = message or "its step size vanished"
-                raise ComputationError(f"{self.options.method} stopped at t = {solver.t:.6g} s: {reason}")
+                raise _Stop(self.trouble if self.trouble != RUNNING else STEP_TOO_SMALL)
             if not np.isfinite(solver.y).all():
                 raise _Stop(NOT_FINITE)
+            self.trouble = RUNNING
             self.state.count[2] += 1
             self.now = solver.t
             dense = solver.dense_output()
+            if len(self.switches) and self.cut(solver, dense):
+                return solver.step_size or None
             self.outputs(dense, solver.t if solver.t < wall else np.nextafter(wall, -np.inf))
             progress(solver.t / max(self.last, 1e-300))
             if self.ties is not None and solver.status == "running" and self.back(solver):
                 break
             if np.abs(solver.y[:self.model.nv][self.rotations]).max(initial=0.0) > _FAR:
                 break
-        self.stages.end[:] = solver.y
+        self.move_to(solver.t, solver.y)
+        return solver.step_size if solver.step_size else None
+
+    def move_to(self, t: float, y) -> None:
+        """The state y at t, in the chart of the present anchor, becomes the next anchor."""
+        self.stages.end[:] = y
         self.state.count[2] -= 1          # accept counts one
         m, p = self.model, self.problem
-        self.check(move_anchor(m.index, m.constants, p.schedule, p.signals, self.ties, self.state, self.stages, solver.t,
-                               self.work))
-        return solver.step_size if solver.step_size else None
+        self.check(move_anchor(m.index, m.constants, p.schedule, self.signals, self.ties, self.state, self.stages, t, self.work))
+
+    def begin_switches(self, wall: float) -> None:
+        t = float(self.state.clock[0])
+
+        def glance(share):
+            h, y = share * min(wall - t, self.options.max_step), self.state.y
+            if h > 0.0:                   # midpoint rule: what rests now may be pushed
+                y = y + h * self.rates(t + 0.5 * h, y + 0.5 * h * self.rates(t, y))
+            self.rates(t + h, y)
+
+        if len(self.switches) and t < wall:
+            self.switches.begin(glance)
+
+    def cut(self, solver, dense) -> bool:
+        """Move to where the step just made first passes a switch of the state. True: it does, or a loose one has changed sides:
+        the solver must be restarted."""
+        t, step, switches = float(solver.t_old), float(solver.t - solver.t_old), self.switches
+
+        def excess_after(share):
+            self.rates(t + share * step, dense(t + share * step) if share < 1.0 else solver.y)
+            return switches.excess()
+
+        share = switches.first_passing(excess_after)
+        if share is None:
+            switches.settle_free()
+            turned = switches.turn_loose()
+            if turned:
+                self.outputs(dense, solver.t)
+                self.move_to(solver.t, solver.y)
+            return turned
+        now = t + share * step if share < 1.0 else solver.t
+        y, reading = (dense(now) if share < 1.0 else solver.y), switches.reading.copy()
+        self.outputs(dense, np.nextafter(now, -np.inf))
+        self.move_to(now, y)
+        switches.reading[:] = reading
+        switches.change(now, step, lambda: self.rates(now, self.state.y))
+        return True
+
+    def shorter(self, solver) -> float:
+        """Starts anew from the last good state. Returns a step shorter than the one that failed."""
+        h = 0.1 * (getattr(solver, "h_abs", None) or solver.step_size or 1e-6)
+        if not h > SMALLEST_STEP * np.spacing(solver.t):
+            raise _Stop(self.trouble if self.trouble != RUNNING else STEP_TOO_SMALL)
+        self.move_to(solver.t, solver.y)
+        return h
 
     def check(self, code: int) -> None:
         if code != RUNNING:
@@ -135,7 +205,7 @@ class _Run:
 
     def bring_back(self, t: float, y, counted: bool) -> None:
         m, p = self.model, self.problem
-        self.check(bring_back(m.index, m.constants, p.schedule, p.signals, self.ties, counted, t, self.state.q, y, self.ties.q,
+        self.check(bring_back(m.index, m.constants, p.schedule, self.signals, self.ties, counted, t, self.state.q, y, self.ties.q,
                               self.work))
 
     def outputs(self, y_at, until: float) -> None:
@@ -152,14 +222,20 @@ class _Run:
     def evaluate(self, t, y, ceiling, row=0) -> int:
         """Rates at (t, y) into stages.K[row]; row 0 is for accepted states."""
         m, p = self.model, self.problem
-        return evaluate(m.index, m.constants, self.plant, p.schedule, p.signals, self.ties, *_LONE, t, 0.0, ceiling, self.state.q,
-                        y, self.stages.K, self.stages.y, 0, 1, row, self.work)
+        return evaluate(m.index, m.constants, self.plant, p.schedule, self.signals, self.ties, *_LONE, t, 0.0, ceiling,
+                        self.state.q, y, self.stages.K, self.stages.y, 0, 1, row, self.work)
+
+    def trial(self, t, y) -> tuple[int, np.ndarray]:
+        self.evaluations += 1
+        code = self.evaluate(t, np.array(y), self.ceiling, 1)
+        return code, self.stages.K[1].copy()
 
     def rates(self, t, y):
         self.evaluations += 1
         code = self.evaluate(t, np.array(y), self.ceiling, 1)
         dy = self.stages.K[1].copy()
-        if code == NOT_FINITE:            # perhaps a trial too far: the solver shortens its step
+        if code in (NOT_FINITE, SINGULAR):           # perhaps a trial too far: the solver shortens its step
+            self.trouble = code
             dy[:] = np.nan
         elif code != RUNNING:
             raise _Stop(code)

@@ -7,10 +7,11 @@ from dataclasses import replace
 
 import numpy as np
 
+from liedyn.integrators.cut_steps import CutSteps
 from liedyn.integrators.problem import Options, Problem, Statistics, begin, failure, loop_figures, stages_for
 from liedyn.integrators.runge_kutta import Method, Record, run_adaptive, run_fixed
 from liedyn.integrators.tableaux import METHODS, Tableau
-from liedyn.kernels.motion import FINISHED, RUNNING
+from liedyn.kernels.motion import FINISHED, PASSED, RUNNING, WALL
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
 _CHUNK_SECONDS = 0.2      # how often the caller hears of progress, and an interrupt is heard
@@ -35,17 +36,21 @@ def solve(problem: Problem, times: np.ndarray, options: Options,
     state, stages, method = begin(problem), stages_for(len(tableau.b), model.nv), _method(tableau, options)
     run = run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
+    cuts = CutSteps(problem, plant, ties, method, state, stages, record, work) if problem.signals.held.size else None
+    signals = cuts.signals if cuts else problem.signals
     while code == RUNNING:
         chunk = time.perf_counter()
-        code = run(model.index, model.constants, plant, problem.schedule, problem.signals, ties, method, state, stages, record,
-                   work, steps)
+        code = run(model.index, model.constants, plant, problem.schedule, signals, ties, method, state, stages, record, work,
+                   steps)
+        if code in (PASSED, WALL):
+            code = cuts.go_on(code)
         spent = time.perf_counter() - chunk
         steps = int(np.clip(steps * _CHUNK_SECONDS / max(spent, 1e-9), steps / 4 + 1, steps * 4))
         progress(state.clock[0] / max(times[-1], 1e-300))
     if code != FINISHED:
-        raise failure(problem, code, state.clock[0], work, ties)
+        raise failure(problem, code, state.clock[0], work, ties, options)
     return record, Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began,
-                              loop_figures(ties))
+                              loop_figures(ties), tuple(cuts.switches.notes.values()) if cuts else ())
 
 
 def _method(tableau: Tableau, options: Options) -> Method:

@@ -150,8 +150,12 @@ def _told(path: str | Path) -> Iterator[None]:
     """Errors of the system become one that names the result."""
     try:
         yield
-    except OSError as error:
-        raise UsageError(f"{path} cannot be written: {error.strerror or error}") from error
+    except (OSError, UsageError) as error:
+        cause = error if isinstance(error, OSError) else error.__cause__
+        if not isinstance(cause, OSError):
+            raise
+        # of a file in a folder: the folder is told, not the hidden name under which it is made
+        raise UsageError(f"{path} cannot be written: {cause.strerror or cause}") from cause
 
 
 @contextmanager

@@ -178,7 +178,12 @@ class Integrator:
     rtol: float = 1e-8           # the others
     atol: float = 1e-10
     max_step: float = math.inf
+    named: bool = field(default=True, compare=False)     # whether the scenario names method or step; else a run may choose
     place: Place = field(default=Place(), compare=False)
+
+    @property
+    def step_is_fixed(self) -> bool:
+        return "step" in METHODS[self.method]
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +193,7 @@ class Scenario:
     output_step: float
     base: str | None = None      # None: as the robot file says
     gravity: tuple[float, float, float] | None = None
-    integrator: Integrator = Integrator()
+    integrator: Integrator = Integrator(named=False)
     passive: bool = True
     seed: int | None = None
     initial_q: tuple[Rule, ...] = ()

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 from collections.abc import Mapping
 from typing import Any
 
@@ -40,8 +41,12 @@ LEVELS = ("acceleration", "velocity", "position")
 _FINEST = {"rtol": 2.3e-14, "atol": 1e-30}       # a hundred roundings; SciPy's first step overflows below
 CURVES = ("quintic", "spline", "sine", "csv")
 INTERPOLATIONS = ("linear", "cubic", "quintic")
-MOST_ROWS = 10_000_000                           # of output: more is a slip of the pen,
-MOST_STEPS = 10_000_000_000                      # as are steps that would take hours for the smallest robot
+LARGEST_GAIN = 1e30                              # as a robot's masses and inertias: products of these are far from overflow
+SHORTEST = 1e-12                                 # s, of a run
+MOST_ROWS = 10_000_000                           # of output, and
+MOST_STEPS = 100_000_000                         # more is often a slip of the pen, and takes hours: only where it is asked for
+MOST_AT_ALL = 1_000_000_000_000                  # a microsecond each: two weeks. No run ends that takes more
+_LONG_STEP = 0.1                                 # s: adaptive methods seldom take longer ones while a robot moves
 _POLES = ("bandwidth", "poles")
 _KEYS = ("robot", "base", "loops", "gravity", "duration", "output_step", "integrator", "passive", "seed", "initial", "joints",
          "control", "constraints", "drives", "external_forces", "actuators")
@@ -50,7 +55,7 @@ _OLD_FRAMES = {"link": "link axes are called local", "body": "link axes are call
 _STATE_INDEPENDENT = "a number, an expression, or one of " + ", ".join(CURVES)
 
 
-def read_scenario(path: str | os.PathLike, overrides: Overrides = ()) -> Scenario:
+def read_scenario(path: str | os.PathLike, overrides: Overrides = (), long: bool = False) -> Scenario:
     """The scenario in the YAML file `path`, after `overrides` ("key.path=value", value in YAML; or a dict).
 
     Paths in it are relative to its folder; in an override, to the current one. Raises ScenarioError.
@@ -58,24 +63,24 @@ def read_scenario(path: str | os.PathLike, overrides: Overrides = ()) -> Scenari
     root = read_yaml(path, ScenarioError)
     if is_robot(root):
         raise root.problem("this is a robot, not a scenario", expected="the key robot")
-    return _scenario(root, os.fspath(path), overrides)
+    return _scenario(root, os.fspath(path), overrides, long)
 
 
-def scenario_of_robot(path: str | os.PathLike, overrides: Overrides = ()) -> Scenario:
+def scenario_of_robot(path: str | os.PathLike, overrides: Overrides = (), long: bool = False) -> Scenario:
     """Five seconds of a robot's passive motion from its neutral configuration, after `overrides`."""
     file = os.fspath(path)
     values = {"robot": Node("text", file, file, None, "robot", ScenarioError),
               "duration": Node("number", 5.0, file, None, "duration", ScenarioError)}
-    return _scenario(Node("mapping", values, file, None, "", ScenarioError), file, overrides)
+    return _scenario(Node("mapping", values, file, None, "", ScenarioError), file, overrides, long)
 
 
-def scenario_of(path: str | os.PathLike | Mapping[str, Any], overrides: Overrides = ()) -> Scenario:
+def scenario_of(path: str | os.PathLike | Mapping[str, Any], overrides: Overrides = (), long: bool = False) -> Scenario:
     """`read_scenario` of a scenario, `scenario_of_robot` of a robot file; of a mapping, the scenario with these keys, whose paths
-    are relative to the current folder."""
+    are relative to the current folder. `long` allows up to MOST_AT_ALL steps."""
     if isinstance(path, Mapping):
-        return _scenario(tree_of(path, "scenario", ScenarioError), "scenario", overrides)
+        return _scenario(tree_of(path, "scenario", ScenarioError), "scenario", overrides, long)
     robot = os.fspath(path).lower().endswith((".urdf", ".xml", ".xacro")) or is_robot(read_yaml(path, ScenarioError))
-    return (scenario_of_robot if robot else read_scenario)(path, overrides)
+    return (scenario_of_robot if robot else read_scenario)(path, overrides, long)
 
 
 def is_robot(root: Node) -> bool:
@@ -83,23 +88,23 @@ def is_robot(root: Node) -> bool:
     return root.kind == "mapping" and "links" in root.value and "robot" not in root.value
 
 
-def _scenario(root: Node, source: str, overrides: Overrides) -> Scenario:
+def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scenario:
     overrides = override_texts(overrides, ScenarioError)
     for text in overrides:
         override(root, text, ScenarioError, (DRIVES, LEVELS, (*CURVES, "pd"), _POLES))
     root.mapping(_KEYS)
     given = {key: node for key, node in root.mapping().items() if node.kind != "null"}
-    duration = root.require("duration", "the time to simulate, in seconds").number(above=0)
+    duration = root.require("duration", "the time to simulate, in seconds").number(least=SHORTEST)
     output_step = given["output_step"].number(above=0, most=duration) if "output_step" in given else duration / 500
-    if duration / output_step > MOST_ROWS:
-        raise given["output_step"].problem(f"more than {MOST_ROWS} rows of output", found=output_step)
+    integrator = _integrator(given["integrator"], duration) if "integrator" in given else Integrator(named=False)
+    _check_length(given, duration, output_step, integrator, long)
     initial = given.get("initial")
     state = initial.mapping(("q", "v", "assemble")) if initial else {}
     return Scenario(
         robot=_existing(root.require("robot", "the path of a robot file"), "robot file"), duration=duration,
         output_step=output_step, base=given["base"].choice(("fixed", "floating")) if "base" in given else None,
         gravity=given["gravity"].vector(3) if "gravity" in given else None,
-        integrator=_integrator(given["integrator"], duration) if "integrator" in given else Integrator(),
+        integrator=integrator,
         passive=given["passive"].boolean() if "passive" in given else True,
         seed=given["seed"].integer(least=0) if "seed" in given else None,
         initial_q=_rules(state.get("q"), _numbers), initial_v=_rules(state.get("v"), _numbers),
@@ -125,7 +130,7 @@ def _numbers(node: Node) -> tuple[float, ...]:
 
 def _existing(node: Node, what: str) -> str:
     file = _path(node)
-    if not os.path.isfile(file):
+    if not os.path.exists(file) or os.path.isdir(file):        # of a pipe or a device, its reader tells
         raise node.problem(f"no such {what}", found=file)
     return file
 
@@ -146,10 +151,21 @@ def _integrator(node: Node, duration: float) -> Integrator:
               for key, child in given.items() if key not in ("method", "rho")}
     if "rho" in given:
         values["rho"] = given["rho"].number(least=0, most=1)
-    for key in values.keys() & {"step", "max_step"}:
-        if duration / values[key] > MOST_STEPS:
-            raise given[key].problem(f"more than {MOST_STEPS} steps", found=given[key].shown())
-    return Integrator(method, **values, place=node.place)
+    return Integrator(method, **values, named=bool(given.keys() & {"method", "step"}), place=node.place)
+
+
+def _check_length(given: dict[str, Node], duration: float, output_step: float, integrator: Integrator, long: bool) -> None:
+    """Refuse a run of more rows or steps than are meant, or than can ever be made."""
+    fixed = "step" in METHODS[integrator.method]
+    step, key = (integrator.step, "step") if fixed else (min(integrator.max_step, _LONG_STEP), "max_step")
+    step_node = given["integrator"].get(key) if "integrator" in given else None
+    for what, count, most, node in (("rows of output", duration / output_step, MOST_ROWS, given.get("output_step")),
+                                    ("steps", duration / step, MOST_STEPS, step_node)):
+        limit, blamed = MOST_AT_ALL if long else most, node or given["duration"]
+        if count > limit:
+            told = f"about {min(count, sys.float_info.max):.3g} {what} in {duration:g} s"
+            raise blamed.problem(told, found=blamed.shown(), expected=f"at most {limit:g}",
+                                 hint=None if long or count > MOST_AT_ALL else "--force-long or force_long=True allows more")
 
 
 def _method(node: Node) -> str:
@@ -227,8 +243,8 @@ def _pd(node: Node) -> Pd:
 
 def _gain(node: Node) -> float | tuple[float, ...]:
     if node.kind == "list":
-        return tuple(child.number(least=0) for child in node.items(least=1, of="numbers"))
-    return node.number(least=0)
+        return tuple(child.number(least=0, most=LARGEST_GAIN) for child in node.items(least=1, of="numbers"))
+    return node.number(least=0, most=LARGEST_GAIN)
 
 
 def _signals(node: Node, *more: str) -> Signal | tuple[Signal, ...]:

@@ -155,6 +155,9 @@ class _Checker:
                     raise ModelError(f"the attribute {key} is missing", place=here,
                                      expected="a number" if count else "a name")
                 text = default
+                if element.tag == "axis":
+                    self.findings.append(Finding("axis-missing", name, f"<axis> without xyz; it was taken as {default}",
+                                                 Place(self.file, element.line)))
             elif count:
                 _check_numbers(text, count, here)
             elif not text:

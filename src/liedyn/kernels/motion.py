@@ -22,6 +22,7 @@ from liedyn.lie.se3 import add, compose, dAd_inv, dot
 from liedyn.lie.vec3 import plus_cross, rotate_back
 
 RUNNING, FINISHED, BAD_SIGNAL, SINGULAR, NOT_FINITE, STEP_TOO_SMALL = range(6)
+PASSED, WALL = 30, 31         # a switch of the state is passed in the step just tried; a run with such switches stands at a break
 
 
 class MotionWork(NamedTuple):

@@ -36,6 +36,7 @@ from liedyn.kernels.signals import (
     TIME,
     binary,
     piece,
+    quotient,
     unary,
 )
 
@@ -147,7 +148,7 @@ def divide(x, y, out):
         total = x[k]
         for j in range(k):
             total -= out[j] * y[k - j]
-        out[k] = total / y[0]
+        out[k] = quotient(total, y[0])
 
 
 @primitive

@@ -10,15 +10,16 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from numpy import ndarray
+from numpy import ndarray, zeros
 
-from liedyn.jit import kernel, primitive
+from liedyn.jit import kernel, primitive, rounded
 
 CONSTANT, POLYNOMIAL, PROGRAM = range(3)                       # Signals.kind
 TORQUE, ACCELERATION, VELOCITY, POSITION = range(4)            # Schedule.level
 ORDER = 6                                                      # coefficients of a piece: degree 5
 
-# An instruction is opcode + 256 operand. Operands: index of a literal, of q, of v. The rest act on the stack.
+# An instruction is opcode + 256 operand. Operands: index of a literal, of q, of v; 1 + index of a switch of the state, or 0.
+# The rest act on the stack.
 OPERATIONS = ("literal", "time", "position", "velocity",
               "negative", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log", "sqrt",
               "abs", "sign", "floor", "step",
@@ -27,7 +28,13 @@ OPERATIONS = ("literal", "time", "position", "velocity",
  NEGATIVE, SIN, COS, TAN, ASIN, ACOS, ATAN, SINH, COSH, TANH, EXP, LOG, SQRT,
  ABS, SIGN, FLOOR, STEP,
  ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, ATAN2, MIN, MAX) = range(len(OPERATIONS))
+_WHOLE = 2.0**52                 # from here on every float is a whole number; from 2^63 on none is an int64
 FIRST_UNARY, FIRST_BINARY = NEGATIVE, ADD
+
+# Of each switch of the state in Signals.held: the side it is held on (1 or -1, of floor its value; NaN: none), its argument when
+# it was last seen, whether it is loose (changes sides without a cut), whether it was seen beyond its side.
+SIDE, READING, LOOSE, BEYOND = range(4)
+SWITCH = 4
 
 
 class Signals(NamedTuple):
@@ -41,6 +48,7 @@ class Signals(NamedTuple):
     coefficients: ndarray    # (6 pieces,)
     code: ndarray            # int64
     literals: ndarray        # float64
+    held: ndarray = zeros(0)     # (4 s,) of the switches of the state, scratch of a run; sides NaN: nothing is held
 
 
 class Schedule(NamedTuple):
@@ -81,7 +89,7 @@ def signal(signals, k, t, q, v, stack):
         return signals.literals[signals.first[k]], 0.0, 0.0
     if signals.kind[k] == POLYNOMIAL:
         return polynomial(signals.breaks, signals.coefficients, signals.first[k], signals.count[k], t)
-    return program(signals.code, signals.literals, signals.first[k], signals.count[k], t, q, v, stack)
+    return program(signals.code, signals.literals, signals.held, signals.first[k], signals.count[k], t, q, v, stack)
 
 
 @primitive
@@ -119,8 +127,8 @@ def polynomial(breaks, coefficients, first, count, t):
 
 
 @kernel
-def program(code, literals, first, count, t, q, v, stack):
-    """Run the instructions on a stack of jets; the result is the last one left. Writes `stack`."""
+def program(code, literals, held, first, count, t, q, v, stack):
+    """Run the instructions on a stack of jets; the result is the last one left. Writes `stack` and `held`."""
     top = -3
     for i in range(first, first + count):
         operation, operand = code[i] & 255, code[i] >> 8
@@ -135,13 +143,46 @@ def program(code, literals, first, count, t, q, v, stack):
             else:
                 x, dx, ddx = v[operand], 0.0, 0.0
         elif operation < FIRST_BINARY:
-            x, dx, ddx = unary(operation, stack[top], stack[top + 1], stack[top + 2])
+            if operand > 0 and is_held(operation, held, SWITCH * (operand - 1), stack[top]):
+                x, dx, ddx = held_unary(operation, held[SWITCH * (operand - 1)], stack[top], stack[top + 1], stack[top + 2])
+            else:
+                x, dx, ddx = unary(operation, stack[top], stack[top + 1], stack[top + 2])
         else:
             top -= 3
-            x, dx, ddx = binary(operation, stack[top], stack[top + 1], stack[top + 2],
-                                stack[top + 3], stack[top + 4], stack[top + 5])
+            if operand > 0 and is_held(operation, held, SWITCH * (operand - 1), stack[top] - stack[top + 3]):
+                chosen = top if (held[SWITCH * (operand - 1)] <= 0.0) == (operation == MIN) else top + 3
+                x, dx, ddx = stack[chosen], stack[chosen + 1], stack[chosen + 2]
+            else:
+                x, dx, ddx = binary(operation, stack[top], stack[top + 1], stack[top + 2],
+                                    stack[top + 3], stack[top + 4], stack[top + 5])
         stack[top], stack[top + 1], stack[top + 2] = x, dx, ddx
     return stack[0], stack[1], stack[2]
+
+
+@primitive
+def is_held(operation, held, i, x):
+    """Whether the switch at held[i] is held on a side, whatever its argument x, which is noted."""
+    side = held[i]
+    held[i + READING] = x
+    if side != side:
+        return False
+    if operation == FLOOR:
+        beyond = x < side or x >= side + 1.0
+    else:
+        beyond = side * x < 0.0
+    if beyond:
+        held[i + BEYOND] = 1.0
+    return x == x
+
+
+@primitive
+def held_unary(operation, side, x, dx, ddx):
+    """sign, floor, step and abs on that side."""
+    if operation == ABS:
+        return side * x, side * dx, side * ddx
+    if operation == STEP:
+        return 1.0 if side > 0.0 else 0.0, 0.0, 0.0
+    return side, 0.0, 0.0
 
 
 @primitive
@@ -215,12 +256,18 @@ def jump(operation, x, dx, ddx):
     if x != x:
         return x
     if operation == FLOOR:
-        whole = math.floor(x)
+        if not abs(x) < _WHOLE:
+            return x
+        whole = float(math.floor(x))
         return whole - 1.0 if x == whole and direction(0.0, dx, ddx) < 0.0 else whole
     s = direction(x, dx, ddx)
     if operation == STEP:
         return 1.0 if s >= 0.0 else 0.0
     return s
+
+
+@rounded
+def quotient(x, y): return x / y
 
 
 @kernel
@@ -233,7 +280,7 @@ def binary(operation, x, dx, ddx, y, dy, ddy):
     if operation == MULTIPLY:
         return x * y, dx * y + x * dy, ddx * y + 2.0 * (dx * dy) + x * ddy
     if operation == DIVIDE:
-        f = x / y
+        f = quotient(x, y)
         df = (dx - product(f, dy)) / y
         return f, df, (ddx - 2.0 * product(df, dy) - product(f, ddy)) / y
     if operation == POWER:

@@ -24,6 +24,7 @@ CODES: dict[str, str] = {
     "limits-missing": "a revolute or prismatic joint without position limits",
     "limits-zero-range": "a joint whose lower limit is its upper limit",
     "limits-negative": "a negative velocity or effort limit",
+    "axis-missing": "a URDF axis without its xyz; it was taken as 1 0 0, the format's default",
     "axis-not-unit": "an axis that is not of unit length; it was scaled to one",
     "mimic": "a joint meant to follow one that does not exist; it moves independently",
     "singular-at-zero": "a joint whose coordinates are dependent at zero, the default start",

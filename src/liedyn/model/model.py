@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -49,8 +49,9 @@ class Model:
     gravity              (3,) m/s^2 in the world frame
     index, constants     what the kernels read; see `joints.tree`
     machine              both, and scratch for single calls (57 n + 9 nv numbers at most, used under the interpreter's lock)
-    constraints          closures, couplings and mimics (`ModelConstraint`), which bind the tree further; functions that do not
-                         say so leave them out and treat the open tree
+    constraints          closures, couplings and mimics (`ModelConstraint`), which bind the tree further. Parts of the constrained
+                         equations (mass matrix, bias force, regressor, …) are those of the open tree; dynamics that would leave
+                         the constraints out refuse the robot
     loop_index, loop_constants   what the kernels read of them; see `model.constraints`; empty without
     loop_machine         index, constants, loop_index, loop_constants, and scratch for single calls
     """
@@ -130,6 +131,22 @@ class Model:
     @property
     def has_passive_forces(self) -> bool:
         return bool(self.index[4])
+
+    def open_tree(self) -> Model:
+        """The robot without loops, couplings and mimics: for the dynamics of the open tree, such as `inverse_dynamics`. The model
+        itself where it has none."""
+        if not self.constraints:
+            return self
+        try:
+            return self._cache["open tree"]
+        except KeyError:
+            return self._cache.setdefault("open tree", self._without_constraints())
+
+    def _without_constraints(self) -> Model:
+        robot, none = self.description, np.zeros(0)
+        robot = replace(robot, loops=(), couplings=(), joints=tuple(replace(joint, mimic=None) for joint in robot.joints))
+        return replace(self, description=robot, constraints=(), loop_index=none.astype(np.int64), loop_constants=none,
+                       loop_machine=none, machine=self.machine.copy())
 
     def joint(self, name: str) -> ModelJoint:
         for joint in self.joints:

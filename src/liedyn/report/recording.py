@@ -20,7 +20,7 @@ _GROUPS = (("q", "positions", "Joint positions"),
            ("v", "velocities", "Joint velocities"),
            ("a", "accelerations", "Joint accelerations"),
            ("tau", "torques", "Joint forces"),
-           ("lambda", "constraint_forces", "Constraint forces (multipliers of the rows)"),
+           ("reaction", "reactions", "Reactions of loops (on link b, world axes, at frame b) and couplings"),
            ("fext", "external_forces", "External forces (link axes, at the link's origin)"))
 
 
@@ -108,7 +108,7 @@ class Recording:
 def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str], *,
                       limits: Mapping[str, tuple[float, float]] | None = None, joints: Collection[str] = (),
                       prescribed: Collection[str] = ()) -> tuple[Group, ...]:
-    """Groups of the columns of a trajectory, by the prefix of their names (`q.`, `v.`, `a.`, `tau.`, `lambda.`, `fext.`).
+    """Groups of the columns of a trajectory, by the prefix of their names (`q.`, `v.`, `a.`, `tau.`, `reaction.`, `fext.`).
 
     Accelerations are left out where there are positions. Other columns are passed over.
 

@@ -5,7 +5,7 @@ import json
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -64,6 +64,7 @@ def summary(result: Result, folder: str | Path | None = None) -> dict:
         "coordinates": {"q": list(result.model.q_names), "v": list(result.model.v_names)},
         "findings": [str(finding) for finding in result.model.findings],
         "self_check": result.check,
+        "limits": [asdict(excess) for excess in result.limits],
         "statistics": {"steps": statistics.steps, "rejected": statistics.rejected, "evaluations": statistics.evaluations},
         "seconds": {name: round(value, 4) for name, value in result.timing.items()},
         "notes": list(result.notes),

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from liedyn.dynamics.constraint_wrenches import closure_wrenches
 from liedyn.dynamics.constraints import constraint_residual
 from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics
 from liedyn.dynamics.inverse import inverse_dynamics
@@ -108,7 +109,8 @@ def _along(model: Model, trajectory, motion: Motion, compute: Callable[[Motion],
     wrench = motion.f_ext[:, wrenches].reshape(len(found.a), -1) if wrenches else None
     columns = columns_of(model, links, wrench, q=motion.q, v=motion.v, a=found.a, tau=found.tau)
     if found.multipliers is not None:
-        columns += constraint_columns(model, found.multipliers, np.abs(constraint_residual(model, motion.q)).max(axis=1))
+        columns += constraint_columns(model, found.multipliers, closure_wrenches(model, motion.q, found.multipliers),
+                                      np.abs(constraint_residual(model, motion.q)).max(axis=1))
     doubts = _doubts(model, motion, found, compute, prescribed)
     return Along(header, trajectory.t, columns, (*motion.notes, *notes, *found.notes, *doubts))
 

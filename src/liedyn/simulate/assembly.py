@@ -1,6 +1,7 @@
 """A closed state of a robot from values by joint name: what `liedyn assemble` runs."""
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -114,7 +115,7 @@ def _unit(model: Model, name: str, values: list[float]) -> list[float]:
     """The values, the quaternion in them rid of rounding."""
     if model.joint(name).kind == SCREW:
         return values
-    norm = float(np.linalg.norm(values[-4:]))
+    norm = math.hypot(*values[-4:])
     if abs(norm - 1.0) > _UNIT_NORM:
         raise ConfigurationError(f"the quaternion x y z w of joint {name} has norm {norm:.7g}; expected 1")
     return [*values[:-4], *(x / norm for x in values[-4:])]

@@ -19,8 +19,10 @@ from liedyn.model.model import Model
 _FORCE = {"rad": "N m", "m": "N"}
 _WRENCH = (("mx", "N m"), ("my", "N m"), ("mz", "N m"), ("fx", "N"), ("fy", "N"), ("fz", "N"))
 WRENCH = tuple(part for part, _ in _WRENCH)
+_REACTIONS = ("of a loop: wrench on link b from link a, world axes, about the origin of frame b; of a coupling: force on a joint "
+              "with coefficient 1; where constraints are redundant: those of the least multipliers")
 _ORDER = ("q", "v", "a", "tau")
-_OTHERS = ("lambda", "reference", "link", "energy", "drift")          # kinds that runs write and nobody computes with
+_OTHERS = ("reaction", "reference", "link", "energy", "drift")          # kinds that runs write and nobody computes with
 _KIND = re.compile(r"(?:d(?P<rate>[1-9][0-9]*))?(?P<kind>q|v|a|tau|fext)")
 
 
@@ -39,6 +41,8 @@ def header_of(model: Model, *, passive: bool = True, folder: str | Path | None =
         for key, path in (("robot", robot), *(("loops", path) for path in loops - {robot})):
             header[key] = Path(os.path.relpath(path, folder) if folder is not None else path).as_posix()
         header["robot_sha256"] = hashlib.sha256(Path(model.source).read_bytes()).hexdigest()
+    if model.nc:
+        header["reaction"] = _REACTIONS
     return header | {"base": model.base, "gravity": " ".join(repr(float(x)) for x in model.gravity),
                      "passive": "true" if passive else "false", "liedyn": __version__}
 
@@ -61,15 +65,23 @@ def wrench_columns(names, rates) -> list[tuple[str, str, np.ndarray]]:
             for k, x in enumerate(rates) for j, name in enumerate(names)]
 
 
-def constraint_columns(model: Model, multipliers, drift) -> list[tuple[str, str, np.ndarray]]:
-    """lambda.<row> of each row of the constraints, `Model.row_names` [N m | N], and drift, the largest residual of them [rad, or
-    m, or `rad or m` where they have both]. Nothing without constraints."""
+def constraint_columns(model: Model, multipliers, wrenches, drift) -> list[tuple[str, str, np.ndarray]]:
+    """What constraints transmit, and drift, the largest residual of them [rad, or m, or `rad or m` where they have both]. Nothing
+    without constraints.
+
+    reaction.<loop>.mx … fz    wrench on link b from link a [N m | N], `closure_wrenches` (N, loops, 6)
+    reaction.<coupling>        force on a joint of the coupling whose coefficient is 1 [N m | N, as of its first joint]
+    """
     if multipliers is None:
         return []
-    units = [unit for one in model.constraints for unit in one.units]
-    columns = [(f"lambda.{name}", _FORCE[unit], multipliers[:, r])
-               for r, (name, unit) in enumerate(zip(model.row_names, units, strict=True))]
-    return [*columns, ("drift", " or ".join(sorted(set(units), reverse=True)), drift)]
+    columns, loops = [], len(model.description.loops)
+    for k, one in enumerate(model.constraints):
+        if k < loops:
+            columns += [(f"reaction.{one.name}.{part}", unit, wrenches[:, k, j]) for j, (part, unit) in enumerate(_WRENCH)]
+        else:
+            columns.append((f"reaction.{one.name}", _FORCE[one.units[0]], multipliers[:, one.rows.start]))
+    units = {unit for one in model.constraints for unit in one.units}
+    return [*columns, ("drift", " or ".join(sorted(units, reverse=True)), drift)]
 
 
 def _units(model: Model, kind: str) -> list[tuple[str, str]]:

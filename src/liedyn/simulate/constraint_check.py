@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.constraint_wrenches import closure_wrenches
 from liedyn.dynamics.constraints import constraint_jacobian
 from liedyn.simulate.constraints import drives_of
 
@@ -21,6 +22,11 @@ def joint_forces(model, record) -> np.ndarray:
         drive = drives and {name: tuple(x[k] for x in motion) for name, motion in drives.items()}
         out[k] = record.multipliers[k] @ constraint_jacobian(model, record.q[k], drive=drive)
     return out
+
+
+def reactions(model, record) -> np.ndarray:
+    """(N, loops, 6) wrenches on links b, world axes, about the origins of frames b [N m | N]."""
+    return closure_wrenches(model, record.q, record.multipliers, drive=drives_of(model, record.drive))
 
 
 def constraint_check(model, forces, record, statistics) -> tuple[dict[str, float], list[str]]:

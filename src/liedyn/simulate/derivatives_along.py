@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from liedyn.errors import UsageError
 from liedyn.model.model import Model
 from liedyn.simulate.columns import header_of
 from liedyn.simulate.derivative_columns import column_names, jacobian, question, rows_of
@@ -43,10 +44,13 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
     ------
     TrajectoryError, ComputationError
     UsageError
-        For a pattern that matches nothing, or more than 20,000 columns.
+        For a robot with constraints, a pattern that matches nothing, or more than 20,000 columns.
     CheckFailed
         With `verify`, where a difference is larger than 1e-6 and than what the differences may be off themselves.
     """
+    if model.nc:
+        raise UsageError(f"the robot {model.name} has constraints (loops, couplings): derivatives along a file are of robots "
+                         "without them; see liedyn linearize, or constrained_inverse_derivatives in Python")
     asked = question(model, of, prescribed, by, joints)
     motion = motion_of(model, trajectory, derive_a=bool(asked.prescribed.any()))
     if not asked.prescribed.all():

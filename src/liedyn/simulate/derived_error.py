@@ -17,6 +17,7 @@ UNRELIABLE = 0.1                        # of a result's own size
 _FEWEST = 4                             # rows; fewer have no second way to derive
 
 
+@np.errstate(over="ignore", invalid="ignore")               # of huge numbers: 50% or more
 def error_notes(motion: Motion, found: np.ndarray, compute: Callable[[Motion], np.ndarray], names: Sequence[str],
                 units: Sequence[str], smoothing: str | None) -> list[str]:
     """The estimated error of the worst column of `found` (N, n), and a second line where it is not reliable.

@@ -19,6 +19,11 @@ from liedyn.simulate.extrapolation import slope
 _STEP = 0.1              # rad, rad/s: the first of those that are extrapolated
 
 
+def law_slopes(problem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
+    """`joint_laws` and `wrench_laws`."""
+    return joint_laws(problem, t, q, v), wrench_laws(problem, t, q, v)
+
+
 def joint_laws(problem, t: float, q, v) -> np.ndarray:
     """(nv, 2 nv) derivative of the joint forces that torque signals, pd laws and `control` give; zero where prescribed."""
     schedule, nv = problem.schedule, problem.model.nv

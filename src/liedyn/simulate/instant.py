@@ -49,7 +49,7 @@ class Setup:
 
 def prepare(path, overrides=(), strict: bool = False) -> Setup:
     """Load a scenario, or a robot file with defaults. Raises ScenarioError, ModelError, TrajectoryError, CheckFailed."""
-    scenario = scenario_of(path, overrides)
+    scenario = scenario_of(path, overrides, long=True)           # perhaps nothing of it is run
     model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     return _setup(scenario, model)
 
@@ -90,11 +90,10 @@ def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[f
     t = at if at < scenario.duration else float(np.nextafter(at, -np.inf))
     if at == 0.0:
         return t, problem.q.copy(), problem.v.copy()
-    from liedyn.integrators.problem import Options
     from liedyn.integrators.solve import solve
+    from liedyn.simulate.integrator import choose_integrator, options_of
 
-    i = scenario.integrator
-    record, _ = solve(problem, np.array([0.0, at]), Options(i.method, i.step, i.rtol, i.atol, i.max_step, i.rho), progress)
+    record, _ = solve(problem, np.array([0.0, at]), options_of(choose_integrator(scenario, problem, at)[0]), progress)
     return t, record.q[-1], record.v[-1]
 
 

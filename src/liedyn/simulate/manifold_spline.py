@@ -221,6 +221,7 @@ def _over(x: np.ndarray, size: np.ndarray) -> np.ndarray:
 
 
 # errors ------------------------------------------------------------------------------------------------------------
+@np.errstate(over="ignore", invalid="ignore")               # of huge numbers: 50% or more
 def errors(x: np.ndarray, others, ends: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Of x (N, K, n), from what `others`, of the same shape, differ from it: (K, n) root mean squares of the errors within the
     motion and in its first and last `ends` rows, and of x itself within the motion, without its largest tenth: where friction

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.errors import Place, TrajectoryError, UsageError
+from liedyn.errors import ConfigurationError, Place, TrajectoryError, UsageError
 from liedyn.model.model import Model
 from liedyn.simulate.columns import bind, bind_wrenches
 from liedyn.simulate.derive import POINTS, derivatives, other_points, rates
@@ -95,7 +95,8 @@ def positions_of(model: Model, trajectory) -> np.ndarray:
     require(trajectory, q, "q", "the positions")
     for joint in model.joints:
         if joint.type in ("ball", "free"):
-            norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
+            with np.errstate(over="ignore"):
+                norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
             bad = np.flatnonzero(np.abs(norms - 1) > 4e-10)
             if len(bad):
                 raise TrajectoryError(f"the quaternion of joint {joint.name} is not of unit norm",
@@ -106,9 +107,13 @@ def positions_of(model: Model, trajectory) -> np.ndarray:
 
 @contextmanager
 def naming(trajectory):
-    """Gives the file's name to errors that know the numbers only."""
+    """Gives the file's name to errors that know the numbers only. What overflows shows in the result, which must be finite."""
     try:
-        yield
+        with np.errstate(all="ignore"):
+            yield
+    except (np.linalg.LinAlgError, ConfigurationError):
+        raise TrajectoryError("nothing can be derived along this file", place=Place(trajectory.source),
+                              expected="smaller values, or times that are more evenly spaced") from None
     except TrajectoryError as error:
         if error.place is not None:
             raise

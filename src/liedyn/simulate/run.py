@@ -11,14 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from liedyn.integrators.problem import Options, Statistics
+from liedyn.integrators.problem import Statistics
 from liedyn.io.csv import column_title
 from liedyn.io.override import Overrides
-from liedyn.io.scenario import Scenario
+from liedyn.io.scenario import Integrator, Scenario
 from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
+from liedyn.simulate.balance import GOOD, energy_balance
 from liedyn.simulate.columns import columns_of, constraint_columns
+from liedyn.simulate.limits import Excess, limit_notes, limits_exceeded
+from liedyn.simulate.room import check_room
 from liedyn.simulate.tracking import Tracking
 
 if TYPE_CHECKING:
@@ -26,23 +29,23 @@ if TYPE_CHECKING:
 
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
 _UNIT, _RESIDUAL = 1e-12, 1e-9
-_BALANCE, _ROUNDING = 1e-3, 1e-10        # of the energy exchanged, and of the energy itself
 # Body-states that the self-check computes on float64, whose kernels share their compilation with the simulation's.
 _FEW = 100_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """A simulated motion. N output times; wrenches on `forced_links` in link frames.
+    """A simulated motion. N output times; wrenches on `forced_links` in their local frames.
 
     t         (N,) [s]
     q         (N, nq); v, a, tau: (N, nv) [rad | m and their rates; N m | N], in the order of model.q_names and model.v_names
     kinetic, potential   (N,) energies [J]
 
     work      (N,) energy supplied by motors, external wrenches and passive forces but springs since t[0] [J]
-    multipliers, drift   (N, m) of the constraints in the order of model.row_names [N m | N], (N,) the largest residual
-              [rad | m]; None without constraints
+    multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
+              (N, loops, 6) what loops transmit to their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
     tracking  how links followed their references; None without `control`
+    limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`simulate.limits.Excess`)
     check     figures of the self-check, by name
     notes     what the user should hear, one line each
     timing    seconds by part of the run
@@ -66,8 +69,10 @@ class Result:
     notes: tuple[str, ...]
     timing: dict[str, float]
     multipliers: np.ndarray | None = None
+    reactions: np.ndarray | None = None
     drift: np.ndarray | None = None
     tracking: Tracking | None = None
+    limits: tuple[Excess, ...] = ()
 
     def __repr__(self) -> str:
         m, notes = self.model, f", {len(self.notes)} notes" if self.notes else ""
@@ -78,7 +83,7 @@ class Result:
     def columns(self) -> list[tuple[str, str, np.ndarray]]:
         """(name, unit, (N,) array) of each column of trajectory.csv but the time."""
         columns = columns_of(self.model, self.forced_links, self.wrench, q=self.q, v=self.v, a=self.a, tau=self.tau)
-        columns += constraint_columns(self.model, self.multipliers, self.drift)
+        columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
         if self.tracking is not None:
             columns += self.tracking.columns
         return [*columns, *((f"energy.{name}", "J", x) for name, x in (("kinetic", self.kinetic), ("potential", self.potential),
@@ -117,7 +122,8 @@ class Silent:
         pass
 
 
-def run_scenario(scenario: str | os.PathLike | Mapping[str, Any], overrides: Overrides = (), *, strict: bool = False) -> Result:
+def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrides = (), *, strict: bool = False,
+                 force_long: bool = False) -> Result:
     """Run a scenario, or a robot file with defaults.
 
     Parameters
@@ -128,6 +134,8 @@ def run_scenario(scenario: str | os.PathLike | Mapping[str, Any], overrides: Ove
         Replace values of the scenario.
     strict : bool
         Findings of the robot become an error.
+    force_long : bool
+        Run what is refused else: more than 1e8 steps or 1e7 rows (up to 1e12), a result that may not fit into memory.
 
     Returns
     -------
@@ -138,22 +146,27 @@ def run_scenario(scenario: str | os.PathLike | Mapping[str, Any], overrides: Ove
     ScenarioError, ModelError, TrajectoryError
         With file, line and key.
     ComputationError
-        Where the motion cannot be continued.
+        Where the motion cannot be continued, or the result would not fit into memory.
     """
-    return simulate_file(scenario, overrides, Silent(), strict)
+    return simulate_file(scenario, overrides, Silent(), strict, force_long)
 
 
-def simulate_file(path, overrides, progress, strict: bool = False) -> Result:
-    """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`."""
+def simulate_file(path, overrides, progress, strict: bool = False, force_long: bool = False, folder=None) -> Result:
+    """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`; for a result that is to be
+    written into `folder`."""
     began = time.perf_counter()
-    scenario = scenario_of(path, overrides)
+    scenario = scenario_of(path, overrides, force_long)
     model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
         from liedyn.simulate.schedule import compile_schedule
         compiled = compile_schedule(scenario, model)
         problem = compiled.problem(model, scenario.passive)
+        if not force_long:
+            check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
         from liedyn.integrators.solve import solve
-        options = _options(scenario)
+        from liedyn.simulate.integrator import choose_integrator, options_of
+        integrator, chosen = choose_integrator(scenario, problem, scenario.output_step)
+        scenario, options = replace(scenario, integrator=integrator), options_of(integrator)
         ready = time.perf_counter()
         solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only
     with progress.stage("simulating"):
@@ -161,7 +174,7 @@ def simulate_file(path, overrides, progress, strict: bool = False) -> Result:
         record, statistics = solve(problem, output_times(scenario), options, progress.update)
         stop = time.perf_counter()
     with progress.stage("checking the result"):
-        result = _result(scenario, model, problem, record, statistics, compiled.warnings)
+        result = _result(scenario, model, problem, record, statistics, [*compiled.warnings, *chosen])
     timing = {"load": ready - began, "compile": start - ready, "simulate": stop - start, "check": time.perf_counter() - stop}
     return replace(result, timing=timing)
 
@@ -176,57 +189,60 @@ def output_times(scenario: Scenario) -> np.ndarray:
     return times
 
 
-def _options(scenario: Scenario) -> Options:
-    i = scenario.integrator
-    return Options(i.method, i.step, i.rtol, i.atol, i.max_step, i.rho)
-
-
 def _result(scenario, model, problem, record, statistics, warnings) -> Result:
     from liedyn.dynamics.inverse import inverse_dynamics
     from liedyn.dynamics.kinematics import energy
+    from liedyn.simulate.integrator import step_note
     kinetic, potential = energy(model, record.q, record.v, few=_FEW)
-    f_ext = None
+    tree, f_ext = model.open_tree(), None
     if record.wrench.shape[1]:
         f_ext = np.zeros((len(record.t), len(model.link_names), 6))
         f_ext[:, problem.forced_links] = record.wrench.reshape(len(record.t), -1, 6)
     states = (record.q, record.v, record.a)
     if record.q.size <= _FEW:
-        again = np.array([inverse_dynamics(model, *(x[k] for x in states), f_ext=None if f_ext is None else f_ext[k],
+        again = np.array([inverse_dynamics(tree, *(x[k] for x in states), f_ext=None if f_ext is None else f_ext[k],
                                            passive=scenario.passive) for k in range(len(record.t))])
     else:
-        again = inverse_dynamics(model, *states, f_ext=f_ext, passive=scenario.passive)
-    figures, loop_notes = {}, []
+        again = inverse_dynamics(tree, *states, f_ext=f_ext, passive=scenario.passive)
+    figures, loop_notes, loops = {}, [], (None, None, None)
     if problem.ties is not None:
-        from liedyn.simulate.constraint_check import constraint_check, joint_forces
+        from liedyn.simulate.constraint_check import constraint_check, joint_forces, reactions
         forces = joint_forces(model, record)
         figures, loop_notes = constraint_check(model, forces, record, statistics)
         again -= forces
+        loops = record.multipliers, reactions(model, record), record.residual[:, 0]
     followed = None
     if problem.law is not None:
         from liedyn.simulate.control import tracking
         followed = tracking(problem.law, model, problem.signals, record.t, record.q)
         figures["tracking_error"] = float(_worst(followed.error))
-    total = kinetic + potential
-    balance = _worst(total - total[0] - record.work)
-    scale = max(kinetic.max(initial=0.0), np.ptp(potential), np.ptp(record.work), 1e-300)
+    balance, relative = energy_balance(model, record, kinetic, potential, statistics.steps)
     check = {
-        "energy_balance": float(balance), "energy_balance_relative": float(balance / scale),
+        "energy_balance": balance, "energy_balance_relative": relative,
         "inverse_dynamics_residual": float(_worst(again - record.tau) / max(_worst(again), 1.0)),
         "quaternion_norm": _norm_error(model, record.q), **figures,
     }
-    notes = [*warnings, *loop_notes]
+    exceeded = limits_exceeded(model, record.t, record.q, record.v, record.tau)
+    notes = [*warnings, *loop_notes, *statistics.notes, *step_note(scenario.integrator, problem, record),
+             *_doubts(check, scenario.integrator), *limit_notes(exceeded)]
+    links = tuple(model.link_names[k] for k in problem.forced_links)
+    return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, record.wrench, kinetic, potential,
+                  record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {},
+                  *loops, followed, exceeded)
+
+
+def _doubts(check: dict[str, float], integrator: Integrator) -> list[str]:
+    """A line for each figure of the self-check that is not as it should be."""
+    notes, balance = [], check["energy_balance_relative"]
     if check["quaternion_norm"] > _UNIT:
         notes.append(f"quaternions left unit norm by {check['quaternion_norm']:.1e}")
     if check["inverse_dynamics_residual"] > _RESIDUAL:
         notes.append("inverse dynamics of the motion differs from the applied forces by "
                      f"{check['inverse_dynamics_residual']:.1e} relative: the robot is badly conditioned")
-    if check["energy_balance_relative"] > _BALANCE and balance > _ROUNDING * _worst(total):    # at rest it is all rounding
-        notes.append(f"the energy balance is off by {check['energy_balance_relative']:.1e} relative: the motion is not to be "
-                     "trusted; try a smaller integrator.step, or integrator.method=dopri5")
-    links = tuple(model.link_names[k] for k in problem.forced_links)
-    return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, record.wrench, kinetic, potential,
-                  record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {},
-                  *((record.multipliers, record.residual[:, 0]) if problem.ties is not None else (None, None)), followed)
+    if balance > GOOD:
+        mend = "a smaller integrator.step" if integrator.step_is_fixed else "a smaller integrator.rtol"
+        notes.append(f"the energy balance is off by {balance:.1e} relative: the motion is not to be trusted; try {mend}")
+    return notes
 
 
 def _worst(x: np.ndarray) -> float:

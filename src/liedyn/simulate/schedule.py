@@ -13,9 +13,10 @@ from liedyn.kernels.elastic_law import MotorLaw
 from liedyn.kernels.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals, signal
 from liedyn.simulate.constraints import closed_state, tie
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
+from liedyn.simulate.feedback import law_slopes
 from liedyn.simulate.names import bind, find
-from liedyn.simulate.switches import MOST
 from liedyn.simulate.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
+from liedyn.simulate.switches import MOST
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
 _WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
@@ -52,7 +53,7 @@ class Compiled:
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
-                       passive, self.ties, self.law, self.max_step)
+                       passive, self.ties, self.law, self.max_step, law_slopes)
 
 
 def compile_schedule(scenario: Scenario, model) -> Compiled:
@@ -272,7 +273,7 @@ def _given(values: np.ndarray, rules: tuple[Rule, ...], model, index) -> dict[st
 def _unit_quaternion(part: np.ndarray, name: str, place: Place) -> list[str]:
     """Check, and rid of rounding, the quaternion in a ball or free joint's coordinates."""
     quaternion = part[-4:]
-    norm = float(np.linalg.norm(quaternion))
+    norm = math.hypot(*quaternion)                             # does not overflow
     if abs(norm - 1.0) > _UNIT_NORM:
         unit = ", ".join(f"{x:.9g}" for x in quaternion / norm) if norm > 0.0 else "0, 0, 0, 1"
         raise ScenarioError(f"the quaternion x y z w of joint {name} is not of unit norm", place=place, found=round(norm, 9),

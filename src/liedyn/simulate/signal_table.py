@@ -5,6 +5,7 @@ import difflib
 import math
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from liedyn.kernels import signals as code
 from liedyn.simulate.curves import LEAST_ROWS, Curve, interpolant, quintic, spline
 from liedyn.simulate.expression import Program, compile_expression
 from liedyn.simulate.names import unknown
-from liedyn.simulate.switches import MOST, switches_in_time
+from liedyn.simulate.switches import MOST, switches_in_time, switches_of_state
 
 SAME_TIME = 1e-12               # relative to the duration: 3 * 0.1 and 0.3
 
@@ -101,10 +102,10 @@ class SignalTable:
         if isinstance(given, Column):
             return self._column(given, use)
         if isinstance(given, Spline):
-            return spline(given.points)
+            return _finite(given.place, spline, given.points)
         if use.derivatives >= 2:
             self._check_rest(given)
-        return quintic(given.points)
+        return _finite(given.place, quintic, given.points)
 
     def knots(self) -> np.ndarray:
         """Times at which a curve is not smooth."""
@@ -121,15 +122,15 @@ class SignalTable:
             windows.append(found.windows)
             if not found.complete:
                 where = f"{place}: " if str(place) else ""
-                notes.append(f"{where}the {name} switches too often or too closely for all its times to be located (at most {MOST})"
-                             f": an adaptive method takes steps of at most {self.duration / MOST:.3g} s")
+                notes.append(f"{where}the {name} switches too often or too closely for all its times to be located (at most "
+                             f"{MOST}): an adaptive method takes steps of at most {self.duration / MOST:.3g} s")
         return np.concatenate(windows), notes
 
     def arrays(self, breaks: np.ndarray) -> code.Signals:
         """All signals; knots that are one of the schedule's `breaks` but for rounding are made equal to it."""
         kinds, first, count = [], [], []
         pieces, coefficients, words, literals = [np.empty(0)], [np.empty((0, code.ORDER))], [], []
-        begun = 0
+        begun = switches = 0
         for x in self._lowered:
             if isinstance(x, float):
                 kind, start, n = code.CONSTANT, len(literals), 1
@@ -144,10 +145,13 @@ class SignalTable:
                 kind, start, n = code.PROGRAM, len(words), len(x.code)
                 words += [w + 256 * len(literals) if w & 255 == code.LITERAL else w for w in x.code]
                 literals += x.literals
+                for i in switches_of_state(x):
+                    switches += 1
+                    words[start + i] += 256 * switches
             kinds.append(kind), first.append(start), count.append(n)
         return code.Signals(*(np.array(x, dtype=np.int64) for x in (kinds, first, count)), np.concatenate(pieces),
                             np.concatenate(coefficients).reshape(-1), np.array(words, dtype=np.int64),
-                            np.array(literals, dtype=float))
+                            np.array(literals, dtype=float), np.tile([np.nan, 0.0, 0.0, 0.0], switches))
 
     def _resolver(self, place: Place, use: Use):
         model = self.model
@@ -197,11 +201,11 @@ class SignalTable:
             raise ScenarioError("straight lines have no acceleration at their ends", place=given.place, found=interpolation,
                                 expected="interpolation cubic or quintic")
         self._check_range(given, trajectory, use, interpolation)
-        return interpolant(trajectory.t, trajectory.columns[name], interpolation)
+        return _finite(given.place, interpolant, trajectory.t, trajectory.columns[name], interpolation)
 
     def _file(self, given: Column) -> Trajectory:
         if given.file not in self._files:
-            if not os.path.isfile(given.file):
+            if not os.path.exists(given.file) or os.path.isdir(given.file):
                 raise ScenarioError("no such CSV file", place=given.place, found=given.file)
             self._files[given.file] = read_trajectory(given.file)
         return self._files[given.file]
@@ -257,6 +261,18 @@ def snap(times: np.ndarray, breaks: np.ndarray, duration: float) -> np.ndarray:
     above = np.clip(np.searchsorted(breaks, times), 1, len(breaks) - 1) if len(breaks) > 1 else np.zeros(len(times), dtype=int)
     nearest = np.where(np.abs(breaks[above] - times) < np.abs(breaks[above - 1] - times), breaks[above], breaks[above - 1])
     return np.where(np.abs(nearest - times) <= 2 * SAME_TIME * duration, nearest, times)
+
+
+def _finite(place: Place, make: Callable[..., Curve], *given) -> Curve:
+    """The curve through what is given; a ScenarioError where its polynomials overflow."""
+    try:
+        with np.errstate(all="ignore"):
+            curve = make(*given)
+        if np.isfinite(curve.coefficients).all():
+            return curve
+    except (np.linalg.LinAlgError, ValueError):                # infinite numbers on the way
+        pass
+    raise ScenarioError("the curve is not finite", place=place, expected="smaller values, or times farther apart")
 
 
 def _sine(given: Sine) -> Program:

@@ -83,6 +83,22 @@ def _frontier(program: Program, label: np.ndarray, alike: np.ndarray, other: np.
         alike, other = np.where(same, middle, alike), np.where(same, other, middle)
 
 
+def switches_of_state(program: Program) -> list[int]:
+    """Positions in the code of the operations whose jumps or kinks depend on the state."""
+    stack, found = [], []
+    for i, word in enumerate(program.code):
+        operation = word & 255
+        if operation < code.FIRST_UNARY:
+            stack.append(operation in (code.STATE_Q, code.STATE_V))
+            continue
+        count = 1 if operation < code.FIRST_BINARY else 2
+        by_state = any(stack[-count:])
+        stack[-count:] = [by_state]
+        if by_state and operation in _HELD:
+            found.append(i)
+    return found
+
+
 def labels(program: Program, start: np.ndarray, end: np.ndarray) -> np.ndarray:
     """(pieces, switches) on which side each switch is, throughout the piece; not a number where that is not sure."""
     middle = start + 0.5 * (end - start)

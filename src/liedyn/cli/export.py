@@ -1,0 +1,45 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from liedyn.cli.console import with_console
+from liedyn.cli.options import base_option, force_option, json_option, robot_argument, strict_option
+
+
+@click.command(short_help="Inverse or forward dynamics of a robot as a C file.")
+@robot_argument
+@click.option("--function", type=click.Choice(["inverse_dynamics", "forward_dynamics"]), default="forward_dynamics",
+              show_default=True, help="What the C function computes.")
+@click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.c",
+              help="C file to write; its header goes beside it. Default: ROBOT_FUNCTION.c in the current folder.")
+@click.option("--no-passive", is_flag=True, help="Leave out joint springs, damping and friction.")
+@click.option("--float", "single", is_flag=True, help="Single precision.")
+@click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state with liedyn's result.")
+@base_option
+@strict_option
+@force_option
+@json_option
+@with_console
+def export(robot, function, output, no_passive, single, with_test, base, strict, force, as_json, console):
+    """Write the dynamics of ROBOT as one C99 function and its header, for this robot alone.
+
+    The code has no loops, allocates nothing, and needs only <math.h>. Comments list the order and the units of the arrays.
+
+    \b
+    Example:  liedyn export robots/panda.yaml --function forward_dynamics -o panda_fd.c
+    writes    panda_fd.c, panda_fd.h
+    Example:  liedyn export robots/ur5.yaml --function inverse_dynamics --float --with-test
+    """
+    from liedyn.loading import load
+    from liedyn.report.c_files import write_export
+
+    model = load(robot, base=base, strict=strict)
+    console.robot(model)
+    with console.progress.stage("writing the function"):
+        found, paths = write_export(model, function, output and Path(output), passive=not no_passive, single=single,
+                                    with_test=with_test, force=force)
+    if as_json:
+        console.result_json({"files": [str(path) for path in paths], "function": found.name, "operations": found.recording.size})
+    console.wrote(paths)

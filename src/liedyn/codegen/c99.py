@@ -1,0 +1,136 @@
+"""From a tape to one C99 file and its header, which depend on <math.h> alone."""
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import numpy as np
+
+from liedyn import __version__
+from liedyn.codegen.functions import SMALLEST, record
+from liedyn.lie.recorded import Operand, Recorded
+
+_RESULTS = {"inverse_dynamics": "tau", "forward_dynamics": "a"}
+_SIGNS = {"fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/"}
+_UNITS = {"v": "/s", "a": "/s^2", "tau": ""}
+_FORCES = {"rad": "N m", "m": "N"}
+
+
+class Written:
+    """A function of a robot in C.
+
+    name              of the function and of its files
+    header, source    their texts
+    """
+
+    def __init__(self, model, function: str, *, name: str | None = None, passive: bool = True, single: bool = False):
+        self.model, self.function, self.single = model, function, single
+        self.recording = record(model, function, passive, False, library=True)
+        self.name = name or identifier(f"{model.name}_{function}")
+        self._passive, self._output = passive, _RESULTS[function]
+        self._number, self._f = ("float", "f") if single else ("double", "")
+        self.header = "\n".join(self._header()) + "\n"
+        self.source = "\n".join(self._source()) + "\n"
+
+    @property
+    def arrays(self) -> list[tuple[str, int]]:
+        return [*self.recording.inputs, (self._output, self.model.nv)]
+
+    def test(self, *arrays: np.ndarray) -> str:
+        """A program that computes one state and returns 0 where the result is as expected. arrays: inputs, expected result."""
+        return "\n".join(self._test(*arrays)) + "\n"
+
+    # texts ----------------------------------------------------------------------------------------------------------
+    def _about(self) -> Iterator[str]:
+        m, r = self.model, self.recording
+        yield f"/* {self.function.replace('_', ' ')} of the robot {comment(m.name)}, {m.base} base: {r.size} operations."
+        yield f"   Written by liedyn {__version__}. Gravity {' '.join(f'{g:g}' for g in m.gravity)} m/s^2; joint springs, damping"
+        yield f"   and friction {'act' if self._passive else 'do not act'}."
+        for name, count in self.arrays:
+            yield f"   {name}[{count}]: {'result' if name == self._output else 'input'}"
+            for k, (coordinate, unit) in enumerate(self._coordinates(name)):
+                yield f"     {k:3d}  {comment(coordinate)}{f' [{unit}]' if unit else ''}"
+        yield "   Returns 0; 1 where an input or the result is not finite, a quaternion is not of unit norm, or an articulated"
+        yield "   inertia vanishes: the result is then worthless. */"
+
+    def _coordinates(self, name: str) -> list[tuple[str, str]]:
+        m = self.model
+        if name == "q":
+            return list(zip(m.q_names, m.q_units, strict=True))
+        units = [_FORCES[unit] if name == "tau" else unit + _UNITS[name] for unit in m.v_units]
+        return list(zip(m.v_names, units, strict=True))
+
+    def _signature(self) -> str:
+        arguments = [f"{'const ' * (name != self._output)}{self._number} {name}[{count}]" for name, count in self.arrays]
+        return f"int {self.name}({', '.join(arguments)})"
+
+    def _header(self) -> Iterator[str]:
+        guard = f"{self.name.upper()}_H"
+        yield from self._about()
+        yield from (f"#ifndef {guard}", f"#define {guard}", "#ifdef __cplusplus", 'extern "C" {', "#endif")
+        yield f"{self._signature()};"
+        yield from ("#ifdef __cplusplus", "}", "#endif", "#endif")
+
+    def _source(self) -> Iterator[str]:
+        r = self.recording
+        yield from self._about()
+        yield from ("#include <math.h>", f'#include "{self.name}.h"', "", self._signature(), "{")
+        sums = [f"0 * {name}[{i}]" for name, count in r.inputs for i in range(count)]
+        yield f"    {self._number} finite = {' + '.join(sums) or '0'};"
+        for k in r.tape.needed([*r.results, *(x for x, _ in r.bounds)]):
+            yield f"    const {self._number} t{k} = {self._operation(*r.tape.operations[k])};"
+        for i, x in enumerate(r.outputs[0]):
+            yield f"    {self._output}[{i}] = {self._value(x.k if isinstance(x, Recorded) else float(x))};"
+        yield from (f"    finite += 0 * {self._output}[{i}];" for i in range(self.model.nv))
+        bounds = [f"{self._value(x.k)} < {self._value(self._bound(bound))}" for x, bound in r.bounds]
+        yield f"    return !({' && '.join(['finite == 0', *bounds])});"
+        yield "}"
+
+    def _bound(self, bound: float) -> float:
+        """Of `float`, whose quaternions have norm 1 to seven digits."""
+        if not self.single:
+            return bound
+        return 1.1754944e-38 if bound == SMALLEST else max(bound, 1e-5)
+
+    def _operation(self, name: str, *operands) -> str:
+        if name == "input":
+            return f"{operands[0]}[{operands[1]}]"
+        x = [self._value(a) for a in operands]
+        if name in _SIGNS:
+            return f"{x[0]} {_SIGNS[name]} {x[1]}"
+        if name == "fneg":
+            return f"-{x[0]}"
+        if name == "less":
+            return f"{x[0]} < {x[1]} ? {x[2]} : {x[3]}"
+        return f"{name}{self._f}({x[0]})"                      # fabs, sqrt, sin, cos
+
+    def _value(self, x: Operand) -> str:
+        if isinstance(x, int):
+            return f"t{x}"
+        text = f"{x!r}{self._f}"
+        return f"({text})" if x < 0 else text
+
+    def _test(self, q, v, x, expected) -> Iterator[str]:
+        names = [name for name, _ in self.recording.inputs]
+        tolerance = 1e-3 if self.single else 1e-9
+        yield from ("#include <math.h>", "#include <stdio.h>", f'#include "{self.name}.h"', "", "int main(void)", "{")
+        for name, values in (*zip(names, (q, v, x), strict=True), ("expected", expected)):
+            yield f"    static const {self._number} {name}[] = {{{', '.join(f'{float(value)!r}{self._f}' for value in values)}}};"
+        n = self.model.nv
+        yield from (f"    {self._number} result[{n}], largest = 1, off = 0;", "    int i;",
+                    f"    if ({self.name}({', '.join(names)}, result)) {{ puts(\"refused\"); return 1; }}",
+                    f"    for (i = 0; i < {n}; i++) {{", f"        largest = fmax{self._f}(largest, fabs{self._f}(expected[i]));",
+                    f"        off = fmax{self._f}(off, fabs{self._f}(result[i] - expected[i]));", "    }",
+                    '    printf("largest relative difference from liedyn: %g\\n", (double)(off / largest));',
+                    f"    return !(off <= {tolerance!r}{self._f} * largest);", "}")
+
+
+def identifier(text: str) -> str:
+    """The text as a name in C."""
+    plain = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_") or "robot"
+    return plain if not plain[0].isdigit() else f"robot_{plain}"
+
+
+def comment(text: str) -> str:
+    """The text inside a comment of C, which it cannot end."""
+    return "".join(c if c.isascii() and c.isprintable() else "?" for c in text).replace("*/", "* /")

@@ -1,0 +1,79 @@
+"""The kernels as plain Python functions: their sources, run with numbers that record in place of Numba's.
+
+A kernel is written over *numbers*; decorators and three modules decide which. Here `jit` decorates nothing, `lanes` and `spans`
+are plain, and the modules of algebra, joints and kernels are executed once more, as they stand, in modules of their own. Nothing
+of Numba is imported.
+"""
+from __future__ import annotations
+
+import builtins
+import types
+from functools import cache
+from importlib.util import find_spec
+
+from liedyn.lie import recorded
+
+
+def plain(name: str) -> types.ModuleType:
+    """The module liedyn.`name` over recorded numbers."""
+    return _modules()[name] if name in _modules() else _executed(name)
+
+
+@cache
+def _executed(name: str) -> types.ModuleType:
+    spec = find_spec(f"liedyn.{name}")
+    module = types.ModuleType(f"liedyn.{name}")
+    module.__builtins__ = vars(builtins) | {"__import__": _import}
+    exec(compile(spec.loader.get_source(spec.name), spec.origin, "exec", dont_inherit=True), vars(module))
+    for changed, function in _CHANGED.get(name, {}).items():
+        setattr(module, changed, function)
+    return module
+
+
+def _import(name, globals=None, locals=None, fromlist=(), level=0):
+    root, _, rest = name.partition(".")
+    if root == "liedyn" and fromlist:
+        return plain(rest)
+    if root in ("numba", "llvmlite"):
+        return _NOTHING
+    return builtins.__import__(name, globals, locals, fromlist, level)
+
+
+class _Nothing:
+    """Whatever compiled code asks for while a module is executed: a decorator that leaves functions as they are."""
+
+    def __getattr__(self, name): return self
+    def __or__(self, other): return self
+
+    def __call__(self, *args, **options):
+        decorates = len(args) == 1 and not options and isinstance(args[0], types.FunctionType)
+        return args[0] if decorates else self
+
+
+_NOTHING = _Nothing()
+
+
+def _same(function): return function
+
+
+@cache
+def _modules() -> dict[str, types.ModuleType]:
+    """What takes the place of modules that know Numba."""
+    jit, spans, lanes = (types.ModuleType(f"liedyn.{name}") for name in ("jit", "spans", "lie.lanes"))
+    vars(jit).update(primitive=_same, pasted=_same, callee=_same, kernel=_same, entry=lambda *signatures, **options: _same,
+                     apart=lambda number, one=None, eight=None: _same, prepare=_NOTHING, OPTIONS={})
+    vars(spans).update(span=lambda x, first, count: x[first:first + count], flat=lambda x: x.reshape(-1),
+                       table=lambda x, rows, columns: x.reshape(-1)[:rows * columns].reshape(rows, columns))
+    known = {name: getattr(recorded, name) for name in (
+        "load", "store", "number_like", "where_less", "maximum", "absolute", "sqrt", "largest", "sincos")}
+    vars(lanes).update(known, WIDTH=8, **dict.fromkeys(
+        ("Lanes", "lanes", "all_less", "lane", "with_lane", "width", "atan2", "nearest", "sincos_of_number"), _NOTHING))
+    return {"jit": jit, "spans": spans, "lie.lanes": lanes}
+
+
+# the few functions of other modules that have no plain source: they place numbers in memory
+_CHANGED = {
+    "lie.blocks": {"states_in": lambda block: 1},
+    "lie.matrices": {"put": lambda X, n, c, r, value: X.__setitem__(r * n + c, value),
+                     "get": lambda X, n, c, r, number: X[r * n + c]},
+}

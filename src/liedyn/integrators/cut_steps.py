@@ -1,0 +1,84 @@
+"""Runge-Kutta steps that end where a switch of the state is passed: from Python, between chunks of the compiled loop."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.integrators.problem import failure
+from liedyn.integrators.runge_kutta import end_step_here
+from liedyn.integrators.switching import LOOSE_STEPS, Switches
+from liedyn.kernels.motion import PASSED, RUNNING, evaluate
+
+
+class CutSteps:
+    def __init__(self, problem, plant, ties, method, state, stages, record, work):
+        self.problem, self.plant, self.ties, self.method, self.state = problem, plant, ties, method, state
+        self.stages, self.record, self.work = stages, record, work
+        self.switches, self.step, self.last = Switches(problem), float(method.control[0]), float(record.t[-1])
+        self._begin()
+
+    @property
+    def signals(self):
+        return self.switches.signals
+
+    def go_on(self, code: int) -> int:
+        """After the compiled loop returned PASSED or WALL. Returns a code."""
+        clock = self.state.clock
+        if code == PASSED:
+            h, t = float(clock[2]), float(clock[0])
+            share = self.switches.first_passing(lambda share: self._excess_after(share * h))
+            reading = self.switches.reading.copy()
+            model = self.problem.model
+            code = end_step_here(model.index, model.constants, self.plant, self.problem.schedule, self.signals, self.ties,
+                                 self.method, self.state, self.stages, self.record, h if share is None else share * h, self.work)
+            if code != RUNNING:
+                return code
+            self.switches.reading[:] = reading
+            if share is None:
+                self.switches.settle_free()
+            else:
+                self.switches.change(t + share * h, h, self._look)
+            self._limit()
+            if clock[0] != clock[4]:
+                return RUNNING
+        if clock[0] < self.last:
+            self._begin()
+        return RUNNING
+
+    def _begin(self) -> None:
+        self.switches.begin(self._glance)
+        self.state.count[5] = 0                                # rates are to be computed with the new sides
+        self._limit()
+
+    def _limit(self) -> None:
+        if self.method.error.size:
+            self.method.control[0] = min(self.step, self.last / LOOSE_STEPS) if self.switches.any_loose else self.step
+
+    def _glance(self, share: float) -> None:
+        if share == 0.0:
+            return self._look()
+        t, breaks = float(self.state.clock[0]), self.problem.schedule.breaks
+        wall = min(breaks[breaks > t].min(initial=np.inf), self.last)
+        self._evaluate(t, 0.0, t, self.state.y, 0, 1, 0)
+        self.state.clock[5] = wall
+        self._excess_after(share * min(self.step, wall - t))
+
+    def _look(self) -> None:
+        t = float(self.state.clock[0])
+        self._evaluate(t, 0.0, t, self.state.y, 0, 1, len(self.method.b) + 1)
+
+    def _excess_after(self, h: float) -> float:
+        """Make the step of length h, from the rates at its beginning, and look at the switches at its end."""
+        clock, stages, method = self.state.clock, self.stages, self.method
+        t, before = float(clock[0]), float(clock[5])
+        self._evaluate(t, h, before, self.state.y, 1, len(method.b), 0)
+        stages.end[:] = self.state.y + h * (method.b @ stages.K[:len(method.b)])
+        self._evaluate(min(t + h, before), 0.0, before, stages.end, 0, 1, len(method.b))
+        return self.switches.excess()
+
+    def _evaluate(self, t: float, h: float, ceiling: float, y, first: int, last: int, row: int) -> None:
+        model, method = self.problem.model, self.method
+        code = evaluate(model.index, model.constants, self.plant, self.problem.schedule, self.signals, self.ties, method.A,
+                        method.c, t, h, ceiling, self.state.q, y, self.stages.K, self.stages.y, first, last, row, self.work)
+        self.state.count[4] += last - first
+        if code != RUNNING:
+            raise failure(self.problem, code, t, self.work, self.ties)

@@ -1,0 +1,117 @@
+"""How fast the forces of joints act, which bounds the steps of explicit methods, and what to try where a run fails.
+
+A force -D v decays at the rates of M^-1 D, a spring K swings at the roots of M^-1 K. An explicit method is stable while its step
+times the largest of them is below a bound, about 2.78 for rk4. Coulomb friction, smoothed about rest, counts by its secant: where
+the step is too long, it turns the velocity round in each step, and the joint chatters where it should stand.
+"""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.dynamics.constraints import constraint_jacobian
+from liedyn.dynamics.inverse import inverse_dynamics
+from liedyn.joints.kinds import FRICTION_SPEED
+from liedyn.joints.tree import tree_of
+from liedyn.kernels.signals import TORQUE
+
+LIMIT = 2.78             # of rk4: step times rate
+_NOTHING = 1e-10         # of the usual: an inertia that is nearly nothing
+_ROWS = 50               # of a record that are looked at
+_RANK = 1e-9             # a singular value of the constraints below it, relative, is zero
+
+
+class Fastest(NamedTuple):
+    rate: float          # 1/s; 0 where no force depends on the state
+    coordinate: str
+    t: float
+
+
+def fastest(problem, t: float, q, v) -> Fastest:
+    """The fastest rate at which damping, friction, springs and pd laws act on the coordinates whose motion is not prescribed.
+
+    Driven closures count as if they stood at home."""
+    resist, spring, free = _coefficients(problem, v)
+    if not (resist.any() or spring.any()):
+        return Fastest(0.0, "", t)
+    motions = _unit_motions(problem, q, free)
+    found = []
+    for x, power in ((resist, 2), (spring, 1)):
+        acted = np.flatnonzero(x)
+        if acted.size and motions.size:
+            u, s, _ = np.linalg.svd(np.sqrt(x[acted])[:, None] * motions[acted], full_matrices=False)
+            found.append((float(s[0]) ** power, int(acted[np.argmax(np.abs(u[:, 0]))])))          # s^2: an eigenvalue of M^-1 D
+    rate, k = max(found, default=(0.0, 0))
+    return Fastest(rate, problem.model.v_names[free[k]] if rate else "", t)
+
+
+def fastest_along(problem, record) -> Fastest:
+    """The same along a recorded motion, at some of its rows."""
+    rows = np.unique(np.linspace(0, len(record.t) - 1, _ROWS).astype(int))
+    return max(fastest(problem, float(record.t[k]), record.q[k], record.v[k]) for k in rows)
+
+
+def _coefficients(problem, v):
+    """Damping and stiffness of the free coordinates, and their numbers."""
+    s, tree = problem.schedule, tree_of.py_func(problem.model.index, problem.model.constants)
+    free, law = np.flatnonzero(np.asarray(s.level) == TORQUE), np.asarray(s.target) >= 0
+    resist, spring = np.where(law, s.kd, 0.0), np.where(law, s.kp, 0.0)
+    if problem.passive:
+        resist = resist + tree.damping + tree.friction / np.hypot(v, FRICTION_SPEED)
+        spring = spring + tree.stiffness
+    return resist[free], spring[free], free
+
+
+def _unit_motions(problem, q, free) -> np.ndarray:
+    """Columns of unit kinetic energy (times 2) that span what the free coordinates can do: W W^T = M^-1."""
+    Z = np.eye(len(free))
+    if problem.ties is not None:
+        _, s, Vt = np.linalg.svd(constraint_jacobian(problem.model, q)[:, free])
+        Z = Vt[int((s > _RANK * s.max(initial=0.0)).sum()):].T
+    w, U = np.linalg.eigh(Z.T @ mass_matrix_by_columns(problem.model, q)[np.ix_(free, free)] @ Z)
+    floor = np.finfo(float).eps * w.max(initial=1e-300)
+    return Z @ (U / np.sqrt(np.maximum(w, floor)))
+
+
+def mass_matrix_by_columns(model, q) -> np.ndarray:
+    """(nv, nv) by inverse dynamics, which a run needs anyway: the kernel of the mass matrix would take 5 s to compile."""
+    tree, rest = model.open_tree(), np.zeros(model.nv)
+    gravity = inverse_dynamics(tree, q, rest, rest, passive=False)
+    return np.column_stack([inverse_dynamics(tree, q, rest, unit, passive=False) - gravity for unit in np.eye(model.nv)])
+
+
+def weakest(problem, q) -> tuple[float, str]:
+    """The least inertia of a motion, relative to the inertia of its coordinates, and the coordinate that moves most in it: of
+    those that are not prescribed. 1 and no name where nothing can be said."""
+    free = np.flatnonzero(np.asarray(problem.schedule.level) == TORQUE)
+    if not (free.size and np.isfinite(q).all()):
+        return 1.0, ""
+    M = mass_matrix_by_columns(problem.model, q)[np.ix_(free, free)]
+    if not np.isfinite(M).all():
+        return 1.0, ""
+    size = np.sqrt(np.maximum(np.diag(M), 1e-300))
+    w, U = np.linalg.eigh(M / np.outer(size, size))
+    return float(w[0]), problem.model.v_names[free[int(np.argmax(np.abs(U[:, 0])))]]
+
+
+def mend_inertia(model, coordinate: str) -> str:
+    """What helps where the acceleration of a coordinate is not defined."""
+    if not coordinate:
+        return "give its bodies inertia, or the joint armature, or prescribe its motion"
+    k = model.v_names.index(coordinate)
+    joint = next(joint.name for joint in model.joints if joint.v.start <= k < joint.v.stop)
+    return f"give its bodies inertia, or the joint armature, or prescribe its motion (-S joints.{joint}.prescribe.velocity=0)"
+
+
+def advice(problem, method: str, step: float) -> str:
+    """What to try where a run by `method` ended early."""
+    slight, coordinate = weakest(problem, problem.q)
+    if slight < _NOTHING:
+        return f"{coordinate} moves almost no inertia; {mend_inertia(problem.model, coordinate)}"
+    fast = fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv))
+    if method in ("Radau", "BDF", "LSODA", "generalized_alpha"):
+        return "the motion may blow up there (passive=false and torques of 0 tell whether a force does it)"
+    if fast.rate * step > LIMIT:
+        return f"the forces at {fast.coordinate} act within {1 / fast.rate:.1e} s; integrator.method=Radau is made for that"
+    return "try a smaller integrator.step, integrator.method=dopri5, or Radau for stiff forces"

@@ -1,0 +1,135 @@
+"""Switches of the state: where the argument of step, sign, abs, floor, min or max changes sides in the course of a motion.
+
+While a step is computed every switch is held on the side it was on at its beginning, so that the method sees a smooth problem.
+A step in which one was seen beyond its side is made anew, just so long that it ends there, and the next begins on the other side
+(Hairer, Norsett, Wanner, Solving ODEs I, II.6). Where a switch goes to and fro within a step (dry friction that sticks), no cut
+helps: it is let loose until the next break of the schedule, and changes sides only between steps.
+"""
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from liedyn.errors import Place
+from liedyn.kernels.signals import ABS, BEYOND, FLOOR, LOOSE, MAX, MIN, PROGRAM, READING, SIDE, SIGN, STEP, SWITCH
+
+MOST_CUTS = 10            # of one switch within a step
+LOOSE_STEPS = 20_000      # the largest step of an adaptive method, as a share of the run, once a switch is loose
+_GLANCE = 1e-6            # of a step: how far ahead it is looked where an argument is 0 at the beginning
+_FINEST = 1e-14           # of a step
+_INSIDE = (0.25, 0.5, 0.75, 1.0)
+
+
+class Switches:
+    """Of one run. signals: its own, with sides to be written. A method evaluates its right-hand side to renew the readings."""
+
+    def __init__(self, problem):
+        held = np.tile([np.nan, 0.0, 0.0, 0.0], len(problem.signals.held) // SWITCH)
+        self.signals, self.problem = problem.signals._replace(held=held), problem
+        self.side, self.reading, self.loose, self.beyond = (held[k::SWITCH] for k in (SIDE, READING, LOOSE, BEYOND))
+        self.owner, operation = _owners(problem.signals, len(self.side))
+        self.floor = operation == FLOOR
+        self.cuts = [deque(maxlen=MOST_CUTS) for _ in self.side]
+        self.notes: dict[int, str] = {}
+
+    def __len__(self) -> int:
+        return len(self.side)
+
+    @property
+    def any_loose(self) -> bool:
+        return bool(self.loose.any())
+
+    def excess(self) -> float:
+        """How far beyond its side the worst of them is, at the state looked at last; negative where all are within."""
+        x, s = self.reading, self.side
+        out = np.where(self.floor, np.maximum(s - x, x - (s + 1)), -s * x)
+        return float(np.max(out[self._kept], initial=-np.inf))
+
+    @property
+    def _kept(self) -> np.ndarray:
+        return (self.loose == 0) & np.isfinite(self.side)
+
+    def begin(self, glance) -> None:
+        """Choose all sides anew, at the start or after a break. glance(share) looks that share of a step ahead: 0 is here."""
+        self.side[:], self.reading[:], self.loose[:] = np.nan, 0.0, 0.0
+        glance(0.0)
+        side = _side(self.reading, self.floor)
+        even = (self.reading == 0) | (self.floor & (self.reading == side))
+        if even.any():
+            glance(_GLANCE)
+            side[even] = _side(self.reading, self.floor)[even]
+        self._hold(side)
+
+    def _hold(self, side: np.ndarray) -> None:
+        """Sides that are 0 stay free: an argument that stays 0."""
+        self.side[:] = np.where((side == 0) & ~self.floor, np.nan, side)
+        self.beyond[:] = 0.0
+
+    def first_passing(self, excess_after) -> float | None:
+        """The share of a step after which a switch is just passed, None where none is. excess_after(share): `excess` then."""
+        from scipy.optimize import brentq
+        end = next((share for share in _INSIDE if excess_after(share) > 0), None)
+        if end is None:
+            return None
+        height = excess_after(end)
+        share = brentq(lambda s: excess_after(s) if s > 0 else -height, 0.0, end, xtol=_FINEST, rtol=4 * np.finfo(float).eps)
+        further = _FINEST
+        while not excess_after(share) > 0 and share < end:
+            share, further = min(end, share + further), 2 * further
+        return share
+
+    def change(self, t: float, step: float, look) -> None:
+        """After a cut at t, out of a step that was to take `step`: to the other side, also of those that the change takes along.
+        The readings are those at the cut; look() renews them."""
+        for _ in range(len(self)):
+            x, s = self.reading, self.side
+            passed = self._kept & np.where(self.floor, (x < s) | (x >= s + 1), s * x < 0)
+            if not passed.any():
+                break
+            self.side[passed] = _side(x, self.floor)[passed]
+            for i in np.flatnonzero(passed):
+                self._note_cut(i, t, step)
+            look()
+        self.beyond[:] = 0.0
+
+    def settle_free(self) -> None:
+        """Those that were even take the side that they have left for."""
+        free = np.isnan(self.side) & (self.reading != 0)
+        self.side[free] = _side(self.reading, self.floor)[free]
+        self.beyond[:] = 0.0
+
+    def turn_loose(self) -> bool:
+        """Let those that are loose go over to the side where they are. Whether one did."""
+        side = np.where(self.loose > 0, np.where(self.reading >= 0, 1.0, -1.0), self.side)
+        side = np.where(self.loose > 1, np.floor(self.reading), side)
+        turned = bool((side != self.side).any(where=self.loose > 0))
+        self.side[:] = side
+        return turned
+
+    def _note_cut(self, i: int, t: float, step: float) -> None:
+        self.cuts[i].append(t)
+        if len(self.cuts[i]) < MOST_CUTS or t - self.cuts[i][0] > step:
+            return
+        self.loose[i] = 2.0 if self.floor[i] else 1.0
+        self.cuts[i].clear()
+        k = int(self.owner[i])
+        place = self.problem.signal_places[k] if k < len(self.problem.signal_places) else Place()
+        name = self.problem.signal_names[k] if k < len(self.problem.signal_names) else f"signal {k}"
+        where = f"{place}: " if str(place) else ""
+        self.notes.setdefault(k, f"{where}the {name} switches to and fro from t = {t:.6g} s (sliding or sticking): steps are no "
+                                 "longer cut where it switches, and the motion is of first order there")
+
+
+def _owners(signals, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Signal and operation of each switch."""
+    owner, operation = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    for k in np.flatnonzero(signals.kind == PROGRAM):
+        words = signals.code[signals.first[k]:][:signals.count[k]]
+        words = words[np.isin(words & 255, (ABS, SIGN, STEP, FLOOR, MIN, MAX)) & (words >> 8 > 0)]
+        owner[(words >> 8) - 1], operation[(words >> 8) - 1] = k, words & 255
+    return owner, operation
+
+
+def _side(reading: np.ndarray, floor: np.ndarray) -> np.ndarray:
+    return np.where(floor, np.floor(reading), np.sign(reading))

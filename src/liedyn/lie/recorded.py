@@ -1,0 +1,202 @@
+"""A number that records: kernels run over it in plain Python and write down what they do with it.
+
+Loops over bodies unroll, indices and branches on the robot vanish, and what is left is a *tape*: one straight list of operations
+for one robot. An operation stands on the tape once, however often kernels ask for it. Operations on constants are done at once,
+x + 0, x * 1 and x * 0 are none: inputs are checked to be finite, so that 0 * x is 0.
+"""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+# Of a placement's entries: what rounding has left of 0, 1 and -1. Taking it for that changes a rotation by less than the rounding
+# of the numbers that it was made from.
+_ROUNDING = 1e-15
+SINCOS_RANGE = 1e5              # as in `lanes`: beyond it the reduction of angles loses digits
+_MAGIC = 1.5 * 2.0**52          # x + _MAGIC has the whole number nearest to x in its last bits
+Operand = int | float           # the place of an operation on the tape, or a constant
+
+
+class Tape:
+    """Operations (name, operands …) in the order in which they were first asked for; `angles` are those of sines and cosines.
+
+    library: whether sine and cosine are operations, for whom has a library for them; else they are made of others."""
+
+    def __init__(self, library: bool = False) -> None:
+        self.library = library
+        self.operations: list[tuple] = []
+        self._known: dict[tuple, int] = {}
+        self.angles: list[Recorded] = []
+
+    def record(self, *operation) -> Recorded:
+        k = self._known.get(operation)
+        if k is None:
+            k = self._known[operation] = len(self.operations)
+            self.operations.append(operation)
+        return Recorded(self, k)
+
+    def inputs(self, name: str, count: int) -> np.ndarray:
+        """(count,) numbers that a line reads from the array `name`."""
+        return numbers([self.record("input", name, i) for i in range(count)])
+
+    def needed(self, results) -> list[int]:
+        """Operations that the results rest on, in order."""
+        found: set[int] = set()
+        waiting = [x.k for x in results if isinstance(x, Recorded)]
+        while waiting:
+            k = waiting.pop()
+            if k not in found:
+                found.add(k)
+                if self.operations[k][0] != "input":
+                    waiting += [a for a in self.operations[k][1:] if isinstance(a, int)]
+        return sorted(found)
+
+
+class Recorded:
+    """Operation k of a tape."""
+
+    __slots__ = ("k", "tape")
+
+    def __init__(self, tape: Tape, k: int):
+        self.tape, self.k = tape, k
+
+    def __add__(self, y): return _add(self, y)
+    def __radd__(self, x): return _add(x, self)
+    def __sub__(self, y): return _sub(self, y)
+    def __rsub__(self, x): return _sub(x, self)
+    def __mul__(self, y): return _mul(self, y)
+    def __rmul__(self, x): return _mul(x, self)
+    def __truediv__(self, y): return _div(self, y)
+    def __rtruediv__(self, x): return _div(x, self)
+    def __neg__(self): return _neg(self)
+
+    @property
+    def negated(self) -> bool:
+        return self.tape.operations[self.k][0] == "fneg"
+
+
+def operand(x) -> Operand:
+    return x.k if isinstance(x, Recorded) else float(x)
+
+
+def numbers(values) -> np.ndarray:
+    """(n,) array of numbers of any kind."""
+    out = np.empty(len(values), object)
+    out[:] = values
+    return out
+
+
+def zeros(count: int) -> np.ndarray:
+    return numbers([0.0] * count)
+
+
+# arithmetic ---------------------------------------------------------------------------------------------------------
+def _neg(x):
+    if not isinstance(x, Recorded):
+        return -x
+    return Recorded(x.tape, x.tape.operations[x.k][1]) if x.negated else x.tape.record("fneg", x.k)
+
+
+def _add(x, y):
+    if not isinstance(x, Recorded):
+        x, y = y, x
+    if not isinstance(y, Recorded):
+        return x if y == 0.0 else x.tape.record("fadd", x.k, float(y))
+    if y.negated:
+        return _sub(x, _neg(y))
+    if x.negated:
+        return _sub(y, _neg(x))
+    return x.tape.record("fadd", *sorted((x.k, y.k)))
+
+
+def _sub(x, y):
+    if isinstance(y, Recorded) and y.negated:
+        return _add(x, _neg(y))
+    if not isinstance(y, Recorded):
+        return x if y == 0.0 else x.tape.record("fsub", x.k, float(y))
+    if not isinstance(x, Recorded):
+        return _neg(y) if x == 0.0 else y.tape.record("fsub", float(x), y.k)
+    return 0.0 if x.k == y.k else x.tape.record("fsub", x.k, y.k)
+
+
+def _mul(x, y):
+    if not isinstance(x, Recorded):
+        x, y = y, x
+    if not isinstance(y, Recorded):
+        y = _tidy(y)
+        return 0.0 if y == 0.0 else x if y == 1.0 else _neg(x) if y == -1.0 else x.tape.record("fmul", x.k, y)
+    if x.negated or y.negated:
+        product = _mul(_neg(x) if x.negated else x, _neg(y) if y.negated else y)
+        return product if x.negated and y.negated else _neg(product)
+    return x.tape.record("fmul", *sorted((x.k, y.k)))
+
+
+def _div(x, y):
+    if not isinstance(y, Recorded):
+        return _mul(x, 1.0 / y)
+    if not isinstance(x, Recorded) and x == 0.0:
+        return 0.0
+    return y.tape.record("fdiv", operand(x), y.k)
+
+
+def _tidy(x: float) -> float:
+    x = float(x)
+    return float(round(x)) if abs(x) < 2.0 and abs(x - round(x)) < _ROUNDING else x
+
+
+# what kernels import from `lanes` -----------------------------------------------------------------------------------
+def load(array, k):
+    x = array[k]
+    return x if isinstance(x, Recorded) else _tidy(x)
+
+
+def store(array, k, value) -> None:
+    array[k] = value
+
+
+def number_like(array, x):
+    return x
+
+
+def where_less(x, y, yes, no):
+    """yes where x < y, else no (also where x or y is NaN)."""
+    tape = next((z.tape for z in (x, y, yes, no) if isinstance(z, Recorded)), None)
+    if tape is None or not (isinstance(x, Recorded) or isinstance(y, Recorded)):
+        return yes if x < y else no
+    return tape.record("less", operand(x), operand(y), operand(yes), operand(no))
+
+
+def maximum(x, y): return where_less(x, y, y, x)
+
+
+def absolute(x): return x.tape.record("fabs", x.k) if isinstance(x, Recorded) else abs(x)
+
+
+def sqrt(x): return x.tape.record("sqrt", x.k) if isinstance(x, Recorded) else math.sqrt(x)
+
+
+def largest(x): return x           # of the lanes of a number: left to the line
+
+
+def sincos(x):
+    """Sine and cosine: the reduction and polynomials of `lanes.sincos_of_number`; the whole number of quarter turns is read from
+    the last bits of a sum, which every processor does alike."""
+    if not isinstance(x, Recorded):
+        return math.sin(x), math.cos(x)
+    if x.tape.library:
+        return x.tape.record("sin", x.k), x.tape.record("cos", x.k)
+    x.tape.angles.append(x)
+    turns = x * 0.6366197723675814 + _MAGIC
+    k = turns - _MAGIC
+    r = x - k * 1.5707963267341256
+    r = r - k * 6.077100506303966e-11
+    r = r - k * 2.0222662487959506e-21
+    z = r * r
+    s = r + r * z * (-1.66666666666666324348e-01 + z * (8.33333333332248946124e-03 + z * (
+        -1.98412698298579493134e-04 + z * (2.75573137070700676789e-06 + z * (
+            -2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)))))
+    c = 1.0 - 0.5 * z + z * z * (4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03 + z * (
+        2.48015872894767294178e-05 + z * (-2.75573143513906633035e-07 + z * (
+            2.08757232129817482790e-09 - z * 1.13596475577881948265e-11)))))
+    return tuple(x.tape.record(name, turns.k, s.k, c.k) for name in ("turned_sine", "turned_cosine"))

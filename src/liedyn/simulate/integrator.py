@@ -1,0 +1,53 @@
+"""The integrator of a run: what the scenario names, else one that holds; and whether its step was fit for the robot."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.integrators.problem import Options, Problem
+from liedyn.integrators.stiffness import LIMIT, Fastest, fastest, fastest_along
+from liedyn.io.scenario import Integrator, Scenario
+
+# Where forces are stiff: within 1e-6 of the converged motion on robots of example-robot-data, three times as fast as 1e-8.
+_STIFF = Integrator("Radau", rtol=1e-6, atol=1e-8)
+_MARGIN = 0.7            # of the limit of stability: inertias change along the way
+
+
+def choose_integrator(scenario: Scenario, problem: Problem, between: float) -> tuple[Integrator, list[str]]:
+    """The integrator, and what is to be said of the choice. Friction is taken at rest, where it is stiffest.
+
+    between   outputs [s]: fixed steps are equal parts of it
+    """
+    default = scenario.integrator
+    if default.named:
+        return default, []
+    found = fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv))
+    step = _taken(default.step, between)
+    if found.rate * step <= _MARGIN * LIMIT:
+        return default, []
+    return _STIFF, [f"{_cause(found)}, too fast for rk4 with steps of {step:g} s: the run uses {_STIFF.method} with "
+                    f"rtol {_STIFF.rtol:g} and atol {_STIFF.atol:g} (set integrator.method to choose another)"]
+
+
+def options_of(integrator: Integrator) -> Options:
+    i = integrator
+    return Options(i.method, i.step, i.rtol, i.atol, i.max_step, i.rho)
+
+
+def step_note(integrator: Integrator, problem: Problem, record) -> list[str]:
+    """Says where steps of rk4 are too long for the forces along a motion. Adaptive methods shorten theirs, others are stable."""
+    if integrator.method != "rk4":
+        return []
+    step, found = _taken(integrator.step, np.diff(record.t)), fastest_along(problem, record)
+    if found.rate * step <= LIMIT:
+        return []
+    return [f"{_cause(found)} at t = {found.t:.6g} s: rk4 is not stable there with steps of {step:g} s, and the "
+            f"motion is not to be trusted; try integrator.method=Radau, or integrator.step={0.5 * LIMIT / found.rate:.1g}"]
+
+
+def _taken(step: float, between) -> float:
+    """The longest step where steps are equal parts of the times between outputs."""
+    return float(np.max(between / np.ceil(between / step * (1 - 1e-9)), initial=0.0))
+
+
+def _cause(found: Fastest) -> str:
+    return f"damping, friction, springs or pd gains of {found.coordinate} act within {1 / found.rate:.1e} s"

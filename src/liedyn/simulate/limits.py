@@ -1,0 +1,81 @@
+"""Where a motion leaves the limits of its robot. Limits do not act on a simulated motion: they are looked at after the run."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+KINDS = "position", "velocity", "effort"
+_ROUNDING = 1e-9         # relative to the limit: a motion prescribed up to its limit does not pass it
+_NAMED = 3               # coordinates in a note; run.json has them all
+
+
+@dataclass(frozen=True)
+class Excess:
+    """A coordinate beyond its limit at an output time.
+
+    kind          one of KINDS
+    coordinate    its name
+    unit          of `worst` and `limit`
+    first         the first time [s]
+    at            the time of the worst value [s]
+    worst, limit  the value farthest beyond the limit, signed, and the limit on that side
+    """
+
+    kind: str
+    coordinate: str
+    unit: str
+    first: float
+    at: float
+    worst: float
+    limit: float
+
+    def __str__(self) -> str:
+        return (f"{self.coordinate} from t = {self.first:.6g} s (worst {self.worst:.4g} {self.unit} at t = {self.at:.6g} s, "
+                f"limit {self.limit:.4g} {self.unit})")
+
+
+def limits_exceeded(model, t, q, v, tau) -> tuple[Excess, ...]:
+    """Coordinates beyond their limits, by kind, in the order of the model.
+
+    t (N,), q (N, nq), v, tau (N, nv). A velocity or effort limit of 0 and a range of no width count as missing: many URDF files
+    mean them so. Ball and free joints have no limits.
+    """
+    found, same = [], np.full(model.nv, -1)
+    for joint in model.joints:
+        if joint.q.stop - joint.q.start == joint.v.stop - joint.v.start:
+            same[joint.v] = np.arange(joint.q.start, joint.q.stop)
+    speed, effort = (np.where(x == 0.0, np.inf, x) for x in (model.velocity_limit, model.effort_limit))
+    for k in range(model.nv):
+        unit = model.v_units[k]
+        rows = [("velocity", unit + "/s", v[:, k], -speed[k], speed[k]),
+                ("effort", "N m" if unit == "rad" else "N", tau[:, k], -effort[k], effort[k])]
+        if same[k] >= 0 and model.lower[k] < model.upper[k]:
+            rows.append(("position", unit, q[:, same[k]], model.lower[k], model.upper[k]))
+        found += [excess for row in rows if (excess := _excess(t, model.v_names[k], *row))]
+    return tuple(sorted(found, key=lambda excess: KINDS.index(excess.kind)))
+
+
+def _excess(t, name: str, kind: str, unit: str, x, lower: float, upper: float) -> Excess | None:
+    """How x (N,) leaves [lower, upper]; None where it does not."""
+    slack = [_ROUNDING * max(abs(limit), 1.0 if kind == "position" else 0.0) if np.isfinite(limit) else 0.0
+             for limit in (lower, upper)]
+    beyond = np.maximum(lower - slack[0] - x, x - upper - slack[1])
+    if not (beyond > 0.0).any():
+        return None
+    first, worst = int(np.argmax(beyond > 0.0)), int(np.argmax(beyond))
+    return Excess(kind, name, unit, float(t[first]), float(t[worst]), float(x[worst]),
+                  float(upper if x[worst] > upper else lower))
+
+
+def limit_notes(exceeded) -> list[str]:
+    """A line a kind, the farthest first. A position that is worst at the very start is said where the start is."""
+    notes = []
+    for kind in KINDS:
+        group = [one for one in exceeded if one.kind == kind and not (kind == "position" and one.at == 0.0)]
+        if not group:
+            continue
+        group.sort(key=lambda one: -abs(one.worst - one.limit) / max(abs(one.limit), 1.0 if kind == "position" else 1e-300))
+        more = f", and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
+        notes.append(f"{kind} limits are exceeded (they do not act on the motion): {', '.join(map(str, group[:_NAMED]))}{more}")
+    return notes

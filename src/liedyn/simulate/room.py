@@ -1,0 +1,51 @@
+"""Whether the result of a run will fit into memory and onto the disk: estimated before it starts."""
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from liedyn.errors import ComputationError
+from liedyn.integrators.problem import Problem
+
+_IN_MEMORY = 80          # bytes a number of the result: the record, its checks, and Python's floats while it is written
+_ON_DISK = 20            # bytes a number of the CSV
+_ENOUGH = 100e6          # bytes: less than this needs no looking
+
+
+def check_room(problem: Problem, rows: int, folder: str | os.PathLike | None = None) -> None:
+    """Refuse a run of so many rows whose result needs more memory than is free, or more disk than is free where `folder` is or
+    will be. Raises ComputationError with the figures."""
+    numbers = rows * numbers_of_a_row(problem)
+    _refuse(numbers * _IN_MEMORY, available_memory(), rows, "memory")
+    if folder is not None:
+        place = next(p for p in (Path(folder).absolute(), *Path(folder).absolute().parents) if p.is_dir())
+        _refuse(numbers * _ON_DISK, shutil.disk_usage(place).free, rows, f"disk in {place}")
+
+
+def numbers_of_a_row(problem: Problem) -> int:
+    """Time, state, accelerations, forces, wrenches, energies, multipliers."""
+    model = problem.model
+    return model.nq + 3 * model.nv + 6 * len(problem.forced_links) + (model.nc if problem.ties is not None else 0) + 6
+
+
+def available_memory() -> float:
+    """Bytes that a process may still take, as far as the system tells: infinite where it does not."""
+    free = [_figure("/proc/meminfo", "MemAvailable:", 1024.0)]
+    limit, used = _figure("/sys/fs/cgroup/memory.max"), _figure("/sys/fs/cgroup/memory.current")
+    return min(*free, limit - used if used < limit else limit)
+
+
+def _figure(path: str, key: str = "", unit: float = 1.0) -> float:
+    """The number behind `key` in a file of the system; infinite where there is none."""
+    try:
+        words = Path(path).read_text(encoding="ascii").split()
+        return float(words[words.index(key) + 1 if key else 0]) * unit
+    except (OSError, ValueError, IndexError):
+        return float("inf")                                    # also for the word max
+
+
+def _refuse(needed: float, free: float, rows: int, what: str) -> None:
+    if needed > max(free, _ENOUGH):
+        raise ComputationError(f"the result of {rows} rows needs about {needed / 1e9:.3g} GB of {what}; {free / 1e9:.3g} GB are "
+                               "free (a larger output_step makes fewer rows; --force-long or force_long=True tries all the same)")

@@ -1,0 +1,89 @@
+"""C files of a robot, compiled by the system's compiler and compared with what liedyn computes."""
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from command_line import run
+from liedyn.codegen.c99 import comment, identifier
+from liedyn.report.c_files import write_export
+from zoo import model_of
+
+ROOT = Path(__file__).parents[2]
+FLAGS = ("-std=c99", "-O1", "-Wall", "-Wextra", "-pedantic", "-Werror")
+KINDS = ("helical", "ball", "free", "universal", "planar", "screws", "every kind, floating")
+
+
+def ran(folder: Path, name: str) -> subprocess.CompletedProcess:
+    """The program NAME_test.c with NAME.c."""
+    compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+    assert compiler, "these tests need a C compiler"
+    subprocess.run([compiler, *FLAGS, f"{name}.c", f"{name}_test.c", "-lm", "-o", "program"], cwd=folder, check=True, timeout=600)
+    return subprocess.run([folder / "program"], capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.parametrize("single", [False, True], ids=["double", "float"])
+@pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics"])
+@pytest.mark.parametrize("name", KINDS)
+def test_compiled_functions_give_what_liedyn_gives(name, function, single, tmp_path, worst):
+    """The program's own bound, 1e-9 or 1e-3 of the largest number, is loose: robots may be badly conditioned."""
+    write_export(model_of(name), function, tmp_path / "f.c", single=single, with_test=True)
+    done = ran(tmp_path, "f")
+    assert done.returncode == 0, done.stdout
+    error = float(done.stdout.rpartition(":")[2])
+    what = f"C, {'float' if single else 'double'}: {function}"
+    assert worst(what, error, name) < (1e-4 if single else 1e-12)
+
+
+def test_a_wrong_result_fails_the_program(tmp_path):
+    write_export(model_of("ball"), "forward_dynamics", tmp_path / "f.c", with_test=True)
+    source = (tmp_path / "f.c").read_text()
+    assert "    a[1] = " in source
+    (tmp_path / "f.c").write_text(source.replace("    a[1] = ", "    a[1] = 1e-3 + "))
+    assert ran(tmp_path, "f").returncode == 1
+
+
+def test_bad_numbers_are_refused_by_the_function(tmp_path):
+    write_export(model_of("ball"), "inverse_dynamics", tmp_path / "f.c", with_test=True)
+    good = (tmp_path / "f_test.c").read_text()
+    for old, new in (("v[] = {", "v[] = {NAN, "), ("q[] = {", "q[] = {2.0, "), ("a[] = {", "a[] = {INFINITY, ")):
+        assert old in good
+        (tmp_path / "f_test.c").write_text(good.replace(old, new))
+        done = ran(tmp_path, "f")
+        assert (done.returncode, done.stdout) == (1, "refused\n")
+
+
+def test_export_names_files_and_says_what_they_hold(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    robot = str(ROOT / "robots/panda.yaml")
+    done = run("export", robot, "--function", "inverse_dynamics", "--with-test", "--json", "-q")
+    assert done.exit_code == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["files"] == ["panda_inverse_dynamics.c", "panda_inverse_dynamics.h", "panda_inverse_dynamics_test.c"]
+    header = (tmp_path / "panda_inverse_dynamics.h").read_text()
+    assert "int panda_inverse_dynamics(const double q[9], const double v[9], const double a[9], double tau[9]);" in header
+    assert "3  panda_joint4 [rad/s^2]" in header and "7  panda_finger_joint1 [N]" in header
+    assert ran(tmp_path, "panda_inverse_dynamics").returncode == 0
+    assert run("export", robot, "--function", "inverse_dynamics").exit_code == 2                 # it is there already
+    assert run("export", robot, "-o", "my_arm.c", "--no-passive").exit_code == 0
+    assert "and friction do not act" in (tmp_path / "my_arm.c").read_text()
+
+
+@pytest.mark.parametrize("arguments, status, message", [
+    (["robots/panda.yaml", "-o", "arm.cpp"], 2, "arm.cpp is no name of a C file"),
+    (["robots/panda.yaml", "-o", "7-arm.c"], 2, "7-arm.c is no name of a C file"),
+    (["robots/panda.yaml", "--function", "energy"], 2, "'energy' is not one of"),
+    (["robots/four_bar.yaml"], 3, "forward_dynamics does not obey the constraints of robot four_bar"),
+])
+def test_bad_exports_are_one_line(arguments, status, message, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    done = run("export", str(ROOT / arguments[0]), *arguments[1:])
+    assert done.exit_code == status and message in done.stderr and not list(tmp_path.iterdir())
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_names_cannot_end_a_comment_or_be_no_name_of_c():
+    assert comment("a*/ system(0); /*é\n") == "a* / system(0); /*??"
+    assert [identifier(text) for text in ("7 dof arm", "é", "a-b.c")] == ["robot_7_dof_arm", "robot", "a_b_c"]

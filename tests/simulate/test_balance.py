@@ -1,0 +1,45 @@
+"""What the energy balance of a run is measured against."""
+from pathlib import Path
+
+import pytest
+
+from liedyn.simulate.balance import GOOD
+from liedyn.simulate.run import run_scenario
+
+HOVER = Path(__file__).parents[2] / "configs/hexarotor_hover.yaml"
+AT_REST = {"actuators": {"rotor*": 6.959722631992465}, "joints": {}}          # thrusts carry the weight
+
+
+def said(result) -> bool:
+    return any("energy balance is off" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("overrides", [{"duration": 0.1}, {"duration": 0.001, "output_step": 0.001}, AT_REST,
+                                       AT_REST | {"initial.q.base": [0, 0, 0, 0, 0, 0, 1]}],
+                         ids=["before the arms move", "one step", "hovering", "hovering at the origin"])
+def test_energies_that_are_rounding_do_not_balance_to_one(overrides):
+    """Weight and thrusts cancel: what is left of the energies is 1e-13 J of rounding or less, against 73 J. (It was a relative
+    balance of 0.5 to 1, without a note.)"""
+    r = run_scenario(HOVER, overrides)
+    assert r.check["energy_balance"] < 1e-12
+    assert r.check["energy_balance_relative"] < 1e-2 * GOOD and not said(r)
+
+
+def body(tmp_path, size: float):
+    """A pendulum of `size` metres, whose energies go with the fourth power of its size."""
+    mass = 1e3 * size**3
+    path = tmp_path / "pendulum.yaml"
+    path.write_text(f"links: {{a: {{mass: {mass}, com: [0, 0, {-size}], inertia: [{mass * size**2}, {mass * size**2}, 0]}}}}\n"
+                    "joints: {j: {type: revolute, parent: world, child: a, axis: [0, 1, 0]}}\n")
+    return path
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-3, 1e-5], ids=["1 m", "1 mm", "10 um"])
+def test_a_wrong_balance_is_said_however_small_the_energies(tmp_path, size):
+    """Steps of a third of the period; the smallest pendulum swings by 5e-16 J."""
+    period = 2 * 3.14159 * (2 * size / 9.81) ** 0.5
+    given = {"robot": str(body(tmp_path, size)), "duration": 20 * period, "initial": {"q": {"j": 1.5}}}
+    wrong = run_scenario(given, {"integrator.step": period / 3, "output_step": period})
+    assert wrong.check["energy_balance_relative"] > 0.01 and said(wrong)
+    right = run_scenario(given, {"integrator.step": period / 300, "output_step": period})
+    assert right.check["energy_balance_relative"] < 1e-6 and not said(right)

@@ -1,0 +1,73 @@
+"""A run beyond the limits of its robot says so."""
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from liedyn.report.run_folder import summary
+from liedyn.simulate.run import run_scenario
+
+ROOT = Path(__file__).parents[2]
+ARM = """
+links: {a: {mass: 1.0, com: [0, 0, -0.5]}, b: {mass: 1.0, com: [0, 0, -0.5], inertia: [0.01, 0.01, 0.01]}}
+joints:
+  shoulder: {type: revolute, parent: world, child: a, axis: [0, 1, 0], armature: 0.1, limits: %s}
+  elbow: {type: revolute, parent: a, child: b, origin: {xyz: [0, 0, -1]}, axis: [0, 1, 0], limits: %s}
+"""
+WIDE = "{lower: -9, upper: 9, velocity: 99, effort: 99}"
+
+
+@pytest.fixture
+def run(tmp_path):
+    def result(scenario: dict, shoulder: str = WIDE, elbow: str = WIDE):
+        (tmp_path / "arm.yaml").write_text(ARM % (shoulder, elbow))
+        return run_scenario({"robot": str(tmp_path / "arm.yaml"), "duration": 2, "output_step": 0.01, **scenario})
+    return result
+
+
+SWING = {"joints": {"shoulder": {"prescribe": {"position": "0.5*t*t"}}, "elbow": {"prescribe": {"position": 0}}}}
+
+
+def test_a_run_far_beyond_its_limits_is_no_silent_run(run):
+    """q = t^2/2, v = t: 1 rad is passed after sqrt(2) s, 0.5 rad/s after 0.5 s, and the torque by the weight of the links."""
+    r = run(SWING, "{lower: -1, upper: 1, velocity: 0.5, effort: 5}")
+    by_kind = {one.kind: one for one in r.limits}
+    assert [one.kind for one in r.limits] == ["position", "velocity", "effort"]
+    assert {one.coordinate for one in r.limits} == {"shoulder"}
+    assert by_kind["position"].first == pytest.approx(1.42) and by_kind["position"].worst == pytest.approx(2.0)
+    assert by_kind["velocity"].first == pytest.approx(0.51) and by_kind["velocity"].worst == pytest.approx(2.0)
+    assert by_kind["effort"].worst == pytest.approx(np.abs(r.tau[:, 0]).max())
+    assert by_kind["position"].at == by_kind["velocity"].at == r.t[-1]
+    notes = [note for note in r.notes if "limits are exceeded" in note]
+    assert len(notes) == 3
+    assert "shoulder from t = 1.42 s (worst 2 rad at t = 2 s, limit 1 rad)" in notes[0]
+    assert "(worst 2 rad/s at t = 2 s, limit 0.5 rad/s)" in notes[1] and "N m at t" in notes[2]
+    written = json.loads(json.dumps(summary(r)))["limits"]
+    one = by_kind["position"]
+    assert written[0] == {"kind": "position", "coordinate": "shoulder", "unit": "rad", "first": one.first, "at": 2.0,
+                          "worst": one.worst, "limit": 1.0}
+
+
+def test_a_motion_up_to_its_limits_is_within_them(run):
+    """The last value is the limit but for its rounding."""
+    effort = float(np.abs(run(SWING).tau[:, 0]).max())
+    assert run(SWING, f"{{lower: -1, upper: 2, velocity: 2, effort: {effort!r}}}").limits == ()
+
+
+def test_limits_on_the_lower_side_have_their_sign(run):
+    swing = {"joints": {"shoulder": {"prescribe": {"position": "-0.5*t*t"}}}}
+    one = run(swing, "{lower: -1, upper: 1, velocity: 99, effort: 99}").limits[0]
+    assert (one.limit, one.worst) == (-1.0, pytest.approx(-2.0))
+
+
+def test_limits_that_urdf_files_leave_at_zero_are_none(run):
+    assert run(SWING, "{lower: 0, upper: 0, velocity: 0, effort: 0}", "{lower: 0, upper: 0, velocity: 0, effort: 0}").limits == ()
+
+
+def test_many_joints_beyond_their_limits_are_one_line_a_kind():
+    r = run_scenario(ROOT / "robots/panda.yaml", {"duration": 1})
+    speeds = [one for one in r.limits if one.kind == "velocity"]
+    notes = [note for note in r.notes if note.startswith("velocity limits")]
+    assert len(speeds) > 4 and len(notes) == 1
+    assert f"and {len(speeds) - 3} more" in notes[0]
