@@ -55,7 +55,7 @@ def _curvature(f):
     return half - half.swapaxes(2, 3) - np.einsum("klm,mji->ijkl", c, Gamma)
 
 
-def sectional_curvature(model: Model, q: ArrayLike, u: ArrayLike, w: ArrayLike) -> Array:
+def sectional_curvature(model: Model, q: ArrayLike, u: ArrayLike, w: ArrayLike) -> float:
     """Gaussian curvature [1/(kg m^2)] of the surface of geodesics (motions without forces) that start along u and w.
 
     u, w : (nv,) arrays, velocities that are not parallel. q and errors as in `curvature_tensor`; ComputationError too.
@@ -72,7 +72,7 @@ def sectional_curvature(model: Model, q: ArrayLike, u: ArrayLike, w: ArrayLike) 
     return float(np.einsum("ijkl,i,j,k,l", R, u, w, u, w) / area)
 
 
-def scalar_curvature(model: Model, q: ArrayLike) -> Array:
+def scalar_curvature(model: Model, q: ArrayLike) -> float:
     """Scalar curvature R^ij_ij [1/(kg m^2)]: twice the Gaussian curvature for two coordinates. As `curvature_tensor`."""
     f = closed_form(model, q)
     R, W = _curvature(f), np.linalg.inv(f.mass_matrix)

@@ -168,7 +168,8 @@ class Warmup:
         return asdict(self)
 
 
-def warmup(what: str | Iterable[str] | None = None, *, robot: str | os.PathLike[str] | None = None, progress: Any = None) -> Warmup:
+def warmup(what: str | Iterable[str] | None = None, *, robot: str | os.PathLike[str] | None = None,
+           progress: Any = None) -> Warmup:
     """Compile the functions of groups, or load them if the cache has them: later calls, in later processes too, wait no more.
 
     Code is compiled for this processor, into the folder that LIEDYN_CACHE_DIR names or the user's cache. It is the same for every
