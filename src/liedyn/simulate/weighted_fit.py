@@ -12,6 +12,7 @@ import numpy as np
 _UNSEEN = 1e-9        # a direction with this part of the largest singular value is not excited at all
 _ROUNDS = 5           # of weights; the first has none
 _NOTHING = 1e-3       # of a deviation
+_MOST = 0.99          # of the information in a direction may be noise for a bias to be told
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,19 +91,30 @@ def effect_of_noise(found: Solution, noisier: Iterable[tuple[np.ndarray, np.ndar
     """Of the noise that states have, told by more of the same: pairs of equations of states with a draw of noise added, and with
     the same subtracted.
 
-    As much again moves the solution as far as what was there before (Cook and Stefanski 1994); pairs tell what is linear in the
-    noise, the variance, from what is not, the bias. Ends early where the noise does nothing."""
-    inverse = found.root @ found.root.T
-    own = np.diag(inverse)
+    As much again moves the solution about as far as what was there before (Cook and Stefanski 1994); pairs tell what is linear
+    in the noise, the variance, from what is not, the bias. Ends early where the noise does nothing."""
+    own = (found.root ** 2).sum(axis=1)
     told = []
     for pair in noisier:
         x = np.array([solve(compressed(other), found.noise).x for other in pair])
         change = (pair[0] - pair[1]) / 2.0
-        force = (change @ np.r_[found.x, -1.0]) ** 2
-        share = ((change[:, :, :-1] / found.noise[:, None] @ inverse) ** 2).sum(axis=(0, 1))
-        told.append((((x[0] - x[1]) / 2.0) ** 2, x.mean(axis=0) - found.x, share, force.mean(axis=0)))
-        variance, bias, share, force = (np.mean(part, axis=0) for part in zip(*told, strict=True))
-        effect = Effect(variance, bias, np.divide(share, own, out=np.zeros_like(own), where=own > 0.0), np.sqrt(force))
-        if (variance <= _NOTHING**2 * own).all() and (np.abs(bias) <= _NOTHING * np.sqrt(own)).all():
+        D = (change[:, :, :-1] / found.noise[:, None]).reshape(-1, len(found.x)) @ found.root
+        force = ((change @ np.r_[found.x, -1.0]) ** 2).mean(axis=0)
+        told.append((((x[0] - x[1]) / 2.0) ** 2, x.mean(axis=0) - found.x, D.T @ D, force))
+        variance, moved, part, force = (np.mean(one, axis=0) for one in zip(*told, strict=True))
+        share = np.einsum("kj,ji,ki->k", found.root, part, found.root)
+        effect = Effect(variance, _extrapolated(moved, found.root, part), np.divide(share, own, out=np.zeros_like(own),
+                                                                                    where=own > 0.0), np.sqrt(force))
+        if (variance <= _NOTHING**2 * own).all() and (np.abs(effect.bias) <= _NOTHING * np.sqrt(own)).all():
             break
     return effect
+
+
+def _extrapolated(moved: np.ndarray, root: np.ndarray, part: np.ndarray) -> np.ndarray:
+    """The bias by noise, from how far as much again moved the solution.
+
+    In a direction where the part s of the equations' information is noise, the solution is 1 - s of the truth, and (1 - s)/(1 + s)
+    with the noise doubled. part: the information by noise, beside a unit matrix of all."""
+    s, P = np.linalg.eigh(part)
+    s = np.clip(s, 0.0, _MOST)
+    return root @ (P @ ((1.0 + s) / (1.0 - s) * (P.T @ (np.linalg.pinv(root) @ moved))))
