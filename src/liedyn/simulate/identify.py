@@ -162,7 +162,11 @@ def _identify(model: Model, t, motion: Motion, joints, smooth, tolerance: float 
     deviations, reliable = _doubts(rows, W, found)
     values = base.values + found.x
     residual = np.sqrt(np.mean((raw @ np.r_[found.x, -1.0]) ** 2, axis=0))
-    notes = [*motion.notes, *notes, *_notes(base, deviations, reliable)]
+    if motion.v is not None or motion.a is not None:
+        mend = "leave the v and a out that are given, and they are derived from smoothed positions"
+    else:
+        mend = "smooth with auto" if smooth != "auto" else "less noise, or a longer or faster motion, helps"
+    notes = [*motion.notes, *notes, *_notes(base, deviations, reliable, mend)]
     return Identification(values, deviations, reliable, _poor(base, values, deviations), base, found.condition, residual,
                           np.sqrt(np.mean(motion.tau**2, axis=0)), len(raw), tuple(notes))
 
@@ -228,7 +232,7 @@ def _poor(base: BaseParameters, values: np.ndarray, deviations: np.ndarray) -> t
     return tuple(name for name, size, s in zip(base.names, _sizes(base, values), deviations, strict=True) if not s <= POOR * size)
 
 
-def _notes(base: BaseParameters, deviations: np.ndarray, reliable: np.ndarray) -> list[str]:
+def _notes(base: BaseParameters, deviations: np.ndarray, reliable: np.ndarray, mend: str) -> list[str]:
     unseen, biased = ([name for name, chosen in zip(base.names, mask, strict=True) if chosen]
                       for mask in (~np.isfinite(deviations), np.isfinite(deviations) & ~reliable))
     notes = []
@@ -237,7 +241,7 @@ def _notes(base: BaseParameters, deviations: np.ndarray, reliable: np.ndarray) -
                      "these are the robot file's")
     if biased:
         notes.append(f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({_listed(biased)}): noise of the motion "
-                     "or its smoothing biases them by more than their deviation; less noise, a longer or a faster motion helps")
+                     f"or its smoothing biases them by more than their deviation; {mend}")
     return notes
 
 

@@ -166,10 +166,14 @@ def noise(t: np.ndarray, x: np.ndarray) -> np.ndarray:
         gaps = s[:, :, None] - s[:, None, :] + np.eye(order + 1)
         weights = 1.0 / np.prod(gaps, axis=2)
         weights /= np.linalg.norm(weights, axis=1, keepdims=True)
-        sizes = np.sort(np.abs(np.einsum("kj,kjn->kn", weights, x[near])), axis=0)
-        quiet = sizes[:max(1, int(_QUIET * len(sizes)))]
-        out = np.minimum(out, np.sqrt(np.mean(quiet**2, axis=0)) / _QUIET_SIZE)
+        out = np.minimum(out, quiet_size(np.einsum("kj,kjn->kn", weights, x[near])))
     return out
+
+
+def quiet_size(x: np.ndarray) -> np.ndarray:
+    """(n,) standard deviations of normal numbers x (N, n), some of which are outliers."""
+    sizes = np.sort(np.abs(x), axis=0)[:max(1, int(_QUIET * len(x)))]
+    return np.sqrt(np.mean(sizes**2, axis=0)) / _QUIET_SIZE
 
 
 def with_noise(t: np.ndarray, x: np.ndarray, seed: int = 0) -> np.ndarray:

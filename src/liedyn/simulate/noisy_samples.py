@@ -9,11 +9,13 @@ import numpy as np
 
 from liedyn.model.model import Model
 from liedyn.simulate.chains import Chain, derivations, rows_per_knot
-from liedyn.simulate.manifold_spline import Fit, continued, low_pass, noise, of_unit_norm, one_sided
+from liedyn.simulate.manifold_spline import Fit, continued, has_rows, low_pass, noise, of_unit_norm, one_sided, quiet_size
 from liedyn.simulate.recorded_motion import Motion
 
 _KINDS = ("q", "v", "a")
 _SECOND = 2                     # derivative: the highest that is derived
+_OFF = 3.0                      # derivatives may be so many times as far off as is estimated
+_SLIGHT = 0.01                  # part of a velocity or an acceleration that does no harm as noise
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +55,8 @@ class NoisySamples:
     @cached_property
     def noise(self) -> tuple[np.ndarray | None, ...]:
         """(n,) standard deviations of the noise of each array that is given."""
-        return tuple(None if x is None else noise(self.t, x) for x in self._samples())
+        return tuple(None if x is None else np.maximum(noise(self.t, x), self._unlike_positions(k) if k else 0.0)
+                     for k, x in enumerate(self._samples()))
 
     def states(self, raised: int = 0, more=None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """q, v, a of the inner rows. raised: degrees of the splines above the usual; more: noise, added to the samples."""
@@ -70,6 +73,20 @@ class NoisySamples:
     def _samples(self) -> list[np.ndarray | None]:
         q, *others = self.given
         return [continued(self.model, q), *others]
+
+    def _unlike_positions(self, k: int) -> np.ndarray | float:
+        """(nv,) how far the velocities (k = 1) or accelerations (2) that are given are from those of the positions, where that is
+        more than these are off: noise that high differences do not show, as of derivatives that somebody took of noisy positions."""
+        if not has_rows(len(self.t), k, 1):
+            return 0.0
+        chain = Chain(self.model, list(_KINDS[:k + 1]), [self.given[0], *[None] * k], self.model.v_units)
+        rows, _ = rows_per_knot(self.t, [chain], "auto")
+        (error, _), = chain.doubt(self.t, rows)
+        ends = one_sided(len(self.t), k, rows)
+        inner = slice(ends, len(self.t) - ends)
+        apart = quiet_size((chain.filled(self.t, Fit(rows))[k] - self.given[k])[inner])
+        size = np.sqrt(np.mean(self.given[k][inner] ** 2, axis=0))
+        return np.where(apart > np.maximum(_OFF * error, _SLIGHT * size), apart, 0.0)
 
     def notes(self) -> list[str]:
         """What was done, in words."""

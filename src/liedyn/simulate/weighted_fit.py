@@ -113,8 +113,8 @@ def effect_of_noise(found: Solution, noisier: Iterable[tuple[np.ndarray, np.ndar
 def _extrapolated(moved: np.ndarray, root: np.ndarray, part: np.ndarray) -> np.ndarray:
     """The bias by noise, from how far as much again moved the solution.
 
-    In a direction where the part s of the equations' information is noise, the solution is 1 - s of the truth, and (1 - s)/(1 + s)
-    with the noise doubled. part: the information by noise, beside a unit matrix of all."""
+    In a direction where the part s of the equations' information is noise, the solution is 1 - s of the truth, and
+    (1 - s)/(1 + s) with the noise doubled. part: the information by noise, beside a unit matrix of all."""
     s, P = np.linalg.eigh(part)
     s = np.clip(s, 0.0, _MOST)
     return root @ (P @ ((1.0 + s) / (1.0 - s) * (P.T @ (np.linalg.pinv(root) @ moved))))
