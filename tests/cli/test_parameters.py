@@ -8,6 +8,7 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run
+from liedyn.io.csv import read_trajectory, write_trajectory
 
 ROOT = Path(__file__).parents[2]
 ROBOT = """
@@ -101,7 +102,7 @@ def test_from_a_motion_the_true_robot_comes_out(motion):
     fit = report["fit"]
     assert fit["rows"] == 301 and 1 < fit["condition"] < 1e3 and set(fit["residual"]) == {"hip", "knee"}
     with open("fit.csv", newline="") as file:
-        assert next(csv.reader(file)) == ["name", "unit", "value", "estimate", "deviation", "stands_for"]
+        assert next(csv.reader(file)) == ["name", "unit", "value", "estimate", "deviation", "reliable", "stands_for"]
     text = ok("parameters", "guess.yaml", "--from", motion).stdout
     assert "estimate" in text and "fitted to 301 rows, condition " in text and "of its force" in text
 
@@ -170,13 +171,16 @@ def test_the_excited_ur5_tells_its_gripper_and_its_friction(tmp_path, monkeypatc
     (["bars.yaml", "--from", "none.csv"], 2, "'none.csv' does not exist"),
     (["bars.yaml", "--from", "bars.yaml"], 3, "bars.yaml:2: there is no column `t`"),
     (["bars.yaml", "--from", "q.csv"], 3, "q.csv: there are no columns of the joint forces"),
+    (["bars.yaml", "--from", "three.csv"], 3, "three.csv: 3 row(s) are too few to take derivative 2 by a spline of degree 7"),
     (["bars.yaml", "--from", "short.csv"], 3, "short.csv: the trajectory is too short for so many parameters; found '6 eq"),
     (["still.yaml"], 3, "the robot still has no moving joint: no force depends on its parameters"),
 ])
 def test_what_is_refused(folder, args, status, words):
     (folder / "q.csv").write_text("t[s],q.hip[rad],q.knee[rad]\n" + "".join(f"{k},{k},0\n" for k in range(5)))
-    (folder / "short.csv").write_text("t[s],q.hip[rad],q.knee[rad],tau.hip[N m],tau.knee[N m]\n" + "".join(
+    (folder / "three.csv").write_text("t[s],q.hip[rad],q.knee[rad],tau.hip[N m],tau.knee[N m]\n" + "".join(
         f"{k},{k},0,1,1\n" for k in range(3)))
+    (folder / "short.csv").write_text("t,q.hip,q.knee,tau.hip,tau.knee,v.hip,v.knee,a.hip,a.knee\n" + "".join(
+        f"{k},{k},0,1,1,1,0,0,0\n" for k in range(3)))
     (folder / "still.yaml").write_text("links: {block: {mass: 1, inertia: [1, 1, 1]}}\njoints: {}\n")
     before = sorted(folder.rglob("*"))
     result = run("parameters", *args)
@@ -192,3 +196,41 @@ def test_strict_and_force(folder):
     (folder / "out.csv").write_text("old")
     ok("parameters", "bars.yaml", "-o", "out.csv", "--force")
     assert Path("out.csv").read_text().startswith("name,unit,value")
+
+
+@pytest.fixture
+def noisy(motion):
+    """The positions of the run at 100 Hz with a milliradian of noise, and its forces; no velocities, no accelerations."""
+    file = read_trajectory(motion)
+    rng = np.random.default_rng(0)
+    columns = [(name, file.units[name], x + 1e-3 * rng.standard_normal(len(x)) * name.startswith("q."))
+               for name, x in file.columns.items() if name.startswith(("q.", "tau."))]
+    write_trajectory("noisy.csv", {**file.header, "robot": "guess.yaml"}, file.t, columns)
+    return "noisy.csv"
+
+
+def test_noisy_positions_are_smoothed_by_default_and_otherwise_marked(noisy):
+    smooth, rough = (ok("parameters", "guess.yaml", "--from", noisy, "--json", *options)
+                     for options in ([], ["--smooth", "none"]))
+    assert "v and a are derived from q by splines of degree 7 with a knot every " in smooth.stderr
+    assert "noise found in the positions: 0.00" in smooth.stderr and "NOT RELIABLE" not in smooth.stderr
+    found = json.loads(smooth.stdout)["base_parameters"]
+    assert all(one["reliable"] for one in found)
+    off = [abs(one["estimate"] - true) / one["deviation"] for one, true in zip(found, VALUES, strict=True)]
+    assert max(off) < 5                                                # of 8 numbers
+    assert "NOT RELIABLE: " in rough.stderr and "through every row" in rough.stderr
+    marked = {one["name"] for one in json.loads(rough.stdout)["base_parameters"] if not one["reliable"]}
+    assert {"Iyy.upper", "Iyy.lower"} <= marked
+    text = ok("parameters", "guess.yaml", "--from", noisy, "--smooth", "none", "-q", "-o", "fit.csv").stdout
+    assert "\nNOT RELIABLE: " in text and "reliable" in text.splitlines()[1]
+    with open("fit.csv", newline="") as file:
+        assert {row["name"] for row in csv.DictReader(file) if row["reliable"] == "no"} == marked
+
+
+def test_a_smoothing_length(noisy):
+    assert "with a knot every 20 rows (0.2 s)" in ok("parameters", "guess.yaml", "--from", noisy, "--smooth", "0.2").stderr
+    for value in ("0", "-1", "nan", "inf", "much"):
+        result = run("parameters", "guess.yaml", "--from", noisy, "--smooth", value)
+        assert result.exit_code == 2 and "neither a positive number of seconds nor 'auto' or 'none'" in result.stderr
+    result = run("parameters", "guess.yaml", "--smooth", "auto")
+    assert result.exit_code == 2 and "--smooth goes with --from" in result.stderr

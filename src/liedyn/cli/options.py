@@ -52,19 +52,22 @@ csv_output_option = click.option("-o", "--output", type=click.Path(), help="CSV 
 
 
 class Smooth(click.ParamType):
-    """Seconds, or the word auto."""
+    """Seconds, or one of some words."""
 
     name = "seconds"
 
+    def __init__(self, *words: str):
+        self.words = words
+
     def convert(self, value, param, ctx):
-        if value == "auto" or isinstance(value, float):
+        if value in self.words or isinstance(value, float):
             return value
         try:
             seconds = float(value)
         except ValueError:
             seconds = math.nan
         if not 0.0 < seconds < math.inf:
-            self.fail(f"{value!r} is neither a positive number of seconds nor 'auto'.", param, ctx)
+            self.fail(f"{value!r} is neither a positive number of seconds nor {' or '.join(map(repr, self.words))}.", param, ctx)
         return seconds
 
 
@@ -74,7 +77,7 @@ class Order(click.IntRange):
 
 order_option = click.option("--order", type=Order(0, 170), default=0, show_default=True, metavar="R",      # 171! is no double
                             help="Also compute time derivatives up to this order: columns d1tau, d2tau, …, d1a, d2a, …")
-smooth_option = click.option("--smooth", type=Smooth(), metavar="SECONDS|auto",
+smooth_option = click.option("--smooth", type=Smooth("auto"), metavar="SECONDS|auto",
                              help="Compute missing derivatives with least-squares splines of this knot spacing (auto: the one "
                                   "with the smallest estimated error) instead of interpolating splines.")
 

@@ -20,7 +20,7 @@ def parameter_text(model, base: BaseParameters, fit: Identification | None, *, w
 
     whole: however long its lines become."""
     lines = [f"{model.name}: {len(base)} base parameters of {len(base.parameters.names)}, {model.base} base"]
-    head = ["parameter", "robot file", *(["estimate", "deviation"] if fit else []), "unit", "stands for"]
+    head = ["parameter", "robot file", *(["estimate", "deviation", "reliable"] if fit else []), "unit", "stands for"]
     rows = [[base.names[k], *figures, base.units[k], base.regrouping(k) if whole else _beginning(base.regrouping(k))]
             for k, figures in enumerate(_figures(base, fit))]
     lines += _table(head, rows, right=range(1, len(head) - 2))
@@ -47,7 +47,7 @@ def plain_parameters(model, base: BaseParameters, fit: Identification | None) ->
         one = {"name": name, "unit": base.units[k], "value": float(base.values[k]),
                "stands_for": {base.parameters.names[j]: float(row[j]) for j in row.nonzero()[0]}}
         if fit:
-            one |= {"estimate": float(fit.estimate[k]), "deviation": _finite(fit.deviation[k])}
+            one |= {"estimate": float(fit.values[k]), "deviation": _finite(fit.deviations[k]), "reliable": bool(fit.reliable[k])}
         listed.append(one)
     out = {"robot": model.name, "base": model.base, "parameters": len(base.parameters.names), "base_parameters": listed,
            "condition": base.condition, "unidentifiable": list(base.unidentifiable), "weak": list(base.weak)}
@@ -59,21 +59,21 @@ def plain_parameters(model, base: BaseParameters, fit: Identification | None) ->
 
 
 def write_parameters(path: str | Path, base: BaseParameters, fit: Identification | None, *, force: bool = False) -> None:
-    """CSV with the columns name, unit, value, (estimate, deviation,) stands_for; `-` is standard output. The deviation of what
-    the motion does not excite is empty: a spreadsheet would take `inf` for a word."""
+    """CSV with the columns name, unit, value, (estimate, deviation, reliable,) stands_for; `-` is standard output. The
+    deviation of what the motion does not excite is empty: a spreadsheet would take `inf` for a word."""
     with open_output(path, force=force) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["name", "unit", "value", *(["estimate", "deviation"] if fit else []), "stands_for"])
+        writer.writerow(["name", "unit", "value", *(["estimate", "deviation", "reliable"] if fit else []), "stands_for"])
         for k, name in enumerate(base.names):
-            found = [repr(float(fit.estimate[k])), _cell(fit.deviation[k])] if fit else []
+            found = [repr(float(fit.values[k])), _cell(fit.deviations[k]), "yes" if fit.reliable[k] else "no"] if fit else []
             writer.writerow([cell(name), base.units[k], repr(float(base.values[k])), *found, cell(base.regrouping(k))])
 
 
 def _figures(base: BaseParameters, fit: Identification | None) -> list[list[str]]:
     if fit is None:
         return [[f"{x:.6g}"] for x in base.values]
-    return [[f"{x:.6g}", f"{y:.6g}", f"{s:.2g}" if math.isfinite(s) else "not excited"]
-            for x, y, s in zip(base.values, fit.estimate, fit.deviation, strict=True)]
+    return [[f"{x:.6g}", f"{y:.6g}", f"{s:.2g}" if math.isfinite(s) else "not excited", "yes" if good else "NO"]
+            for x, y, s, good in zip(base.values, fit.values, fit.deviations, fit.reliable, strict=True)]
 
 
 def _fit_text(model, fit: Identification, whole: bool) -> list[str]:
@@ -82,6 +82,9 @@ def _fit_text(model, fit: Identification, whole: bool) -> list[str]:
     rows = [[name, f"{r:.3g}", f"{100 * r / f:.2g} %" if f else ""]
             for name, r, f in zip(model.v_names, fit.residual, fit.force, strict=True)]
     lines += _table(["joint", "force left over", "of its force"], rows, right=(1, 2))
+    doubtful = [name for name, good in zip(fit.names, fit.reliable, strict=True) if not good]
+    if doubtful:
+        lines.append(f"NOT RELIABLE: {_listed(doubtful, whole)}")
     if fit.poor:
         lines.append(f"poorly known (deviation above 30 % of the estimate): {_listed(fit.poor, whole)}")
     return lines

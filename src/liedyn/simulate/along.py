@@ -15,7 +15,7 @@ from liedyn.simulate.along_constraints import inverse_of_mechanism, motion_of_me
 from liedyn.simulate.columns import columns_of, constraint_columns, header_of
 from liedyn.simulate.derived_error import error_notes
 from liedyn.simulate.higher_order_along import higher_order_along
-from liedyn.simulate.recorded_motion import Along, Motion, Result, mask_of, motion_of, require
+from liedyn.simulate.recorded_motion import Along, Motion, Outcome, mask_of, motion_of, require
 
 
 def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "unique", *, order: int = 0,
@@ -43,7 +43,7 @@ def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "uniqu
         if model.nc:
             return inverse_of_mechanism(model, motion, motors, criterion)
         tau = inverse_dynamics(model, motion.q, motion.v, motion.a, f_ext=motion.f_ext, passive=motion.passive)
-        return Result(motion.a, tau)
+        return Outcome(motion.a, tau)
 
     return _along(model, trajectory, motion, compute, np.ones(model.nv, dtype=bool), notes)
 
@@ -63,7 +63,7 @@ def forward_along(model: Model, trajectory, *, order: int = 0, smooth: float | s
     def compute(motion: Motion):
         if model.nc:
             return motion_of_mechanism(model, motion, None, motion.tau, nothing)
-        return Result(forward_dynamics(model, motion.q, motion.v, motion.tau, f_ext=motion.f_ext, passive=motion.passive),
+        return Outcome(forward_dynamics(model, motion.q, motion.v, motion.tau, f_ext=motion.f_ext, passive=motion.passive),
                       motion.tau)
 
     return _along(model, trajectory, motion, compute, nothing)
@@ -92,13 +92,13 @@ def hybrid_along(model: Model, trajectory, patterns, *, order: int = 0, smooth: 
         a = np.zeros_like(motion.v) if motion.a is None else motion.a
         if model.nc:
             return motion_of_mechanism(model, motion, a, tau, prescribed)
-        return Result(*hybrid_dynamics(model, motion.q, motion.v, a, tau, prescribed, f_ext=motion.f_ext,
+        return Outcome(*hybrid_dynamics(model, motion.q, motion.v, a, tau, prescribed, f_ext=motion.f_ext,
                                        passive=motion.passive))
 
     return _along(model, trajectory, motion, compute, prescribed)
 
 
-def _along(model: Model, trajectory, motion: Motion, compute: Callable[[Motion], Result], prescribed, notes=()) -> Along:
+def _along(model: Model, trajectory, motion: Motion, compute: Callable[[Motion], Outcome], prescribed, notes=()) -> Along:
     """The trajectory with what `compute` finds. prescribed: (nv,) bool, the coordinates whose force is found and not given."""
     found = compute(motion)
     if not np.isfinite(found.tau).all():
@@ -115,13 +115,13 @@ def _along(model: Model, trajectory, motion: Motion, compute: Callable[[Motion],
     return Along(header, trajectory.t, columns, (*motion.notes, *notes, *found.notes, *doubts))
 
 
-def _doubts(model: Model, motion: Motion, found: Result, compute: Callable[[Motion], Result], prescribed) -> list[str]:
+def _doubts(model: Model, motion: Motion, found: Outcome, compute: Callable[[Motion], Outcome], prescribed) -> list[str]:
     """How far the result is off where velocities or accelerations were derived."""
     forces, accelerations = ({name: unit for name, unit, _ in columns_of(model, **{kind: found.a})} for kind in ("tau", "a"))
     chosen = [force if given else acceleration for force, acceleration, given in zip(
         forces.items(), accelerations.items(), prescribed, strict=True)]
 
-    def results(result: Result) -> np.ndarray:
+    def results(result: Outcome) -> np.ndarray:
         return np.where(prescribed, result.tau, result.a)
 
     return error_notes(motion, results(found), lambda other: results(compute(other)), [name for name, _ in chosen],

@@ -7,20 +7,20 @@ from liedyn.dynamics.constrained import constrained_forward_dynamics, constraine
 from liedyn.dynamics.constrained_inverse import constrained_inverse_dynamics
 from liedyn.dynamics.constraints import constraint_bias, constraint_jacobian, constraint_residual, constraint_velocity
 from liedyn.errors import Place, TrajectoryError, UsageError
-from liedyn.simulate.recorded_motion import Result
+from liedyn.simulate.recorded_motion import Outcome
 
 _CLOSED = 1e-6          # rad or m, per second for velocities: what six digits in a file leave
 _MOVED = 1e-6           # relative: accelerations that were moved more than rounding does are told of
 
 
-def motion_of_mechanism(model, motion, a, tau, prescribed) -> Result:
+def motion_of_mechanism(model, motion, a, tau, prescribed) -> Outcome:
     """Constrained forward dynamics (a None) or hybrid dynamics of every row."""
     given = {"f_ext": motion.f_ext, "passive": motion.passive}
     if a is None:
         found = constrained_forward_dynamics(model, motion.q, motion.v, tau, **given)
     else:
         found = constrained_hybrid_dynamics(model, motion.q, motion.v, a, tau, prescribed, **given)
-    return Result(found.a, tau if a is None else found.tau, found.multipliers)
+    return Outcome(found.a, tau if a is None else found.tau, found.multipliers)
 
 
 def motors_of(model, motion, actuated):
@@ -36,12 +36,12 @@ def motors_of(model, motion, actuated):
     return actuated, [f"actuated, since they have forces in the trajectory: {names}"]
 
 
-def inverse_of_mechanism(model, motion, actuated, criterion) -> Result:
+def inverse_of_mechanism(model, motion, actuated, criterion) -> Outcome:
     """actuated: (nv,) bool."""
     a, notes = obedient(model, motion)
     found = constrained_inverse_dynamics(model, motion.q, motion.v, a, actuated, criterion=criterion, f_ext=motion.f_ext,
                                          passive=motion.passive)
-    return Result(a, found.tau, found.multipliers, tuple(notes))
+    return Outcome(a, found.tau, found.multipliers, tuple(notes))
 
 
 def obedient(model, motion):

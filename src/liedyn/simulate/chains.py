@@ -14,6 +14,7 @@ from liedyn.simulate.manifold_spline import (
     degree_for,
     errors,
     misses,
+    of_unit_norm,
     one_sided,
     sizes_to_judge_by,
     spline_derivatives,
@@ -43,13 +44,15 @@ class Chain:
         """What a spline is laid through in order to derive what comes after entry k."""
         return continued(self.model, self.arrays[k]) if self.names[k] == "q" else self.arrays[k]
 
-    def filled(self, t: np.ndarray, fit: Fit) -> list[np.ndarray]:
-        """All entries, (N, n) each."""
+    def filled(self, t: np.ndarray, fit: Fit, *, smoothed: bool = False) -> list[np.ndarray]:
+        """All entries, (N, n) each. smoothed: what others are derived from is read off their spline, too."""
         out = list(self.arrays)
         for given, last in self.gaps():
             found = spline_derivatives(t, self.samples(given), last - given, fit)
             rates = body_velocities(self.model, found) if self.names[given] == "q" else found[:, 1:]
             out[given + 1:last + 1] = rates.swapaxes(0, 1)
+            if smoothed:
+                out[given] = of_unit_norm(self.model, found[:, 0]) if self.names[given] == "q" else found[:, 0]
         return out
 
     def doubt(self, t: np.ndarray, rows: int) -> list[tuple[np.ndarray, np.ndarray]]:

@@ -96,26 +96,45 @@ def spline_derivatives(t: np.ndarray, x: np.ndarray, highest: int, fit: Fit) -> 
 
 def _spline(t, x, degree: int, samples: int):
     from scipy.interpolate import BSpline, make_interp_spline  # importing it takes 0.4 s
-    from scipy.linalg import cho_solve_banded, cholesky_banded
+    from scipy.linalg import cho_solve_banded
 
     if samples == 1:
         return make_interp_spline(t, x, k=degree)
+    knots, B, lower = _basis(t, degree, samples)
+    c = cho_solve_banded((lower, True), B.T @ x)
+    return BSpline(knots, c + cho_solve_banded((lower, True), B.T @ (x - B @ c)), degree)
+
+
+def _basis(t, degree: int, samples: int):
+    """Of least-squares splines: knots, values of the splines at the samples, Cholesky factor of the normal equations (banded).
+
+    SciPy's make_lsq_spline takes time of the order of the rows squared. The normal equations do not, and what they lose of
+    digits a second solution, of the residuals, brings back."""
+    from scipy.interpolate import BSpline
+    from scipy.linalg import cholesky_banded
+
     inner = t[_knots(len(t), degree, samples)]
     knots = np.concatenate([np.full(degree + 1, t[0]), inner, np.full(degree + 1, t[-1])])
-    # SciPy's make_lsq_spline takes time of the order of the rows squared. The normal equations do not, and what they lose of
-    # digits the second solution, of the residuals, brings back.
     B = BSpline.design_matrix(t, knots, degree)
     normal = B.T @ B
     lower = np.zeros((degree + 1, B.shape[1]))
     for k in range(degree + 1):
         lower[k, :B.shape[1] - k] = normal.diagonal(-k)
     try:
-        factor = cholesky_banded(lower, lower=True), True
+        return knots, B, cholesky_banded(lower, lower=True)
     except np.linalg.LinAlgError as error:
         raise TrajectoryError(f"no spline of degree {degree} with a knot every {samples} rows can be computed on these times",
                               hint="a smaller order, or no smoothing") from error
-    c = cho_solve_banded(factor, B.T @ x)
-    return BSpline(knots, c + cho_solve_banded(factor, B.T @ (x - B @ c)), degree)
+
+
+def low_pass(t: np.ndarray, highest: int, samples: int):
+    """The function that takes samples x (N, n) to coefficients (m, n), m < N, in an orthonormal basis of the least-squares
+    splines: all that these would leave of x, once. White noise stays white, and of the same size."""
+    from scipy.linalg import solve_banded
+
+    degree = degree_for(highest)
+    _, B, lower = _basis(t, degree, samples)
+    return lambda x: solve_banded((degree, 0), lower, B.T @ x)
 
 
 def _knots(count: int, degree: int, samples: int) -> range:
@@ -147,10 +166,14 @@ def noise(t: np.ndarray, x: np.ndarray) -> np.ndarray:
         gaps = s[:, :, None] - s[:, None, :] + np.eye(order + 1)
         weights = 1.0 / np.prod(gaps, axis=2)
         weights /= np.linalg.norm(weights, axis=1, keepdims=True)
-        sizes = np.sort(np.abs(np.einsum("kj,kjn->kn", weights, x[near])), axis=0)
-        quiet = sizes[:max(1, int(_QUIET * len(sizes)))]
-        out = np.minimum(out, np.sqrt(np.mean(quiet**2, axis=0)) / _QUIET_SIZE)
+        out = np.minimum(out, quiet_size(np.einsum("kj,kjn->kn", weights, x[near])))
     return out
+
+
+def quiet_size(x: np.ndarray) -> np.ndarray:
+    """(n,) standard deviations of normal numbers x (N, n), some of which are outliers."""
+    sizes = np.sort(np.abs(x), axis=0)[:max(1, int(_QUIET * len(x)))]
+    return np.sqrt(np.mean(sizes**2, axis=0)) / _QUIET_SIZE
 
 
 def with_noise(t: np.ndarray, x: np.ndarray, seed: int = 0) -> np.ndarray:

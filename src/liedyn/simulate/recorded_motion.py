@@ -7,7 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.errors import ConfigurationError, Place, TrajectoryError, UsageError
+from liedyn.dynamics.calls import as_array, wrenches
+from liedyn.errors import ConfigurationError, Place, ShapeError, TrajectoryError, UsageError
 from liedyn.model.model import Model
 from liedyn.simulate.columns import bind, bind_wrenches
 from liedyn.simulate.derive import POINTS, derivatives, other_points, rates
@@ -31,7 +32,7 @@ class Motion:
     telling what results are off; none where nothing is derived."""
 
     q: np.ndarray
-    v: np.ndarray
+    v: np.ndarray | None
     a: np.ndarray | None
     tau: np.ndarray | None
     f_ext: np.ndarray | None
@@ -40,7 +41,7 @@ class Motion:
     variants: tuple[Motion, ...] = ()
 
 
-class Result(NamedTuple):
+class Outcome(NamedTuple):
     """What dynamics gives of a motion: (N, nv) each, and with constraints their multipliers."""
 
     a: np.ndarray
@@ -62,19 +63,52 @@ def mask_of(model: Model, patterns) -> np.ndarray:
 
 
 def motion_of(model: Model, trajectory, *, derive_a: bool) -> Motion:
-    q = positions_of(model, trajectory)
-    v, a, tau = (bind(model, trajectory, kind) for kind in ("v", "a", "tau"))
-    passive = trajectory.header.get("passive", "true") != "false"
-    given = Motion(q, v, a, tau, bind_wrenches(model, trajectory), passive, ())
-    missing = [name for name, x, needed in (("velocities", v, True), ("accelerations", a, derive_a)) if x is None and needed]
+    given = given_motion(model, trajectory)
+    needed = (("velocities", given.v, True), ("accelerations", given.a, derive_a))
+    missing = [name for name, x, derive in needed if x is None and derive]
     if not missing:
         return given
-    source = "velocities" if v is not None else "positions"
+    source = "velocities" if given.v is not None else "positions"
     note = f"{' and '.join(missing)} are derived from the {source}, by polynomials through seven neighbouring rows"
     with naming(trajectory):
         derived, *others = (_derived(model, trajectory.t, given, derive_a, **way) for way in (
-            {}, {"points": other_points(len(q))}, {"noisy": True}))
+            {}, {"points": other_points(len(given.q))}, {"noisy": True}))
     return replace(derived, notes=(note,), variants=tuple(others))
+
+
+def given_motion(model: Model, trajectory) -> Motion:
+    """What the file holds, v and a None where it does not."""
+    q = positions_of(model, trajectory)
+    v, a, tau = (bind(model, trajectory, kind) for kind in ("v", "a", "tau"))
+    passive = trajectory.header.get("passive", "true") != "false"
+    return Motion(q, v, a, tau, bind_wrenches(model, trajectory), passive, ())
+
+
+def motion_of_arrays(model: Model, t, q, tau, v=None, a=None, f_ext=None, passive: bool | None = None):
+    """Times and motion of arrays: t (N,), q (N, nq), tau, v, a (N, nv). Raises ShapeError, ConfigurationError, UsageError."""
+    t = as_array(t, "t", ())
+    if t.ndim != 1 or not len(t):
+        raise ShapeError(f"t has the wrong shape; found {t.shape}, expected (N,)")
+    arrays = {}
+    for name, x, columns in (("q", q, model.nq), ("tau", tau, model.nv), ("v", v, model.nv), ("a", a, model.nv)):
+        if x is None and name in ("q", "tau"):
+            raise UsageError(f"{name} is missing: give t, q and tau as arrays, or a trajectory file")
+        arrays[name] = None if x is None else as_array(x, name, (len(t), columns))
+        if x is not None and arrays[name].ndim != 2:
+            raise ShapeError(f"{name} has the wrong shape; found {arrays[name].shape}, expected ({len(t)}, {columns})")
+    F = wrenches(model, f_ext)
+    F = None if F is None else np.broadcast_to(F, (len(t), *F.shape[-2:]))
+    for name, x in {"t": t, **arrays, "f_ext": F}.items():
+        if x is not None and not np.isfinite(x).all():
+            raise ConfigurationError(f"{name} is not finite at index {np.argwhere(~np.isfinite(x))[0].tolist()}")
+    back = np.flatnonzero(np.diff(t) <= 0)
+    if len(back):
+        k = int(back[0]) + 1
+        raise ConfigurationError(f"the times do not increase: t[{k}] is {float(t[k])!r} after {float(t[k - 1])!r}")
+    off = off_unit(model, arrays["q"])
+    if off:
+        raise ConfigurationError(f"the quaternion of joint {off[0]} is not of unit norm in row {off[1]}: |q| = {off[2]:.9g}")
+    return t, Motion(arrays["q"], arrays["v"], arrays["a"], arrays["tau"], F, passive is not False, ())
 
 
 def _derived(model: Model, t, given: Motion, derive_a: bool, points: int = POINTS, noisy: bool = False) -> Motion:
@@ -93,16 +127,25 @@ def positions_of(model: Model, trajectory) -> np.ndarray:
                               place=Place(trajectory.source))
     q = bind(model, trajectory, "q")
     require(trajectory, q, "q", "the positions")
+    off = off_unit(model, q)
+    if off:
+        joint, row, norm = off
+        raise TrajectoryError(f"the quaternion of joint {joint} is not of unit norm",
+                              place=Place(trajectory.source, int(trajectory.lines[row])), found=f"|q| = {norm:.9g}", expected="1",
+                              hint="write at least ten digits")
+    return q
+
+
+def off_unit(model: Model, q: np.ndarray) -> tuple[str, int, float] | None:
+    """The first quaternion in samples q (N, nq) that is not of unit norm: joint, row, norm."""
     for joint in model.joints:
         if joint.type in ("ball", "free"):
             with np.errstate(over="ignore"):
                 norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
             bad = np.flatnonzero(np.abs(norms - 1) > 4e-10)
             if len(bad):
-                raise TrajectoryError(f"the quaternion of joint {joint.name} is not of unit norm",
-                                      place=Place(trajectory.source, int(trajectory.lines[bad[0]])),
-                                      found=f"|q| = {norms[bad[0]]:.9g}", expected="1", hint="write at least ten digits")
-    return q
+                return joint.name, int(bad[0]), float(norms[bad[0]])
+    return None
 
 
 @contextmanager
