@@ -144,8 +144,11 @@ def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
     return _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, baumgarte)
 
 
-def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None) -> Array:
-    """Joint forces A^T lambda (..., nv) of the multipliers [N m | N]."""
+def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                      on_error: OnError = "raise") -> Array:
+    """Joint forces A^T lambda (..., nv) of the multipliers [N m | N]. For on_error see `inverse_dynamics`."""
+    if on_error != "raise":
+        return each_state(constraint_forces, locals())
     A = constraint_jacobian(model, q, drive=drive)
     return np.einsum("...rk,...r->...k", A, as_array(multipliers, "multipliers", (model.nc,)))
 

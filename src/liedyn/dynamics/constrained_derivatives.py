@@ -145,8 +145,13 @@ def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: 
 
 def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike,
                         x: ArrayLike | None = None, *, f_ext: Wrenches | None = None, passive: bool = True,
-                        drive: Mapping[str, Any] | None = None) -> BalanceDerivatives:
-    """Rates of the equations of constrained motion at a (..., nv), multipliers (..., m), x (..., nv; default: zero) as given."""
+                        drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> BalanceDerivatives:
+    """Rates of the equations of constrained motion at a (..., nv), multipliers (..., m), x (..., nv; default: zero) as given.
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(balance_derivatives, locals())
     nv, m = model.nv, model.nc
     x = np.zeros(nv) if x is None else x
     lead, given = _given(model, q, v, a, multipliers, f_ext, drive, [("x", as_array(x, "x", (nv,)), 1)])
