@@ -186,7 +186,10 @@ def _with_reactions(model, q, F, multipliers, drive):
                          hint="give multipliers=, as constrained_forward_dynamics, constrained_hybrid_dynamics or "
                               "constrained_inverse_dynamics return them, or take model.open_tree()")
     reactions = constraint_wrenches(model, q, multipliers, drive=drive)
-    return reactions if F is None else F + reactions
+    if F is None:
+        return reactions
+    lead, (F, reactions) = batched(("f_ext", F, 2), ("reactions", reactions, 2))
+    return (F + reactions).reshape(*lead, -1, 6)
 
 
 def _to_links(F: np.ndarray, frames: list[np.ndarray]) -> np.ndarray:
