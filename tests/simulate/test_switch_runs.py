@@ -124,7 +124,7 @@ def test_sticking_does_not_cut_for_ever(run, method):
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "RK45"])
 def test_many_switches_that_follow_each_other_are_all_cut(run, method):
-    """A force quantized by millimetres, passed at 1 m/s: the work of its 1000 steps of 1e-5 N, that is 1e-8 m (0 + 1 + ... ) N."""
+    """A force quantized by millimetres, 0.01 N for each that is behind, passed at 1 m/s: its work is a sum."""
     result = run("-0.01*floor(1000*q)", method=method, duration=0.5, initial="{v: {x: 1}}")
     n = int(1000 * result.q[-1, 0])
     work = -1e-5 * n * (n - 1) / 2 - 0.01 * n * (result.q[-1, 0] - n / 1000)

@@ -2,8 +2,8 @@
 
 While a step is computed every switch is held on the side it was on at its beginning, so that the method sees a smooth problem.
 A step in which one was seen beyond its side is made anew, just so long that it ends there, and the next begins on the other side
-(Hairer, Norsett, Wanner, Solving ODEs I, II.6). Where a switch goes to and fro at once (dry friction that sticks), no cut helps: it
-is let loose until the next break of the schedule, and changes sides only between steps.
+(Hairer, Norsett, Wanner, Solving ODEs I, II.6). Where a switch goes to and fro at once (dry friction that sticks), no cut
+helps: it is let loose until the next break of the schedule, and changes sides only between steps.
 """
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ class Switches:
         place = self.problem.signal_places[k] if k < len(self.problem.signal_places) else Place()
         name = self.problem.signal_names[k] if k < len(self.problem.signal_names) else f"signal {k}"
         where = f"{place}: " if str(place) else ""
-        self.notes.setdefault(k, f"{where}the {name} switches too often from t = {t:.6g} s (sticking, sliding or chatter): steps are "
-                                 "no longer cut where it switches, and the motion is of first order there")
+        self.notes.setdefault(k, f"{where}the {name} switches too often from t = {t:.6g} s (sticking, sliding or chatter): steps "
+                                 "are no longer cut where it switches, and the motion is of first order there")
 
 
 def _owners(signals, count: int) -> tuple[np.ndarray, np.ndarray]:
