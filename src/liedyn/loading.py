@@ -2,14 +2,16 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 from pathlib import Path
 
+from liedyn.dynamics.annotations import ArrayLike
 from liedyn.errors import CheckFailed, ModelError, Place
 from liedyn.model.description import Robot
 from liedyn.model.model import Model
 
 
-def load_description(path, base: str | None = None, loops=None) -> Robot:
+def load_description(path: str | os.PathLike[str], base: str | None = None, loops: str | os.PathLike[str] | None = None) -> Robot:
     """Description of a robot file: URDF, or YAML (ending .yaml or .yml); of a file of constraints (ending loops.yaml): that of
     the robot which it names, with them. `base` and `loops` as for `load`.
 
@@ -33,7 +35,8 @@ def load_description(path, base: str | None = None, loops=None) -> Robot:
     return robot if base is None else dataclasses.replace(robot, base=_base(base))
 
 
-def load(path, *, base: str | None = None, gravity=None, loops=None, strict: bool = False) -> Model:
+def load(path: str | os.PathLike[str], *, base: str | None = None, gravity: ArrayLike | None = None,
+         loops: str | os.PathLike[str] | None = None, strict: bool = False) -> Model:
     """Model of a robot file (URDF or YAML).
 
     Parameters

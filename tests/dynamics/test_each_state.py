@@ -26,7 +26,8 @@ def tree_states(seed=1, size=(N,)):
 
 def closed_states(seed=1, size=(N,)):
     q, v, _, tau = (x.copy() for x in motion(LOOPED, seed, size))
-    return {"q": q, "v": v, "tau": tau, "a": ld.constrained_forward_dynamics(CLOSED, q, v, tau).a, "prescribed": NONE,
+    made = ld.constrained_forward_dynamics(CLOSED, q, v, tau)
+    return {"q": q, "v": v, "tau": tau, "a": made.a, "multipliers": made.multipliers, "x": v, "prescribed": NONE,
             "actuated": ~NONE, "criterion": "least_torque"}
 
 
@@ -37,7 +38,7 @@ def arguments_of(function, states):
 
 FUNCTIONS = {name: getattr(ld, name) for name in ld.__all__ if inspect.isfunction(getattr(ld, name))
              and "on_error" in inspect.signature(getattr(ld, name)).parameters}
-OF_LOOPS = [name for name in FUNCTIONS if name.startswith(("constrained", "constraint", "project"))]
+OF_LOOPS = [name for name in FUNCTIONS if name.startswith(("constrained", "constraint", "project", "closure", "balance"))]
 EVERY = pytest.mark.parametrize("name", FUNCTIONS)
 
 
@@ -97,6 +98,19 @@ def test_a_batch_without_failures_is_as_ever(name):
     given = arguments_of(function, states)
     found = function(model, **given, on_error=lambda *_: pytest.fail("nothing failed"))
     assert_same_but(found, function(model, **given), [])
+
+
+@EVERY
+def test_batches_of_no_states(name):
+    """Two functions ended in NumPy's error about a shape, two in one of ours."""
+    function, model, states = case(name)
+    given = arguments_of(function, states)
+    expected = fields(function(model, **given))
+    for size in ((0,), (0, 3), (2, 0)):
+        none = {key: np.empty((*size, *x.shape[1:]), x.dtype) if isinstance(x, np.ndarray) and len(x) == N else x
+                for key, x in given.items()}
+        for x, y in zip(fields(function(model, **none)), expected, strict=True):
+            assert np.shape(x) == ((*size, *y.shape[1:]) if np.shape(y)[:1] == (N,) else np.shape(y))
 
 
 @EVERY

@@ -115,6 +115,9 @@ def test_wrenches_of_joints_take_the_loops_part_or_ask_for_it():
                     - ld.joint_wrenches(model.open_tree(), q, rest, rest)) < 1e-12
     batch = ld.joint_wrenches(model, np.stack([q, q]), rest, motion.a, multipliers=motion.multipliers, frame="world")
     assert batch.shape == (2, 3, 6)
+    with pytest.raises(ld.ShapeError, match="leading axes do not fit together"):
+        ld.joint_wrenches(model, np.stack([q, q]), rest, motion.a, multipliers=motion.multipliers,
+                          f_ext={"foot": np.zeros((3, 6))})
 
 
 def test_couplings_alone_leave_the_wrenches_of_joints_determined():

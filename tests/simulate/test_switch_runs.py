@@ -1,11 +1,13 @@
 """Runs whose forces jump or have kinks, at times and at states, against closed forms."""
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import liedyn as ld
 
+ROOT = Path(__file__).parents[2]
 METHODS = ("rk4", "dopri5", "RK45", "DOP853", "Radau", "BDF", "LSODA", "generalized_alpha")
 
 BOX = """
@@ -117,7 +119,28 @@ def test_sticking_does_not_cut_for_ever(run, method):
     """Pulled by half of the friction, the mass stops at t = 2 and q = 1 and stays there but for first order: a step's length."""
     result = run("0.5-sign(v)", method=method, duration=3, initial="{v: {x: 1}}")
     assert abs(result.q[-1, 0] - 1) < 2e-3 and abs(result.v[-1, 0]) < 2e-3
-    assert len(result.notes) == 1 and "the torque of x switches to and fro from t = 2 s" in result.notes[0]
+    assert len(result.notes) == 1 and "the torque of x switches too often from t = 2 s (sticking" in result.notes[0]
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "RK45"])
+def test_many_switches_that_follow_each_other_are_all_cut(run, method):
+    """A force quantized by millimetres, 0.01 N for each that is behind, passed at 1 m/s: its work is a sum."""
+    result = run("-0.01*floor(1000*q)", method=method, duration=0.5, initial="{v: {x: 1}}")
+    n = int(1000 * result.q[-1, 0])
+    work = -1e-5 * n * (n - 1) / 2 - 0.01 * n * (result.q[-1, 0] - n / 1000)
+    assert abs(result.work[-1] - work) < 1e-9 and n > 250 and not result.notes
+
+
+def test_a_switch_of_a_mechanism_is_cut(tmp_path):
+    """A closed loop under a force that begins at an angle: with half the steps, 15 times less is lost of the energy, as rk4 does
+    where nothing switches."""
+    path = tmp_path / "run.yaml"
+    path.write_text(f"robot: {ROOT / 'robots' / 'four_bar.yaml'}\nduration: 1\n"
+                    "initial: {q: {knee: -1.3694, rocker: -1.7722}, v: {crank: 4}}\n"
+                    "joints: {crank: {torque: '0.02*step(q-0.6)-0.004*abs(q(rocker)+1.5)'}}\n")
+    lost = [ld.run_scenario(path, ["integrator.method=rk4", f"integrator.step={h}"]).check["energy_balance_relative"]
+            for h in (1e-3, 5e-4)]
+    assert lost[1] < 1e-6 and lost[1] * 2**3.5 < lost[0]
 
 
 def test_generalized_alpha_says_that_it_does_not_cut(run):

@@ -8,14 +8,14 @@ from liedyn.cli.console import with_console
 from liedyn.cli.options import base_option, force_option, json_option, robot_argument, strict_option
 
 
-@click.command(short_help="Inverse or forward dynamics of a robot as a C file.")
+@click.command(short_help="Write inverse or forward dynamics of a robot as a C file.")
 @robot_argument
 @click.option("--function", type=click.Choice(["inverse_dynamics", "forward_dynamics"]), default="forward_dynamics",
-              show_default=True, help="What the C function computes.")
+              show_default=True, help="Function to write.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.c",
-              help="C file to write; its header goes beside it. Default: ROBOT_FUNCTION.c in the current folder.")
-@click.option("--no-passive", is_flag=True, help="Leave out joint springs, damping and friction.")
-@click.option("--float", "single", is_flag=True, help="Single precision.")
+              help="C file to write, with a header beside it. Default: ROBOT_FUNCTION.c in the current folder.")
+@click.option("--no-passive", is_flag=True, help="Omit joint springs, damping and friction.")
+@click.option("--float", "single", is_flag=True, help="Use single precision.")
 @click.option("--with-test", is_flag=True, help="Also write NAME_test.c, a program that compares one state with liedyn's result.")
 @base_option
 @strict_option
@@ -23,9 +23,9 @@ from liedyn.cli.options import base_option, force_option, json_option, robot_arg
 @json_option
 @with_console
 def export(robot, function, output, no_passive, single, with_test, base, strict, force, as_json, console):
-    """Write the dynamics of ROBOT as one C99 function and its header, for this robot alone.
+    """Write inverse or forward dynamics of ROBOT as a C99 function with a header.
 
-    The code has no loops, allocates nothing, and needs only <math.h>. Comments list the order and the units of the arrays.
+    The code has no loops, allocates no memory, and needs only <math.h>. Comments list the order and the units of the arrays.
 
     \b
     Example:  liedyn export robots/panda.yaml --function forward_dynamics -o panda_fd.c

@@ -9,23 +9,23 @@ from liedyn.cli.options import Existing, Smooth, base_option, force_option, json
 @click.command(short_help="List the identifiable parameters; estimate them from a recorded motion.")
 @robot_argument
 @click.option("--from", "trajectory", type=Existing(dir_okay=False, allow_dash=True), metavar="TRAJECTORY",
-              help="Estimate them from this CSV of q and tau (v and a are derived where it has none).")
+              help="Estimate the parameters from this CSV of q and tau (and v and a if it has them).")
 @click.option("--smooth", type=Smooth("auto", "none"), metavar="auto|SECONDS|none",
-              help="How v and a are derived where TRAJECTORY has none: by least-squares splines with knots so far apart (auto, "
-                   "the default: so that the estimated error is least), or by splines through every row (none).")
+              help="How to compute v and a if TRAJECTORY has none: with least-squares splines of this knot spacing (auto, the "
+                   "default: the one with the smallest estimated error), or with splines through every row (none).")
 @click.option("--with", "joints", multiple=True, type=click.Choice(["armature", "damping", "friction", "stiffness", "none"]),
-              help="Joint parameters to count among the parameters; may be repeated. Default: those that the robot file has.")
+              help="Joint parameters to include; may be repeated. Default: those that the robot file has.")
 @click.option("--tolerance", type=click.FloatRange(0, 1, max_open=True), metavar="X",
-              help="Pass over parameters that act X times as strongly as the strongest, or less. Default: 1e-10.")
-@click.option("-o", "--output", type=click.Path(), help="CSV to write, `-` for stdout (in place of the table).")
+              help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10.")
+@click.option("-o", "--output", type=click.Path(), help="CSV to write, `-` for stdout, instead of the table.")
 @base_option
 @strict_option
 @force_option
 @json_option
 @with_console
 def parameters(robot, trajectory, smooth, joints, tolerance, output, base, strict, force, as_json, console):
-    """Show the base parameters of ROBOT: the combinations of masses, first moments (hx = m c) and second moments about a
-    link's origin (Ixx …) that its forces depend on; and with --from their values as a recorded motion tells them.
+    """List the base parameters of ROBOT: the identifiable combinations of masses, first moments of mass (hx = m c_x) and second
+    moments about the link's origin (Ixx, …). With --from, estimate them from a recorded motion.
 
     \b
     Example:  liedyn parameters robots/ur5.yaml
@@ -36,7 +36,7 @@ def parameters(robot, trajectory, smooth, joints, tolerance, output, base, stric
     from liedyn.io.output import check_output
 
     if smooth is not None and trajectory is None:
-        raise click.UsageError("--smooth goes with --from.")
+        raise click.UsageError("--smooth requires --from.")
     if "none" in joints and len(joints) > 1:
         raise click.UsageError("--with none goes with no other --with.")
     if as_json and output == "-":

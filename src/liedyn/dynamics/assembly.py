@@ -1,11 +1,13 @@
 """From a guess to a configuration that closes all loops, and along the closed configurations to the one nearest to the guess."""
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from liedyn.dynamics.annotations import ArrayLike
 from liedyn.dynamics.calls import as_array
 from liedyn.dynamics.closing import Search
 from liedyn.dynamics.constraints import require_constraints
@@ -13,6 +15,7 @@ from liedyn.dynamics.manifold import integrate
 from liedyn.dynamics.mobility import Mobility, mobility
 from liedyn.errors import NameLookupError, ShapeError
 from liedyn.joints.kinds import SCREW
+from liedyn.model.model import Model
 
 _STARTS = 24            # further starts, ever wider around the guess
 
@@ -50,7 +53,8 @@ class Assembly:
 
 
 @np.errstate(over="ignore", invalid="ignore")               # of a guess far beyond reach: the residual tells
-def assemble(model, q_guess=None, *, fixed: Sequence[str] = (), tolerance: float = 1e-12, drive=None, seed: int = 0) -> Assembly:
+def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[str] = (), tolerance: float = 1e-12,
+             drive: Mapping[str, Any] | None = None, seed: int = 0) -> Assembly:
     """A configuration that closes all loops and obeys all couplings and joint limits: the nearest to the guess on its branch.
 
     Parameters

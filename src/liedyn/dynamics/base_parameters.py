@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.dynamics.annotations import ArrayLike
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.regressor import OF_A_LINK, InertialParameters, inertial_parameters, regressor
 from liedyn.errors import ComputationError
 from liedyn.joints.kinds import SCREW
+from liedyn.model.model import Model
 
 TOLERANCE = 1e-10     # a parameter whose largest effect is this part of the strongest one's has none but rounding
 WEAK = 1e-4           # … this part: an angle of the robot file that is almost a right one lets it act
@@ -62,8 +64,8 @@ class BaseParameters:
         return " ".join(terms)
 
 
-def base_parameters(model, *, passive=False, joints: Sequence[str] | None = None, states=None, seed: int = 0,
-                    tolerance: float = TOLERANCE) -> BaseParameters:
+def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str] | None = None,
+                    states: tuple[ArrayLike, ...] | None = None, seed: int = 0, tolerance: float = TOLERANCE) -> BaseParameters:
     """Base (identifiable) parameters of a model: the identifiable combinations of its inertial parameters.
 
     Parameters

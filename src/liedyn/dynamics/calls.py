@@ -62,7 +62,7 @@ def batched(*named: tuple[str, np.ndarray, int]) -> tuple[tuple[int, ...], list[
     for _, array, own in named:
         if array.shape[:array.ndim - own] != lead:
             array = np.broadcast_to(array, lead + array.shape[array.ndim - own:]).copy()     # writeable, as entries ask
-        out.append(np.ascontiguousarray(array).reshape(count, -1) if array.size else np.empty((count, 0)))
+        out.append(np.ascontiguousarray(array).reshape(count, prod(array.shape[array.ndim - own:])))
     return lead, out
 
 
@@ -131,8 +131,9 @@ def scratch(size: int) -> np.ndarray:
     memory = getattr(_thread, "memory", None)
     _thread.left_by = None
     if memory is None or memory.size < size:
-        memory = _thread.memory = on_large_pages(-(-size // 8) * 8)
-        _thread.lanes = memory.reshape(-1, 8)
+        memory = on_large_pages(-(-size // 8) * 8)
+        _thread.lanes = memory.reshape(-1, 8)             # first: an interrupt in between must not leave rows too few
+        _thread.memory = memory
     return memory[:size]
 
 

@@ -14,16 +14,18 @@ from functools import cached_property
 
 import numpy as np
 
+from liedyn.dynamics.annotations import ArrayLike
 from liedyn.dynamics.calls import as_array, check_unit, refuse
 from liedyn.dynamics.product_of_exponentials import ProductOfExponentials
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.tree import tree_of
 from liedyn.kernels import checks
+from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix, skew, transform_rigid
 
 
-def closed_form(model, q) -> ClosedForm:
+def closed_form(model: Model, q: ArrayLike) -> ClosedForm:
     """The factors of the closed form of the equations of motion, and what they give: see `ClosedForm`.
 
     q : (nq,) array, one state [rad | m]. Raises ShapeError, ConfigurationError.

@@ -1,8 +1,12 @@
 """Forward and hybrid dynamics of constrained systems, and the constraint forces as wrenches and joint forces."""
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, OnError, Pfaffian, Wrenches
 from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, as_mask, batched, run, where_read, wrenches
 from liedyn.dynamics.constraints import DRIVE, constraint_jacobian, drive_array, refuse_constrained, require_constraints
 from liedyn.dynamics.each_state import each_state
@@ -11,6 +15,7 @@ from liedyn.dynamics.pfaffian import hold, rows_and_bias
 from liedyn.errors import ComputationError
 from liedyn.jit import prepare
 from liedyn.kernels.constrained import constrained_batch, constrained_batch_memory, constrained_forward_one, constrained_one
+from liedyn.model.model import Model
 
 _empty = np.empty          # looked up once: every 0.1 us of a call counts
 
@@ -49,8 +54,9 @@ class _OneState:
     __repr__, __iter__ = ConstrainedMotion.__repr__, ConstrainedMotion.__iter__
 
 
-def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, drive=None, baumgarte=0.0,
-                                 pfaffian=None, on_error="raise"):
+def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
+                                 passive: bool = True, drive: Mapping[str, Any] | None = None, baumgarte: float = 0.0,
+                                 pfaffian: Pfaffian | None = None, on_error: OnError = "raise") -> ConstrainedMotion:
     """Accelerations of a constrained system under joint forces.
 
     Solves ``M a + b = tau + A^T lambda``, ``A a + gamma = 0`` by articulated sweeps: O(n m + m^3).
@@ -110,8 +116,10 @@ def constrained_forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, 
     return _constrained(model, q, v, None, tau, none, f_ext, passive, drive, baumgarte)
 
 
-def constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True, drive=None, baumgarte=0.0,
-                                pfaffian=None, on_error="raise"):
+def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                                f_ext: Wrenches | None = None, passive: bool = True, drive: Mapping[str, Any] | None = None,
+                                baumgarte: float = 0.0, pfaffian: Pfaffian | None = None,
+                                on_error: OnError = "raise") -> ConstrainedMotion:
     """Complete accelerations and joint forces of a constrained system, when each coordinate has one of the two given.
 
     ``a`` is read where prescribed and ``tau`` where not; the rest is ignored. Other parameters and results as in
@@ -136,8 +144,11 @@ def constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, 
     return _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, baumgarte)
 
 
-def constraint_forces(model, q, multipliers, *, drive=None):
-    """Joint forces A^T lambda (..., nv) of the multipliers [N m | N]."""
+def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                      on_error: OnError = "raise") -> Array:
+    """Joint forces A^T lambda (..., nv) of the multipliers [N m | N]. For on_error see `inverse_dynamics`."""
+    if on_error != "raise":
+        return each_state(constraint_forces, locals())
     A = constraint_jacobian(model, q, drive=drive)
     return np.einsum("...rk,...r->...k", A, as_array(multipliers, "multipliers", (model.nc,)))
 

@@ -1,10 +1,12 @@
 """Constrained forward and hybrid dynamics differentiated by q, v and the inputs."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.annotations import ArrayLike, OnError, Wrenches
 from liedyn.dynamics.calls import as_array, as_mask, batched, run, where_read, wrenches
 from liedyn.dynamics.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
 from liedyn.dynamics.constraints import constraint_jacobian, drive_array, refuse_constrained, require_constraints
@@ -13,6 +15,7 @@ from liedyn.kernels.constrained_derivatives import (
     constrained_derivatives,
     derivatives_memory,
 )
+from liedyn.model.model import Model
 
 
 class ConstrainedForwardDerivatives(NamedTuple):
@@ -82,8 +85,9 @@ class BalanceDerivatives(NamedTuple):
     dAx_dq: np.ndarray
 
 
-def constrained_forward_derivatives(model, q, v, tau, *, f_ext=None, passive=True, drive=None,
-                                    on_error="raise") -> ConstrainedForwardDerivatives:
+def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
+                                    passive: bool = True, drive: Mapping[str, Any] | None = None,
+                                    on_error: OnError = "raise") -> ConstrainedForwardDerivatives:
     """Derivatives of `constrained_forward_dynamics` by q, v and tau.
 
     Parameters
@@ -117,8 +121,9 @@ def constrained_forward_derivatives(model, q, v, tau, *, f_ext=None, passive=Tru
     return ConstrainedForwardDerivatives(*_solved(model, q, v, motion, none, f_ext, passive, drive))
 
 
-def constrained_hybrid_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True,
-                                   drive=None, on_error="raise") -> ConstrainedHybridDerivatives:
+def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike,
+                                   *, f_ext: Wrenches | None = None, passive: bool = True, drive: Mapping[str, Any] | None = None,
+                                   on_error: OnError = "raise") -> ConstrainedHybridDerivatives:
     """Derivatives of `constrained_hybrid_dynamics` by q, v and the inputs: accelerations where prescribed, else forces.
 
     Parameters as there; conventions and what holds for dependent rows as in `constrained_forward_derivatives`, with A_v, the
@@ -138,8 +143,15 @@ def constrained_hybrid_derivatives(model, q, v, a, tau, prescribed, *, f_ext=Non
     return ConstrainedHybridDerivatives(*_solved(model, q, v, motion, prescribed, f_ext, passive, drive), prescribed.copy())
 
 
-def balance_derivatives(model, q, v, a, multipliers, x=None, *, f_ext=None, passive=True, drive=None) -> BalanceDerivatives:
-    """Rates of the equations of constrained motion at a (..., nv), multipliers (..., m), x (..., nv; default: zero) as given."""
+def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike,
+                        x: ArrayLike | None = None, *, f_ext: Wrenches | None = None, passive: bool = True,
+                        drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> BalanceDerivatives:
+    """Rates of the equations of constrained motion at a (..., nv), multipliers (..., m), x (..., nv; default: zero) as given.
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(balance_derivatives, locals())
     nv, m = model.nv, model.nc
     x = np.zeros(nv) if x is None else x
     lead, given = _given(model, q, v, a, multipliers, f_ext, drive, [("x", as_array(x, "x", (nv,)), 1)])

@@ -2,16 +2,19 @@
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Actuated, ArrayLike, OnError, Wrenches
 from liedyn.dynamics.calls import as_array
 from liedyn.dynamics.constraints import constraint_bias, constraint_jacobian, require_constraints
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.inverse import bias_force, inverse_dynamics
 from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError
 from liedyn.kernels.constraint_solver import DEPENDENT
+from liedyn.model.model import Model
 
 CRITERIA = ("unique", "least_constraint_force", "least_torque")
 UNIQUE, REDUNDANT, FULL, IMMOBILE = CASES = ("unique", "redundant", "fully actuated", "immobile")
@@ -37,8 +40,10 @@ class ConstrainedInverse(NamedTuple):
     case: str | np.ndarray
 
 
-def constrained_inverse_dynamics(model, q, v, a, actuated, *, criterion="unique", weights=None, tau_passive=None, f_ext=None,
-                                 passive=True, drive=None, on_error="raise"):
+def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *,
+                                 criterion: str = "unique", weights: ArrayLike | None = None,
+                                 tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
+                                 drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> ConstrainedInverse:
     """Forces of the actuated joints that make a constrained system move with the accelerations ``a``.
 
     Solves ``M a + b = tau + A^T lambda``, where tau is known of the joints that are not actuated. Several tau may do this: of

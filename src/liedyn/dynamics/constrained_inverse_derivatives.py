@@ -1,12 +1,16 @@
 """Constrained inverse dynamics differentiated by q, v and a."""
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Actuated, ArrayLike, OnError, Wrenches
 from liedyn.dynamics.constrained_derivatives import balance_derivatives, pseudo_inverse
 from liedyn.dynamics.constrained_inverse import actuated_mask, constrained_inverse_dynamics, row_lengths, significant, weights_of
+from liedyn.dynamics.each_state import each_state
+from liedyn.model.model import Model
 
 
 class ConstrainedInverseDerivatives(NamedTuple):
@@ -24,13 +28,16 @@ class ConstrainedInverseDerivatives(NamedTuple):
     dlambda_da: np.ndarray
 
 
-def constrained_inverse_derivatives(model, q, v, a, actuated, *, criterion="unique", weights=None, tau_passive=None, f_ext=None,
-                                    passive=True, drive=None) -> ConstrainedInverseDerivatives:
+def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *,
+                                    criterion: str = "unique", weights: ArrayLike | None = None,
+                                    tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
+                                    drive: Mapping[str, Any] | None = None,
+                                    on_error: OnError = "raise") -> ConstrainedInverseDerivatives:
     """Derivatives of `constrained_inverse_dynamics` by q, v and a.
 
     Parameters
     ----------
-    As in `constrained_inverse_dynamics`; f_ext, drives and tau_passive keep their values.
+    As in `constrained_inverse_dynamics`, on_error among them; f_ext, drives and tau_passive keep their values.
 
     Returns
     -------
@@ -49,6 +56,8 @@ def constrained_inverse_derivatives(model, q, v, a, actuated, *, criterion="uniq
     ``dtau_a = D_a - A_a^T dlambda``. What the criterion chooses in the null space N of A_p^T follows by differentiating its
     condition, ``N^T lambda = 0`` or ``N^T A_a W^2 tau_a = 0``, with the rate of A: exact as long as ranks stay.
     """
+    if on_error != "raise":
+        return each_state(constrained_inverse_derivatives, locals())
     given = {"f_ext": f_ext, "passive": passive, "drive": drive}
     motion = constrained_inverse_dynamics(model, q, v, a, actuated, criterion=criterion, weights=weights, tau_passive=tau_passive,
                                           **given)
@@ -69,7 +78,8 @@ def constrained_inverse_derivatives(model, q, v, a, actuated, *, criterion="uniq
     else:
         dlambda = rows.least(~mask, D, multipliers)
         dtau = np.where(mask[:, None], D - np.swapaxes(A, -1, -2) @ dlambda, 0.0)
-    return ConstrainedInverseDerivatives(*(x.reshape(*lead, -1, 3, nv)[..., k, :] for x in (dtau, dlambda) for k in range(3)))
+    parts = [x.reshape(*lead, x.shape[-2], 3, nv) for x in (dtau, dlambda)]
+    return ConstrainedInverseDerivatives(*(x[..., k, :] for x in parts for k in range(3)))
 
 
 class _Rows:

@@ -1,20 +1,27 @@
 """Constraint forces for people: as the wrenches that closures transmit, and as wrenches on links."""
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, Frame, OnError
 from liedyn.dynamics.calls import as_array, batched, scratch
 from liedyn.dynamics.constraints import drive_array, refuse_constrained, require_constraints
+from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.frames import check_frame, wrenches_in
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.jit import prepare
 from liedyn.kernels import loop_wrenches
+from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, pose
 
 _FEW = 100_000      # body-states whose poses are computed on float64, as the wrenches are: it saves a compilation
 
 
-def closure_wrenches(model, q, multipliers, *, drive=None, frame="local_world_aligned"):
+def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                     frame: Frame = "local_world_aligned", on_error: OnError = "raise") -> Array:
     """The reaction of each closure: the wrench (..., n_closures, 6) [m; f] [N m | N] that it exerts on link b, from link a.
 
     Link a gets the opposite, about the same point. These are the columns ``reaction.<closure>`` of trajectory files.
@@ -30,6 +37,8 @@ def closure_wrenches(model, q, multipliers, *, drive=None, frame="local_world_al
     frame : "local", "local_world_aligned" or "world"
         Axes of the closure's frame b, about its origin; axes of the world, about the origin of frame b; axes of the world, about
         the world's origin.
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -40,6 +49,8 @@ def closure_wrenches(model, q, multipliers, *, drive=None, frame="local_world_al
     ------
     ModelError, ShapeError, ConfigurationError
     """
+    if on_error != "raise":
+        return each_state(closure_wrenches, locals())
     check_frame(frame)
     lead, on_bodies, q = _on_bodies(model, q, multipliers, drive)
     loops, poses = model.description.loops, link_poses(model, q, few=_FEW)
@@ -54,7 +65,8 @@ def closure_wrenches(model, q, multipliers, *, drive=None, frame="local_world_al
     return wrenches_in(frame, T, F).reshape(*lead, len(loops), 6)
 
 
-def constraint_wrenches(model, q, multipliers, *, drive=None):
+def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                        on_error: OnError = "raise") -> Array:
     """What closures exert on links: (..., n_links, 6) wrenches [m; f] [N m | N], each in its link's "local" frame.
 
     They may be given as ``f_ext`` to the functions of the open tree, `Model.open_tree`, which then moves as the constrained one
@@ -66,6 +78,8 @@ def constraint_wrenches(model, q, multipliers, *, drive=None):
     q : (..., nq) array
     multipliers : (..., m) array
         Of `constrained_forward_dynamics` and its like [N m | N].
+    on_error
+        As in `inverse_dynamics`.
 
     Raises
     ------
@@ -75,6 +89,8 @@ def constraint_wrenches(model, q, multipliers, *, drive=None):
     -----
     Row r of a closure is a wrench on B in frame B (`joints.closures`), and its opposite on A (K2 (54): A^T lambda).
     """
+    if on_error != "raise":
+        return each_state(constraint_wrenches, locals())
     lead, on_bodies, _ = _on_bodies(model, q, multipliers, drive)
     out = np.zeros((len(on_bodies), len(model.link_names), 6))
     for c, loop in enumerate(model.description.loops):
@@ -95,6 +111,8 @@ def _on_bodies(model, q, multipliers, drive):
     n, _, nv, _ = model.sizes
     nc = len(model.constraints)
     out = np.empty((len(rows[0]), 12 * nc))
+    if not len(out):
+        return lead, out.reshape(0, nc, 2, 6), rows[0]
     prepare(loop_wrenches.closure_wrenches)
     memory = scratch(loop_wrenches.closure_wrenches_memory(n, nv, nc, model.nc))
     code = loop_wrenches.closure_wrenches(model.index, model.constants, memory, model.loop_index, model.loop_constants,

@@ -2,8 +2,12 @@
 back onto them."""
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, OnError
 from liedyn.dynamics.calls import as_array, as_mask, batched, refuse, run, scratch
 from liedyn.dynamics.each_state import each_state
 from liedyn.errors import ComputationError, ConfigurationError, ModelError, NameLookupError
@@ -11,12 +15,14 @@ from liedyn.jit import prepare
 from liedyn.kernels.checks import BAD_F_EXT
 from liedyn.kernels.loop_kinematics import BIAS, JACOBIAN, RESIDUAL, VELOCITY, constraint_state_memory, constraint_states
 from liedyn.kernels.projection import OPEN, project_states, projection_memory
+from liedyn.model.model import Model
 
 DRIVE = 24          # numbers of a driven closure's motion
 _FEW = 2000         # body-states that go one by one: Lanes would have to be compiled for them
 
 
-def constraint_residual(model, q, *, drive=None, on_error="raise"):
+def constraint_residual(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                        on_error: OnError = "raise") -> Array:
     """How far each constraint is open (..., m) [rad | m], in the order of ``model.row_names``.
 
     Parameters
@@ -44,7 +50,8 @@ def constraint_residual(model, q, *, drive=None, on_error="raise"):
     return _states(model, RESIDUAL, q, None, drive)
 
 
-def constraint_velocity(model, q, v, *, drive=None, on_error="raise"):
+def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                        on_error: OnError = "raise") -> Array:
     """Velocity of each row (..., m) [rad/s | m/s]: A v less that of the drive; zero if v obeys the constraints.
 
     For on_error see `inverse_dynamics`.
@@ -54,7 +61,8 @@ def constraint_velocity(model, q, v, *, drive=None, on_error="raise"):
     return _states(model, VELOCITY, q, v, drive)
 
 
-def constraint_bias(model, q, v, *, drive=None, on_error="raise"):
+def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                    on_error: OnError = "raise") -> Array:
     """gamma (..., m) [rad/s^2 | m/s^2]: accelerations obey the constraints where ``A a + gamma = 0`` (K2 §3).
 
     For on_error see `inverse_dynamics`.
@@ -64,7 +72,8 @@ def constraint_bias(model, q, v, *, drive=None, on_error="raise"):
     return _states(model, BIAS, q, v, drive)
 
 
-def constraint_jacobian(model, q, *, drive=None, on_error="raise"):
+def constraint_jacobian(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                        on_error: OnError = "raise") -> Array:
     """A (..., m, nv): rows of the twist of frame B relative to A that the closures forbid, and of the couplings (K2 (55)).
 
     It is the derivative of `constraint_residual` where that vanishes.
@@ -76,7 +85,8 @@ def constraint_jacobian(model, q, *, drive=None, on_error="raise"):
     return _states(model, JACOBIAN, q, None, drive)
 
 
-def project_configuration(model, q, *, prescribed=None, drive=None, tolerance=1e-13, on_error="raise"):
+def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike | None = None,
+                          drive: Mapping[str, Any] | None = None, tolerance: float = 1e-13, on_error: OnError = "raise") -> Array:
     """q (..., nq) moved onto the constraints, by the shortest way in the metric of the mass matrix.
 
     Gauss-Newton steps on the manifold from a configuration that is nearly closed; from a guess, see `assemble`.
@@ -100,7 +110,8 @@ def project_configuration(model, q, *, prescribed=None, drive=None, tolerance=1e
     return _project(model, q, None, prescribed, drive, tolerance)
 
 
-def project_velocity(model, q, v, *, prescribed=None, drive=None, on_error="raise"):
+def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: ArrayLike | None = None,
+                     drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> Array:
     """v (..., nv) made to obey the constraints, changed least in the metric of the mass matrix.
 
     For on_error see `inverse_dynamics`.

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, OnError
 from liedyn.dynamics.calls import as_array, batched, filled_groups, on_one_path, refuse, related, run, run_one
 from liedyn.dynamics.closed_form import closed_form
 from liedyn.dynamics.each_state import each_state
@@ -10,11 +11,12 @@ from liedyn.dynamics.rooms import room_for
 from liedyn.errors import ShapeError
 from liedyn.kernels.christoffel import DERIVATIVE, SYMBOLS, christoffel_memory, christoffels
 from liedyn.kernels.coriolis import coriolis_entry_memory, coriolis_matrices
+from liedyn.model.model import Model
 
 _PLOEN = {"recursive": 1.0, "christoffel": 0.0}          # which skew form: see `kernels.coriolis`
 
 
-def coriolis_matrix(model, q, v, *, method="recursive", on_error="raise"):
+def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: str = "recursive", on_error: OnError = "raise") -> Array:
     """Coriolis matrix ``C(q, v)`` with ``C v`` the bias force without gravity and ``dM/dt - 2C`` skew.
 
     Parameters
@@ -62,7 +64,7 @@ def coriolis_matrix(model, q, v, *, method="recursive", on_error="raise"):
     return out
 
 
-def mass_matrix_rate(model, q, v, *, on_error="raise"):
+def mass_matrix_rate(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Time derivative ``dM/dt`` (..., nv, nv) along the velocity v: ``C + C^T``, O(n depth).
 
     q (..., nq) [rad | m], v (..., nv) [rad/s | m/s]. Raises ShapeError, ConfigurationError. Ploen (28) and Proposition 2.
@@ -75,7 +77,7 @@ def mass_matrix_rate(model, q, v, *, on_error="raise"):
     return C + C.swapaxes(-1, -2)
 
 
-def christoffel_symbols(model, q, *, on_error="raise"):
+def christoffel_symbols(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Christoffel symbols of the first kind (..., nv, nv, nv) of the mass matrix: ``[i, j, k]`` is Gamma_ijk.
 
     ``tau_k = sum_j M_kj a_j + sum_ij Gamma_ijk v_i v_j + gravity``, and ``Gamma_ijk + Gamma_ikj = dM_jk/dq_i``.
@@ -97,7 +99,7 @@ def christoffel_symbols(model, q, *, on_error="raise"):
     return _christoffels(model, q, SYMBOLS)
 
 
-def mass_matrix_derivative(model, q, *, on_error="raise"):
+def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Derivatives of the mass matrix (..., nv, nv, nv): ``[i, j, k]`` is dM_ij/dq_k [kg m^2 and the like, by rad | m], tangent in
     q_k, O(n depth^2).
 

@@ -3,13 +3,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike
 from liedyn.dynamics.calls import as_array
 from liedyn.dynamics.closed_form import closed_form
 from liedyn.errors import ComputationError, ShapeError
+from liedyn.model.model import Model
 from liedyn.model.spatial import bracket, rigid_matrix
 
 
-def curvature_tensor(model, q):
+def curvature_tensor(model: Model, q: ArrayLike) -> Array:
     """Riemann tensor (nv, nv, nv, nv) of the kinetic energy's metric M: ``[i, j, k, l]`` is ``R_ijkl``, all indices below.
 
     It vanishes where coordinates exist in which M is constant: then the robot is a set of free masses in disguise.
@@ -53,7 +55,7 @@ def _curvature(f):
     return half - half.swapaxes(2, 3) - np.einsum("klm,mji->ijkl", c, Gamma)
 
 
-def sectional_curvature(model, q, u, w):
+def sectional_curvature(model: Model, q: ArrayLike, u: ArrayLike, w: ArrayLike) -> float:
     """Gaussian curvature [1/(kg m^2)] of the surface of geodesics (motions without forces) that start along u and w.
 
     u, w : (nv,) arrays, velocities that are not parallel. q and errors as in `curvature_tensor`; ComputationError too.
@@ -70,7 +72,7 @@ def sectional_curvature(model, q, u, w):
     return float(np.einsum("ijkl,i,j,k,l", R, u, w, u, w) / area)
 
 
-def scalar_curvature(model, q):
+def scalar_curvature(model: Model, q: ArrayLike) -> float:
     """Scalar curvature R^ij_ij [1/(kg m^2)]: twice the Gaussian curvature for two coordinates. As `curvature_tensor`."""
     f = closed_form(model, q)
     R, W = _curvature(f), np.linalg.inv(f.mass_matrix)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.annotations import ArrayLike, OnError, Wrenches
 from liedyn.dynamics.calls import (
     NONE,
     NONE_BATCH,
@@ -46,6 +47,7 @@ from liedyn.kernels.inverse_derivatives import (
 )
 from liedyn.lie.blocks import CACHED
 from liedyn.model.cache_lines import on_cache_lines
+from liedyn.model.model import Model
 
 # looked up once: every 0.1 us of a call counts
 _empty, _array, _FLOAT, _new = np.empty, np.ndarray, np.dtype(float), tuple.__new__
@@ -53,7 +55,8 @@ _byte, _address = c_char.from_buffer, addressof
 _MOST_MASKS = 64
 
 
-def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True, on_error="raise") -> InverseDerivatives:
+def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
+                                 passive: bool = True, on_error: OnError = "raise") -> InverseDerivatives:
     """Derivatives of `inverse_dynamics` by q, v and a: O(n depth).
 
     Parameters
@@ -115,7 +118,8 @@ def inverse_dynamics_derivatives(model, q, v, a, *, f_ext=None, passive=True, on
     return InverseDerivatives(*(out if lead is None else _shaped(matrices, lead)))
 
 
-def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True, on_error="raise") -> ForwardDerivatives:
+def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
+                                 passive: bool = True, on_error: OnError = "raise") -> ForwardDerivatives:
     """Derivatives of `forward_dynamics` by q, v and tau.
 
     Parameters
@@ -162,8 +166,9 @@ def forward_dynamics_derivatives(model, q, v, tau, *, f_ext=None, passive=True, 
     return ForwardDerivatives(*_solved(model, q, v, None, tau, _tools(model).none, f_ext, passive))
 
 
-def hybrid_dynamics_derivatives(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True,
-                                on_error="raise") -> HybridDerivatives:
+def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                                f_ext: Wrenches | None = None, passive: bool = True,
+                                on_error: OnError = "raise") -> HybridDerivatives:
     """Derivatives of `hybrid_dynamics` by q, v and the inputs.
 
     Parameters

@@ -2,10 +2,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, Wrenches
 from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, as_mask, refuse, run, scratch, wrenches
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.parameters import parameter_names, rates_of, rates_size
@@ -14,10 +16,13 @@ from liedyn.jit import prepare
 from liedyn.kernels import checks
 from liedyn.kernels import directional_hybrid as hybrid_kernel
 from liedyn.kernels import directional_inverse as inverse_kernel
+from liedyn.model.model import Model
 
 
-def inverse_dynamics_directional(model, q, v, a, *, dq=None, dv=None, da=None, f_ext=None, df_ext=None, parameters=None,
-                                 passive=True):
+def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, dq: ArrayLike | None = None,
+                                 dv: ArrayLike | None = None, da: ArrayLike | None = None, f_ext: Wrenches | None = None,
+                                 df_ext: Wrenches | None = None, parameters: Mapping[str, float] | None = None,
+                                 passive: bool = True) -> tuple[Array, Array]:
     """Joint forces and their derivative by a scalar p on which all else may depend, O(n).
 
     Several directions of one state go eight at a time: give dq, … leading axes and q, v, a none.
@@ -57,8 +62,10 @@ def inverse_dynamics_directional(model, q, v, a, *, dq=None, dv=None, da=None, f
     return _shaped(tau, given), dtau.reshape(*given.lead, model.nv)
 
 
-def forward_dynamics_directional(model, q, v, tau, *, dq=None, dv=None, dtau=None, f_ext=None, df_ext=None, parameters=None,
-                                 passive=True):
+def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, dq: ArrayLike | None = None,
+                                 dv: ArrayLike | None = None, dtau: ArrayLike | None = None, f_ext: Wrenches | None = None,
+                                 df_ext: Wrenches | None = None, parameters: Mapping[str, float] | None = None,
+                                 passive: bool = True) -> tuple[Array, Array]:
     """Accelerations and their derivative by a scalar p on which all else may depend, O(n).
 
     Parameters as in `inverse_dynamics_directional`, with dtau (..., nv) in place of da. Returns a, da (..., nv). Raises also
@@ -73,8 +80,11 @@ def forward_dynamics_directional(model, q, v, tau, *, dq=None, dv=None, dtau=Non
     return _shaped(a, given), np.ascontiguousarray(out[..., :model.nv]).reshape(*given.lead, model.nv)
 
 
-def hybrid_dynamics_directional(model, q, v, a, tau, prescribed, *, dq=None, dv=None, da=None, dtau=None, f_ext=None, df_ext=None,
-                                parameters=None, passive=True):
+def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                                dq: ArrayLike | None = None, dv: ArrayLike | None = None, da: ArrayLike | None = None,
+                                dtau: ArrayLike | None = None, f_ext: Wrenches | None = None, df_ext: Wrenches | None = None,
+                                parameters: Mapping[str, float] | None = None,
+                                passive: bool = True) -> tuple[Array, Array, Array, Array]:
     """Accelerations and joint forces, completed, and their derivatives by a scalar p on which all else may depend, O(n).
 
     Parameters
@@ -112,7 +122,9 @@ def hybrid_dynamics_directional(model, q, v, a, tau, prescribed, *, dq=None, dv=
             *(np.ascontiguousarray(x).reshape(*given.lead, model.nv) for x in (out[..., :model.nv], out[..., model.nv:])))
 
 
-def parameter_derivatives(model, q, v, x, names=None, *, of="inverse", prescribed=None, f_ext=None, passive=True):
+def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike, names: Sequence[str] | str | None = None, *,
+                          of: str = "inverse", prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None,
+                          passive: bool = True) -> Array:
     """Derivatives (..., nv, len(names)) of inverse, forward or hybrid dynamics by figures of the model, O(n) each.
 
     Parameters

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, BaseFrame, Frame, OnError, Wrenches
 from liedyn.dynamics.calls import NONE_BATCH, aligned_empty, as_array, as_mask, batched, run, where_read
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.higher_order_given import (
@@ -47,12 +48,14 @@ from liedyn.kernels.higher_order_limbs import (
     inverse_of_limbs_memory,
 )
 from liedyn.model.limbs import limbs_for_series
+from liedyn.model.model import Model
 
 _NOWHERE = -1      # no body whose coordinates are spatial
 
 
-def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=None, f_ext_frame="local", passive=True,
-                                  base_frame="local", on_error="raise"):
+def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *,
+                                  f_ext_derivatives: Wrenches | None = None, f_ext_frame: Frame = "local", passive: bool = True,
+                                  base_frame: BaseFrame = "local", on_error: OnError = "raise") -> Array:
     """Joint forces along a motion and their time derivatives up to order r, exact, in O(n r^2).
 
     Parameters
@@ -136,8 +139,9 @@ def higher_order_inverse_dynamics(model, q, v_derivatives, *, f_ext_derivatives=
     return tau
 
 
-def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivatives=None, f_ext_frame="local", passive=True,
-                                  base_frame="local", on_error="raise"):
+def higher_order_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau_derivatives: ArrayLike, *,
+                                  f_ext_derivatives: Wrenches | None = None, f_ext_frame: Frame = "local", passive: bool = True,
+                                  base_frame: BaseFrame = "local", on_error: OnError = "raise") -> Array:
     """Accelerations that joint forces cause and their time derivatives up to order r, exact, in O(n r^2).
 
     Parameters
@@ -185,8 +189,10 @@ def higher_order_forward_dynamics(model, q, v, tau_derivatives, *, f_ext_derivat
     return _hybrid(model, q, v, None, tau_derivatives, none, rows, f_ext_derivatives, f_ext_frame, passive, base_frame)[0]
 
 
-def higher_order_hybrid_dynamics(model, q, v, a_derivatives, tau_derivatives, prescribed, *, f_ext_derivatives=None,
-                                 f_ext_frame="local", passive=True, base_frame="local", on_error="raise"):
+def higher_order_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a_derivatives: ArrayLike, tau_derivatives: ArrayLike,
+                                 prescribed: ArrayLike, *, f_ext_derivatives: Wrenches | None = None,
+                                 f_ext_frame: Frame = "local", passive: bool = True, base_frame: BaseFrame = "local",
+                                 on_error: OnError = "raise") -> tuple[Array, Array]:
     """Accelerations and joint forces with their time derivatives, when each coordinate has one of the two given.
 
     Parameters

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, Frame, OnError
 from liedyn.dynamics.calls import as_array, batched, refuse, run
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.frames import LOCAL, check_frame
@@ -24,11 +25,13 @@ from liedyn.kernels.higher_order_kinematics import (
     series_memory,
     total_derivatives,
 )
+from liedyn.model.model import Model
 
 _UNUSED = np.empty((1, 0))
 
 
-def link_pose_derivatives(model, q, v_derivatives, link=None, *, on_error="raise"):
+def link_pose_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, link: str | None = None, *,
+                          on_error: OnError = "raise") -> Array:
     """Pose of a link in the world and its time derivatives of order 0 … r + 1, entry by entry.
 
     Parameters
@@ -64,7 +67,8 @@ def link_pose_derivatives(model, q, v_derivatives, link=None, *, on_error="raise
     return out.reshape(*lead, out.shape[1], *links, 4, 4)
 
 
-def link_twist_derivatives(model, q, v_derivatives, link=None, *, frame="local", on_error="raise"):
+def link_twist_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, link: str | None = None, *,
+                           frame: Frame = "local", on_error: OnError = "raise") -> Array:
     """Twist [w; v] of a link and its time derivatives of order 0 … r, component by component.
 
     Parameters
@@ -92,7 +96,8 @@ def link_twist_derivatives(model, q, v_derivatives, link=None, *, frame="local",
     return V.reshape(*lead, V.shape[1], *links, 6)
 
 
-def jacobian_derivatives(model, q, v_derivatives, link, *, frame="local", on_error="raise"):
+def jacobian_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, link: str, *, frame: Frame = "local",
+                         on_error: OnError = "raise") -> Array:
     """Jacobian of a link and its time derivatives of order 0 … r + 1, component by component.
 
     q, v_derivatives (..., r + 1, nv), link, frame: as in `link_twist_derivatives`. Returns (..., r + 2, 6, nv), of which [0] is
@@ -111,7 +116,7 @@ def jacobian_derivatives(model, q, v_derivatives, link, *, frame="local", on_err
     return J.reshape(*lead, m + 1, 6, model.nv)
 
 
-def centre_of_mass_derivatives(model, q, v_derivatives, *, on_error="raise"):
+def centre_of_mass_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Centre of mass of the moving bodies in the world and its time derivatives of order 0 … r + 1: (..., r + 2, 3) [m, per s^k].
 
     q (..., nq), v_derivatives (..., r + 1, nv): as in `link_pose_derivatives`. Raises ShapeError, ConfigurationError,
@@ -127,7 +132,7 @@ def centre_of_mass_derivatives(model, q, v_derivatives, *, on_error="raise"):
     return c.reshape(*lead, c.shape[1], 3)
 
 
-def momentum_derivatives(model, q, v_derivatives, *, on_error="raise"):
+def momentum_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Momentum [angular; linear] of the moving bodies and its time derivatives of order 0 … r: (..., r + 1, 6).
 
     In the "world" frame, as `momentum` [kg m^2/s | kg m/s, then per s each]. q (..., nq), v_derivatives

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, OnError, Wrenches
 from liedyn.dynamics.calls import (
     NONE,
     NONE_BATCH,
@@ -22,11 +23,13 @@ from liedyn.dynamics.threads import one_thread
 from liedyn.jit import prepare
 from liedyn.kernels.hybrid import hybrid_batch, hybrid_batch_memory, hybrid_one
 from liedyn.kernels.limbs import forward_of_limbs
+from liedyn.model.model import Model
 
 _empty = np.empty          # looked up once: every 0.1 us of a call counts
 
 
-def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, on_error="raise"):
+def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
+                     passive: bool = True, on_error: OnError = "raise") -> Array:
     """Accelerations that the joint forces ``tau`` produce: articulated bodies, O(n).
 
     Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``a``.
@@ -86,7 +89,8 @@ def forward_dynamics(model, q, v, tau, *, f_ext=None, passive=True, on_error="ra
     return _general(model, q, v, None, tau, none_prescribed(model), f_ext, passive)[0]
 
 
-def hybrid_dynamics(model, q, v, a, tau, prescribed, *, f_ext=None, passive=True, on_error="raise"):
+def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                    f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array]:
     """Complete accelerations and joint forces, when each coordinate has one of the two given.
 
     Parameters

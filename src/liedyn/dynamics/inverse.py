@@ -1,8 +1,12 @@
 """Inverse dynamics and what follows from it: gravity, bias and constraint forces."""
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, Frame, OnError, Wrenches
 from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, refuse, run, scratch_of_eight, wrenches
 from liedyn.dynamics.constraint_wrenches import constraint_wrenches
 from liedyn.dynamics.each_state import each_state
@@ -15,11 +19,13 @@ from liedyn.errors import ModelError
 from liedyn.jit import prepare
 from liedyn.kernels.limbs import inverse_of_limbs
 from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory, inverse_one
+from liedyn.model.model import Model
 
 _empty = np.empty          # looked up once: every 0.1 us of a call counts
 
 
-def inverse_dynamics(model, q, v, a, *, f_ext=None, passive=True, on_error="raise"):
+def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
+                     passive: bool = True, on_error: OnError = "raise") -> Array:
     """Joint forces that produce the accelerations ``a``: recursive Newton-Euler, O(n).
 
     Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``tau``.
@@ -111,7 +117,7 @@ def _batch(model, named, with_f_ext, passive, wrenches_out):
     return lead, tau if wrenches_out is NONE_BATCH else wrenches_out
 
 
-def bias_force(model, q, v, *, f_ext=None, on_error="raise"):
+def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | None = None, on_error: OnError = "raise") -> Array:
     """Coriolis, centrifugal and gravity force ``b(q, v)`` (..., nv) of ``M a + b = tau``, less external wrenches.
 
     Passive forces are not in it. Of a robot with loops it is the b of ``M a + b = tau + A^T lambda``, that of the open tree.
@@ -122,7 +128,7 @@ def bias_force(model, q, v, *, f_ext=None, on_error="raise"):
     return inverse_dynamics(model.open_tree(), q, v, np.zeros(model.nv), f_ext=f_ext, passive=False)
 
 
-def gravity_force(model, q, *, on_error="raise"):
+def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Joint forces (..., nv) that hold the robot still against gravity: ``b(q, 0)``. Springs are not in it.
 
     Of a robot with loops it is the term of ``M a + b = tau + A^T lambda``, that of the open tree; what its motors hold it with is
@@ -133,7 +139,9 @@ def gravity_force(model, q, *, on_error="raise"):
     return inverse_dynamics(model.open_tree(), q, np.zeros(model.nv), np.zeros(model.nv), passive=False)
 
 
-def joint_wrenches(model, q, v, a, *, f_ext=None, frame="local", multipliers=None, drive=None, on_error="raise"):
+def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
+                   frame: Frame = "local", multipliers: ArrayLike | None = None, drive: Mapping[str, Any] | None = None,
+                   on_error: OnError = "raise") -> Array:
     """What each joint transmits to its child link: the constraint wrench with the motor's part in it.
 
     Parameters
@@ -178,7 +186,10 @@ def _with_reactions(model, q, F, multipliers, drive):
                          hint="give multipliers=, as constrained_forward_dynamics, constrained_hybrid_dynamics or "
                               "constrained_inverse_dynamics return them, or take model.open_tree()")
     reactions = constraint_wrenches(model, q, multipliers, drive=drive)
-    return reactions if F is None else F + reactions
+    if F is None:
+        return reactions
+    lead, (F, reactions) = batched(("f_ext", F, 2), ("reactions", reactions, 2))
+    return (F + reactions).reshape(*lead, -1, 6)
 
 
 def _to_links(F: np.ndarray, frames: list[np.ndarray]) -> np.ndarray:

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, Frame, OnError
 from liedyn.dynamics.calls import as_array, batched, refuse, run, run_one
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in
@@ -11,12 +12,13 @@ from liedyn.kernels import jacobian as kernel
 from liedyn.kernels.energy import energy_memory, totals
 from liedyn.kernels.jacobian import jacobian_memory, jacobians
 from liedyn.kernels.kinematics import ACCELERATIONS, POSES, TWISTS, kinematics_entry_memory, link_motions
+from liedyn.model.model import Model
 
 KERNEL_FRAMES = {LOCAL: kernel.BODY, LOCAL_WORLD_ALIGNED: kernel.MIXED, WORLD: kernel.WORLD}
 _UNUSED = np.empty((1, 0))
 
 
-def link_pose(model, q, link, *, on_error="raise"):
+def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "raise") -> Array:
     """Pose (..., 4, 4) of a link in the world: maps coordinates in the link frame to the world.
 
     q : (..., nq) array [rad | m]. Raises NameLookupError, ShapeError, ConfigurationError.
@@ -28,7 +30,7 @@ def link_pose(model, q, link, *, on_error="raise"):
     return link_poses(model, q)[..., model.link_index(link), :, :]
 
 
-def link_poses(model, q, *, few=0, on_error="raise"):
+def link_poses(model: Model, q: ArrayLike, *, few: int = 0, on_error: OnError = "raise") -> Array:
     """Poses (..., n_links, 4, 4) of all links, in the order of ``model.link_names``. few: as for `energy`. For on_error see
     `inverse_dynamics`."""
     if on_error != "raise":
@@ -44,7 +46,8 @@ def _as_poses(T) -> np.ndarray:
     return out
 
 
-def link_twist(model, q, v, link, *, frame="local", on_error="raise"):
+def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
+               on_error: OnError = "raise") -> Array:
     """Twist (..., 6) [w; v] of a link (K1 (36)) [rad/s | m/s].
 
     frame : "local", "local_world_aligned" or "world"
@@ -62,7 +65,8 @@ def link_twist(model, q, v, link, *, frame="local", on_error="raise"):
     return twists_in(frame, T, V).reshape(*lead, 6)
 
 
-def link_acceleration(model, q, v, a, link, *, frame="local", on_error="raise"):
+def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: str, *, frame: Frame = "local",
+                      on_error: OnError = "raise") -> Array:
     """Component-wise rate (..., 6) of `link_twist` in the same frame, gravity not in it (K1 (40)) [rad/s^2 | m/s^2].
 
     Parameters
@@ -110,7 +114,7 @@ def _motions(model, level, q, *rates, few=0):
     return lead, T, V, dV
 
 
-def jacobian(model, q, link, *, frame="local", on_error="raise"):
+def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", on_error: OnError = "raise") -> Array:
     """Jacobian (..., 6, nv) of a link: its twist is ``J v``.
 
     Parameters
@@ -135,7 +139,8 @@ def jacobian(model, q, link, *, frame="local", on_error="raise"):
     return _jacobians(model, q, np.zeros(model.nv), which, False)[0]
 
 
-def jacobian_derivative(model, q, v, link, *, frame="local", on_error="raise"):
+def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
+                        on_error: OnError = "raise") -> Array:
     """Time derivative (..., 6, nv) of `jacobian` along the velocity v, component-wise: dV = J a + dJ v.
 
     For on_error see `inverse_dynamics`.
@@ -163,7 +168,7 @@ def _jacobians(model, q, v, which, derivative):
     return J.reshape(shape), dJ.reshape(shape) if derivative else None
 
 
-def energy(model, q, v, *, few=0, on_error="raise"):
+def energy(model: Model, q: ArrayLike, v: ArrayLike, *, few: int = 0, on_error: OnError = "raise") -> tuple[Array, Array]:
     """Kinetic and potential energy (...,) [J]: rotors in the first, gravity (zero at the world's origin) and joint springs
     in the second (K1 (15)). A batch of at most `few` body-states is computed on float64, which may save a compilation.
 
@@ -175,7 +180,7 @@ def energy(model, q, v, *, few=0, on_error="raise"):
     return out[:, 0].reshape(lead)[()], out[:, 1].reshape(lead)[()]
 
 
-def momentum(model, q, v, *, on_error="raise"):
+def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Momentum (..., 6) [angular; linear] of the moving bodies in the "world" frame: world axes, about the world's origin
     (K1 (23), (24)).
 
@@ -187,7 +192,7 @@ def momentum(model, q, v, *, on_error="raise"):
     return out[:, 2:8].reshape(*lead, 6)
 
 
-def centre_of_mass(model, q, *, on_error="raise"):
+def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Centre of mass (..., 3) [m] of the moving bodies, in the world. For on_error see `inverse_dynamics`."""
     if on_error != "raise":
         return each_state(centre_of_mass, locals())

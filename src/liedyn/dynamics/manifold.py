@@ -3,15 +3,17 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, OnError
 from liedyn.dynamics.calls import as_array, batched, check_unit, refuse, run
 from liedyn.dynamics.each_state import each_state
 from liedyn.errors import ConfigurationError
 from liedyn.joints.kinds import BALL, FREE, SCREW
 from liedyn.kernels.manifold import differences, manifold_memory, retractions
 from liedyn.model.build import joint_motion as _screw_motion
+from liedyn.model.model import Model
 
 
-def integrate(model, q0, dv, *, on_error="raise"):
+def integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """``q0 (+) dv`` (..., nq): each joint moved by its part of dv (..., nv) as a constant body twist for unit time.
 
     For on_error see `inverse_dynamics`.
@@ -25,7 +27,7 @@ def integrate(model, q0, dv, *, on_error="raise"):
     return out.reshape(*lead, model.nq)
 
 
-def difference(model, q0, q1, *, on_error="raise"):
+def difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """The dv (..., nv) with ``q0 (+) dv = q1``; rotations take the shorter way, |w| <= pi.
 
     For on_error see `inverse_dynamics`.
@@ -44,7 +46,7 @@ def difference(model, q0, q1, *, on_error="raise"):
     return out.reshape(*lead, model.nv)
 
 
-def random_configuration(model, rng, size=()):
+def random_configuration(model: Model, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
     """Random configurations (*size, nq): 1-DoF coordinates uniform within their limits (pi or 1 m either way where there is
     none), rotations uniform, free positions standard normal. rng: a NumPy Generator."""
     size = (size,) if np.isscalar(size) else tuple(size)
@@ -64,7 +66,7 @@ def random_configuration(model, rng, size=()):
     return q
 
 
-def joint_motion(model, name, q, v=None):
+def joint_motion(model: Model, name: str, q: ArrayLike, v: ArrayLike | None = None) -> tuple[Array, Array, Array]:
     """What one joint does at its own coordinates q (and velocities v).
 
     Returns

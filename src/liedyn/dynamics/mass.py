@@ -3,14 +3,16 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, OnError
 from liedyn.dynamics.calls import as_array, batched, refuse, run, run_one
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.rooms import room_for
 from liedyn.kernels.composite import mass_matrices, mass_memory
 from liedyn.kernels.inverse_mass import inverse_mass_memory, inverse_masses, sweep_memory
+from liedyn.model.model import Model
 
 
-def mass_matrix(model, q, *, on_error="raise"):
+def mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Mass matrix ``M(q)`` (..., nv, nv), armature on its diagonal: composite bodies, O(n depth).
 
     Of a robot with loops it is the M of ``M a + b = tau + A^T lambda``, that of the open tree.
@@ -30,7 +32,7 @@ def mass_matrix(model, q, *, on_error="raise"):
     return M
 
 
-def inverse_mass_matrix(model, q, *, on_error="raise"):
+def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """``M(q)^-1`` (..., nv, nv) without forming M: O(n) a column, by articulated bodies (K1 Table 3).
 
     q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError, ComputationError.

@@ -1,14 +1,18 @@
 """How a closed mechanism can move at a configuration: degrees of freedom, redundant rows, singular configurations."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from liedyn.dynamics.annotations import ArrayLike
 from liedyn.dynamics.closing import RANK, Search, column_scale, row_scale
 from liedyn.dynamics.constraints import constraint_jacobian, constraint_residual, require_constraints
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError, ShapeError
+from liedyn.model.model import Model
 
 _CLOSED = 1e-6          # largest residual of a configuration whose mobility has a meaning
 _NEIGHBOURS = 4
@@ -41,7 +45,7 @@ class Mobility:
         return self.rank < self.generic_rank or (self.rigid and self.degrees > 0)
 
 
-def mobility(model, q, *, drive=None, seed: int = 0) -> Mobility:
+def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None, seed: int = 0) -> Mobility:
     """Degrees of freedom and redundant constraints of a closed configuration.
 
     Parameters

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike, OnError
 from liedyn.dynamics.calls import as_array, batched, filled_groups, refuse, run, run_one
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.rooms import room_for
@@ -13,6 +14,7 @@ from liedyn.errors import NameLookupError
 from liedyn.joints.kinds import NV, SCREW
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.regressor import regressor_memory, regressors, sums
+from liedyn.model.model import Model
 from liedyn.model.spatial import rigid_from_link
 
 OF_A_LINK = ("mass", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
@@ -41,7 +43,7 @@ class EnergyRegressor(NamedTuple):
     potential: np.ndarray
 
 
-def inertial_parameters(model, *, passive=False, joints: Sequence[str] | None = None) -> InertialParameters:
+def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence[str] | None = None) -> InertialParameters:
     """The parameters of the model that its dynamics is linear in, in the order of the columns of `regressor`.
 
     Parameters
@@ -75,7 +77,8 @@ def inertial_parameters(model, *, passive=False, joints: Sequence[str] | None = 
     return InertialParameters(np.array(values, dtype=float), tuple(names), tuple(units))
 
 
-def regressor(model, q, v, a, *, passive=False, joints: Sequence[str] | None = None, on_error="raise"):
+def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive: bool = False,
+              joints: Sequence[str] | None = None, on_error: OnError = "raise") -> Array:
     """The matrix ``Y(q, v, a)`` with ``tau = Y pi``: inverse dynamics, linear in the inertial parameters.
 
     Of a robot with loops it is that of the open tree: ``Y pi = tau + A^T lambda``.
@@ -124,7 +127,8 @@ def regressor(model, q, v, a, *, passive=False, joints: Sequence[str] | None = N
     return Y
 
 
-def energy_regressor(model, q, v, *, passive=False, joints: Sequence[str] | None = None, on_error="raise") -> EnergyRegressor:
+def energy_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = False, joints: Sequence[str] | None = None,
+                     on_error: OnError = "raise") -> EnergyRegressor:
     """Rows (..., P) whose products with the parameters are the kinetic and the potential energy [J].
 
     Arguments and errors as in `regressor`. Of a spring, the energy less the constant ``stiffness rest^2 / 2``, which is not
@@ -138,7 +142,8 @@ def energy_regressor(model, q, v, *, passive=False, joints: Sequence[str] | None
     return EnergyRegressor(*(y[:, k].reshape(*lead, y.shape[2]) for k in range(2)))
 
 
-def momentum_regressor(model, q, v, *, passive=False, joints: Sequence[str] | None = None, on_error="raise"):
+def momentum_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = False, joints: Sequence[str] | None = None,
+                       on_error: OnError = "raise") -> Array:
     """The matrix (..., 6, P) whose product with the parameters is `momentum`: [angular; linear] about the world's origin,
     world axes. Arguments and errors as in `regressor`; joint parameters have columns of zeros.
 

@@ -5,11 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.annotations import ArrayLike, OnError
 from liedyn.dynamics.calls import as_array, batched, filled_groups, on_one_path, refuse, run, run_one
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.rooms import room_for
 from liedyn.kernels.second_derivatives import second_derivatives, second_derivatives_memory
+from liedyn.model.model import Model
 
 # Coordinates up to which eight states go side by side: their block takes 32 MB a thread then, and grows as the third power.
 _MOST_OF_EIGHT = 50
@@ -31,7 +33,8 @@ class SecondDerivatives(NamedTuple):
     dqda: np.ndarray
 
 
-def inverse_dynamics_second_derivatives(model, q, v, a, *, passive=True, on_error="raise") -> SecondDerivatives:
+def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive: bool = True,
+                                        on_error: OnError = "raise") -> SecondDerivatives:
     """Second derivatives of `inverse_dynamics` by q, v and a; by v a and a a they are zero.
 
     Parameters

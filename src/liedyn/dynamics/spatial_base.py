@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.annotations import Array, ArrayLike
 from liedyn.dynamics.calls import as_array, check_unit
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.kernels.checks import UNIT
@@ -20,7 +21,7 @@ from liedyn.model.spatial import bracket
 _GENERATORS = np.array([bracket(e) for e in np.eye(6)])      # ad_V = sum_i V_i G_i
 
 
-def spatial_twists(base, twists):
+def spatial_twists(base: ArrayLike, twists: ArrayLike) -> Array:
     """Spatial twist of a floating base and its derivatives, from those of its body twist.
 
     Parameters
@@ -47,7 +48,7 @@ def spatial_twists(base, twists):
     return _derivatives(_product(_transport(_adjoint(T), V, V.shape[-2]), V))
 
 
-def body_twists(base, twists):
+def body_twists(base: ArrayLike, twists: ArrayLike) -> Array:
     """Body twist of a floating base and its derivatives, from those of its spatial twist: the inverse of `spatial_twists`.
 
     base as there; twists (..., k, 6): spatial twist and its derivatives. Returns (..., k, 6). Raises ShapeError,
@@ -57,7 +58,7 @@ def body_twists(base, twists):
     return _derivatives(_product(_transport(_adjoint(_inverse(T)), -V, V.shape[-2]), V))
 
 
-def spatial_wrenches(base, twists, wrenches):
+def spatial_wrenches(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike) -> Array:
     """Spatial wrench on a floating base and its derivatives, from those of the body wrench.
 
     Parameters
@@ -82,7 +83,7 @@ def spatial_wrenches(base, twists, wrenches):
     return _derivatives(_product(_dual(_transport(_adjoint(T), V, F.shape[-2])), F))
 
 
-def body_wrenches(base, twists, wrenches):
+def body_wrenches(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike) -> Array:
     """Body wrench on a floating base and its derivatives, from those of the spatial wrench: the inverse of `spatial_wrenches`.
 
     base and twists (the body twist's) as there; wrenches (..., k, 6): spatial wrench and its derivatives. Returns (..., k, 6).

@@ -19,14 +19,16 @@ from functools import cached_property
 
 import numpy as np
 
+from liedyn.dynamics.annotations import ArrayLike, BaseFrame
 from liedyn.dynamics.calls import as_array
 from liedyn.dynamics.closed_form import closed_form, skew_form
 from liedyn.dynamics.frames import LOCAL, WORLD, check_frame
 from liedyn.errors import ConfigurationError, ShapeError
+from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix
 
 
-def spatial_closed_form(model, q, *, base_frame="local") -> SpatialClosedForm:
+def spatial_closed_form(model: Model, q: ArrayLike, *, base_frame: BaseFrame = "local") -> SpatialClosedForm:
     """The equations of motion of one state in spatial form, and their first time derivative: see `SpatialClosedForm`.
 
     Parameters

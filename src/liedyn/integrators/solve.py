@@ -42,11 +42,12 @@ def solve(problem: Problem, times: np.ndarray, options: Options,
         chunk = time.perf_counter()
         code = run(model.index, model.constants, plant, problem.schedule, signals, ties, method, state, stages, record, work,
                    steps)
+        progress(state.clock[0] / max(times[-1], 1e-300))
         if code in (PASSED, WALL):
             code = cuts.go_on(code)
+            continue
         spent = time.perf_counter() - chunk
         steps = int(np.clip(steps * _CHUNK_SECONDS / max(spent, 1e-9), steps / 4 + 1, steps * 4))
-        progress(state.clock[0] / max(times[-1], 1e-300))
     if code != FINISHED:
         raise failure(problem, code, state.clock[0], work, ties, options)
     return record, Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began,

@@ -41,7 +41,7 @@ def fastest(problem, t: float, q, v) -> Fastest:
         acted = np.flatnonzero(x)
         if acted.size and motions.size:
             u, s, _ = np.linalg.svd(np.sqrt(x[acted])[:, None] * motions[acted], full_matrices=False)
-            found.append((float(s[0]) ** power, int(acted[np.argmax(np.abs(u[:, 0]))])))          # s^2: an eigenvalue of M^-1 D
+            found.append((float(s[0] ** power), int(acted[np.argmax(np.abs(u[:, 0]))])))          # s^2: an eigenvalue of M^-1 D
     rate, k = max(found, default=(0.0, 0))
     return Fastest(rate, problem.model.v_names[free[k]] if rate else "", t)
 
@@ -69,7 +69,10 @@ def _unit_motions(problem, q, free) -> np.ndarray:
     if problem.ties is not None:
         _, s, Vt = np.linalg.svd(constraint_jacobian(problem.model, q)[:, free])
         Z = Vt[int((s > _RANK * s.max(initial=0.0)).sum()):].T
-    w, U = np.linalg.eigh(Z.T @ mass_matrix_by_columns(problem.model, q)[np.ix_(free, free)] @ Z)
+    M = Z.T @ mass_matrix_by_columns(problem.model, q)[np.ix_(free, free)] @ Z
+    if not np.isfinite(M).all():
+        return np.zeros((len(free), 0))
+    w, U = np.linalg.eigh(M)
     floor = np.finfo(float).eps * w.max(initial=1e-300)
     return Z @ (U / np.sqrt(np.maximum(w, floor)))
 

@@ -2,7 +2,7 @@
 
 While a step is computed every switch is held on the side it was on at its beginning, so that the method sees a smooth problem.
 A step in which one was seen beyond its side is made anew, just so long that it ends there, and the next begins on the other side
-(Hairer, Norsett, Wanner, Solving ODEs I, II.6). Where a switch goes to and fro within a step (dry friction that sticks), no cut
+(Hairer, Norsett, Wanner, Solving ODEs I, II.6). Where a switch goes to and fro at once (dry friction that sticks), no cut
 helps: it is let loose until the next break of the schedule, and changes sides only between steps.
 """
 from __future__ import annotations
@@ -14,7 +14,8 @@ import numpy as np
 from liedyn.errors import Place
 from liedyn.kernels.signals import ABS, BEYOND, FLOOR, LOOSE, MAX, MIN, PROGRAM, READING, SIDE, SIGN, STEP, SWITCH
 
-MOST_CUTS = 10            # of one switch within a step
+FEW_CUTS, SOON = 10, 1e-6     # so many of one switch within this share of a step: it sticks or slides
+MOST_CUTS = 1000          # of one switch within a step
 LOOSE_STEPS = 20_000      # the largest step of an adaptive method, as a share of the run, once a switch is loose
 _GLANCE = 1e-6            # of a step: how far ahead it is looked where an argument is 0 at the beginning
 _FINEST = 1e-14           # of a step
@@ -73,7 +74,8 @@ class Switches:
         if end is None:
             return None
         height = excess_after(end)
-        share = brentq(lambda s: excess_after(s) if s > 0 else -height, 0.0, end, xtol=_FINEST, rtol=4 * np.finfo(float).eps)
+        share = brentq(lambda s: excess_after(s) if s > 0 else -height, 0.0, end, xtol=_FINEST, maxiter=500,
+                       rtol=4 * np.finfo(float).eps)
         further = _FINEST
         while not excess_after(share) > 0 and share < end:
             share, further = min(end, share + further), 2 * further
@@ -108,17 +110,19 @@ class Switches:
         return turned
 
     def _note_cut(self, i: int, t: float, step: float) -> None:
-        self.cuts[i].append(t)
-        if len(self.cuts[i]) < MOST_CUTS or t - self.cuts[i][0] > step:
+        cuts = self.cuts[i]
+        cuts.append(t)
+        sticks = len(cuts) >= FEW_CUTS and t - cuts[-FEW_CUTS] <= SOON * step
+        if not sticks and (len(cuts) < MOST_CUTS or t - cuts[0] > step):
             return
         self.loose[i] = 2.0 if self.floor[i] else 1.0
-        self.cuts[i].clear()
+        cuts.clear()
         k = int(self.owner[i])
         place = self.problem.signal_places[k] if k < len(self.problem.signal_places) else Place()
         name = self.problem.signal_names[k] if k < len(self.problem.signal_names) else f"signal {k}"
         where = f"{place}: " if str(place) else ""
-        self.notes.setdefault(k, f"{where}the {name} switches to and fro from t = {t:.6g} s (sliding or sticking): steps are no "
-                                 "longer cut where it switches, and the motion is of first order there")
+        self.notes.setdefault(k, f"{where}the {name} switches too often from t = {t:.6g} s (sticking, sliding or chatter): steps "
+                                 "are no longer cut where it switches, and the motion is of first order there")
 
 
 def _owners(signals, count: int) -> tuple[np.ndarray, np.ndarray]:

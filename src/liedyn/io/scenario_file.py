@@ -156,8 +156,7 @@ def _integrator(node: Node, duration: float) -> Integrator:
 
 def _check_length(given: dict[str, Node], duration: float, output_step: float, integrator: Integrator, long: bool) -> None:
     """Refuse a run of more rows or steps than are meant, or than can ever be made."""
-    fixed = "step" in METHODS[integrator.method]
-    step, key = (integrator.step, "step") if fixed else (min(integrator.max_step, _LONG_STEP), "max_step")
+    step, key = (integrator.step, "step") if integrator.step_is_fixed else (min(integrator.max_step, _LONG_STEP), "max_step")
     step_node = given["integrator"].get(key) if "integrator" in given else None
     for what, count, most, node in (("rows of output", duration / output_step, MOST_ROWS, given.get("output_step")),
                                     ("steps", duration / step, MOST_STEPS, step_node)):

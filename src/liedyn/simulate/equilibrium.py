@@ -1,13 +1,18 @@
 """A configuration at rest: Newton's method on the manifold, by the linearization itself."""
 from __future__ import annotations
 
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from liedyn.dynamics.annotations import ArrayLike
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ComputationError, UsageError
+from liedyn.io.override import Overrides
 from liedyn.joints.kinds import FREE
 from liedyn.kernels.signals import CONSTANT, TORQUE, signal
 from liedyn.model.model import Model
@@ -43,8 +48,9 @@ class Equilibrium:
     system: LinearSystem | None = None
 
 
-def find_equilibrium(robot, q=None, *, tau=None, passive: bool = True, at: float = 0.0, hold=(), overrides=(),
-                     strict: bool = False) -> Equilibrium:
+def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], q: ArrayLike | None = None, *,
+                     tau: ArrayLike | None = None, passive: bool = True, at: float = 0.0, hold: str | Sequence[str] = (),
+                     overrides: Overrides = (), strict: bool = False) -> Equilibrium:
     """A configuration at rest near the one that a scenario has at a time, or near `q` for a model under constant forces.
 
     Joints driven by torques find their place: springs, pd laws, torques, external wrenches and gravity balance there at

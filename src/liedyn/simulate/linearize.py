@@ -1,14 +1,19 @@
 """Linearization of a robot, or of a scenario at a time or at rest, in tangent coordinates."""
 from __future__ import annotations
 
+import os
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from liedyn.dynamics.annotations import ArrayLike, Wrenches
 from liedyn.dynamics.calls import as_array, wrenches
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.errors import ComputationError, ShapeError
+from liedyn.io.override import Overrides
 from liedyn.io.scenario import Scenario
 from liedyn.model.model import Model
 from liedyn.simulate.equilibrium import held, settle
@@ -45,8 +50,10 @@ class Linearization:
     timing: dict[str, float] = field(default_factory=dict)
 
 
-def linearize(model, q, v, tau, *, a=None, prescribed=None, f_ext=None, passive=True, inputs="*", outputs="q.*", independent=(),
-              drive=None):
+def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: ArrayLike | None = None,
+              prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
+              inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] = "q.*", independent: str | Sequence[str] = (),
+              drive: Mapping[str, Any] | None = None) -> LinearSystem:
     """Linear system of small deviations from a motion, where forces, external wrenches in local frames, and the accelerations
     of prescribed coordinates stay what they are but for the inputs.
 
@@ -119,9 +126,11 @@ def _motion(model, q, v, a, tau, prescribed, f_ext, passive, independent, drive)
     return found.a, found.tau, chart(model, q, v, prescribed, drive, independent)
 
 
-def linearize_scenario(path, *, at: float = 0.0, equilibrium: bool = False, hold=(), open_loop: bool = False, step=None,
-                       inputs="*", outputs=None, independent=(), verify: bool = False, overrides=(), strict: bool = False,
-                       progress=None):
+def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: float = 0.0, equilibrium: bool = False,
+                       hold: str | Sequence[str] = (), open_loop: bool = False, step: float | None = None,
+                       inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] | None = None,
+                       independent: str | Sequence[str] = (), verify: bool = False, overrides: Overrides = (),
+                       strict: bool = False, progress: Any | None = None) -> Linearization:
     """Linearize a scenario file, or a robot file with defaults, at a time of its motion or at rest.
 
     Parameters

@@ -122,7 +122,7 @@ class Silent:
         pass
 
 
-def run_scenario(scenario: str | os.PathLike | Mapping[str, Any], overrides: Overrides = (), *, strict: bool = False,
+def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrides = (), *, strict: bool = False,
                  force_long: bool = False) -> Result:
     """Run a scenario, or a robot file with defaults.
 

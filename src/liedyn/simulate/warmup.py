@@ -1,12 +1,14 @@
 """Compiling beforehand what the functions of the package need: for images of containers, for tests elsewhere, for a lesson."""
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -166,7 +168,8 @@ class Warmup:
         return asdict(self)
 
 
-def warmup(what: str | Iterable[str] | None = None, *, robot=None, progress=None) -> Warmup:
+def warmup(what: str | Iterable[str] | None = None, *, robot: str | os.PathLike[str] | None = None,
+           progress: Any = None) -> Warmup:
     """Compile the functions of groups, or load them if the cache has them: later calls, in later processes too, wait no more.
 
     Code is compiled for this processor, into the folder that LIEDYN_CACHE_DIR names or the user's cache. It is the same for every
