@@ -233,4 +233,4 @@ def test_a_smoothing_length(noisy):
         result = run("parameters", "guess.yaml", "--from", noisy, "--smooth", value)
         assert result.exit_code == 2 and "neither a positive number of seconds nor 'auto' or 'none'" in result.stderr
     result = run("parameters", "guess.yaml", "--smooth", "auto")
-    assert result.exit_code == 2 and "--smooth goes with --from" in result.stderr
+    assert result.exit_code == 2 and "--smooth requires --from" in result.stderr
