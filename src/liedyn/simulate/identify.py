@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.dynamics.annotations import ArrayLike, Wrenches
 from liedyn.dynamics.base_parameters import BaseParameters, base_parameters
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.regressor import regressor
@@ -77,8 +78,9 @@ class Identification:
         return "\n".join(lines)
 
 
-def identify(model, t, q=None, tau=None, *, v=None, a=None, f_ext=None, passive: bool | None = None,
-             joints: Sequence[str] | None = None, smooth: float | str | None = "auto",
+def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: ArrayLike | None = None,
+             tau: ArrayLike | None = None, *, v: ArrayLike | None = None, a: ArrayLike | None = None, f_ext: Wrenches | None = None,
+             passive: bool | None = None, joints: Sequence[str] | None = None, smooth: float | str | None = "auto",
              tolerance: float | None = None) -> Identification:
     """Estimate the base parameters of a model from a recorded motion and its joint forces.
 
