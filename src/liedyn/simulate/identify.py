@@ -79,9 +79,9 @@ class Identification:
 
 
 def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: ArrayLike | None = None,
-             tau: ArrayLike | None = None, *, v: ArrayLike | None = None, a: ArrayLike | None = None, f_ext: Wrenches | None = None,
-             passive: bool | None = None, joints: Sequence[str] | None = None, smooth: float | str | None = "auto",
-             tolerance: float | None = None) -> Identification:
+             tau: ArrayLike | None = None, *, v: ArrayLike | None = None, a: ArrayLike | None = None,
+             f_ext: Wrenches | None = None, passive: bool | None = None, joints: Sequence[str] | None = None,
+             smooth: float | str | None = "auto", tolerance: float | None = None) -> Identification:
     """Estimate the base parameters of a model from a recorded motion and its joint forces.
 
         fit = ld.identify(model, t, q, tau)                  # arrays
