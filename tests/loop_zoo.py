@@ -21,7 +21,7 @@ _AXIAL = ("revolute", "prismatic", "cylindrical", "planar")
 
 
 class Looped(NamedTuple):
-    """A model with constraints, a configuration that obeys them, and the motion of its driven closures there."""
+    """A model with constraints, a configuration that obeys them, and the motion of its driven loops there."""
 
     model: ld.Model
     q: np.ndarray

@@ -24,13 +24,13 @@ class Place:
 
 
 class LiedynError(Exception):
-    """Base of all errors that liedyn raises on purpose."""
+    """Base class of all errors that liedyn raises on purpose."""
 
     exit_status = 1
 
 
 class InputError(LiedynError, ValueError):
-    """A file or an argument that cannot be used: says where, what was found, what was expected, how to mend it."""
+    """A file or an argument that cannot be used: says where, what was found, what was expected, and how to correct it."""
 
     exit_status = 3
 
@@ -51,11 +51,11 @@ class InputError(LiedynError, ValueError):
 
 
 class ModelError(InputError):
-    """A robot that cannot be computed rightly: negative mass, two parents, zero axis, …"""
+    """A robot that cannot be computed correctly: negative mass, two parents, zero axis, …"""
 
 
 class ScenarioError(InputError):
-    """A scenario that cannot be run as written."""
+    """A scenario that is not valid."""
 
 
 class TrajectoryError(InputError):
@@ -69,7 +69,7 @@ class ShapeError(LiedynError, ValueError):
 
 
 class ConfigurationError(LiedynError, ValueError):
-    """An array argument with values that no state has: NaN, infinite, a quaternion that is not of unit norm."""
+    """An array argument with invalid values: NaN, infinite, a quaternion that is not of unit norm."""
 
     exit_status = 3
 
@@ -90,13 +90,13 @@ class ComputationError(LiedynError):
 
 
 class UsageError(LiedynError):
-    """Arguments that do not go together, a result that would be overwritten."""
+    """Arguments that contradict each other, or a result that would be overwritten."""
 
     exit_status = 2
 
 
 class CheckFailed(LiedynError):
-    """A check did not hold (`liedyn check`, `--strict`, a self-check)."""
+    """A check failed (`liedyn check`, `--strict`, a self-check)."""
 
     exit_status = 4
 

@@ -12,8 +12,8 @@ from liedyn.model.model import Model
 
 
 def load_description(path: str | os.PathLike[str], base: str | None = None, loops: str | os.PathLike[str] | None = None) -> Robot:
-    """Description of a robot file: URDF, or YAML (ending .yaml or .yml); of a file of constraints (ending loops.yaml): that of
-    the robot which it names, with them. `base` and `loops` as for `load`.
+    """Description of a robot file: URDF, or YAML (ending .yaml or .yml); or of a loops file (ending loops.yaml): that of
+    the robot that it names, with its loops and couplings. `base` and `loops` as for `load`.
 
     Raises
     ------
@@ -29,7 +29,7 @@ def load_description(path: str | os.PathLike[str], base: str | None = None, loop
     elif path.suffix.lower() in (".urdf", ".xml", ".xacro"):
         from liedyn.io.urdf import read_urdf as read
     else:
-        raise ModelError("the file's ending tells no format", place=Place(str(path)), found=path.suffix or "no ending",
+        raise ModelError("unknown file name extension", place=Place(str(path)), found=path.suffix or "no extension",
                          expected=".urdf, .yaml or .yml")
     robot = _with_constraints(read(path), path, loops)
     return robot if base is None else dataclasses.replace(robot, base=_base(base))
@@ -43,9 +43,9 @@ def load(path: str | os.PathLike[str], *, base: str | None = None, gravity: Arra
     ----------
     path : str or Path
     base : "fixed" or "floating", optional
-        Whether the root link is welded to the ground or free; default: as the file says (URDF: fixed).
+        Whether the root link is welded to the ground or free; default: from the file (URDF: fixed).
     gravity : three numbers, optional
-        Acceleration of gravity in the world [m/s^2]; default: as the file says, else (0, 0, -9.81).
+        Acceleration of gravity in the world [m/s^2]; default: from the file, else (0, 0, -9.81).
     loops : str or Path, optional
         YAML file of closures and couplings, added to those of the robot file. Default: for arm.urdf, arm.loops.yaml beside it,
         else loops.yaml beside it if its key `robot` names arm.urdf.
@@ -55,9 +55,9 @@ def load(path: str | os.PathLike[str], *, base: str | None = None, gravity: Arra
     Raises
     ------
     ModelError
-        For a robot that cannot be computed rightly, with file, line and element.
+        For a robot that cannot be computed correctly, with file, line and element.
     CheckFailed
-        With `strict`, for one that has findings.
+        With `strict`, for a robot that has findings.
     """
     from liedyn.model.build import build
     robot = load_description(path, base, loops)

@@ -112,12 +112,12 @@ def test_warnings_of_numpy_do_not_reach_the_terminal(monkeypatch, recwarn):
     (["plot", "motion.csv", "-f", "gif"], "'gif' is not one of"),
     (["inverse", "motion.csv", "-o", "-", "--json"], "--json and a CSV cannot both go to stdout"),
     (["inverse", "motion.csv", "-o", "."], "is a folder; a file name is needed"),
-    (["inverse", "motion.csv", "-o", "none/x.csv"], "there is no folder none"),
+    (["inverse", "motion.csv", "-o", "none/x.csv"], "there is not a folder none"),
     (["inverse", "motion.csv", "-o", "arm.yaml"], "arm.yaml exists already; --force overwrites it"),
     (["simulate", "arm.yaml", "-o", "motion.csv"], "motion.csv is a file; a folder is needed"),
-    (["simulate", "arm.yaml", "-o", "."], "holds other files and no run.json"),
-    (["simulate", "arm.yaml", "-o", ".", "--force"], "holds other files and no run.json"),
-    (["plot", "."], "is no run folder: it holds no trajectory.csv"),
+    (["simulate", "arm.yaml", "-o", "."], "contains other files and no run.json"),
+    (["simulate", "arm.yaml", "-o", ".", "--force"], "contains other files and no run.json"),
+    (["plot", "."], "is not a run folder: it has no trajectory.csv"),
     (["plot", "motion.csv", "-o", "arm.yaml"], "is a file"),
 ])
 def test_wrong_usage(folder, args, words):
@@ -160,7 +160,7 @@ def test_a_bad_trajectory(folder, command, content, words):
 def test_a_trajectory_that_names_no_robot(folder, command):
     result = run(*command, "motion.csv")
     assert result.exit_code == 2
-    assert "motion.csv names no robot" in result.stderr and "--robot" in result.stderr
+    assert "motion.csv does not name a robot" in result.stderr and "--robot" in result.stderr
 
 
 def test_a_bad_robot(folder):

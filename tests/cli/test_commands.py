@@ -159,10 +159,10 @@ def test_derived_velocities_are_said(folder):
 
 
 @pytest.mark.parametrize("old, new, words", [
-    ("q.hip[rad]", "q.hip[deg]", "column q.hip: not the unit of this column; found 'deg'; expected rad"),
+    ("q.hip[rad]", "q.hip[deg]", "column q.hip: wrong unit; found 'deg'; expected rad"),
     ("q.hip[rad]", "q.hop[rad]", "column q.hip: a column is missing"),
     ("# base: fixed", "# base: flying", "# base: unknown kind of base; found 'flying'"),
-    ("robots/bars.yaml", "robots/none.yaml", "# robot: the robot file is not there"),
+    ("robots/bars.yaml", "robots/none.yaml", "# robot: the robot file does not exist"),
 ])
 def test_a_trajectory_that_does_not_fit(swing, folder, old, new, words):
     text = Path("runs/swing/trajectory.csv").read_text()
@@ -188,7 +188,7 @@ def test_info(folder):
 
 def test_check(folder):
     result = ok("check", "robots/bars.yaml")
-    assert result.stdout == "robots/bars.yaml: nothing found\n"
+    assert result.stdout == "robots/bars.yaml: no findings\n"
     (folder / "odd.yaml").write_text(ROBOT.replace("continuous", "revolute"))
     (folder / "bad.yaml").write_text(ROBOT.replace("mass: 1", "mass: -1"))
     result = run("check", "robots/bars.yaml", "odd.yaml")
@@ -205,9 +205,9 @@ def test_check(folder):
 def test_info_and_check_with_loops_beside_the_robot(folder):
     (folder / "tie.yaml").write_text("loops:\n  tie: {type: ball, a: {link: lower}, b: {link: world, xyz: [0, 0, -0.8]}}\n")
     assert "tie" in ok("info", "robots/bars.yaml", "--loops", "tie.yaml").stdout
-    assert ok("check", "robots/bars.yaml", "--loops", "tie.yaml").stdout == "robots/bars.yaml: nothing found (1 loop, 3 rows)\n"
+    assert ok("check", "robots/bars.yaml", "--loops", "tie.yaml").stdout == "robots/bars.yaml: no findings (1 loop, 3 rows)\n"
     result = run("check", "robots/bars.yaml", "robots/bars.yaml", "--loops", "tie.yaml")
-    assert result.exit_code == 2 and "--loops belongs to one robot; found 2" in result.stderr
+    assert result.exit_code == 2 and "--loops needs exactly one robot; found 2" in result.stderr
     (folder / "tie.yaml").write_text("loops:\n  tie: {type: knot}\n")
     for command in "info", "check":
         result = run(command, "robots/bars.yaml", "--loops", "tie.yaml")

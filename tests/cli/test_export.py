@@ -75,7 +75,7 @@ def test_export_names_files_and_says_what_they_hold(tmp_path, monkeypatch):
     (["robots/panda.yaml", "-o", "arm.cpp"], 2, "arm.cpp is no name of a C file"),
     (["robots/panda.yaml", "-o", "7-arm.c"], 2, "7-arm.c is no name of a C file"),
     (["robots/panda.yaml", "--function", "energy"], 2, "'energy' is not one of"),
-    (["robots/four_bar.yaml"], 3, "forward_dynamics does not obey the constraints of robot four_bar"),
+    (["robots/four_bar.yaml"], 3, "forward_dynamics does not account for the constraints of robot four_bar"),
 ])
 def test_bad_exports_are_one_line(arguments, status, message, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)

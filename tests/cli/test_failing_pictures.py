@@ -43,7 +43,7 @@ def test_the_data_of_a_run_stand(folder, monkeypatch, error):
     result = run("simulate", "run.yaml", "--json")
     assert result.exit_code == 1 and json.loads(result.stdout)["robot"] == "arm"
     why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-    assert last(result) == f"liedyn: error: not drawn: pictures ({why}); everything else is written"
+    assert last(result) == f"liedyn: error: not drawn: pictures ({why}); all other results are written"
     assert "wrote runs/run/trajectory.csv" in result.stderr
     assert sorted(os.listdir("runs/run")) == ["run.json", "trajectory.csv"]
     assert len(read_trajectory("runs/run/trajectory.csv").t) > 1
@@ -54,7 +54,7 @@ def test_one_of_the_pictures_fails(folder, monkeypatch):
     monkeypatch.setattr("liedyn.report.figures.draw_energy", fails(ArithmeticError("no picture today")))
     result = run("plot", "runs/run", "-f", "svg")
     assert result.exit_code == 1
-    assert last(result) == "liedyn: error: not drawn: energy (ArithmeticError: no picture today); everything else is written"
+    assert last(result) == "liedyn: error: not drawn: energy (ArithmeticError: no picture today); all other results are written"
     assert "positions.svg" in os.listdir("runs/run/plots") and "energy.svg" not in os.listdir("runs/run/plots")
 
 
@@ -62,7 +62,7 @@ def test_the_matrices_of_a_linearization_stand(folder, monkeypatch):
     monkeypatch.setattr("liedyn.report.linear_system.draw_modes", fails(ArithmeticError("no picture today")))
     result = run("linearize", "run.yaml")
     assert result.exit_code == 1 and "controllable: 2 of 2 states" in result.stdout
-    assert last(result) == "liedyn: error: not drawn: modes (ArithmeticError: no picture today); everything else is written"
+    assert last(result) == "liedyn: error: not drawn: modes (ArithmeticError: no picture today); all other results are written"
     files = set(os.listdir("runs/run_linear"))
     assert {"A.csv", "linear.json", "system.npz"} < files and "plots" not in files
 

@@ -136,7 +136,7 @@ def test_bad_options(model, command, options, words):
 
 
 @pytest.mark.parametrize("old, new, words", [
-    ("d2a.elbow[rad/s^4]", "d2a.elbow[rad/s^3]", "column d2a.elbow: not the unit of this column; found 'rad/s^3'; expected rad/"),
+    ("d2a.elbow[rad/s^4]", "d2a.elbow[rad/s^3]", "column d2a.elbow: wrong unit; found 'rad/s^3'; expected rad/"),
     ("d1a.base.vz[m/s^3]", "d1a.base.v_z[m/s^3]", "column d1a.base.vz: a column is missing; expected one for each coordinate"),
     ("d3a.elbow[rad/s^5]", "d3fext.hand.fx[N/s^3]", "column d3a.elbow: a column is missing"),
 ])
@@ -161,7 +161,7 @@ def test_too_few_rows(model):
     Path("short.csv").write_text("".join(lines[:-190]))
     result = run("inverse", "short.csv", "--order", 2)
     assert result.exit_code == 3
-    assert result.stderr == ("liedyn: error: short.csv: 10 row(s) are too few to take derivative 4 by a spline of degree 9; at "
+    assert result.stderr == ("liedyn: error: short.csv: 10 row(s) are not enough for derivative 4 with a spline of degree 9; at "
                              "least 12 are needed, or a smaller order\n")
 
 

@@ -64,7 +64,7 @@ def test_it_writes_a_folder_and_prints_the_modes(folder):
     result = ok("swing.yaml", "--at", "0.1")
     assert files("runs/swing_linear") == sorted([*FILES, "plots/modes.png", "plots/modes.svg"])
     first, header, *_ = result.stdout.splitlines()
-    assert first == "bars at t = 0.1 s: 4 states, 2 inputs, 3 outputs; neutral as frozen in this instant"
+    assert first == "bars at t = 0.1 s: 4 states, 2 inputs, 3 outputs; neutral (frozen-time linearization)"
     assert "eigenvalue [1/s]" in header and "controllable: 4 of 4 states" in result.stdout
     assert "wrote runs/swing_linear/A.csv" in result.stderr
     columns, rows, D = table("D")
@@ -100,8 +100,8 @@ def test_an_equilibrium_and_what_holds_it(folder):
 
 def test_notes_are_said(folder):
     result = ok("swing.yaml", "--equilibrium", "--no-plots")
-    assert "liedyn: note: hip: the prescribed motion does not rest at t = 0 s" in " ".join(result.stderr.split())
-    assert "note: forces change with time" in result.stderr
+    assert "liedyn: note: hip: the prescribed motion is not at rest at t = 0 s" in " ".join(result.stderr.split())
+    assert "note: forces depend on time" in result.stderr
 
 
 def test_what_takes_long_is_told_part_by_part(folder, monkeypatch):
@@ -117,7 +117,7 @@ def test_what_takes_long_is_told_part_by_part(folder, monkeypatch):
 
 def test_a_failed_comparison_is_status_4_and_writes_nothing(folder):
     result = run("swing.yaml", "--verify", "-S", "joints.knee.torque='abs(q)'")
-    assert result.exit_code == 4 and "differs from extrapolated differences" in result.stderr and not Path("runs").exists()
+    assert result.exit_code == 4 and "differs from extrapolated finite differences" in result.stderr and not Path("runs").exists()
 
 
 @pytest.mark.parametrize("args, status, words", [
@@ -126,17 +126,17 @@ def test_a_failed_comparison_is_status_4_and_writes_nothing(folder):
     (["swing.yaml", "--at", "soon"], 2, "'soon' is not a valid float"),
     (["swing.yaml", "--step", "0"], 2, "0.0 is not in the range x>0"),
     (["swing.yaml", "--step", "nan"], 2, "the step of the discretization must be a positive number of seconds; found nan"),
-    (["swing.yaml", "--hold", "hip"], 2, "--hold has a meaning with --equilibrium only"),
-    (["swing.yaml", "--equilibrium", "--hold", "ankle"], 2, "no joint or actuator matches 'ankle'"),
+    (["swing.yaml", "--hold", "hip"], 2, "--hold requires --equilibrium"),
+    (["swing.yaml", "--equilibrium", "--hold", "ankle"], 2, "no joint or actuator to hold matches 'ankle'"),
     (["swing.yaml", "--inputs", "thrust.*"], 2, "no input matches 'thrust.*'; there are a.hip, tau.knee"),
     (["swing.yaml", "--outputs", "hip"], 2, "no output matches 'hip'; there are q.hip, q.knee"),
     (["swing.yaml", "-S", "joints.hop.torque=0"], 3, "hop"),
     (["swing.yaml", "-S", "joints.knee.torque=sqrt(q)"], 1, "the torque of knee has no derivative by q(knee) at t = 0 s"),
     (["swing.yaml", "--equilibrium", "-S", "joints.knee.torque=99"], 1, "no equilibrium was found near the configuration"),
     (["none.yaml"], 2, "'none.yaml' does not exist"),
-    (["swing.yaml", "-o", "-"], 2, "A linearization is a folder of files; name one with -o; --json reports on stdout"),
+    (["swing.yaml", "-o", "-"], 2, "The result is a folder; name one with -o, or use --json for a report on stdout"),
     (["swing.yaml", "-o", "robots/bars.yaml"], 2, "is a file; a folder is needed"),
-    (["swing.yaml", "-o", "robots", "--force"], 2, "holds other files and no linear.json"),
+    (["swing.yaml", "-o", "robots", "--force"], 2, "contains other files and no linear.json"),
     (["swing.yaml", "-S", "gravity=[0, 0, 1e300]", "--step", "1e9"], 1, ""),
 ])
 def test_what_is_refused_leaves_nothing(folder, args, status, words):

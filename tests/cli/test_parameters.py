@@ -60,7 +60,7 @@ def test_the_table(folder):
     assert lines[1].split() == ["parameter", "robot", "file", "unit", "stands", "for"]
     assert [line.split()[0] for line in lines[2:10]] == NAMES
     assert "  -1  kg m       hz.upper - 0.4 mass.lower" in lines[3]
-    assert lines[-1].startswith("no force depends on: mass.upper, hy.upper, ") and len(lines) == 11
+    assert lines[-1].startswith("without effect on the joint forces: mass.upper, hy.upper, ") and len(lines) == 11
 
 
 def test_as_json_and_as_csv(folder):
@@ -109,7 +109,7 @@ def test_from_a_motion_the_true_robot_comes_out(motion):
 
 def test_the_gravity_of_the_recording_counts_and_another_file_is_told(motion):
     result = ok("parameters", "guess.yaml", "--from", motion)
-    assert "guess.yaml is not the file that runs/swing/trajectory.csv was recorded with" in result.stderr
+    assert "guess.yaml differs from the robot file that runs/swing/trajectory.csv was recorded with" in result.stderr
 
 
 def test_a_motion_that_excites_nothing(folder):
@@ -129,7 +129,7 @@ def test_angles_that_are_rounded_are_told(folder):
     (folder / "odd.yaml").write_text(ROBOT.replace("axis: [0, 1, 0], limits", "axis: [0, 0, 1], limits").replace(
         "damping: 0.1", "origin: {rpy: [1.0e-5, 0, 0]}"))
     result = ok("parameters", "odd.yaml")
-    assert "act less than 1e-4 as strongly as others" in result.stderr and "--tolerance 1e-4" in result.stderr
+    assert "have less than 1e-4 of the effect of others" in result.stderr and "--tolerance 1e-4" in result.stderr
     assert "strongly" not in ok("parameters", "odd.yaml", "--tolerance", "1e-4").stderr
 
 
@@ -139,7 +139,7 @@ def test_lines_for_people_stay_short():
     assert max(map(len, short[1:-1])) < 150 < max(map(len, long[1:-1])) and len(short) == len(long)
     assert short[2].endswith("Izz.shoulder_link + Iyy.upper_arm_link + 0.180625 mass.forearm_link … 6 more")
     humanoid = ok("parameters", ROOT / "robots/humanoid.yaml", "--base", "fixed").stdout.splitlines()[-1]
-    assert humanoid.startswith("no force depends on: ") and len(humanoid) < 250
+    assert humanoid.startswith("without effect on the joint forces: ") and len(humanoid) < 250
 
 
 def test_the_excited_ur5_tells_its_gripper_and_its_friction(tmp_path, monkeypatch):
@@ -161,17 +161,17 @@ def test_the_excited_ur5_tells_its_gripper_and_its_friction(tmp_path, monkeypatc
     ([], 2, "Missing argument 'ROBOT'"),
     (["none.yaml"], 2, "'none.yaml' does not exist"),
     (["bars.yaml", "--with", "stiction"], 2, "'stiction' is not one of"),
-    (["bars.yaml", "--with", "none", "--with", "damping"], 2, "--with none goes with no other --with"),
+    (["bars.yaml", "--with", "none", "--with", "damping"], 2, "--with none cannot be combined with another --with"),
     (["bars.yaml", "--tolerance", "1"], 2, "1.0 is not in the range 0<=x<1"),
     (["bars.yaml", "--tolerance", "-1"], 2, "-1.0 is not in the range"),
     (["bars.yaml", "--json", "-o", "-"], 2, "--json and a CSV cannot both go to stdout"),
     (["bars.yaml", "-o", "bars.yaml"], 2, "bars.yaml exists already; --force overwrites it"),
-    (["bars.yaml", "-o", "no/out.csv"], 2, "there is no folder no"),
+    (["bars.yaml", "-o", "no/out.csv"], 2, "there is not a folder no"),
     (["bars.yaml", "--base", "flying"], 2, "'flying' is not one of"),
     (["bars.yaml", "--from", "none.csv"], 2, "'none.csv' does not exist"),
     (["bars.yaml", "--from", "bars.yaml"], 3, "bars.yaml:2: there is no column `t`"),
     (["bars.yaml", "--from", "q.csv"], 3, "q.csv: there are no columns of the joint forces"),
-    (["bars.yaml", "--from", "three.csv"], 3, "three.csv: 3 row(s) are too few to take derivative 2 by a spline of degree 7"),
+    (["bars.yaml", "--from", "three.csv"], 3, "three.csv: 3 row(s) are not enough for derivative 2 with a spline of degree 7"),
     (["bars.yaml", "--from", "short.csv"], 3, "short.csv: the trajectory is too short for so many parameters; found '6 eq"),
     (["still.yaml"], 3, "the robot still has no moving joint: no force depends on its parameters"),
 ])

@@ -157,7 +157,7 @@ def test_what_is_no_array_of_numbers_is_refused(label):
             assert text == f"{name_of(label, which, k)} is not an array of numbers; found {kind}"
 
 
-MASKED = "is an array with masked values, which no state has (leave these states out, or fill the array: "
+MASKED = "has masked values (remove these states, or fill the array: "
 
 
 @pytest.mark.parametrize("label", CALLS)
@@ -195,7 +195,7 @@ def test_leading_axes_that_do_not_fit_are_refused(label):
     given = arrays(which, (6,))
     given[-1] = given[-1][:4]
     text = refused(ld.ShapeError, function, model_of(NAME), *given)
-    assert text.startswith("leading axes do not fit together: ") and f"{name_of(label, which, len(which) - 1)} (4, " in text
+    assert text.startswith("leading axes do not match: ") and f"{name_of(label, which, len(which) - 1)} (4, " in text
 
 
 READ_ALL = [label for label in CALLS if not label.startswith("hybrid")]
@@ -291,15 +291,15 @@ def test_external_wrenches_that_are_refused():
         assert of(np.zeros((n - 1, 6))) == f"f_ext has the wrong shape; found ({n - 1}, 6), expected (…, {n}, 6)"
         assert of({"root": [1, 2, 3]}) == "f_ext['root'] has the wrong shape; found (3,), expected (…, 6)"
         assert of({"rot": np.zeros(6)}) == "no link 'rot'; did you mean 'root'?"
-        assert of({"root": [0, 0, 0, 0, 0, np.nan]}) == "f_ext holds a number that is NaN or infinite"
+        assert of({"root": [0, 0, 0, 0, 0, np.nan]}) == "f_ext contains NaN or infinite values"
         assert of({"root": np.zeros((2, 6)), "link1": np.zeros((3, 6))}) == (
-            "leading axes do not fit together: f_ext['root'] (2, 6), f_ext['link1'] (3, 6)")
+            "leading axes do not match: f_ext['root'] (2, 6), f_ext['link1'] (3, 6)")
         text = of(np.zeros((2, n, 6)), np.array([q, q, q]))
-        assert text.startswith("leading axes do not fit together: q (3, 35)") and f"f_ext (2, {n}, 6)" in text
+        assert text.startswith("leading axes do not match: q (3, 35)") and f"f_ext (2, {n}, 6)" in text
         for row in range(11):
             wrench = np.zeros((11, n, 6))
             wrench[row, 2, 2] = np.inf
-            assert of(wrench) == "f_ext holds a number that is NaN or infinite"
+            assert of(wrench) == "f_ext contains NaN or infinite values"
 
 
 def test_unknown_names_are_refused_with_a_suggestion():
@@ -336,7 +336,7 @@ def test_a_joints_own_functions_check_their_arguments():
     assert refused(ld.ShapeError, ld.joint_motion, model, "base", model.neutral()[:7], [1.0]) == (
         "v of 'base' has the wrong shape; found (1,), expected (…, 6)")
     assert refused(ld.ConfigurationError, ld.joint_motion, model, "base", [0, 0, np.nan, 0, 0, 0, 1]) == (
-        "q of 'base' holds a number that is NaN or infinite")
+        "q of 'base' contains NaN or infinite values")
     assert refused(ld.ConfigurationError, ld.joint_motion, model, "base", [0, 0, 0, 0, 0, 0, 2]) == (
         "the quaternion of joint 'base' is not of unit norm; found |q| = 2, expected 1 within 5e-10 (normalize it first)")
 
@@ -355,7 +355,7 @@ def test_overflow_is_an_error_and_never_nan(label, size):
                 value = function(model, *given)
             except ld.ComputationError as error:
                 assert str(error) in ("the result is not finite: the state is too large for double precision",
-                                      "the robot has no moving mass, so no centre of mass")
+                                      "the robot has no moving mass: its centre of mass is not defined")
             else:
                 assert all(np.isfinite(x).all() for x in results(value))
 

@@ -74,8 +74,8 @@ def test_redundant_a_five_bar_of_three_motors(worst):
         assert worst("inverse: equation of motion", obeyed(model, q, v, a, out)) < 1e-12
     with pytest.raises(ld.ComputationError) as caught:
         ld.constrained_inverse_dynamics(model, q, v, a, mask)
-    assert str(caught.value) == ("several joint forces make this motion: 3 coordinates are actuated, 1 more than this motion "
-                                 'needs (choose one by criterion="least_torque" or "least_constraint_force")')
+    assert str(caught.value) == ("several sets of joint forces produce this motion: 3 coordinates are actuated, 1 more than "
+                                 'this motion needs (select with criterion="least_torque" or "least_constraint_force")')
 
 
 def test_fully_actuated_a_four_bar(worst):
@@ -109,7 +109,8 @@ def test_immobile_a_truss(closure, n, actuated, worst):
     assert obeyed(model, q, zero, zero, out) < 1e-12
     with pytest.raises(ld.ComputationError) as caught:
         ld.constrained_inverse_dynamics(model, q, zero, zero, mask)
-    assert str(caught.value).startswith("several joint forces make this motion: the constraints leave no motion, so that any "
+    assert str(caught.value).startswith("several sets of joint forces produce this motion: the constraints leave no motion, so "
+                                        "that any "
                                         "force does, also none (choose one by ")
     out = ld.constrained_inverse_dynamics(model, q, zero, zero, mask, criterion="least_constraint_force")
     expected, _ = program(model, q, zero, zero, mask, "least_constraint_force")
@@ -125,8 +126,9 @@ def test_under_actuated_a_five_bar_of_one_motor():
     with pytest.raises(ld.ComputationError) as caught:
         ld.constrained_inverse_dynamics(model, q, v, a, ["pin3"])
     text = str(caught.value)
-    assert text.startswith("no force of the actuated joints (pin3) makes this motion: the balance at passive joints is off, pin")
-    assert text.endswith(" N m; the mechanism has 2 degrees of freedom here (actuate more joints, or other ones)")
+    assert text.startswith("no force of the actuated joints (pin3) produces this motion: the forces of passive joints do not "
+                           "balance, pin")
+    assert text.endswith(" N m; the mechanism has 2 degrees of freedom here (actuate more or other joints)")
     given = mask_of(model, 3)
     a = ld.constrained_forward_dynamics(model, q, v, np.where(given, 0.7, 0.0)).a
     out = ld.constrained_inverse_dynamics(model, q, v, a, given)
@@ -292,19 +294,19 @@ def test_what_is_refused():
     assert "found float64 of shape (5,)" in refused(ld.ShapeError, model, *state, np.ones(5))
     assert refused(ld.LiedynError, model, *state, pins, criterion="least") == (
         "no criterion 'least'; there are unique, least_constraint_force, least_torque")
-    assert "weights are of the joint forces, which the criterion 'unique' does not compare" in refused(
+    assert "weights apply to joint forces, which the criterion 'unique' does not use" in refused(
         ld.LiedynError, model, *state, pins, weights=[1, 1])
     for bad in ([1.0, 0.0], [1.0, np.nan], [-1.0, 1.0]):
         assert "weights are positive numbers" in refused(ld.ConfigurationError, model, *state, pins, criterion="least_torque",
                                                          weights=bad)
     assert "weights has the wrong shape; found (3,), expected (…, 2)" in refused(
         ld.ShapeError, model, *state, pins, criterion="least_torque", weights=[1, 1, 1])
-    assert "tau_passive holds a number that is NaN or infinite" in refused(
+    assert "tau_passive contains NaN or infinite values" in refused(
         ld.ConfigurationError, model, *state, pins, tau_passive=np.full(5, np.nan))
-    assert "leading axes do not fit together: (), (), (2,), (3,)" in refused(
+    assert "leading axes do not match: (), (), (2,), (3,)" in refused(
         ld.ShapeError, model, *state, pins, tau_passive=np.zeros((2, 5)), criterion="least_torque", weights=np.ones((3, 2)))
     assert "a[1] (pin1) is not finite" in refused(ld.ConfigurationError, model, q, v, a * [1, np.nan, 1, 1, 1], pins)
-    assert "no driven closure 'close0'" in refused(ld.LiedynError, model, *state, pins, drive={"close0": np.eye(4)})
+    assert "no driven loop 'close0'" in refused(ld.LiedynError, model, *state, pins, drive={"close0": np.eye(4)})
 
 
 def test_a_motion_that_breaks_a_constraint():
@@ -312,10 +314,10 @@ def test_a_motion_that_breaks_a_constraint():
     q, v, a, _ = n_bar_motion(model, q, 9)
     bad = a + np.eye(5)[2]
     text = refused(ld.ComputationError, model, q, v, bad, ["pin0", "pin3"])
-    assert text.startswith("the motion breaks a constraint: A a + gamma is ") and " rad/s^2 at the row close0.wz (" in text
-    assert text.endswith("(accelerations that obey: constrained_hybrid_dynamics)")
+    assert text.startswith("the motion violates a constraint: A a + gamma is ") and " rad/s^2 in row close0.wz (" in text
+    assert text.endswith("(constrained_hybrid_dynamics gives consistent accelerations)")
     text = refused(ld.ComputationError, model, np.stack([q] * 3), v, np.stack([a, a, bad]), ["pin0", "pin3"])
-    assert text.startswith("the motion breaks a constraint in state 2: ")
+    assert text.startswith("the motion violates a constraint in state 2: ")
 
 
 def test_names_of_coordinates():

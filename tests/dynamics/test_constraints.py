@@ -206,7 +206,7 @@ def test_what_is_refused():
             "robot zoo1 has no constraints; expected loops, couplings or a mimic in its file")
     assert f"q has the wrong shape; found (3,), expected (…, {model.nq})" in refused(
         ld.ShapeError, ld.constraint_residual, model, np.zeros(3))
-    assert "leading axes do not fit together" in refused(ld.ShapeError, ld.constraint_bias, model, np.tile(q, (2, 1)),
+    assert "leading axes do not match" in refused(ld.ShapeError, ld.constraint_bias, model, np.tile(q, (2, 1)),
                                                          np.zeros((3, model.nv)))
     bad = q.copy()
     bad[-1] = np.nan
@@ -225,12 +225,12 @@ def test_drives_that_are_refused():
     model, q = case.model, case.q
     T = case.drive["loop0"][0]
     assert refused(ld.LiedynError, ld.constraint_residual, model, q, drive={"loop9": T}) == (
-        "no driven closure 'loop9'; the model has loop0, loop1, loop2")
+        "no driven loop 'loop9'; the model has loop0, loop1, loop2")
     assert "drive has the wrong shape; found (3, 3), expected (…, 4, 4)" in refused(
         ld.ShapeError, ld.constraint_residual, model, q, drive={"loop0": np.eye(3)})
     for function, args in ((ld.constraint_residual, (q,)), (ld.project_configuration, (q,)),
                            (ld.constrained_forward_dynamics, (q, np.zeros(model.nv), np.zeros(model.nv)))):
-        assert "the motion of a driven closure holds a number that is NaN or infinite" in refused(
+        assert "the motion of a driven loop contains NaN or infinite values" in refused(
             ld.LiedynError, function, model, *args, drive={"loop0": (T, np.full(6, np.nan))})
 
 
@@ -239,5 +239,5 @@ def test_what_cannot_be_closed():
     rod = Loop("rod", "distance", WORLD, "link2", Pose.from_xyz_rpy((50.0, 0, 0), (0, 0, 0)), length=0.3)
     model = ld.build(replace(ROBOTS["revolute"], loops=(rod,)))
     text = refused(ld.ComputationError, ld.project_configuration, model, ld.random_configuration(model, np.random.default_rng(1)))
-    assert text.startswith("the constraints cannot be closed from this configuration; rod stays open by ")
-    assert text.endswith("(start nearer, or see whether the lengths allow it: liedyn assemble)")
+    assert text.startswith("the constraints cannot be satisfied from this configuration; the residual of rod stays at ")
+    assert text.endswith("(start from a nearer configuration, or check with liedyn assemble whether the lengths allow it)")

@@ -188,11 +188,12 @@ def test_errors():
     q, v = state(model, 7)[:2]
     with pytest.raises(ld.ShapeError, match="the closed form is of one state"):
         ld.curvature_tensor(model, np.stack([q, q]))
-    with pytest.raises(ld.ShapeError, match=r"the curvature is of one state; found u \(2, 6\) and w \(6,\), expected \(6,\)"):
+    with pytest.raises(ld.ShapeError, match=r"the curvature is computed for one state; found u \(2, 6\) and w \(6,\), expected "
+                                            r"\(6,\)"):
         ld.sectional_curvature(model, q, np.stack([v, v]), v)
     with pytest.raises(ld.ShapeError, match="u has the wrong shape"):
         ld.sectional_curvature(model, q, v[:2], v)
-    with pytest.raises(ld.ComputationError, match="u and w span no plane: they are parallel, zero or not finite"):
+    with pytest.raises(ld.ComputationError, match="u and w do not span a plane: they are parallel, zero or not finite"):
         ld.sectional_curvature(model, q, v, 2 * v)
     stretched = two_revolutes(0.0, 0.9, 0.5, 0.0, 0.4, 0.0, 0.0)
     for function in (ld.curvature_tensor, ld.scalar_curvature, lambda m, q: ld.sectional_curvature(m, q, [1, 0], [0, 1])):

@@ -239,7 +239,7 @@ def test_leading_axes_that_do_not_fit_are_refused(function, base):
             given = arrays((3,), order)
             given[name] = given[name][:2]
             text = refused(ld.ShapeError, function, given, mask=mask, base_frame=base)
-            assert text.startswith("leading axes do not fit together: ")
+            assert text.startswith("leading axes do not match: ")
 
 
 @FUNCTIONS
@@ -276,12 +276,12 @@ def test_wrenches_that_are_refused(function, size, order):
         f"f_ext_derivatives['root'] has the wrong shape; found ({order + 2}, 6), expected (…, {order + 1}, 6)")
     assert of({"rot": np.zeros((order + 1, 6))}) == "no link 'rot'; did you mean 'root'?"
     assert of({"root": np.zeros((2, order + 1, 6)), "link1": np.zeros((3, order + 1, 6))}).startswith(
-        "leading axes do not fit together: f_ext_derivatives['root'] (2")
-    assert of(np.zeros((5, order + 1, n, 6))).startswith("leading axes do not fit together: ") if size == (11,) else True
+        "leading axes do not match: f_ext_derivatives['root'] (2")
+    assert of(np.zeros((5, order + 1, n, 6))).startswith("leading axes do not match: ") if size == (11,) else True
     F = np.zeros((*size, order + 1, n, 6))
     F[..., order, 2, 2] = np.nan
     for frame in ("local", "local_world_aligned", "world"):
-        assert of(F, f_ext_frame=frame) == "f_ext_derivatives holds a number that is NaN or infinite"
+        assert of(F, f_ext_frame=frame) == "f_ext_derivatives contains NaN or infinite values"
 
 
 @FUNCTIONS

@@ -113,7 +113,7 @@ def test_errors():
         ld.body_wrenches(q, V, V[:, :3])
     with pytest.raises(ld.ShapeError, match="wrenches to order 3 need twists to order 2 at least; found 2 of them, expected 3"):
         ld.spatial_wrenches(q, V[:2], V)
-    with pytest.raises(ld.ConfigurationError, match="twists holds a number that is NaN or infinite"):
+    with pytest.raises(ld.ConfigurationError, match="twists contains NaN or infinite values"):
         ld.spatial_twists(q, np.full((1, 6), np.nan))
     with pytest.raises(ld.ConfigurationError, match="the quaternion of joint 'base' is not of unit norm"):
         ld.spatial_twists(2 * q, V)

@@ -169,14 +169,15 @@ def test_errors():
     q, v, a, jerk = motion(model, 8)
     with pytest.raises(ld.ShapeError, match=r"base_frame is one of local, world; found 'body' .called .local. here."):
         ld.spatial_closed_form(model, q, base_frame="body")
-    with pytest.raises(ld.ShapeError, match=r"the closed form is of one state; found q of shape \(2, 35\)"):
+    with pytest.raises(ld.ShapeError, match=r"the closed form is computed for one state; found q of shape \(2, 35\)"):
         ld.spatial_closed_form(model, np.stack([q, q]))
     form = ld.spatial_closed_form(model, q)
-    with pytest.raises(ld.ShapeError, match=r"the closed form is of one state; found v of shape \(2, 32\), expected \(32,\)"):
+    with pytest.raises(ld.ShapeError, match=r"the closed form is computed for one state; found v of shape \(2, 32\), expected "
+                                            r"\(32,\)"):
         form.coriolis_matrix(np.stack([v, v]))
     with pytest.raises(ld.ShapeError, match=r"a has the wrong shape; found \(3,\)"):
         form.inverse_dynamics_rate(v, a[:3], jerk)
-    with pytest.raises(ld.ConfigurationError, match="jerk holds a number that is NaN or infinite"):
+    with pytest.raises(ld.ConfigurationError, match="jerk contains NaN or infinite values"):
         form.inverse_dynamics_rate(v, a, jerk * np.nan)
     with pytest.raises(ld.ShapeError, match=r"wrenches has the wrong shape; found \(6,\)"):
         form.inverse_dynamics(v, a, np.ones(6))

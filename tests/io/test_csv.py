@@ -85,7 +85,7 @@ def test_standard_input(monkeypatch):
     (b"# robot: x\n", ["comments only"]),
     (b"\x7fELF\0\0\1\2", ["the file is binary"]),
     (b"\xff\xfet\0,\0", ["UTF-16", "expected UTF-8"]),
-    (b"t,q.a\n0,1\n0.5,\xe9\n", [":3:", "no UTF-8 text", "0xe9"]),
+    (b"t,q.a\n0,1\n0.5,\xe9\n", [":3:", "not UTF-8 text", "0xe9"]),
     ("time,q.a\n0,1\n", [":1:", "no column `t`", "time,q.a"]),
     ("0,1\n1,2\n", [":1:", "no column `t`", "column names such as"]),
     ("t;q.a\n0;1\n", ["no column `t`", "commas, not semicolons"]),
@@ -141,7 +141,7 @@ def test_missing_file_and_folder(tmp_path):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 def test_a_pipe_is_refused_and_does_not_hang(tmp_path):
     os.mkfifo(tmp_path / "pipe.csv")
-    with pytest.raises(TrajectoryError, match=r"this is a pipe; expected a file \(standard input is read where - is given\)"):
+    with pytest.raises(TrajectoryError, match=r"this is a pipe; expected a file \(use - for standard input\)"):
         read_trajectory(tmp_path / "pipe.csv")
 
 

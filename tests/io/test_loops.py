@@ -91,7 +91,7 @@ BROKEN = {
     "frame": ("loops: {tip: {type: weld, a: 3, b: c}}", "loops.tip.a: wrong value; found 3; expected a mapping"),
     "frame key": ("loops: {tip: {type: weld, a: {link: a, axis: [0, 0, 1]}, b: c}}",
                   "loops.tip.a.axis: unknown key; expected one of"),
-    "quaternion": ("loops: {tip: {type: weld, a: {link: a, quaternion: [0, 0, 0, 2]}, b: c}}", "a quaternion of norm 2"),
+    "quaternion": ("loops: {tip: {type: weld, a: {link: a, quaternion: [0, 0, 0, 2]}, b: c}}", "the quaternion has norm 2"),
     "no length": ("loops: {tip: {type: distance, a: a, b: c}}", "loops.tip: the key length is missing; expected metres"),
     "length": ("loops: {tip: {type: distance, a: a, b: c, length: 0}}",
                "loops.tip.length: out of range; found 0; expected a number above 0"),
@@ -110,15 +110,15 @@ BROKEN = {
     "zero axis": ("loops: {tip: {type: revolute, a: a, b: c, axis: [0, 0, 0]}}", "loops.tip.axis: the axis is the zero vector"),
     "driven": ("loops: {tip: {type: ball, a: a, b: c, driven: 1}}",
                "loops.tip.driven: wrong value; found 1; expected true or false"),
-    "link": ("loops: {tip: {type: ball, a: a, b: d}}", "loops.tip.b: frame b is on no link of this robot; found 'd'"),
+    "link": ("loops: {tip: {type: ball, a: a, b: d}}", "loops.tip.b: frame b is not on a link of this robot; found 'd'"),
     "itself": ("loops: {tip: {type: ball, a: a, b: a}}", "loops.tip.b: the loop joins a link to itself; found 'a'"),
     "twice": ("loops: {x: {type: ball, a: a, b: c}}\ncouplings: {x: {terms: {ja: 1}}}",
               'couplings.x: two constraints are called "x" '
               "(first on line 9)"),
     "terms": ("couplings: {gear: {offset: 1}}", "couplings.gear: the key terms is missing; expected coefficients by joint"),
     "term": ("couplings: {gear: {terms: {ja: x}}}", "couplings.gear.terms.ja: wrong value; found x; expected a number"),
-    "no term": ("couplings: {gear: {terms: {}}}", "couplings.gear.terms: a coupling without a term"),
-    "joint": ("couplings: {gear: {terms: {jx: 1}}}", "couplings.gear.terms: no such joint to couple; found 'jx'"),
+    "no term": ("couplings: {gear: {terms: {}}}", "couplings.gear.terms: a coupling without terms"),
+    "joint": ("couplings: {gear: {terms: {jx: 1}}}", "couplings.gear.terms: unknown joint in a coupling; found 'jx'"),
     "label": ("couplings: {gear: {terms: {jc: 1}}}",
               "couplings.gear.terms: joint \"jc\" has 2 coordinates; found 'jc'; expected one of "
               "jc.angle, jc.slide"),
@@ -139,7 +139,7 @@ def test_broken_constraints(tmp_path, name):
     ("{joint: jx}", "joints.jd.mimic.joint: wrong value; found jx; expected one of ja, jb, jc, jd"),
     ("{multiplier: 2}", "joints.jd.mimic: the key joint is missing; expected the name of the joint to follow"),
     ("{joint: ja, factor: 2}", "joints.jd.mimic.factor: unknown key; expected one of joint, multiplier, offset"),
-    ("{joint: jd}", 'joints.jd.mimic: the coordinate "jd" stands twice'),
+    ("{joint: jd}", 'joints.jd.mimic: the coordinate "jd" appears twice'),
     ("{joint: jc}", 'joints.jd.mimic: joint "jc" has 2 coordinates')])
 def test_broken_mimics(tmp_path, mimic, expected):
     text = HEAD.replace("joints:", "  d: {mass: 1, inertia: [1, 1, 1]}\njoints:")
@@ -179,8 +179,8 @@ def test_the_common_file_counts_if_it_names_the_robot(tmp_path, robot, rows, fin
     model = ld.load(write(tmp_path, URDF, "arm.urdf"))
     assert model.row_names == rows and [finding.code for finding in model.findings] == findings
     if findings:
-        assert str(model.findings[0]) == (f"{tmp_path / 'loops.yaml'}: loops.yaml: names no robot; passed over: write robot: "
-                                          "arm.urdf in it [loops-unused]")
+        assert str(model.findings[0]) == (f"{tmp_path / 'loops.yaml'}: loops.yaml: does not name a robot and is ignored; "
+                                          "add robot: arm.urdf [loops-unused]")
 
 
 def test_a_file_given_by_name_adds_to_the_robot_s_own(tmp_path):
@@ -198,7 +198,7 @@ def test_a_file_of_constraints_stands_for_the_robot_that_it_names(tmp_path):
     write(tmp_path, URDF, "arm.urdf")
     path = write(tmp_path, "robot: arm.urdf\n" + ROD, "held.loops.yaml")
     assert ld.load(path).row_names == ("rod", "jb") and ld.load(tmp_path / "arm.urdf").row_names == ("jb",)
-    with pytest.raises(ModelError, match=r"loops.yaml: a file of constraints that names no robot; expected robot: its file"):
+    with pytest.raises(ModelError, match=r"loops.yaml: the loops file does not name a robot; expected the key robot"):
         ld.load(write(tmp_path, ROD, "loops.yaml"))
 
 
@@ -250,8 +250,8 @@ def test_loops_of_another_file_of_that_name_are_passed_over(folders):
     path = write(folders, "robot: arm/arm.urdf\n" + ROD, "loops.yaml")
     model = ld.load(folders / "arm.urdf")
     assert not model.description.loops
-    assert [str(f) for f in model.findings] == [f"{path}: loops.yaml: is of arm/arm.urdf, another file of that name; passed over "
-                                              "[loops-unused]"]
+    assert [str(f) for f in model.findings] == [f"{path}: loops.yaml: belongs to arm/arm.urdf, another file of that name, and is "
+                                              "ignored [loops-unused]"]
 
 
 @pytest.mark.parametrize("robot", ["none/arm.urdf", "/", "..", ".", '""', '"a\\0b"', "no/ending", '"x\\n.urdf"'])

@@ -37,7 +37,7 @@ def test_a_failure_by_force_leaves_the_old_file(tmp_path):
 def test_places_that_cannot_be_written(tmp_path):
     with pytest.raises(UsageError, match="is a folder"):
         check_output(tmp_path)
-    with pytest.raises(UsageError, match="there is no folder"):
+    with pytest.raises(UsageError, match="there is not a folder"):
         check_output(tmp_path / "none" / "x.csv")
     check_output(tmp_path / "x.csv")
     check_output("-")
@@ -114,7 +114,7 @@ def test_a_failure_by_force_leaves_the_old_folder(tmp_path):
 
 def test_a_folder_of_other_files_is_never_replaced(tmp_path):
     (tmp_path / "thesis.tex").write_text("years of work")
-    with pytest.raises(UsageError, match=r"holds other files and no run\.json: it is not replaced"):
+    with pytest.raises(UsageError, match=r"contains other files and no run\.json, so it is not replaced"):
         fill(tmp_path, force=True)
     assert (tmp_path / "thesis.tex").read_text() == "years of work"
 
@@ -129,7 +129,7 @@ def test_folders_that_cannot_be_made(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UsageError, match="is a file; a folder is needed"):
         check_folder(tmp_path / "file", mark="run.json")
-    with pytest.raises(UsageError, match="file is no folder"):
+    with pytest.raises(UsageError, match="file is not a folder"):
         check_folder(tmp_path / "file" / "arm", mark="run.json")
 
 

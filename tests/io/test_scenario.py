@@ -169,7 +169,7 @@ def test_paths_of_an_override_are_relative_to_the_current_folder(folder, monkeyp
     ("a..b=3", "not an override"),
     ("duratoin=3", "-S duratoin=3: duratoin: unknown key; expected one of robot, base"),
     ("integrator.stepp=3", "integrator.stepp: unknown key"),
-    ("duration.x=3", "-S duration.x=3: duration: has no keys inside; found 4.0"),
+    ("duration.x=3", "-S duration.x=3: duration: has no keys; found 4.0"),
     ("external_forces.7.until=3", "external_forces: no such entry; found '7'; expected a number from 0 to 1"),
     ("external_forces.x=3", "external_forces: no such entry; found 'x'"),
     ("gravity=[0, 0]", "gravity: wrong value; found [0, 0]; expected a list of 3 numbers"),

@@ -129,7 +129,7 @@ def test_findings_of_reading_and_of_validation(small):
     assert found == [("unknown-tag", "b", 21), ("repeated-tag", "j1", 34), ("unknown-tag", "j1", 37),
                      ("unknown-attribute", "j1", 31), ("axis-not-unit", "j1", 30),
                      ("limits-zero-range", "j3", 44)]
-    assert str(small.findings[0]) == f"{small.source}:21: b: <contact> in <link> passed over: not URDF [unknown-tag]"
+    assert str(small.findings[0]) == f"{small.source}:21: b: <contact> in <link> ignored: not part of URDF [unknown-tag]"
 
 
 def test_an_axis_without_xyz_is_a_finding(tmp_path):

@@ -39,8 +39,8 @@ def refused(robot, joint, link):
     with pytest.raises(ld.ModelError) as caught:
         ld.build(robot)
     assert str(caught.value) == (
-        f'joint "{joint}": the joint moves link "{link}", which has no inertia for it; expected a mass or inertia on the link or '
-        "on what hangs on it, or an armature (a massless link may stand between joints, but not at the end of the tree)")
+        f'joint "{joint}": the joint moves link "{link}", which has no inertia; expected a mass or inertia of the link or '
+        "its descendants, or an armature (a massless link is allowed between joints, but not at the end of the tree)")
 
 
 @pytest.mark.parametrize("joints", [

@@ -55,13 +55,14 @@ def refused(robot):
 @pytest.mark.parametrize("robot, text", [
     (with_loop("hinge"), "loop \"tip\", type: unknown type of loop; found 'hinge'; expected one of weld, revolute"),
     (with_loop("bal"), "(did you mean ball?)"),
-    (with_loop(a="bb"), "loop \"tip\", a: frame a is on no link of this robot; found 'bb'; expected a link's name or world "
+    (with_loop(a="bb"), "loop \"tip\", a: frame a is not on a link of this robot; found 'bb'; expected a link's name or world "
      "(did you mean"),
-    (with_loop(b="nowhere"), "loop \"tip\", b: frame b is on no link of this robot; found 'nowhere'"),
+    (with_loop(b="nowhere"), "loop \"tip\", b: frame b is not on a link of this robot; found 'nowhere'"),
     (with_loop(b="b"), "loop \"tip\", b: the loop joins a link to itself; found 'b'; expected two links"),
-    (with_loop(b="b2"), "loop \"tip\", b: the loop joins two links that are one body: no moving joint lies between them; "
-     "found ['b', 'b2']; expected links that move against each other"),
-    (with_loop(pose_a=Pose((2.0, 0, 0, 0, 1, 0, 0, 0, 1))), "loop \"tip\", a: the frame's rotation is no rotation"),
+    (with_loop(b="b2"), "loop \"tip\", b: the loop joins two links of one body: there is no moving joint between them; "
+     "found ['b', 'b2']; expected links that move relative to each other"),
+    (with_loop(pose_a=Pose((2.0, 0, 0, 0, 1, 0, 0, 0, 1))), "loop \"tip\", a: the rotation of the frame is not a rotation "
+                                                            "matrix"),
     (with_loop(pose_b=Pose(translation=(0, math.nan, 0))), "loop \"tip\", b: not a finite number in the frame"),
     (with_loop("revolute", axes=((0, 0, 0),)), 'loop "tip", axis: the axis is the zero vector; found [0, 0, 0]'),
     (with_loop("universal", axes=((1, 0, 0), (0, 0, 0))), 'loop "tip", axis: the axis is the zero vector'),
@@ -77,16 +78,16 @@ def refused(robot):
     (replace(coupled(("ja", 1.0)), loops=(Loop("gear", "weld", "b", "c"),)),
      'coupling "gear": two constraints are called "gear"'),
     (replace(TREE, loops=(Loop("a\nb", "weld", "b", "c"),)), "a constraint needs a name of printable"),
-    (coupled(), 'coupling "gear", terms: a coupling without a term; found []'),
-    (coupled(("ja", 0.0)), 'coupling "gear", terms: a coupling without a term; found [0.0]; expected at least one coefficient'),
+    (coupled(), 'coupling "gear", terms: a coupling without terms; found []'),
+    (coupled(("ja", 0.0)), 'coupling "gear", terms: a coupling without terms; found [0.0]; expected at least one coefficient'),
     (coupled(("ja", 1.0), ("ja", 2.0)),
-     'coupling "gear", terms: the coordinate "ja" stands twice; expected one term a coordinate'),
-    (coupled(("ju.1", 1.0), ("ju.1", 2.0)), 'the coordinate "ju.1" stands twice'),
+     'coupling "gear", terms: the coordinate "ja" appears twice; expected one term per coordinate'),
+    (coupled(("ju.1", 1.0), ("ju.1", 2.0)), 'the coordinate "ju.1" appears twice'),
     (coupled(("jx", 1.0)),
-     "coupling \"gear\", terms: no such joint to couple; found 'jx'; expected a joint's name, or joint.label"),
+     "coupling \"gear\", terms: unknown joint in a coupling; found 'jx'; expected a joint's name, or joint.label"),
     (coupled(("ju.3", 1.0)), "found 'ju.3'; expected a joint's name, or joint.label (did you mean ju.2?)"),
     (coupled(("jd", 1.0)), 'joint "jd" cannot be coupled: a ball joint has a quaternion for coordinates'),
-    (coupled(("jd.wx", 1.0)), "no such joint to couple; found 'jd.wx'"),
+    (coupled(("jd.wx", 1.0)), "unknown joint in a coupling; found 'jd.wx'"),
     (coupled(("weld", 1.0)), 'joint "weld" cannot be coupled: a fixed joint has no coordinate; expected joints such as revolute'),
     (coupled(("ju", 1.0)), "joint \"ju\" has 2 coordinates; found 'ju'; expected one of ju.1, ju.2"),
     (coupled(("ja", math.nan)), 'coupling "gear", terms: not a finite number in the coefficient'),
@@ -95,7 +96,7 @@ def refused(robot):
     (mimicking(jb={"mimic": Mimic("weld")}), 'joint "jb", mimic: joint "weld" cannot be coupled: a fixed joint'),
     (mimicking(jd={"mimic": Mimic("ja")}), 'joint "jd", mimic: joint "jd" cannot be coupled: a ball joint'),
     (mimicking(ju={"mimic": Mimic("ja")}), 'joint "ju", mimic: joint "ju" has 2 coordinates'),
-    (mimicking(ja={"mimic": Mimic("ja", 2.0)}), 'joint "ja", mimic: the coordinate "ja" stands twice'),
+    (mimicking(ja={"mimic": Mimic("ja", 2.0)}), 'joint "ja", mimic: the coordinate "ja" appears twice'),
     (replace(mimicking(jb={"mimic": Mimic("ja")}), couplings=(Coupling("jb", (("ja", "", 1.0),)),)),
      'joint "jb", mimic: two constraints are called "jb"'),
 ])

@@ -80,16 +80,16 @@ def test_validation_twice_changes_nothing():
     (with_link(name=""), 'link "": a link needs a name'),
     (with_joint(name="j"), 'joint "j": two joints are called "j"'),
     (with_joint(child="b"), 'joint "k", child: a link cannot be its own child; found \'b\''),
-    (with_joint(parent="c", child="b"), 'link "b" has two parents: it is the child of joint "j", too'),
-    (with_joint(child="d"), 'joint "k", child: the child is no link of this robot; found \'d\''),
-    (with_joint(parent="bb"), "the parent is no link of this robot; found 'bb'; expected a link's name (did you mean b?)"),
+    (with_joint(parent="c", child="b"), 'link "b" has two parents: it is also the child of joint "j"'),
+    (with_joint(child="d"), 'joint "k", child: the child is not a link of this robot; found \'d\''),
+    (with_joint(parent="bb"), "the parent is not a link of this robot; found 'bb'; expected a link's name (did you mean b?)"),
     (with_joint(child="world"), "the ground cannot be a child"),
     (with_joint(child="a"), 'joint "j": the joints form a cycle: a -> b -> a; expected a tree'),
-    (replace(CHAIN, joints=(J,)), "link \"c\": not connected: 2 links are no joint's child; found ['a', 'c']"),
+    (replace(CHAIN, joints=(J,)), "link \"c\": not connected: 2 links are not the child of a joint; found ['a', 'c']"),
     (replace(CHAIN, joints=(replace(J, parent="world"), K)), 'link "a": the link is not connected'),
     (replace(CHAIN, links=(B, C), joints=(replace(J, parent="world"), K), base="floating"), "a floating base needs a root link"),
     (replace(CHAIN, joints=(replace(J, name="base"), K), base="floating"),
-     'joint "base": a coordinate of the floating base is called "base", too; expected another name'),
+     'joint "base": a coordinate of the floating base is also called "base"; expected another name'),
     (with_joint(type="hinge"), "joint \"k\", type: unknown joint type; found 'hinge'; expected one of fixed, revolute"),
     (with_joint(axes=()), "wrong number of axes; found 0; expected 1 for a joint of type revolute"),
     (with_joint(axes=((0, 0, 1e-12),)), "the axis is the zero vector; found [0, 0, 1e-12]; expected a non-zero vector"),
@@ -100,19 +100,20 @@ def test_validation_twice_changes_nothing():
     (with_joint(type="euler", axes=(), sequence="zy", coordinates=()), "wrong sequence of Euler angles"),
     (with_joint(type="screws", axes=(), coordinates=()), "wrong number of screws; found 0; expected 1 to 6"),
     (with_joint(type="screws", axes=(), screws=((1, 0, 0, 0, 0, 0),) * 7, coordinates=()), "found 7; expected 1 to 6"),
-    (with_joint(type="screws", axes=(), screws=((0,) * 6,), coordinates=()), "a screw that is zero"),
+    (with_joint(type="screws", axes=(), screws=((0,) * 6,), coordinates=()), "a screw is the zero vector"),
     (with_joint(coordinates=LIMITED * 2), "wrong number of coordinates; found 2; expected 1 for a joint of type revolute"),
     (with_joint(coordinates=(Coordinate(1, -1),)), 'joint "k", limits: the limits are swapped; found [1, -1]'),
-    (with_joint(coordinates=(Coordinate(math.nan, 1),)), "not a number in the limits; found [nan, 1, inf, inf]"),
-    (with_joint(coordinates=(Coordinate(math.inf),)), "not a number in the limits"),
+    (with_joint(coordinates=(Coordinate(math.nan, 1),)), "a limit is not a number; found [nan, 1, inf, inf]"),
+    (with_joint(coordinates=(Coordinate(math.inf),)), "a limit is not a number"),
     (with_joint(type="ball", axes=(), coordinates=(Coordinate(stiffness=1.0),) * 3), "a ball joint has no spring"),
     (with_joint(type="ball", axes=(), coordinates=LIMITED * 3), "a ball joint has no lower and upper limit"),
     (with_joint(type="continuous"), "a continuous joint has no lower and upper limit"),
-    (with_joint(origin=Pose((2.0, 0, 0, 0, 1, 0, 0, 0, 1))), 'joint "k", origin: the origin\'s rotation is no rotation'),
+    (with_joint(origin=Pose((2.0, 0, 0, 0, 1, 0, 0, 0, 1))), 'joint "k", origin: the rotation of the origin is not a rotation '
+                                                             "matrix"),
     (with_joint(origin=Pose((-1.0, 0, 0, 0, 1, 0, 0, 0, 1))), "expected an orthonormal right-handed matrix"),
     (with_joint(origin=Pose(translation=(0, 0, math.nan))), "not a finite number in the origin"),
     (with_joint(mimic=Mimic("j", math.nan)), "not a finite number in the multiplier and offset"),
-    (replace(CHAIN, actuators=(Actuator("f", "d"),)), 'actuator "f", link: the actuator is on no link'),
+    (replace(CHAIN, actuators=(Actuator("f", "d"),)), 'actuator "f", link: the actuator is not on a link'),
     (replace(CHAIN, actuators=(Actuator("f", "a", axis=(0, 0, 0)),)), 'actuator "f", axis: the axis is the zero vector'),
     (replace(CHAIN, actuators=(Actuator("f", "a", torque_ratio=math.nan),)), 'actuator "f", torque_ratio: not a finite'),
     (replace(CHAIN, actuators=(Actuator("f", "a"),) * 2), 'two actuators are called "f"'),
@@ -178,7 +179,7 @@ def test_messages_of_findings():
     robot = with_joint(coordinates=(), mimic=Mimic("nobody"))
     assert [str(finding) for finding in validate(robot).findings] == [
         "k: a revolute joint without lower and upper limit [limits-missing]",
-        "k: meant to follow nobody, which does not exist; it moves independently [mimic]"]
+        "k: mimics nobody, which does not exist; it moves independently [mimic]"]
 
 
 def test_rounding_of_an_inertia_is_allowed():

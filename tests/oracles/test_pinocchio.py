@@ -14,7 +14,7 @@ EPS, PROMISED, N = np.finfo(float).eps, 1e-10, 9        # nine states: a full bl
 
 # What we refuse, and why: each an error of the model, not of ours. Pinocchio loads the first two; their M is singular.
 REFUSED = {
-    "romeo.urdf": 'joint "RThumb3": the joint moves link "RThumb3Link", which has no inertia for it',
+    "romeo.urdf": 'joint "RThumb3": the joint moves link "RThumb3Link", which has no inertia',
     "romeo_laas_small.urdf": 'link "body", <inertia>: the inertia is not positive semidefinite',
     "ur3.urdf": "no links in this robot",
 }

@@ -108,13 +108,13 @@ def test_the_table_tells_modes_ranks_and_differences(result):
     assert lines[0] == "cart_pole at rest: 4 states, 1 input, 2 outputs; unstable"
     assert lines[2].split() == ["3.9738", "-0.2516", "pole", "100%"] and "(2x)" in lines[3]
     assert lines[-2] == "controllable: 4 of 4 states; observable: 4 of 4"
-    assert lines[-1].startswith("largest difference from extrapolated differences, relative: A ")
+    assert lines[-1].startswith("largest relative difference from extrapolated finite differences: A ")
     assert "… and 1 more, in linear.json" in text(result, most=2)
 
 
 def test_a_difference_beyond_the_bound_fails():
     """A law with a kink: the derivative on one side is not what differences across it give."""
     bent = linearize_scenario(ROOT / "configs/cart_pole.yaml", verify=True, overrides=["joints.pole={torque: 'abs(v)'}"])
-    with pytest.raises(CheckFailed, match=r"differs from extrapolated differences by A .* more than 1e-06: perhaps a force or"):
+    with pytest.raises(CheckFailed, match=r"differs from extrapolated finite differences by A .* more than 1e-06: a force may"):
         check(bent)
     assert check(linearize_scenario(ROOT / "configs/cart_pole.yaml")) is None

@@ -29,7 +29,7 @@ def test_sources(folder):
     assert sources("run", None) == ("run/trajectory.csv", Path("run/plots"))
     assert sources("run/trajectory.csv", None) == ("run/trajectory.csv", Path("run/trajectory_plots"))
     assert sources("-", None) == ("-", Path("plots"))
-    with pytest.raises(UsageError, match=r"is no run folder: it holds no trajectory\.csv"):
+    with pytest.raises(UsageError, match=r"is not a run folder: it has no trajectory\.csv"):
         sources(".", None)
 
 
@@ -44,7 +44,7 @@ def test_with_the_robot_that_the_file_names(folder):
 def test_without_a_robot_the_columns_are_drawn(folder):
     written, (note,) = plot_trajectory("motion.csv", None, Path("out"), ("png",))
     assert [path.name for path in written.paths] == ["positions.png", "velocities.png"]
-    assert note == "limits and the motion itself are not drawn: motion.csv names no robot; give one with --robot"
+    assert note == "limits and the motion itself are not drawn: motion.csv does not name a robot; use --robot"
 
 
 def test_a_robot_that_is_asked_for_must_be_good(folder):
@@ -57,7 +57,7 @@ def test_a_robot_that_is_asked_for_must_be_good(folder):
 
 def test_nothing_to_draw(folder):
     (folder / "other.csv").write_text("t,temperature\n0,1\n")
-    with pytest.raises(UsageError, match=r"other\.csv has nothing to draw: no column named q"):
+    with pytest.raises(UsageError, match=r"other\.csv has nothing to plot: no column named q"):
         plot_trajectory("other.csv", None, Path("out"), ("png",))
     assert not (folder / "out").exists()
 
@@ -69,7 +69,7 @@ def test_pictures_are_replaced_only_by_force(folder):
     (folder / "out" / "mine.png").write_text("")
     check_pictures(Path("out"), ("svg",), force=False)
     check_pictures(Path("out"), ("png",), force=True)
-    with pytest.raises(UsageError, match="out holds pictures already; --force overwrites them"):
+    with pytest.raises(UsageError, match="out already contains pictures; --force overwrites them"):
         check_pictures(Path("out"), ("png",), force=False)
     with pytest.raises(UsageError, match="is a file; a folder is needed"):
         check_pictures(Path("motion.csv"), ("png",), force=True)

@@ -20,7 +20,7 @@ def robots(tmp_path, monkeypatch):
 
 def test_a_good_robot(robots):
     good = examine("good.yaml")
-    assert good.text() == "good.yaml: nothing found"
+    assert good.text() == "good.yaml: no findings"
     assert good.plain() == {"file": "good.yaml", "error": None, "constraints": "", "findings": []}
     verdict([good])
 

@@ -33,7 +33,7 @@ def place(result: Result, link: str) -> np.ndarray:
 
 
 def drive(result: Result) -> dict:
-    """The circle of delta_guided, in closed form: the only scenario with a driven closure."""
+    """The circle of delta_guided, in closed form: the only scenario with a driven loop."""
     if "guide" not in [part.name for part in result.model.constraints]:
         return {}
     T, V, dV = np.tile(np.eye(4), (len(result.t), 1, 1)), np.zeros((len(result.t), 6)), np.zeros((len(result.t), 6))

@@ -44,7 +44,7 @@ def test_inverse_gives_back_the_motors_forces(recorded):
     assert np.abs(columns(along, "reaction", names) - result.reactions[:, 0]).max() < 1e-9 * np.abs(result.reactions).max()
     assert {name: x for name, _, x in along.columns}["drift"].max() < 1e-10
     taken = inverse_along(model, motion)
-    assert "actuated, since they have forces in the trajectory: left, right" in taken.notes
+    assert "actuated joints (those with forces in the trajectory): left, right" in taken.notes
 
 
 def test_redundant_motors_need_a_criterion(recorded):
@@ -76,7 +76,7 @@ def test_what_is_wrong_is_named(recorded, tmp_path):
     _, motion, model = recorded["five_bar"]
     right = motion.columns["q.right"].copy()
     right[7] += 1e-3
-    with pytest.raises(TrajectoryError, match=r"the position does not obey the constraints; found 'pin\.v"):
+    with pytest.raises(TrajectoryError, match=r"the position violates the constraints; found 'a residual of .* in pin\.v"):
         inverse_along(model, replace(motion, columns={**motion.columns, "q.right": right}), ["left", "right"])
     with pytest.raises(UsageError, match="has no constraints"):
         inverse_along(load(ROOT / "robots/double_pendulum.yaml"), motion_of_pendulum(tmp_path), ["shoulder"])

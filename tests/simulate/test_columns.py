@@ -58,9 +58,10 @@ def test_names_and_units_of_wrench_rates(model):
 
 
 @pytest.mark.parametrize("kind, name, unit, words", [
-    ("d1a", "d1a.slide", "m/s^2", r"column d1a\.slide: not the unit of this column; found 'm/s\^2'; expected m/s\^3"),
-    ("d2tau", "d2tau.socket.wx", "N/s^2", r"column d2tau\.socket\.wx: not the unit.*expected N m/s\^2"),
-    ("d1tau", "d1tau.slide", None, r"column d1tau\.slide: a column is missing; expected one for each coordinate, as there is"),
+    ("d1a", "d1a.slide", "m/s^2", r"column d1a\.slide: wrong unit; found 'm/s\^2'; expected m/s\^3"),
+    ("d2tau", "d2tau.socket.wx", "N/s^2", r"column d2tau\.socket\.wx: wrong unit.*expected N m/s\^2"),
+    ("d1tau", "d1tau.slide", None, r"column d1tau\.slide: a column is missing; expected one for each coordinate, because there "
+                                   r"is"),
 ])
 def test_rates_that_do_not_fit_are_named(model, kind, name, unit, words):
     columns = [(n, unit if n == name else u, x) for n, u, x in columns_of(model, **{kind: numbers(3, 4)})
@@ -75,10 +76,11 @@ def test_units_may_be_left_out_and_written_with_a_dot(model):
 
 
 @pytest.mark.parametrize("columns, words", [
-    ([("fext.bob.fx", "N"), ("d1fext.bib.fx", "N/s")], r"column d1fext\.bib\.fx: this column fits no link.*d1fext\.<link>\.mx"),
-    ([("fext.bob.fx", "N"), ("d1fext.bob.tx", "N/s")], r"column d1fext\.bob\.tx: this column fits no link"),
-    ([("fext.bob.fx", "N"), ("d1fext.bob.fx", "N")], r"column d1fext\.bob\.fx: not the unit.*found 'N'; expected N/s"),
-    ([("fext.bob.fx", "kN"), ("d1fext.bob.fx", "N/s")], r"column fext\.bob\.fx: not the unit of this column; found 'kN'"),
+    ([("fext.bob.fx", "N"), ("d1fext.bib.fx", "N/s")], r"column d1fext\.bib\.fx: the robot has no link of this "
+                                                       r"column.*d1fext\.<link>\.mx"),
+    ([("fext.bob.fx", "N"), ("d1fext.bob.tx", "N/s")], r"column d1fext\.bob\.tx: the robot has no link of this column"),
+    ([("fext.bob.fx", "N"), ("d1fext.bob.fx", "N")], r"column d1fext\.bob\.fx: wrong unit.*found 'N'; expected N/s"),
+    ([("fext.bob.fx", "kN"), ("d1fext.bob.fx", "N/s")], r"column fext\.bob\.fx: wrong unit; found 'kN'"),
     ([("fext.bob.fx", "N"), ("d1fext.bob.fy", "N/s")], r"column fext\.bob\.fy: a column is missing.*its rate d1fext\.bob\.fy"),
     ([("fext.bob.fx", "N"), ("fext.bob.fy", "N"), ("d1fext.bob.fy", "N/s")], r"column d1fext\.bob\.fx: a column is missing"),
 ])

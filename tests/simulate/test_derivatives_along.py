@@ -129,13 +129,13 @@ def test_every_figure_has_a_unit():
 
 
 @pytest.mark.parametrize("given, words", [
-    ({"of": "hybrid"}, "--prescribed goes with --of hybrid"),
-    ({"prescribed": ("base",)}, "--prescribed goes with --of hybrid"),
+    ({"of": "hybrid"}, "--prescribed and --of hybrid must be used together"),
+    ({"prescribed": ("base",)}, "--prescribed and --of hybrid must be used together"),
     ({"of": "hybrid", "prescribed": ("bse",)}, "no moving joint matches 'bse'"),
     ({"joints": ("hip",)}, "no moving joint matches 'hip'"),
-    ({"by": ("mass.rot",)}, "--by mass.rot: nothing has this name; did you mean mass.root"),
-    ({"by": ("zzz",)}, "--by zzz: nothing has this name; there are q.*, v.*, a.*, mass.*, com.*"),
-    ({"by": ("tau.*",)}, "--by tau.*: nothing has this name"),
+    ({"by": ("mass.rot",)}, "--by mass.rot: there is no such variable; did you mean mass.root"),
+    ({"by": ("zzz",)}, "--by zzz: there is no such variable; there are q.*, v.*, a.*, mass.*, com.*"),
+    ({"by": ("tau.*",)}, "--by tau.*: there is no such variable"),
 ])
 def test_what_cannot_be_asked(given, words):
     model = model_of("every kind, floating")
@@ -183,7 +183,7 @@ def test_verify_tells_where_differences_are_no_measure():
     columns = columns_of(model, q=q, v=np.zeros((1, model.nv)), tau=np.ones((1, model.nv)))
     motion = Trajectory(header_of(model), np.zeros(1), {name: x for name, _, x in columns}, {}, "states.csv", np.array([3]))
     told = derivatives_along(model, motion, of="forward", by=("tau.*",), verify=True).notes[-1]
-    assert re.search(r"on 1 row: .*; where the mass matrix is nearly singular, differences themselves are good to .* only$", told)
+    assert re.search(r"on 1 row: .*; where the mass matrix is nearly singular, finite differences are accurate to .* only$", told)
 
 
 def test_many_columns_are_told():

@@ -50,7 +50,7 @@ def told(along) -> tuple[str, float, str]:
 def test_noise_of_positions_alone_is_told(ur5, tmp_path, command):
     """A milliradian at 100 Hz, differentiated, is hundreds of N m."""
     along = COMMANDS[command](ur5, file_of(tmp_path, ur5, noise=1e-3))
-    assert any(note.startswith("NOT RELIABLE: ") and "noise of the rows is magnified" in note for note in along.notes)
+    assert any(note.startswith("NOT RELIABLE: ") and "noise of the rows is amplified" in note for note in along.notes)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -71,7 +71,7 @@ def test_the_error_that_is_told_is_the_error(ur5, tmp_path, noise):
     found = {column: x for column, _, x in along.columns}[name]
     actual = np.sqrt(np.mean((found - true[:, ur5.v_names.index(name[4:])])[3:-3] ** 2))
     assert unit == "N m" and actual / 2 < error < 2 * actual
-    assert any(note.endswith("--smooth auto smooths it, derivatives that were measured, as columns, avoid it")
+    assert any(note.endswith("use --smooth auto, or give measured derivatives as columns")
                for note in along.notes) == (noise > 1e-5)
 
 
@@ -104,7 +104,7 @@ def test_a_robot_at_rest_is_no_alarm(ur5, tmp_path):
 @pytest.mark.parametrize("rows", [3, 4, 5, 8])
 def test_few_rows(ur5, tmp_path, rows):
     notes = inverse_along(ur5, file_of(tmp_path, ur5, t=T[:rows])).notes
-    assert ("too few to estimate the error" if rows == 3 else "estimated error of the worst column") in notes[1]
+    assert ("not enough to estimate the error" if rows == 3 else "estimated error of the worst column") in notes[1]
 
 
 def test_motions_of_mechanisms_are_estimated_too(tmp_path):

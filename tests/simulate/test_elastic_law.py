@@ -284,14 +284,14 @@ BAD_CONTROL = {
     "a bandwidth of zero": (CONTROL.replace("20", "0"), "out of range; found 0; expected a number above 0"),
     "three poles": (CONTROL.replace("bandwidth: 20", "poles: [-1, -2, -3]"), "a list of 4 poles for feedback_linearization"),
     "four for computed torque": ("law: computed_torque, motion: {m1: 0}, poles: [-1, -2, -3, -4]", "a list of 2 poles"),
-    "an unstable pole": (CONTROL.replace("bandwidth: 20", "poles: [-1, -2, 3, -4]"), "would not decay; found 3"),
+    "an unstable pole": (CONTROL.replace("bandwidth: 20", "poles: [-1, -2, 3, -4]"), "unstable pole; found 3"),
     "a joint left out": (CONTROL.replace(", m2: 0", ""), "the motion of m2 is missing"),
-    "a spring": (CONTROL.replace("m2", "s2"), "s2 is a spring; the motion of its link goes by the motor's joint; "
+    "a spring": (CONTROL.replace("m2", "s2"), "s2 is a spring; the motion of its link is named by the motor's joint; "
                  "found 's2'; expected m2"),
     "an unknown joint": (CONTROL.replace("m2", "m3"), "no such motor's joint; found 'm3'"),
     "a motion of the state": (CONTROL.replace("m2: 0", 'm2: "q"'), "this signal is a function of time only"),
-    "no fourth derivative": (CONTROL.replace("m2: 0", 'm2: "sqrt(t)"'), "m2 has no four finite derivatives at t = 0"),
-    "a jump": (CONTROL.replace("m2: 0", "m2: {quintic: [[0, 0], [0.5, 1, 2]]}"), "would start or stop with a jump of velocity"),
+    "no fourth derivative": (CONTROL.replace("m2: 0", 'm2: "sqrt(t)"'), "m2 does not have four finite derivatives at t = 0"),
+    "a jump": (CONTROL.replace("m2: 0", "m2: {quintic: [[0, 0], [0.5, 1, 2]]}"), "would start or stop with a velocity jump"),
     "straight lines": (CONTROL.replace("m2: 0", "m2: {csv: {file: m.csv, column: x, interpolation: linear}}"), "no acceleration"),
 }
 
@@ -307,20 +307,20 @@ def test_bad_values_are_told_with_their_place(scenario, control, message):
 
 
 BAD_ROBOT = {
-    "a joint without spring": (", stiffness: 150.0", "", "control is of robots whose joints are all elastic: joint m2 is not, "
-                               "joint s2 behind it having no stiffness"),
-    "damping of the spring": (", stiffness: 150.0", ", stiffness: 150.0, damping: 1", "its spring s2 having damping, friction "
+    "a joint without spring": (", stiffness: 150.0", "", "control is for robots whose joints are all elastic: joint m2 is not, "
+                               "because joint s2 behind it has no stiffness"),
+    "damping of the spring": (", stiffness: 150.0", ", stiffness: 150.0, damping: 1", "its spring s2 has damping, friction "
                               "or armature; expected a motor's joint with armature and, behind a link without mass"),
-    "a motor with a spring": (f"damping: {DAMPING[0]}", "stiffness: 3", "joint m1 is not, having a spring of its own"),
-    "mass between": ("gear_1: {}", "gear_1: {mass: 1, inertia: [1, 1, 1]}", "its link gear_1 having mass, inertia or an act"),
-    "another axis": ("child: gear_2, axis: [0, 0, -1]", "child: gear_2, axis: [1, 0, 0]", "joint s2 behind it having another"),
-    "opposite": ("child: gear_2, axis: [0, 0, -1]", "child: gear_2, axis: [0, 0, 1]", "joint s2 behind it having another axis"),
+    "a motor with a spring": (f"damping: {DAMPING[0]}", "stiffness: 3", "joint m1 is not, because it has a spring of its own"),
+    "mass between": ("gear_1: {}", "gear_1: {mass: 1, inertia: [1, 1, 1]}", "its link gear_1 has mass, inertia or an act"),
+    "another axis": ("child: gear_2, axis: [0, 0, -1]", "child: gear_2, axis: [1, 0, 0]", "joint s2 behind it has another"),
+    "opposite": ("child: gear_2, axis: [0, 0, -1]", "child: gear_2, axis: [0, 0, 1]", "joint s2 behind it has another axis"),
     "a ball": ("type: revolute, parent: world, child: gear_1, axis: [0, 1, 0], armature: 0.4, damping: 0.5",
-               "type: ball, parent: world, child: gear_1, armature: 0.4", "joint m1 is not, being of type ball"),
+               "type: ball, parent: world, child: gear_1, armature: 0.4", "joint m1 is not, because it is of type ball"),
     "a loop": ("joints:\n", "couplings: {belt: {terms: {m1: 1, m2: 1}}}\njoints:\n", "robots without loops and couplings; "
                "found 'belt'"),
     "floating": ("links:\n", "base: floating\nlinks:\n  body: {mass: 1, inertia: [1, 1, 1]}\n",
-                 "joint base is not, being of type free; expected a motor's joint"),
+                 "joint base is not, because it is of type free; expected a motor's joint"),
 }
 
 
@@ -338,12 +338,12 @@ def test_robots_that_the_law_is_not_for_are_refused_by_name(scenario, old, new, 
 def test_branching_behind_a_motor_is_refused(scenario):
     robot = ROBOT.replace("joints:\n", "joints:\n  extra: {type: revolute, parent: gear_1, child: fin, axis: [1, 0, 0]}\n")
     robot = robot.replace("links:\n", "links:\n  fin: {mass: 1, inertia: [1, 1, 1]}\n")
-    with pytest.raises(ScenarioError, match="joint m1 is not, its link gear_1 carrying 2 joints"):
+    with pytest.raises(ScenarioError, match="joint m1 is not, because its link gear_1 carries 2 joints"):
         compiled(scenario(CONTROL, robot=robot))
 
 
 def test_prescribed_joints_and_passive_false_are_refused(scenario):
     with pytest.raises(ScenarioError, match=r"joint s1 is prescribed, but control drives it \(a torque in `joints` is added"):
         compiled(scenario(CONTROL, more="joints: {s1: {prescribe: {velocity: 0}}}\n"))
-    with pytest.raises(ScenarioError, match="passive: false leaves the springs out that the joints hang on; expected passive"):
+    with pytest.raises(ScenarioError, match="passive: false switches off the springs of the elastic joints; expected passive"):
         compiled(scenario(CONTROL, more="passive: false\n"))

@@ -108,14 +108,15 @@ def test_prescribed_joints_are_held_where_they_are(write):
     path = write('joints: {shoulder: {prescribe: {position: "0.5 + 0.2*sin(3*t)"}}}\n')
     found = find_equilibrium(path, at=0.3)
     assert found.q[0] == pytest.approx(0.5 + 0.2 * np.sin(0.9)) and found.q[0] + found.q[1] == pytest.approx(0)
-    assert found.notes == ["shoulder: the prescribed motion does not rest at t = 0.3 s; the equilibrium is that of a robot held "
-                           "there"]
+    assert found.notes == ["shoulder: the prescribed motion is not at rest at t = 0.3 s; the equilibrium is that of the robot "
+                           "with "
+                           "these joints held in place"]
     assert not find_equilibrium(write("joints: {shoulder: {prescribe: {position: 0.5}}}\n")).notes
 
 
 def test_forces_that_change_are_told(write):
     notes = find_equilibrium(write("joints: {elbow: {torque: 0.1*t}}\n"), at=0.5).notes
-    assert notes == ["forces change with time: the equilibrium is that of their values at t = 0.5 s"]
+    assert notes == ["forces depend on time: the equilibrium is that of their values at t = 0.5 s"]
     assert not find_equilibrium(write("joints: {elbow: {torque: 0.1*q}}\n")).notes
 
 
@@ -127,9 +128,9 @@ def test_a_wrench_of_the_world_turns_a_pendulum_aside(write):
 
 
 @pytest.mark.parametrize("scenario, words", [
-    ("", "at best base.vz is left with an acceleration of -9.81 m/s^2 (nothing holds base: prescribe its motion, give it a force "
+    ("", "base.vz keeps an acceleration of -9.81 m/s^2 (nothing holds base: prescribe its motion, give it a force "
          "or a wrench, or --hold base)"),
-    ("external_forces: [{link: body, wrench: [0, 0, 1, 0, 0, 19.62]}]\n", "base.wz is left with an acceleration of 25 rad/s^2"),
+    ("external_forces: [{link: body, wrench: [0, 0, 1, 0, 0, 19.62]}]\n", "base.wz keeps an acceleration of 25 rad/s^2"),
 ])
 def test_a_body_that_nothing_carries(write, scenario, words):
     with pytest.raises(ComputationError, match=re.escape(words)):
@@ -137,7 +138,7 @@ def test_a_body_that_nothing_carries(write, scenario, words):
 
 
 def test_thrusters_are_named_where_there_are_some():
-    with pytest.raises(ComputationError, match=r"nothing holds base: let thrusts be found with --hold, as in --hold rotor1"):
+    with pytest.raises(ComputationError, match=r"nothing holds base: find thrusts with --hold, such as --hold rotor1"):
         find_equilibrium(ROOT / "configs/hexarotor_hover.yaml", overrides=["actuators={}"])
 
 
@@ -152,19 +153,20 @@ def test_limits_are_kept(write):
     """Straight down lies beyond the limit; without limits it is found."""
     robot = ARM.replace("limits: {lower: -2, upper: 2}", "limits: {lower: 0.3, upper: 2}")
     path = write("initial: {q: {shoulder: 0.5}}\n", robot)
-    with pytest.raises(ComputationError, match="no equilibrium was found near the configuration at t = 0 s: at best .* "
-                                               r"shoulder at a limit \(--hold keeps a joint where it is\)"):
+    with pytest.raises(ComputationError, match="no equilibrium was found near the configuration at t = 0 s: .* keeps an "
+                                               "acceleration of .* "
+                                               r"shoulder at a limit \(--hold holds a joint in place\)"):
         find_equilibrium(path)
     assert find_equilibrium(path, hold=["shoulder"]).q[:2] == pytest.approx([0.5, -0.5])
 
 
 def test_a_torque_beyond_what_gravity_can_balance(write):
-    with pytest.raises(ComputationError, match=r"no equilibrium was found .*(--hold \w+ keeps it where it is|at a limit)"):
+    with pytest.raises(ComputationError, match=r"no equilibrium was found .*(--hold \w+ holds it in place|at a limit)"):
         find_equilibrium(write("joints: {elbow: {torque: 50}}\n"))
 
 
 def test_hold_must_match_something(write):
-    with pytest.raises(UsageError, match=r"no joint or actuator matches 'knee', which is to be held; the robot has shoulder"):
+    with pytest.raises(UsageError, match=r"no joint or actuator to hold matches 'knee'; the robot has shoulder"):
         find_equilibrium(write(""), hold=["knee"])
 
 
@@ -208,10 +210,10 @@ def test_a_model_is_held_and_its_springs_left_out(write):
 
 @pytest.mark.parametrize("given, error, words", [
     ({"q": [1.0]}, ld.ShapeError, r"q has the wrong shape; found \(1,\), expected \(…, 2\)"),
-    ({"q": [[1.0, 0.0]]}, ld.ShapeError, r"one state at a time; found q of shape \(1, 2\)"),
+    ({"q": [[1.0, 0.0]]}, ld.ShapeError, r"a single state is expected; found q of shape \(1, 2\)"),
     ({"q": [np.nan, 0.0]}, ld.ConfigurationError, "is not finite"),
     ({"tau": [1.0]}, ld.ShapeError, "tau has the wrong shape"),
-    ({"tau": [[1.0, 2.0]]}, ld.ShapeError, r"one set of forces at a time; found tau of shape \(1, 2\)"),
+    ({"tau": [[1.0, 2.0]]}, ld.ShapeError, r"tau must be a single set of forces; found tau of shape \(1, 2\)"),
     ({"tau": [np.inf, 0.0]}, ld.ConfigurationError, r"tau\[0\] is not finite"),
     ({"tau": [1e3, 0.0]}, ComputationError, "no equilibrium was found near the configuration"),
 ])
@@ -222,5 +224,5 @@ def test_what_is_refused_of_a_model(given, error, words):
 
 @pytest.mark.parametrize("given", [{"q": [0, 0]}, {"tau": [0, 0]}, {"passive": False}])
 def test_a_file_has_its_own_state_and_forces(given):
-    with pytest.raises(UsageError, match="q, tau and passive go with a Model; of a scenario give overrides"):
+    with pytest.raises(UsageError, match="q, tau and passive are for a Model; for a scenario use overrides"):
         find_equilibrium(ROOT / "robots/double_pendulum.yaml", **given)

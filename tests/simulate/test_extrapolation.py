@@ -65,7 +65,7 @@ def test_steps_that_lead_astray_do_not_count():
     assert found == pytest.approx([1, 3])
     with pytest.raises(ComputationError, match="a body without inertia"):
         surest_slope(f, (1.0,))
-    with pytest.raises(ComputationError, match="differences cannot be taken here: they are not finite"):
+    with pytest.raises(ComputationError, match="finite differences cannot be computed here: they are not finite"):
         surest_slope(lambda s: np.array([np.nan]), (1.0,))
 
 

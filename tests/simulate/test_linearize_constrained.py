@@ -177,11 +177,12 @@ def test_charts():
 def test_errors(load):
     model, q = four_bar()
     zero = np.zeros(3)
-    with pytest.raises(ComputationError, match=r"q does not obey the constraints: pin\.v. is off by 0"):
+    with pytest.raises(ComputationError, match=r"q violates the constraints: the residual of pin\.v. is 0"):
         linearize(model, q + 0.1, zero, zero)
-    with pytest.raises(ComputationError, match=r"v does not obey the constraints: pin\..* .project_velocity mends it"):
+    with pytest.raises(ComputationError, match=r"v violates the constraints: the residual of pin\..* .project_velocity corrects "
+                                               r"it"):
         linearize(model, q, zero + 1.0, zero)
-    with pytest.raises(UsageError, match="no coordinate matches 'elbow', which is to be independent; there are crank"):
+    with pytest.raises(UsageError, match="no independent coordinate matches 'elbow'; the coordinates are crank"):
         linearize(model, q, zero, zero, independent="elbow")
     with pytest.raises(UsageError, match="knee cannot be independent, since the others determine it; the mechanism has 1"):
         linearize(model, q, zero, zero, independent=["crank", "knee"])

@@ -54,14 +54,14 @@ def test_a_changed_robot_is_noted(recorded):
     same = hashlib.sha256(ROBOT.encode()).hexdigest()
     assert robot_of(recorded("robot: ../robots/bar.yaml", f"robot_sha256: {same}"))[1] == ()
     _, (note,) = robot_of(recorded("robot: ../robots/bar.yaml", "robot_sha256: 0"))
-    assert "bar.yaml is not the file that" in note and note.endswith("motion.csv was recorded with")
+    assert "bar.yaml differs from the robot file that" in note and note.endswith("motion.csv was recorded with")
 
 
 @pytest.mark.parametrize("comments, error, words", [
-    ((), UsageError, "motion.csv names no robot; give one with --robot"),
-    (("robot: none.yaml",), TrajectoryError, "# robot: the robot file is not there; found 'none.yaml'"),
+    ((), UsageError, "motion.csv does not name a robot; use --robot"),
+    (("robot: none.yaml",), TrajectoryError, "# robot: the robot file does not exist; found 'none.yaml'"),
     (("robot: ../robots/bar.yaml", "base: flying"), TrajectoryError, "# base: unknown kind of base; found 'flying'"),
-    (("robot: ../robots/bar.yaml", "gravity: down"), TrajectoryError, "# gravity: the gravity cannot be used; found 'down'"),
+    (("robot: ../robots/bar.yaml", "gravity: down"), TrajectoryError, "# gravity: invalid gravity; found 'down'"),
     (("robot: ../robots/bar.yaml", "gravity: 0 0"), TrajectoryError, "expected three numbers"),
     (("robot: ../robots/bar.yaml", "gravity: 0 0 nan"), TrajectoryError, "expected three numbers"),
 ])

@@ -99,7 +99,8 @@ def test_expressions_read_the_coordinates_of_free_and_ball_joints_by_name(compil
 
 
 def test_own_q_of_a_ball_joint_does_not_exist(compiled):
-    with pytest.raises(ValueError, match=r"s\.yaml:3: joints\.ball\.torque: q alone has no meaning here; expected q\(joint\)"):
+    with pytest.raises(ValueError, match=r"s\.yaml:3: joints\.ball\.torque: q needs the name of a joint here; expected "
+                                         r"q\(joint\)"):
         compiled("joints: {ball: {torque: -q}}")
 
 

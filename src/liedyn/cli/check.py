@@ -23,7 +23,7 @@ def check(robots, base, loops, as_json, console):
     Example:  liedyn check robots/delta.yaml --loops robots/delta_guided.loops.yaml
     """
     if loops and len(robots) > 1:
-        raise click.UsageError(f"--loops belongs to one robot; found {len(robots)}.")
+        raise click.UsageError(f"--loops needs exactly one robot; found {len(robots)}.")
     from liedyn.report.robot_check import examine, verdict
 
     examined = [examine(robot, base, loops) for robot in robots]

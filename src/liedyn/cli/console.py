@@ -75,7 +75,7 @@ def check_drawn(failures: Mapping[str, str]) -> None:
         for name, why in failures.items():
             names.setdefault(why, []).append(name)
         told = "; ".join(f"{', '.join(those)} ({why})" for why, those in names.items())
-        raise ComputationError(f"not drawn: {told}; everything else is written")
+        raise ComputationError(f"not drawn: {told}; all other results are written")
 
 
 def with_console(command: Callable) -> Callable:

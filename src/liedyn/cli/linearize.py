@@ -47,9 +47,9 @@ def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, indep
     from liedyn.io.output import check_folder, path_part
 
     if hold and not equilibrium:
-        raise click.UsageError("--hold has a meaning with --equilibrium only.")
+        raise click.UsageError("--hold requires --equilibrium.")
     if output == "-":
-        raise click.UsageError("A linearization is a folder of files; name one with -o; --json reports on stdout.")
+        raise click.UsageError("The result is a folder; name one with -o, or use --json for a report on stdout.")
     folder = Path(output) if output else Path("runs", path_part(f"{Path(scenario).stem}_linear"))
     check_folder(folder, mark="linear.json", force=force)
 

@@ -38,7 +38,7 @@ def parameters(robot, trajectory, smooth, joints, tolerance, output, base, stric
     if smooth is not None and trajectory is None:
         raise click.UsageError("--smooth requires --from.")
     if "none" in joints and len(joints) > 1:
-        raise click.UsageError("--with none goes with no other --with.")
+        raise click.UsageError("--with none cannot be combined with another --with.")
     if as_json and output == "-":
         raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
     if output:

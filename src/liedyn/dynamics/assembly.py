@@ -25,13 +25,13 @@ class Assembly:
     """A configuration that closes all loops.
 
     q            (nq,)
-    residual     largest residual that is left [rad | m]
-    open_before  largest residual of the guess
+    residual     largest remaining residual [rad | m]
+    open_before  largest residual of the initial guess
     mobility     degrees of freedom, redundant rows, whether it is singular (`Mobility`)
-    moved        length of the way from the guess: radians, and metres in units of the robot's length, squared and summed
+    moved        distance from the guess: root of the sum of squares, radians and metres in units of the robot's length
     iterations   Gauss-Newton steps, of all starts
-    restarts     how many random starts it took beside the guess
-    at_limits    coordinates that stand at a limit
+    restarts     number of random starts that were needed in addition to the guess
+    at_limits    coordinates that are at a limit
     """
 
     q: np.ndarray
@@ -55,39 +55,39 @@ class Assembly:
 @np.errstate(over="ignore", invalid="ignore")               # of a guess far beyond reach: the residual tells
 def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[str] = (), tolerance: float = 1e-12,
              drive: Mapping[str, Any] | None = None, seed: int = 0) -> Assembly:
-    """A configuration that closes all loops and obeys all couplings and joint limits: the nearest to the guess on its branch.
+    """A configuration that closes all loops and satisfies all couplings and joint limits: the nearest to the guess on its branch.
 
     Parameters
     ----------
     model : Model
     q_guess : (nq,) array, optional
-        Default: the neutral configuration. What is beyond a joint's limits is brought back to them.
+        Default: the neutral configuration. Values beyond joint limits are moved to the limits.
     fixed : names, optional
-        Joints, or coordinates such as "u.1", that stay where the guess has them.
+        Joints, or coordinates such as "u.1", that keep the values of the guess.
     tolerance : float
         Largest residual [rad | m] that counts as closed.
     drive : optional
-        Motion of the frames of driven closures, as for `constraint_residual`.
+        Motion of the frames of driven loops, as for `constraint_residual`.
     seed : int
-        Of the further starts, which are taken around the guess where it does not lead to a closed configuration.
+        Seed of further starts around the guess, which are tried if the guess does not lead to a closed configuration.
 
     Raises
     ------
     ComputationError
-        Where the loops cannot be closed, as far as can be found: names the one that is open most, by how much, and the joints
-        that stand at their limits.
+        If no closed configuration is found: names the loop with the largest residual, the residual, and the joints at their
+        limits.
     ModelError
         For a model without constraints.
     NameLookupError, ShapeError, ConfigurationError
 
     Notes
     -----
-    Axes that are meant to coincide count as open by 2 where they point opposite ways, so no such branch is taken.
+    Axes that should coincide but point in opposite directions have a residual of 2, so such a branch is never selected.
     """
     require_constraints(model)
     guess = model.neutral() if q_guess is None else as_array(q_guess, "q_guess", (model.nq,))
     if guess.ndim != 1:
-        raise ShapeError(f"q_guess is one configuration; found {guess.shape}")
+        raise ShapeError(f"q_guess must be a single configuration; found {guess.shape}")
     search = Search(model, coordinates_of(model, fixed), drive, tolerance=tolerance)
     found, restarts, rng = search.close(search.within(guess)), 0, np.random.default_rng(seed)
     best, steps = found, found.steps

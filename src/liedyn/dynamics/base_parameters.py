@@ -72,15 +72,15 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     ----------
     model : Model
     passive, joints
-        As in `regressor`: which joint parameters count among the parameters.
+        As in `regressor`: which joint parameters are included.
     states : (q, v, a), optional
-        What these states, arrays (..., nq), (..., nv), (..., nv), can tell; default: random states, drawn beyond the limits
-        of the joints (what forces depend on is the same in any open set of states, and clearer in a large one).
+        Arrays (..., nq), (..., nv), (..., nv): identifiability from these states. Default: random states, also beyond the joint
+        limits (the result is the same for any open set of states, and better conditioned for a large one).
     seed : int
-        Of the random states. The result does not depend on it but for rounding.
+        Seed of the random states. It affects the result by rounding only.
     tolerance : float
-        A parameter whose effect is a smaller part of the strongest one's is said to have none. 1e-4 passes over effects
-        that a robot file has only because its angles are rounded (1.5708 for a right one).
+        A parameter whose effect relative to the strongest one is smaller counts as without effect. 1e-4 ignores effects
+        that exist only because angles in the robot file are rounded (1.5708 for pi/2).
 
     Returns
     -------
@@ -89,9 +89,9 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     Raises
     ------
     ModelError
-        For a robot with loops or couplings, whose forces tell less; `Model.open_tree` has them all.
+        For a robot with loops or couplings, whose forces determine fewer parameters; use `Model.open_tree` for all.
     ComputationError
-        Where the rank of the regressor is not clear, or the model has no parameter that acts.
+        If the rank of the regressor is not clear, or no parameter has an effect.
     NameLookupError, ShapeError, ConfigurationError
         As `regressor`.
 
@@ -113,7 +113,7 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     strongest = norms.max(initial=0.0)
     live = np.flatnonzero(norms > tolerance * strongest)
     if not live.size:
-        raise ComputationError(f"no force of the robot {model.name} depends on an inertial parameter in these states")
+        raise ComputationError(f"no joint force of the robot {model.name} depends on an inertial parameter in these states")
     X = R[:, live] / norms[live]
     kept = np.sort(_independent(X, _order([pi.names[k] for k in live]), _rank(X, tolerance)))
     matrix = np.zeros((len(kept), len(pi.names)))
@@ -147,8 +147,8 @@ def _rank(X: np.ndarray, tolerance: float) -> int:
     ratios = pivots[:-1] / pivots[1:]
     rank = int(np.argmax(ratios)) + 1
     if ratios[rank - 1] < _CLEAR:
-        raise ComputationError(f"the rank of the regressor is not clear in these states: its pivots fall by no more than "
-                               f"{ratios.max():.2g} from one to the next (about {rank} of {X.shape[1]} parameters); use more "
+        raise ComputationError(f"the rank of the regressor is not clear for these states: the largest drop between pivots is "
+                               f"{ratios.max():.2g} (about {rank} of {X.shape[1]} parameters); use more "
                                "states, or states that differ more")
     return rank
 

@@ -43,7 +43,7 @@ def as_array(x, name: str, last: tuple[int, ...]) -> np.ndarray:
 def _refuse_masked(x, name: str) -> None:
     """What a masked array hides would come back as if it were given."""
     if any(np.ma.is_masked(part) for part in (x if isinstance(x, (list, tuple)) else (x,))):
-        raise ShapeError(f"{name} is an array with masked values, which no state has (leave these states out, or fill the array: "
+        raise ShapeError(f"{name} has masked values (remove these states, or fill the array: "
                          f"{name}.filled(value))")
 
 
@@ -56,7 +56,7 @@ def batched(*named: tuple[str, np.ndarray, int]) -> tuple[tuple[int, ...], list[
             lead = np.broadcast_shapes(*leads)
         except ValueError:
             shapes = ", ".join(f"{name} {array.shape}" for name, array, _ in named)
-            raise ShapeError(f"leading axes do not fit together: {shapes}") from None
+            raise ShapeError(f"leading axes do not match: {shapes}") from None
     count = prod(lead)
     out = []
     for _, array, own in named:
@@ -78,7 +78,7 @@ def wrenches(model, f_ext) -> np.ndarray | None:
         lead = np.broadcast_shapes(*[F.shape[:-1] for F in given.values()])
     except ValueError:
         shapes = ", ".join(f"f_ext[{name!r}] {np.shape(F)}" for name, F in f_ext.items())
-        raise ShapeError(f"leading axes do not fit together: {shapes}") from None
+        raise ShapeError(f"leading axes do not match: {shapes}") from None
     out = np.zeros((*lead, n, 6))
     for k, F in given.items():
         out[..., k, :] = F
@@ -217,7 +217,7 @@ def refuse(model, code: int, names: dict[str, str] | None = None, **arrays) -> N
         name, coordinates = _NAMES[code]
         raise ConfigurationError(_not_finite((names or {}).get(name, name), arrays.get(name), getattr(model, coordinates)))
     if code == checks.BAD_F_EXT:
-        raise ConfigurationError("f_ext holds a number that is NaN or infinite")
+        raise ConfigurationError("f_ext contains NaN or infinite values")
     if code == checks.BAD_QUATERNION:
         _refuse_quaternion(model, arrays["q"])
     if code == checks.SINGULAR:
@@ -232,7 +232,7 @@ def _not_finite(name: str, array, names) -> str:
     rows = np.reshape(array, (-1, len(names)))
     bad = np.argwhere(~np.isfinite(rows))
     if not len(bad):
-        return f"{name} holds a number that is NaN or infinite"
+        return f"{name} contains NaN or infinite values"
     k, c = bad[0]
     where = f" of state {k}" if len(rows) > 1 else ""
     return f"{name}[{c}] ({names[c]}){where} is not finite; found {rows[k, c]}"

@@ -32,7 +32,7 @@ def closed_form(model: Model, q: ArrayLike) -> ClosedForm:
     """
     q = as_array(q, "q", (model.nq,))
     if q.ndim != 1:
-        raise ShapeError(f"the closed form is of one state; found q of shape {q.shape}, expected ({model.nq},)")
+        raise ShapeError(f"the closed form is computed for one state; found q of shape {q.shape}, expected ({model.nq},)")
     if not np.isfinite(q).all():
         refuse(model, checks.BAD_Q, q=q)
     for joint in model.joints:
@@ -212,9 +212,10 @@ class ClosedForm(ProductOfExponentials):
     def _velocity(self, v) -> np.ndarray:
         v = as_array(v, "v", self.armature.shape)
         if v.ndim != 1:
-            raise ShapeError(f"the closed form is of one state; found v of shape {v.shape}, expected {self.armature.shape}")
+            raise ShapeError(f"the closed form is computed for one state; found v of shape {v.shape}, expected "
+                             f"{self.armature.shape}")
         if not np.isfinite(v).all():
-            raise ConfigurationError("v holds a number that is NaN or infinite")
+            raise ConfigurationError("v contains NaN or infinite values")
         return v
 
 

@@ -196,15 +196,15 @@ class Search:
         sizes = {unit: np.linalg.norm(r[worst.rows][units == unit]) for unit in ("m", "rad")}
         parts = [f"{size:.3g} {unit}" for unit, size in sizes.items() if size > self.tolerance]
         what = "coupling" if worst.type == "coupling" else f"{worst.type} loop"
-        text = f'{what} "{worst.name}" cannot be closed: it stays open by {" and ".join(parts)} at best, in {restarts + 1} starts'
+        text = f'{what} "{worst.name}" cannot be closed: its smallest residual in {restarts + 1} starts is {" and ".join(parts)}'
         names = self.at_limits(best.q)
         if names:
             text += f", with {', '.join(names[:4])}{', …' if len(names) > 4 else ''} at a limit"
         kept = [name for name, free in zip(model.v_names, self.movable, strict=True) if not free]
-        hints = [f"{', '.join(kept[:4])} {'is' if len(kept) == 1 else 'are'} kept: let go"] if kept else []
+        hints = [f"{', '.join(kept[:4])} {'is' if len(kept) == 1 else 'are'} kept fixed: release"] if kept else []
         if worst.driven:
-            hints.append("it is driven: give its motion")
-        return ComputationError(f"{text} ({', '.join([*hints, 'look at the lengths and frames, or give another guess'])})")
+            hints.append("it is driven: give its position")
+        return ComputationError(f"{text} ({', '.join([*hints, 'check lengths and frames, or give another guess'])})")
 
 
 def _damped(J, r, damping: float) -> np.ndarray:

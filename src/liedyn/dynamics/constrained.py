@@ -24,11 +24,11 @@ _CONTRADICTS = 1e-7
 
 
 class ConstrainedMotion:
-    """What constrained dynamics gives.
+    """Result of constrained dynamics.
 
-    a, tau        (..., nv) accelerations and joint forces, complete; what was given is given back
-    multipliers   (..., m) lambda: the tree obeys M a + b = tau + A^T lambda [N m | N]; of least norm where rows depend on others
-    independent   (..., m) bool: False for a row that follows from those before it
+    a, tau        (..., nv) all accelerations and joint forces; given values are returned unchanged
+    multipliers   (..., m) lambda: the tree obeys M a + b = tau + A^T lambda [N m | N]; of least norm if rows are dependent
+    independent   (..., m) bool: False for a row that depends on the rows before it
     """
 
     __slots__ = ("a", "independent", "multipliers", "tau")
@@ -64,15 +64,15 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     Parameters
     ----------
     model : Model
-        With constraints; `forward_dynamics` and its like refuse it.
+        With constraints; `forward_dynamics` and similar functions refuse it.
     q : (..., nq) array
         Configuration [rad | m]; should be closed (`assemble`, `project_configuration`).
     v, tau : (..., nv) arrays
-        Joint velocity, which should obey the constraints (`project_velocity`), and joint force.
+        Joint velocity, which should satisfy the constraints (`project_velocity`), and joint force.
     f_ext, passive
         As in `forward_dynamics`.
     drive : {closure name: (T, V, dV)}, optional
-        Motion of driven closures, see `constraint_residual`.
+        Motion of driven loops, see `constraint_residual`.
     baumgarte : float
         Frequency f [rad/s] of stabilization: ``A a + gamma + 2 f A v + f^2 residual = 0``.
     pfaffian : function, optional
@@ -120,10 +120,10 @@ def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
                                 f_ext: Wrenches | None = None, passive: bool = True, drive: Mapping[str, Any] | None = None,
                                 baumgarte: float = 0.0, pfaffian: Pfaffian | None = None,
                                 on_error: OnError = "raise") -> ConstrainedMotion:
-    """Complete accelerations and joint forces of a constrained system, when each coordinate has one of the two given.
+    """All accelerations and joint forces of a constrained system, given one of the two for each coordinate.
 
     ``a`` is read where prescribed and ``tau`` where not; the rest is ignored. Other parameters and results as in
-    `constrained_forward_dynamics`. Where the prescribed motion leaves multipliers open they are those of least norm.
+    `constrained_forward_dynamics`. If the prescribed motion does not determine the multipliers, they are those of least norm.
 
     Raises
     ------
@@ -238,5 +238,6 @@ def _refuse_contradiction(model, q, prescribed, a, keep, gap):
     unit = "rad/s^2" if constraint.units[r - constraint.rows.start] == "rad" else "m/s^2"
     where = f" in state {k}" if len(q) > 1 else ""
     raise ComputationError(f"the prescribed motions contradict the constraint {constraint.name!r}{where}: its row "
-                           f"{model.row_names[r]} is off by {abs(gap[k, r]):.3g} {unit}; prescribed are {', '.join(names)} "
-                           "(prescribe fewer, or accelerations that agree)")
+                           f"{model.row_names[r]} has a residual of {abs(gap[k, r]):.3g} {unit}; prescribed are "
+                           f"{', '.join(names)} "
+                           "(prescribe fewer, or consistent accelerations)")

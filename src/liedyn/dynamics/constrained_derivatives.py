@@ -127,7 +127,7 @@ def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: 
     """Derivatives of `constrained_hybrid_dynamics` by q, v and the inputs: accelerations where prescribed, else forces.
 
     Parameters as there; conventions and what holds for dependent rows as in `constrained_forward_derivatives`, with A_v, the
-    columns of A that are not prescribed, in the place of A: where the rows of A_v depend on each other, derivatives mean
+    columns of A that are not prescribed, in place of A: where the rows of A_v depend on each other, derivatives mean
     directions that do not make the prescribed accelerations contradict the constraints.
 
     For on_error see `inverse_dynamics`.

@@ -26,13 +26,13 @@ _ROUNDING = 1e-11          # [N m | N] no balance is better than this
 
 
 class ConstrainedInverse(NamedTuple):
-    """What constrained inverse dynamics gives.
+    """Result of constrained inverse dynamics.
 
-    tau           (..., nv) joint forces, complete: those of joints that are not actuated are as given [N m | N]
-    multipliers   (..., m) lambda: M a + b = tau + A^T lambda; the least that go with tau
-    case          one of CASES, or an array (...) of them: "unique" (one tau makes the motion), "redundant" (several do),
-                  "fully actuated" (every joint is, and several do), "immobile" (the constraints leave no motion, so that any tau
-                  does, also zero)
+    tau           (..., nv) all joint forces; those of joints that are not actuated are as given [N m | N]
+    multipliers   (..., m) lambda: M a + b = tau + A^T lambda; those of least norm for this tau
+    case          one of CASES, or an array (...) of them: "unique" (one tau produces the motion), "redundant" (several do),
+                  "fully actuated" (every joint is, and several do), "immobile" (the constraints leave no motion; any tau
+                  is possible, also zero)
     """
 
     tau: np.ndarray
@@ -44,26 +44,26 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
                                  criterion: str = "unique", weights: ArrayLike | None = None,
                                  tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
                                  drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> ConstrainedInverse:
-    """Forces of the actuated joints that make a constrained system move with the accelerations ``a``.
+    """Forces of the actuated joints that produce the accelerations ``a`` of a constrained system.
 
-    Solves ``M a + b = tau + A^T lambda``, where tau is known of the joints that are not actuated. Several tau may do this: of
-    those the criterion chooses.
+    Solves ``M a + b = tau + A^T lambda``, where tau is known for the joints that are not actuated. If several tau solve this,
+    the criterion selects one.
 
     Parameters
     ----------
     model : Model
         With constraints.
     q, v, a : (..., nq), (..., nv), (..., nv) arrays
-        Motion that obeys the constraints; that of the accelerations is checked. `constrained_hybrid_dynamics` completes those
-        of independent joints.
+        Motion that satisfies the constraints; the accelerations are checked. `constrained_hybrid_dynamics` computes all
+        accelerations from those of independent joints.
     actuated : names of joints or coordinates, or (nv,) bool array
     criterion : str
-        "unique": refuses where several tau do. "least_constraint_force": least sum lambda^2. "least_torque": least
-        sum (weights tau)^2 over the actuated joints. Sums are over numbers as they stand, [N m] beside [N].
+        "unique": error if several tau are solutions. "least_constraint_force": least sum lambda^2. "least_torque": least
+        sum (weights tau)^2 over the actuated joints. Sums add numbers in [N m] and [N] as they are.
     weights : (..., n) array, optional
-        Positive, of the actuated coordinates, or of all nv; 1 / effort limit makes a fair share. For "least_torque".
+        Positive, for the actuated coordinates or for all nv; for example 1 / effort limit. For "least_torque".
     tau_passive : (..., nv) array, optional
-        Joint force that acts on joints that are not actuated, beyond springs and damping [N m | N]; default 0. Not read
+        Joint force on joints that are not actuated, in addition to springs and damping [N m | N]; default 0. Not read
         where actuated.
     f_ext, passive
         As in `inverse_dynamics`.
@@ -80,8 +80,8 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     ------
     ModelError, ShapeError, ConfigurationError, NameLookupError, UsageError
     ComputationError
-        If the motion breaks a constraint (names the row), if no tau does (names the passive joints whose balance is off), or,
-        under "unique", if several do.
+        If the motion violates a constraint (names the row), if no tau produces the motion (names the passive joints whose forces
+        do not balance), or, with "unique", if several do.
 
     Notes
     -----
@@ -95,7 +95,7 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     q, v, a = (as_array(x, name, (n,)) for x, name, n in ((q, "q", model.nq), (v, "v", model.nv), (a, "a", model.nv)))
     tau_p = as_array(np.zeros(model.nv) if tau_passive is None else tau_passive, "tau_passive", (model.nv,))
     if not np.isfinite(tau_p[..., ~mask]).all():
-        raise ConfigurationError("tau_passive holds a number that is NaN or infinite")
+        raise ConfigurationError("tau_passive contains NaN or infinite values")
     w = weights_of(weights, mask)
     tau_r = inverse_dynamics(model.open_tree(), q, v, a, f_ext=f_ext, passive=passive)
     A, gamma = constraint_jacobian(model, q, drive=drive), constraint_bias(model, q, v, drive=drive)
@@ -204,7 +204,7 @@ def _check_criterion(criterion, weights) -> None:
     if criterion not in CRITERIA:
         raise NameLookupError(f"no criterion {criterion!r}; there are {', '.join(CRITERIA)}")
     if weights is not None and criterion != "least_torque":
-        raise UsageError(f"weights are of the joint forces, which the criterion {criterion!r} does not compare "
+        raise UsageError(f"weights apply to joint forces, which the criterion {criterion!r} does not use "
                          "(use criterion=\"least_torque\")")
 
 
@@ -215,7 +215,7 @@ def weights_of(weights, mask) -> np.ndarray:
     w = np.asarray(weights)
     w = as_array(w, "weights", (mask.size,))[..., mask] if w.shape[-1:] == (mask.size,) else as_array(w, "weights", (n,))
     if not (np.isfinite(w).all() and (w > 0.0).all()):
-        raise ConfigurationError("weights are positive numbers, as large as a joint's force is unwelcome; found one that is not")
+        raise ConfigurationError("weights must be positive, finite numbers; found one that is not")
     return w
 
 
@@ -224,7 +224,7 @@ def _common(*arrays) -> tuple[int, ...]:
         return np.broadcast_shapes(*[x.shape[:-1] for x in arrays])
     except ValueError:
         shapes = ", ".join(str(x.shape[:-1]) for x in arrays)
-        raise ShapeError(f"leading axes do not fit together: {shapes} of the motion, the drive, tau_passive, weights") from None
+        raise ShapeError(f"leading axes do not match: {shapes} of the motion, the drive, tau_passive, weights") from None
 
 
 def _rows(lead, x, own: int) -> np.ndarray:
@@ -241,8 +241,8 @@ def _refuse_motion(model, A, gamma, a) -> None:
         k = int(np.argmax(bad.any(axis=-1)))
         r = int(np.argmax(np.where(bad[k], gap[k], 0.0)))
         unit = next(one.units[r - one.rows.start] for one in model.constraints if one.rows.start <= r < one.rows.stop)
-        raise ComputationError(f"the motion breaks a constraint{_state(k, a)}: A a + gamma is {gap[k, r]:.3g} {unit}/s^2 at the "
-                               f"row {model.row_names[r]} (accelerations that obey: constrained_hybrid_dynamics)")
+        raise ComputationError(f"the motion violates a constraint{_state(k, a)}: A a + gamma is {gap[k, r]:.3g} {unit}/s^2 in "
+                               f"row {model.row_names[r]} (constrained_hybrid_dynamics gives consistent accelerations)")
 
 
 def _refuse_unbalanced(model, G, Gp, x, rhs, tau_r, b, mask) -> None:
@@ -262,9 +262,10 @@ def _refuse_unbalanced(model, G, Gp, x, rhs, tau_r, b, mask) -> None:
     free = mask.size - int((s > RANK * s[0]).sum())
     freedom = "1 degree" if free == 1 else f"{free} degrees"
     names = ", ".join(model.v_names[i] for i in np.flatnonzero(mask)) or "none"
-    raise ComputationError(f"no force of the actuated joints ({names}) makes this motion{_state(k, rhs)}: the balance at passive "
-                           f"joints is off, {places}; the mechanism has {freedom} of freedom here "
-                           "(actuate more joints, or other ones)")
+    raise ComputationError(f"no force of the actuated joints ({names}) produces this motion{_state(k, rhs)}: the forces of "
+                           "passive "
+                           f"joints do not balance, {places}; the mechanism has {freedom} of freedom here "
+                           "(actuate more or other joints)")
 
 
 def _refuse_several(model, rank, case, mask) -> None:
@@ -273,8 +274,8 @@ def _refuse_several(model, rank, case, mask) -> None:
     k = int(np.argmax(rank > 0))
     why = ("the constraints leave no motion, so that any force does, also none" if case[k] == IMMOBILE else
            f"{mask.sum()} coordinates are actuated, {rank[k]} more than this motion needs")
-    raise ComputationError(f"several joint forces make this motion{_state(k, rank)}: {why} "
-                           "(choose one by criterion=\"least_torque\" or \"least_constraint_force\")")
+    raise ComputationError(f"several sets of joint forces produce this motion{_state(k, rank)}: {why} "
+                           "(select with criterion=\"least_torque\" or \"least_constraint_force\")")
 
 
 def _state(k, rows) -> str: return f" in state {k}" if len(rows) > 1 else ""

@@ -24,14 +24,14 @@ def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, driv
                      frame: Frame = "local_world_aligned", on_error: OnError = "raise") -> Array:
     """The reaction of each closure: the wrench (..., n_closures, 6) [m; f] [N m | N] that it exerts on link b, from link a.
 
-    Link a gets the opposite, about the same point. These are the columns ``reaction.<closure>`` of trajectory files.
+    Link a receives the opposite wrench, about the same point. These are the columns ``reaction.<closure>`` of trajectory files.
 
     Parameters
     ----------
     q : (..., nq) array
     multipliers : (..., m) array
-        Of `constrained_forward_dynamics` and its like [N m | N]. Where constraints depend on each other (a redundant mechanism),
-        only sums of reactions are determined by rigid bodies; these are then the reactions of the least multipliers.
+        From `constrained_forward_dynamics` and similar functions [N m | N]. If constraints are redundant,
+        only sums of reactions are determined by rigid bodies; these are then the reactions of the multipliers of least norm.
     drive
         As in `constraint_residual`.
     frame : "local", "local_world_aligned" or "world"
@@ -67,17 +67,17 @@ def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, driv
 
 def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
-    """What closures exert on links: (..., n_links, 6) wrenches [m; f] [N m | N], each in its link's "local" frame.
+    """Wrenches that closures exert on links: (..., n_links, 6) [m; f] [N m | N], each in its link's "local" frame.
 
-    They may be given as ``f_ext`` to the functions of the open tree, `Model.open_tree`, which then moves as the constrained one
-    does. Couplings act on joints and have no part in it (`constraint_forces` has all as joint forces); nor has what closures
-    exert on the ground. `closure_wrenches` has them closure by closure.
+    They can be passed as ``f_ext`` to the functions of the open tree, `Model.open_tree`, which then moves like the constrained
+    robot. Forces of couplings are not included (`constraint_forces` has all as joint forces), nor are the wrenches that
+    closures exert on the ground. `closure_wrenches` returns the wrenches by closure.
 
     Parameters
     ----------
     q : (..., nq) array
     multipliers : (..., m) array
-        Of `constrained_forward_dynamics` and its like [N m | N].
+        From `constrained_forward_dynamics` and similar functions [N m | N].
     on_error
         As in `inverse_dynamics`.
 

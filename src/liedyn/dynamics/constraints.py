@@ -17,21 +17,21 @@ from liedyn.kernels.loop_kinematics import BIAS, JACOBIAN, RESIDUAL, VELOCITY, c
 from liedyn.kernels.projection import OPEN, project_states, projection_memory
 from liedyn.model.model import Model
 
-DRIVE = 24          # numbers of a driven closure's motion
+DRIVE = 24          # numbers of a driven loop's motion
 _FEW = 2000         # body-states that go one by one: Lanes would have to be compiled for them
 
 
 def constraint_residual(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
-    """How far each constraint is open (..., m) [rad | m], in the order of ``model.row_names``.
+    """Residual of each constraint (..., m) [rad | m], in the order of ``model.row_names``.
 
     Parameters
     ----------
     model : Model
     q : (..., nq) array
     drive : {closure name: (T, V, dV)}, optional
-        Motion of the frames A of driven closures: pose (..., 4, 4) in the frame of the file, its twist (..., 6) and the twist's
-        rate (..., 6), both in the moving frame [w; v]; what is left out is zero. Closures that are not named stand still.
+        Motion of the frames A of driven loops: pose (..., 4, 4) in the frame of the file, its twist (..., 6) and the twist's
+        rate (..., 6), both in the moving frame [w; v]; what is omitted is zero. Closures that are not named do not move.
     on_error
         As in `inverse_dynamics`.
 
@@ -52,7 +52,7 @@ def constraint_residual(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] 
 
 def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
-    """Velocity of each row (..., m) [rad/s | m/s]: A v less that of the drive; zero if v obeys the constraints.
+    """Velocity of each constraint row (..., m) [rad/s | m/s]: A v minus that of the drive; zero if v satisfies the constraints.
 
     For on_error see `inverse_dynamics`.
     """
@@ -63,7 +63,7 @@ def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapp
 
 def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
                     on_error: OnError = "raise") -> Array:
-    """gamma (..., m) [rad/s^2 | m/s^2]: accelerations obey the constraints where ``A a + gamma = 0`` (K2 §3).
+    """gamma (..., m) [rad/s^2 | m/s^2]: accelerations satisfy the constraints if ``A a + gamma = 0`` (K2 §3).
 
     For on_error see `inverse_dynamics`.
     """
@@ -74,9 +74,9 @@ def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[
 
 def constraint_jacobian(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
-    """A (..., m, nv): rows of the twist of frame B relative to A that the closures forbid, and of the couplings (K2 (55)).
+    """A (..., m, nv): rows of the twist of frame B relative to A that the closures constrain, and of the couplings (K2 (55)).
 
-    It is the derivative of `constraint_residual` where that vanishes.
+    It is the derivative of `constraint_residual` at configurations where that is zero.
 
     For on_error see `inverse_dynamics`.
     """
@@ -87,14 +87,14 @@ def constraint_jacobian(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] 
 
 def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike | None = None,
                           drive: Mapping[str, Any] | None = None, tolerance: float = 1e-13, on_error: OnError = "raise") -> Array:
-    """q (..., nq) moved onto the constraints, by the shortest way in the metric of the mass matrix.
+    """q (..., nq) projected onto the constraints in the metric of the mass matrix.
 
     Gauss-Newton steps on the manifold from a configuration that is nearly closed; from a guess, see `assemble`.
 
     Parameters
     ----------
     prescribed : (nv,) bool array, optional
-        Coordinates that stay.
+        Coordinates that do not change.
     tolerance : float
         Largest residual [rad | m] that counts as closed.
     on_error
@@ -103,7 +103,7 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
     Raises
     ------
     ComputationError
-        Where the constraints cannot be closed from there.
+        If the constraints cannot be satisfied from there.
     """
     if on_error != "raise":
         return each_state(project_configuration, locals())
@@ -112,7 +112,7 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
 
 def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: ArrayLike | None = None,
                      drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> Array:
-    """v (..., nv) made to obey the constraints, changed least in the metric of the mass matrix.
+    """v (..., nv) projected onto the constraints in the metric of the mass matrix.
 
     For on_error see `inverse_dynamics`.
     """
@@ -127,13 +127,13 @@ def require_constraints(model) -> None:
 
 
 def drive_array(model, drive) -> np.ndarray:
-    """(..., 24 driven): pose, twist and its rate of each driven closure's frame A, as kernels take it."""
+    """(..., 24 driven): pose, twist and its rate of each driven loop's frame A, as kernels take it."""
     driven = [one for one in model.constraints if one.driven]
     given = dict(drive or {})
     unknown = [name for name in given if name not in {one.name for one in driven}]
     if unknown:
         known = ", ".join(one.name for one in driven) or "none"
-        raise NameLookupError(f"no driven closure {unknown[0]!r}; the model has {known}")
+        raise NameLookupError(f"no driven loop {unknown[0]!r}; the model has {known}")
     parts = [_motion(one, given.get(one.name)) for one in driven]
     if not parts:
         return np.empty(0)
@@ -211,11 +211,12 @@ def _refuse_open(model, q, drive, left):
         if residual.ndim == 1:
             r = int(np.argmax(residual))
             name, size = model.row_names[r], residual[r]
-    raise ComputationError(f"the constraints cannot be closed from this configuration; {name or 'one'} stays open by {size:.3g} "
-                           "(start nearer, or see whether the lengths allow it: liedyn assemble)")
+    raise ComputationError(f"the constraints cannot be satisfied from this configuration; the residual of {name or 'one'} stays "
+                           f"at {size:.3g} "
+                           "(start from a nearer configuration, or check with liedyn assemble whether the lengths allow it)")
 
 
 def refuse_constrained(model, code, **arrays):
     if code == BAD_F_EXT:
-        raise ConfigurationError("f_ext or the motion of a driven closure holds a number that is NaN or infinite")
+        raise ConfigurationError("f_ext or the motion of a driven loop contains NaN or infinite values")
     refuse(model, code, **arrays)

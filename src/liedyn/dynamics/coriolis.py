@@ -28,15 +28,15 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: str = "
     method : str
         "recursive": Ploen's skew-symmetric Newton-Euler form with composite bodies, O(n depth).
         "christoffel": ``C_kj = sum_i Gamma_ijk v_i`` of `christoffel_symbols`, by the same recursion.
-        "factorized": Ploen's global factorization (37) with dense block matrices, in NumPy: to read and to check by.
+        "factorized": Ploen's global factorization (37) with dense block matrices, in NumPy: for reading and checking.
     on_error
         As in `inverse_dynamics`.
 
     Returns
     -------
     C : (..., nv, nv) array
-        Row k belongs to force k; ``C v`` in N m | N. "recursive" and "factorized" are one matrix up to rounding. "christoffel"
-        is another with the same ``C v``; it is the same where all axes of rotation are parallel.
+        Row k belongs to force k; ``C v`` in N m | N. "recursive" and "factorized" give one matrix up to rounding. "christoffel"
+        gives another with the same ``C v``; both agree if all rotation axes are parallel.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: str = "
 
     Notes
     -----
-    Ploen, Propositions 1 and 2; Park, Bobrow and Ploen 1995 (52). Rotors (armature) add nothing, as in inverse dynamics.
+    Ploen, Propositions 1 and 2; Park, Bobrow and Ploen 1995 (52). Rotors (armature) contribute nothing, as in inverse dynamics.
     """
     if on_error != "raise":
         return each_state(coriolis_matrix, locals())
@@ -53,7 +53,7 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: str = "
         if run_one(coriolis_matrices, model, size, how, (q, v), (C.reshape(1, -1),)):
             return C
     elif method != "factorized":
-        raise ShapeError(f"method is one of {', '.join(_PLOEN)}, factorized; found {method!r}")
+        raise ShapeError(f"method must be one of {', '.join(_PLOEN)}, factorized; found {method!r}")
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
     out, C, _ = room_for((*lead, model.nv, model.nv), len(rows[0]))
     if method == "factorized":
@@ -82,7 +82,7 @@ def christoffel_symbols(model: Model, q: ArrayLike, *, on_error: OnError = "rais
 
     ``tau_k = sum_j M_kj a_j + sum_ij Gamma_ijk v_i v_j + gravity``, and ``Gamma_ijk + Gamma_ikj = dM_jk/dq_i``.
     For joints of one degree of freedom ``Gamma_ijk = (dM_kj/dq_i + dM_ki/dq_j - dM_ij/dq_k)/2 = Gamma_jik``. The velocities of
-    ball and free joints are no coordinates' rates: there ``Gamma_ijk = <nabla_Xi Xj, Xk>`` of the Levi-Civita connection
+    ball and free joints are not rates of coordinates: there ``Gamma_ijk = <nabla_Xi Xj, Xk>`` of the Levi-Civita connection
     in the frame of body-fixed fields X (Koszul's formula), and Gamma_ijk - Gamma_jik = <[Xi, Xj], Xk>.
 
     q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError.

@@ -12,9 +12,9 @@ from liedyn.model.spatial import bracket, rigid_matrix
 
 
 def curvature_tensor(model: Model, q: ArrayLike) -> Array:
-    """Riemann tensor (nv, nv, nv, nv) of the kinetic energy's metric M: ``[i, j, k, l]`` is ``R_ijkl``, all indices below.
+    """Riemann tensor (nv, nv, nv, nv) of the kinetic energy's metric M: ``[i, j, k, l]`` is ``R_ijkl``, all indices lowered.
 
-    It vanishes where coordinates exist in which M is constant: then the robot is a set of free masses in disguise.
+    It is zero if coordinates exist in which M is constant: the robot is then equivalent to a set of free masses.
 
     Parameters
     ----------
@@ -46,7 +46,7 @@ def _curvature(f):
     c, M = brackets_of_fields(f), f.mass_matrix
     size = np.sqrt(M.diagonal())
     if len(M) and not np.linalg.cond(M / np.outer(size, size)) < 1e13:
-        raise ComputationError("the mass matrix is singular in this configuration: it has no curvature there")
+        raise ComputationError("the mass matrix is singular in this configuration: its curvature is not defined")
     rotors = c * f.armature                                     # <[Xi, Xj], Xk> of the rotors alone: constant
     Gamma = f.christoffel_symbols + 0.5 * (rotors - rotors.transpose(0, 2, 1) - rotors.transpose(2, 0, 1))
     raised = np.linalg.solve(M, Gamma.reshape(len(M) ** 2, len(M)).T).T.reshape(Gamma.shape)      # [i, j, r] = Gamma_ij^r
@@ -62,13 +62,13 @@ def sectional_curvature(model: Model, q: ArrayLike, u: ArrayLike, w: ArrayLike) 
     """
     u, w = (as_array(x, name, (model.nv,)) for x, name in ((u, "u"), (w, "w")))
     if u.ndim != 1 or w.ndim != 1:
-        raise ShapeError(f"the curvature is of one state; found u {u.shape} and w {w.shape}, expected ({model.nv},)")
+        raise ShapeError(f"the curvature is computed for one state; found u {u.shape} and w {w.shape}, expected ({model.nv},)")
     f = closed_form(model, q)
     R, M = _curvature(f), f.mass_matrix
     uu, uw, ww = u @ M @ u, u @ M @ w, w @ M @ w
     area = uu * ww - uw**2
     if not area > 1e-14 * uu * ww:
-        raise ComputationError("u and w span no plane: they are parallel, zero or not finite")
+        raise ComputationError("u and w do not span a plane: they are parallel, zero or not finite")
     return float(np.einsum("ijkl,i,j,k,l", R, u, w, u, w) / area)
 
 

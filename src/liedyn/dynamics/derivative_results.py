@@ -7,7 +7,7 @@ import numpy as np
 
 
 class InverseDerivatives(NamedTuple):
-    """Of tau = M a + b - tau_passive - J^T f_ext; each (..., nv, nv), [i, k] by coordinate k.
+    """Derivatives of tau = M a + b - tau_passive - J^T f_ext; each (..., nv, nv), [i, k] by coordinate k.
 
     dtau_dq    tangent derivative by q [N m or N, by rad or m]
     dtau_dv    by v
@@ -24,7 +24,7 @@ class InverseDerivatives(NamedTuple):
 
 
 class ForwardDerivatives(NamedTuple):
-    """Of a = M^-1 (tau + tau_passive + J^T f_ext - b); each (..., nv, nv), [i, k] by coordinate k.
+    """Derivatives of a = M^-1 (tau + tau_passive + J^T f_ext - b); each (..., nv, nv), [i, k] by coordinate k.
 
     da_dq      tangent derivative by q [rad/s^2 or m/s^2, by rad or m]
     da_dv      by v
@@ -41,13 +41,13 @@ class ForwardDerivatives(NamedTuple):
 
 
 class HybridDerivatives(NamedTuple):
-    """Of what hybrid dynamics gives, y[k] = tau[k] where prescribed[k], else a[k], by q, v and what it is given, u[k] = a[k]
-    where prescribed[k], else tau[k]; each (..., nv, nv), [i, k] by coordinate k.
+    """Derivatives of the result of hybrid dynamics, y[k] = tau[k] where prescribed[k], else a[k], by q, v and the inputs,
+    u[k] = a[k] where prescribed[k], else tau[k]; each (..., nv, nv), [i, k] by coordinate k.
 
     dy_dq       tangent derivative by q
     dy_dv       by v
     dy_du       by u
-    prescribed  (nv,) the mask, not to be written
+    prescribed  (nv,) the mask; read-only
     """
 
     dy_dq: np.ndarray
@@ -71,7 +71,7 @@ class HybridDerivatives(NamedTuple):
 
 
 class SplitDerivatives(NamedTuple):
-    """Of a and tau by q, v and u, as in `HybridDerivatives`; each (..., nv, nv).
+    """Derivatives of a and tau by q, v and u, as in `HybridDerivatives`; each (..., nv, nv).
 
     Rows of da_* of a prescribed coordinate and rows of dtau_* of a torque-specified one are those of an input: zero but for
     the one in d*_du.

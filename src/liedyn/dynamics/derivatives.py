@@ -139,7 +139,7 @@ def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     ------
     ShapeError, ConfigurationError
     ComputationError
-        Where a joint's articulated inertia vanishes.
+        If a joint's articulated inertia vanishes.
 
     Notes
     -----

@@ -23,7 +23,7 @@ def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
                                  dv: ArrayLike | None = None, da: ArrayLike | None = None, f_ext: Wrenches | None = None,
                                  df_ext: Wrenches | None = None, parameters: Mapping[str, float] | None = None,
                                  passive: bool = True) -> tuple[Array, Array]:
-    """Joint forces and their derivative by a scalar p on which all else may depend, O(n).
+    """Joint forces and their derivative by a scalar p on which all arguments may depend, O(n).
 
     Several directions of one state go eight at a time: give dq, … leading axes and q, v, a none.
 
@@ -39,7 +39,7 @@ def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     df_ext : (..., n_links, 6) array or {link name: (..., 6) array}, optional
         d(f_ext)/dp, component by component in the link frames.
     parameters : {name: (...) array}, optional
-        Rates of the model's figures by p; names as in `parameter_names`.
+        Derivatives of model parameters by p; names as in `parameter_names`.
 
     Returns
     -------
@@ -66,7 +66,7 @@ def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: 
                                  dv: ArrayLike | None = None, dtau: ArrayLike | None = None, f_ext: Wrenches | None = None,
                                  df_ext: Wrenches | None = None, parameters: Mapping[str, float] | None = None,
                                  passive: bool = True) -> tuple[Array, Array]:
-    """Accelerations and their derivative by a scalar p on which all else may depend, O(n).
+    """Accelerations and their derivative by a scalar p on which all arguments may depend, O(n).
 
     Parameters as in `inverse_dynamics_directional`, with dtau (..., nv) in place of da. Returns a, da (..., nv). Raises also
     ComputationError where a joint's articulated inertia vanishes. Kim 2012 v1.01, Table 6, in the form of
@@ -85,7 +85,7 @@ def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
                                 dtau: ArrayLike | None = None, f_ext: Wrenches | None = None, df_ext: Wrenches | None = None,
                                 parameters: Mapping[str, float] | None = None,
                                 passive: bool = True) -> tuple[Array, Array, Array, Array]:
-    """Accelerations and joint forces, completed, and their derivatives by a scalar p on which all else may depend, O(n).
+    """All accelerations and joint forces, and their derivatives by a scalar p on which all arguments may depend, O(n).
 
     Parameters
     ----------
@@ -125,7 +125,7 @@ def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike, names: Sequence[str] | str | None = None, *,
                           of: str = "inverse", prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None,
                           passive: bool = True) -> Array:
-    """Derivatives (..., nv, len(names)) of inverse, forward or hybrid dynamics by figures of the model, O(n) each.
+    """Derivatives (..., nv, len(names)) of inverse, forward or hybrid dynamics by parameters of the model, O(n) each.
 
     Parameters
     ----------
@@ -133,18 +133,18 @@ def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike
     q, v, f_ext, passive
         As in `inverse_dynamics`.
     x : (..., nv) array
-        What goes in. `of` "inverse": a; "forward": tau; "hybrid": a where prescribed and tau elsewhere.
+        The input. `of` "inverse": a; "forward": tau; "hybrid": a where prescribed and tau elsewhere.
     names : sequence of str, optional
-        Figures as in `parameter_names`, all of them by default.
+        Parameters as in `parameter_names`; default: all.
     of : {"inverse", "forward", "hybrid"}
-        Row k is of what comes out: of tau[k], of a[k], or of tau[k] where prescribed and a[k] elsewhere.
+        Row k is the derivative of tau[k], of a[k], or of tau[k] where prescribed and a[k] elsewhere.
     prescribed : (nv,) bool array
         For "hybrid".
 
     Returns
     -------
     derivatives : (..., nv, len(names)) array
-        [k, j]: of what comes out at coordinate k, by names[j]; units as in the table of `dynamics.parameters`.
+        [k, j]: derivative of the result at coordinate k by names[j]; units as in the table of `dynamics.parameters`.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike
         refuse_constraints(model, "parameter_derivatives")
     names = parameter_names(model) if names is None else (names,) if isinstance(names, str) else tuple(names)
     if of not in ("inverse", "forward", "hybrid") or (of == "hybrid") != (prescribed is not None):
-        raise ShapeError(f"of is 'inverse', 'forward', or 'hybrid' with prescribed; found {of!r} with"
+        raise ShapeError(f"of must be 'inverse', 'forward', or 'hybrid' with prescribed; found {of!r} with"
                          f"{'out' if prescribed is None else ''} prescribed")
     rows = np.zeros((len(names), sum(rates_size(model))))
     for row, name in zip(rows, names, strict=True):
@@ -242,7 +242,7 @@ def _changes(model, parameters):
     given = {name: as_array(x, f"parameters[{name!r}]", ()) for name, x in parameters.items()}
     for name, x in given.items():
         if not np.isfinite(x).all():
-            raise ConfigurationError(f"parameters[{name!r}] holds a number that is NaN or infinite")
+            raise ConfigurationError(f"parameters[{name!r}] contains NaN or infinite values")
     size, twists = rates_size(model)
     out = np.zeros((*_lead([(f"parameters[{name!r}]", x, 0) for name, x in given.items()]), size + twists))
     for name, x in given.items():
@@ -265,7 +265,7 @@ def _wrench_rates(model, df_ext):
     except ShapeError as error:
         raise ShapeError(str(error).replace("f_ext", "df_ext")) from None
     if dF is not None and not np.isfinite(dF).all():
-        raise ConfigurationError("df_ext holds a number that is NaN or infinite")
+        raise ConfigurationError("df_ext contains NaN or infinite values")
     return dF
 
 
@@ -283,7 +283,7 @@ def _lead(named) -> tuple[int, ...]:
         return np.broadcast_shapes(*leads)
     except ValueError:
         shapes = ", ".join(f"{name} {x.shape}" for name, x, _ in named)
-        raise ShapeError(f"leading axes do not fit together: {shapes}") from None
+        raise ShapeError(f"leading axes do not match: {shapes}") from None
 
 
 def _rows(x: np.ndarray, own: int, lead: tuple[int, ...], count: int) -> np.ndarray:

@@ -10,7 +10,7 @@ from liedyn.errors import ComputationError, ConfigurationError, ShapeError
 # of an argument's axes, how many belong to a state: the others are the batch's
 _AXES = {"q": 1, "v": 1, "a": 1, "tau": 1, "q0": 1, "q1": 1, "dv": 1, "tau_passive": 1, "weights": 1, "multipliers": 1, "x": 1,
          "f_ext": 2, "v_derivatives": 2, "a_derivatives": 2, "tau_derivatives": 2, "f_ext_derivatives": 3}
-_DRIVE = 2, 1, 1        # of a driven closure: pose, twist, its rate
+_DRIVE = 2, 1, 1        # of a driven loop: pose, twist, its rate
 _OF_STATES = ConfigurationError, ComputationError
 
 
@@ -45,7 +45,7 @@ def _listener(on_error):
     if on_error == "nan":
         return lambda state, error: None
     if not callable(on_error):
-        raise ShapeError(f'on_error is "raise", "nan" or a function of a state\'s index and its error; found {on_error!r}')
+        raise ShapeError(f'on_error must be "raise", "nan" or a function of a state\'s index and its error; found {on_error!r}')
     return on_error
 
 

@@ -24,7 +24,7 @@ def check_frame(frame, name: str = "frame", allowed: tuple[str, ...] = FRAMES) -
         return frame
     meant = _ELSEWHERE.get(frame) if isinstance(frame, str) else None
     hint = f' (called "{meant}" here)' if meant in allowed else ""
-    raise ShapeError(f"{name} is one of {', '.join(allowed)}; found {frame!r}{hint}")
+    raise ShapeError(f"{name} must be one of {', '.join(allowed)}; found {frame!r}{hint}")
 
 
 def twists_in(frame: str, T, V) -> np.ndarray:

@@ -142,7 +142,7 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
 def higher_order_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau_derivatives: ArrayLike, *,
                                   f_ext_derivatives: Wrenches | None = None, f_ext_frame: Frame = "local", passive: bool = True,
                                   base_frame: BaseFrame = "local", on_error: OnError = "raise") -> Array:
-    """Accelerations that joint forces cause and their time derivatives up to order r, exact, in O(n r^2).
+    """Accelerations under joint forces and their time derivatives up to order r, exact, in O(n r^2).
 
     Parameters
     ----------
@@ -165,12 +165,12 @@ def higher_order_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau_
     ------
     ShapeError, ConfigurationError
     ComputationError
-        Where a joint's articulated inertia vanishes.
+        If a joint's articulated inertia vanishes.
 
     Notes
     -----
-    Ali, Gabellieri, Franchi, Algorithm 3: the articulated inertias are factored once (Lemma 2). Each order divides by inertias
-    what the orders before left of rounding: see the README for the digits that this costs.
+    Ali, Gabellieri, Franchi, Algorithm 3: the articulated inertias are factored once (Lemma 2). Each order divides the
+    rounding errors of the orders before by inertias: docs/higher-orders.md lists the digits that this costs.
     """
     if model.nc:
         refuse_constraints(model, "higher_order_forward_dynamics")
@@ -193,7 +193,7 @@ def higher_order_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a_der
                                  prescribed: ArrayLike, *, f_ext_derivatives: Wrenches | None = None,
                                  f_ext_frame: Frame = "local", passive: bool = True, base_frame: BaseFrame = "local",
                                  on_error: OnError = "raise") -> tuple[Array, Array]:
-    """Accelerations and joint forces with their time derivatives, when each coordinate has one of the two given.
+    """Accelerations and joint forces with their time derivatives, given one of the two for each coordinate.
 
     Parameters
     ----------

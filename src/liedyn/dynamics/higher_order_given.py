@@ -25,7 +25,7 @@ def order_of(x, name: str, nv: int, least: int) -> int:
         raise ShapeError(f"{name} has the wrong shape; found {shape}, expected (…, rows, {nv}) with {least} or more rows of "
                          "derivatives")
     if shape[-2] - least > HIGHEST:
-        raise ShapeError(f"{name} goes to order {shape[-2] - least}; {HIGHEST} is the last whose factorial is a double")
+        raise ShapeError(f"{name} goes to order {shape[-2] - least}; the highest order is {HIGHEST}")
     return shape[-2]
 
 
@@ -90,7 +90,7 @@ def common_lead(named: dict, leads: list) -> tuple[int, ...]:
         return np.broadcast_shapes(*leads)
     except ValueError:
         shapes = ", ".join(f"{name} {lead}" for name, lead in zip(named, leads, strict=True))
-        raise ShapeError(f"leading axes do not fit together: {shapes}") from None
+        raise ShapeError(f"leading axes do not match: {shapes}") from None
 
 
 def all_or_none(prescribed) -> None:
@@ -107,7 +107,7 @@ def refuse_rows(model, code: int, q, **arrays) -> None:
         if arrays.get(name) is not None:
             check_finite(model, name, arrays[name].reshape(len(q), -1, model.nv))
     if code == checks.BAD_F_EXT:
-        raise ConfigurationError("f_ext_derivatives holds a number that is NaN or infinite")
+        raise ConfigurationError("f_ext_derivatives contains NaN or infinite values")
     refuse(model, code, q=q)
 
 

@@ -128,7 +128,7 @@ def centre_of_mass_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayL
         return each_state(centre_of_mass_derivatives, locals())
     lead, c, _ = _totals(model, q, v_derivatives)
     if not np.isfinite(c).all():
-        raise ComputationError("the robot has no moving mass, so no centre of mass")
+        raise ComputationError("the robot has no moving mass: its centre of mass is not defined")
     return c.reshape(*lead, c.shape[1], 3)
 
 

@@ -46,8 +46,8 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     passive : bool
         Whether joint springs, damping and friction act.
     on_error : "raise", "nan" or function
-        What becomes of a state that cannot be computed: an error ends the call; NaN in that state's results; the same, and
-        ``on_error(state, error)`` is called with its index in the batch and the error.
+        What happens with a state that cannot be computed: "raise" ends the call with an error; "nan" gives NaN for that state; a
+        function is called as ``on_error(state, error)``, with the index in the batch and the error, and the result is NaN.
 
     Returns
     -------
@@ -58,9 +58,9 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     ------
     ShapeError, ConfigurationError
     ModelError
-        For a robot with loops or couplings, see `constrained_forward_dynamics`; or `Model.open_tree`.
+        For a robot with loops or couplings: use `constrained_forward_dynamics` or `Model.open_tree`.
     ComputationError
-        Where a joint's articulated inertia vanishes.
+        If a joint's articulated inertia vanishes.
 
     Notes
     -----
@@ -91,7 +91,7 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
 
 def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
                     f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array]:
-    """Complete accelerations and joint forces, when each coordinate has one of the two given.
+    """All accelerations and joint forces, given one of the two for each coordinate.
 
     Parameters
     ----------
@@ -118,7 +118,7 @@ def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau:
     ------
     ShapeError, ConfigurationError, ComputationError
     ModelError
-        For a robot with loops or couplings, see `constrained_hybrid_dynamics`; or `Model.open_tree`.
+        For a robot with loops or couplings: use `constrained_hybrid_dynamics` or `Model.open_tree`.
 
     Notes
     -----

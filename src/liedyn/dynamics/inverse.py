@@ -42,8 +42,8 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     passive : bool
         Whether joint springs, damping and friction act.
     on_error : "raise", "nan" or function
-        What becomes of a state that cannot be computed: an error ends the call; NaN in that state's results; the same, and
-        ``on_error(state, error)`` is called with its index in the batch and the error.
+        What happens with a state that cannot be computed: "raise" ends the call with an error; "nan" gives NaN for that state; a
+        function is called as ``on_error(state, error)``, with the index in the batch and the error, and the result is NaN.
 
     Returns
     -------
@@ -54,7 +54,7 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     ------
     ShapeError, ConfigurationError
     ModelError
-        For a robot with loops or couplings: their forces have a part in it, see `constrained_inverse_dynamics`; or
+        For a robot with loops or couplings: use `constrained_inverse_dynamics`, which accounts for them, or
         `Model.open_tree`.
 
     Notes
@@ -118,9 +118,9 @@ def _batch(model, named, with_f_ext, passive, wrenches_out):
 
 
 def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | None = None, on_error: OnError = "raise") -> Array:
-    """Coriolis, centrifugal and gravity force ``b(q, v)`` (..., nv) of ``M a + b = tau``, less external wrenches.
+    """Coriolis, centrifugal and gravity force ``b(q, v)`` (..., nv) of ``M a + b = tau``, without external wrenches.
 
-    Passive forces are not in it. Of a robot with loops it is the b of ``M a + b = tau + A^T lambda``, that of the open tree.
+    Passive forces are not included. For a robot with loops it is the b of ``M a + b = tau + A^T lambda``, that of the open tree.
     Arguments and errors as in `inverse_dynamics` (K1 Table 2 with zero acceleration).
     """
     if on_error != "raise":
@@ -129,10 +129,10 @@ def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | No
 
 
 def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """Joint forces (..., nv) that hold the robot still against gravity: ``b(q, 0)``. Springs are not in it.
+    """Joint forces (..., nv) that hold the robot at rest against gravity: ``b(q, 0)``. Springs are not included.
 
-    Of a robot with loops it is the term of ``M a + b = tau + A^T lambda``, that of the open tree; what its motors hold it with is
-    `constrained_inverse_dynamics` at rest. For on_error see `inverse_dynamics`.
+    For a robot with loops it is the term of ``M a + b = tau + A^T lambda`` of the open tree; `constrained_inverse_dynamics` at
+    rest gives the holding forces of its motors. For on_error see `inverse_dynamics`.
     """
     if on_error != "raise":
         return each_state(gravity_force, locals())
@@ -142,7 +142,7 @@ def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") ->
 def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
                    frame: Frame = "local", multipliers: ArrayLike | None = None, drive: Mapping[str, Any] | None = None,
                    on_error: OnError = "raise") -> Array:
-    """What each joint transmits to its child link: the constraint wrench with the motor's part in it.
+    """Wrench that each joint transmits to its child link, including the motor force.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_
         Of the result: axes of the child link, about its origin; axes of the world, about the child link's origin; axes of the
         world, about the world's origin.
     multipliers : (..., m) array
-        For a robot with loops, whose reactions act on the links, too: of the constrained dynamics that gave ``a``.
+        For a robot with loops, whose reactions also act on the links: those of the constrained dynamics that gave ``a``.
     drive
         As in `constraint_residual`.
     on_error
@@ -182,9 +182,9 @@ def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_
 
 def _with_reactions(model, q, F, multipliers, drive):
     if multipliers is None:
-        raise ModelError(f"robot {model.name} has loops, whose reactions act on its links, too",
+        raise ModelError(f"robot {model.name} has loops, whose reactions also act on its links",
                          hint="give multipliers=, as constrained_forward_dynamics, constrained_hybrid_dynamics or "
-                              "constrained_inverse_dynamics return them, or take model.open_tree()")
+                              "constrained_inverse_dynamics return them, or use model.open_tree()")
     reactions = constraint_wrenches(model, q, multipliers, drive=drive)
     if F is None:
         return reactions

@@ -169,8 +169,8 @@ def _jacobians(model, q, v, which, derivative):
 
 
 def energy(model: Model, q: ArrayLike, v: ArrayLike, *, few: int = 0, on_error: OnError = "raise") -> tuple[Array, Array]:
-    """Kinetic and potential energy (...,) [J]: rotors in the first, gravity (zero at the world's origin) and joint springs
-    in the second (K1 (15)). A batch of at most `few` body-states is computed on float64, which may save a compilation.
+    """Kinetic energy (with rotors) and potential energy of gravity (zero at the world's origin) and joint springs (...,) [J]
+    (K1 (15)). A batch of at most `few` body-states is computed on float64, which may save a compilation.
 
     For on_error see `inverse_dynamics`.
     """
@@ -198,7 +198,7 @@ def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -
         return each_state(centre_of_mass, locals())
     lead, out = _totals(model, q, np.zeros(model.nv))
     if not np.isfinite(out[:, 8:]).all():
-        raise ComputationError("the robot has no moving mass, so no centre of mass")
+        raise ComputationError("the robot has no moving mass: its centre of mass is not defined")
     return out[:, 8:].reshape(*lead, 3)
 
 

@@ -14,7 +14,7 @@ from liedyn.model.model import Model
 
 
 def integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """``q0 (+) dv`` (..., nq): each joint moved by its part of dv (..., nv) as a constant body twist for unit time.
+    """``q0 (+) dv`` (..., nq): each joint moves with its part of dv (..., nv) as a constant body twist for unit time.
 
     For on_error see `inverse_dynamics`.
     """
@@ -28,7 +28,7 @@ def integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError =
 
 
 def difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """The dv (..., nv) with ``q0 (+) dv = q1``; rotations take the shorter way, |w| <= pi.
+    """The dv (..., nv) with ``q0 (+) dv = q1``; rotations take the shorter path, |w| <= pi.
 
     For on_error see `inverse_dynamics`.
     """
@@ -47,7 +47,7 @@ def difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError 
 
 
 def random_configuration(model: Model, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
-    """Random configurations (*size, nq): 1-DoF coordinates uniform within their limits (pi or 1 m either way where there is
+    """Random configurations (*size, nq): 1-DoF coordinates uniform within their limits (+-pi or +-1 m if there are
     none), rotations uniform, free positions standard normal. rng: a NumPy Generator."""
     size = (size,) if np.isscalar(size) else tuple(size)
     q = np.empty((*size, model.nq))
@@ -67,19 +67,19 @@ def random_configuration(model: Model, rng: np.random.Generator, size: int | tup
 
 
 def joint_motion(model: Model, name: str, q: ArrayLike, v: ArrayLike | None = None) -> tuple[Array, Array, Array]:
-    """What one joint does at its own coordinates q (and velocities v).
+    """Pose, Jacobian and Jacobian rate of one joint at its own coordinates q (and velocities v).
 
     Returns
     -------
     T : (4, 4) pose of the child link in the parent link
-    S : (6, k) joint Jacobian in the child's frame: S v is the child's twist against its parent (K1 (36))
+    S : (6, k) joint Jacobian in the child's frame: S v is the child's twist relative to its parent (K1 (36))
     dS : (6, k) its time derivative along v; zero without v
     """
     joint = model.joint(name)
     q = as_array(q, f"q of {name!r}", (joint.q.stop - joint.q.start,))
     v = np.zeros(joint.v.stop - joint.v.start) if v is None else as_array(v, f"v of {name!r}", (joint.v.stop - joint.v.start,))
     if not (np.isfinite(q).all() and np.isfinite(v).all()):
-        raise ConfigurationError(f"{'v' if np.isfinite(q).all() else 'q'} of {name!r} holds a number that is NaN or infinite")
+        raise ConfigurationError(f"{'v' if np.isfinite(q).all() else 'q'} of {name!r} contains NaN or infinite values")
     if joint.kind == SCREW:
         return _screw_motion(joint, q, v)
     check_unit(name, q[-4:])

@@ -15,7 +15,7 @@ from liedyn.model.model import Model
 def mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
     """Mass matrix ``M(q)`` (..., nv, nv), armature on its diagonal: composite bodies, O(n depth).
 
-    Of a robot with loops it is the M of ``M a + b = tau + A^T lambda``, that of the open tree.
+    For a robot with loops it is the M of ``M a + b = tau + A^T lambda``, that of the open tree.
 
     q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError.
 

@@ -22,14 +22,14 @@ _MOVED = 1e-3           # of that: a neighbour that came back nearer is the same
 
 @dataclass(frozen=True)
 class Mobility:
-    """What the constraints leave free at a configuration.
+    """Mobility of a constrained robot at a configuration.
 
-    degrees       of freedom: nv less the rank of A; of rolling, those of the velocity
-    rank          of A, whose rows and columns of lengths are in units of the robot's length
-    redundant     names of rows that follow from the rows before them
-    generic_rank  largest rank at closed neighbours and here
-    rigid         moves to the first order at most: no neighbour is closed, whatever the degrees say
-    gap           smallest singular value that counts and largest that does not, both against the largest of all
+    degrees       degrees of freedom: nv minus the rank of A; for rolling, those of the velocity
+    rank          rank of A, with lengths in units of the robot's length
+    redundant     names of rows that depend on the rows before them
+    generic_rank  largest rank here and at neighbouring closed configurations
+    rigid         no neighbouring configuration is closed: movable to first order at most, for any number of degrees
+    gap           smallest singular value that counts and largest that does not, both relative to the largest
     """
 
     degrees: int
@@ -56,14 +56,14 @@ def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = No
     drive : optional
         As for `constraint_residual`.
     seed : int
-        Of the neighbours at which the rank is compared.
+        Seed of the neighbouring configurations at which the rank is compared.
 
     Raises
     ------
     ModelError
         For a model without constraints.
     ComputationError
-        Where the constraints are open by more than 1e-6.
+        If a constraint residual is larger than 1e-6.
     ShapeError, ConfigurationError
 
     Notes
@@ -73,10 +73,11 @@ def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = No
     require_constraints(model)
     residual = np.abs(constraint_residual(model, q, drive=drive))
     if residual.ndim != 1:
-        raise ShapeError(f"q is one configuration here; found {np.shape(q)}")
+        raise ShapeError(f"q must be a single configuration; found {np.shape(q)}")
     if residual.max() > _CLOSED:
         row = int(np.argmax(residual))
-        raise ComputationError(f"the constraints are open: {model.row_names[row]} by {residual[row]:.3g} (assemble first)")
+        raise ComputationError(f"the configuration violates the constraints: {model.row_names[row]} has a residual of "
+                               f"{residual[row]:.3g} (assemble first)")
     A = scaled_jacobian(model, q, drive)
     rank, gap = _rank(A)
     generic, rigid = rank, rank == model.nv

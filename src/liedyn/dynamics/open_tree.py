@@ -9,5 +9,5 @@ def refuse_constraints(model, function: str, instead: str | None = None) -> None
     names = [one.name for one in model.constraints]
     shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
     use = f"use {instead}, or " if instead else "no function obeys them here; "
-    raise ModelError(f"{function} does not obey the constraints of robot {model.name} ({shown})",
+    raise ModelError(f"{function} does not account for the constraints of robot {model.name} ({shown})",
                      hint=f"{use}model.open_tree() for the robot without them")

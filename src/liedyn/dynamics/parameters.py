@@ -48,8 +48,8 @@ class Rates:
 
 
 def parameter_names(model: Model) -> tuple[str, ...]:
-    """Names of all figures of the model that the directional derivatives know (see the table of `dynamics.parameters`):
-    links first, then placements and screws of joints, figures of coordinates, gravity; in the order of the model."""
+    """Names of all model parameters that the directional derivatives support (see the table of `dynamics.parameters`):
+    links first, then origins and screws of joints, parameters of coordinates, gravity; in the order of the model."""
     return tuple(_table(model))
 
 

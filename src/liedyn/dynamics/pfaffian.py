@@ -57,8 +57,9 @@ def hold(P, gamma, motion, tau):
     bad = np.abs(off) > _SAME**0.5 * (1.0 + np.abs(a).max(axis=1, initial=0.0))[:, None]
     if bad.any():
         k, r = np.argwhere(bad)[0]
-        raise ComputationError(f"row {r} of the pfaffian constraint cannot hold in state {k}: it is off by {abs(off[k, r]):.3g} "
-                               "(it contradicts the other constraints or what is prescribed)")
+        raise ComputationError(f"row {r} of the pfaffian constraint cannot be satisfied in state {k}: its residual is "
+                               f"{abs(off[k, r]):.3g} "
+                               "(it contradicts the other constraints or the prescribed motion)")
     floor = _SAME * np.linalg.norm(G, axis=(1, 2))[:, None]
     ranks = np.stack([(np.linalg.eigvalsh(G[:, :j, :j]) > floor).sum(axis=1) for j in range(G.shape[1] + 1)], axis=1)
     return tau + np.einsum("nkj,nk->nj", P, mu), mu, np.diff(ranks, axis=1) > 0

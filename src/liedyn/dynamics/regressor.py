@@ -44,7 +44,7 @@ class EnergyRegressor(NamedTuple):
 
 
 def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence[str] | None = None) -> InertialParameters:
-    """The parameters of the model that its dynamics is linear in, in the order of the columns of `regressor`.
+    """The parameters in which the dynamics is linear, in the order of the columns of `regressor`.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence
     Raises
     ------
     NameLookupError
-        For a kind of joint parameter that there is not.
+        For an unknown kind of joint parameter.
     """
     values, names, units = [], [], []
     for k in _links(model):
@@ -81,7 +81,7 @@ def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive
               joints: Sequence[str] | None = None, on_error: OnError = "raise") -> Array:
     """The matrix ``Y(q, v, a)`` with ``tau = Y pi``: inverse dynamics, linear in the inertial parameters.
 
-    Of a robot with loops it is that of the open tree: ``Y pi = tau + A^T lambda``.
+    For a robot with loops it is that of the open tree: ``Y pi = tau + A^T lambda``.
 
     Parameters
     ----------

@@ -131,7 +131,7 @@ def _taylor(name: str, x) -> np.ndarray:
     if x.ndim < 2:
         raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected (…, k, 6): derivatives of order 0 … k - 1")
     if not np.isfinite(x).all():
-        raise ConfigurationError(f"{name} holds a number that is NaN or infinite")
+        raise ConfigurationError(f"{name} contains NaN or infinite values")
     return x / _factorials(x.shape[-2])
 
 
@@ -142,7 +142,7 @@ def _fitting(T, X, V=None):
         np.broadcast_shapes(*[x.shape[:-2] for _, x in given])
     except ValueError:
         shapes = ", ".join(f"{name} {x.shape}" for name, x in given)
-        raise ShapeError(f"leading axes do not fit together: {shapes}") from None
+        raise ShapeError(f"leading axes do not match: {shapes}") from None
     if V is None:
         return T, X
     if V.shape[-2] < X.shape[-2] - 1:
@@ -156,7 +156,7 @@ def _pose(base) -> np.ndarray:
     q = as_array(base, "base", ())
     if q.ndim and q.shape[-1] == 7:
         if not np.isfinite(q).all():
-            raise ConfigurationError("base holds a number that is NaN or infinite")
+            raise ConfigurationError("base contains NaN or infinite values")
         for u in q[..., 3:].reshape(-1, 4):
             check_unit("base", u)
         x, y, z, w = np.moveaxis(q[..., 3:], -1, 0)

@@ -260,9 +260,10 @@ class SpatialClosedForm:
 
 def _finite(name, x, axes) -> np.ndarray:
     if x.ndim != axes:
-        raise ShapeError(f"the closed form is of one state; found {name} of shape {x.shape}, expected {x.shape[-axes:]}")
+        raise ShapeError(f"the closed form is computed for one state; found {name} of shape {x.shape}, expected "
+                         f"{x.shape[-axes:]}")
     if not np.isfinite(x).all():
-        raise ConfigurationError(f"{name} holds a number that is NaN or infinite")
+        raise ConfigurationError(f"{name} contains NaN or infinite values")
     return x
 
 

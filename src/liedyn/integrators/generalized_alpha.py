@@ -230,11 +230,11 @@ def solve_generalized_alpha(problem, times: np.ndarray, options, progress=lambda
         progress(state.clock[0] / max(times[-1], 1e-300))
     t, count = float(state.clock[0]), state.count
     if code == NOT_CONVERGED:
-        raise ComputationError(f"generalized_alpha found no solution of the step from t = {t:.6g} s: try a smaller step; a "
+        raise ComputationError(f"generalized_alpha did not converge in the step from t = {t:.6g} s: try a smaller step; a "
                                "mechanism may jam or snap through in a singular configuration")
     if code != FINISHED:
         raise failure(problem, code, t, work, ties, options)
-    uncut = ("generalized_alpha does not cut its steps where step, sign, abs, floor, min or max of the state switch: it is of "
+    uncut = ("generalized_alpha does not locate switches of step, sign, abs, floor, min or max of the state: it is of "
              "first order there",) if problem.signals.held.size else ()
     return record, Statistics(int(count[2]), 0, int(count[4]), time.perf_counter() - began, loop_figures(ties), uncut)
 

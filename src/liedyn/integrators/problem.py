@@ -43,7 +43,7 @@ _LOST = 1e12          # rad, m and their rates: a state beyond has lost all mean
 class Ties:
     """How the constraints of a model act in a run.
 
-    signals     (6 driven,) x y z roll pitch yaw of each driven closure
+    signals     (6 driven,) x y z roll pitch yaw of each driven loop
     tolerance   largest residual [rad | m] that a projection leaves; 0: no projection
     frequency   of Baumgarte's stabilization [rad/s], or 0
     """
@@ -203,7 +203,7 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
     if code == NOT_FINITE:
         return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s{worst}: {mend}")
     if code == STEP_TOO_SMALL:
-        return ComputationError(f"the step size fell to rounding level at t = {t:.6g} s{worst}: {mend}")
+        return ComputationError(f"the step size became too small at t = {t:.6g} s{worst}: {mend}")
     return ComputationError(f"the run ended early at t = {t:.6g} s (code {code})")
 
 
@@ -221,18 +221,19 @@ def _constraint_failure(problem: Problem, code: int, t: float, ties: LoopPlant) 
     given = _given_on(problem, name)
     at = f"at or soon after t = {t:.6g} s"
     if code == CONTRADICTION:
-        return ComputationError(f"what is prescribed contradicts the constraint {name} {at}: its row {model.row_names[row]} is "
-                                f"off by {size:.3g} in acceleration; prescribed: {', '.join(given)} (prescribe fewer joints, or "
-                                "motions that agree)")
-    open_ = f"the constraint {name} cannot be closed {at}: {model.row_names[row]} stays open by {size:.3g}"
+        return ComputationError(f"the prescribed motion contradicts the constraint {name} {at}: its row {model.row_names[row]} "
+                                f"has a residual acceleration of {size:.3g}; prescribed: {', '.join(given)} (prescribe fewer "
+                                "joints, or "
+                                "consistent motions)")
+    open_ = f"the constraint {name} cannot be closed {at}: the residual of {model.row_names[row]} stays at {size:.3g}"
     if given:
         return ComputationError(f"{open_}; prescribed: {', '.join(given)} (prescribe fewer joints, or a motion that the "
-                                "mechanism can make)")
+                                "mechanism allows)")
     return ComputationError(f"{open_} (try a smaller step; a mechanism may jam or snap through in a singular configuration)")
 
 
 def _given_on(problem: Problem, name: str) -> list[str]:
-    """Prescribed coordinates that the constraint feels, or all of them, and driven closures."""
+    """Prescribed coordinates that the constraint feels, or all of them, and driven loops."""
     model, prescribed = problem.model, problem.schedule.level != TORQUE
     A = constraint_jacobian(model, problem.q)[model.constraint(name).rows]
     felt = prescribed & (np.abs(A).max(axis=0) > 1e-9)

@@ -65,7 +65,7 @@ class Record(NamedTuple):
     work: np.ndarray       # (N,) supplied since the beginning
     multipliers: np.ndarray    # (N, m) of the constraints
     residual: np.ndarray   # (N, 2) the largest of positions and of velocities, or (N, 0)
-    drive: np.ndarray      # (N, 24 driven) motions of driven closures
+    drive: np.ndarray      # (N, 24 driven) motions of driven loops
 
 
 # Two loops, so that a run compiles only the one it needs: the other would cost 15 s of the first run's 50.

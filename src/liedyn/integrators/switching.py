@@ -122,7 +122,7 @@ class Switches:
         name = self.problem.signal_names[k] if k < len(self.problem.signal_names) else f"signal {k}"
         where = f"{place}: " if str(place) else ""
         self.notes.setdefault(k, f"{where}the {name} switches too often from t = {t:.6g} s (sticking, sliding or chatter): steps "
-                                 "are no longer cut where it switches, and the motion is of first order there")
+                                 "no longer end where it switches, and the integration is of first order there")
 
 
 def _owners(signals, count: int) -> tuple[np.ndarray, np.ndarray]:

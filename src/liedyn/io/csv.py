@@ -38,12 +38,12 @@ _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 class Trajectory:
     """Columns of finite numbers over strictly increasing time.
 
-    header   the `# key: value` comments that stand before the column names
+    header   the `# key: value` comments before the column names
     t        (N,) time [s]
     columns  {name without unit: (N,) array}, in the file's order, without `t`
     units    {name: unit}, empty where the file gives none
     source   the file, `-` for standard input, None where there is no file
-    lines    (N,) the line of the file on which each row stands
+    lines    (N,) the line number of each row in the file
     """
 
     header: dict[str, str]
@@ -57,7 +57,7 @@ class Trajectory:
 def read_trajectory(path: str | Path) -> Trajectory:
     """Read a trajectory file, or standard input for `-`.
 
-    Raises TrajectoryError, with file, line and column, for whatever is not such a file.
+    Raises TrajectoryError, with file, line and column, if the file is not valid.
     """
     source = str(path)
     lines = _lines(source)
@@ -147,7 +147,7 @@ def _lines(source: str) -> list[str]:
         if len(data) > LARGEST_TRAJECTORY:
             raise too_large(TrajectoryError, source, LARGEST_TRAJECTORY)
     else:
-        data = read_whole(source, TrajectoryError, LARGEST_TRAJECTORY, hint="standard input is read where - is given")
+        data = read_whole(source, TrajectoryError, LARGEST_TRAJECTORY, hint="use - for standard input")
     if data.startswith(_BYTE_ORDER_MARKS):
         raise TrajectoryError("the file is text in UTF-16", place=place, expected="UTF-8")
     if b"\0" in data:
@@ -156,7 +156,7 @@ def _lines(source: str) -> list[str]:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise TrajectoryError("the file is no UTF-8 text", place=Place(source, line),
+        raise TrajectoryError("the file is not UTF-8 text", place=Place(source, line),
                               found=f"byte 0x{data[error.start]:02x}") from error
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
@@ -188,7 +188,7 @@ def _column_names(lines: list[str], first: int, source: str) -> tuple[list[str],
     """Names and units of the columns, from the line at `first`."""
     if first == len(lines):
         empty = not any(line.strip() for line in lines)
-        raise TrajectoryError("the file is empty" if empty else "the file holds comments only", place=Place(source),
+        raise TrajectoryError("the file is empty" if empty else "the file contains comments only", place=Place(source),
                               expected="a line of column names, then rows of numbers")
     place = Place(source, first + 1)
     try:
@@ -242,7 +242,7 @@ def _refuse_row(row: str, line: int, columns: list[str], source: str) -> None:
                               expected=f"{len(columns)} numbers") from None
     if len(cells) != len(columns):
         hint = "decimals are written with a point, columns separated by commas" if ";" in row else None
-        raise TrajectoryError("the row is not as long as the line of column names", place=Place(source, line),
+        raise TrajectoryError("the row has the wrong number of values", place=Place(source, line),
                               found=f"{len(cells)} values", expected=str(len(columns)), hint=hint)
     for name, cell in zip(columns, cells, strict=True):
         try:

@@ -42,8 +42,8 @@ def robot_of_loops(path: str | os.PathLike) -> str:
     """The robot file that a file of constraints names, relative to it; ModelError where it names none."""
     robot = read_loops_file(path).robot
     if robot is None:
-        raise ModelError("a file of constraints that names no robot", place=Place(os.fspath(path)), expected="robot: its file",
-                         hint="or load the robot's file")
+        raise ModelError("the loops file does not name a robot", place=Place(os.fspath(path)), expected="the key robot",
+                         hint="or use the robot file")
     return robot
 
 
@@ -59,13 +59,13 @@ def loops_beside(path: str | os.PathLike) -> tuple[LoopsFile | None, tuple[Findi
         return None, ()
     found = read_loops_file(common)
     if found.robot is None:
-        return None, (Finding("loops-unused", common.name, f"names no robot; passed over: write robot: {path.name} in it",
+        return None, (Finding("loops-unused", common.name, f"does not name a robot and is ignored; add robot: {path.name}",
                               Place(os.fspath(common))),)
     if os.path.basename(found.robot) != path.name:
         return None, ()
     named = os.path.abspath(common.parent / found.robot)
     if named != os.path.abspath(path) and os.path.isfile(named):
-        return None, (Finding("loops-unused", common.name, f"is of {found.robot}, another file of that name; passed over",
+        return None, (Finding("loops-unused", common.name, f"belongs to {found.robot}, another file of that name, and is ignored",
                               Place(os.fspath(common))),)
     return found, ()
 

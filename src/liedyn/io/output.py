@@ -35,7 +35,7 @@ def check_output(path: str | Path, *, force: bool = False) -> None:
     if path.is_dir():
         raise UsageError(f"{path} is a folder; a file name is needed")
     if not path.parent.is_dir():
-        raise UsageError(f"{path} cannot be written: there is no folder {path.parent}")
+        raise UsageError(f"{path} cannot be written: there is not a folder {path.parent}")
     if path.is_file() and not force:
         raise _exists(path)
 
@@ -70,14 +70,14 @@ def check_folder(path: str | Path, *, mark: str, force: bool = False) -> None:
     if not path.exists():
         above = next(p for p in path.absolute().parents if p.exists())
         if not above.is_dir():
-            raise UsageError(f"{path} cannot be written: {above} is no folder")
+            raise UsageError(f"{path} cannot be written: {above} is not a folder")
         return
     if not path.is_dir():
         raise UsageError(f"{path} is a file; a folder is needed")
     if not any(path.iterdir()):
         return
     if not (path / mark).is_file():     # --force must not empty somebody's home
-        raise UsageError(f"{path} holds other files and no {mark}: it is not replaced; give another folder with -o")
+        raise UsageError(f"{path} contains other files and no {mark}, so it is not replaced; give another folder with -o")
     if not force:
         raise _exists(path)
 

@@ -44,7 +44,7 @@ def _json(value, what: str, error: type[InputError]) -> str:
     try:
         return json.dumps(value, default=_plain, ensure_ascii=False)
     except (TypeError, ValueError, RecursionError) as problem:
-        raise error(f"cannot be used as values of a file: {problem}", place=Place(what),
+        raise error(f"invalid values: {problem}", place=Place(what),
                     expected="dicts, lists, text, numbers, true or false") from None
 
 
@@ -102,7 +102,7 @@ def _enter(node: Node, part: str, file: str) -> Node:
     if child.kind == "null":
         child.kind, child.value = "mapping", {}
     if child.kind not in ("mapping", "list"):
-        raise node.error("has no keys inside", place=Place(file, None, child.key), found=child.shown())
+        raise node.error("has no keys", place=Place(file, None, child.key), found=child.shown())
     return child
 
 

@@ -36,8 +36,8 @@ def read_robot_yaml(path: str | os.PathLike) -> Robot:
     """
     root = read_yaml(path, ModelError)
     if "robot" in root.mapping() and "links" not in root.value:
-        raise root.value["robot"].problem("the file names a robot, and describes none", found=root.value["robot"].shown(),
-                                          expected="links and joints", hint="give that file")
+        raise root.value["robot"].problem("the file names a robot but does not describe one", found=root.value["robot"].shown(),
+                                          expected="links and joints", hint="use that file")
     root.mapping(_ROBOT_KEYS)
     name, base, gravity = root.get("name"), root.get("base"), root.get("gravity")
     links, joints = root.require("links", "the links by name"), dict(entries(root, "joints"))

@@ -101,7 +101,7 @@ Drive = Torque | Pd | Prescribe
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """Motion of a driven closure's frame A in its link: position x y z [m], then R = Rz(yaw) Ry(pitch) Rx(roll) [rad]."""
+    """Motion of a driven loop's frame A in its link: position x y z [m], then R = Rz(yaw) Ry(pitch) Rx(roll) [rad]."""
 
     xyz: tuple[Signal, Signal, Signal]
     rpy: tuple[Signal, Signal, Signal]
@@ -126,7 +126,7 @@ class Stabilization:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """What holds for the joints, actuators or driven closures whose name is, or matches, `pattern`."""
+    """What holds for the joints, actuators or driven loops whose name is, or matches, `pattern`."""
 
     pattern: str
     value: Drive | Motion | Signal | tuple[float, ...]
@@ -204,7 +204,7 @@ class Scenario:
     loops: str | None = None     # path of a file of closures and couplings; None: what belongs to the robot file
     assemble: bool = True        # the initial state of a robot with constraints is moved onto them
     stabilization: Stabilization = Stabilization()
-    drives: tuple[Rule, ...] = ()                # motions of driven closures
+    drives: tuple[Rule, ...] = ()                # motions of driven loops
     control: Control | None = None
     source: str | None = field(default=None, compare=False)
     overrides: tuple[str, ...] = field(default=(), compare=False)

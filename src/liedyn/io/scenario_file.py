@@ -146,7 +146,7 @@ def _integrator(node: Node, duration: float) -> Integrator:
     method = _method(given["method"]) if "method" in given else "rk4"
     for key in given:
         if key not in ("method", *METHODS[method]):
-            raise given[key].problem(f"{key} has no meaning for the method {method}", expected=", ".join(METHODS[method]))
+            raise given[key].problem(f"{key} does not apply to the method {method}", expected=", ".join(METHODS[method]))
     values = {key: child.number(above=0, least=_FINEST.get(key), most={"step": duration, "rtol": 0.1}.get(key))
               for key, child in given.items() if key not in ("method", "rho")}
     if "rho" in given:
@@ -196,7 +196,7 @@ def _drive(node: Node) -> Drive:
 def _motion(node: Node) -> Motion:
     given = node.mapping(("xyz", "rpy"))
     if not given:
-        raise node.problem("a driven closure moves by xyz or rpy", expected="xyz: [signal, signal, signal], rpy: the same")
+        raise node.problem("a driven loop needs xyz or rpy", expected="xyz: [signal, signal, signal], rpy: the same")
     zero = (Constant(0.0, node.place),) * 3
     xyz, rpy = (tuple(_signal(child) for child in given[key].items(3, of="signals")) if key in given else zero
                 for key in ("xyz", "rpy"))
@@ -209,7 +209,7 @@ def _stabilization(node: Node) -> Stabilization:
     for key in given:
         if key != "stabilization" and key not in STABILIZATIONS[method]:
             wanted = next(name for name, keys in STABILIZATIONS.items() if key in keys)
-            raise given[key].problem(f"{key} has no meaning for the stabilization {method}",
+            raise given[key].problem(f"{key} does not apply to the stabilization {method}",
                                      hint=f"write stabilization: {wanted}")
     values = {key: given[key].number(above=0, **{"tolerance": {"least": 1e-15, "most": 1e-3}}.get(key, {}))
               for key in STABILIZATIONS[method] if key in given}
@@ -229,7 +229,7 @@ def _control(node: Node) -> Control:
     poles = tuple(child.number() for child in value.items(LAWS[law], of=f"poles for {law}"))
     for child, pole in zip(value.value, poles, strict=True):
         if pole >= 0.0:
-            raise child.problem("the error would not decay", found=child.shown(), expected="a pole below zero [1/s]")
+            raise child.problem("unstable pole", found=child.shown(), expected="a negative pole [1/s]")
     return Control(law, motion, poles, place=node.place)
 
 

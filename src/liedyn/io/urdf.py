@@ -103,10 +103,11 @@ class _Checker:
         for child in element.children:
             place = Place(self.file, child.line)
             if child.tag not in known:
-                self.findings.append(Finding("unknown-tag", name, f"<{child.tag}> in <{element.tag}> passed over: not URDF",
+                self.findings.append(Finding("unknown-tag", name, f"<{child.tag}> in <{element.tag}> ignored: not part of URDF",
                                              place))
             elif child.tag in first and child.tag not in ("visual", "collision"):
-                self.findings.append(Finding("repeated-tag", name, f"a second <{child.tag}> in <{element.tag}>; the first counts",
+                self.findings.append(Finding("repeated-tag", name, f"a second <{child.tag}> in <{element.tag}>; the first one "
+                                                                   "is used",
                                              place))
             else:
                 first.setdefault(child.tag, child)
@@ -166,7 +167,7 @@ class _Checker:
         unknown = [key for key in element.attributes if key not in known and ":" not in key and key != "xmlns"]
         if unknown:
             self.findings.append(Finding("unknown-attribute", name,
-                                         f"{', '.join(unknown)} of <{element.tag}> passed over: not URDF",
+                                         f"{', '.join(unknown)} of <{element.tag}> ignored: not part of URDF",
                                          Place(self.file, element.line)))
         return copy
 

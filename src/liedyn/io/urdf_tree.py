@@ -77,7 +77,7 @@ class _Reader:
             outside = len(self.open) == 1 and tag not in ("link", "joint")
             inside = parent is None or parent.tag in _PASSED_OVER
             if not inside and tag.startswith("xacro:") and tag not in _NO_PARTS:
-                raise ModelError("a xacro macro, which stands for parts of the robot", place=self.place(), found=f"<{tag}>",
+                raise ModelError("a xacro macro that is not expanded", place=self.place(), found=f"<{tag}>",
                                  hint=XACRO_HINT)
             if inside or outside or ":" in tag:
                 self.open.append(None)

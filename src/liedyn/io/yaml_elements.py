@@ -35,6 +35,6 @@ def read_pose(node: Node | None, *others: str) -> Pose:
     quaternion = keys["quaternion"].vector(4)
     norm = math.hypot(*quaternion)
     if abs(norm - 1) > _UNIT_ROUNDING:
-        raise keys["quaternion"].problem(f"a quaternion of norm {norm:.7g}", found=keys["quaternion"].shown(),
+        raise keys["quaternion"].problem(f"the quaternion has norm {norm:.7g}", found=keys["quaternion"].shown(),
                                          expected="a unit quaternion x, y, z, w")
     return Pose.from_xyz_quaternion(xyz, [x / norm for x in quaternion])

@@ -62,7 +62,7 @@ class Node:
         if self.kind == "null":
             return self.problem("no value", expected=expected, hint=hint)
         if self.kind == "mapping" and not self.value:
-            return self.problem("nothing in it", expected=expected, hint=hint)
+            return self.problem("empty value", expected=expected, hint=hint)
         return self.problem("wrong value", found=self.shown(), expected=expected, hint=hint)
 
     def plain(self) -> Any:
@@ -282,7 +282,7 @@ class _TreeBuilder:
                                expected="a name", hint=f'write "{event.value}"' if event.value else None)
         first = self.open[-1].value.get(value)
         if first is not None:
-            raise self.error(f"the key stands twice, first on line {first.line}",
+            raise self.error(f"duplicate key, first on line {first.line}",
                              place=Place(self.file, line, _join(self.open[-1].key, value)))
         self.keys[-1] = (value, line)
 

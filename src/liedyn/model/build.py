@@ -23,12 +23,12 @@ _HAS_CHILDREN, _LAST_CHILD, _TURNS, _SLIDES, _BARE = 1, 2, 4, 8, 16     # joints
 
 
 def build(robot: Robot) -> Model:
-    """The computable model of a robot. Validates it first.
+    """Model of a robot description, which is validated first.
 
     Raises
     ------
     ModelError
-        What `model.validate` refuses, and a joint whose bodies have no inertia for it.
+        If the robot is not valid, or a joint moves no inertia.
     """
     robot = validate(robot)
     tree = Assembly(robot)
@@ -36,9 +36,9 @@ def build(robot: Robot) -> Model:
     bare, tree.floor = joints_without_inertia(tree.parent, tree.kind, tree.S, tree.T0, tree.I, tree.armature())
     if bare:
         joint = tree.owner[bare[0]]
-        raise ModelError(f'the joint moves link "{joint.child}", which has no inertia for it', place=place_of(joint),
-                         expected="a mass or inertia on the link or on what hangs on it, or an armature",
-                         hint="a massless link may stand between joints, but not at the end of the tree")
+        raise ModelError(f'the joint moves link "{joint.child}", which has no inertia', place=place_of(joint),
+                         expected="a mass or inertia of the link or its descendants, or an armature",
+                         hint="a massless link is allowed between joints, but not at the end of the tree")
     return tree.model()
 
 

@@ -1,6 +1,6 @@
 """Closures and couplings as kernels read them: two flat arrays, and names for people.
 
-`loop_index` (int64)  header (8): constraints, rows m, terms, driven closures, chain entries, where the scratch of
+`loop_index` (int64)  header (8): constraints, rows m, terms, driven loops, chain entries, where the scratch of
                       `loop_machine` begins, numbers of the last list, 0; then for each constraint
                       kind, body_a, body_b, first row, rows, common, drive, first term, terms, first chain entry, chain entries;
                       then the terms: v index, q index; then the chains; then what two chains share:

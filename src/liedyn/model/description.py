@@ -220,9 +220,9 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Robot:
-    """A tree of links and joints. A joint whose parent is `world` hangs on the ground; else the one link that is no
-    joint's child is the root, welded to the ground (`base` fixed) or free (`base` floating). `loops` and `couplings` bind what
-    the tree leaves free."""
+    """A tree of links and joints. A joint whose parent is `world` is attached to the ground. Otherwise the one link that is
+    not the child of a joint is the root, welded to the ground (`base` fixed) or free (`base` floating). `loops` and `couplings`
+    constrain the tree."""
 
     name: str
     links: tuple[Link, ...]

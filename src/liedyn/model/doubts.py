@@ -13,21 +13,22 @@ from liedyn.model.tree import Tree, bodies_of, place_of
 
 # code -> what it says; the loaders' own come first
 CODES: dict[str, str] = {
-    "unknown-tag": "a tag inside a URDF link or joint that URDF does not have; it was passed over",
-    "unknown-attribute": "an attribute of a URDF element that URDF does not have; it was passed over",
-    "repeated-tag": "a URDF element that stands twice where one is meant; the first counts",
-    "loops-unused": "a file loops.yaml beside a URDF that does not say that it is of this robot; it was passed over",
-    "triangle-inequality": "a moving body with a principal inertia above the sum of the other two: no real body has it",
+    "unknown-tag": "a tag inside a URDF link or joint that URDF does not have; it is ignored",
+    "unknown-attribute": "an attribute of a URDF element that URDF does not have; it is ignored",
+    "repeated-tag": "a URDF element that appears twice; the first one is used",
+    "loops-unused": "a file loops.yaml beside a URDF that does not say that it is of this robot; it is ignored",
+    "triangle-inequality": "a moving body with a principal inertia above the sum of the other two, which is physically "
+                           "impossible",
     "negative-inertia": "a welded link whose own inertia is not positive semidefinite, while that of its whole body is",
-    "inertia-far-off": "a moving body whose inertia does not fit its mass: the radius of gyration is absurd",
+    "inertia-far-off": "a moving body whose inertia is implausible for its mass, judging by the radius of gyration",
     "point-mass": "a moving body with mass and no rotational inertia",
     "limits-missing": "a revolute or prismatic joint without position limits",
     "limits-zero-range": "a joint whose lower limit is its upper limit",
     "limits-negative": "a negative velocity or effort limit",
     "axis-missing": "a URDF axis without its xyz; it was taken as 1 0 0, the format's default",
     "axis-not-unit": "an axis that is not of unit length; it was scaled to one",
-    "mimic": "a joint meant to follow one that does not exist; it moves independently",
-    "singular-at-zero": "a joint whose coordinates are dependent at zero, the default start",
+    "mimic": "a joint that mimics a joint that does not exist; it moves independently",
+    "singular-at-zero": "a joint that is singular at zero, the default initial position",
 }
 
 TRIANGLE_ROUNDING = 1e-6             # of the largest principal inertia: below it is the rounding of a printed number
@@ -99,12 +100,12 @@ def _joint_doubts(joint: Joint, names: set[str]) -> Iterator[Finding]:
             if value < 0:
                 yield _finding("limits-negative", joint, f"the {name} limit{of} is {value:g}", "limits")
     if joint.mimic and joint.labels and joint.mimic.joint not in names:
-        yield _finding("mimic", joint, f"meant to follow {joint.mimic.joint}, which does not exist; it moves independently",
+        yield _finding("mimic", joint, f"mimics {joint.mimic.joint}, which does not exist; it moves independently",
                        "mimic")
     if joint.type == "euler" and joint.sequence[0] == joint.sequence[2]:
-        yield _finding("singular-at-zero", joint, f"the angles {joint.sequence} are dependent at zero", "sequence")
+        yield _finding("singular-at-zero", joint, f"the Euler angles {joint.sequence} are singular at zero", "sequence")
     if joint.type == "screws" and _dependent(joint.screws):
-        yield _finding("singular-at-zero", joint, "the screws are dependent at zero", "screws")
+        yield _finding("singular-at-zero", joint, "the screws are linearly dependent at zero", "screws")
 
 
 def _dependent(screws) -> bool:

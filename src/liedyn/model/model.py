@@ -38,14 +38,14 @@ class ModelJoint:
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """A robot ready to compute with. Immutable; made by `liedyn.load` or `liedyn.build`.
+    """A robot that is ready for computation. Immutable; made by `liedyn.load` or `liedyn.build`.
 
     nq, nv               sizes of q and of v, a, tau
     joints               moving joints in order (`ModelJoint`); fixed joints are merged away
     link_names           all links of the file, also those merged into others
-    q_names, q_units     one a coordinate: 'elbow', 'base.px', …; rad, m, or '' for quaternion components
+    q_names, q_units     one per coordinate: 'elbow', 'base.px', …; rad, m, or '' for quaternion components
     v_names, v_units     the same for velocities (rad or m; their forces are N m or N)
-    lower, upper, velocity_limit, effort_limit   (nv,), infinite where the file has none (ball and free joints too)
+    lower, upper, velocity_limit, effort_limit   (nv,), infinite if the file has none (also for ball and free joints)
     gravity              (3,) m/s^2 in the world frame
     index, constants     what the kernels read; see `joints.tree`
     machine              both, and scratch for single calls (57 n + 9 nv numbers at most, used under the interpreter's lock)

@@ -25,7 +25,7 @@ def check_finite(values, count: int, place: Place, what: str) -> None:
     if not all(map(math.isfinite, numbers)):
         raise ModelError(f"not a finite number in the {what}", place=place, found=numbers[0] if count == 1 else numbers)
     if max(map(abs, numbers)) > LARGEST:
-        raise ModelError(f"too large a number in the {what}", place=place, found=numbers[0] if count == 1 else numbers,
+        raise ModelError(f"number too large in the {what}", place=place, found=numbers[0] if count == 1 else numbers,
                          expected=f"at most {LARGEST:g} in magnitude")
 
 
@@ -54,7 +54,7 @@ def check_pose(pose: Pose, place: Place, what: str) -> None:
     check_finite(pose.rotation, 9, place, what)
     R = np.array(pose.rotation, dtype=float).reshape(3, 3)
     if np.abs(R @ R.T - np.eye(3)).max() > _ORTHONORMAL or np.linalg.det(R) < 0:
-        raise ModelError(f"the {what}'s rotation is no rotation", place=place, found=list(pose.rotation),
+        raise ModelError(f"the rotation of the {what} is not a rotation matrix", place=place, found=list(pose.rotation),
                          expected="an orthonormal right-handed matrix")
 
 

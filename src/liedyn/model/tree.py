@@ -45,7 +45,7 @@ def tree_of(robot: Robot) -> Tree:
         _check_ends(joint, links)
         first = joint_of.setdefault(joint.child, joint)
         if first is not joint:
-            raise ModelError(f'link "{joint.child}" has two parents: it is the child of joint "{first.name}", too',
+            raise ModelError(f'link "{joint.child}" has two parents: it is also the child of joint "{first.name}"',
                              place=place_of(joint, "child"), hint=_first_line(first))
     root = _root(robot, links, joint_of)
     joints = _depth_first(robot, root)
@@ -87,7 +87,7 @@ def _check_ends(joint: Joint, links: dict[str, Link]) -> None:
             if name == WORLD:
                 raise ModelError("the ground cannot be a child", place=place_of(joint, part), expected="a link of this robot")
             close = difflib.get_close_matches(name[:100], list(links), n=1)
-            raise ModelError(f"the {part} is no link of this robot", place=place_of(joint, part), found=name,
+            raise ModelError(f"the {part} is not a link of this robot", place=place_of(joint, part), found=name,
                              expected="a link's name", hint=f"did you mean {close[0]}?" if close else None)
     if joint.parent == joint.child:
         raise ModelError("a link cannot be its own child", place=place_of(joint, "child"), found=joint.child)
@@ -98,13 +98,14 @@ def _root(robot: Robot, links: dict[str, Link], joint_of: dict[str, Joint]) -> s
     grounded = WORLD not in links and any(joint.parent == WORLD for joint in robot.joints)
     if grounded and robot.base == "floating":
         joint = next(joint for joint in robot.joints if joint.parent == WORLD)
-        raise ModelError("a floating base needs a root link, but this joint hangs on the ground", place=place_of(joint, "parent"),
-                         hint="use base fixed, or take the joint away")
+        raise ModelError("a floating base needs a root link, but this joint is attached to the "
+                         "ground", place=place_of(joint, "parent"),
+                         hint="use base: fixed, or remove the joint")
     if grounded and loose:
         raise ModelError("the link is not connected", place=place_of(links[loose[0]]), expected="a joint with this link as child",
                          hint=f"join it to {WORLD} with a fixed joint")
     if len(loose) > 1:
-        raise ModelError(f"not connected: {len(loose)} links are no joint's child", place=place_of(links[loose[1]]),
+        raise ModelError(f"not connected: {len(loose)} links are not the child of a joint", place=place_of(links[loose[1]]),
                          found=loose, expected="one root link")
     if not grounded and not loose:
         _refuse_cycle(joint_of, reached=set())

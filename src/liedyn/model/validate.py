@@ -130,7 +130,7 @@ def _check_screws(joint: Joint) -> None:
     for screw in joint.screws:
         check_finite(screw, 6, place, "screw")
         if not has_direction(screw):
-            raise ModelError("a screw that is zero", place=place, found=list(screw), expected="[wx, wy, wz, vx, vy, vz]")
+            raise ModelError("a screw is the zero vector", place=place, found=list(screw), expected="[wx, wy, wz, vx, vy, vz]")
 
 
 def _check_coordinate(joint: Joint, coordinate: Coordinate) -> None:
@@ -142,7 +142,7 @@ def _check_coordinate(joint: Joint, coordinate: Coordinate) -> None:
     place = place_of(joint, "limits")
     limits = (coordinate.lower, coordinate.upper, coordinate.velocity, coordinate.effort)
     if any(map(math.isnan, limits)) or coordinate.lower == math.inf or -math.inf in limits[1:]:
-        raise ModelError("not a number in the limits", place=place, found=list(limits), expected="lower, upper, velocity, effort")
+        raise ModelError("a limit is not a number", place=place, found=list(limits), expected="lower, upper, velocity, effort")
     if coordinate.lower > coordinate.upper:
         raise ModelError("the limits are swapped", place=place, found=[coordinate.lower, coordinate.upper],
                          expected="the lower limit first")
@@ -166,14 +166,14 @@ def _check_coordinate_names(base: str, joints: tuple[Joint, ...]) -> None:
             other = taken.setdefault(name, joint)
             if other is not joint:
                 whose = "the floating base" if other is joints[0] and base == "floating" else f'joint "{other.name}"'
-                raise ModelError(f'a coordinate of {whose} is called "{name}", too', place=place_of(joint),
+                raise ModelError(f'a coordinate of {whose} is also called "{name}"', place=place_of(joint),
                                  expected="another name")
 
 
 def _checked_actuator(actuator: Actuator, tree: Tree) -> Actuator:
     if actuator.link not in tree.links:
         close = difflib.get_close_matches(actuator.link[:100], list(tree.links), n=1)
-        raise ModelError("the actuator is on no link of this robot", place=place_of(actuator, "link"), found=actuator.link,
+        raise ModelError("the actuator is not on a link of this robot", place=place_of(actuator, "link"), found=actuator.link,
                          expected="a link's name", hint=f"did you mean {close[0]}?" if close else None)
     check_finite(actuator.position, 3, place_of(actuator, "position"), "position")
     check_finite(actuator.axis, 3, place_of(actuator, "axis"), "axis")

@@ -72,7 +72,7 @@ def _checked_loop(loop: Loop, tree: Tree, body_of: dict[str, str]) -> Loop:
 def _check_end(loop: Loop, part: str, tree: Tree) -> None:
     name = getattr(loop, part)
     if name not in tree.links and name != WORLD:
-        raise ModelError(f"frame {part} is on no link of this robot", place=place_of(loop, part), found=name,
+        raise ModelError(f"frame {part} is not on a link of this robot", place=place_of(loop, part), found=name,
                          expected=f"a link's name or {WORLD}", hint=_closest(name, tree.links))
 
 
@@ -81,8 +81,8 @@ def _check_apart(loop: Loop, body_of: dict[str, str]) -> None:
     if loop.a == loop.b:
         raise ModelError("the loop joins a link to itself", place=place_of(loop, "b"), found=loop.b, expected="two links")
     if body_of[loop.a] == body_of[loop.b]:
-        raise ModelError("the loop joins two links that are one body: no moving joint lies between them",
-                         place=place_of(loop, "b"), found=[loop.a, loop.b], expected="links that move against each other")
+        raise ModelError("the loop joins two links of one body: there is no moving joint between them",
+                         place=place_of(loop, "b"), found=[loop.a, loop.b], expected="links that move relative to each other")
 
 
 # couplings ----------------------------------------------------------------------------------------------------------
@@ -102,10 +102,10 @@ def _checked_coupling(coupling: Coupling, coordinates: dict[str, tuple[str, str]
         if written not in coordinates:
             raise _no_coordinate(written, coordinates, joints, place)
         if coordinates[written] in terms:
-            raise ModelError(f'the coordinate "{written}" stands twice', place=place, expected="one term a coordinate")
+            raise ModelError(f'the coordinate "{written}" appears twice', place=place, expected="one term per coordinate")
         terms[coordinates[written]] = float(coefficient)
     if not any(terms.values()):
-        raise ModelError("a coupling without a term", place=place, found=[term[2] for term in coupling.terms],
+        raise ModelError("a coupling without terms", place=place, found=[term[2] for term in coupling.terms],
                          expected="at least one coefficient other than 0")
     check_finite((coupling.offset,), 1, place_of(coupling, "offset"), "offset")
     return replace(coupling, terms=tuple((*who, c) for who, c in terms.items()), offset=float(coupling.offset))
@@ -120,7 +120,7 @@ def _no_coordinate(written: str, coordinates, joints: tuple[Joint, ...], place: 
         if joint.name == written:
             return ModelError(f'joint "{joint.name}" has {len(joint.labels)} coordinates', place=place, found=written,
                               expected="one of " + ", ".join(f"{joint.name}.{label}" for label in joint.labels))
-    return ModelError("no such joint to couple", place=place, found=written, expected="a joint's name, or joint.label",
+    return ModelError("unknown joint in a coupling", place=place, found=written, expected="a joint's name, or joint.label",
                       hint=_closest(written, coordinates))
 
 

@@ -33,19 +33,21 @@ def assembly_notes(state: AssembledState) -> list[str]:
     """What a person should know before using the configuration."""
     found, mobility, notes = state.assembly, state.assembly.mobility, []
     if found.restarts:
-        notes.append(f"the guess itself led nowhere: random start {found.restarts} around it did; see whether this is the branch "
-                     "that you mean")
+        notes.append(f"no solution was found from the guess itself, but from random start {found.restarts} around it; check "
+                     "that this "
+                     "is the branch that you want")
     if mobility.degrees == 0:
         driven = any(one.driven for one in state.model.constraints)
-        notes.append("the driven closures determine all motion" if driven else
+        notes.append("the driven loops determine all motion" if driven else
                      "the mechanism is immobile: the constraints leave no degree of freedom")
     elif mobility.rigid:
-        notes.append("singular: it is rigid, and gives way to the first order only")
+        notes.append("singular: the mechanism is rigid, but movable to first order")
     elif mobility.singular:
-        notes.append(f"singular: A has rank {mobility.rank} here and {mobility.generic_rank} nearby, where fewer degrees of "
-                     f"freedom are left: {mobility.degrees - mobility.generic_rank + mobility.rank}")
+        notes.append(f"singular: the constraint Jacobian has rank {mobility.rank} here and {mobility.generic_rank} nearby; "
+                     "degrees "
+                     f"of freedom nearby: {mobility.degrees - mobility.generic_rank + mobility.rank}")
     if state.still:
-        notes.append(f"driven closures ({', '.join(state.still)}) stand where the file has them; --drive moves them")
+        notes.append(f"driven loops ({', '.join(state.still)}) are at their positions in the file; --drive moves them")
     return notes
 
 

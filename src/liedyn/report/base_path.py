@@ -23,7 +23,7 @@ def draw_base_path(base: BasePath, t: np.ndarray, subtitle: str = "") -> Figure:
     left, width, height = 7.2, 3.4, 1.75
     for name, unit, labels, values, bottom in (
             ("position", "m", "xyz", base.position, 0.65 + height + 0.45),
-            ("turned since the start, about", "rad", "xyz", turned(base.quaternion), 0.65)):
+            ("rotation since the start, about", "rad", "xyz", turned(base.quaternion), 0.65)):
         axes = style.plain_axes(figure, left, bottom, width, height)
         _draw_components(axes, name, unit, labels, values, t, last=name != "position")
     return figure

@@ -88,22 +88,22 @@ def text(result: Linearization, most: int = 24) -> str:
     """For people: the least stable modes and what they move, ranks, and how well it agrees with differences."""
     s, n = result.system, len(result.system.states)
     where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
-    frozen = " as frozen in this instant" if np.abs([result.here.v, result.here.a]).max(initial=0.0) > 1e-6 else ""
+    frozen = " (frozen-time linearization)" if np.abs([result.here.v, result.here.a]).max(initial=0.0) > 1e-6 else ""
     lines = [f"{result.model.name} {where}: {n} states, {_number(s.inputs, 'input')}, {_number(s.outputs, 'output')}; "
              f"{s.stability}{frozen}"]
     if s.modes:
-        lines += [f"  {'eigenvalue [1/s]':>24}  {'f [Hz]':>8}  {'damping':>8}  {'time const. [s]':>15}  what moves"]
+        lines += [f"  {'eigenvalue [1/s]':>24}  {'f [Hz]':>8}  {'damping':>8}  {'time const. [s]':>15}  participation"]
         lines += [f"  {_line(mode)}" for mode in s.modes[:most]]
     if len(s.modes) > most:
         lines += [f"  … and {len(s.modes) - most} more, in {MARK}"]
     fixed = int((~s.moving).sum())
     if fixed:
-        lines += [f"  {fixed} more states belong to prescribed coordinates, which no force moves"]
+        lines += [f"  {fixed} more states belong to prescribed coordinates, which forces do not affect"]
     if result.offset:
         lines += ["held by " + ", ".join(f"{name} {value:.6g}" for name, value in result.offset.items())]
     lines += [f"controllable: {s.controllable} of {n} states; observable: {s.observable} of {n}"]
     if result.differences:
-        lines += ["largest difference from extrapolated differences, relative: "
+        lines += ["largest relative difference from extrapolated finite differences: "
                   + ", ".join(f"{name} {one}" for name, one in result.differences.items())]
     return "\n".join(lines)
 
@@ -128,8 +128,9 @@ def check(result: Linearization) -> None:
     bad = {name: one for name, one in (result.differences or {}).items() if not one.sound}
     if bad:
         shown = ", ".join(f"{name} {one.off:.1e}" for name, one in bad.items())
-        raise CheckFailed(f"the linearization differs from extrapolated differences by {shown} relative, more than {BOUND:g}: "
-                          "perhaps a force or a law has a kink here (abs, min, max, step, sign), or friction is steep")
+        raise CheckFailed(f"the linearization differs from extrapolated finite differences by {shown} (relative), more than "
+                          f"{BOUND:g}: "
+                          "a force may have a kink here (abs, min, max, step, sign), or friction may be steep")
 
 
 def _write_matrix(path: Path, name: str, matrix: np.ndarray, rows: list[str], columns: list[str]) -> None:

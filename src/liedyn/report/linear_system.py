@@ -95,7 +95,7 @@ def _draw_plane(axes: Axes, modes: tuple[Mode, ...]) -> None:
             named.append((float(x), float(y)))
             axes.annotate(str(number), (float(x), float(y)), (5, 4), textcoords="offset points", size=style.LABEL,
                           color=style.INK)
-    style.heading(axes, ("Eigenvalues", style.INK, "bold"), ("1/s; right of the line they grow", style.FAINT, "normal"))
+    style.heading(axes, ("Eigenvalues", style.INK, "bold"), ("1/s; unstable to the right of the line", style.FAINT, "normal"))
     axes.annotate("imaginary part", (0, 0.5), (-42, 0), xycoords="axes fraction", textcoords="offset points", ha="center",
                   va="center", rotation=90, size=style.LABEL, color=style.INK)
     axes.annotate("real part", (0.5, 0), (0, -17), xycoords="axes fraction", textcoords="offset points", ha="center", va="top",
@@ -116,7 +116,7 @@ def _draw_shares(axes: Axes, modes: tuple[Mode, ...], names: list[str]) -> None:
         for text, down, turn in ((str(k + 1), 4, 0), (_words(modes[k]), 17, 90)):
             axes.annotate(text, (k + 0.5, len(names)), (0, -down), textcoords="offset points", ha="center", va="top",
                           rotation=turn, size=style.LABEL, color=_COLOURS[modes[k].stability], annotation_clip=False)
-    style.heading(axes, ("What moves in each mode", style.INK, "bold"))
+    style.heading(axes, ("Participation of joints in each mode", style.INK, "bold"))
 
 
 def _words(mode: Mode) -> str:

@@ -119,7 +119,7 @@ def _colours(panel: list[Series], told_apart: bool) -> list[str]:
 
 
 def _legend(figure: Figure, width: float, height: float) -> None:
-    for k, (text, colour) in enumerate((("prescribed motion", style.VERMILLION), ("motion from the forces", style.BLUE))):
+    for k, (text, colour) in enumerate((("prescribed motion", style.VERMILLION), ("motion computed from forces", style.BLUE))):
         figure.text(1 - 0.25 / width, 1 - (0.2 + 0.2 * k) / height, "— " + text, size=style.NAME, color=colour,
                     ha="right", va="top")
 

@@ -25,7 +25,7 @@ def parameter_text(model, base: BaseParameters, fit: Identification | None, *, w
             for k, figures in enumerate(_figures(base, fit))]
     lines += _table(head, rows, right=range(1, len(head) - 2))
     if base.unidentifiable:
-        lines.append(f"no force depends on: {_listed(base.unidentifiable, whole)}")
+        lines.append(f"without effect on the joint forces: {_listed(base.unidentifiable, whole)}")
     if fit:
         lines += _fit_text(model, fit, whole)
     return "\n".join(lines)
@@ -35,8 +35,9 @@ def weak_notes(base: BaseParameters) -> list[str]:
     """What the angles of the robot file let act that its makers did not mean to."""
     if not base.weak:
         return []
-    return [f"{', '.join(base.weak[:4])}{', …' if len(base.weak) > 4 else ''} act less than 1e-4 as strongly as others, perhaps "
-            "because angles in the robot file are rounded; --tolerance 1e-4 passes over them"]
+    return [f"{', '.join(base.weak[:4])}{', …' if len(base.weak) > 4 else ''} have less than 1e-4 of the effect of others, "
+            "perhaps "
+            "because angles in the robot file are rounded; --tolerance 1e-4 ignores them"]
 
 
 def plain_parameters(model, base: BaseParameters, fit: Identification | None) -> dict:
@@ -81,12 +82,12 @@ def _fit_text(model, fit: Identification, whole: bool) -> list[str]:
              else f"fitted to {fit.rows} rows, which do not excite all parameters"]
     rows = [[name, f"{r:.3g}", f"{100 * r / f:.2g} %" if f else ""]
             for name, r, f in zip(model.v_names, fit.residual, fit.force, strict=True)]
-    lines += _table(["joint", "force left over", "of its force"], rows, right=(1, 2))
+    lines += _table(["joint", "residual force", "of its force"], rows, right=(1, 2))
     doubtful = [name for name, good in zip(fit.names, fit.reliable, strict=True) if not good]
     if doubtful:
         lines.append(f"NOT RELIABLE: {_listed(doubtful, whole)}")
     if fit.poor:
-        lines.append(f"poorly known (deviation above 30 % of the estimate): {_listed(fit.poor, whole)}")
+        lines.append(f"poorly identified (deviation above 30 % of the estimate): {_listed(fit.poor, whole)}")
     return lines
 
 

@@ -27,7 +27,7 @@ def sources(trajectory: str, output: str | None) -> tuple[str, Path]:
         return trajectory, Path(output or "plots")
     if path.is_dir():
         if not (path / "trajectory.csv").is_file():
-            raise UsageError(f"{path} is no run folder: it holds no trajectory.csv")
+            raise UsageError(f"{path} is not a run folder: it has no trajectory.csv")
         return str(path / "trajectory.csv"), Path(output) if output else path / "plots"
     return trajectory, Path(output) if output else path.with_name(f"{path.stem}_plots")
 
@@ -37,7 +37,7 @@ def check_pictures(folder: Path, formats: Sequence[str], *, force: bool) -> None
     if folder.exists() and not folder.is_dir():
         raise UsageError(f"{folder} is a file; a folder is needed")
     if folder.is_dir() and not force and any(path.suffix[1:] in formats for path in folder.iterdir()):
-        raise UsageError(f"{folder} holds pictures already; --force overwrites them")
+        raise UsageError(f"{folder} already contains pictures; --force overwrites them")
 
 
 def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: Sequence[str],
@@ -54,7 +54,7 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
     recording, notes = _recording(motion, robot)
     recording = replace(recording, tracking=_tracking(motion, against))
     if not (recording.groups or recording.energy or recording.base or recording.skeleton or recording.tracking):
-        raise UsageError(f"{trajectory} has nothing to draw: no column named q.…, v.…, a.…, tau.… or fext.…")
+        raise UsageError(f"{trajectory} has nothing to plot: no column named q.…, v.…, a.…, tau.… or fext.…")
     above = next(p for p in folder.absolute().parents if p.is_dir())
     try:
         with scratch_folder(above) as part:

@@ -21,7 +21,7 @@ class Examined:
     def text(self) -> str:
         if self.error is not None:
             return f"{shown(self.file)}: refused\n  {shown(str(self.error))}"
-        count = _count(len(self.findings), "finding") if self.findings else "nothing found"
+        count = _count(len(self.findings), "finding") if self.findings else "no findings"
         bound = f" ({self.constraints})" if self.constraints else ""
         return f"{shown(self.file)}: {count}{bound}" + "".join(f"\n  {shown(str(finding))}" for finding in self.findings)
 

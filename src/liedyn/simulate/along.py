@@ -30,7 +30,7 @@ def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "uniqu
     for option, given in (("actuated", actuated), ("criterion", criterion != "unique")):
         if given and not model.nc:
             raise UsageError(f"the robot {model.name} has no constraints: every joint's force follows from the motion, "
-                             f"--{option} has no meaning")
+                             f"--{option} does not apply")
     if order or smooth is not None:
         return higher_order_along(model, trajectory, order, of="inverse", smooth=smooth, progress=progress)
     motion = motion_of(model, trajectory, derive_a=True)

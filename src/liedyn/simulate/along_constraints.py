@@ -33,7 +33,7 @@ def motors_of(model, motion, actuated):
         raise UsageError(f"the robot {model.name} has constraints: which of its joints are actuated? Name them, for instance "
                          f"--actuated {model.joint_names[0]} (or record forces: joints with a force are taken)")
     names = ", ".join(name for name, on in zip(model.v_names, actuated, strict=True) if on)
-    return actuated, [f"actuated, since they have forces in the trajectory: {names}"]
+    return actuated, [f"actuated joints (those with forces in the trajectory): {names}"]
 
 
 def inverse_of_mechanism(model, motion, actuated, criterion) -> Outcome:
@@ -65,7 +65,8 @@ def refuse_open_rows(model, trajectory, motion) -> None:
         scale = _CLOSED * (1.0 if what == "position" else max(1.0, np.abs(motion.v).max(initial=0.0)))
         if np.abs(x).max(initial=0.0) > scale:
             k, r = np.unravel_index(np.argmax(np.abs(x)), x.shape)
-            raise TrajectoryError(f"the {what} does not obey the constraints",
+            raise TrajectoryError(f"the {what} violates the constraints",
                                   place=Place(trajectory.source, int(trajectory.lines[k])),
-                                  found=f"{model.row_names[r]} is off by {abs(x[k, r]):.3g}", expected=f"at most {scale:.1g}",
+                                  found=f"a residual of {abs(x[k, r]):.3g} in "
+                                        f"{model.row_names[r]}", expected=f"at most {scale:.1g}",
                                   hint="does the trajectory belong to this robot? (liedyn assemble closes a configuration)")

@@ -27,7 +27,7 @@ class AssembledState:
     model: Model
     assembly: Assembly
     v: np.ndarray | None
-    still: tuple[str, ...] = ()         # driven closures whose motion was not given: they stand where the file has them
+    still: tuple[str, ...] = ()         # driven loops whose motion was not given: they stand where the file has them
 
 
 def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), keep: Sequence[str] = (),
@@ -42,7 +42,7 @@ def assembled_state(model: Model, q: Sequence[str] = (), v: Sequence[str] = (), 
     keep : joint names or patterns
         Joints that stay where the guess has them.
     drive : texts such as "tool=0,0,-0.7" or "tool=0,0,-0.7,0,0,1.57"
-        Where the frames of driven closures stand: x, y, z [m] and roll, pitch, yaw [rad] in the frames of the file; at rest.
+        Where the frames of driven loops stand: x, y, z [m] and roll, pitch, yaw [rad] in the frames of the file; at rest.
     seed : int
 
     Raises
@@ -68,8 +68,8 @@ def _velocity(model: Model, q, texts: Sequence[str], drive: dict) -> np.ndarray:
     left = np.abs(constraint_velocity(model, q, v, drive=drive))
     if left.max() > _AGREE * max(1.0, np.abs(wanted).max()):
         row = int(np.argmax(left))
-        raise ComputationError(f"the given velocities contradict the constraints: {model.row_names[row]} is left with "
-                               f"{left[row]:.3g} {_unit_of(model, row)}/s (give fewer of them)")
+        raise ComputationError(f"the given velocities contradict the constraints: the residual of {model.row_names[row]} is "
+                               f"{left[row]:.3g} {_unit_of(model, row)}/s (give fewer velocities)")
     return v
 
 
@@ -89,9 +89,9 @@ def _given(model: Model, texts: Sequence[str], index, option: str):
 
 def _driven(model: Model, text: str) -> tuple[str, np.ndarray]:
     """Closure and pose (4, 4) of its frame A."""
-    name, values = _named_values(text, "--drive", "driven closure", [one.name for one in model.constraints if one.driven])
+    name, values = _named_values(text, "--drive", "driven loop", [one.name for one in model.constraints if one.driven])
     if len(values) not in (3, 6):
-        raise UsageError(f"--drive {text}: a closure takes 3 numbers (x, y, z), or 6 (and roll, pitch, yaw)")
+        raise UsageError(f"--drive {text}: a driven loop takes 3 numbers (x, y, z) or 6 (also roll, pitch, yaw)")
     return name, pose(Pose.from_xyz_rpy(values[:3], values[3:] or (0.0, 0.0, 0.0)))
 
 
@@ -107,7 +107,7 @@ def _named_values(text: str, option: str, what: str, names: Sequence[str]) -> tu
     except ValueError:
         values = [np.nan]
     if not np.isfinite(values).all():
-        raise UsageError(f"{option} {text}: {numbers.strip()!r} is no finite number, or list of them with commas")
+        raise UsageError(f"{option} {text}: {numbers.strip()!r} is not a finite number or a comma-separated list of them")
     return name, values
 
 
@@ -126,7 +126,7 @@ def _matching(model: Model, patterns: Sequence[str]) -> list[str]:
     for pattern in patterns:
         hits = matching(pattern, model.joint_names)
         if not hits:
-            raise UsageError(f"no joint matches {pattern!r}, which is to be kept; the robot has "
+            raise UsageError(f"no joint to keep matches {pattern!r}; the robot has "
                              f"{', '.join(model.joint_names[:12])}")
         names += hits
     return names

@@ -133,14 +133,14 @@ def passed_over(model: Model, trajectory) -> list[str]:
 def _check_unit(trajectory, column: str, unit: str) -> None:
     found = trajectory.units.get(column, "")
     if found and found.replace("·", " ").replace("*", " ") != unit:
-        raise TrajectoryError("not the unit of this column", place=_place(trajectory, column), found=found,
+        raise TrajectoryError("wrong unit", place=_place(trajectory, column), found=found,
                               expected=unit or "none")
 
 
 def _column(trajectory, name: str, present: list[str]) -> np.ndarray:
     if name not in trajectory.columns:
         raise TrajectoryError("a column is missing", place=_place(trajectory, name),
-                              expected=f"one for each coordinate, as there is {present[0]}")
+                              expected=f"one for each coordinate, because there is {present[0]}")
     return trajectory.columns[name]
 
 
@@ -167,7 +167,7 @@ def forced(model: Model, trajectory, rate: int = 0) -> list[str]:
             continue
         link, _, part = column[len(kind) + 1:].rpartition(".")
         if link not in model.link_names or part not in WRENCH:
-            raise TrajectoryError("this column fits no link of the robot", place=_place(trajectory, column),
+            raise TrajectoryError("the robot has no link of this column", place=_place(trajectory, column),
                                   expected=f"{kind}.<link>.mx … {kind}.<link>.fz")
         _check_unit(trajectory, column, _per_second(dict(_WRENCH)[part], rate))
         names.append(f"{link}.{part}")
@@ -182,7 +182,7 @@ def bind_wrench_rate(model: Model, trajectory, names: list[str], rate: int) -> n
     for name in found:
         if name not in names:
             raise TrajectoryError("a column is missing", place=_place(trajectory, f"fext.{name}"),
-                                  expected=f"the wrench itself, as there is its rate {kind}.{name}")
+                                  expected=f"the wrench itself, because there is its rate {kind}.{name}")
     return np.column_stack([_column(trajectory, f"{kind}.{name}", [f"{kind}.{found[0]}"]) for name in names]) if found else None
 
 

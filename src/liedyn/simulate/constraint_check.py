@@ -46,11 +46,11 @@ def constraint_check(model, forces, record, statistics) -> tuple[dict[str, float
     notes = []
     if position > _GOOD:
         k = int(np.argmax(record.residual[:, 0]))
-        notes.append(f"the constraints stand open by up to {position:.1e} (rad or m), the most at t = {record.t[k]:.6g} s: try "
+        notes.append(f"constraint residuals reach {position:.1e} (rad or m) at t = {record.t[k]:.6g} s: try "
                      "constraints.stabilization=projection, or a smaller step")
     if loops is not None and loops.singular:
         row = model.row_names[loops.singular_row] if loops.singular_row >= 0 else "a constraint"
         again = f", and {loops.singular - 1} more" if loops.singular > 1 else ""
         notes.append(f"the mechanism passed a singular configuration at t = {loops.singular_time:.6g} s{again}: {row} became "
-                     "dependent on other constraints there, where mechanisms may branch; the motion went straight on")
+                     "dependent on other constraints there, where the motion may branch; it was continued straight through")
     return figures, notes

@@ -1,4 +1,4 @@
-"""Constraints of a scenario: motions of driven closures, and an initial state that is closed."""
+"""Constraints of a scenario: motions of driven loops, and an initial state that is closed."""
 from __future__ import annotations
 
 import numpy as np
@@ -32,21 +32,21 @@ def moved(signals, ties, t, work):
 
 
 def tie(scenario: Scenario, model, table: SignalTable) -> Ties | None:
-    """How the constraints act in the scenario, with the signals of driven closures put into the table.
+    """How the constraints act in the scenario, with the signals of driven loops put into the table.
 
     Raises ScenarioError where the scenario speaks of constraints that the robot does not have.
     """
     driven = tuple(one.name for one in model.constraints if one.driven)
     if scenario.drives and not driven:
         rule = scenario.drives[0]
-        raise ScenarioError("the robot has no driven closure", place=rule.place, found=rule.pattern,
-                            hint="a loop of the robot file with driven: true is one")
+        raise ScenarioError("the robot has no driven loop", place=rule.place, found=rule.pattern,
+                            hint="set driven: true on a loop of the robot file")
     if not model.nc:
         if str(scenario.stabilization.place):
             raise ScenarioError("the robot has no constraints", place=scenario.stabilization.place,
                                 expected="loops, couplings or a mimic in its file")
         return None
-    rules = bind(scenario.drives, driven, "driven closure")
+    rules = bind(scenario.drives, driven, "driven loop")
     rest = Motion((Constant(0.0),) * 3, (Constant(0.0),) * 3)
     signals = [table.add(signal, Use(f"{axis} of closure {name}", state=False, unit="m" if axis in "xyz" else "rad",
                                      interpolate="quintic", derivatives=2))
@@ -71,7 +71,7 @@ def drives_of(model, numbers: np.ndarray):
 
 
 def drives_at(problem: Problem, t: float):
-    """The motions of driven closures at a time. Raises ScenarioError where a signal is not finite."""
+    """The motions of driven loops at a time. Raises ScenarioError where a signal is not finite."""
     ties, work = problem.loop_plant(), problem.work()
     if not ties.signal.size:
         return None
@@ -105,8 +105,8 @@ def _open_note(model, problem: Problem, drive) -> list[str]:
         r = int(np.argmax(np.abs(x)))
         if abs(x[r]) > _ROUNDING:
             unit = [unit for one in model.constraints for unit in one.units][r]
-            notes.append(f"the initial state is not assembled: the {what} {model.row_names[r]} is off by {abs(x[r]):.3g} "
-                         f"{unit}{per}")
+            notes.append(f"the initial state violates the constraints: the {what} {model.row_names[r]} has a residual of "
+                         f"{abs(x[r]):.3g} {unit}{per}")
     return notes
 
 
@@ -120,7 +120,8 @@ def _closed_position(model, q, fixed, given, drive, place: Place):
             reason = error
     names = [model.v_names[i] for i in np.flatnonzero(fixed)]
     raise ScenarioError(f"the initial state cannot be assembled: {reason}", place=place,
-                        hint=f"prescribed at t = 0: {', '.join(names)}" if names else "give a nearer initial.q") from reason
+                        hint=f"prescribed at t = 0: {', '.join(names)}" if names else "give an initial.q that is nearer to a "
+                                                                                      "closed configuration") from reason
 
 
 def _free_enough(model, q, kept, drive) -> bool:
@@ -158,9 +159,9 @@ def _refuse_rank_loss(model, q, drive, place: Place) -> None:
             continue
         around = _rank(constraint_jacobian(model, near, drive=drive))
         if around > rank:
-            raise ScenarioError("the initial configuration is singular: the way on is not determined", place=place,
+            raise ScenarioError("the initial configuration is singular: the motion is not determined", place=place,
                                 found=f"{rank} independent rows of {_least_independent(model, A)}",
-                                expected=f"{around}, as in neighbouring configurations", hint="start a little away from it")
+                                expected=f"{around}, as in neighbouring configurations", hint="start slightly away from it")
 
 
 def _least_independent(model, A) -> str:
@@ -181,9 +182,9 @@ def _closed_velocity(model, q, v, held, given, drive, place: Place):
             return after
     r = int(np.argmax(off))
     names = [model.v_names[i] for i in np.flatnonzero(held)] or [one.name for one in model.constraints if one.driven]
-    raise ScenarioError(f"what is prescribed contradicts the constraint {model.row_names[r]} at t = 0", place=place,
-                        found=f"velocities of {', '.join(names)} that leave {off[r]:.3g}", hint="prescribe fewer joints, or "
-                        "motions that agree")
+    raise ScenarioError(f"the prescribed motion contradicts the constraint {model.row_names[r]} at t = 0", place=place,
+                        found=f"velocities of {', '.join(names)} with a residual of {off[r]:.3g}",
+                        hint="prescribe fewer joints, or consistent motions")
 
 
 def _moved_notes(model, dq, dv) -> list[str]:
@@ -192,6 +193,6 @@ def _moved_notes(model, dq, dv) -> list[str]:
         if not model.nv or np.abs(x).max() <= _ROUNDING:
             continue
         k = int(np.argmax(np.abs(x)))
-        notes.append(f"the initial {what} was moved onto the constraints: {model.v_names[k]} the most, by {x[k]:.3g} "
+        notes.append(f"the initial {what} was projected onto the constraints; largest change: {model.v_names[k]}, by {x[k]:.3g} "
                      f"{model.v_units[k]}{per}")
     return notes

@@ -39,7 +39,7 @@ class Elastic:
 def elastic_joints(model: Model, place: Place = Place()) -> tuple[Elastic, ...]:      # noqa: B008
     """The elastic joints of a robot that has no others, in order. Raises ScenarioError, naming the first that is not one."""
     if model.nc:
-        raise ScenarioError("control is of robots without loops and couplings", place=place,
+        raise ScenarioError("control is for robots without loops and couplings", place=place,
                             found=model.constraints[0].name)
     found, taken = [], set()
     for joint in model.joints:
@@ -54,31 +54,32 @@ def elastic_joints(model: Model, place: Place = Place()) -> tuple[Elastic, ...]:
 def _spring_behind(model: Model, joint, place: Place) -> str:
     """The joint of the spring that the motor at `joint` moves."""
     def refuse(why: str, hint: str | None = None):
-        return ScenarioError(f"control is of robots whose joints are all elastic: joint {joint.name} is not, {why}", place=place,
+        return ScenarioError(f"control is for robots whose joints are all elastic: joint {joint.name} is not, because "
+                             f"{why}", place=place,
                              expected="a motor's joint with armature and, behind a link without mass, a joint about the same "
                                       "axis with stiffness", hint=hint)
 
     if joint.kind != SCREW or joint.v.stop - joint.v.start != 1:
-        raise refuse(f"being of type {joint.type}", "it needs base: fixed" if joint.type == "free" else None)
+        raise refuse(f"it is of type {joint.type}", "it needs base: fixed" if joint.type == "free" else None)
     behind = [other for other in model.description.joints if other.parent == joint.child]
     if len(behind) != 1 or behind[0].name not in model.joint_names:
-        raise refuse(f"its link {joint.child} carrying {len(behind)} joints" if len(behind) != 1 else
-                     f"its link {joint.child} being welded to {behind[0].child}")
+        raise refuse(f"its link {joint.child} carries {len(behind)} joints" if len(behind) != 1 else
+                     f"its link {joint.child} is welded to {behind[0].child}")
     spring, link = model.joint(behind[0].name), next(one for one in model.description.links if one.name == joint.child)
     if link.mass or any(link.inertia) or any(one.link == link.name for one in model.description.actuators):
-        raise refuse(f"its link {link.name} having mass, inertia or an actuator",
+        raise refuse(f"its link {link.name} has mass, inertia or an actuator",
                      f"they belong to {spring.child}, the rotor's inertia to the armature of {joint.name}")
     if spring.kind != SCREW or spring.v.stop - spring.v.start != 1 or \
             np.abs(adjoint(spring.home) @ spring.screws[0] - joint.screws[0]).max() > _SAME:
-        raise refuse(f"joint {spring.name} behind it having another axis")
+        raise refuse(f"joint {spring.name} behind it has another axis")
     rotor, own = _figures(model, joint.name), _figures(model, spring.name)
     if not own.stiffness:
-        raise refuse(f"joint {spring.name} behind it having no stiffness")
+        raise refuse(f"joint {spring.name} behind it has no stiffness")
     if own.damping or own.friction or own.armature:
-        raise refuse(f"its spring {spring.name} having damping, friction or armature",
-                     f"the law takes the spring for ideal; losses of the motor stand at {joint.name}")
+        raise refuse(f"its spring {spring.name} has damping, friction or armature",
+                     f"the law assumes an ideal spring; losses of the motor belong to {joint.name}")
     if rotor.stiffness:                                   # without armature it would be no robot: nothing there has inertia
-        raise refuse("having a spring of its own")
+        raise refuse("it has a spring of its own")
     return spring.name
 
 
@@ -125,7 +126,7 @@ def bind_control(scenario: Scenario, model: Model, table: SignalTable, level) ->
         return None
     joints = elastic_joints(model, control.place)
     if not scenario.passive:
-        raise ScenarioError("passive: false leaves the springs out that the joints hang on", place=control.place,
+        raise ScenarioError("passive: false switches off the springs of the elastic joints", place=control.place,
                             expected="passive: true")
     for name, drives in zip(model.v_names, level, strict=True):
         if drives != TORQUE:
@@ -148,7 +149,7 @@ def _motions(control: Control, joints: tuple[Elastic, ...]):
     for rule in control.motion:
         for joint in joints:
             if rule.pattern == joint.spring:
-                raise ScenarioError(f"{joint.spring} is a spring; the motion of its link goes by the motor's joint",
+                raise ScenarioError(f"{joint.spring} is a spring; the motion of its link is named by the motor's joint",
                                     place=rule.place, found=rule.pattern, expected=joint.motor)
     rules = bind(control.motion, motors, "motor's joint")
     for motor in motors:
@@ -206,7 +207,7 @@ def start(bound: Bound, law: MotorLaw, signals, q, v) -> None:
     if not state_on_reference(law, signals, 0.0, q, v, flag):
         k = bound.signals.index(int(flag[0]))
         rule = _motions(bound.control, bound.joints)[bound.joints[k].motor]
-        raise ScenarioError(f"the motion of {bound.joints[k].motor} has no four finite derivatives at t = 0",
+        raise ScenarioError(f"the motion of {bound.joints[k].motor} does not have four finite derivatives at t = 0",
                             place=rule.value.place)
 
 

@@ -41,7 +41,7 @@ class Question:
 def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str], joints: Sequence[str]) -> Question:
     """Patterns bound to the names of the model; refuses what matches nothing, and too much."""
     if (of == "hybrid") != bool(prescribed):
-        raise UsageError("--prescribed goes with --of hybrid, and --of hybrid needs it")
+        raise UsageError("--prescribed and --of hybrid must be used together")
     mask = mask_of(model, prescribed) if of == "hybrid" else np.full(model.nv, of == "inverse")
     outputs = np.flatnonzero(mask_of(model, joints)) if joints else np.arange(model.nv)
     state = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
@@ -49,10 +49,11 @@ def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str]
     asked = Question(of, mask, outputs, _chosen(model, by, state) if by else tuple(state))
     count = len(outputs) * len(asked.by)
     if count > LARGEST:
-        raise UsageError(f"these would be {count} columns: {len(outputs)} forces or accelerations by {len(asked.by)} variables; "
-                         f"at most {LARGEST} are written: choose with --joint PATTERN and --by PATTERN, as in --by 'q.*'")
+        raise UsageError(f"the result would have {count} columns: {len(outputs)} forces or accelerations by {len(asked.by)} "
+                         "variables; "
+                         f"at most {LARGEST} are written: select with --joint PATTERN and --by PATTERN, such as --by 'q.*'")
     if sum(len(text) + 3 for both in column_names(model, asked) for text in both) > LONGEST_LINE:       # io.csv would not read it
-        raise UsageError(f"the names of {count} columns make too long a line: choose with --joint and --by")
+        raise UsageError(f"the names of {count} columns make the header line too long: select with --joint and --by")
     return asked
 
 
@@ -66,7 +67,7 @@ def _chosen(model: Model, patterns: Sequence[str], state: list[str]) -> tuple[st
             close = difflib.get_close_matches(pattern.replace("*", ""), [*state, *figures], 3, 0.5)
             kinds = dict.fromkeys(name.partition(".")[0] for name in (*state, *figures))
             hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(f'{kind}.*' for kind in kinds)}"
-            raise UsageError(f"--by {pattern}: nothing has this name; {hint}")
+            raise UsageError(f"--by {pattern}: there is no such variable; {hint}")
         chosen.update(dict.fromkeys(hits))
     return tuple(chosen)
 

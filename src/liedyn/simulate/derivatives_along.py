@@ -49,8 +49,9 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
         With `verify`, where a difference is larger than 1e-6 and than what the differences may be off themselves.
     """
     if model.nc:
-        raise UsageError(f"the robot {model.name} has constraints (loops, couplings): derivatives along a file are of robots "
-                         "without them; see liedyn linearize, or constrained_inverse_derivatives in Python")
+        raise UsageError(f"the robot {model.name} has constraints (loops, couplings): derivatives along a trajectory are for "
+                         "robots "
+                         "without them; use liedyn linearize, or constrained_inverse_derivatives in Python")
     asked = question(model, of, prescribed, by, joints)
     motion = motion_of(model, trajectory, derive_a=bool(asked.prescribed.any()))
     if not asked.prescribed.all():

@@ -40,7 +40,7 @@ def _stencils(t, points: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """For each sample: its neighbours (N, p), and the weights (N, p) of the first and second derivative."""
     n = len(t)
     if n < 3:
-        raise TrajectoryError(f"{n} row(s) are too few to derive velocities and accelerations; at least 3 are needed")
+        raise TrajectoryError(f"{n} row(s) are not enough to compute velocities and accelerations; at least 3 are needed")
     p = min(points, n)
     start = np.clip(np.arange(n) - p // 2, 0, n - p)
     near = start[:, None] + np.arange(p)

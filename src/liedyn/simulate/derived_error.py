@@ -27,7 +27,7 @@ def error_notes(motion: Motion, found: np.ndarray, compute: Callable[[Motion], n
     if not motion.variants:
         return []
     if len(found) < _FEWEST:
-        return [f"{len(found)} rows are too few to estimate the error of what is derived"]
+        return [f"{len(found)} rows are not enough to estimate the error of what is derived"]
     others = [compute(variant)[:, None] for variant in motion.variants]
     ends = min(POINTS // 2, len(found) // 4)
     inner, outer, size = (x[0] for x in errors(found[:, None], others, ends))
@@ -48,10 +48,10 @@ def error_notes(motion: Motion, found: np.ndarray, compute: Callable[[Motion], n
 def mend(noisy: bool, between: str, smoothing: str | None) -> str:
     """What may be wrong and what to do about it; between: what may be too far apart, "rows" or "knots"."""
     if noisy:
-        smooths = f"{smoothing} smooths it, " if smoothing else ""
-        return (f"the noise of the rows is magnified, or they are too far apart; {smooths}derivatives that were measured, as "
-                "columns, avoid it")
-    return f"no spline follows the motion: it hardly moves, or has kinks, or the {between} are too far apart for it"
+        smooths = f"use {smoothing}, or " if smoothing else ""
+        return (f"the noise of the rows is amplified, or they are too far apart; {smooths}give measured "
+                "derivatives as columns")
+    return f"no spline fits the motion: it hardly moves, has kinks, or the {between} are too far apart"
 
 
 def percent(x: float) -> str:

@@ -51,39 +51,39 @@ class Equilibrium:
 def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], q: ArrayLike | None = None, *,
                      tau: ArrayLike | None = None, passive: bool = True, at: float = 0.0, hold: str | Sequence[str] = (),
                      overrides: Overrides = (), strict: bool = False) -> Equilibrium:
-    """A configuration at rest near the one that a scenario has at a time, or near `q` for a model under constant forces.
+    """Equilibrium near the configuration of a scenario at a time, or near `q` for a model under constant forces.
 
-    Joints driven by torques find their place: springs, pd laws, torques, external wrenches and gravity balance there at
-    v = 0. Prescribed joints stay where they are at that time.
+    At v = 0, springs, PD laws, torques, external wrenches and gravity balance in the joints that are driven by torques.
+    Prescribed joints keep their positions at that time.
 
     Parameters
     ----------
     robot : Model, or the path of a scenario YAML, robot YAML or URDF
     q : (nq,) array, optional
-        With a Model: where the search starts; default: the neutral configuration.
+        With a Model: initial guess; default: the neutral configuration.
     tau : (nv,) array, optional
         With a Model: the joint forces that act [N m | N]; default: none.
     passive : bool
         With a Model: whether joint springs, damping and friction act.
     at : float
-        Of a scenario: time [s] at which the search starts and whose forces act.
+        With a scenario: time [s] of the initial guess and of the forces.
     hold : names or patterns, one or several
-        Joints that stay where they are by a force to be found, and actuators whose thrust is to be found; both are added to
-        the forces that act.
+        Joints that are held in place by a force to be found, and actuators whose thrust is to be found; both are added to
+        the given forces.
     overrides, strict
-        Of a file: as for `run_scenario`.
+        With a file: as for `run_scenario`.
 
     Raises
     ------
     ScenarioError, ModelError, TrajectoryError, UsageError, ShapeError, ConfigurationError
     ComputationError
-        Where there is none, as far as can be found: names the coordinate that is not held.
+        If none is found: names the coordinate whose forces do not balance.
     """
     if isinstance(robot, Model):
         setup = standing(robot, q, tau, passive)
         t, q, v = 0.0, _closed(setup, 0.0, setup.problem.q), np.zeros(robot.nv)
     elif q is not None or tau is not None or not passive:
-        raise UsageError("q, tau and passive go with a Model; of a scenario give overrides, as in 'passive=false'")
+        raise UsageError("q, tau and passive are for a Model; for a scenario use overrides such as 'passive=false'")
     else:
         setup = prepare(robot, overrides, strict)
         t, q, v = state_at(setup, float(at))
@@ -130,7 +130,7 @@ def _refuse_moving_drives(setup: Setup, t: float) -> None:
 
     for name, (_, V, dV) in (drives_at(setup.problem, t) or {}).items():
         if np.abs([V, dV]).max() > _MOVING:
-            raise ComputationError(f"there is no equilibrium at t = {t:g} s: the closure {name} is driven and moves then "
+            raise ComputationError(f"there is no equilibrium at t = {t:g} s: the closure {name} is driven and moves at that time "
                                    "(choose another time, or constant drives)")
 
 
@@ -143,7 +143,7 @@ def held(setup: Setup, hold) -> tuple[np.ndarray, np.ndarray]:
         hits = [actuators.index(name) for name in matching(pattern, actuators)]
         if not names and not hits:
             known = ", ".join([*model.joint_names, *actuators][:12])
-            raise UsageError(f"no joint or actuator matches {pattern!r}, which is to be held; the robot has {known or 'none'}")
+            raise UsageError(f"no joint or actuator to hold matches {pattern!r}; the robot has {known or 'none'}")
         for name in names:
             joints[model.v_index(name)] = True
         thrusts[hits] = True
@@ -263,10 +263,10 @@ class _Search:
         moves = prescribed & ((np.abs(v) > _MOVING) | (np.abs(self.start.a) > _MOVING))
         if moves.any():
             names = [name for name, moving in zip(self.model.v_names, moves, strict=True) if moving]
-            notes.append(f"{', '.join(names[:4])}{', …' if len(names) > 4 else ''}: the prescribed motion does not rest at "
-                         f"t = {self.t:g} s; the equilibrium is that of a robot held there")
+            notes.append(f"{', '.join(names[:4])}{', …' if len(names) > 4 else ''}: the prescribed motion is not at rest at "
+                         f"t = {self.t:g} s; the equilibrium is that of the robot with these joints held in place")
         if self._changing():
-            notes.append(f"forces change with time: the equilibrium is that of their values at t = {self.t:g} s")
+            notes.append(f"forces depend on time: the equilibrium is that of their values at t = {self.t:g} s")
         return notes
 
     def _changing(self) -> bool:
@@ -282,17 +282,17 @@ class _Search:
         """Names the coordinate that is held least, and how it could be."""
         k = int(np.argmax(np.where(self.free, np.abs(best.here.a), -1.0)))
         name, unit = self.model.v_names[k], self.model.v_units[k]
-        text = f"no equilibrium was found near the configuration at t = {self.t:g} s: at best {name} is left with an " \
+        text = f"no equilibrium was found near the configuration at t = {self.t:g} s: {name} keeps an " \
                f"acceleration of {best.here.a[k]:.3g} {unit}/s^2"
         at_limit = [self.model.v_names[i] for i in self.limited
                     if best.q[self.own[i]] in (self.model.lower[i], self.model.upper[i])]
         joint = next(joint for joint in self.model.joints if joint.v.start <= k < joint.v.stop)
         if joint.kind == FREE and self.model.description.actuators:
-            return ComputationError(f"{text} (nothing holds {joint.name}: let thrusts be found with --hold, as in "
+            return ComputationError(f"{text} (nothing holds {joint.name}: find thrusts with --hold, such as "
                                     f"--hold {self.model.description.actuators[0].name}, or prescribe its motion)")
         if joint.kind == FREE:
             return ComputationError(f"{text} (nothing holds {joint.name}: prescribe its motion, give it a force or a wrench, or "
                                     f"--hold {joint.name})")
         if at_limit:
-            return ComputationError(f"{text}, and {', '.join(at_limit[:4])} at a limit (--hold keeps a joint where it is)")
-        return ComputationError(f"{text} (--hold {joint.name} keeps it where it is)")
+            return ComputationError(f"{text}, and {', '.join(at_limit[:4])} at a limit (--hold holds a joint in place)")
+        return ComputationError(f"{text} (--hold {joint.name} holds it in place)")

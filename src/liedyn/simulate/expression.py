@@ -187,7 +187,7 @@ class _Reader:
         if name in _STATE:
             return self._state(node, name, None)
         if name in FUNCTIONS:
-            raise self._refuse(f"the function {name} is written with its argument: {name}(…)")
+            raise self._refuse(f"the function {name} needs an argument: {name}(…)")
         raise self._unknown("name", name)
 
     def _state(self, node: ast.expr, kind: str, name: str | None) -> tuple[int, float]:
@@ -197,7 +197,7 @@ class _Reader:
 
     def _call(self, node: ast.Call, depth: int) -> list[tuple[int, float]]:
         if not isinstance(node.func, ast.Name):
-            raise self._not_allowed(node, node.func, "the call of something that is no function")
+            raise self._not_allowed(node, node.func, "a call of something that is not a function")
         name, given = node.func.id, node.args
         if name in _STATE:
             return [self._state_call(node)]
@@ -206,7 +206,7 @@ class _Reader:
         least = 2 if name in ("min", "max") else ARGUMENTS[name]
         if node.keywords or len(given) < least or (len(given) > least and name not in ("min", "max")):
             count = f"{least} or more arguments" if name in ("min", "max") else f"{least} argument{'s' * (least > 1)}"
-            raise self._refuse(f"{name} with the wrong arguments", node, expected=count)
+            raise self._refuse(f"wrong arguments of {name}", node, expected=count)
         values = [self._emit(argument, depth + 1) for argument in given]
         if name == "clip":
             return self._apply(code.MIN, node, self._apply(code.MAX, node, values[0], values[1]), values[2])

@@ -93,7 +93,7 @@ def surest_slope(f, steps, condition: float = 1.0) -> tuple[np.ndarray, np.ndarr
             continue
         best, error = np.where(doubt < error, found, best), np.minimum(doubt, error)
     if not np.all(np.isfinite(error)):
-        raise failure or ComputationError("differences cannot be taken here: they are not finite")
+        raise failure or ComputationError("finite differences cannot be computed here: they are not finite")
     return best, error
 
 

@@ -52,7 +52,7 @@ def _motor_slopes(problem, t: float, q, v) -> np.ndarray:
         def torques(s):
             work.q[:], work.v[:] = q + s * x[:nv], v + s * x[nv:]          # all joints are of plain coordinates
             if not law_torques(model.index, model.constants, problem.law, problem.signals, t, work):
-                raise ComputationError(f"a motion of control is not finite at t = {t:.6g} s")
+                raise ComputationError(f"a desired motion of control is not finite at t = {t:.6g} s")
             return work.tau.copy()
         return torques
 

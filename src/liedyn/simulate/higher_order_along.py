@@ -84,7 +84,7 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
     """
     if model.nc:
         raise UsageError(f"the robot {model.name} has constraints (loops, couplings): time derivatives of its dynamics are "
-                         "not computed; leave --order and --smooth away, or take a robot without them")
+                         "not available; omit --order and --smooth")
     if progress is None:
         from liedyn.simulate.run import Silent
         progress = Silent()
@@ -207,5 +207,5 @@ def _errors(model: Model, asked: Question, chains: list[Chain], t, rows: int, re
 
 def _mend(noisy: bool, rows: int, smooth) -> str:
     if noisy and smooth == "auto":
-        return "no smoothing of these rows does better; derivatives that were measured, as columns, do"
-    return mend(noisy, "rows" if rows == 1 else "knots", "--smooth auto" if rows == 1 else "a longer --smooth, or --smooth auto,")
+        return "no smoothing of these rows is better; give measured derivatives as columns"
+    return mend(noisy, "rows" if rows == 1 else "knots", "--smooth auto" if rows == 1 else "a longer --smooth or --smooth auto")

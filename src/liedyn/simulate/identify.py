@@ -165,9 +165,9 @@ def _identify(model: Model, t, motion: Motion, joints, smooth, tolerance: float 
     values = base.values + found.x
     residual = np.sqrt(np.mean((raw @ np.r_[found.x, -1.0]) ** 2, axis=0))
     if motion.v is not None or motion.a is not None:
-        mend = "leave the v and a out that are given, and they are derived from smoothed positions"
+        mend = "omit the given v and a, so that they are derived from smoothed positions"
     else:
-        mend = "smooth the positions with auto" if smooth != "auto" else "less noise, or a longer or faster motion, helps"
+        mend = "smooth the positions with auto" if smooth != "auto" else "use data with less noise, or a longer or faster motion"
     notes = [*motion.notes, *notes, *_notes(base, deviations, reliable, mend)]
     return Identification(values, deviations, reliable, _poor(base, values, deviations), base, found.condition, residual,
                           np.sqrt(np.mean(motion.tau**2, axis=0)), len(raw), tuple(notes))
@@ -240,7 +240,7 @@ def _notes(base: BaseParameters, deviations: np.ndarray, reliable: np.ndarray, m
     notes = []
     if unseen:
         notes.append(f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({_listed(unseen)}): "
-                     "these are the robot file's")
+                     "their values are those of the robot file")
     if biased:
         notes.append(f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({_listed(biased)}): noise of the motion "
                      f"or its smoothing biases them by more than their deviation; {mend}")

@@ -2,7 +2,7 @@
 
 Small changes that keep to the constraints are dq = Z dq_i, dv = Z dv_i + G dq_i, where i are the independent coordinates and
 
-    A Z = 0, Z_i = 1;    A G = -d(A v)/dq Z, G_i = 0        (v less the motion of driven closures)
+    A Z = 0, Z_i = 1;    A G = -d(A v)/dq Z, G_i = 0        (v less the motion of driven loops)
 """
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _wanted(model, named) -> np.ndarray:
     for pattern in [named] if isinstance(named, str) else named:
         hits = [names.index(name) for name in matching(pattern, names)]
         if not hits:
-            raise UsageError(f"no coordinate matches {pattern!r}, which is to be independent; there are "
+            raise UsageError(f"no independent coordinate matches {pattern!r}; the coordinates are "
                              f"{', '.join(names[:12])}{', …' if len(names) > 12 else ''}")
         chosen += [k for k in hits if k not in chosen]
     return np.array(chosen, dtype=np.int64)

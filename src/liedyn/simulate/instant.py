@@ -58,7 +58,7 @@ def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:
     """A model in the configuration q (nq,), by default the neutral one, under constant joint forces tau (nv,)."""
     tau = as_array(np.zeros(model.nv) if tau is None else tau, "tau", (model.nv,))
     if tau.ndim != 1:
-        raise ShapeError(f"one set of forces at a time; found tau of shape {tau.shape}")
+        raise ShapeError(f"tau must be a single set of forces; found tau of shape {tau.shape}")
     if not np.isfinite(tau).all():
         k = int(np.argmin(np.isfinite(tau)))
         raise ConfigurationError(f"tau[{k}] is not finite; found {tau[k]}")
@@ -68,7 +68,7 @@ def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:
         return setup
     q = as_array(q, "q", (model.nq,))
     if q.ndim != 1:
-        raise ShapeError(f"one state at a time; found q of shape {q.shape}")
+        raise ShapeError(f"a single state is expected; found q of shape {q.shape}")
     return replace(setup, problem=replace(setup.problem, q=integrate(model, q, np.zeros(model.nv))))
 
 

@@ -41,7 +41,7 @@ def step_note(integrator: Integrator, problem: Problem, record) -> list[str]:
     if found.rate * step <= LIMIT:
         return []
     return [f"{_cause(found)} at t = {found.t:.6g} s: rk4 is not stable there with steps of {step:g} s, and the "
-            f"motion is not to be trusted; try integrator.method=Radau, or integrator.step={0.5 * LIMIT / found.rate:.1g}"]
+            f"motion is not reliable; try integrator.method=Radau, or integrator.step={0.5 * LIMIT / found.rate:.1g}"]
 
 
 def _taken(step: float, between) -> float:

@@ -44,13 +44,13 @@ class Mode:
 
 @dataclass(frozen=True, eq=False)
 class LinearSystem:
-    """dx/dt = A x + B u, y = C x + D u: deviations from a motion or a rest, at one instant.
+    """dx/dt = A x + B u, y = C x + D u: deviations from a motion or an equilibrium, at one time.
 
     A (n, n), B (n, m), C (p, n), D (p, m)
     states, inputs, outputs   their names: q.elbow, v.elbow; tau.elbow, a.elbow, thrust.rotor1; q.…, v.…, a.…, tau.…,
                               p.<link>.x (position of a link's origin in the world)
     state_units, input_units, output_units
-    moving                    (n,) bool: states that forces move; the rest belongs to prescribed coordinates
+    moving                    (n,) bool: states that forces affect; the others belong to prescribed coordinates
     """
 
     A: np.ndarray

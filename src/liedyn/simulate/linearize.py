@@ -54,8 +54,8 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: Ar
               prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
               inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] = "q.*", independent: str | Sequence[str] = (),
               drive: Mapping[str, Any] | None = None) -> LinearSystem:
-    """Linear system of small deviations from a motion, where forces, external wrenches in local frames, and the accelerations
-    of prescribed coordinates stay what they are but for the inputs.
+    """Linear system of small deviations from a motion. Forces, external wrenches in local frames, and accelerations of
+    prescribed coordinates are constant except for the inputs.
 
     Parameters
     ----------
@@ -71,23 +71,23 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: Ar
     f_ext, passive
         As in `forward_dynamics`.
     inputs, outputs : names or patterns, one or several
-        Of the inputs tau.<coordinate>, a.<coordinate> (where prescribed), thrust.<actuator>; of the outputs q.…, v.…, a.…,
+        Inputs are tau.<coordinate>, a.<coordinate> (where prescribed), thrust.<actuator>; outputs are q.…, v.…, a.…,
         tau.<coordinate> and p.<link>.x, .y, .z (a link's origin in the world).
     independent : names or patterns, one or several
-        Of a model with constraints: coordinates to be states; those that are missing are chosen, prescribed ones always are.
+        For a model with constraints: coordinates to use as states. Prescribed ones are always used; others are chosen.
     drive : {closure name: (T, V, dV)}, optional
-        Motion of driven closures, see `constraint_residual`.
+        Motion of driven loops, see `constraint_residual`.
 
     Returns
     -------
     LinearSystem
-        States q.<coordinate> (tangent: a turn [rad] and a shift [m] in the body's frame for ball and free joints), then v; under
-        constraints those of independent coordinates.
+        States q.<coordinate> (tangent: rotation [rad] and translation [m] in the body frame for ball and free joints), then v;
+        with constraints those of independent coordinates.
 
     Raises
     ------
     ShapeError, ConfigurationError, ComputationError
-        Also where q or v do not obey the constraints.
+        Also if q or v violate the constraints.
     ModelError
         For a robot without a moving joint.
     UsageError
@@ -100,7 +100,7 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: Ar
     q, v, tau = as_array(q, "q", (model.nq,)), as_array(v, "v", (nv,)), as_array(tau, "tau", (nv,))
     for name, x in (("q", q), ("v", v), ("tau", tau)):
         if x.ndim != 1:
-            raise ShapeError(f"one state at a time; found {name} of shape {x.shape}")
+            raise ShapeError(f"a single state is expected; found {name} of shape {x.shape}")
     a, tau, chart = _motion(model, q, v, np.zeros(nv) if a is None else a, tau, prescribed, f_ext, passive, independent, drive)
     here = Instant(0.0, q, v, a, tau, wrenches(model, f_ext))
     none = np.zeros((nv, 2 * nv))
@@ -120,8 +120,8 @@ def _motion(model, q, v, a, tau, prescribed, f_ext, passive, independent, drive)
                           ("v", constraint_velocity(model, q, v, drive=drive), "project_velocity")):
         r = int(np.argmax(np.abs(x)))
         if not abs(x[r]) <= _CLOSED * (1.0 + (np.abs(v).max() if what == "v" else 0.0)):
-            raise ComputationError(f"{what} does not obey the constraints: {model.row_names[r]} is off by {abs(x[r]):.3g} "
-                                   f"({mend} mends it)")
+            raise ComputationError(f"{what} violates the constraints: the residual of {model.row_names[r]} is {abs(x[r]):.3g} "
+                                   f"({mend} corrects it)")
     found = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive, drive=drive)
     return found.a, found.tau, chart(model, q, v, prescribed, drive, independent)
 
@@ -131,24 +131,24 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
                        inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] | None = None,
                        independent: str | Sequence[str] = (), verify: bool = False, overrides: Overrides = (),
                        strict: bool = False, progress: Any | None = None) -> Linearization:
-    """Linearize a scenario file, or a robot file with defaults, at a time of its motion or at rest.
+    """Linearize a scenario file, or a robot file with defaults, at a time of its motion or about an equilibrium.
 
     Parameters
     ----------
     at : float
-        Time [s]; the scenario is run up to it.
+        Time [s] up to which the scenario is simulated.
     equilibrium : bool
-        Instead of the motion there, take a configuration at rest near it (`find_equilibrium`).
+        Linearize about an equilibrium near the state at that time (`find_equilibrium`).
     hold : names or patterns, one or several
-        With `equilibrium`: joints that stay where they are by a force to be found, actuators whose thrust is to be found.
+        With `equilibrium`: joints to hold in place by a force to be found, actuators whose thrust is to be found.
     open_loop : bool
-        Forces keep their values: what the scenario's torques, pd laws, wrenches and thrusts read of the state is left out.
+        Omit the state feedback of torques, PD laws, wrenches and thrusts.
     step : float, optional
-        Of the discretization [s]; default: the scenario's output_step.
+        Time step of the discretization [s]; default: the scenario's output_step.
     inputs, outputs, independent
         As for `linearize`. Default outputs: q.* and the forces of prescribed joints.
     verify : bool
-        Compare with extrapolated differences of the scenario's own right-hand side.
+        Compare with extrapolated finite differences of the right-hand side.
     overrides, strict
         As for `run_scenario`.
 
@@ -160,7 +160,7 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
     ------
     ScenarioError, ModelError, TrajectoryError, UsageError
     ComputationError
-        Where the motion ends before `at`, where a force has no derivative, where no equilibrium is found.
+        If the simulation ends before `at`, a force has no derivative, or no equilibrium is found.
     """
     from liedyn.simulate.run import Silent
     from liedyn.simulate.verify_linear import differences

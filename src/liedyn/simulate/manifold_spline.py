@@ -67,12 +67,12 @@ def has_rows(count: int, highest: int, samples: int) -> bool:
 def check_rows(t: np.ndarray, highest: int, samples: int) -> None:
     """TrajectoryError for too few samples, for times that no spline stands, and for a derivative that no samples give."""
     if highest > HIGHEST:
-        raise TrajectoryError(f"derivative {highest} cannot be taken from samples (at most {HIGHEST} can)",
+        raise TrajectoryError(f"derivative {highest} cannot be computed from samples (at most {HIGHEST} can)",
                               hint="give derivatives as columns (d1a, d2a, …), or a smaller order")
     if not has_rows(len(t), highest, samples):
         smooth = f" and a knot every {samples} rows" if samples > 1 else ""
         least = next(n for n in itertools.count(len(t)) if has_rows(n, highest, samples))
-        raise TrajectoryError(f"{len(t)} row(s) are too few to take derivative {highest} by a spline of degree "
+        raise TrajectoryError(f"{len(t)} row(s) are not enough for derivative {highest} with a spline of degree "
                               f"{degree_for(highest)}{smooth}; at least {least} are needed, or a smaller order")
     steps = np.diff(t)
     if steps.max() > UNEVEN * steps.min():
@@ -90,7 +90,7 @@ def spline_derivatives(t: np.ndarray, x: np.ndarray, highest: int, fit: Fit) -> 
     spline = _spline(t, x, degree_for(highest) + fit.raised, fit.samples)
     out = np.stack([spline(t, nu=k) for k in range(highest + 1)], axis=1)
     if not np.isfinite(out).all():
-        raise TrajectoryError(f"derivative {highest} is too large for a number; are the times in seconds?")
+        raise TrajectoryError(f"derivative {highest} overflows; are the times in seconds?")
     return out
 
 
@@ -123,7 +123,7 @@ def _basis(t, degree: int, samples: int):
     try:
         return knots, B, cholesky_banded(lower, lower=True)
     except np.linalg.LinAlgError as error:
-        raise TrajectoryError(f"no spline of degree {degree} with a knot every {samples} rows can be computed on these times",
+        raise TrajectoryError(f"no spline of degree {degree} with a knot every {samples} rows can be computed for these times",
                               hint="a smaller order, or no smoothing") from error
 
 

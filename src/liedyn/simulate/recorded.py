@@ -47,7 +47,7 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
     model = load(path, base=base or header.get("base"), gravity=_gravity(trajectory), loops=loops, strict=strict)
     notes = []
     if "robot_sha256" in header and hashlib.sha256(path.read_bytes()).hexdigest() != header["robot_sha256"]:
-        notes.append(f"{path} is not the file that {trajectory.source} was recorded with")
+        notes.append(f"{path} differs from the robot file that {trajectory.source} was recorded with")
     unknown = passed_over(model, trajectory)
     if unknown:
         more = f" and {len(unknown) - _NAMED} more" if len(unknown) > _NAMED else ""
@@ -67,8 +67,8 @@ def comments_for(header: dict[str, str], model: Model, output: str) -> dict[str,
 def _named_robot(trajectory: Trajectory) -> Path:
     named = trajectory.header.get("robot")
     if not named:
-        raise UsageError(f"{trajectory.source} names no robot; give one with --robot")
-    return _named_file(trajectory, "robot", "robot file", "or give one with --robot")
+        raise UsageError(f"{trajectory.source} does not name a robot; use --robot")
+    return _named_file(trajectory, "robot", "robot file", "or use --robot")
 
 
 def _named_file(trajectory: Trajectory, key: str, what: str, hint: str | None = None) -> Path:
@@ -76,7 +76,7 @@ def _named_file(trajectory: Trajectory, key: str, what: str, hint: str | None = 
     folder = Path() if trajectory.source in (None, STDIO) else Path(trajectory.source).parent
     path = Path(os.path.normpath(folder / named))
     if not path.is_file():
-        raise TrajectoryError(f"the {what} is not there", place=Place(trajectory.source, key=f"# {key}"), found=named,
+        raise TrajectoryError(f"the {what} does not exist", place=Place(trajectory.source, key=f"# {key}"), found=named,
                               expected="a file relative to the folder of the trajectory", hint=hint)
     return path
 
@@ -91,6 +91,6 @@ def _gravity(trajectory: Trajectory) -> tuple[float, ...] | None:
     except ValueError:
         gravity = ()
     if len(gravity) != 3 or not all(map(math.isfinite, gravity)):
-        raise TrajectoryError("the gravity cannot be used", place=Place(trajectory.source, key="# gravity"), found=text,
+        raise TrajectoryError("invalid gravity", place=Place(trajectory.source, key="# gravity"), found=text,
                               expected="three numbers")
     return gravity

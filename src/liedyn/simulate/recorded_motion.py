@@ -155,7 +155,7 @@ def naming(trajectory):
         with np.errstate(all="ignore"):
             yield
     except (np.linalg.LinAlgError, ConfigurationError):
-        raise TrajectoryError("nothing can be derived along this file", place=Place(trajectory.source),
+        raise TrajectoryError("derivatives cannot be computed for this file", place=Place(trajectory.source),
                               expected="smaller values, or times that are more evenly spaced") from None
     except TrajectoryError as error:
         if error.place is not None:

@@ -48,4 +48,4 @@ def _figure(path: str, key: str = "", unit: float = 1.0) -> float:
 def _refuse(needed: float, free: float, rows: int, what: str) -> None:
     if needed > max(free, _ENOUGH):
         raise ComputationError(f"the result of {rows} rows needs about {needed / 1e9:.3g} GB of {what}; {free / 1e9:.3g} GB are "
-                               "free (a larger output_step makes fewer rows; --force-long or force_long=True tries all the same)")
+                               "free (a larger output_step makes fewer rows; --force-long or force_long=True tries anyway)")

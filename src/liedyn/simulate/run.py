@@ -43,11 +43,11 @@ class Result:
 
     work      (N,) energy supplied by motors, external wrenches and passive forces but springs since t[0] [J]
     multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
-              (N, loops, 6) what loops transmit to their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
-    tracking  how links followed their references; None without `control`
+              (N, loops, 6) wrenches on their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
+    tracking  tracking of the desired motions by the links; None without `control`
     limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`simulate.limits.Excess`)
-    check     figures of the self-check, by name
-    notes     what the user should hear, one line each
+    check     values of the self-check, by name
+    notes     notes for the user, one line each
     timing    seconds by part of the run
     """
 
@@ -124,7 +124,7 @@ class Silent:
 
 def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrides = (), *, strict: bool = False,
                  force_long: bool = False) -> Result:
-    """Run a scenario, or a robot file with defaults.
+    """Simulate a scenario, or a robot file with defaults.
 
     Parameters
     ----------
@@ -135,7 +135,7 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
     strict : bool
         Findings of the robot become an error.
     force_long : bool
-        Run what is refused else: more than 1e8 steps or 1e7 rows (up to 1e12), a result that may not fit into memory.
+        Allow more than 1e8 steps or 1e7 rows (up to 1e12), and a result that may not fit into memory.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
     ScenarioError, ModelError, TrajectoryError
         With file, line and key.
     ComputationError
-        Where the motion cannot be continued, or the result would not fit into memory.
+        If the integration fails, or the result would not fit into memory.
     """
     return simulate_file(scenario, overrides, Silent(), strict, force_long)
 
@@ -235,13 +235,13 @@ def _doubts(check: dict[str, float], integrator: Integrator) -> list[str]:
     """A line for each figure of the self-check that is not as it should be."""
     notes, balance = [], check["energy_balance_relative"]
     if check["quaternion_norm"] > _UNIT:
-        notes.append(f"quaternions left unit norm by {check['quaternion_norm']:.1e}")
+        notes.append(f"quaternions deviate from unit norm by {check['quaternion_norm']:.1e}")
     if check["inverse_dynamics_residual"] > _RESIDUAL:
         notes.append("inverse dynamics of the motion differs from the applied forces by "
-                     f"{check['inverse_dynamics_residual']:.1e} relative: the robot is badly conditioned")
+                     f"{check['inverse_dynamics_residual']:.1e} (relative): the robot is ill-conditioned")
     if balance > GOOD:
         mend = "a smaller integrator.step" if integrator.step_is_fixed else "a smaller integrator.rtol"
-        notes.append(f"the energy balance is off by {balance:.1e} relative: the motion is not to be trusted; try {mend}")
+        notes.append(f"the relative error of the energy balance is {balance:.1e}: the motion is not accurate; try {mend}")
     return notes
 
 

@@ -125,8 +125,8 @@ def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slic
             arrays["signal"][i] = table.add(_component(drive.signals, k, n, name, drive.place), table.joint_use("torque", i))
         else:
             if manifold:
-                raise ScenarioError(f"joint {name} is a {_kind(n)} joint: pd needs joints of plain coordinates",
-                                    place=drive.place, hint="write a torque for each component")
+                raise ScenarioError(f"joint {name} is a {_kind(n)} joint: pd is not available for it",
+                                    place=drive.place, hint="give a torque for each component")
             _pd_coordinate(arrays, name, drive, k, i, n, table)
 
 
@@ -285,8 +285,9 @@ def _unit_quaternion(part: np.ndarray, name: str, place: Place) -> list[str]:
 def _settle(values: np.ndarray, i: int, prescribed: float, rule: Rule | None, why: str) -> None:
     """Start where the prescribed motion starts; an initial value that says otherwise is an error."""
     if rule and abs(values[i] - prescribed) > _AGREE * max(1.0, abs(prescribed)):
-        raise ScenarioError(f"the initial value contradicts the motion: {why}", place=rule.place, found=float(values[i]),
-                            expected=f"{prescribed:.9g}, or nothing")
+        raise ScenarioError("the initial value contradicts the prescribed motion: "
+                            f"{why}", place=rule.place, found=float(values[i]),
+                            expected=f"{prescribed:.9g}, or no value")
     values[i] = prescribed
 
 

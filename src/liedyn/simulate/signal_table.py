@@ -122,8 +122,8 @@ class SignalTable:
             windows.append(found.windows)
             if not found.complete:
                 where = f"{place}: " if str(place) else ""
-                notes.append(f"{where}the {name} switches too often or too closely for all its times to be located (at most "
-                             f"{MOST}): an adaptive method takes steps of at most {self.duration / MOST:.3g} s")
+                notes.append(f"{where}the {name} has more switching times than can be located (at most "
+                             f"{MOST}): adaptive methods take steps of at most {self.duration / MOST:.3g} s")
         return np.concatenate(windows), notes
 
     def arrays(self, breaks: np.ndarray) -> code.Signals:
@@ -160,7 +160,7 @@ class SignalTable:
             if name is None:
                 own = use.q if kind == "q" else use.v
                 if own is None:
-                    raise ScenarioError(f"{kind} alone has no meaning here", place=place, expected=f"{kind}(joint)")
+                    raise ScenarioError(f"{kind} needs the name of a joint here", place=place, expected=f"{kind}(joint)")
                 return own
             names = model.q_names if kind == "q" else model.v_names
             if name in names:
@@ -178,8 +178,9 @@ class SignalTable:
         for (t, _, velocity, _), inside in ((given.points[0], given.points[0][0] > 0.0),
                                             (given.points[-1], given.points[-1][0] < self.duration)):
             if inside and velocity != 0.0:
-                raise ScenarioError("the motion would start or stop with a jump of velocity", place=given.place,
-                                    found=f"velocity {velocity:g} at t = {t:g}", expected="0 where it is held outside",
+                raise ScenarioError("the motion would start or stop with a velocity jump", place=given.place,
+                                    found=f"velocity {velocity:g} at t = {t:g}", expected="zero velocity at the first and last "
+                                                                                          "point",
                                     hint=f"or waypoints from 0 to {self.duration:g} s")
 
     def _column(self, given: Column, use: Use) -> Curve:
@@ -198,7 +199,7 @@ class SignalTable:
                                 expected=use.unit)
         interpolation = given.interpolation or use.interpolate
         if interpolation == "linear" and use.derivatives >= 2:
-            raise ScenarioError("straight lines have no acceleration at their ends", place=given.place, found=interpolation,
+            raise ScenarioError("linear interpolation has no acceleration at its points", place=given.place, found=interpolation,
                                 expected="interpolation cubic or quintic")
         self._check_range(given, trajectory, use, interpolation)
         return _finite(given.place, interpolant, trajectory.t, trajectory.columns[name], interpolation)
@@ -218,7 +219,7 @@ class SignalTable:
         start, end = use.window or (0.0, self.duration)
         slack = 1e-9 * max(self.duration, 1.0)
         if start < end and (t[0] > start + slack or t[-1] < end - slack):
-            raise ScenarioError(f"the CSV {given.file} does not cover the time that needs it", place=given.place,
+            raise ScenarioError(f"the CSV {given.file} does not cover the required time", place=given.place,
                                 found=f"{t[0]:g} to {t[-1]:g} s", expected=f"{start:g} to {end:g} s")
 
 

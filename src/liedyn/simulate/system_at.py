@@ -18,7 +18,7 @@ def linear_system(setup: Setup, problem, here: Instant, inputs="*", outputs="q.*
 
 
 def chart_at(problem, here: Instant, prescribed, independent=()):
-    """Independent coordinates of a problem with constraints, and the motion of its driven closures; else None, None."""
+    """Independent coordinates of a problem with constraints, and the motion of its driven loops; else None, None."""
     if problem.ties is None:
         refuse_independent(independent)
         return None, None

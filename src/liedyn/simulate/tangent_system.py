@@ -38,7 +38,7 @@ def refuse_unmatched(model, prescribed, inputs, outputs) -> None:
 def tangent_system(model, here: Instant, prescribed, passive, force, push, inputs, outputs, chart=None,
                    drive=None) -> LinearSystem:
     """force, push: (nv, 2 nv) what the laws add to joint forces and to the generalized force of wrenches, by the state.
-    inputs, outputs: patterns. chart: `independent.Chart` of a constrained model, with the motion of driven closures."""
+    inputs, outputs: patterns. chart: `independent.Chart` of a constrained model, with the motion of driven loops."""
     refuse_unmatched(model, prescribed, inputs, outputs)
     nv = model.nv
     response = _response(model, here, prescribed, passive, chart is not None, drive)

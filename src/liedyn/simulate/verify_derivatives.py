@@ -29,7 +29,7 @@ def verify_rows(model: Model, asked: Question, motion, progress) -> str:
         raise CheckFailed(f"{told}; expected at most {BOUND:g}; nothing is written")
     doubtful = max(found.values(), key=lambda one: one.doubt)
     if doubtful.doubt > BOUND:
-        told += f"; where the mass matrix is nearly singular, differences themselves are good to {doubtful.doubt:.0e} only"
+        told += f"; where the mass matrix is nearly singular, finite differences are accurate to {doubtful.doubt:.0e} only"
     return told
 
 

@@ -170,7 +170,7 @@ class Warmup:
 
 def warmup(what: str | Iterable[str] | None = None, *, robot: str | os.PathLike[str] | None = None,
            progress: Any = None) -> Warmup:
-    """Compile the functions of groups, or load them if the cache has them: later calls, in later processes too, wait no more.
+    """Compile the functions of groups, or load them from the cache, so that later calls and processes need not compile them.
 
     Code is compiled for this processor, into the folder that LIEDYN_CACHE_DIR names or the user's cache. It is the same for every
     robot.
