@@ -323,9 +323,9 @@ def test_old_names_of_frames_are_refused_with_the_new_ones(old, new):
     for function, given in ((ld.jacobian, (q, "root")), (ld.jacobian_derivative, (q, v, "root")), (ld.link_twist, (q, v, "root")),
                             (ld.link_acceleration, (q, v, a, "root")), (ld.joint_wrenches, (q, v, a))):
         assert refused(ld.ShapeError, function, model, *given, frame=old) == (
-            f"frame is one of local, local_world_aligned, world; found '{old}' (called \"{new}\" here)")
+            f"frame must be one of local, local_world_aligned, world; found '{old}' (called \"{new}\" here)")
     assert refused(ld.ShapeError, ld.jacobian, model, q, "root", frame="LOCAL") == (
-        "frame is one of local, local_world_aligned, world; found 'LOCAL'")
+        "frame must be one of local, local_world_aligned, world; found 'LOCAL'")
     assert "found ['local']" in refused(ld.ShapeError, ld.jacobian, model, q, "root", frame=["local"])
 
 

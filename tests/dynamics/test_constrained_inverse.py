@@ -111,7 +111,7 @@ def test_immobile_a_truss(closure, n, actuated, worst):
         ld.constrained_inverse_dynamics(model, q, zero, zero, mask)
     assert str(caught.value).startswith("several sets of joint forces produce this motion: the constraints leave no motion, so "
                                         "that any "
-                                        "force does, also none (choose one by ")
+                                        "force does, also none (select with ")
     out = ld.constrained_inverse_dynamics(model, q, zero, zero, mask, criterion="least_constraint_force")
     expected, _ = program(model, q, zero, zero, mask, "least_constraint_force")
     assert out.case == "immobile" and relative(out.tau, expected) < 1e-12
@@ -297,7 +297,7 @@ def test_what_is_refused():
     assert "weights apply to joint forces, which the criterion 'unique' does not use" in refused(
         ld.LiedynError, model, *state, pins, weights=[1, 1])
     for bad in ([1.0, 0.0], [1.0, np.nan], [-1.0, 1.0]):
-        assert "weights are positive numbers" in refused(ld.ConfigurationError, model, *state, pins, criterion="least_torque",
+        assert "weights must be positive" in refused(ld.ConfigurationError, model, *state, pins, criterion="least_torque",
                                                          weights=bad)
     assert "weights has the wrong shape; found (3,), expected (…, 2)" in refused(
         ld.ShapeError, model, *state, pins, criterion="least_torque", weights=[1, 1, 1])

@@ -179,14 +179,14 @@ def test_a_robot_without_joints_is_flat():
     """Ended in NumPy's error about a shape."""
     model = ld.build(Robot("block", (random_link(RNG, "block"),), ()))
     assert ld.curvature_tensor(model, []).shape == (0, 0, 0, 0) and ld.scalar_curvature(model, []) == 0.0
-    with pytest.raises(ld.ComputationError, match="u and w span no plane"):
+    with pytest.raises(ld.ComputationError, match="u and w do not span a plane"):
         ld.sectional_curvature(model, [], [], [])
 
 
 def test_errors():
     model = model_of("universal")
     q, v = state(model, 7)[:2]
-    with pytest.raises(ld.ShapeError, match="the closed form is of one state"):
+    with pytest.raises(ld.ShapeError, match="the closed form is computed for one state"):
         ld.curvature_tensor(model, np.stack([q, q]))
     with pytest.raises(ld.ShapeError, match=r"the curvature is computed for one state; found u \(2, 6\) and w \(6,\), expected "
                                             r"\(6,\)"):
@@ -197,5 +197,5 @@ def test_errors():
         ld.sectional_curvature(model, q, v, 2 * v)
     stretched = two_revolutes(0.0, 0.9, 0.5, 0.0, 0.4, 0.0, 0.0)
     for function in (ld.curvature_tensor, ld.scalar_curvature, lambda m, q: ld.sectional_curvature(m, q, [1, 0], [0, 1])):
-        with pytest.raises(ld.ComputationError, match="the mass matrix is singular in this configuration: it has no curvature"):
+        with pytest.raises(ld.ComputationError, match="the mass matrix is singular in this configuration: its curvature is not defined"):
             function(stretched, [0.3, 0.0])

@@ -314,11 +314,11 @@ def test_frames_and_bases_that_are_not_known_are_refused(function, order):
     given = arrays((), order)
     for f in (None, {"root": np.zeros((order + 1, 6))}):
         assert refused(ld.ShapeError, function, given, f_ext_frame="link", f_ext_derivatives=f) == (
-            "f_ext_frame is one of local, local_world_aligned, world; found 'link' (called \"local\" here)")
+            "f_ext_frame must be one of local, local_world_aligned, world; found 'link' (called \"local\" here)")
         assert refused(ld.ShapeError, function, given, base_frame="spatial", f_ext_derivatives=f) == (
-            "base_frame is one of local, world; found 'spatial' (called \"world\" here)")
+            "base_frame must be one of local, world; found 'spatial' (called \"world\" here)")
         assert refused(ld.ShapeError, function, given, base_frame="local_world_aligned", f_ext_derivatives=f) == (
-            "base_frame is one of local, world; found 'local_world_aligned'")
+            "base_frame must be one of local, world; found 'local_world_aligned'")
 
 
 @FUNCTIONS
@@ -407,7 +407,7 @@ def test_orders_end_where_factorials_do():
     model = model_of("revolute")
     q, v = np.zeros(model.nq), np.zeros(model.nv)
     assert np.isfinite(ld.higher_order_inverse_dynamics(model, q, np.zeros((172, model.nv)))).all()
-    with pytest.raises(ld.ShapeError, match="v_derivatives goes to order 171; 170 is the last"):
+    with pytest.raises(ld.ShapeError, match="v_derivatives goes to order 171; the highest order is 170"):
         ld.higher_order_inverse_dynamics(model, q, np.zeros((173, model.nv)))
     with pytest.raises(ld.ShapeError, match="tau_derivatives goes to order 171"):
         ld.higher_order_forward_dynamics(model, q, v, np.zeros((172, model.nv)))
@@ -418,6 +418,6 @@ def test_ragged_lists_and_odd_frames_are_named():
     with pytest.raises(ld.ShapeError, match="v_derivatives is not an array of numbers; found list"):
         ld.higher_order_inverse_dynamics(model, np.zeros(model.nq), [[1.0, 2.0], [1.0]])
     given = arrays(())
-    assert "f_ext_frame is one of" in refused(ld.ShapeError, "inverse", given, f_ext_frame=["local"])
+    assert "f_ext_frame must be one of" in refused(ld.ShapeError, "inverse", given, f_ext_frame=["local"])
     given = arrays((3,)) | {"v_derivatives": arrays((2,))["v_derivatives"]}
     assert "q (3,), v_derivatives (2,)" in refused(ld.ShapeError, "inverse", given, base_frame="world")

@@ -207,5 +207,5 @@ def test_errors():
         ld.constrained_forward_derivatives(model, q, v * np.nan, tau)
     with pytest.raises(ld.ShapeError, match="multipliers has the wrong shape"):
         ld.balance_derivatives(model, q, v, a, np.zeros(1))
-    with pytest.raises(ld.LiedynError, match="f_ext or the motion of a driven loop holds a number that is NaN"):
+    with pytest.raises(ld.LiedynError, match="f_ext or the motion of a driven loop contains NaN"):
         ld.balance_derivatives(model, q, v, a, np.zeros(model.nc), f_ext={model.link_names[0]: np.full(6, np.inf)})

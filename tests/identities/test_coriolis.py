@@ -234,7 +234,7 @@ def test_one_pendulum():
 def test_errors():
     model = model_of("every kind, floating")
     q, v = state(model, 9)[:2]
-    with pytest.raises(ld.ShapeError, match="method is one of recursive, christoffel, factorized; found 'ploen'"):
+    with pytest.raises(ld.ShapeError, match="method must be one of recursive, christoffel, factorized; found 'ploen'"):
         ld.coriolis_matrix(model, q, v, method="ploen")
     with pytest.raises(ld.ShapeError, match=r"v has the wrong shape; found \(3,\), expected"):
         ld.coriolis_matrix(model, q, v[:3])

@@ -167,7 +167,7 @@ def test_any_tree(robot, seed):
 def test_errors():
     model = model_of("every kind, floating")
     q, v, a, jerk = motion(model, 8)
-    with pytest.raises(ld.ShapeError, match=r"base_frame is one of local, world; found 'body' .called .local. here."):
+    with pytest.raises(ld.ShapeError, match=r"base_frame must be one of local, world; found 'body' .called .local. here."):
         ld.spatial_closed_form(model, q, base_frame="body")
     with pytest.raises(ld.ShapeError, match=r"the closed form is computed for one state; found q of shape \(2, 35\)"):
         ld.spatial_closed_form(model, np.stack([q, q]))
@@ -181,7 +181,7 @@ def test_errors():
         form.inverse_dynamics_rate(v, a, jerk * np.nan)
     with pytest.raises(ld.ShapeError, match=r"wrenches has the wrong shape; found \(6,\)"):
         form.inverse_dynamics(v, a, np.ones(6))
-    with pytest.raises(ld.ConfigurationError, match="wrench_rates holds a number"):
+    with pytest.raises(ld.ConfigurationError, match="wrench_rates contains NaN"):
         W = some_wrenches(model, 8)
         form.inverse_dynamics_rate(v, a, jerk, W[0], W[1] * np.inf)
 

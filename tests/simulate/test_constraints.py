@@ -42,8 +42,8 @@ def test_a_state_that_is_rounded_is_closed_without_a_word(write):
     assert again.notes == () and np.abs(again.q[0] - r.q[0]).max() < 1e-11
     rounded = ", ".join(f"{name}: {x:.4f}" for name, x in zip(r.model.q_names, r.q[0].tolist(), strict=True))
     moved = run_scenario(write(f"duration: 0.01\ninitial: {{q: {{{rounded}}}}}\n"))
-    assert 1e-9 < np.abs(moved.q[0] - r.q[0]).max() < 1e-3 and "the initial position was projected onto the "
-                                                               "constraints" in moved.notes[0]
+    assert 1e-9 < np.abs(moved.q[0] - r.q[0]).max() < 1e-3
+    assert "the initial position was projected onto the constraints" in moved.notes[0]
 
 
 def test_what_is_not_assembled_is_said(write):

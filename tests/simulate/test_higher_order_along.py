@@ -264,7 +264,7 @@ def test_robots_with_loops_are_refused(tmp_path):
     model = ld.load(ROOT / "robots/four_bar.yaml")
     file = read(tmp_path / "q.csv", model, T, q=np.zeros((len(T), model.nq)))
     for compute in (inverse_along, forward_along, lambda *a, **k: hybrid_along(*a, ["*"], **k)):
-        with pytest.raises(UsageError, match=f"the robot {model.name} has constraints .loops, couplings.:.*; leave --order and"):
+        with pytest.raises(UsageError, match=f"the robot {model.name} has constraints .loops, couplings.:.*; omit --order and"):
             compute(model, file, order=1)
 
 
