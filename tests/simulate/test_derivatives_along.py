@@ -146,7 +146,7 @@ def test_what_cannot_be_asked(given, words):
 
 def test_too_many_columns():
     model = model_of("every kind twice, floating")
-    with pytest.raises(UsageError, match=r"59 forces or accelerations by \d+ variables; at most 20000 are written: choose"):
+    with pytest.raises(UsageError, match=r"59 forces or accelerations by \d+ variables; at most 20000 are written: select"):
         derivatives_along(model, trajectory(model), by=("*",))
 
 
@@ -154,7 +154,7 @@ def test_names_that_make_a_line_too_long_to_read():
     robot = ROBOTS["every kind, floating"]
     joints = tuple(dataclasses.replace(joint, name="a_very_" + "long_" * 20 + joint.name) for joint in robot.joints)
     model = ld.build(dataclasses.replace(robot, joints=joints))
-    with pytest.raises(UsageError, match="columns make too long a line"):
+    with pytest.raises(UsageError, match="columns make the header line too long"):
         derivatives_along(model, trajectory(model), by=("q.*", "v.*", "a.*", "origin.*"), joints=("*",))
 
 

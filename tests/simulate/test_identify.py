@@ -203,7 +203,7 @@ def test_differences_of_noisy_positions_given_as_measured_are_marked(gripper):
     v = np.gradient(q, t, axis=0)
     fit = ld.identify(gripper, t, q, tau, v=v, a=np.gradient(v, t, axis=0))
     assert off(fit)[fit.reliable].max(initial=0.0) < 6.0 and fit.reliable.mean() < 0.5
-    assert "leave the v and a out that are given" in fit.notes[-1]
+    assert "omit the given v and a" in fit.notes[-1]
     assert ld.identify(gripper, t, q, tau).reliable.all()
 
 
