@@ -46,7 +46,7 @@ def rank_by_svd(model, joints, seed=5):
 
 @pytest.mark.parametrize("name, base", COUNTS)
 def test_known_counts(name, base):
-    model = ld.load(file_of(name), base=base)
+    model = ld.load(file_of(name), base=base).open_tree()
     found = ld.base_parameters(model, joints=())
     assert len(found) == COUNTS[name, base] == rank_by_svd(model, ())
 
@@ -65,7 +65,7 @@ def test_the_arm_of_the_panda_has_43():
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 def test_real_robots_on_fresh_states(name, base, worst):
     """To rounding; of ill-conditioned ones (the hand of icub) times their condition."""
-    model = ld.load(file_of(name), base=base)
+    model = ld.load(file_of(name), base=base).open_tree()
     found = ld.base_parameters(model)
     assert worst("base parameters of real robots: torque", off(model, found, passive=False), f"{name}, {base}") < 1e-11
     assert len(found) == rank_by_svd(model, None)

@@ -197,5 +197,5 @@ def test_errors():
         ld.sectional_curvature(model, q, v, 2 * v)
     stretched = two_revolutes(0.0, 0.9, 0.5, 0.0, 0.4, 0.0, 0.0)
     for function in (ld.curvature_tensor, ld.scalar_curvature, lambda m, q: ld.sectional_curvature(m, q, [1, 0], [0, 1])):
-        with pytest.raises(ld.ComputationError, match="the mass matrix is singular in this configuration: its curvature is not defined"):
+        with pytest.raises(ld.ComputationError, match="the mass matrix is singular in this configuration"):
             function(stretched, [0.3, 0.0])

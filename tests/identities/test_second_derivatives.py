@@ -46,7 +46,7 @@ def test_random_trees(worst, robot):
 @pytest.mark.parametrize("base", ["fixed", "floating"])
 @pytest.mark.parametrize("name", ["ur5_robot", "panda", "solo12", "talos_reduced", "simple_humanoid"])
 def test_real_robots(name, base, worst):
-    model = ld.load(file_of(f"{name}.urdf"), base=base)
+    model = ld.load(file_of(f"{name}.urdf"), base=base).open_tree()
     q, v, a, _ = zoo.state(model, 6)
     assert_tensors(model, q, v, a, False, worst, f"{name}, {base}")
 
