@@ -66,7 +66,7 @@ def test_names_of_joints_and_links_from_end_to_end(folder):
     assert [name for name in again.columns if name.startswith("tau.")] == [f"tau.{name}" for name in JOINTS]
     assert again.header["prescribed"] == motion.header["prescribed"]
     result = check_text(ok("plot", "again.csv", "-o", "pictures", "-f", "svg"))
-    assert "passed over" not in result.stderr and not any(set(name) & set("=@$ ,") for name in os.listdir("pictures"))
+    assert "ignored" not in result.stderr and not any(set(name) & set("=@$ ,") for name in os.listdir("pictures"))
     check_text(ok("parameters", "arm.yaml", "-o", "parameters.csv"))
     check_csv("parameters.csv")
     check_text(ok("linearize", "run.yaml", "-o", "linear", "--no-plots"))
