@@ -17,7 +17,8 @@ from liedyn.cli.options import Existing, Smooth, base_option, force_option, json
               help="Joint parameters to include; may be repeated. Default: those that the robot file has.")
 @click.option("--tolerance", type=click.FloatRange(0, 1, max_open=True), metavar="X",
               help="Ignore parameters whose effect relative to the strongest one is below X. Default: 1e-10.")
-@click.option("-o", "--output", type=click.Path(), help="CSV to write beside the table, or `-` for the CSV on stdout instead of it.")
+@click.option("-o", "--output", type=click.Path(),
+              help="CSV to write in addition to the table; `-` writes the CSV to stdout instead of the table.")
 @base_option
 @strict_option
 @force_option
