@@ -134,7 +134,7 @@ def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
     Notes
     -----
-    Kim 2012 v2.01, §3; NOTES "Constrained systems": A_v M_vv^-1 A_v^T takes the place of A M^-1 A^T.
+    Kim 2012 v2.01, §3: A_v M_vv^-1 A_v^T takes the place of A M^-1 A^T.
     """
     if on_error != "raise":
         return each_state(constrained_hybrid_dynamics, locals())

@@ -126,6 +126,11 @@ def positions_of(model: Model, trajectory) -> np.ndarray:
         raise TrajectoryError(f"the robot {model.name} has no moving joint: there is nothing to compute",
                               place=Place(trajectory.source))
     q = bind(model, trajectory, "q")
+    others = [name for name in trajectory.columns if name.startswith("q.")]
+    if q is None and others:
+        raise TrajectoryError(f"no column belongs to a joint of the robot {model.name}", place=Place(trajectory.source),
+                              found=", ".join(others), expected=", ".join(f"q.{name}" for name in model.q_names[:4]),
+                              hint="is this the motion of another robot?")
     require(trajectory, q, "q", "the positions")
     off = off_unit(model, q)
     if off:
