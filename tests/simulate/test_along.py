@@ -121,7 +121,7 @@ def test_missing_columns_are_named(recorded, tmp_path):
     model, _ = robot_of(read_trajectory(path))
     with pytest.raises(TrajectoryError, match=r"there are no columns of the positions.*expected q\.<joint>"):
         inverse_along(model, read_trajectory(edited(path, tmp_path, without_columns("q."))))
-    with pytest.raises(TrajectoryError, match=r"no column belongs to a joint of the robot ur5; found q\.panda_joint1, .*"
+    with pytest.raises(TrajectoryError, match=r"no column belongs to a joint of the robot ur5; found 'q\.panda_joint1, .*"
                        r"expected q\.shoulder_pan_joint, .*another robot"):
         inverse_along(ld.load(ROOT / "robots/ur5.yaml"), read_trajectory(path))
     with pytest.raises(TrajectoryError, match=r"there are no columns of the joint forces.*tau\.<joint>"):
