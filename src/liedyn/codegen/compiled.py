@@ -23,6 +23,16 @@ def processor() -> tuple[str, str]:
     return name or llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten() if features is None else features
 
 
+@cache
+def supported() -> bool:
+    """Whether this LLVM reads text with pointers that name no type: that of Numba 0.60 does not, and loops do all the work."""
+    try:
+        llvm.parse_assembly("define void @f(ptr %x) {\nret void\n}", llvm.create_context())
+    except RuntimeError:
+        return False
+    return True
+
+
 def object_code(text: str) -> bytes:
     module = llvm.parse_assembly(text)
     module.verify()

@@ -11,7 +11,7 @@ import llvmlite
 import numpy as np
 
 from liedyn import code_cache
-from liedyn.codegen.compiled import loaded, object_code, processor
+from liedyn.codegen.compiled import loaded, object_code, processor, supported
 from liedyn.codegen.functions import KERNELS, record
 from liedyn.codegen.llvm import OK, Recording, module_text, scratch_size
 
@@ -45,7 +45,7 @@ class Line:
 
 
 def line_of(model, function: str, passive: bool, with_f_ext: bool) -> Line | None:
-    """None where it would be too long."""
+    """None where it would be too long, or where LLVM is too old."""
     key = "line", function, bool(passive and model.has_passive_forces), with_f_ext
     try:
         return model._cache[key]
@@ -53,8 +53,8 @@ def line_of(model, function: str, passive: bool, with_f_ext: bool) -> Line | Non
         pass
     with _LOCK:
         if key not in model._cache:
-            built = _built(model, *key[1:])
-            model._cache[key] = Line(built) if built.code else None
+            built = _built(model, *key[1:]) if supported() else None
+            model._cache[key] = Line(built) if built and built.code else None
         return model._cache[key]
 
 
