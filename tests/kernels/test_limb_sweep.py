@@ -18,7 +18,7 @@ from mass_matrices import EVERY, UNTOUCHED, masks, on_way, robot, together
 from zoo import random_link, random_pose, state
 
 NUMBERS = pytest.mark.parametrize("kind", ["float64", "Lanes"])
-BOUND = 1e-10
+BOUND = 1e-9               # cond(M) of the trees, up to 1e5, times some roundings; LLVM 14 of Numba 0.60 reaches 2e-10
 
 
 @probe

@@ -87,9 +87,16 @@ def skeleton_of_description(robot):
             theirs.setAxis1(axes[0])
             theirs.setAxis2(axes[1])
         if joint.type == "planar":
-            turn = Rotation.align_vectors(axes, [[0, 0, 1]])[0].as_matrix()
+            turn = least_turn_from_z(axes[0])
             theirs.setArbitraryPlane(turn[:, 0], turn[:, 1])
     return skeleton
+
+
+def least_turn_from_z(axis) -> np.ndarray:
+    """The rotation by the smallest angle that takes z to the axis. SciPy 1.11's align_vectors of one vector is another."""
+    x, y, z = axis / np.linalg.norm(axis)
+    angle = np.arctan2(np.hypot(x, y), z)
+    return Rotation.from_rotvec(angle * np.array([-y, x, 0.0]) / max(np.hypot(x, y), 1e-300)).as_matrix()
 
 
 # the same state in both ---------------------------------------------------------------------------------------------

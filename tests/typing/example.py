@@ -2,13 +2,15 @@
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 import liedyn as ld
 
 ROOT = Path(__file__).parents[2]
+Array = NDArray[np.float64]
 
 
-def dynamics(model: ld.Model) -> dict[str, np.ndarray]:
+def dynamics(model: ld.Model) -> dict[str, Array]:
     rng = np.random.default_rng(0)
     q = ld.random_configuration(model, rng)
     v, tau = 0.1 * rng.standard_normal(model.nv), rng.standard_normal(model.nv)
@@ -23,14 +25,14 @@ def dynamics(model: ld.Model) -> dict[str, np.ndarray]:
     return {"a": a, "torque": torque, "M": M @ inverse, "b": b - g, "C": C @ v, "energy": np.add(kinetic, potential)}
 
 
-def kinematics(model: ld.Model) -> np.ndarray:
+def kinematics(model: ld.Model) -> Array:
     q, v = model.neutral(), np.ones(model.nv)
     T, J = ld.link_pose(model, q, "panda_hand"), ld.jacobian(model, q, "panda_hand")
     V, dV = ld.link_twist(model, q, v, "panda_hand"), ld.link_acceleration(model, q, v, np.zeros(model.nv), "panda_hand")
     c, h = ld.centre_of_mass(model, q), ld.momentum(model, q, v)
     dJ = ld.jacobian_derivative(model, q, v, "panda_hand")
     q1 = ld.integrate(model, q, 1e-3 * v)
-    error: np.ndarray = J @ v - V
+    error: Array = J @ v - V
     return np.concatenate([error, T[:3, 3], dV, c, h, dJ @ v, ld.difference(model, q, q1)])
 
 

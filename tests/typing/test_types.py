@@ -15,7 +15,7 @@ MISTAKES = {
     "a file in place of a model": ('ld.mass_matrix("robot.urdf", q)', "arg-type"),
     "a frame that does not exist": ('ld.jacobian(model, q, "hand", frame="body")', "arg-type"),
     "an attribute that a result does not have": ("ld.inverse_dynamics_derivatives(model, q, q, q).dtau_dx", "attr-defined"),
-    "one result in place of two": ("a: np.ndarray = ld.hybrid_dynamics(model, q, q, q, q, q)", "assignment"),
+    "one result in place of two": ("a: NDArray[np.float64] = ld.hybrid_dynamics(model, q, q, q, q, q)", "assignment"),
 }
 
 
@@ -32,7 +32,8 @@ def test_a_correct_program_has_no_findings(monkeypatch, tmp_path):
 
 
 def test_each_mistake_is_found(monkeypatch, tmp_path):
-    lines = ["import numpy as np", "import liedyn as ld", "q = np.zeros(3)", "model = ld.load('robot.yaml')"]
+    lines = ["import numpy as np", "from numpy.typing import NDArray", "import liedyn as ld",
+             "q = np.zeros(3)", "model = ld.load('robot.yaml')"]
     path = tmp_path / "wrong.py"
     path.write_text("\n".join([*lines, *(text for text, _ in MISTAKES.values())]) + "\n", encoding="utf-8")
     found = checked(path, monkeypatch, tmp_path)
