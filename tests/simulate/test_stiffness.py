@@ -182,7 +182,8 @@ def test_a_motion_that_blows_up_ends_implicit_methods_in_one_line(scenario, meth
                      joints={"j": {"torque": "v(j)*v(j)"}})
     with pytest.raises(ComputationError, match=r"at t = 0\.4999.*|at t = 0\.5.*|soon after t = 0\.(4999|5).*") as caught:
         run_scenario(given, {"integrator.method": method})
-    assert "\n" not in str(caught.value) and "coordinate was j" in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert "coordinate was j" in str(caught.value) or "force was that of j" in str(caught.value)     # by how far the method came
     assert not recwarn.list
     if method != "LSODA":                                       # whose compiled code of SciPy 1.11 writes a line of its own
         assert capfd.readouterr() == ("", "")
