@@ -369,7 +369,7 @@ def test_old_generations_are_removed_and_recent_ones_kept(cache):
 CODE = """
 import sys
 from liedyn.jit import prepare
-from liedyn.kernels.manifold import retractions
+from liedyn.kernels.recursions.manifold import retractions
 assert not retractions.signatures
 for which in range(len(retractions.liedyn_signatures)):
     assert prepare(retractions, which) and not prepare(retractions, which)
@@ -398,7 +398,8 @@ def test_two_first_runs_at_once_and_another_processor(tmp_path):
     assert end(start(tmp_path)) == "2 0\n"
     assert end(start(tmp_path, NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")) == "0 2\n"
     assert end(start(tmp_path)) == "2 0\n"
-    assert len(files(tmp_path)) == 4 and all(path.parent.name.startswith("kernels.manifold-") for path in files(tmp_path))
+    assert len(files(tmp_path)) == 4 and all(
+        path.parent.name.startswith("kernels.recursions.manifold-") for path in files(tmp_path))
 
 
 # What is said about compilation

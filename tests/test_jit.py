@@ -2,7 +2,6 @@
 import ast
 import importlib
 import os
-import pkgutil
 import subprocess
 import sys
 import tracemalloc
@@ -39,7 +38,8 @@ def imports_of(module: str) -> set[str]:
 
 # Modules with compiled code: those that import the decorators.
 COMPILED = [name for package in ("lie", "joints", "kernels", "integrators", "simulate")
-            for _, name, _ in pkgutil.iter_modules([str(PACKAGE / package)], f"{package}.") if "jit" in imports_of(name)]
+            for path in sorted((PACKAGE / package).rglob("*.py"))
+            if "jit" in imports_of(name := ".".join(path.relative_to(PACKAGE).with_suffix("").parts))]
 
 
 def test_an_empty_list_of_cases_fails(pytestconfig):
@@ -65,7 +65,7 @@ DIRECT = """
 import sys
 import numpy as np
 import liedyn as ld
-from liedyn.kernels.newton_euler import inverse_one
+from liedyn.kernels.recursions.newton_euler import inverse_one
 model = ld.load(sys.argv[1])
 x = np.arange(1.0, model.nv + 1)
 slow = ld.inverse_dynamics(model, x, x, x)
@@ -106,7 +106,8 @@ ENTRIES = entries()
 
 
 def test_entries_are_found():
-    assert {"kernels.newton_euler.inverse_one", "kernels.hybrid.hybrid_batch", "kernels.composite.mass_matrices"} <= set(ENTRIES)
+    assert {f"kernels.recursions.{name}" for name in (
+        "newton_euler.inverse_one", "hybrid.hybrid_batch", "composite.mass_matrices")} <= set(ENTRIES)
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -7,7 +7,7 @@ import liedyn as ld
 from benchmarks.measure import Pair, seconds, side_by_side
 from liedyn.integrators.problem import Options, Problem
 from liedyn.integrators.solve import solve
-from liedyn.kernels.signals import CONSTANT, TORQUE, Schedule, Signals
+from liedyn.kernels.simulation.signals import CONSTANT, TORQUE, Schedule, Signals
 from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
 
 LENGTH, MASS, RADIUS = 0.2, 0.5, 0.02        # m, kg, m: rods along z, joint axes x and y in turn

@@ -362,8 +362,8 @@ def test_overflow_is_an_error_and_never_nan(label, size):
 
 def test_fast_calls_fall_back_for_any_other_argument():
     """The compiled entry of one state takes contiguous float64 only; everything else goes the general way, without compiling."""
-    from liedyn.kernels.hybrid import hybrid_one
-    from liedyn.kernels.newton_euler import inverse_one
+    from liedyn.kernels.recursions.hybrid import hybrid_one
+    from liedyn.kernels.recursions.newton_euler import inverse_one
     model = model_of("universal")
     q, v, a, tau = state(model)
     expected = ld.inverse_dynamics(model, q, v, a), ld.forward_dynamics(model, q, v, tau)

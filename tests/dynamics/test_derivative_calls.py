@@ -14,8 +14,8 @@ from complex_step import Reference
 from liedyn.dynamics import calls, derivatives, threads
 from liedyn.dynamics.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from liedyn.jit import prepare
-from liedyn.kernels.hybrid_derivatives import hybrid_derivatives_one, pushed_derivatives_one
-from liedyn.kernels.inverse_derivatives import inverse_derivatives_one
+from liedyn.kernels.derivatives.hybrid_derivatives import hybrid_derivatives_one, pushed_derivatives_one
+from liedyn.kernels.derivatives.inverse_derivatives import inverse_derivatives_one
 from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
 from rounding import alike, assert_same
 from zoo import floats, model_of, random_link, random_robot, state, unit

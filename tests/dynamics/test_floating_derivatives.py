@@ -1,4 +1,4 @@
-"""Derivatives of robots that float: columns that are known beforehand (kernels.hybrid_derivatives.floating_columns), where they
+"""Derivatives of robots that float: columns that are known beforehand (floating_columns), where they
 are and where they are not, against -M^-1 times the derivatives of inverse dynamics, which know nothing of it.
 
 Tolerances: rounding times the condition of M."""

@@ -3,7 +3,7 @@ import numpy as np
 
 import liedyn as ld
 from liedyn.integrators.problem import Problem
-from liedyn.kernels.signals import CONSTANT, TORQUE, Schedule, Signals
+from liedyn.kernels.simulation.signals import CONSTANT, TORQUE, Schedule, Signals
 from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
 
 

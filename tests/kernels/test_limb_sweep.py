@@ -9,9 +9,9 @@ import liedyn as ld
 from bridge import relative
 from compiled import probe
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.mass_product import minus_product
-from liedyn.kernels.pivot_transform import pivot_transform
-from liedyn.kernels.ways import first_of_walk, next_on_walk, ways_memory, ways_of
+from liedyn.kernels.derivatives.ways import first_of_walk, next_on_walk, ways_memory, ways_of
+from liedyn.kernels.loops.pivot_transform import pivot_transform
+from liedyn.kernels.recursions.mass_product import minus_product
 from liedyn.lie.lanes import largest
 from liedyn.model.description import Coordinate, Joint, Link, Robot
 from mass_matrices import EVERY, UNTOUCHED, masks, on_way, robot, together

@@ -13,17 +13,17 @@ from liedyn.dynamics.hybrid import none_prescribed
 from liedyn.errors import ComputationError, ConfigurationError
 from liedyn.jit import prepare
 from liedyn.kernels import checks
-from liedyn.kernels.higher_order_hybrid import higher_order_hybrid_one, hybrid_one_memory
-from liedyn.kernels.higher_order_inverse import higher_order_inverse_one, inverse_one_memory
-from liedyn.kernels.higher_order_limbs import (
+from liedyn.kernels.recursions.hybrid import hybrid_one
+from liedyn.kernels.recursions.limbs import forward_of_limbs, inverse_of_limbs
+from liedyn.kernels.recursions.newton_euler import inverse_one
+from liedyn.kernels.series.higher_order_hybrid import higher_order_hybrid_one, hybrid_one_memory
+from liedyn.kernels.series.higher_order_inverse import higher_order_inverse_one, inverse_one_memory
+from liedyn.kernels.series.higher_order_limbs import (
     forward_of_limbs_memory,
     higher_order_forward_of_limbs,
     higher_order_inverse_of_limbs,
     inverse_of_limbs_memory,
 )
-from liedyn.kernels.hybrid import hybrid_one
-from liedyn.kernels.limbs import forward_of_limbs, inverse_of_limbs
-from liedyn.kernels.newton_euler import inverse_one
 from liedyn.model import limbs as model_limbs
 from rounding import assert_same
 from zoo import MOVING, SIMPLE, random_joint, random_link, random_robot

@@ -6,9 +6,9 @@ import liedyn as ld
 from bridge import relative
 from compiled import probe
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.mass_product import minus_product
-from liedyn.kernels.pivot_transform import pivot_transform
-from liedyn.kernels.ways import ways_memory, ways_of
+from liedyn.kernels.derivatives.ways import ways_memory, ways_of
+from liedyn.kernels.loops.pivot_transform import pivot_transform
+from liedyn.kernels.recursions.mass_product import minus_product
 from mass_matrices import EVERY, masks, on_way, robot, together
 from zoo import state
 

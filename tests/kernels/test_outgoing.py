@@ -4,7 +4,7 @@ import pytest
 
 from compiled import probe
 from liedyn.kernels.checks import has_room
-from liedyn.kernels.outgoing import OUTGOING, all_given, hand_on, outgoing, take
+from liedyn.kernels.recursions.outgoing import OUTGOING, all_given, hand_on, outgoing, take
 from liedyn.lie.blocks import give_line, settle
 from liedyn.lie.lanes import absolute, all_less
 from liedyn.model.cache_lines import on_cache_lines

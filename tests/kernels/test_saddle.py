@@ -2,8 +2,8 @@
 import numpy as np
 import pytest
 
-from liedyn.kernels.pivoting import PivotWork, factor_pivoted, solve_pivoted
-from liedyn.kernels.saddle import saddle_memory, saddle_work, solve_saddle
+from liedyn.kernels.loops.pivoting import PivotWork, factor_pivoted, solve_pivoted
+from liedyn.kernels.loops.saddle import saddle_memory, saddle_work, solve_saddle
 
 
 def system(n, m, rank, seed=0):

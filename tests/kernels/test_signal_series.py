@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from liedyn.errors import Place
-from liedyn.kernels import signals as code
-from liedyn.kernels.signal_series import series_stack, signal_series
-from liedyn.kernels.signals import Signals, signal
+from liedyn.kernels.simulation import signals as code
+from liedyn.kernels.simulation.signal_series import series_stack, signal_series
+from liedyn.kernels.simulation.signals import Signals, signal
 from liedyn.simulate.curves import Curve, quintic
 from liedyn.simulate.expression import FUNCTIONS, compile_expression
 

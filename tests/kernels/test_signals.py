@@ -7,8 +7,8 @@ import pytest
 from scipy.interpolate import BPoly, CubicSpline
 
 from liedyn.errors import Place
-from liedyn.kernels import signals as code
-from liedyn.kernels.signals import Signals, signal
+from liedyn.kernels.simulation import signals as code
+from liedyn.kernels.simulation.signals import Signals, signal
 from liedyn.simulate.curves import Curve, interpolant, quintic, spline
 from liedyn.simulate.expression import FUNCTIONS, compile_expression
 

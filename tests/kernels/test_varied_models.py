@@ -13,13 +13,13 @@ from compiled import probe
 from liedyn.dynamics.regressor import OF_A_JOINT
 from liedyn.jit import entry
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.composite import composite, composite_memory, composite_work
-from liedyn.kernels.energy import centre_of_mass, energy, total_momentum
-from liedyn.kernels.hybrid import hybrid, hybrid_memory, hybrid_work
-from liedyn.kernels.inverse_mass import column_by_column, factor, factor_memory, factor_work, sweep_memory
-from liedyn.kernels.jacobian import MIXED, jacobian
-from liedyn.kernels.kinematics import ACCELERATIONS, kinematics, kinematics_memory, kinematics_work
-from liedyn.kernels.newton_euler import newton_euler, newton_euler_memory, newton_euler_work
+from liedyn.kernels.recursions.composite import composite, composite_memory, composite_work
+from liedyn.kernels.recursions.energy import centre_of_mass, energy, total_momentum
+from liedyn.kernels.recursions.hybrid import hybrid, hybrid_memory, hybrid_work
+from liedyn.kernels.recursions.inverse_mass import column_by_column, factor, factor_memory, factor_work, sweep_memory
+from liedyn.kernels.recursions.jacobian import MIXED, jacobian
+from liedyn.kernels.recursions.kinematics import ACCELERATIONS, kinematics, kinematics_memory, kinematics_work
+from liedyn.kernels.recursions.newton_euler import newton_euler, newton_euler_memory, newton_euler_work
 from zoo import floats, random_pose, random_robot
 
 
@@ -163,9 +163,10 @@ ENTRIES = {
     "regressors": ("dynamics.regressor", lambda m, q, v, a, tau: ld.regressor(m, q, v, a, joints=OF_A_JOINT)),
     "sums": ("dynamics.regressor", lambda m, q, v, a, tau: ld.energy_regressor(m, q, v, joints=OF_A_JOINT).kinetic),
     "inverse_directions_batch": (
-        "kernels.directional_inverse", lambda m, q, v, a, tau: directional(ld.inverse_dynamics_directional)(m, q, v, a)),
+        "kernels.derivatives.directional_inverse",
+        lambda m, q, v, a, tau: directional(ld.inverse_dynamics_directional)(m, q, v, a)),
     "hybrid_directions_batch": (
-        "kernels.directional_hybrid",
+        "kernels.derivatives.directional_hybrid",
         lambda m, q, v, a, tau: directional(ld.hybrid_dynamics_directional)(m, q, v, a, tau, every_third(m))),
     "inverse_derivatives_batch": (
         "dynamics.derivatives", lambda m, q, v, a, tau: np.stack(ld.inverse_dynamics_derivatives(m, q, v, a), axis=-1)),

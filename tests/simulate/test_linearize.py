@@ -10,7 +10,7 @@ import zoo
 from liedyn.errors import ComputationError, ConfigurationError, ModelError, ShapeError, UsageError
 from liedyn.integrators.problem import Options, Problem
 from liedyn.integrators.solve import solve
-from liedyn.kernels.signals import ACCELERATION, TORQUE, Schedule, Signals
+from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Schedule, Signals
 from liedyn.simulate.feedback import signal_gradient, tangent
 from liedyn.simulate.instant import frozen, instant, prepare, state_at
 from liedyn.simulate.linearize import linearize, linearize_scenario

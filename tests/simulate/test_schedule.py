@@ -7,7 +7,7 @@ import pytest
 from liedyn.io.csv import write_trajectory
 from liedyn.io.robot_yaml import read_robot_yaml
 from liedyn.io.scenario_file import read_scenario
-from liedyn.kernels.signals import ACCELERATION, POSITION, TORQUE, VELOCITY, signal
+from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, TORQUE, VELOCITY, signal
 from liedyn.model.build import build
 from liedyn.simulate.schedule import Compiled, compile_schedule
 from liedyn.simulate.signal_table import merge_times, snap

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from liedyn.errors import Place
-from liedyn.kernels import signals as code
-from liedyn.kernels.signals import PROGRAM, Signals, signal
+from liedyn.kernels.simulation import signals as code
+from liedyn.kernels.simulation.signals import PROGRAM, Signals, signal
 from liedyn.simulate import interval
 from liedyn.simulate.expression import compile_expression
 from liedyn.simulate.switches import MOST, switches_in_time

@@ -22,7 +22,7 @@ def record(model, function: str, passive: bool, with_f_ext: bool, library: bool 
     given = {name: tape.inputs(name, count) for name, count in inputs}
     F = zeros(0)
     if with_f_ext:
-        n, kinematics = model.n_bodies, plain("kernels.kinematics")
+        n, kinematics = model.n_bodies, plain("kernels.recursions.kinematics")
         _, F = kinematics.gather(tree, given["f_ext"], zeros(6 * n), n, len(model.link_names))
     outputs, bounds = _FUNCTIONS[function][1](tree, model, given, F, bool(passive and model.has_passive_forces))
     return Recording(tape, tuple(inputs), tuple(map(tuple, outputs)), (*bounds, *_of_inputs(model, tape, given["q"])))
@@ -41,21 +41,22 @@ def _of_inputs(model, tape: Tape, q) -> list[tuple]:
 
 
 def _inverse_dynamics(tree, model, given, F, passive):
-    kernel, n, nv, tau = plain("kernels.newton_euler"), model.n_bodies, model.nv, zeros(model.nv)
+    kernel, n, nv, tau = plain("kernels.recursions.newton_euler"), model.n_bodies, model.nv, zeros(model.nv)
     work = kernel.newton_euler_work(zeros(kernel.newton_euler_memory(n, nv)), n, nv)
     kernel.newton_euler(tree, given["q"], given["v"], given["a"], F, passive, tau, work)
     return [tau], []
 
 
 def _forward_dynamics(tree, model, given, F, passive):
-    kernel, n, nv, a = plain("kernels.hybrid"), model.n_bodies, model.nv, zeros(model.nv)
+    kernel, n, nv, a = plain("kernels.recursions.hybrid"), model.n_bodies, model.nv, zeros(model.nv)
     work = kernel.hybrid_work(zeros(kernel.hybrid_memory(n, nv)), n, nv)
     nothing = np.zeros(nv, dtype=bool)
     deficit = kernel.hybrid(tree, nothing, given["q"], given["v"], a, given["tau"], F, passive, work)
     return [a], [] if isinstance(deficit, float) else [(deficit, SMALLEST)]        # deficit <= 0
 
 
-KERNELS = {"inverse_dynamics": ("kernels.newton_euler", "kernels.kinematics"), "forward_dynamics": ("kernels.hybrid",)}
+KERNELS = {"inverse_dynamics": ("kernels.recursions.newton_euler", "kernels.recursions.kinematics"),
+           "forward_dynamics": ("kernels.recursions.hybrid",)}
 _FUNCTIONS: dict[str, tuple[Callable, Callable]] = {
     "inverse_dynamics": (lambda nv: [("a", nv)], _inverse_dynamics),
     "forward_dynamics": (lambda nv: [("tau", nv)], _forward_dynamics),

@@ -14,7 +14,7 @@ from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.pfaffian import hold, rows_and_bias
 from liedyn.errors import ComputationError
 from liedyn.jit import prepare
-from liedyn.kernels.constrained import constrained_batch, constrained_batch_memory, constrained_forward_one, constrained_one
+from liedyn.kernels.loops.constrained import constrained_batch, constrained_batch_memory, constrained_forward_one, constrained_one
 from liedyn.model.model import Model
 
 _empty = np.empty          # looked up once: every 0.1 us of a call counts

@@ -11,7 +11,7 @@ from liedyn.dynamics.calls import as_array, as_mask, batched, run, where_read, w
 from liedyn.dynamics.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
 from liedyn.dynamics.constraints import constraint_jacobian, drive_array, refuse_constrained, require_constraints
 from liedyn.dynamics.each_state import each_state
-from liedyn.kernels.constrained_derivatives import (
+from liedyn.kernels.loops.constrained_derivatives import (
     constrained_derivatives,
     derivatives_memory,
 )

@@ -13,7 +13,7 @@ from liedyn.dynamics.constraints import constraint_bias, constraint_jacobian, re
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.inverse import bias_force, inverse_dynamics
 from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError
-from liedyn.kernels.constraint_solver import DEPENDENT
+from liedyn.kernels.loops.constraint_solver import DEPENDENT
 from liedyn.model.model import Model
 
 CRITERIA = ("unique", "least_constraint_force", "least_torque")

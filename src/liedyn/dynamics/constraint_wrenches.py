@@ -13,7 +13,7 @@ from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.frames import check_frame, wrenches_in
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.jit import prepare
-from liedyn.kernels import loop_wrenches
+from liedyn.kernels.loops import loop_wrenches
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, pose
 

@@ -13,8 +13,8 @@ from liedyn.dynamics.each_state import each_state
 from liedyn.errors import ComputationError, ConfigurationError, ModelError, NameLookupError
 from liedyn.jit import prepare
 from liedyn.kernels.checks import BAD_F_EXT
-from liedyn.kernels.loop_kinematics import BIAS, JACOBIAN, RESIDUAL, VELOCITY, constraint_state_memory, constraint_states
-from liedyn.kernels.projection import OPEN, project_states, projection_memory
+from liedyn.kernels.loops.loop_kinematics import BIAS, JACOBIAN, RESIDUAL, VELOCITY, constraint_state_memory, constraint_states
+from liedyn.kernels.loops.projection import OPEN, project_states, projection_memory
 from liedyn.model.model import Model
 
 DRIVE = 24          # numbers of a driven loop's motion

@@ -9,11 +9,11 @@ from liedyn.dynamics.closed_form import closed_form
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.rooms import room_for
 from liedyn.errors import ShapeError
-from liedyn.kernels.christoffel import DERIVATIVE, SYMBOLS, christoffel_memory, christoffels
-from liedyn.kernels.coriolis import coriolis_entry_memory, coriolis_matrices
+from liedyn.kernels.recursions.christoffel import DERIVATIVE, SYMBOLS, christoffel_memory, christoffels
+from liedyn.kernels.recursions.coriolis import coriolis_entry_memory, coriolis_matrices
 from liedyn.model.model import Model
 
-_PLOEN = {"recursive": 1.0, "christoffel": 0.0}          # which skew form: see `kernels.coriolis`
+_PLOEN = {"recursive": 1.0, "christoffel": 0.0}          # which skew form: see `kernels.recursions.coriolis`
 
 
 def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: str = "recursive", on_error: OnError = "raise") -> Array:

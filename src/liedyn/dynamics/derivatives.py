@@ -31,7 +31,7 @@ from liedyn.dynamics.rooms import take_room
 from liedyn.dynamics.threads import one_thread
 from liedyn.jit import prepare
 from liedyn.kernels.checks import OTHER_MASK
-from liedyn.kernels.hybrid_derivatives import (
+from liedyn.kernels.derivatives.hybrid_derivatives import (
     batch_memory,
     hybrid_derivatives_batch,
     hybrid_derivatives_one,
@@ -39,7 +39,7 @@ from liedyn.kernels.hybrid_derivatives import (
     one_memory,
     pushed_derivatives_one,
 )
-from liedyn.kernels.inverse_derivatives import (
+from liedyn.kernels.derivatives.inverse_derivatives import (
     inverse_derivatives_batch,
     inverse_derivatives_batch_memory,
     inverse_derivatives_memory,
@@ -78,7 +78,7 @@ def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
 
     Notes
     -----
-    Kim 2012 v1.01, Table 5, for all coordinates at once; see `kernels.pairs`.
+    Kim 2012 v1.01, Table 5, for all coordinates at once; see `kernels.derivatives.pairs`.
     """
     if model.nc:
         refuse_constraints(model, "inverse_dynamics_derivatives", "constrained_inverse_derivatives")

@@ -14,8 +14,8 @@ from liedyn.dynamics.parameters import parameter_names, rates_of, rates_size
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.jit import prepare
 from liedyn.kernels import checks
-from liedyn.kernels import directional_hybrid as hybrid_kernel
-from liedyn.kernels import directional_inverse as inverse_kernel
+from liedyn.kernels.derivatives import directional_hybrid as hybrid_kernel
+from liedyn.kernels.derivatives import directional_inverse as inverse_kernel
 from liedyn.model.model import Model
 
 
@@ -70,7 +70,7 @@ def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: 
 
     Parameters as in `inverse_dynamics_directional`, with dtau (..., nv) in place of da. Returns a, da (..., nv). Raises also
     ComputationError where a joint's articulated inertia vanishes. Kim 2012 v1.01, Table 6, in the form of
-    `kernels.directional_hybrid`.
+    `kernels.derivatives.directional_hybrid`.
     """
     if model.nc:
         refuse_constraints(model, "forward_dynamics_directional", "constrained_forward_derivatives")
@@ -107,7 +107,7 @@ def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
     Notes
     -----
-    Kim 2012 v1.01, Table 7, in the form of `kernels.directional_hybrid`.
+    Kim 2012 v1.01, Table 7, in the form of `kernels.derivatives.directional_hybrid`.
     """
     if model.nc:
         refuse_constraints(model, "hybrid_dynamics_directional", "constrained_hybrid_derivatives")

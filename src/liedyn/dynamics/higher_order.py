@@ -29,19 +29,19 @@ from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.spatial_base import body_twists, spatial_twists, spatial_wrenches
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.jit import prepare
-from liedyn.kernels.higher_order_hybrid import (
+from liedyn.kernels.series.higher_order_hybrid import (
     higher_order_hybrid_memory,
     higher_order_hybrid_one,
     higher_order_hybrids,
     hybrid_one_memory,
 )
-from liedyn.kernels.higher_order_inverse import (
+from liedyn.kernels.series.higher_order_inverse import (
     higher_order_inverse_memory,
     higher_order_inverse_one,
     higher_order_inverses,
     inverse_one_memory,
 )
-from liedyn.kernels.higher_order_limbs import (
+from liedyn.kernels.series.higher_order_limbs import (
     forward_of_limbs_memory,
     higher_order_forward_of_limbs,
     higher_order_inverse_of_limbs,

@@ -8,7 +8,8 @@ from liedyn.dynamics.frames import FRAMES, LOCAL, LOCAL_WORLD_ALIGNED, WORLD, ch
 from liedyn.dynamics.spatial_base import body_twists
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.joints.kinds import FREE
-from liedyn.kernels import checks, wrench_series
+from liedyn.kernels import checks
+from liedyn.kernels.series import wrench_series
 from liedyn.model.description import WORLD as WORLD_LINK
 
 _KERNEL_FRAMES = {LOCAL: wrench_series.LINK, LOCAL_WORLD_ALIGNED: wrench_series.WORLD, WORLD: wrench_series.SPATIAL}

@@ -18,7 +18,7 @@ from liedyn.dynamics.higher_order_given import check_finite
 from liedyn.dynamics.kinematics import KERNEL_FRAMES
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels import checks
-from liedyn.kernels.higher_order_kinematics import (
+from liedyn.kernels.series.higher_order_kinematics import (
     EVERY,
     jacobian_derivatives_of,
     link_derivatives,

@@ -21,8 +21,8 @@ from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.straight import FEWEST, by_line
 from liedyn.dynamics.threads import one_thread
 from liedyn.jit import prepare
-from liedyn.kernels.hybrid import hybrid_batch, hybrid_batch_memory, hybrid_one
-from liedyn.kernels.limbs import forward_of_limbs
+from liedyn.kernels.recursions.hybrid import hybrid_batch, hybrid_batch_memory, hybrid_one
+from liedyn.kernels.recursions.limbs import forward_of_limbs
 from liedyn.model.model import Model
 
 _empty = np.empty          # looked up once: every 0.1 us of a call counts

@@ -17,8 +17,8 @@ from liedyn.dynamics.straight import FEWEST, by_line
 from liedyn.dynamics.threads import one_thread
 from liedyn.errors import ModelError
 from liedyn.jit import prepare
-from liedyn.kernels.limbs import inverse_of_limbs
-from liedyn.kernels.newton_euler import inverse_batch, inverse_batch_memory, inverse_one
+from liedyn.kernels.recursions.limbs import inverse_of_limbs
+from liedyn.kernels.recursions.newton_euler import inverse_batch, inverse_batch_memory, inverse_one
 from liedyn.model.model import Model
 
 _empty = np.empty          # looked up once: every 0.1 us of a call counts

@@ -8,10 +8,10 @@ from liedyn.dynamics.calls import as_array, batched, refuse, run, run_one
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in
 from liedyn.errors import ComputationError
-from liedyn.kernels import jacobian as kernel
-from liedyn.kernels.energy import energy_memory, totals
-from liedyn.kernels.jacobian import jacobian_memory, jacobians
-from liedyn.kernels.kinematics import ACCELERATIONS, POSES, TWISTS, kinematics_entry_memory, link_motions
+from liedyn.kernels.recursions import jacobian as kernel
+from liedyn.kernels.recursions.energy import energy_memory, totals
+from liedyn.kernels.recursions.jacobian import jacobian_memory, jacobians
+from liedyn.kernels.recursions.kinematics import ACCELERATIONS, POSES, TWISTS, kinematics_entry_memory, link_motions
 from liedyn.model.model import Model
 
 KERNEL_FRAMES = {LOCAL: kernel.BODY, LOCAL_WORLD_ALIGNED: kernel.MIXED, WORLD: kernel.WORLD}

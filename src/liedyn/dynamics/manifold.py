@@ -8,7 +8,7 @@ from liedyn.dynamics.calls import as_array, batched, check_unit, refuse, run
 from liedyn.dynamics.each_state import each_state
 from liedyn.errors import ConfigurationError
 from liedyn.joints.kinds import BALL, FREE, SCREW
-from liedyn.kernels.manifold import differences, manifold_memory, retractions
+from liedyn.kernels.recursions.manifold import differences, manifold_memory, retractions
 from liedyn.model.build import joint_motion as _screw_motion
 from liedyn.model.model import Model
 

@@ -7,8 +7,8 @@ from liedyn.dynamics.annotations import Array, ArrayLike, OnError
 from liedyn.dynamics.calls import as_array, batched, refuse, run, run_one
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.rooms import room_for
-from liedyn.kernels.composite import mass_matrices, mass_memory
-from liedyn.kernels.inverse_mass import inverse_mass_memory, inverse_masses, sweep_memory
+from liedyn.kernels.recursions.composite import mass_matrices, mass_memory
+from liedyn.kernels.recursions.inverse_mass import inverse_mass_memory, inverse_masses, sweep_memory
 from liedyn.model.model import Model
 
 

@@ -13,7 +13,7 @@ from liedyn.dynamics.rooms import room_for
 from liedyn.errors import NameLookupError
 from liedyn.joints.kinds import NV, SCREW
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.regressor import regressor_memory, regressors, sums
+from liedyn.kernels.recursions.regressor import regressor_memory, regressors, sums
 from liedyn.model.model import Model
 from liedyn.model.spatial import rigid_from_link
 
@@ -206,7 +206,7 @@ class _Plan(NamedTuple):
 
     columns: int                               # P
     memory: int                                # numbers of scratch
-    arrays: tuple[np.ndarray, np.ndarray]      # the plan of `kernels.regressor`; groups of eight of Y that hold more than zeros
+    arrays: tuple[np.ndarray, np.ndarray]      # the plan of `recursions.regressor`; eights of Y that hold more than zeros
 
 
 def _plan(model, passive, joints) -> _Plan:

@@ -10,7 +10,7 @@ from liedyn.dynamics.calls import as_array, batched, filled_groups, on_one_path,
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.rooms import room_for
-from liedyn.kernels.second_derivatives import second_derivatives, second_derivatives_memory
+from liedyn.kernels.derivatives.second_derivatives import second_derivatives, second_derivatives_memory
 from liedyn.model.model import Model
 
 # Coordinates up to which eight states go side by side: their block takes 32 MB a thread then, and grows as the third power.
@@ -50,8 +50,8 @@ def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike
 
     Notes
     -----
-    The formulas of `inverse_dynamics_derivatives` differentiated once more, O(n depth^2): see `kernels.second_derivatives`; what
-    Singh, Russell and Wensing 2023 give.
+    The formulas of `inverse_dynamics_derivatives` differentiated once more, O(n depth^2): see `derivatives.second_derivatives`;
+    what Singh, Russell and Wensing 2023 give.
     """
     if model.nc:
         refuse_constraints(model, "inverse_dynamics_second_derivatives")

@@ -13,8 +13,8 @@ from scipy.special import bernoulli, factorial
 
 from liedyn.errors import ComputationError
 from liedyn.joints.kinds import FREE, SCREW
-from liedyn.kernels.motion import RUNNING
-from liedyn.kernels.signals import POSITION, TORQUE, VELOCITY
+from liedyn.kernels.simulation.motion import RUNNING
+from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY
 from liedyn.model.spatial import bracket, skew
 
 _STEP = 1.5e-8            # of differences, relative: the root of a rounding

@@ -17,10 +17,10 @@ from liedyn.jit import kernel, pasted, primitive
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.manifold import retract
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.hybrid import hybrid_work
-from liedyn.kernels.loop_motion import close_loops, measure, move_drives
-from liedyn.kernels.motion import BAD_SIGNAL, FINISHED, PASSED, RUNNING, STEP_TOO_SMALL, WALL, evaluate, impose
-from liedyn.kernels.signals import BEYOND, LOOSE, READING, SIDE, SWITCH
+from liedyn.kernels.loops.loop_motion import close_loops, measure, move_drives
+from liedyn.kernels.recursions.hybrid import hybrid_work
+from liedyn.kernels.simulation.motion import BAD_SIGNAL, FINISHED, PASSED, RUNNING, STEP_TOO_SMALL, WALL, evaluate, impose
+from liedyn.kernels.simulation.signals import BEYOND, LOOSE, READING, SIDE, SWITCH
 from liedyn.lie.lanes import sqrt
 
 SAFETY, LEAST_FACTOR, MOST_FACTOR = 0.9, 0.2, 10.0       # step control, SciPy's figures
@@ -71,7 +71,7 @@ class Record(NamedTuple):
 # Two loops, so that a run compiles only the one it needs: the other would cost 15 s of the first run's 50.
 @kernel
 def run_fixed(index, constants, plant, schedule, signals, ties, method, state, stages, record, work, most_steps):
-    """Advance by fixed steps until the last output is kept or `most_steps` are done. Returns a code of `kernels.motion`."""
+    """Advance by fixed steps until the last output is kept or `most_steps` are done. Returns a code of `simulation.motion`."""
     tree = tree_of(index, constants)
     for _ in range(most_steps):
         code = keep_what_is_due(index, constants, tree, plant, schedule, signals, ties, method, state, stages, record, work)

@@ -14,7 +14,7 @@ from liedyn.dynamics.constraints import constraint_jacobian
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.joints.kinds import FRICTION_SPEED
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.signals import TORQUE
+from liedyn.kernels.simulation.signals import TORQUE
 
 LIMIT = 2.78             # of rk4: step times rate
 _NOTHING = 1e-10         # of the usual: an inertia that is nearly nothing

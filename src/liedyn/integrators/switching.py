@@ -12,7 +12,7 @@ from collections import deque
 import numpy as np
 
 from liedyn.errors import Place
-from liedyn.kernels.signals import ABS, BEYOND, FLOOR, LOOSE, MAX, MIN, PROGRAM, READING, SIDE, SIGN, STEP, SWITCH
+from liedyn.kernels.simulation.signals import ABS, BEYOND, FLOOR, LOOSE, MAX, MIN, PROGRAM, READING, SIDE, SIGN, STEP, SWITCH
 
 FEW_CUTS, SOON = 10, 1e-6     # so many of one switch within this share of a step: it sticks or slides
 MOST_CUTS = 1000          # of one switch within a step

@@ -98,7 +98,7 @@ def loop_machine(index, constants, loop_index, loop_constants) -> np.ndarray:
     before, size = index.size + constants.size, loop_index.size + loop_constants.size
     start = -(-(before + size) // 8) * 8
     loop_index[5] = start - before
-    rows = 27 * nc + 8 * (6 * n + nc * (nv + 4 + m))                     # kernels.loop_rows.row_room
+    rows = 27 * nc + 8 * (6 * n + nc * (nv + 4 + m))                     # kernels.loops.loop_rows.row_room
     scratch = rows + 2 * m * m + 7 * m + nv + 60 * n + 10 * nv + 16
     machine = on_cache_lines(start + scratch)
     machine[:before + size] = np.concatenate([index.view(np.float64), constants, loop_index.view(np.float64), loop_constants])

@@ -94,7 +94,7 @@ def _packed(tree: _Tree, groups: list[list[list[int]]], saved: int) -> np.ndarra
              for k, limb in enumerate(limbs) for row, i in enumerate(limb)]
     lists = [*map(len, groups), *roots, *empty, *adds, *empty, *np.transpose(cells).ravel()]
     n, nt = length + _FIRST, len(bodies)
-    scratch = 51 * nt + 9 * nv + _WIDTH + _WIDTH * len(groups) * (51 * n + 13 * length)      # of `kernels.limbs`
+    scratch = 51 * nt + 9 * nv + _WIDTH + _WIDTH * len(groups) * (51 * n + 13 * length)      # of `kernels.recursions.limbs`
     header = [len(groups), n, *tree.header[1:3], len(cells), *tree.header[4:6], saved]
     return _joined(header, [_trunk_index(tree, bodies, roots), _trunk_constants(tree, bodies), _chain_index(tree, limbs), lists,
                             np.concatenate([_chain_constants(tree, group, length) for group in groups]), np.zeros(scratch)])

@@ -15,8 +15,8 @@ from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
 from liedyn.io.scenario import Constant, Motion, Scenario
 from liedyn.jit import kernel
-from liedyn.kernels.loop_motion import move_drives
-from liedyn.kernels.signals import POSITION, VELOCITY
+from liedyn.kernels.loops.loop_motion import move_drives
+from liedyn.kernels.simulation.signals import POSITION, VELOCITY
 from liedyn.simulate.names import bind
 from liedyn.simulate.signal_table import SignalTable, Use
 

@@ -1,7 +1,7 @@
 """The scenario's `control`: a law for the motors of a robot whose joints are all elastic, bound to its model.
 
 An elastic joint is two joints of the robot file about the same axis: that of the motor, with the rotor's inertia as its
-armature, and behind it, across a link without mass, that of the spring, with its stiffness. See `kernels.elastic_law`.
+armature, and behind it, across a link without mass, that of the spring, with its stiffness. See `kernels.simulation.elastic_law`.
 """
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import numpy as np
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.scenario import LAWS, Control, Scenario
 from liedyn.joints.kinds import SCREW
-from liedyn.kernels.elastic_law import REFERENCE, MotorLaw, references, rigid_memory, state_on_reference
-from liedyn.kernels.signal_series import series_stack
-from liedyn.kernels.signals import TORQUE
+from liedyn.kernels.simulation.elastic_law import REFERENCE, MotorLaw, references, rigid_memory, state_on_reference
+from liedyn.kernels.simulation.signal_series import series_stack
+from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.build import build
 from liedyn.model.description import Coordinate, Joint, Pose
 from liedyn.model.model import Model

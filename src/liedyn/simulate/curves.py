@@ -5,14 +5,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.kernels.signals import ORDER
+from liedyn.kernels.simulation.signals import ORDER
 
 LEAST_ROWS = {"linear": 2, "cubic": 4, "quintic": 6}
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """Pieces as `kernels.signals.polynomial` reads them.
+    """Pieces as `kernels.simulation.signals.polynomial` reads them.
 
     breaks        (n,) where each piece begins; the first and the last extend to infinity
     coefficients  (n, 6) ascending powers of t - break

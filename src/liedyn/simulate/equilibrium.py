@@ -14,7 +14,7 @@ from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ComputationError, UsageError
 from liedyn.io.override import Overrides
 from liedyn.joints.kinds import FREE
-from liedyn.kernels.signals import CONSTANT, TORQUE, signal
+from liedyn.kernels.simulation.signals import CONSTANT, TORQUE, signal
 from liedyn.model.model import Model
 from liedyn.simulate.instant import Instant, Setup, frozen, instant, prepare, standing, state_at
 from liedyn.simulate.linear_system import LinearSystem

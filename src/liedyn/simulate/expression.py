@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from liedyn.errors import Place, ScenarioError
-from liedyn.kernels import signals as code
+from liedyn.kernels.simulation import signals as code
 
 LONGEST = 1000                   # characters
 DEEPEST = 50                     # operations nested in one another; a sum or product of many terms is not deep
@@ -53,7 +53,7 @@ _FORBIDDEN = re.compile(r"[^\x20-\x7e]|[\"'`\\#$;]")
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """Instructions of `kernels.signals.program`, operands of literals counted from this program's own first one."""
+    """Instructions of `kernels.simulation.signals.program`, operands of literals counted from this program's own first one."""
 
     code: tuple[int, ...]
     literals: tuple[float, ...]

@@ -11,8 +11,8 @@ from liedyn.errors import ComputationError
 from liedyn.jit import kernel
 from liedyn.joints.kinds import FRICTION_SPEED, SCREW
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.elastic_law import motor_torques
-from liedyn.kernels.signals import LITERAL, PROGRAM, STATE_Q, STATE_V, TIME, TORQUE, signal
+from liedyn.kernels.simulation.elastic_law import motor_torques
+from liedyn.kernels.simulation.signals import LITERAL, PROGRAM, STATE_Q, STATE_V, TIME, TORQUE, signal
 from liedyn.model.spatial import skew
 from liedyn.simulate.extrapolation import slope
 

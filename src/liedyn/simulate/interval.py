@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.kernels import signals as code
+from liedyn.kernels.simulation import signals as code
 
 _ULPS = 4                        # that a library's function may be off
 
@@ -38,7 +38,7 @@ def unknown(like: np.ndarray) -> Interval:
 
 
 def apply(operation: int, *x: Interval) -> Interval:
-    """A function of one or two intervals; operation: an opcode of `kernels.signals`."""
+    """A function of one or two intervals; operation: an opcode of `kernels.simulation.signals`."""
     with np.errstate(all="ignore"):
         made = _RULES[operation](*x)
     return Interval(*_pair(*made[:2]), *_pair(*made[2:]))

@@ -9,8 +9,8 @@ import numpy as np
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
 from liedyn.io.scenario import Column, Constant, Drive, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
-from liedyn.kernels.elastic_law import MotorLaw
-from liedyn.kernels.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals, signal
+from liedyn.kernels.simulation.elastic_law import MotorLaw
+from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals, signal
 from liedyn.simulate.constraints import closed_state, tie
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.feedback import law_slopes
@@ -34,7 +34,7 @@ class Compiled:
     max_step      the largest that an adaptive method may take: finite where signals switch at times that are not all known
     signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
     force_names   what each entry of the schedule's forces is
-    stack_size    floats of scratch for `kernels.signals.signal`
+    stack_size    floats of scratch for `kernels.simulation.signals.signal`
     warnings      what is doubtful but can be run, one line each
     """
 

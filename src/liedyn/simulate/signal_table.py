@@ -1,4 +1,4 @@
-"""Signals of a scenario, one by one, into the flat arrays of `kernels.signals`."""
+"""Signals of a scenario, one by one, into the flat arrays of `kernels.simulation.signals`."""
 from __future__ import annotations
 
 import difflib
@@ -13,7 +13,7 @@ import numpy as np
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.csv import Trajectory, read_trajectory
 from liedyn.io.scenario import Column, Constant, Expression, Quintic, Signal, Sine, Spline
-from liedyn.kernels import signals as code
+from liedyn.kernels.simulation import signals as code
 from liedyn.simulate.curves import LEAST_ROWS, Curve, interpolant, quintic, spline
 from liedyn.simulate.expression import Program, compile_expression
 from liedyn.simulate.names import unknown

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.kernels import signals as code
+from liedyn.kernels.simulation import signals as code
 from liedyn.simulate import interval
 from liedyn.simulate.expression import Program
 

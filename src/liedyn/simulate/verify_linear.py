@@ -6,7 +6,7 @@ import numpy as np
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError
-from liedyn.kernels.signals import TORQUE
+from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulate.extrapolation import Compared, compare, condition_of, own_error, slope, surest_slope
 from liedyn.simulate.instant import Instant, instant
 from liedyn.simulate.linear_system import LinearSystem

@@ -1,0 +1,1 @@
+"""Derivatives of the recursions by q, v and the inputs."""

@@ -1,0 +1,243 @@
+"""Second derivatives of inverse dynamics: those of `pairs`, differentiated along every coordinate of the same path.
+
+A joint m moves or drives all that hangs on it as one. With what this carries along taken out, a q_m changes there
+
+    V by psi_m,    dV by zeta_m - ad_V psi_m,    psi_l by ad_psi_m s_l,    zeta_l by ad_zeta_m s_l + 2 ad_psi_m psi_l,
+    F by I zeta_m + B psi_m,    B by B(psi_m), which is `coriolis` of I and psi_m,    I and s not;
+
+a v_m changes V by s_m, psi_l by ad_s_m s_l, zeta_l by ad_phi_m s_l + 2 ad_s_m psi_l, F by I phi_m + B s_m, B by B(s_m), and
+of the columns of its own joint nothing but phi, by ad_s_m s_l. So each formula of `pairs` becomes a wrench that two coordinates
+give, one of the deepest body and one on its path from the ground, times each column of that path: O(n depth^2). A path is taken
+about the origin of its deepest body. Singh, Russell and Wensing 2023 give the same tensors for joints of several coordinates.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import entry, kernel, primitive
+from liedyn.joints.kinds import NV, SCREW
+from liedyn.joints.passive import resistance_curvature
+from liedyn.joints.tree import tree_of
+from liedyn.kernels.checks import BAD_RESULT, OK, bad_motion
+from liedyn.kernels.derivatives.aligned import aligned_memory, aligned_motion, aligned_work, gather_bodies, load_sums
+from liedyn.kernels.recursions.results import block_size, clear, hand_out, place
+from liedyn.lie.blocks import pack, states_in
+from liedyn.lie.coriolis import coriolis, coriolis_transposed, coriolis_wrench
+from liedyn.lie.inertia import momentum
+from liedyn.lie.lanes import load, number_like, store
+from liedyn.lie.matrices import integers
+from liedyn.lie.rows import load3, load_twist, store_twist
+from liedyn.lie.se3 import ad, add, dot, less_dad, minus_dad, plus_ad, scale
+from liedyn.lie.shift import shift_twist
+from liedyn.lie.vec3 import add3, cross, dot3, plus_cross
+from liedyn.spans import span
+
+
+class PathWork(NamedTuple):
+    """The columns that move a body, from the ground on, about its origin: see `AlignedWork`."""
+
+    s: np.ndarray       # (6nv,)
+    psi: np.ndarray     # (6nv,)
+    zeta: np.ndarray    # (6nv,)
+    phi: np.ndarray     # (6nv,)
+    k: np.ndarray       # (nv,) int64: their coordinates
+    first: np.ndarray   # (nv,) int64: where on the path those of the same joint begin
+
+
+@primitive
+def path_work(memory, nv):
+    m = memory
+    (k,), (first,) = integers(span(m, 24 * nv, nv)), integers(span(m, 25 * nv, nv))
+    return PathWork(span(m, 0, 6 * nv), span(m, 6 * nv, 6 * nv), span(m, 12 * nv, 6 * nv), span(m, 18 * nv, 6 * nv), k, first)
+
+
+@primitive
+def walk(tree, i, work, path):
+    """Writes the path of body i. Returns where its own columns begin, and their end."""
+    end, j, zero = 0, i, number_like(work.s, 0.0)
+    while j > 0:
+        end, j = end + NV[tree.kind[j]], tree.parent[j]
+    x, j, r = end, i, (zero, zero, zero)                               # r: from the origin of j to that of i
+    while j > 0:
+        n, k = NV[tree.kind[j]], tree.iv[j]
+        x = x - n
+        for c in range(n):
+            psi = load_twist(work.psi, k + c)
+            phi = scale(2.0, psi) if tree.kind[j] == SCREW else load_twist(work.phi, k + c)
+            store_twist(path.s, x + c, shift_twist(r, load_twist(work.s, k + c)))
+            store_twist(path.psi, x + c, shift_twist(r, psi))
+            store_twist(path.zeta, x + c, shift_twist(r, load_twist(work.zeta, k + c)))
+            store_twist(path.phi, x + c, shift_twist(r, phi))
+            path.k[x + c], path.first[x + c] = k + c, x
+        r, j = add3(r, load3(work.p, 3 * j)), tree.parent[j]
+    return end - NV[tree.kind[i]], end
+
+
+class Deepest(NamedTuple):
+    """Of a coordinate c and all that hangs on its body."""
+
+    I: tuple
+    B: tuple
+    s: tuple
+    psi: tuple
+    P: tuple      # I s
+    g: tuple      # B^T s
+    C: tuple      # B(s)
+    X: tuple      # dF/dq_c
+    G: tuple      # dF/dv_c
+
+
+@kernel
+def tensors(tree, v, passive, work, path, T):
+    """Writes T (4 nv^3): d2tau/dqdq, dqdv, dvdv, dqda, where coordinates stand on one path."""
+    nv = tree.armature.shape[0]
+    for i in range(1, tree.parent.size):
+        own, end = walk(tree, i, work, path)
+        I, F, B = load_sums(work.sums, i)
+        for c in range(own, end):
+            s, psi, k = load_twist(path.s, c), load_twist(path.psi, c), path.k[c]
+            P = momentum(I, s)
+            X = less_dad(add(momentum(I, load_twist(path.zeta, c)), coriolis_wrench(B, psi[0])), s, F)
+            G = add(momentum(I, load_twist(path.phi, c)), coriolis_wrench(B, s[0]))
+            deepest = Deepest(I, B, s, psi, P, coriolis_transposed(B, s), coriolis(I, s, P[1]), X, G)
+            for m in range(own):
+                with_joint_above(path, T, nv, deepest, k, m, own)
+            for m in range(own, end):
+                with_own_joint(path, T, nv, deepest, k, m, own, end)
+            if passive:
+                o = place_of(nv, 2, k, k, k)
+                store(T, o, load(T, o) + resistance_curvature(tree, k, v))
+
+
+@primitive
+def with_joint_above(path, T, nv, deepest, k, m, own):
+    """All that is differentiated by, or is the force of, coordinate k of the deepest body and m of the path."""
+    I, B, s, psi, _, _, C, X, G = deepest
+    l, first, (sm, pm, _, fm) = path.k[m], path.first[m], columns(path, m)
+    turn, Bs, q, by_v, y, y_psi, y_s = along(path, deepest, m)
+    v = add(momentum(I, plus_ad(scale(2.0, ad(sm, psi)), fm, s)), add(coriolis_wrench(Bs, psi[0]), coriolis_wrench(B, turn[0])))
+    vv, a = add(momentum(I, scale(2.0, turn)), coriolis_wrench(Bs, s[0])), less_dad(momentum(I, turn), s, momentum(I, sm))
+    v, u = less_dad(v, s, by_v), coriolis_wrench(C, pm[0])
+    moved_q, moved_u = less_dad(q, sm, X), less_dad(u, sm, G)
+    for b in range(first):
+        force_of_deepest(path, T, nv, k, l, b, y, y_psi, y_s)
+        force_of_others(path, T, nv, k, l, b, moved_q, v, vv, moved_u, a)
+    for b in range(first, own):
+        if path.first[b] == first:
+            force_by_one_joint(path, T, nv, k, l, b, y, y_psi, y_s)
+        force_of_others(path, T, nv, k, l, b, q, v, vv, u, a)
+
+
+@primitive
+def with_own_joint(path, T, nv, deepest, k, m, own, end):
+    """The same with a coordinate m of the deepest body's own joint."""
+    I, _, s, psi, _, _, _, X, _ = deepest
+    l = path.k[m]
+    turn, Bs, q, by_v, y, y_psi, y_s = along(path, deepest, m)
+    q, v = less_dad(q, load_twist(path.s, m), X), less_dad(coriolis_wrench(Bs, psi[0]), s, by_v)
+    vv = add(momentum(I, turn), coriolis_wrench(Bs, s[0]))
+    for b in range(own):
+        force_of_deepest(path, T, nv, k, l, b, y, y_psi, y_s)
+        r, sb = path.k[b], load_twist(path.s, b)
+        store(T, place_of(nv, 0, r, k, l), dot(q, sb))
+        store(T, place_of(nv, 1, r, k, l), dot(v, sb))
+        store(T, place_of(nv, 2, r, k, l), dot(vv, sb))
+    for b in range(own, end):
+        force_by_one_joint(path, T, nv, k, l, b, y, y_psi, y_s)
+
+
+@primitive
+def along(path, deepest, m):
+    """How q_m and v_m change what the deepest body's coordinate gives: ad_s_m s; B(s_m); dF/dq of it by q_m, short of what is
+    carried along; dF/dv_m; and I s and B^T s by q_m (y, y_psi), B^T s by v_m (y_s): of B^T s the angular part, which is all."""
+    I, B, s, psi, P, g, _, _, _ = deepest
+    sm, pm, zm, fm = columns(path, m)
+    Bs, Bp = coriolis(I, sm, momentum(I, sm)[1]), coriolis(I, pm, momentum(I, pm)[1])
+    by_q, by_v = add(momentum(I, zm), coriolis_wrench(B, pm[0])), add(momentum(I, fm), coriolis_wrench(B, sm[0]))
+    q = add(momentum(I, plus_ad(scale(2.0, ad(pm, psi)), zm, s)),
+            add(coriolis_wrench(Bp, psi[0]), coriolis_wrench(B, cross(pm[0], s[0]))))
+    return (ad(sm, s), Bs, less_dad(q, s, by_q), by_v, minus_dad(sm, P),
+            plus_cross(coriolis_transposed(Bp, s), sm[0], g), coriolis_transposed(Bs, s))
+
+
+@primitive
+def force_of_deepest(path, T, nv, k, l, b, y, y_psi, y_s):
+    """tau_k by coordinate l and one above it."""
+    r, (sb, pb, zb, fb) = path.k[b], columns(path, b)
+    qq, vv, a = dot(y, zb) + dot3(y_psi, pb[0]), dot3(y_s, sb[0]), dot(y, sb)
+    store(T, place_of(nv, 0, k, l, r), qq)
+    store(T, place_of(nv, 0, k, r, l), qq)
+    store(T, place_of(nv, 1, k, r, l), dot3(y_s, pb[0]))
+    store(T, place_of(nv, 1, k, l, r), dot(y, fb) + dot3(y_psi, sb[0]))
+    store(T, place_of(nv, 2, k, l, r), vv)
+    store(T, place_of(nv, 2, k, r, l), vv)
+    store(T, place_of(nv, 3, k, l, r), a)
+    store(T, place_of(nv, 3, r, l, k), a)
+
+
+@primitive
+def force_by_one_joint(path, T, nv, k, l, b, y, y_psi, y_s):
+    """tau_k by two coordinates of one joint."""
+    r, (sb, pb, zb, _) = path.k[b], columns(path, b)
+    store(T, place_of(nv, 0, k, l, r), dot(y, zb) + dot3(y_psi, pb[0]))
+    store(T, place_of(nv, 1, k, r, l), dot3(y_s, pb[0]))
+    store(T, place_of(nv, 2, k, l, r), dot3(y_s, sb[0]) - dot(y, sb))
+
+
+@primitive
+def force_of_others(path, T, nv, k, l, b, q, v, vv, u, a):
+    """The force of a coordinate above k by k and by l, another joint's."""
+    r, sb = path.k[b], load_twist(path.s, b)
+    qq, both = dot(q, sb), dot(vv, sb)
+    store(T, place_of(nv, 0, r, k, l), qq)
+    store(T, place_of(nv, 0, r, l, k), qq)
+    store(T, place_of(nv, 1, r, k, l), dot(v, sb))
+    store(T, place_of(nv, 1, r, l, k), dot(u, sb))
+    store(T, place_of(nv, 2, r, k, l), both)
+    store(T, place_of(nv, 2, r, l, k), both)
+    store(T, place_of(nv, 3, r, k, l), dot(a, sb))
+
+
+@primitive
+def columns(path, m):
+    return load_twist(path.s, m), load_twist(path.psi, m), load_twist(path.zeta, m), load_twist(path.phi, m)
+
+
+@primitive
+def place_of(nv, which, i, j, k):
+    """Of the force of i, by j and k, in one of the four tensors."""
+    return ((which * nv + i) * nv + j) * nv + k
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def second_derivatives_memory(n, nq, nv, nl):
+    """Besides the results of eight states."""
+    return aligned_memory(n, nv) + nq + 28 * nv
+
+
+@entry("i8(i8[::1], f8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], b1, i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], b1, i8, i8)", nogil=True)
+def second_derivatives(index, constants, memory, filled, q, v, a, passive, out, past, first, last):
+    """States first … last - 1; out (N, 4 nv^3): dqdq, dqdv, dvdv, dqda. Returns a code of `checks`. filled, past: see
+    `results`."""
+    n, nq, nv = index[0], index[1], index[2]
+    tree, m, size = tree_of(index, constants), memory, block_size(memory, 4 * nv * nv * nv)
+    Q, V, A, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:]
+    path, block, m = path_work(m, nv), m[26 * nv:26 * nv + size], m[26 * nv + size:]
+    work, _ = aligned_work(m, n, nv)
+    passive = passive and index[4] != 0
+    clear(block)
+    for k in range(first, last, states_in(memory)):
+        pack(q, k, Q)
+        pack(v, k, V)
+        pack(a, k, A)
+        code = bad_motion(tree, Q, V, A, nq, nv)
+        if code != OK:
+            return code
+        result, = place(block, out, k)
+        aligned_motion(tree, Q, V, A, work, None)
+        gather_bodies(tree, A[:0], work)
+        tensors(tree, V, passive, work, path, result)
+        if not hand_out(result, out, k, filled, past):
+            return BAD_RESULT
+    return OK

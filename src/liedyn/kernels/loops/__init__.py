@@ -1,0 +1,1 @@
+"""Closed loops, couplings: rows, wrenches, solvers."""

@@ -1,0 +1,1 @@
+"""Recursions over bodies: dynamics, inertia, kinematics of one state."""

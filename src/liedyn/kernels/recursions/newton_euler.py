@@ -1,0 +1,156 @@
+"""Inverse dynamics: recursive Newton-Euler (K1 Table 2)."""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import entry, primitive
+from liedyn.joints.motion import joint_add, joint_eta, joint_pose, store_joint_force
+from liedyn.joints.passive import passive_force
+from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, parts, tree_of
+from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
+from liedyn.kernels.recursions.kinematics import gather
+from liedyn.lie.blocks import pack, unpack
+from liedyn.lie.inertia import momentum
+from liedyn.lie.lanes import load, number_like, store
+from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
+from liedyn.lie.se3 import Ad_inv, add, dAd_inv, less_dad, sub
+from liedyn.spans import span
+
+
+class NewtonEulerWork(NamedTuple):
+    T: np.ndarray        # (12n,) pose in the parent
+    V: np.ndarray        # (6n,) twist
+    dV: np.ndarray       # (6n,) its component-wise rate, gravity included
+    F: np.ndarray        # (6n,) what the joint transmits to the body: wrench on body i, in its frame
+    passive: np.ndarray  # (nv,)
+
+
+@primitive
+def newton_euler_work(memory, n, nv):
+    m = memory
+    return NewtonEulerWork(span(m, 0, 12 * n), span(m, 12 * n, 6 * n), span(m, 18 * n, 6 * n), span(m, 24 * n, 6 * n),
+                           span(m, 30 * n, nv))
+
+
+def newton_euler_memory(n, nv): return 30 * n + nv
+
+
+@primitive
+def store_ground(tree, x, V, dV):
+    """The ground: at rest, accelerated against gravity. `x` tells the kind of number."""
+    zero = number_like(x, 0.0)
+    rest = (zero, zero, zero), (zero, zero, zero)
+    store_twist(V, 0, rest)
+    store_twist(dV, 0, add(rest, load_twist(tree.dV0, 0)))
+
+
+@primitive
+def newton_euler(tree, q, v, a, f_ext, passive, tau, work):
+    """Writes tau (nv) and work. f_ext (6n) wrenches on bodies, or empty. passive: less what springs and damping give."""
+    store_ground(tree, q, work.V, work.dV)
+    motions(tree, 1, q, v, a, work)
+    forces(tree, 1, f_ext, tau, work)
+    add_rotors_less_passive(tree, q, v, a, passive, tau, work.passive)
+
+
+@primitive
+def motions(tree, first, q, v, a, work):
+    """Forward, parents first: poses, twists and their rates of the bodies from `first` on."""
+    for i in range(first, tree.parent.size):
+        p = tree.parent[i]
+        T = joint_pose(tree, i, q)
+        V = joint_add(tree, i, Ad_inv(T, load_twist(work.V, p)), v)         # V = Ad V_p + S dq
+        dV = add(Ad_inv(T, load_twist(work.dV, p)), joint_eta(tree, i, V, v))
+        dV = joint_add(tree, i, dV, a)                                      # dV = Ad dV_p + ad_V S dq + S ddq
+        store_pose(work.T, i, T)
+        store_twist(work.V, i, V)
+        store_twist(work.dV, i, dV)
+
+
+@primitive
+def forces(tree, first, f_ext, tau, work):
+    """Backward, children first: what the joints transmit to the bodies from `first` on."""
+    for i in range(tree.parent.size - 1, first - 1, -1):
+        I, V = load_rigid(tree.I, i), load_twist(work.V, i)
+        F = less_dad(momentum(I, load_twist(work.dV, i)), V, momentum(I, V))    # F = I dV - ad*_V I V
+        if f_ext.size:
+            F = sub(F, load_twist(f_ext, i))
+        if tree.marks[i] & HAS_CHILDREN:
+            F = add(F, load_twist(work.F, i))                               # + sum of Ad* F_child
+        store_twist(work.F, i, F)
+        store_joint_force(tree, i, F, tau)                                  # tau = S^T F
+        p = tree.parent[i]
+        if p > 0:
+            to_parent = dAd_inv(load_pose(work.T, i), F)
+            if not tree.marks[i] & LAST_CHILD:
+                to_parent = add(to_parent, load_twist(work.F, p))
+            store_twist(work.F, p, to_parent)
+
+
+@primitive
+def add_rotors_less_passive(tree, q, v, a, passive, tau, scratch):
+    """tau += armature a, and what springs, damping and friction give is not asked of the motors."""
+    for k in range(tree.armature.shape[0]):
+        store(tau, k, load(tau, k) + load(tree.armature, k) * load(a, k))
+    if passive:
+        passive_force(tree, q, v, scratch)
+        for k in range(tree.armature.shape[0]):
+            store(tau, k, load(tau, k) - load(scratch, k))
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def inverse_batch_memory(n, nq, nv, nl): return newton_euler_memory(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
+
+
+@entry("i8(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[::1])")
+def inverse_one(machine, q, v, a, f_ext, passive, tau):
+    """One state. f_ext (6 n_links) in link frames, or empty. Returns a code of `checks`."""
+    index, constants, memory = parts(machine)
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    if q.size != nq or v.size != nv or a.size != nv or tau.size != nv or (f_ext.size and f_ext.size != 6 * nl):
+        return SHAPE
+    tree = tree_of(index, constants)
+    code = bad_motion(tree, q, v, a, nq, nv)
+    if code != OK:
+        return code
+    code, F = gather(tree, f_ext, memory, n, nl)
+    if code != OK:
+        return code
+    newton_euler(tree, q, v, a, F, passive and index[4] != 0, tau, newton_euler_work(memory[6 * n:], n, nv))
+    return OK if finite(tau, nv) else BAD_RESULT
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], i8, i8)",
+       nogil=True)
+def inverse_batch(index, constants, memory, q, v, a, f_ext, passive, tau, wrenches, first, last):
+    """States first … last - 1 of a batch, eight at a time. `memory` and `first` … `last` are the caller's care.
+
+    wrenches: (N, 6n) for what each joint transmits to its body, in the body frame, or empty."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    rows = q.shape[0]
+    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)):
+        return SHAPE
+    tree, m = tree_of(index, constants), memory
+    Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
+    f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
+    work = newton_euler_work(m[6 * n:], n, nv)
+    passive = passive and index[4] != 0
+    for k in range(first, last, 8):
+        pack(q, k, Q)
+        pack(v, k, V)
+        pack(a, k, A)
+        code = bad_motion(tree, Q, V, A, nq, nv)
+        if f_ext.size:
+            pack(f_ext, k, f)
+        bad_f_ext, F = gather(tree, f, m, n, nl)
+        code = code if code != OK else bad_f_ext
+        if code != OK:
+            return code
+        newton_euler(tree, Q, V, A, F, passive, Tau, work)
+        if not finite(Tau, nv):
+            return BAD_RESULT
+        unpack(Tau, tau, k)
+        if wrenches.size:
+            unpack(work.F, wrenches, k)
+    return OK
+

@@ -1,0 +1,383 @@
+"""Hybrid dynamics and its time derivatives up to any order (AGF Algorithms 3 and 4, in body frames); forward dynamics is the
+case of none prescribed.
+
+At every order the equations are those of order 0 with another bias, since the leading coefficients of dV and F obey the same
+relations: the articulated inertias are factored once (AGF Lemma 2). Order k, in coefficients (see `joints.series`):
+
+    dV_k = (k + 1) V_{k+1} = Ad_{T^-1} dV_k of the parent + eta_k + S a_k      eta_k: what lower orders of the motion carry
+    F_k  = I dV_k + b_k + sum over children of Ad* (F_k + zeta_k)              zeta_k: what lower orders of F carry
+         = Pi (Ad_{T^-1} dV_k of the parent + eta_k) + beta_k                  after elimination of the joint
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import entry, kernel, primitive
+from liedyn.joints.elimination import bias_screw, bias_units, factor_screw, factor_units, solve
+from liedyn.joints.kinds import SCREW
+from liedyn.joints.motion import joint_pose
+from liedyn.joints.series import (
+    MOTION,
+    advance_motion,
+    begin_motion,
+    carried_twist,
+    carried_wrench,
+    joint_add_series,
+    passive_series,
+)
+from liedyn.joints.tree import BARE, HAS_CHILDREN, LAST_CHILD, parts, tree_of
+from liedyn.kernels.checks import (
+    BAD_A,
+    BAD_F_EXT,
+    BAD_RESULT,
+    BAD_TAU,
+    BAD_V,
+    OK,
+    SHAPE,
+    SINGULAR,
+    bad_configuration,
+    finite,
+    finite_where,
+)
+from liedyn.kernels.recursions.inverse_mass import gather_inertia, hand_inertia
+from liedyn.kernels.series.higher_order_inverse import force_sum, store_ground_series
+from liedyn.kernels.series.taylor import scale_rows
+from liedyn.kernels.series.wrench_series import LINK, advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
+from liedyn.lie.blocks import pack, states_in, unpack
+from liedyn.lie.inertia import add_sym6, minus_square_turned, momentum, rigid, sym6, turned_to_parent
+from liedyn.lie.lanes import largest, load, maximum, number_like, store
+from liedyn.lie.rows import (
+    load3,
+    load9,
+    load_pose,
+    load_rigid,
+    load_sym6,
+    load_twist,
+    store3,
+    store_pose,
+    store_sym6,
+    store_twist,
+)
+from liedyn.lie.screw import sym6_plane
+from liedyn.lie.se3 import Ad_inv, add, dAd, dAd_inv, scale, sub
+from liedyn.lie.vec3 import plus_rotate_back
+from liedyn.spans import span
+
+
+class HybridSeriesWork(NamedTuple):
+    T: np.ndarray        # (12n,) pose in the parent at t = 0
+    V: np.ndarray        # (6Kn,) coefficients of twists
+    U: np.ndarray        # (6Kn,) of the parents' twists seen from the bodies at t = 0
+    P: np.ndarray        # (6Kn,) of momenta
+    F: np.ndarray        # (6Kn,) of what the joints transmit to their bodies
+    E: np.ndarray        # (18Kn,) of the joints' motions
+    AI: np.ndarray       # (21n,) what children add to the articulated inertia, by slot
+    AB: np.ndarray       # (6n,) what children add to the bias of this order, by slot
+    Pi: np.ndarray       # (21n,) articulated inertias after elimination
+    beta: np.ndarray     # (6n,) bias of this order after elimination
+    eta: np.ndarray      # (6n,)
+    dV: np.ndarray       # (6n,)
+    base: np.ndarray     # (6K,) spatial wrench on the floating base, seen from it at t = 0
+    v: np.ndarray        # (nv K,) coefficients of v
+    rub: np.ndarray      # (2 nv K,)
+
+
+class FactorWork(NamedTuple):
+    """What `joints.elimination` works with."""
+
+    U: np.ndarray        # (6nv,)
+    Psi: np.ndarray      # (nv,)
+    u: np.ndarray        # (nv,)
+    passive: np.ndarray  # (nv,)
+
+
+@primitive
+def hybrid_series_work(m, n, nv, K):
+    """The work, that of the factors, and the rest of the memory."""
+    t, s = 12 * n, 6 * K * n
+    e, a = t + 4 * s, t + 7 * s
+    d = a + 66 * n
+    v = d + 6 * K
+    f = v + 3 * nv * K
+    end = f + 9 * nv
+    work = HybridSeriesWork(span(m, 0, t), span(m, t, s), span(m, t + s, s), span(m, t + 2 * s, s), span(m, t + 3 * s, s),
+                            span(m, e, 3 * s), span(m, a, 21 * n), span(m, a + 21 * n, 6 * n), span(m, a + 27 * n, 21 * n),
+                            span(m, a + 48 * n, 6 * n), span(m, a + 54 * n, 6 * n), span(m, a + 60 * n, 6 * n),
+                            span(m, d, 6 * K), span(m, v, nv * K), span(m, v + nv * K, 2 * nv * K))
+    factors = FactorWork(span(m, f, 6 * nv), span(m, f + 6 * nv, nv), span(m, f + 7 * nv, nv), span(m, f + 8 * nv, nv))
+    return work, factors, span(m, end, m.shape[0] - end)
+
+
+def hybrid_series_memory(n, nv, K): return 78 * n + 42 * K * n + 6 * K + 3 * nv * K + 9 * nv
+
+
+@kernel
+def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors):
+    """Coefficients 0 … K - 2 of a (K - 1 rows of nv) where not prescribed, of tau where prescribed, from q, v and the others.
+
+    spatial: a free body whose tau is its spatial wrench, and becomes that in its own frame; or -1. Returns a positive number if a
+    joint's articulated inertia vanishes."""
+    nv = tree.armature.shape[0]
+    store_ground_series(tree, K, work.V)
+    store_coefficient(K, 0, v, work.v)
+    begin(tree, 1, K, q, work)
+    deficit = factor(tree, 1, prescribed, work, factors)
+    for k in range(K - 1):
+        if spatial >= 0:
+            wrench_in_body(tree, K, k, spatial, span(tau, k * nv, nv), work)
+        if loads.given:
+            advance_wrenches(tree, K, k, work.V, loads)
+        if passive:
+            passive_series(tree, K, k, q, work.v, rubs, work.rub, factors.passive)
+        x, force = span(a, k * nv, nv), span(tau, k * nv, nv)
+        gather_bias(tree, 1, K, k, prescribed, passive, x, force, loads, work, factors)
+        store_ground_rate(k, work)
+        distribute(tree, 1, K, k, prescribed, passive, x, force, work, factors)
+        store_coefficient(K, k + 1, x, work.v)
+    return deficit
+
+
+@primitive
+def store_coefficient(K, k, x, v):
+    """Coefficient k of v, whose rate has coefficient k - 1 x."""
+    per = 1.0 / k if k > 0 else 1.0
+    for c in range(v.shape[0] // K):
+        store(v, c * K + k, load(x, c) * per)
+
+
+@kernel
+def begin(tree, first, K, q, work):
+    """Poses, and coefficients 0 of twists, of the bodies from `first` on."""
+    for i in range(first, tree.parent.size):
+        T = joint_pose(tree, i, q)
+        store_pose(work.T, i, T)
+        begin_motion(tree, i, K, work.E)
+        U = Ad_inv(T, load_twist(work.V, tree.parent[i] * K))
+        store_twist(work.U, i * K, U)
+        store_twist(work.V, i * K, joint_add_series(tree, i, K, 0, U, work.v))
+
+
+@kernel
+def gather_bias(tree, first, K, k, prescribed, passive, a, tau, loads, work, factors):
+    """Order k from the leaves to body `first`: eta, beta and u."""
+    n = tree.parent.size
+    for i in range(n - 1, first - 1, -1):
+        p, T, slot = tree.parent[i], load_pose(work.T, i), tree.slot[i]
+        advance_motion(tree, i, K, k + 1, work.v, work.E)
+        eta = scale(k + 1.0, carried_twist(tree, i, K, k + 1, work.E, work.U, i * K))
+        store_twist(work.eta, i, eta)
+        store_twist(work.P, i * K + k, momentum(load_rigid(tree.I, i), load_twist(work.V, i * K + k)))
+        b = force_sum(K, i, k, work.V, work.P, i * K)
+        if loads.given:
+            b = sub(b, load_twist(loads.F, n * k + i))
+        if tree.marks[i] & HAS_CHILDREN:
+            b = add(b, load_twist(work.AB, slot))
+        Pi = load_sym6(work.Pi, i)
+        if tree.kind[i] == SCREW:
+            c = tree.iv[i]
+            beta = bias_screw(tree, i, b, load_twist(factors.U, c), load(factors.Psi, c), prescribed, passive, a, tau, factors)
+            moved = sym6_plane(Pi, eta)
+        else:
+            beta = bias_units(tree, i, b, prescribed, passive, a, tau, factors)
+            moved = sym6(Pi, eta)
+        store_twist(work.beta, i, beta)
+        if p > 0:
+            handed = add(add(beta, moved), carried_wrench(tree, i, K, k, work.E, work.F, i * K))
+            handed = dAd_inv(T, handed)
+            s = tree.slot[p]
+            store_twist(work.AB, s, handed if tree.marks[i] & LAST_CHILD else add(handed, load_twist(work.AB, s)))
+
+
+@kernel
+def wrench_in_body(tree, K, k, i, tau, work):
+    """Ad*_T of a spatial wrench, order k, for a free joint's body on the ground: T(t) = T(0) D(t)."""
+    o = tree.iv[i]
+    store_twist(work.base, k, dAd(load_pose(work.T, i), (load3(tau, o), load3(tau, o + 3))))
+    m, f = load_twist(work.base, k)
+    for j in range(1, k + 1):
+        e, F = MOTION * (K * i + j), load_twist(work.base, k - j)
+        R, B = load9(work.E, e), load9(work.E, e + 9)
+        m, f = plus_rotate_back(plus_rotate_back(m, R, F[0]), B, F[1]), plus_rotate_back(f, R, F[1])
+    store3(tau, o, m)
+    store3(tau, o + 3, f)
+
+
+@kernel
+def factor(tree, first, prescribed, work, factors):
+    """Articulated inertias (K1 Table 4), which all orders share. Returns a positive number if one vanishes for its joint."""
+    zero = number_like(work.T, 0.0)
+    deficit = zero - 1.0
+    for i in range(tree.parent.size - 1, first - 1, -1):
+        AI = rigid(load_rigid(tree.I, i), zero)
+        if tree.marks[i] & HAS_CHILDREN:
+            AI = add_sym6(AI, load_sym6(work.AI, tree.slot[i]))
+        if tree.kind[i] == SCREW:
+            Pi, U, Psi, worse = factor_screw(tree, i, AI, prescribed, factors)
+            c = tree.iv[i]
+            if tree.marks[i] & BARE and not prescribed[c]:
+                Pi = minus_square_turned(AI, U, Psi)
+                store_sym6(work.Pi, i, Pi)
+                if tree.parent[i] > 0:
+                    gather_inertia(tree, i, turned_to_parent(load_pose(work.T, i), Pi), work)
+            else:
+                store_sym6(work.Pi, i, Pi)
+                hand_inertia(tree, i, Pi, work)
+        else:
+            Pi, worse = factor_units(tree, i, AI, prescribed, factors)
+            store_sym6(work.Pi, i, Pi)
+            hand_inertia(tree, i, Pi, work)
+        deficit = maximum(deficit, worse)
+    return largest(deficit)
+
+
+@primitive
+def store_ground_rate(k, work):
+    """The ground's dV is constant: coefficient 1 of its twist."""
+    zero = number_like(work.dV, 0.0)
+    store_twist(work.dV, 0, ((zero, zero, zero), (zero, zero, zero)))
+    if k == 0:
+        store_twist(work.dV, 0, load_twist(work.V, 1))
+
+
+@kernel
+def distribute(tree, first, K, k, prescribed, passive, a, tau, work, factors):
+    """Order k from body `first` to the leaves: a or tau, and the next coefficients of V and U, this one of F."""
+    for i in range(first, tree.parent.size):
+        parents = Ad_inv(load_pose(work.T, i), load_twist(work.dV, tree.parent[i]))
+        moved = add(parents, load_twist(work.eta, i))
+        dV = solve(tree, i, moved, prescribed, passive, a, tau, factors)
+        store_twist(work.dV, i, dV)
+        if k < K - 2:
+            per = 1.0 / (k + 1)
+            store_twist(work.V, i * K + k + 1, scale(per, dV))
+            store_twist(work.U, i * K + k + 1, scale(per, parents))
+            store_twist(work.F, i * K + k, add(sym6(load_sym6(work.Pi, i), moved), load_twist(work.beta, i)))
+
+
+# from Python ------------------------------------------------------------------------------------------------------
+def hybrid_one_memory(n, nq, nv, nl, K): return hybrid_series_memory(n, nv, K) + 2 * nv * (K - 1)
+
+
+@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], b1, b1)")
+def higher_order_hybrid_one(machine, prescribed, q, v, a, tau, forward, passive):
+    """One state without external wrenches; a and tau (K - 1, nv) are completed in place. machine: index, constants and scratch.
+    forward: nothing is prescribed, and tau is left as it is."""
+    index, constants, m = parts(machine)
+    n, nq, nv, K = index[0], index[1], index[2], tau.shape[0] + 1
+    rows = nv * (K - 1)
+    if (K < 2 or q.size != nq or v.size != nv or prescribed.size != nv or tau.shape[1] != nv or a.shape[1] != nv
+            or a.shape[0] != K - 1):
+        return SHAPE
+    tree, A, Tau, m = tree_of(index, constants), m[:rows], m[rows:2 * rows], m[2 * rows:]
+    given_a, given_tau = a.reshape(rows), tau.reshape(rows)
+    for k in range(rows):
+        A[k], Tau[k] = given_a[k], given_tau[k]
+    work, factors, m = hybrid_series_work(m, n, nv, K)
+    loads = wrench_series_work(m[:0], n, index[3], K, LINK, False)
+    code = solve_series(tree, K, prescribed, q, v, A, Tau, loads, np.int64(-1), passive and index[4] != 0, index[5] != 0, work,
+                        factors)
+    if code == OK:
+        for c in range(nv):
+            for k in range(c, rows, nv):
+                if not prescribed[c]:
+                    given_a[k] = A[k]
+                elif not forward:
+                    given_tau[k] = Tau[k]
+    return code
+
+
+@primitive
+def solve_series(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors):
+    """From derivatives to derivatives, with all checks but that of the wrenches. Returns a code."""
+    code = series_of(tree, K, prescribed, q, v, a, tau)
+    if code != OK:
+        return code
+    if loads.given:
+        begin_wrenches(tree, K, q, loads)
+    if higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors) > 0.0:
+        return SINGULAR
+    return derivatives_of(K, a, tau)
+
+
+@primitive
+def series_of(tree, K, prescribed, q, v, a, tau):
+    """Checks what is given, and turns derivatives a and tau into coefficients in place."""
+    nv = tree.armature.shape[0]
+    code = bad_configuration(tree, q, q.shape[0])
+    if code == OK and not finite(v, nv):
+        code = BAD_V
+    for k in range(K - 1):
+        if code == OK and not finite_where(a[k * nv:(k + 1) * nv], prescribed, True, nv):
+            code = BAD_A
+        if code == OK and not finite_where(tau[k * nv:(k + 1) * nv], prescribed, False, nv):
+            code = BAD_TAU
+    if code != OK:
+        return code
+    scale_rows(a, K - 1, nv, False)
+    scale_rows(tau, K - 1, nv, False)
+    return OK
+
+
+@primitive
+def derivatives_of(K, a, tau):
+    """And back."""
+    rows = a.shape[0]
+    scale_rows(a, K - 1, rows // (K - 1), True)
+    scale_rows(tau, K - 1, rows // (K - 1), True)
+    return OK if finite(a, rows) and finite(tau, rows) else BAD_RESULT
+
+
+def higher_order_hybrid_memory(n, nq, nv, nl, K):
+    return hybrid_series_memory(n, nv, K) + nq + nv + 3 * nv * (K - 1) + wrench_series_memory(n, nl, K)
+
+
+@entry("i8(i8[::1], f8[::1], f8[::1], i8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, b1, i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], i8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8, b1, i8, i8)",
+       nogil=True)
+def higher_order_hybrids(index, constants, memory, K, prescribed, q, v, a, tau, f_ext, frame, spatial, passive, first, last):
+    """States first … last - 1; a and tau (N, (K - 1) nv) are completed in place. f_ext (N, (K - 1) 6 n_links) in `frame`, or
+    empty; spatial: see `higher_order_hybrid`."""
+    n, nq, nv, nl = index[0], index[1], index[2], index[3]
+    tree, m, rows = tree_of(index, constants), memory, nv * (K - 1)
+    Q, V, m = m[:nq], m[nq:nq + nv], m[nq + nv:]
+    A, Tau, kept, m = m[:rows], m[rows:2 * rows], m[2 * rows:3 * rows], m[3 * rows:]
+    work, factors, m = hybrid_series_work(m, n, nv, K)
+    loads = wrench_series_work(m, n, nl, K, frame, f_ext.size > 0)
+    given, asked = False, False
+    for c in range(nv):
+        given, asked = given or prescribed[c], asked or not prescribed[c]
+    for s in range(first, last, states_in(memory)):
+        pack(q, s, Q)
+        pack(v, s, V)
+        if given:
+            pack(a, s, A)
+        if asked:
+            pack(tau, s, Tau)
+        code = OK
+        if f_ext.size:
+            pack(f_ext, s, loads.links)
+            code = OK if finite(loads.links, 6 * nl * (K - 1)) else BAD_F_EXT
+        if code == OK:
+            code = solve_series(tree, K, prescribed, Q, V, A, Tau, loads, spatial, passive and index[4] != 0, index[5] != 0, work,
+                                factors)
+        if code != OK:
+            return code
+        if given and asked:                   # what was given goes back as it was
+            pack(a, s, kept)
+            restore(kept, A, prescribed, True)
+            pack(tau, s, kept)
+            restore(kept, Tau, prescribed, False)
+        if asked:
+            unpack(A, a, s)
+        if given:
+            unpack(Tau, tau, s)
+    return OK
+
+
+@primitive
+def restore(kept, x, prescribed, where):
+    nv = prescribed.shape[0]
+    for c in range(nv):
+        if prescribed[c] == where:
+            for k in range(c, x.shape[0], nv):
+                store(x, k, load(kept, k))

@@ -1,0 +1,1 @@
+"""What a time step calls: signals, laws, accelerations."""

@@ -1,0 +1,246 @@
+"""Steps of the Lie-group generalized-alpha method for constrained motion, index 3 (Bruels, Cardona, Arnold 2012):
+
+    x = h v_n + h^2 (1/2 - beta) alpha_n + h^2 beta alpha_{n+1},   q_{n+1} = q_n (+) x
+    v_{n+1} = v_n + h (1 - gamma) alpha_n + h gamma alpha_{n+1}
+    (1 - alpha_m) alpha_{n+1} + alpha_m alpha_n = (1 - alpha_f) dv_{n+1} + alpha_f dv_n
+    R1(q, v, dv, lambda) = tau,   residual(q) = 0              at n + 1
+
+Newton's method for a turn and shift of q_{n+1} and for h^2 lambda (scaled after Bottasso): the matrix has the exact rates of R1,
+that of A^T lambda included (`constrained_derivatives`), and those of pd laws; what other signals read of the state, and the
+curvature of the chart, are left to the iteration. Rows that depend on others are found by full pivoting and get no multiplier
+of their own; lambda is then made least.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import kernel, primitive
+from liedyn.joints.closures import FIRST, KIND
+from liedyn.joints.kinds import ROLLING
+from liedyn.joints.manifold import chart_rate, retract
+from liedyn.joints.passive import resistance
+from liedyn.kernels.loops.constrained_derivatives import DualWork, FrameWork, balance_rates
+from liedyn.kernels.loops.loop_motion import move_drives
+from liedyn.kernels.loops.loop_rows import residuals
+from liedyn.kernels.loops.pivoting import PivotWork, factor_pivoted, least, solve_pivoted
+from liedyn.kernels.simulation.elastic_law import drive_motors
+from liedyn.kernels.simulation.motion import apply_forces, prescribe
+from liedyn.lie.rows import load_pose
+
+# places in AlphaWork.method
+ALPHA_M, ALPHA_F, BETA, GAMMA, STEP, CLOSED, BALANCED = range(7)
+MOST = 20                     # Newton iterations
+SLOW = 0.1                   # of the residual that an iteration leaves, beyond which the matrix is renewed
+TOO_FAR = 1e3                # of the tolerances: what is left where rounding ends the iteration
+
+
+class AlphaWork(NamedTuple):
+    method: np.ndarray        # (7,) parameters, step, tolerances of residuals [rad | m] and of forces, relative
+    q: np.ndarray             # (nq,) at the beginning of the step
+    v: np.ndarray             # (nv,)
+    a: np.ndarray             # (nv,) dv
+    alpha: np.ndarray         # (nv,)
+    x: np.ndarray             # (nv,) the step so far
+    rate: np.ndarray          # (nv,) room
+    a_next: np.ndarray        # (nv,)
+    v_next: np.ndarray        # (nv,)
+    multipliers: np.ndarray   # (m,)
+    open_: np.ndarray         # (m,) residual(q)
+    slip: np.ndarray          # (m,) A v less the drive's velocity
+    R: np.ndarray             # (nv + 2 m, 3 nv) of `balance_rates`
+    drive: np.ndarray         # (24 driven,) motions of driven closures now
+    solver: PivotWork
+    dual: DualWork
+    rows: FrameWork
+
+
+# a state on trial: in MotionWork and AlphaWork --------------------------------------------------------------------------
+@kernel
+def evaluate_trial(tree, loops, plant, schedule, signals, ties, t, blocks, work, own):
+    """R1, R2, residual(q) and A v of the state in work, with what is prescribed and what acts at t; own.R too if blocks
+    is 3, not 1 (never as a literal, for which it would be compiled anew). False: a signal is not finite."""
+    good = (prescribe(schedule, signals, t, work) and drive_motors(plant.law, tree, signals, t, work)
+            and apply_forces(tree, plant, schedule, signals, t, work))
+    if ties is not None:
+        good = good and move_drives(signals, ties, t, work)
+    if good:
+        balance_rates(tree, loops, work.q, work.v, work.a, own.multipliers, work.v, work.F, own.drive, plant.passive[0], blocks,
+                      own.R, own.dual)
+        look_at_constraints(loops, work.q, own)
+    return good
+
+
+@primitive
+def look_at_constraints(loops, q, own):
+    """Into own.open_ and own.slip, from frames and A v that are known."""
+    for k in range(own.rows.T.size):
+        own.rows.T[k] = own.dual.balance.rows.T[k, 0, 0]
+    for k in range(own.rows.g.size):
+        own.rows.g[k] = own.dual.balance.rows.g[k, 0, 0]
+    residuals(loops, q, own.rows, own.open_)
+    for r in range(own.slip.size):
+        own.slip[r] = own.dual.Ax[r, 0, 0]
+
+
+@primitive
+def roll_on(loops, step, own):
+    """What rolls is bound along the plane in its velocity only: there own.open_ is the slip in `step` seconds."""
+    for c in range(loops.record.shape[0]):
+        if loops.record[c, KIND] == ROLLING:
+            R, o = load_pose(own.rows.T, c)[0], loops.record[c, FIRST]
+            normal = R[6] * own.slip[o] + R[7] * own.slip[o + 1] + R[8] * own.slip[o + 2]
+            for k in range(3):
+                own.open_[o + k] += step * (own.slip[o + k] - normal * (R[6] if k == 0 else (R[7] if k == 1 else R[8])))
+
+
+@primitive
+def largest_of(x):
+    y = 0.0
+    for k in range(x.size):
+        y = max(y, abs(x[k])) if x[k] == x[k] else np.inf
+    return y
+
+
+@primitive
+def imbalance(plant, work, own):
+    """The largest R1 - tau of coordinates that are free to move."""
+    y = 0.0
+    for k in range(work.v.size):
+        if not plant.prescribed[k]:
+            x = own.dual.R[k, 0, 0] - work.tau[k]
+            y = max(y, abs(x)) if x == x else np.inf
+    return y
+
+
+@primitive
+def force_size(work, own):
+    """How large forces are that balance each other: M a, A^T lambda, tau."""
+    nv, m, size = work.v.size, own.multipliers.size, largest_of(work.tau)
+    for k in range(nv):
+        inertial, held = 0.0, 0.0
+        for j in range(nv):
+            inertial += own.R[k, 2 * nv + j] * work.a[j]
+        for r in range(m):
+            held += own.R[nv + r, 2 * nv + k] * own.multipliers[r]
+        size = max(size, abs(inertial), abs(held))
+    return size
+
+
+# matrices -----------------------------------------------------------------------------------------------------------------
+@primitive
+def fill_matrix(schedule, plant, own, by_a, by_v, by_q):
+    """own.solver.J from own.R: by_a M + by_v C + by_q K, -A^T; A, 0; rows and columns of the unit matrix where prescribed."""
+    nv, m, J, R = plant.prescribed.size, own.multipliers.size, own.solver.J, own.R
+    for i in range(nv):
+        for j in range(nv):
+            J[i, j] = by_a * R[i, 2 * nv + j] + by_v * R[i, nv + j] + by_q * R[i, j]
+        if schedule.target[i] >= 0:
+            J[i, i] += by_v * schedule.kd[i] + by_q * schedule.kp[i]
+        for r in range(m):
+            J[i, nv + r], J[nv + r, i] = -R[nv + r, 2 * nv + i], R[nv + r, 2 * nv + i]
+    for r in range(m):
+        for s in range(m):
+            J[nv + r, nv + s] = 0.0
+    for i in range(nv):
+        if plant.prescribed[i]:
+            for j in range(nv + m):
+                J[i, j], J[j, i] = 0.0, 0.0
+            J[i, i] = 1.0
+
+
+@primitive
+def accelerations_here(schedule, plant, work, own):
+    """work.a where free, and own.multipliers, of constrained motion at a state evaluated with both zero. False: singular."""
+    nv, m = work.v.size, own.multipliers.size
+    fill_matrix(schedule, plant, own, 1.0, 0.0, 0.0)
+    sound = factor_pivoted(nv, own.solver)
+    for k in range(nv):
+        own.solver.b[k] = 0.0 if plant.prescribed[k] else work.tau[k] - own.dual.R[k, 0, 0]
+    for r in range(m):
+        own.solver.b[nv + r] = -own.dual.R[nv + r, 0, 0]
+    solve_pivoted(own.solver)
+    for k in range(nv):
+        work.a[k] += own.solver.b[k]
+    for r in range(m):
+        own.multipliers[r] = own.solver.b[nv + r]
+    least(own.solver, own.multipliers)
+    return sound
+
+
+# a step -------------------------------------------------------------------------------------------------------------------
+@primitive
+def predict(plant, work, own, h):
+    """x, v_next, a_next and alpha_{n+1}, which is kept in own.rate, as if dv went on as it is; or as prescribed in work.a."""
+    f, b, g, m = own.method[ALPHA_F], own.method[BETA], own.method[GAMMA], own.method[ALPHA_M]
+    for k in range(own.x.size):
+        a = work.a[k] if plant.prescribed[k] else own.a[k]
+        alpha = ((1.0 - f) * a + f * own.a[k] - m * own.alpha[k]) / (1.0 - m)
+        own.a_next[k] = a
+        own.x[k] = h * own.v[k] + h * h * ((0.5 - b) * own.alpha[k] + b * alpha)
+        own.v_next[k] = own.v[k] + h * ((1.0 - g) * own.alpha[k] + g * alpha)
+
+
+@primitive
+def correct(tree, plant, own, h):
+    """The solver's change of q_{n+1} and of h^2 lambda into x, v, a, lambda."""
+    f, b, g, m = own.method[ALPHA_F], own.method[BETA], own.method[GAMMA], own.method[ALPHA_M]
+    nv = own.x.size
+    chart_rate(tree, own.x, own.solver.b[:nv], own.rate)
+    for k in range(nv):
+        if not plant.prescribed[k]:
+            own.x[k] += own.rate[k]
+            own.v_next[k] += g / (h * b) * own.rate[k]
+            own.a_next[k] += (1.0 - m) / (h * h * b * (1.0 - f)) * own.rate[k]
+    for r in range(own.multipliers.size):
+        own.multipliers[r] += own.solver.b[nv + r] / (h * h)
+
+
+@primitive
+def renew_matrix(schedule, plant, own, h):
+    f, b, g, m = own.method[ALPHA_F], own.method[BETA], own.method[GAMMA], own.method[ALPHA_M]
+    fill_matrix(schedule, plant, own, (1.0 - m) / (b * (1.0 - f)), h * g / b, h * h)
+    return factor_pivoted(plant.prescribed.size, own.solver)
+
+
+@primitive
+def newton_change(plant, work, own, h):
+    """Into own.solver.b."""
+    nv = work.v.size
+    for k in range(nv):
+        own.solver.b[k] = 0.0 if plant.prescribed[k] else h * h * (work.tau[k] - own.dual.R[k, 0, 0])
+    for r in range(own.multipliers.size):
+        own.solver.b[nv + r] = -own.open_[r]
+    solve_pivoted(own.solver)
+
+
+@primitive
+def advance_alpha(own):
+    """alpha, from dv at both ends of the step; and dv."""
+    f, m = own.method[ALPHA_F], own.method[ALPHA_M]
+    for k in range(own.alpha.size):
+        own.alpha[k] = ((1.0 - f) * own.a_next[k] + f * own.a[k] - m * own.alpha[k]) / (1.0 - m)
+        own.a[k] = own.a_next[k]
+
+
+@primitive
+def put_on_trial(tree, work, own):
+    retract(tree, own.q, own.x, work.q)
+    for k in range(own.x.size):
+        work.v[k], work.a[k] = own.v_next[k], own.a_next[k]
+
+
+@primitive
+def power_of(tree, plant, driven, work, own):
+    """Of motors, wrenches, passive forces but springs, and driven closures, at the state last evaluated."""
+    power, nv, V = 0.0, work.v.size, own.dual.balance.tree.V
+    for k in range(nv):
+        power += work.tau[k] * work.v[k]
+        if plant.passive[0]:
+            power += resistance(tree, k, work.v) * work.v[k]
+    for i in range(work.F.size):
+        power += work.F[i] * V[i, 0, 0]
+    if driven:
+        for r in range(own.multipliers.size):
+            for k in range(nv):
+                power += own.multipliers[r] * own.R[nv + r, 2 * nv + k] * work.v[k]
+    return power

@@ -1,0 +1,320 @@
+"""Signals of time as Taylor series of any order: x_k = x^(k)(t) / k!, for laws that need more than two derivatives.
+
+Recurrences of power series (Knuth, The Art of Computer Programming 2, 4.7; Griewank and Walther, Evaluating Derivatives,
+13.2). As in `signals`, a signal is continuous from the right, and what stands still has no motion through a function of
+infinite slope. `q` and `v` do not occur in these signals.
+"""
+from liedyn.jit import kernel, primitive
+from liedyn.kernels.simulation.signals import (
+    ABS,
+    ACOS,
+    ADD,
+    ASIN,
+    ATAN,
+    ATAN2,
+    CONSTANT,
+    COS,
+    COSH,
+    DIVIDE,
+    EXP,
+    FIRST_BINARY,
+    FIRST_UNARY,
+    LITERAL,
+    LOG,
+    MIN,
+    MULTIPLY,
+    NEGATIVE,
+    ORDER,
+    POLYNOMIAL,
+    POWER,
+    SIN,
+    SINH,
+    SQRT,
+    SUBTRACT,
+    TAN,
+    TANH,
+    TIME,
+    binary,
+    piece,
+    quotient,
+    unary,
+)
+
+_ROOM = 3                        # series of scratch before the stack
+_MOST = 64                       # of an integer exponent that is multiplied out
+
+
+def series_stack(depth: int, order: int) -> int:
+    """Floats of scratch for `signal_series` of a signal whose program is `depth` jets deep."""
+    return max((depth + _ROOM) * (order + 1), ORDER)
+
+
+@kernel
+def signal_series(signals, k, t, stack, out):
+    """Writes out (order + 1,). stack: `series_stack` floats. Not a number or infinite where a function has no such series."""
+    first, count = signals.first[k], signals.count[k]
+    for i in range(out.size):
+        out[i] = 0.0
+    if signals.kind[k] == CONSTANT:
+        out[0] = signals.literals[first]
+    elif signals.kind[k] == POLYNOMIAL:
+        polynomial_series(signals.breaks, signals.coefficients, first, count, t, stack, out)
+    else:
+        program_series(signals.code, signals.literals, first, count, t, stack, out)
+
+
+@primitive
+def polynomial_series(breaks, coefficients, first, count, t, stack, out):
+    """The piece's Taylor shift, by repeated Horner's rule."""
+    low = piece(breaks, first, count, t)
+    s = t - breaks[low]
+    for i in range(ORDER):
+        stack[i] = coefficients[ORDER * low + i]
+    for r in range(min(out.size, ORDER)):
+        for i in range(ORDER - 2, r - 1, -1):
+            stack[i] += s * stack[i + 1]
+        out[r] = stack[r]
+
+
+@primitive
+def program_series(code, literals, first, count, t, stack, out):
+    n = out.size
+    a, b, c = stack[:n], stack[n:2 * n], stack[2 * n:3 * n]
+    top = _ROOM * n - n
+    for i in range(first, first + count):
+        operation, operand = code[i] & 255, code[i] >> 8
+        if operation < FIRST_UNARY:
+            top += n
+            for k in range(n):
+                stack[top + k] = 0.0
+            stack[top] = literals[operand] if operation == LITERAL else t
+            if operation == TIME and n > 1:
+                stack[top + 1] = 1.0
+        elif operation < FIRST_BINARY:
+            unary_series(operation, stack[top:top + n], a, b)
+        else:
+            top -= n
+            binary_series(operation, stack[top:top + n], stack[top + n:top + 2 * n], a, b, c)
+    for k in range(n):
+        out[k] = stack[top + k]
+
+
+# series -------------------------------------------------------------------------------------------------------------
+@primitive
+def stands_still(x):
+    moving = False
+    for k in range(1, x.size):
+        moving = moving or x[k] != 0.0
+    return not moving
+
+
+@primitive
+def sign_after(x, y):
+    """Sign of x - y just after now: 1, 0, -1; not a number where one of them is none."""
+    for k in range(x.size):
+        d = x[k] - y[k]
+        if d != 0.0:
+            return 1.0 if d > 0.0 else (-1.0 if d < 0.0 else d)
+    return 0.0
+
+
+@primitive
+def keep(x, y):
+    """y = x."""
+    for k in range(x.size):
+        y[k] = x[k]
+
+
+@primitive
+def product_term(x, y, k):
+    """Coefficient k of x y."""
+    total = 0.0
+    for j in range(k + 1):
+        total += x[j] * y[k - j]
+    return total
+
+
+@primitive
+def multiply(x, y, out):
+    """out = x y; out may be x."""
+    for k in range(x.size - 1, -1, -1):
+        out[k] = product_term(x, y, k)
+
+
+@primitive
+def divide(x, y, out):
+    """out = x / y; out may be x."""
+    for k in range(x.size):
+        total = x[k]
+        for j in range(k):
+            total -= out[j] * y[k - j]
+        out[k] = quotient(total, y[0])
+
+
+@primitive
+def driven_term(x, w, k):
+    """Coefficient k > 0 of f where f' = w x'."""
+    total = 0.0
+    for j in range(1, k + 1):
+        total += j * x[j] * w[k - j]
+    return total / k
+
+
+@primitive
+def integrate_slope(value, x, w, room):
+    """x = f of that x, where f' = w x'; f begins at `value`."""
+    keep(x, room)
+    for k in range(1, x.size):
+        x[k] = driven_term(room, w, k)
+    x[0] = value
+
+
+@primitive
+def real_power(x, p, out):
+    """out = x^p, x[0] not zero; out is not x."""
+    out[0] = x[0] ** p
+    for k in range(1, x.size):
+        total = 0.0
+        for j in range(1, k + 1):
+            total += (p * j - (k - j)) * x[j] * out[k - j]
+        out[k] = total / (k * x[0])
+
+
+@primitive
+def one_plus(sign, x, out):
+    """out = 1 + sign x^2."""
+    for k in range(x.size):
+        out[k] = sign * product_term(x, x, k)
+    out[0] += 1.0
+
+
+@kernel
+def unary_series(operation, x, a, b):
+    """x = f(x); a, b scratch."""
+    n = x.size
+    value, _, _ = unary(operation, x[0], x[1] if n > 1 else 0.0, 2.0 * x[2] if n > 2 else 0.0)      # a jump's: just after
+    if operation == NEGATIVE:
+        for k in range(n):
+            x[k] = -x[k]
+    elif operation == ABS:
+        for k in range(n):
+            b[k] = 0.0
+        s = sign_after(x, b)
+        for k in range(n):
+            x[k] = s * x[k]
+    elif stands_still(x):
+        x[0] = value
+    elif operation in (SIN, COS, SINH, COSH):
+        odd, even = (SIN, COS) if operation in (SIN, COS) else (SINH, COSH)
+        turn = -1.0 if odd == SIN else 1.0
+        a[0], b[0] = unary(odd, x[0], 0.0, 0.0)[0], unary(even, x[0], 0.0, 0.0)[0]
+        for k in range(1, n):
+            a[k], b[k] = driven_term(x, b, k), turn * driven_term(x, a, k)
+        keep(a if operation == odd else b, x)
+    elif operation in (TAN, TANH):                             # f' = (1 +- f^2) x'
+        turn = 1.0 if operation == TAN else -1.0
+        a[0], b[0] = value, 1.0 + turn * value * value
+        if operation == TANH:
+            cosh = unary(COSH, x[0], 0.0, 0.0)[0]
+            b[0] = 1.0 / (cosh * cosh)
+        for k in range(1, n):
+            a[k] = driven_term(x, b, k)
+            b[k] = turn * product_term(a, a, k)
+        keep(a, x)
+    elif operation == EXP:
+        a[0] = value
+        for k in range(1, n):
+            a[k] = driven_term(x, a, k)
+        keep(a, x)
+    elif operation == SQRT:
+        real_power(x, 0.5, a)
+        keep(a, x)
+    elif operation in (ASIN, ACOS):
+        one_plus(-1.0, x, a)
+        real_power(a, -0.5, b)
+        if operation == ACOS:
+            for k in range(n):
+                b[k] = -b[k]
+        integrate_slope(value, x, b, a)
+    elif operation in (ATAN, LOG):
+        if operation == ATAN:
+            one_plus(1.0, x, a)
+        else:
+            keep(x, a)
+        real_power(a, -1.0, b)
+        integrate_slope(value, x, b, a)
+    else:                                                      # sign, floor, step: constant between jumps
+        x[0] = value
+        for k in range(1, n):
+            x[k] = 0.0
+
+
+@kernel
+def binary_series(operation, x, y, a, b, c):
+    """x = f(x, y); y changes too; a, b, c scratch."""
+    n = x.size
+    if operation == ADD:
+        for k in range(n):
+            x[k] += y[k]
+    elif operation == SUBTRACT:
+        for k in range(n):
+            x[k] -= y[k]
+    elif operation == MULTIPLY:
+        multiply(x, y, x)
+    elif operation == DIVIDE:
+        divide(x, y, x)
+    elif operation == POWER:
+        power_series(x, y, a, b, c)
+    elif operation == ATAN2:
+        atan2_series(x, y, a, b, c)
+    else:
+        s = sign_after(x, y)
+        if s != s or (s <= 0.0) != (operation == MIN):
+            keep(y, x)
+        if s != s:
+            x[0] = s
+
+
+@primitive
+def power_series(x, y, a, b, c):
+    """x = x^y."""
+    n = x.size
+    value, _, _ = binary(POWER, x[0], 0.0, 0.0, y[0], 0.0, 0.0)
+    if stands_still(y) and stands_still(x):
+        x[0] = value
+    elif stands_still(y) and y[0] >= 0.0 and y[0] <= _MOST and y[0] == float(int(y[0])):
+        for k in range(n):
+            a[k] = 0.0
+        a[0] = 1.0
+        for _ in range(int(y[0])):
+            multiply(a, x, a)
+        keep(a, x)
+    elif stands_still(y):
+        real_power(x, y[0], a)
+        keep(a, x)
+    else:                                                      # exp(y log x)
+        keep(x, c)
+        unary_series(LOG, c, a, b)
+        multiply(c, y, x)
+        unary_series(EXP, x, a, b)
+        x[0] = value
+
+
+@primitive
+def atan2_series(x, y, a, b, c):
+    """x = atan2(x, y): f' = (y x' - x y') / (x^2 + y^2)."""
+    n = x.size
+    value, _, _ = binary(ATAN2, x[0], 0.0, 0.0, y[0], 0.0, 0.0)
+    still = stands_still(x) and stands_still(y)
+    for k in range(n):
+        a[k] = product_term(x, x, k) + product_term(y, y, k)
+    for k in range(n):                                         # coefficient k of y x' - x y'; the last is not needed
+        total = 0.0
+        for j in range(k + 1 if k + 1 < n else 0):
+            total += (j + 1) * (x[j + 1] * y[k - j] - y[j + 1] * x[k - j])
+        b[k] = total
+    if not still:
+        divide(b, a, c)
+        for k in range(1, n):
+            x[k] = c[k - 1] / k
+    x[0] = value
