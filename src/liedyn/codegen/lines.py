@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from dataclasses import dataclass
 from functools import cache
@@ -12,16 +13,47 @@ import numpy as np
 
 from liedyn import code_cache
 from liedyn.codegen.compiled import loaded, object_code, processor, supported
-from liedyn.codegen.functions import KERNELS, record
-from liedyn.codegen.llvm import OK, Recording, module_text, scratch_size
+from liedyn.codegen.llvm import OK, batch_text, one_text, scratch_size
+from liedyn.codegen.python_call import callable_of
+from liedyn.codegen.recording import Columns, record
 
 LONGEST = 40_000           # operations: longer lines are slower than loops, and take seconds to compile
 _LOCK = threading.RLock()
 
 
 @dataclass(frozen=True)
+class Asked:
+    """What a line is asked for: the arguments of an entry but for the numbers of its states.
+
+    entry    module and name below liedyn
+    size     numbers of scratch for one state
+    before   what the entry takes between scratch and arrays of states
+    arrays   `Columns` for an array of states, else the argument
+    """
+
+    entry: str
+    size: int
+    before: tuple
+    arrays: tuple
+
+    @property
+    def content(self) -> tuple:
+        """What tells it from others."""
+        return self.entry, tuple(map(_content, self.before)), self.arrays
+
+
+def _content(x):
+    return (x.shape, x.tobytes()) if isinstance(x, np.ndarray) and not _is_scratch(x) else None if isinstance(x, np.ndarray) else x
+
+
+def _is_scratch(x) -> bool:
+    return x.dtype == float and x.ndim == 2
+
+
+@dataclass(frozen=True)
 class Built:
-    """A line as it is kept: operations, states to a register, numbers of scratch, machine code; no code where it is too long."""
+    """A line as it is kept: operations (0: it decides on numbers), states to a register, numbers of scratch, arrays and machine
+    code; no code where it is too long."""
 
     size: int
     width: int
@@ -30,56 +62,94 @@ class Built:
     code: bytes
 
 
-class Line:
-    """A function of one robot, compiled."""
+class Batch:
+    """A function of one robot, compiled for batches."""
 
     def __init__(self, built: Built):
         self.size, self.width, self.scratch = built.size, built.width, built.scratch
         self._engine = loaded(built.code)
-        self._batch = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * (built.arrays + 1), ctypes.c_int64, ctypes.c_int64)(
+        self._call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * (built.arrays + 1), ctypes.c_int64, ctypes.c_int64)(
             self._engine.get_function_address("batch"))
 
     def run(self, arrays, scratch: np.ndarray, first: int, last: int) -> bool:
-        """States first … last - 1; arrays (N, n), C-contiguous float64, inputs first. Whether the results can be used."""
-        return self._batch(*(x.ctypes.data for x in arrays), scratch.ctypes.data, first, last) == OK
+        """States first … last - 1; arrays (N, n), C-contiguous float64. Whether the results can be used."""
+        return self._call(*(x.ctypes.data for x in arrays), scratch.ctypes.data, first, last) == OK
 
 
-def line_of(model, function: str, passive: bool, with_f_ext: bool) -> Line | None:
-    """None where it would be too long, or where LLVM is too old."""
-    key = "line", function, bool(passive and model.has_passive_forces), with_f_ext
+class One:
+    """The same for one state: call(arrays …) returns OK, OUT_OF_BOUNDS or `python_call.REFUSED`."""
+
+    def __init__(self, built: Built, shapes: list[tuple[int, ...]]):
+        self.size = built.size
+        self._engine = loaded(built.code)
+        self.address = self._engine.get_function_address("one")
+        self.call = callable_of(self._engine.get_function_address("python"), self.address, shapes)
+
+
+def batch_of(model, asked: Asked) -> Batch | None:
+    """None where loops do the work: see `plan`."""
+    return _kept(model, ("batch", *asked.content), lambda built: Batch(built), asked, width())
+
+
+def one_of(model, asked: Asked, shapes: list[tuple[int, ...]]) -> One | None:
+    """shapes: of the arrays that hold numbers, for one state."""
+    return _kept(model, ("one", tuple(shapes), *asked.content), lambda built: One(built, shapes), asked, 1, shapes)
+
+
+def width() -> int:
+    """States to a register of this processor."""
+    return 8 if "+avx512f" in processor()[1] else 4
+
+
+def wanted() -> bool:
+    """Whether lines are made at all: LIEDYN_CODE=loops says no, and an old LLVM."""
+    return os.environ.get("LIEDYN_CODE", "auto") != "loops" and supported()
+
+
+def _kept(model, key, made, asked, width, shapes=None):
     try:
         return model._cache[key]
     except KeyError:
         pass
+    if not wanted():
+        return None
     with _LOCK:
         if key not in model._cache:
-            built = _built(model, *key[1:]) if supported() else None
-            model._cache[key] = Line(built) if built and built.code else None
+            built = _built(model, asked, width, shapes)
+            model._cache[key] = made(built) if built.code else None
         return model._cache[key]
 
 
-def _built(model, function: str, passive: bool, with_f_ext: bool) -> Built:
-    folder = _folder(function)
-    name = code_cache.digest(model.index.tobytes(), model.constants.tobytes(), repr((passive, with_f_ext, processor())).encode())
+def _built(model, asked: Asked, width: int, shapes) -> Built:
+    folder = _folder(asked.entry)
+    name = code_cache.digest(model.index.tobytes(), model.constants.tobytes(),
+                             repr((asked.size, asked.content, width, shapes, processor())).encode())
     built = code_cache.kept(folder, name)
     if built is None:
-        built = build(record(model, function, passive, with_f_ext))
+        built = build(record(model, asked.entry, asked.size, asked.before, asked.arrays), width, shapes)
         code_cache.keep(folder, name, built)
     return built
 
 
-def build(recording: Recording, width: int | None = None) -> Built:
-    """width: states to a register; default: of this processor."""
-    width, size = width or (8 if "+avx512f" in processor()[1] else 4), recording.size
-    code = object_code(module_text(recording, width)) if size <= LONGEST else b""
-    return Built(size, width, scratch_size(recording, width), len(recording.inputs) + len(recording.outputs), code)
+def build(recording, width: int, shapes=None) -> Built:
+    if recording is None:
+        return Built(0, width, 0, 0, b"")
+    size = recording.size
+    code = b"" if size > LONGEST else object_code(one_text(recording, shapes) if shapes else batch_text(recording, width))
+    return Built(size, width, scratch_size(recording, width), len(recording.arrays), code)
 
 
 @cache
-def _folder(function: str) -> str:
-    """Where lines of a function are kept: by all sources that they are made of."""
-    files = {path for name in (*KERNELS[function], "joints.tree", "codegen.lines", "codegen.functions", "codegen.llvm",
-                               "codegen.compiled", "codegen.plain", "lie.recorded")
-             for path in code_cache.sources(Path(code_cache.source_of(name)))}
+def _folder(entry: str) -> str:
+    """Where lines of an entry are kept: by all sources that they are made of."""
+    modules = (entry.rpartition(".")[0], "codegen.lines", "codegen.plain", "lie.recorded")
+    files = {path for name in modules for path in code_cache.sources(Path(code_cache.source_of(name)))}
     content = [path.read_bytes() for path in sorted(files)]
-    return f"line.{function}-{code_cache.digest(llvmlite.__version__.encode(), *content)}"
+    return f"line.{entry.rpartition('.')[2]}-{code_cache.digest(llvmlite.__version__.encode(), *content)}"
+
+
+def asked_of(entry, size: int, before: tuple, arrays: tuple) -> Asked:
+    """entry: the compiled function; arrays: as for a call."""
+    function = entry.py_func
+    return Asked(f"{function.__module__.removeprefix('liedyn.')}.{function.__name__}", size, before,
+                 tuple(Columns(x.size // max(len(x), 1)) if isinstance(x, np.ndarray) else x for x in arrays))

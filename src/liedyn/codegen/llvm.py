@@ -1,61 +1,40 @@
-"""From a tape to LLVM: one function for as many states as a register holds, and the loop over a batch around it."""
+"""From a tape to LLVM: one function for as many states as a register holds, and what calls it: a loop over a batch, or Python."""
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
-from liedyn.lie.recorded import Operand, Recorded, Tape, operand
+from liedyn.codegen import python_call
+from liedyn.codegen.recording import Recording
+from liedyn.lie.recorded import Operand, Recorded, operand
 
 # contract: multiply-add in one instruction; nsz: x + 0 is x; arcp: division by a constant is a product. As compiled loops.
 _FLAGS = "contract nsz arcp"
+OK, OUT_OF_BOUNDS = 0, 1
 
 
-@dataclass(frozen=True)
-class Recording:
-    """A function of one robot, recorded.
+def batch_text(recording: Recording, width: int) -> str:
+    """LLVM of a function for batches.
 
-    inputs    (name, count) of each array that it reads
-    outputs   the numbers of each array that it writes
-    bounds    (x, bound): where x < bound does not hold for a state, what is written is worthless and the line says so
-    """
-
-    tape: Tape
-    inputs: tuple[tuple[str, int], ...]
-    outputs: tuple[tuple, ...]
-    bounds: tuple[tuple[Recorded, float], ...]
-
-    @property
-    def results(self) -> list:
-        return [x for output in self.outputs for x in output]
-
-    @property
-    def size(self) -> int:
-        """Operations of a line."""
-        return len(self.tape.needed([*self.results, *(x for x, _ in self.bounds)]))
-
-
-def module_text(recording: Recording, width: int) -> str:
-    """LLVM of a function.
-
-    i64 @batch(in0, …, out0, …, scratch, first, last): states first … last - 1 of arrays (N, count), `width` at a time. Returns
-    OK, or OUT_OF_BOUNDS where a state is out of bounds or a number is not finite: then nothing that is written is worth anything.
+    i64 @batch(arrays …, scratch, first, last): states first … last - 1 of arrays (N, count), `width` at a time. Returns OK, or
+    OUT_OF_BOUNDS where a state is out of bounds or a number is not finite: then nothing that is written is worth anything.
     scratch: `scratch_size` numbers on a border of cache lines.
     """
     return "\n".join([*_declarations(width), *_line(recording, width), *_pack(width), *_unpack(width), *_batch(recording, width)])
 
 
-OK, OUT_OF_BOUNDS = 0, 1
+def one_text(recording: Recording, shapes: list[tuple[int, ...]]) -> str:
+    """LLVM of a function for one state: i64 @one(arrays …), which returns as @batch does, and @python, which Python calls with
+    arrays of these shapes (see `python_call`)."""
+    arguments = [f"ptr %{array.name}" for array in recording.arrays]
+    return "\n".join([
+        *_declarations(1), *_line(recording, 1), f"define i64 @one({', '.join(arguments)}) {{",
+        f"%good = call i1 @line({', '.join(arguments)})", f"%code = select i1 %good, i64 {OK}, i64 {OUT_OF_BOUNDS}", "ret i64 %code",
+        "}", *python_call.text("one", shapes)])
 
 
 def scratch_size(recording: Recording, width: int) -> int:
-    return width * sum(count for _, count in _arrays(recording))
-
-
-def _arrays(recording: Recording) -> list[tuple[str, int]]:
-    """(name, count) of each array, in the order of arguments."""
-    return [*((f"in{k}", count) for k, (_, count) in enumerate(recording.inputs)),
-            *((f"out{k}", len(output)) for k, output in enumerate(recording.outputs))]
+    return width * sum(array.size for array in recording.arrays)
 
 
 def _declarations(width: int) -> list[str]:
@@ -64,29 +43,28 @@ def _declarations(width: int) -> list[str]:
 
 # one line -----------------------------------------------------------------------------------------------------------
 def _line(recording: Recording, width: int) -> Iterator[str]:
-    """i1 @line(arrays): blocks of `width` states; whether all are within bounds and finite."""
+    """i1 @line(arrays): blocks of `width` states; whether all are within bounds and finite. Inputs are first on the tape: an array
+    that is read and written is read before."""
     tape, writer = recording.tape, _Writer(width)
-    number = {name: k for k, (name, _) in enumerate(recording.inputs)}
+    verified = {x.k for x in recording.finite}
     stores: dict[int, list[tuple[str, int]]] = {}
-    arguments = ", ".join(f"ptr noalias {'readonly ' * name.startswith('in')}%{name}" for name, _ in _arrays(recording))
-    yield f"define internal i1 @line({arguments}) {{"
-    writer.look_at_inputs([count for _, count in recording.inputs])
-    for j, output in enumerate(recording.outputs):
-        for i, x in enumerate(output):
+    yield f"define internal i1 @line({', '.join(f'ptr noalias %{array.name}' for array in recording.arrays)}) {{"
+    for array in recording.arrays:
+        for i, x in enumerate(array.written):
             if isinstance(x, Recorded):
-                stores.setdefault(x.k, []).append((f"out{j}", i))
-            else:
-                writer.store(x, f"out{j}", i)
-    for k in tape.needed([*recording.results, *(x for x, _ in recording.bounds)]):
+                stores.setdefault(x.k, []).append((array.name, i))
+            elif x is not None:
+                writer.store(x, array.name, i)
+    for k in recording.needed:
         name, *rest = tape.operations[k]
         if name == "input":
-            writer.add(f"%t{k} = {writer.load(f'in{number[rest[0]]}', rest[1])}")
+            writer.add(f"%t{k} = {writer.load(*rest)}")
         else:
             getattr(writer, name, writer.arithmetic)(k, name, *rest)
+        if k in verified:
+            writer.look_at(f"%t{k}")
         for place in stores.get(k, ()):                  # as soon as it is known: it need not be kept any longer
             writer.store(k, *place)
-        if k in stores:
-            writer.look_at(f"%t{k}")
         yield from writer.taken()
     writer.return_verdict([(operand(x), bound) for x, bound in recording.bounds])
     yield from writer.taken()
@@ -170,11 +148,6 @@ class _Writer:
         self.add(f"%t{k} = bitcast {I} {bits} to {T}")
 
     # checks: the sum of 0 * x is 0, or NaN
-    def look_at_inputs(self, counts) -> None:
-        for k, count in enumerate(counts):
-            for i in range(count):
-                self.look_at(self.let(self.load(f"in{k}", i)))
-
     def look_at(self, x: str) -> None:
         none = self.let(f"fmul {self.T} {x}, {self.constant('double', '0.0')}")
         self.total = self.let(f"fadd {self.T} {self.total}, {none}")
@@ -193,16 +166,20 @@ def _type(width: int) -> str: return f"<{width} x double>"
 
 # batches ------------------------------------------------------------------------------------------------------------
 def _batch(recording: Recording, width: int) -> list[str]:
-    arrays, at, blocks, packs, unpacks = _arrays(recording), 0, [], [], []
-    for name, count in arrays:
+    names, at, blocks, packs, unpacks = [array.name for array in recording.arrays], 0, [], [], []
+    read = {recording.tape.operations[k][1] for k in recording.needed if recording.tape.operations[k][0] == "input"}
+    for array in recording.arrays:
+        name, count = array.name, array.size
         blocks.append(f"%b_{name} = getelementptr {_type(width)}, ptr %scratch, i64 {at}")
-        calls, function = (packs, "pack") if name.startswith("in") else (unpacks, "unpack")
-        calls.append(f"call void @{function}(ptr %{name}, i64 {count}, i64 %i, i64 %last, ptr %b_{name})")
+        if name in read or len(array.results) < count:
+            packs.append(f"call void @pack(ptr %{name}, i64 {count}, i64 %i, i64 %last, ptr %b_{name})")
+        if array.results:
+            unpacks.append(f"call void @unpack(ptr %{name}, i64 {count}, i64 %i, i64 %last, ptr %b_{name})")
         at += count
-    return [f"define i64 @batch({', '.join(f'ptr %{name}' for name, _ in arrays)}, ptr %scratch, i64 %first, i64 %last) {{",
+    return [f"define i64 @batch({', '.join(f'ptr %{name}' for name in names)}, ptr %scratch, i64 %first, i64 %last) {{",
             *blocks, "br label %head", "head:", "%i = phi i64 [%first, %0], [%next, %good]", "%more = icmp slt i64 %i, %last",
             "br i1 %more, label %body, label %done", "body:", *packs,
-            f"%fine = call i1 @line({', '.join(f'ptr %b_{name}' for name, _ in arrays)})",
+            f"%fine = call i1 @line({', '.join(f'ptr %b_{name}' for name in names)})",
             "br i1 %fine, label %good, label %bad", "good:", *unpacks, f"%next = add i64 %i, {width}", "br label %head",
             "bad:", f"ret i64 {OUT_OF_BOUNDS}", "done:", f"ret i64 {OK}", "}"]
 

@@ -11,7 +11,11 @@ import types
 from functools import cache
 from importlib.util import find_spec
 
+import numpy as np
+
 from liedyn.lie import recorded
+
+WIDTH = 8           # of the loops' Lanes: an entry takes one step over the one state that is recorded
 
 
 def plain(name: str) -> types.ModuleType:
@@ -56,6 +60,10 @@ _NOTHING = _Nothing()
 def _same(function): return function
 
 
+def _copy(numbers, to) -> None:
+    to[:len(numbers)] = numbers[:len(to)]
+
+
 @cache
 def _modules() -> dict[str, types.ModuleType]:
     """What takes the place of modules that know Numba."""
@@ -65,15 +73,23 @@ def _modules() -> dict[str, types.ModuleType]:
     vars(spans).update(span=lambda x, first, count: x[first:first + count], flat=lambda x: x.reshape(-1),
                        table=lambda x, rows, columns: x.reshape(-1)[:rows * columns].reshape(rows, columns))
     known = {name: getattr(recorded, name) for name in (
-        "load", "store", "number_like", "where_less", "maximum", "absolute", "sqrt", "largest", "sincos")}
-    vars(lanes).update(known, WIDTH=8, **dict.fromkeys(
-        ("Lanes", "lanes", "all_less", "lane", "with_lane", "width", "atan2", "nearest", "sincos_of_number"), _NOTHING))
+        "load", "store", "number_like", "where_less", "maximum", "absolute", "sqrt", "largest", "sincos", "all_less")}
+    vars(lanes).update(known, WIDTH=WIDTH, **dict.fromkeys(
+        ("Lanes", "lanes", "lane", "with_lane", "width", "atan2", "nearest", "sincos_of_number"), _NOTHING))
     return {"jit": jit, "spans": spans, "lie.lanes": lanes}
 
 
 # the few functions of other modules that have no plain source: they place numbers in memory
 _CHANGED = {
-    "lie.blocks": {"states_in": lambda block: 1},
-    "lie.matrices": {"put": lambda X, n, c, r, value: X.__setitem__(r * n + c, value),
-                     "get": lambda X, n, c, r, number: X[r * n + c]},
+    "kernels.checks": {name: getattr(recorded, name) for name in ("within", "finite", "finite_where", "finite_at")}
+    | {"has_room": lambda x, rows, columns: True},
+    "lie.blocks": {"states_in": lambda block: WIDTH, "pack": lambda batch, row, block: _copy(batch[row], block),
+                   "unpack": lambda block, batch, row: _copy(block, batch[row]),
+                   "unpack_filled": lambda block, batch, row, filled, past: _copy(block, batch[row])
+                   or recorded.finite(block, len(block))},
+    "lie.matrices": {"put": lambda X, n, c, r, value: X.__setitem__(c * n + r, value),
+                     "get": lambda X, n, c, r, number: X[c * n + r],
+                     "put_cell": lambda X, n, c, r, value: X.__setitem__(c * n + r, value),
+                     "get_cell": lambda X, n, c, r, number: X[c * n + r], "columns_in_line": lambda number: 1,
+                     "lines": lambda memory: (memory,), "integers": lambda memory: (np.zeros(memory.size, dtype=np.int64),)},
 }

@@ -6,6 +6,7 @@ from math import prod
 
 import numpy as np
 
+from liedyn.codegen.lines import asked_of, batch_of, one_of, wanted
 from liedyn.dynamics.threads import chunks, on_threads, require_lock
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError
 from liedyn.jit import prepare
@@ -90,7 +91,7 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, few: 
 
     size: numbers of scratch for one state; before: arguments between the scratch and the arrays; few: body-states that go
     on float64 too, where one kind of number saves a compilation."""
-    if count == 0:
+    if count == 0 or by_line(entry, model, size, before, arrays, count):
         return checks.OK
     few = max(few, model.n_bodies)
     if count * model.n_bodies <= few and len(entry.liedyn_signatures) == 2:
@@ -105,6 +106,43 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, few: 
     if len(edges) == 2:
         return part(0, count)
     return next((code for code in on_threads(part, edges) if code), checks.OK)
+
+
+def by_line(entry, model, size: int, before: tuple, arrays: tuple, count: int) -> bool:
+    """Whether a line has computed the batch. Where it has not, loops do, and they say what is wrong with the input or the result."""
+    line = batch_of(model, asked_of(entry, size, before, arrays)) if wanted() else None
+    if line is None:
+        return False
+    edges, rows = chunks(count, model.n_bodies), [x for x in arrays if isinstance(x, _array) and x.size]
+
+    def part(first, last):
+        return line.run(rows, scratch(line.scratch), first, last)
+
+    return part(0, count) if len(edges) == 2 else all(on_threads(part, edges))
+
+
+def quick(model, key, *arrays) -> bool:
+    """One state by the line that `single` has left for `key`: whether it was done. arrays: as expected there, else it is not."""
+    try:
+        return not model._cache[key](*arrays)
+    except (KeyError, TypeError):
+        return False
+
+
+def single(model, key, entry, size: int, before: tuple, arrays: tuple) -> int:
+    """An entry for one state: by its line, else by loops. arrays: of the state, without an axis of the batch. Returns a code."""
+    rows = tuple(x.reshape(1, -1) if isinstance(x, _array) else x for x in arrays)
+    if wanted():
+        numbers = [x for x in arrays if isinstance(x, _array) and x.size]
+        line = one_of(model, asked_of(entry, size, before, rows), [x.shape for x in numbers])
+        if line is not None:
+            model._cache[key] = line.call
+            if not line.call(*numbers):
+                return checks.OK
+    prepare(entry, SCALAR)
+    if len(entry.liedyn_signatures) == 2:
+        return entry(model.index, model.constants, scratch(size), *before, *rows, 0, 1)
+    return entry(model.index, model.constants, scratch_of_eight(size), *before, *rows, 0, 1)
 
 
 def run_one(entry, model, size: int, before: tuple, state: tuple, out: tuple) -> bool:

@@ -4,28 +4,15 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.annotations import Array, ArrayLike, OnError, Wrenches
-from liedyn.dynamics.calls import (
-    NONE,
-    NONE_BATCH,
-    as_array,
-    as_mask,
-    batched,
-    refuse,
-    run,
-    scratch_of_eight,
-    where_read,
-    wrenches,
-)
+from liedyn.dynamics.calls import NONE_BATCH, as_array, as_mask, batched, quick, refuse, run, single, where_read, wrenches
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.open_tree import refuse_constraints
-from liedyn.dynamics.straight import FEWEST, by_line
-from liedyn.dynamics.threads import one_thread
-from liedyn.jit import prepare
-from liedyn.kernels.recursions.hybrid import hybrid_batch, hybrid_batch_memory, hybrid_one
-from liedyn.kernels.recursions.limbs import forward_of_limbs
+from liedyn.kernels.recursions.hybrid import hybrid_batch, hybrid_batch_memory
 from liedyn.model.model import Model
 
-_empty = np.empty          # looked up once: every 0.1 us of a call counts
+# looked up once: every 0.1 us of a call counts
+_empty = np.empty
+_ONE = {False: ("forward_dynamics", False), True: ("forward_dynamics", True)}
 
 
 def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
@@ -71,20 +58,11 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     if on_error != "raise":
         return each_state(forward_dynamics, locals())
     if f_ext is None:
-        try:                                  # arrays as they should be: the entry checks shapes and values itself
-            if q.ndim == 1:
-                a, limbs, none = _empty(model.nv), model.limbs, model._cache["none"]
-                if limbs is not None:
-                    if not forward_of_limbs.direct(limbs, none, q, v, a, tau, passive):
-                        return a
-                elif not hybrid_one.direct(model.machine, none, q, v, a, tau, NONE, passive):
-                    return a
-            elif q.ndim == 2 and len(q) < FEWEST and one_thread(model, len(q)):
-                a, memory = np.empty((len(q), model.nv)), scratch_of_eight(hybrid_batch_memory(*model.sizes))
-                if not hybrid_batch.direct(model.index, model.constants, memory, none_prescribed(model), q, v, a, tau, NONE_BATCH,
-                                           passive, 0, len(q)):
-                    return a
-        except (TypeError, AttributeError, KeyError):   # other types, lists, or not compiled yet
+        try:                                  # `quick`, without its call
+            a = _empty(model.nv)
+            if not model._cache[_ONE[passive]](q, v, a, tau):
+                return a
+        except (KeyError, TypeError):
             pass
     return _general(model, q, v, None, tau, none_prescribed(model), f_ext, passive)[0]
 
@@ -129,12 +107,11 @@ def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau:
     if on_error != "raise":
         return each_state(hybrid_dynamics, locals())
     if f_ext is None:
-        try:                                  # as above; what is refused is left as it was
-            if q.ndim == 1:
-                all_a, all_tau = a.copy(), tau.copy()
-                if not hybrid_one.direct(model.machine, prescribed, q, v, all_a, all_tau, NONE, passive):
-                    return all_a, all_tau
-        except (TypeError, AttributeError):
+        try:
+            all_a, all_tau = a.copy(), tau.copy()
+            if quick(model, ("hybrid_dynamics", passive, prescribed.tobytes()), q, v, all_a, all_tau):
+                return all_a, all_tau
+        except AttributeError:                # lists
             pass
     prescribed = as_mask(prescribed, model.nv)
     return _general(model, q, v, as_array(a, "a", (model.nv,)), tau, prescribed, f_ext, passive)
@@ -163,9 +140,6 @@ def _general(model, q, v, a, tau, prescribed, f_ext, passive):
     given = dict(zip([name for name, _, _ in named], rows, strict=True))
     if a is None:
         a = np.empty((len(rows[0]), model.nv))
-        arrays = [given[name] for name in ("q", "v", "tau", "f_ext") if name in given]
-        if by_line(model, "forward_dynamics", passive, F is not None, (*arrays, a)):
-            return a.reshape(*lead, model.nv), given["tau"].reshape(*lead, model.nv)
         tau = given["tau"]
     else:
         a, tau = given["a"].copy(), given["tau"].copy()
@@ -180,13 +154,12 @@ def _general(model, q, v, a, tau, prescribed, f_ext, passive):
 def _one(model, named, prescribed, passive):
     given = {name: np.ascontiguousarray(array) for name, array, _ in named}
     a = given["a"].copy() if "a" in given else np.empty(model.nv)
-    tau, F = given["tau"].copy(), given["f_ext"].ravel() if "f_ext" in given else NONE
-    if model.limbs is not None and F is NONE and "a" not in given:
-        prepare(forward_of_limbs)
-        code = forward_of_limbs(model.limbs, prescribed, given["q"], given["v"], a, tau, bool(passive))
-    else:
-        prepare(hybrid_one)
-        code = hybrid_one(model.machine, prescribed, given["q"], given["v"], a, tau, F, bool(passive))
+    tau, F, passive = given["tau"].copy(), given.get("f_ext", NONE_BATCH), bool(passive)
+    key = ("hybrid_dynamics", passive, prescribed.tobytes()) if "a" in given else _ONE[passive]
+    if F is not NONE_BATCH:
+        key = (*key, "f_ext")
+    code = single(model, key, hybrid_batch, hybrid_batch_memory(*model.sizes), (prescribed,),
+                  (given["q"], given["v"], a, tau, F, passive))
     _refuse(model, code, given, prescribed)
     return a, tau
 

@@ -7,21 +7,19 @@ from typing import Any
 import numpy as np
 
 from liedyn.dynamics.annotations import Array, ArrayLike, Frame, OnError, Wrenches
-from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, batched, refuse, run, scratch_of_eight, wrenches
+from liedyn.dynamics.calls import NONE_BATCH, as_array, batched, refuse, run, single, wrenches
 from liedyn.dynamics.constraint_wrenches import constraint_wrenches
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.frames import LOCAL, check_frame, wrenches_in
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.open_tree import refuse_constraints
-from liedyn.dynamics.straight import FEWEST, by_line
-from liedyn.dynamics.threads import one_thread
 from liedyn.errors import ModelError
-from liedyn.jit import prepare
-from liedyn.kernels.recursions.limbs import inverse_of_limbs
-from liedyn.kernels.recursions.newton_euler import inverse_batch, inverse_batch_memory, inverse_one
+from liedyn.kernels.recursions.newton_euler import inverse_batch, inverse_batch_memory
 from liedyn.model.model import Model
 
-_empty = np.empty          # looked up once: every 0.1 us of a call counts
+# looked up once: every 0.1 us of a call counts
+_empty = np.empty
+_ONE = {False: ("inverse_dynamics", False), True: ("inverse_dynamics", True)}
 
 
 def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
@@ -66,20 +64,11 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     if on_error != "raise":
         return each_state(inverse_dynamics, locals())
     if f_ext is None:
-        try:                                  # arrays as they should be: the entry checks shapes and values itself
-            if q.ndim == 1:
-                tau, limbs = _empty(model.nv), model.limbs
-                if limbs is not None:
-                    if not inverse_of_limbs.direct(limbs, q, v, a, passive, tau):
-                        return tau
-                elif not inverse_one.direct(model.machine, q, v, a, NONE, passive, tau):
-                    return tau
-            elif q.ndim == 2 and len(q) < FEWEST and one_thread(model, len(q)):
-                tau, memory = np.empty((len(q), model.nv)), scratch_of_eight(inverse_batch_memory(*model.sizes))
-                if not inverse_batch.direct(model.index, model.constants, memory, q, v, a, NONE_BATCH, passive, tau, NONE_BATCH,
-                                            0, len(q)):
-                    return tau
-        except (TypeError, AttributeError):   # other types, lists, or not compiled yet
+        try:                                  # `quick`, without its call
+            tau = _empty(model.nv)
+            if not model._cache[_ONE[passive]](q, v, a, tau):
+                return tau
+        except (KeyError, TypeError):
             pass
     return _general(model, q, v, a, f_ext, passive)
 
@@ -88,14 +77,10 @@ def _general(model, q, v, a, f_ext, passive):
     q, v, a = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,)), as_array(a, "a", (model.nv,))
     F = wrenches(model, f_ext)
     if q.ndim == v.ndim == a.ndim == 1 and (F is None or F.ndim == 2):
-        tau = np.empty(model.nv)
-        if model.limbs is not None and F is None:
-            prepare(inverse_of_limbs)
-            code = inverse_of_limbs(model.limbs, q, v, a, bool(passive), tau)
-        else:
-            prepare(inverse_one)
-            F = NONE if F is None else np.ascontiguousarray(F).ravel()
-            code = inverse_one(model.machine, q, v, a, F, bool(passive), tau)
+        tau, passive = np.empty(model.nv), bool(passive)
+        key = _ONE[passive] if F is None else ("inverse_dynamics", passive, "f_ext")
+        code = single(model, key, inverse_batch, inverse_batch_memory(*model.sizes), (),
+                      (q, v, a, NONE_BATCH if F is None else F, passive, tau, NONE_BATCH))
         refuse(model, code, q=q, v=v, a=a)
         return tau
     named = [("q", q, 1), ("v", v, 1), ("a", a, 1)] + ([("f_ext", F, 2)] if F is not None else [])
@@ -108,8 +93,6 @@ def _batch(model, named, with_f_ext, passive, wrenches_out):
     tau = np.empty((len(rows[0]), model.nv))
     if wrenches_out is None:
         wrenches_out = np.empty((len(tau), 6 * model.n_bodies))
-    if wrenches_out is NONE_BATCH and by_line(model, "inverse_dynamics", passive, with_f_ext, (*rows, tau)):
-        return lead, tau
     size = inverse_batch_memory(*model.sizes)
     code = run(inverse_batch, model, size, (),
                (*rows[:3], rows[3] if with_f_ext else NONE_BATCH, bool(passive), tau, wrenches_out), len(tau))

@@ -6,6 +6,12 @@ from liedyn.lie.lanes import absolute, all_less, load, number_like
 
 OK, SHAPE, BAD_Q, BAD_V, BAD_A, BAD_TAU, BAD_F_EXT, BAD_QUATERNION, SINGULAR, BAD_RESULT, OTHER_MASK = range(11)
 UNIT = 1e-9     # how far |quaternion|^2 may be from 1: double precision, many roundings
+SMALLEST = 2.2250738585072014e-308      # x < SMALLEST: x is 0 or less
+
+
+# A line cannot branch on a number: where it is recorded, `within` and the checks of finite numbers become bounds of the line.
+@primitive
+def within(x, bound): return all_less(x, bound)
 
 
 @primitive
@@ -56,7 +62,7 @@ def bad_quaternions(tree, q):
         if tree.kind[i] != SCREW:
             o = tree.iq[i] if tree.kind[i] == BALL else tree.iq[i] + 3
             x, y, z, w = load(q, o), load(q, o + 1), load(q, o + 2), load(q, o + 3)
-            if not all_less(absolute(x * x + y * y + z * z + w * w - 1.0), UNIT):
+            if not within(absolute(x * x + y * y + z * z + w * w - 1.0), UNIT):
                 return BAD_QUATERNION
     return OK
 

@@ -18,16 +18,26 @@ _MAGIC = 1.5 * 2.0**52          # x + _MAGIC has the whole number nearest to x i
 Operand = int | float           # the place of an operation on the tape, or a constant
 
 
-class Tape:
-    """Operations (name, operands …) in the order in which they were first asked for; `angles` are those of sines and cosines.
+class Decision(Exception):
+    """A kernel asks what a recorded number is: a line cannot branch on it."""
 
-    library: whether sine and cosine are operations, for whom has a library for them; else they are made of others."""
+
+class Tape:
+    """Operations (name, operands …) in the order in which they were first asked for.
+
+    library   whether sine and cosine are operations, for whom has a library for them; else they are made of others
+    angles    of sines and cosines
+    bounds    (x, bound): what kernels verify is x < bound
+    finite    numbers that kernels verify to be finite
+    """
 
     def __init__(self, library: bool = False) -> None:
         self.library = library
         self.operations: list[tuple] = []
         self._known: dict[tuple, int] = {}
         self.angles: list[Recorded] = []
+        self.bounds: list[tuple[Recorded, float]] = []
+        self.finite: dict[int, Recorded] = {}
 
     def record(self, *operation) -> Recorded:
         k = self._known.get(operation)
@@ -70,6 +80,9 @@ class Recorded:
     def __truediv__(self, y): return _div(self, y)
     def __rtruediv__(self, x): return _div(x, self)
     def __neg__(self): return _neg(self)
+    def __bool__(self): raise Decision
+    __lt__ = __le__ = __gt__ = __ge__ = __eq__ = lambda self, other: self.__bool__()
+    __hash__ = None
 
     @property
     def negated(self) -> bool:
@@ -177,6 +190,37 @@ def sqrt(x): return x.tape.record("sqrt", x.k) if isinstance(x, Recorded) else m
 
 
 def largest(x): return x           # of the lanes of a number: left to the line
+
+
+def all_less(x, bound) -> bool:
+    return x < bound               # of a recorded number: a Decision
+
+
+# what kernels verify: bounds of the line -------------------------------------------------------------------------------
+def within(x, bound) -> bool:
+    if not isinstance(x, Recorded):
+        return x < bound
+    x.tape.bounds.append((x, bound))
+    return True
+
+
+def finite(x, count: int) -> bool:
+    return all(_finite(y) for y in x[:count])
+
+
+def finite_where(x, mask, wanted, count: int) -> bool:
+    return all(_finite(y) for y, chosen in zip(x[:count], mask, strict=False) if chosen == wanted)
+
+
+def finite_at(x, places) -> bool:
+    return all(_finite(x[k]) for k in places)
+
+
+def _finite(x) -> bool:
+    if not isinstance(x, Recorded):
+        return math.isfinite(x)
+    x.tape.finite[x.k] = x
+    return True
 
 
 def sincos(x):

@@ -18,10 +18,12 @@ from liedyn.kernels.checks import (
     OK,
     SHAPE,
     SINGULAR,
+    SMALLEST,
     bad_configuration,
     finite,
     finite_where,
     fits,
+    within,
 )
 from liedyn.kernels.recursions.kinematics import gather
 from liedyn.kernels.recursions.newton_euler import store_ground
@@ -158,7 +160,7 @@ def bad_input(tree, prescribed, q, v, a, tau, nq, nv):
 
 @primitive
 def solved(deficit, a, tau, nv):
-    if deficit > 0.0:
+    if not within(deficit, SMALLEST):
         return SINGULAR
     return OK if finite(a, nv) and finite(tau, nv) else BAD_RESULT
 

@@ -9,7 +9,7 @@ from liedyn.joints.elimination import bias_screw, bias_units, factor_screw, fact
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, SINGULAR, bad_configuration, finite
+from liedyn.kernels.checks import BAD_RESULT, OK, SINGULAR, SMALLEST, bad_configuration, finite, within
 from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.inertia import add_sym6, rigid, to_parent
 from liedyn.lie.lanes import largest, load, maximum, number_like, store
@@ -134,7 +134,7 @@ def inverse_masses(index, constants, memory, columns, none, q, out, first, last)
         code = bad_configuration(tree, Q, nq)
         if code != OK:
             return code
-        if factor(tree, none, Q, factors) > 0.0:
+        if not within(factor(tree, none, Q, factors), SMALLEST):
             return SINGULAR
         if states_in(memory) == 1:
             eight_columns(tree, none, factors, columns, block, n, nv)

@@ -35,9 +35,11 @@ from liedyn.kernels.checks import (
     OK,
     SHAPE,
     SINGULAR,
+    SMALLEST,
     bad_configuration,
     finite,
     finite_where,
+    within,
 )
 from liedyn.kernels.recursions.inverse_mass import gather_inertia, hand_inertia
 from liedyn.kernels.series.higher_order_inverse import force_sum, store_ground_series
@@ -294,7 +296,8 @@ def solve_series(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rub
         return code
     if loads.given:
         begin_wrenches(tree, K, q, loads)
-    if higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors) > 0.0:
+    deficit = higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors)
+    if not within(deficit, SMALLEST):
         return SINGULAR
     return derivatives_of(K, a, tau)
 

@@ -1,0 +1,114 @@
+"""An entry of the kernels, recorded as it stands for one robot: what it reads, writes and verifies."""
+from __future__ import annotations
+
+import inspect
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.codegen.plain import plain
+from liedyn.lie.recorded import SINCOS_RANGE, Decision, Recorded, Tape, absolute, maximum, zeros
+
+
+@dataclass(frozen=True)
+class Array:
+    """An array of an entry: rows of `size` numbers, one a state.
+
+    written    the numbers that a state's row holds afterwards, None where it keeps its own
+    """
+
+    name: str
+    size: int
+    written: tuple
+
+    @property
+    def results(self) -> list:
+        return [x for x in self.written if x is not None]
+
+
+@dataclass(frozen=True)
+class Recording:
+    """A function of one robot, recorded.
+
+    arrays    of the entry, in its order; those without numbers are left out
+    bounds    (x, bound): where x < bound does not hold for a state, what is written is worthless and the line says so
+    finite    numbers that must be finite for a state, else the same
+    """
+
+    tape: Tape
+    arrays: tuple[Array, ...]
+    bounds: tuple[tuple[Recorded, float], ...]
+    finite: tuple[Recorded, ...]
+
+    @property
+    def needed(self) -> list[int]:
+        """Operations, in order."""
+        results = [x for array in self.arrays for x in array.results]
+        return self.tape.needed([*results, *(x for x, _ in self.bounds), *self.finite])
+
+    @property
+    def size(self) -> int:
+        return len(self.needed)
+
+
+def record(model, entry: str, size: int, before: Sequence, arrays: Sequence, library: bool = False) -> Recording | None:
+    """None where the entry decides on numbers, which a line cannot.
+
+    entry     module and name below liedyn
+    size      numbers of scratch for one state
+    before    what the entry takes between its scratch and the first array of states
+    arrays    what comes then: for an array of states its columns (an int wrapped as `Columns`), else the argument
+    library   see `Tape`
+    """
+    tape, module, name = Tape(library), *entry.rsplit(".", 1)
+    function = getattr(plain(module), name)
+    names = list(inspect.signature(function).parameters)[3 + len(before):]
+    rows = [_row(tape, names[k], x) for k, x in enumerate(arrays)]
+    given = [x.copy() if isinstance(x, np.ndarray) else x for x in rows]
+    try:
+        code = function(model.index, model.constants, zeros(size), *map(_constant, before), *rows, 0, 1)
+    except Decision:
+        return None
+    if code != 0:
+        return None
+    found = [Array(names[k], x.size, _written(given[k][0], x[0])) for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]
+    return Recording(tape, tuple(found), (*_joined(tape.bounds), *_angles(tape)), tuple(tape.finite.values()))
+
+
+@dataclass(frozen=True)
+class Columns:
+    """An array of states (N, count) among the arguments of an entry."""
+
+    count: int
+
+
+def _row(tape, name, x):
+    if not isinstance(x, Columns):
+        return x
+    return tape.inputs(name, x.count).reshape(1, x.count)
+
+
+def _constant(x):
+    """Scratch of several states among the arguments: none is used."""
+    return np.full(x.shape, 0.0, object) if isinstance(x, np.ndarray) and x.dtype == float and x.ndim == 2 else x
+
+
+def _written(before, after) -> tuple:
+    return tuple(None if x is y else y for x, y in zip(before, after, strict=True))
+
+
+def _joined(bounds) -> list:
+    """Of numbers with one bound the largest: one comparison."""
+    largest: dict[float, Recorded] = {}
+    for x, bound in bounds:
+        largest[bound] = maximum(x, largest[bound]) if bound in largest else x
+    return [(x, bound) for bound, x in largest.items()]
+
+
+def _angles(tape: Tape) -> list:
+    """Sine and cosine hold angles up to a size."""
+    largest = 0.0
+    for x in tape.angles:
+        largest = maximum(absolute(x), largest)
+    return [] if isinstance(largest, float) else [(largest, SINCOS_RANGE)]
