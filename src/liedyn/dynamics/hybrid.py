@@ -22,7 +22,6 @@ from liedyn.dynamics.straight import FEWEST, by_line
 from liedyn.dynamics.threads import one_thread
 from liedyn.jit import prepare
 from liedyn.kernels.recursions.hybrid import hybrid_batch, hybrid_batch_memory, hybrid_one
-from liedyn.kernels.recursions.limbs import forward_of_limbs
 from liedyn.model.model import Model
 
 _empty = np.empty          # looked up once: every 0.1 us of a call counts
@@ -73,11 +72,8 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
-                a, limbs, none = _empty(model.nv), model.limbs, model._cache["none"]
-                if limbs is not None:
-                    if not forward_of_limbs.direct(limbs, none, q, v, a, tau, passive):
-                        return a
-                elif not hybrid_one.direct(model.machine, none, q, v, a, tau, NONE, passive):
+                a, none = _empty(model.nv), model._cache["none"]
+                if not hybrid_one.direct(model.machine, none, q, v, a, tau, NONE, passive):
                     return a
             elif q.ndim == 2 and len(q) < FEWEST and one_thread(model, len(q)):
                 a, memory = np.empty((len(q), model.nv)), scratch_of_eight(hybrid_batch_memory(*model.sizes))
@@ -181,12 +177,8 @@ def _one(model, named, prescribed, passive):
     given = {name: np.ascontiguousarray(array) for name, array, _ in named}
     a = given["a"].copy() if "a" in given else np.empty(model.nv)
     tau, F = given["tau"].copy(), given["f_ext"].ravel() if "f_ext" in given else NONE
-    if model.limbs is not None and F is NONE and "a" not in given:
-        prepare(forward_of_limbs)
-        code = forward_of_limbs(model.limbs, prescribed, given["q"], given["v"], a, tau, bool(passive))
-    else:
-        prepare(hybrid_one)
-        code = hybrid_one(model.machine, prescribed, given["q"], given["v"], a, tau, F, bool(passive))
+    prepare(hybrid_one)
+    code = hybrid_one(model.machine, prescribed, given["q"], given["v"], a, tau, F, bool(passive))
     _refuse(model, code, given, prescribed)
     return a, tau
 

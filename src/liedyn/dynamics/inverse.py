@@ -17,7 +17,6 @@ from liedyn.dynamics.straight import FEWEST, by_line
 from liedyn.dynamics.threads import one_thread
 from liedyn.errors import ModelError
 from liedyn.jit import prepare
-from liedyn.kernels.recursions.limbs import inverse_of_limbs
 from liedyn.kernels.recursions.newton_euler import inverse_batch, inverse_batch_memory, inverse_one
 from liedyn.model.model import Model
 
@@ -68,11 +67,8 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     if f_ext is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
             if q.ndim == 1:
-                tau, limbs = _empty(model.nv), model.limbs
-                if limbs is not None:
-                    if not inverse_of_limbs.direct(limbs, q, v, a, passive, tau):
-                        return tau
-                elif not inverse_one.direct(model.machine, q, v, a, NONE, passive, tau):
+                tau = _empty(model.nv)
+                if not inverse_one.direct(model.machine, q, v, a, NONE, passive, tau):
                     return tau
             elif q.ndim == 2 and len(q) < FEWEST and one_thread(model, len(q)):
                 tau, memory = np.empty((len(q), model.nv)), scratch_of_eight(inverse_batch_memory(*model.sizes))
@@ -89,13 +85,9 @@ def _general(model, q, v, a, f_ext, passive):
     F = wrenches(model, f_ext)
     if q.ndim == v.ndim == a.ndim == 1 and (F is None or F.ndim == 2):
         tau = np.empty(model.nv)
-        if model.limbs is not None and F is None:
-            prepare(inverse_of_limbs)
-            code = inverse_of_limbs(model.limbs, q, v, a, bool(passive), tau)
-        else:
-            prepare(inverse_one)
-            F = NONE if F is None else np.ascontiguousarray(F).ravel()
-            code = inverse_one(model.machine, q, v, a, F, bool(passive), tau)
+        prepare(inverse_one)
+        F = NONE if F is None else np.ascontiguousarray(F).ravel()
+        code = inverse_one(model.machine, q, v, a, F, bool(passive), tau)
         refuse(model, code, q=q, v=v, a=a)
         return tau
     named = [("q", q, 1), ("v", v, 1), ("a", a, 1)] + ([("f_ext", F, 2)] if F is not None else [])
