@@ -170,10 +170,15 @@ def test_models_are_frozen_and_can_be_copied_and_pickled():
     with pytest.raises(dataclasses.FrozenInstanceError):
         model.nv = 3
     q, v, a, tau = state(model, 1, 9)
+    bare = len(pickle.dumps(model))
     expected = ld.inverse_dynamics(model, q, v, a), ld.forward_dynamics(model, q[0], v[0], tau[0])
+    ld.higher_order_inverse_dynamics(model, q[0], np.stack([v[0], a[0], v[0], a[0]]))
+    assert len(pickle.dumps(model)) < bare + 100                              # scratch does not go into copies
     for other in (copy.copy(model), copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         assert_same(ld.inverse_dynamics(other, q, v, a), expected[0])
         assert_same(ld.forward_dynamics(other, q[0], v[0], tau[0]), expected[1])
+    heavier = dataclasses.replace(model, constants=model.constants.copy())
+    assert heavier._cache == {} and heavier._cache is not model._cache
 
 
 def test_building_twice_gives_the_same_arrays():

@@ -41,13 +41,6 @@ from liedyn.kernels.series.higher_order_inverse import (
     higher_order_inverses,
     inverse_one_memory,
 )
-from liedyn.kernels.series.higher_order_limbs import (
-    forward_of_limbs_memory,
-    higher_order_forward_of_limbs,
-    higher_order_inverse_of_limbs,
-    inverse_of_limbs_memory,
-)
-from liedyn.model.limbs import limbs_for_series
 from liedyn.model.model import Model
 
 _NOWHERE = -1      # no body whose coordinates are spatial
@@ -124,10 +117,6 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
         size = higher_order_inverse_memory(*model.sizes, rows)
         F = given[2] if len(given) > 2 else NONE_BATCH
         code = run(higher_order_inverses, model, size, (rows,), (*given[:2], F, which, bool(passive), tau), len(tau))
-    elif _limbs(model, inverse_of_limbs_memory, rows) is not None:
-        prepare(higher_order_inverse_of_limbs)
-        code = higher_order_inverse_of_limbs(_limbs(model, inverse_of_limbs_memory, rows), given[0][0],
-                                             given[1].reshape(rows, -1), bool(passive), tau.reshape(rows - 1, -1))
     else:
         prepare(higher_order_inverse_one)
         code = higher_order_inverse_one(_machine(model, inverse_one_memory, rows), given[0][0], given[1].reshape(rows, -1),
@@ -246,9 +235,6 @@ def _inverse_of_one(model, q, v, passive):
         if rows == 2 and q.ndim == 1:
             return inverse_dynamics(model, q, v[0], v[1], passive=passive)[None]
         tau = np.empty((rows - 1, model.nv))
-        limbs = _limbs(model, inverse_of_limbs_memory, rows)
-        if limbs is not None:
-            return None if higher_order_inverse_of_limbs.direct(limbs, q, v, passive, tau) else tau
         return None if higher_order_inverse_one.direct(_machine(model, inverse_one_memory, rows), q, v, passive, tau) else tau
     except (TypeError, ValueError, AttributeError):        # other types or axes, lists, or not compiled yet
         return None
@@ -262,9 +248,6 @@ def _forward_of_one(model, q, v, tau, none, passive):
         if rows == 1 and q.ndim == v.ndim == 1:
             return forward_dynamics(model, q, v, tau[0], passive=passive)[None]
         a = np.empty((rows, model.nv))
-        limbs = _limbs(model, forward_of_limbs_memory, rows + 1)
-        if limbs is not None:
-            return None if higher_order_forward_of_limbs.direct(limbs, none, q, v, a, tau, passive) else a
         machine = _machine(model, hybrid_one_memory, rows + 1)
         return None if higher_order_hybrid_one.direct(machine, none, q, v, a, tau, True, passive) else a
     except (TypeError, ValueError, AttributeError):
@@ -280,14 +263,6 @@ def _machine(model, memory, rows: int) -> np.ndarray:
         machine = aligned_empty(1, figures.size + memory(*model.sizes, rows))[0]
         machine[:figures.size] = figures
         return model._cache.setdefault((memory, rows), machine)
-
-
-def _limbs(model, memory, rows: int) -> np.ndarray | None:
-    """The same for limbs side by side, or None where they would not be faster."""
-    try:
-        return model._cache[memory, rows]
-    except KeyError:
-        return model._cache.setdefault((memory, rows), limbs_for_series(model.limbs, memory, rows))
 
 
 def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, f_ext_frame, passive, base_frame):
@@ -313,10 +288,6 @@ def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, f_ext_frame, passive, 
         size = higher_order_hybrid_memory(*model.sizes, rows + 1)
         code = run(higher_order_hybrids, model, size, (rows + 1, prescribed),
                    (q, v, a, tau, given.get("f_ext_derivatives", NONE_BATCH), which, body, bool(passive)), len(q))
-    elif not prescribed.any() and _limbs(model, forward_of_limbs_memory, rows + 1) is not None:
-        prepare(higher_order_forward_of_limbs)
-        code = higher_order_forward_of_limbs(_limbs(model, forward_of_limbs_memory, rows + 1), prescribed, q[0], v[0],
-                                             a.reshape(rows, -1), tau.reshape(rows, -1), bool(passive))
     else:
         prepare(higher_order_hybrid_one)
         code = higher_order_hybrid_one(_machine(model, hybrid_one_memory, rows + 1), prescribed, q[0], v[0],

@@ -11,7 +11,6 @@ from liedyn.errors import NameLookupError
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.model.constraints import ModelConstraint
 from liedyn.model.description import Finding, Robot
-from liedyn.model.limbs import limbs
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +86,7 @@ class Model:
 
     def __getstate__(self) -> dict:
         """Without what is made again where it is needed: scratch, on its border of cache lines."""
-        return {name: value for name, value in vars(self).items() if name != "limbs"} | {"_cache": {}}
+        return vars(self) | {"_cache": {}}
 
     @cached_property
     def sizes(self) -> tuple[int, int, int, int]:
@@ -98,12 +97,6 @@ class Model:
     def paths(self) -> np.ndarray:
         """(3, nv): above, top and last of each velocity coordinate (see `joints.tree`)."""
         return self.index[self.index.size - 3 * self.nv:].reshape(3, self.nv)
-
-    @cached_property
-    def limbs(self) -> np.ndarray | None:
-        """What kernels of one state read that take limbs side by side, with scratch for single calls (see `joints.limbs`); None
-        where that would not be faster."""
-        return limbs(self.index, self.constants)
 
     @cached_property
     def nc(self) -> int:
