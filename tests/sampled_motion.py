@@ -1,10 +1,10 @@
 """Smooth motions of any robot, known with all their derivatives, and the trajectory files that a recorder would make of them."""
 import numpy as np
 
+from liedyn.analyse.along.manifold_spline import body_velocities
 from liedyn.io.csv import write_trajectory
 from liedyn.joints.kinds import SCREW
 from liedyn.simulate.columns import columns_of, header_of, rate_of
-from liedyn.simulate.manifold_spline import body_velocities
 
 
 def motion(model, t, highest: int, speed=2.0, seed=0):

@@ -9,7 +9,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "liedyn"
 # DESIGN: each may import from itself and from those before it …
 LAYERS = ("errors", "spans", "stack", "crossing", "code_cache", "jit", "lie", "joints", "model", "kernels", "codegen", "dynamics",
-          "io", "loading", "integrators", "simulate", "report", "cli")
+          "io", "loading", "integrators", "simulate", "analyse", "report", "cli")
 # … but for these, which may import from these only (and from themselves).
 NARROWER = {"errors": set(), "spans": set(), "stack": set(), "crossing": {"spans"}, "code_cache": set(),
             "jit": {"spans", "stack", "crossing", "code_cache"},

@@ -130,10 +130,10 @@ from liedyn.loading import load as load, load_description as load_description
 from liedyn.model.build import build as build
 from liedyn.model.description import Robot as Robot
 from liedyn.model.model import Model as Model
-from liedyn.simulate.equilibrium import find_equilibrium as find_equilibrium
-from liedyn.simulate.identify import Identification as Identification, identify as identify
-from liedyn.simulate.linear_system import LinearSystem as LinearSystem
-from liedyn.simulate.linearize import linearize as linearize, linearize_scenario as linearize_scenario
+from liedyn.analyse.linearization.equilibrium import find_equilibrium as find_equilibrium
+from liedyn.analyse.identification.identify import Identification as Identification, identify as identify
+from liedyn.analyse.linearization.linear_system import LinearSystem as LinearSystem
+from liedyn.analyse.linearization.linearize import linearize as linearize, linearize_scenario as linearize_scenario
 from liedyn.simulate.run import Result as Result, run_scenario as run_scenario
 from liedyn.simulate.warmup import Warmup as Warmup, warmup as warmup
 

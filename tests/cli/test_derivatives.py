@@ -99,7 +99,7 @@ def test_what_takes_long_is_told_part_by_part(folder, monkeypatch):
 
 
 def test_verify_fails_and_writes_nothing(folder, monkeypatch):
-    from liedyn.simulate import derivative_columns as module
+    from liedyn.analyse.along import derivative_columns as module
     right = module.inverse_dynamics_derivatives
     monkeypatch.setattr(module, "inverse_dynamics_derivatives", lambda *x, **y: [1.001 * z for z in right(*x, **y)])
     result = run("derivatives", "motion.csv", "--verify")

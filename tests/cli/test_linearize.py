@@ -147,7 +147,7 @@ def test_what_is_refused_leaves_nothing(folder, args, status, words):
 
 
 def test_patterns_are_refused_before_anything_is_computed(folder, monkeypatch):
-    monkeypatch.setattr("liedyn.simulate.linearize.state_at", lambda *_: pytest.fail("simulated"))
+    monkeypatch.setattr("liedyn.analyse.linearization.linearize.state_at", lambda *_: pytest.fail("simulated"))
     for args in (["--inputs", "x"], ["--outputs", "x"], ["--equilibrium", "--hold", "x"]):
         result = run("swing.yaml", "--at", "0.1", *args)
         assert result.exit_code == 2 and "matches 'x'" in result.stderr, result.output

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from liedyn.analyse.linearization.instant import prepare
 from liedyn.errors import ComputationError, UsageError
 from liedyn.integrators.generalized_alpha import method_of, solve_generalized_alpha
 from liedyn.integrators.problem import Options
 from liedyn.integrators.solve import solve
-from liedyn.simulate.instant import prepare
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 TIGHT = Options("dopri5", rtol=1e-11, atol=1e-12)

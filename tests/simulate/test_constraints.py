@@ -280,9 +280,9 @@ def test_columns_and_self_check(write, tmp_path):
 
 def test_loops_of_a_file_of_their_own(write, tmp_path):
     """The key `loops` closes what the robot file leaves open, and the recording finds both files again."""
+    from liedyn.analyse.along.recorded import robot_of
     from liedyn.io.csv import read_trajectory
     from liedyn.report.run_folder import write_run
-    from liedyn.simulate.recorded import robot_of
     tree, _, loops = FOUR_BAR.partition("loops:")
     path = write(SWING + "loops: closing.yaml\noutput_step: 1\n", tree)
     (tmp_path / "closing.yaml").write_text("loops:" + loops)

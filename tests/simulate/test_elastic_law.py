@@ -14,14 +14,14 @@ import yaml
 from scipy.linalg import expm
 
 import liedyn as ld
+from liedyn.analyse.linearization.instant import instant
+from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.errors import ScenarioError
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.robot_yaml import read_robot_yaml
 from liedyn.io.scenario_file import read_scenario
 from liedyn.model.build import build
 from liedyn.simulate.control import elastic_joints, rigid_robot
-from liedyn.simulate.instant import instant
-from liedyn.simulate.linearize import linearize_scenario
 from liedyn.simulate.run import run_scenario
 from liedyn.simulate.schedule import compile_schedule
 

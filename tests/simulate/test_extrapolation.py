@@ -5,11 +5,11 @@ import pytest
 
 import liedyn as ld
 from bridge import file_of
+from liedyn.analyse.along.derivative_columns import question
+from liedyn.analyse.along.recorded_motion import Motion
+from liedyn.analyse.along.verify_derivatives import differences
 from liedyn.errors import ComputationError
-from liedyn.simulate.derivative_columns import question
 from liedyn.simulate.extrapolation import BOUND, Compared, compare, condition_of, own_error, slope, surest_slope
-from liedyn.simulate.recorded_motion import Motion
-from liedyn.simulate.verify_derivatives import differences
 
 
 def one(f):
@@ -103,7 +103,7 @@ def test_a_sound_derivative_is_never_refused(icub, worst):
 
 @pytest.mark.parametrize("k, part", [(0, 1e-5), (1, 1e-4), (2, 1e-3), (3, 1e-2), (4, 0.1)])
 def test_a_wrong_derivative_is_refused(icub, monkeypatch, k, part):
-    from liedyn.simulate import derivative_columns as module
+    from liedyn.analyse.along import derivative_columns as module
     right = module.forward_dynamics_derivatives
     monkeypatch.setattr(module, "forward_dynamics_derivatives", lambda *x, **y: [(1 + part) * z for z in right(*x, **y)])
     model, motion = icub

@@ -64,7 +64,7 @@ def test_four_pinned_feet_bear_the_weight(standing, tmp_path):
     moment = np.cross(arms[:, None], np.moveaxis(F[:, 3:], 1, 2)).sum(axis=0)
     assert np.abs(moment).max() < 1e-9 * weight                                 # 1e-10 of digits in q, and arms of 0.3 m
     # inverse dynamics of the file finds them again
-    from liedyn.simulate.along import inverse_along
+    from liedyn.analyse.along.dynamics_along import inverse_along
     again = {name: x for name, _, x in inverse_along(model, file, names, "least_constraint_force").columns}
     total = sum(again[f"reaction.{one.name}.fz"] for one in model.constraints)
     assert np.abs(total - weight).max() < 1e-8 * weight

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from liedyn.analyse.linearization.instant import prepare, state_at
 from liedyn.errors import ComputationError
 from liedyn.integrators.stiffness import fastest
-from liedyn.simulate.instant import prepare, state_at
 from liedyn.simulate.run import run_scenario
 
 CONFIGS = Path(__file__).parents[2] / "configs"

@@ -33,7 +33,7 @@ def derivatives(of, prescribed, by, joints, verify, console, **options):
     Example:  liedyn derivatives motion.csv --of forward --joint elbow --by 'mass.*' --by 'com.hand.*' --verify
     """
     def compute(model, motion):
-        from liedyn.simulate.derivatives_along import derivatives_along
+        from liedyn.analyse.along.derivatives_along import derivatives_along
         return derivatives_along(model, motion, of=of, prescribed=prescribed, by=by, joints=joints, verify=verify,
                                  progress=console.progress)
 

@@ -31,7 +31,7 @@ def inverse(actuated, criterion, order, smooth, console, **options):
     Example:  liedyn inverse runs/five_bar_redundant/trajectory.csv --criterion least_torque
     """
     def compute(model, motion):
-        from liedyn.simulate.along import inverse_along
+        from liedyn.analyse.along.dynamics_along import inverse_along
         return inverse_along(model, motion, actuated, criterion, order=order, smooth=smooth, progress=console.progress)
 
     compute_along(compute, "inverse", console=console, **options)

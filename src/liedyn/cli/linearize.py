@@ -53,8 +53,8 @@ def linearize(scenario, at, equilibrium, hold, open_loop, inputs, outputs, indep
     folder = Path(output) if output else Path("runs", path_part(f"{Path(scenario).stem}_linear"))
     check_folder(folder, mark="linear.json", force=force)
 
+    from liedyn.analyse.linearization.linearize import linearize_scenario
     from liedyn.report.linear_folder import check, summary, text, write_linearization
-    from liedyn.simulate.linearize import linearize_scenario
 
     result = linearize_scenario(scenario, at=at, equilibrium=equilibrium, hold=hold, open_loop=open_loop, step=step,
                                 inputs=inputs or "*", outputs=outputs or None, independent=independent, verify=verify,

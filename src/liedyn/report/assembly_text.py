@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from liedyn.analyse.assembly import AssembledState
 from liedyn.io.csv import write_trajectory
 from liedyn.io.output import STDIO, open_output
 from liedyn.model.model import Model
-from liedyn.simulate.assembly import AssembledState
 from liedyn.simulate.columns import columns_of, header_of
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")

@@ -13,6 +13,8 @@ from pathlib import Path
 import numpy as np
 
 from liedyn import __version__
+from liedyn.analyse.linearization.linear_system import Mode
+from liedyn.analyse.linearization.linearize import Linearization
 from liedyn.errors import CheckFailed
 from liedyn.io.csv import cell
 from liedyn.io.output import open_folder
@@ -20,8 +22,6 @@ from liedyn.io.plain_scenario import to_plain
 from liedyn.report.pictures import Written, draw_beside
 from liedyn.report.recording import FORMATS
 from liedyn.simulate.extrapolation import BOUND
-from liedyn.simulate.linear_system import Mode
-from liedyn.simulate.linearize import Linearization
 
 MARK = "linear.json"                    # what tells such a folder from others
 _SHOWN = 3                              # coordinates named for a mode

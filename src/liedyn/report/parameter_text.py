@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from liedyn.analyse.identification.identify import Identification
 from liedyn.dynamics.base_parameters import BaseParameters
 from liedyn.io.csv import cell
 from liedyn.io.output import open_output
-from liedyn.simulate.identify import Identification
 
 _TERMS, _NAMES = 3, 12                   # on a line for people
 

@@ -92,7 +92,7 @@ def _name(source: str) -> str:
 
 def _recording(motion, robot: str | None) -> tuple[Recording, tuple[str, ...]]:
     """With the robot where there is one; a robot that is named only by the file may be missing or broken."""
-    from liedyn.simulate.recorded import robot_of
+    from liedyn.analyse.along.recorded import robot_of
 
     prescribed = prescribed_of_comments(motion.header)
     title = Path(motion.source).stem if motion.source != "-" else ""

@@ -18,7 +18,7 @@ from liedyn.jit import kernel
 from liedyn.kernels.loops.loop_motion import move_drives
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY
 from liedyn.simulate.names import bind
-from liedyn.simulate.signal_table import SignalTable, Use
+from liedyn.simulate.signals.signal_table import SignalTable, Use
 
 _ROUNDING = 1e-9            # a state that is moved less is not worth a word
 _CLOSED = 1e-9              # of velocities, relative to the largest and to one unit

@@ -19,9 +19,9 @@ from liedyn.model.build import build
 from liedyn.model.description import Coordinate, Joint, Pose
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, pose
-from liedyn.simulate.curves import Curve
 from liedyn.simulate.names import bind
-from liedyn.simulate.signal_table import SignalTable
+from liedyn.simulate.signals.curves import Curve
+from liedyn.simulate.signals.signal_table import SignalTable
 from liedyn.simulate.tracking import Tracking
 
 _SAME = 1e-9             # of two axes

@@ -15,8 +15,8 @@ from liedyn.simulate.constraints import closed_state, tie
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.feedback import law_slopes
 from liedyn.simulate.names import bind, find
-from liedyn.simulate.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
-from liedyn.simulate.switches import MOST
+from liedyn.simulate.signals.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
+from liedyn.simulate.signals.switches import MOST
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
 _WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")

@@ -1,0 +1,1 @@
+"""What is computed along the rows of a trajectory file."""

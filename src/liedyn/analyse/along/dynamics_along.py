@@ -1,0 +1,128 @@
+"""Inverse, forward and hybrid dynamics along the rows of a trajectory file."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from liedyn.analyse.along.derived_error import error_notes
+from liedyn.analyse.along.higher_order_along import higher_order_along
+from liedyn.analyse.along.mechanisms_along import inverse_of_mechanism, motion_of_mechanism, motors_of, refuse_open_rows
+from liedyn.analyse.along.recorded_motion import Along, Motion, Outcome, mask_of, motion_of, require
+from liedyn.dynamics.constraint_wrenches import closure_wrenches
+from liedyn.dynamics.constraints import constraint_residual
+from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics
+from liedyn.dynamics.inverse import inverse_dynamics
+from liedyn.errors import ConfigurationError, UsageError
+from liedyn.model.model import Model
+from liedyn.simulate.columns import columns_of, constraint_columns, header_of
+
+
+def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "unique", *, order: int = 0,
+                  smooth: float | str | None = None, progress=None) -> Along:
+    """Joint forces along a trajectory of q; v and a are derived from it where the file has none.
+
+    With an `order`, or `smooth`: with so many of their time derivatives, see `higher_order_along`.
+
+    External wrenches are taken from columns fext.<link>.<component>, and from the comment `# passive:` whether joint
+    springs, damping and friction act. Of a robot with constraints: forces of its actuated joints, those whose names match a
+    pattern or, without patterns, those with a force in the trajectory. Raises TrajectoryError, UsageError."""
+    for option, given in (("actuated", actuated), ("criterion", criterion != "unique")):
+        if given and not model.nc:
+            raise UsageError(f"the robot {model.name} has no constraints: every joint's force follows from the motion, "
+                             f"--{option} does not apply")
+    if order or smooth is not None:
+        return higher_order_along(model, trajectory, order, of="inverse", smooth=smooth, progress=progress)
+    motion = motion_of(model, trajectory, derive_a=True)
+    notes = []
+    if model.nc:
+        refuse_open_rows(model, trajectory, motion)
+        motors, notes = motors_of(model, motion, mask_of(model, actuated))
+
+    def compute(motion: Motion):
+        if model.nc:
+            return inverse_of_mechanism(model, motion, motors, criterion)
+        tau = inverse_dynamics(model, motion.q, motion.v, motion.a, f_ext=motion.f_ext, passive=motion.passive)
+        return Outcome(motion.a, tau)
+
+    return _along(model, trajectory, motion, compute, np.ones(model.nv, dtype=bool), notes)
+
+
+def forward_along(model: Model, trajectory, *, order: int = 0, smooth: float | str | None = None, progress=None) -> Along:
+    """Accelerations along a trajectory of q (and v) and tau. Raises TrajectoryError, ComputationError.
+
+    With an `order`, or `smooth`: with so many of their time derivatives, see `higher_order_along`."""
+    if order or smooth is not None:
+        return higher_order_along(model, trajectory, order, of="forward", smooth=smooth, progress=progress)
+    motion = motion_of(model, trajectory, derive_a=False)
+    require(trajectory, motion.tau, "tau", "the joint forces")
+    nothing = np.zeros(model.nv, dtype=bool)
+    if model.nc:
+        refuse_open_rows(model, trajectory, motion)
+
+    def compute(motion: Motion):
+        if model.nc:
+            return motion_of_mechanism(model, motion, None, motion.tau, nothing)
+        return Outcome(forward_dynamics(model, motion.q, motion.v, motion.tau, f_ext=motion.f_ext, passive=motion.passive),
+                      motion.tau)
+
+    return _along(model, trajectory, motion, compute, nothing)
+
+
+def hybrid_along(model: Model, trajectory, patterns, *, order: int = 0, smooth: float | str | None = None,
+                 progress=None) -> Along:
+    """Forces of the joints whose names match one of `patterns`, accelerations of the others.
+
+    Accelerations of the matching joints are derived where the file has none. Raises TrajectoryError, UsageError.
+
+    With an `order`, or `smooth`: with so many of their time derivatives, see `higher_order_along`."""
+    if order or smooth is not None:
+        return higher_order_along(model, trajectory, order, of="hybrid", patterns=patterns, smooth=smooth, progress=progress)
+    prescribed = mask_of(model, patterns)
+    motion = motion_of(model, trajectory, derive_a=bool(prescribed.any()))
+    tau = motion.tau
+    if not prescribed.all():
+        require(trajectory, tau, "tau", "the joint forces of the joints that are not prescribed")
+    else:
+        tau = np.zeros_like(motion.v) if tau is None else tau
+    if model.nc:
+        refuse_open_rows(model, trajectory, motion)
+
+    def compute(motion: Motion):
+        a = np.zeros_like(motion.v) if motion.a is None else motion.a
+        if model.nc:
+            return motion_of_mechanism(model, motion, a, tau, prescribed)
+        return Outcome(*hybrid_dynamics(model, motion.q, motion.v, a, tau, prescribed, f_ext=motion.f_ext,
+                                       passive=motion.passive))
+
+    return _along(model, trajectory, motion, compute, prescribed)
+
+
+def _along(model: Model, trajectory, motion: Motion, compute: Callable[[Motion], Outcome], prescribed, notes=()) -> Along:
+    """The trajectory with what `compute` finds. prescribed: (nv,) bool, the coordinates whose force is found and not given."""
+    found = compute(motion)
+    if not np.isfinite(found.tau).all():
+        raise ConfigurationError("the joint forces are not finite")
+    header = {**trajectory.header, **{k: v for k, v in header_of(model, passive=motion.passive).items() if k != "robot"}}
+    wrenches = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
+    links = tuple(model.link_names[k] for k in wrenches)
+    wrench = motion.f_ext[:, wrenches].reshape(len(found.a), -1) if wrenches else None
+    columns = columns_of(model, links, wrench, q=motion.q, v=motion.v, a=found.a, tau=found.tau)
+    if found.multipliers is not None:
+        columns += constraint_columns(model, found.multipliers, closure_wrenches(model, motion.q, found.multipliers),
+                                      np.abs(constraint_residual(model, motion.q)).max(axis=1))
+    doubts = _doubts(model, motion, found, compute, prescribed)
+    return Along(header, trajectory.t, columns, (*motion.notes, *notes, *found.notes, *doubts))
+
+
+def _doubts(model: Model, motion: Motion, found: Outcome, compute: Callable[[Motion], Outcome], prescribed) -> list[str]:
+    """How far the result is off where velocities or accelerations were derived."""
+    forces, accelerations = ({name: unit for name, unit, _ in columns_of(model, **{kind: found.a})} for kind in ("tau", "a"))
+    chosen = [force if given else acceleration for force, acceleration, given in zip(
+        forces.items(), accelerations.items(), prescribed, strict=True)]
+
+    def results(result: Outcome) -> np.ndarray:
+        return np.where(prescribed, result.tau, result.a)
+
+    return error_notes(motion, results(found), lambda other: results(compute(other)), [name for name, _ in chosen],
+                       [unit for _, unit in chosen], None if model.nc else "--smooth auto")

@@ -1,0 +1,72 @@
+"""Inverse, forward and hybrid dynamics of mechanisms along the rows of a trajectory file."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.analyse.along.recorded_motion import Outcome
+from liedyn.dynamics.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
+from liedyn.dynamics.constrained_inverse import constrained_inverse_dynamics
+from liedyn.dynamics.constraints import constraint_bias, constraint_jacobian, constraint_residual, constraint_velocity
+from liedyn.errors import Place, TrajectoryError, UsageError
+
+_CLOSED = 1e-6          # rad or m, per second for velocities: what six digits in a file leave
+_MOVED = 1e-6           # relative: accelerations that were moved more than rounding does are told of
+
+
+def motion_of_mechanism(model, motion, a, tau, prescribed) -> Outcome:
+    """Constrained forward dynamics (a None) or hybrid dynamics of every row."""
+    given = {"f_ext": motion.f_ext, "passive": motion.passive}
+    if a is None:
+        found = constrained_forward_dynamics(model, motion.q, motion.v, tau, **given)
+    else:
+        found = constrained_hybrid_dynamics(model, motion.q, motion.v, a, tau, prescribed, **given)
+    return Outcome(found.a, tau if a is None else found.tau, found.multipliers)
+
+
+def motors_of(model, motion, actuated):
+    """(nv,) bool, the joints that are actuated, and a note: those asked for or, where none is, those with a force in the
+    trajectory."""
+    if actuated.any():
+        return actuated, []
+    actuated = np.zeros(model.nv, dtype=bool) if motion.tau is None else np.abs(motion.tau).max(axis=0) > 0.0
+    if not actuated.any():
+        raise UsageError(f"the robot {model.name} has constraints: which of its joints are actuated? Name them, for instance "
+                         f"--actuated {model.joint_names[0]} (or record forces: joints with a force are taken)")
+    names = ", ".join(name for name, on in zip(model.v_names, actuated, strict=True) if on)
+    return actuated, [f"actuated joints (those with forces in the trajectory): {names}"]
+
+
+def inverse_of_mechanism(model, motion, actuated, criterion) -> Outcome:
+    """actuated: (nv,) bool."""
+    a, notes = obedient(model, motion)
+    found = constrained_inverse_dynamics(model, motion.q, motion.v, a, actuated, criterion=criterion, f_ext=motion.f_ext,
+                                         passive=motion.passive)
+    return Outcome(a, found.tau, found.multipliers, tuple(notes))
+
+
+def obedient(model, motion):
+    """Accelerations moved, least, to where they obey the constraints (those derived from positions do so nearly), and a note if
+    that is more than rounding."""
+    A = constraint_jacobian(model, motion.q)
+    off = np.einsum("nrk,nk->nr", A, motion.a) + constraint_bias(model, motion.q, motion.v)
+    change = np.einsum("nkr,nr->nk", np.linalg.pinv(A, rcond=1e-8), off)
+    size, moved = np.abs(motion.a).max(initial=1.0), np.abs(change).max(initial=0.0)
+    note = f"accelerations were moved onto the constraints, by up to {moved:.2g} of {size:.3g}"
+    return motion.a - change, [note] if moved > _MOVED * size else []
+
+
+def refuse_open_rows(model, trajectory, motion) -> None:
+    driven = [one.name for one in model.constraints if one.driven]
+    if driven:
+        raise UsageError(f"the closure {driven[0]} of {model.name} is driven: its motion is not in a trajectory file; "
+                         "simulate it, or use the library (drive=…)")
+    for what, x in (("position", constraint_residual(model, motion.q)),
+                    ("velocity", constraint_velocity(model, motion.q, motion.v))):
+        scale = _CLOSED * (1.0 if what == "position" else max(1.0, np.abs(motion.v).max(initial=0.0)))
+        if np.abs(x).max(initial=0.0) > scale:
+            k, r = np.unravel_index(np.argmax(np.abs(x)), x.shape)
+            raise TrajectoryError(f"the {what} violates the constraints",
+                                  place=Place(trajectory.source, int(trajectory.lines[k])),
+                                  found=f"a residual of {abs(x[k, r]):.3g} in "
+                                        f"{model.row_names[r]}", expected=f"at most {scale:.1g}",
+                                  hint="does the trajectory belong to this robot? (liedyn assemble closes a configuration)")

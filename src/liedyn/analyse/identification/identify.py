@@ -1,0 +1,277 @@
+"""Identification: base parameters estimated from a recorded motion and its joint forces."""
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.analyse.along.recorded import robot_of
+from liedyn.analyse.along.recorded_motion import Motion, given_motion, motion_of_arrays, naming, require
+from liedyn.analyse.identification.noisy_samples import NoisySamples, noisy_samples
+from liedyn.analyse.identification.weighted_fit import Solution, compressed, effect_of_noise, fit, solve, variance_by_force
+from liedyn.dynamics.annotations import ArrayLike, Wrenches
+from liedyn.dynamics.base_parameters import BaseParameters, base_parameters
+from liedyn.dynamics.inverse import inverse_dynamics
+from liedyn.dynamics.regressor import regressor
+from liedyn.errors import ModelError, TrajectoryError, UsageError
+from liedyn.io.csv import Trajectory, read_trajectory
+from liedyn.loading import load
+from liedyn.model.model import Model
+
+POOR = 0.3            # a parameter is poorly excited where its standard deviation is this part of its value
+_LEAST_NOISE = 1e-12  # of the largest force: exact data are weighted as if they had rounding only
+_DRAWS = 8            # pairs of draws of noise
+_NOISE = 0.1          # a parameter is not reliable where this part of what tells it is noise
+_SLIGHT = 0.01        # a systematic error that leaves the deviation below this part of the value does no harm
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Identification:
+    """What a motion tells of the base parameters.
+
+    values       (b,) estimates: weighted least squares; in directions that the motion does not excite, the robot file's
+    deviations   (b,) standard deviations; infinite where the motion does not excite the parameter
+    reliable     (b,) bool: whether value and deviation can be relied on; False where noise of the positions or their smoothing
+                 biases the value by more than its deviation, and where the motion does not excite the parameter
+    poor         names of those whose deviation is more than 30% of the value
+    base         the base parameters: what they stand for; those of the robot file are `base.values`
+    condition    of the weighted regressor along the motion, its columns normalized
+    residual     (nv,) root mean square of what force is left over [N m | N]
+    force        (nv,) root mean square of the force
+    rows         how many rows of the trajectory were used
+    notes        what a person should know before trusting the result
+    """
+
+    values: np.ndarray
+    deviations: np.ndarray
+    reliable: np.ndarray
+    poor: tuple[str, ...]
+    base: BaseParameters
+    condition: float
+    residual: np.ndarray
+    force: np.ndarray
+    rows: int
+    notes: tuple[str, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return self.base.names
+
+    @property
+    def units(self) -> tuple[str, ...]:
+        return self.base.units
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        sure = int(np.sum(self.reliable))
+        lines = [f"Identification of {len(self)} base parameters from {self.rows} rows: {sure} reliable, condition "
+                 f"{self.condition:.3g}"]
+        wide = max(map(len, self.names), default=0)
+        for name, x, s, unit, good in zip(self.names, self.values, self.deviations, self.units, self.reliable, strict=True):
+            lines.append(f"  {name.ljust(wide)}  {x:12.6g} ± {s:<8.2g} {unit}{'' if good else '  NOT RELIABLE'}")
+        return "\n".join(lines)
+
+
+def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: ArrayLike | None = None,
+             tau: ArrayLike | None = None, *, v: ArrayLike | None = None, a: ArrayLike | None = None,
+             f_ext: Wrenches | None = None, passive: bool | None = None, joints: Sequence[str] | None = None,
+             smooth: float | str | None = "auto", tolerance: float | None = None) -> Identification:
+    """Estimate the base parameters of a model from a recorded motion and its joint forces.
+
+        fit = ld.identify(model, t, q, tau)                  # arrays
+        fit = ld.identify(model, "motion.csv")               # a trajectory file
+
+    Parameters
+    ----------
+    model : Model
+        Its geometry is taken as true, and so is what is not estimated: joint parameters without a column, external wrenches.
+    t : (N,) array, path or Trajectory
+        Times [s], increasing; or a file that holds t, q, tau and perhaps v, a and external wrenches.
+    q : (N, nq) array
+        Configurations [rad | m]; ball and free joints hold unit quaternions x y z w.
+    tau : (N, nv) array
+        Joint forces [N m | N].
+    v, a : (N, nv) arrays, optional
+        Velocities [rad/s | m/s] and accelerations, where they were measured. What is missing is derived.
+    f_ext : (N, n_links, 6) array or {link name: (N, 6) array}, optional
+        External wrench [m; f] on each link, in the link frame, about its origin.
+    passive : bool, optional
+        Whether springs, damping and friction acted. Default: as the file says, else True.
+    joints : sequence of "armature", "damping", "friction", "stiffness", optional
+        Joint parameters to estimate; default: those that the model has.
+    smooth : "auto", float or None
+        How v and a are derived where they are missing: by least-squares splines with knots so many seconds apart, or "auto":
+        where the estimated error of a is least. None: by splines through every row, which magnify noise.
+    tolerance : float, optional
+        As in `base_parameters`.
+
+    Returns
+    -------
+    Identification
+
+    Raises
+    ------
+    TrajectoryError
+        Without tau, or with fewer equations than parameters.
+    ShapeError, ConfigurationError, UsageError, ComputationError, NameLookupError
+
+    Notes
+    -----
+    Forces and regressor pass the low-pass filter of the splines, one equation a knot (parallel filtering and decimation, Gautier
+    1997). Least squares tells the noise of each joint's force; with its inverse as weight the equations are solved again, some
+    rounds. The noise of q, v, a is measured (high differences of them); with as much again added, the estimate moves by its
+    deviation due to noise and by its bias (simulation and extrapolation, Cook and Stefanski 1994).
+    """
+    smooth = _checked(smooth)
+    source = read_trajectory(t) if isinstance(t, (str, PathLike)) else t
+    if not isinstance(source, Trajectory):
+        return _identify(model, *motion_of_arrays(model, t, q, tau, v, a, f_ext, passive), joints, smooth, tolerance)
+    if any(x is not None for x in (q, tau, v, a, f_ext)):
+        raise UsageError("a trajectory file holds q, tau, v, a and f_ext: give either the file or arrays")
+    motion = given_motion(model, source)
+    require(source, motion.tau, "tau", "the joint forces")
+    if passive is not None:
+        motion = replace(motion, passive=passive)
+    with naming(source):
+        return _identify(model, source.t, motion, joints, smooth, tolerance)
+
+
+def _checked(smooth) -> float | str | None:
+    if smooth in (None, "none"):
+        return None
+    if smooth == "auto" or (isinstance(smooth, (int, float)) and 0.0 < smooth < math.inf):
+        return smooth
+    raise UsageError(f"smooth is {smooth!r}; expected 'auto', a positive number of seconds, or None")
+
+
+def _identify(model: Model, t, motion: Motion, joints, smooth, tolerance: float | None) -> Identification:
+    chosen = {"passive": motion.passive, "joints": joints}
+    base = base_parameters(model, **chosen, **({} if tolerance is None else {"tolerance": tolerance}))
+    samples, notes = noisy_samples(model, t, motion, smooth)
+    rows = _Rows(model, base, motion, samples, chosen)
+    raw = rows.equations()
+    W = rows.filtered(raw)
+    if W.shape[0] * W.shape[1] < len(base):
+        raise TrajectoryError("the trajectory is too short for so many parameters",
+                              found=f"{W.shape[0] * W.shape[1]} equations", expected=f"at least {len(base)}")
+    found = fit(W, _LEAST_NOISE * (np.abs(motion.tau).max(initial=0.0) or 1.0))
+    deviations, reliable = _doubts(rows, W, found)
+    values = base.values + found.x
+    residual = np.sqrt(np.mean((raw @ np.r_[found.x, -1.0]) ** 2, axis=0))
+    if motion.v is not None or motion.a is not None:
+        mend = "omit the given v and a, so that they are derived from smoothed positions"
+    else:
+        mend = "smooth the positions with auto" if smooth != "auto" else "use data with less noise, or a longer or faster motion"
+    notes = [*motion.notes, *notes, *_notes(base, deviations, reliable, mend)]
+    return Identification(values, deviations, reliable, _poor(base, values, deviations), base, found.condition, residual,
+                          np.sqrt(np.mean(motion.tau**2, axis=0)), len(raw), tuple(notes))
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows of a motion as equations for changes of the base parameters."""
+
+    model: Model
+    base: BaseParameters
+    motion: Motion
+    samples: NoisySamples
+    chosen: dict
+
+    def equations(self, **how) -> np.ndarray:
+        """(N inner, nv, b + 1), the last column what force the model does not explain. how: as in `NoisySamples.states`."""
+        inner = self.samples.inner
+        states = self.samples.states(**how)
+        f_ext = None if self.motion.f_ext is None else self.motion.f_ext[inner]
+        Y = regressor(self.model, *states, **self.chosen)[:, :, self.base.columns]
+        modelled = inverse_dynamics(self.model, *states, f_ext=f_ext, passive=self.motion.passive)
+        return np.concatenate([Y, (self.motion.tau[inner] - modelled)[:, :, None]], axis=2)
+
+    def filtered(self, W: np.ndarray) -> np.ndarray:
+        """(n, nv, b + 1)"""
+        return self.samples.filter(W.reshape(len(W), -1)).reshape(-1, *W.shape[1:])
+
+    def noisier(self):
+        """Pairs of equations of states with noise added and subtracted."""
+        rng = np.random.default_rng(0)
+        for _ in range(_DRAWS):
+            draw = self.samples.draw(rng)
+            yield tuple(self.filtered(self.equations(more=[None if x is None else sign * x for x in draw])) for sign in (1, -1))
+
+
+def _doubts(rows: _Rows, W: np.ndarray, found: Solution) -> tuple[np.ndarray, np.ndarray]:
+    """Standard deviations, and whether they and the values can be relied on.
+
+    A deviation is that by the noise of the forces and of the states and, beside it, what is systematic: the bias by the noise,
+    and by how much more than chance a spline of another degree changes the value."""
+    effect = effect_of_noise(found, rows.noisier())
+    of_force = np.maximum(np.sqrt(np.maximum(found.noise**2 - effect.force**2, 0.0)), 0.3 * found.noise)
+    own = np.diag(found.root @ found.root.T)                               # as if all that is left over were noise of the forces
+    deviation = np.sqrt(np.maximum(own, variance_by_force(W, found, of_force) + effect.variance))
+    systematic = np.abs(effect.bias)
+    if rows.samples.derives:
+        other = solve(compressed(rows.filtered(rows.equations(raised=2))), found.noise).x
+        systematic = np.hypot(systematic, np.maximum(np.abs(other - found.x) - deviation, 0.0))
+    total = np.hypot(deviation, systematic)
+    matters = total > _SLIGHT * _sizes(rows.base, rows.base.values + found.x)
+    reliable = ~found.blind & (effect.share <= _NOISE) & ~((systematic > deviation) & matters)
+    return np.where(found.blind, np.inf, total), reliable
+
+
+def _sizes(base: BaseParameters, values: np.ndarray) -> np.ndarray:
+    """(b,) of the values; what is nothing beside all parameters of its unit is not judged by itself."""
+    least = {unit: 1e-6 * max(abs(x) for x, u in zip(values, base.units, strict=True) if u == unit) for unit in set(base.units)}
+    return np.array([max(abs(x), least[unit]) for x, unit in zip(values, base.units, strict=True)])
+
+
+def _poor(base: BaseParameters, values: np.ndarray, deviations: np.ndarray) -> tuple[str, ...]:
+    """Names of the poorly known."""
+    return tuple(name for name, size, s in zip(base.names, _sizes(base, values), deviations, strict=True) if not s <= POOR * size)
+
+
+def _notes(base: BaseParameters, deviations: np.ndarray, reliable: np.ndarray, mend: str) -> list[str]:
+    unseen, biased = ([name for name, chosen in zip(base.names, mask, strict=True) if chosen]
+                      for mask in (~np.isfinite(deviations), np.isfinite(deviations) & ~reliable))
+    notes = []
+    if unseen:
+        notes.append(f"the motion does not excite {len(unseen)} of {len(base)} base parameters ({_listed(unseen)}): "
+                     "their values are those of the robot file")
+    if biased:
+        notes.append(f"NOT RELIABLE: {len(biased)} of {len(base)} base parameters ({_listed(biased)}): noise of the motion "
+                     f"or its smoothing biases them by more than their deviation; {mend}")
+    return notes
+
+
+def _listed(names: list[str]) -> str:
+    return f"{', '.join(names[:6])}{', …' if len(names) > 6 else ''}"
+
+
+# for the command ---------------------------------------------------------------------------------------------------
+class Found(NamedTuple):
+    model: Model
+    base: BaseParameters
+    fit: Identification | None
+    notes: tuple[str, ...]
+
+
+def parameters_of(robot, trajectory=None, *, base: str | None = None, strict: bool = False, joints: Sequence[str] = (),
+                  smooth: float | str | None = "auto", tolerance: float | None = None) -> Found:
+    """Base parameters of a robot file, fitted to a trajectory file where there is one (with its base and gravity).
+
+    joints: as in `base_parameters`; none: those that the robot has; "none": none of them. smooth: as in `identify`."""
+    kinds = None if not joints else tuple(what for what in joints if what != "none")
+    if trajectory is None:
+        model = load(robot, base=base, strict=strict)
+        if not model.nv:
+            raise ModelError(f"the robot {model.name} has no moving joint: no force depends on its parameters")
+        given = {} if tolerance is None else {"tolerance": tolerance}
+        return Found(model, base_parameters(model, passive=True, joints=kinds, **given), None, ())
+    motion = read_trajectory(trajectory)
+    model, notes = robot_of(motion, robot, base=base, strict=strict)
+    found = identify(model, motion, joints=kinds, smooth=smooth, tolerance=tolerance)
+    return Found(model, found.base, found, (*notes, *found.notes))

@@ -1,0 +1,298 @@
+"""A configuration at rest: Newton's method on the manifold, by the linearization itself."""
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from liedyn.analyse.linearization.instant import Instant, Setup, frozen, instant, prepare, standing, state_at
+from liedyn.analyse.linearization.linear_system import LinearSystem
+from liedyn.analyse.linearization.system_at import chart_at, linear_system
+from liedyn.dynamics.annotations import ArrayLike
+from liedyn.dynamics.hybrid import hybrid_dynamics
+from liedyn.dynamics.manifold import integrate
+from liedyn.errors import ComputationError, UsageError
+from liedyn.io.override import Overrides
+from liedyn.joints.kinds import FREE
+from liedyn.kernels.simulation.signals import CONSTANT, TORQUE, signal
+from liedyn.model.model import Model
+from liedyn.simulate.names import matching
+
+_TOLERANCE = 1e-9            # of an acceleration that counts as none, against that of gravity or 1 rad/s^2 or m/s^2
+_STEPS, _LONGEST = 60, 0.7   # Newton steps; rad or m in one of them
+_STARTS = 12                 # further configurations to start from
+_MOVING = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Equilibrium:
+    """A configuration at which the robot stays when it is put there.
+
+    q          (nq,)
+    tau        (nv,) joint forces there, those of prescribed coordinates included
+    u          (nv + actuators,) what it takes besides the forces of the scenario; not zero for what is held only
+    offset     {input: value} of those entries
+    residual   largest acceleration that is left [rad/s^2 | m/s^2]
+    system     the linear system there, its laws closed
+    """
+
+    q: np.ndarray
+    tau: np.ndarray
+    u: np.ndarray
+    offset: dict[str, float]
+    residual: float
+    notes: list[str]
+    system: LinearSystem | None = None
+
+
+def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], q: ArrayLike | None = None, *,
+                     tau: ArrayLike | None = None, passive: bool = True, at: float = 0.0, hold: str | Sequence[str] = (),
+                     overrides: Overrides = (), strict: bool = False) -> Equilibrium:
+    """Equilibrium near the configuration of a scenario at a time, or near `q` for a model under constant forces.
+
+    At v = 0, springs, PD laws, torques, external wrenches and gravity balance in the joints that are driven by torques.
+    Prescribed joints keep their positions at that time.
+
+    Parameters
+    ----------
+    robot : Model, or the path of a scenario YAML, robot YAML or URDF
+    q : (nq,) array, optional
+        With a Model: initial guess; default: the neutral configuration.
+    tau : (nv,) array, optional
+        With a Model: the joint forces that act [N m | N]; default: none.
+    passive : bool
+        With a Model: whether joint springs, damping and friction act.
+    at : float
+        With a scenario: time [s] of the initial guess and of the forces.
+    hold : names or patterns, one or several
+        Joints that are held in place by a force to be found, and actuators whose thrust is to be found; both are added to
+        the given forces.
+    overrides, strict
+        With a file: as for `run_scenario`.
+
+    Raises
+    ------
+    ScenarioError, ModelError, TrajectoryError, UsageError, ShapeError, ConfigurationError
+    ComputationError
+        If none is found: names the coordinate whose forces do not balance.
+    """
+    if isinstance(robot, Model):
+        setup = standing(robot, q, tau, passive)
+        t, q, v = 0.0, _closed(setup, 0.0, setup.problem.q), np.zeros(robot.nv)
+    elif q is not None or tau is not None or not passive:
+        raise UsageError("q, tau and passive are for a Model; for a scenario use overrides such as 'passive=false'")
+    else:
+        setup = prepare(robot, overrides, strict)
+        t, q, v = state_at(setup, float(at))
+    found = settle(setup, t, q, v, hold)
+    rest = frozen(setup.problem, instant(setup.problem, t, q, v), rest=True)
+    return replace(found, system=linear_system(setup, rest, instant(rest, t, found.q, np.zeros_like(v), found.u)))
+
+
+def settle(setup: Setup, t: float, q, v, hold=()) -> Equilibrium:
+    """The search behind `find_equilibrium`, from the state (q, v) at t, whose signals it reads."""
+    _refuse_moving_drives(setup, t)
+    search = _Search(setup, t, q, v, *held(setup, hold))
+    rng = np.random.default_rng(0)
+    best = search.newton(q)
+    for k in range(_STARTS):
+        if best.residual <= search.enough:
+            break
+        spread = 0.2 * 2**(k / 4) * rng.standard_normal(setup.model.nv)
+        try:
+            start = search.within(integrate(setup.model, q, np.where(search.free, spread, 0.0)))
+        except ComputationError:                                   # beyond what the constraints allow
+            continue
+        other = search.newton(start)
+        best = other if other.size < 0.9 * best.size else best        # the first one where none is better
+    if not best.residual <= search.enough:
+        raise search.refusal(best)
+    return search.result(best, q, v)
+
+
+def _closed(setup: Setup, t: float, q, prescribed=None) -> np.ndarray:
+    """q moved onto the constraints, if there are any."""
+    if setup.problem.ties is None:
+        return q
+    from liedyn.dynamics.constraints import project_configuration
+    from liedyn.simulate.constraints import drives_at
+
+    return project_configuration(setup.model, q, prescribed=prescribed, drive=drives_at(setup.problem, t))
+
+
+def _refuse_moving_drives(setup: Setup, t: float) -> None:
+    if setup.problem.ties is None:
+        return
+    from liedyn.simulate.constraints import drives_at
+
+    for name, (_, V, dV) in (drives_at(setup.problem, t) or {}).items():
+        if np.abs([V, dV]).max() > _MOVING:
+            raise ComputationError(f"there is no equilibrium at t = {t:g} s: the closure {name} is driven and moves at that time "
+                                   "(choose another time, or constant drives)")
+
+
+def held(setup: Setup, hold) -> tuple[np.ndarray, np.ndarray]:
+    """Masks over coordinates and over actuators. UsageError for a pattern that matches nothing."""
+    model, actuators = setup.model, [actuator.name for actuator in setup.model.description.actuators]
+    joints, thrusts = np.zeros(model.nv, dtype=bool), np.zeros(len(actuators), dtype=bool)
+    for pattern in [hold] if isinstance(hold, str) else hold:
+        names = matching(pattern, model.joint_names)
+        hits = [actuators.index(name) for name in matching(pattern, actuators)]
+        if not names and not hits:
+            known = ", ".join([*model.joint_names, *actuators][:12])
+            raise UsageError(f"no joint or actuator to hold matches {pattern!r}; the robot has {known or 'none'}")
+        for name in names:
+            joints[model.v_index(name)] = True
+        thrusts[hits] = True
+    return joints & ~setup.prescribed, thrusts
+
+
+@dataclass(frozen=True, eq=False)
+class _Point:
+    q: np.ndarray
+    u: np.ndarray
+    here: Instant
+    size: float              # of the accelerations of free coordinates: together
+    residual: float          # and the largest
+
+
+class _Search:
+    """Solves a(q, thrusts) = 0 at v = 0 for the coordinates that neither are prescribed nor held."""
+
+    def __init__(self, setup: Setup, t: float, q, v, joints: np.ndarray, thrusts: np.ndarray):
+        self.setup, self.model, self.t, self.joints, self.thrusts = setup, setup.model, t, joints, thrusts
+        self.start = instant(setup.problem, t, q, v)
+        self.laws = frozen(setup.problem, self.start, rest=True)
+        self.problem = frozen(setup.problem, self.start, rest=True, held=joints)
+        self.free = np.asarray(self.problem.schedule.level == TORQUE)
+        self.enough = _TOLERANCE * max(1.0, float(np.linalg.norm(self.model.gravity)))
+        low, high = self.model.lower - 1e-12, self.model.upper + 1e-12
+        own = setup.problem.schedule.q_of_v
+        x = np.where(own >= 0, q[own], 0.0)
+        inside = (own >= 0) & self.free & (x >= low) & (x <= high)
+        self.own, self.limited = own, np.flatnonzero(inside)
+
+    def within(self, q) -> np.ndarray:
+        """q with the coordinates that began within their limits brought back to them, and on the constraints."""
+        q, k = q.copy(), self.limited
+        q[self.own[k]] = np.clip(q[self.own[k]], self.model.lower[k], self.model.upper[k])
+        return _closed(self.setup, self.t, q, ~self.free)
+
+    def point(self, q, u) -> _Point:
+        here = instant(self.problem, self.t, q, np.zeros(self.model.nv), u)
+        a = here.a[self.free]
+        return _Point(q, u, here, float(np.linalg.norm(a)), float(np.abs(a).max(initial=0.0)))
+
+    def newton(self, q) -> _Point:
+        """Damped steps of least length while the accelerations fall."""
+        nv, now = self.model.nv, self.point(q, np.zeros(self.model.nv + len(self.thrusts)))
+        for _ in range(_STEPS):
+            if now.residual <= 1e-3 * self.enough:
+                break
+            step = self._step(now)
+            after = self._shorter(now, step[:nv], step[nv:])
+            if after is None:
+                break
+            now = after
+        return now
+
+    def _step(self, now: _Point) -> np.ndarray:
+        nv = self.model.nv
+        chart, _ = chart_at(self.problem, now.here, ~self.free)
+        index, Z = (np.arange(nv), np.eye(nv)) if chart is None else (chart.index, chart.Z)
+        system, f, free = linear_system(self.setup, self.problem, now.here, prescribed=~self.free), len(index), self.free[index]
+        slope, a = system.A[f:, :f], now.here.a[index]
+        downhill = np.zeros(nv)
+        downhill[index] = -slope.T @ np.where(free, a, 0.0)
+        unknown = np.concatenate([free & ~self._blocked(now, downhill)[index], self.thrusts])
+        J = np.hstack([slope, system.B[f:, nv:]])[np.ix_(free, unknown)]
+        x = np.zeros(len(unknown))
+        x[unknown] = np.linalg.lstsq(J, -a[free], rcond=1e-10)[0]
+        step = np.concatenate([Z @ x[:f], x[f:]])
+        longest = np.abs(step[:nv]).max(initial=0.0)
+        return step * min(1.0, _LONGEST / longest) if longest else step
+
+    def _blocked(self, now: _Point, downhill) -> np.ndarray:
+        """Coordinates that stand at a limit beyond which the accelerations would fall."""
+        blocked = np.zeros(self.model.nv, dtype=bool)
+        k = self.limited
+        x = now.q[self.own[k]]
+        blocked[k] = ((x <= self.model.lower[k]) & (downhill[k] < 0)) | ((x >= self.model.upper[k]) & (downhill[k] > 0))
+        return blocked
+
+    def _shorter(self, now: _Point, dq, thrust) -> _Point | None:
+        """The first of ever shorter steps after which the accelerations are less; None where none is."""
+        for k in range(12):
+            part = 0.5**k
+            u = now.u.copy()
+            u[self.model.nv:] += part * thrust
+            try:
+                after = self.point(self.within(integrate(self.model, now.q, part * dq)), u)
+            except ComputationError:                               # a singular position, a law beyond its domain
+                continue
+            if after.size < now.size * (1 - 1e-4 * part):
+                return after
+        return None
+
+    def result(self, best: _Point, q, v) -> Equilibrium:
+        """With the forces of held joints less what their laws give."""
+        u, rest = best.u.copy(), np.zeros(self.model.nv)
+        given = instant(self.laws, self.t, best.q, rest)
+        tau = self._forces(best, given.tau)
+        u[:self.model.nv][self.joints] = (tau - given.tau)[self.joints]
+        names = [*(f"tau.{name}" for name in self.model.v_names), *(f"thrust.{x.name}" for x in self.model.description.actuators)]
+        offset = {names[k]: float(u[k]) for k in np.flatnonzero(np.concatenate([self.joints, self.thrusts]))}
+        return Equilibrium(best.q, tau, u, offset, best.residual, self._notes(v))
+
+    def _forces(self, best: _Point, tau) -> np.ndarray:
+        """Complete, with those that hold what is held."""
+        state, given = (self.model, best.q, *np.zeros((2, self.model.nv)), tau, ~self.free), self.setup.scenario.passive
+        if self.setup.problem.ties is None:
+            return hybrid_dynamics(*state, f_ext=best.here.f_ext, passive=given)[1]
+        from liedyn.dynamics.constrained import constrained_hybrid_dynamics
+        from liedyn.simulate.constraints import drives_at
+
+        drive = drives_at(self.setup.problem, self.t)
+        return constrained_hybrid_dynamics(*state, f_ext=best.here.f_ext, passive=given, drive=drive).tau
+
+    def _notes(self, v) -> list[str]:
+        notes, prescribed = [], self.setup.prescribed
+        moves = prescribed & ((np.abs(v) > _MOVING) | (np.abs(self.start.a) > _MOVING))
+        if moves.any():
+            names = [name for name, moving in zip(self.model.v_names, moves, strict=True) if moving]
+            notes.append(f"{', '.join(names[:4])}{', …' if len(names) > 4 else ''}: the prescribed motion is not at rest at "
+                         f"t = {self.t:g} s; the equilibrium is that of the robot with these joints held in place")
+        if self._changing():
+            notes.append(f"forces depend on time: the equilibrium is that of their values at t = {self.t:g} s")
+        return notes
+
+    def _changing(self) -> bool:
+        s, problem = self.setup.problem.schedule, self.setup.problem
+        torque = s.level == TORQUE
+        used = {*s.signal[torque], *s.target[torque & (s.target >= 0)], *s.force_signal}
+        stack, rest = np.zeros(max(problem.stack_size, 3)), np.zeros(self.model.nv)
+        rates = (signal(problem.signals, int(k), self.t, self.start.q, rest, stack)[1:] for k in used
+                 if problem.signals.kind[k] != CONSTANT)
+        return any(abs(dx) > _MOVING or abs(ddx) > _MOVING for dx, ddx in rates)
+
+    def refusal(self, best: _Point) -> ComputationError:
+        """Names the coordinate that is held least, and how it could be."""
+        k = int(np.argmax(np.where(self.free, np.abs(best.here.a), -1.0)))
+        name, unit = self.model.v_names[k], self.model.v_units[k]
+        text = f"no equilibrium was found near the configuration at t = {self.t:g} s: {name} keeps an " \
+               f"acceleration of {best.here.a[k]:.3g} {unit}/s^2"
+        at_limit = [self.model.v_names[i] for i in self.limited
+                    if best.q[self.own[i]] in (self.model.lower[i], self.model.upper[i])]
+        joint = next(joint for joint in self.model.joints if joint.v.start <= k < joint.v.stop)
+        if joint.kind == FREE and self.model.description.actuators:
+            return ComputationError(f"{text} (nothing holds {joint.name}: find thrusts with --hold, such as "
+                                    f"--hold {self.model.description.actuators[0].name}, or prescribe its motion)")
+        if joint.kind == FREE:
+            return ComputationError(f"{text} (nothing holds {joint.name}: prescribe its motion, give it a force or a wrench, or "
+                                    f"--hold {joint.name})")
+        if at_limit:
+            return ComputationError(f"{text}, and {', '.join(at_limit[:4])} at a limit (--hold holds a joint in place)")
+        return ComputationError(f"{text} (--hold {joint.name} holds it in place)")

@@ -1,0 +1,110 @@
+"""Independent coordinates of a constrained mechanism at an instant, and the linear system in them.
+
+Small changes that keep to the constraints are dq = Z dq_i, dv = Z dv_i + G dq_i, where i are the independent coordinates and
+
+    A Z = 0, Z_i = 1;    A G = -d(A v)/dq Z, G_i = 0        (v less the motion of driven loops)
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from liedyn.analyse.linearization.linear_system import LinearSystem
+from liedyn.dynamics.constrained_derivatives import balance_derivatives
+from liedyn.errors import ComputationError, UsageError
+from liedyn.simulate.names import matching
+
+_RANK = 1e-6       # a singular value of A, rows of unit length, below this part of the largest is zero; a coordinate stands still
+_NEARLY = 0.5      # of coordinates that move about as much the first in the file is taken
+
+
+@dataclass(frozen=True, eq=False)
+class Chart:
+    """index: (f,) the independent coordinates; Z, G: (nv, f)."""
+
+    index: np.ndarray
+    Z: np.ndarray
+    G: np.ndarray
+
+    def reduced(self, full: LinearSystem) -> LinearSystem:
+        """The system of all coordinates in the independent ones."""
+        P = np.block([[self.Z, np.zeros_like(self.Z)], [self.G, self.Z]])
+        kept = np.concatenate([self.index, len(self.Z) + self.index])
+        pick = lambda names: tuple(names[k] for k in kept)      # noqa: E731
+        return replace(full, A=(full.A @ P)[kept], B=full.B[kept], C=full.C @ P, states=pick(full.states),
+                       state_units=pick(full.state_units), moving=full.moving[kept])
+
+
+def chart(model, q, v, prescribed, drive=None, named=()) -> Chart:
+    """Of the model at q, v. Independent are prescribed coordinates (nv,), then those `named` (patterns), then what moves most.
+
+    Raises
+    ------
+    UsageError
+        For a pattern that matches no coordinate, or names that depend on each other.
+    ComputationError
+        Where nothing can move, or where prescribed coordinates depend on each other.
+    """
+    nv, m = model.nv, model.nc
+    rates = balance_derivatives(model, q, v, np.zeros(nv), np.zeros(m), v, drive=drive, passive=False)
+    index = _independent(model, null_space(rates.A), np.flatnonzero(prescribed), _wanted(model, named))
+    others = np.setdiff1d(np.arange(nv), index)
+    Z, G = np.zeros((2, nv, len(index)))
+    Z[index] = np.eye(len(index))
+    Z[others] = _solve(rates.A[:, others], -rates.A[:, index])
+    G[others] = _solve(rates.A[:, others], -rates.dAx_dq @ Z)
+    return Chart(index, Z, G)
+
+
+def null_space(A) -> np.ndarray:
+    """(nv, f) orthonormal directions that the constraints allow."""
+    size = np.linalg.norm(A, axis=1, keepdims=True)
+    _, s, Vt = np.linalg.svd(A / np.where(size > 1e-10 * size.max(initial=0.0), size, 1.0))
+    return Vt[int((s > _RANK * s.max(initial=0.0)).sum()):].T
+
+
+def _solve(A, rhs) -> np.ndarray:
+    return np.linalg.lstsq(A, rhs, rcond=_RANK)[0] if A.size else np.zeros((A.shape[1], rhs.shape[1]))
+
+
+def _wanted(model, named) -> np.ndarray:
+    names, chosen = model.v_names, []
+    for pattern in [named] if isinstance(named, str) else named:
+        hits = [names.index(name) for name in matching(pattern, names)]
+        if not hits:
+            raise UsageError(f"no independent coordinate matches {pattern!r}; the coordinates are "
+                             f"{', '.join(names[:12])}{', …' if len(names) > 12 else ''}")
+        chosen += [k for k in hits if k not in chosen]
+    return np.array(chosen, dtype=np.int64)
+
+
+def _independent(model, N, prescribed, wanted) -> np.ndarray:
+    """Rows of N (nv, f) that form a basis, in the order of the file."""
+    if not N.shape[1]:
+        raise ComputationError(f"the mechanism {model.name} cannot move here, its constraints leave no degree of freedom: there "
+                               "is nothing to linearize")
+    chosen, left = [], N.copy()
+    for group in (prescribed, wanted, np.arange(len(N))):
+        group = [k for k in group if k not in chosen]
+        while group:
+            size = np.linalg.norm(left[group], axis=1)
+            if not size.max() > _RANK:
+                break
+            k = group.pop(int(np.argmax(size >= _NEARLY * size.max())))
+            d = left[k] / np.linalg.norm(left[k])
+            left = left - np.outer(left @ d, d)
+            chosen.append(k)
+    _refuse_dependent(model, [k for k in prescribed if k not in chosen], [k for k in wanted if k not in chosen], N.shape[1])
+    return np.sort(np.array(chosen))
+
+
+def _refuse_dependent(model, prescribed, wanted, freedom: int) -> None:
+    how_many = f"the mechanism has {freedom} degree{'s' * (freedom != 1)} of freedom here"
+    if prescribed:
+        names = ", ".join(model.v_names[k] for k in prescribed)
+        raise ComputationError(f"the motion of {names} follows from that of other prescribed coordinates; {how_many} "
+                               "(prescribe fewer joints)")
+    if wanted:
+        names = ", ".join(model.v_names[k] for k in wanted)
+        raise UsageError(f"{names} cannot be independent, since the others determine it; {how_many}")

@@ -1,0 +1,200 @@
+"""Linearization of a robot, or of a scenario at a time or at rest, in tangent coordinates."""
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from liedyn.analyse.linearization.equilibrium import held, settle
+from liedyn.analyse.linearization.instant import Instant, Setup, frozen, instant, prepare, state_at
+from liedyn.analyse.linearization.linear_system import LinearSystem
+from liedyn.analyse.linearization.system_at import linear_system, refuse_independent
+from liedyn.analyse.linearization.tangent_system import refuse_unmatched, tangent_system
+from liedyn.dynamics.annotations import ArrayLike, Wrenches
+from liedyn.dynamics.calls import as_array, wrenches
+from liedyn.dynamics.hybrid import hybrid_dynamics
+from liedyn.errors import ComputationError, ShapeError
+from liedyn.io.override import Overrides
+from liedyn.io.scenario import Scenario
+from liedyn.model.model import Model
+from liedyn.simulate.extrapolation import Compared
+from liedyn.simulate.feedback import friction_note
+
+_CLOSED = 1e-7       # rad, m, rad/s, m/s: how far a state may be off its constraints
+
+
+@dataclass(frozen=True, eq=False)
+class Linearization:
+    """A scenario, linearized.
+
+    here          the instant: t, q, v, a, tau, external wrenches
+    system        the linear system; step [s], Ad, Bd: its discretization
+    offset        {input: value} that an equilibrium needs besides what the scenario gives; None without `equilibrium`
+    differences   {matrix: how it compares with extrapolated differences}; None without `verify`
+    """
+
+    scenario: Scenario
+    model: Model
+    here: Instant
+    system: LinearSystem
+    step: float
+    Ad: np.ndarray
+    Bd: np.ndarray
+    offset: dict[str, float] | None = None
+    differences: dict[str, Compared] | None = None
+    notes: tuple[str, ...] = ()
+    timing: dict[str, float] = field(default_factory=dict)
+
+
+def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: ArrayLike | None = None,
+              prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
+              inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] = "q.*", independent: str | Sequence[str] = (),
+              drive: Mapping[str, Any] | None = None) -> LinearSystem:
+    """Linear system of small deviations from a motion. Forces, external wrenches in local frames, and accelerations of
+    prescribed coordinates are constant except for the inputs.
+
+    Parameters
+    ----------
+    model : Model
+    q : (nq,) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v, tau : (nv,) arrays
+        Joint velocity [rad/s | m/s] and force [N m | N], read where not prescribed.
+    a : (nv,) array, optional
+        Acceleration, read where prescribed.
+    prescribed : (nv,) bool array, optional
+        Coordinates whose acceleration is the input; default: none.
+    f_ext, passive
+        As in `forward_dynamics`.
+    inputs, outputs : names or patterns, one or several
+        Inputs are tau.<coordinate>, a.<coordinate> (where prescribed), thrust.<actuator>; outputs are q.…, v.…, a.…,
+        tau.<coordinate> and p.<link>.x, .y, .z (a link's origin in the world).
+    independent : names or patterns, one or several
+        For a model with constraints: coordinates to use as states. Prescribed ones are always used; others are chosen.
+    drive : {closure name: (T, V, dV)}, optional
+        Motion of driven loops, see `constraint_residual`.
+
+    Returns
+    -------
+    LinearSystem
+        States q.<coordinate> (tangent: rotation [rad] and translation [m] in the body frame for ball and free joints), then v;
+        with constraints those of independent coordinates.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, ComputationError
+        Also if q or v violate the constraints.
+    ModelError
+        For a robot without a moving joint.
+    UsageError
+        For a pattern that matches nothing.
+    """
+    nv = model.nv
+    prescribed = np.zeros(nv, dtype=bool) if prescribed is None else np.asarray(prescribed)
+    if a is None and prescribed.any():
+        raise ShapeError("a is missing: prescribed coordinates need their acceleration")
+    q, v, tau = as_array(q, "q", (model.nq,)), as_array(v, "v", (nv,)), as_array(tau, "tau", (nv,))
+    for name, x in (("q", q), ("v", v), ("tau", tau)):
+        if x.ndim != 1:
+            raise ShapeError(f"a single state is expected; found {name} of shape {x.shape}")
+    a, tau, chart = _motion(model, q, v, np.zeros(nv) if a is None else a, tau, prescribed, f_ext, passive, independent, drive)
+    here = Instant(0.0, q, v, a, tau, wrenches(model, f_ext))
+    none = np.zeros((nv, 2 * nv))
+    return tangent_system(model, here, prescribed, passive, none, none, inputs, outputs, chart, drive)
+
+
+def _motion(model, q, v, a, tau, prescribed, f_ext, passive, independent, drive):
+    """a and tau complete, and the chart of a constrained model."""
+    if not model.nc:
+        refuse_independent(independent)
+        return *hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive), None
+    from liedyn.analyse.linearization.independent import chart
+    from liedyn.dynamics.constrained import constrained_hybrid_dynamics
+    from liedyn.dynamics.constraints import constraint_residual, constraint_velocity
+
+    for what, x, mend in (("q", constraint_residual(model, q, drive=drive), "project_configuration or assemble"),
+                          ("v", constraint_velocity(model, q, v, drive=drive), "project_velocity")):
+        r = int(np.argmax(np.abs(x)))
+        if not abs(x[r]) <= _CLOSED * (1.0 + (np.abs(v).max() if what == "v" else 0.0)):
+            raise ComputationError(f"{what} violates the constraints: the residual of {model.row_names[r]} is {abs(x[r]):.3g} "
+                                   f"({mend} corrects it)")
+    found = constrained_hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive, drive=drive)
+    return found.a, found.tau, chart(model, q, v, prescribed, drive, independent)
+
+
+def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: float = 0.0, equilibrium: bool = False,
+                       hold: str | Sequence[str] = (), open_loop: bool = False, step: float | None = None,
+                       inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] | None = None,
+                       independent: str | Sequence[str] = (), verify: bool = False, overrides: Overrides = (),
+                       strict: bool = False, progress: Any | None = None) -> Linearization:
+    """Linearize a scenario file, or a robot file with defaults, at a time of its motion or about an equilibrium.
+
+    Parameters
+    ----------
+    at : float
+        Time [s] up to which the scenario is simulated.
+    equilibrium : bool
+        Linearize about an equilibrium near the state at that time (`find_equilibrium`).
+    hold : names or patterns, one or several
+        With `equilibrium`: joints to hold in place by a force to be found, actuators whose thrust is to be found.
+    open_loop : bool
+        Omit the state feedback of torques, PD laws, wrenches and thrusts.
+    step : float, optional
+        Time step of the discretization [s]; default: the scenario's output_step.
+    inputs, outputs, independent
+        As for `linearize`. Default outputs: q.* and the forces of prescribed joints.
+    verify : bool
+        Compare with extrapolated finite differences of the right-hand side.
+    overrides, strict
+        As for `run_scenario`.
+
+    Returns
+    -------
+    Linearization
+
+    Raises
+    ------
+    ScenarioError, ModelError, TrajectoryError, UsageError
+    ComputationError
+        If the simulation ends before `at`, a force has no derivative, or no equilibrium is found.
+    """
+    from liedyn.analyse.linearization.verify_linear import differences
+    from liedyn.simulate.run import Silent
+
+    progress, began = progress or Silent(), time.perf_counter()
+    setup = prepare(path, overrides, strict)
+    notes, offset, u = list(setup.notes), None, None
+    outputs = _default_outputs(setup) if outputs is None else outputs
+    refuse_unmatched(setup.model, setup.prescribed, inputs, outputs)
+    if equilibrium:
+        held(setup, hold)
+    with progress.stage("simulating up to the instant (the first run compiles the kernels)"):
+        t, q, v = state_at(setup, float(at), progress.update)
+    if equilibrium:
+        with progress.stage("looking for an equilibrium (the first run compiles the kernels)"):
+            found = settle(setup, t, q, v, hold)
+        q, v, u, offset = found.q, np.zeros(setup.model.nv), found.u, found.offset
+        notes += found.notes
+    with progress.stage("linearizing (the first run compiles the kernels)"):
+        rest = frozen(setup.problem, instant(setup.problem, t, q, v), rest=equilibrium)
+        here = instant(rest, t, q, v, u)
+        if open_loop:
+            rest = frozen(rest, instant(rest, t, q, v), laws=False)
+        system = linear_system(setup, rest, here, inputs, outputs, independent=independent)
+        step = setup.scenario.output_step if step is None else float(step)
+        Ad, Bd = system.discretize(step)
+        notes += friction_note(setup.model, here.v) if setup.scenario.passive else []
+    done, compared = time.perf_counter(), None
+    if verify:
+        with progress.stage("comparing with differences"):
+            compared = differences(rest, here, u, system, progress.update)
+    timing = {"linearize": done - began, "verify": time.perf_counter() - done}
+    return Linearization(setup.scenario, setup.model, here, system, step, Ad, Bd, offset, compared, tuple(notes), timing)
+
+
+def _default_outputs(setup: Setup) -> list[str]:
+    return ["q.*", *(f"tau.{name}" for name, p in zip(setup.model.v_names, setup.prescribed, strict=True) if p)]

@@ -1,0 +1,146 @@
+"""A, B, C, D of a robot about one instant.
+
+Deviations x = [dq; dv] from a motion q0(t), v0(t): q = q0 (+) dq, v = v0 + dv. Since T = T0 exp(dq) for each joint,
+
+    d(dq)/dt = dv - ad_V0 dq            for a ball or free joint of body twist V0; dv alone for the others
+    d(dv)/dt = da/dq dq + da/dv dv + da/du u
+
+Under constraints the rates of dv are those of constrained motion, and the system is written in independent coordinates
+(`analyse.linearization.independent`).
+
+Inputs: u_k = a_k of a prescribed coordinate, at whatever level it is prescribed: its velocity and position follow by
+integration; else u_k = an addition to tau_k; and an addition to each thrust.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.analyse.linearization.instant import Instant, thrust_columns
+from liedyn.analyse.linearization.linear_system import LinearSystem, choose
+from liedyn.dynamics.kinematics import jacobian
+from liedyn.errors import ModelError
+from liedyn.joints.kinds import FREE, SCREW
+from liedyn.model.spatial import bracket, skew
+
+_FORCE = {"rad": "N m", "m": "N"}
+
+
+def refuse_unmatched(model, prescribed, inputs, outputs) -> None:
+    """UsageError for a pattern that names nothing, and ModelError for a robot without motion, before anything is computed."""
+    if not model.nv:
+        raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
+    for patterns, known, what in ((inputs, _inputs(model, prescribed), "input"), (outputs, _known_outputs(model), "output")):
+        choose([name for name, _ in known], patterns, what)
+
+
+def tangent_system(model, here: Instant, prescribed, passive, force, push, inputs, outputs, chart=None,
+                   drive=None) -> LinearSystem:
+    """force, push: (nv, 2 nv) what the laws add to joint forces and to the generalized force of wrenches, by the state.
+    inputs, outputs: patterns. chart: `independent.Chart` of a constrained model, with the motion of driven loops."""
+    refuse_unmatched(model, prescribed, inputs, outputs)
+    nv = model.nv
+    response = _response(model, here, prescribed, passive, chart is not None, drive)
+    motion_x, force_x = response.by_state(force, push)
+    motion_u, force_u = response.by_input(thrust_columns(model, here.q))
+    m = motion_u.shape[1]
+    A, B = np.zeros((2 * nv, 2 * nv)), np.vstack([np.zeros((nv, m)), motion_u])
+    A[:nv, :nv], A[:nv, nv:], A[nv:] = -carried(model, here.v), np.eye(nv), motion_x
+    x = np.eye(2 * nv)
+    table = {"q": (x[:nv], np.zeros((nv, m))), "v": (x[nv:], np.zeros((nv, m))), "a": (motion_x, motion_u),
+             "tau": (force_x, force_u)}
+    names, C, D, units = _outputs(model, here.q, table, m, outputs)
+    states = _named(model, ["q"] * nv) + _named(model, ["v"] * nv)
+    (state_names, state_units), (input_names, input_units) = (zip(*rows, strict=True)
+                                                              for rows in (states, _inputs(model, prescribed)))
+    system = LinearSystem(A, B, C, D, state_names, input_names, names, state_units, input_units, units,
+                          moving(model, prescribed)).select(inputs=inputs)
+    return system if chart is None else chart.reduced(system)
+
+
+def _named(model, kinds) -> list[tuple[str, str]]:
+    """(name, unit) of each coordinate as a q, v, a or tau."""
+    return [(f"{kind}.{name}", {"q": unit, "v": f"{unit}/s", "a": f"{unit}/s^2", "tau": _FORCE[unit]}[kind])
+            for kind, name, unit in zip(kinds, model.v_names, model.v_units, strict=True)]
+
+
+def _inputs(model, prescribed) -> list[tuple[str, str]]:
+    kinds = ["a" if given else "tau" for given in prescribed]
+    return _named(model, kinds) + [(f"thrust.{actuator.name}", "N") for actuator in model.description.actuators]
+
+
+def _known_outputs(model) -> list[tuple[str, str]]:
+    """Coordinates first, of all kinds, then links' places."""
+    coordinates = [entry for kind in ("q", "v", "a", "tau") for entry in _named(model, [kind] * model.nv)]
+    return coordinates + [(f"p.{link}.{axis}", "m") for link in model.link_names for axis in "xyz"]
+
+
+def _outputs(model, q, table, m: int, patterns):
+    """Names, C, D and units of the outputs that match; links are looked at only where they are asked for."""
+    nv, known = model.nv, _known_outputs(model)
+    places = [(link, axis) for link in model.link_names for axis in range(3)]
+    chosen = choose([name for name, _ in known], patterns, "output")
+    wanted = {places[k - 4 * nv][0] for k in chosen if k >= 4 * nv}
+    J = {link: np.hstack([jacobian(model, q, link, frame="local_world_aligned")[3:], np.zeros((3, nv))]) for link in wanted}
+    C, D = (np.vstack([blocks[k] for blocks in table.values()]) for k in range(2))
+    rows = [C[k] if k < 4 * nv else J[places[k - 4 * nv][0]][places[k - 4 * nv][1]] for k in chosen]
+    direct = [D[k] if k < 4 * nv else np.zeros(m) for k in chosen]
+    return (tuple(known[k][0] for k in chosen), np.array(rows).reshape(len(chosen), 2 * nv),
+            np.array(direct).reshape(len(chosen), m), tuple(known[k][1] for k in chosen))
+
+
+@dataclass(frozen=True, eq=False)
+class _Response:
+    """How accelerations and joint forces answer. d: HybridDerivatives; free: coordinates whose force is given."""
+
+    d: object
+    free: np.ndarray
+
+    def by_forces(self, force, push):
+        """To joint forces of free coordinates, and to generalized forces of wrenches, (nv, k) each."""
+        acting = (force + push)[self.free]
+        da, dtau = self.d.da_du[:, self.free] @ acting, self.d.dtau_du[:, self.free] @ acting
+        dtau[~self.free] -= push[~self.free]
+        dtau[self.free] = force[self.free]
+        return da, dtau
+
+    def by_state(self, force, push):
+        da, dtau = self.by_forces(force, push)
+        return np.hstack([self.d.da_dq, self.d.da_dv]) + da, np.hstack([self.d.dtau_dq, self.d.dtau_dv]) + dtau
+
+    def by_input(self, thrusts):
+        da, dtau = self.by_forces(np.zeros_like(thrusts), thrusts)
+        return np.hstack([self.d.da_du, da]), np.hstack([self.d.dtau_du, dtau])
+
+
+def _response(model, here: Instant, prescribed, passive, tied, drive) -> _Response:
+    from liedyn.dynamics.derivatives import hybrid_dynamics_derivatives
+
+    state = model, here.q, here.v, here.a, here.tau, prescribed
+    if tied:
+        from liedyn.dynamics.constrained_derivatives import constrained_hybrid_derivatives
+
+        derivatives = constrained_hybrid_derivatives(*state, f_ext=here.f_ext, passive=passive, drive=drive)
+    else:
+        derivatives = hybrid_dynamics_derivatives(*state, f_ext=here.f_ext, passive=passive)
+    return _Response(derivatives.split(), ~prescribed)
+
+
+def carried(model, v) -> np.ndarray:
+    """(nv, nv) ad of the body twists of ball and free joints: deviations in a body's frame turn and shift with it."""
+    out = np.zeros((model.nv, model.nv))
+    for joint in model.joints:
+        if joint.kind != SCREW:
+            out[joint.v, joint.v] = bracket(v[joint.v]) if joint.kind == FREE else skew(v[joint.v])
+    return out
+
+
+def moving(model, prescribed) -> np.ndarray:
+    """(2 nv,) states that forces move. All positions of a ball or free joint do where one of its coordinates does: they
+    turn into each other."""
+    position = ~prescribed
+    for joint in model.joints:
+        if joint.kind != SCREW:
+            position[joint.v] = position[joint.v].any()
+    return np.concatenate([position, ~prescribed])

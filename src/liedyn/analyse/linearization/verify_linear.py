@@ -1,0 +1,121 @@
+"""Checks a linearization against extrapolated differences of the scenario's own right-hand side."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.analyse.linearization.instant import Instant, instant
+from liedyn.analyse.linearization.linear_system import LinearSystem
+from liedyn.dynamics.kinematics import link_pose
+from liedyn.dynamics.manifold import difference, integrate
+from liedyn.errors import ComputationError
+from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.simulate.extrapolation import Compared, compare, condition_of, own_error, slope, surest_slope
+
+_STEP = 0.02                 # rad, m, rad/s, m/s
+
+
+def differences(problem, here: Instant, u, system: LinearSystem, update=lambda fraction: None) -> dict[str, Compared]:
+    """{"A", "B", "C", "D"}: largest difference, relative to the largest entry of the rows of the same kind (q, v, a, …).
+
+    `problem` is a `frozen` one; `u` (nv + actuators,) what is added to its inputs here, or None.
+    """
+    model = problem.model
+    nv, actuators, n = model.nv, len(model.description.actuators), len(system.states)
+    u = np.zeros(nv + actuators) if u is None else u
+    inputs, index = _input_numbers(model, system), _coordinates(model, system)
+    deviated = _deviated_tied(problem, here, index) if problem.ties is not None else _deviated(model, here)
+
+    def outcome(x, w):
+        return _outcome(problem, here, *deviated(x[:n // 2], x[n // 2:]), u + w, index, system.outputs)
+
+    condition = float(condition_of(model, here.q[None], problem.schedule.level == TORQUE)[0])
+    x, w, found = np.eye(n), np.eye(nv + actuators), []
+    for k in range(n):
+        found.append(_surest(lambda h, k=k: outcome(h * x[k], 0 * u), _STEP, condition))
+        update(k / n)
+    found += [_surest(lambda h, k=k: outcome(0 * x[0], h * w[k]), 1.0, condition) for k in inputs]
+    theirs, doubt = (np.column_stack(columns) for columns in zip(*found, strict=True))
+    doubt += own_error(condition, theirs)
+    ours = np.vstack([np.hstack([system.A, system.B]), np.hstack([system.C, system.D])])
+    kinds = [f"state {name.partition('.')[0]}" for name in system.states] + [name.partition(".")[0] for name in system.outputs]
+    return _compare(ours, theirs, doubt, np.array(kinds), n)
+
+
+def _coordinates(model, system) -> np.ndarray:
+    """Numbers of the coordinates that are states."""
+    return np.array([model.v_names.index(name.partition(".")[2]) for name in system.states[:len(system.states) // 2]])
+
+
+def _deviated(model, here: Instant):
+    """State (q, v) by deviations dq, dv."""
+    return lambda dq, dv: (integrate(model, here.q, dq), here.v + dv)
+
+
+def _deviated_tied(problem, here: Instant, index):
+    """The same by deviations of the independent coordinates, which the others follow."""
+    from liedyn.analyse.linearization.independent import chart
+    from liedyn.dynamics.constraints import project_configuration, project_velocity
+    from liedyn.simulate.constraints import drives_at
+
+    model, drive = problem.model, drives_at(problem, here.t)
+    given = np.isin(np.arange(model.nv), index)
+    Z = chart(model, here.q, here.v, given, drive).Z
+
+    def deviated(dq, dv):
+        q = project_configuration(model, integrate(model, here.q, Z @ dq), prescribed=given, drive=drive)
+        v = here.v.copy()
+        v[index] += dv
+        return q, project_velocity(model, q, v, prescribed=given, drive=drive)
+    return deviated
+
+
+def _surest(f, h: float, condition: float):
+    try:
+        return surest_slope(f, (h,), condition)
+    except ComputationError:                       # beyond the domain of a law
+        return surest_slope(f, (1e-3 * h,), condition)
+
+
+def _input_numbers(model, system) -> list[int]:
+    """Numbers of the system's inputs among the coordinates and actuators."""
+    names = [*model.v_names, *(f"thrust.{actuator.name}" for actuator in model.description.actuators)]
+    return [names.index(name if name.startswith("thrust.") else name.partition(".")[2]) for name in system.inputs]
+
+
+def _outcome(problem, here: Instant, q, v, u, index, outputs) -> np.ndarray:
+    """Rates of the states, of coordinates `index`, then the outputs, of a state near `here`."""
+    model = problem.model
+    there = instant(problem, here.t, q, v, u)
+    places: dict[str, np.ndarray] = {}
+    values = {"q": difference(model, here.q, q), "v": v, "a": there.a, "tau": there.tau}
+    y = []
+    for name in outputs:
+        kind, _, rest = name.partition(".")
+        if kind == "p":
+            link, _, axis = rest.rpartition(".")
+            if link not in places:
+                places[link] = link_pose(model, q, link)[:3, 3]
+            y.append(places[link]["xyz".index(axis)])
+        else:
+            y.append(values[kind][model.v_names.index(rest)])
+    return np.concatenate([_rate_of_deviation(model, here, q, v)[index], there.a[index], y])
+
+
+def _rate_of_deviation(model, here: Instant, q, v) -> np.ndarray:
+    """d(dq)/dt of the deviation from a motion through `here` at its velocity, by differences along both motions."""
+    fast = max(1.0, np.abs(v).max(initial=0.0))
+    return slope(lambda s: difference(model, integrate(model, here.q, s * here.v), integrate(model, q, s * v)), 0.02 / fast, 3)[0]
+
+
+def _compare(ours, theirs, doubt, kinds, n: int) -> dict[str, Compared]:
+    """Of the four blocks that meet at row and column n; each entry against the largest one of its rows' kind in its block."""
+    scale = np.ones(ours.shape)
+    for kind in set(kinds):
+        rows = kinds == kind
+        for columns in (slice(None, n), slice(n, None)):
+            block = np.abs(theirs[rows, columns])
+            scale[rows, columns] = block.max(initial=0.0) or 1.0
+            doubt[rows, columns] = doubt[rows, columns].max(axis=0, initial=0.0)
+    halves = slice(None, n), slice(n, None)
+    blocks = {"A": (0, 0), "B": (0, 1), "C": (1, 0), "D": (1, 1)}
+    return {name: compare(*(x[halves[i], halves[j]] for x in (ours, theirs, doubt, scale))) for name, (i, j) in blocks.items()}

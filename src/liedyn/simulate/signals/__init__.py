@@ -1,0 +1,1 @@
+"""Signals of a scenario: text and curves into arrays for compiled code."""

@@ -1,0 +1,191 @@
+"""Derivatives along trajectories: every column against extrapolated differences, over every kind of joint."""
+import dataclasses
+import re
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from bridge import file_of
+from liedyn.analyse.along import derivative_columns
+from liedyn.analyse.along import derivatives_along as module
+from liedyn.analyse.along.derivative_columns import question, quotient, unit_of
+from liedyn.analyse.along.derivatives_along import derivatives_along
+from liedyn.analyse.along.recorded_motion import motion_of
+from liedyn.analyse.along.varied import value, varied
+from liedyn.analyse.along.verify_derivatives import differences
+from liedyn.errors import CheckFailed, UsageError
+from liedyn.io.csv import Trajectory
+from liedyn.simulate.columns import columns_of, header_of
+from zoo import ROBOTS, model_of, state
+
+# Differences have an error of their own of 1e-10 where friction bends within 0.01 rad/s, and that of the state's condition.
+BOUND = 1e-8
+
+
+def trajectory(model, *, rows=3, f_ext=False, passive=True, without=()):
+    """Unrelated random states one after another; consistent they need not be."""
+    q, v, a, tau = state(model, 5, rows)
+    arrays = {name: x for name, x in (("q", q), ("v", v), ("a", a), ("tau", tau)) if name not in without}
+    links = tuple(model.link_names) if f_ext else ()
+    wrench = np.random.default_rng(6).standard_normal((rows, 6 * len(links))) if f_ext else None
+    columns = columns_of(model, links, wrench, **arrays)
+    return Trajectory(header_of(model, passive=passive), np.arange(rows) / 10, {name: x for name, _, x in columns},
+                      {name: unit for name, unit, _ in columns}, "states.csv", np.arange(rows) + 3)
+
+
+def half(model):
+    """Patterns that prescribe about half of the joints."""
+    return tuple(model.joint_names[::2])
+
+
+@pytest.mark.parametrize("name", ROBOTS)
+@pytest.mark.parametrize("of", ["inverse", "forward", "hybrid"])
+def test_by_the_state_and_the_inputs(name, of, worst):
+    model = model_of(name)
+    motion = motion_of(model, trajectory(model, f_ext=True), derive_a=True)
+    asked = question(model, of, half(model) if of == "hybrid" else (), (), ())
+    for what, one in differences(model, asked, motion, np.arange(3)).items():
+        assert worst(f"along, {of}: {what}", one.off, name) < BOUND
+
+
+@pytest.mark.parametrize("name", ["every kind", "every kind, floating", "helical", "a lone body"])
+@pytest.mark.parametrize("of", ["inverse", "forward", "hybrid"])
+def test_by_figures_of_the_model(name, of, worst):
+    """Against robots built anew with the figure changed."""
+    model = model_of(name)
+    names = ld.parameter_names(model)
+    by = tuple(names[::max(1, len(names) // 40)])
+    motion = motion_of(model, trajectory(model, rows=1, f_ext=True), derive_a=True)
+    asked = question(model, of, half(model) if of == "hybrid" else (), by, ())
+    assert asked.by == by
+    for what, one in differences(model, asked, motion, np.arange(1)).items():
+        assert worst(f"along, {of}: {what}", one.off, name) < BOUND
+
+
+def test_a_varied_robot_differs_by_its_figure_only():
+    model = model_of("every kind, floating")
+    for name in ld.parameter_names(model):
+        other = varied(model, name, 0.25)
+        assert other.nq == model.nq and other.joint_names == model.joint_names
+        if name.partition(".")[0] not in ("origin", "screw", "pitch"):
+            assert value(other, name) == pytest.approx(value(model, name) + 0.25), name
+        assert not np.array_equal(other.constants, model.constants), name
+
+
+def test_the_columns_are_the_matrices():
+    model = model_of("ball")
+    motion = trajectory(model, rows=9)
+    along = derivatives_along(model, motion)
+    names = [name for name, _, _ in along.columns]
+    table = np.column_stack([x for _, _, x in along.columns]).reshape(9, model.nv, 3, model.nv)
+    q, v, a, _ = state(model, 5, 9)
+    expected = ld.inverse_dynamics_derivatives(model, q, v, a)
+    for k, x in enumerate(expected):
+        np.testing.assert_allclose(table[:, :, k], x, rtol=0, atol=1e-12 * np.abs(x).max())
+    assert names[:2] == ["dtau.joint0.wx/dq.joint0.wx", "dtau.joint0.wx/dq.joint0.wy"]
+    assert names[-1] == "dtau.joint2.wz/da.joint2.wz" and len(names) == 3 * model.nv**2
+    assert along.columns[0][1] == "N m/rad" and along.columns[-1][1] == "N m/(rad/s^2)"
+
+
+def test_rows_are_taken_in_parts(monkeypatch):
+    model = model_of("revolute")
+    motion = trajectory(model, rows=20)
+    whole = derivatives_along(model, motion)
+    monkeypatch.setattr(module, "_ROWS", 7)
+    for (_, _, x), (_, _, y) in zip(whole.columns, derivatives_along(model, motion).columns, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12)
+
+
+def test_patterns_choose_outputs_and_variables():
+    model = model_of("every kind, floating")
+    motion = trajectory(model)
+    along = derivatives_along(model, motion, of="forward", by=("mass.link1", "q.base.*", "mass.*"), joints=("base",))
+    names = [name for name, _, _ in along.columns]
+    links = len(model.description.links)
+    assert names[0] == "da.base.wx/dmass.link1" and names[1] == "da.base.wx/dq.base.wx"
+    assert len(names) == 6 * (6 + links) and len(set(names)) == len(names)
+    hybrid = derivatives_along(model, motion, of="hybrid", prescribed=("base",), by=("tau.*", "a.*"))
+    names = {name for name, _, _ in hybrid.columns}
+    assert any(name.startswith("dtau.base.vz/da.base") for name in names)
+    assert not any(name.startswith(("da.base", "dtau.joint")) for name in names)
+
+
+@pytest.mark.parametrize("name, unit", [
+    ("q.base.wx", "rad"), ("q.base.vz", "m"), ("v.base.vz", "m/s"), ("a.base.wx", "rad/s^2"), ("tau.base.vx", "N"),
+    ("tau.base.wx", "N m"), ("mass.root", "kg"), ("com.root.x", "m"), ("inertia.root.xy", "kg m^2"), ("gravity.z", "m/s^2"),
+    ("origin.base.wx", "rad"), ("origin.base.vx", "m"), ("armature.base.wx", "kg m^2"), ("armature.base.vx", "kg"),
+    ("damping.base.wx", "N m s/rad"), ("friction.base.vy", "N"),
+])
+def test_units(name, unit):
+    assert unit_of(model_of("every kind, floating"), name) == unit
+
+
+def test_every_figure_has_a_unit():
+    model = model_of("every kind, floating")
+    assert all(isinstance(unit_of(model, name), str) for name in ld.parameter_names(model))
+    assert (quotient("rad", "rad"), quotient("N m", "kg"), quotient("rad/s^2", "N m"), quotient("N", "")) == (
+        "", "N m/kg", "(rad/s^2)/(N m)", "N")
+
+
+@pytest.mark.parametrize("given, words", [
+    ({"of": "hybrid"}, "--prescribed and --of hybrid must be used together"),
+    ({"prescribed": ("base",)}, "--prescribed and --of hybrid must be used together"),
+    ({"of": "hybrid", "prescribed": ("bse",)}, "no moving joint matches 'bse'"),
+    ({"joints": ("hip",)}, "no moving joint matches 'hip'"),
+    ({"by": ("mass.rot",)}, "--by mass.rot: there is no such variable; did you mean mass.root"),
+    ({"by": ("zzz",)}, "--by zzz: there is no such variable; there are q.*, v.*, a.*, mass.*, com.*"),
+    ({"by": ("tau.*",)}, "--by tau.*: there is no such variable"),
+])
+def test_what_cannot_be_asked(given, words):
+    model = model_of("every kind, floating")
+    with pytest.raises(UsageError) as caught:
+        derivatives_along(model, trajectory(model), **given)
+    assert words in str(caught.value)
+
+
+def test_too_many_columns():
+    model = model_of("every kind twice, floating")
+    with pytest.raises(UsageError, match=r"59 forces or accelerations by \d+ variables; at most 20000 are written: select"):
+        derivatives_along(model, trajectory(model), by=("*",))
+
+
+def test_names_that_make_a_line_too_long_to_read():
+    robot = ROBOTS["every kind, floating"]
+    joints = tuple(dataclasses.replace(joint, name="a_very_" + "long_" * 20 + joint.name) for joint in robot.joints)
+    model = ld.build(dataclasses.replace(robot, joints=joints))
+    with pytest.raises(UsageError, match="columns make the header line too long"):
+        derivatives_along(model, trajectory(model), by=("q.*", "v.*", "a.*", "origin.*"), joints=("*",))
+
+
+def test_forces_are_needed_where_they_go_in():
+    model = model_of("revolute")
+    motion = trajectory(model, without=("tau",))
+    assert derivatives_along(model, motion).columns
+    for given in ({"of": "forward"}, {"of": "hybrid", "prescribed": ("joint0",)}):
+        with pytest.raises(ld.TrajectoryError, match="there are no columns of the joint forces"):
+            derivatives_along(model, motion, **given)
+
+
+def test_verify_tells_and_fails(monkeypatch):
+    model = model_of("revolute")
+    along = derivatives_along(model, trajectory(model), verify=True, by=("q.*", "mass.*"))
+    assert "largest relative difference from extrapolated differences, on 3 rows: " in along.notes[-1]
+    right = derivative_columns.inverse_dynamics_derivatives
+    monkeypatch.setattr(derivative_columns, "inverse_dynamics_derivatives", lambda *x, **y: [1.001 * z for z in right(*x, **y)])
+    with pytest.raises(CheckFailed, match=r"1.0e-03 \(dtau/dq\); expected at most 1e-06; nothing is written"):
+        derivatives_along(model, trajectory(model), verify=True, by=("q.*",))
+
+
+def test_verify_tells_where_differences_are_no_measure():
+    model = ld.load(file_of("icub.urdf"), base="fixed")
+    q = ld.random_configuration(model, np.random.default_rng(1725))[None]
+    columns = columns_of(model, q=q, v=np.zeros((1, model.nv)), tau=np.ones((1, model.nv)))
+    motion = Trajectory(header_of(model), np.zeros(1), {name: x for name, _, x in columns}, {}, "states.csv", np.array([3]))
+    told = derivatives_along(model, motion, of="forward", by=("tau.*",), verify=True).notes[-1]
+    assert re.search(r"on 1 row: .*; where the mass matrix is nearly singular, finite differences are accurate to .* only$", told)
+
+
+def test_many_columns_are_told():
+    model = model_of("every kind, floating")
+    assert "3072 columns; --by and --joint choose among them" in derivatives_along(model, trajectory(model)).notes

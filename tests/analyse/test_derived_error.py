@@ -1,0 +1,117 @@
+"""Results from positions alone: how far they are off is estimated and told, whichever the command."""
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.analyse.along.derivatives_along import derivatives_along
+from liedyn.analyse.along.dynamics_along import forward_along, hybrid_along, inverse_along
+from liedyn.io.csv import read_trajectory
+from sampled_motion import motion, noisy, record
+
+ROOT = Path(__file__).parents[2]
+T = np.arange(400) * 0.01
+COMMANDS = {
+    "inverse": lambda model, file: inverse_along(model, file),
+    "forward": lambda model, file: forward_along(model, file),
+    "hybrid": lambda model, file: hybrid_along(model, file, [model.joint_names[-1]]),
+    "derivatives": lambda model, file: derivatives_along(model, file),
+    "derivatives of forward dynamics": lambda model, file: derivatives_along(model, file, of="forward"),
+}
+
+
+@pytest.fixture(scope="module")
+def ur5():
+    return ld.load(ROOT / "robots/ur5_gripper.yaml")
+
+
+def swinging(model, t=T):
+    """q, v, a and tau of a smooth motion."""
+    q, v = motion(model, t, 2)
+    return {"q": q, "v": v[:, 0], "a": v[:, 1], "tau": ld.inverse_dynamics(model, q, v[:, 0], v[:, 1])}
+
+
+def file_of(tmp_path, model, t=T, noise=0.0, kinds=("q", "tau"), **changed):
+    given = {**swinging(model, t), **changed}
+    given["q"] = noisy(model, given["q"], noise)
+    return read_trajectory(record(tmp_path / "motion.csv", model, t, **{kind: given[kind] for kind in kinds}))
+
+
+def told(along) -> tuple[str, float, str]:
+    """Which column, its estimated error and its unit."""
+    note = next(note for note in along.notes if note.startswith("estimated error"))
+    found = re.match(r"estimated error of the worst column: (\S+) (?:[\d.e+-]+%|50% or more) \(([\d.e+-]+) ([^)]*)\)", note)
+    return found[1], float(found[2]), found[3]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_noise_of_positions_alone_is_told(ur5, tmp_path, command):
+    """A milliradian at 100 Hz, differentiated, is hundreds of N m."""
+    along = COMMANDS[command](ur5, file_of(tmp_path, ur5, noise=1e-3))
+    assert any(note.startswith("NOT RELIABLE: ") and "noise of the rows is amplified" in note for note in along.notes)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("robot", ["ur5_gripper", "hexarotor_arms"])
+def test_clean_positions_are_no_alarm(tmp_path, robot, command):
+    model = ld.load(ROOT / f"robots/{robot}.yaml")
+    along = COMMANDS[command](model, file_of(tmp_path, model))
+    assert sum(note.startswith("estimated error") for note in along.notes) == 1
+    assert not any("NOT RELIABLE" in note for note in along.notes), along.notes
+
+
+@pytest.mark.parametrize("noise", [1e-6, 1e-4, 1e-3])
+def test_the_error_that_is_told_is_the_error(ur5, tmp_path, noise):
+    """Within a factor of two: it is read off one draw of noise over 400 rows, and a motion that the noise hardly leaves alone."""
+    true = swinging(ur5)["tau"]
+    along = inverse_along(ur5, file_of(tmp_path, ur5, noise=noise))
+    name, error, unit = told(along)
+    found = {column: x for column, _, x in along.columns}[name]
+    actual = np.sqrt(np.mean((found - true[:, ur5.v_names.index(name[4:])])[3:-3] ** 2))
+    assert unit == "N m" and actual / 2 < error < 2 * actual
+    assert any(note.endswith("use --smooth auto, or give measured derivatives as columns")
+               for note in along.notes) == (noise > 1e-5)
+
+
+def test_accelerations_from_noisy_velocities_are_told(ur5, tmp_path):
+    v = swinging(ur5)["v"] + 0.05 * np.random.default_rng(0).standard_normal((len(T), ur5.nv))
+    along = inverse_along(ur5, file_of(tmp_path, ur5, kinds=("q", "v"), v=v))
+    assert along.notes[0].startswith("accelerations are derived from the velocities")
+    assert along.notes[-1].startswith("NOT RELIABLE: tau.")
+    clean = inverse_along(ur5, file_of(tmp_path, ur5, kinds=("q", "v")))
+    assert len(clean.notes) == 2
+
+
+def test_rows_too_far_apart_and_kinks_are_told(ur5, tmp_path):
+    t = np.arange(60) * 1.6
+    notes = inverse_along(ur5, file_of(tmp_path, ur5, t=t)).notes
+    assert notes[-1].startswith("NOT RELIABLE: tau.") and "too far apart" in notes[-1]
+    q = swinging(ur5)["q"]
+    q[:, 0] = np.abs(T % 1.0 - 0.5)
+    notes = inverse_along(ur5, file_of(tmp_path, ur5, q=q)).notes
+    assert notes[-1].startswith("NOT RELIABLE: tau.shoulder_pan_joint") and "has kinks" in notes[-1]
+
+
+def test_a_robot_at_rest_is_no_alarm(ur5, tmp_path):
+    for command in COMMANDS.values():
+        still = {"q": np.full((40, ur5.nq), 0.3), "tau": np.zeros((40, ur5.nv))}
+        notes = command(ur5, file_of(tmp_path, ur5, t=T[:40], **still)).notes
+        assert not any("NOT RELIABLE" in note for note in notes), notes
+
+
+@pytest.mark.parametrize("rows", [3, 4, 5, 8])
+def test_few_rows(ur5, tmp_path, rows):
+    notes = inverse_along(ur5, file_of(tmp_path, ur5, t=T[:rows])).notes
+    assert ("not enough to estimate the error" if rows == 3 else "estimated error of the worst column") in notes[1]
+
+
+def test_motions_of_mechanisms_are_estimated_too(tmp_path):
+    model = ld.load(ROOT / "robots/four_bar.yaml")
+    t = np.arange(60) * 0.01
+    q = ld.assemble(model).q + 1e-9 * np.random.default_rng(0).standard_normal((60, model.nq))
+    file = read_trajectory(record(tmp_path / "q.csv", model, t, q=q, tau=np.zeros((60, model.nv))))
+    for along in (inverse_along(model, file, [model.joint_names[0]]), forward_along(model, file)):
+        assert any(note.startswith("estimated error of the worst column: ") for note in along.notes)
+        assert not any("--smooth" in note for note in along.notes)                 # mechanisms do not have this option

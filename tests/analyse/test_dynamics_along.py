@@ -1,0 +1,182 @@
+"""Dynamics along trajectory files, and derivatives that these lack."""
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.analyse.along.derive import derivatives
+from liedyn.analyse.along.dynamics_along import forward_along, hybrid_along, inverse_along
+from liedyn.analyse.along.recorded import robot_of
+from liedyn.errors import LiedynError, TrajectoryError, UsageError
+from liedyn.io.csv import read_trajectory, write_trajectory
+from liedyn.report.run_folder import write_run
+from liedyn.simulate.columns import columns_of, header_of
+from liedyn.simulate.run import run_scenario
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """A floating robot with prescribed joints, and a fixed one with an external force, as run folders."""
+    folder = tmp_path_factory.mktemp("runs")
+    out = {}
+    for name in ("quadruped_righting", "panda_hybrid"):
+        result = run_scenario(ROOT / f"configs/{name}.yaml", ["duration=2.6", "output_step=0.005"])
+        write_run(result, folder / name, plots=False)
+        out[name] = (result, folder / name / "trajectory.csv")
+    return out
+
+
+@pytest.mark.parametrize("name", ["quadruped_righting", "panda_hybrid"])
+def test_inverse_gives_back_what_the_simulation_applied(recorded, name):
+    result, path = recorded[name]
+    motion = read_trajectory(path)
+    model, notes = robot_of(motion)
+    assert notes == ()
+    along = inverse_along(model, motion)
+    got = {n: x for n, _, x in along.columns}
+    tau = np.column_stack([got[f"tau.{n}"] for n in model.v_names])
+    assert np.abs(tau - result.tau).max() < 1e-11 * max(np.abs(result.tau).max(), 1)
+    assert along.notes == ()
+
+
+def test_columns_that_fit_nothing_are_named(recorded, tmp_path):
+    _, path = recorded["panda_hybrid"]
+    lines = path.read_text().splitlines()
+    at = next(k for k, line in enumerate(lines) if not line.startswith("#"))
+    unknown = ["temperature", "d1v.panda_joint1", "d1tua.panda_joint1", "q.panda_jiont1", "fext.hand.fw",
+               *(f"note{k}" for k in range(9))]
+    names = ["d1tau.panda_joint1", *unknown]
+    lines[at] += "," + ",".join(names)
+    lines[at + 1:] = [line + ",0" * len(names) for line in lines[at + 1:]]
+    other = tmp_path / "trajectory.csv"
+    other.write_text("\n".join(lines) + "\n")
+    _, (note,) = robot_of(read_trajectory(other), ROOT / "robots/panda.yaml")
+    assert note.endswith("are ignored: temperature, d1v.panda_joint1, d1tua.panda_joint1, "
+                         "q.panda_jiont1, fext.hand.fw, note0, note1, note2 and 6 more")
+
+
+@pytest.mark.parametrize("name", ["quadruped_righting", "panda_hybrid"])
+def test_forward_and_hybrid_give_back_the_accelerations(recorded, name):
+    result, path = recorded[name]
+    motion = read_trajectory(path)
+    model, _ = robot_of(motion)
+    forward = {n: x for n, _, x in forward_along(model, motion).columns}
+    hybrid = {n: x for n, _, x in hybrid_along(model, motion, [model.joint_names[1], model.joint_names[2][:-1] + "*"]).columns}
+    scale = np.abs(result.a).max()
+    for columns in (forward, hybrid):
+        a = np.column_stack([columns[f"a.{n}"] for n in model.v_names])
+        assert np.abs(a - result.a).max() < 1e-9 * scale
+
+
+def test_missing_velocities_and_accelerations_are_derived_and_told(recorded, tmp_path):
+    """From positions at 5 ms of a tumbling floating robot: v to 1e-8, a to 1e-5 of their size away from breaks."""
+    result, _ = recorded["quadruped_righting"]
+    write_trajectory(tmp_path / "q.csv", header_of(result.model, folder=tmp_path), result.t, columns_of(result.model, q=result.q))
+    motion = read_trajectory(tmp_path / "q.csv")
+    model, _ = robot_of(motion)
+    along = inverse_along(model, motion)
+    assert "velocities and accelerations are derived" in along.notes[0]
+    got = {n: x for n, _, x in along.columns}
+    v = np.column_stack([got[f"v.{n}"] for n in model.v_names])
+    assert np.median(np.abs(v - result.v)) < 1e-7
+
+
+def test_derivatives_on_the_manifold_have_their_order():
+    """A free body that turns and flies on a known path: error falls by 2^6 (v) and 2^5 (a) when the grid is halved."""
+    model = ld.load(ROOT / "robots/asymmetric_body.yaml", base="floating")
+    result = run_scenario(ROOT / "configs/tennis_racket.yaml",
+                          ["duration=4", "output_step=0.02", "integrator={method: dopri5, rtol: 1e-13, atol: 1e-14}"])
+    errors = []
+    for stride in (4, 2, 1):
+        v, a = derivatives(model, result.t[::stride], result.q[::stride])
+        inner = slice(8 // stride * 2, -8 // stride * 2)
+        errors.append((np.abs(v - result.v[::stride])[inner].max(), np.abs(a - result.a[::stride])[inner].max()))
+    orders = np.log2(np.array(errors[:-1]) / np.array(errors[1:]))
+    assert orders[0, 0] > 5.5 and orders[0, 1] > 4.5, (orders, errors)
+    assert errors[-1][0] < 1e-7
+
+
+def edited(path: Path, tmp_path: Path, edit) -> Path:
+    lines = path.read_text().splitlines()
+    out = tmp_path / "edited.csv"
+    out.write_text("\n".join(edit(lines)) + "\n")
+    return out
+
+
+def without_columns(prefix):
+    def edit(lines):
+        header = next(k for k, line in enumerate(lines) if not line.startswith("#"))
+        names = lines[header].split(",")
+        keep = [k for k, name in enumerate(names) if not name.startswith(prefix)]
+        return lines[:header] + [",".join(np.array(line.split(","))[keep]) for line in lines[header:]]
+    return edit
+
+
+def test_missing_columns_are_named(recorded, tmp_path):
+    _, path = recorded["panda_hybrid"]
+    model, _ = robot_of(read_trajectory(path))
+    with pytest.raises(TrajectoryError, match=r"there are no columns of the positions.*expected q\.<joint>"):
+        inverse_along(model, read_trajectory(edited(path, tmp_path, without_columns("q."))))
+    with pytest.raises(TrajectoryError, match=r"no column belongs to a joint of the robot ur5; found 'q\.panda_joint1, .*"
+                       r"expected q\.shoulder_pan_joint, .*another robot"):
+        inverse_along(ld.load(ROOT / "robots/ur5.yaml"), read_trajectory(path))
+    with pytest.raises(TrajectoryError, match=r"there are no columns of the joint forces.*tau\.<joint>"):
+        forward_along(model, read_trajectory(edited(path, tmp_path, without_columns("tau."))))
+    with pytest.raises(TrajectoryError, match=r"column q\.panda_joint3: a column is missing; expected one for each coordinate"):
+        inverse_along(model, read_trajectory(edited(path, tmp_path, without_columns("q.panda_joint3"))))
+    with pytest.raises(UsageError, match="no moving joint matches 'leg_\\*'"):
+        hybrid_along(model, read_trajectory(path), ["leg_*"])
+
+
+def test_units_and_links_that_do_not_fit_are_named(recorded, tmp_path):
+    _, path = recorded["panda_hybrid"]
+    model, _ = robot_of(read_trajectory(path))
+    degrees = edited(path, tmp_path, lambda lines: [line.replace("q.panda_joint2[rad]", "q.panda_joint2[deg]") for line in lines])
+    with pytest.raises(TrajectoryError, match=r"column q\.panda_joint2: wrong unit; found 'deg'"):
+        inverse_along(model, read_trajectory(degrees))
+    foot = edited(path, tmp_path, lambda lines: [line.replace("fext.panda_hand", "fext.panda_foot") for line in lines])
+    with pytest.raises(TrajectoryError, match=r"fext\.panda_foot.*the robot has no link of this column"):
+        inverse_along(model, read_trajectory(foot))
+
+
+def test_a_quaternion_that_is_not_unit_names_its_line(recorded, tmp_path):
+    _, path = recorded["quadruped_righting"]
+    model, _ = robot_of(read_trajectory(path))
+
+    def edit(lines):
+        header = next(k for k, line in enumerate(lines) if not line.startswith("#"))
+        k = lines[header].split(",").index("q.base.qw")
+        row = lines[header + 3].split(",")
+        row[k] = "0.9"
+        lines[header + 3] = ",".join(row)
+        return lines
+
+    with pytest.raises(TrajectoryError, match=r"edited\.csv:\d+: the quaternion of joint base is not of unit norm"):
+        inverse_along(model, read_trajectory(edited(path, tmp_path, edit)))
+
+
+def test_too_few_rows_to_differentiate(recorded, tmp_path):
+    result, _ = recorded["panda_hybrid"]
+    write_trajectory(tmp_path / "two.csv", header_of(result.model, folder=tmp_path), result.t[:2],
+                     columns_of(result.model, q=result.q[:2]))
+    with pytest.raises(TrajectoryError, match=r"2 row.s. are not enough"):
+        inverse_along(result.model, read_trajectory(tmp_path / "two.csv"))
+
+
+@pytest.mark.parametrize("rows, said", [
+    (["0,0.1", "1,1e308", "2,-1e308", "3,0.2"], "the result is not finite: the state is too large"),
+    (["0,0.1", "5e-324,0.1", "1,0.3", "2,0.2"], r"m\.csv: derivatives cannot be computed for this file; expected smaller "
+                                                r"values, or"),
+], ids=["values", "times"])
+def test_a_motion_whose_derivatives_overflow_is_refused_without_warnings_of_numpy(tmp_path, rows, said):
+    (tmp_path / "one.yaml").write_text("links: {a: {mass: 1, inertia: [1, 1, 1]}}\n"
+                                       "joints: {j: {type: prismatic, parent: world, child: a, axis: [1, 0, 0]}}\n")
+    (tmp_path / "m.csv").write_text("\n".join(["t[s],q.j[m]", *rows]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(LiedynError, match=said):
+            inverse_along(ld.load(tmp_path / "one.yaml"), read_trajectory(tmp_path / "m.csv"))

@@ -1,0 +1,89 @@
+"""Dynamics of mechanisms along trajectory files."""
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from liedyn.analyse.along.dynamics_along import forward_along, hybrid_along, inverse_along
+from liedyn.analyse.along.recorded import robot_of
+from liedyn.errors import ComputationError, TrajectoryError, UsageError
+from liedyn.io.csv import read_trajectory
+from liedyn.loading import load
+from liedyn.report.run_folder import write_run
+from liedyn.simulate.columns import WRENCH
+from liedyn.simulate.run import run_scenario
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory):
+    """Runs of five-bars with two and with three motors."""
+    folder, out = tmp_path_factory.mktemp("runs"), {}
+    for name in ("five_bar", "five_bar_redundant"):
+        result = run_scenario(ROOT / f"configs/{name}.yaml", ["duration=0.5", "output_step=0.005"])
+        write_run(result, folder / name, plots=False)
+        motion = read_trajectory(folder / name / "trajectory.csv")
+        out[name] = result, motion, robot_of(motion)[0]
+    return out
+
+
+def columns(along, kind, names):
+    found = {name: x for name, _, x in along.columns}
+    return np.column_stack([found[f"{kind}.{name}"] for name in names])
+
+
+def test_inverse_gives_back_the_motors_forces(recorded):
+    result, motion, model = recorded["five_bar"]
+    along = inverse_along(model, motion, ["left", "right"])
+    scale = np.abs(result.tau).max()
+    assert np.abs(columns(along, "tau", model.v_names) - result.tau).max() < 1e-9 * scale
+    loop, = model.description.loops
+    names = [f"{loop.name}.{part}" for part in WRENCH]
+    assert np.abs(columns(along, "reaction", names) - result.reactions[:, 0]).max() < 1e-9 * np.abs(result.reactions).max()
+    assert {name: x for name, _, x in along.columns}["drift"].max() < 1e-10
+    taken = inverse_along(model, motion)
+    assert "actuated joints (those with forces in the trajectory): left, right" in taken.notes
+
+
+def test_redundant_motors_need_a_criterion(recorded):
+    result, motion, model = recorded["five_bar_redundant"]
+    with pytest.raises(ComputationError, match="least_torque"):
+        inverse_along(model, motion)
+    least = columns(inverse_along(model, motion, criterion="least_torque"), "tau", model.v_names)
+    assert (np.linalg.norm(least, axis=1) < np.linalg.norm(result.tau, axis=1)).all()
+    assert not least[:, model.v_index("right_elbow")].any()
+
+
+def test_forward_and_hybrid_obey_the_constraints(recorded):
+    result, motion, model = recorded["five_bar"]
+    scale = np.abs(result.a).max()
+    for along in (forward_along(model, motion), hybrid_along(model, motion, ["left", "right"])):
+        assert np.abs(columns(along, "a", model.v_names) - result.a).max() < 1e-8 * scale
+
+
+def test_positions_alone_are_enough(recorded):
+    result, motion, model = recorded["five_bar"]
+    bare = replace(motion, columns={name: x for name, x in motion.columns.items() if name.startswith("q.")})
+    along = inverse_along(model, bare, ["left", "right"])
+    assert np.abs(columns(along, "tau", model.v_names) - result.tau)[5:-5].max() < 1e-3 * np.abs(result.tau).max()
+    with pytest.raises(UsageError, match="which of its joints are actuated"):
+        inverse_along(model, bare)
+
+
+def test_what_is_wrong_is_named(recorded, tmp_path):
+    _, motion, model = recorded["five_bar"]
+    right = motion.columns["q.right"].copy()
+    right[7] += 1e-3
+    with pytest.raises(TrajectoryError, match=r"the position violates the constraints; found 'a residual of .* in pin\.v"):
+        inverse_along(model, replace(motion, columns={**motion.columns, "q.right": right}), ["left", "right"])
+    with pytest.raises(UsageError, match="has no constraints"):
+        inverse_along(load(ROOT / "robots/double_pendulum.yaml"), motion_of_pendulum(tmp_path), ["shoulder"])
+    with pytest.raises(UsageError, match="no moving joint matches 'hip'"):
+        inverse_along(model, motion, ["hip"])
+
+
+def motion_of_pendulum(folder):
+    write_run(run_scenario(ROOT / "configs/double_pendulum.yaml", ["duration=0.1"]), folder / "run", plots=False)
+    return read_trajectory(folder / "run/trajectory.csv")
