@@ -6,11 +6,21 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")       # before NumPy: threads
 
 import pytest
 
+# Most tests run the loops, over thousands of random robots: a line for each of their functions would be compiled. Those in these
+# folders run what users run, lines where there are any; tests of lines choose for themselves.
+_AS_USERS = ("cli", "codegen", "oracles", "report")
+
 _FIGURES = pytest.StashKey[dict]()
 
 
 def pytest_configure(config):
     config.stash[_FIGURES] = {}
+
+
+@pytest.fixture(autouse=True)
+def code(request, monkeypatch):
+    folder = request.path.parent.relative_to(request.config.rootpath / "tests").parts[:1]
+    monkeypatch.setenv("LIEDYN_CODE", "auto" if folder and folder[0] in _AS_USERS else "loops")
 
 
 @pytest.fixture(scope="session")

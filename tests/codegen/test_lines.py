@@ -1,91 +1,137 @@
-"""Lines against loops over every joint kind; what a line does not answer for, the loops do, with their errors."""
+"""Lines against loops, for every function; what a line does not answer for, the loops do, with their errors."""
 import numpy as np
 import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.codegen import lines
+from liedyn.codegen import lines, python_call
 from liedyn.codegen.compiled import supported
-from liedyn.codegen.functions import record
-from liedyn.codegen.lines import Line, build, line_of
-from liedyn.dynamics import straight
-from liedyn.dynamics.inverse import inverse_dynamics
+from liedyn.codegen.lines import Batch, build
+from liedyn.codegen.recording import record
+from liedyn.dynamics.calls import asked_by
+from liedyn.lie.recorded import NotALine, Tape
 from liedyn.model.cache_lines import on_cache_lines
 from zoo import ROBOTS, model_of, state
 
-FUNCTIONS = {"inverse_dynamics": ld.inverse_dynamics, "forward_dynamics": ld.forward_dynamics}
 SHORT = [name for name in ROBOTS if model_of(name).nv <= 20]
+SMALL = [name for name in ROBOTS if model_of(name).nv <= 7]
 LINES = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
-FUNCTION = pytest.mark.parametrize("function", FUNCTIONS)
 
 
-def inputs(model, function, count, seed=3):
-    q, v, a, tau = state(model, seed, (count,))
-    return q, v, a if function == "inverse_dynamics" else tau
+def mask(model): return np.arange(model.nv) % 2 == 0
 
 
-def run(line, model, *arrays):
-    count = len(arrays[0])
-    out = np.full((count, model.nv), np.nan)
-    scratch = on_cache_lines(-(-line.scratch // 8) * 8, make=np.empty)
-    good = line.run([*(np.ascontiguousarray(x.reshape(count, -1)) for x in arrays), out], scratch, 0, count)
-    return good, out
+def hybrid(m, q, v, a, tau, F):
+    """What is not read is NaN."""
+    return ld.hybrid_dynamics(m, q, v, np.where(mask(m), a, np.nan), np.where(mask(m), np.nan, tau), mask(m))
+
+
+DYNAMICS = {
+    "inverse": lambda m, q, v, a, tau, F: ld.inverse_dynamics(m, q, v, a),
+    "forward": lambda m, q, v, a, tau, F: ld.forward_dynamics(m, q, v, tau),
+    "hybrid": hybrid,
+}
+FUNCTIONS = DYNAMICS | {
+    "inverse, wrenches": lambda m, q, v, a, tau, F: ld.inverse_dynamics(m, q, v, a, f_ext=F, passive=False),
+    "forward, wrenches": lambda m, q, v, a, tau, F: ld.forward_dynamics(m, q, v, tau, f_ext=F, passive=False),
+    "bias": lambda m, q, v, a, tau, F: ld.bias_force(m, q, v), "gravity": lambda m, q, v, a, tau, F: ld.gravity_force(m, q),
+    "mass": lambda m, q, v, a, tau, F: ld.mass_matrix(m, q),
+    "inverse mass": lambda m, q, v, a, tau, F: ld.inverse_mass_matrix(m, q),
+    "poses": lambda m, q, v, a, tau, F: ld.link_poses(m, q),
+    "twist": lambda m, q, v, a, tau, F: ld.link_twist(m, q, v, m.link_names[-1], frame="world"),
+    "acceleration": lambda m, q, v, a, tau, F: ld.link_acceleration(m, q, v, a, m.link_names[-1]),
+    "Jacobian": lambda m, q, v, a, tau, F: ld.jacobian(m, q, m.link_names[-1]),
+    "its derivative": lambda m, q, v, a, tau, F: ld.jacobian_derivative(m, q, v, m.link_names[-1], frame="local_world_aligned"),
+    "energy": lambda m, q, v, a, tau, F: ld.energy(m, q, v), "momentum": lambda m, q, v, a, tau, F: ld.momentum(m, q, v),
+    "Coriolis": lambda m, q, v, a, tau, F: ld.coriolis_matrix(m, q, v),
+    "Christoffel": lambda m, q, v, a, tau, F: ld.christoffel_symbols(m, q),
+    "regressor": lambda m, q, v, a, tau, F: ld.regressor(m, q, v, a, passive=True),
+    "sums": lambda m, q, v, a, tau, F: ld.momentum_regressor(m, q, v),
+    "second derivatives": lambda m, q, v, a, tau, F: ld.inverse_dynamics_second_derivatives(m, q, v, a),
+    "integrate": lambda m, q, v, a, tau, F: ld.integrate(m, q, v),
+    "difference": lambda m, q, v, a, tau, F: ld.difference(m, q, ld.integrate(m, q, 0.1 * v)),
+    "series, inverse": lambda m, q, v, a, tau, F: ld.higher_order_inverse_dynamics(m, q, np.stack([v, a, tau, v], -2)),
+    "series, forward": lambda m, q, v, a, tau, F: ld.higher_order_forward_dynamics(m, q, v, np.stack([tau, a, v], -2)),
+}
+
+
+def given(model, count, seed=3):
+    """q, v, a, tau and wrenches of links."""
+    return *state(model, seed, (count,)), np.random.default_rng(0).standard_normal((count, len(model.link_names), 6))
+
+
+def both(monkeypatch, name, function, arrays):
+    """Results by lines of a batch, of its first state, and by loops."""
+    results, model = [], fresh(name)
+    for code, one, states in (("auto", model, slice(None)), ("auto", model, 0), ("loops", fresh(name), slice(None))):
+        monkeypatch.setenv("LIEDYN_CODE", code)
+        found = function(one, *(x[states] for x in arrays))
+        results.append([np.asarray(x) for x in (found if isinstance(found, tuple) else (found,))])
+    return results
+
+
+def fresh(name):
+    """A model of its own, without what others have left in it."""
+    return ld.build(ROBOTS[name])
 
 
 @LINES
-@FUNCTION
+@pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("name", SHORT)
-def test_a_line_gives_what_the_loops_give(name, function, worst):
-    model = model_of(name)
-    given = inputs(model, function, 21)                       # two eights, and five
-    good, found = run(Line(build(record(model, function, True, False))), model, *given)
-    assert good
-    assert worst(f"lines against loops: {function}", relative(found, FUNCTIONS[function](model, *given)), name) < 1e-12
+def test_a_line_gives_what_the_loops_give(name, function, monkeypatch, worst):
+    if function not in DYNAMICS and name not in SMALL:
+        pytest.skip("long results of long robots compile for long")
+    batch, one, loops = both(monkeypatch, name, FUNCTIONS[function], given(model_of(name), 21))    # two eights, and five
+    for x, y, z in zip(batch, one, loops, strict=True):
+        assert worst(f"lines against loops: {function}", relative(x, z), name) < 1e-11
+        assert worst(f"lines against loops, one state: {function}", relative(y, z[0]), name) < 1e-11
 
 
 @LINES
-@FUNCTION
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_functions_go_by_line(function, monkeypatch):
+    """The test above would compare loops with loops."""
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    model, arrays, compiled = fresh("universal"), given(model_of("universal"), 9), []
+    monkeypatch.setattr(lines, "Batch", lambda built: compiled.append(built) or Batch(built))
+    FUNCTIONS[function](model, *arrays)
+    assert compiled
+
+
+@LINES
+@pytest.mark.parametrize("function", ["inverse_dynamics", "forward_dynamics"])
 @pytest.mark.parametrize("width", [2, 4, 8])
-def test_every_width_gives_the_same_with_wrenches_and_without_passive_forces(function, width, worst):
+def test_every_width_gives_the_same(function, width, worst):
     """Also wider than this processor's registers; batches that end anywhere."""
     model = model_of("every kind, floating")
-    line = Line(build(record(model, function, False, True), width))
-    given, F = inputs(model, function, 19), np.random.default_rng(0).standard_normal((19, len(model.link_names), 6))
-    expected = FUNCTIONS[function](model, *given, f_ext=F, passive=False)
+    q, v, a, tau, F = given(model, 19)
+    x, call = (a if function == "inverse_dynamics" else tau), getattr(ld, function)
+    asked = asked_by(call, model, q, v, x, f_ext=F, passive=False)
+    recording = record(model, asked.entry, asked.size, asked.before, asked.arrays)
+    line, expected = Batch(build(recording, width)), call(model, q, v, x, f_ext=F, passive=False)
+    scratch = on_cache_lines(-(-line.scratch // 8) * 8, make=np.empty)
+    arrays = {"q": q, "v": v, "a": a, "tau": tau, "f_ext": F.reshape(19, -1)}
+    result = "tau" if function == "inverse_dynamics" else "a"
     for count in range(1, 20):
-        good, found = run(line, model, *(x[:count] for x in (*given, F)))
-        assert good
-        assert worst(f"lines of any width: {function}", relative(found, expected[:count])) < 1e-12
+        arrays[result] = np.full((count, model.nv), np.nan)
+        assert line.run([np.ascontiguousarray(arrays[x.name][:count]) for x in recording.arrays], scratch, 0, count)
+        assert worst(f"lines of any width: {function}", relative(arrays[result], expected[:count])) < 1e-12
 
 
 @pytest.fixture
-def any_batch(monkeypatch):
-    """Lines for batches of any size; `taken` says whether the last call was one's."""
-    taken = []
-
-    def noted(*args):
-        taken.append(straight.by_line(*args))
-        return taken[-1]
-    monkeypatch.setattr(straight, "FEWEST", 1)
-    for module in ("inverse", "hybrid"):
-        monkeypatch.setattr(f"liedyn.dynamics.{module}.FEWEST", 1)
-        monkeypatch.setattr(f"liedyn.dynamics.{module}.by_line", noted)
-    return taken
+def by_lines(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
 
 
 @LINES
-@FUNCTION
-def test_public_functions_take_a_line_in_parts_and_shapes(function, any_batch, monkeypatch):
-    model = model_of("every kind")
-    given = inputs(model, function, 101)
-    monkeypatch.setattr("liedyn.dynamics.straight.chunks", lambda count, bodies: [0, 40, 80, count])
-    found = FUNCTIONS[function](model, *given)
-    folded = FUNCTIONS[function](model, *(x[:100].reshape(4, 25, -1) for x in given))
-    assert any_batch == [True, True]
-    monkeypatch.setattr(straight, "FEWEST", 1000)
-    expected = FUNCTIONS[function](model, *given)
-    assert any_batch == [True, True, False]
-    assert relative(found, expected) < 1e-12 and relative(folded.reshape(100, -1), expected[:100]) < 1e-12
+def test_batches_go_in_parts_and_shapes(by_lines, monkeypatch):
+    model = fresh("every kind")
+    q, v, _, tau, _ = given(model, 101)
+    monkeypatch.setattr("liedyn.dynamics.calls.chunks", lambda count, bodies: [0, 40, 80, count])
+    found = ld.forward_dynamics(model, q, v, tau)
+    folded = ld.forward_dynamics(model, *(x[:100].reshape(4, 25, -1) for x in (q, v, tau)))
+    each = np.array([ld.forward_dynamics(model, *(x[k] for x in (q, v, tau))) for k in range(101)])
+    assert relative(found, each) < 1e-12 and relative(folded.reshape(100, -1), each[:100]) < 1e-12
 
 
 @pytest.mark.parametrize("spoil, error", [
@@ -95,69 +141,109 @@ def test_public_functions_take_a_line_in_parts_and_shapes(function, any_batch, m
     (lambda q, v, a: a.__setitem__((7, 1), -np.inf), r"a\[1\].* of state 7 is not finite"),
     (lambda q, v, a: v.__setitem__(slice(None), 1e200), "the result is not finite"),
 ])
-def test_bad_states_are_refused_in_the_words_of_the_loops(spoil, error, any_batch):
-    model = model_of("every kind, floating")
-    given = inputs(model, "inverse_dynamics", 40)
-    spoil(*given)
+def test_bad_states_are_refused_in_the_words_of_the_loops(spoil, error, by_lines):
+    model = fresh("every kind, floating")
+    q, v, a, _, _ = given(model, 40)
+    ld.inverse_dynamics(model, q, v, a)
+    spoil(q, v, a)
     with pytest.raises(ld.LiedynError, match=error):
-        ld.inverse_dynamics(model, *given)
-    assert any_batch == [False]
+        ld.inverse_dynamics(model, q, v, a)
+    k = 30 if "30" in error else 12 if "12" in error else 5 if "5" in error else 7
+    with pytest.raises(ld.LiedynError, match=error.replace(f" of state {k}", "").replace(f"in state {k} ", "")):
+        ld.inverse_dynamics(model, q[k], v[k], a[k])
 
 
-def test_vanishing_inertias_are_refused_in_the_words_of_the_loops(any_batch):
+def test_vanishing_inertias_are_refused_in_the_words_of_the_loops(by_lines):
     from liedyn.model.description import Joint, Link, Robot
     model = ld.build(Robot("r", (Link("a", 1.0, (0.5, 0, 0), (1.0, 0, 0, 1.0, 0, 1.0)),), (
         Joint("j", "euler", "world", "a", sequence="xyz"),)))
     q = np.tile([0.1, np.pi / 2, 0.2], (20, 1))                # gimbal lock
-    with pytest.raises(ld.ComputationError, match="articulated inertia vanishes"):
-        ld.forward_dynamics(model, q, 0 * q, 0 * q + 1.0)
-    assert any_batch == [False]
+    for x in (q, q[0]):
+        with pytest.raises(ld.ComputationError, match="articulated inertia vanishes"):
+            ld.forward_dynamics(model, x, 0 * x, 0 * x + 1.0)
 
 
-def test_large_angles_are_left_to_the_loops(any_batch):
+def test_large_angles_are_left_to_the_loops(by_lines):
     """Whose sine and cosine are the C library's there."""
-    model = model_of("revolute")
-    q, v, a = inputs(model, "inverse_dynamics", 20)
+    model = fresh("revolute")
+    q, v, a, _, _ = given(model, 20)
     q[3, 0] += 2 * np.pi * 1e6
-    far = ld.inverse_dynamics(model, q, v, a)
-    assert any_batch == [False] and np.isfinite(far).all()
+    assert np.isfinite(ld.inverse_dynamics(model, q, v, a)).all()
+    assert np.isfinite(ld.inverse_dynamics(model, q[3], v[3], a[3])).all()
 
 
-def test_an_old_llvm_leaves_all_to_the_loops(any_batch, monkeypatch):
-    monkeypatch.setattr(lines, "supported", lambda: False)
-    model = ld.build(ROBOTS["every kind"])
-    given = inputs(model, "forward_dynamics", 20)
-    a = ld.forward_dynamics(model, *given)
-    assert any_batch == [False] and relative(a, ld.forward_dynamics(model_of("every kind"), *given)) < 1e-12
-
-
-def test_long_lines_are_left_to_the_loops(any_batch, monkeypatch):
-    model = model_of("every kind")
-    monkeypatch.setattr(lines, "LONGEST", 10)
-    monkeypatch.setattr(lines.code_cache, "kept", lambda *place: None)
-    monkeypatch.setattr(lines.code_cache, "keep", lambda *place: None)
-    monkeypatch.setitem(model._cache, "none", model._cache.get("none"))
-    key = "line", "inverse_dynamics", model.has_passive_forces, False
-    monkeypatch.delitem(model._cache, key, raising=False)
-    inverse_dynamics(model, *inputs(model, "inverse_dynamics", 20))
-    assert any_batch == [False] and model._cache[key] is None
-    model._cache.pop(key)
+@pytest.mark.parametrize("what", ["LLVM", "LIEDYN_CODE"])
+def test_without_lines_loops_do_all(what, by_lines, monkeypatch):
+    if what == "LLVM":
+        monkeypatch.setattr(lines, "supported", lambda: False)
+    else:
+        monkeypatch.setenv("LIEDYN_CODE", "loops")
+    monkeypatch.setattr(lines, "build", lambda *args: pytest.fail("a line was made"))
+    model = fresh("every kind")
+    q, v, _, tau, _ = given(model, 20)
+    a = ld.forward_dynamics(model, q, v, tau)
+    assert relative(ld.forward_dynamics(model, q[3], v[3], tau[3]), a[3]) < 1e-12
+    assert not any(isinstance(key, tuple) and key[0] in ("one", "batch") for key in model._cache)
 
 
 @LINES
-def test_a_line_is_kept_on_disk_and_made_again_where_it_is_damaged(monkeypatch, tmp_path):
+def test_long_lines_are_left_to_the_loops(by_lines, monkeypatch):
+    model = fresh("every kind")
+    monkeypatch.setattr(lines, "LONGEST", 10)
+    monkeypatch.setattr(lines.code_cache, "kept", lambda *place: None)
+    monkeypatch.setattr(lines.code_cache, "keep", lambda *place: None)
+    q, v, a, _, _ = given(model, 20)
+    found = ld.inverse_dynamics(model, q, v, a)
+    assert relative(ld.inverse_dynamics(model, q[2], v[2], a[2]), found[2]) < 1e-12
+    assert [value for key, value in model._cache.items() if key[0] in ("one", "batch")] == [None, None]
+
+
+@LINES
+def test_a_line_is_kept_on_disk_and_made_again_where_it_is_damaged(by_lines, monkeypatch, tmp_path):
     monkeypatch.setattr(lines.code_cache, "root", lambda: tmp_path)
     recorded = []
     monkeypatch.setattr(lines, "record", lambda *args: recorded.append(args) or record(*args))
-    robot = model_of("helical").description
-    given = inputs(model_of("helical"), "forward_dynamics", 9)
-    results = []
-    for _ in range(2):
-        model = ld.build(robot)
-        results.append(run(line_of(model, "forward_dynamics", True, False), model, *given)[1])
+    q, v, _, tau, _ = given(model_of("helical"), 9)
+    results = [ld.forward_dynamics(fresh("helical"), q, v, tau) for _ in range(2)]
     assert len(recorded) == 1 and relative(*results) == 0.0           # the same code twice
-    kept, = (path for path in tmp_path.glob("line.forward_dynamics-*/*"))
+    kept, = (path for path in tmp_path.glob("line.hybrid_batch-*/*"))
     kept.write_bytes(kept.read_bytes()[:-7])
-    model = ld.build(robot)
-    assert run(line_of(model, "forward_dynamics", True, False), model, *given)[0]
+    assert relative(ld.forward_dynamics(fresh("helical"), q, v, tau), results[0]) == 0.0
     assert len(recorded) == 2
+
+
+# the crossing ---------------------------------------------------------------------------------------------------------
+@LINES
+@pytest.mark.parametrize("ctypes_only", [False, True])
+def test_arrays_that_are_not_as_they_should_be_go_the_long_way(ctypes_only, by_lines, monkeypatch):
+    """Other types, layouts, shapes: the same result or a clear error, by both ways to call."""
+    if ctypes_only:
+        monkeypatch.setattr(python_call, "works", lambda: False)
+    model = fresh("planar")
+    q, v, _, tau, _ = (x[0] for x in given(model, 1))
+    expected = ld.forward_dynamics(model, q, v, tau)
+    wide = np.zeros((model.nv, 2))
+    wide[:, 0] = v
+    others = [v.tolist(), v.astype(">f8"), wide[:, 0], np.frombuffer(b"x" + v.tobytes(), offset=1), v.view(np.ma.MaskedArray)]
+    read_only = v.copy()
+    read_only.flags.writeable = False
+    for other in (*others, read_only):
+        assert relative(ld.forward_dynamics(model, q, other, tau), expected) < 1e-15
+    for bad in (v[:-1], np.append(v, 0.0), "x", v * 1j):
+        with pytest.raises(ld.ShapeError):
+            ld.forward_dynamics(model, q, bad, tau)
+    assert ld.forward_dynamics(model, q[None], v[None], tau[None]).shape == (1, model.nv)
+
+
+@LINES
+def test_members_of_arrays_are_where_they_are_looked_for():
+    """Else every call would go through ctypes."""
+    assert python_call.works()
+
+
+@pytest.mark.parametrize("question", [bool, lambda x: x > 1.0, lambda x: x == x, lambda x: [1, 2].index(x), abs])
+def test_a_kernel_cannot_ask_what_a_recorded_number_is(question):
+    """A wrong branch would be taken silently."""
+    x, = Tape().inputs("q", 1)
+    with pytest.raises((NotALine, TypeError)):
+        question(x)

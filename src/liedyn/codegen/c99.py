@@ -7,10 +7,11 @@ from collections.abc import Iterator
 import numpy as np
 
 from liedyn import __version__
-from liedyn.codegen.functions import SMALLEST, record
+from liedyn.codegen.lines import Asked
+from liedyn.codegen.recording import record
+from liedyn.kernels.checks import SMALLEST
 from liedyn.lie.recorded import Operand, Recorded
 
-_RESULTS = {"inverse_dynamics": "tau", "forward_dynamics": "a"}
 _SIGNS = {"fadd": "+", "fsub": "-", "fmul": "*", "fdiv": "/"}
 _UNITS = {"v": "/s", "a": "/s^2", "tau": ""}
 _FORCES = {"rad": "N m", "m": "N"}
@@ -23,18 +24,21 @@ class Written:
     header, source    their texts
     """
 
-    def __init__(self, model, function: str, *, name: str | None = None, passive: bool = True, single: bool = False):
+    def __init__(self, model, function: str, asked: Asked, *, name: str | None = None, passive: bool = True,
+                 single: bool = False):
         self.model, self.function, self.single = model, function, single
-        self.recording = record(model, function, passive, False, library=True)
+        self.recording = record(model, asked.entry, asked.size, asked.before, asked.arrays, library=True)
         self.name = name or identifier(f"{model.name}_{function}")
-        self._passive, self._output = passive, _RESULTS[function]
+        self._passive = passive
+        self._output, = (array.name for array in self.recording.arrays if array.results)
         self._number, self._f = ("float", "f") if single else ("double", "")
         self.header = "\n".join(self._header()) + "\n"
         self.source = "\n".join(self._source()) + "\n"
 
     @property
     def arrays(self) -> list[tuple[str, int]]:
-        return [*self.recording.inputs, (self._output, self.model.nv)]
+        """(name, count), the result last."""
+        return sorted(((x.name, x.size) for x in self.recording.arrays), key=lambda x: x[0] == self._output)
 
     def test(self, *arrays: np.ndarray) -> str:
         """A program that computes one state and returns 0 where the result is as expected. arrays: inputs, expected result."""
@@ -75,13 +79,12 @@ class Written:
         r = self.recording
         yield from self._about()
         yield from ("#include <math.h>", f'#include "{self.name}.h"', "", self._signature(), "{")
-        sums = [f"0 * {name}[{i}]" for name, count in r.inputs for i in range(count)]
-        yield f"    {self._number} finite = {' + '.join(sums) or '0'};"
-        for k in r.tape.needed([*r.results, *(x for x, _ in r.bounds)]):
+        yield f"    {self._number} finite = 0;"
+        for k in r.needed:
             yield f"    const {self._number} t{k} = {self._operation(*r.tape.operations[k])};"
-        for i, x in enumerate(r.outputs[0]):
+        for i, x in enumerate(next(array.written for array in r.arrays if array.name == self._output)):
             yield f"    {self._output}[{i}] = {self._value(x.k if isinstance(x, Recorded) else float(x))};"
-        yield from (f"    finite += 0 * {self._output}[{i}];" for i in range(self.model.nv))
+        yield from (f"    finite += 0 * {self._value(x.k)};" for x in r.finite)
         bounds = [f"{self._value(x.k)} < {self._value(self._bound(bound))}" for x, bound in r.bounds]
         yield f"    return !({' && '.join(['finite == 0', *bounds])});"
         yield "}"
@@ -111,7 +114,7 @@ class Written:
         return f"({text})" if x < 0 else text
 
     def _test(self, q, v, x, expected) -> Iterator[str]:
-        names = [name for name, _ in self.recording.inputs]
+        names = [name for name, _ in self.arrays[:-1]]
         tolerance = 1e-3 if self.single else 1e-9
         yield from ("#include <math.h>", "#include <stdio.h>", f'#include "{self.name}.h"', "", "int main(void)", "{")
         for name, values in (*zip(names, (q, v, x), strict=True), ("expected", expected)):

@@ -43,7 +43,9 @@ class Asked:
 
 
 def _content(x):
-    return (x.shape, x.tobytes()) if isinstance(x, np.ndarray) and not _is_scratch(x) else None if isinstance(x, np.ndarray) else x
+    if not isinstance(x, np.ndarray):
+        return x
+    return None if _is_scratch(x) else (x.shape, x.tobytes())
 
 
 def _is_scratch(x) -> bool:

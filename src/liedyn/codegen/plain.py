@@ -64,6 +64,11 @@ def _copy(numbers, to) -> None:
     to[:len(numbers)] = numbers[:len(to)]
 
 
+def _handed_out(block, batch, row, filled, past) -> bool:
+    _copy(block, batch[row])
+    return recorded.finite(block, len(block))
+
+
 @cache
 def _modules() -> dict[str, types.ModuleType]:
     """What takes the place of modules that know Numba."""
@@ -75,7 +80,8 @@ def _modules() -> dict[str, types.ModuleType]:
     known = {name: getattr(recorded, name) for name in (
         "load", "store", "number_like", "where_less", "maximum", "absolute", "sqrt", "largest", "sincos", "all_less")}
     vars(lanes).update(known, WIDTH=WIDTH, **dict.fromkeys(
-        ("Lanes", "lanes", "lane", "with_lane", "width", "atan2", "nearest", "sincos_of_number"), _NOTHING))
+        ("Lanes", "lanes"), _NOTHING),
+                       **dict.fromkeys(("lane", "with_lane", "width", "atan2", "nearest", "sincos_of_number"), recorded.unknown))
     return {"jit": jit, "spans": spans, "lie.lanes": lanes}
 
 
@@ -85,8 +91,8 @@ _CHANGED = {
     | {"has_room": lambda x, rows, columns: True},
     "lie.blocks": {"states_in": lambda block: WIDTH, "pack": lambda batch, row, block: _copy(batch[row], block),
                    "unpack": lambda block, batch, row: _copy(block, batch[row]),
-                   "unpack_filled": lambda block, batch, row, filled, past: _copy(block, batch[row])
-                   or recorded.finite(block, len(block))},
+                   "unpack_filled": _handed_out},
+    "kernels.recursions.results": {"place": lambda block, out, row: (block,), "hand_out": _handed_out},
     "lie.matrices": {"put": lambda X, n, c, r, value: X.__setitem__(c * n + r, value),
                      "get": lambda X, n, c, r, number: X[c * n + r],
                      "put_cell": lambda X, n, c, r, value: X.__setitem__(c * n + r, value),

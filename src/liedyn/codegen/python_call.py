@@ -18,8 +18,8 @@ _FASTCALL = 0x80
 
 
 def text(name: str, shapes: list[tuple[int, ...]]) -> list[str]:
-    """ptr @python(self, arguments, count): calls `name` with the data of arrays of these shapes; returns what it returns, or REFUSED,
-    as an int of Python. self: `_known()`."""
+    """ptr @python(self, arguments, count): calls `name` with the data of arrays of these shapes; returns what it returns, or
+    REFUSED, as an int of Python. self: `_known()`."""
     out = ["define ptr @python(ptr %self, ptr %arguments, i64 %count) {", *_field("known", "%self", _DATA, "ptr"),
            *_field("type", "%known", 0, "ptr"), *_field("descr", "%known", 8, "ptr"), *_field("new_int", "%known", 16, "ptr"),
            f"%counted = icmp eq i64 %count, {len(shapes)}", "br i1 %counted, label %array0, label %refuse"]
@@ -27,7 +27,8 @@ def text(name: str, shapes: list[tuple[int, ...]]) -> list[str]:
         x = f"%x{k}"
         out += [f"array{k}:", *_field(f"x{k}", "%arguments", 8 * k, "ptr"), *_field(f"type{k}", x, _TYPE, "ptr"),
                 f"%typed{k} = icmp eq ptr %type{k}, %type", f"br i1 %typed{k}, label %look{k}, label %refuse", f"look{k}:",
-                *_field(f"descr{k}", x, _DESCR, "ptr"), *_field(f"flags{k}", x, _FLAGS, "i32"), *_field(f"rank{k}", x, _RANK, "i32"),
+                *_field(f"descr{k}", x, _DESCR, "ptr"), *_field(f"flags{k}", x, _FLAGS, "i32"),
+                *_field(f"rank{k}", x, _RANK, "i32"),
                 f"%right{k} = icmp eq ptr %descr{k}, %descr", f"%some{k} = and i32 %flags{k}, {_ASKED}",
                 f"%all{k} = icmp eq i32 %some{k}, {_ASKED}", f"%flat{k} = icmp eq i32 %rank{k}, {len(shape)}",
                 f"%a{k} = and i1 %right{k}, %all{k}", f"%b{k} = and i1 %a{k}, %flat{k}",
@@ -53,8 +54,8 @@ class _MethodDef(ctypes.Structure):
 
 
 def callable_of(python: int, one: int, shapes: list[tuple[int, ...]]):
-    """A callable of arrays that returns the code of @one, or REFUSED. python, one: addresses of these functions, for whose lifetime
-    the caller cares."""
+    """A callable of arrays that returns the code of @one, or REFUSED. python, one: addresses of these functions, for whose
+    lifetime the caller cares."""
     if not works():
         return _by_ctypes(one, shapes)
     method = _MethodDef(b"line", python, _FASTCALL, None)

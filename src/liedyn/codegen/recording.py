@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.codegen.plain import plain
-from liedyn.lie.recorded import SINCOS_RANGE, Decision, Recorded, Tape, absolute, maximum, zeros
+from liedyn.lie.recorded import SINCOS_RANGE, NotALine, Recorded, Tape, absolute, maximum, zeros
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,12 @@ def record(model, entry: str, size: int, before: Sequence, arrays: Sequence, lib
     given = [x.copy() if isinstance(x, np.ndarray) else x for x in rows]
     try:
         code = function(model.index, model.constants, zeros(size), *map(_constant, before), *rows, 0, 1)
-    except Decision:
+    except NotALine:
         return None
     if code != 0:
         return None
-    found = [Array(names[k], x.size, _written(given[k][0], x[0])) for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]
+    found = [Array(names[k], x.size, _written(given[k][0], x[0]))
+             for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]
     return Recording(tape, tuple(found), (*_joined(tape.bounds), *_angles(tape)), tuple(tape.finite.values()))
 
 

@@ -2,13 +2,14 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 from math import prod
 
 import numpy as np
 
-from liedyn.codegen.lines import asked_of, batch_of, one_of, wanted
+from liedyn.codegen.lines import Asked, asked_of, batch_of, one_of, wanted
 from liedyn.dynamics.threads import chunks, on_threads, require_lock
-from liedyn.errors import ComputationError, ConfigurationError, ShapeError
+from liedyn.errors import ComputationError, ConfigurationError, ShapeError, UsageError
 from liedyn.jit import prepare
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.kernels import checks
@@ -86,15 +87,13 @@ def wrenches(model, f_ext) -> np.ndarray | None:
     return out
 
 
-def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, few: int = 0) -> int:
-    """Call an entry over `count` states on Lanes and all cores; one state goes on float64, where the entry has both.
+def run(entry, model, size: int, before: tuple, arrays: tuple, count: int) -> int:
+    """Call an entry over `count` states: by a line, else by loops on Lanes; on all cores. Returns a code.
 
-    size: numbers of scratch for one state; before: arguments between the scratch and the arrays; few: body-states that go
-    on float64 too, where one kind of number saves a compilation."""
+    size: numbers of scratch for one state; before: arguments between the scratch and the arrays of states."""
     if count == 0 or by_line(entry, model, size, before, arrays, count):
         return checks.OK
-    few = max(few, model.n_bodies)
-    if count * model.n_bodies <= few and len(entry.liedyn_signatures) == 2:
+    if count == 1 and len(entry.liedyn_signatures) == 2:
         prepare(entry, SCALAR)
         return entry(model.index, model.constants, scratch(size), *before, *arrays, 0, count)
     prepare(entry, len(entry.liedyn_signatures) - 1)
@@ -109,7 +108,8 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, few: 
 
 
 def by_line(entry, model, size: int, before: tuple, arrays: tuple, count: int) -> bool:
-    """Whether a line has computed the batch. Where it has not, loops do, and they say what is wrong with the input or the result."""
+    """Whether a line has computed the batch. Where it has not, loops do, and they say what is wrong with it."""
+    _tell_who_asks(entry, size, before, arrays)
     line = batch_of(model, asked_of(entry, size, before, arrays)) if wanted() else None
     if line is None:
         return False
@@ -121,17 +121,48 @@ def by_line(entry, model, size: int, before: tuple, arrays: tuple, count: int) -
     return part(0, count) if len(edges) == 2 else all(on_threads(part, edges))
 
 
-def quick(model, key, *arrays) -> bool:
-    """One state by the line that `single` has left for `key`: whether it was done. arrays: as expected there, else it is not."""
+def asked_by(function, model, *arguments, **options) -> Asked:
+    """Which entry a public function calls for these arguments, and with what; it is not called."""
+    _thread.asks = True
     try:
-        return not model._cache[key](*arrays)
+        function(replace(model), *arguments, **options)            # which has no lines yet
+    except _Asking as answer:
+        return answer.asked
+    finally:
+        _thread.asks = False
+    raise UsageError(f"{function.__name__} calls no entry of the kernels")
+
+
+class _Asking(Exception):
+    def __init__(self, asked: Asked):
+        self.asked = asked
+
+
+def _tell_who_asks(entry, size, before, arrays) -> None:
+    if getattr(_thread, "asks", False):
+        raise _Asking(asked_of(entry, size, before, arrays))
+
+
+def run_one(model, key, entry, size: int, before: tuple, numbers: tuple, arrays: tuple) -> bool:
+    """One state that needs no help: whether it was done. Else all is as before, and the caller takes the long way, which
+    converts, compiles and names what is wrong.
+
+    key: of the line that the first call leaves; numbers: its arrays, q first and results last; arrays: those of the entry, some
+    of which may be empty, and scalars."""
+    try:
+        return not model._cache[key](*numbers)
     except (KeyError, TypeError):
+        pass
+    if not all(type(x) is _array and x.dtype == float and x.flags.carray for x in numbers) or numbers[0].ndim != 1:
         return False
+    return single(model, key, entry, size, before, arrays) == checks.OK
 
 
 def single(model, key, entry, size: int, before: tuple, arrays: tuple) -> int:
-    """An entry for one state: by its line, else by loops. arrays: of the state, without an axis of the batch. Returns a code."""
+    """An entry for one state: by its line, which is left for `key`, else by loops. arrays: without an axis of the batch. Returns
+    a code."""
     rows = tuple(x.reshape(1, -1) if isinstance(x, _array) else x for x in arrays)
+    _tell_who_asks(entry, size, before, rows)
     if wanted():
         numbers = [x for x in arrays if isinstance(x, _array) and x.size]
         line = one_of(model, asked_of(entry, size, before, rows), [x.shape for x in numbers])
@@ -143,24 +174,6 @@ def single(model, key, entry, size: int, before: tuple, arrays: tuple) -> int:
     if len(entry.liedyn_signatures) == 2:
         return entry(model.index, model.constants, scratch(size), *before, *rows, 0, 1)
     return entry(model.index, model.constants, scratch_of_eight(size), *before, *rows, 0, 1)
-
-
-def run_one(entry, model, size: int, before: tuple, state: tuple, out: tuple) -> bool:
-    """`run` of one state that needs no help: whether it was done. Else all is as before, and the caller takes the long way,
-    which converts, compiles and names what is wrong (8 us more).
-
-    state: q and then any of v, a, expected to be 1-d float arrays; out: what the entry takes after them, rows of one state."""
-    try:
-        memory, _thread.left_by = _thread.memory, None
-        rows, n = [], model.nq
-        for x in state:
-            if type(x) is not _array or x.size != n:      # a masked array would pass as what it hides
-                return False
-            rows.append(x[None])              # of a batch it has three axes, which no entry takes
-            n = model.nv
-        return memory.size >= size and not entry(model.index, model.constants, memory, *before, *rows, *out, 0, 1)
-    except Exception:       # other types, lists, another byte order (for which Numba has an error of its own), or not compiled
-        return False        # yet; this thread has no memory yet. The long way says what is wrong, where anything is
 
 
 def scratch(size: int) -> np.ndarray:

@@ -17,8 +17,6 @@ from liedyn.kernels.loops import loop_wrenches
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, pose
 
-_FEW = 100_000      # body-states whose poses are computed on float64, as the wrenches are: it saves a compilation
-
 
 def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
                      frame: Frame = "local_world_aligned", on_error: OnError = "raise") -> Array:
@@ -53,7 +51,7 @@ def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, driv
         return each_state(closure_wrenches, locals())
     check_frame(frame)
     lead, on_bodies, q = _on_bodies(model, q, multipliers, drive)
-    loops, poses = model.description.loops, link_poses(model, q, few=_FEW)
+    loops, poses = model.description.loops, link_poses(model, q)
     F, T = np.zeros((len(q), len(loops), 6)), np.zeros((len(q), len(loops), 4, 4))
     for k, loop in enumerate(loops):
         end, link = pose(loop.pose_b), np.eye(4)

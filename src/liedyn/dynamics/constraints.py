@@ -18,7 +18,6 @@ from liedyn.kernels.loops.projection import OPEN, project_states, projection_mem
 from liedyn.model.model import Model
 
 DRIVE = 24          # numbers of a driven loop's motion
-_FEW = 2000         # body-states that go one by one: Lanes would have to be compiled for them
 
 
 def constraint_residual(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
@@ -171,8 +170,7 @@ def _states(model, what, q, v, drive):
     n, nq, nv, _ = model.sizes
     size = constraint_state_memory(n, nq, nv, len(model.constraints), m, drive.shape[1] // DRIVE)
     none = np.zeros(nv, dtype=bool)
-    code = run(constraint_states, model, size, (model.loop_index, model.loop_constants, none), (q, v, drive, what, out), count,
-               few=_FEW)
+    code = run(constraint_states, model, size, (model.loop_index, model.loop_constants, none), (q, v, drive, what, out), count)
     refuse_constrained(model, code, q=q, v=v)
     return out.reshape(*lead, m, nv) if what == JACOBIAN else out.reshape(*lead, m)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.annotations import Array, ArrayLike, OnError, Wrenches
-from liedyn.dynamics.calls import NONE_BATCH, as_array, as_mask, batched, quick, refuse, run, single, where_read, wrenches
+from liedyn.dynamics.calls import NONE_BATCH, as_array, as_mask, batched, refuse, run, single, where_read, wrenches
 from liedyn.dynamics.each_state import each_state
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.kernels.recursions.hybrid import hybrid_batch, hybrid_batch_memory
@@ -58,7 +58,7 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     if on_error != "raise":
         return each_state(forward_dynamics, locals())
     if f_ext is None:
-        try:                                  # `quick`, without its call
+        try:                                  # arrays as they should be, of which the line checks all
             a = _empty(model.nv)
             if not model._cache[_ONE[passive]](q, v, a, tau):
                 return a
@@ -109,9 +109,9 @@ def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau:
     if f_ext is None:
         try:
             all_a, all_tau = a.copy(), tau.copy()
-            if quick(model, ("hybrid_dynamics", passive, prescribed.tobytes()), q, v, all_a, all_tau):
+            if not model._cache["hybrid_dynamics", passive, prescribed.tobytes()](q, v, all_a, all_tau):
                 return all_a, all_tau
-        except AttributeError:                # lists
+        except (KeyError, TypeError, AttributeError):
             pass
     prescribed = as_mask(prescribed, model.nv)
     return _general(model, q, v, as_array(a, "a", (model.nv,)), tau, prescribed, f_ext, passive)

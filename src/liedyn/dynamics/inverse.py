@@ -64,7 +64,7 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     if on_error != "raise":
         return each_state(inverse_dynamics, locals())
     if f_ext is None:
-        try:                                  # `quick`, without its call
+        try:                                  # arrays as they should be, of which the line checks all
             tau = _empty(model.nv)
             if not model._cache[_ONE[passive]](q, v, a, tau):
                 return tau

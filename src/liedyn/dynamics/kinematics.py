@@ -30,12 +30,11 @@ def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "rai
     return link_poses(model, q)[..., model.link_index(link), :, :]
 
 
-def link_poses(model: Model, q: ArrayLike, *, few: int = 0, on_error: OnError = "raise") -> Array:
-    """Poses (..., n_links, 4, 4) of all links, in the order of ``model.link_names``. few: as for `energy`. For on_error see
-    `inverse_dynamics`."""
+def link_poses(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
+    """Poses (..., n_links, 4, 4) of all links, in the order of ``model.link_names``. For on_error see `inverse_dynamics`."""
     if on_error != "raise":
         return each_state(link_poses, locals())
-    lead, T, _, _ = _motions(model, POSES, q, few=few)
+    lead, T, _, _ = _motions(model, POSES, q)
     return _as_poses(T.reshape(*lead, len(model.link_names), 12))
 
 
@@ -99,7 +98,7 @@ def _of_link(model, link, T, V):
     return _as_poses(T[:, 12 * k:12 * k + 12]), V[:, 6 * k:6 * k + 6]
 
 
-def _motions(model, level, q, *rates, few=0):
+def _motions(model, level, q, *rates):
     named = [("q", as_array(q, "q", (model.nq,)), 1)]
     named += [(name, as_array(x, name, (model.nv,)), 1) for name, x in zip(("v", "a"), rates, strict=False)]
     lead, rows = batched(*named)
@@ -109,7 +108,7 @@ def _motions(model, level, q, *rates, few=0):
     dV = np.empty((n, 6 * k)) if level == ACCELERATIONS else _UNUSED
     given = rows + [_UNUSED] * (3 - len(rows))
     size = kinematics_entry_memory(model.n_bodies, model.nq, model.nv, k)
-    code = run(link_motions, model, size, (level,), (*given, T, V, dV), n, few)
+    code = run(link_motions, model, size, (level,), (*given, T, V, dV), n)
     refuse(model, code, **dict(zip(("q", "v", "a"), rows, strict=False)))
     return lead, T, V, dV
 
@@ -134,7 +133,7 @@ def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", o
     if on_error != "raise":
         return each_state(jacobian, locals())
     which, J = _which(model, link, frame), np.empty((6, model.nv))
-    if run_one(jacobians, model, jacobian_memory(*model.sizes), which, (q,), (_UNUSED, J.reshape(1, -1), _UNUSED)):
+    if run_one(model, ("jacobian", *which), jacobians, jacobian_memory(*model.sizes), which, (q, J), (q, _UNUSED, J, _UNUSED)):
         return J
     return _jacobians(model, q, np.zeros(model.nv), which, False)[0]
 
@@ -148,7 +147,8 @@ def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, 
     if on_error != "raise":
         return each_state(jacobian_derivative, locals())
     which, J, dJ = _which(model, link, frame), np.empty((6, model.nv)), np.empty((6, model.nv))
-    if run_one(jacobians, model, jacobian_memory(*model.sizes), which, (q, v), (J.reshape(1, -1), dJ.reshape(1, -1))):
+    arrays = q, v, J, dJ
+    if run_one(model, ("jacobian_derivative", *which), jacobians, jacobian_memory(*model.sizes), which, arrays, arrays):
         return dJ
     return _jacobians(model, q, v, which, True)[1]
 
@@ -168,15 +168,15 @@ def _jacobians(model, q, v, which, derivative):
     return J.reshape(shape), dJ.reshape(shape) if derivative else None
 
 
-def energy(model: Model, q: ArrayLike, v: ArrayLike, *, few: int = 0, on_error: OnError = "raise") -> tuple[Array, Array]:
+def energy(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> tuple[Array, Array]:
     """Kinetic energy (with rotors) and potential energy of gravity (zero at the world's origin) and joint springs (...,) [J]
-    (K1 (15)). A batch of at most `few` body-states is computed on float64, which may save a compilation.
+    (K1 (15)).
 
     For on_error see `inverse_dynamics`.
     """
     if on_error != "raise":
         return each_state(energy, locals())
-    lead, out = _totals(model, q, v, few)
+    lead, out = _totals(model, q, v)
     return out[:, 0].reshape(lead)[()], out[:, 1].reshape(lead)[()]
 
 
@@ -202,11 +202,11 @@ def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -
     return out[:, 8:].reshape(*lead, 3)
 
 
-def _totals(model, q, v, few=0):
-    size, out = energy_memory(*model.sizes), np.empty((1, 11))
-    if run_one(totals, model, size, (), (q, v), (out,)):
-        return (), out
+def _totals(model, q, v):
+    size, out = energy_memory(*model.sizes), np.empty(11)
+    if run_one(model, "totals", totals, size, (), (q, v, out), (q, v, out)):
+        return (), out[None]
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
     out = np.empty((len(rows[0]), 11))
-    refuse(model, run(totals, model, size, (), (*rows, out), len(out), few), q=rows[0], v=rows[1])
+    refuse(model, run(totals, model, size, (), (*rows, out), len(out)), q=rows[0], v=rows[1])
     return lead, out

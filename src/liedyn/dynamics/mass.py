@@ -24,7 +24,7 @@ def mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> A
     if on_error != "raise":
         return each_state(mass_matrix, locals())
     size, M = mass_memory(*model.sizes), np.empty((model.nv, model.nv))
-    if run_one(mass_matrices, model, size, (), (q,), (M.reshape(1, -1),)):
+    if run_one(model, "mass_matrix", mass_matrices, size, (), (q, M), (q, M)):
         return M
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
     M, lines, _ = room_for((*lead, model.nv, model.nv), len(rows))
@@ -41,11 +41,12 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "rais
     """
     if on_error != "raise":
         return each_state(inverse_mass_matrix, locals())
+    n, nv, size = model.n_bodies, model.nv, inverse_mass_memory(*model.sizes)
+    before, out = (np.empty((sweep_memory(n, nv) + 2 * nv, 8)), np.zeros(nv, dtype=bool)), np.empty((nv, nv))
+    if run_one(model, "inverse_mass_matrix", inverse_masses, size, before, (q, out), (q, out)):
+        return out
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
-    n, nv = model.n_bodies, model.nv
     out, lines, _ = room_for((*lead, nv, nv), len(rows))
-    size = inverse_mass_memory(n, model.nq, nv, len(model.link_names))
-    columns = np.empty((sweep_memory(n, nv) + 2 * nv, 8))
-    code = run(inverse_masses, model, size, (columns, np.zeros(nv, dtype=bool)), (rows, lines), len(rows))
+    code = run(inverse_masses, model, size, before, (rows, lines), len(rows))
     refuse(model, code, q=rows)
     return out

@@ -62,13 +62,13 @@ def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike
     size = second_derivatives_memory(*model.sizes) + (4 * n**3 if eight else 0)
     if isinstance(q, np.ndarray) and q.ndim == 1:
         out = np.empty((4, n, n, n))
-        if run_one(second_derivatives, model, size, how, (q, v, a), (bool(passive), out.reshape(1, -1), False)):
+        key, passive = ("second_derivatives", bool(passive)), bool(passive)
+        if run_one(model, key, second_derivatives, size, how, (q, v, a, out), (q, v, a, passive, out, False)):
             return SecondDerivatives(*out)
     named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (n,)), 1), ("a", as_array(a, "a", (n,)), 1)]
     lead, rows = batched(*named)
     out, lines, past = room_for((*lead, 4, n, n, n), len(rows[0]))
-    few = 0 if eight else len(lines) * model.n_bodies
-    code = run(second_derivatives, model, size, how, (*rows, bool(passive), lines, past), len(lines), few)
+    code = run(second_derivatives, model, size, how, (*rows, bool(passive), lines, past), len(lines))
     refuse(model, code, **dict(zip(("q", "v", "a"), rows, strict=True)))
     return SecondDerivatives(*(out[..., k, :, :, :] for k in range(4)))
 

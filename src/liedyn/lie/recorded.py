@@ -18,8 +18,8 @@ _MAGIC = 1.5 * 2.0**52          # x + _MAGIC has the whole number nearest to x i
 Operand = int | float           # the place of an operation on the tape, or a constant
 
 
-class Decision(Exception):
-    """A kernel asks what a recorded number is: a line cannot branch on it."""
+class NotALine(Exception):
+    """A kernel asks what a recorded number is, on which a line cannot branch, or for a function that lines do not have."""
 
 
 class Tape:
@@ -80,7 +80,7 @@ class Recorded:
     def __truediv__(self, y): return _div(self, y)
     def __rtruediv__(self, x): return _div(x, self)
     def __neg__(self): return _neg(self)
-    def __bool__(self): raise Decision
+    def __bool__(self): raise NotALine
     __lt__ = __le__ = __gt__ = __ge__ = __eq__ = lambda self, other: self.__bool__()
     __hash__ = None
 
@@ -193,7 +193,11 @@ def largest(x): return x           # of the lanes of a number: left to the line
 
 
 def all_less(x, bound) -> bool:
-    return x < bound               # of a recorded number: a Decision
+    return x < bound               # of a recorded number: NotALine
+
+
+def unknown(*arguments):
+    raise NotALine
 
 
 # what kernels verify: bounds of the line -------------------------------------------------------------------------------

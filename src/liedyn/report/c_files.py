@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from liedyn.codegen.c99 import Written, identifier
+from liedyn.dynamics.calls import asked_by
 from liedyn.dynamics.hybrid import forward_dynamics
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.manifold import random_configuration
@@ -44,7 +45,8 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
         raise UsageError(f"{path} is no name of a C file; expected a name of letters, digits and _, and the ending .c")
     if path is None:
         path = Path(path_part(identifier(f"{model.name}_{function}")) + ".c")
-    found = Written(model, function, name=path.stem, passive=passive, single=single)
+    asked = asked_by(_FUNCTIONS[function], model, model.neutral(), *np.zeros((2, model.nv)), passive=passive)
+    found = Written(model, function, asked, name=path.stem, passive=passive, single=single)
     texts = {path: found.source, path.with_suffix(".h"): found.header}
     if with_test:
         rng = np.random.default_rng(0)

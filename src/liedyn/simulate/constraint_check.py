@@ -8,20 +8,12 @@ from liedyn.dynamics.constraints import constraint_jacobian
 from liedyn.simulate.constraints import drives_of
 
 _GOOD = 1e-9                # residuals [rad | m] above it are said
-_FEW = 100_000              # as in `simulate.run`: states are taken one by one, on float64, compiled already
 
 
 def joint_forces(model, record) -> np.ndarray:
     """(N, nv) joint forces A^T lambda of the constraints [N m | N]."""
-    drives = drives_of(model, record.drive)
-    if record.q.size > _FEW:
-        A = constraint_jacobian(model, record.q, drive=drives)
-        return np.einsum("trk,tr->tk", A, record.multipliers)
-    out = np.empty_like(record.tau)
-    for k in range(len(record.t)):
-        drive = drives and {name: tuple(x[k] for x in motion) for name, motion in drives.items()}
-        out[k] = record.multipliers[k] @ constraint_jacobian(model, record.q[k], drive=drive)
-    return out
+    A = constraint_jacobian(model, record.q, drive=drives_of(model, record.drive))
+    return np.einsum("trk,tr->tk", A, record.multipliers)
 
 
 def reactions(model, record) -> np.ndarray:

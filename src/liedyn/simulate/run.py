@@ -29,8 +29,6 @@ if TYPE_CHECKING:
 
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
 _UNIT, _RESIDUAL = 1e-12, 1e-9
-# Body-states that the self-check computes on float64, whose kernels share their compilation with the simulation's.
-_FEW = 100_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -193,17 +191,12 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
     from liedyn.dynamics.inverse import inverse_dynamics
     from liedyn.dynamics.kinematics import energy
     from liedyn.simulate.integrator import step_note
-    kinetic, potential = energy(model, record.q, record.v, few=_FEW)
+    kinetic, potential = energy(model, record.q, record.v)
     tree, f_ext = model.open_tree(), None
     if record.wrench.shape[1]:
         f_ext = np.zeros((len(record.t), len(model.link_names), 6))
         f_ext[:, problem.forced_links] = record.wrench.reshape(len(record.t), -1, 6)
-    states = (record.q, record.v, record.a)
-    if record.q.size <= _FEW:
-        again = np.array([inverse_dynamics(tree, *(x[k] for x in states), f_ext=None if f_ext is None else f_ext[k],
-                                           passive=scenario.passive) for k in range(len(record.t))])
-    else:
-        again = inverse_dynamics(tree, *states, f_ext=f_ext, passive=scenario.passive)
+    again = inverse_dynamics(tree, record.q, record.v, record.a, f_ext=f_ext, passive=scenario.passive)
     figures, loop_notes, loops = {}, [], (None, None, None)
     if problem.ties is not None:
         from liedyn.simulate.constraint_check import constraint_check, joint_forces, reactions
