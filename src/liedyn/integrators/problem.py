@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.dynamics.calls import aligned_empty
-from liedyn.dynamics.constraints import constraint_jacobian
+from liedyn.dynamics.calling.calls import aligned_empty
+from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.errors import ComputationError, Place
 from liedyn.integrators.runge_kutta import Record, Stages, State
 from liedyn.kernels.loops.constrained import constraint_memory
@@ -33,7 +33,7 @@ from liedyn.kernels.loops.loop_motion import (
 from liedyn.kernels.loops.projection import projection_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.elastic_law import MotorLaw
-from liedyn.kernels.simulation.motion import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMALL, MotionWork, Plant
+from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMALL, MotionWork, Plant
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, Schedule, Signals
 
 _LOST = 1e12          # rad, m and their rates: a state beyond has lost all meaning, as sines of such angles have

@@ -1,0 +1,139 @@
+"""Velocity terms as matrices and tensors: Coriolis matrix, Christoffel symbols, derivatives of the mass matrix."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
+from liedyn.dynamics.calling.calls import as_array, batched, filled_groups, on_one_path, refuse, related, run, run_one
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.calling.rooms import room_for
+from liedyn.dynamics.closed_forms.closed_form import closed_form
+from liedyn.errors import ShapeError
+from liedyn.kernels.recursions.christoffel import DERIVATIVE, SYMBOLS, christoffel_memory, christoffels
+from liedyn.kernels.recursions.coriolis import coriolis_entry_memory, coriolis_matrices
+from liedyn.model.model import Model
+
+_PLOEN = {"recursive": 1.0, "christoffel": 0.0}          # which skew form: see `kernels.recursions.coriolis`
+
+
+def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: str = "recursive", on_error: OnError = "raise") -> Array:
+    """Coriolis matrix ``C(q, v)`` with ``C v`` the bias force without gravity and ``dM/dt - 2C`` skew.
+
+    Parameters
+    ----------
+    q : (..., nq) array
+        Configuration [rad | m].
+    v : (..., nv) array
+        Velocity [rad/s | m/s].
+    method : str
+        "recursive": Ploen's skew-symmetric Newton-Euler form with composite bodies, O(n depth).
+        "christoffel": ``C_kj = sum_i Gamma_ijk v_i`` of `christoffel_symbols`, by the same recursion.
+        "factorized": Ploen's global factorization (37) with dense block matrices, in NumPy: for reading and checking.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    C : (..., nv, nv) array
+        Row k belongs to force k; ``C v`` in N m | N. "recursive" and "factorized" give one matrix up to rounding. "christoffel"
+        gives another with the same ``C v``; both agree if all rotation axes are parallel.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    Ploen, Propositions 1 and 2; Park, Bobrow and Ploen 1995 (52). Rotors (armature) contribute nothing, as in inverse dynamics.
+    """
+    if on_error != "raise":
+        return each_state(coriolis_matrix, locals())
+    if method in _PLOEN:
+        C, size, how = np.empty((model.nv, model.nv)), coriolis_entry_memory(*model.sizes), (_PLOEN[method], _pairs(model))
+        if run_one(model, ("coriolis_matrix", method), coriolis_matrices, size, how, (q, v, C), (q, v, C)):
+            return C
+    elif method != "factorized":
+        raise ShapeError(f"method must be one of {', '.join(_PLOEN)}, factorized; found {method!r}")
+    lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
+    out, C, _ = room_for((*lead, model.nv, model.nv), len(rows[0]))
+    if method == "factorized":
+        for k, (q1, v1) in enumerate(zip(*rows, strict=True)):
+            C[k] = closed_form(model, q1).coriolis_matrix(v1).ravel()
+    else:
+        refuse(model, run(coriolis_matrices, model, size, how, (*rows, C), len(C)), q=rows[0], v=rows[1])
+    return out
+
+
+def mass_matrix_rate(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> Array:
+    """Time derivative ``dM/dt`` (..., nv, nv) along the velocity v: ``C + C^T``, O(n depth).
+
+    q (..., nq) [rad | m], v (..., nv) [rad/s | m/s]. Raises ShapeError, ConfigurationError. Ploen (28) and Proposition 2.
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(mass_matrix_rate, locals())
+    C = coriolis_matrix(model, q, v)
+    return C + C.swapaxes(-1, -2)
+
+
+def christoffel_symbols(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
+    """Christoffel symbols of the first kind (..., nv, nv, nv) of the mass matrix: ``[i, j, k]`` is Gamma_ijk.
+
+    ``tau_k = sum_j M_kj a_j + sum_ij Gamma_ijk v_i v_j + gravity``, and ``Gamma_ijk + Gamma_ikj = dM_jk/dq_i``.
+    For joints of one degree of freedom ``Gamma_ijk = (dM_kj/dq_i + dM_ki/dq_j - dM_ij/dq_k)/2 = Gamma_jik``. The velocities of
+    ball and free joints are not rates of coordinates: there ``Gamma_ijk = <nabla_Xi Xj, Xk>`` of the Levi-Civita connection
+    in the frame of body-fixed fields X (Koszul's formula), and Gamma_ijk - Gamma_jik = <[Xi, Xj], Xk>.
+
+    q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError.
+
+    For on_error see `inverse_dynamics`.
+
+    Notes
+    -----
+    Park, Bobrow and Ploen 1995 (52), (55)-(57), for trees, O(n depth^2). Rotors (armature) of ball and free joints act on
+    each velocity alone, as in inverse dynamics: they are in M and not in the brackets.
+    """
+    if on_error != "raise":
+        return each_state(christoffel_symbols, locals())
+    return _christoffels(model, q, SYMBOLS)
+
+
+def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
+    """Derivatives of the mass matrix (..., nv, nv, nv): ``[i, j, k]`` is dM_ij/dq_k [kg m^2 and the like, by rad | m], tangent in
+    q_k, O(n depth^2).
+
+    q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError. Park, Bobrow and Ploen 1995 (53).
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(mass_matrix_derivative, locals())
+    return _christoffels(model, q, DERIVATIVE)
+
+
+def _christoffels(model, q, what):
+    nv, size, how = model.nv, christoffel_memory(*model.sizes), (what, _triples(model))
+    out = np.empty((nv, nv, nv))
+    if run_one(model, ("christoffel_symbols", what), christoffels, size, how, (q, out), (q, out, False)):
+        return out
+    lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
+    out, lines, past = room_for((*lead, nv, nv, nv), len(rows))
+    refuse(model, run(christoffels, model, size, how, (rows, lines, past), len(rows)), q=rows)
+    return out
+
+
+def _pairs(model) -> np.ndarray:
+    """Which groups of eight of an (nv, nv) matrix are not zero: of joints of which one hangs on the other."""
+    try:
+        return model._cache["pairs"]
+    except KeyError:
+        return model._cache.setdefault("pairs", filled_groups(related(model)))
+
+
+def _triples(model) -> np.ndarray:
+    """The same of an (nv, nv, nv) tensor: of joints on one path."""
+    try:
+        return model._cache["triples"]
+    except KeyError:
+        return model._cache.setdefault("triples", filled_groups(on_one_path(model)))

@@ -1,0 +1,116 @@
+"""Riemannian curvature of the mass matrix (PBP (66)): in plain NumPy, one state."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.dynamics.calling.annotations import Array, ArrayLike
+from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.closed_forms.closed_form import closed_form
+from liedyn.errors import ComputationError, ShapeError
+from liedyn.model.model import Model
+from liedyn.model.spatial import bracket, rigid_matrix
+
+
+def curvature_tensor(model: Model, q: ArrayLike) -> Array:
+    """Riemann tensor (nv, nv, nv, nv) of the kinetic energy's metric M: ``[i, j, k, l]`` is ``R_ijkl``, all indices lowered.
+
+    It is zero if coordinates exist in which M is constant: the robot is then equivalent to a set of free masses.
+
+    Parameters
+    ----------
+    q : (nq,) array
+        One state [rad | m].
+
+    Returns
+    -------
+    R : (nv, nv, nv, nv) array
+        ``R_ijkl = <R(Xk, Xl) Xj, Xi>`` with ``R(X, Y) = nabla_X nabla_Y - nabla_Y nabla_X - nabla_[X,Y]``: antisymmetric in
+        i j and in k l, symmetric under exchange of the pairs. A sphere has ``R_1212 > 0``. Indices of ball and free joints
+        belong to the body-fixed fields X of their velocities.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+    ComputationError
+        The mass matrix is singular.
+
+    Notes
+    -----
+    Park, Bobrow and Ploen 1995 (66), with the derivatives of the Christoffel symbols by (53) and, for body-fixed fields, their
+    brackets. Rotors (armature) are in the metric whole, also those of ball and free joints. O(n nv^4).
+    """
+    return _curvature(closed_form(model, q))
+
+
+def _curvature(f):
+    c, M = brackets_of_fields(f), f.mass_matrix
+    size = np.sqrt(M.diagonal())
+    if len(M) and not np.linalg.cond(M / np.outer(size, size)) < 1e13:
+        raise ComputationError("the mass matrix is singular in this configuration: its curvature is not defined")
+    rotors = c * f.armature                                     # <[Xi, Xj], Xk> of the rotors alone: constant
+    Gamma = f.christoffel_symbols + 0.5 * (rotors - rotors.transpose(0, 2, 1) - rotors.transpose(2, 0, 1))
+    raised = np.linalg.solve(M, Gamma.reshape(len(M) ** 2, len(M)).T).T.reshape(Gamma.shape)      # [i, j, r] = Gamma_ij^r
+    squares = np.einsum("ljr,kir->ijkl", raised, Gamma)
+    half = np.einsum("ljik->ijkl", christoffel_derivative(f)) - squares
+    return half - half.swapaxes(2, 3) - np.einsum("klm,mji->ijkl", c, Gamma)
+
+
+def sectional_curvature(model: Model, q: ArrayLike, u: ArrayLike, w: ArrayLike) -> float:
+    """Gaussian curvature [1/(kg m^2)] of the surface of geodesics (motions without forces) that start along u and w.
+
+    u, w : (nv,) arrays, velocities that are not parallel. q and errors as in `curvature_tensor`; ComputationError too.
+    """
+    u, w = (as_array(x, name, (model.nv,)) for x, name in ((u, "u"), (w, "w")))
+    if u.ndim != 1 or w.ndim != 1:
+        raise ShapeError(f"the curvature is computed for one state; found u {u.shape} and w {w.shape}, expected ({model.nv},)")
+    f = closed_form(model, q)
+    R, M = _curvature(f), f.mass_matrix
+    uu, uw, ww = u @ M @ u, u @ M @ w, w @ M @ w
+    area = uu * ww - uw**2
+    if not area > 1e-14 * uu * ww:
+        raise ComputationError("u and w do not span a plane: they are parallel, zero or not finite")
+    return float(np.einsum("ijkl,i,j,k,l", R, u, w, u, w) / area)
+
+
+def scalar_curvature(model: Model, q: ArrayLike) -> float:
+    """Scalar curvature R^ij_ij [1/(kg m^2)]: twice the Gaussian curvature for two coordinates. As `curvature_tensor`."""
+    f = closed_form(model, q)
+    R, W = _curvature(f), np.linalg.inv(f.mass_matrix)
+    return float(np.einsum("ijkl,ik,jl", R, W, W))
+
+
+def christoffel_derivative(f):
+    """(nv, nv, nv, nv) [i, j, k, m] = derivative of Gamma_ijk by coordinate m, of a `ClosedForm`, without rotors.
+
+    Gamma_ijk is a sum over bodies of t(S_i, S_j, S_k), trilinear in the columns seen from the body, for i above j; and a column
+    changes by [S_i, S_m] where m is strictly below i (PBP (53))."""
+    nv, out = len(f.armature), np.zeros((len(f.armature),) * 4)
+    strictly = f.above & ~np.eye(len(f.above), dtype=bool)
+    jacobians = (f.G @ f.S).reshape(len(f.parent), 6, nv)         # step by step: not by way of the world's origin
+    for l, (I, J) in enumerate(zip(f.rigid, jacobians, strict=True)):
+        k = np.flatnonzero(f.above[f.block_of, l])
+        X, t, at = J[:, k], trilinear(rigid_matrix(I)), f.block_of[k]
+        dX = np.array([bracket(x) @ X for x in X.T]).reshape(len(k), 6, len(k)).swapaxes(0, 1)       # (6, i, m)
+        dX = dX * strictly[np.ix_(at, at)]
+        d = (np.einsum("ajk,aim->ijkm", np.einsum("abc,bj,ck->ajk", t, X, X), dX)
+             + np.einsum("bik,bjm->ijkm", np.einsum("abc,ai,ck->bik", t, X, X), dX)
+             + np.einsum("cij,ckm->ijkm", np.einsum("abc,ai,bj->cij", t, X, X), dX))
+        out[np.ix_(k, k, k, k)] += d
+    ordered = f.above[np.ix_(f.block_of, f.block_of)].reshape(nv, nv, 1, 1)
+    return np.where(ordered, out, out.swapaxes(0, 1))
+
+
+def trilinear(I):
+    """(6, 6, 6) t(a, b, c) = (<[a, b], c> + <[c, a], b> + <[c, b], a>)/2 with the inertia I (6, 6): Koszul's formula on SE(3)."""
+    brackets = np.array([bracket(e) for e in np.eye(6)]).swapaxes(1, 2)              # [a, b, :] = [a, b]
+    lowered = brackets @ I                                                           # <[a, b], c>
+    return 0.5 * (lowered + lowered.transpose(1, 2, 0) + lowered.transpose(2, 1, 0))
+
+
+def brackets_of_fields(f):
+    """(nv, nv, nv) c with [Xi, Xj] = sum_m c_ijm Xm: not zero within a ball or free joint only, whose screws are unit twists."""
+    c = np.zeros((len(f.armature),) * 3)
+    for S, at in zip(f.screws, f.columns, strict=True):
+        if S.shape[1] > 1:
+            c[at, at, at] = np.einsum("aim,ak->imk", np.array([bracket(x) @ S for x in S.T]).swapaxes(0, 1), S)
+    return c

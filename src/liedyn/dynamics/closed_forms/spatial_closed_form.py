@@ -1,0 +1,280 @@
+"""The equations of motion and their first time derivative in closed form, in spatial coordinates: Ali, Gabellieri and Franchi
+(AGF) §4, Proposition 1 and Lemma 1.
+
+Plain NumPy, one state, dense block matrices to read and to check by, as `closed_form` is for the body form of Park, Bobrow,
+Ploen. Here all twists, screws, inertias and wrenches are along world axes about the world's origin, so that the matrix that sums
+up along the tree holds ones and zeros only:
+
+    S = diag(S_i), S_i = Ad_{T_i} (screws of body i)     A = diag(ad_{V_i})        dS/dt = A S
+    J = L S, L = (1 - P)^-1                              B = diag(Ad*_{T_i^-1} I_i Ad_{T_i^-1})      dB/dt = -A^T B - B A
+    V = J v,  tau = J^T (d/dt(B V) - B G - W),           G = [0; g] of every body, W the external wrenches
+
+which gives M = J^T B J, C = J^T (B dJ - A^T B J), and so on. The text that we have of AGF has lost its formulas; these were
+derived anew, for joints of any kind: S_i has a column a coordinate.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from liedyn.dynamics.calling.annotations import ArrayLike, BaseFrame
+from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.calling.frames import LOCAL, WORLD, check_frame
+from liedyn.dynamics.closed_forms.closed_form import closed_form, skew_form
+from liedyn.errors import ConfigurationError, ShapeError
+from liedyn.model.model import Model
+from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix
+
+
+def spatial_closed_form(model: Model, q: ArrayLike, *, base_frame: BaseFrame = "local") -> SpatialClosedForm:
+    """The equations of motion of one state in spatial form, and their first time derivative: see `SpatialClosedForm`.
+
+    Parameters
+    ----------
+    q : (nq,) array
+        One state [rad | m].
+    base_frame : "local" or "world"
+        The coordinates of a floating base in v, a, tau: its twist and wrench in its own frame, as everywhere in liedyn, or in the
+        world's, its right-invariant (spatial) twist and spatial wrench, as in AGF (see `spatial_twists`).
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+    """
+    check_frame(base_frame, "base_frame", (LOCAL, WORLD))
+    if base_frame == WORLD and model.base != "floating":
+        raise ShapeError('base_frame="world" is for a robot with a floating base; this one\'s is fixed')
+    body = closed_form(model, q)
+    poses = []
+    for p, offset, motion in zip(body.parent, body.offset, body.motion, strict=True):
+        poses.append((poses[p] if p >= 0 else np.eye(4)) @ offset @ motion)
+    screws = [adjoint(T) @ S for T, S in zip(poses, body.screws, strict=True)]
+    if base_frame == WORLD:
+        screws[0] = np.eye(6)
+    return SpatialClosedForm(
+        parent=body.parent, columns=body.columns, poses=np.reshape(poses, (-1, 4, 4)), screws=tuple(screws),
+        constant=np.arange(model.nv) < (6 if base_frame == WORLD else 0), rigid=body.rigid, armature=body.armature,
+        gravity=body.gravity, link_block=model.link_body - 1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class SpatialClosedForm:
+    """One state of a robot as block matrices, N blocks. Passive forces are not in it; rotors (armature) are.
+
+    parent      (N,) block of the parent, -1 for the ground; blocks are bodies, as in `ClosedForm`
+    columns     slices of v: the coordinates of block i
+    poses       (N, 4, 4) of the bodies in the world
+    screws      (6, k_i) S_i: screws of block i, spatial, at this instant
+    constant    (nv,) bool: whether a coordinate's screw stays as it is, which a base in spatial coordinates has
+    rigid       (N, 10) mass, first and second moment of the body in its frame
+    armature    (nv,), gravity (3,) m/s^2
+    link_block  (n_links,) block that carries a link, -1 for the ground
+
+    v, a, jerk (nv,): velocity and its component-wise derivatives. wrenches, wrench_rates (n_links, 6): spatial wrenches [m; f] on
+    links, along world axes about the world's origin, and their component-wise rates.
+
+    Matrices of the body form `ClosedForm` (PL) and these go over into each other by `X` = diag(Ad_{T_i}):
+    S = X S_body, L = X G X^-1, J = X G S_body, B = X^-T J_body X^-1, and gravity -G = X G P0 dV_0.
+    """
+
+    parent: np.ndarray
+    columns: tuple[slice, ...]
+    poses: np.ndarray
+    screws: tuple[np.ndarray, ...]
+    constant: np.ndarray
+    rigid: np.ndarray
+    armature: np.ndarray
+    gravity: np.ndarray
+    link_block: np.ndarray
+
+    # factors ----------------------------------------------------------------------------------------------------
+    @cached_property
+    def P(self) -> np.ndarray:
+        """(6N, 6N) parents: the unit matrix at block (i, parent of i). Its transpose is that of the children."""
+        N = len(self.parent)
+        tree = np.zeros((N, N))
+        moved = self.parent >= 0
+        tree[np.flatnonzero(moved), self.parent[moved]] = 1
+        return np.kron(tree, np.eye(6))
+
+    @cached_property
+    def L(self) -> np.ndarray:
+        """(6N, 6N) (1 - P)^-1 = 1 + P + P^2 + …: ones where block j is i or above it."""
+        out = np.eye(len(self.P))
+        for i, p in enumerate(self.parent):
+            if p >= 0:
+                out[_block(i)] += out[_block(p)]
+        return out
+
+    @cached_property
+    def S(self) -> np.ndarray:
+        """(6N, nv) block-diagonal screws."""
+        out = np.zeros((6 * len(self.parent), len(self.armature)))
+        for i, (screws, columns) in enumerate(zip(self.screws, self.columns, strict=True)):
+            out[_block(i), columns] = screws
+        return out
+
+    @cached_property
+    def J(self) -> np.ndarray:
+        """(6N, nv) L S: spatial twists of all bodies are J v."""
+        return self.L @ self.S
+
+    @cached_property
+    def B(self) -> np.ndarray:
+        """(6N, 6N) block-diagonal spatial inertias."""
+        back = [adjoint(inverse(T)) for T in self.poses]
+        return _diagonal([X.T @ rigid_matrix(I) @ X for X, I in zip(back, self.rigid, strict=True)])
+
+    @cached_property
+    def X(self) -> np.ndarray:
+        """(6N, 6N) block-diagonal Ad_{T_i}: from body coordinates to spatial ones."""
+        return _diagonal([adjoint(T) for T in self.poses])
+
+    @property
+    def G(self) -> np.ndarray:
+        """(6N,) gravity of every body."""
+        return np.tile(np.r_[0, 0, 0, self.gravity], len(self.parent))
+
+    # their rates ------------------------------------------------------------------------------------------------
+    def twists(self, v) -> np.ndarray:
+        """(6N,) V = J v."""
+        return self.J @ self._rates("v", v)
+
+    def A(self, v) -> np.ndarray:
+        """(6N, 6N) block-diagonal ad of the bodies' twists."""
+        return _brackets(self.twists(v))
+
+    def S_rate(self, v) -> np.ndarray:
+        """(6N, nv) dS/dt = A S."""
+        return self.A(v) @ self.S * ~self.constant
+
+    def J_rate(self, v) -> np.ndarray:
+        """(6N, nv) dJ/dt."""
+        return self.L @ self.S_rate(v)
+
+    def B_rate(self, v) -> np.ndarray:
+        """(6N, 6N) dB/dt = -A^T B - B A."""
+        half = self.B @ self.A(v)
+        return -half - half.T
+
+    def twist_rates(self, v, a) -> np.ndarray:
+        """(6N,) dV/dt = J a + dJ v."""
+        return self.J @ self._rates("a", a) + self.J_rate(v) @ v
+
+    def A_rate(self, v, a) -> np.ndarray:
+        """(6N, 6N) dA/dt: ad of dV/dt."""
+        return _brackets(self.twist_rates(v, a))
+
+    def J_second_rate(self, v, a) -> np.ndarray:
+        """(6N, nv) d^2J/dt^2 = L (dA + A A) S."""
+        A = self.A(v)
+        return self.L @ ((self.A_rate(v, a) + A @ A) @ self.S * ~self.constant)
+
+    # order 0: M a + C v + g = tau + tau_ext ------------------------------------------------------------------------
+    @property
+    def mass_matrix(self) -> np.ndarray:
+        """(nv, nv) J^T B J, and armature on the diagonal."""
+        return self.J.T @ self.B @ self.J + np.diag(self.armature)
+
+    def coriolis_matrix(self, v) -> np.ndarray:
+        """(nv, nv) J^T (B dJ - A^T B J): C v are the Coriolis and centrifugal forces, and dM/dt - 2C is skew (AGF, Lemma 1)."""
+        return self.J.T @ self._H(v)
+
+    def ploen_coriolis_matrix(self, v) -> np.ndarray:
+        """(nv, nv) Ploen's matrix (37) from spatial factors: J^T (B (dJ - A J) + X^-T C~ X^-1 J).
+
+        It differs from Lemma 1 by the skew form of each body: Ploen's C~ there, I ad_V - ad_V^T I here. Both are skew and give
+        -ad*_V I V for the twist V itself. The floating base's coordinates must be the body ones."""
+        if self.constant.any():
+            raise ShapeError("Ploen's matrix belongs to the base's body coordinates; found base_frame='world'")
+        back = _diagonal([adjoint(inverse(T)) for T in self.poses])
+        twists = (back @ self.twists(v)).reshape(-1, 6)
+        form = back.T @ _diagonal([skew_form(I, V) for I, V in zip(self.rigid, twists, strict=True)]) @ back
+        return self.J.T @ (self.B @ (self.J_rate(v) - self.A(v) @ self.J) + form @ self.J)
+
+    @property
+    def gravity_force(self) -> np.ndarray:
+        """(nv,) -J^T B G."""
+        return -self.J.T @ self.B @ self.G
+
+    def external_force(self, wrenches) -> np.ndarray:
+        """(nv,) J^T W."""
+        return self.J.T @ self._on_bodies("wrenches", wrenches)
+
+    def inverse_dynamics(self, v, a, wrenches=None) -> np.ndarray:
+        """(nv,) tau = M a + C v + g - tau_ext (AGF (10))."""
+        v, a = self._rates("v", v), self._rates("a", a)
+        tau = self.mass_matrix @ a + self.coriolis_matrix(v) @ v + self.gravity_force
+        return tau if wrenches is None else tau - self.external_force(wrenches)
+
+    # order 1: M jerk + (dM + C) a + dC v + dg = dtau + dtau_ext ----------------------------------------------------------
+    def mass_matrix_rate(self, v) -> np.ndarray:
+        """(nv, nv) dM/dt."""
+        half = self.J.T @ self.B @ self.J_rate(v)
+        return half + half.T + self.J.T @ self.B_rate(v) @ self.J
+
+    def coriolis_matrix_rate(self, v, a) -> np.ndarray:
+        """(nv, nv) dC/dt of Lemma 1's C along v, a."""
+        A, dA, dJ, dB = self.A(v), self.A_rate(v, a), self.J_rate(v), self.B_rate(v)
+        dH = dB @ dJ + self.B @ self.J_second_rate(v, a) - (dA.T @ self.B + A.T @ dB) @ self.J - A.T @ self.B @ dJ
+        return dJ.T @ self._H(v) + self.J.T @ dH
+
+    def gravity_force_rate(self, v) -> np.ndarray:
+        """(nv,) dg/dt."""
+        return -(self.J_rate(v).T @ self.B + self.J.T @ self.B_rate(v)) @ self.G
+
+    def external_force_rate(self, v, wrenches, wrench_rates) -> np.ndarray:
+        """(nv,) d(tau_ext)/dt = dJ^T W + J^T dW."""
+        return (self.J_rate(v).T @ self._on_bodies("wrenches", wrenches)
+                + self.J.T @ self._on_bodies("wrench_rates", wrench_rates))
+
+    def inverse_dynamics_rate(self, v, a, jerk, wrenches=None, wrench_rates=None) -> np.ndarray:
+        """(nv,) dtau/dt = M jerk + (dM + C) a + dC v + dg - d(tau_ext) (AGF (14)). Without wrench_rates, wrenches are constant
+        in the world."""
+        v, a, jerk = self._rates("v", v), self._rates("a", a), self._rates("jerk", jerk)
+        dtau = (self.mass_matrix @ jerk + (self.mass_matrix_rate(v) + self.coriolis_matrix(v)) @ a
+                + self.coriolis_matrix_rate(v, a) @ v + self.gravity_force_rate(v))
+        if wrenches is None and wrench_rates is None:
+            return dtau
+        none = np.zeros((len(self.link_block), 6))
+        return dtau - self.external_force_rate(v, none if wrenches is None else wrenches,
+                                               none if wrench_rates is None else wrench_rates)
+
+    def _H(self, v) -> np.ndarray:
+        """(6N, nv) B dJ - A^T B J."""
+        return self.B @ self.J_rate(v) - self.A(v).T @ self.B @ self.J
+
+    def _on_bodies(self, name, wrenches) -> np.ndarray:
+        """(6N,) W: those of the links that each body carries, summed."""
+        wrenches = _finite(name, as_array(wrenches, name, (len(self.link_block), 6)), 2)
+        out = np.zeros((len(self.parent), 6))
+        on = self.link_block >= 0
+        np.add.at(out, self.link_block[on], wrenches[on])
+        return out.ravel()
+
+    def _rates(self, name, x) -> np.ndarray:
+        return _finite(name, as_array(x, name, self.armature.shape), 1)
+
+
+def _finite(name, x, axes) -> np.ndarray:
+    if x.ndim != axes:
+        raise ShapeError(f"the closed form is computed for one state; found {name} of shape {x.shape}, expected "
+                         f"{x.shape[-axes:]}")
+    if not np.isfinite(x).all():
+        raise ConfigurationError(f"{name} contains NaN or infinite values")
+    return x
+
+
+def _brackets(twists) -> np.ndarray: return _diagonal([bracket(V) for V in twists.reshape(-1, 6)])
+
+
+def _block(i) -> slice: return slice(6 * i, 6 * i + 6)
+
+
+def _diagonal(blocks) -> np.ndarray:
+    out = np.zeros((6 * len(blocks),) * 2)
+    for i, block in enumerate(blocks):
+        out[_block(i), _block(i)] = block
+    return out

@@ -1,0 +1,350 @@
+"""Directional derivatives of inverse, forward and hybrid dynamics, and derivatives by the model's figures."""
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, Wrenches
+from liedyn.dynamics.calling.calls import NONE, NONE_BATCH, as_array, as_mask, refuse, run, scratch, wrenches
+from liedyn.dynamics.open_tree import refuse_constraints
+from liedyn.dynamics.parameters.model_parameters import parameter_names, rates_of, rates_size
+from liedyn.errors import ConfigurationError, ShapeError
+from liedyn.jit import prepare
+from liedyn.kernels import checks
+from liedyn.kernels.derivatives import directional_hybrid as hybrid_kernel
+from liedyn.kernels.derivatives import directional_inverse as inverse_kernel
+from liedyn.model.model import Model
+
+
+def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, dq: ArrayLike | None = None,
+                                 dv: ArrayLike | None = None, da: ArrayLike | None = None, f_ext: Wrenches | None = None,
+                                 df_ext: Wrenches | None = None, parameters: Mapping[str, float] | None = None,
+                                 passive: bool = True) -> tuple[Array, Array]:
+    """Joint forces and their derivative by a scalar p on which all arguments may depend, O(n).
+
+    Several directions of one state go eight at a time: give dq, … leading axes and q, v, a none.
+
+    Parameters
+    ----------
+    model : Model
+    q, v, a, f_ext, passive
+        As in `inverse_dynamics`.
+    dq : (..., nv) array, optional
+        dq/dp as a tangent vector: of ball and free joints the right-multiplied one, like v (zero where not given).
+    dv, da : (..., nv) arrays, optional
+        dv/dp and da/dp, component by component.
+    df_ext : (..., n_links, 6) array or {link name: (..., 6) array}, optional
+        d(f_ext)/dp, component by component in the link frames.
+    parameters : {name: (...) array}, optional
+        Derivatives of model parameters by p; names as in `parameter_names`.
+
+    Returns
+    -------
+    tau, dtau : (..., nv) arrays
+        tau with the leading axes of the state if that has none, else both with the leading axes of all.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, NameLookupError
+
+    Notes
+    -----
+    Kim 2012 v1.01, Table 5. Passive forces depend on q, v and their figures; damping that the model does not have counts when its
+    rate is given.
+    """
+    if model.nc:
+        refuse_constraints(model, "inverse_dynamics_directional", "constrained_inverse_derivatives")
+    given = _arrange(model, {"q": q, "v": v, "a": a}, f_ext, {"dq": dq, "dv": dv, "da": da}, df_ext, parameters)
+    tau, dtau = _inverse(model, given, passive)
+    return _shaped(tau, given), dtau.reshape(*given.lead, model.nv)
+
+
+def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, dq: ArrayLike | None = None,
+                                 dv: ArrayLike | None = None, dtau: ArrayLike | None = None, f_ext: Wrenches | None = None,
+                                 df_ext: Wrenches | None = None, parameters: Mapping[str, float] | None = None,
+                                 passive: bool = True) -> tuple[Array, Array]:
+    """Accelerations and their derivative by a scalar p on which all arguments may depend, O(n).
+
+    Parameters as in `inverse_dynamics_directional`, with dtau (..., nv) in place of da. Returns a, da (..., nv). Raises also
+    ComputationError where a joint's articulated inertia vanishes. Kim 2012 v1.01, Table 6, in the form of
+    `kernels.derivatives.directional_hybrid`.
+    """
+    if model.nc:
+        refuse_constraints(model, "forward_dynamics_directional", "constrained_forward_derivatives")
+    given = _arrange(model, {"q": q, "v": v, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": None, "dtau": dtau}, df_ext,
+                     parameters)
+    a, _, out = _hybrid(model, given, np.zeros(model.nv, dtype=bool), passive)
+    return _shaped(a, given), np.ascontiguousarray(out[..., :model.nv]).reshape(*given.lead, model.nv)
+
+
+def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                                dq: ArrayLike | None = None, dv: ArrayLike | None = None, da: ArrayLike | None = None,
+                                dtau: ArrayLike | None = None, f_ext: Wrenches | None = None, df_ext: Wrenches | None = None,
+                                parameters: Mapping[str, float] | None = None,
+                                passive: bool = True) -> tuple[Array, Array, Array, Array]:
+    """All accelerations and joint forces, and their derivatives by a scalar p on which all arguments may depend, O(n).
+
+    Parameters
+    ----------
+    model, q, v, a, tau, prescribed, f_ext, passive
+        As in `hybrid_dynamics`.
+    da, dtau : (..., nv) arrays, optional
+        da/dp, read where prescribed; dtau/dp, read where not. The rest is ignored, NaN included; zero where not given.
+    dq, dv, df_ext, parameters
+        As in `inverse_dynamics_directional`.
+
+    Returns
+    -------
+    a, tau, da, dtau : (..., nv) arrays
+        New arrays, all complete; leading axes as in `inverse_dynamics_directional`.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, ComputationError, NameLookupError
+
+    Notes
+    -----
+    Kim 2012 v1.01, Table 7, in the form of `kernels.derivatives.directional_hybrid`.
+    """
+    if model.nc:
+        refuse_constraints(model, "hybrid_dynamics_directional", "constrained_hybrid_derivatives")
+    prescribed = as_mask(prescribed, model.nv)
+    read = (("a", a, prescribed), ("tau", tau, ~prescribed), ("da", da, prescribed), ("dtau", dtau, ~prescribed))
+    a, tau, da, dtau = (None if x is None and name[0] == "d" else np.where(mask, as_array(x, name, (model.nv,)), 0.0)
+                        for name, x, mask in read)
+    given = _arrange(model, {"q": q, "v": v, "a": a, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": da, "dtau": dtau}, df_ext,
+                     parameters)
+    a, tau, out = _hybrid(model, given, prescribed, passive)
+    return (_shaped(a, given), _shaped(tau, given),
+            *(np.ascontiguousarray(x).reshape(*given.lead, model.nv) for x in (out[..., :model.nv], out[..., model.nv:])))
+
+
+def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike, names: Sequence[str] | str | None = None, *,
+                          of: str = "inverse", prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None,
+                          passive: bool = True) -> Array:
+    """Derivatives (..., nv, len(names)) of inverse, forward or hybrid dynamics by parameters of the model, O(n) each.
+
+    Parameters
+    ----------
+    model : Model
+    q, v, f_ext, passive
+        As in `inverse_dynamics`.
+    x : (..., nv) array
+        The input. `of` "inverse": a; "forward": tau; "hybrid": a where prescribed and tau elsewhere.
+    names : sequence of str, optional
+        Parameters as in `parameter_names`; default: all.
+    of : {"inverse", "forward", "hybrid"}
+        Row k is the derivative of tau[k], of a[k], or of tau[k] where prescribed and a[k] elsewhere.
+    prescribed : (nv,) bool array
+        For "hybrid".
+
+    Returns
+    -------
+    derivatives : (..., nv, len(names)) array
+        [k, j]: derivative of the result at coordinate k by names[j]; units as in the table of `model_parameters`.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, ComputationError, NameLookupError
+
+    Notes
+    -----
+    Kim 2012 v1.01, Tables 5-7 with the state held. Eight figures of one state or eight states at a time.
+    """
+    if model.nc:
+        refuse_constraints(model, "parameter_derivatives")
+    names = parameter_names(model) if names is None else (names,) if isinstance(names, str) else tuple(names)
+    if of not in ("inverse", "forward", "hybrid") or (of == "hybrid") != (prescribed is not None):
+        raise ShapeError(f"of must be 'inverse', 'forward', or 'hybrid' with prescribed; found {of!r} with"
+                         f"{'out' if prescribed is None else ''} prescribed")
+    rows = np.zeros((len(names), sum(rates_size(model))))
+    for row, name in zip(rows, names, strict=True):
+        rates = rates_of(model, name)
+        row[rates.at] = rates.values
+    x = as_array(x, {"inverse": "a", "forward": "tau"}.get(of, "x"), (model.nv,))
+    if of == "inverse":
+        given = _arrange(model, {"q": q, "v": v, "a": x}, f_ext, {"dq": None, "dv": None, "da": None}, None, None)
+        out = _inverse(model, _by_figure(model, given, rows), passive)[1]
+    else:
+        mask = np.zeros(model.nv, dtype=bool) if of == "forward" else as_mask(prescribed, model.nv)
+        given = _arrange(model, {"q": q, "v": v, "a": np.where(mask, x, 0.0), "tau": np.where(mask, 0.0, x)}, f_ext,
+                         {"dq": None, "dv": None, "da": None, "dtau": None}, None, None)
+        out = _hybrid(model, _by_figure(model, given, rows), mask, passive)[2]
+        out = np.where(mask, out[..., model.nv:], out[..., :model.nv])
+    return np.ascontiguousarray(np.moveaxis(out, 0, -1)).reshape(*given.lead, model.nv, len(names))
+
+
+_NONE = np.empty((1, 1, 0))
+
+
+# arguments --------------------------------------------------------------------------------------------------------
+class _Given(NamedTuple):
+    """State and directions as the kernels take them: K directions of each of N states. One state alone has its directions along
+    K; in a batch each state has its own, along N."""
+
+    one: bool
+    lead: tuple[int, ...]
+    state: dict[str, np.ndarray]     # (N, …)
+    planes: int                      # K
+    motion: np.ndarray               # (K or 1, N or 1, …)
+    df_ext: np.ndarray               # the same; no columns where there is none
+    changes: np.ndarray
+
+
+def _arrange(model, state, f_ext, moved, df_ext, parameters) -> _Given:
+    state = {name: as_array(x, name, ((model.nq,) if name == "q" else (model.nv,))) for name, x in state.items()}
+    F, dF = wrenches(model, f_ext), _wrench_rates(model, df_ext)
+    one = all(x.ndim == 1 for x in state.values()) and (F is None or F.ndim == 2)
+    rates = [(name, _finite(model, name, x), 1) for name, x in moved.items() if x is not None]
+    figures, twists = _changes(model, parameters)
+    if F is not None and twists is not None:                        # a moved link carries its wrench along
+        dF = _carried(twists, F) + (0.0 if dF is None else dF)
+    own = [(name, x, 1) for name, x in state.items()] + ([("f_ext", F, 2)] if F is not None else [])
+    more = ([("df_ext", dF, 2)] if dF is not None else []) + ([("parameters", figures, 1)] if figures is not None else [])
+    lead = _lead([*rates, *more] if one else [*own, *rates, *more])
+    count = math.prod(lead)
+
+    def spread(x, last):
+        """(K, N, …): one row where it is the same for all."""
+        rows = _rows(x, last, lead, count) if x.ndim > last else x.reshape(1, -1)
+        return rows[:, None] if one else rows[None]
+
+    many = count if any(x.ndim > 1 for _, x, _ in rates) else 1
+    motion = np.zeros((many, 1, len(moved) * model.nv) if one else (1, many, len(moved) * model.nv))
+    order = list(moved)
+    for name, x, _ in rates:
+        at = order.index(name) * model.nv
+        motion[..., at:at + model.nv] = spread(x, 1)
+    flat = {name: x.reshape(1, -1) if one else _rows(x, last, lead, count) for name, x, last in own}
+    return _Given(one, lead, flat, count if one else 1, motion, _NONE if dF is None else spread(dF, 2),
+                  _NONE if figures is None else spread(figures, 1))
+
+
+def _by_figure(model, given: _Given, rows: np.ndarray) -> _Given:
+    """The same state with one direction for each row of rates (K, …), and no other."""
+    size = rates_size(model)[0]
+    changes, twists, df_ext = np.ascontiguousarray(rows[:, None, :size]), rows[:, size:], given.df_ext
+    if "f_ext" in given.state and twists.any():
+        n = len(model.link_names)
+        df_ext = _carried(twists.reshape(-1, 1, n, 6), given.state["f_ext"].reshape(1, -1, n, 6)).reshape(len(rows), -1, 6 * n)
+    return given._replace(planes=len(rows), df_ext=df_ext, changes=changes)
+
+
+def _changes(model, parameters):
+    """Rates (…, changes_size) of what the kernels read, and twists (…, n_links, 6) of link frames in their bodies, or None."""
+    if not parameters and (parameters is None or isinstance(parameters, dict)):
+        return None, None
+    if not isinstance(parameters, dict):
+        raise ShapeError(f"parameters is a dict of rates by name; found {type(parameters).__name__}")
+    given = {name: as_array(x, f"parameters[{name!r}]", ()) for name, x in parameters.items()}
+    for name, x in given.items():
+        if not np.isfinite(x).all():
+            raise ConfigurationError(f"parameters[{name!r}] contains NaN or infinite values")
+    size, twists = rates_size(model)
+    out = np.zeros((*_lead([(f"parameters[{name!r}]", x, 0) for name, x in given.items()]), size + twists))
+    for name, x in given.items():
+        rates = rates_of(model, name)
+        out[..., rates.at] += x[..., None] * rates.values
+    links = out[..., size:].reshape(*out.shape[:-1], twists // 6, 6)
+    return np.ascontiguousarray(out[..., :size]), links if links.any() else None
+
+
+def _finite(model, name: str, x) -> np.ndarray:
+    x = as_array(x, name, (model.nv,))
+    if not np.isfinite(x).all():
+        refuse(model, checks.BAD_V, {"v": name}, v=x)
+    return x
+
+
+def _wrench_rates(model, df_ext):
+    try:
+        dF = wrenches(model, df_ext)
+    except ShapeError as error:
+        raise ShapeError(str(error).replace("f_ext", "df_ext")) from None
+    if dF is not None and not np.isfinite(dF).all():
+        raise ConfigurationError("df_ext contains NaN or infinite values")
+    return dF
+
+
+def _carried(x: np.ndarray, F: np.ndarray) -> np.ndarray:
+    """-ad*_x F: what the twist x of a link in its body does to its wrench, seen from the body (K1 (60))."""
+    return np.concatenate([np.cross(x[..., :3], F[..., :3]) + np.cross(x[..., 3:], F[..., 3:]), np.cross(x[..., :3], F[..., 3:])],
+                          axis=-1)
+
+
+def _lead(named) -> tuple[int, ...]:
+    leads = {x.shape[:x.ndim - own] for _, x, own in named} - {()}
+    if len(leads) < 2:
+        return next(iter(leads), ())
+    try:
+        return np.broadcast_shapes(*leads)
+    except ValueError:
+        shapes = ", ".join(f"{name} {x.shape}" for name, x, _ in named)
+        raise ShapeError(f"leading axes do not match: {shapes}") from None
+
+
+def _rows(x: np.ndarray, own: int, lead: tuple[int, ...], count: int) -> np.ndarray:
+    """(count, …), C-contiguous and writeable, as entries ask."""
+    shape = lead + x.shape[x.ndim - own:]
+    return (x if x.shape == shape else np.broadcast_to(x, shape).copy()).reshape(count, math.prod(x.shape[x.ndim - own:]))
+
+
+def _shaped(x: np.ndarray, given: _Given) -> np.ndarray:
+    return x[0] if given.one else x.reshape(*given.lead, x.shape[-1])
+
+
+# kernels ----------------------------------------------------------------------------------------------------------
+def _inverse(model, given: _Given, passive):
+    """tau (N, nv), dtau (K, N, nv)."""
+    q, v, a = (given.state[name] for name in ("q", "v", "a"))
+    tau, dtau = np.empty(v.shape), np.empty((given.planes, *v.shape))
+    if given.one:
+        memory, lanes = _two_scratches(inverse_kernel.inverse_base_memory(*model.sizes),
+                                       inverse_kernel.direction_memory(model.n_bodies, model.nv, len(model.link_names)))
+        prepare(inverse_kernel.inverse_directions)
+        code = inverse_kernel.inverse_directions(
+            model.index, model.constants, memory, lanes, q[0], v[0], a[0], _wrench(given), bool(passive), given.motion[:, 0],
+            given.df_ext[:, 0], given.changes[:, 0], tau[0], dtau[:, 0])
+    else:
+        size = inverse_kernel.inverse_directions_memory(*model.sizes)
+        code = run(inverse_kernel.inverse_directions_batch, model, size, (),
+                   (q, v, a, given.state.get("f_ext", NONE_BATCH), bool(passive), given.motion, given.df_ext, given.changes, tau,
+                    dtau), len(q))
+    refuse(model, code, q=q, v=v, a=a)
+    return tau, dtau
+
+
+def _hybrid(model, given: _Given, prescribed: np.ndarray, passive):
+    """a, tau (N, nv) and [da, dtau] (K, N, 2nv)."""
+    q, v, tau = given.state["q"], given.state["v"], given.state["tau"].copy()
+    a = given.state["a"].copy() if "a" in given.state else np.zeros(tau.shape)
+    out = np.empty((given.planes, len(v), 2 * model.nv))
+    if given.one:
+        memory, lanes = _two_scratches(hybrid_kernel.hybrid_base_memory(*model.sizes),
+                                       hybrid_kernel.hybrid_direction_memory(model.n_bodies, model.nv, len(model.link_names)))
+        prepare(hybrid_kernel.hybrid_directions)
+        code = hybrid_kernel.hybrid_directions(
+            model.index, model.constants, memory, lanes, prescribed, q[0], v[0], a[0], tau[0], _wrench(given), bool(passive),
+            given.motion[:, 0], given.df_ext[:, 0], given.changes[:, 0], out[:, 0])
+    else:
+        size = hybrid_kernel.hybrid_directions_memory(*model.sizes)
+        code = run(hybrid_kernel.hybrid_directions_batch, model, size, (prescribed,),
+                   (q, v, a, tau, given.state.get("f_ext", NONE_BATCH), bool(passive), given.motion, given.df_ext, given.changes,
+                    out), len(q))
+    if code:
+        refuse(model, code, q=q, v=v, a=np.where(prescribed, given.state.get("a", 0.0), 0.0), tau=given.state["tau"])
+    return a, tau, out
+
+
+def _wrench(given: _Given) -> np.ndarray:
+    return given.state["f_ext"][0] if "f_ext" in given.state else NONE
+
+
+def _two_scratches(size: int, lanes: int) -> tuple[np.ndarray, np.ndarray]:
+    """This thread's scratch in two: numbers, and rows of eight on a border of cache lines."""
+    start = -(-size // 8) * 8
+    memory = scratch(start + 8 * lanes)
+    return memory[:size], memory[start:].reshape(lanes, 8)

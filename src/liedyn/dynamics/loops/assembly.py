@@ -1,0 +1,121 @@
+"""From a guess to a configuration that closes all loops, and along the closed configurations to the one nearest to the guess."""
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.loops.closing import Search
+from liedyn.dynamics.loops.constraints import require_constraints
+from liedyn.dynamics.loops.mobility import Mobility, mobility
+from liedyn.dynamics.manifold import integrate
+from liedyn.errors import NameLookupError, ShapeError
+from liedyn.joints.kinds import SCREW
+from liedyn.model.model import Model
+
+_STARTS = 24            # further starts, ever wider around the guess
+
+
+@dataclass(frozen=True, eq=False)
+class Assembly:
+    """A configuration that closes all loops.
+
+    q            (nq,)
+    residual     largest remaining residual [rad | m]
+    open_before  largest residual of the initial guess
+    mobility     degrees of freedom, redundant rows, whether it is singular (`Mobility`)
+    moved        distance from the guess: root of the sum of squares, radians and metres in units of the robot's length
+    iterations   Gauss-Newton steps, of all starts
+    restarts     number of random starts that were needed in addition to the guess
+    at_limits    coordinates that are at a limit
+    """
+
+    q: np.ndarray
+    residual: float
+    open_before: float
+    mobility: Mobility
+    moved: float
+    iterations: int
+    restarts: int
+    at_limits: tuple[str, ...]
+
+    @property
+    def singular(self) -> bool:
+        return self.mobility.singular
+
+    @property
+    def redundant(self) -> tuple[str, ...]:
+        return self.mobility.redundant
+
+
+@np.errstate(over="ignore", invalid="ignore")               # of a guess far beyond reach: the residual tells
+def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[str] = (), tolerance: float = 1e-12,
+             drive: Mapping[str, Any] | None = None, seed: int = 0) -> Assembly:
+    """A configuration that closes all loops and satisfies all couplings and joint limits: the nearest to the guess on its branch.
+
+    Parameters
+    ----------
+    model : Model
+    q_guess : (nq,) array, optional
+        Default: the neutral configuration. Values beyond joint limits are moved to the limits.
+    fixed : names, optional
+        Joints, or coordinates such as "u.1", that keep the values of the guess.
+    tolerance : float
+        Largest residual [rad | m] that counts as closed.
+    drive : optional
+        Motion of the frames of driven loops, as for `constraint_residual`.
+    seed : int
+        Seed of further starts around the guess, which are tried if the guess does not lead to a closed configuration.
+
+    Raises
+    ------
+    ComputationError
+        If no closed configuration is found: names the loop with the largest residual, the residual, and the joints at their
+        limits.
+    ModelError
+        For a model without constraints.
+    NameLookupError, ShapeError, ConfigurationError
+
+    Notes
+    -----
+    Axes that should coincide but point in opposite directions have a residual of 2, so such a branch is never selected.
+    """
+    require_constraints(model)
+    guess = model.neutral() if q_guess is None else as_array(q_guess, "q_guess", (model.nq,))
+    if guess.ndim != 1:
+        raise ShapeError(f"q_guess must be a single configuration; found {guess.shape}")
+    search = Search(model, coordinates_of(model, fixed), drive, tolerance=tolerance)
+    found, restarts, rng = search.close(search.within(guess)), 0, np.random.default_rng(seed)
+    best, steps = found, found.steps
+    while not found.closed and restarts < _STARTS:
+        spread = 0.3 * 1.1**restarts * search.unit * rng.standard_normal(model.nv)
+        found = search.close(search.within(integrate(model, guess, np.where(search.movable, spread, 0.0))))
+        restarts, steps = restarts + 1, steps + found.steps
+        best = found if found.size < best.size else best
+    if not best.closed:
+        raise search.refusal(best, restarts)
+    best = search.nearest(search.unwound(best, guess), guess)
+    return Assembly(best.q, best.worst, search.at(guess).worst, mobility(model, best.q, drive=drive, seed=seed),
+                    search.distance(best.q, guess), steps, restarts, search.at_limits(best.q))
+
+
+def coordinates_of(model, names: Sequence[str]) -> np.ndarray:
+    """(nv,) mask of the joints, or coordinates, of those names."""
+    mask = np.zeros(model.nv, dtype=bool)
+    for name in [names] if isinstance(names, str) else names:
+        if name in model.joint_names:
+            mask[model.v_index(name)] = True
+        elif name in model.v_names and model.v_names.index(name) not in _quaternions(model):
+            mask[model.v_names.index(name)] = True
+        else:
+            model.joint(name)                             # NameLookupError with the names that there are
+            raise NameLookupError(f"no joint {name!r} to keep")
+    return mask
+
+
+def _quaternions(model) -> set[int]:
+    return {k for joint in model.joints if joint.kind != SCREW for k in range(joint.v.start, joint.v.stop)}

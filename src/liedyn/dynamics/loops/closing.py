@@ -1,0 +1,214 @@
+"""Closed configurations near a given one: Gauss-Newton on the manifold with Levenberg's damping, within the joint limits, and
+along them to the nearest; with the units in which rows and coordinates are compared."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.dynamics.loops.constraints import constraint_residual
+from liedyn.dynamics.manifold import difference, integrate
+from liedyn.errors import ComputationError
+from liedyn.joints.kinds import SCREW
+
+RANK = 1e-6             # of the largest singular value: below it counts as zero (a configuration is known to 1e-8 where it is
+                        # singular, since there its residual grows with the square)
+_STEPS = 80             # Gauss-Newton steps from one start
+_LONGEST = 0.8          # of a step: rad, or that part of the length
+_DAMPING = 0.1          # of the first step, times the residual: quadratic at the end (J. Fan and Y. Yuan, 2005)
+_HEAVIEST = 1e8
+_DIFFERENCE = 1e-6      # of the residual's derivative: its error, 1e-10, does not slow the end
+_NEARER = 60            # steps along the closed configurations
+_NEAREST = 1e-9         # rad, or that part of the length: a step that small ends it
+
+
+def length_of(model) -> float:
+    """A length of the robot [m], by which metres and radians are compared: the largest distance of a joint or closure from
+    the frame that it is given in; 1 where all are zero."""
+    homes = [joint.home[:3, 3] for joint in model.joints]
+    frames = model.loop_constants[:24 * len(model.constraints)].reshape(-1, 12)[:, 9:]
+    longest = np.linalg.norm([*homes, *frames], axis=-1).max(initial=0.0)
+    return float(longest) if longest > 0 else 1.0
+
+
+def row_scale(model) -> np.ndarray:
+    """(m,) what turns residuals into numbers without unit."""
+    units = [unit for one in model.constraints for unit in one.units]
+    return np.where(np.array(units) == "m", 1.0 / length_of(model), 1.0)
+
+
+def column_scale(model) -> np.ndarray:
+    """(nv,) one unit of movement of each coordinate [rad | m]."""
+    return np.where(np.array(model.v_units) == "m", length_of(model), 1.0)
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    q: np.ndarray
+    size: float              # of the scaled residual
+    worst: float             # largest residual [rad | m]
+    closed: bool
+    steps: int = 0
+
+
+class Search:
+    """Closed configurations of a model. Movement is measured in radians, and in units of the robot's length."""
+
+    def __init__(self, model, fixed=None, drive=None, *, tolerance: float = 1e-12, limits: bool = True):
+        self.model, self.drive, self.tolerance = model, drive, tolerance
+        self.unit, self.weight = column_scale(model), row_scale(model)
+        self.movable = np.ones(model.nv, dtype=bool) if fixed is None else ~fixed
+        screws = [joint for joint in model.joints if joint.kind == SCREW]
+        v, place = (np.array([k for joint in screws for k in range(part(joint).start, part(joint).stop)], dtype=int)
+                    for part in (lambda joint: joint.v, lambda joint: joint.q))
+        mine = self.movable[v]
+        self.screws, self.place = v[mine], place[mine]          # coordinates that may have limits: in v and in q
+        self.lower, self.upper = (x[self.screws] if limits else np.full(mine.sum(), end)
+                                  for x, end in ((model.lower, -np.inf), (model.upper, np.inf)))
+
+    def residual(self, q) -> np.ndarray:
+        return constraint_residual(self.model, q, drive=self.drive)
+
+    def at(self, q, steps: int = 0) -> _Found:
+        r = self.residual(q)
+        worst = float(np.abs(r).max())
+        return _Found(q, float(np.linalg.norm(self.weight * r)), worst, worst <= self.tolerance, steps)
+
+    def within(self, q) -> np.ndarray:
+        """q with its coordinates brought back to their limits."""
+        q = q.copy()
+        q[self.place] = np.clip(q[self.place], self.lower, self.upper)
+        return q
+
+    def distance(self, q, other) -> float:
+        return float(np.linalg.norm(difference(self.model, q, other) / self.unit))
+
+    def at_limits(self, q) -> tuple[str, ...]:
+        low, high = self._at(q)
+        return tuple(self.model.v_names[k] for k in np.flatnonzero(low | high))
+
+    def _at(self, q) -> tuple[np.ndarray, np.ndarray]:
+        """Masks (nv,) of the coordinates at their lower and at their upper limit, but for rounding of what closes the loops."""
+        low, high = np.zeros((2, self.model.nv), dtype=bool)
+        low[self.screws], high[self.screws] = q[self.place] <= self.lower + _NEAREST, q[self.place] >= self.upper - _NEAREST
+        return low, high
+
+    # steps --------------------------------------------------------------------------------------------------------
+
+    def slope(self, q) -> np.ndarray:
+        """Derivative (m, nv) of the residual, scaled, by central differences: A is that where the residual vanishes only, and
+        without the rows by which rolling does not slip."""
+        steps = _DIFFERENCE * np.diag(self.unit)[self.movable]
+        r = self.residual(integrate(self.model, q, np.concatenate([steps, -steps])))
+        J = np.zeros((len(self.weight), self.model.nv))
+        J[:, self.movable] = self.weight[:, None] * (r[:len(steps)] - r[len(steps):]).T / (2 * _DIFFERENCE)
+        return J
+
+    def close(self, q) -> _Found:
+        """Damped steps from q while the residual falls, to rounding where it vanishes."""
+        now, weight, steps = self.at(q), _DAMPING, 0
+        while steps < _STEPS and now.size > 0:
+            steps += 1
+            J, r, after = self.slope(now.q), self.weight * self.residual(now.q), None
+            while weight < _HEAVIEST:
+                after = self.at(self.moved(now.q, self.step(now.q, J, r, weight * now.size)))
+                if after.size < now.size * (1 - 1e-6):
+                    break
+                weight, after = 10 * max(weight, 1e-8), None
+                if now.closed:                             # at rounding
+                    break
+            if after is None or (now.closed and after.size > 0.5 * now.size):
+                break
+            now, weight = after, 0.1 * weight
+        return _Found(now.q, now.size, now.worst, now.closed, steps)
+
+    def moved(self, q, x) -> np.ndarray:
+        return self.within(integrate(self.model, q, self.unit * x))
+
+    def step(self, q, J, r, damping: float) -> np.ndarray:
+        """Scaled step that takes J x + r down, of those that stay within the limits: what would pass one stops there, and the
+        others make up for it."""
+        low, high = self._at(q)
+        down = -J.T @ r
+        stopped = ~self.movable | (low & (down < 0)) | (high & (down > 0))
+        x, least, most = np.zeros(self.model.nv), np.full(self.model.nv, -np.inf), np.full(self.model.nv, np.inf)
+        least[self.screws], most[self.screws] = self.lower - q[self.place], self.upper - q[self.place]
+        while not stopped.all():
+            x[~stopped] = _damped(J[:, ~stopped], r + J[:, stopped] @ x[stopped], damping)
+            inside = np.clip(x, least / self.unit, most / self.unit)
+            beyond = ~stopped & (x != inside)
+            if not beyond.any():
+                break
+            x[beyond], stopped = inside[beyond], stopped | beyond
+        longest = np.abs(x).max(initial=0.0)
+        return x * min(1.0, _LONGEST / longest) if longest else x
+
+    def unwound(self, now: _Found, guess) -> _Found:
+        """Without the whole turns from the guess that joints have made and the constraints do not notice."""
+        for k, i, low, high in zip(self.screws, self.place, self.lower, self.upper, strict=True):
+            turns = np.round((now.q[i] - guess[i]) / (2 * np.pi))
+            if turns and self.model.v_units[k] == "rad":
+                q = now.q.copy()
+                q[i] -= 2 * np.pi * turns
+                after = self.at(q)
+                if after.closed and low <= q[i] <= high:
+                    now = after
+        return now
+
+    def nearest(self, now: _Found, guess) -> _Found:
+        """Along the closed configurations towards the guess, while that comes nearer."""
+        for _ in range(_NEARER):
+            d = self.towards(now.q, guess)
+            low, high = self._at(now.q)
+            free = self.movable & ~(low & (d < 0)) & ~(high & (d > 0))
+            _, s, Vt = np.linalg.svd(self.slope(now.q)[:, free], full_matrices=False)
+            across, along = Vt[s > RANK * max(s.max(initial=0.0), 1e-300)], np.zeros(len(d))
+            along[free] = d[free] - across.T @ (across @ d[free])
+            after = self._shorter(now, along, guess) if np.linalg.norm(along) > _NEAREST else None
+            if after is None:
+                break
+            now = after
+        return now
+
+    def towards(self, q, guess) -> np.ndarray:
+        """(nv,) scaled direction in which the way to the guess shortens most: minus the gradient of half its square."""
+        steps = _DIFFERENCE * np.diag(self.unit)
+        ways = difference(self.model, integrate(self.model, q, np.concatenate([steps, -steps])), guess) / self.unit
+        slope = (ways[:len(steps)] - ways[len(steps):]) / (2 * _DIFFERENCE)
+        return -slope @ (difference(self.model, q, guess) / self.unit)
+
+    def _shorter(self, now: _Found, along, guess) -> _Found | None:
+        before = self.distance(now.q, guess)
+        for k in range(10):
+            after = self.close(self.moved(now.q, 0.5**k * along))
+            gain = before - self.distance(after.q, guess)
+            if after.closed and gain > 0.1 * 0.5**k * (along @ along) / max(before, 1e-300):
+                return after
+        return None
+
+    # why not ------------------------------------------------------------------------------------------------------
+
+    def refusal(self, best: _Found, restarts: int) -> ComputationError:
+        """Names the constraint that is open most, and what holds it."""
+        model, r = self.model, self.residual(best.q)
+        worst = max(model.constraints, key=lambda one: np.linalg.norm((self.weight * r)[one.rows]))
+        units = np.array(worst.units)
+        sizes = {unit: np.linalg.norm(r[worst.rows][units == unit]) for unit in ("m", "rad")}
+        parts = [f"{size:.3g} {unit}" for unit, size in sizes.items() if size > self.tolerance]
+        what = "coupling" if worst.type == "coupling" else f"{worst.type} loop"
+        text = f'{what} "{worst.name}" cannot be closed: its smallest residual in {restarts + 1} starts is {" and ".join(parts)}'
+        names = self.at_limits(best.q)
+        if names:
+            text += f", with {', '.join(names[:4])}{', …' if len(names) > 4 else ''} at a limit"
+        kept = [name for name, free in zip(model.v_names, self.movable, strict=True) if not free]
+        hints = [f"{', '.join(kept[:4])} {'is' if len(kept) == 1 else 'are'} kept fixed: release"] if kept else []
+        if worst.driven:
+            hints.append("it is driven: give its position")
+        return ComputationError(f"{text} ({', '.join([*hints, 'check lengths and frames, or give another guess'])})")
+
+
+def _damped(J, r, damping: float) -> np.ndarray:
+    """The x of least |J x + r|^2 + damping |x|^2; of least length where it is not unique."""
+    U, s, Vt = np.linalg.svd(J, full_matrices=False)
+    kept = s > 1e-9 * s.max(initial=0.0)
+    return -Vt[kept].T @ (s[kept] / (s[kept]**2 + damping) * (U[:, kept].T @ r))

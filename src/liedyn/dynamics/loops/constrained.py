@@ -1,0 +1,243 @@
+"""Forward and hybrid dynamics of constrained systems, and the constraint forces as wrenches and joint forces."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Pfaffian, Wrenches
+from liedyn.dynamics.calling.calls import NONE, NONE_BATCH, as_array, as_mask, batched, run, where_read, wrenches
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.hybrid import hybrid_dynamics
+from liedyn.dynamics.loops.constraints import DRIVE, constraint_jacobian, drive_array, refuse_constrained, require_constraints
+from liedyn.dynamics.loops.pfaffian import hold, rows_and_bias
+from liedyn.errors import ComputationError
+from liedyn.jit import prepare
+from liedyn.kernels.loops.constrained import constrained_batch, constrained_batch_memory, constrained_forward_one, constrained_one
+from liedyn.model.model import Model
+
+_empty = np.empty          # looked up once: every 0.1 us of a call counts
+
+# What is asked may contradict the constraints by rounding: of the largest acceleration, and of one unit.
+_CONTRADICTS = 1e-7
+
+
+class ConstrainedMotion:
+    """Result of constrained dynamics.
+
+    a, tau        (..., nv) all accelerations and joint forces; given values are returned unchanged
+    multipliers   (..., m) lambda: the tree obeys M a + b = tau + A^T lambda [N m | N]; of least norm if rows are dependent
+    independent   (..., m) bool: False for a row that depends on the rows before it
+    """
+
+    __slots__ = ("a", "independent", "multipliers", "tau")
+
+    def __init__(self, a, tau, multipliers, independent):
+        self.a, self.tau, self.multipliers, self.independent = a, tau, multipliers, independent
+
+    def __iter__(self):
+        return iter((self.a, self.tau, self.multipliers, self.independent))
+
+    def __repr__(self):
+        return f"ConstrainedMotion(a={self.a}, tau={self.tau}, multipliers={self.multipliers}, independent={self.independent})"
+
+
+class _OneState:
+    """The same of one state, with `out`, all that the kernel wrote: further views are made when asked for, since together
+    they take as long as the computation. No __init__: it would cost 0.1 us."""
+
+    __slots__ = ("a", "out", "tau")
+
+    multipliers = property(lambda self: self.out[self.a.size:(self.a.size + self.out.size) // 2])
+    independent = property(lambda self: self.out[(self.a.size + self.out.size) // 2:] != 0.0)
+    __repr__, __iter__ = ConstrainedMotion.__repr__, ConstrainedMotion.__iter__
+
+
+def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
+                                 passive: bool = True, drive: Mapping[str, Any] | None = None, baumgarte: float = 0.0,
+                                 pfaffian: Pfaffian | None = None, on_error: OnError = "raise") -> ConstrainedMotion:
+    """Accelerations of a constrained system under joint forces.
+
+    Solves ``M a + b = tau + A^T lambda``, ``A a + gamma = 0`` by articulated sweeps: O(n m + m^3).
+
+    Parameters
+    ----------
+    model : Model
+        With constraints; `forward_dynamics` and similar functions refuse it.
+    q : (..., nq) array
+        Configuration [rad | m]; should be closed (`assemble`, `project_configuration`).
+    v, tau : (..., nv) arrays
+        Joint velocity, which should satisfy the constraints (`project_velocity`), and joint force.
+    f_ext, passive
+        As in `forward_dynamics`.
+    drive : {closure name: (T, V, dV)}, optional
+        Motion of driven loops, see `constraint_residual`.
+    baumgarte : float
+        Frequency f [rad/s] of stabilization: ``A a + gamma + 2 f A v + f^2 residual = 0``.
+    pfaffian : function, optional
+        Further constraints ``P(q) v = 0``, holonomic or not: takes q (N, nq) and gives P (N, k, nv) or (k, nv). Its rate along
+        the motion comes from differences (about 1e-10). The model may then have no constraints of its own.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    ConstrainedMotion
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError, ComputationError
+
+    Notes
+    -----
+    Kim 2012 v2.01, §3. Accelerations are unique also where rows depend on each other; multipliers are then those of least norm.
+    """
+    if on_error != "raise":
+        return each_state(constrained_forward_dynamics, locals())
+    if f_ext is None and drive is None and pfaffian is None:
+        try:                                  # arrays as they should be: the entry checks shapes and values itself
+            solve, machine, size, head = model._cache["constrained"]
+            out = _empty(size)
+            if not solve(machine, q, v, tau, baumgarte, passive, out):
+                motion = _OneState()
+                motion.a = out[head]
+                motion.tau = tau
+                motion.out = out
+                return motion
+        except (TypeError, KeyError):         # a batch, other types, lists, or not compiled yet
+            if model.nc and getattr(q, "ndim", 1) == 1:
+                prepare(constrained_forward_one)
+                solve = constrained_forward_one.direct          # looked up once: every 0.1 us of a call counts
+                model._cache["constrained"] = solve, model.loop_machine, model.nv + 2 * model.nc, slice(model.nv)
+    none = np.zeros(model.nv, dtype=bool)
+    if pfaffian is not None:
+        return _with_pfaffian(pfaffian, model, q, v, None, tau, none, f_ext, passive, drive, baumgarte)
+    return _constrained(model, q, v, None, tau, none, f_ext, passive, drive, baumgarte)
+
+
+def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
+                                f_ext: Wrenches | None = None, passive: bool = True, drive: Mapping[str, Any] | None = None,
+                                baumgarte: float = 0.0, pfaffian: Pfaffian | None = None,
+                                on_error: OnError = "raise") -> ConstrainedMotion:
+    """All accelerations and joint forces of a constrained system, given one of the two for each coordinate.
+
+    ``a`` is read where prescribed and ``tau`` where not; the rest is ignored. Other parameters and results as in
+    `constrained_forward_dynamics`. If the prescribed motion does not determine the multipliers, they are those of least norm.
+
+    Raises
+    ------
+    ComputationError
+        Also where the prescribed accelerations contradict the constraints: names both.
+
+    For on_error see `inverse_dynamics`.
+
+    Notes
+    -----
+    Kim 2012 v2.01, §3: A_v M_vv^-1 A_v^T takes the place of A M^-1 A^T.
+    """
+    if on_error != "raise":
+        return each_state(constrained_hybrid_dynamics, locals())
+    prescribed, a = as_mask(prescribed, model.nv), as_array(a, "a", (model.nv,))
+    if pfaffian is not None:
+        return _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, drive, baumgarte)
+    return _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, baumgarte)
+
+
+def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                      on_error: OnError = "raise") -> Array:
+    """Joint forces A^T lambda (..., nv) of the multipliers [N m | N]. For on_error see `inverse_dynamics`."""
+    if on_error != "raise":
+        return each_state(constraint_forces, locals())
+    A = constraint_jacobian(model, q, drive=drive)
+    return np.einsum("...rk,...r->...k", A, as_array(multipliers, "multipliers", (model.nc,)))
+
+
+def _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, frequency):
+    require_constraints(model)
+    frequency = float(frequency)
+    named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
+             ("tau", as_array(tau, "tau", (model.nv,)), 1)]
+    if a is not None:
+        named.append(("a", a, 1))
+    F, D = wrenches(model, f_ext), drive_array(model, drive)
+    if F is not None:
+        named.append(("f_ext", F, 2))
+    if D.size:
+        named.append(("drive", D, 1))
+    one = all(array.ndim == own for _, array, own in named)
+    lead, rows = batched(*named)
+    given = dict(zip([name for name, _, _ in named], rows, strict=True))
+    a = given["a"].copy() if "a" in given else np.zeros((len(rows[0]), model.nv))
+    tau, m = given["tau"].copy(), model.nc
+    out = np.empty((len(a), 3 * m))
+    code = (_one if one else _batch)(model, given, a, tau, prescribed, frequency, bool(passive), out)
+    if code:
+        refuse_constrained(model, code, q=given["q"], v=given["v"], a=where_read(given.get("a", a), prescribed),
+                           tau=where_read(given["tau"], ~prescribed))
+    keep = out[:, m:2 * m] != 0.0
+    if prescribed.any() or D.size:
+        _refuse_contradiction(model, given["q"], prescribed, a, keep, out[:, 2 * m:])
+    shape = (*lead, model.nv)
+    return ConstrainedMotion(a.reshape(shape), tau.reshape(shape), out[:, :m].reshape(*lead, m), keep.reshape(*lead, m))
+
+
+def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, drive, frequency):
+    named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
+             ("tau", as_array(tau, "tau", (model.nv,)), 1)]
+    if a is not None:
+        named.append(("a", a, 1))
+    lead, (q, v, given, *rest) = batched(*named)
+    a = rest[0] if rest else np.zeros(v.shape)
+
+    def solve(force):
+        if model.nc:
+            return _constrained(model, q, v, a, force, prescribed, f_ext, passive, drive, frequency)
+        return ConstrainedMotion(*hybrid_dynamics(model, q, v, a, force, prescribed, f_ext=f_ext, passive=passive),
+                                 np.empty((len(q), 0)), np.empty((len(q), 0), dtype=bool))
+
+    given = np.where(prescribed, 0.0, given)
+    P, gamma = rows_and_bias(pfaffian, model, q, v)
+    force, mu, kept = hold(P, gamma, lambda x: solve(x).a, given)
+    motion = solve(force)
+    tau = np.where(prescribed, motion.tau - (force - given), given)
+    shape = (*lead, model.nv)
+    return ConstrainedMotion(motion.a.reshape(shape), tau.reshape(shape),
+                             np.concatenate([motion.multipliers, mu], axis=1).reshape(*lead, -1),
+                             np.concatenate([motion.independent, kept], axis=1).reshape(*lead, -1))
+
+
+def _one(model, given, a, tau, prescribed, frequency, passive, out):
+    prepare(constrained_one)
+    F = np.ascontiguousarray(given["f_ext"]).ravel() if "f_ext" in given else NONE
+    D = given["drive"][0] if "drive" in given else NONE
+    return constrained_one(model.loop_machine, prescribed, given["q"][0], given["v"][0], a[0], tau[0], F, D,
+                           frequency, passive, out.reshape(3, model.nc))
+
+
+def _batch(model, given, a, tau, prescribed, frequency, passive, out):
+    D = given.get("drive", np.empty((len(a), 0)))
+    n, nq, nv, nl = model.sizes
+    size = constrained_batch_memory(n, nq, nv, nl, len(model.constraints), model.nc, D.shape[1] // DRIVE)
+    return run(constrained_batch, model, size, (model.loop_index, model.loop_constants, prescribed),
+               (given["q"], given["v"], a, tau, given.get("f_ext", NONE_BATCH), D, frequency, passive, out), len(a))
+
+
+def _refuse_contradiction(model, q, prescribed, a, keep, gap):
+    """Where a dependent row asks for more than rounding, its constraint contradicts what is prescribed or driven."""
+    scale = _CONTRADICTS * (1.0 + np.abs(a).max(axis=1, initial=0.0))
+    bad = (np.abs(gap) > scale[:, None]) & ~keep
+    if not bad.any():
+        return
+    k, r = np.argwhere(bad)[0]
+    constraint = next(one for one in model.constraints if one.rows.start <= r < one.rows.stop)
+    A = constraint_jacobian(model, q[k])
+    moved = np.abs(A[constraint.rows]).max(axis=0) > 1e-9
+    among = prescribed & moved if (prescribed & moved).any() else prescribed
+    names = [model.v_names[i] for i in np.flatnonzero(among)] + [one.name for one in model.constraints if one.driven]
+    unit = "rad/s^2" if constraint.units[r - constraint.rows.start] == "rad" else "m/s^2"
+    where = f" in state {k}" if len(q) > 1 else ""
+    raise ComputationError(f"the prescribed motions contradict the constraint {constraint.name!r}{where}: its row "
+                           f"{model.row_names[r]} has a residual of {abs(gap[k, r]):.3g} {unit}; prescribed are "
+                           f"{', '.join(names)} "
+                           "(prescribe fewer, or consistent accelerations)")

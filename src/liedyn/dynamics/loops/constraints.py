@@ -1,0 +1,220 @@
+"""Constraints of a model at a state: how far they are open, their Jacobian, their velocity and what motion adds; and the way
+back onto them."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
+from liedyn.dynamics.calling.calls import as_array, as_mask, batched, refuse, run, scratch
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.errors import ComputationError, ConfigurationError, ModelError, NameLookupError
+from liedyn.jit import prepare
+from liedyn.kernels.checks import BAD_F_EXT
+from liedyn.kernels.loops.loop_kinematics import BIAS, JACOBIAN, RESIDUAL, VELOCITY, constraint_state_memory, constraint_states
+from liedyn.kernels.loops.projection import OPEN, project_states, projection_memory
+from liedyn.model.model import Model
+
+DRIVE = 24          # numbers of a driven loop's motion
+
+
+def constraint_residual(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                        on_error: OnError = "raise") -> Array:
+    """Residual of each constraint (..., m) [rad | m], in the order of ``model.row_names``.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+    drive : {closure name: (T, V, dV)}, optional
+        Motion of the frames A of driven loops: pose (..., 4, 4) in the frame of the file, its twist (..., 6) and the twist's
+        rate (..., 6), both in the moving frame [w; v]; what is omitted is zero. Closures that are not named do not move.
+    on_error
+        As in `inverse_dynamics`.
+
+    Raises
+    ------
+    ModelError
+        For a model without constraints.
+    ShapeError, ConfigurationError, NameLookupError
+
+    Notes
+    -----
+    Rows as in `joints.closures`: angles of misalignment as 2 sin(angle/2), lengths along frame B.
+    """
+    if on_error != "raise":
+        return each_state(constraint_residual, locals())
+    return _states(model, RESIDUAL, q, None, drive)
+
+
+def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                        on_error: OnError = "raise") -> Array:
+    """Velocity of each constraint row (..., m) [rad/s | m/s]: A v minus that of the drive; zero if v satisfies the constraints.
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(constraint_velocity, locals())
+    return _states(model, VELOCITY, q, v, drive)
+
+
+def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                    on_error: OnError = "raise") -> Array:
+    """gamma (..., m) [rad/s^2 | m/s^2]: accelerations satisfy the constraints if ``A a + gamma = 0`` (K2 §3).
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(constraint_bias, locals())
+    return _states(model, BIAS, q, v, drive)
+
+
+def constraint_jacobian(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
+                        on_error: OnError = "raise") -> Array:
+    """A (..., m, nv): rows of the twist of frame B relative to A that the closures constrain, and of the couplings (K2 (55)).
+
+    It is the derivative of `constraint_residual` at configurations where that is zero.
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(constraint_jacobian, locals())
+    return _states(model, JACOBIAN, q, None, drive)
+
+
+def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike | None = None,
+                          drive: Mapping[str, Any] | None = None, tolerance: float = 1e-13, on_error: OnError = "raise") -> Array:
+    """q (..., nq) projected onto the constraints in the metric of the mass matrix.
+
+    Gauss-Newton steps on the manifold from a configuration that is nearly closed; from a guess, see `assemble`.
+
+    Parameters
+    ----------
+    prescribed : (nv,) bool array, optional
+        Coordinates that do not change.
+    tolerance : float
+        Largest residual [rad | m] that counts as closed.
+    on_error
+        As in `inverse_dynamics`.
+
+    Raises
+    ------
+    ComputationError
+        If the constraints cannot be satisfied from there.
+    """
+    if on_error != "raise":
+        return each_state(project_configuration, locals())
+    return _project(model, q, None, prescribed, drive, tolerance)
+
+
+def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: ArrayLike | None = None,
+                     drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> Array:
+    """v (..., nv) projected onto the constraints in the metric of the mass matrix.
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(project_velocity, locals())
+    return _project(model, q, v, prescribed, drive, 0.0)
+
+
+def require_constraints(model) -> None:
+    if not model.nc:
+        raise ModelError(f"robot {model.name} has no constraints", expected="loops, couplings or a mimic in its file")
+
+
+def drive_array(model, drive) -> np.ndarray:
+    """(..., 24 driven): pose, twist and its rate of each driven loop's frame A, as kernels take it."""
+    driven = [one for one in model.constraints if one.driven]
+    given = dict(drive or {})
+    unknown = [name for name in given if name not in {one.name for one in driven}]
+    if unknown:
+        known = ", ".join(one.name for one in driven) or "none"
+        raise NameLookupError(f"no driven loop {unknown[0]!r}; the model has {known}")
+    parts = [_motion(one, given.get(one.name)) for one in driven]
+    if not parts:
+        return np.empty(0)
+    lead = np.broadcast_shapes(*[part.shape[:-1] for part in parts])
+    return np.ascontiguousarray(np.concatenate([np.broadcast_to(part, (*lead, DRIVE)) for part in parts], axis=-1))
+
+
+def _motion(closure, motion) -> np.ndarray:
+    """The 24 numbers of one frame, whose axes are turned from those of the file to those of the kernels."""
+    if motion is None:
+        motion = (np.eye(4),)
+    elif not isinstance(motion, (tuple, list)):
+        motion = (motion,)
+    T, V, dV = (*motion, *(np.zeros(6),) * (3 - len(motion)))
+    T, V, dV = as_array(T, "drive", (4, 4)), as_array(V, "drive", (6,)), as_array(dV, "drive", (6,))
+    turn = np.eye(3) if closure.turn is None else closure.turn           # from the kernels' frame to the file's
+    R = np.swapaxes(turn, -1, -2) @ T[..., :3, :3] @ turn
+    twists = [np.concatenate([x[..., :3] @ turn, x[..., 3:] @ turn], axis=-1) for x in (V, dV)]
+    parts = [R.reshape(*R.shape[:-2], 9), T[..., :3, 3] @ turn, *twists]
+    lead = np.broadcast_shapes(*[part.shape[:-1] for part in parts])
+    return np.concatenate([np.broadcast_to(part, (*lead, part.shape[-1])) for part in parts], axis=-1)
+
+
+def _states(model, what, q, v, drive):
+    require_constraints(model)
+    v = np.zeros(model.nv) if v is None else v
+    named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
+             ("drive", drive_array(model, drive), 1)]
+    if not named[2][1].size:
+        named.pop()
+    lead, rows = batched(*named)
+    q, v, drive = rows if len(rows) == 3 else (*rows, np.empty((len(rows[0]), 0)))
+    m, count = model.nc, len(q)
+    out = np.empty((count, m * model.nv if what == JACOBIAN else m))
+    n, nq, nv, _ = model.sizes
+    size = constraint_state_memory(n, nq, nv, len(model.constraints), m, drive.shape[1] // DRIVE)
+    none = np.zeros(nv, dtype=bool)
+    code = run(constraint_states, model, size, (model.loop_index, model.loop_constants, none), (q, v, drive, what, out), count)
+    refuse_constrained(model, code, q=q, v=v)
+    return out.reshape(*lead, m, nv) if what == JACOBIAN else out.reshape(*lead, m)
+
+
+def _project(model, q, v, prescribed, drive, tolerance):
+    require_constraints(model)
+    named = [("q", as_array(q, "q", (model.nq,)), 1), ("drive", drive_array(model, drive), 1)]
+    if v is not None:
+        named.append(("v", as_array(v, "v", (model.nv,)), 1))
+    if not named[1][1].size:
+        named.pop(1)
+    lead, rows = batched(*named)
+    given = {name: x.copy() for (name, _, _), x in zip(named, rows, strict=True)}
+    count = len(given["q"])
+    if not count:
+        return np.empty((*lead, model.nq if v is None else model.nv))
+    mask = np.zeros(model.nv, dtype=bool) if prescribed is None else as_mask(prescribed, model.nv)
+    n, _, nv, _ = model.sizes
+    size = projection_memory(n, nv, len(model.constraints), model.nc)
+    prepare(project_states)
+    left = np.zeros((count, 1))
+    code = project_states(model.index, model.constants, scratch(size), model.loop_index, model.loop_constants, mask, given["q"],
+                          given.get("v", np.empty((0, nv))), given.get("drive", np.empty((count, 0))), float(tolerance), left, 0,
+                          count)
+    if code == OPEN:
+        _refuse_open(model, given["q"], drive, left)
+    refuse_constrained(model, code, **{name: given[name] for name in ("q", "v") if name in given})
+    return given["v" if v is not None else "q"].reshape(*lead, -1)
+
+
+def _refuse_open(model, q, drive, left):
+    k = int(np.argmax(left[:, 0]))
+    name, size = "", float(left[k, 0])
+    if np.isfinite(q[k]).all():
+        residual = np.abs(_states(model, RESIDUAL, q[k], None, None if drive is None else drive))
+        if residual.ndim == 1:
+            r = int(np.argmax(residual))
+            name, size = model.row_names[r], residual[r]
+    raise ComputationError(f"the constraints cannot be satisfied from this configuration; the residual of {name or 'one'} stays "
+                           f"at {size:.3g} "
+                           "(start from a nearer configuration, or check with liedyn assemble whether the lengths allow it)")
+
+
+def refuse_constrained(model, code, **arrays):
+    if code == BAD_F_EXT:
+        raise ConfigurationError("f_ext or the motion of a driven loop contains NaN or infinite values")
+    refuse(model, code, **arrays)

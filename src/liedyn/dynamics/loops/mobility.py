@@ -1,0 +1,126 @@
+"""How a closed mechanism can move at a configuration: degrees of freedom, redundant rows, singular configurations."""
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.dynamics.loops.closing import RANK, Search, column_scale, row_scale
+from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual, require_constraints
+from liedyn.dynamics.manifold import difference, integrate
+from liedyn.errors import ComputationError, ShapeError
+from liedyn.model.model import Model
+
+_CLOSED = 1e-6          # largest residual of a configuration whose mobility has a meaning
+_NEIGHBOURS = 4
+_APART = 0.1            # rad, or that part of the length: where neighbours are looked for
+_MOVED = 1e-3           # of that: a neighbour that came back nearer is the same configuration
+
+
+@dataclass(frozen=True)
+class Mobility:
+    """Mobility of a constrained robot at a configuration.
+
+    degrees       degrees of freedom: nv minus the rank of A; for rolling, those of the velocity
+    rank          rank of A, with lengths in units of the robot's length
+    redundant     names of rows that depend on the rows before them
+    generic_rank  largest rank here and at neighbouring closed configurations
+    rigid         no neighbouring configuration is closed: movable to first order at most, for any number of degrees
+    gap           smallest singular value that counts and largest that does not, both relative to the largest
+    """
+
+    degrees: int
+    rank: int
+    redundant: tuple[str, ...]
+    generic_rank: int
+    rigid: bool
+    gap: tuple[float, float]
+
+    @property
+    def singular(self) -> bool:
+        """Whether more can move here than nearby, to the first order: branches of motion meet, or a dead point."""
+        return self.rank < self.generic_rank or (self.rigid and self.degrees > 0)
+
+
+def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None, seed: int = 0) -> Mobility:
+    """Degrees of freedom and redundant constraints of a closed configuration.
+
+    Parameters
+    ----------
+    model : Model
+    q : (nq,) array
+        Closed: the residual of the constraints vanishes.
+    drive : optional
+        As for `constraint_residual`.
+    seed : int
+        Seed of the neighbouring configurations at which the rank is compared.
+
+    Raises
+    ------
+    ModelError
+        For a model without constraints.
+    ComputationError
+        If a constraint residual is larger than 1e-6.
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    The rank is that of A (K2 (55)) by its singular values; "redundant" constraints are those of K2 §3.1.
+    """
+    require_constraints(model)
+    residual = np.abs(constraint_residual(model, q, drive=drive))
+    if residual.ndim != 1:
+        raise ShapeError(f"q must be a single configuration; found {np.shape(q)}")
+    if residual.max() > _CLOSED:
+        row = int(np.argmax(residual))
+        raise ComputationError(f"the configuration violates the constraints: {model.row_names[row]} has a residual of "
+                               f"{residual[row]:.3g} (assemble first)")
+    A = scaled_jacobian(model, q, drive)
+    rank, gap = _rank(A)
+    generic, rigid = rank, rank == model.nv
+    if rank < min(model.nc, model.nv):
+        generic, rigid = _nearby(model, q, drive, rank, seed)
+    redundant = tuple(model.row_names[r] for r in _dependent_rows(A, rank))
+    return Mobility(model.nv - rank, rank, redundant, generic, rigid, gap)
+
+
+def scaled_jacobian(model, q, drive=None) -> np.ndarray:
+    return row_scale(model)[:, None] * constraint_jacobian(model, q, drive=drive) * column_scale(model)
+
+
+def _rank(A: np.ndarray) -> tuple[int, tuple[float, float]]:
+    s = np.linalg.svd(A, compute_uv=False)
+    if not s.size or s[0] == 0:
+        return 0, (0.0, 0.0)
+    s = s / s[0]
+    rank = int((s > RANK).sum())
+    return rank, (float(s[rank - 1]), float(s[rank]) if rank < len(s) else 0.0)
+
+
+def _dependent_rows(A: np.ndarray, rank: int) -> list[int]:
+    """Rows that follow from those before them, as many as are beyond the rank."""
+    basis, left = np.zeros((0, A.shape[1])), np.zeros(len(A))
+    enough = RANK * np.linalg.norm(A, 2)
+    for r, row in enumerate(A):
+        for _ in range(2):                                # again, for what rounding left
+            row = row - basis.T @ (basis @ row)
+        left[r] = np.linalg.norm(row)
+        if left[r] > enough:
+            basis = np.vstack([basis, row / left[r]])
+    return sorted(np.argsort(left, kind="stable")[:len(A) - rank].tolist())
+
+
+def _nearby(model, q, drive, rank: int, seed: int) -> tuple[int, bool]:
+    """The largest rank at closed configurations near q and at q, and whether there is none but q."""
+    search, rng, unit = Search(model, drive=drive, limits=False), np.random.default_rng([seed, 1]), column_scale(model)
+    generic, rigid = rank, True
+    for _ in range(_NEIGHBOURS):
+        found = search.close(integrate(model, q, _APART * unit * rng.standard_normal(model.nv)))
+        if not found.closed:
+            continue
+        rigid = rigid and bool(np.linalg.norm(difference(model, q, found.q) / unit) < _MOVED * _APART)
+        generic = max(generic, _rank(scaled_jacobian(model, found.q, drive))[0])
+    return generic, rigid

@@ -1,0 +1,197 @@
+"""Base parameters: the combinations of inertial parameters that forces depend on, named in the user's terms."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.dynamics.open_tree import refuse_constraints
+from liedyn.dynamics.parameters.regressor import OF_A_LINK, InertialParameters, inertial_parameters, regressor
+from liedyn.errors import ComputationError
+from liedyn.joints.kinds import SCREW
+from liedyn.model.model import Model
+
+TOLERANCE = 1e-10     # a parameter whose largest effect is this part of the strongest one's has none but rounding
+WEAK = 1e-4           # … this part: an angle of the robot file that is almost a right one lets it act
+_CLEAR = 1e3          # least ratio between the last pivot of the rank and the first beyond it
+_WELL = 1e-2          # a column that is this far from those kept before it stays without harm to the condition
+_ROUNDING = 1e-13     # of normalized columns: eps times the number of operations
+_WHOLE = 1e-12        # a coefficient this near to a whole number is that number
+_TOLD = 1e-5          # a regrouping names no parameter whose coefficient there is this part of its largest one
+_OFFERED = ("hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz", "mass")     # which of a link's ten are kept first
+
+
+@dataclass(frozen=True, eq=False)
+class BaseParameters:
+    """Independent parameters, each standing for itself and for what is regrouped with it.
+
+    names, units      (b,) of the parameters kept
+    columns           (b,) where they stand among all parameters
+    values            (b,) matrix @ parameters.values: those of the model
+    matrix            (b, P): base parameters from all parameters; `Y pi` is `Y[..., columns] (matrix pi)`
+    condition         of the normalized columns kept, over the states that they were found from
+    unidentifiable    names of the parameters on which no force depends
+    weak              names of parameters that act through almost right angles only (less than 1e-4 of the strongest)
+    parameters        all parameters (`InertialParameters`)
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    columns: np.ndarray
+    values: np.ndarray
+    matrix: np.ndarray
+    condition: float
+    unidentifiable: tuple[str, ...]
+    weak: tuple[str, ...]
+    parameters: InertialParameters
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def regrouping(self, k: int) -> str:
+        """Base parameter k as a sum of parameters, itself first: 'hx.link2 + 0.4 mass.link3'.
+
+        Terms that are there only because an angle of the robot file is not quite a right one (1e-5 and less) are left out;
+        they are in `matrix`."""
+        terms = [self.names[k]]
+        for j in np.flatnonzero(np.abs(self.matrix[k]) > _TOLD * np.abs(self.matrix).max(axis=0)):
+            if j != self.columns[k]:
+                c = self.matrix[k, j]
+                size = "" if abs(c) == 1 else f"{abs(c):.6g} "
+                terms.append(f"{'-' if c < 0 else '+'} {size}{self.parameters.names[j]}")
+        return " ".join(terms)
+
+
+def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str] | None = None,
+                    states: tuple[ArrayLike, ...] | None = None, seed: int = 0, tolerance: float = TOLERANCE) -> BaseParameters:
+    """Base (identifiable) parameters of a model: the identifiable combinations of its inertial parameters.
+
+    Parameters
+    ----------
+    model : Model
+    passive, joints
+        As in `regressor`: which joint parameters are included.
+    states : (q, v, a), optional
+        Arrays (..., nq), (..., nv), (..., nv): identifiability from these states. Default: random states, also beyond the joint
+        limits (the result is the same for any open set of states, and better conditioned for a large one).
+    seed : int
+        Seed of the random states. It affects the result by rounding only.
+    tolerance : float
+        A parameter whose effect relative to the strongest one is smaller counts as without effect. 1e-4 ignores effects
+        that exist only because angles in the robot file are rounded (1.5708 for pi/2).
+
+    Returns
+    -------
+    BaseParameters
+
+    Raises
+    ------
+    ModelError
+        For a robot with loops or couplings, whose forces determine fewer parameters; use `Model.open_tree` for all.
+    ComputationError
+        If the rank of the regressor is not clear, or no parameter has an effect.
+    NameLookupError, ShapeError, ConfigurationError
+        As `regressor`.
+
+    Notes
+    -----
+    Rank-revealing QR of the regressor over many states (Gautier 1991). The rank is the largest gap between pivots, which
+    must be clear. Of dependent parameters the one nearer to the ground is kept, so that a link's mass is regrouped with its
+    parents', as by hand; a column that lies too near to those kept waits, and pivots fill what is missing of the rank.
+    """
+    if model.nc:
+        refuse_constraints(model, "base_parameters")
+    pi = inertial_parameters(model, passive=passive, joints=joints)
+    states = _random_states(model, len(pi.names), seed) if states is None else states
+    Y = regressor(model, *states, passive=passive, joints=joints)
+    if not Y.size:
+        raise ComputationError(f"the robot {model.name} has no moving link with inertia: it has no base parameters")
+    R = np.linalg.qr(Y.reshape(-1, len(pi.names)), mode="r")
+    norms = np.linalg.norm(R, axis=0)
+    strongest = norms.max(initial=0.0)
+    live = np.flatnonzero(norms > tolerance * strongest)
+    if not live.size:
+        raise ComputationError(f"no joint force of the robot {model.name} depends on an inertial parameter in these states")
+    X = R[:, live] / norms[live]
+    kept = np.sort(_independent(X, _order([pi.names[k] for k in live]), _rank(X, tolerance)))
+    matrix = np.zeros((len(kept), len(pi.names)))
+    matrix[:, live] = _regrouping(X, kept, norms[live], strongest)
+    columns = live[kept]
+    gone = [name for name, column in zip(pi.names, matrix.T, strict=True) if not column.any()]
+    weak = [name for name, norm in zip(pi.names, norms, strict=True) if norm <= WEAK * strongest and name not in gone]
+    return BaseParameters(tuple(pi.names[k] for k in columns), tuple(pi.units[k] for k in columns), columns, matrix @ pi.values,
+                          matrix, float(np.linalg.cond(X[:, kept])), tuple(gone), tuple(weak), pi)
+
+
+def _random_states(model, parameters: int, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Three times as many equations as parameters; angles all around, slides a metre either way."""
+    from liedyn.dynamics.manifold import random_configuration
+    rng = np.random.default_rng(seed)
+    n = 20 + 3 * parameters // max(model.nv, 1)
+    q = random_configuration(model, rng, n)
+    for joint in model.joints:
+        if joint.kind == SCREW:
+            span = np.array([np.pi if unit == "rad" else 1.0 for unit in model.v_units[joint.v]])
+            q[:, joint.q] = rng.uniform(-span, span, (n, len(span)))
+    v, a = rng.standard_normal((2, n, model.nv))
+    return q, v, a
+
+
+def _rank(X: np.ndarray, tolerance: float) -> int:
+    """Rank of normalized columns: the largest gap between the pivots of QR; those below `tolerance` are nothing."""
+    from scipy.linalg import qr
+    pivots = np.abs(np.diag(qr(X, mode="r", pivoting=True)[0]))
+    pivots = np.maximum(np.r_[pivots, np.zeros(X.shape[1] - len(pivots) + 1)], max(_ROUNDING, tolerance))
+    ratios = pivots[:-1] / pivots[1:]
+    rank = int(np.argmax(ratios)) + 1
+    if ratios[rank - 1] < _CLEAR:
+        raise ComputationError(f"the rank of the regressor is not clear for these states: the largest drop between pivots is "
+                               f"{ratios.max():.2g} (about {rank} of {X.shape[1]} parameters); use more "
+                               "states, or states that differ more")
+    return rank
+
+
+def _order(names: Sequence[str]) -> list[int]:
+    """In which order columns are offered: links from the ground on, within a link by _OFFERED, joint parameters last."""
+    def rank(k: int) -> tuple[int, int, int]:
+        number, _, owner = names[k].partition(".")
+        if number not in OF_A_LINK:
+            return 1, k, 0
+        return 0, places.setdefault(owner, k), _OFFERED.index(number)
+    places: dict[str, int] = {}
+    return sorted(range(len(names)), key=rank)
+
+
+def _independent(X: np.ndarray, order: Sequence[int], rank: int) -> list[int]:
+    """Indices of `rank` independent columns: those offered first, but for ill-conditioned ones."""
+    left, kept, waiting = X.copy(), [], []
+    for j in order:
+        if len(kept) < rank and np.linalg.norm(left[:, j]) > _WELL:
+            _keep(left, j, kept)
+        else:
+            waiting.append(j)
+    while len(kept) < rank:
+        j = max(waiting, key=lambda j: np.linalg.norm(left[:, j]))
+        waiting.remove(j)
+        _keep(left, j, kept)
+    return kept
+
+
+def _keep(left: np.ndarray, j: int, kept: list[int]) -> None:
+    """Take the direction of column j out of all columns, twice against rounding."""
+    x = left[:, j] / np.linalg.norm(left[:, j])
+    for _ in range(2):
+        left -= np.outer(x, x @ left)
+    kept.append(j)
+
+
+def _regrouping(X: np.ndarray, kept: np.ndarray, norms: np.ndarray, strongest: float) -> np.ndarray:
+    """(b, columns): every column of Y from those kept, without what is rounding."""
+    C = np.linalg.lstsq(X[:, kept], X, rcond=None)[0]
+    C[np.abs(C) < 0.1 * _ROUNDING * strongest / norms] = 0.0           # a weak column was scaled up, its rounding too
+    C = C * norms / norms[kept][:, None]
+    C[:, kept] = np.eye(len(kept))
+    whole = np.round(C)
+    return np.where(np.abs(C - whole) < _WHOLE, whole, C) + 0.0

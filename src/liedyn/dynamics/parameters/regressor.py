@@ -1,0 +1,239 @@
+"""Dynamics linear in the inertial parameters: the parameters themselves, and the regressors of torque, energy, momentum."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
+from liedyn.dynamics.calling.calls import as_array, batched, filled_groups, refuse, run, run_one
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.calling.rooms import room_for
+from liedyn.errors import NameLookupError
+from liedyn.joints.kinds import NV, SCREW
+from liedyn.joints.tree import tree_of
+from liedyn.kernels.recursions.regressor import regressor_memory, regressors, sums
+from liedyn.model.model import Model
+from liedyn.model.spatial import rigid_from_link
+
+OF_A_LINK = ("mass", "hx", "hy", "hz", "Ixx", "Ixy", "Ixz", "Iyy", "Iyz", "Izz")
+OF_A_JOINT = ("armature", "damping", "friction", "stiffness")
+_LINK_UNITS = ("kg", *3 * ("kg m",), *6 * ("kg m^2",))
+_JOINT_UNITS = {"armature": ("kg m^2", "kg"), "damping": ("N m s/rad", "N s/m"), "friction": ("N m", "N"),
+                "stiffness": ("N m/rad", "N/m"), "preload": ("N m", "N")}
+
+
+class InertialParameters(NamedTuple):
+    """What tau is linear in: values (P,), names and units.
+
+    Ten of each link: mass.<link>, its first moment h = m c (hx, hy, hz) and its second moment about the link's origin
+    (Ixx, Ixy, Ixz, Iyy, Iyz, Izz; not about the centre of mass), in the link's frame; then armature.<coordinate>, …
+    """
+
+    values: np.ndarray
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+
+
+class EnergyRegressor(NamedTuple):
+    """Rows (..., P): kinetic and potential energy are their products with the parameters."""
+
+    kinetic: np.ndarray
+    potential: np.ndarray
+
+
+def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence[str] | None = None) -> InertialParameters:
+    """The parameters in which the dynamics is linear, in the order of the columns of `regressor`.
+
+    Parameters
+    ----------
+    model : Model
+    passive, joints
+        As in `regressor`.
+
+    Returns
+    -------
+    InertialParameters
+        values (P,), names, units. Ten numbers of each link that moves (frames welded to one, without mass and inertia, are
+        left out), then those of the joints: of a spring stiffness.<coordinate> and preload.<coordinate>, which is
+        stiffness times rest.
+
+    Raises
+    ------
+    NameLookupError
+        For an unknown kind of joint parameter.
+    """
+    values, names, units = [], [], []
+    for k in _links(model):
+        link = model.description.links[k]
+        values += list(rigid_from_link(link))
+        names += [f"{number}.{link.name}" for number in OF_A_LINK]
+        units += _LINK_UNITS
+    for what, k, value in _joint_parameters(model, _kinds(model, passive, joints)):
+        values.append(value)
+        names.append(f"{what}.{model.v_names[k]}")
+        units.append(_JOINT_UNITS[what][model.v_units[k] == "m"])
+    return InertialParameters(np.array(values, dtype=float), tuple(names), tuple(units))
+
+
+def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive: bool = False,
+              joints: Sequence[str] | None = None, on_error: OnError = "raise") -> Array:
+    """The matrix ``Y(q, v, a)`` with ``tau = Y pi``: inverse dynamics, linear in the inertial parameters.
+
+    For a robot with loops it is that of the open tree: ``Y pi = tau + A^T lambda``.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v, a : (..., nv) arrays
+        Joint velocity [rad/s | m/s] and acceleration.
+    passive : bool
+        As in `inverse_dynamics`: whether joint springs, damping and friction act, if the model has them.
+    joints : sequence of "armature", "damping", "friction", "stiffness", optional
+        Which joint parameters have columns, whatever the model has; default: those that the model has (armature, and the
+        others if `passive`).
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    Y : (..., nv, P) array
+        Columns in the order of ``inertial_parameters(model, passive=passive, joints=joints)``, whose values are the model's
+        own ``pi``: ``Y pi`` is ``inverse_dynamics(model, q, v, a, passive=passive)``.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, NameLookupError
+
+    Notes
+    -----
+    Park, Bobrow and Ploen 1995, §4: link by link, ``S^T (I dV - ad*_V I V)`` for the joints between link and ground,
+    O(n depth). Smoothed Coulomb friction is linear in its level, a spring in its stiffness and stiffness times rest.
+    """
+    if on_error != "raise":
+        return each_state(regressor, locals())
+    P, size, plan = _plan(model, passive, joints)
+    Y = np.empty((model.nv, P))
+    if run_one(model, ("regressor", *_asked(passive, joints)), regressors, size, plan, (q, v, a, Y), (q, v, a, Y, False)):
+        return Y
+    lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
+                         ("a", as_array(a, "a", (model.nv,)), 1))
+    Y, lines, past = room_for((*lead, model.nv, P), len(rows[0]))
+    code = run(regressors, model, size, plan, (*rows, lines, past), len(lines))
+    refuse(model, code, **dict(zip(("q", "v", "a"), rows, strict=True)))
+    return Y
+
+
+def energy_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = False, joints: Sequence[str] | None = None,
+                     on_error: OnError = "raise") -> EnergyRegressor:
+    """Rows (..., P) whose products with the parameters are the kinetic and the potential energy [J].
+
+    Arguments and errors as in `regressor`. Of a spring, the energy less the constant ``stiffness rest^2 / 2``, which is not
+    linear; without `passive` springs are not in it. Damping and friction have columns of zeros.
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(energy_regressor, locals())
+    lead, y = _sums(model, q, v, passive, joints)
+    return EnergyRegressor(*(y[:, k].reshape(*lead, y.shape[2]) for k in range(2)))
+
+
+def momentum_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool = False, joints: Sequence[str] | None = None,
+                       on_error: OnError = "raise") -> Array:
+    """The matrix (..., 6, P) whose product with the parameters is `momentum`: [angular; linear] about the world's origin,
+    world axes. Arguments and errors as in `regressor`; joint parameters have columns of zeros.
+
+    For on_error see `inverse_dynamics`.
+    """
+    if on_error != "raise":
+        return each_state(momentum_regressor, locals())
+    lead, y = _sums(model, q, v, passive, joints)
+    return np.ascontiguousarray(y[:, 2:]).reshape(*lead, 6, y.shape[2])
+
+
+def _sums(model, q, v, passive, joints):
+    P, _, plan = _plan(model, passive, joints)
+    size, y = regressor_memory(model.n_bodies, model.nq, model.nv, 8 * P), np.empty(8 * P)
+    if run_one(model, ("sums", *_asked(passive, joints)), sums, size, plan[:1], (q, v, y), (q, v, y)):
+        return (), y.reshape(1, 8, P)
+    lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
+    y = np.empty((len(rows[0]), 8 * P))
+    refuse(model, run(sums, model, size, plan[:1], (*rows, y), len(y)), q=rows[0], v=rows[1])
+    return lead, y.reshape(len(y), 8, P)
+
+
+# which parameters -------------------------------------------------------------------------------------------------
+def _links(model) -> list[int]:
+    """Links with columns: all that move, but for frames welded to others."""
+    children = {joint.child for joint in model.joints}
+    return [k for k, link in enumerate(model.description.links) if model.link_body[k] > 0
+            and (link.name in children or link.mass or any(link.inertia))]
+
+
+def _kinds(model, passive, joints) -> tuple[str, ...]:
+    """Kinds of joint parameters, in our order."""
+    if joints is not None:
+        for what in joints:
+            if what not in OF_A_JOINT:
+                raise NameLookupError(f"no joint parameter {what!r}; there are {', '.join(OF_A_JOINT)}")
+        return tuple(what for what in OF_A_JOINT if what in joints)
+    figures = _figures(model)
+    return tuple(what for what in (OF_A_JOINT if passive else OF_A_JOINT[:1]) if figures[what].any())
+
+
+def _figures(model) -> dict[str, np.ndarray]:
+    """Of each velocity coordinate, by kind."""
+    tree = tree_of.py_func(model.index, model.constants)
+    return {what: getattr(tree, what) for what in OF_A_JOINT} | {"preload": tree.stiffness * tree.rest}
+
+
+def _joint_parameters(model, kinds):
+    """(kind, coordinate, value) of each joint parameter, column by column. Springs are for 1-DoF coordinates."""
+    figures = _figures(model)
+    straight = [k for joint in model.joints if joint.kind == SCREW for k in range(joint.v.start, joint.v.stop)]
+    for what in kinds:
+        for name in ("stiffness", "preload") if what == "stiffness" else (what,):
+            for k in straight if what == "stiffness" else range(model.nv):
+                yield name, k, figures[name][k]
+
+
+class _Plan(NamedTuple):
+    """What the entry needs; kept, since making it takes ten times as long as using it."""
+
+    columns: int                               # P
+    memory: int                                # numbers of scratch
+    arrays: tuple[np.ndarray, np.ndarray]      # the plan of `recursions.regressor`; eights of Y that hold more than zeros
+
+
+def _asked(passive, joints) -> tuple:
+    return bool(passive), None if joints is None else tuple(joints)
+
+
+def _plan(model, passive, joints) -> _Plan:
+    key = "plan of the regressor", *_asked(passive, joints)
+    try:
+        return model._cache[key]
+    except KeyError:
+        return model._cache.setdefault(key, _new_plan(model, passive, joints))
+
+
+def _new_plan(model, passive, joints) -> _Plan:
+    kinds, links = _kinds(model, passive, joints), _links(model)
+    own = list(_joint_parameters(model, kinds))
+    P = 10 * len(links) + len(own)
+    rows, filled = np.full((5, model.nv), -1), np.zeros((model.nv, P), dtype=bool)
+    for column, (what, k, _) in enumerate(own, 10 * len(links)):
+        rows[(*OF_A_JOINT, "preload").index(what), k] = column
+        filled[k, column] = True
+    tree = tree_of.py_func(model.index, model.constants)
+    for j, link in enumerate(links):
+        i = tree.link_body[link]
+        while i > 0:
+            filled[tree.iv[i]:tree.iv[i] + NV[tree.kind[i]], 10 * j:10 * j + 10] = True
+            i = tree.parent[i]
+    plan = np.r_[P, len(links), links, rows.ravel()].astype(np.int64)
+    return _Plan(P, regressor_memory(model.n_bodies, model.nq, model.nv, model.nv * P), (plan, filled_groups(filled)))

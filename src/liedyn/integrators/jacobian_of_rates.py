@@ -1,0 +1,103 @@
+"""The derivative of a problem's rates by the state y = [x; v; work], for implicit methods.
+
+Exact for robots without constraints: derivatives of hybrid dynamics, of the schedule's laws, and of the chart q = q0 (+) x. Else,
+and where a law has no derivative, by differences. Always finite: a state that cannot be evaluated gets the last Jacobian that
+was found, with which Newton's iteration fails and the solver shortens its step.
+
+The row of the work stays zero: nothing depends on the work, and its error does not choose the step.
+"""
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import bernoulli, factorial
+
+from liedyn.errors import ComputationError
+from liedyn.joints.kinds import FREE, SCREW
+from liedyn.kernels.simulation.right_hand_side import RUNNING
+from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY
+from liedyn.model.spatial import bracket, skew
+
+_STEP = 1.5e-8            # of differences, relative: the root of a rounding
+_SERIES = bernoulli(30) / factorial(np.arange(31))      # of t / (e^t - 1): good to rounding for turns below 1.6 rad
+
+
+class RateJacobian:
+    """Called with (t, y), returns the (2 nv + 1, 2 nv + 1) derivative.
+
+    evaluate   (t, y) -> (code, rates); leaves in `work` the state at y
+    """
+
+    def __init__(self, problem, work, evaluate):
+        self.problem, self.work, self.evaluate = problem, work, evaluate
+        level = np.asarray(problem.schedule.level)
+        given = np.isin(level, (POSITION, VELOCITY))             # what follows its signal, whatever y holds
+        self.ignored = np.concatenate([level == POSITION, given, [True]])
+        self.prescribed, self.exact = level != TORQUE, problem.ties is None and problem.law is None and problem.slopes is not None
+        self.last = np.zeros((2 * problem.model.nv + 1,) * 2)
+
+    def __call__(self, t: float, y) -> np.ndarray:
+        code, rates = self.evaluate(t, y)
+        if code != RUNNING:
+            return self.last
+        try:
+            J = self.by_derivatives(t, y) if self.exact else None
+        except ComputationError:                                 # a law without a derivative here, a singular position
+            J = None
+        if J is None or not np.isfinite(J).all():
+            J = self.by_differences(t, y, rates)
+        self.last = J
+        return J
+
+    def by_derivatives(self, t: float, y) -> np.ndarray:
+        """At the state in `work`, which `evaluate` has left there."""
+        from liedyn.dynamics.derivatives.first_derivatives import hybrid_dynamics_derivatives
+
+        p, model, nv, free = self.problem, self.problem.model, self.problem.model.nv, ~self.prescribed
+        q, v, a, tau = (np.array(x) for x in (self.work.q, self.work.v, self.work.a, self.work.tau))
+        acting = sum(p.slopes(p, t, q, v))[free]
+        d = hybrid_dynamics_derivatives(model.open_tree(), q, v, a, tau, self.prescribed, f_ext=self._wrenches(),
+                                        passive=p.passive).split()
+        J = np.zeros_like(self.last)
+        J[nv:2 * nv, :2 * nv] = np.hstack([d.da_dq, d.da_dv]) + d.da_du[:, free] @ acting
+        J[:nv, nv:2 * nv] = np.eye(nv)
+        for joint in model.joints:
+            if joint.kind != SCREW:                              # q (+) J_r(x) dx = q0 (+) (x + dx), with P = 1 / J_r
+                k, m = joint.v, slice(nv + joint.v.start, nv + joint.v.stop)
+                P, by_x = chart_slopes(y[k], v[k], bracket if joint.kind == FREE else skew)
+                J[k, m], J[k, k] = P, by_x
+                J[nv:2 * nv, k] = J[nv:2 * nv, k] @ np.linalg.inv(P)
+        J[:, self.ignored] = 0.0
+        return J
+
+    def _wrenches(self):
+        links = self.problem.forced_links
+        if not len(links):
+            return None
+        f_ext = np.zeros((len(self.problem.model.link_names), 6))
+        f_ext[links] = self.work.wrench.reshape(-1, 6)
+        return f_ext
+
+    def by_differences(self, t: float, y, rates) -> np.ndarray:
+        """Forward differences, backward where the state ahead cannot be evaluated, zero where neither can."""
+        J = np.zeros_like(self.last)
+        for k in np.flatnonzero(~self.ignored):
+            for h in (_STEP * max(1.0, abs(y[k])), -_STEP * max(1.0, abs(y[k]))):
+                moved = np.array(y)
+                moved[k] += h
+                code, there = self.evaluate(t, moved)
+                if code == RUNNING:
+                    J[:-1, k] = (there - rates)[:-1] / (moved[k] - y[k])
+                    break
+        return J
+
+
+def chart_slopes(x, v, ad) -> tuple[np.ndarray, np.ndarray]:
+    """P and d(P v)/dx, where dx/dt = P v is the rate of the chart: P = sum_k c_k (-ad_x)^k. ad: `skew` or `bracket`."""
+    A, n = -ad(x), len(x)
+    P, power, u, by_x, slope = np.zeros((n, n)), np.eye(n), np.array(v), np.zeros((n, n)), np.zeros((n, n))
+    for c in _SERIES:
+        P += c * power
+        by_x += c * slope
+        slope = A @ slope + ad(u)                                # d(A u) = A du - ad_dx u = A du + ad_u dx
+        power, u = A @ power, A @ u
+    return P, by_x

@@ -1,0 +1,113 @@
+"""All pictures of a recording."""
+from __future__ import annotations
+
+import io
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+
+from liedyn.errors import shown
+from liedyn.report.pictures.base_path import draw_base_path
+from liedyn.report.pictures.beside_data import Written, reason
+from liedyn.report.pictures.energy_panels import draw_energy
+from liedyn.report.pictures.panels import draw_group
+from liedyn.report.pictures.picture_data import FORMATS, Group, Recording, Series
+from liedyn.report.pictures.replay import draw_replay
+from liedyn.report.pictures.tracking_panels import draw_tracking
+
+_DPI = 120
+
+
+def figures(recording: Recording) -> dict[str, Figure]:
+    """Figures by file name without ending: replay, positions, velocities, torques, energy, base_path, …, as far as
+    the recording has what they show."""
+    with words_only():
+        return {name: figure for _, draw in _sheets(recording) for name, figure in draw().items()}
+
+
+def save_figures(recording: Recording, folder: str | Path, formats: Sequence[str] = FORMATS) -> Written:
+    """Draw the recording into `folder`, which is made where it is missing; returns the files, in order, and what could not be
+    drawn.
+
+    Files of the same name are replaced. The same recording gives the same bytes.
+    """
+    return sum(save_share(recording, folder, formats).values(), Written())
+
+
+def save_share(recording: Recording, folder: str | Path, formats: Sequence[str], first: int = 0,
+               step: int = 1) -> dict[int, Written]:
+    """Draw every `step`-th kind of figure, from `first` on; returns the files by the number of the kind."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    return {k: save_sheet(name, draw, folder, formats) for k, (name, draw) in list(enumerate(_sheets(recording)))[first::step]}
+
+
+def save_sheet(name: str, draw: Callable[[], dict[str, Figure]], folder: Path, formats: Sequence[str]) -> Written:
+    """Draw figures of one kind and save them. Whatever fails is returned, so that it costs no other picture."""
+    paths: list[Path] = []
+    path = None
+    try:
+        with words_only():
+            for file, figure in draw().items():
+                for ending in formats:
+                    path = folder / f"{file}.{ending}"
+                    save_figure(figure, path, ending)
+                    paths.append(path)
+    except Exception as error:
+        if path is not None and path not in paths:          # half a picture
+            with suppress(OSError):
+                path.unlink()
+        return Written(paths, {name: reason(error)})
+    return Written(paths)
+
+
+def warm_up() -> None:
+    """Load fonts and writers, which Matplotlib leaves to the first picture (0.15 s)."""
+    t = np.linspace(0.0, 1.0, 2)
+    small = Recording("", t, (Group("positions", "", (Series("joint", "", "rad", t),)),))
+    for figure in figures(small).values():
+        for ending in FORMATS:
+            save_figure(figure, io.BytesIO(), ending)
+
+
+def _sheets(recording: Recording) -> list[tuple[str, Callable[[], dict[str, Figure]]]]:
+    """Kinds of figure, and calls that draw one kind each, in the order of `figures`."""
+    t, title = recording.t, recording.title
+    sheets: list[tuple[str, Callable[[], dict[str, Figure]]]] = []
+    if recording.skeleton is not None:
+        sheets.append(("replay", lambda: {"replay": draw_replay(recording.skeleton, title)}))
+    sheets += [(group.name, partial(draw_group, group, t, title)) for group in recording.groups]
+    if recording.tracking:
+        sheets.append(("tracking", lambda: {"tracking": draw_tracking(recording.tracking, title)}))
+    if recording.energy is not None:
+        sheets.append(("energy", lambda: {"energy": draw_energy(recording.energy, t, title, recording.drift)}))
+    if recording.base is not None:
+        sheets.append(("base_path", lambda: {"base_path": draw_base_path(recording.base, t, title)}))
+    return sheets
+
+
+@contextmanager
+def words_only() -> Iterator[None]:
+    """While figures are made and saved: names are words, whatever signs they hold ($ starts no formula), and a letter that the
+    font lacks is a box without a warning."""
+    with rc_context({"text.parse_math": False, "text.usetex": False}), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        yield
+
+
+def save_figure(figure: Figure, file: Path | io.BytesIO, ending: str) -> None:
+    for text in figure.findobj(Text):                       # no control character of a name reaches a picture
+        if not text.get_text().isprintable():
+            text.set_text("\n".join(map(shown, text.get_text().split("\n"))))
+    if ending == "png":
+        figure.savefig(file, dpi=_DPI, format="png", metadata={"Software": None}, pil_kwargs={"compress_level": 3})
+        return
+    with rc_context({"svg.hashsalt": "liedyn"}):            # else identifiers are random
+        figure.savefig(file, format=ending, metadata={"Date": None} if ending == "svg" else None)

@@ -1,0 +1,80 @@
+"""Energy over time, what its balance leaves over, and what the constraints do."""
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from liedyn.report.pictures import style
+from liedyn.report.pictures.picture_data import Energy
+
+_WIDTH, _LEFT, _RIGHT = 8.5, 0.85, 1.55
+_FLOOR = 1e-18                            # J: a residual of zero is drawn here
+_DECADES = 8                              # of the residual; the start, where it is nothing, falls out below
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")    # mathtext would take 20 ms a label
+
+
+def draw_energy(energy: Energy, t: np.ndarray, subtitle: str = "", drift: np.ndarray | None = None) -> Figure:
+    """Kinetic, potential (zero at the start) and total energy; below, on log axes, the balance residual and the largest residual
+    of the constraints, where there are some."""
+    small = [(x, *words) for x, *words in (
+        (energy.residual, style.VERMILLION, "balance residual", "Balance: |total − start − work supplied|", "J"),
+        (drift, style.SKY, "constraint residual", "Constraints: the largest residual", "rad or m")) if x is not None]
+    height = 3.9 + 1.7 * len(small)
+    figure = style.new_figure(_WIDTH, height, "Energy", subtitle)
+    span = style.time_span(t)
+    axes = style.plain_axes(figure, _LEFT, height - 3.3, _WIDTH - _LEFT - _RIGHT, 2.35, xlim=span)
+    _draw_balance(axes, energy, t, x_labels=not small)
+    for k, (x, *words) in enumerate(small, 1):
+        axes = style.plain_axes(figure, _LEFT, height - 3.25 - 1.7 * k, _WIDTH - _LEFT - _RIGHT, 1.2, xlim=span)
+        _draw_residual(axes, np.abs(x), t, *words, x_labels=k == len(small))
+    style.name_time(axes)
+    return figure
+
+
+def _draw_balance(axes: Axes, energy: Energy, t: np.ndarray, x_labels: bool) -> None:
+    potential = energy.potential - energy.potential[0]
+    curves = [("kinetic", energy.kinetic, style.ORANGE, "-"), ("potential\n(0 at the start)", potential, style.BLUE, "-"),
+              ("total", energy.kinetic + potential, style.INK, "-")]
+    if energy.work is not None:
+        curves.append(("start + work\nsupplied", energy.kinetic[0] + energy.work, style.GREEN, (0, (4, 3))))
+    lower, upper = min(float(x.min()) for _, x, _, _ in curves), max(float(x.max()) for _, x, _, _ in curves)
+    air = max(0.05 * (upper - lower), 1e-9)
+    axes.set_ylim(lower - air, upper + air)
+    style.rulers(axes, style.ticks(*axes.get_xlim(), most=8), style.ticks(*axes.get_ylim(), most=5), x_labels=x_labels)
+    for name, x, colour, line in curves:
+        axes.plot(*style.thinned(t, x), color=colour, linestyle=line, linewidth=1.5, label=name.replace("\n", " "))
+    _name_curves(axes, [(name, float(x[-1]), colour) for name, x, colour, _ in curves])
+    style.heading(axes, ("Energy", style.INK, "bold"), ("J", style.FAINT, "normal"))
+
+
+def _draw_residual(axes: Axes, residual: np.ndarray, t: np.ndarray, colour: str, label: str, text: str, unit: str,
+                   x_labels: bool) -> None:
+    exponents = np.log10(np.maximum(residual, _FLOOR))
+    upper = int(np.ceil(exponents.max()))
+    lower = min(max(int(np.floor(exponents.min())), upper - _DECADES), upper - 2)
+    axes.set_ylim(lower - 0.2, upper + 0.2)
+    marks = list(range(lower, upper + 1, max(1, -(-(upper - lower) // 4))))
+    style.rulers(axes, style.ticks(*axes.get_xlim(), most=8), marks, x_labels=x_labels,
+                 y_labels=["10" + str(x).translate(_RAISED) for x in marks])
+    axes.plot(*style.thinned(t, exponents), color=colour, linewidth=1.2, label=label)
+    style.heading(axes, (text, style.INK, "bold"), (unit, style.FAINT, "normal"))
+
+
+def _name_curves(axes: Axes, ends: list[tuple[str, float, str]]) -> None:
+    """Names at the right ends of the curves, moved apart where they would lie on each other or above the axes."""
+    lower, upper = axes.get_ylim()
+    lines = [name.count("\n") + 1 for name, _, _ in ends]
+    line = 0.068 * (upper - lower)
+    order = sorted(range(len(ends)), key=lambda k: ends[k][1])
+    at = {}
+    free = lower
+    for k in order:                       # from below: each no lower than the one before allows
+        at[k] = max(ends[k][1] - 0.5 * line * lines[k], free)
+        free = at[k] + line * lines[k]
+    for k in reversed(order):             # from above: back down where they left the axes
+        at[k] = min(at[k], upper - line * lines[k])
+        upper = at[k]
+    for k, (name, _, colour) in enumerate(ends):
+        axes.annotate(name, (1, at[k]), (6, 0), xycoords=axes.get_yaxis_transform(), textcoords="offset points", ha="left",
+                      va="bottom", size=style.NAME, color=colour, linespacing=1.0)

@@ -1,0 +1,119 @@
+"""Base parameters and their estimates, as text for people, as plain data and as CSV."""
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from liedyn.analyse.identification.identify import Identification
+from liedyn.dynamics.parameters.base_parameters import BaseParameters
+from liedyn.io.csv import cell
+from liedyn.io.output import open_output
+
+_TERMS, _NAMES = 3, 12                   # on a line for people
+
+
+def parameter_text(model, base: BaseParameters, fit: Identification | None, *, whole: bool = False) -> str:
+    """A table: name, value, unit, what is regrouped; with a fit also estimate and standard deviation.
+
+    whole: however long its lines become."""
+    lines = [f"{model.name}: {len(base)} base parameters of {len(base.parameters.names)}, {model.base} base"]
+    head = ["parameter", "robot file", *(["estimate", "deviation", "reliable"] if fit else []), "unit", "stands for"]
+    rows = [[base.names[k], *figures, base.units[k], base.regrouping(k) if whole else _beginning(base.regrouping(k))]
+            for k, figures in enumerate(_figures(base, fit))]
+    lines += _table(head, rows, right=range(1, len(head) - 2))
+    if base.unidentifiable:
+        lines.append(f"without effect on the joint forces: {_listed(base.unidentifiable, whole)}")
+    if fit:
+        lines += _fit_text(model, fit, whole)
+    return "\n".join(lines)
+
+
+def weak_notes(base: BaseParameters) -> list[str]:
+    """What the angles of the robot file let act that its makers did not mean to."""
+    if not base.weak:
+        return []
+    return [f"{', '.join(base.weak[:4])}{', …' if len(base.weak) > 4 else ''} have less than 1e-4 of the effect of others, "
+            "perhaps "
+            "because angles in the robot file are rounded; --tolerance 1e-4 ignores them"]
+
+
+def plain_parameters(model, base: BaseParameters, fit: Identification | None) -> dict:
+    """For JSON: numbers at full precision, null for a deviation that is infinite."""
+    listed = []
+    for k, name in enumerate(base.names):
+        row = base.matrix[k]
+        one = {"name": name, "unit": base.units[k], "value": float(base.values[k]),
+               "stands_for": {base.parameters.names[j]: float(row[j]) for j in row.nonzero()[0]}}
+        if fit:
+            one |= {"estimate": float(fit.values[k]), "deviation": _finite(fit.deviations[k]), "reliable": bool(fit.reliable[k])}
+        listed.append(one)
+    out = {"robot": model.name, "base": model.base, "parameters": len(base.parameters.names), "base_parameters": listed,
+           "condition": base.condition, "unidentifiable": list(base.unidentifiable), "weak": list(base.weak)}
+    if fit:
+        out["fit"] = {"rows": fit.rows, "condition": _finite(fit.condition), "poor": list(fit.poor),
+                      "residual": dict(zip(model.v_names, map(float, fit.residual), strict=True)),
+                      "force": dict(zip(model.v_names, map(float, fit.force), strict=True)), "notes": list(fit.notes)}
+    return out
+
+
+def write_parameters(path: str | Path, base: BaseParameters, fit: Identification | None, *, force: bool = False) -> None:
+    """CSV with the columns name, unit, value, (estimate, deviation, reliable,) stands_for; `-` is standard output. The
+    deviation of what the motion does not excite is empty: a spreadsheet would take `inf` for a word."""
+    with open_output(path, force=force) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["name", "unit", "value", *(["estimate", "deviation", "reliable"] if fit else []), "stands_for"])
+        for k, name in enumerate(base.names):
+            found = [repr(float(fit.values[k])), _cell(fit.deviations[k]), "yes" if fit.reliable[k] else "no"] if fit else []
+            writer.writerow([cell(name), base.units[k], repr(float(base.values[k])), *found, cell(base.regrouping(k))])
+
+
+def _figures(base: BaseParameters, fit: Identification | None) -> list[list[str]]:
+    if fit is None:
+        return [[f"{x:.6g}"] for x in base.values]
+    return [[f"{x:.6g}", f"{y:.6g}", f"{s:.2g}" if math.isfinite(s) else "not excited", "yes" if good else "NO"]
+            for x, y, s, good in zip(base.values, fit.values, fit.deviations, fit.reliable, strict=True)]
+
+
+def _fit_text(model, fit: Identification, whole: bool) -> list[str]:
+    lines = [f"fitted to {fit.rows} rows, condition {fit.condition:.3g}" if math.isfinite(fit.condition)
+             else f"fitted to {fit.rows} rows, which do not excite all parameters"]
+    rows = [[name, f"{r:.3g}", f"{100 * r / f:.2g} %" if f else ""]
+            for name, r, f in zip(model.v_names, fit.residual, fit.force, strict=True)]
+    lines += _table(["joint", "residual force", "of its force"], rows, right=(1, 2))
+    doubtful = [name for name, good in zip(fit.names, fit.reliable, strict=True) if not good]
+    if doubtful:
+        lines.append(f"NOT RELIABLE: {_listed(doubtful, whole)}")
+    if fit.poor:
+        lines.append(f"poorly identified (deviation above 30 % of the estimate): {_listed(fit.poor, whole)}")
+    return lines
+
+
+def _beginning(regrouping: str) -> str:
+    """Its first terms, and how many more there are."""
+    terms = re.split(r" (?=[+-] )", regrouping)
+    if len(terms) <= _TERMS + 1:
+        return regrouping
+    return f"{' '.join(terms[:_TERMS])} … {len(terms) - _TERMS} more"
+
+
+def _listed(names: Sequence[str], whole: bool) -> str:
+    if whole or len(names) <= _NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[:_NAMES])} … and {len(names) - _NAMES} more"
+
+
+def _table(head: list[str], rows: list[list[str]], right: Sequence[int]) -> list[str]:
+    widths = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+    return ["  ".join(cell.rjust(w) if k in right else cell.ljust(w)
+                      for k, (cell, w) in enumerate(zip(row, widths, strict=True))).rstrip() for row in [head, *rows]]
+
+
+def _cell(x: float) -> str:
+    return repr(float(x)) if math.isfinite(x) else ""
+
+
+def _finite(x: float) -> float | None:
+    return float(x) if math.isfinite(x) else None

@@ -1,0 +1,84 @@
+"""Which robot a trajectory file is of."""
+import hashlib
+
+import pytest
+
+from liedyn.analyse.along.robot_of_file import comments_for, robot_of
+from liedyn.errors import CheckFailed, ModelError, TrajectoryError, UsageError
+from liedyn.io.csv import read_trajectory
+
+ROBOT = """
+links: {bar: {mass: 1, inertia: [1, 1, 1]}}
+joints: {hinge: {type: revolute, parent: world, child: bar, axis: [0, 1, 0]}}
+"""
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    (tmp_path / "robots").mkdir()
+    (tmp_path / "robots" / "bar.yaml").write_text(ROBOT)
+    (tmp_path / "runs").mkdir()
+
+    def recorded(*comments):
+        path = tmp_path / "runs" / "motion.csv"
+        path.write_text("".join(f"# {comment}\n" for comment in comments) + "t,q.hinge\n0,0\n")
+        return read_trajectory(path)
+    return recorded
+
+
+def test_the_comment_is_relative_to_the_trajectory(recorded):
+    model, notes = robot_of(recorded("robot: ../robots/bar.yaml"))
+    assert model.name == "bar" and notes == ()
+
+
+def test_an_argument_comes_first(recorded, tmp_path):
+    (tmp_path / "other.yaml").write_text("name: other\n" + ROBOT)
+    model, _ = robot_of(recorded("robot: none.yaml"), tmp_path / "other.yaml")
+    assert model.name == "other"
+
+
+@pytest.mark.parametrize("gravity", ["0 0 -1.62", "[0, 0, -1.62]", "0.0, 0.0, -1.62"])
+def test_gravity_of_the_recording(recorded, gravity):
+    model, _ = robot_of(recorded("robot: ../robots/bar.yaml", f"gravity: {gravity}"))
+    assert model.gravity.tolist() == [0, 0, -1.62]
+
+
+def test_base_of_the_recording_and_of_the_argument(recorded):
+    comments = ("robot: ../robots/bar.yaml", "base: fixed")
+    assert robot_of(recorded(*comments))[0].base == "fixed"
+    with pytest.raises(ModelError):                                   # a link on a hinge cannot float
+        robot_of(recorded(*comments), base="floating")
+
+
+def test_a_changed_robot_is_noted(recorded):
+    same = hashlib.sha256(ROBOT.encode()).hexdigest()
+    assert robot_of(recorded("robot: ../robots/bar.yaml", f"robot_sha256: {same}"))[1] == ()
+    _, (note,) = robot_of(recorded("robot: ../robots/bar.yaml", "robot_sha256: 0"))
+    assert "bar.yaml differs from the robot file that" in note and note.endswith("motion.csv was recorded with")
+
+
+@pytest.mark.parametrize("comments, error, words", [
+    ((), UsageError, "motion.csv does not name a robot; use --robot"),
+    (("robot: none.yaml",), TrajectoryError, "# robot: the robot file does not exist; found 'none.yaml'"),
+    (("robot: ../robots/bar.yaml", "base: flying"), TrajectoryError, "# base: unknown kind of base; found 'flying'"),
+    (("robot: ../robots/bar.yaml", "gravity: down"), TrajectoryError, "# gravity: invalid gravity; found 'down'"),
+    (("robot: ../robots/bar.yaml", "gravity: 0 0"), TrajectoryError, "expected three numbers"),
+    (("robot: ../robots/bar.yaml", "gravity: 0 0 nan"), TrajectoryError, "expected three numbers"),
+])
+def test_comments_that_cannot_be_used(recorded, comments, error, words):
+    with pytest.raises(error) as caught:
+        robot_of(recorded(*comments))
+    assert words in str(caught.value)
+
+
+def test_strict_refuses_findings(recorded):
+    with pytest.raises(CheckFailed, match="limits-missing"):
+        robot_of(recorded("robot: ../robots/bar.yaml"), strict=True)
+
+
+@pytest.mark.parametrize("output, expected", [("runs/out.csv", "../robots/bar.yaml"), ("out.csv", "robots/bar.yaml"),
+                                              ("-", "robots/bar.yaml")])
+def test_the_robot_is_named_from_where_the_result_stands(recorded, tmp_path, monkeypatch, output, expected):
+    monkeypatch.chdir(tmp_path)
+    model, _ = robot_of(recorded("robot: ../robots/bar.yaml"))
+    assert comments_for({"base": "fixed", "robot": "elsewhere"}, model, output) == {"robot": expected, "base": "fixed"}

@@ -1,0 +1,106 @@
+"""The Jacobian that implicit methods get, against extrapolated differences of the rates themselves."""
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+import zoo
+from integrators.problems import free_motion
+from liedyn.integrators.jacobian_of_rates import chart_slopes
+from liedyn.integrators.problem import Options
+from liedyn.integrators.scipy_solvers import _Run
+from liedyn.io.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Torque
+from liedyn.model.spatial import bracket, skew
+from liedyn.simulate.extrapolation import slope
+from liedyn.simulate.schedule import compile_schedule
+
+TIME = 0.3
+
+
+def scenario_for(model, rng) -> Scenario:
+    """Every kind of drive: on joints of plain coordinates pd laws, laws of the state and prescribed motions; on a ball or free
+    joint a prescribed acceleration or velocity, or torques; and pushes that read the state, in axes of the world and the link."""
+    plain = [joint for joint in model.joints if joint.q.stop - joint.q.start == joint.v.stop - joint.v.start]
+    rules, name = [], plain[0].name if plain else None
+    law = Expression(f"2*sin(q({name})) - 3*v({name})*v({name}) + t") if name and plain[0].v.stop - plain[0].v.start == 1 \
+        else Expression("1 + t")
+    for joint in model.joints:
+        n = joint.v.stop - joint.v.start
+        drives = [Torque(law), Prescribe("velocity", (Expression("sin(3*t)"),) * n),
+                  Prescribe("acceleration", (Expression("cos(2*t)"),) * n)]
+        if joint in plain:
+            drives += [Pd(5.0, 0.5, Expression("0.3*t"), law), Prescribe("position", (Expression("0.2*sin(2*t)"),) * n)]
+        rules.append(Rule(joint.name, drives[rng.integers(len(drives))]))
+    zero, link = Constant(0.0), model.link_names[-1]
+    pushes = tuple(ExternalForce(link, frame, (zero, law, zero, Constant(2.0), zero, law), (0.1, 0.2, -0.1))
+                   for frame in FRAMES)
+    return Scenario("zoo", 1.0, 0.1, joints=tuple(rules), forces=pushes)
+
+
+FRAMES = "world", "local"
+
+
+def differences(run, y):
+    """And how far they may be off."""
+    def rates(h, k):
+        return run.trial(TIME, y + h * np.eye(y.size)[k])[1][:-1]
+    found = [slope(lambda h, k=k: rates(h, k), 0.02) for k in range(y.size)]
+    return (np.column_stack(columns) for columns in zip(*found, strict=True))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_jacobian_is_that_of_the_rates_on_random_trees(seed):
+    """Every kind of joint, drive and law, off the anchor of the chart: 0.3 rad and 0.3 m from it."""
+    model = ld.build(zoo.random_robot(seed, 5, base="floating" if seed % 3 == 0 else "fixed"))
+    rng = np.random.default_rng(seed)
+    problem = compile_schedule(scenario_for(model, rng), model).problem(model)
+    problem = replace(problem, q=ld.random_configuration(model, rng))
+    run = _Run(problem, np.array([0.0, 1.0]), Options("Radau"))
+    y = np.concatenate([0.3 * rng.uniform(-1, 1, model.nv), rng.standard_normal(model.nv), [0.0]])
+    J = run.extra["jac"](TIME, y)
+    theirs, doubt = differences(run, y)
+    scale = np.abs(theirs).max()
+    # friction about rest has peaks 0.01 wide, which differences see less sharply: each says how sharply
+    assert (np.abs(J[:-1] - theirs) <= 1e-8 * scale + 30 * doubt).all(), np.abs(J[:-1] - theirs).max() / scale
+    assert not J[-1].any() and not J[:, -1].any()
+
+
+def test_jacobian_without_laws_is_by_differences():
+    """A problem that cannot tell what its laws answer: forward differences, good to the root of a rounding."""
+    model = ld.build(zoo.random_robot(3, 4, springs=False))
+    rng = np.random.default_rng(3)
+    exact = free_motion(model, ld.random_configuration(model, rng), np.zeros(model.nv))
+    y = np.concatenate([np.zeros(model.nv), rng.standard_normal(model.nv), [0.0]])
+    def zero(problem, t, q, v):
+        return (np.zeros((model.nv, 2 * model.nv)),) * 2
+    A, B = (_Run(problem, np.array([0.0, 1.0]), Options("BDF")).extra["jac"](TIME, y)
+            for problem in (exact, replace(exact, slopes=zero)))
+    assert np.abs(A - B).max() < 1e-5 * np.abs(B).max()
+
+
+def test_jacobian_of_a_state_beyond_all_numbers_is_finite():
+    """'array must not contain infs or NaNs': a trial too far keeps the Jacobian of before."""
+    model = ld.build(zoo.random_robot(1, 4))
+    run = _Run(free_motion(model, model.neutral(), np.zeros(model.nv)), np.array([0.0, 1.0]), Options("Radau"))
+    y = np.zeros(2 * model.nv + 1)
+    before = run.extra["jac"](TIME, y).copy()
+    y[model.nv:-1] = 1e200
+    assert np.array_equal(run.extra["jac"](TIME, y), before) and np.isfinite(before).all()
+
+
+@pytest.mark.parametrize("ad, n", [(skew, 3), (bracket, 6)], ids=["ball", "free"])
+def test_chart_slopes_to_the_end_of_a_chart(ad, n):
+    """Up to turns of 1.6 rad, where the solver begins a new chart; P' by differences of P v."""
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        x, v = rng.standard_normal(n), rng.standard_normal(n)
+        x[:3] *= 1.6 / np.linalg.norm(x[:3])
+        P, by_x = chart_slopes(x, v, ad)
+        theirs = np.column_stack([slope(lambda h, u=u, x=x, v=v: chart_slopes(x + h * u, v, ad)[0] @ v, 0.02)[0]
+                                  for u in np.eye(n)])
+        assert np.abs(by_x - theirs).max() < 1e-9
+        w = np.linalg.norm(x[:3])
+        A = skew(x[:3])
+        turning = np.eye(3) + A / 2 + (1 - w / 2 / np.tan(w / 2)) * A @ A / w**2          # in closed form
+        assert np.abs(P[:3, :3] - turning).max() < 1e-13                                  # rounding of thirty terms

@@ -1,0 +1,120 @@
+"""The picture, the table and the folder of a linearization."""
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from liedyn.analyse.linearization.linear_system import LinearSystem
+from liedyn.analyse.linearization.linearize import linearize_scenario
+from liedyn.errors import CheckFailed, UsageError
+from liedyn.report.linear_folder import check, matrices, summary, text, write_linearization
+from liedyn.report.modes import _COLOURS, draw_modes
+
+ROOT = Path(__file__).parents[2]
+
+
+def system(values, names=None):
+    """Diagonal blocks with these eigenvalues; pairs for complex ones."""
+    blocks = [np.array([[v.real, v.imag], [-v.imag, v.real]]) if v.imag else np.array([[v.real]]) for v in map(complex, values)]
+    n = sum(map(len, blocks))
+    A, k = np.zeros((n, n)), 0
+    for block in blocks:
+        A[k:k + len(block), k:k + len(block)] = block
+        k += len(block)
+    names = names or [f"q.{k}" for k in range(n)]
+    return LinearSystem(A, np.eye(n), np.eye(n), np.zeros((n, n)), tuple(names), (), (), (), (), (), np.ones(n, dtype=bool))
+
+
+@pytest.fixture(scope="module")
+def result():
+    return linearize_scenario(ROOT / "configs/cart_pole.yaml", equilibrium=True, open_loop=True, inputs=["tau.cart"], verify=True)
+
+
+def marks(figure):
+    """{label: (x, y)} of the marks in the plane."""
+    return {line.get_label(): (float(line.get_xdata()[0]), float(line.get_ydata()[0]), line.get_color())
+            for line in figure.axes[0].lines if line.get_label().startswith("mode")}
+
+
+def test_each_mode_has_its_mark_side_and_colour():
+    s = system([2, -1 + 3j, -200, 0])
+    found = marks(draw_modes(s))
+    signs = {"mode 1": (1, 0, "unstable"), "mode 2": (0, 0, "neutral"), "mode 3": (-1, 1, "stable"), "mode 4": (-1, 0, "stable")}
+    for name, (x, y, word) in signs.items():
+        assert (np.sign(found[name][0]), np.sign(found[name][1]), found[name][2]) == (x, y, _COLOURS[word]), name
+    assert found["mode 4"][0] < found["mode 3"][0]
+
+
+@pytest.mark.parametrize("values", [[0], [0, 0], [1e-7j, 1e7], [-1e9, -1e-9], [5], [], [-1 + 1j] * 40])
+def test_any_eigenvalues_fit_into_the_picture(values):
+    figure = draw_modes(system(values), "title")
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    for x, y, _ in marks(figure).values():
+        assert axes.get_xlim()[0] < x < axes.get_xlim()[1] and axes.get_ylim()[0] < y < axes.get_ylim()[1]
+
+
+def test_each_mode_says_how_it_moves():
+    figure = draw_modes(system([2, -0.5, -1 + 3j, 0.6 + 0.8j, 2j, 0, 0]))
+    words = {text.get_text() for text in figure.axes[1].texts}
+    assert {"grows in 0.5 s", "decays in 2 s", "0.503 Hz, damping 0.32", "0.159 Hz, damping -0.6", "0.318 Hz, damping 0",
+            "drifts (2 at zero)"} <= words
+
+
+def test_coordinates_stand_in_the_robots_order():
+    figure = draw_modes(system([-1, -2, -3], ["q.zeta", "q.alpha", "q.mid"]))
+    names = [text.get_text() for text in figure.axes[1].texts]
+    assert names[:3] == ["zeta", "alpha", "mid"]
+
+
+def test_many_coordinates_show_those_that_move_most():
+    figure = draw_modes(system(-np.arange(1.0, 61)))
+    assert len([t for t in figure.axes[1].texts if t.get_ha() == "right"]) == 30
+
+
+def test_the_folder_holds_what_numpy_and_people_read(result, tmp_path):
+    written = write_linearization(result, tmp_path / "out", formats=("svg",))
+    assert [str(p.relative_to(tmp_path / "out")) for p in written.paths] == [
+        *(f"{name}.csv" for name in ("A", "B", "C", "D", "Ad", "Bd")), "system.npz", "linear.json", "plots/modes.svg"]
+    assert all(path.is_file() for path in written.paths)
+    rows = (tmp_path / "out/B.csv").read_text().splitlines()
+    assert rows[0] == "B,tau.cart[N]" and rows[3].startswith("v.cart[m/s],0.9756")
+    again = np.genfromtxt(tmp_path / "out/A.csv", delimiter=",", skip_header=1)[:, 1:]
+    assert np.array_equal(again, result.system.A)
+    with np.load(tmp_path / "out/system.npz") as data:
+        assert np.array_equal(data["Ad"], result.Ad) and list(data["states"]) == list(result.system.states)
+        assert float(data["step"]) == 0.02
+    told = json.loads((tmp_path / "out/linear.json").read_text())
+    assert told == json.loads(json.dumps(summary(result, tmp_path / "out"))) and told["at_rest"] is True
+    assert told["modes"][0]["eigenvalue"][0] == pytest.approx(3.97384, abs=1e-5) and told["modes"][1]["time_constant"] is None
+    with pytest.raises(UsageError, match="exists already; --force overwrites it"):
+        write_linearization(result, tmp_path / "out")
+
+
+def test_the_same_bytes_each_time(result, tmp_path):
+    one, two = (write_linearization(result, tmp_path / name, formats=("png", "svg")) for name in "ab")
+    for a, b in zip(one.paths, two.paths, strict=True):
+        assert a.read_bytes() == b.read_bytes(), a.name
+
+
+def test_matrices_carry_names_and_units(result):
+    tables = matrices(result)
+    assert tables["D"][1:] == (["q.cart[m]", "q.pole[rad]"], ["tau.cart[N]"]) and tables["Ad"][0].shape == (4, 4)
+
+
+def test_the_table_tells_modes_ranks_and_differences(result):
+    lines = text(result).splitlines()
+    assert lines[0] == "cart_pole at rest: 4 states, 1 input, 2 outputs; unstable"
+    assert lines[2].split() == ["3.9738", "-0.2516", "pole", "100%"] and "(2x)" in lines[3]
+    assert lines[-2] == "controllable: 4 of 4 states; observable: 4 of 4"
+    assert lines[-1].startswith("largest relative difference from extrapolated finite differences: A ")
+    assert "… and 1 more, in linear.json" in text(result, most=2)
+
+
+def test_a_difference_beyond_the_bound_fails():
+    """A law with a kink: the derivative on one side is not what differences across it give."""
+    bent = linearize_scenario(ROOT / "configs/cart_pole.yaml", verify=True, overrides=["joints.pole={torque: 'abs(v)'}"])
+    with pytest.raises(CheckFailed, match=r"differs from extrapolated finite differences by A .* more than 1e-06: a force may"):
+        check(bent)
+    assert check(linearize_scenario(ROOT / "configs/cart_pole.yaml")) is None

@@ -1,0 +1,80 @@
+"""Columns of a trajectory become groups of curves by joint."""
+import math
+
+import numpy as np
+
+from liedyn.report.pictures.picture_data import (
+    base_path_of_columns,
+    energy_of_columns,
+    groups_of_columns,
+    prescribed_comment,
+    prescribed_of_comments,
+)
+
+N = 5
+
+
+def groups(*columns, **options):
+    names = [column.partition("[")[0] for column in columns]
+    units = {column.partition("[")[0]: column.partition("[")[2].rstrip("]") for column in columns}
+    return groups_of_columns({name: np.zeros(N) for name in names}, units, **options)
+
+
+def test_groups_by_prefix_in_a_fixed_order():
+    found = groups("tau.elbow[N m]", "v.elbow[rad/s]", "comment", "q.elbow[rad]", "fext.hand.mx[N m]", "a.elbow[rad/s^2]")
+    assert [group.name for group in found] == ["positions", "velocities", "torques", "external_forces"]
+    assert found[2].series[0].unit == "N m" and found[2].series[0].joint == "elbow"
+    assert found[3].series[0].joint == "hand" and found[3].series[0].label == "mx"
+
+
+def test_reactions_have_a_panel_a_constraint_and_unit():
+    found = groups("reaction.pin.mx[N m]", "reaction.pin.fx[N]", "reaction.pin.fy[N]", "reaction.gear[N m]", "drift[m]",
+                   "tau.elbow[N m]")
+    assert [group.name for group in found] == ["torques", "reactions"]
+    assert [(s.joint, s.label, s.unit) for s in found[1].series] == [
+        ("pin", "mx", "N m"), ("pin", "fx", "N"), ("pin", "fy", "N"), ("gear", "", "N m")]
+
+
+def test_accelerations_are_drawn_where_there_are_no_positions():
+    assert [group.name for group in groups("a.elbow[rad/s^2]")] == ["accelerations"]
+
+
+def test_joint_and_label():
+    q, = groups("q.base.px[m]", "q.base.qw", "q.cardan.1[rad]", "q.gimbal.z2[rad]", "q.tube.slide[m]", "q.arm.left[rad]",
+                "q.x[m]")
+    assert [(s.joint, s.label) for s in q.series] == [
+        ("base", "px"), ("base", "qw"), ("cardan", "1"), ("gimbal", "z2"), ("tube", "slide"), ("arm.left", ""), ("x", "")]
+
+
+def test_a_joint_whose_name_ends_like_a_label_is_not_split_where_joints_are_known():
+    q, = groups("q.leg.1[rad]", "q.leg.2[rad]", joints=["leg.1", "leg.2"])
+    assert [(s.joint, s.label) for s in q.series] == [("leg.1", ""), ("leg.2", "")]
+
+
+def test_limits_and_prescribed_joints():
+    q, tau = groups("q.elbow[rad]", "tau.elbow[N m]", "tau.ball.wx[N m]", "tau.ball.wy[N m]", limits={"q.elbow": (-1, 2)},
+                    prescribed=["elbow", "ball.wy"])
+    assert (q.series[0].lower, q.series[0].upper, q.series[0].prescribed) == (-1, 2, True)
+    assert [s.prescribed for s in tau.series] == [True, False, True]
+    assert tau.series[0].upper == math.inf
+
+
+def test_base_path():
+    columns = {f"q.base.{x}": np.full(N, k) for k, x in enumerate(("px", "py", "pz", "qx", "qy", "qz", "qw"))}
+    base = base_path_of_columns(columns)
+    assert base.position[0].tolist() == [0, 1, 2] and base.quaternion[0].tolist() == [3, 4, 5, 6]
+    del columns["q.base.py"]
+    assert base_path_of_columns(columns) is None
+
+
+def test_energy_and_its_balance():
+    columns = {"energy.kinetic": np.array([1.0, 2.0]), "energy.potential": np.array([5.0, 5.0]),
+               "energy.work": np.array([0.0, 0.75])}
+    energy = energy_of_columns(columns)
+    assert energy.residual.tolist() == [0, 0.25]
+    assert energy_of_columns({name: x for name, x in columns.items() if name != "energy.work"}) is None
+
+
+def test_prescribed_joints_go_through_a_comment():
+    assert prescribed_comment([]) == {} and prescribed_of_comments({}) == []
+    assert prescribed_of_comments(prescribed_comment(["elbow", "ball.wx"])) == ["elbow", "ball.wx"]

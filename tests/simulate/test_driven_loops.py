@@ -1,0 +1,296 @@
+"""Constrained systems from file to motion: closed, in balance, led and misled."""
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.errors import ComputationError, ScenarioError
+from liedyn.simulate.run import run_scenario
+from mechanisms import four_bar
+from simulate.constrained import FIVE_BAR, FOUR_BAR, HANGING, PARALLELOGRAM
+
+METHODS = ("rk4", "dopri5", "RK45", "DOP853", "Radau", "BDF", "LSODA")
+SWING = "duration: 2\ninitial: {q: {crank: 1.0}, v: {crank: 2.0}}\n"
+
+
+@pytest.fixture
+def write(tmp_path):
+    def file(scenario: str, robot: str = FOUR_BAR) -> Path:
+        (tmp_path / "robot.yaml").write_text(robot)
+        (tmp_path / "run.yaml").write_text("robot: robot.yaml\n" + scenario)
+        return tmp_path / "run.yaml"
+    return file
+
+
+# initial state ---------------------------------------------------------------------------------------------------------
+
+def test_the_rest_follows_what_the_scenario_gives(write):
+    """The crank is where and as fast as it is told to be; knee and rocker close the loop, and the notes say so."""
+    r = run_scenario(write(SWING + "output_step: 2\n"))
+    assert r.q[0, 0] == 1.0 and r.v[0, 0] == 2.0
+    assert np.abs(ld.constraint_residual(r.model, r.q[0])).max() < 1e-12
+    assert np.abs(ld.constraint_velocity(r.model, r.q[0], r.v[0])).max() < 1e-13
+    assert [n.partition(":")[0] for n in r.notes] == ["the initial position was projected onto the constraints; largest change",
+                                                      "the initial velocity was projected onto the constraints; largest change"]
+
+
+def test_a_state_that_is_rounded_is_closed_without_a_word(write):
+    r = run_scenario(write(SWING + "output_step: 2\n"))
+    q = ", ".join(f"{name}: {x!r}" for name, x in zip(r.model.q_names, r.q[0].tolist(), strict=True))
+    again = run_scenario(write(f"duration: 0.01\ninitial: {{q: {{{q}}}}}\n"))
+    assert again.notes == () and np.abs(again.q[0] - r.q[0]).max() < 1e-11
+    rounded = ", ".join(f"{name}: {x:.4f}" for name, x in zip(r.model.q_names, r.q[0].tolist(), strict=True))
+    moved = run_scenario(write(f"duration: 0.01\ninitial: {{q: {{{rounded}}}}}\n"))
+    assert 1e-9 < np.abs(moved.q[0] - r.q[0]).max() < 1e-3
+    assert "the initial position was projected onto the constraints" in moved.notes[0]
+
+
+def test_what_is_not_assembled_is_said(write):
+    r = run_scenario(write("duration: 0.01\ninitial: {q: {crank: 1.0}, v: {crank: 1}, assemble: false}\n"
+                           "constraints: {stabilization: none}\n"))
+    assert "the initial state violates the constraints: the constraint pin.v" in r.notes[0] and r.notes[0].endswith(" m")
+    assert "the velocity of constraint pin.v" in r.notes[1] and r.notes[1].endswith(" m/s")
+    assert "constraint residuals reach" in r.notes[2] and r.drift[0] > 0.1
+
+
+def test_a_loop_that_cannot_be_closed_is_named(write):
+    path = write("duration: 1\n", FOUR_BAR.replace("xyz: [2.5, 0, 0]", "xyz: [0.1, 0, 0]").replace("xyz: [3.2", "xyz: [9.2"))
+    with pytest.raises(ScenarioError, match=r"run\.yaml: initial: the initial state cannot be assembled: .*pin"):
+        run_scenario(path)
+
+
+def test_prescribed_positions_that_leave_the_loop_open_are_named(write):
+    path = write('duration: 1\njoints:\n  crank: {prescribe: {position: "1+t"}}\n  rocker: {prescribe: {position: "0.2"}}\n'
+                 "  knee: {prescribe: {position: \"0.1\"}}\n")
+    with pytest.raises(ScenarioError, match=r"cannot be assembled: .*pin.*\(prescribed at t = 0: crank, knee, rocker\)"):
+        run_scenario(path)
+
+
+def test_prescribed_velocities_that_contradict_are_named(write):
+    path = write("duration: 1\ninitial: {q: {crank: 1}}\njoints:\n  crank: {prescribe: {velocity: 1}}\n"
+                 "  rocker: {prescribe: {velocity: 1}}\n")
+    with pytest.raises(ScenarioError, match=r"the prescribed motion contradicts the constraint pin\.v. at t = 0; "
+                                            r"found 'velocities of crank, rocker with a residual of \d"):
+        run_scenario(path)
+
+
+def test_a_singular_start_is_refused(write):
+    """All bars of a parallelogram in one line: it may go on as one or as an antiparallelogram."""
+    path = write("duration: 1\ninitial: {q: {crank: 0, knee: 0, rocker: 0}}\n", PARALLELOGRAM)
+    with pytest.raises(ScenarioError, match=r"run\.yaml: initial: the initial configuration is singular: the motion is not "
+                                            r"determined; found '1 independent rows of pin'; expected 2, as in"):
+        run_scenario(path)
+
+
+# on the constraints -----------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_stays_closed_and_keeps_the_energy(write, method, worst):
+    """Residuals at the outputs are those that a projection leaves, whatever the error of the step."""
+    tight = {"rk4": "step: 1e-3", "BDF": "rtol: 1e-9, atol: 1e-11", "LSODA": "rtol: 1e-10, atol: 1e-12"}
+    options = tight.get(method, "rtol: 1e-9, atol: 1e-11")
+    r = run_scenario(write(SWING), [f"integrator={{method: {method}, {options}}}"])
+    assert worst("constraint residual of a run", r.check["constraint_residual"], method) < 1e-11
+    assert r.check["constraint_velocity_residual"] < 1e-11
+    assert r.check["inverse_dynamics_residual"] < 1e-11
+    bound = 2e-5 if method == "BDF" else 1e-6                                 # its tolerance is of a step, not of the run
+    assert worst(f"energy of a four-bar, {method}", r.check["energy_balance_relative"], method) < bound
+    assert abs(r.check["closure_work"]) < 1e-10                              # pins do no work
+    assert r.check["constraint_drift"] >= r.check["constraint_residual"]
+
+
+def test_the_motion_is_that_of_the_linkage(write):
+    """A crank turned at constant speed: coupler and rocker by Freudenstein's equation, at position level and exact."""
+    r = run_scenario(write('duration: 3\ninitial: {q: {knee: 0, rocker: 2}}\n'
+                           'joints: {crank: {prescribe: {position: "1 + 2*t"}}}\n'))
+    phi = r.q[:, 0] + r.q[:, 1]
+    branches = [four_bar(3.2, 1.0, 3.0, 2.5, r.q[:, 0], r.v[:, 0], r.a[:, 0], sign) for sign in (1, -1)]
+    _, coupler, rocker = min(branches, key=lambda bars: abs(np.exp(1j * phi[0]) - np.exp(1j * bars[1].q[0])))
+    assert np.array_equal(r.v[:, 0], np.full(len(r.t), 2.0))
+    assert np.abs(np.exp(1j * phi) - np.exp(1j * coupler.q)).max() < 1e-11
+    assert np.abs(np.exp(1j * r.q[:, 2]) - np.exp(1j * rocker.q)).max() < 1e-11
+    assert np.abs(r.v[:, 2] - rocker.v).max() < 1e-11 and np.abs(r.a[:, 2] - rocker.a).max() < 1e-9
+    assert r.check["energy_balance_relative"] < 1e-8 and r.check["inverse_dynamics_residual"] < 1e-12
+
+
+def test_hybrid_five_bar_gives_back_its_forces(write):
+    """One crank led, the other pushed, with damping: the balance holds and a second run under the forces found repeats it."""
+    scenario = ("duration: 1\noutput_step: 0.001\ninitial: {q: {left: 2.3, right: 0.8}}\njoints:\n"
+                '  left: {%s}\n  right: {torque: "2*cos(3*t)"}\n')
+    r = run_scenario(write(scenario % 'prescribe: {position: "2.3 + 0.2*sin(4*t)"}', FIVE_BAR))
+    assert r.check["constraint_residual"] < 1e-12 and r.check["energy_balance_relative"] < 1e-8
+    scenario = scenario.replace("right: 0.8}}", "right: 0.8}, v: {left: 0.8}}")
+    path = write(scenario % "torque: {csv: {file: tau.csv, column: tau, interpolation: quintic}}", FIVE_BAR)
+    rows = [f"{float(t)!r},{float(x)!r}\n" for t, x in zip(r.t, r.tau[:, 0], strict=True)]
+    path.with_name("tau.csv").write_text("t[s],tau\n" + "".join(rows))
+    again = run_scenario(path)
+    assert np.abs(again.q - r.q).max() < 1e-7
+
+
+def test_breaks_of_the_schedule_are_met(write):
+    """A force that comes and goes: fixed and adaptive steps agree."""
+    path = write(SWING + "external_forces: [{link: coupler, wrench: [0, 0, 0, 3, 5, 0], from: 0.503, until: 1.2}]\n")
+    runs = [run_scenario(path, [f"integrator={{{text}}}"]) for text in ("method: rk4, step: 5e-4",
+                                                                        "method: dopri5, rtol: 1e-11, atol: 1e-12")]
+    assert np.abs(runs[0].q - runs[1].q).max() < 1e-8
+    assert all(r.check["energy_balance_relative"] < 1e-8 for r in runs)
+
+
+def test_baumgarte_takes_a_residual_away(write):
+    """r'' + 2 f r' + f^2 r = 0 from r0, r' = 0: |r| = |r0| (1 + f t) exp(-f t), but for the square of w / 2f, since the
+    components turn with the bars (w)."""
+    q = run_scenario(write(SWING + "output_step: 2\n")).q[0]
+    given = f"{{crank: {float(q[0])!r}, knee: {float(q[1]) + 1e-5!r}, rocker: {float(q[2])!r}}}"
+    path = write(f"duration: 1\ninitial: {{q: {given}, assemble: false}}\n"
+                 "constraints: {stabilization: baumgarte, frequency: 15}\n")
+    r = run_scenario(path, ["integrator.step=2e-4"])
+    size = np.linalg.norm(ld.constraint_residual(r.model, r.q), axis=1)
+    assert np.abs(size - size[0] * (1 + 15 * r.t) * np.exp(-15 * r.t)).max() < 1e-3 * size[0]
+    assert r.drift[0] > 1e-6 and r.drift[-1] < 2e-5 * r.drift[0]
+    loose = run_scenario(path, ["constraints={stabilization: none}"])
+    assert loose.drift[-1] > 0.5 * loose.drift[0]
+
+
+def test_drift_without_stabilization_is_taken_away_by_projection(write):
+    free = run_scenario(write(SWING), ["integrator.step=1e-2", "constraints.stabilization=none"])
+    kept = run_scenario(write(SWING), ["integrator.step=1e-2"])
+    assert free.check["constraint_residual"] > 1e-7 > 1e-11 > kept.check["constraint_residual"]
+    assert 1e-11 < kept.check["constraint_drift"] < free.check["constraint_residual"]
+    assert any("try constraints.stabilization=projection" in note for note in free.notes)
+
+
+# driven loops --------------------------------------------------------------------------------------------------------
+
+CIRCLE = ('duration: 2\ninitial: {q: {bob: [0, 0, 1, 0, 0, 0, 1]}}\nintegrator: {method: %s}\n'
+          'drives: {hand: {xyz: ["0.2*cos(3*t)", "0.2*sin(3*t)", "0.1*t"], rpy: ["0.3*t", "0.2*sin(t)", "t"]}}\n')
+
+
+@pytest.mark.parametrize("method", ["rk4, step: 1e-3", "dopri5, rtol: 1e-9, atol: 1e-11", "DOP853, rtol: 1e-9, atol: 1e-11"])
+def test_a_driven_ball_follows_its_circle(write, method, worst):
+    r = run_scenario(write(CIRCLE % method, HANGING))
+    T = ld.link_pose(r.model, r.q, "bob")
+    held = T[:, :3, :3] @ [0.05, 0, 0.1] + T[:, :3, 3]
+    from scipy.spatial.transform import Rotation
+    frame = Rotation.from_euler("xyz", [0.3, -0.2, 0.5]).as_matrix()
+    led = np.column_stack([0.2 * np.cos(3 * r.t), 0.2 * np.sin(3 * r.t), 0.1 * r.t]) @ frame.T + [0, 0, 1]
+    assert worst("a driven ball against its circle [m]", np.abs(held - led).max(), method) < 1e-11
+    assert r.check["energy_balance_relative"] < 1e-7                         # what the hand supplies is counted
+    assert abs(r.check["closure_work"]) > 0.1
+    supplied = r.kinetic[-1] + r.potential[-1] - r.kinetic[0] - r.potential[0]
+    assert abs(r.check["closure_work"] - supplied) < 1e-3 * abs(supplied) + 1e-3      # by the trapezoidal rule
+
+
+def test_a_driven_weld_turns_as_it_is_told(write):
+    """A weld led by roll, pitch and yaw: the body's rotation is Rz Ry Rx, and its velocity the rate of that."""
+    r = run_scenario(write(CIRCLE % "rk4", HANGING.replace("type: ball", "type: weld")))
+    from scipy.spatial.transform import Rotation
+    frame = Rotation.from_euler("xyz", [0.3, -0.2, 0.5])
+    told = frame * Rotation.from_euler("xyz", np.column_stack([0.3 * r.t, 0.2 * np.sin(r.t), r.t]))
+    R = ld.link_pose(r.model, r.q, "bob")[:, :3, :3]
+    assert np.abs(R - told.as_matrix()).max() < 1e-11
+    k, h = 200, r.t[1] - r.t[0]
+    rate = sum(c * (R[k + j] - R[k - j]) for j, c in ((1, 0.75), (2, -0.15), (3, 1 / 60))) / h     # order 6
+    w = R[k].T @ rate
+    assert np.abs(r.v[k, :3] - [w[2, 1], w[0, 2], w[1, 0]]).max() < 1e-10
+
+
+def test_an_unknown_drive_and_a_bad_signal_are_named(write):
+    with pytest.raises(ScenarioError, match=r"run\.yaml:3: drives\.foot: no such driven loop; found 'foot'"):
+        run_scenario(write("duration: 1\ndrives: {foot: {xyz: [0, 0, t]}}\n", HANGING))
+    with pytest.raises(ScenarioError, match=r"drives\.hand\.xyz\[2\]: the z of closure hand is not finite at t = 0"):
+        run_scenario(write('duration: 1\ndrives: {hand: {xyz: [0, 0, "log(t)"]}}\n', HANGING))
+    with pytest.raises(ComputationError, match=r"the signal of yaw of closure hand is not a finite number at or soon after t ="):
+        run_scenario(write('duration: 1\ndrives: {hand: {rpy: [0, 0, "sqrt(0.5-t)"]}}\n', HANGING))
+    with pytest.raises(ScenarioError, match="linear interpolation has no acceleration at its points"):
+        path = write("duration: 1\ndrives: {hand: {xyz: [{csv: {file: x.csv, column: x, interpolation: linear}}, 0, 0]}}\n",
+                     HANGING)
+        path.with_name("x.csv").write_text("t,x\n0,0\n1,1\n")
+        run_scenario(path)
+
+
+# misled -----------------------------------------------------------------------------------------------------------------
+
+def test_accelerations_that_contradict_are_named_with_the_time(write):
+    """Crank and rocker at rest, agreeing, until the rocker is told to accelerate alone."""
+    path = write('duration: 1\ninitial: {q: {crank: 1}}\njoints:\n  crank: {prescribe: {acceleration: 0}}\n'
+                 '  rocker: {prescribe: {acceleration: "step(t-0.5)"}}\n')
+    with pytest.raises(ComputationError, match=r"the prescribed motion contradicts the constraint pin at or soon after t = "
+                                               r"0\.5\d* "
+                                               r"s: its row pin\.v. has a residual acceleration of .* prescribed: crank, rocker "
+                                               r"\(prescribe fewer"):
+        run_scenario(path)
+
+
+@pytest.mark.parametrize("method", ["rk4", "dopri5", "DOP853"])
+def test_positions_that_leave_the_loop_are_named_with_the_time(write, method):
+    """The rocker is held where it began while the crank, at position level, turns on."""
+    r = run_scenario(write(SWING + "output_step: 2\n"))
+    path = write(f'duration: 1\ninitial: {{q: {{crank: 1}}}}\njoints:\n  crank: {{prescribe: {{position: "1 + 0.1*t**3"}}}}\n'
+                 f'  rocker: {{prescribe: {{position: {float(r.q[0, 2])!r}}}}}\n')
+    with pytest.raises(ComputationError, match=r"(contradicts the constraint pin|the constraint pin cannot be closed) at or soon "
+                                               r"after t = \S+ s.* prescribed: crank, rocker"):
+        run_scenario(path, [f"integrator={{method: {method}}}"])
+
+
+@pytest.mark.parametrize("method", ["rk4, step: 1e-3", "dopri5, max_step: 0.05", "DOP853, max_step: 0.05"])
+def test_a_singular_configuration_that_is_passed_is_told(write, method):
+    """A parallelogram turns, without gravity at constant speed, through the line of its bars at crank = 0."""
+    path = write("duration: 1\noutput_step: 0.01\ninitial: {q: {crank: -0.5003, knee: 0.5003, rocker: -0.5003}, "
+                 f"v: {{crank: 1, knee: -1, rocker: 1}}}}\ngravity: [0, 0, 0]\nintegrator: {{method: {method}}}\n", PARALLELOGRAM)
+    r = run_scenario(path)
+    note = [n for n in r.notes if "singular" in n]
+    assert len(note) == 1 and "the mechanism passed a singular configuration at t = " in note[0] and ": pin.v" in note[0]
+    told = float(note[0].split("t = ")[1].split(" s")[0])
+    assert abs(told - 0.5003) < 0.06                                 # to a step
+    assert r.check["constraint_residual"] < 1e-10
+    assert not any("singular" in n for n in run_scenario(path, ["duration=0.3"]).notes)
+
+
+def test_no_false_alarm_of_singular_configurations(write):
+    """A crank that turns round and round, and a five-bar that falls: no configuration is singular."""
+    for path in (write('duration: 5\njoints: {crank: {prescribe: {position: "3*t"}}}\n'), write(SWING),
+                 write("duration: 1\ninitial: {q: {left: 2.3, right: 0.8}}\n", FIVE_BAR)):
+        assert not any("singular" in note for note in run_scenario(path).notes)
+
+
+# files ------------------------------------------------------------------------------------------------------------------
+
+def test_columns_and_self_check(write, tmp_path):
+    from liedyn.io.csv import read_trajectory
+    from liedyn.report.run_folder import write_run
+    r = run_scenario(write(SWING + "output_step: 0.1\n"))
+    write_run(r, tmp_path / "out", plots=False)
+    motion = read_trajectory(tmp_path / "out" / "trajectory.csv")
+    parts = ("mx", "my", "mz", "fx", "fy", "fz")
+    assert [n for n in motion.columns if n.startswith("reaction.")] == [f"reaction.pin.{part}" for part in parts]
+    assert [motion.units[f"reaction.pin.{part}"] for part in parts] == ["N m"] * 3 + ["N"] * 3
+    assert "world axes" in motion.header["reaction"]
+    assert np.array_equal(np.column_stack([motion.columns[f"reaction.pin.{part}"] for part in parts]), r.reactions[:, 0])
+    assert motion.units["drift"] == "rad or m" and np.array_equal(motion.columns["drift"], r.drift)
+    # the forces of the pin with the motors' are those that the open tree needs
+    A = ld.constraint_jacobian(r.model, r.q)
+    left = ld.inverse_dynamics(r.model.open_tree(), r.q, r.v, r.a) - r.tau - np.einsum("trk,tr->tk", A, r.multipliers)
+    assert np.abs(left).max() < 1e-11
+    summary = (tmp_path / "out" / "run.json").read_text()
+    figures = ("constraint_residual", "constraint_velocity_residual", "constraint_drift", "closure_work")
+    assert all(key in summary for key in figures)
+    assert "constraint residual" in r.summary
+
+
+def test_loops_of_a_file_of_their_own(write, tmp_path):
+    """The key `loops` closes what the robot file leaves open, and the recording finds both files again."""
+    from liedyn.analyse.along.robot_of_file import robot_of
+    from liedyn.io.csv import read_trajectory
+    from liedyn.report.run_folder import write_run
+    tree, _, loops = FOUR_BAR.partition("loops:")
+    path = write(SWING + "loops: closing.yaml\noutput_step: 1\n", tree)
+    (tmp_path / "closing.yaml").write_text("loops:" + loops)
+    r = run_scenario(path)
+    assert r.model.nc == 5 and r.check["constraint_residual"] < 1e-11
+    write_run(r, tmp_path / "out", plots=False)
+    model, notes = robot_of(read_trajectory(tmp_path / "out" / "trajectory.csv"))
+    assert model.nc == 5 and notes == ()
+    (tmp_path / "closing.yaml").unlink()
+    with pytest.raises(ld.LiedynError, match=r"# loops: the file of loops does not exist"):
+        robot_of(read_trajectory(tmp_path / "out" / "trajectory.csv"))
