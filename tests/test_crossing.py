@@ -7,7 +7,7 @@ from numba.core.errors import NumbaError
 
 import liedyn as ld
 from liedyn import jit
-from liedyn.dynamics.calls import NONE
+from liedyn.dynamics.calling.calls import NONE
 from liedyn.kernels.recursions.hybrid import hybrid_one
 from zoo import model_of, state
 

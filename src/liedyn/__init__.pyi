@@ -1,26 +1,31 @@
 """The public names of liedyn and the modules that hold them: read by `liedyn.__getattr__`, by editors and type checkers."""
 
-from liedyn.dynamics.assembly import assemble as assemble, Assembly as Assembly
-from liedyn.dynamics.base_parameters import base_parameters as base_parameters
-from liedyn.dynamics.closed_form import closed_form as closed_form
-from liedyn.dynamics.constrained import (
+from liedyn.dynamics.loops.assembly import assemble as assemble, Assembly as Assembly
+from liedyn.dynamics.parameters.base_parameters import base_parameters as base_parameters
+from liedyn.dynamics.closed_forms.closed_form import closed_form as closed_form
+from liedyn.dynamics.loops.constrained import (
     constrained_forward_dynamics as constrained_forward_dynamics,
     constrained_hybrid_dynamics as constrained_hybrid_dynamics,
     ConstrainedMotion as ConstrainedMotion,
     constraint_forces as constraint_forces,
 )
-from liedyn.dynamics.constrained_derivatives import (
+from liedyn.dynamics.loops.constrained_derivatives import (
     balance_derivatives as balance_derivatives,
     constrained_forward_derivatives as constrained_forward_derivatives,
     constrained_hybrid_derivatives as constrained_hybrid_derivatives,
 )
-from liedyn.dynamics.constrained_inverse import (
+from liedyn.dynamics.loops.constrained_inverse import (
     constrained_inverse_dynamics as constrained_inverse_dynamics,
     ConstrainedInverse as ConstrainedInverse,
 )
-from liedyn.dynamics.constrained_inverse_derivatives import constrained_inverse_derivatives as constrained_inverse_derivatives
-from liedyn.dynamics.constraint_wrenches import closure_wrenches as closure_wrenches, constraint_wrenches as constraint_wrenches
-from liedyn.dynamics.constraints import (
+from liedyn.dynamics.loops.constrained_inverse_derivatives import (
+    constrained_inverse_derivatives as constrained_inverse_derivatives,
+)
+from liedyn.dynamics.loops.constraint_wrenches import (
+    closure_wrenches as closure_wrenches,
+    constraint_wrenches as constraint_wrenches,
+)
+from liedyn.dynamics.loops.constraints import (
     constraint_bias as constraint_bias,
     constraint_jacobian as constraint_jacobian,
     constraint_residual as constraint_residual,
@@ -28,40 +33,40 @@ from liedyn.dynamics.constraints import (
     project_configuration as project_configuration,
     project_velocity as project_velocity,
 )
-from liedyn.dynamics.coriolis import (
+from liedyn.dynamics.closed_forms.coriolis import (
     christoffel_symbols as christoffel_symbols,
     coriolis_matrix as coriolis_matrix,
     mass_matrix_derivative as mass_matrix_derivative,
     mass_matrix_rate as mass_matrix_rate,
 )
-from liedyn.dynamics.curvature import (
+from liedyn.dynamics.closed_forms.curvature import (
     curvature_tensor as curvature_tensor,
     scalar_curvature as scalar_curvature,
     sectional_curvature as sectional_curvature,
 )
-from liedyn.dynamics.derivative_results import (
+from liedyn.dynamics.derivatives.derivative_results import (
     ForwardDerivatives as ForwardDerivatives,
     HybridDerivatives as HybridDerivatives,
     InverseDerivatives as InverseDerivatives,
     SplitDerivatives as SplitDerivatives,
 )
-from liedyn.dynamics.derivatives import (
+from liedyn.dynamics.derivatives.first_derivatives import (
     forward_dynamics_derivatives as forward_dynamics_derivatives,
     hybrid_dynamics_derivatives as hybrid_dynamics_derivatives,
     inverse_dynamics_derivatives as inverse_dynamics_derivatives,
 )
-from liedyn.dynamics.directional import (
+from liedyn.dynamics.derivatives.directional import (
     forward_dynamics_directional as forward_dynamics_directional,
     hybrid_dynamics_directional as hybrid_dynamics_directional,
     inverse_dynamics_directional as inverse_dynamics_directional,
     parameter_derivatives as parameter_derivatives,
 )
-from liedyn.dynamics.higher_order import (
+from liedyn.dynamics.series.higher_order import (
     higher_order_forward_dynamics as higher_order_forward_dynamics,
     higher_order_hybrid_dynamics as higher_order_hybrid_dynamics,
     higher_order_inverse_dynamics as higher_order_inverse_dynamics,
 )
-from liedyn.dynamics.higher_order_kinematics import (
+from liedyn.dynamics.series.higher_order_kinematics import (
     centre_of_mass_derivatives as centre_of_mass_derivatives,
     jacobian_derivatives as jacobian_derivatives,
     link_pose_derivatives as link_pose_derivatives,
@@ -93,25 +98,25 @@ from liedyn.dynamics.manifold import (
     random_configuration as random_configuration,
 )
 from liedyn.dynamics.mass import inverse_mass_matrix as inverse_mass_matrix, mass_matrix as mass_matrix
-from liedyn.dynamics.mobility import mobility as mobility, Mobility as Mobility
-from liedyn.dynamics.parameters import parameter_names as parameter_names
-from liedyn.dynamics.regressor import (
+from liedyn.dynamics.loops.mobility import mobility as mobility, Mobility as Mobility
+from liedyn.dynamics.parameters.model_parameters import parameter_names as parameter_names
+from liedyn.dynamics.parameters.regressor import (
     energy_regressor as energy_regressor,
     inertial_parameters as inertial_parameters,
     momentum_regressor as momentum_regressor,
     regressor as regressor,
 )
-from liedyn.dynamics.second_derivatives import (
+from liedyn.dynamics.derivatives.second_derivatives import (
     inverse_dynamics_second_derivatives as inverse_dynamics_second_derivatives,
     SecondDerivatives as SecondDerivatives,
 )
-from liedyn.dynamics.spatial_base import (
+from liedyn.dynamics.series.spatial_base import (
     body_twists as body_twists,
     body_wrenches as body_wrenches,
     spatial_twists as spatial_twists,
     spatial_wrenches as spatial_wrenches,
 )
-from liedyn.dynamics.spatial_closed_form import spatial_closed_form as spatial_closed_form
+from liedyn.dynamics.closed_forms.spatial_closed_form import spatial_closed_form as spatial_closed_form
 from liedyn.errors import (
     CheckFailed as CheckFailed,
     ComputationError as ComputationError,

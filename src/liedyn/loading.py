@@ -5,7 +5,7 @@ import dataclasses
 import os
 from pathlib import Path
 
-from liedyn.dynamics.annotations import ArrayLike
+from liedyn.dynamics.calling.annotations import ArrayLike
 from liedyn.errors import CheckFailed, ModelError, Place
 from liedyn.model.description import Robot
 from liedyn.model.model import Model

@@ -11,8 +11,9 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from complex_step import Reference
-from liedyn.dynamics import calls, derivatives, threads
-from liedyn.dynamics.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
+from liedyn.dynamics.calling import calls, threads
+from liedyn.dynamics.derivatives import first_derivatives as derivatives
+from liedyn.dynamics.derivatives.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from liedyn.jit import prepare
 from liedyn.kernels.derivatives.hybrid_derivatives import hybrid_derivatives_one, pushed_derivatives_one
 from liedyn.kernels.derivatives.inverse_derivatives import inverse_derivatives_one

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.dynamics import coriolis, derivatives, rooms
+from liedyn.dynamics.calling import rooms
+from liedyn.dynamics.closed_forms import coriolis
+from liedyn.dynamics.derivatives import first_derivatives as derivatives
 from rounding import assert_same
 from zoo import model_of, random_robot, state
 

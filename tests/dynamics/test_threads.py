@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.dynamics import rooms, threads
+from liedyn.dynamics.calling import rooms, threads
 from liedyn.errors import UsageError
 from zoo import model_of
 
@@ -120,7 +120,7 @@ PROGRAM = """
 import atexit, multiprocessing, os, sys, threading
 import numpy as np
 import liedyn as ld
-from liedyn.dynamics import threads
+from liedyn.dynamics.calling import threads
 from liedyn.model.description import Joint, Link, Robot
 
 threads.cores = lambda: 3                               # whatever the machine has

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import liedyn as ld
 from bridge import relative
 from differences import by_q
-from liedyn.dynamics import threads
+from liedyn.dynamics.calling import threads
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
 from matrices import bracket, derivative

@@ -7,7 +7,7 @@ import liedyn as ld
 import zoo
 from bridge import file_of
 from differences import by_each, by_q
-from liedyn.dynamics import second_derivatives
+from liedyn.dynamics.derivatives import second_derivatives
 from rounding import assert_same
 
 BOUND = 1e-11       # of the largest entry: what differences of eighth order are good to

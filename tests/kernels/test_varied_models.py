@@ -10,7 +10,7 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from compiled import probe
-from liedyn.dynamics.regressor import OF_A_JOINT
+from liedyn.dynamics.parameters.regressor import OF_A_JOINT
 from liedyn.jit import entry
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.recursions.composite import composite, composite_memory, composite_work
@@ -158,10 +158,10 @@ def directional(function):
 
 # where the entry stands, and the public function that calls it
 ENTRIES = {
-    "coriolis_matrices": ("dynamics.coriolis", lambda m, q, v, a, tau: ld.coriolis_matrix(m, q, v)),
-    "christoffels": ("dynamics.coriolis", lambda m, q, v, a, tau: ld.christoffel_symbols(m, q)),
-    "regressors": ("dynamics.regressor", lambda m, q, v, a, tau: ld.regressor(m, q, v, a, joints=OF_A_JOINT)),
-    "sums": ("dynamics.regressor", lambda m, q, v, a, tau: ld.energy_regressor(m, q, v, joints=OF_A_JOINT).kinetic),
+    "coriolis_matrices": ("dynamics.closed_forms.coriolis", lambda m, q, v, a, tau: ld.coriolis_matrix(m, q, v)),
+    "christoffels": ("dynamics.closed_forms.coriolis", lambda m, q, v, a, tau: ld.christoffel_symbols(m, q)),
+    "regressors": ("dynamics.parameters.regressor", lambda m, q, v, a, tau: ld.regressor(m, q, v, a, joints=OF_A_JOINT)),
+    "sums": ("dynamics.parameters.regressor", lambda m, q, v, a, tau: ld.energy_regressor(m, q, v, joints=OF_A_JOINT).kinetic),
     "inverse_directions_batch": (
         "kernels.derivatives.directional_inverse",
         lambda m, q, v, a, tau: directional(ld.inverse_dynamics_directional)(m, q, v, a)),
@@ -169,9 +169,10 @@ ENTRIES = {
         "kernels.derivatives.directional_hybrid",
         lambda m, q, v, a, tau: directional(ld.hybrid_dynamics_directional)(m, q, v, a, tau, every_third(m))),
     "inverse_derivatives_batch": (
-        "dynamics.derivatives", lambda m, q, v, a, tau: np.stack(ld.inverse_dynamics_derivatives(m, q, v, a), axis=-1)),
+        "dynamics.derivatives.first_derivatives",
+        lambda m, q, v, a, tau: np.stack(ld.inverse_dynamics_derivatives(m, q, v, a), axis=-1)),
     "hybrid_derivatives_batch": (
-        "dynamics.derivatives",
+        "dynamics.derivatives.first_derivatives",
         lambda m, q, v, a, tau: np.stack(ld.hybrid_dynamics_derivatives(m, q, v, a, tau, every_third(m))[:3], axis=-1)),
 }
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.dynamics.assembly import Assembly, assemble
-from liedyn.dynamics.constraints import constraint_velocity, project_velocity
+from liedyn.dynamics.loops.assembly import Assembly, assemble
+from liedyn.dynamics.loops.constraints import constraint_velocity, project_velocity
 from liedyn.errors import ComputationError, ConfigurationError, UsageError
 from liedyn.joints.kinds import SCREW
 from liedyn.model.description import Pose

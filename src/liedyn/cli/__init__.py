@@ -101,6 +101,6 @@ def main():
 
     Exit status: 0 done, 1 the computation failed, 2 wrong usage, 3 invalid input, 4 a check failed.
     """
-    from liedyn.dynamics.cores import cores
+    from liedyn.dynamics.calling.cores import cores
 
     cores()                                                 # refuses a wrong LIEDYN_THREADS before anything runs

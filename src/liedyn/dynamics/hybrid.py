@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike, OnError, Wrenches
-from liedyn.dynamics.calls import NONE_BATCH, as_array, as_mask, batched, refuse, run, single, where_read, wrenches
-from liedyn.dynamics.each_state import each_state
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Wrenches
+from liedyn.dynamics.calling.calls import NONE_BATCH, as_array, as_mask, batched, refuse, run, single, where_read, wrenches
+from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.kernels.recursions.hybrid import hybrid_batch, hybrid_batch_memory
 from liedyn.model.model import Model

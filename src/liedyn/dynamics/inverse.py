@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike, Frame, OnError, Wrenches
-from liedyn.dynamics.calls import NONE_BATCH, as_array, batched, refuse, run, single, wrenches
-from liedyn.dynamics.constraint_wrenches import constraint_wrenches
-from liedyn.dynamics.each_state import each_state
-from liedyn.dynamics.frames import LOCAL, check_frame, wrenches_in
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, Frame, OnError, Wrenches
+from liedyn.dynamics.calling.calls import NONE_BATCH, as_array, batched, refuse, run, single, wrenches
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.calling.frames import LOCAL, check_frame, wrenches_in
 from liedyn.dynamics.kinematics import link_poses
+from liedyn.dynamics.loops.constraint_wrenches import constraint_wrenches
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.errors import ModelError
 from liedyn.kernels.recursions.newton_euler import inverse_batch, inverse_batch_memory

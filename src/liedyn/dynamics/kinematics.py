@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike, Frame, OnError
-from liedyn.dynamics.calls import as_array, batched, refuse, run, run_one
-from liedyn.dynamics.each_state import each_state
-from liedyn.dynamics.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, Frame, OnError
+from liedyn.dynamics.calling.calls import as_array, batched, refuse, run, run_one
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.calling.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in
 from liedyn.errors import ComputationError
 from liedyn.kernels.recursions import jacobian as kernel
 from liedyn.kernels.recursions.energy import energy_memory, totals

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike, OnError
-from liedyn.dynamics.calls import as_array, batched, check_unit, refuse, run
-from liedyn.dynamics.each_state import each_state
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
+from liedyn.dynamics.calling.calls import as_array, batched, check_unit, refuse, run
+from liedyn.dynamics.calling.each_state import each_state
 from liedyn.errors import ConfigurationError
 from liedyn.joints.kinds import BALL, FREE, SCREW
 from liedyn.kernels.recursions.manifold import differences, manifold_memory, retractions

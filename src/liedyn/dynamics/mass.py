@@ -3,10 +3,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike, OnError
-from liedyn.dynamics.calls import as_array, batched, refuse, run, run_one
-from liedyn.dynamics.each_state import each_state
-from liedyn.dynamics.rooms import room_for
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
+from liedyn.dynamics.calling.calls import as_array, batched, refuse, run, run_one
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.calling.rooms import room_for
 from liedyn.kernels.recursions.composite import mass_matrices, mass_memory
 from liedyn.kernels.recursions.inverse_mass import inverse_mass_memory, inverse_masses, sweep_memory
 from liedyn.model.model import Model

@@ -50,7 +50,7 @@ class RateJacobian:
 
     def by_derivatives(self, t: float, y) -> np.ndarray:
         """At the state in `work`, which `evaluate` has left there."""
-        from liedyn.dynamics.derivatives import hybrid_dynamics_derivatives
+        from liedyn.dynamics.derivatives.first_derivatives import hybrid_dynamics_derivatives
 
         p, model, nv, free = self.problem, self.problem.model, self.problem.model.nv, ~self.prescribed
         q, v, a, tau = (np.array(x) for x in (self.work.q, self.work.v, self.work.a, self.work.tau))

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.dynamics.calls import aligned_empty
-from liedyn.dynamics.constraints import constraint_jacobian
+from liedyn.dynamics.calling.calls import aligned_empty
+from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.errors import ComputationError, Place
 from liedyn.integrators.runge_kutta import Record, Stages, State
 from liedyn.kernels.loops.constrained import constraint_memory

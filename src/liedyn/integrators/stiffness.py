@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.constraints import constraint_jacobian
 from liedyn.dynamics.inverse import inverse_dynamics
+from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.joints.kinds import FRICTION_SPEED
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.simulation.signals import TORQUE

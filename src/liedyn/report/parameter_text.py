@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from liedyn.analyse.identification.identify import Identification
-from liedyn.dynamics.base_parameters import BaseParameters
+from liedyn.dynamics.parameters.base_parameters import BaseParameters
 from liedyn.io.csv import cell
 from liedyn.io.output import open_output
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.constraint_wrenches import closure_wrenches
-from liedyn.dynamics.constraints import constraint_jacobian
+from liedyn.dynamics.loops.constraint_wrenches import closure_wrenches
+from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.simulate.constraints import drives_of
 
 _GOOD = 1e-9                # residuals [rad | m] above it are said

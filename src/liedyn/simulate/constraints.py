@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.constraints import (
+from liedyn.dynamics.loops.constraints import (
     constraint_jacobian,
     constraint_residual,
     constraint_velocity,
@@ -135,7 +135,7 @@ def _close(model, q, kept, drive):
     try:
         return project_configuration(model, q, prescribed=kept, drive=drive)
     except ComputationError:
-        from liedyn.dynamics.assembly import assemble
+        from liedyn.dynamics.loops.assembly import assemble
         found = assemble(model, q, fixed=[joint.name for joint in model.joints if kept[joint.v].all()], drive=drive)
         return project_configuration(model, found.q, prescribed=kept, drive=drive)
 

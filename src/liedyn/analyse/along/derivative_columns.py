@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.analyse.along.recorded_motion import Motion, mask_of
-from liedyn.dynamics.derivatives import (
+from liedyn.dynamics.derivatives.directional import parameter_derivatives, parameter_names
+from liedyn.dynamics.derivatives.first_derivatives import (
     forward_dynamics_derivatives,
     hybrid_dynamics_derivatives,
     inverse_dynamics_derivatives,
 )
-from liedyn.dynamics.directional import parameter_derivatives, parameter_names
 from liedyn.errors import UsageError
 from liedyn.io.csv import LONGEST_LINE
 from liedyn.model.model import Model

@@ -9,10 +9,10 @@ from liedyn.analyse.along.derived_error import error_notes
 from liedyn.analyse.along.higher_order_along import higher_order_along
 from liedyn.analyse.along.mechanisms_along import inverse_of_mechanism, motion_of_mechanism, motors_of, refuse_open_rows
 from liedyn.analyse.along.recorded_motion import Along, Motion, Outcome, mask_of, motion_of, require
-from liedyn.dynamics.constraint_wrenches import closure_wrenches
-from liedyn.dynamics.constraints import constraint_residual
 from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics
 from liedyn.dynamics.inverse import inverse_dynamics
+from liedyn.dynamics.loops.constraint_wrenches import closure_wrenches
+from liedyn.dynamics.loops.constraints import constraint_residual
 from liedyn.errors import ConfigurationError, UsageError
 from liedyn.model.model import Model
 from liedyn.simulate.columns import columns_of, constraint_columns, header_of

@@ -13,7 +13,7 @@ from liedyn.analyse.along.chains import Chain, derivations, rows_per_knot
 from liedyn.analyse.along.derived_error import UNRELIABLE, mend, percent
 from liedyn.analyse.along.manifold_spline import Fit, errors, one_sided, sizes_to_judge_by
 from liedyn.analyse.along.recorded_motion import Along, mask_of, naming, positions_of, require
-from liedyn.dynamics.higher_order import (
+from liedyn.dynamics.series.higher_order import (
     higher_order_forward_dynamics,
     higher_order_hybrid_dynamics,
     higher_order_inverse_dynamics,

@@ -4,9 +4,9 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.analyse.along.recorded_motion import Outcome
-from liedyn.dynamics.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
-from liedyn.dynamics.constrained_inverse import constrained_inverse_dynamics
-from liedyn.dynamics.constraints import constraint_bias, constraint_jacobian, constraint_residual, constraint_velocity
+from liedyn.dynamics.loops.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
+from liedyn.dynamics.loops.constrained_inverse import constrained_inverse_dynamics
+from liedyn.dynamics.loops.constraints import constraint_bias, constraint_jacobian, constraint_residual, constraint_velocity
 from liedyn.errors import Place, TrajectoryError, UsageError
 
 _CLOSED = 1e-6          # rad or m, per second for velocities: what six digits in a file leave

@@ -15,7 +15,7 @@ _UPPER = ("xx", "xy", "xz", "yy", "yz", "zz")
 
 
 def varied(model: Model, name: str, change: float) -> Model:
-    """The model with the figure `name` (of `dynamics.parameters`) larger by `change`. Not validated: a difference may lead
+    """The model with the figure `name` (of `model_parameters`) larger by `change`. Not validated: a difference may lead
     from a massless link to a negative mass."""
     robot, (head, _, rest) = _with_root_joint(model), name.partition(".")
     if head in ("mass", "com", "inertia"):

@@ -13,10 +13,10 @@ from liedyn.analyse.along.recorded import robot_of
 from liedyn.analyse.along.recorded_motion import Motion, given_motion, motion_of_arrays, naming, require
 from liedyn.analyse.identification.noisy_samples import NoisySamples, noisy_samples
 from liedyn.analyse.identification.weighted_fit import Solution, compressed, effect_of_noise, fit, solve, variance_by_force
-from liedyn.dynamics.annotations import ArrayLike, Wrenches
-from liedyn.dynamics.base_parameters import BaseParameters, base_parameters
+from liedyn.dynamics.calling.annotations import ArrayLike, Wrenches
 from liedyn.dynamics.inverse import inverse_dynamics
-from liedyn.dynamics.regressor import regressor
+from liedyn.dynamics.parameters.base_parameters import BaseParameters, base_parameters
+from liedyn.dynamics.parameters.regressor import regressor
 from liedyn.errors import ModelError, TrajectoryError, UsageError
 from liedyn.io.csv import Trajectory, read_trajectory
 from liedyn.loading import load

@@ -11,7 +11,7 @@ import numpy as np
 from liedyn.analyse.linearization.instant import Instant, Setup, frozen, instant, prepare, standing, state_at
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.analyse.linearization.system_at import chart_at, linear_system
-from liedyn.dynamics.annotations import ArrayLike
+from liedyn.dynamics.calling.annotations import ArrayLike
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ComputationError, UsageError
@@ -117,7 +117,7 @@ def _closed(setup: Setup, t: float, q, prescribed=None) -> np.ndarray:
     """q moved onto the constraints, if there are any."""
     if setup.problem.ties is None:
         return q
-    from liedyn.dynamics.constraints import project_configuration
+    from liedyn.dynamics.loops.constraints import project_configuration
     from liedyn.simulate.constraints import drives_at
 
     return project_configuration(setup.model, q, prescribed=prescribed, drive=drives_at(setup.problem, t))
@@ -252,7 +252,7 @@ class _Search:
         state, given = (self.model, best.q, *np.zeros((2, self.model.nv)), tau, ~self.free), self.setup.scenario.passive
         if self.setup.problem.ties is None:
             return hybrid_dynamics(*state, f_ext=best.here.f_ext, passive=given)[1]
-        from liedyn.dynamics.constrained import constrained_hybrid_dynamics
+        from liedyn.dynamics.loops.constrained import constrained_hybrid_dynamics
         from liedyn.simulate.constraints import drives_at
 
         drive = drives_at(self.setup.problem, self.t)

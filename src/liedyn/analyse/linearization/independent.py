@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from liedyn.analyse.linearization.linear_system import LinearSystem
-from liedyn.dynamics.constrained_derivatives import balance_derivatives
+from liedyn.dynamics.loops.constrained_derivatives import balance_derivatives
 from liedyn.errors import ComputationError, UsageError
 from liedyn.simulate.names import matching
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from liedyn.dynamics.calls import as_array
+from liedyn.dynamics.calling.calls import as_array
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.manifold import integrate
@@ -126,7 +126,7 @@ def _response(problem: Problem, t: float, here: Instant, a, tau, f_ext):
     state = problem.model, here.q, here.v, a, tau, np.asarray(problem.schedule.level != TORQUE)
     if problem.ties is None:
         return hybrid_dynamics(*state, f_ext=f_ext, passive=problem.passive)
-    from liedyn.dynamics.constrained import constrained_hybrid_dynamics
+    from liedyn.dynamics.loops.constrained import constrained_hybrid_dynamics
     from liedyn.simulate.constraints import drives_at
 
     found = constrained_hybrid_dynamics(*state, f_ext=f_ext, passive=problem.passive, drive=drives_at(problem, t))

@@ -14,8 +14,8 @@ from liedyn.analyse.linearization.instant import Instant, Setup, frozen, instant
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.analyse.linearization.system_at import linear_system, refuse_independent
 from liedyn.analyse.linearization.tangent_system import refuse_unmatched, tangent_system
-from liedyn.dynamics.annotations import ArrayLike, Wrenches
-from liedyn.dynamics.calls import as_array, wrenches
+from liedyn.dynamics.calling.annotations import ArrayLike, Wrenches
+from liedyn.dynamics.calling.calls import as_array, wrenches
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.io.override import Overrides
@@ -113,8 +113,8 @@ def _motion(model, q, v, a, tau, prescribed, f_ext, passive, independent, drive)
         refuse_independent(independent)
         return *hybrid_dynamics(model, q, v, a, tau, prescribed, f_ext=f_ext, passive=passive), None
     from liedyn.analyse.linearization.independent import chart
-    from liedyn.dynamics.constrained import constrained_hybrid_dynamics
-    from liedyn.dynamics.constraints import constraint_residual, constraint_velocity
+    from liedyn.dynamics.loops.constrained import constrained_hybrid_dynamics
+    from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
 
     for what, x, mend in (("q", constraint_residual(model, q, drive=drive), "project_configuration or assemble"),
                           ("v", constraint_velocity(model, q, v, drive=drive), "project_velocity")):

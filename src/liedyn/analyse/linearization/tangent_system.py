@@ -115,11 +115,11 @@ class _Response:
 
 
 def _response(model, here: Instant, prescribed, passive, tied, drive) -> _Response:
-    from liedyn.dynamics.derivatives import hybrid_dynamics_derivatives
+    from liedyn.dynamics.derivatives.first_derivatives import hybrid_dynamics_derivatives
 
     state = model, here.q, here.v, here.a, here.tau, prescribed
     if tied:
-        from liedyn.dynamics.constrained_derivatives import constrained_hybrid_derivatives
+        from liedyn.dynamics.loops.constrained_derivatives import constrained_hybrid_derivatives
 
         derivatives = constrained_hybrid_derivatives(*state, f_ext=here.f_ext, passive=passive, drive=drive)
     else:

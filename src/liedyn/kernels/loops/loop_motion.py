@@ -19,7 +19,7 @@ from liedyn.lie.se3 import Ad_inv, dot
 from liedyn.lie.vec3 import add3, cross, plus_cross, plus_rotate_back, product, rotate_back, scale3, sub3, transpose
 
 CLOSED, LOOP_OPEN, CONTRADICTION, LOOSE_JOINT = 0, 6, 7, 8      # beside the codes of `motion`
-CONTRADICTS = 1e-7                 # as in dynamics.constrained: of the largest number, and of one unit
+CONTRADICTS = 1e-7                 # as in dynamics.loops.constrained: of the largest number, and of one unit
 _STRAIGHT = 0.25                   # how straight what crosses zero is, against how sharply it turns if it does not
 
 # places in LoopPlant.figures

@@ -6,10 +6,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Actuated, ArrayLike, OnError, Wrenches
-from liedyn.dynamics.constrained_derivatives import balance_derivatives, pseudo_inverse
-from liedyn.dynamics.constrained_inverse import actuated_mask, constrained_inverse_dynamics, row_lengths, significant, weights_of
-from liedyn.dynamics.each_state import each_state
+from liedyn.dynamics.calling.annotations import Actuated, ArrayLike, OnError, Wrenches
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.loops.constrained_derivatives import balance_derivatives, pseudo_inverse
+from liedyn.dynamics.loops.constrained_inverse import (
+    actuated_mask,
+    constrained_inverse_dynamics,
+    row_lengths,
+    significant,
+    weights_of,
+)
 from liedyn.model.model import Model
 
 

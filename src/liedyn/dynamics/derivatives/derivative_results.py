@@ -1,4 +1,4 @@
-"""What `dynamics.derivatives` gives."""
+"""What `dynamics.derivatives.first_derivatives` gives."""
 from __future__ import annotations
 
 from typing import NamedTuple

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike
-from liedyn.dynamics.calls import as_array
-from liedyn.dynamics.closed_form import closed_form
+from liedyn.dynamics.calling.annotations import Array, ArrayLike
+from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.closed_forms.closed_form import closed_form
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.model.model import Model
 from liedyn.model.spatial import bracket, rigid_matrix

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.dynamics.annotations import ArrayLike
-from liedyn.dynamics.closing import RANK, Search, column_scale, row_scale
-from liedyn.dynamics.constraints import constraint_jacobian, constraint_residual, require_constraints
+from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.dynamics.loops.closing import RANK, Search, column_scale, row_scale
+from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual, require_constraints
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.model.model import Model

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.dynamics.annotations import ArrayLike
+from liedyn.dynamics.calling.annotations import ArrayLike
 from liedyn.dynamics.open_tree import refuse_constraints
-from liedyn.dynamics.regressor import OF_A_LINK, InertialParameters, inertial_parameters, regressor
+from liedyn.dynamics.parameters.regressor import OF_A_LINK, InertialParameters, inertial_parameters, regressor
 from liedyn.errors import ComputationError
 from liedyn.joints.kinds import SCREW
 from liedyn.model.model import Model

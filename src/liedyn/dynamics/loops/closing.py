@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.dynamics.constraints import constraint_residual
+from liedyn.dynamics.loops.constraints import constraint_residual
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError
 from liedyn.joints.kinds import SCREW

@@ -3,9 +3,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calls import as_array, refuse
-from liedyn.dynamics.frames import FRAMES, LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame
-from liedyn.dynamics.spatial_base import body_twists
+from liedyn.dynamics.calling.calls import as_array, refuse
+from liedyn.dynamics.calling.frames import FRAMES, LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame
+from liedyn.dynamics.series.spatial_base import body_twists
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.joints.kinds import FREE
 from liedyn.kernels import checks

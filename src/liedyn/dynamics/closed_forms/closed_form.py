@@ -14,9 +14,9 @@ from functools import cached_property
 
 import numpy as np
 
-from liedyn.dynamics.annotations import ArrayLike
-from liedyn.dynamics.calls import as_array, check_unit, refuse
-from liedyn.dynamics.product_of_exponentials import ProductOfExponentials
+from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.dynamics.calling.calls import as_array, check_unit, refuse
+from liedyn.dynamics.closed_forms.product_of_exponentials import ProductOfExponentials
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.joints.kinds import SCREW
 from liedyn.joints.tree import tree_of

@@ -3,11 +3,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike, OnError
-from liedyn.dynamics.calls import as_array, batched, filled_groups, on_one_path, refuse, related, run, run_one
-from liedyn.dynamics.closed_form import closed_form
-from liedyn.dynamics.each_state import each_state
-from liedyn.dynamics.rooms import room_for
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
+from liedyn.dynamics.calling.calls import as_array, batched, filled_groups, on_one_path, refuse, related, run, run_one
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.calling.rooms import room_for
+from liedyn.dynamics.closed_forms.closed_form import closed_form
 from liedyn.errors import ShapeError
 from liedyn.kernels.recursions.christoffel import DERIVATIVE, SYMBOLS, christoffel_memory, christoffels
 from liedyn.kernels.recursions.coriolis import coriolis_entry_memory, coriolis_matrices

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike, Frame, OnError
-from liedyn.dynamics.calls import as_array, batched, scratch
-from liedyn.dynamics.constraints import drive_array, refuse_constrained, require_constraints
-from liedyn.dynamics.each_state import each_state
-from liedyn.dynamics.frames import check_frame, wrenches_in
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, Frame, OnError
+from liedyn.dynamics.calling.calls import as_array, batched, scratch
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.calling.frames import check_frame, wrenches_in
 from liedyn.dynamics.kinematics import link_poses
+from liedyn.dynamics.loops.constraints import drive_array, refuse_constrained, require_constraints
 from liedyn.jit import prepare
 from liedyn.kernels.loops import loop_wrenches
 from liedyn.model.model import Model

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.annotations import ArrayLike, OnError, Wrenches
-from liedyn.dynamics.calls import (
+from liedyn.dynamics.calling.annotations import ArrayLike, OnError, Wrenches
+from liedyn.dynamics.calling.calls import (
     NONE,
     NONE_BATCH,
     as_array,
@@ -24,11 +24,11 @@ from liedyn.dynamics.calls import (
     where_read,
     wrenches,
 )
-from liedyn.dynamics.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
-from liedyn.dynamics.each_state import each_state
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.calling.rooms import take_room
+from liedyn.dynamics.calling.threads import one_thread
+from liedyn.dynamics.derivatives.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from liedyn.dynamics.open_tree import refuse_constraints
-from liedyn.dynamics.rooms import take_room
-from liedyn.dynamics.threads import one_thread
 from liedyn.jit import prepare
 from liedyn.kernels.checks import OTHER_MASK
 from liedyn.kernels.derivatives.hybrid_derivatives import (

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike, OnError
-from liedyn.dynamics.calls import as_array, as_mask, batched, refuse, run, scratch
-from liedyn.dynamics.each_state import each_state
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
+from liedyn.dynamics.calling.calls import as_array, as_mask, batched, refuse, run, scratch
+from liedyn.dynamics.calling.each_state import each_state
 from liedyn.errors import ComputationError, ConfigurationError, ModelError, NameLookupError
 from liedyn.jit import prepare
 from liedyn.kernels.checks import BAD_F_EXT

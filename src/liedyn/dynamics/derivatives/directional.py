@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike, Wrenches
-from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, as_mask, refuse, run, scratch, wrenches
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, Wrenches
+from liedyn.dynamics.calling.calls import NONE, NONE_BATCH, as_array, as_mask, refuse, run, scratch, wrenches
 from liedyn.dynamics.open_tree import refuse_constraints
-from liedyn.dynamics.parameters import parameter_names, rates_of, rates_size
+from liedyn.dynamics.parameters.model_parameters import parameter_names, rates_of, rates_size
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.jit import prepare
 from liedyn.kernels import checks
@@ -144,7 +144,7 @@ def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike
     Returns
     -------
     derivatives : (..., nv, len(names)) array
-        [k, j]: derivative of the result at coordinate k by names[j]; units as in the table of `dynamics.parameters`.
+        [k, j]: derivative of the result at coordinate k by names[j]; units as in the table of `model_parameters`.
 
     Raises
     ------

@@ -6,10 +6,14 @@ from math import prod
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike, BaseFrame, Frame, OnError, Wrenches
-from liedyn.dynamics.calls import NONE_BATCH, aligned_empty, as_array, as_mask, batched, run, where_read
-from liedyn.dynamics.each_state import each_state
-from liedyn.dynamics.higher_order_given import (
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, BaseFrame, Frame, OnError, Wrenches
+from liedyn.dynamics.calling.calls import NONE_BATCH, aligned_empty, as_array, as_mask, batched, run, where_read
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics, none_prescribed
+from liedyn.dynamics.inverse import inverse_dynamics
+from liedyn.dynamics.kinematics import link_pose
+from liedyn.dynamics.open_tree import refuse_constraints
+from liedyn.dynamics.series.higher_order_given import (
     HIGHEST,
     add_wrenches,
     all_or_none,
@@ -22,11 +26,7 @@ from liedyn.dynamics.higher_order_given import (
     refuse_rows,
     spatial_joint,
 )
-from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics, none_prescribed
-from liedyn.dynamics.inverse import inverse_dynamics
-from liedyn.dynamics.kinematics import link_pose
-from liedyn.dynamics.open_tree import refuse_constraints
-from liedyn.dynamics.spatial_base import body_twists, spatial_twists, spatial_wrenches
+from liedyn.dynamics.series.spatial_base import body_twists, spatial_twists, spatial_wrenches
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.jit import prepare
 from liedyn.kernels.series.higher_order_hybrid import (

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike
-from liedyn.dynamics.calls import as_array, check_unit
+from liedyn.dynamics.calling.annotations import Array, ArrayLike
+from liedyn.dynamics.calling.calls import as_array, check_unit
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.kernels.checks import UNIT
 from liedyn.model.spatial import bracket

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike, OnError
-from liedyn.dynamics.calls import as_array, batched, filled_groups, refuse, run, run_one
-from liedyn.dynamics.each_state import each_state
-from liedyn.dynamics.rooms import room_for
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
+from liedyn.dynamics.calling.calls import as_array, batched, filled_groups, refuse, run, run_one
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.calling.rooms import room_for
 from liedyn.errors import NameLookupError
 from liedyn.joints.kinds import NV, SCREW
 from liedyn.joints.tree import tree_of

@@ -19,10 +19,10 @@ from functools import cached_property
 
 import numpy as np
 
-from liedyn.dynamics.annotations import ArrayLike, BaseFrame
-from liedyn.dynamics.calls import as_array
-from liedyn.dynamics.closed_form import closed_form, skew_form
-from liedyn.dynamics.frames import LOCAL, WORLD, check_frame
+from liedyn.dynamics.calling.annotations import ArrayLike, BaseFrame
+from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.calling.frames import LOCAL, WORLD, check_frame
+from liedyn.dynamics.closed_forms.closed_form import closed_form, skew_form
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix

@@ -8,7 +8,7 @@ from math import prod
 import numpy as np
 
 from liedyn.codegen.lines import Asked, asked_of, batch_of, one_of, wanted
-from liedyn.dynamics.threads import chunks, on_threads, require_lock
+from liedyn.dynamics.calling.threads import chunks, on_threads, require_lock
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError, UsageError
 from liedyn.jit import prepare
 from liedyn.joints.kinds import BALL, FREE

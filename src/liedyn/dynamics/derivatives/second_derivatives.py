@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.annotations import ArrayLike, OnError
-from liedyn.dynamics.calls import as_array, batched, filled_groups, on_one_path, refuse, run, run_one
-from liedyn.dynamics.each_state import each_state
+from liedyn.dynamics.calling.annotations import ArrayLike, OnError
+from liedyn.dynamics.calling.calls import as_array, batched, filled_groups, on_one_path, refuse, run, run_one
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.calling.rooms import room_for
 from liedyn.dynamics.open_tree import refuse_constraints
-from liedyn.dynamics.rooms import room_for
 from liedyn.kernels.derivatives.second_derivatives import second_derivatives, second_derivatives_memory
 from liedyn.model.model import Model
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike, OnError, Pfaffian, Wrenches
-from liedyn.dynamics.calls import NONE, NONE_BATCH, as_array, as_mask, batched, run, where_read, wrenches
-from liedyn.dynamics.constraints import DRIVE, constraint_jacobian, drive_array, refuse_constrained, require_constraints
-from liedyn.dynamics.each_state import each_state
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Pfaffian, Wrenches
+from liedyn.dynamics.calling.calls import NONE, NONE_BATCH, as_array, as_mask, batched, run, where_read, wrenches
+from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.hybrid import hybrid_dynamics
-from liedyn.dynamics.pfaffian import hold, rows_and_bias
+from liedyn.dynamics.loops.constraints import DRIVE, constraint_jacobian, drive_array, refuse_constrained, require_constraints
+from liedyn.dynamics.loops.pfaffian import hold, rows_and_bias
 from liedyn.errors import ComputationError
 from liedyn.jit import prepare
 from liedyn.kernels.loops.constrained import constrained_batch, constrained_batch_memory, constrained_forward_one, constrained_one

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Actuated, ArrayLike, OnError, Wrenches
-from liedyn.dynamics.calls import as_array
-from liedyn.dynamics.constraints import constraint_bias, constraint_jacobian, require_constraints
-from liedyn.dynamics.each_state import each_state
+from liedyn.dynamics.calling.annotations import Actuated, ArrayLike, OnError, Wrenches
+from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.inverse import bias_force, inverse_dynamics
+from liedyn.dynamics.loops.constraints import constraint_bias, constraint_jacobian, require_constraints
 from liedyn.errors import ComputationError, ConfigurationError, NameLookupError, ShapeError, UsageError
 from liedyn.kernels.loops.constraint_solver import DEPENDENT
 from liedyn.model.model import Model

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.dynamics.annotations import ArrayLike
-from liedyn.dynamics.calls import as_array
-from liedyn.dynamics.closing import Search
-from liedyn.dynamics.constraints import require_constraints
+from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.loops.closing import Search
+from liedyn.dynamics.loops.constraints import require_constraints
+from liedyn.dynamics.loops.mobility import Mobility, mobility
 from liedyn.dynamics.manifold import integrate
-from liedyn.dynamics.mobility import Mobility, mobility
 from liedyn.errors import NameLookupError, ShapeError
 from liedyn.joints.kinds import SCREW
 from liedyn.model.model import Model

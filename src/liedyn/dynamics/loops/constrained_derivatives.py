@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.annotations import ArrayLike, OnError, Wrenches
-from liedyn.dynamics.calls import as_array, as_mask, batched, run, where_read, wrenches
-from liedyn.dynamics.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
-from liedyn.dynamics.constraints import constraint_jacobian, drive_array, refuse_constrained, require_constraints
-from liedyn.dynamics.each_state import each_state
+from liedyn.dynamics.calling.annotations import ArrayLike, OnError, Wrenches
+from liedyn.dynamics.calling.calls import as_array, as_mask, batched, run, where_read, wrenches
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.loops.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
+from liedyn.dynamics.loops.constraints import constraint_jacobian, drive_array, refuse_constrained, require_constraints
 from liedyn.kernels.loops.constrained_derivatives import (
     constrained_derivatives,
     derivatives_memory,
@@ -60,7 +60,7 @@ class ConstrainedHybridDerivatives(NamedTuple):
 
     def split(self):
         """`SplitDerivatives`: a and tau by q, v and u, with the rows of the inputs filled in."""
-        from liedyn.dynamics.derivatives import HybridDerivatives
+        from liedyn.dynamics.derivatives.first_derivatives import HybridDerivatives
 
         return HybridDerivatives(self.dy_dq, self.dy_dv, self.dy_du, self.prescribed).split()
 

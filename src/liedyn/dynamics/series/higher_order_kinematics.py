@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike, Frame, OnError
-from liedyn.dynamics.calls import as_array, batched, refuse, run
-from liedyn.dynamics.each_state import each_state
-from liedyn.dynamics.frames import LOCAL, check_frame
-from liedyn.dynamics.higher_order_given import check_finite
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, Frame, OnError
+from liedyn.dynamics.calling.calls import as_array, batched, refuse, run
+from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.calling.frames import LOCAL, check_frame
 from liedyn.dynamics.kinematics import KERNEL_FRAMES
+from liedyn.dynamics.series.higher_order_given import check_finite
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels import checks
 from liedyn.kernels.series.higher_order_kinematics import (

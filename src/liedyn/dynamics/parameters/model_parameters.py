@@ -48,7 +48,7 @@ class Rates:
 
 
 def parameter_names(model: Model) -> tuple[str, ...]:
-    """Names of all model parameters that the directional derivatives support (see the table of `dynamics.parameters`):
+    """Names of all model parameters that the directional derivatives support (see the table of `model_parameters`):
     links first, then origins and screws of joints, parameters of coordinates, gravity; in the order of the model."""
     return tuple(_table(model))
 

@@ -13,7 +13,7 @@ from functools import cache
 from itertools import pairwise
 from queue import SimpleQueue
 
-from liedyn.dynamics.cores import cores
+from liedyn.dynamics.calling.cores import cores
 from liedyn.errors import UsageError
 
 # Below this many body-states a second thread costs more than it brings (about 20 us).

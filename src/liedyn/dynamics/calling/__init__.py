@@ -1,0 +1,1 @@
+"""Between Python's arrays and the kernels: arguments, batches, threads, results, errors."""

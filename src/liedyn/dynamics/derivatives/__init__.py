@@ -1,0 +1,1 @@
+"""Dynamics differentiated by the state, the inputs and the model."""

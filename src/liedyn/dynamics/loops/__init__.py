@@ -1,0 +1,1 @@
+"""Closed loops and couplings: configurations, motions, forces, their derivatives."""

@@ -1,0 +1,1 @@
+"""Parameters of a model, by which its dynamics is differentiated, or in which it is linear."""

@@ -1,0 +1,1 @@
+"""Time derivatives of any order."""
