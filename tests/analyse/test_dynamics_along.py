@@ -8,11 +8,11 @@ import pytest
 import liedyn as ld
 from liedyn.analyse.along.derive import derivatives
 from liedyn.analyse.along.dynamics_along import forward_along, hybrid_along, inverse_along
-from liedyn.analyse.along.recorded import robot_of
+from liedyn.analyse.along.robot_of_file import robot_of
 from liedyn.errors import LiedynError, TrajectoryError, UsageError
 from liedyn.io.csv import read_trajectory, write_trajectory
 from liedyn.report.run_folder import write_run
-from liedyn.simulate.columns import columns_of, header_of
+from liedyn.simulate.motion_columns import columns_of, header_of
 from liedyn.simulate.run import run_scenario
 
 ROOT = Path(__file__).parents[2]

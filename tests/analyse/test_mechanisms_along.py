@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from liedyn.analyse.along.dynamics_along import forward_along, hybrid_along, inverse_along
-from liedyn.analyse.along.recorded import robot_of
+from liedyn.analyse.along.robot_of_file import robot_of
 from liedyn.errors import ComputationError, TrajectoryError, UsageError
 from liedyn.io.csv import read_trajectory
 from liedyn.loading import load
 from liedyn.report.run_folder import write_run
-from liedyn.simulate.columns import WRENCH
+from liedyn.simulate.motion_columns import WRENCH
 from liedyn.simulate.run import run_scenario
 
 ROOT = Path(__file__).parents[2]

@@ -51,7 +51,7 @@ def test_the_data_of_a_run_stand(folder, monkeypatch, error):
 
 def test_one_of_the_pictures_fails(folder, monkeypatch):
     ok("simulate", "run.yaml", "--no-plots")
-    monkeypatch.setattr("liedyn.report.figures.draw_energy", fails(ArithmeticError("no picture today")))
+    monkeypatch.setattr("liedyn.report.pictures.all_pictures.draw_energy", fails(ArithmeticError("no picture today")))
     result = run("plot", "runs/run", "-f", "svg")
     assert result.exit_code == 1
     assert last(result) == "liedyn: error: not drawn: energy (ArithmeticError: no picture today); all other results are written"
@@ -59,7 +59,7 @@ def test_one_of_the_pictures_fails(folder, monkeypatch):
 
 
 def test_the_matrices_of_a_linearization_stand(folder, monkeypatch):
-    monkeypatch.setattr("liedyn.report.linear_system.draw_modes", fails(ArithmeticError("no picture today")))
+    monkeypatch.setattr("liedyn.report.modes.draw_modes", fails(ArithmeticError("no picture today")))
     result = run("linearize", "run.yaml")
     assert result.exit_code == 1 and "controllable: 2 of 2 states" in result.stdout
     assert last(result) == "liedyn: error: not drawn: modes (ArithmeticError: no picture today); all other results are written"

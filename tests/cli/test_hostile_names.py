@@ -76,7 +76,7 @@ def test_names_of_joints_and_links_from_end_to_end(folder):
 
 
 def test_the_colours_of_what_is_prescribed_follow_any_name(folder):
-    from liedyn.report.recording import prescribed_comment, prescribed_of_comments
+    from liedyn.report.pictures.picture_data import prescribed_comment, prescribed_of_comments
 
     assert prescribed_of_comments(prescribed_comment(JOINTS)) == JOINTS
     ok("simulate", "run.yaml", "--no-plots")

@@ -2,7 +2,7 @@
 import pytest
 
 from liedyn.io.yaml_text import parse_yaml
-from liedyn.report.assembly_text import _key
+from liedyn.report.texts.assembly_text import _key
 
 
 @pytest.mark.parametrize("name", ["elbow", "left.arm-2", " ", "..", "=1+1", "a: b", "a #b", '"', "a\\x41", "größe", "true",

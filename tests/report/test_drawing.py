@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from liedyn.report.drawing import Draughtsman
-from liedyn.report.figures import save_figures
-from liedyn.report.recording import Group, Recording, Series
+from liedyn.report.pictures.all_pictures import save_figures
+from liedyn.report.pictures.drawing import Draughtsman
+from liedyn.report.pictures.picture_data import Group, Recording, Series
 
 T = np.linspace(0, 1, 11)
 WAVE = Recording("arm", T, (Group("positions", "Joint positions", (Series("elbow", "", "rad", np.sin(T)),)),))

@@ -2,9 +2,9 @@
 import numpy as np
 import pytest
 
-from liedyn.report import style
-from liedyn.report.panels import PANELS_A_PAGE, draw_group
-from liedyn.report.recording import Group, Series
+from liedyn.report.pictures import style
+from liedyn.report.pictures.panels import PANELS_A_PAGE, draw_group
+from liedyn.report.pictures.picture_data import Group, Series
 
 T = np.linspace(0, 2, 101)
 

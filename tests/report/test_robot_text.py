@@ -8,7 +8,7 @@ import pytest
 from liedyn.io.robot_yaml import read_robot_yaml
 from liedyn.loading import load
 from liedyn.model.build import build
-from liedyn.report.robot_text import robot_summary, robot_text
+from liedyn.report.texts.robot_text import robot_summary, robot_text
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 

@@ -21,7 +21,7 @@ def compute_along(compute: Callable, name: str, console: Console, trajectory: st
     check_output(target, force=force)
     motion = read_trajectory(trajectory)
 
-    from liedyn.analyse.along.recorded import comments_for, robot_of  # only now: Numba takes half a second to import
+    from liedyn.analyse.along.robot_of_file import comments_for, robot_of  # only now: Numba takes half a second to import
 
     model, notes = robot_of(motion, robot, base=base, strict=strict)
     console.robot(model)

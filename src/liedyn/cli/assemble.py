@@ -41,9 +41,9 @@ def assemble(robot, q, keep, v, drive, loops, seed, output, base, strict, force,
     if output:
         check_output(output, force=force)
 
-    from liedyn.analyse.assembly import assembled_state
+    from liedyn.analyse.assembled_state import assembled_state
     from liedyn.loading import load
-    from liedyn.report.assembly_text import assembly_notes, assembly_text, plain_assembly, write_assembly
+    from liedyn.report.texts.assembly_text import assembly_notes, assembly_text, plain_assembly, write_assembly
 
     model = load(robot, base=base, loops=loops, strict=strict)
     console.robot(model)

@@ -24,7 +24,7 @@ def check(robots, base, loops, as_json, console):
     """
     if loops and len(robots) > 1:
         raise click.UsageError(f"--loops needs exactly one robot; found {len(robots)}.")
-    from liedyn.report.robot_check import examine, verdict
+    from liedyn.report.texts.robot_check import examine, verdict
 
     examined = [examine(robot, base, loops) for robot in robots]
     if as_json:

@@ -21,7 +21,7 @@ def info(robot, base, loops, as_json, console):
     Example:  liedyn info robots/delta.yaml --loops robots/delta_guided.loops.yaml
     """
     from liedyn.loading import load
-    from liedyn.report.robot_text import robot_summary, robot_text
+    from liedyn.report.texts.robot_text import robot_summary, robot_text
 
     model = load(robot, base=base, loops=loops)
     if as_json:

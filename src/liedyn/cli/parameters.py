@@ -46,7 +46,7 @@ def parameters(robot, trajectory, smooth, joints, tolerance, output, base, stric
         check_output(output, force=force)
 
     from liedyn.analyse.identification.identify import parameters_of
-    from liedyn.report.parameter_text import parameter_text, plain_parameters, weak_notes, write_parameters
+    from liedyn.report.texts.parameter_text import parameter_text, plain_parameters, weak_notes, write_parameters
 
     with console.progress.stage("computing (the first run compiles the kernels)"):
         found = parameters_of(robot, trajectory, base=base, strict=strict, joints=joints,

@@ -34,7 +34,7 @@ def simulate(scenario, output, overrides, force_long, no_plots, strict, force, a
     folder = Path(output) if output else Path("runs", path_part(Path(scenario).stem))
     check_folder(folder, mark="run.json", force=force)
 
-    from liedyn.report.drawing import Draughtsman
+    from liedyn.report.pictures.drawing import Draughtsman
 
     with Draughtsman(idle=no_plots) as draughtsman:         # before the imports that take long
         from liedyn.report.run_folder import write_run

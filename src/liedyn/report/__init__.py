@@ -1,5 +1,5 @@
 """Pictures and texts about robots and their motion.
 
-`recording` says what a picture needs, as plain arrays; `figures` draws all of them. Nothing here uses pyplot or keeps
-global state.
+`pictures.picture_data` says what a picture needs, as plain arrays; `pictures.all_pictures` draws all of them. Nothing here
+uses pyplot or keeps global state.
 """

@@ -19,8 +19,8 @@ from liedyn.errors import CheckFailed
 from liedyn.io.csv import cell
 from liedyn.io.output import open_folder
 from liedyn.io.plain_scenario import to_plain
-from liedyn.report.pictures import Written, draw_beside
-from liedyn.report.recording import FORMATS
+from liedyn.report.pictures.beside_data import Written, draw_beside
+from liedyn.report.pictures.picture_data import FORMATS
 from liedyn.simulate.extrapolation import BOUND
 
 MARK = "linear.json"                    # what tells such a folder from others
@@ -149,8 +149,8 @@ def _write_npz(path: Path, arrays: dict) -> None:
 
 
 def _draw(result: Linearization, formats: Sequence[str], folder: Path) -> Written:
-    from liedyn.report.figures import save_sheet
-    from liedyn.report.linear_system import draw_modes
+    from liedyn.report.modes import draw_modes
+    from liedyn.report.pictures.all_pictures import save_sheet
 
     where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
     return save_sheet("modes", lambda: {"modes": draw_modes(result.system, f"{result.model.name}, {where}")}, folder, formats)

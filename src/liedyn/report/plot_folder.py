@@ -8,8 +8,8 @@ from pathlib import Path
 
 from liedyn.errors import InputError, UsageError
 from liedyn.io.output import scratch_folder
-from liedyn.report.pictures import Written
-from liedyn.report.recording import (
+from liedyn.report.pictures.beside_data import Written
+from liedyn.report.pictures.picture_data import (
     Followed,
     Recording,
     base_path_of_columns,
@@ -48,7 +48,7 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
     files or run folders whose tracking errors are drawn beside this one's.
     """
     from liedyn.io.csv import read_trajectory
-    from liedyn.report.figures import save_figures
+    from liedyn.report.pictures.all_pictures import save_figures
 
     motion = read_trajectory(trajectory)
     recording, notes = _recording(motion, robot)
@@ -92,7 +92,7 @@ def _name(source: str) -> str:
 
 def _recording(motion, robot: str | None) -> tuple[Recording, tuple[str, ...]]:
     """With the robot where there is one; a robot that is named only by the file may be missing or broken."""
-    from liedyn.analyse.along.recorded import robot_of
+    from liedyn.analyse.along.robot_of_file import robot_of
 
     prescribed = prescribed_of_comments(motion.header)
     title = Path(motion.source).stem if motion.source != "-" else ""
@@ -105,7 +105,7 @@ def _recording(motion, robot: str | None) -> tuple[Recording, tuple[str, ...]]:
                             energy_of_columns(motion.columns), base_path_of_columns(motion.columns),
                             drift=motion.columns.get("drift"))
         return columns, (f"limits and the motion itself are not drawn: {error}",)
-    from liedyn.report.motion import record
+    from liedyn.report.pictures.motion_data import record
 
     title = model.name if title == "trajectory" else f"{model.name}  {title}".strip()       # a run folder says nothing more
     return record(model, motion.t, motion.columns, motion.units, title=title, prescribed=prescribed), notes

@@ -14,11 +14,11 @@ from liedyn import __version__
 from liedyn.io.csv import write_trajectory
 from liedyn.io.output import open_folder
 from liedyn.io.plain_scenario import to_plain
-from liedyn.report.drawing import Draughtsman
-from liedyn.report.motion import record
-from liedyn.report.pictures import Written, draw_beside
-from liedyn.report.recording import FORMATS, Recording, followed_of_columns, prescribed_comment
-from liedyn.simulate.columns import header_of
+from liedyn.report.pictures.beside_data import Written, draw_beside
+from liedyn.report.pictures.drawing import Draughtsman
+from liedyn.report.pictures.motion_data import record
+from liedyn.report.pictures.picture_data import FORMATS, Recording, followed_of_columns, prescribed_comment
+from liedyn.simulate.motion_columns import header_of
 from liedyn.simulate.run import Result
 
 MARK = "run.json"                       # what tells a run folder from others
@@ -48,7 +48,7 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
 def _draw(result: Result, formats: Sequence[str], draughtsman: Draughtsman | None, folder: Path) -> Written:
     if draughtsman is not None:
         return draughtsman.save_figures(recording_of(result), folder, formats)
-    from liedyn.report.figures import save_figures
+    from liedyn.report.pictures.all_pictures import save_figures
     return save_figures(recording_of(result), folder, formats)
 
 

@@ -5,7 +5,7 @@ import numpy as np
 
 from liedyn.dynamics.loops.constraint_wrenches import closure_wrenches
 from liedyn.dynamics.loops.constraints import constraint_jacobian
-from liedyn.simulate.constraints import drives_of
+from liedyn.simulate.driven_loops import drives_of
 
 _GOOD = 1e-9                # residuals [rad | m] above it are said
 

@@ -19,8 +19,8 @@ from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
 from liedyn.simulate.balance import GOOD, energy_balance
-from liedyn.simulate.columns import columns_of, constraint_columns
 from liedyn.simulate.limits import Excess, limit_notes, limits_exceeded
+from liedyn.simulate.motion_columns import columns_of, constraint_columns
 from liedyn.simulate.room import check_room
 from liedyn.simulate.tracking import Tracking
 

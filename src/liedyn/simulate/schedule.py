@@ -11,8 +11,8 @@ from liedyn.integrators.problem import Problem, Ties
 from liedyn.io.scenario import Column, Constant, Drive, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals, signal
-from liedyn.simulate.constraints import closed_state, tie
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
+from liedyn.simulate.driven_loops import closed_state, tie
 from liedyn.simulate.feedback import law_slopes
 from liedyn.simulate.names import bind, find
 from liedyn.simulate.signals.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap

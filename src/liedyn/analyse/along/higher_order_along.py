@@ -20,7 +20,7 @@ from liedyn.dynamics.series.higher_order import (
 )
 from liedyn.errors import ComputationError, UsageError
 from liedyn.model.model import Model
-from liedyn.simulate.columns import (
+from liedyn.simulate.motion_columns import (
     WRENCH,
     bind,
     bind_wrench_rate,

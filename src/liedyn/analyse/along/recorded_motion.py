@@ -12,7 +12,7 @@ from liedyn.analyse.along.manifold_spline import continued, of_unit_norm, with_n
 from liedyn.dynamics.calling.calls import as_array, wrenches
 from liedyn.errors import ConfigurationError, Place, ShapeError, TrajectoryError, UsageError
 from liedyn.model.model import Model
-from liedyn.simulate.columns import bind, bind_wrenches
+from liedyn.simulate.motion_columns import bind, bind_wrenches
 from liedyn.simulate.names import matching
 
 

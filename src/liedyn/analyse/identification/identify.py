@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.analyse.along.recorded import robot_of
 from liedyn.analyse.along.recorded_motion import Motion, given_motion, motion_of_arrays, naming, require
+from liedyn.analyse.along.robot_of_file import robot_of
 from liedyn.analyse.identification.noisy_samples import NoisySamples, noisy_samples
 from liedyn.analyse.identification.weighted_fit import Solution, compressed, effect_of_noise, fit, solve, variance_by_force
 from liedyn.dynamics.calling.annotations import ArrayLike, Wrenches

@@ -118,7 +118,7 @@ def _closed(setup: Setup, t: float, q, prescribed=None) -> np.ndarray:
     if setup.problem.ties is None:
         return q
     from liedyn.dynamics.loops.constraints import project_configuration
-    from liedyn.simulate.constraints import drives_at
+    from liedyn.simulate.driven_loops import drives_at
 
     return project_configuration(setup.model, q, prescribed=prescribed, drive=drives_at(setup.problem, t))
 
@@ -126,7 +126,7 @@ def _closed(setup: Setup, t: float, q, prescribed=None) -> np.ndarray:
 def _refuse_moving_drives(setup: Setup, t: float) -> None:
     if setup.problem.ties is None:
         return
-    from liedyn.simulate.constraints import drives_at
+    from liedyn.simulate.driven_loops import drives_at
 
     for name, (_, V, dV) in (drives_at(setup.problem, t) or {}).items():
         if np.abs([V, dV]).max() > _MOVING:
@@ -253,7 +253,7 @@ class _Search:
         if self.setup.problem.ties is None:
             return hybrid_dynamics(*state, f_ext=best.here.f_ext, passive=given)[1]
         from liedyn.dynamics.loops.constrained import constrained_hybrid_dynamics
-        from liedyn.simulate.constraints import drives_at
+        from liedyn.simulate.driven_loops import drives_at
 
         drive = drives_at(self.setup.problem, self.t)
         return constrained_hybrid_dynamics(*state, f_ext=best.here.f_ext, passive=given, drive=drive).tau

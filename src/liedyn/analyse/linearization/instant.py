@@ -127,7 +127,7 @@ def _response(problem: Problem, t: float, here: Instant, a, tau, f_ext):
     if problem.ties is None:
         return hybrid_dynamics(*state, f_ext=f_ext, passive=problem.passive)
     from liedyn.dynamics.loops.constrained import constrained_hybrid_dynamics
-    from liedyn.simulate.constraints import drives_at
+    from liedyn.simulate.driven_loops import drives_at
 
     found = constrained_hybrid_dynamics(*state, f_ext=f_ext, passive=problem.passive, drive=drives_at(problem, t))
     return found.a, found.tau

@@ -23,7 +23,7 @@ def chart_at(problem, here: Instant, prescribed, independent=()):
         refuse_independent(independent)
         return None, None
     from liedyn.analyse.linearization.independent import chart
-    from liedyn.simulate.constraints import drives_at
+    from liedyn.simulate.driven_loops import drives_at
 
     drive = drives_at(problem, here.t)
     return chart(problem.model, here.q, here.v, prescribed, drive, independent), drive

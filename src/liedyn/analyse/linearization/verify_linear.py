@@ -55,7 +55,7 @@ def _deviated_tied(problem, here: Instant, index):
     """The same by deviations of the independent coordinates, which the others follow."""
     from liedyn.analyse.linearization.independent import chart
     from liedyn.dynamics.loops.constraints import project_configuration, project_velocity
-    from liedyn.simulate.constraints import drives_at
+    from liedyn.simulate.driven_loops import drives_at
 
     model, drive = problem.model, drives_at(problem, here.t)
     given = np.isin(np.arange(model.nv), index)

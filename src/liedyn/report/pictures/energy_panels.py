@@ -5,8 +5,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from liedyn.report import style
-from liedyn.report.recording import Energy
+from liedyn.report.pictures import style
+from liedyn.report.pictures.picture_data import Energy
 
 _WIDTH, _LEFT, _RIGHT = 8.5, 0.85, 1.55
 _FLOOR = 1e-18                            # J: a residual of zero is drawn here

@@ -9,7 +9,7 @@ from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.errors import CheckFailed, UsageError
 from liedyn.report.linear_folder import check, matrices, summary, text, write_linearization
-from liedyn.report.linear_system import _COLOURS, draw_modes
+from liedyn.report.modes import _COLOURS, draw_modes
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,9 +7,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.patheffects import withStroke
 
-from liedyn.report import style
-from liedyn.report.projection import View, best_view, scene, shadow, time_colours, time_strip
-from liedyn.report.recording import BasePath
+from liedyn.report.pictures import style
+from liedyn.report.pictures.parallel_projection import View, best_view, scene, shadow, time_colours, time_strip
+from liedyn.report.pictures.picture_data import BasePath
 
 _WIDTH, _HEIGHT = 11.0, 5.2
 _TRIADS = 9

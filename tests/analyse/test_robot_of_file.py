@@ -3,7 +3,7 @@ import hashlib
 
 import pytest
 
-from liedyn.analyse.along.recorded import comments_for, robot_of
+from liedyn.analyse.along.robot_of_file import comments_for, robot_of
 from liedyn.errors import CheckFailed, ModelError, TrajectoryError, UsageError
 from liedyn.io.csv import read_trajectory
 

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from liedyn.report import style
+from liedyn.report.pictures import style
 
 UP = np.array([0.0, 0.0, 1.0])
 

@@ -280,7 +280,7 @@ def test_columns_and_self_check(write, tmp_path):
 
 def test_loops_of_a_file_of_their_own(write, tmp_path):
     """The key `loops` closes what the robot file leaves open, and the recording finds both files again."""
-    from liedyn.analyse.along.recorded import robot_of
+    from liedyn.analyse.along.robot_of_file import robot_of
     from liedyn.io.csv import read_trajectory
     from liedyn.report.run_folder import write_run
     tree, _, loops = FOUR_BAR.partition("loops:")

@@ -3,7 +3,7 @@ import math
 
 import numpy as np
 
-from liedyn.report.recording import (
+from liedyn.report.pictures.picture_data import (
     base_path_of_columns,
     energy_of_columns,
     groups_of_columns,

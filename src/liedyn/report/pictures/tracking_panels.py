@@ -8,8 +8,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from liedyn.report import style
-from liedyn.report.recording import Followed
+from liedyn.report.pictures import style
+from liedyn.report.pictures.picture_data import Followed
 
 _LEFT, _RIGHT, _TOP, _BOTTOM, _GAP_X, _GAP_Y = 0.75, 0.25, 0.95, 0.6, 0.85, 0.42     # inches
 _WIDTH, _HEIGHT = 4.2, 1.5               # of a panel

@@ -7,7 +7,7 @@ import pytest
 import liedyn as ld
 import zoo
 from integrators.problems import free_motion
-from liedyn.integrators.jacobian import chart_slopes
+from liedyn.integrators.jacobian_of_rates import chart_slopes
 from liedyn.integrators.problem import Options
 from liedyn.integrators.scipy_solvers import _Run
 from liedyn.io.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Torque

@@ -6,9 +6,9 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from liedyn.report import style
-from liedyn.report.projection import View, best_view, scene, shadow, time_colours, time_strip
-from liedyn.report.recording import Skeleton
+from liedyn.report.pictures import style
+from liedyn.report.pictures.parallel_projection import View, best_view, scene, shadow, time_colours, time_strip
+from liedyn.report.pictures.picture_data import Skeleton
 
 FLASHES = 10
 TRAIL_COLOURS = 80

@@ -6,7 +6,7 @@ from collections import Counter
 from liedyn.model.description import Coupling, Loop
 from liedyn.model.model import Model
 from liedyn.model.validate_constraints import mimic_couplings
-from liedyn.report.text_table import table
+from liedyn.report.texts.text_table import table
 
 
 def constraint_summary(model: Model) -> list[dict]:

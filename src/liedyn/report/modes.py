@@ -9,7 +9,7 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 from liedyn.analyse.linearization.linear_system import LinearSystem, Mode
-from liedyn.report import style
+from liedyn.report.pictures import style
 
 _COLOURS = {"unstable": style.VERMILLION, "neutral": style.ORANGE, "stable": style.BLUE}
 _DECADES = 4                             # of the complex plane about zero

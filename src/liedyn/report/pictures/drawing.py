@@ -13,8 +13,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from liedyn.report.pictures import Written
-from liedyn.report.recording import FORMATS, Recording
+from liedyn.report.pictures.beside_data import Written
+from liedyn.report.pictures.picture_data import FORMATS, Recording
 
 
 class Draughtsman:
@@ -48,7 +48,7 @@ class Draughtsman:
         drawn = self._ask((recording, str(folder), tuple(formats)))
         if drawn is not None:
             return drawn
-        from liedyn.report.figures import save_figures
+        from liedyn.report.pictures.all_pictures import save_figures
         return save_figures(recording, folder, formats)
 
     def _ask(self, order: tuple) -> Written | None:
@@ -65,7 +65,7 @@ class Draughtsman:
 
 
 def _serve_one_order() -> None:
-    from liedyn.report.figures import warm_up
+    from liedyn.report.pictures.all_pictures import warm_up
 
     gc.disable()                        # the process is short-lived; collecting takes a third of making a figure
     warm_up()
@@ -77,7 +77,7 @@ def _serve_one_order() -> None:
 
 
 def _draw(order: tuple, first: int = 0, step: int = 1) -> dict[int, Written]:
-    from liedyn.report.figures import save_share
+    from liedyn.report.pictures.all_pictures import save_share
 
     return save_share(*order, first, step)
 

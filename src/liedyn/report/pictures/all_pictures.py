@@ -14,13 +14,13 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from liedyn.errors import shown
-from liedyn.report.base_path import draw_base_path
-from liedyn.report.energy import draw_energy
-from liedyn.report.panels import draw_group
-from liedyn.report.pictures import Written, reason
-from liedyn.report.recording import FORMATS, Group, Recording, Series
-from liedyn.report.replay import draw_replay
-from liedyn.report.tracking import draw_tracking
+from liedyn.report.pictures.base_path import draw_base_path
+from liedyn.report.pictures.beside_data import Written, reason
+from liedyn.report.pictures.energy_panels import draw_energy
+from liedyn.report.pictures.panels import draw_group
+from liedyn.report.pictures.picture_data import FORMATS, Group, Recording, Series
+from liedyn.report.pictures.replay import draw_replay
+from liedyn.report.pictures.tracking_panels import draw_tracking
 
 _DPI = 120
 

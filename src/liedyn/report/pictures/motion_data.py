@@ -9,7 +9,7 @@ import numpy as np
 from liedyn.model.description import WORLD
 from liedyn.model.model import Model
 from liedyn.model.spatial import rotation_of_z
-from liedyn.report.recording import (
+from liedyn.report.pictures.picture_data import (
     Energy,
     Recording,
     Skeleton,

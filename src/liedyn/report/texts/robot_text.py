@@ -5,8 +5,8 @@ import math
 
 from liedyn.model.description import Coordinate, Joint, Link
 from liedyn.model.model import Model
-from liedyn.report.constraint_text import constraint_count, constraint_summary, constraint_table
-from liedyn.report.text_table import table
+from liedyn.report.texts.constraint_text import constraint_count, constraint_summary, constraint_table
+from liedyn.report.texts.text_table import table
 
 _PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 _LIMITS = ("lower", "upper", "velocity", "effort")

@@ -6,8 +6,8 @@ import pytest
 
 from liedyn.dynamics.kinematics import link_pose
 from liedyn.loading import load
-from liedyn.report.motion import FRAMES, RIM, column_limits, record, skeleton
-from liedyn.report.replay import draw_replay
+from liedyn.report.pictures.motion_data import FRAMES, RIM, column_limits, record, skeleton
+from liedyn.report.pictures.replay import draw_replay
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 

@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from liedyn.report import style
-from liedyn.report.recording import Group, Series
+from liedyn.report.pictures import style
+from liedyn.report.pictures.picture_data import Group, Series
 
 PANELS_A_PAGE = 40
 _MARGIN_LEFT, _MARGIN_RIGHT, _MARGIN_TOP, _MARGIN_BOTTOM = 0.75, 0.25, 0.85, 0.6     # inches

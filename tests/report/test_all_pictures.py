@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
 
-from liedyn.report.base_path import draw_base_path, turned
-from liedyn.report.energy import draw_energy
-from liedyn.report.figures import figures, save_figures
-from liedyn.report.projection import best_view, view_from
-from liedyn.report.recording import BasePath, Energy, Followed, Group, Recording, Series, Skeleton
-from liedyn.report.replay import CURVE_PARTS, FLASHES, _widths, draw_replay, smoothed
+from liedyn.report.pictures.all_pictures import figures, save_figures
+from liedyn.report.pictures.base_path import draw_base_path, turned
+from liedyn.report.pictures.energy_panels import draw_energy
+from liedyn.report.pictures.parallel_projection import best_view, view_from
+from liedyn.report.pictures.picture_data import BasePath, Energy, Followed, Group, Recording, Series, Skeleton
+from liedyn.report.pictures.replay import CURVE_PARTS, FLASHES, _widths, draw_replay, smoothed
 
 T = np.linspace(0, 2, 201)
 
@@ -183,7 +183,7 @@ def test_saved_pictures_are_of_their_kind_and_the_same_each_time(tmp_path):
 def test_figures_leave_no_trace_in_pyplot():
     import subprocess
     import sys
-    code = "import sys; import liedyn.report.figures; print('matplotlib.pyplot' in sys.modules)"
+    code = "import sys; import liedyn.report.pictures.all_pictures; print('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 
@@ -204,7 +204,7 @@ def test_a_name_is_drawn_whatever_signs_it_holds(tmp_path, name):
 def test_a_picture_that_fails_costs_no_other(tmp_path, monkeypatch):
     def broken(*_):
         raise ArithmeticError("no picture today")
-    monkeypatch.setattr("liedyn.report.figures.draw_energy", broken)
+    monkeypatch.setattr("liedyn.report.pictures.all_pictures.draw_energy", broken)
     written = save_figures(recording(energy=Energy(T, T)), tmp_path, ("svg",))
     assert written.failures == {"energy": "ArithmeticError: no picture today"}
     assert [path.name for path in written.paths] == ["positions.svg"]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from liedyn.errors import CheckFailed, InputError, ModelError, shown
 from liedyn.model.description import Finding
-from liedyn.report.constraint_text import constraint_count
+from liedyn.report.texts.constraint_text import constraint_count
 
 
 @dataclass(frozen=True)

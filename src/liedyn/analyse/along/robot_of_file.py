@@ -11,7 +11,7 @@ from liedyn.io.csv import Trajectory
 from liedyn.io.output import STDIO
 from liedyn.loading import load
 from liedyn.model.model import Model
-from liedyn.simulate.columns import header_of, passed_over
+from liedyn.simulate.motion_columns import header_of, passed_over
 
 _NAMED = 8          # columns of a note
 

@@ -1,0 +1,1 @@
+"""Pictures: what they are drawn from, and how each is drawn."""

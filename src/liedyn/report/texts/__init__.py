@@ -1,0 +1,1 @@
+"""Words for people and plain data for programs."""
