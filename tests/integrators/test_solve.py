@@ -9,7 +9,7 @@ from integrators.problems import floating_robot, free_motion, torque_free_body, 
 from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Options, failure
 from liedyn.integrators.solve import SCIPY_METHODS, solve
-from liedyn.kernels.simulation.motion import BAD_SIGNAL, NOT_FINITE, SINGULAR
+from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR
 
 EXACT = Options("dopri5", rtol=1e-13, atol=1e-14)
 

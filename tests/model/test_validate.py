@@ -9,8 +9,8 @@ import pytest
 
 from liedyn.errors import ModelError
 from liedyn.model.description import Actuator, Coordinate, Joint, Link, Mimic, Pose, Robot
+from liedyn.model.link_tree import bodies_of, tree_of
 from liedyn.model.rigid_body import merged
-from liedyn.model.tree import bodies_of, tree_of
 from liedyn.model.validate import CODES, validate
 
 BALL = (1.0, 0.0, 0.0, 1.0, 0.0, 1.0)

@@ -6,7 +6,7 @@ import numpy as np
 from liedyn.integrators.problem import failure
 from liedyn.integrators.runge_kutta import end_step_here
 from liedyn.integrators.switching import LOOSE_STEPS, Switches
-from liedyn.kernels.simulation.motion import PASSED, RUNNING, evaluate
+from liedyn.kernels.simulation.right_hand_side import PASSED, RUNNING, evaluate
 
 
 class CutSteps:

@@ -41,7 +41,7 @@ from liedyn.kernels.simulation.generalized_alpha import (
     renew_matrix,
     roll_on,
 )
-from liedyn.kernels.simulation.motion import BAD_SIGNAL, FINISHED, RUNNING, SINGULAR, impose, prescribe
+from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, FINISHED, RUNNING, SINGULAR, impose, prescribe
 
 NOT_CONVERGED = 20            # beside the codes of `simulation.motion`
 _TOLERANCE = 1e-11            # rad, m: of the constraints in a step

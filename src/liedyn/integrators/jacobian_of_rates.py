@@ -13,7 +13,7 @@ from scipy.special import bernoulli, factorial
 
 from liedyn.errors import ComputationError
 from liedyn.joints.kinds import FREE, SCREW
-from liedyn.kernels.simulation.motion import RUNNING
+from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY
 from liedyn.model.spatial import bracket, skew
 

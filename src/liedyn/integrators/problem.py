@@ -33,7 +33,7 @@ from liedyn.kernels.loops.loop_motion import (
 from liedyn.kernels.loops.projection import projection_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.elastic_law import MotorLaw
-from liedyn.kernels.simulation.motion import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMALL, MotionWork, Plant
+from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMALL, MotionWork, Plant
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, Schedule, Signals
 
 _LOST = 1e12          # rad, m and their rates: a state beyond has lost all meaning, as sines of such angles have

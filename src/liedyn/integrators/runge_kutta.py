@@ -15,11 +15,20 @@ from numpy import int64  # of a literal: each literal argument would be a compil
 
 from liedyn.jit import kernel, pasted, primitive
 from liedyn.joints.kinds import SCREW
-from liedyn.joints.manifold import retract
+from liedyn.joints.retraction import retract
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.loops.loop_motion import close_loops, measure, move_drives
 from liedyn.kernels.recursions.hybrid import hybrid_work
-from liedyn.kernels.simulation.motion import BAD_SIGNAL, FINISHED, PASSED, RUNNING, STEP_TOO_SMALL, WALL, evaluate, impose
+from liedyn.kernels.simulation.right_hand_side import (
+    BAD_SIGNAL,
+    FINISHED,
+    PASSED,
+    RUNNING,
+    STEP_TOO_SMALL,
+    WALL,
+    evaluate,
+    impose,
+)
 from liedyn.kernels.simulation.signals import BEYOND, LOOSE, READING, SIDE, SWITCH
 from liedyn.lie.lanes import sqrt
 

@@ -12,9 +12,9 @@ from liedyn.integrators.runge_kutta import SMALLEST_STEP, accept, copy_record, s
 from liedyn.integrators.switching import LOOSE_STEPS, Switches
 from liedyn.jit import kernel
 from liedyn.joints.kinds import SCREW
-from liedyn.joints.manifold import difference, retract
+from liedyn.joints.retraction import difference, retract
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.simulation.motion import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL, evaluate
+from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL, evaluate
 
 IMPLICIT = "Radau", "BDF", "LSODA"        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi

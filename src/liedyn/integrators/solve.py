@@ -11,7 +11,7 @@ from liedyn.integrators.cut_steps import CutSteps
 from liedyn.integrators.problem import Options, Problem, Statistics, begin, failure, loop_figures, stages_for
 from liedyn.integrators.runge_kutta import Method, Record, run_adaptive, run_fixed
 from liedyn.integrators.tableaux import METHODS, Tableau
-from liedyn.kernels.simulation.motion import FINISHED, PASSED, RUNNING, WALL
+from liedyn.kernels.simulation.right_hand_side import FINISHED, PASSED, RUNNING, WALL
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
 _CHUNK_SECONDS = 0.2      # how often the caller hears of progress, and an interrupt is heard

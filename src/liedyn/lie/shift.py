@@ -28,5 +28,5 @@ def shift_rigid(p, I):
 
 @primitive
 def shift_coriolis(p, B):
-    """Ad*_{T^-1} B Ad_{T^-1} of a `lie.coriolis` matrix: given in b, seen from a."""
+    """Ad*_{T^-1} B Ad_{T^-1} of a `lie.body_coriolis` matrix: given in b, seen from a."""
     return outer_less(B[0], p, B[1]), B[1]

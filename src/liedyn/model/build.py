@@ -14,9 +14,9 @@ from liedyn.joints.kinds import BALL, FREE, NQ, NV, SCREW
 from liedyn.model.articulation import joints_without_inertia
 from liedyn.model.constraints import Anchors, loop_arrays, loop_machine
 from liedyn.model.description import WORLD, Coordinate, Joint, Link, Robot
+from liedyn.model.link_tree import place_of
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, pose, rigid_from_link, screw_frame, transform_rigid
-from liedyn.model.tree import place_of
 from liedyn.model.validate import validate
 
 _HAS_CHILDREN, _LAST_CHILD, _TURNS, _SLIDES, _BARE = 1, 2, 4, 8, 16     # joints.tree, which needs numba

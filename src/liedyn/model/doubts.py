@@ -8,8 +8,8 @@ import numpy as np
 
 from liedyn.errors import Place
 from liedyn.model.description import Finding, Joint, Link, Loop, Robot
+from liedyn.model.link_tree import Tree, bodies_of, place_of
 from liedyn.model.rigid_body import Body, inertia_matrix, principal_inertias
-from liedyn.model.tree import Tree, bodies_of, place_of
 
 # code -> what it says; the loaders' own come first
 CODES: dict[str, str] = {

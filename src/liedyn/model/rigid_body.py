@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.model.description import Link, Pose
-from liedyn.model.tree import Tree
+from liedyn.model.link_tree import Tree
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -13,6 +13,7 @@ from itertools import pairwise
 from liedyn.errors import ModelError, Place
 from liedyn.model.description import JOINT_TYPES, Actuator, Coordinate, Joint, Link, Robot
 from liedyn.model.doubts import CODES, doubts, not_positive
+from liedyn.model.link_tree import Tree, bodies_of, place_of, tree_of
 from liedyn.model.numbers import (
     check_axes,
     check_direction,
@@ -24,7 +25,6 @@ from liedyn.model.numbers import (
     with_unit_axes,
 )
 from liedyn.model.rigid_body import Body, inertia_matrix, merged, principal_inertias
-from liedyn.model.tree import Tree, bodies_of, place_of, tree_of
 from liedyn.model.validate_constraints import checked_constraints
 
 __all__ = ["CODES", "validate"]

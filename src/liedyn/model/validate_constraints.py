@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from liedyn.errors import ModelError, Place
 from liedyn.model.description import LOOP_TYPES, WORLD, Coupling, Joint, Loop, Robot
+from liedyn.model.link_tree import Tree, bodies_of, check_names, place_of
 from liedyn.model.numbers import check_axes, check_finite, check_pose
-from liedyn.model.tree import Tree, bodies_of, check_names, place_of
 
 _X, _Y, _Z = (1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)
 # axes of each type of closure where none are written (those that are not here have none)

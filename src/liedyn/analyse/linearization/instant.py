@@ -13,7 +13,7 @@ from liedyn.errors import ConfigurationError, ModelError, ShapeError, UsageError
 from liedyn.integrators.problem import Problem, failure
 from liedyn.io.scenario import Constant, Rule, Scenario, Torque
 from liedyn.io.scenario_file import scenario_of
-from liedyn.kernels.simulation.motion import RUNNING, evaluate
+from liedyn.kernels.simulation.right_hand_side import RUNNING, evaluate
 from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, signal
 from liedyn.loading import load
 from liedyn.model.model import Model

@@ -15,7 +15,7 @@ from liedyn.joints.kinds import FREE, NV, SCREW
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD
 from liedyn.kernels.recursions.outgoing import hand_on
-from liedyn.lie.coriolis import add_coriolis, coriolis
+from liedyn.lie.body_coriolis import add_coriolis, coriolis
 from liedyn.lie.inertia import add_rigid, momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load3, load6, load9, load_rigid, load_twist, store3, store6, store9, store_twist

@@ -25,7 +25,7 @@ from liedyn.kernels.derivatives.aligned import (
 )
 from liedyn.kernels.recursions.outgoing import hand_on
 from liedyn.lie.blocks import states_in
-from liedyn.lie.coriolis import coriolis_transposed, coriolis_wrench
+from liedyn.lie.body_coriolis import coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.matrices import put

@@ -22,7 +22,7 @@ from liedyn.kernels.checks import BAD_RESULT, OK, bad_motion
 from liedyn.kernels.derivatives.aligned import aligned_memory, aligned_motion, aligned_work, gather_bodies, load_sums
 from liedyn.kernels.recursions.results import block_size, clear, hand_out, place
 from liedyn.lie.blocks import pack, states_in
-from liedyn.lie.coriolis import coriolis, coriolis_transposed, coriolis_wrench
+from liedyn.lie.body_coriolis import coriolis, coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.matrices import integers

@@ -5,8 +5,8 @@ import numpy as np
 from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.closures import loops_of
 from liedyn.joints.elimination import solve
-from liedyn.joints.manifold import retract
 from liedyn.joints.motion import joint_add, joint_pose
+from liedyn.joints.retraction import retract
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_F_EXT, BAD_V, OK, SHAPE, SINGULAR, bad_configuration, finite, fits
 from liedyn.kernels.loops.constrained import constraint_memory, constraint_work, factor_rows

@@ -11,7 +11,7 @@ which add up towards the root as inertias do. Two choices of W, by their upper l
     [w] A + A [w]                        PL Proposition 1
     ([w] A + A [w] - [A w])/2            the Levi-Civita connection: C_kj = sum_i Gamma_ijk v_i (PBP (52))
 
-They differ by tr(A)/2 [w]. The second is half of the matrix B = (2E, f) of `lie.coriolis`.
+They differ by tr(A)/2 [w]. The second is half of the matrix B = (2E, f) of `lie.body_coriolis`.
 """
 from typing import NamedTuple
 
@@ -25,8 +25,8 @@ from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
 from liedyn.kernels.recursions.results import block_size, clear, hand_out, place
 from liedyn.lie.blocks import pack, states_in
-from liedyn.lie.coriolis import add_coriolis, coriolis_transposed, coriolis_wrench
-from liedyn.lie.coriolis import coriolis as levi_civita
+from liedyn.lie.body_coriolis import add_coriolis, coriolis_transposed, coriolis_wrench
+from liedyn.lie.body_coriolis import coriolis as levi_civita
 from liedyn.lie.inertia import add_rigid, momentum
 from liedyn.lie.lanes import number_like, store
 from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store3, store9, store_rigid, store_twist

@@ -1,6 +1,6 @@
 """Batches on the configuration manifold: q (+) x and its inverse."""
 from liedyn.jit import entry
-from liedyn.joints.manifold import difference, retract
+from liedyn.joints.retraction import difference, retract
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
 from liedyn.lie.blocks import pack, states_in, unpack

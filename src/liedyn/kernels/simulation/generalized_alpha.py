@@ -17,14 +17,14 @@ import numpy as np
 from liedyn.jit import kernel, primitive
 from liedyn.joints.closures import FIRST, KIND
 from liedyn.joints.kinds import ROLLING
-from liedyn.joints.manifold import chart_rate, retract
 from liedyn.joints.passive import resistance
+from liedyn.joints.retraction import chart_rate, retract
 from liedyn.kernels.loops.constrained_derivatives import DualWork, FrameWork, balance_rates
 from liedyn.kernels.loops.loop_motion import move_drives
 from liedyn.kernels.loops.loop_rows import residuals
 from liedyn.kernels.loops.pivoting import PivotWork, factor_pivoted, least, solve_pivoted
 from liedyn.kernels.simulation.elastic_law import drive_motors
-from liedyn.kernels.simulation.motion import apply_forces, prescribe
+from liedyn.kernels.simulation.right_hand_side import apply_forces, prescribe
 from liedyn.lie.rows import load_pose
 
 # places in AlphaWork.method

@@ -6,7 +6,7 @@ from scipy.spatial.transform import Rotation
 import liedyn as ld
 from compiled import KINDS, probe
 from liedyn.joints.kinds import BALL, FREE
-from liedyn.joints.manifold import chart_rate, difference, retract
+from liedyn.joints.retraction import chart_rate, difference, retract
 from liedyn.joints.tree import tree_of
 from matrices import derivative, exp, inverse, log, pose
 from zoo import ROBOTS, model_of, state

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from compiled import KINDS, evaluate, probe
-from liedyn.lie import coriolis as lie
+from liedyn.lie import body_coriolis as lie
 from liedyn.lie.inertia import momentum
 from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store3, store9, store_twist
 from liedyn.lie.shift import shift_coriolis

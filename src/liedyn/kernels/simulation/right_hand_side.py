@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import kernel, primitive
-from liedyn.joints.manifold import chart_rate, retract
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.passive import resistance
+from liedyn.joints.retraction import chart_rate, retract
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.loops.loop_motion import driven_power, look_around, move_drives, tied_hybrid
 from liedyn.kernels.recursions.hybrid import hybrid, hybrid_work
