@@ -8,7 +8,7 @@ from liedyn.codegen import lines, python_call
 from liedyn.codegen.compiled import supported
 from liedyn.codegen.lines import Batch, build
 from liedyn.codegen.recording import record
-from liedyn.dynamics.calls import asked_by
+from liedyn.dynamics.calling.calls import asked_by
 from liedyn.lie.recorded import NotALine, Tape
 from liedyn.model.cache_lines import on_cache_lines
 from zoo import ROBOTS, model_of, state
@@ -127,7 +127,7 @@ def by_lines(monkeypatch):
 def test_batches_go_in_parts_and_shapes(by_lines, monkeypatch):
     model = fresh("every kind")
     q, v, _, tau, _ = given(model, 101)
-    monkeypatch.setattr("liedyn.dynamics.calls.chunks", lambda count, bodies: [0, 40, 80, count])
+    monkeypatch.setattr("liedyn.dynamics.calling.calls.chunks", lambda count, bodies: [0, 40, 80, count])
     found = ld.forward_dynamics(model, q, v, tau)
     folded = ld.forward_dynamics(model, *(x[:100].reshape(4, 25, -1) for x in (q, v, tau)))
     each = np.array([ld.forward_dynamics(model, *(x[k] for x in (q, v, tau))) for k in range(101)])

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from liedyn.codegen.c99 import Written, identifier
-from liedyn.dynamics.calls import asked_by
+from liedyn.dynamics.calling.calls import asked_by
 from liedyn.dynamics.hybrid import forward_dynamics
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.manifold import random_configuration
