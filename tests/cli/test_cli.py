@@ -102,6 +102,8 @@ def test_warnings_of_numpy_do_not_reach_the_terminal(monkeypatch, recwarn):
     (["simulate"], "Missing argument 'SCENARIO_OR_ROBOT'"),
     (["simulate", "."], "is a directory"),
     (["simulate", "arm.yaml", "-S"], "requires an argument"),
+    (["simulate", "arm.yaml", "-S", "duration"], "error: -S duration: not an override; expected -S key.path=value (see"),
+    (["linearize", "arm.yaml", "-S", "=3"], "error: -S =3: not an override; expected -S key.path=value (see"),
     (["inverse", "none.csv"], "'none.csv' does not exist (see"),
     (["inverse", "motions.csv"], "'motions.csv' does not exist. Did you mean 'motion.csv'? (see"),
     (["info", "./am.yaml"], "Did you mean 'arm.yaml'?"),

@@ -87,13 +87,19 @@ def test_simulate_replaces_only_by_force(swing, folder):
     assert read_trajectory("runs/swing/trajectory.csv").t[-1] == 0.05
 
 
+def test_an_override_that_replaces_another_key_says_so(folder):
+    """A torque given with -S took the place of the joint's prescribed motion without a word."""
+    result = ok("simulate", "swing.yaml", "--no-plots", "-S", "duration=0.05", "-S", "joints.hip.torque=0")
+    assert "note: -S joints.hip.torque=0 replaces joints.hip.prescribe\n" in result.stderr
+    assert "replaces" not in ok("simulate", "swing.yaml", "--no-plots", "--force", "-S", "joints.knee.torque=0").stderr
+
+
 def test_simulate_a_robot(folder):
     ok("simulate", "robots/bars.yaml", "--no-plots", "-S", "duration=0.05")
     assert files("runs/bars") == ["run.json", "trajectory.csv"]
 
 
 @pytest.mark.parametrize("override, words", [
-    ("duration", "-S duration: not an override; expected -S key.path=value"),
     ("duration=-1", "duration"),
     ("speed=3", "speed"),
     ("joints.hop.torque=0", "hop"),

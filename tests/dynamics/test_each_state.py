@@ -21,7 +21,8 @@ def tree_states(seed=1, size=(N,)):
     q, v, a, tau = state(TREE, seed, size)
     rows = np.stack([v, a, tau], axis=-2)
     return {"q": q, "v": v, "a": a, "tau": tau, "q0": q, "q1": ld.integrate(TREE, q, 0.1 * v), "dv": v, "v_derivatives": rows,
-            "a_derivatives": rows, "tau_derivatives": rows, "link": "link3", "prescribed": MASK}
+            "a_derivatives": rows, "tau_derivatives": rows, "link": "link3", "prescribed": MASK, "x": a,
+            "dq": 2 * a, "da": v, "dtau": v, "parameters": {"mass.link3": 0.5}, "of": "hybrid", "names": ["mass.link3"]}
 
 
 def closed_states(seed=1, size=(N,)):
@@ -204,3 +205,19 @@ def test_a_wrench_or_a_drive_that_is_not_finite_fails_its_state_only():
     found = {}
     assert_same_but(ld.constrained_forward_dynamics(CLOSED, **given, f_ext=F, on_error=found.__setitem__), expected, [9])
     assert list(found) == [9] and isinstance(found[9], ld.ConfigurationError)
+
+
+def test_directions_of_one_state_fail_one_by_one():
+    """The results of the state itself have its axes, whatever becomes of its directions."""
+    q, v, a, _ = state(TREE, 4)
+    dq = np.random.default_rng(4).normal(size=(5, TREE.nv))
+    tau, dtau = ld.inverse_dynamics_directional(TREE, q, v, a, dq=dq)
+    dq[2, 0], found = np.nan, {}
+    one, some = ld.inverse_dynamics_directional(TREE, q, v, a, dq=dq, on_error=found.__setitem__)
+    good = [0, 1, 3, 4]
+    assert list(found) == [2] and "dq" in str(found[2]) and one.shape == tau.shape and some.shape == dtau.shape
+    assert np.isnan(some[2]).all() and np.abs(some[good] - dtau[good]).max() <= SAME * np.abs(dtau).max()
+    assert np.abs(one - tau).max() <= SAME * np.abs(tau).max()
+    v[0] = np.nan
+    one, some = ld.inverse_dynamics_directional(TREE, q, v, a, dq=dq, on_error="nan")
+    assert one.shape == tau.shape and some.shape == dtau.shape and np.isnan(one).all() and np.isnan(some).all()

@@ -217,3 +217,20 @@ def test_half_a_picture_is_no_picture(tmp_path, monkeypatch):
     monkeypatch.setattr("matplotlib.figure.Figure.savefig", half)
     written = save_figures(recording(), tmp_path, ("svg",))
     assert list(written.failures) == ["positions"] and not written.paths and not list(tmp_path.iterdir())
+
+
+def test_pictures_in_space_name_the_axes_of_the_world():
+    """Seen along y, only x and z; from a corner, all three, each where its axis points."""
+    def letters(figure):
+        return {text.get_text(): np.array(text.get_position()) for axes in figure.axes for text in axes.texts
+                if text.get_text() in set("xyz")}
+
+    assert set(letters(draw_replay(skeleton()))) == {"x", "z"}
+    moved = Skeleton(T, pendulum() + 0.3 * np.sin(5 * T)[:, None, None] * np.array([[[0, 1, 0], [0, 2, 0], [0, 1, 1]]]),
+                     ((0, 1), (1, 2)))
+    offsets = letters(draw_replay(moved))
+    view = best_view(moved.points)
+    assert set(offsets) == set("xyz")
+    for k, letter in enumerate("xyz"):
+        along = view(np.eye(3)[k])
+        assert np.allclose(offsets[letter], 8 * along / np.linalg.norm(along))

@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from liedyn.cli.console import check_drawn, with_console
-from liedyn.cli.options import FILE, force_option, json_option, strict_option
+from liedyn.cli.options import FILE, force_option, json_option, override_option, strict_option
 
 
 @click.command(short_help="Linearize a scenario at a time or about an equilibrium.")
@@ -26,7 +26,7 @@ from liedyn.cli.options import FILE, force_option, json_option, strict_option
               "Default: the scenario's output_step.")
 @click.option("--verify", is_flag=True, help="Compare with extrapolated finite differences; exit status 4 if they differ.")
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder to write. Default: runs/NAME_linear.")
-@click.option("-S", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a value of the scenario; may be repeated.")
+@override_option()
 @click.option("--no-plots", is_flag=True, help="Do not draw a picture.")
 @strict_option
 @force_option

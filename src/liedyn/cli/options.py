@@ -71,6 +71,24 @@ class Smooth(click.ParamType):
         return seconds
 
 
+class Override(click.ParamType):
+    """KEY=VALUE, which is applied to a scenario later."""
+
+    name = "KEY=VALUE"
+
+    def convert(self, value, param, ctx):
+        from liedyn.io.override import is_override
+
+        if not is_override(value):
+            raise click.UsageError(f"-S {value}: not an override; expected -S key.path=value", ctx)
+        return value
+
+
+def override_option(example: str = "") -> Callable:
+    return click.option("-S", "overrides", multiple=True, type=Override(), metavar="KEY=VALUE",
+                        help=f"Override a value of the scenario{example}; may be repeated.")
+
+
 class Order(click.IntRange):
     name = "whole number"
 

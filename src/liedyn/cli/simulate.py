@@ -5,14 +5,13 @@ from pathlib import Path
 import click
 
 from liedyn.cli.console import check_drawn, with_console
-from liedyn.cli.options import FILE, force_option, json_option, strict_option
+from liedyn.cli.options import FILE, force_option, json_option, override_option, strict_option
 
 
 @click.command(short_help="Simulate a scenario: trajectory, self-check and pictures.")
 @click.argument("scenario", metavar="SCENARIO_OR_ROBOT", type=FILE)
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Run folder to write. Default: runs/NAME.")
-@click.option("-S", "overrides", multiple=True, metavar="KEY=VALUE",
-              help="Override a value of the scenario, such as -S integrator.step=1e-4; may be repeated.")
+@override_option(", such as -S integrator.step=1e-4")
 @click.option("--force-long", is_flag=True, help="Allow more than 1e8 steps or 1e7 rows, and results that may not fit into "
               "memory or on disk.")
 @click.option("--no-plots", is_flag=True, help="Do not draw pictures.")

@@ -58,38 +58,45 @@ def _plain(value):
     raise TypeError(f"found {type(value).__name__}")
 
 
-def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tuple[str, ...], ...] = ()) -> None:
-    """Apply "key.path=value" to the tree; the value is YAML, its errors name the override.
+def is_override(text: str) -> bool:
+    """Whether the text is "key.path=value", whatever the key and the value."""
+    return _OVERRIDE.match(text) is not None
+
+
+def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tuple[str, ...], ...] = ()) -> list[str]:
+    """Apply "key.path=value" to the tree; the value is YAML, its errors name the override. Keys that it replaced beside its own.
 
     A name with a dot is written in quotes, an entry of a list by its number: ``external_forces.0.until=2``. A key of one of
     the groups `exclusive` replaces its siblings of the same group, in ``control`` and below an entry of ``joints``.
     """
     file = f"-S {text}"
     match = _OVERRIDE.match(text)
-    if not match:
+    if match is None:
         raise error("not an override", place=Place(file), expected="-S key.path=value")
     path = [part.strip('"').strip() for part in re.findall(_PART, match[1])]
     if match[2].strip() in ("", "~", "null", "Null", "NULL"):
         raise error("no value", place=Place(file), expected="-S key.path=value")
     new = parse_yaml(match[2].strip(), file, error)
-    holder = root
+    holder, replaced = root, []
     holder.mapping()
     for part in path[:-1]:
-        _make_room(holder, part, exclusive)
+        replaced += _make_room(holder, part, exclusive)
         holder = _enter(holder, part, file)
     holder, part = _entry(holder, path[-1])
-    _make_room(holder, part, exclusive)
+    replaced += _make_room(holder, part, exclusive)
     _graft(new, file, _key(holder, part))
     if holder.kind == "list":
         holder.value[_index(holder, part, file)] = new
     else:
         holder.value[part] = new
+    return replaced
 
 
-def _make_room(node: Node, part: str, exclusive: tuple[tuple[str, ...], ...]) -> None:
-    if node.kind == "mapping" and node.key.startswith(("joints.", "control")):
-        for other in {key for group in exclusive if part in group for key in group} - {part}:
-            node.value.pop(other, None)
+def _make_room(node: Node, part: str, exclusive: tuple[tuple[str, ...], ...]) -> list[str]:
+    if node.kind != "mapping" or not node.key.startswith(("joints.", "control")):
+        return []
+    others = {key for group in exclusive if part in group for key in group} - {part}
+    return [_key(node, other) for other in sorted(others) if node.value.pop(other, None)]
 
 
 def _enter(node: Node, part: str, file: str) -> Node:

@@ -208,3 +208,4 @@ class Scenario:
     control: Control | None = None
     source: str | None = field(default=None, compare=False)
     overrides: tuple[str, ...] = field(default=(), compare=False)
+    notes: tuple[str, ...] = field(default=(), compare=False)          # for people: what overrides replaced

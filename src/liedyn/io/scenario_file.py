@@ -90,8 +90,8 @@ def is_robot(root: Node) -> bool:
 
 def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scenario:
     overrides = override_texts(overrides, ScenarioError)
-    for text in overrides:
-        override(root, text, ScenarioError, (DRIVES, LEVELS, (*CURVES, "pd"), _POLES))
+    replaced = [(text, key) for text in overrides
+                for key in override(root, text, ScenarioError, (DRIVES, LEVELS, (*CURVES, "pd"), _POLES))]
     root.mapping(_KEYS)
     given = {key: node for key, node in root.mapping().items() if node.kind != "null"}
     duration = root.require("duration", "the time to simulate, in seconds").number(least=SHORTEST)
@@ -115,7 +115,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         assemble=state["assemble"].boolean() if "assemble" in state else True,
         stabilization=_stabilization(given["constraints"]) if "constraints" in given else Stabilization(),
         drives=_rules(given.get("drives"), _motion), control=_control(given["control"]) if "control" in given else None,
-        source=source, overrides=overrides)
+        source=source, overrides=overrides, notes=tuple(f"-S {text} replaces {key}" for text, key in replaced))
 
 
 def _rules(node: Node | None, read) -> tuple[Rule, ...]:

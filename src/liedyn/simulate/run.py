@@ -33,12 +33,12 @@ _UNIT, _RESIDUAL = 1e-12, 1e-9
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Result:
-    """A simulated motion. N output times; wrenches on `forced_links` in their local frames.
+    """A simulated motion of N output times.
 
     t         (N,) [s]
     q         (N, nq); v, a, tau: (N, nv) [rad | m and their rates; N m | N], in the order of model.q_names and model.v_names
+    wrench    (N, len(forced_links), 6) external wrenches [m; f] on the links `forced_links`, in their local frames [N m | N]
     kinetic, potential   (N,) energies [J]
-
     work      (N,) energy supplied by motors, external wrenches and passive forces but springs since t[0] [J]
     multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
               (N, loops, 6) wrenches on their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
@@ -193,9 +193,10 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
     from liedyn.simulate.integrator import step_note
     kinetic, potential = energy(model, record.q, record.v)
     tree, f_ext = model.open_tree(), None
-    if record.wrench.shape[1]:
+    wrench = record.wrench.reshape(len(record.t), len(problem.forced_links), 6)
+    if wrench.size:
         f_ext = np.zeros((len(record.t), len(model.link_names), 6))
-        f_ext[:, problem.forced_links] = record.wrench.reshape(len(record.t), -1, 6)
+        f_ext[:, problem.forced_links] = wrench
     again = inverse_dynamics(tree, record.q, record.v, record.a, f_ext=f_ext, passive=scenario.passive)
     figures, loop_notes, loops = {}, [], (None, None, None)
     if problem.ties is not None:
@@ -219,7 +220,7 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
     notes = [*warnings, *loop_notes, *statistics.notes, *step_note(scenario.integrator, problem, record),
              *_doubts(check, scenario.integrator), *limit_notes(exceeded)]
     links = tuple(model.link_names[k] for k in problem.forced_links)
-    return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, record.wrench, kinetic, potential,
+    return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, kinetic, potential,
                   record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {},
                   *loops, followed, exceeded)
 

@@ -83,7 +83,7 @@ def compile_schedule(scenario: Scenario, model) -> Compiled:
         q, v, notes = closed_state(scenario, compiled.problem(model), *given)
         warnings += notes
     warnings += control.notes if control else ()
-    return replace(compiled, q=q, v=v, warnings=(*warnings, *doubts, *_beyond_limits(model, schedule, q)))
+    return replace(compiled, q=q, v=v, warnings=(*scenario.notes, *warnings, *doubts, *_beyond_limits(model, schedule, q)))
 
 
 def coordinates(model) -> np.ndarray:

@@ -106,7 +106,7 @@ def _along(model: Model, trajectory, motion: Motion, compute: Callable[[Motion],
     header = {**trajectory.header, **{k: v for k, v in header_of(model, passive=motion.passive).items() if k != "robot"}}
     wrenches = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
     links = tuple(model.link_names[k] for k in wrenches)
-    wrench = motion.f_ext[:, wrenches].reshape(len(found.a), -1) if wrenches else None
+    wrench = motion.f_ext[:, wrenches] if wrenches else None
     columns = columns_of(model, links, wrench, q=motion.q, v=motion.v, a=found.a, tau=found.tau)
     if found.multipliers is not None:
         columns += constraint_columns(model, found.multipliers, closure_wrenches(model, motion.q, found.multipliers),

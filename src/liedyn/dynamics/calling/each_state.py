@@ -8,8 +8,9 @@ import numpy as np
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError
 
 # of an argument's axes, how many belong to a state: the others are the batch's
-_AXES = {"q": 1, "v": 1, "a": 1, "tau": 1, "q0": 1, "q1": 1, "dv": 1, "tau_passive": 1, "weights": 1, "multipliers": 1, "x": 1,
-         "f_ext": 2, "v_derivatives": 2, "a_derivatives": 2, "tau_derivatives": 2, "f_ext_derivatives": 3}
+_AXES = {"q": 1, "v": 1, "a": 1, "tau": 1, "q0": 1, "q1": 1, "dv": 1, "tau_passive": 1, "weights": 1, "multipliers": 1,
+         "x": 1, "dq": 1, "da": 1, "dtau": 1, "parameters": 1, "f_ext": 2, "df_ext": 2, "v_derivatives": 2,
+         "a_derivatives": 2, "tau_derivatives": 2, "f_ext_derivatives": 3}
 _DRIVE = 2, 1, 1        # of a driven loop: pose, twist, its rate
 _OF_STATES = ConfigurationError, ComputationError
 
@@ -114,8 +115,8 @@ def _mapped(given: dict, change) -> dict:
         if name == "drive":
             return {closure: tuple(change(np.asarray(part), own) for part, own in zip(_motion(motion), _DRIVE, strict=False))
                     for closure, motion in x.items()}
-        if isinstance(x, dict):                        # wrenches by link
-            return {link: change(np.asarray(F), _AXES[name] - 1) for link, F in x.items()}
+        if isinstance(x, dict):                        # wrenches by link, rates by parameter
+            return {key: change(np.asarray(part), _AXES[name] - 1) for key, part in x.items()}
         return change(np.asarray(x), _AXES[name])
     return {name: of_states(name, x) for name, x in given.items()}
 

@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import Array, ArrayLike, Wrenches
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Wrenches
 from liedyn.dynamics.calling.calls import NONE, NONE_BATCH, as_array, as_mask, refuse, run, scratch, wrenches
+from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.parameters.model_parameters import parameter_names, rates_of, rates_size
 from liedyn.errors import ConfigurationError, ShapeError
@@ -22,7 +23,7 @@ from liedyn.model.model import Model
 def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, dq: ArrayLike | None = None,
                                  dv: ArrayLike | None = None, da: ArrayLike | None = None, f_ext: Wrenches | None = None,
                                  df_ext: Wrenches | None = None, parameters: Mapping[str, float] | None = None,
-                                 passive: bool = True) -> tuple[Array, Array]:
+                                 passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array]:
     """Joint forces and their derivative by a scalar p on which all arguments may depend, O(n).
 
     Several directions of one state go eight at a time: give dq, … leading axes and q, v, a none.
@@ -40,6 +41,8 @@ def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
         d(f_ext)/dp, component by component in the link frames.
     parameters : {name: (...) array}, optional
         Derivatives of model parameters by p; names as in `parameter_names`.
+    on_error
+        As in `inverse_dynamics`; a state and its directions fail together.
 
     Returns
     -------
@@ -55,6 +58,8 @@ def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     Kim 2012 v1.01, Table 5. Passive forces depend on q, v and their figures; damping that the model does not have counts when its
     rate is given.
     """
+    if on_error != "raise":
+        return _of_state(each_state(inverse_dynamics_directional, locals()), 1, (q, v, a), f_ext)
     if model.nc:
         refuse_constraints(model, "inverse_dynamics_directional", "constrained_inverse_derivatives")
     given = _arrange(model, {"q": q, "v": v, "a": a}, f_ext, {"dq": dq, "dv": dv, "da": da}, df_ext, parameters)
@@ -65,13 +70,15 @@ def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
 def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, dq: ArrayLike | None = None,
                                  dv: ArrayLike | None = None, dtau: ArrayLike | None = None, f_ext: Wrenches | None = None,
                                  df_ext: Wrenches | None = None, parameters: Mapping[str, float] | None = None,
-                                 passive: bool = True) -> tuple[Array, Array]:
+                                 passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array]:
     """Accelerations and their derivative by a scalar p on which all arguments may depend, O(n).
 
     Parameters as in `inverse_dynamics_directional`, with dtau (..., nv) in place of da. Returns a, da (..., nv). Raises also
     ComputationError where a joint's articulated inertia vanishes. Kim 2012 v1.01, Table 6, in the form of
     `kernels.derivatives.directional_hybrid`.
     """
+    if on_error != "raise":
+        return _of_state(each_state(forward_dynamics_directional, locals()), 1, (q, v, tau), f_ext)
     if model.nc:
         refuse_constraints(model, "forward_dynamics_directional", "constrained_forward_derivatives")
     given = _arrange(model, {"q": q, "v": v, "tau": tau}, f_ext, {"dq": dq, "dv": dv, "da": None, "dtau": dtau}, df_ext,
@@ -84,7 +91,7 @@ def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
                                 dq: ArrayLike | None = None, dv: ArrayLike | None = None, da: ArrayLike | None = None,
                                 dtau: ArrayLike | None = None, f_ext: Wrenches | None = None, df_ext: Wrenches | None = None,
                                 parameters: Mapping[str, float] | None = None,
-                                passive: bool = True) -> tuple[Array, Array, Array, Array]:
+                                passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array, Array, Array]:
     """All accelerations and joint forces, and their derivatives by a scalar p on which all arguments may depend, O(n).
 
     Parameters
@@ -93,7 +100,7 @@ def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
         As in `hybrid_dynamics`.
     da, dtau : (..., nv) arrays, optional
         da/dp, read where prescribed; dtau/dp, read where not. The rest is ignored, NaN included; zero where not given.
-    dq, dv, df_ext, parameters
+    dq, dv, df_ext, parameters, on_error
         As in `inverse_dynamics_directional`.
 
     Returns
@@ -109,6 +116,8 @@ def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
     -----
     Kim 2012 v1.01, Table 7, in the form of `kernels.derivatives.directional_hybrid`.
     """
+    if on_error != "raise":
+        return _of_state(each_state(hybrid_dynamics_directional, locals()), 2, (q, v, a, tau), f_ext)
     if model.nc:
         refuse_constraints(model, "hybrid_dynamics_directional", "constrained_hybrid_derivatives")
     prescribed = as_mask(prescribed, model.nv)
@@ -124,7 +133,7 @@ def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
 def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike, names: Sequence[str] | str | None = None, *,
                           of: str = "inverse", prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None,
-                          passive: bool = True) -> Array:
+                          passive: bool = True, on_error: OnError = "raise") -> Array:
     """Derivatives (..., nv, len(names)) of inverse, forward or hybrid dynamics by parameters of the model, O(n) each.
 
     Parameters
@@ -140,6 +149,8 @@ def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike
         Row k is the derivative of tau[k], of a[k], or of tau[k] where prescribed and a[k] elsewhere.
     prescribed : (nv,) bool array
         For "hybrid".
+    on_error
+        As in `inverse_dynamics`.
 
     Returns
     -------
@@ -154,6 +165,8 @@ def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike
     -----
     Kim 2012 v1.01, Tables 5-7 with the state held. Eight figures of one state or eight states at a time.
     """
+    if on_error != "raise":
+        return each_state(parameter_derivatives, locals())
     if model.nc:
         refuse_constraints(model, "parameter_derivatives")
     names = parameter_names(model) if names is None else (names,) if isinstance(names, str) else tuple(names)
@@ -290,6 +303,15 @@ def _rows(x: np.ndarray, own: int, lead: tuple[int, ...], count: int) -> np.ndar
     """(count, …), C-contiguous and writeable, as entries ask."""
     shape = lead + x.shape[x.ndim - own:]
     return (x if x.shape == shape else np.broadcast_to(x, shape).copy()).reshape(count, math.prod(x.shape[x.ndim - own:]))
+
+
+def _of_state(results: tuple[Array, ...], count: int, state: tuple, f_ext) -> tuple[Array, ...]:
+    """What `each_state` gives; the first `count` results of one state have no leading axes, whatever its directions have."""
+    wrenches = [(F, 1) for F in f_ext.values()] if isinstance(f_ext, Mapping) else [] if f_ext is None else [(f_ext, 2)]
+    if any(np.ndim(x) > own for x, own in [*((x, 1) for x in state), *wrenches]):
+        return results
+    rows = [x.reshape(-1, x.shape[-1]) for x in results[:count]]
+    return *(x[np.argmax(np.isfinite(x).all(axis=1))] for x in rows), *results[count:]
 
 
 def _shaped(x: np.ndarray, given: _Given) -> np.ndarray:

@@ -63,7 +63,8 @@ def best_view(points: np.ndarray) -> View:
 
 
 def scene(figure: Figure, view: View, points: np.ndarray, left: float, bottom: float, width: float, height: float) -> Axes:
-    """Axes at a place in inches, with equal scales, that hold all (N, 3) points; the ground and a scale bar are drawn."""
+    """Axes at a place in inches, with equal scales, that hold all (N, 3) points; the ground, a scale bar and the directions
+    of the world's axes are drawn."""
     axes = style.plain_axes(figure, left, bottom, width, height)
     size = float(np.ptp(points, axis=0).max()) or 1.0
     floor = _floor_height(points, size)
@@ -79,6 +80,7 @@ def scene(figure: Figure, view: View, points: np.ndarray, left: float, bottom: f
     axes.set_xlim(middle[0] - scale * width, middle[0] + scale * width)
     axes.set_ylim(middle[1] - scale * height, middle[1] + scale * height)
     _scale_bar(axes, 2 * scale * width)
+    _world_axes(axes, view, 2 * scale)
     return axes
 
 
@@ -137,6 +139,19 @@ def _scale_bar(axes: Axes, width: float) -> None:
     axes.plot([x, x + length], [y, y], color=style.INK, linewidth=2, solid_capstyle="butt")
     axes.annotate(f"{length:g} m", (x + length, y), (5, 0), textcoords="offset points", va="center", size=style.NAME,
                   color=style.INK)
+
+
+def _world_axes(axes: Axes, view: View, inch: float) -> None:
+    """The directions x, y, z of the world, above the scale bar; without one that points at the viewer. `inch` in metres."""
+    seen = {letter: view(axis) for letter, axis in zip("xyz", np.eye(3), strict=True)}
+    seen = {letter: along for letter, along in seen.items() if np.linalg.norm(along) > 0.1}
+    origin = np.array([axes.get_xlim()[0], axes.get_ylim()[0]]) + inch * np.array([0.45, 0.65])
+    tips = {letter: origin + 0.32 * inch * along for letter, along in seen.items()}
+    axes.add_collection(LineCollection([(origin, tip) for tip in tips.values()], colors=style.FAINT, linewidths=1.0,
+                                       capstyle="round", zorder=1), autolim=False)
+    for letter, tip in tips.items():
+        axes.annotate(letter, tip, 8 * seen[letter] / np.linalg.norm(seen[letter]), textcoords="offset points", ha="center",
+                      va="center", size=style.NAME, color=style.INK)
 
 
 def _round_length(x: float) -> float:
