@@ -123,13 +123,13 @@ def _kept(model, key, made, asked, width, shapes=None):
 
 
 def _built(model, asked: Asked, width: int, shapes) -> Built:
-    folder = _folder(asked.entry)
+    place = folder(asked.entry)
     name = code_cache.digest(model.index.tobytes(), model.constants.tobytes(),
                              repr((asked.size, asked.content, width, shapes, processor())).encode())
-    built = code_cache.kept(folder, name)
+    built = code_cache.kept(place, name)
     if built is None:
         built = build(record(model, asked.entry, asked.size, asked.before, asked.arrays), width, shapes)
-        code_cache.keep(folder, name, built)
+        code_cache.keep(place, name, built)
     return built
 
 
@@ -142,9 +142,9 @@ def build(recording, width: int, shapes=None) -> Built:
 
 
 @cache
-def _folder(entry: str) -> str:
+def folder(entry: str, maker: str = "codegen.lines") -> str:
     """Where lines of an entry are kept: by all sources that they are made of."""
-    modules = (entry.rpartition(".")[0], "codegen.lines", "codegen.plain", "lie.recorded")
+    modules = (entry.rpartition(".")[0], maker, "codegen.plain", "lie.recorded")
     files = {path for name in modules for path in code_cache.sources(Path(code_cache.source_of(name)))}
     content = [path.read_bytes() for path in sorted(files)]
     return f"line.{entry.rpartition('.')[2]}-{code_cache.digest(llvmlite.__version__.encode(), *content)}"

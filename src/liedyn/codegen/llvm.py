@@ -5,6 +5,7 @@ import struct
 from collections.abc import Iterator
 
 from liedyn.codegen import python_call
+from liedyn.codegen.library import ARGUMENTS
 from liedyn.codegen.recording import Recording
 from liedyn.lie.recorded import Operand, Recorded, operand
 
@@ -23,17 +24,23 @@ def batch_text(recording: Recording, width: int) -> str:
     OUT_OF_BOUNDS where a state is out of bounds or a number is not finite: then nothing that is written is worth anything.
     scratch: `scratch_size` numbers on a border of cache lines.
     """
-    return "\n".join([*_declarations(width), *_line(recording, width), *_pack(width), *_unpack(width), *_batch(recording, width)])
+    return "\n".join([*_declarations(width), *_library(recording), *_line(recording, width), *_pack(width), *_unpack(width),
+                      *_batch(recording, width)])
 
 
 def one_text(recording: Recording, shapes: list[tuple[int, ...]]) -> str:
     """LLVM of a function for one state: i64 @one(arrays …), which returns as @batch does, and @python, which Python calls with
     arrays of these shapes (see `python_call`)."""
+    return "\n".join([pointers_text(recording), *python_call.text("one", shapes)])
+
+
+def pointers_text(recording: Recording) -> str:
+    """@one alone, for compiled code that calls it."""
     arguments = [f"ptr %{array.name}" for array in recording.arrays]
     return "\n".join([
-        *_declarations(1), *_line(recording, 1), f"define i64 @one({', '.join(arguments)}) {{",
+        *_declarations(1), *_library(recording), *_line(recording, 1), f"define i64 @one({', '.join(arguments)}) {{",
         f"%good = call i1 @line({', '.join(arguments)})", f"%code = select i1 %good, i64 {OK}, i64 {OUT_OF_BOUNDS}",
-        "ret i64 %code", "}", *python_call.text("one", shapes)])
+        "ret i64 %code", "}"])
 
 
 def scratch_size(recording: Recording, width: int) -> int:
@@ -42,6 +49,11 @@ def scratch_size(recording: Recording, width: int) -> int:
 
 def _declarations(width: int) -> list[str]:
     return [f"declare {_type(width)} @llvm.{name}.v{width}f64({_type(width)})" for name in ("fabs", "sqrt")]
+
+
+def _library(recording: Recording) -> list[str]:
+    used = {recording.tape.operations[k][0] for k in recording.needed}
+    return [f"declare double @{name}({', '.join(['double'] * count)})" for name, count in ARGUMENTS.items() if name in used]
 
 
 # one line -----------------------------------------------------------------------------------------------------------
@@ -65,7 +77,7 @@ def _line(recording: Recording, width: int) -> Iterator[str]:
         if name == "input":
             writer.add(f"%t{k} = {writer.load(*rest)}")
         else:
-            getattr(writer, name, writer.arithmetic)(k, name, *rest)
+            getattr(writer, name, writer.library if name in ARGUMENTS else writer.arithmetic)(k, name, *rest)
         if k in verified:
             writer.look_at(f"%t{k}")
         for to in stores.get(k, ()):                     # as soon as it is known: it need not be kept any longer
@@ -122,6 +134,19 @@ class _Writer:
     # operations: what the tape calls them
     def arithmetic(self, k, name, a, b):
         self.add(f"%t{k} = {name} {_FLAGS} {self.T} {self.value(a)}, {self.value(b)}")
+
+    def quotient(self, k, name, a, b):
+        """Rounded as IEEE 754 says: a product with the reciprocal is not."""
+        self.add(f"%t{k} = fdiv {self.T} {self.value(a)}, {self.value(b)}")
+
+    def library(self, k, name, *operands):
+        """A function of the C library, state by state."""
+        found = "undef"
+        for lane in range(self.width):
+            x = [f"double {self.let(f'extractelement {self.T} {self.value(a)}, i32 {lane}')}" for a in operands]
+            one, before = self.let(f"call double @{name}({', '.join(x)})"), found
+            found = f"%t{k}" if lane == self.width - 1 else self.name()
+            self.add(f"{found} = insertelement {self.T} {before}, double {one}, i32 {lane}")
 
     def fneg(self, k, name, a):
         self.add(f"%t{k} = fneg {self.T} {self.value(a)}")

@@ -13,6 +13,7 @@ from importlib.util import find_spec
 
 import numpy as np
 
+from liedyn.codegen import library
 from liedyn.lie import recorded
 
 WIDTH = 8           # of the loops' Lanes: an entry takes one step over the one state that is recorded
@@ -73,22 +74,22 @@ def _handed_out(block, batch, row, filled, past) -> bool:
 def _modules() -> dict[str, types.ModuleType]:
     """What takes the place of modules that know Numba."""
     jit, spans, lanes = (types.ModuleType(f"liedyn.{name}") for name in ("jit", "spans", "lie.lanes"))
-    vars(jit).update(primitive=_same, pasted=_same, callee=_same, kernel=_same, entry=lambda *signatures, **options: _same,
-                     apart=lambda number, one=None, eight=None: _same, prepare=_NOTHING, OPTIONS={})
+    vars(jit).update(dict.fromkeys(("primitive", "pasted", "callee", "kernel", "rounded"), _same), prepare=_NOTHING, OPTIONS={},
+                     entry=lambda *signatures, **options: _same, apart=lambda number, one=None, eight=None: _same)
     vars(spans).update(span=lambda x, first, count: x[first:first + count], flat=lambda x: x.reshape(-1),
                        table=lambda x, rows, columns: x.reshape(-1)[:rows * columns].reshape(rows, columns))
     known = {name: getattr(recorded, name) for name in (
         "load", "store", "number_like", "where_less", "maximum", "absolute", "sqrt", "largest", "sincos", "all_less")}
-    vars(lanes).update(known, WIDTH=WIDTH, **dict.fromkeys(
-        ("Lanes", "lanes"), _NOTHING),
-                       **dict.fromkeys(("lane", "with_lane", "width", "atan2", "nearest", "sincos_of_number"), recorded.unknown))
+    vars(lanes).update(known, WIDTH=WIDTH, atan2=library.math.atan2, **dict.fromkeys(("Lanes", "lanes"), _NOTHING),
+                       **dict.fromkeys(("lane", "with_lane", "width", "nearest", "sincos_of_number"), recorded.unknown))
     return {"jit": jit, "spans": spans, "lie.lanes": lanes}
 
 
-# the few functions of other modules that have no plain source: they place numbers in memory
+# the few functions of other modules that have no plain source: they place numbers in memory, or are the C library's
 _CHANGED = {
     "kernels.checks": {name: getattr(recorded, name) for name in ("within", "finite", "finite_where", "finite_at")}
     | {"has_room": lambda x, rows, columns: True},
+    "lie.rows": {"load_pose": recorded.load_pose},
     "lie.blocks": {"states_in": lambda block: WIDTH, "pack": lambda batch, row, block: _copy(batch[row], block),
                    "unpack": lambda block, batch, row: _copy(block, batch[row]),
                    "unpack_filled": _handed_out},
@@ -98,4 +99,5 @@ _CHANGED = {
                      "put_cell": lambda X, n, c, r, value: X.__setitem__(c * n + r, value),
                      "get_cell": lambda X, n, c, r, number: X[c * n + r], "columns_in_line": lambda number: 1,
                      "lines": lambda memory: (memory,), "integers": lambda memory: (np.zeros(memory.size, dtype=np.int64),)},
+    "kernels.simulation.signals": {"math": library.math, "floor": library.math.floor, "quotient": library.quotient},
 }

@@ -5,20 +5,18 @@ import numpy as np
 
 from liedyn.integrators.problem import failure
 from liedyn.integrators.runge_kutta import end_step_here
-from liedyn.integrators.switching import LOOSE_STEPS, Switches
-from liedyn.kernels.simulation.right_hand_side import PASSED, RUNNING, evaluate
+from liedyn.integrators.switching import LOOSE_STEPS
+from liedyn.kernels.simulation.right_hand_side import PASSED, RUNNING
 
 
 class CutSteps:
-    def __init__(self, problem, plant, ties, method, state, stages, record, work):
-        self.problem, self.plant, self.ties, self.method, self.state = problem, plant, ties, method, state
-        self.stages, self.record, self.work = stages, record, work
-        self.switches, self.step, self.last = Switches(problem), float(method.control[0]), float(record.t[-1])
-        self._begin()
+    """sides: the `RightHandSide` of the run, with these switches."""
 
-    @property
-    def signals(self):
-        return self.switches.signals
+    def __init__(self, problem, sides, switches, method, state, stages, record, work):
+        self.problem, self.sides, self.switches, self.method, self.state = problem, sides, switches, method, state
+        self.stages, self.record, self.work = stages, record, work
+        self.step, self.last = float(method.control[0]), float(record.t[-1])
+        self._begin()
 
     def go_on(self, code: int) -> int:
         """After the compiled loop returned PASSED or WALL. Returns a code."""
@@ -27,9 +25,8 @@ class CutSteps:
             h, t = float(clock[2]), float(clock[0])
             share = self.switches.first_passing(lambda share: self._excess_after(share * h))
             reading = self.switches.reading.copy()
-            model = self.problem.model
-            code = end_step_here(model.index, model.constants, self.plant, self.problem.schedule, self.signals, self.ties,
-                                 self.method, self.state, self.stages, self.record, h if share is None else share * h, self.work)
+            code = end_step_here(self.sides.line, self.sides.loops, self.method, self.state, self.stages, self.record,
+                                 h if share is None else share * h, self.work)
             if code != RUNNING:
                 return code
             self.switches.reading[:] = reading
@@ -76,9 +73,9 @@ class CutSteps:
         return self.switches.excess()
 
     def _evaluate(self, t: float, h: float, ceiling: float, y, first: int, last: int, row: int) -> None:
-        model, method = self.problem.model, self.method
-        code = evaluate(model.index, model.constants, self.plant, self.problem.schedule, self.signals, self.ties, method.A,
-                        method.c, t, h, ceiling, self.state.q, y, self.stages.K, self.stages.y, first, last, row, self.work)
+        method = self.method
+        code = self.sides.evaluate(method.A, method.c, t, h, ceiling, self.state.q, y, self.stages.K, self.stages.y, first, last,
+                                   row, self.work)
         self.state.count[4] += last - first
         if code != RUNNING:
-            raise failure(self.problem, code, t, self.work, self.ties)
+            raise failure(self.problem, code, t, self.work, self.sides.ties)

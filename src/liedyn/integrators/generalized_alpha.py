@@ -7,7 +7,7 @@ import numpy as np
 
 from liedyn.errors import ComputationError, UsageError
 from liedyn.integrators.problem import Statistics, begin, failure, loop_figures
-from liedyn.integrators.runge_kutta import copy, next_break, next_goal
+from liedyn.integrators.run_state import copy, next_break, next_goal
 from liedyn.jit import kernel, primitive
 from liedyn.joints.closures import HEADER, loops_of
 from liedyn.joints.tree import tree_of
@@ -156,7 +156,9 @@ def alpha_step(tree, loops, plant, schedule, signals, ties, state, record, work,
     for k in range(nv):
         own.v[k] = work.v[k] = state.y[nv + k]
     copy(state.q, own.q)
-    if not prescribe(schedule, signals, seen, work):
+    work.flag[0] = -1.0
+    prescribe(schedule, signals, seen, work)
+    if work.flag[0] >= 0.0:
         return BAD_SIGNAL
     predict(plant, work, own, h)
     code = newton(tree, loops, plant, schedule, signals, ties, seen, h, state, work, own)

@@ -3,13 +3,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
+from liedyn.codegen.step import Step, step_of
 from liedyn.dynamics.calling.calls import aligned_empty
 from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.errors import ComputationError, Place
-from liedyn.integrators.runge_kutta import Record, Stages, State
+from liedyn.integrators.run_state import Record, Stages, State
 from liedyn.kernels.loops.constrained import constraint_memory
 from liedyn.kernels.loops.loop_motion import (
     BAD_ROW,
@@ -90,11 +92,16 @@ class Problem:
         return Plant(np.asarray(self.schedule.level != TORQUE), np.searchsorted(links, self.schedule.force_link).astype(np.int64),
                      links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]), self.law)
 
+    @cached_property
+    def step(self) -> Step | None:
+        """The right-hand side as a line; None where loops do the work."""
+        return step_of(self.model, self.plant(), self.schedule, self.signals) if self.ties is None else None
+
     def work(self) -> MotionWork:
         m, slots = self.model, len(self.forced_links)
         return MotionWork(np.zeros(m.nq), np.zeros(m.nv), np.zeros(m.nv), np.zeros(m.nv),
                           np.zeros(6 * m.n_bodies if slots else 0), np.zeros(6 * slots), np.zeros(max(self.stack_size, 3)),
-                          np.zeros(2, dtype=np.int64), np.zeros(hybrid_memory(m.n_bodies, m.nv)))
+                          np.array([-1.0, 0.0]), np.zeros(hybrid_memory(m.n_bodies, m.nv)))
 
     def loop_plant(self) -> LoopPlant | None:
         m, ties = self.model, self.ties
@@ -173,9 +180,9 @@ def begin(problem: Problem) -> State:
     return State(problem.q.copy(), y, np.zeros(6), np.zeros(6, dtype=np.int64))
 
 
-def stages_for(stages: int, nv: int) -> Stages:
-    n = 2 * nv + 1
-    return Stages(np.zeros((stages + 2, n)), np.zeros(n), np.zeros(n), np.zeros(n), np.zeros(nv))
+def stages_for(stages: int, model) -> Stages:
+    n, nv = 2 * model.nv + 1, model.nv
+    return Stages(np.zeros((stages + 2, n)), *(np.zeros(n) for _ in range(3)), np.zeros(nv), np.zeros(model.nq), np.zeros(nv))
 
 
 def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopPlant | None = None,

@@ -7,14 +7,16 @@ import warnings
 
 import numpy as np
 
+from liedyn.integrators.constraint_steps import bring_back, copy_constraints
 from liedyn.integrators.problem import Statistics, begin, failure, loop_figures, stages_for
-from liedyn.integrators.runge_kutta import SMALLEST_STEP, accept, copy_record, settle
+from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.run_state import SMALLEST_STEP
 from liedyn.integrators.switching import LOOSE_STEPS, Switches
 from liedyn.jit import kernel
 from liedyn.joints.kinds import SCREW
-from liedyn.joints.retraction import difference, retract
+from liedyn.joints.retraction import difference
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL, evaluate
+from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL
 
 IMPLICIT = "Radau", "BDF", "LSODA"        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
@@ -24,23 +26,16 @@ _UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follo
 
 
 @kernel
-def move_anchor(index, constants, schedule, signals, ties, state, stages, t, work):
-    return accept(index, constants, tree_of(index, constants), schedule, signals, ties, state, stages, t, work)
-
-
-@kernel
-def keep(index, constants, ties, record, i, work, y):
-    copy_record(index, constants, tree_of(index, constants), ties, record, i, work, y)
-
-
-@kernel
-def bring_back(index, constants, schedule, signals, ties, counted, t, q0, y, q, work):
+def back_in_chart(index, constants, schedule, signals, ties, counted, t, q0, y, q, work):
     """The state q0 (+) x, v of y goes back onto the constraints; q (nq) scratch. Returns a code."""
-    tree, nv = tree_of(index, constants), schedule.level.size
-    retract(tree, q0, y[:nv], q)
-    code = settle(index, constants, tree, schedule, signals, ties, t, counted, q, y[nv:2 * nv], work)
-    difference(tree, q0, q, y[:nv])
+    code = bring_back(index, constants, schedule, signals, ties, t, counted, q0, y, q, work)
+    difference(tree_of(index, constants), q0, q, y[:schedule.level.size])
     return code
+
+
+@kernel
+def keep_constraints(index, constants, ties, record, i, work):
+    copy_constraints(index, constants, ties, record, i, work)
 
 
 class _Stop(Exception):
@@ -73,11 +68,11 @@ class _Run:
 
         self.problem, self.model, self.options = problem, problem.model, options
         self.solver = getattr(scipy.integrate, options.method)
-        self.record, self.work, self.plant = problem.record(times), problem.work(), problem.plant()
-        self.state, self.stages, self.ties = begin(problem), stages_for(1, self.model.nv), problem.loop_plant()
+        self.record, self.work = problem.record(times), problem.work()
+        self.state, self.stages = begin(problem), stages_for(1, self.model)
         self.last = float(times[-1])
         self.switches = Switches(problem)
-        self.signals = self.switches.signals
+        self.sides = RightHandSide(problem, self.switches.signals)
         self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, 0.0, RUNNING
         n = self.model.nv
         self.atol = np.r_[np.full(2 * n, options.atol), _UNCONTROLLED]
@@ -87,6 +82,10 @@ class _Run:
             jacobian = RateJacobian(problem, self.work, self.trial)
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
         self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
+
+    @property
+    def ties(self):
+        return self.sides.ties
 
     def all(self, progress) -> None:
         if not self.last and self.extra:
@@ -134,10 +133,12 @@ class _Run:
 
     def move_to(self, t: float, y) -> None:
         """The state y at t, in the chart of the present anchor, becomes the next anchor."""
-        self.stages.end[:] = y
-        self.state.count[2] -= 1          # accept counts one
-        m, p = self.model, self.problem
-        self.check(move_anchor(m.index, m.constants, p.schedule, self.signals, self.ties, self.state, self.stages, t, self.work))
+        y, state = np.array(y), self.state
+        if self.ties is not None:
+            self.bring_back(t, y, True)
+        self.check(self.evaluate(t, y, self.before_last, 1))
+        state.q[:], state.clock[0] = self.work.q, t
+        state.y[:] = np.r_[np.zeros(self.model.nv), self.work.v, y[-1]]
 
     def begin_switches(self, wall: float) -> None:
         t = float(self.state.clock[0])
@@ -204,26 +205,35 @@ class _Run:
         return False
 
     def bring_back(self, t: float, y, counted: bool) -> None:
-        m, p = self.model, self.problem
-        self.check(bring_back(m.index, m.constants, p.schedule, self.signals, self.ties, counted, t, self.state.q, y, self.ties.q,
-                              self.work))
+        index, constants, _, schedule, signals, ties = self.sides.loops
+        self.check(back_in_chart(index, constants, schedule, signals, ties, counted, t, self.state.q, y, ties.q, self.work))
 
     def outputs(self, y_at, until: float) -> None:
         times, count = self.record.t, self.state.count
         while count[0] < len(times) and times[count[0]] <= until:
             t = float(times[count[0]])
-            y, m = np.array(y_at(t)), self.model
+            y = np.array(y_at(t))
             if self.ties is not None:
                 self.bring_back(t, y, False)
-            self.check(self.evaluate(t, y, t if t < self.last else np.nextafter(t, -np.inf), 1))
-            keep(m.index, m.constants, self.ties, self.record, count[0], self.work, y)
+            self.check(self.evaluate(t, y, min(t, self.before_last), 1))
+            self.keep(count[0], y)
             count[0] += 1
+
+    def keep(self, i: int, y) -> None:
+        for name in ("q", "v", "a", "tau", "wrench"):
+            getattr(self.record, name)[i] = getattr(self.work, name)
+        self.record.work[i] = y[-1]
+        if self.ties is not None:
+            keep_constraints(self.model.index, self.model.constants, self.ties, self.record, i, self.work)
+
+    @property
+    def before_last(self) -> float:
+        """The last instant belongs to what came before it."""
+        return float(np.nextafter(self.last, -np.inf)) if self.last > 0.0 else self.last
 
     def evaluate(self, t, y, ceiling, row=0) -> int:
         """Rates at (t, y) into stages.K[row]; row 0 is for accepted states."""
-        m, p = self.model, self.problem
-        return evaluate(m.index, m.constants, self.plant, p.schedule, self.signals, self.ties, *_LONE, t, 0.0, ceiling,
-                        self.state.q, y, self.stages.K, self.stages.y, 0, 1, row, self.work)
+        return self.sides.evaluate(*_LONE, t, 0.0, ceiling, self.state.q, y, self.stages.K, self.stages.y, 0, 1, row, self.work)
 
     def trial(self, t, y) -> tuple[int, np.ndarray]:
         self.evaluations += 1

@@ -9,8 +9,12 @@ import numpy as np
 
 from liedyn.integrators.cut_steps import CutSteps
 from liedyn.integrators.problem import Options, Problem, Statistics, begin, failure, loop_figures, stages_for
-from liedyn.integrators.runge_kutta import Method, Record, run_adaptive, run_fixed
+from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.run_state import Method, Record
+from liedyn.integrators.runge_kutta import run_adaptive, run_fixed
+from liedyn.integrators.switching import Switches
 from liedyn.integrators.tableaux import METHODS, Tableau
+from liedyn.kernels.simulation.line_stages import REFUSED
 from liedyn.kernels.simulation.right_hand_side import FINISHED, PASSED, RUNNING, WALL
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
@@ -31,27 +35,29 @@ def solve(problem: Problem, times: np.ndarray, options: Options,
     if options.method == "generalized_alpha":
         from liedyn.integrators.generalized_alpha import solve_generalized_alpha
         return solve_generalized_alpha(problem, times, options, progress)
-    tableau, model = METHODS[options.method](), problem.model
-    record, work, plant, ties = problem.record(times), problem.work(), problem.plant(), problem.loop_plant()
-    state, stages, method = begin(problem), stages_for(len(tableau.b), model.nv), _method(tableau, options)
+    tableau, switches = METHODS[options.method](), Switches(problem) if problem.signals.held.size else None
+    sides = RightHandSide(problem, switches.signals if switches else problem.signals)
+    record, work, state = problem.record(times), problem.work(), begin(problem)
+    stages, method = stages_for(len(tableau.b), problem.model), _method(tableau, options)
     run = run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
-    cuts = CutSteps(problem, plant, ties, method, state, stages, record, work) if problem.signals.held.size else None
-    signals = cuts.signals if cuts else problem.signals
+    cuts = CutSteps(problem, sides, switches, method, state, stages, record, work) if switches else None
     while code == RUNNING:
         chunk = time.perf_counter()
-        code = run(model.index, model.constants, plant, problem.schedule, signals, ties, method, state, stages, record, work,
-                   steps)
+        code = run(sides.line, sides.loops, sides.walls, method, state, stages, record, work, steps)
         progress(state.clock[0] / max(times[-1], 1e-300))
         if code in (PASSED, WALL):
             code = cuts.go_on(code)
             continue
+        if code == REFUSED:
+            sides.turn_to_loops()
+            state.count[5], code = 0, RUNNING
         spent = time.perf_counter() - chunk
         steps = int(np.clip(steps * _CHUNK_SECONDS / max(spent, 1e-9), steps / 4 + 1, steps * 4))
     if code != FINISHED:
-        raise failure(problem, code, state.clock[0], work, ties, options)
+        raise failure(problem, code, state.clock[0], work, sides.ties, options)
     return record, Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began,
-                              loop_figures(ties), tuple(cuts.switches.notes.values()) if cuts else ())
+                              loop_figures(sides.ties), tuple(switches.notes.values()) if switches else ())
 
 
 def _method(tableau: Tableau, options: Options) -> Method:

@@ -80,6 +80,8 @@ class Recorded:
     def __truediv__(self, y): return _div(self, y)
     def __rtruediv__(self, x): return _div(x, self)
     def __neg__(self): return _neg(self)
+    def __pow__(self, y): return _pow(self, y)
+    def __rpow__(self, x): return _pow(x, self)
     def __bool__(self): raise NotALine
     __lt__ = __le__ = __gt__ = __ge__ = __eq__ = lambda self, other: self.__bool__()
     __hash__ = None
@@ -137,7 +139,7 @@ def _mul(x, y):
     if not isinstance(x, Recorded):
         x, y = y, x
     if not isinstance(y, Recorded):
-        y = _tidy(y)
+        y = float(y)
         return 0.0 if y == 0.0 else x if y == 1.0 else _neg(x) if y == -1.0 else x.tape.record("fmul", x.k, y)
     if x.negated or y.negated:
         product = _mul(_neg(x) if x.negated else x, _neg(y) if y.negated else y)
@@ -153,6 +155,13 @@ def _div(x, y):
     return y.tape.record("fdiv", operand(x), y.k)
 
 
+def _pow(x, y):
+    if not isinstance(y, Recorded) and y in (0.0, 1.0, 2.0):
+        return 1.0 if y == 0.0 else x if y == 1.0 else x * x
+    tape = x.tape if isinstance(x, Recorded) else y.tape
+    return tape.record("pow", operand(x), operand(y))
+
+
 def _tidy(x: float) -> float:
     x = float(x)
     return float(round(x)) if abs(x) < 2.0 and abs(x - round(x)) < _ROUNDING else x
@@ -161,7 +170,13 @@ def _tidy(x: float) -> float:
 # what kernels import from `lanes` -----------------------------------------------------------------------------------
 def load(array, k):
     x = array[k]
-    return x if isinstance(x, Recorded) else _tidy(x)
+    return x if isinstance(x, Recorded) else float(x)
+
+
+def load_pose(array, i):
+    """As in `rows`. Only here a small number is rounding: an inertia or a gain may be as small."""
+    x = [y if isinstance(y, Recorded) else _tidy(y) for y in array[12 * i:12 * i + 12]]
+    return tuple(x[:9]), tuple(x[9:])
 
 
 def store(array, k, value) -> None:

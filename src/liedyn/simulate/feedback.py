@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.kinematics import jacobian, link_pose
 from liedyn.errors import ComputationError
 from liedyn.jit import kernel
 from liedyn.joints.kinds import FRICTION_SPEED, SCREW
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.simulation.elastic_law import motor_torques
-from liedyn.kernels.simulation.signals import LITERAL, PROGRAM, STATE_Q, STATE_V, TIME, TORQUE, signal
+from liedyn.kernels.simulation.signals import LITERAL, PROGRAM, STATE_Q, STATE_V, TIME, TORQUE
 from liedyn.model.spatial import skew
 from liedyn.simulate.extrapolation import slope
 
@@ -41,7 +42,9 @@ def law_torques(index, constants, law, signals, t, work):
     """Into work.tau, at work.q, work.v. False: a reference is not finite."""
     for k in range(work.tau.size):
         work.tau[k] = 0.0
-    return motor_torques(law, tree_of(index, constants), signals, t, work)
+    work.flag[0] = -1.0
+    motor_torques(law, tree_of(index, constants), signals, t, work)
+    return work.flag[0] < 0.0
 
 
 def _motor_slopes(problem, t: float, q, v) -> np.ndarray:
@@ -63,7 +66,7 @@ def wrench_laws(problem, t: float, q, v) -> np.ndarray:
     """(nv, 2 nv) derivative of the generalized force sum J^T F of the external wrenches F, less what it would be if each F
     stood still in its link's frame: by their signals, and by the turning of the link against the world's axes."""
     model, schedule, nv = problem.model, problem.schedule, problem.model.nv
-    out, stack = np.zeros((nv, 2 * nv)), np.zeros(max(problem.stack_size, 3))
+    out = np.zeros((nv, 2 * nv))
     basis, point = schedule.force_basis.reshape(-1, 6), schedule.force_point.reshape(-1, 3)
     for j in np.flatnonzero((schedule.force_from <= t) & (t < schedule.force_until)):
         link = model.link_names[schedule.force_link[j]]
@@ -75,7 +78,7 @@ def wrench_laws(problem, t: float, q, v) -> np.ndarray:
             F = np.r_[m + np.cross(point[j], f), f]
             # d(R^T f) = (R^T f) x w where the link turns by w
             turned = np.vstack([skew(m) + skew(point[j]) @ skew(f), skew(f)])
-            dF[:, :nv] = signal(problem.signals, schedule.force_signal[j], t, q, v, stack)[0] * turned @ J[:3]
+            dF[:, :nv] = read_signal(problem.signals, schedule.force_signal[j], t, q, v)[0] * turned @ J[:3]
         out += J.T @ (dF + np.outer(F, signal_gradient(problem, schedule.force_signal[j], t, q, v)))
     return out
 
@@ -87,13 +90,13 @@ def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
     raw = {STATE_Q: np.zeros(model.nq), STATE_V: np.zeros(model.nv)}
     if signals.kind[k] != PROGRAM:
         return np.zeros(2 * model.nv)
-    words, stack = signals.code[signals.first[k]:][:signals.count[k]], np.zeros(max(problem.stack_size, 3))
+    words = signals.code[signals.first[k]:][:signals.count[k]]
     standing = np.where(words == TIME, LITERAL + 256 * len(signals.literals), words)
     for word in np.unique(words[np.isin(words & 255, (STATE_Q, STATE_V))]):
         kind, i = int(word) & 255, int(word) >> 8
         alone = signals._replace(kind=np.array([PROGRAM]), first=np.zeros(1, dtype=np.int64), count=np.array([len(words)]),
                                  code=np.where(words == word, TIME, standing), literals=np.append(signals.literals, t))
-        raw[kind][i] = slope = signal(alone, 0, float((q if kind == STATE_Q else v)[i]), q, v, stack)[1]
+        raw[kind][i] = slope = read_signal(alone, 0, float((q if kind == STATE_Q else v)[i]), q, v)[1]
         if not np.isfinite(slope):
             name = (model.q_names if kind == STATE_Q else model.v_names)[i]
             where = f"{problem.signal_places[k]}: " if str(problem.signal_places[k]) else ""

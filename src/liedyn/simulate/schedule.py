@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.codegen.signals import read_signal
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
 from liedyn.io.scenario import Column, Constant, Drive, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
 from liedyn.kernels.simulation.elastic_law import MotorLaw
-from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals, signal
+from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.driven_loops import closed_state, tie
 from liedyn.simulate.feedback import law_slopes
@@ -235,14 +236,13 @@ def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signa
     rules_v = _given(v, scenario.initial_v, model, model.v_index)
     manifold = {name: rule for name, rule in rules_q.items() if schedule.q_of_v[model.v_index(name).start] < 0}
     warnings = [text for name, rule in manifold.items() for text in _unit_quaternion(q[model.q_index(name)], name, rule.place)]
-    stack = np.zeros(table.stack_size)
     for name in model.joint_names:
         rule_q, rule_v = rules_q.get(name), rules_v.get(name)
         for i in range(model.v_index(name).start, model.v_index(name).stop):
             level, k = schedule.level[i], schedule.signal[i]
             if level not in (POSITION, VELOCITY):
                 continue
-            x, dx, _ = signal(signals, k, 0.0, q, v, stack)
+            x, dx, _ = read_signal(signals, k, 0.0, q, v)
             if not (math.isfinite(x) and math.isfinite(dx)):
                 raise ScenarioError(f"the {table.names[k]} is not finite at t = 0", place=table.places[k],
                                     found=f"{x}, derivative {dx}")

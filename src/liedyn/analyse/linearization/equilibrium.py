@@ -11,13 +11,14 @@ import numpy as np
 from liedyn.analyse.linearization.instant import Instant, Setup, frozen, instant, prepare, standing, state_at
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.analyse.linearization.system_at import chart_at, linear_system
+from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.calling.annotations import ArrayLike
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ComputationError, UsageError
 from liedyn.io.override import Overrides
 from liedyn.joints.kinds import FREE
-from liedyn.kernels.simulation.signals import CONSTANT, TORQUE, signal
+from liedyn.kernels.simulation.signals import CONSTANT, TORQUE
 from liedyn.model.model import Model
 from liedyn.simulate.names import matching
 
@@ -273,8 +274,8 @@ class _Search:
         s, problem = self.setup.problem.schedule, self.setup.problem
         torque = s.level == TORQUE
         used = {*s.signal[torque], *s.target[torque & (s.target >= 0)], *s.force_signal}
-        stack, rest = np.zeros(max(problem.stack_size, 3)), np.zeros(self.model.nv)
-        rates = (signal(problem.signals, int(k), self.t, self.start.q, rest, stack)[1:] for k in used
+        rest = np.zeros(self.model.nv)
+        rates = (read_signal(problem.signals, int(k), self.t, self.start.q, rest)[1:] for k in used
                  if problem.signals.kind[k] != CONSTANT)
         return any(abs(dx) > _MOVING or abs(ddx) > _MOVING for dx, ddx in rates)
 

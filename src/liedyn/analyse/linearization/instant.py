@@ -5,16 +5,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.calling.calls import as_array
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ConfigurationError, ModelError, ShapeError, UsageError
 from liedyn.integrators.problem import Problem, failure
+from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.io.scenario import Constant, Rule, Scenario, Torque
 from liedyn.io.scenario_file import scenario_of
-from liedyn.kernels.simulation.right_hand_side import RUNNING, evaluate
-from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, signal
+from liedyn.kernels.simulation.right_hand_side import RUNNING
+from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE
 from liedyn.loading import load
 from liedyn.model.model import Model
 
@@ -100,12 +102,11 @@ def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[f
 def instant(problem: Problem, t: float, q, v, u=None) -> Instant:
     """What the scenario does at a state; `u` (nv + actuators,) is added to its inputs: to the acceleration of each prescribed
     coordinate, the force of each other one, the thrusts. Raises ComputationError."""
-    m, work, nv, ties = problem.model, problem.work(), problem.model.nv, problem.loop_plant()
+    m, work, nv, sides = problem.model, problem.work(), problem.model.nv, RightHandSide(problem, problem.signals)
     y, K = np.concatenate([np.zeros(nv), v, [0.0]]), np.zeros((2, 2 * nv + 1))
-    code = evaluate(m.index, m.constants, problem.plant(), problem.schedule, problem.signals, ties, *_LONE, t, 0.0, t,
-                    np.array(q), y, K, np.zeros(2 * nv + 1), 0, 1, 0, work)
+    code = sides.evaluate(*_LONE, t, 0.0, t, np.array(q), y, K, np.zeros(2 * nv + 1), 0, 1, 0, work)
     if code != RUNNING:
-        raise failure(problem, code, t, work, ties)
+        raise failure(problem, code, t, work, sides.ties)
     f_ext = None
     if len(problem.forced_links):
         f_ext = np.zeros((len(m.link_names), 6))
@@ -158,7 +159,7 @@ def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = F
 
 
 def _value(problem: Problem, k: int, here: Instant) -> float:
-    return signal(problem.signals, k, here.t, here.q, here.v, np.zeros(max(problem.stack_size, 3)))[0]
+    return read_signal(problem.signals, k, here.t, here.q, here.v)[0]
 
 
 def _with_constants(signals, values):

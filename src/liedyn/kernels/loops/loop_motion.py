@@ -12,7 +12,7 @@ from liedyn.kernels.checks import OK
 from liedyn.kernels.loops.constrained import constrained_hybrid, constraint_work
 from liedyn.kernels.loops.loop_rows import closure_frames, load_guide, residuals, velocities
 from liedyn.kernels.loops.projection import OPEN, project_position, project_velocity, projection_work, worst
-from liedyn.kernels.simulation.signals import value
+from liedyn.kernels.simulation.signals import note, value
 from liedyn.lie.lanes import sincos, sqrt
 from liedyn.lie.rows import load9, load_pose, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, dot
@@ -63,11 +63,11 @@ def tied(tree, ties):
 @kernel
 def move_drives(signals, ties, t, work):
     """Writes ties.drive: p = x y z, R = Rz(yaw) Ry(pitch) Rx(roll). False: a signal is not finite (work.flag says which)."""
-    work.flag[1] = 0
+    work.flag[1] = 0.0
     for d in range(ties.signal.size // 6):
         p, dp, ddp = three(signals, ties.signal, 6 * d, t, work)
         angle, rate, rate2 = three(signals, ties.signal, 6 * d + 3, t, work)
-        if work.flag[1]:
+        if work.flag[1] != 0.0:
             return False
         R, w, dw = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
         for k in range(2, -1, -1):                                # yaw, pitch, roll
@@ -88,14 +88,15 @@ def move_drives(signals, ties, t, work):
 
 @primitive
 def three(signals, numbers, first, t, work):
-    """Values, rates and second rates of three signals. work.flag: [one that is not finite, whether there is one]."""
+    """Values, rates and second rates of three signals. work.flag: [one that is not finite, whether there is one of these]."""
     x0, v0, a0 = value(signals, numbers[first], t, work.q, work.v, work.stack)
     x1, v1, a1 = value(signals, numbers[first + 1], t, work.q, work.v, work.stack)
     x2, v2, a2 = value(signals, numbers[first + 2], t, work.q, work.v, work.stack)
     for k in range(3):
         x = x0 + v0 + a0 if k == 0 else (x1 + v1 + a1 if k == 1 else x2 + v2 + a2)
-        if x * 0.0 != 0.0 and not work.flag[1]:
-            work.flag[0], work.flag[1] = numbers[first + k], 1
+        if x * 0.0 != 0.0 and work.flag[1] == 0.0:
+            note(work.flag, numbers[first + k], x)
+            work.flag[1] = 1.0
     return (x0, x1, x2), (v0, v1, v2), (a0, a1, a2)
 
 

@@ -28,7 +28,8 @@ from liedyn.kernels.series.higher_order_hybrid import (
 from liedyn.kernels.series.higher_order_inverse import higher_order_inverse, inverse_series_memory, inverse_series_work
 from liedyn.kernels.series.wrench_series import LINK, wrench_series_work
 from liedyn.kernels.simulation.signal_series import signal_series
-from liedyn.kernels.simulation.signals import signal
+from liedyn.kernels.simulation.signals import note, signal
+from liedyn.lie.lanes import absolute
 
 REFERENCE = 5                # coefficients of a reference: up to the fourth derivative
 JERKS, FORCES = 3, 4         # coefficients of v in forward dynamics of order 1 and in inverse dynamics of order 2
@@ -60,17 +61,15 @@ class MotorLaw(NamedTuple):
 
 @primitive
 def drive_motors(law, tree, signals, t, work):
-    """Adds the motors' torques to work.tau. law: MotorLaw, or None: then nothing is compiled. False: a reference is not finite
-    (work.flag says which)."""
-    if law is None:
-        return True
-    return motor_torques(law, tree, signals, t, work)
+    """Adds the motors' torques to work.tau. law: MotorLaw, or None: then nothing is compiled. work.flag: a reference that is not
+    finite."""
+    if law is not None:
+        motor_torques(law, tree, signals, t, work)
 
 
 @kernel
 def motor_torques(law, tree, signals, t, work):
-    if not read_references(law, signals, t, work.flag):
-        return False
+    read_references(law, signals, t, work.flag)
     rigid = tree_of(law.index, law.constants)
     if law.elastic[0]:
         linearizing(law, rigid, work)
@@ -78,7 +77,6 @@ def motor_torques(law, tree, signals, t, work):
         computed(law, rigid, work)
     for k in range(law.motor.size):
         work.tau[law.motor[k]] += law.tau[k] - resistance(tree, law.motor[k], work.v)
-    return True
 
 
 @primitive
@@ -87,11 +85,8 @@ def read_references(law, signals, t, flag):
         signal_series(signals, law.signal[k], t, law.stack, law.reference[k])
         total = 0.0
         for i in range(REFERENCE):
-            total += law.reference[k, i] * 0.0
-        if total != 0.0:
-            flag[0] = law.signal[k]
-            return False
-    return True
+            total += absolute(law.reference[k, i])
+        note(flag, law.signal[k], total)
 
 
 # laws: law.tau[:n] from the state and law.reference ---------------------------------------------------------------------
@@ -158,7 +153,9 @@ def state_on_reference(law, signals, t, q, v, flag):
     """Writes the motors' and springs' part of q, v: the links move as desired, up to the third derivative. False: a reference
     is not finite."""
     n = law.motor.size
-    if not read_references(law, signals, t, flag):
+    flag[0] = -1.0
+    read_references(law, signals, t, flag)
+    if flag[0] >= 0.0:
         return False
     for k in range(n):
         law.q[k] = law.reference[k, 0]

@@ -23,8 +23,7 @@ from liedyn.kernels.loops.constrained_derivatives import DualWork, FrameWork, ba
 from liedyn.kernels.loops.loop_motion import move_drives
 from liedyn.kernels.loops.loop_rows import residuals
 from liedyn.kernels.loops.pivoting import PivotWork, factor_pivoted, least, solve_pivoted
-from liedyn.kernels.simulation.elastic_law import drive_motors
-from liedyn.kernels.simulation.right_hand_side import apply_forces, prescribe
+from liedyn.kernels.simulation.right_hand_side import act
 from liedyn.lie.rows import load_pose
 
 # places in AlphaWork.method
@@ -59,8 +58,8 @@ class AlphaWork(NamedTuple):
 def evaluate_trial(tree, loops, plant, schedule, signals, ties, t, blocks, work, own):
     """R1, R2, residual(q) and A v of the state in work, with what is prescribed and what acts at t; own.R too if blocks
     is 3, not 1 (never as a literal, for which it would be compiled anew). False: a signal is not finite."""
-    good = (prescribe(schedule, signals, t, work) and drive_motors(plant.law, tree, signals, t, work)
-            and apply_forces(tree, plant, schedule, signals, t, work))
+    act(plant, tree, schedule, signals, t, work)
+    good = work.flag[0] < 0.0
     if ties is not None:
         good = good and move_drives(signals, ties, t, work)
     if good:

@@ -8,15 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import kernel, primitive
+from liedyn.jit import primitive
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.passive import resistance
 from liedyn.joints.retraction import chart_rate, retract
-from liedyn.joints.tree import tree_of
-from liedyn.kernels.loops.loop_motion import driven_power, look_around, move_drives, tied_hybrid
 from liedyn.kernels.recursions.hybrid import hybrid, hybrid_work
 from liedyn.kernels.simulation.elastic_law import MotorLaw, drive_motors
-from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, value
+from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, note, value
+from liedyn.lie.lanes import absolute, where_less
 from liedyn.lie.rows import load3, load_pose, load_twist, store_twist
 from liedyn.lie.se3 import add, compose, dAd_inv, dot
 from liedyn.lie.vec3 import plus_cross, rotate_back
@@ -33,7 +32,7 @@ class MotionWork(NamedTuple):
     F: np.ndarray        # (6n,) external wrenches on bodies, or empty
     wrench: np.ndarray   # (6 slots,) external wrenches on the links that have some, link frames
     stack: np.ndarray    # scratch of the signals
-    flag: np.ndarray     # (2,) int64: the signal that was not finite
+    flag: np.ndarray     # (2,) the signal that was not finite, -1: none
     memory: np.ndarray   # scratch of hybrid dynamics
 
 
@@ -47,53 +46,30 @@ class Plant(NamedTuple):
     law: MotorLaw | None     # of the motors; where None, nothing of it is compiled
 
 
-@kernel
-def evaluate(index, constants, plant, schedule, signals, ties, A, c, t, h, ceiling, q0, y0, K, y, first, last, row, work):
-    """Rates at the stages first … last - 1 of a Runge-Kutta step from (t, y0) into K[first + row] …; a lone evaluation is
-    stage 0; stage 0 in row 0 is of an accepted state. Signals are read at `ceiling` at the latest.
-    ties: LoopPlant, or None for a robot without constraints: then nothing of them is compiled. Leaves in work the state of the
-    last stage. Returns a code.
-
-    The only place where the right-hand side is compiled: a call costs about 0.1 us for its many arrays, so a step makes
-    one."""
-    tree = tree_of(index, constants)
-    for s in range(first, last):
-        for k in range(y0.size):
-            y[k] = y0[k]
-        for r in range(s):
-            w = h * A[s, r]
-            if w != 0.0:
-                for k in range(y0.size):
-                    y[k] += w * K[r, k]
-        code = right_hand_side(index, constants, tree, plant, schedule, signals, ties, min(t + c[s] * h, ceiling), q0, y,
-                               K[s + row], s + row == 0, work)
-        if code != RUNNING:
-            return code
-    return RUNNING
+@primitive
+def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work):
+    """Of an open tree. Writes dy and work (q, v, a, tau, wrench at this state). t may be just below a break. Returns a code, a
+    number."""
+    set_out(tree, plant, schedule, signals, t, q0, y, work)
+    inner = hybrid_work(work.memory, tree.parent.size, plant.prescribed.size)
+    deficit = hybrid(tree, plant.prescribed, work.q, work.v, work.a, work.tau, work.F, plant.passive[0], inner)
+    return rates(tree, plant, y, deficit, 0.0, dy, work)
 
 
 @primitive
-def right_hand_side(index, constants, tree, plant, schedule, signals, ties, t, q0, y, dy, accepted, work):
-    """Writes dy and work (q, v, a, tau, wrench at this state). t may be just below a break. Returns a code."""
+def set_out(tree, plant, schedule, signals, t, q0, y, work):
+    """The state, and what is prescribed and acts there, into work."""
     nv = plant.prescribed.size
     retract(tree, q0, y[:nv], work.q)
     for k in range(nv):
         work.v[k] = y[nv + k]
-    code = RUNNING
-    if not (prescribe(schedule, signals, t, work) and drive_motors(plant.law, tree, signals, t, work)
-            and apply_forces(tree, plant, schedule, signals, t, work)):
-        code = BAD_SIGNAL
-    inner = hybrid_work(work.memory, tree.parent.size, nv)
-    power = 0.0
-    if ties is None:
-        deficit = hybrid(tree, plant.prescribed, work.q, work.v, work.a, work.tau, work.F, plant.passive[0], inner)
-    else:
-        if not move_drives(signals, ties, t, work) and code == RUNNING:
-            code = BAD_SIGNAL
-        deficit = tied_hybrid(index, constants, plant, ties, work)
-        power = driven_power(index, constants, ties)
-    if deficit > 0.0 and code == RUNNING:
-        code = SINGULAR
+    act(plant, tree, schedule, signals, t, work)
+
+
+@primitive
+def rates(tree, plant, y, deficit, power, dy, work):
+    """Writes dy, once a and tau are known. deficit: of a pivot; power: what goes in through constraints. Returns a code."""
+    nv = plant.prescribed.size
     chart_rate(tree, y[:nv], work.v, dy[:nv])
     for k in range(nv):
         dy[nv + k] = work.a[k]
@@ -101,27 +77,34 @@ def right_hand_side(index, constants, tree, plant, schedule, signals, ties, t, q
         if plant.passive[0]:
             power += resistance(tree, k, work.v) * work.v[k]
     if work.F.size:
+        inner = hybrid_work(work.memory, tree.parent.size, nv)
         for i in range(1, tree.parent.size):
             power += dot(load_twist(work.F, i), load_twist(inner.V, i))
     dy[2 * nv] = power
-    if code == RUNNING and not finite_rates(dy):
-        code = NOT_FINITE
-    if ties is not None and accepted and code == RUNNING:
-        code = look_around(index, constants, plant.prescribed, ties, t, work.a)
-    return code
+    return where_less(-0.5, work.flag[0], BAD_SIGNAL, where_less(0.0, deficit, SINGULAR, finite_rates(dy)))
 
 
 @primitive
 def finite_rates(dy):
+    """RUNNING where they are."""
     total = 0.0
     for k in range(dy.size):
-        total += dy[k] * 0.0
-    return total == 0.0
+        total += absolute(dy[k])
+    return where_less(total, np.inf, RUNNING, NOT_FINITE)
+
+
+@primitive
+def act(plant, tree, schedule, signals, t, work):
+    """What is prescribed, joint forces and external wrenches at t, into work. work.flag: a signal that is not finite."""
+    work.flag[0] = -1.0
+    prescribe(schedule, signals, t, work)
+    drive_motors(plant.law, tree, signals, t, work)
+    apply_forces(tree, plant, schedule, signals, t, work)
 
 
 @primitive
 def prescribe(schedule, signals, t, work):
-    """Motions first, then torques, which may read the state. False: a signal is not finite (work.flag says which)."""
+    """Motions first, then torques, which may read the state."""
     for k in range(schedule.level.size):
         level = schedule.level[k]
         if level == TORQUE:
@@ -136,24 +119,17 @@ def prescribe(schedule, signals, t, work):
         else:
             work.a[k] = x
             dx, ddx = 0.0, 0.0
-        if (x + dx + ddx) * 0.0 != 0.0:
-            work.flag[0] = schedule.signal[k]
-            return False
+        note(work.flag, schedule.signal[k], x + dx + ddx)
     for k in range(schedule.level.size):
         if schedule.level[k] != TORQUE:
             continue
         force, _, _ = value(signals, schedule.signal[k], t, work.q, work.v, work.stack)
-        work.flag[0] = schedule.signal[k]
         if schedule.target[k] >= 0:
             x, dx, _ = value(signals, schedule.target[k], t, work.q, work.v, work.stack)
-            if (x + dx) * 0.0 != 0.0:
-                work.flag[0] = schedule.target[k]
-                return False
+            note(work.flag, schedule.target[k], x + dx)
             force += schedule.kp[k] * (x - work.q[schedule.q_of_v[k]]) + schedule.kd[k] * (dx - work.v[k])
-        if force * 0.0 != 0.0:
-            return False
+        note(work.flag, schedule.signal[k], force)
         work.tau[k] = force
-    return True
 
 
 @primitive
@@ -172,18 +148,15 @@ def impose(tree, schedule, signals, t, q, v, work):
 
 @primitive
 def apply_forces(tree, plant, schedule, signals, t, work):
-    """External wrenches into work.wrench and work.F. False: a signal is not finite."""
+    """External wrenches into work.wrench and work.F."""
     for k in range(work.wrench.size):
         work.wrench[k] = 0.0
     for k in range(work.F.size):
         work.F[k] = 0.0
     for j in range(schedule.force_link.size):
-        if not schedule.force_from[j] <= t < schedule.force_until[j]:
-            continue
         x, _, _ = value(signals, schedule.force_signal[j], t, work.q, work.v, work.stack)
-        if x * 0.0 != 0.0:
-            work.flag[0] = schedule.force_signal[j]
-            return False
+        x = where_less(t, schedule.force_from[j], 0.0, where_less(t, schedule.force_until[j], x, 0.0))
+        note(work.flag, schedule.force_signal[j], x)
         m, f = load_twist(schedule.force_basis, j)
         F = (x * m[0], x * m[1], x * m[2]), (x * f[0], x * f[1], x * f[2])
         if schedule.force_world[j]:
@@ -197,7 +170,6 @@ def apply_forces(tree, plant, schedule, signals, t, work):
         i = tree.link_body[link]
         F = dAd_inv(load_pose(tree.link_pose, link), load_twist(work.wrench, s))
         store_twist(work.F, i, add(load_twist(work.F, i), F))
-    return True
 
 
 @primitive

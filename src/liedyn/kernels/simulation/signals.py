@@ -10,9 +10,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from numpy import ndarray, zeros
+from numpy import floor, inf, ndarray, zeros
 
 from liedyn.jit import kernel, primitive, rounded
+from liedyn.lie.lanes import absolute, load, where_less
 
 CONSTANT, POLYNOMIAL, PROGRAM = range(3)                       # Signals.kind
 TORQUE, ACCELERATION, VELOCITY, POSITION = range(4)            # Schedule.level
@@ -28,13 +29,14 @@ OPERATIONS = ("literal", "time", "position", "velocity",
  NEGATIVE, SIN, COS, TAN, ASIN, ACOS, ATAN, SINH, COSH, TANH, EXP, LOG, SQRT,
  ABS, SIGN, FLOOR, STEP,
  ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, ATAN2, MIN, MAX) = range(len(OPERATIONS))
-_WHOLE = 2.0**52                 # from here on every float is a whole number; from 2^63 on none is an int64
+_SMALLEST = 2.2250738585072014e-308     # |x| below it: x is 0
 FIRST_UNARY, FIRST_BINARY = NEGATIVE, ADD
 
-# Of each switch of the state in Signals.held: the side it is held on (1 or -1, of floor its value; NaN: none), its argument when
-# it was last seen, whether it is loose (changes sides without a cut), whether it was seen beyond its side.
+# Of each switch of the state in Signals.held: the side it is held on (1 or -1, of floor its value; NaN or FREE: none), its
+# argument when it was last seen, whether it is loose (changes sides without a cut), whether it was seen beyond its side.
 SIDE, READING, LOOSE, BEYOND = range(4)
 SWITCH = 4
+FREE = 1e300
 
 
 class Signals(NamedTuple):
@@ -101,6 +103,12 @@ def value(signals, k, t, q, v, stack):
 
 
 @primitive
+def note(flag, k, x):
+    """flag[0] becomes k where x, what is used of signal k, is not finite, unless another was before; -1: all are."""
+    flag[0] = where_less(absolute(x), inf, flag[0], where_less(flag[0], 0.0, float(k), flag[0]))
+
+
+@primitive
 def piece(breaks, first, count, t):
     """The last piece that begins at or before t, by bisection."""
     low, high = first, first + count
@@ -143,52 +151,69 @@ def program(code, literals, held, first, count, t, q, v, stack):
             else:
                 x, dx, ddx = v[operand], 0.0, 0.0
         elif operation < FIRST_BINARY:
-            if operand > 0 and is_held(operation, held, SWITCH * (operand - 1), stack[top]):
-                x, dx, ddx = held_unary(operation, held[SWITCH * (operand - 1)], stack[top], stack[top + 1], stack[top + 2])
-            else:
-                x, dx, ddx = unary(operation, stack[top], stack[top + 1], stack[top + 2])
+            x, dx, ddx = unary(operation, stack[top], stack[top + 1], stack[top + 2])
+            if operand > 0:
+                x, dx, ddx = held_unary(operation, held, SWITCH * (operand - 1), stack[top], stack[top + 1], stack[top + 2],
+                                        (x, dx, ddx))
         else:
             top -= 3
-            if operand > 0 and is_held(operation, held, SWITCH * (operand - 1), stack[top] - stack[top + 3]):
-                chosen = top if (held[SWITCH * (operand - 1)] <= 0.0) == (operation == MIN) else top + 3
-                x, dx, ddx = stack[chosen], stack[chosen + 1], stack[chosen + 2]
-            else:
-                x, dx, ddx = binary(operation, stack[top], stack[top + 1], stack[top + 2],
-                                    stack[top + 3], stack[top + 4], stack[top + 5])
+            one, other = (stack[top], stack[top + 1], stack[top + 2]), (stack[top + 3], stack[top + 4], stack[top + 5])
+            x, dx, ddx = binary(operation, one[0], one[1], one[2], other[0], other[1], other[2])
+            if operand > 0:
+                x, dx, ddx = held_choice(operation, held, SWITCH * (operand - 1), one, other, (x, dx, ddx))
         stack[top], stack[top + 1], stack[top + 2] = x, dx, ddx
     return stack[0], stack[1], stack[2]
 
 
 @primitive
-def is_held(operation, held, i, x):
-    """Whether the switch at held[i] is held on a side, whatever its argument x, which is noted."""
-    side = held[i]
+def look(operation, held, i, x):
+    """Notes the argument x of a switch, and whether it is beyond the side that the switch is held on. Returns that side; FREE
+    where it is held on none."""
     held[i + READING] = x
-    if side != side:
-        return False
+    side = load(held, i)
+    held_on = where_less(absolute(side), FREE, where_less(absolute(x), inf, side, FREE), FREE)
     if operation == FLOOR:
-        beyond = x < side or x >= side + 1.0
+        within = where_less(x, side, 0.0, where_less(x, side + 1.0, 1.0, 0.0))
     else:
-        beyond = side * x < 0.0
-    if beyond:
-        held[i + BEYOND] = 1.0
-    return x == x
+        within = where_less(side * x, 0.0, 0.0, 1.0)
+    beyond = where_less(held_on, FREE, where_less(within, 0.5, 1.0, held[i + BEYOND]), held[i + BEYOND])
+    held[i + BEYOND] = beyond
+    return held_on
 
 
 @primitive
-def held_unary(operation, side, x, dx, ddx):
-    """sign, floor, step and abs on that side."""
+def held_unary(operation, held, i, x, dx, ddx, free):
+    """Jet of sign, floor, step or abs on its side; `free` where it is on none."""
+    side = look(operation, held, i, x)
     if operation == ABS:
-        return side * x, side * dx, side * ddx
+        return choose(side, FREE, (side * x, side * dx, side * ddx), free)
     if operation == STEP:
-        return 1.0 if side > 0.0 else 0.0, 0.0, 0.0
-    return side, 0.0, 0.0
+        return choose(side, FREE, (where_less(0.0, side, 1.0, 0.0), 0.0, 0.0), free)
+    return choose(side, FREE, (side, 0.0, 0.0), free)
+
+
+@primitive
+def held_choice(operation, held, i, x, y, free):
+    """Jet of min or max, x where x - y is on the lower side or on the higher one."""
+    side = look(operation, held, i, x[0] - y[0])
+    lower, higher = (x, y) if operation == MIN else (y, x)
+    return choose(side, FREE, choose(0.0, side, higher, lower), free)
+
+
+@primitive
+def choose(x, y, yes, no):
+    """The jet `yes` where x < y, else `no`."""
+    return where_less(x, y, yes[0], no[0]), where_less(x, y, yes[1], no[1]), where_less(x, y, yes[2], no[2])
+
+
+@primitive
+def where_zero(x, yes, no): return where_less(absolute(x), _SMALLEST, yes, no)
 
 
 @primitive
 def product(slope, rate):
     """slope · rate, where an infinite slope of something that stands still is no motion (sqrt(0), abs(v)**0.5)."""
-    return slope * rate if rate != 0.0 else 0.0
+    return where_zero(rate, 0.0, slope * rate)
 
 
 @primitive
@@ -200,14 +225,13 @@ def chain(f, df, ddf, dx, ddx):
 @primitive
 def direction(x, dx, ddx):
     """Sign of x just after now: 1, 0, -1; not a number where x is none."""
-    for y in (x, dx, ddx):
-        if y > 0.0:
-            return 1.0
-        if y < 0.0:
-            return -1.0
-        if y != y:
-            return math.nan
-    return 0.0
+    return sign_or(x, sign_or(dx, sign_or(ddx, 0.0)))
+
+
+@primitive
+def sign_or(x, other):
+    """Sign of x; `other` where x is 0."""
+    return where_less(0.0, x, 1.0, where_less(x, 0.0, -1.0, where_zero(x, other, x)))
 
 
 @kernel
@@ -253,16 +277,13 @@ def unary(operation, x, dx, ddx):
 @primitive
 def jump(operation, x, dx, ddx):
     """sign, floor, step: constant between jumps."""
-    if x != x:
-        return x
     if operation == FLOOR:
-        if not abs(x) < _WHOLE:
-            return x
-        whole = float(math.floor(x))
-        return whole - 1.0 if x == whole and direction(0.0, dx, ddx) < 0.0 else whole
+        whole = floor(x)
+        arrived = where_less(direction(0.0, dx, ddx), 0.0, 1.0, 0.0)
+        return whole - where_zero(x - whole, arrived, 0.0)
     s = direction(x, dx, ddx)
     if operation == STEP:
-        return 1.0 if s >= 0.0 else 0.0
+        return where_less(s, 0.0, 0.0, where_less(absolute(s), 2.0, 1.0, s))
     return s
 
 
@@ -289,23 +310,21 @@ def binary(operation, x, dx, ddx, y, dy, ddy):
         square = x * x + y * y
         df = (y * dx - x * dy) / square
         ddf = (y * ddx - x * ddy - 2.0 * df * (x * dx + y * dy)) / square
-        moving = dx != 0.0 or dy != 0.0 or ddx != 0.0 or ddy != 0.0
-        return (math.atan2(x, y), df, ddf) if moving else (math.atan2(x, y), 0.0, 0.0)
+        moving = absolute(dx) + absolute(dy) + absolute(ddx) + absolute(ddy)
+        return math.atan2(x, y), where_zero(moving, 0.0, df), where_zero(moving, 0.0, ddf)
     s = direction(x - y, dx - dy, ddx - ddy)
-    if s != s:
-        return s, s, s
-    return (x, dx, ddx) if (s <= 0.0) == (operation == MIN) else (y, dy, ddy)
+    one, other = ((x, dx, ddx), (y, dy, ddy)) if operation == MIN else ((y, dy, ddy), (x, dx, ddx))
+    return choose(0.0, s, other, choose(s, 0.5, one, (s, s, s)))
 
 
 @primitive
 def power(x, dx, ddx, y, dy, ddy):
     """Jet of x**y; with an exponent that stands still, of any base that the power admits."""
-    f = x ** y
-    if dy == 0.0 and ddy == 0.0:
-        df = y * x ** (y - 1.0) if y != 0.0 else 0.0
-        ddf = y * (y - 1.0) * x ** (y - 2.0) if y != 0.0 and y != 1.0 else 0.0
-        return chain(f, df, ddf, dx, ddx)
+    f, slope = x ** y, where_zero(y, 0.0, y * x ** (y - 1.0))
+    curvature = where_zero(y * (y - 1.0), 0.0, y * (y - 1.0) * x ** (y - 2.0))
     log = math.log(x)
     g = dy * log + y * dx / x                                  # d/dt of y log x
     dg = ddy * log + 2.0 * dy * dx / x + y * (ddx - dx * dx / x) / x
-    return f, f * g, f * (dg + g * g)
+    moving = absolute(dy) + absolute(ddy)
+    still = chain(f, slope, curvature, dx, ddx)
+    return f, where_zero(moving, still[1], f * g), where_zero(moving, still[2], f * (dg + g * g))

@@ -1,0 +1,14 @@
+"""Signals read in Python, by the source of the kernels: a few values need no compilation."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.codegen.plain import plain
+
+
+def read_signal(signals, k: int, t: float, q, v) -> tuple[float, float, float]:
+    """Value and two time derivatives of signal k: as `kernels.simulation.signals.signal`."""
+    stack = np.zeros(3 * max(1, int(signals.count[k])))
+    with np.errstate(all="ignore"):
+        x, dx, ddx = plain("kernels.simulation.signals").signal(signals, k, np.float64(t), q, v, stack)
+    return float(x), float(dx), float(ddx)

@@ -1,0 +1,98 @@
+"""What the loop over a run reads and keeps."""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import primitive
+from liedyn.kernels.loops.loop_motion import LoopPlant
+from liedyn.kernels.simulation.right_hand_side import Plant
+from liedyn.kernels.simulation.signals import Schedule, Signals
+
+SMALLEST_STEP = 10.0                                     # spacings of floats at the next wall
+
+
+class Method(NamedTuple):
+    A: np.ndarray          # (s, s)
+    b: np.ndarray          # (s,)
+    c: np.ndarray          # (s,)
+    error: np.ndarray      # (s + 1,) or empty: fixed steps
+    dense: np.ndarray      # (s + 1, k) or empty
+    control: np.ndarray    # (4,) step or largest step, rtol, atol, 1/(error order + 1)
+
+
+class Walls(NamedTuple):
+    """What the loop over a run knows of its schedule."""
+
+    breaks: np.ndarray     # Schedule.breaks, before, q_of_v
+    before: np.ndarray
+    q_of_v: np.ndarray
+    held: np.ndarray       # of the switches of the state: Signals.held of this run
+
+
+class Loops(NamedTuple):
+    """What `stages.evaluate` takes."""
+
+    index: np.ndarray
+    constants: np.ndarray
+    plant: Plant
+    schedule: Schedule
+    signals: Signals
+    ties: LoopPlant | None     # None without constraints
+
+
+class State(NamedTuple):
+    """Of a run, carried from chunk to chunk."""
+
+    q: np.ndarray          # (nq,) origin of the chart
+    y: np.ndarray          # (2 nv + 1,) x, v, work
+    clock: np.ndarray      # (6,) t, next step (0: to be chosen); of a step tried: length, end, wall, the last time before that
+    count: np.ndarray      # (6,) int64: next output, next break, steps, rejected steps, evaluations, K[0] known
+
+
+class Stages(NamedTuple):
+    K: np.ndarray          # (s + 2, 2 nv + 1) rates of the stages, at the end of the step, and one to spare
+    y: np.ndarray          # (2 nv + 1,) of a stage
+    end: np.ndarray        # (2 nv + 1,) after the step
+    output: np.ndarray     # (2 nv + 1,) between steps
+    q: np.ndarray          # (nv,) what errors of x are relative to
+    next_q: np.ndarray     # (nq,) at the end of the step
+    next_v: np.ndarray     # (nv,)
+
+
+class Record(NamedTuple):
+    """What is kept at the output times."""
+
+    t: np.ndarray          # (N,)
+    q: np.ndarray          # (N, nq)
+    v: np.ndarray          # (N, nv)
+    a: np.ndarray          # (N, nv)
+    tau: np.ndarray        # (N, nv)
+    wrench: np.ndarray     # (N, 6 slots)
+    work: np.ndarray       # (N,) supplied since the beginning
+    multipliers: np.ndarray    # (N, m) of the constraints
+    residual: np.ndarray   # (N, 2) the largest of positions and of velocities, or (N, 0)
+    drive: np.ndarray      # (N, 24 driven) motions of driven loops
+
+
+@primitive
+def copy(x, to):
+    for k in range(x.size):
+        to[k] = x[k]
+
+
+@primitive
+def next_break(walls, state, last):
+    """The time that the step must not pass, the next break or the end, and the last time that counts as before it."""
+    while state.count[1] < walls.breaks.size and walls.breaks[state.count[1]] <= state.clock[0]:
+        state.count[1] += 1
+    k = state.count[1]
+    if k < walls.breaks.size and walls.breaks[k] <= last:
+        return walls.breaks[k], walls.before[k]
+    return last, np.nextafter(last, -np.inf)
+
+
+@primitive
+def next_goal(wall, record, state):
+    """The end of the way that fixed steps share: the next output, or the wall where that is no later but for rounding."""
+    due = record.t[state.count[0]]
+    return wall if due >= wall - SMALLEST_STEP * (np.nextafter(wall, np.inf) - wall) else due

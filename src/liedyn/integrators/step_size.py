@@ -1,0 +1,49 @@
+"""The step by the error: its norm, and a first step."""
+from liedyn.integrators.run_state import copy
+from liedyn.jit import primitive
+from liedyn.lie.lanes import sqrt
+
+SAFETY, LEAST_FACTOR, MOST_FACTOR = 0.9, 0.2, 10.0       # SciPy's figures
+
+
+@primitive
+def error_norm(method, state, stages, h):
+    """Root mean square of the error estimate against atol + rtol size, over x and v; the work is not controlled."""
+    nv, total = (state.y.size - 1) // 2, 0.0
+    for k in range(2 * nv):
+        e = 0.0
+        for s in range(method.error.size):
+            e += method.error[s] * stages.K[s, k]
+        e = h * e / (method.control[2] + method.control[1] * size_of(state, stages, k, nv))
+        total += e * e
+    return sqrt(total / max(2 * nv, 1))
+
+
+@primitive
+def size_of(state, stages, k, nv):
+    """What a coordinate's error is relative to: its value; 1 rad or 1 m for ball and free joints."""
+    if k >= nv:
+        return max(abs(state.y[k]), abs(stages.end[k]))
+    return max(abs(stages.q[k]), abs(stages.q[k] + stages.end[k]))
+
+
+@primitive
+def first_step(method, state, stages, span):
+    """A first step from the size of the rates (Hairer, Norsett, Wanner, II.4, without the second evaluation)."""
+    nv, d0, d1 = (state.y.size - 1) // 2, 0.0, 0.0
+    copy(state.y, stages.end)
+    for k in range(2 * nv):
+        scale = method.control[2] + method.control[1] * size_of(state, stages, k, nv)
+        x = stages.q[k] if k < nv else state.y[k]
+        d0 += (x / scale) ** 2
+        d1 += (stages.K[0, k] / scale) ** 2
+    d0, d1 = sqrt(d0 / max(nv, 1)), sqrt(d1 / max(nv, 1))
+    h = 1e-6 if d0 < 1e-5 or d1 < 1e-5 else 0.01 * d0 / d1
+    return min(h, span, method.control[0])
+
+
+@primitive
+def chart_origin(q_of_v, state, stages):
+    """stages.q: values of 1-DoF coordinates, 1 for the others, by velocity coordinate."""
+    for k in range(q_of_v.size):
+        stages.q[k] = state.q[q_of_v[k]] if q_of_v[k] >= 0 else 1.0
