@@ -18,7 +18,7 @@ from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.signals import BEYOND, CONSTANT, POLYNOMIAL, READING, SIDE, SWITCH
 from liedyn.lie.recorded import Recorded, Tape, zeros
 
-_ENTRY = "kernels.simulation.motion.right_hand_side"
+_ENTRY = "kernels.simulation.right_hand_side.right_hand_side"
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def record_step(model, plant, schedule, signals) -> Recording:
     curves, count, switches = curves_of(schedule, signals), len(values_of(schedule, signals)), signals.held.size // SWITCH
     sizes = {"t": 1, "q0": nq, "y": 2 * nv + 1, "curves": 3 * len(curves), "sides": switches, "values": count}
     given = {name: tape.inputs(name, size) for name, size in sizes.items()}
-    motion = plain("kernels.simulation.motion")
+    motion = plain("kernels.simulation.right_hand_side")
     schedule, signals = _with_inputs(schedule, signals, curves, given)
     sizes_of_work = (nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * signals.code.size, 2,
                      hybrid_memory(model.n_bodies, nv))

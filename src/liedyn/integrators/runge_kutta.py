@@ -27,7 +27,7 @@ from liedyn.kernels.simulation.stages import evaluate
 # Two loops, so that a run compiles only the one it needs.
 @kernel
 def run_fixed(line, loops, walls, method, state, stages, record, work, most_steps):
-    """Advance by fixed steps until the last output is kept or `most_steps` are done. Returns a code of `simulation.motion`."""
+    """Advance by fixed steps until the last output is kept or `most_steps` are done. Returns a code of `right_hand_side`."""
     for _ in range(most_steps):
         code = keep_what_is_due(line, loops, method, state, stages, record, work)
         if code == RUNNING:
