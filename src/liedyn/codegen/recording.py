@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.codegen.plain import plain
-from liedyn.lie.recorded import SINCOS_RANGE, NotALine, Recorded, Tape, absolute, maximum, zeros
+from liedyn.lie.recorded import NotALine, Recorded, Tape, absolute, maximum, zeros
+from liedyn.lie.sine import SINCOS_RANGE
 
 
 @dataclass(frozen=True)

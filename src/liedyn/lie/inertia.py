@@ -69,7 +69,7 @@ def sym6(X, V):
 
 
 @primitive
-def minus_square(X, U, s):
+def less_square(X, U, s):
     """X - U s U^T."""
     (A, H, M), (m, f) = X, U
     n, g = scale3(s, m), scale3(s, f)
@@ -83,34 +83,10 @@ def minus_square(X, U, s):
 
 
 @primitive
-def minus_square_turned(X, U, s):
-    """`minus_square` where it takes away all inertia about z: row z of A and of H vanishes, which U s U^T cancels."""
-    (A, H, M), (m, f) = X, U
-    n, g, zero = (s * m[0], s * m[1]), scale3(s, f), s - s
-    return ((A[0] - n[0] * m[0], A[1] - n[0] * m[1], zero, A[3] - n[1] * m[1], zero, zero),
-            (H[0] - n[0] * f[0], H[1] - n[0] * f[1], H[2] - n[0] * f[2],
-             H[3] - n[1] * f[0], H[4] - n[1] * f[1], H[5] - n[1] * f[2], zero, zero, zero),
-            (M[0] - g[0] * f[0], M[1] - g[0] * f[1], M[2] - g[0] * f[2],
-             M[3] - g[1] * f[1], M[4] - g[1] * f[2], M[5] - g[2] * f[2]))
-
-
-@primitive
-def turned_to_parent(T, X):
-    """`to_parent` of an X that has no inertia about z (see `minus_square_turned`): 39 products less."""
-    (R, p), (A, H, M) = T, X
-    M = congruence(R, M)
-    x, y = (R[0], R[3], R[6]), (R[1], R[4], R[7])                       # R A R^T, R H R^T with the first two columns of R
-    h0, h1 = rotate(R, (H[0], H[1], H[2])), rotate(R, (H[3], H[4], H[5]))
-    H = (x[0] * h0[0] + y[0] * h1[0], x[0] * h0[1] + y[0] * h1[1], x[0] * h0[2] + y[0] * h1[2],
-         x[1] * h0[0] + y[1] * h1[0], x[1] * h0[1] + y[1] * h1[1], x[1] * h0[2] + y[1] * h1[2],
-         x[2] * h0[0] + y[2] * h1[0], x[2] * h0[1] + y[2] * h1[1], x[2] * h0[2] + y[2] * h1[2])
-    a, b = add3(scale3(A[0], x), scale3(A[1], y)), add3(scale3(A[1], x), scale3(A[3], y))
-    A = (a[0] * x[0] + b[0] * y[0], a[0] * x[1] + b[0] * y[1], a[0] * x[2] + b[0] * y[2],
-         a[1] * x[1] + b[1] * y[1], a[1] * x[2] + b[1] * y[2], a[2] * x[2] + b[2] * y[2])
-    G = add9(H, cross_rows(p, full(M)))
-    L = upper(cross_rows(p, transpose(H)))
-    K = upper(transpose(cross_rows(p, transpose(G))))
-    return add6(add6(A, L), K), G, M
+def without_z(X):
+    """X less its inertia about z: exact zeros where `less_square` leaves rounding."""
+    (A, H, M), zero = X, X[0][0] - X[0][0]
+    return (A[0], A[1], zero, A[3], zero, zero), (H[0], H[1], H[2], H[3], H[4], H[5], zero, zero, zero), M
 
 
 @primitive

@@ -16,6 +16,7 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, lower_builtin, models, overload, register_model
 
 from liedyn.jit import callee, primitive
+from liedyn.lie.sine import QUARTER_TURNS, SINCOS_RANGE, sincos_less_turns
 
 WIDTH = 8
 _F64 = ir.DoubleType()
@@ -202,7 +203,7 @@ def atan2(y, x):
 
 
 # sine and cosine --------------------------------------------------------------------------------------------------
-SINCOS_RANGE = 1e5
+_sincos_less_turns = primitive(sincos_less_turns)
 
 
 @intrinsic
@@ -252,21 +253,11 @@ def _sincos_overload(x):
 
 @primitive
 def sincos_of_number(x):
-    """Sine and cosine. Cody-Waite reduction to |r| <= pi/4 and minimax polynomials; error below 2.3e-16 absolute for
-    |x| < 1e5, beyond that (and for NaN and infinity) the C library's."""
+    """Sine and cosine: of angles beyond SINCOS_RANGE (and of NaN and infinity) the C library's."""
     if not all_less(absolute(x), SINCOS_RANGE):
         return _sincos_far(x)
-    k = nearest(x * 0.6366197723675814)
-    r = x - k * 1.5707963267341256
-    r = r - k * 6.077100506303966e-11
-    r = r - k * 2.0222662487959506e-21
-    z = r * r
-    s = r + r * z * (-1.66666666666666324348e-01 + z * (8.33333333332248946124e-03 + z * (
-        -1.98412698298579493134e-04 + z * (2.75573137070700676789e-06 + z * (
-            -2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)))))
-    c = 1.0 - 0.5 * z + z * z * (4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03 + z * (
-        2.48015872894767294178e-05 + z * (-2.75573143513906633035e-07 + z * (
-            2.08757232129817482790e-09 - z * 1.13596475577881948265e-11)))))
+    k = nearest(x * QUARTER_TURNS)
+    s, c = _sincos_less_turns(x, k)
     return _quadrant(k, s, c)
 
 

@@ -10,10 +10,11 @@ import math
 
 import numpy as np
 
+from liedyn.lie.sine import QUARTER_TURNS, sincos_less_turns
+
 # Of a placement's entries: what rounding has left of 0, 1 and -1. Taking it for that changes a rotation by less than the rounding
 # of the numbers that it was made from.
 _ROUNDING = 1e-15
-SINCOS_RANGE = 1e5              # as in `lanes`: beyond it the reduction of angles loses digits
 _MAGIC = 1.5 * 2.0**52          # x + _MAGIC has the whole number nearest to x in its last bits
 Operand = int | float           # the place of an operation on the tape, or a constant
 
@@ -243,23 +244,12 @@ def _finite(x) -> bool:
 
 
 def sincos(x):
-    """Sine and cosine: the reduction and polynomials of `lanes.sincos_of_number`; the whole number of quarter turns is read from
-    the last bits of a sum, which every processor does alike."""
+    """Sine and cosine; the number of quarter turns is read from the last bits of a sum, which every processor does alike."""
     if not isinstance(x, Recorded):
         return math.sin(x), math.cos(x)
     if x.tape.library:
         return x.tape.record("sin", x.k), x.tape.record("cos", x.k)
     x.tape.angles.append(x)
-    turns = x * 0.6366197723675814 + _MAGIC
-    k = turns - _MAGIC
-    r = x - k * 1.5707963267341256
-    r = r - k * 6.077100506303966e-11
-    r = r - k * 2.0222662487959506e-21
-    z = r * r
-    s = r + r * z * (-1.66666666666666324348e-01 + z * (8.33333333332248946124e-03 + z * (
-        -1.98412698298579493134e-04 + z * (2.75573137070700676789e-06 + z * (
-            -2.50507602534068634195e-08 + z * 1.58969099521155010221e-10)))))
-    c = 1.0 - 0.5 * z + z * z * (4.16666666666666019037e-02 + z * (-1.38888888888741095749e-03 + z * (
-        2.48015872894767294178e-05 + z * (-2.75573143513906633035e-07 + z * (
-            2.08757232129817482790e-09 - z * 1.13596475577881948265e-11)))))
+    turns = x * QUARTER_TURNS + _MAGIC
+    s, c = sincos_less_turns(x, turns - _MAGIC)
     return tuple(x.tape.record(name, turns.k, s.k, c.k) for name in ("turned_sine", "turned_cosine"))

@@ -16,29 +16,11 @@ def screw_dot(S, F):
 
 
 @primitive
-def sym6_plane(X, eta):
-    """X eta for an eta = ad_V S x, whose z components are zero: 24 products for 36."""
-    (A, H, M), (w, v) = X, eta
-    return ((A[0] * w[0] + A[1] * w[1] + H[0] * v[0] + H[1] * v[1],
-             A[1] * w[0] + A[3] * w[1] + H[3] * v[0] + H[4] * v[1],
-             A[2] * w[0] + A[4] * w[1] + H[6] * v[0] + H[7] * v[1]),
-            (H[0] * w[0] + H[3] * w[1] + M[0] * v[0] + M[1] * v[1],
-             H[1] * w[0] + H[4] * w[1] + M[1] * v[0] + M[3] * v[1],
-             H[2] * w[0] + H[5] * w[1] + M[2] * v[0] + M[4] * v[1]))
-
-
-@primitive
 def ad_screw(V, S, x):
     """ad_V S x."""
     (w, v), a, b = V, S[0] * x, S[1] * x
     zero = a - a
     return (w[1] * a, -(w[0] * a), zero), (v[1] * a + w[1] * b, -(v[0] * a + w[0] * b), zero)
-
-
-@primitive
-def plane_dot(F, eta):
-    """F . eta for an eta whose z components are zero."""
-    return F[0][0] * eta[0][0] + F[0][1] * eta[0][1] + (F[1][0] * eta[1][0] + F[1][1] * eta[1][1])
 
 
 @primitive
@@ -49,11 +31,3 @@ def screw_pose(T, S, s, c, x):
     z = s - s
     return ((R[0] * c + R[1] * s, R[1] * c - R[0] * s, R[2] + z, R[3] * c + R[4] * s, R[4] * c - R[3] * s, R[5] + z,
              R[6] * c + R[7] * s, R[7] * c - R[6] * s, R[8] + z), (p[0] + R[2] * h, p[1] + R[5] * h, p[2] + R[8] * h))
-
-
-@primitive
-def screw_column(X, S):
-    """X S of a symmetric 6x6."""
-    (A, H, M), (a, b) = X, S
-    return ((a * A[2] + b * H[2], a * A[4] + b * H[5], a * A[5] + b * H[8]),
-            (a * H[6] + b * M[2], a * H[7] + b * M[4], a * H[8] + b * M[5]))

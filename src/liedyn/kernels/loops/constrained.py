@@ -89,7 +89,7 @@ def solve_constrained(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequ
         store(rhs, r, -load(rhs, r))
     solve_constraints(rhs, con.solver, multipliers)
     add_multipliers(tree, loops, prescribed, multipliers, rows, work.u)
-    substitute(tree, 1, prescribed, v, passive, a, tau, work)
+    substitute(tree, prescribed, v, passive, a, tau, work)
     return deficit
 
 

@@ -28,14 +28,13 @@ from liedyn.joints.closures import (
     closure_row,
     normal_row,
 )
-from liedyn.joints.elimination import component
 from liedyn.joints.kinds import BALL_CLOSURE, COUPLING, NV, ROLLING, ROWS, SCREW
-from liedyn.joints.motion import joint_eta, screw
+from liedyn.joints.motion import joint_column, joint_eta, screw
 from liedyn.kernels.loops.loop_rows import column_of, load_guide, numbers_of
 from liedyn.lie.lanes import WIDTH, Lanes, load, maximum, number_like, store, with_lane
 from liedyn.lie.matrices import get_cell, put_cell
 from liedyn.lie.rows import add_to_twist, load3, load_pose, load_twist, store3, store_twist
-from liedyn.lie.screw import ad_screw, plane_dot, screw_dot
+from liedyn.lie.screw import screw_dot
 from liedyn.lie.se3 import add, dAd_inv, dot, neg, scale, sub
 from liedyn.lie.vec3 import dot3
 
@@ -166,15 +165,13 @@ def through_joint(tree, i, j, W, sums, zero, adds, prescribed, U, Psi, articulat
         x = (load(work.X, j * nv + o) if adds else zero) + screw_dot(S, W)
         reach = S[0] * S[0] * m2 + S[1] * S[1] * f2
         W, made, rate = through(nv, o, j, x, reach, made, rate, W, U, Psi, prescribed, articulated, work, motion)
-        if motion is not None:
-            rate = rate + plane_dot(W, ad_screw(load_twist(motion.V, i), S, load(motion.v, o)))
     else:
         for c in range(NV[tree.kind[i]]):
-            x = (load(work.X, j * nv + o + c) if adds else zero) + component(W, c)
+            x = (load(work.X, j * nv + o + c) if adds else zero) + dot(joint_column(tree, i, c, zero), W)
             reach = m2 if c < 3 else f2
             W, made, rate = through(nv, o + c, j, x, reach, made, rate, W, U, Psi, prescribed, articulated, work, motion)
-        if motion is not None:
-            rate = rate + dot(W, joint_eta(tree, i, load_twist(motion.V, i), motion.v))
+    if motion is not None:
+        rate = rate + dot(W, joint_eta(tree, i, load_twist(motion.V, i), motion.v))
     return W, (made, m2, f2, rate)
 
 

@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import entry, primitive
-from liedyn.joints.elimination import bias_screw, bias_units, factor_screw, factor_units, solve
-from liedyn.joints.kinds import SCREW
-from liedyn.joints.motion import joint_add, joint_eta, joint_pose, screw
+from liedyn.joints.children import hand_inertia_to_parent, hand_to_parent, inertia_with_children, with_children
+from liedyn.joints.elimination import eliminate, eliminate_bias, solve
+from liedyn.joints.motion import joint_add, joint_eta, joint_pose
 from liedyn.joints.passive import passive_force
-from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, parts, tree_of
+from liedyn.joints.tree import parts, tree_of
 from liedyn.kernels.checks import (
     BAD_A,
     BAD_RESULT,
@@ -28,10 +28,9 @@ from liedyn.kernels.checks import (
 from liedyn.kernels.recursions.kinematics import gather
 from liedyn.kernels.recursions.newton_euler import store_ground
 from liedyn.lie.blocks import pack, unpack
-from liedyn.lie.inertia import add_sym6, momentum, rigid, sym6, to_parent
-from liedyn.lie.lanes import largest, load, maximum, number_like
-from liedyn.lie.rows import load_pose, load_rigid, load_sym6, load_twist, store_pose, store_sym6, store_twist
-from liedyn.lie.screw import ad_screw, sym6_plane
+from liedyn.lie.inertia import momentum, rigid, sym6, to_parent
+from liedyn.lie.lanes import largest, maximum, number_like
+from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, sub
 from liedyn.spans import span
 
@@ -40,11 +39,11 @@ class HybridWork(NamedTuple):
     T: np.ndarray        # (12n,) pose in the parent
     V: np.ndarray        # (6n,) twist
     dV: np.ndarray       # (6n,) its component-wise rate, gravity included
-    AI: np.ndarray       # (21n,) what children add to the articulated inertia, by slot
-    AB: np.ndarray       # (6n,) what children add to the bias force, by slot
+    AI: np.ndarray       # (21n,) what children add to the articulated inertia
+    AB: np.ndarray       # (6n,) what children add to the bias force
     U: np.ndarray        # (6nv,) AI S
     Psi: np.ndarray      # (nv,) (S^T AI S)^-1, or S^T AI S where prescribed
-    u: np.ndarray        # (nv,) tau - S^T B, or S^T B where prescribed
+    u: np.ndarray        # (nv,) tau - S^T AB, or S^T AB where prescribed
     passive: np.ndarray  # (nv,)
 
 
@@ -65,84 +64,44 @@ def hybrid(tree, prescribed, q, v, a, tau, f_ext, passive, work):
 
     Returns a positive number if a joint's articulated inertia vanishes (the results are then worthless)."""
     deficit = out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work)
-    substitute(tree, 1, prescribed, v, passive, a, tau, work)
+    substitute(tree, prescribed, v, passive, a, tau, work)
     return deficit
 
 
 @primitive
 def out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work):
-    """All but the last pass of `hybrid`: work, but for dV of bodies."""
+    """The first two passes of `hybrid`: work, but for dV of bodies."""
     store_ground(tree, q, work.V, work.dV)
     if passive:
         passive_force(tree, q, v, work.passive)
-    twists(tree, 1, q, v, work)
-    return largest(eliminate(tree, 1, prescribed, v, passive, a, tau, f_ext, work))
-
-
-@primitive
-def twists(tree, first, q, v, work):
-    """Forward, parents first: poses and twists of the bodies from `first` on."""
-    for i in range(first, tree.parent.size):
+    for i in range(1, tree.parent.size):                                   # forward: parents first
         T = joint_pose(tree, i, q)
+        V = joint_add(tree, i, Ad_inv(T, load_twist(work.V, tree.parent[i])), v)           # V = Ad V_p + S dq
         store_pose(work.T, i, T)
-        store_twist(work.V, i, joint_add(tree, i, Ad_inv(T, load_twist(work.V, tree.parent[i])), v))   # V = Ad V_p + S dq
-
-
-@primitive
-def eliminate(tree, first, prescribed, v, passive, a, tau, f_ext, work):
-    """Backward, children first: the factors and u of the bodies from `first` on. Returns how far the worst pivot lies below its
-    floor."""
+        store_twist(work.V, i, V)
     deficit = number_like(v, -1.0)
-    for i in range(tree.parent.size - 1, first - 1, -1):
-        V = load_twist(work.V, i)
-        AI, AB = articulated(tree, i, V, f_ext, work)
-        if tree.kind[i] == SCREW:
-            Pi, U, Psi, worse = factor_screw(tree, i, AI, prescribed, work)
-            beta = bias_screw(tree, i, AB, U, Psi, prescribed, passive, a, tau, work)
-            eta = ad_screw(V, screw(tree, i), load(v, tree.iv[i]))
-            hand_to_parent(tree, i, Pi, add(beta, sym6_plane(Pi, eta)), work)
-        else:
-            Pi, worse = factor_units(tree, i, AI, prescribed, work)
-            beta = bias_units(tree, i, AB, prescribed, passive, a, tau, work)
-            hand_to_parent(tree, i, Pi, add(beta, sym6(Pi, joint_eta(tree, i, V, v))), work)
+    for i in range(tree.parent.size - 1, 0, -1):                            # backward: children first
+        I, T, V = load_rigid(tree.I, i), load_pose(work.T, i), load_twist(work.V, i)
+        AI = inertia_with_children(tree, i, rigid(I, V[0][0] - V[0][0]), work.AI)          # AI = I + sum of Ad* Pi Ad
+        AB = with_children(tree, i, minus_dad(V, momentum(I, V)), work.AB)  # AB = -ad*_V I V - F_ext + sum of Ad* beta
+        if f_ext.size:
+            AB = sub(AB, load_twist(f_ext, i))
+        Pi, worse = eliminate(tree, i, AI, prescribed, work)                   # Pi = AI - AI S Psi S^T AI
+        beta = eliminate_bias(tree, i, AB, prescribed, passive, a, tau, work)         # beta = AB + AI S Psi u + Pi eta
+        beta = add(beta, sym6(Pi, joint_eta(tree, i, V, v)))
+        hand_inertia_to_parent(tree, i, to_parent(T, Pi), work.AI)
+        hand_to_parent(tree, i, dAd_inv(T, beta), work.AB)
         deficit = maximum(deficit, worse)
-    return deficit
+    return largest(deficit)
 
 
 @primitive
-def substitute(tree, first, prescribed, v, passive, a, tau, work):
-    """Forward again: a where not prescribed, tau where prescribed, and dV of the bodies from `first` on."""
-    for i in range(first, tree.parent.size):
+def substitute(tree, prescribed, v, passive, a, tau, work):
+    """Forward again: a where not prescribed, tau where prescribed, and dV of the bodies."""
+    for i in range(1, tree.parent.size):
         dV = add(Ad_inv(load_pose(work.T, i), load_twist(work.dV, tree.parent[i])),
                  joint_eta(tree, i, load_twist(work.V, i), v))
         store_twist(work.dV, i, solve(tree, i, dV, prescribed, passive, a, tau, work))
-
-
-@primitive
-def articulated(tree, i, V, f_ext, work):
-    """AI = I + what the children add; AB = -ad*_V I V - F_ext + what the children add."""
-    I = load_rigid(tree.I, i)
-    AI, AB = rigid(I, V[0][0] - V[0][0]), minus_dad(V, momentum(I, V))
-    if f_ext.size:
-        AB = sub(AB, load_twist(f_ext, i))
-    if tree.marks[i] & HAS_CHILDREN:
-        k = tree.slot[i]
-        AI, AB = add_sym6(AI, load_sym6(work.AI, k)), add(AB, load_twist(work.AB, k))
-    return AI, AB
-
-
-@primitive
-def hand_to_parent(tree, i, Pi, beta, work):
-    p = tree.parent[i]
-    if p > 0:
-        T = load_pose(work.T, i)
-        beta = dAd_inv(T, beta)                                             # beta = B + Pi eta + U Psi u
-        Pi = to_parent(T, Pi)
-        k = tree.slot[p]
-        if not tree.marks[i] & LAST_CHILD:
-            Pi, beta = add_sym6(Pi, load_sym6(work.AI, k)), add(beta, load_twist(work.AB, k))
-        store_sym6(work.AI, k, Pi)
-        store_twist(work.AB, k, beta)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -199,8 +158,6 @@ def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, pass
     Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
     work = hybrid_work(m[6 * n:], n, nv)
-    # the last pass leaves dV where V was, which is read no more: a sixth less memory, 9% of the time of a chain of 1,000
-    last_pass = HybridWork(work.T, work.V, work.V, work.AI, work.AB, work.U, work.Psi, work.u, work.passive)
     passive = passive and index[4] != 0
     given, asked = False, False
     for k in range(nv):
@@ -218,10 +175,7 @@ def hybrid_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, pass
         bad_f_ext, F = gather(tree, f, m, n, nl)
         code = code if code != OK else bad_f_ext
         if code == OK:
-            deficit = out_and_back(tree, prescribed, Q, V, A, Tau, F, passive, work)
-            store_twist(last_pass.dV, 0, load_twist(work.dV, 0))
-            substitute(tree, 1, prescribed, V, passive, A, Tau, last_pass)
-            code = solved(deficit, A, Tau, nv)
+            code = solved(hybrid(tree, prescribed, Q, V, A, Tau, F, passive, work), A, Tau, nv)
         if code != OK:
             return code
         if asked:

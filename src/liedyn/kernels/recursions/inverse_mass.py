@@ -5,23 +5,23 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import entry, kernel, primitive
-from liedyn.joints.elimination import bias_screw, bias_units, factor_screw, factor_units, solve
-from liedyn.joints.kinds import SCREW
+from liedyn.joints.children import hand_inertia_to_parent, hand_to_parent, inertia_with_children, with_children
+from liedyn.joints.elimination import eliminate, eliminate_bias, solve
 from liedyn.joints.motion import joint_pose
-from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, tree_of
+from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, SINGULAR, SMALLEST, bad_configuration, finite, within
 from liedyn.lie.blocks import pack, states_in, unpack
-from liedyn.lie.inertia import add_sym6, rigid, to_parent
+from liedyn.lie.inertia import rigid, to_parent
 from liedyn.lie.lanes import largest, load, maximum, number_like, store
-from liedyn.lie.rows import load_pose, load_rigid, load_sym6, load_twist, store_pose, store_sym6, store_twist
-from liedyn.lie.se3 import Ad_inv, add, dAd_inv
+from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
+from liedyn.lie.se3 import Ad_inv, dAd_inv
 
 
 class FactorWork(NamedTuple):
     """Depends on q; its numbers may be float64 while the sweeps run on Lanes (eight columns of one state)."""
 
     T: np.ndarray     # (12n,) pose in the parent
-    AI: np.ndarray    # (21n,) what children add to the articulated inertia, by slot
+    AI: np.ndarray    # (21n,) what children add to the articulated inertia
     U: np.ndarray     # (6nv,)
     Psi: np.ndarray   # (nv,)
 
@@ -29,7 +29,7 @@ class FactorWork(NamedTuple):
 class SweepWork(NamedTuple):
     U: np.ndarray        # (6nv,) the factors again
     Psi: np.ndarray      # (nv,)
-    b: np.ndarray        # (6n,) what children add to the bias force, by slot
+    b: np.ndarray        # (6n,) what children add to the bias force
     u: np.ndarray        # (nv,)
     dV: np.ndarray       # (6n,)
     passive: np.ndarray  # (0,) none
@@ -56,58 +56,26 @@ def sweep_memory(n, nv): return 12 * n + nv
 @kernel
 def factor(tree, prescribed, q, work):
     """Writes work (FactorWork). Returns a positive number if a joint's articulated inertia vanishes."""
-    n = tree.parent.size
-    zero = number_like(q, 0.0)
+    n, zero = tree.parent.size, number_like(q, 0.0)
     deficit = zero - 1.0
     for i in range(1, n):
         store_pose(work.T, i, joint_pose(tree, i, q))
     for i in range(n - 1, 0, -1):
-        AI = rigid(load_rigid(tree.I, i), zero)
-        if tree.marks[i] & HAS_CHILDREN:
-            AI = add_sym6(AI, load_sym6(work.AI, tree.slot[i]))
-        if tree.kind[i] == SCREW:
-            Pi, _, _, worse = factor_screw(tree, i, AI, prescribed, work)
-            hand_inertia(tree, i, Pi, work)
-        else:
-            Pi, worse = factor_units(tree, i, AI, prescribed, work)
-            hand_inertia(tree, i, Pi, work)
+        AI = inertia_with_children(tree, i, rigid(load_rigid(tree.I, i), zero), work.AI)
+        Pi, worse = eliminate(tree, i, AI, prescribed, work)
+        hand_inertia_to_parent(tree, i, to_parent(load_pose(work.T, i), Pi), work.AI)
         deficit = maximum(deficit, worse)
     return largest(deficit)
-
-
-@primitive
-def hand_inertia(tree, i, Pi, work):
-    if tree.parent[i] > 0:
-        gather_inertia(tree, i, to_parent(load_pose(work.T, i), Pi), work)
-
-
-@primitive
-def gather_inertia(tree, i, Pi, work):
-    """Pi is seen from the parent, which is not the ground."""
-    slot = tree.slot[tree.parent[i]]
-    if not tree.marks[i] & LAST_CHILD:
-        Pi = add_sym6(Pi, load_sym6(work.AI, slot))
-    store_sym6(work.AI, slot, Pi)
 
 
 @kernel
 def sweep(tree, prescribed, T, a, tau, work):
     """a = M^-1 tau by the factors (T and work.U, work.Psi). Where prescribed: a is read and tau is what it takes."""
-    n = tree.parent.size
-    zero = number_like(tau, 0.0)
+    n, zero = tree.parent.size, number_like(tau, 0.0)
     rest = (zero, zero, zero), (zero, zero, zero)
     for i in range(n - 1, 0, -1):
-        b = load_twist(work.b, tree.slot[i]) if tree.marks[i] & HAS_CHILDREN else rest
-        if tree.kind[i] == SCREW:
-            k = tree.iv[i]
-            b = bias_screw(tree, i, b, load_twist(work.U, k), load(work.Psi, k), prescribed, False, a, tau, work)
-        else:
-            b = bias_units(tree, i, b, prescribed, False, a, tau, work)
-        p = tree.parent[i]
-        if p > 0:
-            b = dAd_inv(load_pose(T, i), b)
-            k = tree.slot[p]
-            store_twist(work.b, k, b if tree.marks[i] & LAST_CHILD else add(b, load_twist(work.b, k)))
+        b = eliminate_bias(tree, i, with_children(tree, i, rest, work.b), prescribed, False, a, tau, work)
+        hand_to_parent(tree, i, dAd_inv(load_pose(T, i), b), work.b)
     store_twist(work.dV, 0, rest)
     for i in range(1, n):
         dV = Ad_inv(load_pose(T, i), load_twist(work.dV, tree.parent[i]))
@@ -153,8 +121,9 @@ def column_by_column(tree, none, factors, memory, block, n, nv):
         for k in range(nv):
             store(tau, k, number_like(tau, 1.0 if k == c else 0.0))
         sweep(tree, none, factors.T, a, tau, work)
-        for k in range(nv):
+        for k in range(c + 1):                                  # symmetric: a line drops what is not asked for
             store(block, k * nv + c, load(a, k))
+            store(block, c * nv + k, load(a, k))
 
 
 @kernel

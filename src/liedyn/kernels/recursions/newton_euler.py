@@ -4,9 +4,10 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import entry, primitive
+from liedyn.joints.children import hand_to_parent, with_children
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose, store_joint_force
 from liedyn.joints.passive import passive_force
-from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, parts, tree_of
+from liedyn.joints.tree import parts, tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
 from liedyn.kernels.recursions.kinematics import gather
 from liedyn.lie.blocks import pack, unpack
@@ -48,43 +49,24 @@ def store_ground(tree, x, V, dV):
 def newton_euler(tree, q, v, a, f_ext, passive, tau, work):
     """Writes tau (nv) and work. f_ext (6n) wrenches on bodies, or empty. passive: less what springs and damping give."""
     store_ground(tree, q, work.V, work.dV)
-    motions(tree, 1, q, v, a, work)
-    forces(tree, 1, f_ext, tau, work)
-    add_rotors_less_passive(tree, q, v, a, passive, tau, work.passive)
-
-
-@primitive
-def motions(tree, first, q, v, a, work):
-    """Forward, parents first: poses, twists and their rates of the bodies from `first` on."""
-    for i in range(first, tree.parent.size):
-        p = tree.parent[i]
-        T = joint_pose(tree, i, q)
+    for i in range(1, tree.parent.size):                                    # forward: parents first
+        p, T = tree.parent[i], joint_pose(tree, i, q)
         V = joint_add(tree, i, Ad_inv(T, load_twist(work.V, p)), v)         # V = Ad V_p + S dq
         dV = add(Ad_inv(T, load_twist(work.dV, p)), joint_eta(tree, i, V, v))
         dV = joint_add(tree, i, dV, a)                                      # dV = Ad dV_p + ad_V S dq + S ddq
         store_pose(work.T, i, T)
         store_twist(work.V, i, V)
         store_twist(work.dV, i, dV)
-
-
-@primitive
-def forces(tree, first, f_ext, tau, work):
-    """Backward, children first: what the joints transmit to the bodies from `first` on."""
-    for i in range(tree.parent.size - 1, first - 1, -1):
+    for i in range(tree.parent.size - 1, 0, -1):                            # backward: children first
         I, V = load_rigid(tree.I, i), load_twist(work.V, i)
-        F = less_dad(momentum(I, load_twist(work.dV, i)), V, momentum(I, V))    # F = I dV - ad*_V I V
+        F = less_dad(momentum(I, load_twist(work.dV, i)), V, momentum(I, V))    # F = I dV - ad*_V I V - F_ext
         if f_ext.size:
             F = sub(F, load_twist(f_ext, i))
-        if tree.marks[i] & HAS_CHILDREN:
-            F = add(F, load_twist(work.F, i))                               # + sum of Ad* F_child
+        F = with_children(tree, i, F, work.F)                               # + sum of Ad* F_child
         store_twist(work.F, i, F)
         store_joint_force(tree, i, F, tau)                                  # tau = S^T F
-        p = tree.parent[i]
-        if p > 0:
-            to_parent = dAd_inv(load_pose(work.T, i), F)
-            if not tree.marks[i] & LAST_CHILD:
-                to_parent = add(to_parent, load_twist(work.F, p))
-            store_twist(work.F, p, to_parent)
+        hand_to_parent(tree, i, dAd_inv(load_pose(work.T, i), F), work.F)
+    add_rotors_less_passive(tree, q, v, a, passive, tau, work.passive)
 
 
 @primitive

@@ -13,8 +13,8 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import entry, kernel, primitive
-from liedyn.joints.elimination import bias_screw, bias_units, factor_screw, factor_units, solve
-from liedyn.joints.kinds import SCREW
+from liedyn.joints.children import hand_inertia_to_parent, hand_to_parent, inertia_with_children, with_children
+from liedyn.joints.elimination import eliminate, eliminate_bias, solve
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.series import (
     MOTION,
@@ -25,7 +25,7 @@ from liedyn.joints.series import (
     joint_add_series,
     passive_series,
 )
-from liedyn.joints.tree import BARE, HAS_CHILDREN, LAST_CHILD, parts, tree_of
+from liedyn.joints.tree import parts, tree_of
 from liedyn.kernels.checks import (
     BAD_A,
     BAD_F_EXT,
@@ -41,12 +41,11 @@ from liedyn.kernels.checks import (
     finite_where,
     within,
 )
-from liedyn.kernels.recursions.inverse_mass import gather_inertia, hand_inertia
 from liedyn.kernels.series.higher_order_inverse import force_sum, store_ground_series
 from liedyn.kernels.series.taylor import scale_rows
 from liedyn.kernels.series.wrench_series import LINK, advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
 from liedyn.lie.blocks import pack, states_in, unpack
-from liedyn.lie.inertia import add_sym6, minus_square_turned, momentum, rigid, sym6, turned_to_parent
+from liedyn.lie.inertia import momentum, rigid, sym6, to_parent
 from liedyn.lie.lanes import largest, load, maximum, number_like, store
 from liedyn.lie.rows import (
     load3,
@@ -60,7 +59,6 @@ from liedyn.lie.rows import (
     store_sym6,
     store_twist,
 )
-from liedyn.lie.screw import sym6_plane
 from liedyn.lie.se3 import Ad_inv, add, dAd, dAd_inv, scale, sub
 from liedyn.lie.vec3 import plus_rotate_back
 from liedyn.spans import span
@@ -73,8 +71,8 @@ class HybridSeriesWork(NamedTuple):
     P: np.ndarray        # (6Kn,) of momenta
     F: np.ndarray        # (6Kn,) of what the joints transmit to their bodies
     E: np.ndarray        # (18Kn,) of the joints' motions
-    AI: np.ndarray       # (21n,) what children add to the articulated inertia, by slot
-    AB: np.ndarray       # (6n,) what children add to the bias of this order, by slot
+    AI: np.ndarray       # (21n,) what children add to the articulated inertia
+    AB: np.ndarray       # (6n,) what children add to the bias of this order
     Pi: np.ndarray       # (21n,) articulated inertias after elimination
     beta: np.ndarray     # (6n,) bias of this order after elimination
     eta: np.ndarray      # (6n,)
@@ -122,8 +120,8 @@ def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passi
     nv = tree.armature.shape[0]
     store_ground_series(tree, K, work.V)
     store_coefficient(K, 0, v, work.v)
-    begin(tree, 1, K, q, work)
-    deficit = factor(tree, 1, prescribed, work, factors)
+    begin(tree, K, q, work)
+    deficit = factor(tree, prescribed, work, factors)
     for k in range(K - 1):
         if spatial >= 0:
             wrench_in_body(tree, K, k, spatial, span(tau, k * nv, nv), work)
@@ -132,9 +130,9 @@ def higher_order_hybrid(tree, K, prescribed, q, v, a, tau, loads, spatial, passi
         if passive:
             passive_series(tree, K, k, q, work.v, rubs, work.rub, factors.passive)
         x, force = span(a, k * nv, nv), span(tau, k * nv, nv)
-        gather_bias(tree, 1, K, k, prescribed, passive, x, force, loads, work, factors)
+        gather_bias(tree, K, k, prescribed, passive, x, force, loads, work, factors)
         store_ground_rate(k, work)
-        distribute(tree, 1, K, k, prescribed, passive, x, force, work, factors)
+        distribute(tree, K, k, prescribed, passive, x, force, work, factors)
         store_coefficient(K, k + 1, x, work.v)
     return deficit
 
@@ -148,9 +146,9 @@ def store_coefficient(K, k, x, v):
 
 
 @kernel
-def begin(tree, first, K, q, work):
-    """Poses, and coefficients 0 of twists, of the bodies from `first` on."""
-    for i in range(first, tree.parent.size):
+def begin(tree, K, q, work):
+    """Poses, and coefficients 0 of twists."""
+    for i in range(1, tree.parent.size):
         T = joint_pose(tree, i, q)
         store_pose(work.T, i, T)
         begin_motion(tree, i, K, work.E)
@@ -160,34 +158,21 @@ def begin(tree, first, K, q, work):
 
 
 @kernel
-def gather_bias(tree, first, K, k, prescribed, passive, a, tau, loads, work, factors):
-    """Order k from the leaves to body `first`: eta, beta and u."""
+def gather_bias(tree, K, k, prescribed, passive, a, tau, loads, work, factors):
+    """Order k, children first: eta, beta and u."""
     n = tree.parent.size
-    for i in range(n - 1, first - 1, -1):
-        p, T, slot = tree.parent[i], load_pose(work.T, i), tree.slot[i]
+    for i in range(n - 1, 0, -1):
         advance_motion(tree, i, K, k + 1, work.v, work.E)
         eta = scale(k + 1.0, carried_twist(tree, i, K, k + 1, work.E, work.U, i * K))
         store_twist(work.eta, i, eta)
         store_twist(work.P, i * K + k, momentum(load_rigid(tree.I, i), load_twist(work.V, i * K + k)))
-        b = force_sum(K, i, k, work.V, work.P, i * K)
+        b = with_children(tree, i, force_sum(K, i, k, work.V, work.P, i * K), work.AB)
         if loads.given:
             b = sub(b, load_twist(loads.F, n * k + i))
-        if tree.marks[i] & HAS_CHILDREN:
-            b = add(b, load_twist(work.AB, slot))
-        Pi = load_sym6(work.Pi, i)
-        if tree.kind[i] == SCREW:
-            c = tree.iv[i]
-            beta = bias_screw(tree, i, b, load_twist(factors.U, c), load(factors.Psi, c), prescribed, passive, a, tau, factors)
-            moved = sym6_plane(Pi, eta)
-        else:
-            beta = bias_units(tree, i, b, prescribed, passive, a, tau, factors)
-            moved = sym6(Pi, eta)
+        beta = eliminate_bias(tree, i, b, prescribed, passive, a, tau, factors)
         store_twist(work.beta, i, beta)
-        if p > 0:
-            handed = add(add(beta, moved), carried_wrench(tree, i, K, k, work.E, work.F, i * K))
-            handed = dAd_inv(T, handed)
-            s = tree.slot[p]
-            store_twist(work.AB, s, handed if tree.marks[i] & LAST_CHILD else add(handed, load_twist(work.AB, s)))
+        handed = add(add(beta, sym6(load_sym6(work.Pi, i), eta)), carried_wrench(tree, i, K, k, work.E, work.F, i * K))
+        hand_to_parent(tree, i, dAd_inv(load_pose(work.T, i), handed), work.AB)
 
 
 @kernel
@@ -205,29 +190,15 @@ def wrench_in_body(tree, K, k, i, tau, work):
 
 
 @kernel
-def factor(tree, first, prescribed, work, factors):
+def factor(tree, prescribed, work, factors):
     """Articulated inertias (K1 Table 4), which all orders share. Returns a positive number if one vanishes for its joint."""
     zero = number_like(work.T, 0.0)
     deficit = zero - 1.0
-    for i in range(tree.parent.size - 1, first - 1, -1):
-        AI = rigid(load_rigid(tree.I, i), zero)
-        if tree.marks[i] & HAS_CHILDREN:
-            AI = add_sym6(AI, load_sym6(work.AI, tree.slot[i]))
-        if tree.kind[i] == SCREW:
-            Pi, U, Psi, worse = factor_screw(tree, i, AI, prescribed, factors)
-            c = tree.iv[i]
-            if tree.marks[i] & BARE and not prescribed[c]:
-                Pi = minus_square_turned(AI, U, Psi)
-                store_sym6(work.Pi, i, Pi)
-                if tree.parent[i] > 0:
-                    gather_inertia(tree, i, turned_to_parent(load_pose(work.T, i), Pi), work)
-            else:
-                store_sym6(work.Pi, i, Pi)
-                hand_inertia(tree, i, Pi, work)
-        else:
-            Pi, worse = factor_units(tree, i, AI, prescribed, factors)
-            store_sym6(work.Pi, i, Pi)
-            hand_inertia(tree, i, Pi, work)
+    for i in range(tree.parent.size - 1, 0, -1):
+        AI = inertia_with_children(tree, i, rigid(load_rigid(tree.I, i), zero), work.AI)
+        Pi, worse = eliminate(tree, i, AI, prescribed, factors)
+        store_sym6(work.Pi, i, Pi)
+        hand_inertia_to_parent(tree, i, to_parent(load_pose(work.T, i), Pi), work.AI)
         deficit = maximum(deficit, worse)
     return largest(deficit)
 
@@ -242,9 +213,9 @@ def store_ground_rate(k, work):
 
 
 @kernel
-def distribute(tree, first, K, k, prescribed, passive, a, tau, work, factors):
-    """Order k from body `first` to the leaves: a or tau, and the next coefficients of V and U, this one of F."""
-    for i in range(first, tree.parent.size):
+def distribute(tree, K, k, prescribed, passive, a, tau, work, factors):
+    """Order k, parents first: a or tau, and the next coefficients of V and U, this one of F."""
+    for i in range(1, tree.parent.size):
         parents = Ad_inv(load_pose(work.T, i), load_twist(work.dV, tree.parent[i]))
         moved = add(parents, load_twist(work.eta, i))
         dV = solve(tree, i, moved, prescribed, passive, a, tau, factors)

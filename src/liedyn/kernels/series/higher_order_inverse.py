@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import entry, kernel, primitive
+from liedyn.joints.children import hand_to_parent, with_children
 from liedyn.joints.motion import joint_pose, store_joint_force
 from liedyn.joints.series import (
     advance_motion,
@@ -17,7 +18,7 @@ from liedyn.joints.series import (
     joint_add_series,
     passive_series,
 )
-from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, parts, tree_of
+from liedyn.joints.tree import parts, tree_of
 from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, BAD_V, OK, SHAPE, bad_configuration, finite
 from liedyn.kernels.series.taylor import scale_rows, to_series
 from liedyn.kernels.series.wrench_series import LINK, advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
@@ -33,7 +34,7 @@ class InverseSeriesWork(NamedTuple):
     T: np.ndarray        # (12n,) pose in the parent at t = 0
     V: np.ndarray        # (6Kn,) coefficients of twists
     E: np.ndarray        # (18Kn,) of the joints' motions
-    G: np.ndarray        # (6Kn,) of what children hand to their parent, by slot
+    G: np.ndarray        # (6Kn,) of what children hand to their parent
     U: np.ndarray        # (6K,) of one body: its parent's twist seen from it at t = 0
     P: np.ndarray        # (6K,) of one body: momentum
     F: np.ndarray        # (6K,) of one body: what its joint transmits
@@ -79,19 +80,19 @@ def force_sum(K, i, k, V, P, first):
 def higher_order_inverse(tree, K, q, v, loads, passive, rubs, tau, work):
     """Coefficients 0 … K - 2 of tau (K - 1 rows of nv) from those of v (nv series of K)."""
     store_ground_series(tree, K, work.V)
-    twist_series(tree, 1, K, q, v, work)
+    twist_series(tree, K, q, v, work)
     if loads.given:
         for k in range(K - 1):
             advance_wrenches(tree, K, k, work.V, loads)
-    force_series(tree, 1, K, loads, tau, work)
+    force_series(tree, K, loads, tau, work)
     add_rotor_series_less_passive(tree, K, q, v, passive, rubs, tau, work)
 
 
 @primitive
-def twist_series(tree, first, K, q, v, work):
-    """Forward, parents first: poses, and coefficients of twists and joints' motions, of the bodies from `first` on."""
+def twist_series(tree, K, q, v, work):
+    """Forward, parents first: poses, and coefficients of twists and joints' motions."""
     V, E, U = work.V, work.E, work.U
-    for i in range(first, tree.parent.size):
+    for i in range(1, tree.parent.size):
         p, T = tree.parent[i], joint_pose(tree, i, q)
         store_pose(work.T, i, T)
         begin_motion(tree, i, K, E)
@@ -105,26 +106,23 @@ def twist_series(tree, first, K, q, v, work):
 
 
 @primitive
-def force_series(tree, first, K, loads, tau, work):
-    """Backward, children first: what the joints transmit to the bodies from `first` on."""
+def force_series(tree, K, loads, tau, work):
+    """Backward, children first: what the joints transmit."""
     n, nv = tree.parent.size, tree.armature.shape[0]
     V, E, G, P, F = work.V, work.E, work.G, work.P, work.F
-    for i in range(n - 1, first - 1, -1):
-        I, p, T = load_rigid(tree.I, i), tree.parent[i], load_pose(work.T, i)
+    for i in range(n - 1, 0, -1):
+        I, T = load_rigid(tree.I, i), load_pose(work.T, i)
         for k in range(K):
             store_twist(P, k, momentum(I, load_twist(V, i * K + k)))
         for k in range(K - 1):                                              # F = P' - ad*_V P - F_ext + sum of Ad* F_child
             own = add(scale(k + 1.0, load_twist(P, k + 1)), force_sum(K, i, k, V, P, 0))
             if loads.given:
                 own = sub(own, load_twist(loads.F, n * k + i))
-            if tree.marks[i] & HAS_CHILDREN:
-                own = add(own, load_twist(G, tree.slot[i] * K + k))
+            handed = span(G, 6 * n * k, 6 * n)
+            own = with_children(tree, i, own, handed)
             store_twist(F, k, own)
             store_joint_force(tree, i, own, span(tau, k * nv, nv))          # tau = S^T F
-            if p > 0:
-                carried = dAd_inv(T, add(own, carried_wrench(tree, i, K, k, E, F, 0)))
-                g = tree.slot[p] * K + k
-                store_twist(G, g, carried if tree.marks[i] & LAST_CHILD else add(carried, load_twist(G, g)))
+            hand_to_parent(tree, i, dAd_inv(T, add(own, carried_wrench(tree, i, K, k, E, F, 0))), handed)
 
 
 @primitive
