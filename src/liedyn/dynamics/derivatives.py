@@ -4,9 +4,10 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.annotations import ArrayLike, OnError, Wrenches
-from liedyn.dynamics.calls import NONE_BATCH, as_array, as_mask, batched, refuse, run, where_read, wrenches
+from liedyn.dynamics.calls import NONE_BATCH, as_array, as_mask, batched, quick, refuse, run, single, where_read, wrenches
 from liedyn.dynamics.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from liedyn.dynamics.each_state import each_state
+from liedyn.dynamics.hybrid import none_prescribed
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.kernels.derivatives.hybrid_derivatives import hybrid_derivatives_batch, hybrid_derivatives_batch_memory
 from liedyn.kernels.derivatives.inverse_derivatives import inverse_derivatives_batch, inverse_derivatives_batch_memory
@@ -42,9 +43,11 @@ def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
         refuse_constraints(model, "inverse_dynamics_derivatives", "constrained_inverse_derivatives")
     if on_error != "raise":
         return each_state(inverse_dynamics_derivatives, locals())
-    given, matrices, code = _matrices(model, inverse_derivatives_batch, inverse_derivatives_batch_memory, (),
-                                      {"q": q, "v": v, "a": a}, f_ext, passive)
-    if code:
+    key = "inverse_dynamics_derivatives", bool(passive)
+    matrices = _by_line(model, key, q, v, a) if f_ext is None else None
+    if matrices is None:
+        given, matrices, code = _matrices(model, key, inverse_derivatives_batch, inverse_derivatives_batch_memory, (),
+                                          {"q": q, "v": v, "a": a}, f_ext, passive)
         refuse(model, code, q=given["q"], v=given["v"], a=given["a"])
     return InverseDerivatives(*matrices)
 
@@ -80,7 +83,11 @@ def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: 
         refuse_constraints(model, "forward_dynamics_derivatives", "constrained_forward_derivatives")
     if on_error != "raise":
         return each_state(forward_dynamics_derivatives, locals())
-    return ForwardDerivatives(*_solved(model, q, v, None, tau, np.zeros(model.nv, dtype=bool), f_ext, passive))
+    key = "forward_dynamics_derivatives", bool(passive)
+    matrices = _by_line(model, key, q, v, tau) if f_ext is None else None
+    if matrices is None:
+        matrices = _solved(model, key, {"q": q, "v": v, "a": NONE_BATCH, "tau": tau}, none_prescribed(model), f_ext, passive)
+    return ForwardDerivatives(*matrices)
 
 
 def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
@@ -114,32 +121,49 @@ def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
     if on_error != "raise":
         return each_state(hybrid_dynamics_derivatives, locals())
     mask = as_mask(prescribed, model.nv).copy()
-    matrices = _solved(model, q, v, a, tau, mask, f_ext, passive)
+    key = "hybrid_dynamics_derivatives", bool(passive), mask.tobytes()
+    matrices = _by_line(model, key, q, v, a, tau) if f_ext is None else None
+    if matrices is None:
+        matrices = _solved(model, key, {"q": q, "v": v, "a": a, "tau": tau}, mask, f_ext, passive)
     mask.flags.writeable = False
     return HybridDerivatives(*matrices, mask)
 
 
-def _solved(model, q, v, a, tau, prescribed, f_ext, passive):
-    """a is None where nothing is prescribed."""
-    given, matrices, code = _matrices(model, hybrid_derivatives_batch, hybrid_derivatives_batch_memory, (prescribed,),
-                                      {"q": q, "v": v, "a": a, "tau": tau}, f_ext, passive)
+def _by_line(model, key, *arrays):
+    """Three matrices of one state by the line that an earlier call has left for `key`; or None."""
+    nv = model.nv
+    matrices = np.empty((nv, nv)), np.empty((nv, nv)), np.empty((nv, nv))
+    return matrices if quick(model, key, *arrays, *matrices) else None
+
+
+def _solved(model, key, arguments, prescribed, f_ext, passive):
+    given, matrices, code = _matrices(model, key, hybrid_derivatives_batch, hybrid_derivatives_batch_memory, (prescribed,),
+                                      arguments, f_ext, passive)
     if code:
-        refuse(model, code, q=given["q"], v=given["v"], a=where_read(given["a"], prescribed),
-               tau=where_read(given["tau"], ~prescribed))
+        read = {"q": given["q"], "v": given["v"], "tau": where_read(given["tau"], ~prescribed)}
+        if given["a"].size:
+            read["a"] = where_read(given["a"], prescribed)
+        refuse(model, code, **read)
     return matrices
 
 
-def _matrices(model, entry, memory, before, arguments, f_ext, passive):
-    """What an entry made of the arguments: (arrays by name (N, n), three matrices (..., nv, nv), code)."""
+def _matrices(model, key, entry, memory, before, arguments, f_ext, passive):
+    """What an entry makes of the arguments: (arrays by name, three matrices (..., nv, nv), code)."""
     nv = model.nv
-    named = [(name, as_array(x, name, (model.nq if name == "q" else nv,)), 1) for name, x in arguments.items() if x is not None]
+    named = [(name, as_array(x, name, (model.nq if name == "q" else nv,)), 1) for name, x in arguments.items()
+             if x is not NONE_BATCH]
     F = wrenches(model, f_ext)
     if F is not None:
         named.append(("f_ext", F, 2))
     lead, rows = batched(*named)
     given = dict.fromkeys((*arguments, "f_ext"), NONE_BATCH) | dict(zip([name for name, _, _ in named], rows, strict=True))
-    count = len(rows[0])
-    matrices = np.empty((3, *lead, nv, nv))        # one array: of three the C library gives memory back at each call, fresh memory
-    out = matrices.reshape(3, count, nv * nv)      # is slow, and a humanoid took twice as long
-    code = run(entry, model, memory(*model.sizes), before, (*given.values(), bool(passive), *out), count)
+    # one array: of three the C library gives memory back at each call, and fresh memory takes a humanoid twice as long
+    matrices, count = np.empty((3, *lead, nv, nv)), len(rows[0])
+    size, passive = memory(*model.sizes), bool(passive)
+    if lead:
+        arrays = (*given.values(), passive, *matrices.reshape(3, count, nv * nv))
+        code = run(entry, model, size, before, arrays, count)
+    else:
+        arrays = (*(x.reshape(x.size) for x in given.values()), passive, *matrices)
+        code = single(model, key if F is None else (*key, "f_ext"), entry, size, before, arrays)
     return given, matrices, code

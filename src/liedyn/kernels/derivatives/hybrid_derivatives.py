@@ -2,15 +2,15 @@
 
     da_v = -M_vv^-1 (dID)_v,    dtau_u = (dID)_u + M_uv da_v
 
-for what is torque-specified (v) and prescribed (u): K1 Tables 6 and 7 solved for all directions at once. By the inputs ID changes by
-M_{.k} for an acceleration a_k that is given, by -1 in row k for a force tau_k that is."""
+for what is torque-specified (v) and prescribed (u): K1 Tables 6 and 7 solved for all directions at once. By the inputs (tau_v,
+a_u) the derivatives are the principal pivot transform of M: see `exchange`."""
 from typing import NamedTuple
 
 import numpy as np
 
 from liedyn.jit import entry, primitive
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, SINGULAR, finite
+from liedyn.kernels.checks import BAD_RESULT, OK, SINGULAR, SMALLEST, finite, within
 from liedyn.kernels.derivatives.inverse_derivatives import (
     derivatives_memory,
     derivatives_work,
@@ -53,18 +53,17 @@ def hybrid_derivatives(tree, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, D
     n, nv, any_prescribed = tree.parent.size, prescribed.size, False
     for k in range(nv):
         any_prescribed = any_prescribed or prescribed[k]
-    deficit = solution(tree, prescribed, q, v, a, tau, f_ext, passive, work)
+    deficit, scratch = solution(tree, prescribed, q, v, a, tau, f_ext, passive, work), work.memory[:8 * nv]
     inverse_derivatives(tree, q, v, work.a, f_ext, passive, Dq, Dv, work.M, derivatives_work(work.memory, n, nv))
-    by_inputs(tree, prescribed, work.M, Du)
-    solve_matrix(tree, prescribed, work.L, work.Psi, Dq, False, work.memory[:8 * nv])
-    solve_matrix(tree, prescribed, work.L, work.Psi, Dv, False, work.memory[:8 * nv])
-    solve_matrix(tree, prescribed, work.L, work.Psi, Du, not any_prescribed, work.memory[:8 * nv])
+    solve_matrix(tree, prescribed, work.L, work.Psi, Dq, False, scratch)
+    solve_matrix(tree, prescribed, work.L, work.Psi, Dv, False, scratch)
+    inverse(tree, prescribed, work.L, work.Psi, Du, scratch)
     if any_prescribed:
-        add_products(tree, prescribed, work.M, Dq)
-        add_products(tree, prescribed, work.M, Dv)
-        add_products(tree, prescribed, work.M, Du)
-    else:
-        mirror(nv, Du)
+        for u in range(nv):
+            for c in range(tree.top[u], tree.last[tree.top[u]] + 1 if prescribed[u] else 0):
+                add_product(tree, prescribed, work.M, Dq, u, c)
+                add_product(tree, prescribed, work.M, Dv, u, c)
+        exchange(tree, prescribed, work.M, Du)
     return deficit
 
 
@@ -85,31 +84,43 @@ def solution(tree, prescribed, q, v, a, tau, f_ext, passive, work):
 
 
 @primitive
-def by_inputs(tree, prescribed, M, Du):
-    """Derivatives of inverse dynamics by the inputs."""
-    nv, zero = prescribed.size, number_like(M, 0.0)
+def inverse(tree, prescribed, L, Psi, U, scratch):
+    """U_vv = M_vv^-1, symmetric; zero elsewhere."""
+    nv, zero = prescribed.size, number_like(Psi, 0.0)
     for r in range(nv):
         for c in range(nv):
-            store(Du, r * nv + c, load(M, r * nv + c) if prescribed[c] else zero - 1.0 if r == c else zero)
-
-
-@primitive
-def add_products(tree, prescribed, M, X):
-    """X_u += M_uv X_v."""
-    nv = prescribed.size
-    for u in range(nv):
-        for j in range(tree.top[u], tree.last[u] + 1 if prescribed[u] else 0):
-            if not prescribed[j] and u <= tree.last[j]:                      # one hangs on the other
-                for c in range(tree.top[u], tree.last[tree.top[u]] + 1):
-                    store(X, u * nv + c, load(X, u * nv + c) + load(M, u * nv + j) * load(X, j * nv + c))
-
-
-@primitive
-def mirror(nv, X):
-    """What stands right of the diagonal to the left of it."""
+            store(U, r * nv + c, zero - 1.0 if r == c and not prescribed[r] else zero)
+    solve_matrix(tree, prescribed, L, Psi, U, True, scratch)
     for r in range(nv):
         for c in range(r):
-            store(X, r * nv + c, load(X, c * nv + r))
+            store(U, r * nv + c, load(U, c * nv + r))
+
+
+@primitive
+def exchange(tree, prescribed, M, U):
+    """U_uv = M_uv U_vv, U_vu = -U_uv^T, U_uu = M_uu + M_uv U_vu: the principal pivot transform of M over v."""
+    nv = prescribed.size
+    for u in range(nv):
+        for c in range(tree.top[u], tree.last[tree.top[u]] + 1 if prescribed[u] else 0):
+            if not prescribed[c]:
+                add_product(tree, prescribed, M, U, u, c)
+                store(U, c * nv + u, -load(U, u * nv + c))
+    for u in range(nv):
+        for c in range(tree.top[u], tree.last[tree.top[u]] + 1 if prescribed[u] else 0):
+            if prescribed[c]:
+                store(U, u * nv + c, load(M, u * nv + c))
+                add_product(tree, prescribed, M, U, u, c)
+
+
+@primitive
+def add_product(tree, prescribed, M, X, u, c):
+    """X_uc += M_uv X_vc."""
+    nv = prescribed.size
+    x = load(X, u * nv + c)
+    for j in range(tree.top[u], tree.last[u] + 1):
+        if not prescribed[j] and u <= tree.last[j]:                          # one hangs on the other
+            x = x + load(M, u * nv + j) * load(X, j * nv + c)
+    store(X, u * nv + c, x)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
@@ -144,7 +155,8 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
         if code != OK:
             return code
         x, y, z = X[:size], X[size:2 * size], X[2 * size:]
-        if hybrid_derivatives(tree, prescribed, Q, V, A, Tau, F, passive, x, y, z, work) > 0.0:
+        deficit = hybrid_derivatives(tree, prescribed, Q, V, A, Tau, F, passive, x, y, z, work)
+        if not within(deficit, SMALLEST):
             return SINGULAR
         if not finite(X, 3 * size):
             return BAD_RESULT

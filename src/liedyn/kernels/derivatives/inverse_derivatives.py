@@ -1,14 +1,14 @@
 """Inverse dynamics differentiated by q and v, and the mass matrix: O(n depth).
 
-K1 Table 5 differentiates Newton-Euler along one direction (dq, dv). Along a coordinate l, all that hangs on its joint moves as one:
-in the frame of a body behind it, with V's own turning taken out, q_l changes V by psi_l and dV by zeta_l - ad_V psi_l; v_l changes
-V by s_l and dV by phi_l - ad_V s_l:
+K1 Table 5 differentiates Newton-Euler along one direction (dq, dv). Along a coordinate l, all that hangs on its joint moves as
+one: in the frame of a body behind it, with V's own turning taken out, q_l changes V by psi_l and dV by zeta_l - ad_V psi_l; v_l
+changes V by s_l and dV by phi_l - ad_V s_l:
 
     psi = ad_{Ad V_p} s,      zeta = ad_{Ad dV_p} s + ad_{Ad V_p} psi,      phi = psi + ad_V s
 
-(s: column of the joint; Ad V_p, Ad dV_p: motion of the parent, seen from the body). So the recursions close over the tree. With the
-sums I, F, B over all that hangs on body i (inertia, wrench that moves it, how the wrench changes with twists: `lie.coriolis`),
-for a coordinate k of i and a coordinate l of i or of what i hangs on:
+(s: column of the joint; Ad V_p, Ad dV_p: motion of the parent, seen from the body). So the recursions close over the tree. With
+the sums I, F, B over all that hangs on body i (inertia, wrench that moves it, how the wrench changes with twists:
+`lie.coriolis`), for a coordinate k of i and a coordinate l of i or of what i hangs on:
 
     M_kl = s_l^T P                                     P = I s_k
     dtau_k/dq_l = zeta_l^T P + psi_l^T g               g = B^T s_k
@@ -16,8 +16,8 @@ for a coordinate k of i and a coordinate l of i or of what i hangs on:
     dtau_l/dq_k = s_l^T Q                              Q = I zeta_k + B psi_k - ad*_{s_k} F
     dtau_l/dv_k = s_l^T G                              G = I phi_k + B s_k
 
-P, g, Q and G go from body to body towards the ground, Ad*_{T^-1} at each step. Coordinates on different branches give zero. Singh,
-Russell and Wensing 2022 give the same matrices."""
+P, g, Q and G go from body to body towards the ground, Ad*_{T^-1} at each step. Coordinates on different branches give zero.
+Singh, Russell and Wensing 2022 give the same matrices."""
 from typing import NamedTuple
 
 import numpy as np
