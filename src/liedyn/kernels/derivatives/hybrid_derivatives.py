@@ -10,7 +10,7 @@ import numpy as np
 
 from liedyn.jit import entry, primitive
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, SINGULAR, SMALLEST, finite, within
+from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, SINGULAR, SMALLEST, finite, fits, within
 from liedyn.kernels.derivatives.inverse_derivatives import (
     derivatives_memory,
     derivatives_work,
@@ -136,7 +136,11 @@ def hybrid_derivatives_batch(index, constants, memory, prescribed, q, v, a, tau,
     """The derivatives (N, nv nv) of states first … last - 1: see `hybrid_derivatives`. f_ext (N, 6 n_links) in link frames, or
     empty."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    tree, m, size = tree_of(index, constants), memory, nv * nv
+    rows, size = q.shape[0], nv * nv
+    if (q.shape[1] != nq or prescribed.size != nv or not (fits(v, rows, nv) and (a.size == 0 or fits(a, rows, nv))
+            and fits(tau, rows, nv) and fits(Dq, rows, size) and fits(Dv, rows, size) and fits(Du, rows, size))):
+        return SHAPE
+    tree, m = tree_of(index, constants), memory
     Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, X, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:6 * nl + 3 * size], m[6 * nl + 3 * size:]
     work = hybrid_derivatives_work(m[6 * n:], n, nv)

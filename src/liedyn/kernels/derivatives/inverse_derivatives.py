@@ -28,7 +28,7 @@ from liedyn.joints.kinds import NV, SCREW
 from liedyn.joints.motion import joint_add, joint_column, joint_eta, joint_pose
 from liedyn.joints.passive import resistance_slope
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, bad_motion, finite
+from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
 from liedyn.kernels.recursions.kinematics import gather
 from liedyn.kernels.recursions.newton_euler import store_ground
 from liedyn.lie.blocks import pack, states_in, unpack
@@ -195,7 +195,11 @@ def inverse_derivatives_batch_memory(n, nq, nv, nl):
 def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive, Dq, Dv, M, first, last):
     """dtau/dq, dtau/dv and M (N, nv nv) of states first … last - 1. f_ext (N, 6 n_links) in link frames, or empty."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    tree, m, size = tree_of(index, constants), memory, nv * nv
+    rows, size = q.shape[0], nv * nv
+    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(Dq, rows, size) and fits(Dv, rows, size)
+                                and fits(M, rows, size)):
+        return SHAPE
+    tree, m = tree_of(index, constants), memory
     Q, V, A, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:]
     f, X, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:6 * nl + 3 * size], m[6 * nl + 3 * size:]
     work = derivatives_work(m[6 * n:], n, nv)

@@ -71,7 +71,7 @@ def solve_matrix(tree, prescribed, L, Psi, X, upper, x):
             for k in range(8):
                 store(x, 8 * r + k, load(X, r * nv + min(c + k, d)))
         r = d if upper else last
-        while r >= 0:                                                       # L^T: what the columns move, and the way to the ground
+        while r >= 0:                                                       # L^T: what they move, and the way to the ground
             if not prescribed[r]:
                 xr, i = load8(x, r), free_above(tree, prescribed, r)
                 while i >= 0:
