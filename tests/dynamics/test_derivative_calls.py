@@ -12,11 +12,10 @@ import liedyn as ld
 from bridge import relative
 from complex_step import Reference
 from liedyn.dynamics.calling import calls, threads
-from liedyn.dynamics.derivatives import first_derivatives as derivatives
 from liedyn.dynamics.derivatives.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from liedyn.jit import prepare
-from liedyn.kernels.derivatives.hybrid_derivatives import hybrid_derivatives_one, pushed_derivatives_one
-from liedyn.kernels.derivatives.inverse_derivatives import inverse_derivatives_one
+from liedyn.kernels.derivatives.hybrid_derivatives import hybrid_derivatives_batch
+from liedyn.kernels.derivatives.inverse_derivatives import inverse_derivatives_batch
 from liedyn.model.description import WORLD, Joint, Link, Pose, Robot
 from rounding import alike, assert_same
 from zoo import floats, model_of, random_link, random_robot, state, unit
@@ -66,7 +65,7 @@ def test_arguments_are_left_alone_and_results_are_new(which, function, kind, siz
     second = function(model, *arrays(which, size, seed=2))
     for x in first[:3]:
         assert x.flags.writeable
-        assert not any(np.shares_memory(x, y) for y in (*given, *second, model.machine, model._cache["derivatives"].machine))
+        assert not any(np.shares_memory(x, y) for y in (*given, *second, model.machine, calls.scratch(1)))
     for x, y in zip((*given, *first, model.constants, model.index), (*before, *kept, *constants), strict=True):
         np.testing.assert_array_equal(x, y)
 
@@ -235,19 +234,6 @@ def test_masks_may_be_lists_read_only_or_strided():
             assert_same(x, y)
 
 
-@EVERY
-@SIZES
-def test_all_but_the_first_call_are_direct(which, function, kind, size, monkeypatch):
-    model = model_of(NAME)
-    given = arrays(which, size)
-    expected = [x.copy() for x in function(model, *given)]
-    monkeypatch.setattr(derivatives, "_given", None)
-    for x, y in zip(function(model, *given), expected, strict=True):
-        assert_same(x, y)
-    with pytest.raises(TypeError, match="not callable"):
-        function(model, *[x.tolist() for x in given])
-
-
 @SIZES
 def test_the_mask_of_a_result_does_not_change_with_the_callers(size):
     model = model_of(NAME)
@@ -260,11 +246,10 @@ def test_the_mask_of_a_result_does_not_change_with_the_callers(size):
         assert_same(x, y)
 
 
-def test_many_masks_take_turns_in_threads(monkeypatch):
-    """Each result has the mask of its own call and what belongs to it, also where one array is written anew from call to call
-    and more masks come than are kept; once known, without the long way."""
+def test_many_masks_take_turns_in_threads():
+    """Each result has the mask of its own call and what belongs to it, also where one array is written anew from call to call."""
     model, given = model_of(NAME), state(model_of(NAME))
-    masks = np.random.default_rng(0).random((derivatives._MOST_MASKS + 6, model.nv)) < 0.5
+    masks = np.random.default_rng(0).random((70, model.nv)) < 0.5
     expected = [ld.hybrid_dynamics_derivatives(model, *given, mask) for mask in masks.tolist()]
 
     def turns(first):
@@ -276,11 +261,6 @@ def test_many_masks_take_turns_in_threads(monkeypatch):
         return good
     with ThreadPoolExecutor(6) as pool:
         assert all(pool.map(turns, range(6)))
-    for mask in masks[:2]:
-        ld.hybrid_dynamics_derivatives(model, *given, mask)
-    monkeypatch.setattr(derivatives, "_given", None)
-    for k in (0, 1, 1, 0):
-        assert all(map(alike, ld.hybrid_dynamics_derivatives(model, *given, masks[k]), expected[k]))
 
 
 def test_accelerations_with_as_many_numbers_behind_as_wrenches_have_are_refused():
@@ -376,49 +356,6 @@ def test_what_others_left_in_the_scratch_does_not_matter(name):
                     assert_same(x, y)
 
 
-@pytest.mark.parametrize("name", ["every kind, floating", "one degree of freedom each"])
-def test_what_a_call_cleared_is_not_cleared_again_unless_others_came_between(name, monkeypatch):
-    """Each kind of call twice, other ones between, or of another mask, or a refused one: all as from scratch that is new; and the
-    second of two finds it as the first left it, where both are inverse, or forward or hybrid, of whatever mask."""
-    model, rng, found = model_of(name), np.random.default_rng(0), []
-    masks = [rng.random(model.nv) < part for part in (0.3, 0.7)]
-    q, v, a, tau = state(model, 1, (19,))
-    asked = [(ld.inverse_dynamics_derivatives, (q, v, a)), (ld.forward_dynamics_derivatives, (q, v, tau)),
-             *((ld.hybrid_dynamics_derivatives, (q, v, a, tau, mask)) for mask in masks)]
-    whole = derivatives.scratch_and_whether
-    monkeypatch.setattr(derivatives, "scratch_and_whether", lambda *x: found.append(whole(*x)) or found[-1])
-    expected = []
-    for function, given in asked:
-        function(model, *given)                                                             # masks are known now
-        calls.scratch(1)
-        expected.append(function(model, *given)[:3])
-    bad = np.where(np.arange(19)[:, None] == 10, np.nan, v)
-    for between in (lambda: None, lambda: ld.inverse_dynamics(model, q, v, a), lambda: ld.mass_matrix(model, q[0]),
-                    lambda: ld.inverse_dynamics_second_derivatives(model, q[:3], v[:3], a[:3])):
-        for (function, given), results in zip(asked, expected, strict=True):
-            function(model, *given)
-            between()
-            for x, y in zip(results, function(model, *given), strict=False):
-                assert_same(x, y)
-    for before in asked:
-        for (function, given), results in zip(asked, expected, strict=True):
-            before[0](model, *before[1])
-            for x, y in zip(results, function(model, *given), strict=False):
-                assert_same(x, y)
-    ld.inverse_dynamics(model, q, v, a)
-    for k, ((function, given), results) in enumerate(zip(asked, expected, strict=True)):
-        found.clear()
-        function(model, *given)
-        function(model, *given)
-        assert [same for _, same in found] == [k > 1, True]
-        with pytest.raises(ld.ConfigurationError):
-            function(model, q, bad, *given[2:])
-        found.clear()
-        for x, y in zip(results, function(model, *given), strict=False):
-            assert_same(x, y)
-        assert [same for _, same in found] == [False]
-
-
 @EVERY
 def test_threads_of_python_do_not_disturb_each_other(which, function, kind):
     """One model, single calls and batches from eight threads at once."""
@@ -445,11 +382,9 @@ def test_own_threads_do_not_matter(which, function, kind, monkeypatch):
 
 @EVERY
 def test_batches_allocate_little_more_than_their_results(which, function, kind):
-    """Three matrices a state, with 40 numbers at most between those of two, and no other array that grows with the batch: less
-    than nv."""
+    """Three matrices a state, and no other array that grows with the batch: less than nv."""
     model = model_of(NAME)
-    counts, row = (400, 2000), derivatives.columns(model.nv)
-    assert 3 * model.nv**2 <= row <= 3 * (model.nv**2 + 7) + 40
+    counts, row = (400, 2000), 3 * model.nv**2
     cases = {count: arrays(which, (count,)) for count in counts}
 
     def peak(count):
@@ -465,7 +400,7 @@ def test_batches_allocate_little_more_than_their_results(which, function, kind):
 
 
 def test_single_calls_compile_once():
-    """For arguments of any type: the entries know one signature."""
+    """For arguments of any type: the entries know one signature for each kind of number."""
     model = model_of(NAME)
     q = state(model)[0]
     for given in (lambda x: x.astype(np.float32), lambda x: x.tolist(), lambda x: x.astype(">f8")):
@@ -474,8 +409,8 @@ def test_single_calls_compile_once():
         ld.forward_dynamics_derivatives(model, q, v, tau)
         hybrid(model, q, v, a, tau)
         ld.forward_dynamics_derivatives(model, q, v, tau, f_ext=given(np.ones((len(model.link_names), 6))))
-    for entry in (inverse_derivatives_one, hybrid_derivatives_one, pushed_derivatives_one):
-        assert len(entry.signatures) == 1 and not prepare(entry)
+    for entry in (inverse_derivatives_batch, hybrid_derivatives_batch):
+        assert len(entry.signatures) <= 2 and not prepare(entry)
 
 
 # awkward robots ---------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from liedyn.joints.motion import screw
 from liedyn.joints.tree import SLIDES
 from liedyn.lie.lanes import load, store
 from liedyn.lie.rows import load3, load9, store_apart, store_twist
+from liedyn.lie.screw import screw_dot
 from liedyn.lie.vec3 import column, dot3, plus_dot3, rotate, rotate_back, scale3
 
 
@@ -62,3 +63,14 @@ def store_along(tree, i, F, R, s, x, o, step):
         store_apart(x, o, step, m)
         if tree.kind[i] == FREE:
             store_apart(x, o + 3 * step, step, f)
+
+
+@primitive
+def store_force_apart(tree, i, F, x, o, step):
+    """S^T F to x[o], x[o + step], …; F in the frame of the body, as S."""
+    if tree.kind[i] == SCREW:
+        store(x, o, screw_dot(screw(tree, i), F))
+    else:
+        store_apart(x, o, step, F[0])
+        if tree.kind[i] == FREE:
+            store_apart(x, o + 3 * step, step, F[1])

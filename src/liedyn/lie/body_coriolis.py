@@ -9,7 +9,7 @@ with V = (w, u) and I = (m, h, A). So a symbol of 6x6 is twelve numbers B = (E, 
 It is twice the Coriolis matrix B(I, V) of the literature on derivatives of Newton-Euler.
 """
 from liedyn.jit import primitive
-from liedyn.lie.vec3 import add3, add9, cross, plus_cross, rotate, rotate_back, scale3
+from liedyn.lie.vec3 import add3, add9, cross, outer_less, plus_cross, product, rotate, rotate_back, scale3, transpose
 
 
 @primitive
@@ -42,3 +42,11 @@ def coriolis_wrench(B, w):
 def coriolis_transposed(B, X):
     """The angular part of B^T X; its linear part is zero."""
     return plus_cross(rotate_back(B[0], X[0]), scale3(2.0, B[1]), X[1])
+
+
+@primitive
+def coriolis_to_parent(T, B):
+    """Ad*_{T^-1} B Ad_{T^-1}: B given in b, seen from a, T = T_ab."""
+    R, p = T
+    f = rotate(R, B[1])
+    return outer_less(product(product(R, B[0]), transpose(R)), p, f), f

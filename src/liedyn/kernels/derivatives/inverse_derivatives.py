@@ -1,111 +1,209 @@
-"""Inverse dynamics differentiated by q and v: O(n depth), and M on the way."""
+"""Inverse dynamics differentiated by q and v, and the mass matrix: O(n depth).
+
+K1 Table 5 differentiates Newton-Euler along one direction (dq, dv). Along a coordinate l, all that hangs on its joint moves as
+one: in the frame of a body behind it, with V's own turning taken out, q_l changes V by psi_l and dV by zeta_l - ad_V psi_l; v_l
+changes V by s_l and dV by phi_l - ad_V s_l:
+
+    psi = ad_{Ad V_p} s,      zeta = ad_{Ad dV_p} s + ad_{Ad V_p} psi,      phi = psi + ad_V s
+
+(s: column of the joint; Ad V_p, Ad dV_p: motion of the parent, seen from the body). So the recursions close over the tree. With
+the sums I, F, B over all that hangs on body i (inertia, wrench that moves it, how the wrench changes with twists:
+`lie.coriolis`), for a coordinate k of i and a coordinate l of i or of what i hangs on:
+
+    M_kl = s_l^T P                                     P = I s_k
+    dtau_k/dq_l = zeta_l^T P + psi_l^T g               g = B^T s_k
+    dtau_k/dv_l = phi_l^T P + s_l^T g
+    dtau_l/dq_k = s_l^T Q                              Q = I zeta_k + B psi_k - ad*_{s_k} F
+    dtau_l/dv_k = s_l^T G                              G = I phi_k + B s_k
+
+P, g, Q and G go from body to body towards the ground, Ad*_{T^-1} at each step. Coordinates on different branches give zero.
+Singh, Russell and Wensing 2022 give the same matrices."""
+from typing import NamedTuple
+
+import numpy as np
+
 from liedyn.jit import entry, primitive
+from liedyn.joints.columns import store_force_apart
 from liedyn.joints.kinds import NV, SCREW
+from liedyn.joints.motion import joint_add, joint_column, joint_eta, joint_pose
 from liedyn.joints.passive import resistance_slope
-from liedyn.joints.tree import parts, tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits, has_room
-from liedyn.kernels.derivatives.aligned import (
-    aligned_memory,
-    aligned_motion,
-    aligned_work,
-    first_of,
-    hand_to_parent,
-    is_base,
-    sums_of,
-)
-from liedyn.kernels.derivatives.pairs import pairs_of_body
+from liedyn.joints.tree import tree_of
+from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
 from liedyn.kernels.recursions.kinematics import gather
-from liedyn.kernels.recursions.outgoing import OUTGOING, all_given, hand_on, outgoing, take
-from liedyn.kernels.recursions.results import clear, clear_unwritten
-from liedyn.lie.blocks import pack, settle, whole_lines
-from liedyn.lie.lanes import load, number_like
-from liedyn.lie.matrices import get, put
-from liedyn.spans import flat
+from liedyn.kernels.recursions.newton_euler import store_ground
+from liedyn.lie.blocks import pack, states_in, unpack
+from liedyn.lie.body_coriolis import add_coriolis, coriolis, coriolis_to_parent, coriolis_transposed, coriolis_wrench
+from liedyn.lie.inertia import add_rigid, momentum, rigid_to_parent
+from liedyn.lie.lanes import load, number_like, store
+from liedyn.lie.rows import (
+    load3,
+    load9,
+    load_pose,
+    load_rigid,
+    load_twist,
+    store3,
+    store9,
+    store_pose,
+    store_rigid,
+    store_twist,
+)
+from liedyn.lie.se3 import Ad_inv, ad, add, dAd_inv, dot, less_dad, plus_ad, sub
+from liedyn.lie.vec3 import dot3, rotate
+from liedyn.spans import span
+
+
+class DerivativesWork(NamedTuple):
+    T: np.ndarray     # (12n,) pose in the parent
+    V: np.ndarray     # (6n,) twist
+    dV: np.ndarray    # (6n,) its component-wise rate, gravity included
+    I: np.ndarray     # (10n,) of all that hangs on the body: inertia,
+    F: np.ndarray     # (6n,) wrench that moves it,
+    B: np.ndarray     # (12n,) Coriolis matrix
+    psi: np.ndarray   # (6nv,)
+    zeta: np.ndarray  # (6nv,)
+    phi: np.ndarray   # (6nv,)
 
 
 @primitive
-def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, memory, n, nv, out):
-    """Writes dtau/dq, dtau/dv and M (see `matrices.put`), where they are not zero for all states. out: see `outgoing`."""
-    work, _ = aligned_work(memory, n, nv)
-    aligned_motion(tree, q, v, a, work, out)
-    base, on_ground, none, zero = 0, n, tree.above[:0], number_like(v, 0.0)
-    for i in range(n - 1, 0, -1):
-        if i < on_ground:
-            on_ground = first_of(tree, i)
-            base = on_ground if is_base(tree, on_ground) else 0
-        hand_on(out)
-        I, F, B = sums_of(tree, i, f_ext, work)
-        pairs_of_body(tree, none, work, Dq, Dv, M, True, i, base, I, F, B)
-        hand_to_parent(tree, i, I, F, B, work)
+def derivatives_work(memory, n, nv):
+    m, k = memory, 52 * n
+    return DerivativesWork(span(m, 0, 12 * n), span(m, 12 * n, 6 * n), span(m, 18 * n, 6 * n), span(m, 24 * n, 10 * n),
+                           span(m, 34 * n, 6 * n), span(m, 40 * n, 12 * n), span(m, k, 6 * nv), span(m, k + 6 * nv, 6 * nv),
+                           span(m, k + 12 * nv, 6 * nv))
+
+
+def derivatives_memory(n, nv): return 52 * n + 18 * nv
+
+
+@primitive
+def inverse_derivatives(tree, q, v, a, f_ext, passive, Dq, Dv, M, work):
+    """Writes dtau/dq, dtau/dv and M (nv nv each, by rows), and work."""
+    nv, zero = tree.armature.shape[0], number_like(q, 0.0)
+    for k in range(nv * nv):
+        store(Dq, k, zero)
+        store(Dv, k, zero)
+        store(M, k, zero)
+    outward(tree, q, v, a, f_ext, work)
+    for i in range(tree.parent.size - 1, 0, -1):
+        for c in range(NV[tree.kind[i]]):
+            coordinate(tree, i, c, zero, Dq, Dv, M, work)
+        hand_to_parent(tree, i, work)
+    for k in range(nv):
+        store(M, k * nv + k, load(M, k * nv + k) + load(tree.armature, k))
+    if passive:
+        add_passive_slopes(tree, v, Dq, Dv)
+
+
+@primitive
+def outward(tree, q, v, a, f_ext, work):
+    """Forward, parents first: motion (K1 Table 2), psi, zeta and phi; of each body alone I, F and B."""
+    zero = number_like(q, 0.0)
+    store_ground(tree, q, work.V, work.dV)
+    for i in range(1, tree.parent.size):
+        p, T = tree.parent[i], joint_pose(tree, i, q)
+        Vp, dVp = Ad_inv(T, load_twist(work.V, p)), Ad_inv(T, load_twist(work.dV, p))
+        V = joint_add(tree, i, Vp, v)                                       # V = Ad V_p + S dq
+        dV = joint_add(tree, i, add(dVp, joint_eta(tree, i, V, v)), a)      # dV = Ad dV_p + ad_V S dq + S ddq
+        store_pose(work.T, i, T)
+        store_twist(work.V, i, V)
+        store_twist(work.dV, i, dV)
+        for c in range(NV[tree.kind[i]]):
+            k, s = tree.iv[i] + c, joint_column(tree, i, c, zero)
+            psi = ad(Vp, s)
+            store_twist(work.psi, k, psi)
+            store_twist(work.zeta, k, plus_ad(ad(dVp, s), Vp, psi))
+            store_twist(work.phi, k, plus_ad(psi, V, s))
+        m, h, A = load_rigid(tree.I, i)
+        I = (m + zero, (h[0] + zero, h[1] + zero, h[2] + zero),
+             (A[0] + zero, A[1] + zero, A[2] + zero, A[3] + zero, A[4] + zero, A[5] + zero))
+        P = momentum(I, V)
+        F = less_dad(momentum(I, dV), V, P)                                 # F = I dV - ad*_V I V
+        if f_ext.size:
+            F = sub(F, load_twist(f_ext, i))
+        store_rigid(work.I, i, I)
+        store_twist(work.F, i, F)
+        store_coriolis(work.B, i, coriolis(I, V, P[1]))
+
+
+@primitive
+def coordinate(tree, i, c, zero, Dq, Dv, M, work):
+    """Row and column k of Dq, Dv and M, the c-th coordinate of body i, where they meet what i hangs on."""
+    nv, k, j = tree.armature.shape[0], tree.iv[i] + c, i
+    s, psi, zeta, phi = joint_column(tree, i, c, zero), load_twist(work.psi, k), load_twist(work.zeta, k), load_twist(work.phi, k)
+    I, F, B = load_rigid(work.I, i), load_twist(work.F, i), load_coriolis(work.B, i)
+    P, g = momentum(I, s), coriolis_transposed(B, s)
+    Q = less_dad(add(momentum(I, zeta), coriolis_wrench(B, psi[0])), s, F)
+    G = add(momentum(I, phi), coriolis_wrench(B, s[0]))
+    while True:
+        first = tree.iv[j]
+        store_force_apart(tree, j, P, M, k * nv + first, 1)                 # M_kl
+        for d in range(NV[tree.kind[j]]):
+            l, s = first + d, joint_column(tree, j, d, zero)
+            store(Dq, k * nv + l, dot(P, load_twist(work.zeta, l)) + dot3(g, load_twist(work.psi, l)[0]))
+            store(Dv, k * nv + l, dot(P, load_twist(work.phi, l)) + dot3(g, s[0]))
+        if j != i:
+            store_force_apart(tree, j, P, M, first * nv + k, nv)            # M_lk
+            store_force_apart(tree, j, Q, Dq, first * nv + k, nv)           # dtau_l/dq_k
+            store_force_apart(tree, j, G, Dv, first * nv + k, nv)           # dtau_l/dv_k
+        if tree.parent[j] == 0:
+            break
+        T = load_pose(work.T, j)
+        P, Q, G, g = dAd_inv(T, P), dAd_inv(T, Q), dAd_inv(T, G), rotate(T[0], g)
+        j = tree.parent[j]
+
+
+@primitive
+def hand_to_parent(tree, i, work):
+    """I, F and B of all that hangs on body i, to its parent."""
+    p = tree.parent[i]
+    if p > 0:
+        T = load_pose(work.T, i)
+        store_rigid(work.I, p, add_rigid(load_rigid(work.I, p), rigid_to_parent(T, load_rigid(work.I, i))))
+        store_twist(work.F, p, add(load_twist(work.F, p), dAd_inv(T, load_twist(work.F, i))))
+        store_coriolis(work.B, p, add_coriolis(load_coriolis(work.B, p), coriolis_to_parent(T, load_coriolis(work.B, i))))
+
+
+@primitive
+def load_coriolis(x, i): return load9(x, 12 * i), load3(x, 12 * i + 9)
+
+
+@primitive
+def store_coriolis(x, i, B):
+    store9(x, 12 * i, B[0])
+    store3(x, 12 * i + 9, B[1])
+
+
+@primitive
+def add_passive_slopes(tree, v, Dq, Dv):
+    """Springs in dtau/dq, damping and friction in dtau/dv: their forces are not asked of the motors."""
+    nv = tree.armature.shape[0]
+    for i in range(1, tree.parent.size):
         for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-            put(M, nv, k, k, get(M, nv, k, k, zero) + load(tree.armature, k))
-        if passive:
-            add_passive_slopes(tree, i, v, Dq, Dv)
-
-
-@primitive
-def add_passive_slopes(tree, i, v, Dq, Dv):
-    """Springs of joint i in dtau/dq, damping and friction in dtau/dv: their forces are not asked of the motors."""
-    nv, first, zero = tree.armature.shape[0], tree.iv[i], number_like(v, 0.0)
-    if tree.kind[i] == SCREW:
-        put(Dq, nv, first, first, get(Dq, nv, first, first, zero) + load(tree.stiffness, first))
-    for k in range(first, first + NV[tree.kind[i]]):
-        put(Dv, nv, k, k, get(Dv, nv, k, k, zero) + resistance_slope(tree, k, v))
+            if tree.kind[i] == SCREW:
+                store(Dq, k * nv + k, load(Dq, k * nv + k) + load(tree.stiffness, k))
+            store(Dv, k * nv + k, load(Dv, k * nv + k) + resistance_slope(tree, k, v))
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def inverse_derivatives_memory(n, nv): return aligned_memory(n, nv) + 6 * n
-
-
 def inverse_derivatives_batch_memory(n, nq, nv, nl):
-    return inverse_derivatives_memory(n, nv) + nq + 2 * nv + 6 * nl + 6 * nv * nv + 48 + OUTGOING
+    return derivatives_memory(n, nv) + nq + 2 * nv + 6 * nl + 6 * n + 3 * nv * nv
 
 
-@entry("i8(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1])")
-def inverse_derivatives_one(machine, q, v, a, f_ext, passive, Dq, Dv, M):
-    """One state. f_ext (6 n_links) in link frames, or empty. Dq, Dv, M (nv, nv). Returns a code of `checks`."""
-    index, constants, memory = parts(machine)
-    n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if (q.size != nq or v.size != nv or a.size != nv or Dq.size != nv * nv or Dv.size != nv * nv or M.size != nv * nv
-            or (f_ext.size and f_ext.size != 6 * nl)):
-        return SHAPE
-    tree = tree_of(index, constants)
-    code = bad_motion(tree, q, v, a, nq, nv)
-    if code != OK:
-        return code
-    code, F = gather(tree, f_ext, memory, n, nl)
-    if code != OK:
-        return code
-    x, y, z = flat(Dq), flat(Dv), flat(M)
-    clear(x)
-    clear(y)
-    clear(z)
-    inverse_derivatives(tree, q, v, a, F, passive and index[4] != 0, x, y, z, memory[6 * n:], n, nv, None)
-    return OK if finite(x, nv * nv) and finite(y, nv * nv) and finite(z, nv * nv) else BAD_RESULT
-
-
-@entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, b1[::1], f8[:,::1], b1, b1, i8, i8)",
+@entry("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
        nogil=True)
-def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive, filled, out, past, cleared, first,
-                              last):
-    """States first … last - 1 of a batch, eight at a time; out (N up to eights, 3 `whole_lines`(nv nv) or more; see `has_room`):
-    dtau/dq, dtau/dv, M by columns.
-
-    filled: which lines of eight of a matrix hold more than zeros; past: see `give_line`; cleared: whether memory is as the
-    last such call for this model left it."""
+def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive, Dq, Dv, M, first, last):
+    """dtau/dq, dtau/dv and M (N, nv nv) of states first … last - 1. f_ext (N, 6 n_links) in link frames, or empty."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    rows = q.shape[0]
-    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and has_room(out, rows, 3 * whole_lines(nv * nv))):
+    rows, size = q.shape[0], nv * nv
+    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(Dq, rows, size) and fits(Dv, rows, size)
+                                and fits(M, rows, size)):
         return SHAPE
-    tree, m, size = tree_of(index, constants), memory, whole_lines(nv * nv)
+    tree, m = tree_of(index, constants), memory
     Q, V, A, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:]
-    f, X, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:6 * nl + 6 * size], m[6 * nl + 6 * size:]
-    going, m, at = outgoing(X, out, filled, past, m), m[OUTGOING:], 0
-    passive = passive and index[4] != 0
-    if not cleared:
-        clear_unwritten(tree, filled, True, X, size, 6)
-    for k in range(first, last, 8):
-        Dq, Dv, M = X[at:at + size], X[at + size:at + 2 * size], X[at + 2 * size:at + 3 * size]
+    f, X, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:6 * nl + 3 * size], m[6 * nl + 3 * size:]
+    work = derivatives_work(m[6 * n:], n, nv)
+    for k in range(first, last, states_in(memory)):
         pack(q, k, Q)
         pack(v, k, V)
         pack(a, k, A)
@@ -116,9 +214,10 @@ def inverse_derivatives_batch(index, constants, memory, q, v, a, f_ext, passive,
         code = code if code != OK else bad_f_ext
         if code != OK:
             return code
-        inverse_derivatives(tree, Q, V, A, F, passive, Dq, Dv, M, m[6 * n:], n, nv, going)
-        take(going, k, 3, size, at, size, 0, size, 0, 2 * (n - 1))    # while the next eight are made, where the last were
-        at = 3 * size - at
-    good = all_given(going)
-    settle()
-    return OK if good else BAD_RESULT
+        inverse_derivatives(tree, Q, V, A, F, passive and index[4] != 0, X[:size], X[size:2 * size], X[2 * size:], work)
+        if not finite(X, 3 * size):
+            return BAD_RESULT
+        unpack(X[:size], Dq, k)
+        unpack(X[size:2 * size], Dv, k)
+        unpack(X[2 * size:], M, k)
+    return OK
