@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import entry, primitive
+from liedyn.joints.kinds import FREE, NV
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, SINGULAR, SMALLEST, finite, fits, within
 from liedyn.kernels.derivatives.inverse_derivatives import (
@@ -22,7 +23,9 @@ from liedyn.kernels.recursions.hybrid import bad_input
 from liedyn.kernels.recursions.kinematics import gather
 from liedyn.kernels.recursions.newton_euler import newton_euler, newton_euler_work
 from liedyn.lie.blocks import pack, states_in, unpack
-from liedyn.lie.lanes import largest, load, number_like, store
+from liedyn.lie.lanes import absolute, all_less, largest, load, number_like, store
+from liedyn.lie.rows import load3, load_pose, load_twist
+from liedyn.lie.vec3 import cross, rotate_back
 from liedyn.spans import span
 
 
@@ -32,6 +35,7 @@ class HybridDerivativesWork(NamedTuple):
     Psi: np.ndarray          # (nv,)
     a: np.ndarray            # (nv,) accelerations
     bias: np.ndarray         # (nv,)
+    columns: np.ndarray      # (8 nv,) scratch of `solve_matrix`
     memory: np.ndarray       # of inverse dynamics and of its derivatives, one after the other
 
 
@@ -40,10 +44,11 @@ def hybrid_derivatives_work(memory, n, nv):
     m, size = memory, nv * nv
     k = 2 * size + 3 * nv
     return HybridDerivativesWork(span(m, 0, size), span(m, size, size), span(m, 2 * size, nv), span(m, 2 * size + nv, nv),
-                                 span(m, 2 * size + 2 * nv, nv), span(m, k, m.shape[0] - k))
+                                 span(m, 2 * size + 2 * nv, nv), span(m, k, 8 * nv),
+                                 span(m, k + 8 * nv, m.shape[0] - k - 8 * nv))
 
 
-def hybrid_derivatives_memory(n, nv): return 2 * nv * nv + 3 * nv + derivatives_memory(n, nv)
+def hybrid_derivatives_memory(n, nv): return 2 * nv * nv + 11 * nv + derivatives_memory(n, nv)
 
 
 @primitive
@@ -53,17 +58,18 @@ def hybrid_derivatives(tree, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, D
     n, nv, any_prescribed = tree.parent.size, prescribed.size, False
     for k in range(nv):
         any_prescribed = any_prescribed or prescribed[k]
-    deficit, scratch = solution(tree, prescribed, q, v, a, tau, f_ext, passive, work), work.memory[:8 * nv]
+    deficit = solution(tree, prescribed, q, v, a, tau, f_ext, passive, work)
     inverse_derivatives(tree, q, v, work.a, f_ext, passive, Dq, Dv, work.M, derivatives_work(work.memory, n, nv))
-    solve_matrix(tree, prescribed, work.L, work.Psi, Dq, False, scratch)
-    solve_matrix(tree, prescribed, work.L, work.Psi, Dv, False, scratch)
-    inverse(tree, prescribed, work.L, work.Psi, Du, scratch)
+    solve_matrix(tree, prescribed, work.L, work.Psi, Dq, False, work.columns)
+    solve_matrix(tree, prescribed, work.L, work.Psi, Dv, False, work.columns)
+    inverse(tree, prescribed, work.L, work.Psi, Du, work.columns)
     if any_prescribed:
         for u in range(nv):
             for c in range(tree.top[u], tree.last[tree.top[u]] + 1 if prescribed[u] else 0):
                 add_product(tree, prescribed, work.M, Dq, u, c)
                 add_product(tree, prescribed, work.M, Dv, u, c)
         exchange(tree, prescribed, work.M, Du)
+    floating_columns(tree, prescribed, passive, v, derivatives_work(work.memory, n, nv).T, Dq, Dv, Du)
     return deficit
 
 
@@ -121,6 +127,49 @@ def add_product(tree, prescribed, M, X, u, c):
         if not prescribed[j] and u <= tree.last[j]:                          # one hangs on the other
             x = x + load(M, u * nv + j) * load(X, j * nv + c)
     store(X, u * nv + c, x)
+
+
+@primitive
+def floating_columns(tree, prescribed, passive, v, T, Dq, Dv, Du):
+    """Columns of what carries a floating robot as a whole, which are known: a tenth of a quadruped's operations less.
+
+    Carried elsewhere, it moves alike. Turned, it feels gravity g from elsewhere, and with a linear velocity u added, alone the
+    change of that, w x u in its frame: its accelerations differ by those of the base, d(R^T g) - w x u."""
+    for i in range(1, tree.parent.size):
+        if floats(tree, i, passive):
+            k = tree.iv[i]
+            g, w = rotate_back(load_pose(T, i)[0], load_twist(tree.dV0, 0)[1]), load3(v, k)
+            for c in range(3):
+                e = 1.0 if c == 0 else 0.0, 1.0 if c == 1 else 0.0, 1.0 if c == 2 else 0.0
+                base_moves(tree, prescribed, k, k + c, cross(e, g), Dq, Du)
+                base_moves(tree, prescribed, k, k + 3 + c, cross(e, w), Dv, Du)
+
+
+@primitive
+def floats(tree, i, passive):
+    """Whether body i is free on the ground, and its joint resists no motion."""
+    x = number_like(tree.armature, 0.0)
+    for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+        x = x + absolute(load(tree.armature, k))
+        if passive:
+            x = x + absolute(load(tree.damping, k)) + absolute(load(tree.friction, k))
+    return tree.parent[i] == 0 and tree.kind[i] == FREE and all_less(x, 5e-324)
+
+
+@primitive
+def base_moves(tree, prescribed, k, c, x, X, Du):
+    """Column c of X, where the linear acceleration of a base (from coordinate k + 3 on) changes by x, or, where that is
+    prescribed, as if less by so much were."""
+    nv, zero = prescribed.size, number_like(X, 0.0)
+    for r in range(tree.top[k], tree.last[k] + 1):
+        store(X, r * nv + c, zero)
+    for j in range(3):
+        l = k + 3 + j
+        if not prescribed[l]:
+            store(X, l * nv + c, load(X, l * nv + c) + x[j])
+        else:
+            for r in range(tree.top[k], tree.last[k] + 1):
+                store(X, r * nv + c, load(X, r * nv + c) - x[j] * load(Du, r * nv + l))
 
 
 # from Python ------------------------------------------------------------------------------------------------------
