@@ -17,7 +17,7 @@ from liedyn.codegen.llvm import OK, batch_text, one_text, scratch_size
 from liedyn.codegen.python_call import callable_of
 from liedyn.codegen.recording import Columns, record
 
-LONGEST = 40_000           # operations: longer lines are slower than loops, and take seconds to compile
+LONGEST = 45_000           # operations: longer lines are slower than loops, and take seconds to compile
 _LOCK = threading.RLock()
 
 
