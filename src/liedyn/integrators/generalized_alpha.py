@@ -12,7 +12,7 @@ from liedyn.jit import kernel, primitive
 from liedyn.joints.closures import HEADER, loops_of
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.loops.constrained_derivatives import BalanceWork, DualWork, FrameWork
-from liedyn.kernels.loops.loop_motion import DRIFT, DRIFT_VELOCITY
+from liedyn.kernels.loops.desk import DRIFT, DRIFT_VELOCITY
 from liedyn.kernels.loops.pivoting import PivotWork, least
 from liedyn.kernels.recursions.newton_euler import NewtonEulerWork
 from liedyn.kernels.simulation.generalized_alpha import (
@@ -43,7 +43,7 @@ from liedyn.kernels.simulation.generalized_alpha import (
 )
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, FINISHED, RUNNING, SINGULAR, impose, prescribe
 
-NOT_CONVERGED = 20            # beside the codes of `simulation.motion`
+NOT_CONVERGED = 20            # beside the codes of `simulation.right_hand_side`
 _TOLERANCE = 1e-11            # rad, m: of the constraints in a step
 _BALANCED = 1e-10             # of the largest force: of the balance in a step
 _CHUNK_SECONDS = 0.2
@@ -52,7 +52,7 @@ _FIRST_CHUNK = 20
 
 @kernel
 def run_alpha(index, constants, loop_index, loop_constants, plant, schedule, signals, ties, state, record, work, own, most_steps):
-    """Advance until the last output is kept or `most_steps` are done. Returns a code of `simulation.motion`, or NOT_CONVERGED."""
+    """Advance until the last output is kept or `most_steps` are done. Returns a code of `simulation.right_hand_side`, or NOT_CONVERGED."""
     tree, loops = tree_of(index, constants), loops_of(loop_index, loop_constants)
     for _ in range(most_steps):
         code = RUNNING
