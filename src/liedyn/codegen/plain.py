@@ -58,7 +58,9 @@ class _Nothing:
 _NOTHING = _Nothing()
 
 
-def _same(function): return function
+def _same(function):
+    function.py_func = function
+    return function
 
 
 def _copy(numbers, to) -> None:
@@ -73,7 +75,8 @@ def _handed_out(block, batch, row, filled, past) -> bool:
 @cache
 def _modules() -> dict[str, types.ModuleType]:
     """What takes the place of modules that know Numba."""
-    jit, spans, lanes = (types.ModuleType(f"liedyn.{name}") for name in ("jit", "spans", "lie.lanes"))
+    jit, spans, lanes, pointers = (types.ModuleType(f"liedyn.{name}") for name in ("jit", "spans", "lie.lanes", "pointer_call"))
+    vars(pointers).update(dict.fromkeys(("numbers_at", "call_at", "place_of"), _NOTHING))
     vars(jit).update(dict.fromkeys(("primitive", "pasted", "callee", "kernel", "rounded"), _same), prepare=_NOTHING, OPTIONS={},
                      entry=lambda *signatures, **options: _same, apart=lambda number, one=None, eight=None: _same)
     vars(spans).update(span=lambda x, first, count: x[first:first + count], flat=lambda x: x.reshape(-1),
@@ -82,7 +85,7 @@ def _modules() -> dict[str, types.ModuleType]:
         "load", "store", "number_like", "where_less", "maximum", "absolute", "sqrt", "largest", "sincos", "all_less")}
     vars(lanes).update(known, WIDTH=WIDTH, atan2=library.math.atan2, **dict.fromkeys(("Lanes", "lanes"), _NOTHING),
                        **dict.fromkeys(("lane", "with_lane", "width", "nearest", "sincos_of_number"), recorded.unknown))
-    return {"jit": jit, "spans": spans, "lie.lanes": lanes}
+    return {"jit": jit, "spans": spans, "lie.lanes": lanes, "pointer_call": pointers}
 
 
 # the few functions of other modules that have no plain source: they place numbers in memory, or are the C library's
@@ -90,6 +93,8 @@ _CHANGED = {
     "kernels.checks": {name: getattr(recorded, name) for name in ("within", "finite", "finite_where", "finite_at")}
     | {"has_room": lambda x, rows, columns: True},
     "lie.rows": {"load_pose": recorded.load_pose},
+    "kernels.loops.loop_sweep": {"rows_at": lambda loops, c, r, holonomic, work, number: plain("kernels.loops.loop_sweep").row_at(
+        loops, c, r, holonomic, work)},
     "lie.blocks": {"states_in": lambda block: WIDTH, "pack": lambda batch, row, block: _copy(batch[row], block),
                    "unpack": lambda block, batch, row: _copy(block, batch[row]),
                    "unpack_filled": _handed_out},

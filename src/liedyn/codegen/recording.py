@@ -114,3 +114,38 @@ def _angles(tape: Tape) -> list:
     for x in tape.angles:
         largest = maximum(absolute(x), largest)
     return [] if isinstance(largest, float) else [(largest, SINCOS_RANGE)]
+
+
+def cut(recording: Recording, late: set[int], array: str) -> list[Recording]:
+    """A function in two: what rests on none of the inputs `late` (operations), and the rest. What the second needs of the first is
+    left after the numbers of an array, its last."""
+    tape, made, second = recording.tape, set(late), Tape()
+    left: dict[int, int] = {}                                    # places after the array
+    size, at = next(x.size for x in recording.arrays if x.name == array), {}
+
+    def early(k):
+        operation = tape.operations[k]
+        return operation if operation[0] == "input" else ("input", array, size + left.setdefault(k, len(left)))
+
+    for k in recording.needed:
+        name, *rest = tape.operations[k]
+        if k not in made and name != "input" and any(isinstance(x, int) and x in made for x in rest):
+            made.add(k)
+        if k in made:
+            for x in rest if name != "input" else ():
+                if isinstance(x, int) and x not in made:
+                    at[x] = second.record(*early(x)).k
+    for k in recording.needed:
+        if k in made:
+            name, *rest = tape.operations[k]
+            at[k] = second.record(name, *(rest if name == "input" else [at[x] if isinstance(x, int) else x for x in rest])).k
+
+    def is_late(x):
+        return isinstance(x, Recorded) and x.k in made
+
+    first = [Array(x.name, x.size, tuple(None if is_late(y) else y for y in x.written)) for x in recording.arrays]
+    then = [Array(x.name, x.size, tuple(Recorded(second, at[y.k]) if is_late(y) else None for y in x.written))
+            for x in recording.arrays]
+    place = next(k for k, x in enumerate(first) if x.name == array)
+    first[place] = Array(array, size + len(left), (*first[place].written, *(Recorded(tape, k) for k in left)))
+    return [Recording(tape, tuple(first), recording.bounds, recording.finite), Recording(second, tuple(then), (), ())]

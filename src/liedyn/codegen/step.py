@@ -5,6 +5,7 @@ What stays outside is what would not be short: curves are inputs, evaluated befo
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -12,18 +13,29 @@ from liedyn import code_cache
 from liedyn.codegen.compiled import loaded, object_code, processor
 from liedyn.codegen.lines import LONGEST, folder, wanted
 from liedyn.codegen.llvm import pointers_text
+from liedyn.codegen.mechanism import sizes_of
 from liedyn.codegen.plain import plain
-from liedyn.codegen.recording import Array, Recording, _angles
+from liedyn.codegen.recording import Array, Recording, _angles, cut
+from liedyn.kernels.loops.desk import desk_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.signals import BEYOND, CONSTANT, POLYNOMIAL, READING, SIDE, SWITCH
-from liedyn.lie.recorded import Recorded, Tape, zeros
+from liedyn.lie.recorded import NotALine, Recorded, Tape, zeros
 
-_ENTRY = "kernels.simulation.right_hand_side.right_hand_side"
+_ENTRY, _TIED = "kernels.simulation.right_hand_side.right_hand_side", "kernels.simulation.stages.tied_right_hand_side"
+
+
+@dataclass(frozen=True)
+class Tied:
+    """What the line depends on under constraints: signals and turns as in `LoopPlant`, whether Baumgarte's stabilization acts."""
+
+    signal: np.ndarray
+    turn: np.ndarray
+    stabilized: bool
 
 
 @dataclass(frozen=True)
 class Step:
-    """i64 one(t, q0, y, curves, sides, values; q, v, a, tau, wrench, dy, verdict, readings), pointers to float64.
+    """i64 one(t, q0, y, curves, sides, values; q, v, a, tau, wrench, dy, verdict, readings, desk), pointers to float64.
 
     t, q0, y    as for `right_hand_side`
     curves      (3 c,) values and two derivatives at t of the signals `curves`
@@ -31,50 +43,61 @@ class Step:
     values      (k,) `numbers`: gains and constants of the scenario, which are no part of the code
     verdict     (2,) a code, and the signal that is not finite
     readings    (2 s,) of each switch its argument, and 1 where that is beyond its side
+    desk        see `kernels.loops.desk`: read and written under constraints
+
+    Under constraints three functions are called with these: `address` writes the equations of the multipliers, `second` goes on
+    when they are known; `back` writes q, v and the drives at t of the state that is to go back onto the constraints.
 
     Returns 1 where the line does not hold, as for angles beyond the range of its sine: what is written is then worthless.
     """
 
     address: int
+    second: int
+    back: int
     size: int
     curves: np.ndarray
     numbers: np.ndarray
-    engine: object
+    engines: tuple
 
 
-def step_of(model, plant, schedule, signals) -> Step | None:
+def step_of(model, plant, schedule, signals, tied: Tied | None = None) -> Step | None:
     """None where loops do the work: a law of motors, too many operations, an old LLVM."""
     if plant.law is not None or not wanted():
         return None
-    curves, values = curves_of(schedule, signals), values_of(schedule, signals)
-    place, name = folder(_ENTRY, "codegen.step"), _name(model, plant, schedule, signals)
+    curves, values = curves_of(schedule, signals, tied), values_of(schedule, signals)
+    place, name = folder(_TIED if tied else _ENTRY, "codegen.step"), _name(model, plant, schedule, signals, tied)
     built = code_cache.kept(place, name)
     if built is None:
-        recording = record_step(model, plant, schedule, signals)
-        size = recording.size
-        built = size, object_code(pointers_text(recording)) if size <= LONGEST else b""
+        recordings = record_tied(model, plant, schedule, signals, tied) if tied else [record_step(model, plant, schedule, signals)]
+        sizes = [recording.size for recording in recordings]
+        fits = max(sizes, default=LONGEST + 1) <= LONGEST
+        built = sum(sizes), [object_code(pointers_text(recording)) for recording in recordings] if fits else []
         code_cache.keep(place, name, built)
-    size, code = built
-    if not code:
+    size, codes = built
+    if not codes:
         return None
-    engine = loaded(code)
-    return Step(engine.get_function_address("one"), size, curves, values, engine)
+    engines = tuple(map(loaded, codes))
+    addresses = [engine.get_function_address("one") for engine in engines]
+    return Step(*(addresses if tied else (*addresses, 0, 0)), size, curves, values, engines)
 
 
-def _name(model, plant, schedule, signals) -> str:
+def _name(model, plant, schedule, signals, tied=None) -> str:
     """What the code depends on: not on times of breaks, on curves, or on `values`."""
     shape = schedule._replace(kp=schedule.kp != 0.0, kd=schedule.kd != 0.0, breaks=np.zeros(0), before=np.zeros(0))
     constant, literals = _constants(signals), signals.literals.copy()
     literals[constant] = 1.0
     kinds = signals._replace(literals=literals, breaks=np.zeros(0), coefficients=np.zeros(0), held=np.array([signals.held.size]))
     arrays = (*plant[:-1], *shape, *kinds)
+    if tied:
+        arrays += (model.loop_index, model.loop_constants, tied.signal, tied.turn, np.array([tied.stabilized]))
     return code_cache.digest(model.index.tobytes(), model.constants.tobytes(), repr(processor()).encode(),
                              *(np.asarray(x).tobytes() for x in arrays))
 
 
-def curves_of(schedule, signals) -> np.ndarray:
+def curves_of(schedule, signals, tied=None) -> np.ndarray:
     """Signals in use that are curves."""
-    used = np.unique(np.concatenate([schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal])).astype(int)
+    used = np.unique(np.concatenate([schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal,
+                                     tied.signal if tied else []])).astype(int)
     return used[signals.kind[used] == POLYNOMIAL]
 
 
@@ -89,26 +112,106 @@ def values_of(schedule, signals) -> np.ndarray:
     return np.concatenate([signals.literals[_constants(signals)], *gains])
 
 
+class _Scenario:
+    """What a recording begins with: inputs, and arrays for what comes out."""
+
+    def __init__(self, model, plant, schedule, signals, tied=None, desk: int = 0):
+        self.tape, self.plant, nq, nv, slots = Tape(), plant, model.nq, model.nv, len(plant.slot_link)
+        curves, count = curves_of(schedule, signals, tied), len(values_of(schedule, signals))
+        self.switches = signals.held.size // SWITCH
+        sizes = {"t": 1, "q0": nq, "y": 2 * nv + 1, "curves": 3 * len(curves), "sides": self.switches, "values": count}
+        self.given = {name: self.tape.inputs(name, size) for name, size in sizes.items()}
+        self.desk = self.tape.inputs("desk", desk)
+        self.schedule, self.signals = _with_inputs(schedule, signals, curves, self.given)
+        sizes_of_work = (nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * signals.code.size, 2,
+                         hybrid_memory(model.n_bodies, nv))
+        self.work = plain("kernels.simulation.right_hand_side").MotionWork(*map(zeros, sizes_of_work))
+        self.dy, self.tree = zeros(2 * nv + 1), plain("joints.tree").tree_of(model.index, model.constants)
+        self.before = self.desk.copy()
+
+    @property
+    def readings(self):
+        return self.signals.held.reshape(-1, SWITCH)[:, [READING, BEYOND]].reshape(-1)
+
+    def recording(self, results) -> Recording:
+        """results: what arrays hold; those that are not in it are not written."""
+        sizes = {"q": self.work.q.size, "v": self.dy.size // 2, "a": self.dy.size // 2, "tau": self.dy.size // 2,
+                 "wrench": self.work.wrench.size, "dy": self.dy.size, "verdict": 2, "readings": 2 * self.switches}
+        arrays = [Array(name, x.size, (None,) * x.size) for name, x in self.given.items()]
+        for name, size in sizes.items():
+            written = results.get(name, (None,) * size)
+            arrays.append(Array(name, size, tuple(x if x is None or isinstance(x, Recorded) else float(x) for x in written)))
+        changed = tuple(None if x is y else x if isinstance(x, Recorded) else float(x)
+                        for x, y in zip(self.desk, self.before, strict=True))
+        arrays.append(Array("desk", len(changed), changed))
+        return Recording(self.tape, tuple(arrays), tuple(_angles(self.tape)), ())
+
+
 def record_step(model, plant, schedule, signals) -> Recording:
-    tape, nq, nv, slots = Tape(), model.nq, model.nv, len(plant.slot_link)
-    curves, count, switches = curves_of(schedule, signals), len(values_of(schedule, signals)), signals.held.size // SWITCH
-    sizes = {"t": 1, "q0": nq, "y": 2 * nv + 1, "curves": 3 * len(curves), "sides": switches, "values": count}
-    given = {name: tape.inputs(name, size) for name, size in sizes.items()}
-    motion = plain("kernels.simulation.right_hand_side")
-    schedule, signals = _with_inputs(schedule, signals, curves, given)
-    sizes_of_work = (nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * signals.code.size, 2,
-                     hybrid_memory(model.n_bodies, nv))
-    work = motion.MotionWork(*map(zeros, sizes_of_work))
-    dy, tree = zeros(2 * nv + 1), plain("joints.tree").tree_of(model.index, model.constants)
+    s = _Scenario(model, plant, schedule, signals)
     with np.errstate(all="ignore"):
-        code = motion.right_hand_side(tree, plant, schedule, signals, given["t"][0], given["q0"], given["y"], dy, work)
-    readings = signals.held.reshape(-1, SWITCH)[:, [READING, BEYOND]].reshape(-1)
-    results = {"q": work.q, "v": work.v, "a": work.a, "tau": work.tau, "wrench": work.wrench, "dy": dy,
-               "verdict": [code, work.flag[0]], "readings": readings}
-    arrays = [Array(name, size, (None,) * size) for name, size in sizes.items()]
-    arrays += [Array(name, len(x), tuple(one if isinstance(one, Recorded) else float(one) for one in x))
-               for name, x in results.items()]
-    return Recording(tape, tuple(arrays), tuple(_angles(tape)), ())
+        code = plain("kernels.simulation.right_hand_side").right_hand_side(
+            s.tree, plant, s.schedule, s.signals, s.given["t"][0], s.given["q0"], s.given["y"], s.dy, s.work)
+    return s.recording(_results(s, code))
+
+
+def _results(s, code) -> dict:
+    return {"q": s.work.q, "v": s.work.v, "a": s.work.a, "tau": s.work.tau, "wrench": s.work.wrench, "dy": s.dy,
+            "verdict": [code, s.work.flag[0]], "readings": s.readings}
+
+
+def record_tied(model, plant, schedule, signals, tied: Tied) -> list[Recording]:
+    """`address`, `second` and `back` of a `Step`; nothing where they decide on a number."""
+    sizes = sizes_of(model, len(plant.slot_link) > 0)
+    size = desk_memory(*sizes, 0)
+    try:
+        s = _Scenario(model, plant, schedule, signals, tied, size)
+        late = _record_motion(model, s, tied, sizes)
+        b = _Scenario(model, plant, schedule, signals, tied, size)
+        _record_back(b, tied, sizes)
+    except NotALine:
+        return []
+    return [*cut(late, {x.k for x in _desk(s, sizes).multipliers}, "desk"), b.recording({"verdict": [None, b.work.flag[0]]})]
+
+
+def _desk(s, sizes):
+    n, nq, nv, m, driven, forced = sizes
+    return plain("kernels.loops.desk").desk_views(s.desk, n, nq, nv, m, driven, forced)
+
+
+def _record_motion(model, s, tied, sizes) -> Recording:
+    """The whole of a right-hand side, from multipliers that are inputs."""
+    motion, parts, loops_at = (plain(f"kernels.{name}") for name in ("simulation.right_hand_side", "loops.parts", "loops.loop_motion"))
+    w, t, y, desk, nc = s.work, s.given["t"][0], s.given["y"], _desk(s, sizes), len(model.constraints)
+    with np.errstate(all="ignore"):
+        motion.set_out(s.tree, s.plant, s.schedule, s.signals, t, s.given["q0"], y, w)
+        loops_at.move_drives(s.signals, SimpleNamespace(signal=tied.signal, turn=tied.turn, drive=desk.drive), t, w)
+    desk = desk._replace(q=w.q, v=w.v, a=w.a, tau=w.tau, f_ext=w.F)
+    loops = plain("joints.closures").loops_of(model.loop_index, model.loop_constants)
+    room = parts.part_work(zeros(parts.part_memory(model.n_bodies, model.nv, nc, model.nc)), model.n_bodies, model.nv, nc, model.nc)
+    passive, prescribed = bool(s.plant.passive[0]), s.plant.prescribed
+    parts.write_equations(s.tree, loops, prescribed, tied.stabilized, passive, desk, room)
+    parts.write_completed(s.tree, loops, prescribed, passive, desk, room)
+    w.a[:], w.tau[:] = desk.found_a, desk.found_tau
+    power = desk.power[0]
+    for x, rate in zip(desk.multipliers, desk.drive_rate, strict=True):
+        power = power + x * rate
+    code = motion.rates(s.tree, s.plant, y, desk.deficit[0], power, s.dy, w)
+    return s.recording(_results(s, code))
+
+
+def _record_back(s, tied, sizes) -> None:
+    """q, v and drives of a state that is to go back onto the constraints, on the desk."""
+    motion, w, t, desk = plain("kernels.simulation.right_hand_side"), s.work, s.given["t"][0], _desk(s, sizes)
+    nv = w.v.size
+    with np.errstate(all="ignore"):
+        plain("joints.retraction").retract(s.tree, s.given["q0"], s.given["y"][:nv], w.q)
+        w.v[:] = s.given["y"][nv:2 * nv]
+        w.flag[0] = -1.0
+        motion.impose(s.tree, s.schedule, s.signals, t, w.q, w.v, w)
+        plain("kernels.loops.loop_motion").move_drives(
+            s.signals, SimpleNamespace(signal=tied.signal, turn=tied.turn, drive=desk.drive), t, w)
+    desk.q[:], desk.v[:] = w.q, w.v
 
 
 def _with_inputs(schedule, signals, curves, given):

@@ -4,8 +4,8 @@ from liedyn.integrators.run_state import copy
 from liedyn.jit import primitive
 from liedyn.joints.retraction import retract
 from liedyn.joints.tree import tree_of
+from liedyn.kernels.loops.desk import desk_of
 from liedyn.kernels.loops.loop_motion import close_loops, measure, move_drives
-from liedyn.kernels.recursions.hybrid import hybrid_work
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, RUNNING, impose
 
 
@@ -25,16 +25,22 @@ def bring_back(index, constants, schedule, signals, ties, t, counted, q0, y, q, 
 def settle(index, constants, schedule, signals, ties, t, counted, q, v, work):
     """Against drift: prescribed values, then the constraints. Returns a code."""
     impose(tree_of(index, constants), schedule, signals, t, q, v, work)
-    if not move_drives(signals, ties, t, work):
+    work.flag[0] = -1.0
+    move_drives(signals, ties, t, work)
+    if work.flag[0] >= 0.0:
         return BAD_SIGNAL
-    return close_loops(index, constants, ties, counted, q, v)
+    return close_loops(ties, counted, q, v)
 
 
 @primitive
-def copy_constraints(index, constants, ties, record, i, work):
+def copy_constraints(ties, record, i, work):
     if ties is not None:
-        tree = tree_of(index, constants)
-        copy(ties.multipliers, record.multipliers[i])
-        copy(ties.drive, record.drive[i])
-        V = hybrid_work(work.memory, tree.parent.size, tree.above.size).V
-        measure(index, constants, ties, work.q, work.v, V, record.residual[i])
+        copy_desk(ties.desk, record, i, work)
+
+
+@primitive
+def copy_desk(desk, record, i, work):
+    d = desk_of(desk)
+    copy(d.multipliers, record.multipliers[i])
+    copy(d.drive, record.drive[i])
+    measure(desk, work.q, work.v, record.residual[i])

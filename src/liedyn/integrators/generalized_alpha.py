@@ -12,7 +12,7 @@ from liedyn.jit import kernel, primitive
 from liedyn.joints.closures import HEADER, loops_of
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.loops.constrained_derivatives import BalanceWork, DualWork, FrameWork
-from liedyn.kernels.loops.loop_motion import DRIFT, DRIFT_VELOCITY
+from liedyn.kernels.loops.desk import DRIFT, DRIFT_VELOCITY
 from liedyn.kernels.loops.pivoting import PivotWork, least
 from liedyn.kernels.recursions.newton_euler import NewtonEulerWork
 from liedyn.kernels.simulation.generalized_alpha import (

@@ -7,22 +7,17 @@ from functools import cached_property
 
 import numpy as np
 
-from liedyn.codegen.step import Step, step_of
-from liedyn.dynamics.calling.calls import aligned_empty
+from liedyn.codegen.step import Step, Tied, step_of
 from liedyn.dynamics.loops.constraints import constraint_jacobian
+from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.errors import ComputationError, Place
 from liedyn.integrators.run_state import Record, Stages, State
-from liedyn.kernels.loops.constrained import constraint_memory
-from liedyn.kernels.loops.loop_motion import (
+from liedyn.kernels.loops.by_parts import CONTRADICTION, LOOP_OPEN, LOOSE_JOINT
+from liedyn.kernels.loops.desk import (
     BAD_ROW,
     BAD_SIZE,
-    CONTRADICTION,
     DRIFT,
     DRIFT_VELOCITY,
-    FIGURES,
-    FREQUENCY,
-    LOOP_OPEN,
-    LOOSE_JOINT,
     RANK,
     SINGULAR_COUNT,
     SINGULAR_ROW,
@@ -30,9 +25,8 @@ from liedyn.kernels.loops.loop_motion import (
     TIME_1,
     TIME_2,
     TOLERANCE,
-    LoopPlant,
 )
-from liedyn.kernels.loops.projection import projection_memory
+from liedyn.kernels.loops.loop_motion import LoopPlant
 from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMALL, MotionWork, Plant
@@ -95,7 +89,8 @@ class Problem:
     @cached_property
     def step(self) -> Step | None:
         """The right-hand side as a line; None where loops do the work."""
-        return step_of(self.model, self.plant(), self.schedule, self.signals) if self.ties is None else None
+        tied = None if self.ties is None else Tied(self.ties.signals, self._turns, self.ties.frequency > 0.0)
+        return step_of(self.model, self.plant(), self.schedule, self.signals, tied)
 
     def work(self) -> MotionWork:
         m, slots = self.model, len(self.forced_links)
@@ -104,30 +99,24 @@ class Problem:
                           np.array([-1.0, 0.0]), np.zeros(hybrid_memory(m.n_bodies, m.nv)))
 
     def loop_plant(self) -> LoopPlant | None:
-        m, ties = self.model, self.ties
+        m, ties, level = self.model, self.ties, np.asarray(self.schedule.level)
         if ties is None:
             return None
-        rows, driven, size = m.nc, [one for one in m.constraints if one.driven], (m.n_bodies, m.nv, len(m.constraints), m.nc)
-        turns = [np.eye(3) if one.turn is None else one.turn for one in driven]
-        figures = np.zeros(FIGURES)
-        figures[[TOLERANCE, FREQUENCY, RANK, TIME_1, TIME_2]] = ties.tolerance, ties.frequency, -1.0, np.inf, -np.inf
-        return LoopPlant(m.loop_index, m.loop_constants, self.schedule.level == POSITION,
-                         np.isin(self.schedule.level, (POSITION, VELOCITY)), ties.signals, np.array(turns).reshape(-1),
-                         np.zeros(24 * len(driven)), np.zeros(rows), np.zeros(m.nq), np.zeros(2 * m.nv + 1),
-                         _scratch(constraint_memory(*size)), _scratch(projection_memory(*size)),
-                         figures)
+        masks = level != TORQUE, level == POSITION, np.isin(level, (POSITION, VELOCITY))
+        made = desk_for(m, *masks, self.passive, ties.frequency, bool(len(self.forced_links)))
+        made.desk.figures[[TOLERANCE, RANK, TIME_1, TIME_2]] = ties.tolerance, -1.0, np.inf, -np.inf
+        return LoopPlant(made.numbers, ties.signals, self._turns, made.desk.drive, made.desk.multipliers,
+                         made.desk.figures, np.zeros(m.nq), np.zeros(2 * m.nv + 1))
+
+    @property
+    def _turns(self) -> np.ndarray:
+        return np.array([np.eye(3) if one.turn is None else one.turn for one in self.model.constraints if one.driven]).reshape(-1)
 
     def record(self, times: np.ndarray) -> Record:
         m, n, tied = self.model, len(times), self.ties is not None
         return Record(times, np.zeros((n, m.nq)), *(np.zeros((n, m.nv)) for _ in range(3)),
                       np.zeros((n, 6 * len(self.forced_links))), np.zeros(n), np.zeros((n, m.nc if tied else 0)),
                       np.zeros((n, 2 if tied else 0)), np.zeros((n, 4 * len(self.ties.signals) if tied else 0)))
-
-
-def _scratch(size: int) -> np.ndarray:
-    x = aligned_empty(1, size)[0]
-    x[:] = 0.0
-    return x
 
 
 @dataclass(frozen=True)

@@ -3,48 +3,66 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.loops.desk_for import turn_to_loops
+from liedyn.integrators.constraint_steps import bring_back
 from liedyn.integrators.run_state import Loops, Walls
-from liedyn.kernels.simulation.line_stages import REFUSED, Line, evaluate_line
+from liedyn.jit import kernel
+from liedyn.kernels.simulation.line_stages import REFUSED, Line, back_by_line, evaluate_line
 from liedyn.kernels.simulation.signals import SWITCH, Signals
 from liedyn.kernels.simulation.stages import evaluate
 
 
 class RightHandSide:
-    """line, loops: the one that is used, the other is None. signals: with the switches of this run."""
+    """line, loops: the one that is used, the other is None. signals: with the switches of this run. ties: a LoopPlant, or None."""
 
     def __init__(self, problem, signals: Signals):
-        self.problem, self.signals = problem, signals
-        self.line = line_of(problem, signals)
+        self.problem, self.signals, self.ties = problem, signals, problem.loop_plant()
+        self.line = line_of(problem, signals, self.ties)
         self.loops = None if self.line else self._loops()
         self.walls = Walls(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held)
 
-    @property
-    def ties(self):
-        return self.loops.ties if self.loops else None
-
     def turn_to_loops(self) -> None:
         """Where the line does not hold, as for angles beyond the range of its sine."""
+        if self.ties:
+            turn_to_loops(self.ties.desk)
         self.line, self.loops = None, self._loops()
 
     def evaluate(self, *arguments) -> int:
         """(A, c, t, h, ceiling, q0, y0, K, y, first, last, row, work): see `kernels.simulation.stages.evaluate`."""
-        if self.line:
-            code = evaluate_line(self.line, *arguments)
-            if code != REFUSED:
-                return code
+        return self._either(evaluate_line, evaluate, arguments)
+
+    def bring_back(self, *arguments) -> int:
+        """(t, counted, q0, y, q, work): see `constraint_steps.bring_back`."""
+        return self._either(back_of_line, back_of_loops, arguments)
+
+    def _either(self, by_line, by_loops, arguments) -> int:
+        code = by_line(self.line, *arguments) if self.line else by_loops(*self.loops, *arguments)
+        if code == REFUSED:
             self.turn_to_loops()
-        return evaluate(*self.loops, *arguments)
+            code = by_loops(*self.loops, *arguments)
+        return code
 
     def _loops(self) -> Loops:
         p = self.problem
-        return Loops(p.model.index, p.model.constants, p.plant(), p.schedule, self.signals, p.loop_plant())
+        return Loops(p.model.index, p.model.constants, p.plant(), p.schedule, self.signals, self.ties)
 
 
-def line_of(problem, signals: Signals) -> Line | None:
+@kernel
+def back_of_line(line, t, counted, q0, y, q, work):
+    return back_by_line(line, t, counted, q0, y, q, work)
+
+
+@kernel
+def back_of_loops(index, constants, plant, schedule, signals, ties, t, counted, q0, y, q, work):
+    return bring_back(index, constants, schedule, signals, ties, t, counted, q0, y, q, work)
+
+
+def line_of(problem, signals: Signals, ties) -> Line | None:
     step, count = problem.step, signals.held.size // SWITCH
     if step is None:
         return None
-    curves = step.curves
-    table = signals.first[curves], signals.count[curves], signals.breaks, signals.coefficients
-    return Line(step.address, np.zeros(1), np.zeros(3 * len(curves)), *table, signals.held, np.zeros(count), step.numbers,
+    curves, none = step.curves, np.zeros(0)
+    own = (ties.desk, ties.q, ties.y) if ties else (none, none, none)
+    return Line(step.address, step.second, step.back, *own, np.zeros(1), np.zeros(3 * len(curves)), signals.first[curves],
+                signals.count[curves], signals.breaks, signals.coefficients, signals.held, np.zeros(count), step.numbers,
                 np.zeros(2), np.zeros(2 * count))

@@ -14,11 +14,11 @@ None, and Numba prunes at typing what belongs to it. So it does where loops.ties
 import numpy as np
 from numpy import int64  # of a literal: each literal argument would be a compilation of its own
 
-from liedyn.integrators.constraint_steps import bring_back, copy_constraints
+from liedyn.integrators.constraint_steps import bring_back, copy_constraints, copy_desk
 from liedyn.integrators.run_state import SMALLEST_STEP, copy, next_break, next_goal
 from liedyn.integrators.step_size import LEAST_FACTOR, MOST_FACTOR, SAFETY, chart_origin, error_norm, first_step
 from liedyn.jit import kernel, pasted, primitive
-from liedyn.kernels.simulation.line_stages import evaluate_line
+from liedyn.kernels.simulation.line_stages import back_by_line, evaluate_line
 from liedyn.kernels.simulation.right_hand_side import FINISHED, PASSED, RUNNING, STEP_TOO_SMALL, WALL
 from liedyn.kernels.simulation.signals import BEYOND, LOOSE, READING, SIDE, SWITCH
 from liedyn.kernels.simulation.stages import evaluate
@@ -89,13 +89,13 @@ def keep_what_is_due(line, loops, method, state, stages, record, work):
         code = begin_step(line, loops, method, now, state, stages, work)
         if code != RUNNING:
             return code
-        copy_record(loops, record, count[0], work, state.y)
+        copy_record(line, loops, record, count[0], work, state.y)
         count[0] += 1
     return FINISHED if count[0] == record.t.size else RUNNING
 
 
 @primitive
-def copy_record(loops, record, i, work, y):
+def copy_record(line, loops, record, i, work, y):
     """Output i: work and ties hold the evaluation at its time."""
     copy(work.q, record.q[i])
     copy(work.v, record.v[i])
@@ -103,8 +103,11 @@ def copy_record(loops, record, i, work, y):
     copy(work.tau, record.tau[i])
     copy(work.wrench, record.wrench[i])
     record.work[i] = y[y.size - 1]
+    if line is not None:
+        if line.desk.size:
+            copy_desk(line.desk, record, i, work)
     if loops is not None:
-        copy_constraints(loops.index, loops.constants, loops.ties, record, i, work)
+        copy_constraints(loops.ties, record, i, work)
 
 
 @primitive
@@ -119,15 +122,18 @@ def end_of_step(method, state, stages, h):
 
 
 @primitive
-def accept(loops, state, stages, t, work):
+def accept(line, loops, state, stages, t, work):
     """Move to the end of the step, back onto the constraints. Returns a code."""
     copy(stages.end, state.y)
     state.clock[0] = t
     state.count[2], state.count[5] = state.count[2] + 1, 0
+    code = RUNNING
+    if line is not None:
+        code = back_by_line(line, t, True, state.q, state.y, state.q, work)
     if loops is not None:
-        return bring_back(loops.index, loops.constants, loops.schedule, loops.signals, loops.ties, t, True, state.q, state.y,
+        code = bring_back(loops.index, loops.constants, loops.schedule, loops.signals, loops.ties, t, True, state.q, state.y,
                           state.q, work)
-    return RUNNING
+    return code
 
 
 @primitive
@@ -157,7 +163,7 @@ def end_step_here(line, loops, method, state, stages, record, h, work):
         code = outputs_within(line, loops, method, state, stages, record, h, end, before, work)
         if code != RUNNING:
             return code
-    return accept(loops, state, stages, end, work)
+    return accept(line, loops, state, stages, end, work)
 
 
 @pasted
@@ -188,7 +194,7 @@ def fixed_step(line, loops, walls, method, state, stages, record, work):
         if code != RUNNING:
             state.count[5] = 0 if code != PASSED else 1
             return code
-    code = accept(loops, state, stages, end, work)
+    code = accept(line, loops, state, stages, end, work)
     return WALL if walls.held.size and end == wall and code == RUNNING else code
 
 
@@ -243,10 +249,10 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
     copy(work.v, stages.next_v)
     code = outputs_within(line, loops, method, state, stages, record, h, end, before, work)
     if code == RUNNING:
-        code = accept(loops, state, stages, end, work)
+        code = accept(line, loops, state, stages, end, work)
     if walls.held.size and code == RUNNING:
         return WALL if end == wall else code
-    if code == RUNNING and end != wall and not constrained(loops):         # first same as last
+    if code == RUNNING and end != wall and not constrained(line, loops):         # first same as last
         copy(stages.K[method.b.size], stages.K[0])
         move_origin(stages.next_q, stages.next_v, state, stages.K[0])
         state.count[5] = 1
@@ -254,7 +260,9 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
 
 
 @primitive
-def constrained(loops):
+def constrained(line, loops):
+    if line is not None:
+        return line.desk.size > 0
     if loops is not None:
         return is_given(loops.ties)
     return False
@@ -283,7 +291,7 @@ def outputs_within(line, loops, method, state, stages, record, h, end, before, w
         code = evaluate_output(line, loops, method, min(record.t[count[0]], before), state, stages, work)
         if code != RUNNING:
             return code
-        copy_record(loops, record, count[0], work, stages.output)
+        copy_record(line, loops, record, count[0], work, stages.output)
         count[0] += 1
     return RUNNING
 
@@ -293,8 +301,13 @@ def evaluate_output(line, loops, method, now, state, stages, work):
     """Rates at stages.output, which goes back onto the constraints before."""
     code = RUNNING
     if line is not None:
-        code = rates_at(line, loops, method, now, 0.0, now, state.q, stages.output, stages, int64(0), int64(1), method.b.size + 1,
-                        work)
+        q, y = state.q, stages.output
+        if line.desk.size:
+            q, y = line.q, line.y
+            copy(stages.output, y)
+            code = back_by_line(line, now, False, state.q, y, q, work)
+        if code == RUNNING:
+            code = rates_at(line, loops, method, now, 0.0, now, q, y, stages, int64(0), int64(1), method.b.size + 1, work)
     if loops is not None:
         code = output_by_loops(loops, loops.ties, method, now, state, stages, work)
     return code

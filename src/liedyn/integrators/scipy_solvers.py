@@ -7,15 +7,14 @@ import warnings
 
 import numpy as np
 
-from liedyn.integrators.constraint_steps import bring_back, copy_constraints
+from liedyn.dynamics.manifold import difference
+from liedyn.integrators.constraint_steps import copy_constraints
 from liedyn.integrators.problem import Statistics, begin, failure, loop_figures, stages_for
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.run_state import SMALLEST_STEP
 from liedyn.integrators.switching import LOOSE_STEPS, Switches
 from liedyn.jit import kernel
 from liedyn.joints.kinds import SCREW
-from liedyn.joints.retraction import difference
-from liedyn.joints.tree import tree_of
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL
 
 IMPLICIT = "Radau", "BDF", "LSODA"        # take a Jacobian
@@ -26,16 +25,8 @@ _UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follo
 
 
 @kernel
-def back_in_chart(index, constants, schedule, signals, ties, counted, t, q0, y, q, work):
-    """The state q0 (+) x, v of y goes back onto the constraints; q (nq) scratch. Returns a code."""
-    code = bring_back(index, constants, schedule, signals, ties, t, counted, q0, y, q, work)
-    difference(tree_of(index, constants), q0, q, y[:schedule.level.size])
-    return code
-
-
-@kernel
-def keep_constraints(index, constants, ties, record, i, work):
-    copy_constraints(index, constants, ties, record, i, work)
+def keep_constraints(ties, record, i, work):
+    copy_constraints(ties, record, i, work)
 
 
 class _Stop(Exception):
@@ -205,8 +196,9 @@ class _Run:
         return False
 
     def bring_back(self, t: float, y, counted: bool) -> None:
-        index, constants, _, schedule, signals, ties = self.sides.loops
-        self.check(back_in_chart(index, constants, schedule, signals, ties, counted, t, self.state.q, y, ties.q, self.work))
+        q, m = self.ties.q, self.model
+        self.check(self.sides.bring_back(t, counted, self.state.q, y, q, self.work))
+        y[:m.nv] = difference(m, self.state.q, q)
 
     def outputs(self, y_at, until: float) -> None:
         times, count = self.record.t, self.state.count
@@ -224,7 +216,7 @@ class _Run:
             getattr(self.record, name)[i] = getattr(self.work, name)
         self.record.work[i] = y[-1]
         if self.ties is not None:
-            keep_constraints(self.model.index, self.model.constants, self.ties, self.record, i, self.work)
+            keep_constraints(self.ties, self.record, i, self.work)
 
     @property
     def before_last(self) -> float:

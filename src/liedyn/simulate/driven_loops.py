@@ -28,7 +28,9 @@ _AWAY = (1e-2, 3e-2, 1e-3)  # how far neighbouring configurations are looked for
 
 @kernel
 def moved(signals, ties, t, work):
-    return move_drives(signals, ties, t, work)
+    work.flag[0] = -1.0
+    move_drives(signals, ties, t, work)
+    return work.flag[0] < 0.0
 
 
 def tie(scenario: Scenario, model, table: SignalTable) -> Ties | None:

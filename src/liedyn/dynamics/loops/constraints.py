@@ -8,16 +8,21 @@ from typing import Any
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
-from liedyn.dynamics.calling.calls import as_array, as_mask, batched, refuse, run, scratch
+from liedyn.dynamics.calling.calls import as_array, as_mask, batched, refuse, run
 from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.errors import ComputationError, ConfigurationError, ModelError, NameLookupError
 from liedyn.jit import prepare
-from liedyn.kernels.checks import BAD_F_EXT
+from liedyn.joints.kinds import SCREW
+from liedyn.kernels.checks import BAD_F_EXT, BAD_Q, BAD_QUATERNION, BAD_V, OK, UNIT
+from liedyn.kernels.loops.by_parts import CLOSE_POSITION, CLOSE_VELOCITY, FAR, OPEN, mechanism
+from liedyn.kernels.loops.desk import LEFT, TOLERANCE
 from liedyn.kernels.loops.loop_kinematics import BIAS, JACOBIAN, RESIDUAL, VELOCITY, constraint_state_memory, constraint_states
-from liedyn.kernels.loops.projection import OPEN, project_states, projection_memory
+from liedyn.kernels.loops.parts import CHANGED, HOLONOMIC, MOVED, RESIDUALS, ROWS
 from liedyn.model.model import Model
 
 DRIVE = 24          # numbers of a driven loop's motion
+_OF_POSITION, _OF_VELOCITY = (RESIDUALS, HOLONOMIC, MOVED), (ROWS, CHANGED)
 
 
 def constraint_residual(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
@@ -188,27 +193,51 @@ def _project(model, q, v, prescribed, drive, tolerance):
     if not count:
         return np.empty((*lead, model.nq if v is None else model.nv))
     mask = np.zeros(model.nv, dtype=bool) if prescribed is None else as_mask(prescribed, model.nv)
-    n, _, nv, _ = model.sizes
-    size = projection_memory(n, nv, len(model.constraints), model.nc)
-    prepare(project_states)
-    left = np.zeros((count, 1))
-    code = project_states(model.index, model.constants, scratch(size), model.loop_index, model.loop_constants, mask, given["q"],
-                          given.get("v", np.empty((0, nv))), given.get("drive", np.empty((count, 0))), float(tolerance), left, 0,
-                          count)
+    prepare(mechanism)
+    _refuse_given(model, given)
+    code, k, left = _project_each(model, given, mask, float(tolerance), False)
+    if code == FAR:
+        code, k, left = _project_each(model, given, mask, float(tolerance), True)
     if code == OPEN:
-        _refuse_open(model, given["q"], drive, left)
+        _refuse_open(model, given["q"][k], drive, left)
     refuse_constrained(model, code, **{name: given[name] for name in ("q", "v") if name in given})
     return given["v" if v is not None else "q"].reshape(*lead, -1)
 
 
-def _refuse_open(model, q, drive, left):
-    k = int(np.argmax(left[:, 0]))
-    name, size = "", float(left[k, 0])
-    if np.isfinite(q[k]).all():
-        residual = np.abs(_states(model, RESIDUAL, q[k], None, None if drive is None else drive))
-        if residual.ndim == 1:
-            r = int(np.argmax(residual))
-            name, size = model.row_names[r], residual[r]
+def _project_each(model, given, mask, tolerance, loops):
+    """States one at a time, in place. Returns a code, the state that it is of, and the residual that was left there."""
+    position = "v" not in given
+    made = desk_for(model, mask, mask, mask, False, which=_OF_POSITION if position else _OF_VELOCITY, loops=loops)
+    d, what, address = made.desk, CLOSE_POSITION if position else CLOSE_VELOCITY, made.numbers.ctypes.data
+    d.figures[TOLERANCE] = tolerance
+    for k in range(len(given["q"])):
+        for name, x in given.items():
+            getattr(d, name)[:] = x[k]
+        code = mechanism.direct(address, what)
+        if code != OK:
+            return code, k, d.figures[LEFT]
+        for name in ("q", "v"):
+            if name in given:
+                given[name][k] = getattr(d, name)
+    return OK, 0, 0.0
+
+
+def _refuse_given(model, given) -> None:
+    q = given["q"]
+    for name, code in (("q", BAD_Q), ("drive", BAD_F_EXT), ("v", BAD_V)):
+        if name in given and not np.isfinite(given[name]).all():
+            refuse_constrained(model, code, **{name: given[name] for name in ("q", "v") if name in given})
+    for joint in model.joints:
+        if joint.kind != SCREW:
+            norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
+            refuse(model, OK if (np.abs(norms**2 - 1.0) < UNIT).all() else BAD_QUATERNION, q=q)
+
+
+def _refuse_open(model, q, drive, size):
+    name, residual = "", np.abs(_states(model, RESIDUAL, q, None, drive)) if np.isfinite(q).all() else np.empty((0, 0))
+    if residual.ndim == 1:
+        r = int(np.argmax(residual))
+        name, size = model.row_names[r], residual[r]
     raise ComputationError(f"the constraints cannot be satisfied from this configuration; the residual of {name or 'one'} stays "
                            f"at {size:.3g} "
                            "(start from a nearer configuration, or check with liedyn assemble whether the lengths allow it)")

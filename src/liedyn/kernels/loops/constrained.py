@@ -77,28 +77,38 @@ def solve_constrained(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequ
     """`hybrid` under constraints; writes multipliers (m). frequency: of Baumgarte's stabilization [rad/s], or 0.
 
     Returns a positive number if a joint's articulated inertia vanishes."""
-    rows, rhs = con.rows, con.rhs
-    deficit = out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work)
-    closure_frames(tree, loops, work.T, drive, rows)
-    accelerations(loops, None, work.V, None, drive, rows, rhs)
-    if frequency > 0.0:
-        add_baumgarte(loops, q, v, work.V, drive, frequency, rows, rhs, con.other)
-    factor_rows(tree, loops, prescribed, work.T, work.U, work.Psi, False, con, RowMotion(v, a, work.u, work.V, work.dV))
-    add_rates(loops, rows, rhs)
-    for r in range(rhs.shape[0]):
-        store(rhs, r, -load(rhs, r))
-    solve_constraints(rhs, con.solver, multipliers)
-    add_multipliers(tree, loops, prescribed, multipliers, rows, work.u)
-    substitute(tree, prescribed, v, passive, a, tau, work)
+    solver = con.solver
+    deficit = equations(tree, loops, prescribed, q, v, a, tau, f_ext, drive, frequency > 0.0, frequency, passive, work, con.rows,
+                        solver.null, solver.size, con.rhs, con.other)
+    factor_constraints(solver)
+    solve_constraints(con.rhs, solver, multipliers)
+    complete(tree, loops, prescribed, v, multipliers, passive, a, tau, work, con.rows)
     return deficit
 
 
 @primitive
-def factor_rows(tree, loops, prescribed, T, U, Psi, holonomic, con, motion=None):
-    """Rows and the factor of A M^-1 A^T, from `closure_frames` and the tree's factors; holonomic, motion: see `sweep_rows`."""
-    sweep_rows(tree, loops, prescribed, T, U, Psi, True, con.rows, holonomic, motion)
-    form(tree, loops, prescribed, Psi, con.rows, con.solver)
-    factor_constraints(loops, con.rows.size, con.solver)
+def equations(tree, loops, prescribed, q, v, a, tau, f_ext, drive, stabilized, frequency, passive, work, rows, matrix, made, rhs,
+              other):
+    """A M^-1 A^T lambda = rhs: writes matrix (m m), made (m; see `form`) and rhs (m), and work and rows, which `complete` reads.
+    frequency is read if `stabilized`. other (m): scratch. Returns a positive number if a joint's articulated inertia vanishes."""
+    deficit = out_and_back(tree, prescribed, q, v, a, tau, f_ext, passive, work)
+    closure_frames(tree, loops, work.T, drive, rows)
+    accelerations(loops, None, work.V, None, drive, rows, rhs)
+    if stabilized:
+        add_baumgarte(loops, q, v, work.V, drive, frequency, rows, rhs, other)
+    sweep_rows(tree, loops, prescribed, work.T, work.U, work.Psi, True, rows, False, RowMotion(v, a, work.u, work.V, work.dV))
+    form(tree, loops, prescribed, work.Psi, rows, matrix, made)
+    add_rates(loops, rows, rhs)
+    for r in range(rhs.shape[0]):
+        store(rhs, r, -load(rhs, r))
+    return deficit
+
+
+@primitive
+def complete(tree, loops, prescribed, v, multipliers, passive, a, tau, work, rows):
+    """a and tau, once the multipliers are known."""
+    add_multipliers(tree, loops, prescribed, multipliers, rows, work.u)
+    substitute(tree, prescribed, v, passive, a, tau, work)
 
 
 @primitive

@@ -41,9 +41,10 @@ def solver_memory(m): return 2 * m * m + 5 * m
 
 
 @primitive
-def form(tree, loops, prescribed, Psi, rows, work):
-    """X D^-1 X^T over the coordinates that two constraints share and that are not prescribed, into work.null."""
-    m, number, pair = work.gain.shape[0], number_like(Psi, 0.0), 0
+def form(tree, loops, prescribed, Psi, rows, matrix, made):
+    """matrix (m m) = X D^-1 X^T over the coordinates that two constraints share and that are not prescribed; made (m): what its
+    diagonal is made of."""
+    m, number, pair = made.shape[0], number_like(Psi, 0.0), 0
     for c in range(loops.record.shape[0]):
         begin, end = numbers_of(loops, c, number)
         first, own = loops.record[c, FIRST], column_of(loops, c, 0, number)
@@ -56,9 +57,11 @@ def form(tree, loops, prescribed, Psi, rows, work):
             for r in range(loops.record[c, ROW_COUNT]):
                 for s in range(start, start + size):
                     x = get_cell(rows.G, m, own + r, s, number)
-                    store(work.null, (first + r) * m + s, x)
-                    store(work.null, s * m + first + r, x)
+                    store(matrix, (first + r) * m + s, x)
+                    store(matrix, s * m + first + r, x)
             pair += 1
+        for r in range(loops.record[c, ROW_COUNT]):
+            store(made, first + r, get_cell(rows.size, 3, own + r, 0, number))
 
 
 @primitive
@@ -79,16 +82,14 @@ def three_products(tree, prescribed, Psi, rows, shared, j, column, start, s, las
 
 
 @primitive
-def factor_constraints(loops, size, work):
-    """L D L^T of work.null, with gain, keep and order. size (3 a row): what a diagonal is made of, first."""
+def factor_constraints(work):
+    """L D L^T of work.null, with gain, keep and order; work.size holds what diagonals are made of."""
     m, number = work.gain.shape[0], number_like(work.L, 0.0)
-    for c in range(loops.record.shape[0]):
-        first, column = loops.record[c, FIRST], column_of(loops, c, 0, number)
-        for r in range(loops.record[c, ROW_COUNT]):
-            x = get_cell(size, 3, column + r, 0, number)
-            store(work.size, first + r, where_less(number, x, 1.0 / x, number))
-            store(work.z, first + r, load(work.null, (first + r) * m + first + r))       # the diagonal, as it is eaten up
-            work.order[first + r] = first + r
+    for r in range(m):
+        x = load(work.size, r)
+        store(work.size, r, where_less(number, x, 1.0 / x, number))
+        store(work.z, r, load(work.null, r * m + r))                     # the diagonal, as it is eaten up
+        work.order[r] = r
     for s in range(m):
         take_row(s, best_row(s, work), work)
 

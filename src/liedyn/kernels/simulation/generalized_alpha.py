@@ -61,7 +61,8 @@ def evaluate_trial(tree, loops, plant, schedule, signals, ties, t, blocks, work,
     act(plant, tree, schedule, signals, t, work)
     good = work.flag[0] < 0.0
     if ties is not None:
-        good = good and move_drives(signals, ties, t, work)
+        move_drives(signals, ties, t, work)
+        good = work.flag[0] < 0.0
     if good:
         balance_rates(tree, loops, work.q, work.v, work.a, own.multipliers, work.v, work.F, own.drive, plant.passive[0], blocks,
                       own.R, own.dual)

@@ -5,17 +5,24 @@ import numpy as np
 from numpy import int64
 
 from liedyn.jit import kernel, primitive
+from liedyn.kernels.loops.by_parts import CLOSE, CLOSE_UNCOUNTED, FAR, LOOK, MULTIPLY, copy, run
+from liedyn.kernels.loops.desk import TIME, desk_of
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, RUNNING, finite_rates
 from liedyn.kernels.simulation.signals import BEYOND, FREE, READING, SIDE, SWITCH, polynomial
 from liedyn.pointer_call import call
 
-REFUSED = 32          # beside the codes of `motion`: the line does not hold at this state, and loops must go on
+REFUSED = FAR         # beside the codes of `right_hand_side`: the line does not hold at this state, and loops must go on
 
 
 class Line(NamedTuple):
     """A line, and what it reads and writes besides `MotionWork`: see `codegen.step.Step`."""
 
     address: int
+    second: int                # under constraints: what follows the multipliers, and what brings a state back; else 0
+    back: int
+    desk: np.ndarray           # see `kernels.loops.desk`; empty without constraints
+    q: np.ndarray              # (nq,) an output between two steps, back on the constraints
+    y: np.ndarray              # (2 nv + 1,) and the rest of its state
     t: np.ndarray              # (1,)
     curves: np.ndarray         # (3 c,) jets now of the signals that are curves, found by the next four
     first: np.ndarray          # (c,) int64
@@ -31,7 +38,7 @@ class Line(NamedTuple):
 
 @kernel
 def evaluate_line(line, A, c, t, h, ceiling, q0, y0, K, y, first, last, row, work):
-    """As `stages.evaluate`, for an open tree. REFUSED where the line does not hold."""
+    """As `stages.evaluate`. REFUSED where the line does not hold."""
     for s in range(first, last):
         for k in range(y0.size):
             y[k] = y0[k]
@@ -40,7 +47,11 @@ def evaluate_line(line, A, c, t, h, ceiling, q0, y0, K, y, first, last, row, wor
             if w != 0.0:
                 for k in range(y0.size):
                     y[k] += w * K[r, k]
-        code = line_rates(line, min(t + c[s] * h, ceiling), q0, y, K[s + row], work)
+        now = min(t + c[s] * h, ceiling)
+        code = line_rates(line, now, q0, y, K[s + row], work)
+        if line.desk.size and s + row == 0 and code == RUNNING:
+            desk_of(line.desk).figures[TIME] = now
+            code = run(line.desk, LOOK)
         if code != RUNNING:
             return code
     return RUNNING
@@ -48,7 +59,54 @@ def evaluate_line(line, A, c, t, h, ceiling, q0, y0, K, y, first, last, row, wor
 
 @primitive
 def line_rates(line, t, q0, y, dy, work):
-    """As `motion.right_hand_side`."""
+    """As `right_hand_side`."""
+    set_inputs(line, t)
+    refused = call(line.address, pointers(line, q0, y, dy, work))
+    if line.desk.size:
+        run(line.desk, MULTIPLY)
+        call(line.second, pointers(line, q0, y, dy, work))
+    for k in range(line.sides.size):
+        line.held[SWITCH * k + READING] = line.readings[2 * k]
+        if line.readings[2 * k + 1] != 0.0:
+            line.held[SWITCH * k + BEYOND] = 1.0
+    return verdict(line, refused, int64(line.verdict[0]), y, work)
+
+
+@primitive
+def back_by_line(line, t, counted, q0, y, q, work):
+    """The state q0 (+) x, v of y goes back onto the constraints, if there are any: into q, which may be q0, and y with x = 0.
+    Returns a code."""
+    if line.desk.size == 0:
+        return RUNNING
+    set_inputs(line, t)
+    refused = call(line.back, pointers(line, q0, y, y, work))
+    code = verdict(line, refused, RUNNING if line.verdict[1] < 0.0 else BAD_SIGNAL, y, work)
+    if code != RUNNING:
+        return code
+    code, d, nv = run(line.desk, CLOSE if counted else CLOSE_UNCOUNTED), desk_of(line.desk), work.v.size
+    copy(d.q, q)
+    for k in range(nv):
+        y[k], y[nv + k] = 0.0, d.v[k]
+    return code
+
+
+@primitive
+def verdict(line, refused, code, y, work):
+    if code == BAD_SIGNAL:
+        work.flag[0] = line.verdict[1]
+        return BAD_SIGNAL
+    return REFUSED if refused and finite_rates(y) == RUNNING else code
+
+
+@primitive
+def pointers(line, q0, y, dy, work):
+    """What the line is called with."""
+    return (line.t, q0, y, line.curves, line.sides, line.numbers, work.q, work.v, work.a, work.tau, work.wrench, dy, line.verdict,
+            line.readings, line.desk)
+
+
+@primitive
+def set_inputs(line, t):
     line.t[0] = t
     for k in range(line.first.size):
         x = polynomial(line.breaks, line.coefficients, line.first[k], line.count[k], t)
@@ -56,14 +114,3 @@ def line_rates(line, t, q0, y, dy, work):
     for k in range(line.sides.size):
         side = line.held[SWITCH * k + SIDE]
         line.sides[k] = side if side == side else FREE
-    refused = call(line.address, (line.t, q0, y, line.curves, line.sides, line.numbers, work.q, work.v, work.a, work.tau,
-                                  work.wrench, dy, line.verdict, line.readings))
-    for k in range(line.sides.size):
-        line.held[SWITCH * k + READING] = line.readings[2 * k]
-        if line.readings[2 * k + 1] != 0.0:
-            line.held[SWITCH * k + BEYOND] = 1.0
-    code = int64(line.verdict[0])
-    if code == BAD_SIGNAL:
-        work.flag[0] = line.verdict[1]
-        return BAD_SIGNAL
-    return REFUSED if refused and finite_rates(y) == RUNNING else code

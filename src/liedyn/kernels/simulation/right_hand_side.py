@@ -15,7 +15,7 @@ from liedyn.joints.retraction import chart_rate, retract
 from liedyn.kernels.recursions.hybrid import hybrid, hybrid_work
 from liedyn.kernels.simulation.elastic_law import MotorLaw, drive_motors
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, note, value
-from liedyn.lie.lanes import absolute, where_less
+from liedyn.lie.lanes import absolute, number_like, where_less
 from liedyn.lie.rows import load3, load_pose, load_twist, store_twist
 from liedyn.lie.se3 import add, compose, dAd_inv, dot
 from liedyn.lie.vec3 import plus_cross, rotate_back
@@ -53,7 +53,11 @@ def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work):
     set_out(tree, plant, schedule, signals, t, q0, y, work)
     inner = hybrid_work(work.memory, tree.parent.size, plant.prescribed.size)
     deficit = hybrid(tree, plant.prescribed, work.q, work.v, work.a, work.tau, work.F, plant.passive[0], inner)
-    return rates(tree, plant, y, deficit, 0.0, dy, work)
+    power = number_like(y, 0.0)
+    if work.F.size:
+        for i in range(1, tree.parent.size):
+            power = power + dot(load_twist(work.F, i), load_twist(inner.V, i))
+    return rates(tree, plant, y, deficit, power, dy, work)
 
 
 @primitive
@@ -68,7 +72,7 @@ def set_out(tree, plant, schedule, signals, t, q0, y, work):
 
 @primitive
 def rates(tree, plant, y, deficit, power, dy, work):
-    """Writes dy, once a and tau are known. deficit: of a pivot; power: what goes in through constraints. Returns a code."""
+    """Writes dy, once a and tau are known. deficit: of a pivot; power: of external wrenches and constraints. Returns a code."""
     nv = plant.prescribed.size
     chart_rate(tree, y[:nv], work.v, dy[:nv])
     for k in range(nv):
@@ -76,10 +80,6 @@ def rates(tree, plant, y, deficit, power, dy, work):
         power += work.tau[k] * work.v[k]
         if plant.passive[0]:
             power += resistance(tree, k, work.v) * work.v[k]
-    if work.F.size:
-        inner = hybrid_work(work.memory, tree.parent.size, nv)
-        for i in range(1, tree.parent.size):
-            power += dot(load_twist(work.F, i), load_twist(inner.V, i))
     dy[2 * nv] = power
     return where_less(-0.5, work.flag[0], BAD_SIGNAL, where_less(0.0, deficit, SINGULAR, finite_rates(dy)))
 

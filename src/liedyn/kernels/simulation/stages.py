@@ -1,9 +1,12 @@
 """The right-hand side at the stages of a Runge-Kutta step, by loops, also under constraints."""
+from numba import types
+from numba.extending import overload
 from numpy import int64
 
 from liedyn.jit import kernel, primitive
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.loops.loop_motion import driven_power, look_around, move_drives, tied_hybrid
+from liedyn.kernels.loops.by_parts import FAR
+from liedyn.kernels.loops.loop_motion import deficit_of, look_around, move_drives, tied_hybrid, tied_power
 from liedyn.kernels.simulation.right_hand_side import RUNNING, rates, right_hand_side, set_out
 
 
@@ -26,22 +29,32 @@ def evaluate(index, constants, plant, schedule, signals, ties, A, c, t, h, ceili
                 for k in range(y0.size):
                     y[k] += w * K[r, k]
         now = min(t + c[s] * h, ceiling)
-        if ties is None:
-            code = int64(right_hand_side(tree, plant, schedule, signals, now, q0, y, K[s + row], work))
-        else:
-            code = int64(tied_right_hand_side(index, constants, plant, schedule, signals, ties, now, q0, y, K[s + row], work))
+        code = int64(open_or_tied(tree, plant, schedule, signals, ties, now, q0, y, K[s + row], work))
         if ties is not None and s + row == 0 and code == RUNNING:
-            code = look_around(index, constants, plant.prescribed, ties, now, work.a)
+            code = look_around(ties, now)
         if code != RUNNING:
             return code
     return RUNNING
 
 
+def open_or_tied(tree, plant, schedule, signals, ties, t, q0, y, dy, work): ...
+
+
+@overload(open_or_tied, inline="always")
+def _open_or_tied(tree, plant, schedule, signals, ties, t, q0, y, dy, work):
+    """Only the one that is needed is compiled."""
+    if isinstance(ties, types.NoneType):
+        return lambda tree, plant, schedule, signals, ties, t, q0, y, dy, work: right_hand_side(
+            tree, plant, schedule, signals, t, q0, y, dy, work)
+    return lambda tree, plant, schedule, signals, ties, t, q0, y, dy, work: tied_right_hand_side(
+        tree, plant, schedule, signals, ties, t, q0, y, dy, work)
+
+
 @primitive
-def tied_right_hand_side(index, constants, plant, schedule, signals, ties, t, q0, y, dy, work):
+def tied_right_hand_side(tree, plant, schedule, signals, ties, t, q0, y, dy, work):
     """`right_hand_side` under constraints."""
-    tree = tree_of(index, constants)
     set_out(tree, plant, schedule, signals, t, q0, y, work)
     move_drives(signals, ties, t, work)
-    deficit = tied_hybrid(index, constants, plant, ties, work)
-    return rates(tree, plant, y, deficit, driven_power(index, constants, ties), dy, work)
+    if tied_hybrid(ties, work) == FAR:
+        return FAR
+    return rates(tree, plant, y, deficit_of(ties), tied_power(ties), dy, work)

@@ -1,0 +1,263 @@
+"""Constrained motion by its parts (see `parts`): what is the same for all robots, around what is not.
+
+One entry does it all, by the address of a desk, so that each of these functions is compiled once and is no part of its callers."""
+import numpy as np
+
+from liedyn.jit import callee, entry, primitive
+from liedyn.kernels.checks import OK, SINGULAR
+from liedyn.kernels.loops.constraint_solver import factor_constraints, solve_constraints
+from liedyn.kernels.loops.desk import (
+    BAD_ROW,
+    BAD_SIZE,
+    DRIFT,
+    DRIFT_VELOCITY,
+    HEADER,
+    LEFT,
+    PART,
+    RANK,
+    ROW_2,
+    RUN,
+    SINGULAR_COUNT,
+    SINGULAR_ROW,
+    SINGULAR_TIME,
+    SIZE,
+    SMALL_1,
+    SMALL_2,
+    TIME,
+    TIME_1,
+    TIME_2,
+    TOLERANCE,
+    desk_of,
+)
+from liedyn.kernels.loops.parts import CHANGED, COMPLETED, EQUATIONS, HOLONOMIC, MOVED, RESIDUALS, ROWS, VELOCITIES
+from liedyn.lie.lanes import sqrt
+from liedyn.pointer_call import call_at, numbers_at, place_of
+
+MOVE, LOOK, CLOSE_POSITION, CLOSE_VELOCITY, CLOSE, CLOSE_UNCOUNTED, MEASURE, MULTIPLY = range(8)        # what `mechanism` does
+CLOSED, LOOP_OPEN, CONTRADICTION, LOOSE_JOINT = 0, 6, 7, 8      # codes beside those of `simulation.right_hand_side`
+FAR = 32                           # an angle is beyond what lines hold, and loops must go on
+OPEN = 20                          # a code beside those of `checks`: the constraints could not be closed
+CONTRADICTS = 1e-7                 # as in dynamics.constrained: of the largest number, and of one unit
+_STRAIGHT = 0.25                   # how straight what crosses zero is, against how sharply it turns if it does not
+_MOST = 30                # Newton steps; from an integrator's step one or two
+_STALLED = 0.5            # a step that leaves more than this of the residual has reached rounding, or will not close
+
+
+@entry("i8(i8, i8)")
+def mechanism(address, what):
+    """Of the desk at an address:
+
+    MOVE             found_a, found_tau and multipliers from q, v, a, tau, f_ext
+    LOOK             at an accepted state at figures[TIME], after MOVE: singular configurations, and prescriptions that contradict
+    CLOSE_POSITION   q moves onto the constraints
+    CLOSE_VELOCITY   v moves onto A v = the drive's velocity
+    CLOSE            both, unless the tolerance is 0; the largest drift before is noted
+    CLOSE_UNCOUNTED  the same, not noted
+    MEASURE          residual and velocity
+    MULTIPLY         multipliers from the desk's matrix and right-hand side
+
+    Returns a code."""
+    x = numbers_at(address, numbers_at(address, HEADER).view(np.int64)[SIZE])
+    d = desk_of(x)
+    if what == MOVE:
+        return move(d, x)
+    if what == MULTIPLY:
+        multiply(d)
+        return OK
+    if what == LOOK:
+        return look_around(d)
+    if what == MEASURE:
+        return OK if part(x, RESIDUALS) == OK and part(x, VELOCITIES) == OK else FAR
+    if what == CLOSE_POSITION:
+        return project_position(d, x, d.figures[TOLERANCE])
+    if what == CLOSE_VELOCITY:
+        return project_velocity(d, x)
+    return close(d, x, what == CLOSE)
+
+
+@primitive
+def run(x, what):
+    """`mechanism`, called by its address."""
+    return call_at(x.view(np.int64)[RUN], (place_of(x), what))
+
+
+@primitive
+def part(x, which): return call_at(x.view(np.int64)[PART + which], (place_of(x),))
+
+
+@callee
+def multiply(d):
+    """The multipliers of the desk's matrix and right-hand side."""
+    factor_constraints(d.solver)
+    solve_constraints(d.rhs, d.solver, d.multipliers)
+
+
+@primitive
+def move(d, x):
+    if part(x, EQUATIONS) != OK:
+        return FAR
+    multiply(d)
+    part(x, COMPLETED)
+    return SINGULAR if d.deficit[0] > 0.0 else OK
+
+
+@primitive
+def worst(x):
+    """Largest |x|; NaN if any is."""
+    y = 0.0
+    for k in range(x.size):
+        y = abs(x[k]) if not abs(x[k]) <= y and y == y else y
+    return y
+
+
+@primitive
+def copy(x, to):
+    for k in range(x.size):
+        to[k] = x[k]
+
+
+# projections ------------------------------------------------------------------------------------------------------
+@primitive
+def step_back(d, gap):
+    """The multipliers that take off `gap`."""
+    for r in range(gap.size):
+        d.rhs[r] = -gap[r]
+    multiply(d)
+
+
+@callee
+def project_position(d, x, tolerance):
+    """By the shortest way in the metric of the mass matrix: dq = -M^-1 A^T (A M^-1 A^T)^+ residual, repeated (Gauss-Newton on the
+    manifold). Fixed coordinates stay. The largest residual that is left: figures[LEFT]."""
+    before = np.inf
+    for step in range(_MOST + 1):
+        if part(x, RESIDUALS) != OK:
+            return FAR
+        now = worst(d.residual)
+        d.figures[LEFT] = now
+        if now <= tolerance or (step > 1 and not now < _STALLED * before and now < 1e3 * tolerance):
+            return OK
+        if not now < 1e300 or step == _MOST or (step > 4 and not now < before):
+            return OPEN
+        part(x, HOLONOMIC)
+        if d.deficit[0] > 0.0:
+            return SINGULAR
+        step_back(d, d.residual)
+        part(x, MOVED)
+        copy(d.moved, d.q)
+        before = now
+    return OPEN
+
+
+@callee
+def project_velocity(d, x):
+    """The same way, at once. Held coordinates stay. How far v was off: figures[LEFT]."""
+    if part(x, ROWS) != OK:
+        return FAR
+    if d.deficit[0] > 0.0:
+        return SINGULAR
+    d.figures[LEFT] = worst(d.velocity)
+    step_back(d, d.velocity)
+    part(x, CHANGED)
+    for k in range(d.v.size):
+        d.v[k] += d.change[k]
+    return OK
+
+
+@primitive
+def close(d, x, counted):
+    f = d.figures
+    if counted or f[TOLERANCE] <= 0.0:
+        if part(x, RESIDUALS) != OK:
+            return FAR
+        if counted:
+            f[DRIFT] = max(f[DRIFT], worst(d.residual))
+        if f[TOLERANCE] <= 0.0:
+            return CLOSED
+    code = project_position(d, x, f[TOLERANCE])
+    if code == OPEN or code == SINGULAR:
+        largest_row(d.residual, f)
+        return LOOP_OPEN if code == OPEN else LOOSE_JOINT
+    if code == OK:
+        code = project_velocity(d, x)
+    if code == SINGULAR:
+        return LOOSE_JOINT
+    if counted and code == OK:
+        f[DRIFT_VELOCITY] = max(f[DRIFT_VELOCITY], f[LEFT])
+    return code
+
+
+@primitive
+def largest_row(x, figures):
+    figures[BAD_ROW], figures[BAD_SIZE] = 0, 0.0
+    for r in range(x.size):
+        if not abs(x[r]) <= figures[BAD_SIZE]:
+            figures[BAD_ROW], figures[BAD_SIZE] = r, abs(x[r])
+
+
+# singular configurations ------------------------------------------------------------------------------------------
+@callee
+def look_around(d):
+    watch(d.solver, d.figures[TIME], d.figures)
+    given, scale, prescribed = d.drive.size > 0, 0.0, d.mask.view(np.bool_)
+    for k in range(d.found_a.size):
+        given, scale = given or prescribed[k], max(scale, abs(d.found_a[k]))
+    return CONTRADICTION if given and contradicted(d.solver, CONTRADICTS * (1.0 + scale), d.figures) else CLOSED
+
+
+@primitive
+def contradicted(solver, most, figures):
+    """Whether a dependent row asks for more than rounding; figures tell which and by how much."""
+    for r in range(solver.keep.size):
+        if solver.keep[r] < 0.5 and abs(solver.z[r]) > most:
+            figures[BAD_ROW], figures[BAD_SIZE] = r, abs(solver.z[r])
+            return True
+    return False
+
+
+@primitive
+def watch(solver, t, f):
+    """A singular configuration is where rows become dependent: their number changes or, between two states, the volume that
+    they span goes through zero, where it has a corner. Its square is the product of the eigenvalues of A M^-1 A^T that are not
+    zero, whichever rows were taken: the pivots of these, times the null vectors' squares, which stand at right angles."""
+    rank, volume, small, row, m = 0.0, 1.0, 1e300, -1, solver.keep.size
+    for r in range(m):
+        if solver.keep[r] > 0.5:
+            x = solver.size[r] / solver.gain[r]                   # the pivot, of what the row's diagonal is made of
+            rank, volume = rank + 1.0, volume / solver.gain[r]
+            if x < small:
+                small, row = x, r
+    for j in range(m - int(rank)):
+        square = 0.0
+        for k in range(m):
+            square += solver.null[j * m + k] * solver.null[j * m + k]
+        volume *= square
+    volume = sqrt(volume)
+    if f[RANK] >= 0.0:
+        if t <= f[TIME_2]:
+            return
+        if rank < f[RANK]:
+            report(t, f[ROW_2], f)
+        elif rank > f[RANK] and f[SINGULAR_COUNT] == 0.0:
+            report(f[TIME_2], row, f)
+        elif rank == f[RANK] and cornered(f[SMALL_1], f[TIME_1], f[SMALL_2], f[TIME_2], volume, t):
+            report(f[TIME_2], f[ROW_2], f)
+    f[SMALL_1], f[TIME_1] = f[SMALL_2], f[TIME_2] if f[RANK] == rank else np.inf
+    f[SMALL_2], f[TIME_2], f[ROW_2], f[RANK] = volume, t, row, rank
+
+
+@primitive
+def report(t, row, f):
+    if f[SINGULAR_COUNT] == 0.0:
+        f[SINGULAR_TIME], f[SINGULAR_ROW] = t, row
+    f[SINGULAR_COUNT] += 1.0
+
+
+@primitive
+def cornered(x1, t1, x2, t2, x3, t3):
+    """Whether three values at times are nearly straight if one or two of them change their sign, and not if not."""
+    if not (t1 < t2 and x2 < x1 and x2 <= x3):
+        return False
+    before, after = (x2 - x1) / (t2 - t1), (x3 - x2) / (t3 - t2)
+    later, earlier = (-x3 - x2) / (t3 - t2) - before, (-x2 - x1) / (t2 - t1) + after
+    return min(abs(later), abs(earlier)) < _STRAIGHT * (after - before)

@@ -1,0 +1,84 @@
+"""Where the parts of constrained dynamics meet: one array, of one state.
+
+Constrained motion has parts that depend on the robot alone, without a decision on a number (straight lines, or loops where a line
+would be too long), and a small dense part between them, which chooses rows and pivots and is the same for all robots. Each part
+is called with the address of the desk alone: it reads some of its numbers and writes others.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import primitive
+from liedyn.kernels.loops.constraint_solver import SolverWork, solver_memory, solver_work
+from liedyn.spans import span
+
+HEADER = 24
+# places in the header, which are integers: sizes; where loops find the model's arrays, and how many numbers they have; addresses of
+# `by_parts.mechanism` and of the parts
+N, NQ, NV, NC, M, DRIVEN, FORCED, PASSIVE, SIZE, MACHINE, MACHINE_SIZE, RUN, PART = range(13)
+
+# places in Desk.figures
+(TOLERANCE,                        # of a projection [rad | m]; 0: none
+ DRIFT, DRIFT_VELOCITY,            # the largest before a projection [rad | m], [rad/s | m/s]
+ RANK,                             # independent rows at the last accepted state; -1 before the first
+ SMALL_1, TIME_1, SMALL_2, TIME_2, # their volume at the last two accepted states
+ ROW_2,                            # and the row of the smallest pivot
+ SINGULAR_COUNT, SINGULAR_TIME, SINGULAR_ROW,
+ BAD_ROW, BAD_SIZE,                # what LOOP_OPEN or CONTRADICTION speaks of
+ TIME, LEFT) = range(16)           # of the state; what a projection has left of the residual, or found of the velocity
+FIGURES = 16
+
+
+class Desk(NamedTuple):
+    q: np.ndarray             # (nq,)
+    v: np.ndarray             # (nv,)
+    a: np.ndarray             # (nv,) where prescribed
+    tau: np.ndarray           # (nv,) where not
+    f_ext: np.ndarray         # (6n,) wrenches on bodies, or empty
+    drive: np.ndarray         # (24 driven,) motions of driven closures
+    frequency: np.ndarray     # (1,) of Baumgarte's stabilization [rad/s]
+    figures: np.ndarray       # (FIGURES,)
+    multipliers: np.ndarray   # (m,)
+    rhs: np.ndarray           # (m,) A M^-1 A^T lambda = rhs
+    deficit: np.ndarray       # (1,) positive if a joint's articulated inertia vanishes
+    power: np.ndarray         # (1,) of f_ext
+    drive_rate: np.ndarray    # (m,) velocity of rows in the motion of driven closures
+    residual: np.ndarray      # (m,)
+    velocity: np.ndarray      # (m,) A v less that of the drive
+    found_a: np.ndarray       # (nv,) complete
+    found_tau: np.ndarray     # (nv,)
+    moved: np.ndarray         # (nq,) q (+) M^-1 A^T lambda
+    change: np.ndarray        # (nv,) M^-1 A^T lambda
+    mask: np.ndarray          # (nv,) begins with as many bools: what is prescribed in motion
+    fixed: np.ndarray         # (nv,) the same in a projection of the position
+    held: np.ndarray          # (nv,) the same in a projection of the velocity
+    solver: SolverWork        # its matrix and size, too
+    rest: np.ndarray          # what the first of two parts leaves to the second
+
+
+@primitive
+def desk_of(x):
+    h = x.view(np.int64)
+    return desk_views(x, h[N], h[NQ], h[NV], h[M], h[DRIVEN], h[FORCED])
+
+
+@primitive
+def desk_views(x, n, nq, nv, m, driven, forced):
+    k, f, d = HEADER, 6 * n * forced, 24 * driven
+    e = k + nq + 3 * nv + f + d + 1
+    p = e + FIGURES
+    r = p + m
+    s = r + 4 * m + 2
+    t = s + 2 * nv + nq
+    u = t + 4 * nv
+    w = u + 2 * m * m + 5 * m                                      # `solver_memory`
+    return Desk(span(x, k, nq), span(x, k + nq, nv), span(x, k + nq + nv, nv), span(x, k + nq + 2 * nv, nv),
+                span(x, k + nq + 3 * nv, f), span(x, e - d - 1, d), span(x, e - 1, 1), span(x, e, FIGURES), span(x, p, m), span(x, r, m),
+                span(x, r + m, 1), span(x, r + m + 1, 1), span(x, r + m + 2, m), span(x, r + 2 * m + 2, m),
+                span(x, r + 3 * m + 2, m), span(x, s, nv), span(x, s + nv, nv), span(x, s + 2 * nv, nq), span(x, t, nv),
+                span(x, t + nv, nv), span(x, t + 2 * nv, nv), span(x, t + 3 * nv, nv), solver_work(span(x, u, w - u), m),
+                span(x, w, x.size - w))
+
+
+def desk_memory(n, nq, nv, m, driven, forced, rest):
+    return HEADER + FIGURES + 2 * nq + 9 * nv + 6 * n * forced + 24 * driven + 3 + 5 * m + solver_memory(m) + rest

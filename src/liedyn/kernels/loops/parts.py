@@ -1,0 +1,228 @@
+"""Parts of constrained motion that depend on the robot alone, see `desk`: what a line records, or loops compute.
+
+    EQUATIONS, COMPLETED     of motion: A M^-1 A^T lambda = rhs; then the multipliers give a and tau
+    RESIDUALS, VELOCITIES    how far the constraints are open, and how fast they open
+    HOLONOMIC, MOVED         of a projection of the position: A M^-1 A^T of the residual's derivative; then q (+) M^-1 A^T lambda
+    ROWS, CHANGED            of a projection of the velocity: A M^-1 A^T, A v; then M^-1 A^T lambda
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import entry, primitive
+from liedyn.joints.closures import DRIVEN, FIRST, KIND, ROW_COUNT, closure_row, loop_parts, loops_of
+from liedyn.joints.elimination import solve
+from liedyn.joints.motion import joint_add, joint_pose
+from liedyn.joints.retraction import retract
+from liedyn.joints.tree import parts as tree_parts
+from liedyn.joints.tree import tree_of
+from liedyn.kernels.loops.constrained import complete, equations
+from liedyn.kernels.loops.constraint_solver import form
+from liedyn.kernels.loops.desk import HEADER, MACHINE, MACHINE_SIZE, NC, NV, PASSIVE, SIZE, M, N, desk_of
+from liedyn.kernels.loops.loop_rows import RowWork, closure_frames, load_guide, residuals, row_room, row_work, velocities
+from liedyn.kernels.loops.loop_sweep import add_multipliers, sweep_rows
+from liedyn.kernels.recursions.hybrid import HybridWork, hybrid_memory, hybrid_work
+from liedyn.kernels.recursions.inverse_mass import FactorWork, factor
+from liedyn.lie.lanes import load, number_like, store
+from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
+from liedyn.lie.se3 import Ad_inv, dot
+from liedyn.pointer_call import numbers_at
+from liedyn.spans import span
+
+PARTS = EQUATIONS, COMPLETED, RESIDUALS, VELOCITIES, HOLONOMIC, MOVED, ROWS, CHANGED = range(8)
+
+
+class PartWork(NamedTuple):
+    """What the first of two parts leaves to the second."""
+
+    tree: HybridWork
+    rows: RowWork
+    other: np.ndarray     # (m,) scratch
+
+
+@primitive
+def part_work(memory, n, nv, nc, m):
+    """memory begins a cache line, where it is of one state."""
+    k = row_room(memory, n, nv, nc, m)
+    return PartWork(hybrid_work(span(memory, k, 51 * n + 9 * nv), n, nv), row_work(span(memory, 0, k), n, nv, nc, m),
+                    span(memory, k + 51 * n + 9 * nv, m))
+
+
+def part_memory(n, nv, nc, m): return 27 * nc + 8 * (6 * n + max(nc, m) * (nv + 4 + m)) + hybrid_memory(n, nv) + m
+
+
+# motion -----------------------------------------------------------------------------------------------------------
+@primitive
+def write_equations(tree, loops, prescribed, stabilized, passive, desk, work):
+    d, s = desk, desk.solver
+    for k in range(d.a.shape[0]):                                       # in place: what is given is part of what comes out
+        store(d.found_a, k, load(d.a, k))
+        store(d.found_tau, k, load(d.tau, k))
+    deficit = equations(tree, loops, prescribed, d.q, d.v, d.found_a, d.found_tau, d.f_ext, d.drive, stabilized,
+                        load(d.frequency, 0), passive, work.tree, work.rows, s.null, s.size, d.rhs, work.other)
+    store(d.deficit, 0, deficit)
+    drive_rates(loops, d.drive, work.rows, d.drive_rate)
+    power = number_like(d.q, 0.0)
+    if d.f_ext.size:
+        for i in range(1, tree.parent.size):
+            power = power + dot(load_twist(d.f_ext, i), load_twist(work.tree.V, i))
+    store(d.power, 0, power)
+
+
+@primitive
+def write_completed(tree, loops, prescribed, passive, desk, work):
+    d = desk
+    complete(tree, loops, prescribed, d.v, d.multipliers, passive, d.found_a, d.found_tau, work.tree, work.rows)
+
+
+@primitive
+def drive_rates(loops, drive, rows, out):
+    """Velocity of each row in the motion of its driven closure."""
+    for c in range(loops.record.shape[0]):
+        d = loops.record[c, DRIVEN]
+        for r in range(loops.record[c, ROW_COUNT]):
+            x = number_like(out, 0.0)
+            if d >= 0:
+                V = Ad_inv(load_pose(rows.T, c), load_twist(drive, 4 * d + 2))
+                x = x + dot(closure_row(loops.record[c, KIND], r, load_guide(rows, c)), V)
+            store(out, loops.record[c, FIRST] + r, x)
+
+
+# how far the constraints are open ---------------------------------------------------------------------------------
+@primitive
+def write_residuals(tree, loops, desk, work):
+    poses(tree, desk.q, work)
+    closure_frames(tree, loops, work.tree.T, desk.drive, work.rows)
+    residuals(loops, desk.q, work.rows, desk.residual)
+
+
+@primitive
+def write_velocities(tree, loops, desk, work):
+    poses(tree, desk.q, work)
+    twists(tree, desk.v, work)
+    closure_frames(tree, loops, work.tree.T, desk.drive, work.rows)
+    velocities(loops, desk.v, work.tree.V, desk.drive, work.rows, desk.velocity)
+
+
+@primitive
+def poses(tree, q, work):
+    for i in range(1, tree.parent.size):
+        store_pose(work.tree.T, i, joint_pose(tree, i, q))
+
+
+@primitive
+def twists(tree, v, work):
+    zero = number_like(v, 0.0)
+    store_twist(work.tree.V, 0, ((zero, zero, zero), (zero, zero, zero)))
+    for i in range(1, tree.parent.size):
+        V = Ad_inv(load_pose(work.tree.T, i), load_twist(work.tree.V, tree.parent[i]))
+        store_twist(work.tree.V, i, joint_add(tree, i, V, v))
+
+
+# projections ------------------------------------------------------------------------------------------------------
+@primitive
+def write_rows(tree, loops, prescribed, holonomic, desk, work):
+    """A M^-1 A^T at q, and unless holonomic the rows' velocity."""
+    t = work.tree
+    deficit = factor(tree, prescribed, desk.q, FactorWork(t.T, t.AI, t.U, t.Psi))
+    store(desk.deficit, 0, deficit)
+    closure_frames(tree, loops, t.T, desk.drive, work.rows)
+    if not holonomic:
+        twists(tree, desk.v, work)
+        velocities(loops, desk.v, t.V, desk.drive, work.rows, desk.velocity)
+    sweep_rows(tree, loops, prescribed, t.T, t.U, t.Psi, True, work.rows, holonomic)
+    form(tree, loops, prescribed, t.Psi, work.rows, desk.solver.null, desk.solver.size)
+
+
+@primitive
+def write_change(tree, loops, prescribed, desk, work):
+    """M^-1 A^T lambda."""
+    t, zero = work.tree, number_like(desk.change, 0.0)
+    for k in range(prescribed.size):
+        store(t.u, k, zero)
+        store(desk.change, k, zero)
+    add_multipliers(tree, loops, prescribed, desk.multipliers, work.rows, t.u)
+    store_twist(t.dV, 0, ((zero, zero, zero), (zero, zero, zero)))
+    for i in range(1, tree.parent.size):
+        dV = Ad_inv(load_pose(t.T, i), load_twist(t.dV, tree.parent[i]))
+        store_twist(t.dV, i, solve(tree, i, dV, prescribed, False, desk.change, t.passive, t))        # forces: scratch
+
+
+@primitive
+def write_moved(tree, loops, prescribed, desk, work):
+    write_change(tree, loops, prescribed, desk, work)
+    retract(tree, desk.q, desk.change, desk.moved)
+
+
+# by loops ---------------------------------------------------------------------------------------------------------
+@primitive
+def whole(address):
+    """Desk, masks, tree, constraints, work, and whether passive forces act: of a desk, whose header says where the model's arrays
+    are."""
+    h = numbers_at(address, HEADER).view(np.int64)
+    index, constants, rest = tree_parts(numbers_at(h[MACHINE], h[MACHINE_SIZE]))
+    loop_index, loop_constants, _ = loop_parts(rest)
+    d, nv = desk_of(numbers_at(address, h[SIZE])), h[NV]
+    masks = span(d.mask.view(np.bool_), 0, nv), span(d.fixed.view(np.bool_), 0, nv), span(d.held.view(np.bool_), 0, nv)
+    return (d, masks, tree_of(index, constants), loops_of(loop_index, loop_constants), part_work(d.rest, h[N], nv, h[NC], h[M]),
+            h[PASSIVE] != 0)
+
+
+@entry("i8(i8)")
+def equations_by_loops(address):
+    d, masks, tree, loops, work, passive = whole(address)
+    write_equations(tree, loops, masks[0], d.frequency[0] > 0.0, passive, d, work)
+    return 0
+
+
+@entry("i8(i8)")
+def completed_by_loops(address):
+    d, masks, tree, loops, work, passive = whole(address)
+    write_completed(tree, loops, masks[0], passive, d, work)
+    return 0
+
+
+@entry("i8(i8)")
+def residuals_by_loops(address):
+    d, masks, tree, loops, work, passive = whole(address)
+    write_residuals(tree, loops, d, work)
+    return 0
+
+
+@entry("i8(i8)")
+def velocities_by_loops(address):
+    d, masks, tree, loops, work, passive = whole(address)
+    write_velocities(tree, loops, d, work)
+    return 0
+
+
+@entry("i8(i8)")
+def holonomic_by_loops(address):
+    d, masks, tree, loops, work, passive = whole(address)
+    write_rows(tree, loops, masks[1], True, d, work)
+    return 0
+
+
+@entry("i8(i8)")
+def moved_by_loops(address):
+    d, masks, tree, loops, work, passive = whole(address)
+    write_moved(tree, loops, masks[1], d, work)
+    return 0
+
+
+@entry("i8(i8)")
+def rows_by_loops(address):
+    d, masks, tree, loops, work, passive = whole(address)
+    write_rows(tree, loops, masks[2], False, d, work)
+    return 0
+
+
+@entry("i8(i8)")
+def changed_by_loops(address):
+    d, masks, tree, loops, work, passive = whole(address)
+    write_change(tree, loops, masks[2], d, work)
+    return 0
+
+
+BY_LOOPS = (equations_by_loops, completed_by_loops, residuals_by_loops, velocities_by_loops, holonomic_by_loops, moved_by_loops,
+            rows_by_loops, changed_by_loops)
