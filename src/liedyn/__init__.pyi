@@ -80,6 +80,7 @@ from liedyn.dynamics.inverse import (
     inverse_dynamics as inverse_dynamics,
     joint_wrenches as joint_wrenches,
 )
+from liedyn.dynamics.kim_tables import kim_tables as kim_tables
 from liedyn.dynamics.kinematics import (
     centre_of_mass as centre_of_mass,
     energy as energy,
