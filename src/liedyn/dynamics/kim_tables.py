@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from liedyn.dynamics.annotations import Array, ArrayLike
-from liedyn.dynamics.calls import as_array
+from liedyn.dynamics.calling.annotations import Array, ArrayLike
+from liedyn.dynamics.calling.calls import as_array
 from liedyn.dynamics.manifold import joint_motion
 from liedyn.errors import ShapeError
 from liedyn.model.model import Model, ModelJoint
