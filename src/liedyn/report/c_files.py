@@ -45,7 +45,7 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
         raise UsageError(f"{path} is no name of a C file; expected a name of letters, digits and _, and the ending .c")
     if path is None:
         path = Path(path_part(identifier(f"{model.name}_{function}")) + ".c")
-    asked = asked_by(_FUNCTIONS[function], model, model.neutral(), *np.zeros((2, model.nv)), passive=passive)
+    asked, _ = asked_by(_FUNCTIONS[function], model, model.neutral(), *np.zeros((2, model.nv)), passive=passive)
     found = Written(model, function, asked, name=path.stem, passive=passive, single=single)
     texts = {path: found.source, path.with_suffix(".h"): found.header}
     if with_test:

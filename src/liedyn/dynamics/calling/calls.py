@@ -14,6 +14,7 @@ from liedyn.jit import prepare
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.kernels import checks
 from liedyn.model.cache_lines import on_cache_lines, on_large_pages
+from liedyn.model.model import Model
 
 NONE = np.empty(0)              # no external wrench, one state
 NONE_BATCH = np.empty((0, 0))   # the same for a batch
@@ -109,7 +110,7 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int) -> in
 
 def by_line(entry, model, size: int, before: tuple, arrays: tuple, count: int) -> bool:
     """Whether a line has computed the batch. Where it has not, loops do, and they say what is wrong with it."""
-    _tell_who_asks(entry, size, before, arrays)
+    _tell_who_asks(model, entry, size, before, arrays)
     line = batch_of(model, asked_of(entry, size, before, arrays)) if wanted() else None
     if line is None:
         return False
@@ -121,26 +122,27 @@ def by_line(entry, model, size: int, before: tuple, arrays: tuple, count: int) -
     return part(0, count) if len(edges) == 2 else all(on_threads(part, edges))
 
 
-def asked_by(function, model, *arguments, **options) -> Asked:
-    """Which entry a public function calls for these arguments, and with what; it is not called."""
+def asked_by(function, model, *arguments, **options) -> tuple[Asked, Model]:
+    """Which entry a public function calls for these arguments, with what, and for which model (it may be that of the open tree);
+    it is not called."""
     _thread.asks = True
     try:
         function(replace(model), *arguments, **options)            # which has no lines yet
     except _Asking as answer:
-        return answer.asked
+        return answer.asked, answer.model
     finally:
         _thread.asks = False
     raise UsageError(f"{function.__name__} calls no entry of the kernels")
 
 
 class _Asking(Exception):
-    def __init__(self, asked: Asked):
-        self.asked = asked
+    def __init__(self, asked: Asked, model):
+        self.asked, self.model = asked, model
 
 
-def _tell_who_asks(entry, size, before, arrays) -> None:
+def _tell_who_asks(model, entry, size, before, arrays) -> None:
     if getattr(_thread, "asks", False):
-        raise _Asking(asked_of(entry, size, before, arrays))
+        raise _Asking(asked_of(entry, size, before, arrays), model)
 
 
 def run_one(model, key, entry, size: int, before: tuple, numbers: tuple, arrays: tuple) -> bool:
@@ -162,7 +164,7 @@ def single(model, key, entry, size: int, before: tuple, arrays: tuple) -> int:
     """An entry for one state: by its line, which is left for `key`, else by loops. arrays: without an axis of the batch. Returns
     a code."""
     rows = tuple(x.reshape(1, -1) if isinstance(x, _array) else x for x in arrays)
-    _tell_who_asks(entry, size, before, rows)
+    _tell_who_asks(model, entry, size, before, rows)
     if wanted():
         numbers = [x for x in arrays if isinstance(x, _array) and x.size]
         line = one_of(model, asked_of(entry, size, before, rows), [x.shape for x in numbers])

@@ -1,0 +1,99 @@
+"""How a call would be computed: by a straight line of this robot, or by loops."""
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from importlib import import_module
+
+import numpy as np
+
+from liedyn.codegen import lines
+from liedyn.codegen.recording import record
+from liedyn.dynamics.calling.calls import asked_by
+from liedyn.errors import NameLookupError, UsageError
+from liedyn.model.model import Model
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What `plan` says.
+
+    function     name
+    way          "line": straight machine code for this robot alone; or "loops": compiled once for all robots
+    operations   of the line, None where there is none
+    longest      operations from which on loops do the work
+    width        states of a batch that a line computes at once
+    reason       why this way
+    """
+
+    function: str
+    way: str
+    operations: int | None
+    longest: int
+    width: int
+    reason: str
+
+
+def plan(model: Model, function: str, **options) -> Plan:
+    """How a function would be computed for this robot. Nothing is compiled.
+
+    Parameters
+    ----------
+    model : Model
+    function : str
+        Name of a function of the package whose first argument is a model, for example "forward_dynamics".
+    options
+        Its other arguments, where they have no default and are no states: ``link="hand"``, ``prescribed=mask``. Options such as
+        ``f_ext`` and ``passive`` make another line.
+
+    Raises
+    ------
+    NameLookupError
+        For a name that the package does not have.
+    UsageError
+        For a function that is not computed by a kernel.
+
+    Examples
+    --------
+    >>> ld.plan(ld.load("robots/panda.yaml"), "forward_dynamics").way
+    'line'
+    """
+    called = _function(function)
+    asked, of = asked_by(called, model, *_arguments(called, model, options), **_remaining(called, options))
+    if not lines.wanted():
+        return Plan(function, "loops", None, lines.LONGEST, lines.width(),
+                    "lines are switched off by LIEDYN_CODE=loops, or this LLVM is too old for them")
+    recording = record(of, asked.entry, asked.size, asked.before, asked.arrays)
+    if recording is None:
+        way, size, reason = "loops", None, "the algorithm decides on numbers, on which a line cannot branch"
+    elif recording.size > lines.LONGEST:
+        way, size, reason = "loops", recording.size, f"a line would have more than {lines.LONGEST} operations"
+    else:
+        way, size, reason = "line", recording.size, f"it has at most {lines.LONGEST} operations"
+    return Plan(function, way, size, lines.LONGEST, lines.width(), reason)
+
+
+def _function(name: str):
+    package = import_module("liedyn")
+    if name not in package.__all__ or not callable(getattr(package, name)):
+        raise NameLookupError(f"liedyn has no function {name!r}")
+    return getattr(package, name)
+
+
+def _arguments(function, model, options) -> list:
+    """States at rest for what is asked by position."""
+    states = {"q": model.neutral(), "q0": model.neutral(), "q1": model.neutral()}
+    states |= dict.fromkeys(("v", "a", "tau", "dv"), np.zeros(model.nv))
+    found = []
+    for parameter in list(inspect.signature(function).parameters.values())[1:]:
+        if parameter.kind is not parameter.POSITIONAL_OR_KEYWORD or parameter.default is not parameter.empty:
+            break
+        if parameter.name not in states and parameter.name not in options:
+            raise UsageError(f"{function.__name__} needs {parameter.name}=")
+        found.append(options[parameter.name] if parameter.name in options else states[parameter.name])
+    return found
+
+
+def _remaining(function, options) -> dict:
+    by_position = {x.name for x in inspect.signature(function).parameters.values() if x.default is x.empty}
+    return {name: value for name, value in options.items() if name not in by_position}

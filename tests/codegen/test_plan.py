@@ -1,0 +1,52 @@
+"""`ld.plan`: what it says is what calls do."""
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.codegen import lines
+from liedyn.codegen.compiled import supported
+from zoo import ROBOTS, model_of, state
+
+LINES = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+
+
+@LINES
+@pytest.mark.parametrize("function, options", [
+    ("forward_dynamics", {}), ("inverse_dynamics", {"passive": False}), ("bias_force", {}), ("mass_matrix", {}),
+    ("hybrid_dynamics", {"prescribed": np.arange(9) % 2 == 0}), ("jacobian", {"link": 0}), ("integrate", {}),
+    ("forward_dynamics_derivatives", {}), ("higher_order_inverse_dynamics", {"v_derivatives": np.zeros((3, 9))}),
+])
+def test_functions_go_by_line(function, options, monkeypatch):
+    model = ld.build(ROBOTS["planar"])
+    options = {name: model.link_names[-1] if name == "link" else x for name, x in options.items()}
+    plan = ld.plan(model, function, **options)
+    assert plan.way == "line" and 0 < plan.operations <= plan.longest == lines.LONGEST and plan.function == function
+    monkeypatch.setattr(lines, "LONGEST", plan.operations - 1)
+    short = ld.plan(model, function, **options)
+    assert short.way == "loops" and short.operations == plan.operations and str(lines.LONGEST) in short.reason
+
+
+@LINES
+def test_operations_are_those_of_the_line_that_a_call_makes(monkeypatch):
+    model, sizes = ld.build(ROBOTS["planar"]), []
+    build = lines.build
+    monkeypatch.setattr(lines, "build", lambda recording, *how: sizes.append(recording.size) or build(recording, *how))
+    monkeypatch.setattr(lines.code_cache, "kept", lambda *place: None)
+    q, v, _, tau = state(model, 1, (4,))
+    ld.forward_dynamics(model, q, v, tau)
+    assert sizes == [ld.plan(model, "forward_dynamics").operations]
+
+
+def test_without_lines_it_says_so(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    plan = ld.plan(model_of("planar"), "forward_dynamics")
+    assert plan.way == "loops" and plan.operations is None and "LIEDYN_CODE" in plan.reason
+
+
+@pytest.mark.parametrize("function, error, words", [
+    ("forward_dynamic", ld.LiedynError, "no function 'forward_dynamic'"), ("jacobian", ld.LiedynError, "needs link="),
+    ("Model", ld.LiedynError, ""), ("closed_form", ld.LiedynError, "calls no entry"),
+])
+def test_what_it_cannot_say_is_refused(function, error, words):
+    with pytest.raises(error, match=words):
+        ld.plan(model_of("planar"), function)
