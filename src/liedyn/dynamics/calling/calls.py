@@ -180,7 +180,6 @@ def scratch(size: int) -> np.ndarray:
     """This thread's scratch, kept between calls, on a border of cache lines: one that is not makes a Lanes load two
     (forward dynamics of a 6-DoF arm is 1.6 times slower); where the system has them, in pages of 2 MB."""
     memory = getattr(_thread, "memory", None)
-    _thread.left_by = None
     if memory is None or memory.size < size:
         memory = on_large_pages(-(-size // 8) * 8)
         _thread.lanes = memory.reshape(-1, 8)             # first: an interrupt in between must not leave rows too few
@@ -190,7 +189,6 @@ def scratch(size: int) -> np.ndarray:
 
 def scratch_of_eight(size: int) -> np.ndarray:
     """The same for eight states: at least `size` rows of eight."""
-    _thread.left_by = None
     try:
         lanes = _thread.lanes
         if len(lanes) >= size:
@@ -199,18 +197,6 @@ def scratch_of_eight(size: int) -> np.ndarray:
         pass
     scratch(8 * size)
     return _thread.lanes
-
-
-def scratch_and_whether(size: int, left_by) -> tuple[np.ndarray, bool]:
-    """The same, and whether nobody has used it since `leave_scratch(left_by)`: what that call cleared is zero still. A batch of a
-    humanoid clears 0.2 MB, of a call of 150 us 8."""
-    same = getattr(_thread, "left_by", None) is left_by
-    return scratch_of_eight(size), same
-
-
-def leave_scratch(by) -> None:
-    """To be told after a call that did all its work."""
-    _thread.left_by = by
 
 
 _thread = threading.local()
