@@ -87,20 +87,19 @@ def wrenches(model, f_ext) -> np.ndarray | None:
     return out
 
 
-def run(entry, model, size: int, before: tuple, arrays: tuple, count: int) -> int:
+def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, one_by_one: bool = False) -> int:
     """Call an entry over `count` states: by a line, else by loops on Lanes; on all cores. Returns a code.
 
-    size: numbers of scratch for one state; before: arguments between the scratch and the arrays of states."""
+    size: numbers of scratch for one state; before: arguments between the scratch and the arrays of states; one_by_one: not eight
+    states side by side, whose scratch would be too large."""
     if count == 0 or by_line(entry, model, size, before, arrays, count):
         return checks.OK
-    if count == 1 and len(entry.liedyn_signatures) == 2:
-        prepare(entry, SCALAR)
-        return entry(model.index, model.constants, scratch(size), *before, *arrays, 0, count)
-    prepare(entry, len(entry.liedyn_signatures) - 1)
-    edges = chunks(count, model.n_bodies)
+    alone = (count == 1 or one_by_one) and len(entry.liedyn_signatures) == 2
+    prepare(entry, SCALAR if alone else len(entry.liedyn_signatures) - 1)
+    edges, memory = chunks(count, model.n_bodies), scratch if alone else scratch_of_eight
 
     def part(first, last):
-        return entry(model.index, model.constants, scratch_of_eight(size), *before, *arrays, first, last)
+        return entry(model.index, model.constants, memory(size), *before, *arrays, first, last)
 
     if len(edges) == 2:
         return part(0, count)

@@ -18,7 +18,7 @@ from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.kinds import NV, SCREW
 from liedyn.joints.passive import resistance_curvature
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, bad_motion
+from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, fits
 from liedyn.kernels.derivatives.aligned import aligned_memory, aligned_motion, aligned_work, gather_bodies, load_sums
 from liedyn.kernels.recursions.results import block_size, clear, hand_out, place
 from liedyn.lie.blocks import pack, states_in
@@ -220,7 +220,9 @@ def second_derivatives_memory(n, nq, nv, nl):
 def second_derivatives(index, constants, memory, filled, q, v, a, passive, out, past, first, last):
     """States first … last - 1; out (N, 4 nv^3): dqdq, dqdv, dvdv, dqda. Returns a code of `checks`. filled, past: see
     `results`."""
-    n, nq, nv = index[0], index[1], index[2]
+    n, nq, nv, rows = index[0], index[1], index[2], q.shape[0]
+    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv)):
+        return SHAPE
     tree, m, size = tree_of(index, constants), memory, block_size(memory, 4 * nv * nv * nv)
     Q, V, A, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:]
     path, block, m = path_work(m, nv), m[26 * nv:26 * nv + size], m[26 * nv + size:]
