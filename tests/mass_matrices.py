@@ -5,7 +5,6 @@ import pytest
 import liedyn as ld
 from zoo import ROBOTS, model_of, random_robot
 
-UNTOUCHED = 777.0
 FOREST = ld.build(random_robot(21, 12, grounded=True))              # four trees on one ground
 MODELS = [*ROBOTS, "forest"]
 EVERY = pytest.mark.parametrize("name", MODELS)

@@ -2,11 +2,10 @@
 from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, FREE, SCREW
 from liedyn.joints.motion import screw
-from liedyn.joints.tree import SLIDES
 from liedyn.lie.lanes import load, store
-from liedyn.lie.rows import load3, load9, store_apart, store_twist
+from liedyn.lie.rows import load3, store_apart, store_twist
 from liedyn.lie.screw import screw_dot
-from liedyn.lie.vec3 import column, dot3, plus_dot3, rotate, rotate_back, scale3
+from liedyn.lie.vec3 import column, rotate, scale3
 
 
 @primitive
@@ -36,33 +35,6 @@ def joint_twist(tree, i, R, v):
     if tree.kind[i] == BALL:
         return w, (zero, zero, zero)
     return w, rotate(R, load3(v, k + 3))
-
-
-@primitive
-def along_screw(tree, s, i, F):
-    """S^T F of a screw; s holds all columns."""
-    k = tree.iv[i]
-    x = dot3(load3(s, 6 * k), F[0])
-    return plus_dot3(x, load3(s, 6 * k + 3), F[1]) if tree.marks[i] & SLIDES else x       # most joints only turn
-
-
-@primitive
-def along_axes(R, i, F):
-    """S^T F of a free joint, or moments alone of a ball: along the body's axes; R holds all rotations."""
-    x = load9(R, 9 * i)
-    return rotate_back(x, F[0]), rotate_back(x, F[1])
-
-
-@primitive
-def store_along(tree, i, F, R, s, x, o, step):
-    """S^T F to x[o], x[o + step], …; R and s hold all rotations and columns."""
-    if tree.kind[i] == SCREW:
-        store(x, o, along_screw(tree, s, i, F))
-    else:
-        m, f = along_axes(R, i, F)
-        store_apart(x, o, step, m)
-        if tree.kind[i] == FREE:
-            store_apart(x, o + 3 * step, step, f)
 
 
 @primitive

@@ -4,9 +4,7 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
-from liedyn.jit import callee
-from liedyn.lie.blocks import set_row_part
-from liedyn.lie.lanes import WIDTH, Lanes, absolute, all_less, load, number_like, store
+from liedyn.lie.lanes import WIDTH, load, store
 
 
 # one number of a Lanes: without Python's rule for negative indices, as `load` and `store`
@@ -30,36 +28,6 @@ def _store_lane(typing_context, X, row, k, value):
 def _lane_pointer(context, builder, array_type, array, row, k):
     data = context.make_array(array_type)(context, builder, array).data
     return builder.gep(data, [builder.add(builder.mul(row, ir.Constant(row.type, WIDTH)), k)])
-
-
-# an n x n matrix: of eight states by columns, one Lanes an entry; of one state by rows, or eight columns to a Lanes ------------
-def put(X, n, c, r, value): ...
-
-
-@overload(put, inline="always")
-def _put(X, n, c, r, value):
-    """Entry (r, c) of an n x n matrix: a Lanes by columns, a float64 into its lane of X (m, 8), or by rows into X (n n,)."""
-    if isinstance(value, Lanes):
-        return lambda X, n, c, r, value: store(X, c * n + r, value)
-    if X.ndim == 2:
-        return lambda X, n, c, r, value: _store_lane(X, (c >> 3) * n + r, c & 7, value)
-
-    def by_rows(X, n, c, r, value):
-        X[r * n + c] = value
-    return by_rows
-
-
-def get(X, n, c, r, number): ...
-
-
-@overload(get, inline="always")
-def _get(X, n, c, r, number):
-    """What `put` put there; `number` gives the kind."""
-    if isinstance(number, Lanes):
-        return lambda X, n, c, r, number: load(X, c * n + r)
-    if X.ndim == 2:
-        return lambda X, n, c, r, number: _load_lane(X, (c >> 3) * n + r, c & 7)
-    return lambda X, n, c, r, number: X[r * n + c]
 
 
 # a matrix with n rows by columns: a number an entry; of one state eight columns to a Lanes -----------------------------------
@@ -107,17 +75,3 @@ def _integers(memory):
     if memory.ndim == 1:
         return lambda memory: (memory.view(np.int64),)
     return lambda memory: (memory.reshape(memory.size).view(np.int64),)
-
-
-@callee
-def unpack_rows(X, out):
-    """A matrix of one state, eight columns to a Lanes, into out (n, n). Returns whether it is finite."""
-    n = out.shape[0]
-    total = number_like(X, 0.0)
-    for b in range(0, n, WIDTH):
-        count = min(WIDTH, n - b)
-        for r in range(n):
-            x = load(X, b // WIDTH * n + r)
-            total = total + x * 0.0
-            set_row_part(out, r, b, count, x)
-    return all_less(absolute(total), 1.0)

@@ -88,20 +88,19 @@ def wrenches(model, f_ext) -> np.ndarray | None:
     return out
 
 
-def run(entry, model, size: int, before: tuple, arrays: tuple, count: int) -> int:
+def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, one_by_one: bool = False) -> int:
     """Call an entry over `count` states: by a line, else by loops on Lanes; on all cores. Returns a code.
 
-    size: numbers of scratch for one state; before: arguments between the scratch and the arrays of states."""
+    size: numbers of scratch for one state; before: arguments between the scratch and the arrays of states; one_by_one: not eight
+    states side by side, whose scratch would be too large."""
     if count == 0 or by_line(entry, model, size, before, arrays, count):
         return checks.OK
-    if count == 1 and len(entry.liedyn_signatures) == 2:
-        prepare(entry, SCALAR)
-        return entry(model.index, model.constants, scratch(size), *before, *arrays, 0, count)
-    prepare(entry, len(entry.liedyn_signatures) - 1)
-    edges = chunks(count, model.n_bodies)
+    alone = (count == 1 or one_by_one) and len(entry.liedyn_signatures) == 2
+    prepare(entry, SCALAR if alone else len(entry.liedyn_signatures) - 1)
+    edges, memory = chunks(count, model.n_bodies), scratch if alone else scratch_of_eight
 
     def part(first, last):
-        return entry(model.index, model.constants, scratch_of_eight(size), *before, *arrays, first, last)
+        return entry(model.index, model.constants, memory(size), *before, *arrays, first, last)
 
     if len(edges) == 2:
         return part(0, count)
@@ -182,7 +181,6 @@ def scratch(size: int) -> np.ndarray:
     """This thread's scratch, kept between calls, on a border of cache lines: one that is not makes a Lanes load two
     (forward dynamics of a 6-DoF arm is 1.6 times slower); where the system has them, in pages of 2 MB."""
     memory = getattr(_thread, "memory", None)
-    _thread.left_by = None
     if memory is None or memory.size < size:
         memory = on_large_pages(-(-size // 8) * 8)
         _thread.lanes = memory.reshape(-1, 8)             # first: an interrupt in between must not leave rows too few
@@ -192,7 +190,6 @@ def scratch(size: int) -> np.ndarray:
 
 def scratch_of_eight(size: int) -> np.ndarray:
     """The same for eight states: at least `size` rows of eight."""
-    _thread.left_by = None
     try:
         lanes = _thread.lanes
         if len(lanes) >= size:
@@ -201,18 +198,6 @@ def scratch_of_eight(size: int) -> np.ndarray:
         pass
     scratch(8 * size)
     return _thread.lanes
-
-
-def scratch_and_whether(size: int, left_by) -> tuple[np.ndarray, bool]:
-    """The same, and whether nobody has used it since `leave_scratch(left_by)`: what that call cleared is zero still. A batch of a
-    humanoid clears 0.2 MB, of a call of 150 us 8."""
-    same = getattr(_thread, "left_by", None) is left_by
-    return scratch_of_eight(size), same
-
-
-def leave_scratch(by) -> None:
-    """To be told after a call that did all its work."""
-    _thread.left_by = by
 
 
 _thread = threading.local()

@@ -6,6 +6,7 @@ import numpy as np
 from liedyn.dynamics.calling.annotations import ArrayLike, OnError, Wrenches
 from liedyn.dynamics.calling.calls import NONE_BATCH, as_array, as_mask, batched, refuse, run, single, where_read, wrenches
 from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.calling.rooms import room_for
 from liedyn.dynamics.derivatives.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from liedyn.dynamics.hybrid import none_prescribed
 from liedyn.dynamics.open_tree import refuse_constraints
@@ -160,8 +161,8 @@ def _matrices(model, key, entry, memory, before, arguments, f_ext, passive):
         named.append(("f_ext", F, 2))
     lead, rows = batched(*named)
     given = dict.fromkeys((*arguments, "f_ext"), NONE_BATCH) | dict(zip([name for name, _, _ in named], rows, strict=True))
-    # one array: of three the C library gives memory back at each call, and fresh memory takes a humanoid twice as long
-    matrices, count = np.empty((3, *lead, nv, nv)), len(rows[0])
+    count = len(rows[0])
+    matrices = room_for((3, *lead, nv, nv), 3 * count)[0]       # fresh memory takes a humanoid twice as long
     size, passive = memory(*model.sizes), bool(passive)
     if lead:
         arrays = (*given.values(), passive, *matrices.reshape(3, count, nv * nv))

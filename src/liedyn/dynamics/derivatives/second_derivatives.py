@@ -68,7 +68,7 @@ def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike
     named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (n,)), 1), ("a", as_array(a, "a", (n,)), 1)]
     lead, rows = batched(*named)
     out, lines, past = room_for((*lead, 4, n, n, n), len(rows[0]))
-    code = run(second_derivatives, model, size, how, (*rows, bool(passive), lines, past), len(lines))
+    code = run(second_derivatives, model, size, how, (*rows, bool(passive), lines, past), len(lines), one_by_one=not eight)
     refuse(model, code, **dict(zip(("q", "v", "a"), rows, strict=True)))
     return SecondDerivatives(*(out[..., k, :, :, :] for k in range(4)))
 

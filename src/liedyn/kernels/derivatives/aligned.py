@@ -1,27 +1,25 @@
 """Newton-Euler with all bodies' twists along the same axes, each about its own body's origin.
 
-The axes are the world's, or of a robot on a free base the base's, along which its columns are those of the unit matrix: inverse
-derivatives of a humanoid take 5% less. A step to the parent is a change of origin only, which is what makes pairs of joints
-cheap: derivatives, where every joint meets all that it hangs on. No distance but that between neighbours enters, so nothing is
-lost far from the world's origin.
+The axes are the world's. A step to the parent is a change of origin only, which is what makes second derivatives cheap, where
+each joint meets every two that it hangs on. No distance but that between neighbours enters, so nothing is lost far from the
+world's origin.
 """
 from typing import NamedTuple
 
 import numpy as np
 
 from liedyn.jit import primitive
-from liedyn.joints.columns import joint_twist, store_along, store_columns
-from liedyn.joints.kinds import FREE, NV, SCREW
+from liedyn.joints.columns import joint_twist, store_columns
+from liedyn.joints.kinds import NV, SCREW
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD
-from liedyn.kernels.recursions.outgoing import hand_on
 from liedyn.lie.body_coriolis import add_coriolis, coriolis
 from liedyn.lie.inertia import add_rigid, momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load3, load6, load9, load_rigid, load_twist, store3, store6, store9, store_twist
 from liedyn.lie.se3 import ad, add, less_dad, plus_ad, scale, sub
 from liedyn.lie.shift import shift_coriolis, shift_rigid, shift_twist, shift_wrench
-from liedyn.lie.vec3 import congruence, product, rotate, rotate_back
+from liedyn.lie.vec3 import congruence, product, rotate
 from liedyn.spans import span
 
 
@@ -33,10 +31,9 @@ class AlignedWork(NamedTuple):
     sums: np.ndarray    # (28n,) of all that hangs on the body: inertia I, wrench F that moves it, Coriolis matrix B
     handed: np.ndarray  # (28n,) by slot, what children hand to their parent of them
     s: np.ndarray       # (6nv,) column of the joint
-    psi: np.ndarray     # (6nv,) what q and v of the joint do to twists and accelerations of all that hangs on it: see `pairs`
+    psi: np.ndarray     # (6nv,) what q and v of the joint do to twists and accelerations of all that hangs on it
     zeta: np.ndarray    # (6nv,)
     phi: np.ndarray     # (6nv,) not of screws, whose is 2 psi
-    g: np.ndarray       # (3n,) of a free base alone: what it feels of gravity
 
 
 @primitive
@@ -46,23 +43,16 @@ def aligned_work(memory, n, nv):
     work = AlignedWork(span(m, 0, 9 * n), span(m, 9 * n, 3 * n), span(m, 12 * n, 6 * n), span(m, 18 * n, 6 * n),
                        span(m, 24 * n, 28 * n), span(m, 52 * n, 28 * n),
                        span(m, k, 6 * nv), span(m, k + 6 * nv, 6 * nv), span(m, k + 12 * nv, 6 * nv),
-                       span(m, k + 18 * nv, 6 * nv), span(m, k + 24 * nv, 3 * n))
-    return work, m[k + 24 * nv + 3 * n:]
+                       span(m, k + 18 * nv, 6 * nv))
+    return work, m[k + 24 * nv:]
 
 
-def aligned_memory(n, nv): return 83 * n + 24 * nv
-
-
-@primitive
-def is_base(tree, i):
-    """Whether body i is free on the ground: its axes are those of all that hangs on it."""
-    return tree.parent[i] == 0 and tree.kind[i] == FREE
+def aligned_memory(n, nv): return 80 * n + 24 * nv
 
 
 @primitive
-def aligned_motion(tree, q, v, a, work, out):
-    """Forward, parents first: what `work` holds of each body alone, R to dV, and of each joint (K1 Table 2). out: see
-    `outgoing`."""
+def aligned_motion(tree, q, v, a, work):
+    """Forward, parents first: what `work` holds of each body alone, R to dV, and of each joint (K1 Table 2)."""
     zero = number_like(q, 0.0)
     one = zero + 1.0
     rest = (zero, zero, zero), (zero, zero, zero)
@@ -71,16 +61,12 @@ def aligned_motion(tree, q, v, a, work, out):
     store_twist(work.dV, 0, add(rest, load_twist(tree.dV0, 0)))
     for i in range(1, tree.parent.size):
         up, (R, p) = tree.parent[i], joint_pose(tree, i, q)
-        R_up, g = load9(work.R, 9 * up), load_twist(work.dV, up)
-        if is_base(tree, i):
-            R, g = (one, zero, zero, zero, one, zero, zero, zero, one), (g[0], rotate_back(R, g[1]))
-            store3(work.g, 3 * i, g[1])
-        else:
-            R, p = product(R_up, R), rotate(R_up, p)
+        R_up = load9(work.R, 9 * up)
+        R, p = product(R_up, R), rotate(R_up, p)
         store9(work.R, 9 * i, R)
         store3(work.p, 3 * i, p)
         store_columns(tree, i, R, work.s)
-        Vp, dVp = shift_twist(p, load_twist(work.V, up)), shift_twist(p, g)
+        Vp, dVp = shift_twist(p, load_twist(work.V, up)), shift_twist(p, load_twist(work.dV, up))
         k = tree.iv[i]
         if tree.kind[i] == SCREW:                              # ad_s s = 0, so ad_V s = psi: a tenth less arithmetic
             s, psi = joint_slopes(work, k, Vp, dVp)
@@ -96,12 +82,11 @@ def aligned_motion(tree, q, v, a, work, out):
             for c in range(k, k + NV[tree.kind[i]]):
                 s, psi = joint_slopes(work, c, Vp, dVp)
                 store_twist(work.phi, c, plus_ad(psi, V, s))
-        hand_on(out)
 
 
 @primitive
 def joint_slopes(work, k, Vp, dVp):
-    """Writes psi and zeta of a column s (see `pairs`). Returns s and psi."""
+    """Writes psi and zeta of a column s (see `inverse_derivatives`). Returns s and psi."""
     s = load_twist(work.s, k)
     psi = ad(Vp, s)
     store_twist(work.psi, k, psi)
@@ -181,18 +166,3 @@ def store_wrench(x, i, F):
 @primitive
 def plus_sums(I, F, B, x, i):
     return add_rigid(I, load_inertia(x, i)), add(F, load_wrench(x, i)), add_coriolis(B, load_coriolis(x, i))
-
-
-@primitive
-def first_of(tree, i):
-    """The body on the ground that body i hangs on, or is."""
-    while tree.parent[i] > 0:
-        i = tree.parent[i]
-    return i
-
-
-@primitive
-def aligned_forces(tree, work, tau):
-    """tau = S^T F."""
-    for i in range(1, tree.parent.size):
-        store_along(tree, i, load_wrench(work.sums, i), work.R, work.s, tau, tree.iv[i], 1)

@@ -64,10 +64,8 @@ def hybrid_derivatives(tree, prescribed, q, v, a, tau, f_ext, passive, Dq, Dv, D
     solve_matrix(tree, prescribed, work.L, work.Psi, Dv, False, work.columns)
     inverse(tree, prescribed, work.L, work.Psi, Du, work.columns)
     if any_prescribed:
-        for u in range(nv):
-            for c in range(tree.top[u], tree.last[tree.top[u]] + 1 if prescribed[u] else 0):
-                add_product(tree, prescribed, work.M, Dq, u, c)
-                add_product(tree, prescribed, work.M, Dv, u, c)
+        add_products(tree, prescribed, work.M, Dq)
+        add_products(tree, prescribed, work.M, Dv)
         exchange(tree, prescribed, work.M, Du)
     floating_columns(tree, prescribed, passive, v, derivatives_work(work.memory, n, nv).T, Dq, Dv, Du)
     return deficit
@@ -106,27 +104,37 @@ def inverse(tree, prescribed, L, Psi, U, scratch):
 def exchange(tree, prescribed, M, U):
     """U_uv = M_uv U_vv, U_vu = -U_uv^T, U_uu = M_uu + M_uv U_vu: the principal pivot transform of M over v."""
     nv = prescribed.size
+    add_products(tree, prescribed, M, U)
     for u in range(nv):
-        for c in range(tree.top[u], tree.last[tree.top[u]] + 1 if prescribed[u] else 0):
+        for c in range(nv if prescribed[u] else 0):
             if not prescribed[c]:
-                add_product(tree, prescribed, M, U, u, c)
                 store(U, c * nv + u, -load(U, u * nv + c))
     for u in range(nv):
-        for c in range(tree.top[u], tree.last[tree.top[u]] + 1 if prescribed[u] else 0):
+        for c in range(nv if prescribed[u] else 0):
             if prescribed[c]:
-                store(U, u * nv + c, load(M, u * nv + c))
-                add_product(tree, prescribed, M, U, u, c)
+                x = load(M, u * nv + c)
+                for j in range(tree.top[u], tree.last[u] + 1):
+                    if related(tree, prescribed, u, j):
+                        x = x + load(M, u * nv + j) * load(U, j * nv + c)
+                store(U, u * nv + c, x)
 
 
 @primitive
-def add_product(tree, prescribed, M, X, u, c):
-    """X_uc += M_uv X_vc."""
+def add_products(tree, prescribed, M, X):
+    """X_u += M_uv X_v."""
     nv = prescribed.size
-    x = load(X, u * nv + c)
-    for j in range(tree.top[u], tree.last[u] + 1):
-        if not prescribed[j] and u <= tree.last[j]:                          # one hangs on the other
-            x = x + load(M, u * nv + j) * load(X, j * nv + c)
-    store(X, u * nv + c, x)
+    for u in range(nv):
+        for j in range(tree.top[u], tree.last[u] + 1 if prescribed[u] else 0):
+            if related(tree, prescribed, u, j):
+                m = load(M, u * nv + j)
+                for c in range(tree.top[u], tree.last[tree.top[u]] + 1):
+                    store(X, u * nv + c, load(X, u * nv + c) + m * load(X, j * nv + c))
+
+
+@primitive
+def related(tree, prescribed, u, j):
+    """Whether j is not prescribed, and hangs on u or u on it; j: from the top of u to the last that hangs on u."""
+    return not prescribed[j] and u <= tree.last[j]
 
 
 @primitive

@@ -1,4 +1,4 @@
-"""Second derivatives of inverse dynamics: those of `pairs`, differentiated along every coordinate of the same path.
+"""Second derivatives of inverse dynamics: those of `inverse_derivatives`, differentiated along every coordinate of the same path.
 
 A joint m moves or drives all that hangs on it as one. With what this carries along taken out, a q_m changes there
 
@@ -6,7 +6,7 @@ A joint m moves or drives all that hangs on it as one. With what this carries al
     F by I zeta_m + B psi_m,    B by B(psi_m), which is `coriolis` of I and psi_m,    I and s not;
 
 a v_m changes V by s_m, psi_l by ad_s_m s_l, zeta_l by ad_phi_m s_l + 2 ad_s_m psi_l, F by I phi_m + B s_m, B by B(s_m), and
-of the columns of its own joint nothing but phi, by ad_s_m s_l. So each formula of `pairs` becomes a wrench that two coordinates
+of the columns of its own joint nothing but phi, by ad_s_m s_l. So each formula there becomes a wrench that two coordinates
 give, one of the deepest body and one on its path from the ground, times each column of that path: O(n depth^2). A path is taken
 about the origin of its deepest body. Singh, Russell and Wensing 2023 give the same tensors for joints of several coordinates.
 """
@@ -18,7 +18,7 @@ from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.kinds import NV, SCREW
 from liedyn.joints.passive import resistance_curvature
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, bad_motion
+from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, fits
 from liedyn.kernels.derivatives.aligned import aligned_memory, aligned_motion, aligned_work, gather_bodies, load_sums
 from liedyn.kernels.recursions.results import block_size, clear, hand_out, place
 from liedyn.lie.blocks import pack, states_in
@@ -220,7 +220,9 @@ def second_derivatives_memory(n, nq, nv, nl):
 def second_derivatives(index, constants, memory, filled, q, v, a, passive, out, past, first, last):
     """States first … last - 1; out (N, 4 nv^3): dqdq, dqdv, dvdv, dqda. Returns a code of `checks`. filled, past: see
     `results`."""
-    n, nq, nv = index[0], index[1], index[2]
+    n, nq, nv, rows = index[0], index[1], index[2], q.shape[0]
+    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv)):
+        return SHAPE
     tree, m, size = tree_of(index, constants), memory, block_size(memory, 4 * nv * nv * nv)
     Q, V, A, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:]
     path, block, m = path_work(m, nv), m[26 * nv:26 * nv + size], m[26 * nv + size:]
@@ -235,7 +237,7 @@ def second_derivatives(index, constants, memory, filled, q, v, a, passive, out, 
         if code != OK:
             return code
         result, = place(block, out, k)
-        aligned_motion(tree, Q, V, A, work, None)
+        aligned_motion(tree, Q, V, A, work)
         gather_bodies(tree, A[:0], work)
         tensors(tree, V, passive, work, path, result)
         if not hand_out(result, out, k, filled, past):

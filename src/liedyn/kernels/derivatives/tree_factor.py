@@ -98,8 +98,14 @@ def load8(x, r):
 
 @primitive
 def store8(x, r, y):
-    for k in range(8):
-        store(x, 8 * r + k, y[k])
+    store(x, 8 * r + 0, y[0])
+    store(x, 8 * r + 1, y[1])
+    store(x, 8 * r + 2, y[2])
+    store(x, 8 * r + 3, y[3])
+    store(x, 8 * r + 4, y[4])
+    store(x, 8 * r + 5, y[5])
+    store(x, 8 * r + 6, y[6])
+    store(x, 8 * r + 7, y[7])
 
 
 @primitive

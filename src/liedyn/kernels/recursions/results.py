@@ -7,7 +7,6 @@ from numba.extending import overload
 
 from liedyn.jit import primitive
 from liedyn.kernels.checks import finite
-from liedyn.kernels.derivatives.ways import on_one_way
 from liedyn.lie.blocks import states_in, unpack_filled
 from liedyn.lie.lanes import number_like, store
 
@@ -17,22 +16,6 @@ def clear(X):
     zero = number_like(X, 0.0)
     for k in range(X.shape[0]):
         store(X, k, zero)
-
-
-@primitive
-def clear_unwritten(tree, filled, on_ways, X, size, matrices):
-    """Zeros into matrices (nv, nv) of eight states, each `size` Lanes, where lines of them are `filled` but not written as a
-    whole: between coordinates that are not on one way from the ground, or if not `on_ways`, that hang on different tops; and
-    behind the matrix."""
-    nv, zero = tree.above.size, number_like(X, 0.0)
-    for c in range(nv):
-        for r in range(nv):
-            known = on_one_way(tree, c, r) if on_ways else tree.top[c] == tree.top[r]
-            if filled[(c * nv + r) // 8] and not known:
-                for m in range(matrices):
-                    store(X, m * size + c * nv + r, zero)
-    for m in range(matrices):
-        clear(X[m * size + nv * nv:(m + 1) * size])
 
 
 @primitive

@@ -1,57 +1,11 @@
-"""Matrices in Lanes: `put` and `get` in their three layouts, and `unpack_filled`
-from a block into the rows of a batch."""
+"""`unpack_filled`, from a block into the rows of a batch."""
 import numpy as np
 import pytest
 
 from compiled import probe
-from liedyn.lie.blocks import unpack_filled
-from liedyn.lie.lanes import load, number_like
-from liedyn.lie.matrices import get, put
+from liedyn.lie.blocks import give_line, settle, unpack_filled
+from liedyn.lie.lanes import absolute, all_less
 from liedyn.model.cache_lines import on_cache_lines
-
-SIZES = (1, 2, 3, 7, 8, 9, 16, 17)
-
-
-@probe
-def put_and_get(x, X, back, n):
-    """x holds the entries by rows, (n n,) or (n n, 8): into X, and out again."""
-    kind = number_like(x, 0.0)
-    for c in range(n):
-        for r in range(n):
-            put(X, n, c, r, load(x, r * n + c))
-    for c in range(n):
-        for r in range(n):
-            put(back, n, c, r, get(X, n, c, r, kind))
-
-
-@pytest.mark.parametrize("n", SIZES)
-def test_a_matrix_of_one_state_by_rows(n):
-    A, X, back = np.arange(1.0, n * n + 1), np.full(n * n, 7.0), np.zeros(n * n)
-    put_and_get(A, X, back, n)
-    np.testing.assert_array_equal(X, A)
-    np.testing.assert_array_equal(back, A)
-
-
-@pytest.mark.parametrize("n", SIZES)
-def test_eight_columns_of_one_state_to_a_Lanes(n):
-    """Column c stands in lane c % 8 of the c // 8-th block of n rows; what lies beyond the last column is left alone."""
-    A = np.arange(1.0, n * n + 1).reshape(n, n)
-    blocks = -(-n // 8)
-    X, back = np.full((blocks * n, 8), 7.0), np.zeros((blocks * n, 8))
-    put_and_get(A.ravel(), X, back, n)
-    wide = X.reshape(blocks, n, 8).swapaxes(0, 1).reshape(n, 8 * blocks)
-    np.testing.assert_array_equal(wide[:, :n], A)
-    assert (wide[:, n:] == 7).all()
-    np.testing.assert_array_equal(back.reshape(blocks, n, 8).swapaxes(0, 1).reshape(n, 8 * blocks)[:, :n], A)
-
-
-@pytest.mark.parametrize("n", SIZES)
-def test_matrices_of_eight_states_by_columns(n):
-    A = np.random.default_rng(n).standard_normal((8, n, n))
-    X, back = np.full((n * n, 8), 7.0), np.zeros((n * n, 8))
-    put_and_get(np.ascontiguousarray(A.reshape(8, -1).T), X, back, n)
-    np.testing.assert_array_equal(X.T.reshape(8, n, n), A.swapaxes(1, 2))
-    np.testing.assert_array_equal(back, X)
 
 
 @probe
@@ -124,3 +78,25 @@ def test_two_infinities_do_not_cancel():
 def test_large_numbers_are_finite():
     block = np.full((11, 8), 4e307)
     assert to_batch(block, np.zeros((8, 11)), 0, ALL)
+
+
+@probe
+def line(block, batch, filled, past):
+    x = give_line(block, 8, batch, 8, 16, filled, past)
+    settle()
+    return all_less(absolute(x), 1.0)
+
+
+@pytest.mark.parametrize("filled", [False, True])
+@pytest.mark.parametrize("past", [False, True])
+def test_a_line_goes_through_the_caches_or_past_them(past, filled):
+    """Zeros, whatever stands there, if it is not filled."""
+    block = np.random.default_rng(0).standard_normal((24, 8))
+    batch = on_cache_lines(24 * 40).reshape(24, 40)
+    batch[:] = 777.0
+    assert line(block, batch, filled, past)
+    np.testing.assert_array_equal(batch[8:16, 16:24], block[8:16].T * filled)
+    batch[8:16, 16:24] = 777.0
+    assert (batch == 777.0).all()
+    block[11, 3] = np.nan
+    assert line(block, batch, filled, past) != filled
