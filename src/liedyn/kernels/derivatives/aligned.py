@@ -11,9 +11,8 @@ import numpy as np
 
 from liedyn.jit import primitive
 from liedyn.joints.columns import joint_twist, store_along, store_columns
-from liedyn.joints.kinds import FREE, NV, SCREW
+from liedyn.joints.kinds import FREE, HAS_CHILDREN, LAST_CHILD, NV, SCREW
 from liedyn.joints.motion import joint_pose
-from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD
 from liedyn.kernels.recursions.outgoing import hand_on
 from liedyn.lie.body_coriolis import add_coriolis, coriolis
 from liedyn.lie.inertia import add_rigid, momentum

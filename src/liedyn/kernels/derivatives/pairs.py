@@ -13,8 +13,7 @@ zero.
 """
 from liedyn.jit import apart, primitive
 from liedyn.joints.columns import along_axes, joint_twist, store_along
-from liedyn.joints.kinds import FREE, NV, SCREW
-from liedyn.joints.tree import SLIDES
+from liedyn.joints.kinds import FREE, NV, SCREW, SLIDES
 from liedyn.kernels.derivatives.aligned import (
     is_base,
     load_coriolis,
