@@ -4,7 +4,18 @@ NEW := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do $$p $(NEW) 2>/dev/null && echo $$p && break; done)
 BIN := .venv/bin
 
-.PHONY: simulate test test-avx2 bench lint clean
+# What `make test-oldest` runs, three minutes: what rests on insides of other packages, and one of each kind of the rest.
+CORE := $(addprefix tests/, test_layers.py test_jit.py test_crossing.py test_stack.py test_code_cache.py codegen io model \
+	lie/test_so3.py lie/test_lanes.py integrators/test_tableaux.py oracles/test_pinocchio.py simulate/test_run.py report cli/test_cli.py)
+# The versions that are the lower bounds of pyproject.toml.
+OLDEST := -c 'import re, tomllib; \
+	print(*(re.sub(">=([0-9.]+).*", r"==\1", x) for x in tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"]))'
+# These have no packages for newer Pythons.
+OLD_PYTHON ?= $(shell for p in python3.11 python3.12; do $$p $(NEW) 2>/dev/null && echo $$p && break; done)
+# Pythons for which Numba has packages, newest first.
+NEWEST ?= python3.14 python3.13 python3.12
+
+.PHONY: simulate test test-avx2 test-oldest test-newest bench lint clean
 
 simulate: .venv/installed          ## run the README's example and name what to look at
 	$(BIN)/liedyn simulate configs/panda_hybrid.yaml --force
@@ -17,6 +28,12 @@ test: .venv/installed-test         ## everything that keeps the project true
 test-avx2: .venv/installed-test    ## the same, compiled for a processor with AVX2 and without AVX-512
 	NUMBA_CPU_NAME=x86-64-v3 NUMBA_CPU_FEATURES= $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist loadfile
 
+test-oldest: .venv-oldest/installed    ## core tests with the oldest packages that pyproject.toml allows
+	.venv-oldest/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile $(CORE)
+
+test-newest: .venv-newest/installed    ## all tests with the newest Python that is here and that Numba supports
+	.venv-newest/bin/python -m pytest -n auto --maxprocesses 4 --dist loadfile
+
 bench: .venv/installed-test        ## the figures of the README, side by side with Pinocchio and MuJoCo
 	$(BIN)/python tests/benchmarks/run.py
 
@@ -24,7 +41,7 @@ lint: .venv/installed-test
 	$(BIN)/ruff check .
 
 clean:
-	rm -rf .venv runs build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venv-oldest .venv-newest runs build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis
 
 .venv/installed: pyproject.toml
 	@$(or $(PYTHON),false) $(NEW) || { echo "liedyn needs Python 3.11 or newer, and found none. Name one: make PYTHON=/path/to/python3.12 …"; exit 1; }
@@ -35,3 +52,19 @@ clean:
 .venv/installed-test: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
 	@touch $@
+
+.venv-oldest/installed: pyproject.toml
+	@$(or $(OLD_PYTHON),false) $(NEW) || { echo "The oldest packages need Python 3.11 or 3.12. Name one: make test-oldest OLD_PYTHON=…"; exit 1; }
+	$(OLD_PYTHON) -m venv .venv-oldest
+	.venv-oldest/bin/python -m pip install --quiet --disable-pip-version-check -e '.[test]' $$($(OLD_PYTHON) $(OLDEST))
+	@touch $@
+
+.venv-newest/installed: pyproject.toml
+	@for p in $(NEWEST); do \
+		$$p $(NEW) 2>/dev/null || continue; \
+		rm -rf .venv-newest && $$p -m venv .venv-newest || continue; \
+		.venv-newest/bin/python -m pip install --quiet --disable-pip-version-check --only-binary numba,llvmlite -e '.[test]' \
+			&& touch $@ && $$p --version && exit 0; \
+		echo "$$p: Numba or another package cannot be installed for it"; \
+	done; \
+	echo "None of these Pythons is here and can be used: $(NEWEST). Name one: make test-newest NEWEST=/path/to/python3.13"; exit 1

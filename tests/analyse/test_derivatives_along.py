@@ -28,7 +28,7 @@ def trajectory(model, *, rows=3, f_ext=False, passive=True, without=()):
     q, v, a, tau = state(model, 5, rows)
     arrays = {name: x for name, x in (("q", q), ("v", v), ("a", a), ("tau", tau)) if name not in without}
     links = tuple(model.link_names) if f_ext else ()
-    wrench = np.random.default_rng(6).standard_normal((rows, 6 * len(links))) if f_ext else None
+    wrench = np.random.default_rng(6).standard_normal((rows, len(links), 6)) if f_ext else None
     columns = columns_of(model, links, wrench, **arrays)
     return Trajectory(header_of(model, passive=passive), np.arange(rows) / 10, {name: x for name, _, x in columns},
                       {name: unit for name, unit, _ in columns}, "states.csv", np.arange(rows) + 3)

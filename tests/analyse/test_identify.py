@@ -32,7 +32,7 @@ def recorded(model, *, seed=1, noise=0.0, rows=ROWS, passive=True, f_ext=None, s
     tau = tau + noise * np.abs(tau).max(axis=0) * rng.standard_normal(tau.shape)
     arrays = {name: y for name, y in (("q", q), ("v", v), ("a", a), ("tau", tau)) if name not in without}
     forced = [] if f_ext is None else [k for k in range(len(model.link_names)) if f_ext[:, k].any()]
-    wrench = f_ext[:, forced].reshape(rows, -1) if forced else None
+    wrench = f_ext[:, forced] if forced else None
     columns = columns_of(model, tuple(model.link_names[k] for k in forced), wrench, **arrays)
     return Trajectory({**header_of(model, passive=passive)}, t, {name: y for name, _, y in columns},
                       {name: unit for name, unit, _ in columns}, "motion.csv", np.arange(rows) + 3)

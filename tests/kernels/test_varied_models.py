@@ -13,11 +13,12 @@ from compiled import probe
 from liedyn.dynamics.parameters.regressor import OF_A_JOINT
 from liedyn.jit import entry
 from liedyn.joints.tree import tree_of
+from liedyn.kernels.frames import LOCAL_WORLD_ALIGNED
 from liedyn.kernels.recursions.composite import composite, composite_memory, composite_work
 from liedyn.kernels.recursions.energy import centre_of_mass, energy, total_momentum
 from liedyn.kernels.recursions.hybrid import hybrid, hybrid_memory, hybrid_work
 from liedyn.kernels.recursions.inverse_mass import column_by_column, factor, factor_memory, factor_work, sweep_memory
-from liedyn.kernels.recursions.jacobian import MIXED, jacobian
+from liedyn.kernels.recursions.jacobian import jacobian
 from liedyn.kernels.recursions.kinematics import ACCELERATIONS, kinematics, kinematics_memory, kinematics_work
 from liedyn.kernels.recursions.newton_euler import newton_euler, newton_euler_memory, newton_euler_work
 from zoo import floats, random_pose, random_robot
@@ -87,7 +88,7 @@ def run_kinematics(index, constants, memory, q, v, a, link, sums, J, dJ):
     energy(tree, q, v, work, sums[:2])
     total_momentum(tree, work, sums[2:8])
     centre_of_mass(tree, work, sums[8:11])
-    jacobian(tree, link, MIXED, q, v, J, dJ)
+    jacobian(tree, link, LOCAL_WORLD_ALIGNED, q, v, J, dJ)
 
 
 def test_hybrid_dynamics_of_eight_robots(eight):

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.joints.kinds import BALL, FREE, SCREW
-from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, tree_of
+from liedyn.joints.kinds import BALL, FREE, HAS_CHILDREN, LAST_CHILD, SCREW
+from liedyn.joints.tree import tree_of
 from liedyn.model import spatial
 from liedyn.model.build import joint_screws
 from liedyn.model.description import WORLD, Coordinate, Joint, Link, Pose, Robot

@@ -6,15 +6,13 @@ import numpy as np
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Frame, OnError
 from liedyn.dynamics.calling.calls import as_array, batched, refuse, run, run_one
 from liedyn.dynamics.calling.each_state import each_state
-from liedyn.dynamics.calling.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in
+from liedyn.dynamics.calling.frames import KERNEL_FRAMES, LOCAL_WORLD_ALIGNED, check_frame, twists_in
 from liedyn.errors import ComputationError
-from liedyn.kernels.recursions import jacobian as kernel
 from liedyn.kernels.recursions.energy import energy_memory, totals
 from liedyn.kernels.recursions.jacobian import jacobian_memory, jacobians
 from liedyn.kernels.recursions.kinematics import ACCELERATIONS, POSES, TWISTS, kinematics_entry_memory, link_motions
 from liedyn.model.model import Model
 
-KERNEL_FRAMES = {LOCAL: kernel.BODY, LOCAL_WORLD_ALIGNED: kernel.MIXED, WORLD: kernel.WORLD}
 _UNUSED = np.empty((1, 0))
 
 

@@ -51,7 +51,7 @@ def rk4() -> Tableau:
 
 
 def dopri5() -> Tableau:
-    """Dormand and Prince 5(4) with Shampine's dense output, SciPy's figures."""
+    """Dormand and Prince 5(4) with Shampine's dense output, as SciPy has it."""
     from scipy.integrate import RK45
     A = np.zeros((6, 6))
     A[:, :5] = RK45.A

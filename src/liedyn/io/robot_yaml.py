@@ -137,8 +137,8 @@ def _refuse_keys_of_other_types(node: Node, kind: str) -> None:
 
 def _mimic(node: Node, joints: Iterable[str]) -> Mimic:
     keys = node.mapping(_MIMIC_KEYS)
-    figures = {key: keys[key].number() for key in ("multiplier", "offset") if key in keys}
-    return Mimic(node.require("joint", "the name of the joint to follow").choice(joints), **figures)
+    numbers = {key: keys[key].number() for key in ("multiplier", "offset") if key in keys}
+    return Mimic(node.require("joint", "the name of the joint to follow").choice(joints), **numbers)
 
 
 def _with_coordinates(joint: Joint, node: Node) -> Joint:

@@ -1,6 +1,6 @@
 """Sums over the children of a body, as a backward pass (children first) gathers them: `sums` has room for one a body."""
 from liedyn.jit import primitive
-from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD
+from liedyn.joints.kinds import HAS_CHILDREN, LAST_CHILD
 from liedyn.lie.inertia import add_sym6
 from liedyn.lie.rows import load_sym6, load_twist, store_sym6, store_twist
 from liedyn.lie.se3 import add

@@ -10,9 +10,8 @@ column U = AI S_c and D = S_c^T U + armature are formed, and
 with dV short of the columns eliminated before and of S_c a_c itself. What is left of AI is Pi. U and Psi depend on q only.
 """
 from liedyn.jit import primitive
-from liedyn.joints.kinds import NV
+from liedyn.joints.kinds import BARE, NV
 from liedyn.joints.motion import joint_column
-from liedyn.joints.tree import BARE
 from liedyn.lie.inertia import less_square, sym6, without_z
 from liedyn.lie.lanes import load, maximum, store
 from liedyn.lie.rows import load_twist, store_twist

@@ -12,6 +12,10 @@ SCREW, BALL, FREE = 0, 1, 2
 NQ = (1, 4, 7)
 NV = (1, 3, 6)
 
+# Marks of bodies, a bit each: it has children; it is the child of its parent that a backward pass meets first; its screw turns
+# about its axis; moves along it; turns only, without armature: free of it, the body has no inertia about the axis.
+HAS_CHILDREN, LAST_CHILD, TURNS, SLIDES, BARE = 1, 2, 4, 8, 16
+
 SINGULAR = 1e-13         # a pivot below this part of the inertia that it is made of is rounding: the joint has nothing to act on
 FRICTION_SPEED = 1e-2    # rad/s or m/s: Coulomb friction is smoothed below it, so that it has derivatives
 

@@ -10,9 +10,8 @@ Since E_0 = 1, the functions below give the terms j = 1 … k. Coefficient k of 
 coordinate c at c K + k (scalars). Of a screw, E is four series: cosine and sine of the angle, and both times the advance.
 """
 from liedyn.jit import primitive
-from liedyn.joints.kinds import BALL, FRICTION_SPEED, NV, SCREW
+from liedyn.joints.kinds import BALL, FRICTION_SPEED, NV, SCREW, SLIDES, TURNS
 from liedyn.joints.motion import screw
-from liedyn.joints.tree import SLIDES, TURNS
 from liedyn.lie.lanes import load, number_like, sqrt, store
 from liedyn.lie.rows import load9, load_twist, store9
 from liedyn.lie.se3 import add

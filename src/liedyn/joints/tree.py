@@ -16,7 +16,6 @@ from liedyn.jit import primitive
 from liedyn.spans import span
 
 HEADER = 8
-HAS_CHILDREN, LAST_CHILD, TURNS, SLIDES, BARE = 1, 2, 4, 8, 16     # marks: a bit each
 
 
 class Tree(NamedTuple):
@@ -24,9 +23,7 @@ class Tree(NamedTuple):
     kind: np.ndarray        # (n,) joint of body i to its parent: SCREW, BALL, FREE
     iq: np.ndarray          # (n,) first coordinate in q
     iv: np.ndarray          # (n,) first coordinate in v
-    marks: np.ndarray       # (n,) HAS_CHILDREN | LAST_CHILD (the child of its parent that a backward pass meets first)
-                            #      | TURNS | SLIDES (whose screw turns about its axis, moves along it)
-                            #      | BARE (which turns only, without armature: free of it, the body has no inertia about the axis)
+    marks: np.ndarray       # (n,) HAS_CHILDREN | LAST_CHILD | TURNS | SLIDES | BARE, see `joints.kinds`
     slot: np.ndarray        # (n,) where a backward pass gathers what the children of body i hand to it: reused when free
     link_body: np.ndarray   # (n_links,) body that carries the link
     above: np.ndarray       # (nv,) the coordinate before this one on the way from the ground, or -1

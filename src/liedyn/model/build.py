@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from liedyn.errors import ModelError
-from liedyn.joints.kinds import BALL, FREE, NQ, NV, SCREW
+from liedyn.joints.kinds import BALL, BARE, FREE, HAS_CHILDREN, LAST_CHILD, NQ, NV, SCREW, SLIDES, TURNS
 from liedyn.model.articulation import joints_without_inertia
 from liedyn.model.constraints import Anchors, loop_arrays, loop_machine
 from liedyn.model.description import WORLD, Coordinate, Joint, Link, Robot
@@ -18,8 +18,6 @@ from liedyn.model.link_tree import place_of
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, pose, rigid_from_link, screw_frame, transform_rigid
 from liedyn.model.validate import validate
-
-_HAS_CHILDREN, _LAST_CHILD, _TURNS, _SLIDES, _BARE = 1, 2, 4, 8, 16     # joints.tree, which needs numba
 
 
 def build(robot: Robot) -> Model:
@@ -164,7 +162,7 @@ class Assembly:
         iv = np.cumsum([0, 0] + [NV[k] for k in self.kind[1:]])[:n]
         marks, slot = _backward_plan(self.parent)
         rotors = [0.0, *self.armature()[iv[1:]]]              # of screws; a ball or free joint's is not asked for
-        marks = [mark | _TURNS * (a != 0) | _SLIDES * (b != 0) | _BARE * (a != 0 and b == 0 and rotor == 0)
+        marks = [mark | TURNS * (a != 0) | SLIDES * (b != 0) | BARE * (a != 0 and b == 0 and rotor == 0)
                  for mark, (a, b), rotor in zip(marks, self.S, rotors, strict=True)]
         passive = any(self.coordinate(c).any() for c in ("damping", "friction", "stiffness"))
         friction = self.coordinate("friction").any()
@@ -229,17 +227,17 @@ def _backward_plan(parent: list[int]) -> tuple[list[int], list[int]]:
     n = len(parent)
     marks, slot, free, taken = [0] * n, [0] * n, [], 0
     for i in range(n - 1, 0, -1):
-        if marks[i] & _HAS_CHILDREN:
+        if marks[i] & HAS_CHILDREN:
             free.append(slot[i])
         p = parent[i]
-        if p > 0 and not marks[p] & _HAS_CHILDREN:
+        if p > 0 and not marks[p] & HAS_CHILDREN:
             if not free:
                 free.append(taken)
                 taken += 1
             slot[p] = free.pop()
-        if not marks[p] & _HAS_CHILDREN:
-            marks[i] |= _LAST_CHILD
-        marks[p] |= _HAS_CHILDREN
+        if not marks[p] & HAS_CHILDREN:
+            marks[i] |= LAST_CHILD
+        marks[p] |= HAS_CHILDREN
     return marks, slot
 
 

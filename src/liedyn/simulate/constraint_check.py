@@ -22,7 +22,7 @@ def reactions(model, record) -> np.ndarray:
 
 
 def constraint_check(model, forces, record, statistics) -> tuple[dict[str, float], list[str]]:
-    """Figures of the self-check and notes. forces (N, nv) as `joint_forces` gives them.
+    """Values of the self-check and notes. forces (N, nv) as `joint_forces` gives them.
 
     constraint_residual            the largest at an output [rad | m]
     constraint_velocity_residual   the same of velocities [rad/s | m/s]
@@ -31,10 +31,10 @@ def constraint_check(model, forces, record, statistics) -> tuple[dict[str, float
     """
     power = np.einsum("tk,tk->t", forces, record.v)
     loops, (position, velocity) = statistics.loops, record.residual.max(axis=0)
-    figures = {"constraint_residual": float(position), "constraint_velocity_residual": float(velocity)}
+    values = {"constraint_residual": float(position), "constraint_velocity_residual": float(velocity)}
     if loops is not None:
-        figures["constraint_drift"] = max(loops.drift, float(position))
-    figures["closure_work"] = float(0.5 * (power[1:] + power[:-1]) @ np.diff(record.t))
+        values["constraint_drift"] = max(loops.drift, float(position))
+    values["closure_work"] = float(0.5 * (power[1:] + power[:-1]) @ np.diff(record.t))
     notes = []
     if position > _GOOD:
         k = int(np.argmax(record.residual[:, 0]))
@@ -45,4 +45,4 @@ def constraint_check(model, forces, record, statistics) -> tuple[dict[str, float
         again = f", and {loops.singular - 1} more" if loops.singular > 1 else ""
         notes.append(f"the mechanism passed a singular configuration at t = {loops.singular_time:.6g} s{again}: {row} became "
                      "dependent on other constraints there, where the motion may branch; it was continued straight through")
-    return figures, notes
+    return values, notes

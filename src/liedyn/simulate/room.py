@@ -15,7 +15,7 @@ _ENOUGH = 100e6          # bytes: less than this needs no looking
 
 def check_room(problem: Problem, rows: int, folder: str | os.PathLike | None = None) -> None:
     """Refuse a run of so many rows whose result needs more memory than is free, or more disk than is free where `folder` is or
-    will be. Raises ComputationError with the figures."""
+    will be. Raises ComputationError with the estimate."""
     numbers = rows * numbers_of_a_row(problem)
     _refuse(numbers * _IN_MEMORY, available_memory(), rows, "memory")
     if folder is not None:

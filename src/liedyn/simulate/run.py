@@ -198,23 +198,23 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
         f_ext = np.zeros((len(record.t), len(model.link_names), 6))
         f_ext[:, problem.forced_links] = wrench
     again = inverse_dynamics(tree, record.q, record.v, record.a, f_ext=f_ext, passive=scenario.passive)
-    figures, loop_notes, loops = {}, [], (None, None, None)
+    values, loop_notes, loops = {}, [], (None, None, None)
     if problem.ties is not None:
         from liedyn.simulate.constraint_check import constraint_check, joint_forces, reactions
         forces = joint_forces(model, record)
-        figures, loop_notes = constraint_check(model, forces, record, statistics)
+        values, loop_notes = constraint_check(model, forces, record, statistics)
         again -= forces
         loops = record.multipliers, reactions(model, record), record.residual[:, 0]
     followed = None
     if problem.law is not None:
         from liedyn.simulate.control import tracking
         followed = tracking(problem.law, model, problem.signals, record.t, record.q)
-        figures["tracking_error"] = float(_worst(followed.error))
+        values["tracking_error"] = float(_worst(followed.error))
     balance, relative = energy_balance(model, record, kinetic, potential, statistics.steps)
     check = {
         "energy_balance": balance, "energy_balance_relative": relative,
         "inverse_dynamics_residual": float(_worst(again - record.tau) / max(_worst(again), 1.0)),
-        "quaternion_norm": _norm_error(model, record.q), **figures,
+        "quaternion_norm": _norm_error(model, record.q), **values,
     }
     exceeded = limits_exceeded(model, record.t, record.q, record.v, record.tau)
     notes = [*warnings, *loop_notes, *statistics.notes, *step_note(scenario.integrator, problem, record),
@@ -226,7 +226,7 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
 
 
 def _doubts(check: dict[str, float], integrator: Integrator) -> list[str]:
-    """A line for each figure of the self-check that is not as it should be."""
+    """A line for each value of the self-check that is not as it should be."""
     notes, balance = [], check["energy_balance_relative"]
     if check["quaternion_norm"] > _UNIT:
         notes.append(f"quaternions deviate from unit norm by {check['quaternion_norm']:.1e}")

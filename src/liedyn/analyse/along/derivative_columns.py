@@ -29,7 +29,7 @@ class Question:
     of           "inverse", "forward" or "hybrid"
     prescribed   (nv,) bool: coordinates whose force comes out; the acceleration of the others does
     outputs      coordinates of the rows wanted
-    by           names: q.<coordinate>, v.<coordinate>, a.<coordinate> or tau.<coordinate> (the inputs), or model figures
+    by           names: q.<coordinate>, v.<coordinate>, a.<coordinate> or tau.<coordinate> (the inputs), or model parameters
     """
 
     of: str
@@ -59,13 +59,13 @@ def question(model: Model, of: str, prescribed: Sequence[str], by: Sequence[str]
 
 def _chosen(model: Model, patterns: Sequence[str], state: list[str]) -> tuple[str, ...]:
     """Names that match, in the order of the patterns, each once."""
-    figures = parameter_names(model)
+    parameters = parameter_names(model)
     chosen: dict[str, None] = {}
     for pattern in patterns:
-        hits = matching(pattern, (*state, *figures))
+        hits = matching(pattern, (*state, *parameters))
         if not hits:
-            close = difflib.get_close_matches(pattern.replace("*", ""), [*state, *figures], 3, 0.5)
-            kinds = dict.fromkeys(name.partition(".")[0] for name in (*state, *figures))
+            close = difflib.get_close_matches(pattern.replace("*", ""), [*state, *parameters], 3, 0.5)
+            kinds = dict.fromkeys(name.partition(".")[0] for name in (*state, *parameters))
             hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(f'{kind}.*' for kind in kinds)}"
             raise UsageError(f"--by {pattern}: there is no such variable; {hint}")
         chosen.update(dict.fromkeys(hits))
@@ -79,16 +79,16 @@ def jacobian(model: Model, asked: Question, motion: Motion) -> np.ndarray:
     kinds = [kind_of(name) for name in asked.by]
     if any(kind in blocks for kind in kinds):
         blocks = dict(zip(blocks, _full(model, asked, motion, given), strict=True))
-    figures = [name for name, kind in zip(asked.by, kinds, strict=True) if kind == "figure"]
-    if figures:
+    parameters = [name for name, kind in zip(asked.by, kinds, strict=True) if kind == "parameter"]
+    if parameters:
         x = np.where(asked.prescribed, _or_zero(motion.a, motion.v), _or_zero(motion.tau, motion.v))
         mask = {"of": "hybrid", "prescribed": asked.prescribed} if asked.of == "hybrid" else {"of": asked.of}
-        by_figure = parameter_derivatives(model, motion.q, motion.v, x, figures, **mask, **given)
+        by_parameter = parameter_derivatives(model, motion.q, motion.v, x, parameters, **mask, **given)
     coordinate = {name: k for k, name in enumerate(model.v_names)}
     out = np.empty((len(motion.q), len(asked.outputs), len(asked.by)))
     for j, (name, kind) in enumerate(zip(asked.by, kinds, strict=True)):
-        if kind == "figure":
-            out[:, :, j] = by_figure[:, asked.outputs, figures.index(name)]
+        if kind == "parameter":
+            out[:, :, j] = by_parameter[:, asked.outputs, parameters.index(name)]
         else:
             out[:, :, j] = blocks[kind][:, asked.outputs, coordinate[name.partition(".")[2]]]
     return out
@@ -116,9 +116,9 @@ def _or_zero(x: np.ndarray | None, like: np.ndarray) -> np.ndarray:
 
 # names and units ---------------------------------------------------------------------------------------------------
 def kind_of(name: str) -> str:
-    """q, v, u (what goes in) or figure (of the model)."""
+    """q, v, u (what goes in) or parameter (of the model)."""
     head = name.partition(".")[0]
-    return head if head in ("q", "v") else "u" if head in ("a", "tau") else "figure"
+    return head if head in ("q", "v") else "u" if head in ("a", "tau") else "parameter"
 
 
 def column_names(model: Model, asked: Question) -> tuple[list[str], list[str]]:
@@ -133,7 +133,7 @@ def column_names(model: Model, asked: Question) -> tuple[list[str], list[str]]:
 
 
 def unit_of(model: Model, name: str) -> str:
-    """Unit of a coordinate's q, v, a or tau, or of a figure of the model."""
+    """Unit of a coordinate's q, v, a or tau, or of a parameter of the model."""
     head, _, rest = name.partition(".")
     fixed = {"mass": "kg", "com": "m", "inertia": "kg m^2", "pitch": "m/rad", "gravity": "m/s^2"}
     if head in fixed:

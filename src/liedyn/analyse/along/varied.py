@@ -1,4 +1,4 @@
-"""A robot with one of its figures changed, built anew: what derivatives by figures are checked against."""
+"""A robot with one of its parameters changed, built anew: what derivatives by parameters are checked against."""
 from __future__ import annotations
 
 from dataclasses import replace
@@ -15,7 +15,7 @@ _UPPER = ("xx", "xy", "xz", "yy", "yz", "zz")
 
 
 def varied(model: Model, name: str, change: float) -> Model:
-    """The model with the figure `name` (of `model_parameters`) larger by `change`. Not validated: a difference may lead
+    """The model with the parameter `name` (of `model_parameters`) larger by `change`. Not validated: a difference may lead
     from a massless link to a negative mass."""
     robot, (head, _, rest) = _with_root_joint(model), name.partition(".")
     if head in ("mass", "com", "inertia"):
@@ -33,7 +33,7 @@ def varied(model: Model, name: str, change: float) -> Model:
 
 
 def value(model: Model, name: str) -> float:
-    """The figure itself; zero for placements and screws, which change against what they are."""
+    """The parameter itself; zero for placements and screws, which change against what they are."""
     head, _, rest = name.partition(".")
     if head in ("mass", "com", "inertia"):
         for link in model.description.links:
@@ -45,9 +45,9 @@ def value(model: Model, name: str) -> float:
     if head == "gravity":
         return float(model.gravity["xyz".index(rest)])
     for joint in model.description.joints:
-        for label, figures in zip(joint.labels, joint.coordinates, strict=False):
+        for label, parameters in zip(joint.labels, joint.coordinates, strict=False):
             if head in ("armature", "damping", "friction", "stiffness", "rest") and rest == _dotted(joint, label):
-                return getattr(figures, head)
+                return getattr(parameters, head)
     return 0.0
 
 
@@ -96,11 +96,11 @@ def _moved(model: Model, joint: Joint, head: str, rest: str, change: float) -> J
 
 
 def _coordinate(joint: Joint, head: str, rest: str, change: float) -> Joint:
-    figures = list(joint.coordinates or (Coordinate(),) * len(joint.labels))
+    parameters = list(joint.coordinates or (Coordinate(),) * len(joint.labels))
     for k, label in enumerate(joint.labels):
         if rest == _dotted(joint, label):
-            figures[k] = replace(figures[k], **{head: getattr(figures[k], head) + change})
-            return replace(joint, coordinates=tuple(figures))
+            parameters[k] = replace(parameters[k], **{head: getattr(parameters[k], head) + change})
+            return replace(joint, coordinates=tuple(parameters))
     return joint
 
 

@@ -12,8 +12,8 @@ from liedyn.errors import CheckFailed
 from liedyn.model.model import Model
 from liedyn.simulate.extrapolation import BOUND, Compared, compare, condition_of, own_error, surest_slope
 
-ROWS, FIGURES = 5, 60   # at most so many rows and figures of the model are compared
-_STEP = 0.02          # rad, m, rad/s, m/s; inputs and figures go with their own size
+ROWS, PARAMETERS = 5, 60   # at most so many rows and parameters of the model are compared
+_STEP = 0.02          # rad, m, rad/s, m/s; inputs and parameters go with their own size
 
 
 def verify_rows(model: Model, asked: Question, motion, progress) -> str:
@@ -54,10 +54,10 @@ def differences(model: Model, asked: Question, motion, rows, update=lambda fract
 
 
 def _fewer_figures(asked: Question) -> Question:
-    """FIGURES of the figures of the model, spread over all: each takes a robot built anew for every step."""
-    figures = [name for name in asked.by if kind_of(name) == "figure"]
-    kept = {figures[k] for k in np.linspace(0, len(figures) - 1, min(FIGURES, len(figures))).astype(int)}
-    by = tuple(name for name in asked.by if kind_of(name) != "figure" or name in kept)
+    """PARAMETERS of the parameters of the model, spread over all: each takes a robot built anew for every step."""
+    parameters = [name for name in asked.by if kind_of(name) == "parameter"]
+    kept = {parameters[k] for k in np.linspace(0, len(parameters) - 1, min(PARAMETERS, len(parameters))).astype(int)}
+    by = tuple(name for name in asked.by if kind_of(name) != "parameter" or name in kept)
     return Question(asked.of, asked.prescribed, asked.outputs, by)
 
 
@@ -73,7 +73,7 @@ def _differences(model: Model, asked: Question, motion, u, condition: float, upd
 def _along(model: Model, asked: Question, motion, u, name: str):
     """What comes out as a function of a change of one variable, and the first steps to take."""
     kind, e = kind_of(name), np.zeros(model.nv)
-    if kind == "figure":
+    if kind == "parameter":
         return lambda s: _outcome(varied(model, name, s), asked, motion, motion.q, motion.v, u), _steps(model, name)
     e[model.v_names.index(name.partition(".")[2])] = 1.0
     if kind == "q":
@@ -93,7 +93,7 @@ def _outcome(model: Model, asked: Question, motion, q, v, u) -> np.ndarray:
 
 
 def _steps(model: Model, name: str) -> tuple[float, ...]:
-    """Of a figure: small beside the link's own, since accelerations bend with it, and large, since forces are linear in it."""
+    """Of a parameter: small beside the link's own, since accelerations bend with it, and large, since forces are linear in it."""
     head, _, rest = name.partition(".")
     if head not in ("mass", "inertia", "armature"):
         return (_STEP,)

@@ -13,8 +13,10 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.errors import ShapeError
+from liedyn.kernels import frames as kernels
 
 LOCAL, LOCAL_WORLD_ALIGNED, WORLD = FRAMES = ("local", "local_world_aligned", "world")
+KERNEL_FRAMES = dict(zip(FRAMES, (kernels.LOCAL, kernels.LOCAL_WORLD_ALIGNED, kernels.WORLD), strict=True))
 _ELSEWHERE = {"body": LOCAL, "link": LOCAL, "mixed": LOCAL_WORLD_ALIGNED, "hybrid": LOCAL_WORLD_ALIGNED, "spatial": WORLD}
 
 

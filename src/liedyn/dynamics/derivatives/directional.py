@@ -1,4 +1,4 @@
-"""Directional derivatives of inverse, forward and hybrid dynamics, and derivatives by the model's figures."""
+"""Directional derivatives of inverse, forward and hybrid dynamics, and derivatives by parameters of the model."""
 from __future__ import annotations
 
 import math
@@ -55,8 +55,8 @@ def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
 
     Notes
     -----
-    Kim 2012 v1.01, Table 5. Passive forces depend on q, v and their figures; damping that the model does not have counts when its
-    rate is given.
+    Kim 2012 v1.01, Table 5. Passive forces depend on q, v and their parameters; damping that the model does not have counts
+    when its rate is given.
     """
     if on_error != "raise":
         return _of_state(each_state(inverse_dynamics_directional, locals()), 1, (q, v, a), f_ext)
@@ -163,7 +163,7 @@ def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike
 
     Notes
     -----
-    Kim 2012 v1.01, Tables 5-7 with the state held. Eight figures of one state or eight states at a time.
+    Kim 2012 v1.01, Tables 5-7 with the state held. Eight parameters of one state or eight states at a time.
     """
     if on_error != "raise":
         return each_state(parameter_derivatives, locals())
@@ -180,12 +180,12 @@ def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike
     x = as_array(x, {"inverse": "a", "forward": "tau"}.get(of, "x"), (model.nv,))
     if of == "inverse":
         given = _arrange(model, {"q": q, "v": v, "a": x}, f_ext, {"dq": None, "dv": None, "da": None}, None, None)
-        out = _inverse(model, _by_figure(model, given, rows), passive)[1]
+        out = _inverse(model, _by_parameter(model, given, rows), passive)[1]
     else:
         mask = np.zeros(model.nv, dtype=bool) if of == "forward" else as_mask(prescribed, model.nv)
         given = _arrange(model, {"q": q, "v": v, "a": np.where(mask, x, 0.0), "tau": np.where(mask, 0.0, x)}, f_ext,
                          {"dq": None, "dv": None, "da": None, "dtau": None}, None, None)
-        out = _hybrid(model, _by_figure(model, given, rows), mask, passive)[2]
+        out = _hybrid(model, _by_parameter(model, given, rows), mask, passive)[2]
         out = np.where(mask, out[..., model.nv:], out[..., :model.nv])
     return np.ascontiguousarray(np.moveaxis(out, 0, -1)).reshape(*given.lead, model.nv, len(names))
 
@@ -212,11 +212,11 @@ def _arrange(model, state, f_ext, moved, df_ext, parameters) -> _Given:
     F, dF = wrenches(model, f_ext), _wrench_rates(model, df_ext)
     one = all(x.ndim == 1 for x in state.values()) and (F is None or F.ndim == 2)
     rates = [(name, _finite(model, name, x), 1) for name, x in moved.items() if x is not None]
-    figures, twists = _changes(model, parameters)
+    changes, twists = _changes(model, parameters)
     if F is not None and twists is not None:                        # a moved link carries its wrench along
         dF = _carried(twists, F) + (0.0 if dF is None else dF)
     own = [(name, x, 1) for name, x in state.items()] + ([("f_ext", F, 2)] if F is not None else [])
-    more = ([("df_ext", dF, 2)] if dF is not None else []) + ([("parameters", figures, 1)] if figures is not None else [])
+    more = ([("df_ext", dF, 2)] if dF is not None else []) + ([("parameters", changes, 1)] if changes is not None else [])
     lead = _lead([*rates, *more] if one else [*own, *rates, *more])
     count = math.prod(lead)
 
@@ -233,10 +233,10 @@ def _arrange(model, state, f_ext, moved, df_ext, parameters) -> _Given:
         motion[..., at:at + model.nv] = spread(x, 1)
     flat = {name: x.reshape(1, -1) if one else _rows(x, last, lead, count) for name, x, last in own}
     return _Given(one, lead, flat, count if one else 1, motion, _NONE if dF is None else spread(dF, 2),
-                  _NONE if figures is None else spread(figures, 1))
+                  _NONE if changes is None else spread(changes, 1))
 
 
-def _by_figure(model, given: _Given, rows: np.ndarray) -> _Given:
+def _by_parameter(model, given: _Given, rows: np.ndarray) -> _Given:
     """The same state with one direction for each row of rates (K, …), and no other."""
     size = rates_size(model)[0]
     changes, twists, df_ext = np.ascontiguousarray(rows[:, None, :size]), rows[:, size:], given.df_ext

@@ -1,6 +1,6 @@
-"""The figures of a model by name, and what a unit rate of each changes in the arrays of the kernels.
+"""The parameters of a model by name, and what a unit rate of each changes in the arrays of the kernels.
 
-| name                               | figure                                                  | held while it changes           |
+| name                               | parameter                                               | held while it changes           |
 |------------------------------------|---------------------------------------------------------|---------------------------------|
 | mass.<link>                        | mass [kg]                                               | com; inertia about it           |
 | com.<link>.x y z                   | centre of mass in the link frame [m]                    | mass; inertia about it          |
@@ -41,7 +41,7 @@ _UPPER = ("xx", "xy", "xz", "yy", "yz", "zz")
 
 @dataclass(frozen=True, slots=True)
 class Rates:
-    """Where a unit rate of one figure changes the arrays: `at`, by `values`, in [changes | twists of link frames]."""
+    """Where a unit rate of one parameter changes the arrays: `at`, by `values`, in [changes | twists of link frames]."""
 
     at: np.ndarray
     values: np.ndarray
@@ -80,7 +80,7 @@ def _table(model: Model) -> dict[str, Rates]:
 
 
 class _Places:
-    """The changes that a unit rate of each figure makes, dense."""
+    """The changes that a unit rate of each parameter makes, dense."""
 
     def __init__(self, model: Model):
         n, nv = model.n_bodies, model.nv
@@ -182,7 +182,7 @@ class _Places:
         springs = np.zeros(nv, dtype=bool)
         for joint in model.joints:
             springs[joint.v] = joint.kind == SCREW
-        for row, figure in enumerate(("armature", "damping", "friction", "stiffness", "rest")):
+        for row, parameter in enumerate(("armature", "damping", "friction", "stiffness", "rest")):
             for k, name in enumerate(model.v_names):
                 if row < 3 or springs[k]:
-                    yield f"{figure}.{name}", self._unit(self.coordinates + row * nv + k)
+                    yield f"{parameter}.{name}", self._unit(self.coordinates + row * nv + k)

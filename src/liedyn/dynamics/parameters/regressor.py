@@ -181,11 +181,11 @@ def _kinds(model, passive, joints) -> tuple[str, ...]:
             if what not in OF_A_JOINT:
                 raise NameLookupError(f"no joint parameter {what!r}; there are {', '.join(OF_A_JOINT)}")
         return tuple(what for what in OF_A_JOINT if what in joints)
-    figures = _figures(model)
-    return tuple(what for what in (OF_A_JOINT if passive else OF_A_JOINT[:1]) if figures[what].any())
+    parameters = _parameters_of_joints(model)
+    return tuple(what for what in (OF_A_JOINT if passive else OF_A_JOINT[:1]) if parameters[what].any())
 
 
-def _figures(model) -> dict[str, np.ndarray]:
+def _parameters_of_joints(model) -> dict[str, np.ndarray]:
     """Of each velocity coordinate, by kind."""
     tree = tree_of.py_func(model.index, model.constants)
     return {what: getattr(tree, what) for what in OF_A_JOINT} | {"preload": tree.stiffness * tree.rest}
@@ -193,12 +193,12 @@ def _figures(model) -> dict[str, np.ndarray]:
 
 def _joint_parameters(model, kinds):
     """(kind, coordinate, value) of each joint parameter, column by column. Springs are for 1-DoF coordinates."""
-    figures = _figures(model)
+    parameters = _parameters_of_joints(model)
     straight = [k for joint in model.joints if joint.kind == SCREW for k in range(joint.v.start, joint.v.stop)]
     for what in kinds:
         for name in ("stiffness", "preload") if what == "stiffness" else (what,):
             for k in straight if what == "stiffness" else range(model.nv):
-                yield name, k, figures[name][k]
+                yield name, k, parameters[name][k]
 
 
 class _Plan(NamedTuple):

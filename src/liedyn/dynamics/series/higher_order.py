@@ -259,9 +259,9 @@ def _machine(model, memory, rows: int) -> np.ndarray:
     try:
         return model._cache[memory, rows]
     except KeyError:
-        figures = np.concatenate([model.index.view(np.float64), model.constants])
-        machine = aligned_empty(1, figures.size + memory(*model.sizes, rows))[0]
-        machine[:figures.size] = figures
+        numbers = np.concatenate([model.index.view(np.float64), model.constants])
+        machine = aligned_empty(1, numbers.size + memory(*model.sizes, rows))[0]
+        machine[:numbers.size] = numbers
         return model._cache.setdefault((memory, rows), machine)
 
 

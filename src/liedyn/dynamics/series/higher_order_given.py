@@ -4,15 +4,13 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calling.calls import as_array, refuse
-from liedyn.dynamics.calling.frames import FRAMES, LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame
+from liedyn.dynamics.calling.frames import FRAMES, KERNEL_FRAMES, LOCAL, WORLD, check_frame
 from liedyn.dynamics.series.spatial_base import body_twists
 from liedyn.errors import ConfigurationError, ShapeError
 from liedyn.joints.kinds import FREE
 from liedyn.kernels import checks
-from liedyn.kernels.series import wrench_series
 from liedyn.model.description import WORLD as WORLD_LINK
 
-_KERNEL_FRAMES = {LOCAL: wrench_series.LINK, LOCAL_WORLD_ALIGNED: wrench_series.WORLD, WORLD: wrench_series.SPATIAL}
 HIGHEST = 170      # order
 
 
@@ -52,9 +50,9 @@ def is_plain(f_ext, f_ext_frame, base_frame) -> bool:
 
 def add_wrenches(model, named: list, f_ext, frame: str, rows: int) -> int:
     """Add the external wrenches to the named arrays; returns their frame as kernels know it."""
-    which = _KERNEL_FRAMES[check_frame(frame, "f_ext_frame")]
+    which = KERNEL_FRAMES[check_frame(frame, "f_ext_frame")]
     if f_ext is None:
-        return _KERNEL_FRAMES[LOCAL]
+        return KERNEL_FRAMES[LOCAL]
     n = len(model.link_names)
     if isinstance(f_ext, dict):
         given = {model.link_index(name): as_array(F, f"f_ext_derivatives[{name!r}]", (rows, 6)) for name, F in f_ext.items()}

@@ -13,8 +13,7 @@ import numpy as np
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Frame, OnError
 from liedyn.dynamics.calling.calls import as_array, batched, refuse, run
 from liedyn.dynamics.calling.each_state import each_state
-from liedyn.dynamics.calling.frames import LOCAL, check_frame
-from liedyn.dynamics.kinematics import KERNEL_FRAMES
+from liedyn.dynamics.calling.frames import KERNEL_FRAMES, LOCAL, check_frame
 from liedyn.dynamics.series.higher_order_given import check_finite
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.kernels import checks

@@ -10,9 +10,8 @@ import numpy as np
 
 from liedyn.jit import primitive
 from liedyn.joints.columns import joint_twist, store_columns
-from liedyn.joints.kinds import NV, SCREW
+from liedyn.joints.kinds import HAS_CHILDREN, LAST_CHILD, NV, SCREW
 from liedyn.joints.motion import joint_pose
-from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD
 from liedyn.lie.body_coriolis import add_coriolis, coriolis
 from liedyn.lie.inertia import add_rigid, momentum
 from liedyn.lie.lanes import load, number_like, store

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import entry, kernel, primitive
+from liedyn.joints.kinds import HAS_CHILDREN, LAST_CHILD
 from liedyn.joints.motion import joint_add, joint_eta, store_joint_force
 from liedyn.joints.perturbation import (
     add_screw_change_force,
@@ -19,7 +20,7 @@ from liedyn.joints.perturbation import (
     placement_change,
     screw_change,
 )
-from liedyn.joints.tree import HAS_CHILDREN, LAST_CHILD, tree_of
+from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
 from liedyn.kernels.recursions.kinematics import gather
 from liedyn.kernels.recursions.newton_euler import newton_euler, newton_euler_work

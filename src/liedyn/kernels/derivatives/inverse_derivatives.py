@@ -8,7 +8,7 @@ changes V by s_l and dV by phi_l - ad_V s_l:
 
 (s: column of the joint; Ad V_p, Ad dV_p: motion of the parent, seen from the body). So the recursions close over the tree. With
 the sums I, F, B over all that hangs on body i (inertia, wrench that moves it, how the wrench changes with twists:
-`lie.coriolis`), for a coordinate k of i and a coordinate l of i or of what i hangs on:
+`lie.body_coriolis`), for a coordinate k of i and a coordinate l of i or of what i hangs on:
 
     M_kl = s_l^T P                                     P = I s_k
     dtau_k/dq_l = zeta_l^T P + psi_l^T g               g = B^T s_k

@@ -37,7 +37,7 @@ MOVE, LOOK, CLOSE_POSITION, CLOSE_VELOCITY, CLOSE, CLOSE_UNCOUNTED, MEASURE, MUL
 CLOSED, LOOP_OPEN, CONTRADICTION, LOOSE_JOINT = 0, 6, 7, 8      # codes beside those of `simulation.right_hand_side`
 FAR = 32                           # an angle is beyond what lines hold, and loops must go on
 OPEN = 20                          # a code beside those of `checks`: the constraints could not be closed
-CONTRADICTS = 1e-7                 # as in dynamics.constrained: of the largest number, and of one unit
+CONTRADICTS = 1e-7                 # as in dynamics.loops.constrained: of the largest number, and of one unit
 _STRAIGHT = 0.25                   # how straight what crosses zero is, against how sharply it turns if it does not
 _MOST = 30                # Newton steps; from an integrator's step one or two
 _STALLED = 0.5            # a step that leaves more than this of the residual has reached rounding, or will not close

@@ -4,13 +4,12 @@ from liedyn.joints.kinds import NV
 from liedyn.joints.motion import joint_add, joint_column, joint_pose
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
+from liedyn.kernels.frames import LOCAL, WORLD
 from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load_pose
 from liedyn.lie.se3 import Ad, Ad_inv, ad, add, compose, neg, plus_ad
 from liedyn.lie.vec3 import cross, rotate
-
-BODY, WORLD, MIXED = 0, 1, 2     # link frame; world frame about the world's origin; world axes about the link's origin
 
 
 @primitive
@@ -51,7 +50,7 @@ def jacobian(tree, link, frame, q, v, J, dJ):
             V = add(V, Ad_inv(T, joint_add(tree, i, rest, v)))
         T = compose(joint_pose(tree, i, q), T)
         i = tree.parent[i]
-    if frame != BODY:
+    if frame != LOCAL:
         change_frame(tree, link, frame, T, V, J, dJ)
 
 

@@ -41,9 +41,10 @@ from liedyn.kernels.checks import (
     finite_where,
     within,
 )
+from liedyn.kernels.frames import LOCAL
 from liedyn.kernels.series.higher_order_inverse import force_sum, store_ground_series
 from liedyn.kernels.series.taylor import scale_rows
-from liedyn.kernels.series.wrench_series import LINK, advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
+from liedyn.kernels.series.wrench_series import advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
 from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.inertia import momentum, rigid, sym6, to_parent
 from liedyn.lie.lanes import largest, load, maximum, number_like, store
@@ -246,7 +247,7 @@ def higher_order_hybrid_one(machine, prescribed, q, v, a, tau, forward, passive)
     for k in range(rows):
         A[k], Tau[k] = given_a[k], given_tau[k]
     work, factors, m = hybrid_series_work(m, n, nv, K)
-    loads = wrench_series_work(m[:0], n, index[3], K, LINK, False)
+    loads = wrench_series_work(m[:0], n, index[3], K, LOCAL, False)
     code = solve_series(tree, K, prescribed, q, v, A, Tau, loads, np.int64(-1), passive and index[4] != 0, index[5] != 0, work,
                         factors)
     if code == OK:

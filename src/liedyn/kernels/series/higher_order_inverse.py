@@ -20,8 +20,9 @@ from liedyn.joints.series import (
 )
 from liedyn.joints.tree import parts, tree_of
 from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, BAD_V, OK, SHAPE, bad_configuration, finite
+from liedyn.kernels.frames import LOCAL
 from liedyn.kernels.series.taylor import scale_rows, to_series
-from liedyn.kernels.series.wrench_series import LINK, advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
+from liedyn.kernels.series.wrench_series import advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
 from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
@@ -157,7 +158,7 @@ def higher_order_inverse_one(machine, q, v, passive, tau):
         return code
     to_series(x, K, nv, series)
     work, _ = inverse_series_work(m[K * nv:], n, nv, K)
-    loads = wrench_series_work(m[:0], n, index[3], K, LINK, False)
+    loads = wrench_series_work(m[:0], n, index[3], K, LOCAL, False)
     higher_order_inverse(tree, K, q, series, loads, passive and index[4] != 0, index[5] != 0, Tau, work)
     scale_rows(Tau, K - 1, nv, True)
     return OK if finite(Tau, nv * (K - 1)) else BAD_RESULT

@@ -12,7 +12,8 @@ from liedyn.joints.motion import joint_add, joint_column
 from liedyn.joints.pose_series import move_by_joint
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
-from liedyn.kernels.recursions.jacobian import BODY, MIXED, WORLD, load_column, store_column
+from liedyn.kernels.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD
+from liedyn.kernels.recursions.jacobian import load_column, store_column
 from liedyn.kernels.series.taylor import scale_rows
 from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.inertia import momentum
@@ -115,11 +116,11 @@ def world_twists(tree, v, m, end, T, V):
 
 @primitive
 def link_twist(tree, link, k, frame, m, X, V):
-    """Coefficient k of a link's twist; X: its pose. V: twists of the bodies, in the world unless the frame is BODY."""
+    """Coefficient k of a link's twist; X: its pose. V: twists of the bodies, in the world unless the frame is LOCAL."""
     W = load_twist(V[6 * m * tree.link_body[link]:], k)
-    if frame == BODY:
+    if frame == LOCAL:
         return Ad_inv(load_pose(tree.link_pose, link), W)
-    if frame == MIXED:
+    if frame == LOCAL_WORLD_ALIGNED:
         return W[0], scale3(k + 1.0, load3(X, 12 * (k + 1) + 9))
     return W
 
@@ -256,7 +257,7 @@ def link_derivatives(index, constants, memory, m, link, frame, q, v, T, V, first
             return code
         body_series(tree, Q, v1, m, link, B, M)
         if V1.size:
-            if frame == BODY:
+            if frame == LOCAL:
                 body_twists(tree, Q, v1, m, link, W, L, M)
             else:
                 world_twists(tree, v1, m, link, B, W)
@@ -290,7 +291,7 @@ def jacobian_derivatives_of(index, constants, memory, m, link, frame, q, v, J, f
         code = take_state(tree, q, v, s, m, Q, v1)
         if code != OK:
             return code
-        if frame == BODY:
+        if frame == LOCAL:
             body_jacobian(tree, link, Q, v1, m, X, M, J1)
         else:
             body_series(tree, Q, v1, m, link, B, M)

@@ -11,6 +11,7 @@ import numpy as np
 from liedyn.jit import kernel, primitive
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.series import MOTION, load_twist_row, store_twist_row
+from liedyn.kernels.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD
 from liedyn.kernels.recursions.kinematics import wrenches_on_bodies
 from liedyn.kernels.series.taylor import scale_rows
 from liedyn.lie.lanes import absolute, all_less, load, number_like, store
@@ -18,15 +19,13 @@ from liedyn.lie.rows import add_to_twist, load3, load9, load_pose, load_twist, s
 from liedyn.lie.se3 import compose, dAd
 from liedyn.lie.vec3 import plus_cross, plus_rotate_back, rotate_back, scale3, sub3
 
-LINK, WORLD, SPATIAL = range(3)      # axes and point of reference: the link's; the world's, the link's origin; the world's
-
 
 class WrenchSeries(NamedTuple):
     given: bool
     frame: int
     links: np.ndarray      # (6 n_links (K - 1),) order by order
     F: np.ndarray          # (6n (K - 1),) on bodies, order by order
-    T: np.ndarray          # (12n,) poses of bodies in the world; from here on empty where the frame is LINK
+    T: np.ndarray          # (12n,) poses of bodies in the world; from here on empty where the frame is LOCAL
     E: np.ndarray          # (18nK,)
     fall: np.ndarray       # (3nK,) acceleration of the ground, seen from the bodies
     still: np.ndarray      # (6 n_links K,) wrenches seen from where their bodies stand at t = 0
@@ -37,7 +36,7 @@ class WrenchSeries(NamedTuple):
 def wrench_series_work(m, n, nl, K, frame, given):
     l = 6 * nl * (K - 1) if given else 0
     f = l + (6 * n * (K - 1) if given else 0)
-    moving = 1 if given and frame != LINK else 0
+    moving = 1 if given and frame != LOCAL else 0
     t = f + 12 * n * moving
     e, g, s = t + 18 * n * K * moving, t + 21 * n * K * moving, t + (21 * n + 6 * nl) * K * moving
     return WrenchSeries(given, frame, m[:l], m[l:f], m[f:t], m[t:e], m[e:g], m[g:s], m[s:s + n * moving])
@@ -51,7 +50,7 @@ def begin_wrenches(tree, K, q, loads):
     """From the links' derivatives in `loads.links` to what `advance_wrenches` needs."""
     n, nl, zero = tree.parent.size, tree.link_body.size, number_like(q, 0.0)
     scale_rows(loads.links, K - 1, 6 * nl, False)
-    if loads.frame == LINK:
+    if loads.frame == LOCAL:
         for k in range(K - 1):
             wrenches_on_bodies(tree, loads.links[6 * nl * k:], loads.F[6 * n * k:6 * n * (k + 1)])
     else:
@@ -69,7 +68,7 @@ def begin_wrenches(tree, K, q, loads):
         for link in range(nl):
             b = tree.link_body[link]
             T = load_pose(loads.T, b)
-            at = (T[0], (zero, zero, zero)) if loads.frame == WORLD else T
+            at = (T[0], (zero, zero, zero)) if loads.frame == LOCAL_WORLD_ALIGNED else T
             for k in range(K - 1):
                 F = load_twist(loads.links, nl * k + link)
                 store_twist(loads.still, link * K + k, dAd(at, F))
@@ -81,7 +80,7 @@ def begin_wrenches(tree, K, q, loads):
 def advance_wrenches(tree, K, k, V, loads):
     """Coefficient k of the wrenches on bodies, which must be called for 0, 1, … k in turn; needs V up to k - 1."""
     n, zero = tree.parent.size, number_like(V, 0.0)
-    if loads.frame == LINK:
+    if loads.frame == LOCAL:
         return
     for i in range(n):
         store_twist(loads.F, n * k + i, ((zero, zero, zero), (zero, zero, zero)))
@@ -95,9 +94,9 @@ def advance_wrenches(tree, K, k, V, loads):
                 e, W = MOTION * (K * b + j), load_twist(loads.still, link * K + k - j)
                 R = load9(loads.E, e)
                 m, f = plus_rotate_back(m, R, W[0]), plus_rotate_back(f, R, W[1])
-                if loads.frame == SPATIAL:
+                if loads.frame == WORLD:
                     m = plus_rotate_back(m, load9(loads.E, e + 9), W[1])
-            if loads.frame == WORLD:                                        # the link's origin stands still in the body
+            if loads.frame == LOCAL_WORLD_ALIGNED:                              # the link's origin stands still in the body
                 m = plus_cross(m, load3(tree.link_pose, 12 * link + 9), f)
             add_to_twist(loads.F, n * k + b, (m, f))
 

@@ -20,13 +20,14 @@ from numpy import int64  # of a literal: each literal argument would be a compil
 from liedyn.jit import kernel, primitive
 from liedyn.joints.passive import resistance
 from liedyn.joints.tree import tree_of
+from liedyn.kernels.frames import LOCAL
 from liedyn.kernels.series.higher_order_hybrid import (
     higher_order_hybrid,
     hybrid_series_memory,
     hybrid_series_work,
 )
 from liedyn.kernels.series.higher_order_inverse import higher_order_inverse, inverse_series_memory, inverse_series_work
-from liedyn.kernels.series.wrench_series import LINK, wrench_series_work
+from liedyn.kernels.series.wrench_series import wrench_series_work
 from liedyn.kernels.simulation.signal_series import signal_series
 from liedyn.kernels.simulation.signals import note, signal
 from liedyn.lie.lanes import absolute
@@ -130,7 +131,7 @@ def rigid_accelerations(law, tree):
     """law.a: acceleration and jerk, from law.q, law.v and two orders of law.tau."""
     K, n, nv, m = int64(JERKS), tree.parent.size, law.q.size, law.memory
     work, factors, _ = hybrid_series_work(m, n, nv, K)
-    loads = wrench_series_work(m, n, tree.link_body.size, K, int64(LINK), False)
+    loads = wrench_series_work(m, n, tree.link_body.size, K, int64(LOCAL), False)
     higher_order_hybrid(tree, K, law.free, law.q, law.v, law.a, law.tau, loads, int64(-1), False, False, work, factors)
 
 
@@ -138,7 +139,7 @@ def rigid_accelerations(law, tree):
 def rigid_forces(law, tree, K):
     """K - 1 orders of law.tau, from law.q and law.series with K coefficients."""
     m, n = law.memory, tree.parent.size
-    loads = wrench_series_work(m, n, tree.link_body.size, K, int64(LINK), False)
+    loads = wrench_series_work(m, n, tree.link_body.size, K, int64(LOCAL), False)
     work, _ = inverse_series_work(m, n, law.q.size, K)
     higher_order_inverse(tree, K, law.q, law.series, loads, False, False, law.tau, work)
 
