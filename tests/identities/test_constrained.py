@@ -39,7 +39,6 @@ def test_closed_where_it_was_made(name, worst):
 @EVERY
 def test_rows_bias_and_velocity(name, worst, monkeypatch):
     """Nine states on Lanes, where otherwise thousands go, and the same one by one; closed and open, against the reference."""
-    monkeypatch.setattr("liedyn.dynamics.loops.constraints._FEW", 0)
     case = looped_of(name)
     model, drive = case.model, {"drive": case.drive}
     q, v, _, _ = anywhere(case, 1, (N,))

@@ -63,7 +63,10 @@ def record(model, entry: str, size: int, before: Sequence, arrays: Sequence, lib
     library   see `Tape`
     """
     tape, module, name = Tape(library), *entry.rsplit(".", 1)
-    function = getattr(plain(module), name)
+    try:
+        function = getattr(plain(module), name)
+    except NotALine:
+        return None
     names = list(inspect.signature(function).parameters)[3 + len(before):]
     rows = [_row(tape, names[k], x) for k, x in enumerate(arrays)]
     given = [x.copy() if isinstance(x, np.ndarray) else x for x in rows]

@@ -7,12 +7,11 @@ from typing import Any
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Frame, OnError
-from liedyn.dynamics.calling.calls import as_array, batched, scratch
+from liedyn.dynamics.calling.calls import as_array, batched, run
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.frames import check_frame, wrenches_in
 from liedyn.dynamics.kinematics import link_poses
-from liedyn.dynamics.loops.constraints import drive_array, refuse_constrained, require_constraints
-from liedyn.jit import prepare
+from liedyn.dynamics.loops.constraints import DRIVE, drive_array, refuse_constrained, require_constraints
 from liedyn.kernels.loops import loop_wrenches
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, pose
@@ -106,14 +105,11 @@ def _on_bodies(model, q, multipliers, drive):
              ("drive", drive_array(model, drive), 1)]
     lead, rows = batched(*(named if named[2][1].size else named[:2]))
     D = rows[2] if len(rows) == 3 else np.empty((len(rows[0]), 0))
-    n, _, nv, _ = model.sizes
+    n, nq, nv, _ = model.sizes
     nc = len(model.constraints)
     out = np.empty((len(rows[0]), 12 * nc))
-    if not len(out):
-        return lead, out.reshape(0, nc, 2, 6), rows[0]
-    prepare(loop_wrenches.closure_wrenches)
-    memory = scratch(loop_wrenches.closure_wrenches_memory(n, nv, nc, model.nc))
-    code = loop_wrenches.closure_wrenches(model.index, model.constants, memory, model.loop_index, model.loop_constants,
-                                          rows[0], D, rows[1], out, 0, len(out))
+    size = loop_wrenches.closure_wrenches_memory(n, nq, nv, nc, model.nc, D.shape[1] // DRIVE)
+    code = run(loop_wrenches.closure_wrenches, model, size, (model.loop_index, model.loop_constants), (rows[0], D, rows[1], out),
+               len(out))
     refuse_constrained(model, code, q=rows[0])
     return lead, out.reshape(-1, nc, 2, 6), rows[0]

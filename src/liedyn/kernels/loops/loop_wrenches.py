@@ -1,20 +1,26 @@
 """Constraint forces as wrenches: multipliers times the closures' rows."""
-from liedyn.jit import entry
+from liedyn.jit import entry, primitive
 from liedyn.joints.closures import FIRST, KIND, ROW_COUNT, closure_row, loops_of
 from liedyn.joints.kinds import COUPLING
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import OK, SHAPE, bad_configuration, fits
 from liedyn.kernels.loops.loop_rows import closure_frames, load_guide, row_memory, row_work
-from liedyn.lie.lanes import load
+from liedyn.lie.blocks import pack, states_in, unpack
+from liedyn.lie.lanes import load, number_like
 from liedyn.lie.rows import load_pose, store_pose, store_twist
 from liedyn.lie.se3 import add, dAd_inv, neg, scale
+from liedyn.spans import span
 
 
-def closure_wrenches_memory(n, nv, nc, m): return row_memory(n, nv, nc, m) + 12 * n + 8
+def closure_wrenches_memory(n, nq, nv, nc, m, driven):
+    return row_memory(n, nv, nc, m) + 8 + 12 * n + nq + 24 * driven + m + 12 * nc
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+row_memory_of = primitive(row_memory)
+
+
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, drive, multipliers, out, first, last):
     """States first … last - 1. out (N, 12 nc): for each constraint the wrench on the body of A and on that of B, in their frames;
     zero for couplings, whose forces are joint forces."""
@@ -22,24 +28,38 @@ def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, dr
     nc, m, driven, rows = loop_index[0], loop_index[1], loop_index[3], q.shape[0]
     if (q.shape[1] != nq or not (fits(drive, rows, 24 * driven) and fits(multipliers, rows, m) and fits(out, rows, 12 * nc))):
         return SHAPE
-    tree, loops, k = tree_of(index, constants), loops_of(loop_index, loop_constants), memory.size - 12 * n
-    T, work = memory[k:], row_work(memory[:k], n, nv, nc, m)
-    for s in range(first, last):
-        code = bad_configuration(tree, q[s], nq)
+    tree, loops, k = tree_of(index, constants), loops_of(loop_index, loop_constants), (row_memory_of(n, nv, nc, m) + 7) // 8 * 8
+    work, x = row_work(span(memory, 0, k), n, nv, nc, m), span(memory, k, memory.shape[0] - k)
+    T, Q, D = span(x, 0, 12 * n), span(x, 12 * n, nq), span(x, 12 * n + nq, 24 * driven)
+    k = 12 * n + nq + 24 * driven
+    given, Out = span(x, k, m), span(x, k + m, 12 * nc)
+    for s in range(first, last, states_in(memory)):
+        pack(q, s, Q)
+        pack(multipliers, s, given)
+        if driven:
+            pack(drive, s, D)
+        code = bad_configuration(tree, Q, nq)
         if code != OK:
             return code
         for i in range(1, n):
-            store_pose(T, i, joint_pose(tree, i, q[s]))
-        closure_frames(tree, loops, T, drive[s], work)
-        for c in range(nc):
-            W = (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-            on_a, on_b = W, W
-            if loops.record[c, KIND] != COUPLING:
-                for r in range(loops.record[c, ROW_COUNT]):
-                    row = closure_row(loops.record[c, KIND], r, load_guide(work, c))
-                    W = add(W, scale(load(multipliers[s], loops.record[c, FIRST] + r), row))
-                on_b = dAd_inv(load_pose(loops.pose, 2 * c + 1), W)
-                on_a = neg(dAd_inv(load_pose(work.T_a, c), W))
-            store_twist(out[s], 2 * c, on_a)
-            store_twist(out[s], 2 * c + 1, on_b)
+            store_pose(T, i, joint_pose(tree, i, Q))
+        closure_frames(tree, loops, T, D, work)
+        store_wrenches(loops, given, work, Out)
+        unpack(Out, out, s)
     return OK
+
+
+@primitive
+def store_wrenches(loops, multipliers, work, out):
+    zero = number_like(out, 0.0)
+    for c in range(loops.record.shape[0]):
+        W = (zero, zero, zero), (zero, zero, zero)
+        on_a, on_b = W, W
+        if loops.record[c, KIND] != COUPLING:
+            for r in range(loops.record[c, ROW_COUNT]):
+                row = closure_row(loops.record[c, KIND], r, load_guide(work, c))
+                W = add(W, scale(load(multipliers, loops.record[c, FIRST] + r), row))
+            on_b = dAd_inv(load_pose(loops.pose, 2 * c + 1), W)
+            on_a = neg(dAd_inv(load_pose(work.T_a, c), W))
+        store_twist(out, 2 * c, on_a)
+        store_twist(out, 2 * c + 1, on_b)
