@@ -162,7 +162,7 @@ def _matrices(model, key, entry, memory, before, arguments, f_ext, passive):
     lead, rows = batched(*named)
     given = dict.fromkeys((*arguments, "f_ext"), NONE_BATCH) | dict(zip([name for name, _, _ in named], rows, strict=True))
     count = len(rows[0])
-    matrices = room_for((3, *lead, nv, nv), 3 * count)[0]       # fresh memory takes a humanoid twice as long
+    matrices = room_for((3, *lead, nv, nv), 3 * count)[0] if lead else np.empty((3, nv, nv))
     size, passive = memory(*model.sizes), bool(passive)
     if lead:
         arrays = (*given.values(), passive, *matrices.reshape(3, count, nv * nv))
