@@ -3,7 +3,7 @@ from liedyn.integrators.run_state import copy
 from liedyn.jit import primitive
 from liedyn.lie.lanes import sqrt
 
-SAFETY, LEAST_FACTOR, MOST_FACTOR = 0.9, 0.2, 10.0       # SciPy's figures
+SAFETY, LEAST_FACTOR, MOST_FACTOR = 0.9, 0.2, 10.0       # as in SciPy
 
 
 @primitive

@@ -47,7 +47,7 @@ class Loops(NamedTuple):
     shared_first: np.ndarray   # (nc (nc + 1)/2 + 1,) where the coordinates begin that two constraints both move
     shared: np.ndarray
     pose: np.ndarray           # (24nc,) frames A and B in their bodies
-    figure: np.ndarray         # (2nc,) length, radius or offset; negative: a sphere rolls, else a disc
+    extent: np.ndarray         # (2nc,) length, radius or offset; negative: a sphere rolls, else a disc
     coefficient: np.ndarray    # (terms,)
 
 
@@ -85,7 +85,7 @@ def relative_pose(T_a, T_b):
 
 # what turns -------------------------------------------------------------------------------------------------------
 @primitive
-def guide(kind, T, figure, sphere):
+def guide(kind, T, extent, sphere):
     """g of the kinds that have one; else zero."""
     R, p = T
     zero = p[0] - p[0]
@@ -96,7 +96,7 @@ def guide(kind, T, figure, sphere):
         return scale3(1.0 / sqrt(maximum(dot3(y, y), zero + _TINY)), y)
     if kind == ROLLING:
         n = contact_direction(R, sphere)
-        return scale3(-figure, n[0])
+        return scale3(-extent, n[0])
     return zero, zero, zero
 
 
@@ -112,7 +112,7 @@ def contact_direction(R, sphere):
 
 
 @primitive
-def guide_rate(kind, T, V, g, figure, sphere):
+def guide_rate(kind, T, V, g, extent, sphere):
     """dg/dt while B moves at V relative to A."""
     R, p = T
     w, zero = V[0], p[0] - p[0]
@@ -126,10 +126,10 @@ def guide_rate(kind, T, V, g, figure, sphere):
     if kind == ROLLING:
         n = cross((R[6], R[7], R[8]), w)
         if sphere < 0.0:
-            return scale3(-figure, n)
+            return scale3(-extent, n)
         e, size = contact_direction(R, sphere)
         flat = n[0], n[1], zero
-        return scale3(-figure / size, sub3(flat, scale3(dot3(e, flat), e)))
+        return scale3(-extent / size, sub3(flat, scale3(dot3(e, flat), e)))
     return zero, zero, zero
 
 
@@ -204,12 +204,12 @@ def closure_openness(kind, T):
 
 
 @primitive
-def row_residual(kind, r, T, g, open_, figure):
+def row_residual(kind, r, T, g, open_, extent):
     """Residual of row r; its derivative is the row where the residual vanishes."""
     R, p = T
     turn, y = open_
     if kind == DISTANCE:
-        return sqrt(maximum(dot3(p, p), p[0] * 0.0)) - figure
+        return sqrt(maximum(dot3(p, p), p[0] * 0.0)) - extent
     if kind == ROLLING:                              # height of the lowest point over the plane
         n = R[6], R[7], R[8]
         h = p[2] + dot3(n, g)

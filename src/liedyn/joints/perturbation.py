@@ -1,7 +1,7 @@
 """How a joint's motion, force and passive force change along a direction: of its coordinates, its placement, its screw.
 
 Kim 2012 v1.01, §3.1: with T the pose in the parent, dh = T^-1 dT/dp. What the coordinates do to it is S dq, and goes through
-the joint's kind; what the model's figures do is a general twist. The screw of a joint may change in all six components, also
+the joint's kind; what parameters of the model do is a general twist. The screw of a joint may change in all six components, also
 away from its z axis: the frames of the bodies stay as they are, so a change of S is a change of S only.
 
 State (q, v, V, …) may be float64 while what runs along directions (dq, pV, …) is Lanes: eight directions of one state."""
@@ -19,7 +19,7 @@ from liedyn.lie.se3 import Ad, Ad_inv, ad, add, dexp, dot, minus_dad, scale, sub
 
 
 class Changes(NamedTuple):
-    """Rates of the model's figures along a direction: all empty where they stay as they are."""
+    """Rates of the model's parameters along a direction: all empty where they stay as they are."""
 
     dV0: np.ndarray        # (6,) acceleration of the ground: [0; -g]
     T0: np.ndarray         # (6n,) twists T0^-1 dT0/dp
@@ -72,7 +72,7 @@ def joint_minus_dad(tree, i, dq, F):
     return minus_dad(joint_motion(tree, i, dq), F)
 
 
-# figures of the model ---------------------------------------------------------------------------------------------
+# parameters of the model ---------------------------------------------------------------------------------------------
 @primitive
 def placement_change(tree, i, T, q, changes):
     """dh of the joint's placement and screw: Ad_{M^-1} of T0^-1 dT0, and of M = exp(S q) the right Jacobian on dS q."""

@@ -124,7 +124,7 @@ class Assembly:
         return self.coordinate("armature")
 
     def coordinate(self, name: str) -> np.ndarray:
-        """One figure of every velocity coordinate."""
+        """One number of every velocity coordinate."""
         return np.array([getattr(c, name) for joint in self.moving for c in _coordinates(joint)], dtype=float)
 
     def model(self) -> Model:

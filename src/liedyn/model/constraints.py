@@ -5,14 +5,14 @@
                       kind, body_a, body_b, first row, rows, common, drive, first term, terms, first chain entry, chain entries;
                       then the terms: v index, q index; then the chains; then what two chains share:
                       for each constraint and each up to it where their list begins (and the end), and the coordinates.
-`loop_constants`      pose_a and pose_b of each constraint (12 each: rotation by rows, translation); figure and sign of each; then
+`loop_constants`      pose_a and pose_b of each constraint (12 each: rotation by rows, translation); extent and sign of each; then
                       coefficients of the terms.
 
 common    the last body that moves both frames alike; the ground for those that hang on nothing in common
 drive     which of the given motions moves frame A, or -1
 chain     the bodies whose joints can move a frame or a term: these and all that carry them but for the ground, descending
 pose      frames A and B in their bodies, turned so that the axis is z (universal: x of A, y of B)
-figure    length, radius or offset
+extent    length, radius or offset
 sign      of what rolls: -1 a sphere, 1 a disc; else 0
 """
 from __future__ import annotations
@@ -114,7 +114,7 @@ class _Part:
     common: int = 0
     chain: list[int] = field(default_factory=list)
     poses: tuple[np.ndarray, np.ndarray] = (np.eye(4), np.eye(4))
-    figure: float = 0.0
+    extent: float = 0.0
     sign: float = 0.0
     terms: list[tuple[int, int, float]] = field(default_factory=list)          # v index, q index, coefficient
 
@@ -140,7 +140,7 @@ def _coupling(coupling: Coupling, anchors: Anchors, row: int) -> _Part:
     kind, labels = LOOP_KINDS["coupling"]
     constraint = ModelConstraint(coupling.name, "coupling", kind, slice(row, row + 1), labels, (found[0][3],))
     chain = sorted({above for body, *_ in found for above in anchors.carrying(body)}, reverse=True)
-    return _Part(constraint, chain=chain, figure=coupling.offset,
+    return _Part(constraint, chain=chain, extent=coupling.offset,
                  terms=[(v, q, c) for (_, v, q, _), (_, _, c) in zip(found, coupling.terms, strict=True)])
 
 
@@ -185,5 +185,5 @@ def _starts(counts: Iterable[int]) -> list[int]:
 
 def _constants(parts: list[_Part]) -> np.ndarray:
     poses = [np.concatenate([T[:3, :3].ravel(), T[:3, 3]]) for part in parts for T in part.poses]
-    figures = [x for part in parts for x in (part.figure, part.sign)]
-    return np.concatenate([*poses, figures, [c for part in parts for _, _, c in part.terms]])
+    extents = [x for part in parts for x in (part.extent, part.sign)]
+    return np.concatenate([*poses, extents, [c for part in parts for _, _, c in part.terms]])

@@ -119,7 +119,7 @@ def closure_frames(tree, loops, T, drive, work):
             T_ab = relative_pose(T_a, T_b)
             store_pose(work.T, c, T_ab)
             store_pose(work.T_a, c, compose(in_body, T_ab))
-            g = guide(loops.record[c, KIND], T_ab, load(loops.figure, 2 * c), loops.figure[2 * c + 1])
+            g = guide(loops.record[c, KIND], T_ab, load(loops.extent, 2 * c), loops.extent[2 * c + 1])
             store(work.g, 3 * c, g[0])
             store(work.g, 3 * c + 1, g[1])
             store(work.g, 3 * c + 2, g[2])
@@ -159,12 +159,12 @@ def residuals(loops, q, work, out):
     for c in range(loops.record.shape[0]):
         first, kind = loops.record[c, FIRST], loops.record[c, KIND]
         if kind == COUPLING:
-            store(out, first, coupled(loops, c, q, loops.term_q) - load(loops.figure, 2 * c))
+            store(out, first, coupled(loops, c, q, loops.term_q) - load(loops.extent, 2 * c))
         else:
             T_ab, g = load_pose(work.T, c), load_guide(work, c)
             open_ = closure_openness(kind, T_ab)
             for r in range(loops.record[c, ROW_COUNT]):
-                store(out, first + r, row_residual(kind, r, T_ab, g, open_, load(loops.figure, 2 * c)))
+                store(out, first + r, row_residual(kind, r, T_ab, g, open_, load(loops.extent, 2 * c)))
 
 
 @primitive
@@ -205,6 +205,6 @@ def accelerations(loops, a, V, dV, drive, work, out):
             rel, rate = closure_motion(loops, c, V, drive, work)
             if dV is not None:
                 rate = add(rate, bodies_part(loops, c, dV, work))
-            dg = guide_rate(kind, T_ab, rel, g, load(loops.figure, 2 * c), loops.figure[2 * c + 1])
+            dg = guide_rate(kind, T_ab, rel, g, load(loops.extent, 2 * c), loops.extent[2 * c + 1])
             for r in range(loops.record[c, ROW_COUNT]):
                 store(out, first + r, dot(closure_row(kind, r, g), rate) + row_rate_power(kind, r, dg, rel))
