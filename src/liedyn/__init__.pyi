@@ -61,6 +61,7 @@ from liedyn.dynamics.derivatives.directional import (
     inverse_dynamics_directional as inverse_dynamics_directional,
     parameter_derivatives as parameter_derivatives,
 )
+from liedyn.dynamics.variants import Variants as Variants
 from liedyn.dynamics.plan import plan as plan, Plan as Plan
 from liedyn.dynamics.series.higher_order import (
     higher_order_forward_dynamics as higher_order_forward_dynamics,

@@ -107,7 +107,7 @@ def test_every_width_gives_the_same(function, width, worst):
     q, v, a, tau, F = given(model, 19)
     x, call = (a if function == "inverse_dynamics" else tau), getattr(ld, function)
     asked, _ = asked_by(call, model, q, v, x, f_ext=F, passive=False)
-    recording = record(model, asked.entry, asked.size, asked.before, asked.arrays)
+    recording = record(model, asked)
     line, expected = Batch(build(recording, width)), call(model, q, v, x, f_ext=F, passive=False)
     scratch = on_cache_lines(-(-line.scratch // 8) * 8, make=np.empty)
     arrays = {"q": q, "v": v, "a": a, "tau": tau, "f_ext": F.reshape(19, -1)}

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from liedyn import __version__
-from liedyn.codegen.lines import Asked
-from liedyn.codegen.recording import record
+from liedyn.codegen.recording import Asked, record
 from liedyn.kernels.checks import SMALLEST
 from liedyn.lie.recorded import Operand, Recorded
 
@@ -27,7 +26,7 @@ class Written:
     def __init__(self, model, function: str, asked: Asked, *, name: str | None = None, passive: bool = True,
                  single: bool = False):
         self.model, self.function, self.single = model, function, single
-        self.recording = record(model, asked.entry, asked.size, asked.before, asked.arrays, library=True)
+        self.recording = record(model, asked, library=True)
         self.name = name or identifier(f"{model.name}_{function}")
         self._passive = passive
         self._output, = (array.name for array in self.recording.arrays if array.results)

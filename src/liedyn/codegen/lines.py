@@ -15,41 +15,10 @@ from liedyn import code_cache
 from liedyn.codegen.compiled import loaded, object_code, processor, supported
 from liedyn.codegen.llvm import OK, batch_text, one_text, scratch_size
 from liedyn.codegen.python_call import callable_of
-from liedyn.codegen.recording import Columns, record
+from liedyn.codegen.recording import Asked, Columns, record
 
 LONGEST = 45_000           # operations: longer lines are slower than loops, and take seconds to compile
 _LOCK = threading.RLock()
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What a line is asked for: the arguments of an entry but for the numbers of its states.
-
-    entry    module and name below liedyn
-    size     numbers of scratch for one state
-    before   what the entry takes between scratch and arrays of states
-    arrays   `Columns` for an array of states, else the argument
-    """
-
-    entry: str
-    size: int
-    before: tuple
-    arrays: tuple
-
-    @property
-    def content(self) -> tuple:
-        """What tells it from others."""
-        return self.entry, tuple(map(_content, self.before)), self.arrays
-
-
-def _content(x):
-    if not isinstance(x, np.ndarray):
-        return x
-    return None if _is_scratch(x) else (x.shape, x.tobytes())
-
-
-def _is_scratch(x) -> bool:
-    return x.dtype == float and x.ndim == 2
 
 
 @dataclass(frozen=True)
@@ -128,7 +97,7 @@ def _built(model, asked: Asked, width: int, shapes) -> Built:
                              repr((asked.size, asked.content, width, shapes, processor())).encode())
     built = code_cache.kept(place, name)
     if built is None:
-        built = build(record(model, asked.entry, asked.size, asked.before, asked.arrays), width, shapes)
+        built = build(record(model, asked), width, shapes)
         code_cache.keep(place, name, built)
     return built
 
@@ -150,8 +119,8 @@ def folder(entry: str, maker: str = "codegen.lines") -> str:
     return f"line.{entry.rpartition('.')[2]}-{code_cache.digest(llvmlite.__version__.encode(), *content)}"
 
 
-def asked_of(entry, size: int, before: tuple, arrays: tuple) -> Asked:
+def asked_of(entry, size: int, before: tuple, arrays: tuple, varying: tuple[int, ...] = ()) -> Asked:
     """entry: the compiled function; arrays: as for a call."""
     function = entry.py_func
     return Asked(f"{function.__module__.removeprefix('liedyn.')}.{function.__name__}", size, before,
-                 tuple(Columns(x.size // max(len(x), 1)) if isinstance(x, np.ndarray) else x for x in arrays))
+                 tuple(Columns(x.size // max(len(x), 1)) if isinstance(x, np.ndarray) else x for x in arrays), varying)

@@ -2,7 +2,6 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,39 +52,76 @@ class Recording:
         return len(self.needed)
 
 
-def record(model, entry: str, size: int, before: Sequence, arrays: Sequence, library: bool = False) -> Recording | None:
-    """None where the entry decides on numbers, which a line cannot.
+@dataclass(frozen=True)
+class Columns:
+    """An array of states (N, count) among the arguments of an entry."""
 
-    entry     module and name below liedyn
-    size      numbers of scratch for one state
-    before    what the entry takes between its scratch and the first array of states
-    arrays    what comes then: for an array of states its columns (an int wrapped as `Columns`), else the argument
-    library   see `Tape`
+    count: int
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a line is asked for: the arguments of an entry but for the numbers of its states.
+
+    entry    module and name below liedyn
+    size     numbers of scratch for one state
+    before   what the entry takes between scratch and arrays of states
+    arrays   `Columns` for an array of states, else the argument
+    varying  places in the model's constants that differ from state to state: an array of the line, its last
     """
-    tape, module, name = Tape(library), *entry.rsplit(".", 1)
+
+    entry: str
+    size: int
+    before: tuple
+    arrays: tuple
+    varying: tuple[int, ...] = ()
+
+    @property
+    def content(self) -> tuple:
+        """What tells it from others."""
+        return self.entry, tuple(map(_content, self.before)), self.arrays, self.varying
+
+
+def _content(x):
+    if not isinstance(x, np.ndarray):
+        return x
+    return None if _is_scratch(x) else (x.shape, x.tobytes())
+
+
+def _is_scratch(x) -> bool:
+    return x.dtype == float and x.ndim == 2
+
+
+def record(model, asked: Asked, library: bool = False) -> Recording | None:
+    """None where the entry decides on numbers, which a line cannot. library: see `Tape`."""
+    tape, (module, name) = Tape(library), asked.entry.rsplit(".", 1)
     try:
         function = getattr(plain(module), name)
-    except NotALine:
-        return None
-    names = list(inspect.signature(function).parameters)[3 + len(before):]
-    rows = [_row(tape, names[k], x) for k, x in enumerate(arrays)]
-    given = [x.copy() if isinstance(x, np.ndarray) else x for x in rows]
-    try:
-        code = function(model.index, model.constants, zeros(size), *map(_constant, before), *rows, 0, 1)
+        names = list(inspect.signature(function).parameters)[3 + len(asked.before):]
+        rows = [_row(tape, names[k], x) for k, x in enumerate(asked.arrays)]
+        given = [x.copy() if isinstance(x, np.ndarray) else x for x in rows]
+        constants = _constants(tape, model, asked.varying)
+        code = function(model.index, constants, zeros(asked.size), *map(_constant, asked.before), *rows, 0, 1)
     except NotALine:
         return None
     if code != 0:
         return None
     found = [Array(names[k], x.size, _written(given[k][0], x[0]))
              for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]
+    if asked.varying:
+        found.append(Array(_VARYING, len(asked.varying), (None,) * len(asked.varying)))
     return Recording(tape, tuple(found), (*_joined(tape.bounds), *_angles(tape)), tuple(tape.finite.values()))
 
 
-@dataclass(frozen=True)
-class Columns:
-    """An array of states (N, count) among the arguments of an entry."""
+_VARYING = "varying"
 
-    count: int
+
+def _constants(tape, model, varying) -> np.ndarray:
+    if not varying:
+        return model.constants
+    constants = model.constants.astype(object)
+    constants[list(varying)] = tape.inputs(_VARYING, len(varying))
+    return constants
 
 
 def _row(tape, name, x):

@@ -63,7 +63,7 @@ def plan(model: Model, function: str, **options) -> Plan:
     if not lines.wanted():
         return Plan(function, "loops", None, lines.LONGEST, lines.width(),
                     "lines are switched off by LIEDYN_CODE=loops, or this LLVM is too old for them")
-    recording = record(of, asked.entry, asked.size, asked.before, asked.arrays)
+    recording = record(of, asked)
     if recording is None:
         way, size, reason = "loops", None, "the algorithm decides on numbers, on which a line cannot branch"
     elif recording.size > lines.LONGEST:

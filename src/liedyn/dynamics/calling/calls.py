@@ -2,6 +2,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from contextlib import contextmanager
 from dataclasses import replace
 from math import prod
 
@@ -93,6 +95,9 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, one_b
 
     size: numbers of scratch for one state; before: arguments between the scratch and the arrays of states; one_by_one: not eight
     states side by side, whose scratch would be too large."""
+    other = getattr(_thread, "run", None)
+    if other is not None:
+        return other(model, entry, size, before, arrays, count)
     if count == 0 or by_line(entry, model, size, before, arrays, count):
         return checks.OK
     alone = (count == 1 or one_by_one) and len(entry.liedyn_signatures) == 2
@@ -109,10 +114,12 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, one_b
 
 def by_line(entry, model, size: int, before: tuple, arrays: tuple, count: int) -> bool:
     """Whether a line has computed the batch. Where it has not, loops do, and they say what is wrong with it."""
-    _tell_who_asks(model, entry, size, before, arrays)
     line = batch_of(model, asked_of(entry, size, before, arrays)) if wanted() else None
-    if line is None:
-        return False
+    return line is not None and run_line(line, model, arrays, count)
+
+
+def run_line(line, model, arrays: tuple, count: int) -> bool:
+    """A line over a batch, on all cores. Whether the results can be used."""
     edges, rows = chunks(count, model.n_bodies), [x for x in arrays if isinstance(x, _array) and x.size]
 
     def part(first, last):
@@ -124,24 +131,33 @@ def by_line(entry, model, size: int, before: tuple, arrays: tuple, count: int) -
 def asked_by(function, model, *arguments, **options) -> tuple[Asked, Model]:
     """Which entry a public function calls for these arguments, with what, and for which model (it may be that of the open tree);
     it is not called."""
-    _thread.asks = True
     try:
-        function(replace(model), *arguments, **options)            # which has no lines yet
-    except _Asking as answer:
+        with taken_over(_answer):
+            function(replace(model), *arguments, **options)            # which has no lines yet
+    except _Answer as answer:
         return answer.asked, answer.model
-    finally:
-        _thread.asks = False
     raise UsageError(f"{function.__name__} calls no entry of the kernels")
 
 
-class _Asking(Exception):
+class _Answer(Exception):
     def __init__(self, asked: Asked, model):
         self.asked, self.model = asked, model
 
 
-def _tell_who_asks(model, entry, size, before, arrays) -> None:
-    if getattr(_thread, "asks", False):
-        raise _Asking(asked_of(entry, size, before, arrays), model)
+def _answer(model, entry, size, before, arrays, count):
+    raise _Answer(asked_of(entry, size, before, arrays), model)
+
+
+@contextmanager
+def taken_over(run: Callable):
+    """Within it this thread's entries are not called, but run(model, entry, size, before, arrays, count) in their place; count is
+    None for one state."""
+    before = getattr(_thread, "run", None)
+    _thread.run = run
+    try:
+        yield
+    finally:
+        _thread.run = before
 
 
 def run_one(model, key, entry, size: int, before: tuple, numbers: tuple, arrays: tuple) -> bool:
@@ -163,7 +179,9 @@ def single(model, key, entry, size: int, before: tuple, arrays: tuple) -> int:
     """An entry for one state: by its line, which is left for `key`, else by loops. arrays: without an axis of the batch. Returns
     a code."""
     rows = tuple(x.reshape(1, -1) if isinstance(x, _array) else x for x in arrays)
-    _tell_who_asks(model, entry, size, before, rows)
+    other = getattr(_thread, "run", None)
+    if other is not None:
+        return other(model, entry, size, before, rows, None)
     if wanted():
         numbers = [x for x in arrays if isinstance(x, _array) and x.size]
         line = one_of(model, asked_of(entry, size, before, rows), [x.shape for x in numbers])

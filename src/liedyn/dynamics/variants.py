@@ -1,0 +1,95 @@
+"""Robots of one structure with parameters of their own: one for each state of a batch, in one line."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
+
+import numpy as np
+
+from liedyn.codegen.lines import asked_of, batch_of, wanted
+from liedyn.dynamics.calling.calls import run_line, scratch_of_eight, taken_over
+from liedyn.errors import ModelError, NameLookupError, ShapeError
+from liedyn.jit import prepare
+from liedyn.kernels import checks
+from liedyn.model.model import Model
+
+FUNCTIONS = (
+    "inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "bias_force", "gravity_force", "mass_matrix", "inverse_mass_matrix",
+    "link_poses", "link_twist", "link_acceleration", "jacobian", "energy", "momentum", "centre_of_mass", "coriolis_matrix",
+    "inverse_dynamics_derivatives", "forward_dynamics_derivatives", "hybrid_dynamics_derivatives",
+)
+
+
+class Variants:
+    """Robots that differ in numbers alone: masses, inertias, placements, axes, springs, damping, friction, armature, gravity.
+
+    It has the functions of the package named in `FUNCTIONS` as methods, without their first argument. State k of a batch is that of
+    robot k, so each array has as many states as there are robots, or is broadcast to them.
+
+    Parameters
+    ----------
+    models : sequence of Model
+        With the same links and joints, of the same types, in the same order.
+
+    Raises
+    ------
+    ModelError
+        For no models, and for models that differ in more than numbers.
+
+    Examples
+    --------
+    >>> variants = ld.Variants([ld.build(robot) for robot in robots])
+    >>> a = variants.forward_dynamics(q, v, tau)           # q (len(robots), nq)
+    """
+
+    def __init__(self, models: Sequence[Model]):
+        if not models:
+            raise ModelError("variants of no robot", expected="at least one model")
+        self.model = first = models[0]
+        for k, other in enumerate(models):
+            if not np.array_equal(other.index, first.index) or other.v_names != first.v_names or other.link_names != first.link_names:
+                raise ModelError(f"variant {k} has another structure than variant 0", found=repr(other),
+                                 expected=f"links and joints of {first!r}: variants differ in numbers alone")
+        self.constants = np.array([model.constants for model in models])
+        different = np.flatnonzero((self.constants != self.constants[0]).any(axis=0))
+        self._places = tuple(map(int, different))
+        self._numbers = np.ascontiguousarray(self.constants[:, different])
+
+    def __len__(self) -> int:
+        return len(self.constants)
+
+    def __repr__(self) -> str:
+        return f"<Variants of {self.model.name}: {len(self)} robots, {len(self._places)} numbers differ>"
+
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *FUNCTIONS]
+
+    def __getattr__(self, name: str) -> Callable:
+        if name in FUNCTIONS:
+            return partial(self._call, getattr(import_module("liedyn"), name))
+        if name.startswith("_"):
+            raise AttributeError(name)
+        raise NameLookupError(f"no function {name!r} for variants; there are {', '.join(FUNCTIONS)}")
+
+    def _call(self, function, *arguments, **options):
+        with taken_over(self._run):
+            return function(self.model, *arguments, **options)
+
+    def _run(self, model, entry, size: int, before: tuple, arrays: tuple, count: int | None) -> int:
+        """In place of `calls.run`."""
+        if count != len(self):
+            raise ShapeError(f"there are {len(self)} variants; found {'one state' if count is None else f'{count} states'}, expected "
+                             f"arrays (…, n) with {len(self)} states")
+        if wanted():
+            line = batch_of(model, asked_of(entry, size, before, arrays, self._places))
+            if line is not None and run_line(line, model, (*arrays, self._numbers), count):
+                return checks.OK
+        which = len(entry.liedyn_signatures) - 1
+        prepare(entry, which)
+        for k, constants in enumerate(self.constants):
+            rows = [x[k:k + 1] if isinstance(x, np.ndarray) and x.size else x for x in arrays]
+            code = entry(model.index, constants, scratch_of_eight(size), *before, *rows, 0, 1)
+            if code:
+                return code
+        return checks.OK

@@ -1,0 +1,89 @@
+"""Robots that differ in numbers, one a state of a batch: as each of them alone."""
+import dataclasses
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from bridge import relative
+from liedyn.dynamics.variants import FUNCTIONS
+from zoo import ROBOTS, model_of, state
+
+COUNT = 11
+
+
+def changed(robot, rng):
+    """Masses, inertias, placements, damping and gravity of its own."""
+    def inertia(link):
+        k = 1.0 + 0.3 * rng.random()
+        return dataclasses.replace(link, mass=link.mass * k, inertia=tuple(k * x for x in link.inertia),
+                                   com=tuple(x + 0.01 * rng.standard_normal() for x in link.com) if link.mass else link.com)
+
+    def joint(one):
+        moved = tuple(x + 0.02 * rng.standard_normal() for x in one.origin.translation)
+        return dataclasses.replace(one, origin=dataclasses.replace(one.origin, translation=moved))
+    return dataclasses.replace(robot, links=tuple(map(inertia, robot.links)), joints=tuple(map(joint, robot.joints)),
+                               gravity=(0.1 * rng.random(), 0.0, -9.0 - rng.random()))
+
+
+def variants_of(name):
+    rng = np.random.default_rng(5)
+    return [ld.build(changed(ROBOTS[name], rng)) for _ in range(COUNT)]
+
+
+def arguments(model, function, given, k=slice(None)):
+    q, v, a, tau = (x[k] for x in given)
+    link = model.link_names[-1]
+    mask = np.arange(model.nv) % 2 == 0
+    return {"inverse_dynamics": (q, v, a), "forward_dynamics": (q, v, tau), "hybrid_dynamics": (q, v, a, tau, mask),
+            "bias_force": (q, v), "gravity_force": (q,), "link_twist": (q, v, link), "link_acceleration": (q, v, a, link),
+            "jacobian": (q, link), "energy": (q, v), "momentum": (q, v), "coriolis_matrix": (q, v),
+            "inverse_dynamics_derivatives": (q, v, a), "forward_dynamics_derivatives": (q, v, tau),
+            "hybrid_dynamics_derivatives": (q, v, a, tau, mask)}.get(function, (q,))
+
+
+def arrays(result):
+    return [np.asarray(x, dtype=float) for x in (result if isinstance(result, tuple) else [result])]
+
+
+@pytest.mark.parametrize("code", ["auto", "loops"])
+@pytest.mark.parametrize("name", ["universal", "every kind, floating"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_each_state_is_that_of_its_robot(name, function, code, monkeypatch, worst):
+    if code == "auto" and name != "universal" and "dynamics" not in function:
+        pytest.skip("long lines compile for long")
+    models, given = variants_of(name), state(model_of(name), 2, (COUNT,))
+    monkeypatch.setenv("LIEDYN_CODE", code)
+    found = arrays(getattr(ld.Variants(models), function)(*arguments(models[0], function, given)))
+    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    for k, model in enumerate(models):
+        expected = arrays(getattr(ld, function)(model, *arguments(model, function, given, k)))
+        for x, y in zip(found, expected, strict=True):
+            if x.shape != y.shape:                                      # a mask is one for all
+                assert worst(f"variants by {code}: {function}", relative(x[k], y), name) < 1e-10
+
+
+def test_variants_differ():
+    """Else the test above would compare one robot with itself."""
+    models, (q, v, a, _) = variants_of("universal"), state(model_of("universal"), 2, (COUNT,))
+    tau = ld.Variants(models).inverse_dynamics(q[0], v[0], np.broadcast_to(a[0], a.shape))
+    assert np.abs(tau - tau[0])[1:].min() > 1e-6
+
+
+def test_errors_are_told():
+    models, (q, v, a, _) = variants_of("universal"), state(model_of("universal"), 2, (COUNT,))
+    variants = ld.Variants(models)
+    with pytest.raises(ld.ShapeError, match="there are 11 variants; found 10 states"):
+        variants.inverse_dynamics(q[1:], v[1:], a[1:])
+    with pytest.raises(ld.ShapeError, match="found one state"):
+        variants.inverse_dynamics(q[0], v[0], a[0])
+    with pytest.raises(ld.LiedynError, match="no function 'regressor' for variants"):
+        variants.regressor(q, v, a)
+    with pytest.raises(ld.ModelError, match="variant 1 has another structure"):
+        ld.Variants([models[0], model_of("planar")])
+    with pytest.raises(ld.ModelError, match="variants of no robot"):
+        ld.Variants([])
+    v[4, 2] = np.nan
+    with pytest.raises(ld.LiedynError, match="of state 4 is not finite"):
+        variants.inverse_dynamics(q, v, a)
+    assert "11 robots" in repr(variants) and len(variants) == COUNT and "forward_dynamics" in dir(variants)
