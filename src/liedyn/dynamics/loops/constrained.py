@@ -228,9 +228,10 @@ def _one(model, given, a, tau, prescribed, frequency, passive, out):
     prepare(mechanism)
     read = {"a": where_read(a, prescribed), "tau": where_read(tau, ~np.asarray(prescribed))}
     code = code_of(model, **{**given, **read})
-    for loops in (False, True):
-        if code == OK or (loops and code == FAR):
-            code = _move(model, given, a, tau, prescribed, frequency, passive, out.reshape(3, model.nc), loops)
+    for loops in (False, True) if code == OK else ():            # by loops where lines do not hold
+        code = _move(model, given, a, tau, prescribed, frequency, passive, out.reshape(3, model.nc), loops)
+        if code != FAR:
+            break
     return code
 
 
