@@ -1,26 +1,42 @@
 """Forward and hybrid dynamics of constrained systems, and the constraint forces as wrenches and joint forces."""
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
+from liedyn.codegen.lines import wanted
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Pfaffian, Wrenches
-from liedyn.dynamics.calling.calls import NONE, NONE_BATCH, as_array, as_mask, batched, run, where_read, wrenches
+from liedyn.dynamics.calling.calls import NONE_BATCH, as_array, as_mask, batched, run, where_read, wrenches
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.hybrid import hybrid_dynamics
-from liedyn.dynamics.loops.constraints import DRIVE, constraint_jacobian, drive_array, refuse_constrained, require_constraints
+from liedyn.dynamics.loops.constraints import (
+    DRIVE,
+    code_of,
+    constraint_jacobian,
+    drive_array,
+    refuse_constrained,
+    require_constraints,
+)
+from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.dynamics.loops.pfaffian import hold, rows_and_bias
 from liedyn.errors import ComputationError
 from liedyn.jit import prepare
-from liedyn.kernels.loops.constrained import constrained_batch, constrained_batch_memory, constrained_forward_one, constrained_one
+from liedyn.kernels.checks import BAD_RESULT, OK
+from liedyn.kernels.loops.by_parts import FAR, MOVE, mechanism
+from liedyn.kernels.loops.constrained import constrained_batch, constrained_batch_memory, constrained_forward_one
+from liedyn.kernels.loops.parts import COMPLETED, EQUATIONS
 from liedyn.model.model import Model
+from liedyn.model.spatial import adjoint
 
 _empty = np.empty          # looked up once: every 0.1 us of a call counts
 
 # What is asked may contradict the constraints by rounding: of the largest acceleration, and of one unit.
 _CONTRADICTS = 1e-7
+_OF_MOTION = EQUATIONS, COMPLETED
+_LOCK = threading.RLock()
 
 
 class ConstrainedMotion:
@@ -208,11 +224,44 @@ def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, dr
 
 
 def _one(model, given, a, tau, prescribed, frequency, passive, out):
-    prepare(constrained_one)
-    F = np.ascontiguousarray(given["f_ext"]).ravel() if "f_ext" in given else NONE
-    D = given["drive"][0] if "drive" in given else NONE
-    return constrained_one(model.loop_machine, prescribed, given["q"][0], given["v"][0], a[0], tau[0], F, D,
-                           frequency, passive, out.reshape(3, model.nc))
+    """One state, by the parts of the mechanism; a and tau are completed in place."""
+    prepare(mechanism)
+    read = {"a": where_read(a, prescribed), "tau": where_read(tau, ~np.asarray(prescribed))}
+    code = code_of(model, **{**given, **read})
+    for loops in (False, True) if code == OK else ():            # by loops where lines do not hold
+        code = _move(model, given, a, tau, prescribed, frequency, passive, out.reshape(3, model.nc), loops)
+        if code != FAR:
+            break
+    return code
+
+
+def _move(model, given, a, tau, prescribed, frequency, passive, out, loops):
+    forced, prescribed = "f_ext" in given, np.asarray(prescribed)
+    key = "desk", prescribed.tobytes(), passive, frequency > 0.0, forced, loops or not wanted()
+    with _LOCK:                                                  # of a desk that calls share
+        if key not in model._cache:
+            model._cache[key] = desk_for(model, prescribed, prescribed, prescribed, passive, frequency, forced, _OF_MOTION, loops)
+        made = model._cache[key]
+        d = made.desk
+        d.q[:], d.v[:], d.a[:], d.tau[:], d.frequency[0] = given["q"][0], given["v"][0], a[0], tau[0], frequency
+        if forced:
+            d.f_ext[:] = wrenches_on_bodies(model, given["f_ext"][0])
+        if "drive" in given:
+            d.drive[:] = given["drive"][0]
+        elif d.drive.size:
+            d.drive[:] = drive_array(model, None)
+        code = mechanism.direct(made.numbers.ctypes.data, MOVE)
+        a[0], tau[0], keep = d.found_a, d.found_tau, d.solver.keep
+        out[0], out[1], out[2] = d.multipliers, keep, d.solver.z * (1.0 - keep)
+    return code if code != OK or all(np.isfinite(x).all() for x in (a, tau, out[0])) else BAD_RESULT
+
+
+def wrenches_on_bodies(model, f_ext) -> np.ndarray:
+    """(6n,) from wrenches on links (6 n_links,), each about its own origin."""
+    F = np.zeros((model.n_bodies, 6))
+    for T, body, wrench in zip(model.link_pose, model.link_body, f_ext.reshape(-1, 6), strict=True):
+        F[body] += wrench @ adjoint(np.linalg.inv(T))            # Ad*_{T^-1}
+    return F.ravel()
 
 
 def _batch(model, given, a, tau, prescribed, frequency, passive, out):

@@ -14,7 +14,7 @@ from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.errors import ComputationError, ConfigurationError, ModelError, NameLookupError
 from liedyn.jit import prepare
 from liedyn.joints.kinds import SCREW
-from liedyn.kernels.checks import BAD_F_EXT, BAD_Q, BAD_QUATERNION, BAD_V, OK, UNIT
+from liedyn.kernels.checks import BAD_A, BAD_F_EXT, BAD_Q, BAD_QUATERNION, BAD_TAU, BAD_V, OK, UNIT
 from liedyn.kernels.loops.by_parts import CLOSE_POSITION, CLOSE_VELOCITY, FAR, OPEN, mechanism
 from liedyn.kernels.loops.desk import LEFT, TOLERANCE
 from liedyn.kernels.loops.loop_kinematics import BIAS, JACOBIAN, RESIDUAL, VELOCITY, constraint_state_memory, constraint_states
@@ -194,13 +194,14 @@ def _project(model, q, v, prescribed, drive, tolerance):
         return np.empty((*lead, model.nq if v is None else model.nv))
     mask = np.zeros(model.nv, dtype=bool) if prescribed is None else as_mask(prescribed, model.nv)
     prepare(mechanism)
-    _refuse_given(model, given)
+    asked = {name: given[name] for name in ("q", "v") if name in given}
+    refuse_constrained(model, code_of(model, **given), **asked)
     code, k, left = _project_each(model, given, mask, float(tolerance), False)
     if code == FAR:
         code, k, left = _project_each(model, given, mask, float(tolerance), True)
     if code == OPEN:
         _refuse_open(model, given["q"][k], drive, left)
-    refuse_constrained(model, code, **{name: given[name] for name in ("q", "v") if name in given})
+    refuse_constrained(model, code, **asked)
     return given["v" if v is not None else "q"].reshape(*lead, -1)
 
 
@@ -222,15 +223,19 @@ def _project_each(model, given, mask, tolerance, loops):
     return OK, 0, 0.0
 
 
-def _refuse_given(model, given) -> None:
-    q = given["q"]
-    for name, code in (("q", BAD_Q), ("drive", BAD_F_EXT), ("v", BAD_V)):
-        if name in given and not np.isfinite(given[name]).all():
-            refuse_constrained(model, code, **{name: given[name] for name in ("q", "v") if name in given})
+def code_of(model, q, v=None, a=None, tau=None, f_ext=None, drive=None) -> int:
+    """Of `checks`, for arrays (N, n) that parts read: OK, or the first that is not finite, or a quaternion not of unit norm."""
+    if not np.isfinite(q).all():
+        return BAD_Q
     for joint in model.joints:
         if joint.kind != SCREW:
             norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
-            refuse(model, OK if (np.abs(norms**2 - 1.0) < UNIT).all() else BAD_QUATERNION, q=q)
+            if not (np.abs(norms**2 - 1.0) < UNIT).all():
+                return BAD_QUATERNION
+    for x, code in ((v, BAD_V), (a, BAD_A), (tau, BAD_TAU), (f_ext, BAD_F_EXT), (drive, BAD_F_EXT)):
+        if x is not None and not np.isfinite(x).all():
+            return code
+    return OK
 
 
 def _refuse_open(model, q, drive, size):

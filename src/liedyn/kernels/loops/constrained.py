@@ -33,7 +33,7 @@ from liedyn.kernels.loops.loop_rows import (
     velocities,
 )
 from liedyn.kernels.loops.loop_sweep import add_multipliers, add_rates, sweep_rows
-from liedyn.kernels.recursions.hybrid import bad_input, hybrid_memory, hybrid_work, out_and_back, solved, substitute
+from liedyn.kernels.recursions.hybrid import bad_input, hybrid_memory, hybrid_work, out_and_back, substitute
 from liedyn.kernels.recursions.kinematics import gather
 from liedyn.lie.blocks import pack, unpack
 from liedyn.lie.lanes import load, store
@@ -155,31 +155,6 @@ def constrained_forward_one(machine, q, v, tau, frequency, passive, out):
     for r in range(m):
         out[nv + m + r] = con.solver.keep[r]
     return OK if deficit <= 0.0 and finite(out, nv + m) else BAD_RESULT          # what goes in not finite comes out so
-
-
-@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8, b1, f8[:,::1])")
-def constrained_one(machine, prescribed, q, v, a, tau, f_ext, drive, frequency, passive, out):
-    """One state; a and tau are completed in place. out (3, m): multipliers; 1 or 0, a row that follows from those before it;
-    by how much what is asked contradicts such a row [rad/s^2 | m/s^2]."""
-    index, constants, loop_index, loop_constants, room, memory = machine_parts(machine)
-    n, nq, nv, nl, m, driven = index[0], index[1], index[2], index[3], loop_index[1], loop_index[3]
-    if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv or drive.size != 24 * driven
-            or out.shape[0] != 3 or out.shape[1] != m or (f_ext.size and f_ext.size != 6 * nl)):
-        return SHAPE
-    tree = tree_of(index, constants)
-    code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
-    if code != OK:
-        return code
-    code, F = gather(tree, f_ext, memory, n, nl)
-    if code != OK:
-        return code
-    if not finite(drive, drive.size):
-        return BAD_F_EXT
-    deficit = constrained_hybrid(index, constants, loop_index, loop_constants, prescribed, q, v, a, tau, F, drive, frequency,
-                                 passive and index[4] != 0, out[0], memory[6 * n:], room)
-    keep_report(constraint_work(room, n, nv, loop_index[0], m).solver, out[1], out[2], m)
-    code = solved(deficit, a, tau, nv)
-    return code if code != OK or finite(out[0], m) else BAD_RESULT
 
 
 @primitive
