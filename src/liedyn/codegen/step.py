@@ -132,7 +132,8 @@ class _Scenario:
     """What a recording begins with: inputs, and arrays for what comes out."""
 
     def __init__(self, model, plant, schedule, signals, tied=None, desk: int = 0):
-        self.tape, self.plant, nq, nv, slots = Tape(), plant._replace(law=_law_of(plant.law)), model.nq, model.nv, len(plant.slot_link)
+        self.tape, self.plant = Tape(), plant._replace(law=_law_of(plant.law))
+        nq, nv, slots = model.nq, model.nv, len(plant.slot_link)
         curves, count = curves_of(plant, schedule, signals, tied), len(values_of(schedule, signals))
         self.switches = signals.held.size // SWITCH
         sizes = {"t": 1, "q0": nq, "y": 2 * nv + 1, "curves": TERMS * len(curves), "sides": self.switches, "values": count}
