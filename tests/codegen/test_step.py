@@ -8,9 +8,10 @@ import pytest
 
 import liedyn as ld
 from integrators.problems import floating_robot, turning_state
+from liedyn.analyse.linearization.instant import prepare
 from liedyn.codegen.compiled import supported
 from liedyn.codegen.signals import read_signal
-from liedyn.codegen.step import record_step, step_of
+from liedyn.codegen.step import _name, record_step, step_of
 from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Options
 from liedyn.integrators.right_hand_side import RightHandSide
@@ -107,9 +108,8 @@ def test_lines_of_every_joint_kind_give_what_the_loops_give(name, worst):
     compare(problem, np.random.default_rng(2), worst, name, held=True)
 
 
-@pytest.mark.parametrize("config", ["panda_hybrid", "showcase", "hexarotor_feedback", "humanoid_dive", "crane"])
+@pytest.mark.parametrize("config", ["panda_hybrid", "showcase", "hexarotor_feedback", "humanoid_dive", "crane", "elastic_arm"])
 def test_lines_of_scenarios_give_what_the_loops_give(config, worst):
-    from liedyn.analyse.linearization.instant import prepare
     problem = prepare(CONFIGS / f"{config}.yaml").problem
     compare(problem, np.random.default_rng(3), worst, config)
 
@@ -168,7 +168,6 @@ def test_gains_and_constants_are_inputs():
     model = model_of("every kind, floating")
     a = problem_of(model, scenario_of_all(model, 4))
     b = replace(a, schedule=a.schedule._replace(kp=1.5 * a.schedule.kp, kd=0.5 * a.schedule.kd))
-    from liedyn.codegen.step import _name
     assert _name(model, a.plant(), a.schedule, a.signals) == _name(model, b.plant(), b.schedule, b.signals)
     compare(b, np.random.default_rng(6), lambda what, value, where: value, "gains")
 
@@ -179,6 +178,7 @@ def test_curves_of_any_length_add_nothing_to_a_line(pendulum):
                  for p in (points[::400], points))
     sizes = [record_step(pendulum, p.plant(), p.schedule, p.signals).size for p in (few, many)]
     assert sizes[0] == sizes[1] < 100
+    assert _name(pendulum, few.plant(), few.schedule, few.signals) == _name(pendulum, many.plant(), many.schedule, many.signals)
     compare(many, np.random.default_rng(7), lambda what, value, where: value, "curve")
 
 
@@ -187,6 +187,16 @@ def test_loops_do_the_work_where_they_are_asked_for(pendulum, monkeypatch):
     assert step_of(pendulum, problem.plant(), problem.schedule, problem.signals) is not None
     monkeypatch.setenv("LIEDYN_CODE", "loops")
     assert step_of(pendulum, problem.plant(), problem.schedule, problem.signals) is None
+
+
+def test_references_with_kinks_are_left_to_the_loops():
+    """Their series depend on a number's sign, which a line cannot ask for."""
+    def following(motion):
+        return prepare(CONFIGS / "elastic_arm.yaml", {"control.motion.elbow": motion}).problem
+
+    assert following("abs(sin(t+1))").step is None
+    for motion in ("0.3*sin(t)**3 + exp(-t)/(2+t)", {"quintic": [[0, 0.1], [0.4, 0.5], [5, 0.2]]}):
+        compare(following(motion), np.random.default_rng(8), lambda what, value, where: value, "law")
 
 
 # runs ------------------------------------------------------------------------------------------------------------------

@@ -14,6 +14,12 @@ from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SI
 EXACT = Options("dopri5", rtol=1e-13, atol=1e-14)
 
 
+@pytest.fixture(autouse=True, params=["auto", "loops"])
+def code(request, monkeypatch):
+    """By lines and by loops."""
+    monkeypatch.setenv("LIEDYN_CODE", request.param)
+
+
 def end_error(model, record, reference):
     dq = ld.difference(model, reference.q[-1], record.q[-1])
     return max(np.abs(dq).max(), np.abs(record.v[-1] - reference.v[-1]).max())

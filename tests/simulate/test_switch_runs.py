@@ -10,6 +10,13 @@ import liedyn as ld
 ROOT = Path(__file__).parents[2]
 METHODS = ("rk4", "dopri5", "RK45", "DOP853", "Radau", "BDF", "LSODA", "generalized_alpha")
 
+
+@pytest.fixture(autouse=True, params=["auto", "loops"])
+def code(request, monkeypatch):
+    """By lines and by loops."""
+    monkeypatch.setenv("LIEDYN_CODE", request.param)
+
+
 BOX = """
 links:
   body: {mass: 1.0, inertia: [1, 1, 1]}

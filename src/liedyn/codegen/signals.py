@@ -12,3 +12,9 @@ def read_signal(signals, k: int, t: float, q, v) -> tuple[float, float, float]:
     with np.errstate(all="ignore"):
         x, dx, ddx = plain("kernels.simulation.signals").signal(signals, k, np.float64(t), q, v, stack)
     return float(x), float(dx), float(ddx)
+
+
+def state_on_reference(law, signals, t: float, q, v, flag) -> bool:
+    """As `kernels.simulation.elastic_law.state_on_reference`."""
+    with np.errstate(all="ignore"):
+        return plain("kernels.simulation.elastic_law").state_on_reference(law, signals, np.float64(t), q, v, flag)

@@ -18,6 +18,7 @@ from liedyn.codegen.plain import plain
 from liedyn.codegen.recording import Array, Recording, _angles, cut
 from liedyn.kernels.loops.desk import desk_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
+from liedyn.kernels.simulation.line_stages import TERMS
 from liedyn.kernels.simulation.signals import BEYOND, CONSTANT, POLYNOMIAL, READING, SIDE, SWITCH
 from liedyn.lie.recorded import NotALine, Recorded, Tape, zeros
 
@@ -38,7 +39,7 @@ class Step:
     """i64 one(t, q0, y, curves, sides, values; q, v, a, tau, wrench, dy, verdict, readings, desk), pointers to float64.
 
     t, q0, y    as for `right_hand_side`
-    curves      (3 c,) values and two derivatives at t of the signals `curves`
+    curves      (5 c,) Taylor coefficients at t of the signals `curves`
     sides       (s,) of the switches of the state, FREE where there is none
     values      (k,) `numbers`: gains and constants of the scenario, which are no part of the code
     verdict     (2,) a code, and the signal that is not finite
@@ -61,14 +62,14 @@ class Step:
 
 
 def step_of(model, plant, schedule, signals, tied: Tied | None = None) -> Step | None:
-    """None where loops do the work: a law of motors, too many operations, an old LLVM."""
-    if plant.law is not None or not wanted():
+    """None where loops do the work: too many operations, a law whose references have kinks, an old LLVM."""
+    if not wanted():
         return None
-    curves, values = curves_of(schedule, signals, tied), values_of(schedule, signals)
+    curves, values = curves_of(plant, schedule, signals, tied), values_of(schedule, signals)
     place, name = folder(_TIED if tied else _ENTRY, "codegen.step"), _name(model, plant, schedule, signals, tied)
     built = code_cache.kept(place, name)
     if built is None:
-        recordings = record_tied(model, plant, schedule, signals, tied) if tied else [record_step(model, plant, schedule, signals)]
+        recordings = _recordings(model, plant, schedule, signals, tied)
         sizes = [recording.size for recording in recordings]
         fits = max(sizes, default=LONGEST + 1) <= LONGEST
         built = sum(sizes), [object_code(pointers_text(recording)) for recording in recordings] if fits else []
@@ -81,23 +82,38 @@ def step_of(model, plant, schedule, signals, tied: Tied | None = None) -> Step |
     return Step(*(addresses if tied else (*addresses, 0, 0)), size, curves, values, engines)
 
 
+def _recordings(model, plant, schedule, signals, tied) -> list[Recording]:
+    """Nothing where they decide on a number."""
+    try:
+        return record_tied(model, plant, schedule, signals, tied) if tied else [record_step(model, plant, schedule, signals)]
+    except NotALine:
+        return []
+
+
 def _name(model, plant, schedule, signals, tied=None) -> str:
     """What the code depends on: not on times of breaks, on curves, or on `values`."""
     shape = schedule._replace(kp=schedule.kp != 0.0, kd=schedule.kd != 0.0, breaks=np.zeros(0), before=np.zeros(0))
     constant, literals = _constants(signals), signals.literals.copy()
     literals[constant] = 1.0
-    kinds = signals._replace(literals=literals, breaks=np.zeros(0), coefficients=np.zeros(0), held=np.array([signals.held.size]))
-    arrays = (*plant[:-1], *shape, *kinds)
+    first, count = (np.where(signals.kind == POLYNOMIAL, 0, x) for x in (signals.first, signals.count))
+    kinds = signals._replace(first=first, count=count, literals=literals, breaks=np.zeros(0), coefficients=np.zeros(0),
+                             held=np.array([signals.held.size]))
+    law = () if plant.law is None else [getattr(plant.law, name) for name in _OF_LAW]
+    arrays = (*plant[:-1], *shape, *kinds, *law)
     if tied:
         arrays += (model.loop_index, model.loop_constants, tied.signal, tied.turn, np.array([tied.stabilized]))
     return code_cache.digest(model.index.tobytes(), model.constants.tobytes(), repr(processor()).encode(),
                              *(np.asarray(x).tobytes() for x in arrays))
 
 
-def curves_of(schedule, signals, tied=None) -> np.ndarray:
+_OF_LAW = ("index", "constants", "elastic", "motor", "spring", "stiffness", "rest", "inertia", "gains", "signal", "free")
+
+
+def curves_of(plant, schedule, signals, tied=None) -> np.ndarray:
     """Signals in use that are curves."""
-    used = np.unique(np.concatenate([schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal,
-                                     tied.signal if tied else []])).astype(int)
+    used = [schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal, tied.signal if tied else [],
+            [] if plant.law is None else plant.law.signal]
+    used = np.unique(np.concatenate(used)).astype(int)
     return used[signals.kind[used] == POLYNOMIAL]
 
 
@@ -116,10 +132,11 @@ class _Scenario:
     """What a recording begins with: inputs, and arrays for what comes out."""
 
     def __init__(self, model, plant, schedule, signals, tied=None, desk: int = 0):
-        self.tape, self.plant, nq, nv, slots = Tape(), plant, model.nq, model.nv, len(plant.slot_link)
-        curves, count = curves_of(schedule, signals, tied), len(values_of(schedule, signals))
+        self.tape, self.plant = Tape(), plant._replace(law=_law_of(plant.law))
+        nq, nv, slots = model.nq, model.nv, len(plant.slot_link)
+        curves, count = curves_of(plant, schedule, signals, tied), len(values_of(schedule, signals))
         self.switches = signals.held.size // SWITCH
-        sizes = {"t": 1, "q0": nq, "y": 2 * nv + 1, "curves": 3 * len(curves), "sides": self.switches, "values": count}
+        sizes = {"t": 1, "q0": nq, "y": 2 * nv + 1, "curves": TERMS * len(curves), "sides": self.switches, "values": count}
         self.given = {name: self.tape.inputs(name, size) for name, size in sizes.items()}
         self.desk = self.tape.inputs("desk", desk)
         self.schedule, self.signals = _with_inputs(schedule, signals, curves, self.given)
@@ -151,7 +168,7 @@ def record_step(model, plant, schedule, signals) -> Recording:
     s = _Scenario(model, plant, schedule, signals)
     with np.errstate(all="ignore"):
         code = plain("kernels.simulation.right_hand_side").right_hand_side(
-            s.tree, plant, s.schedule, s.signals, s.given["t"][0], s.given["q0"], s.given["y"], s.dy, s.work)
+            s.tree, s.plant, s.schedule, s.signals, s.given["t"][0], s.given["q0"], s.given["y"], s.dy, s.work)
     return s.recording(_results(s, code))
 
 
@@ -161,16 +178,13 @@ def _results(s, code) -> dict:
 
 
 def record_tied(model, plant, schedule, signals, tied: Tied) -> list[Recording]:
-    """`address`, `second` and `back` of a `Step`; nothing where they decide on a number."""
+    """`address`, `second` and `back` of a `Step`."""
     sizes = sizes_of(model, len(plant.slot_link) > 0)
     size = desk_memory(*sizes, 0)
-    try:
-        s = _Scenario(model, plant, schedule, signals, tied, size)
-        late = _record_motion(model, s, tied, sizes)
-        b = _Scenario(model, plant, schedule, signals, tied, size)
-        _record_back(b, tied, sizes)
-    except NotALine:
-        return []
+    s = _Scenario(model, plant, schedule, signals, tied, size)
+    late = _record_motion(model, s, tied, sizes)
+    b = _Scenario(model, plant, schedule, signals, tied, size)
+    _record_back(b, tied, sizes)
     return [*cut(late, {x.k for x in _desk(s, sizes).multipliers}, "desk"), b.recording({"verdict": [None, b.work.flag[0]]})]
 
 
@@ -215,9 +229,9 @@ def _record_back(s, tied, sizes) -> None:
 
 
 def _with_inputs(schedule, signals, curves, given):
-    """Curves, sides and numbers are what the line reads. `polynomial` finds the jet of curve k in the place of its breaks."""
+    """Curves, sides and numbers are what the line reads. Of a curve, Taylor coefficients stand in the place of its breaks."""
     first, literals = signals.first.copy(), signals.literals.astype(object)
-    first[curves] = 3 * np.arange(len(curves))
+    first[curves] = TERMS * np.arange(len(curves))
     constant, kp, kd = _constants(signals), schedule.kp.astype(object), schedule.kd.astype(object)
     first_kp = len(constant)
     first_kd = first_kp + np.count_nonzero(schedule.kp)
@@ -229,10 +243,34 @@ def _with_inputs(schedule, signals, curves, given):
             signals._replace(first=first, literals=literals, breaks=given["curves"], held=held))
 
 
+def _law_of(law):
+    """Over recorded numbers."""
+    if law is None:
+        return None
+    room = {name: zeros(getattr(law, name).size) for name in ("q", "v", "a", "tau", "series", "memory", "stack")}
+    return law._replace(reference=zeros(law.reference.size).reshape(law.reference.shape), **room)
+
+
 def _jet(original):
     def polynomial(breaks, coefficients, first, count, t):
-        return tuple(breaks[first:first + 3]) if breaks.dtype == object else original(breaks, coefficients, first, count, t)
+        if breaks.dtype != object:
+            return original(breaks, coefficients, first, count, t)
+        return breaks[first], breaks[first + 1], 2.0 * breaks[first + 2]
     return polynomial
 
 
-plain("kernels.simulation.signals").polynomial = _jet(plain("kernels.simulation.signals").polynomial)
+def _series(original):
+    def polynomial_series(breaks, coefficients, first, count, t, stack, out):
+        if breaks.dtype != object:
+            return original(breaks, coefficients, first, count, t, stack, out)
+        out[:] = breaks[first:first + len(out)]
+    return polynomial_series
+
+
+def _stands_still(x) -> bool:
+    return not any(isinstance(y, Recorded) or y != 0.0 for y in x[1:])
+
+
+_jets, _of_any_order = plain("kernels.simulation.signals"), plain("kernels.simulation.signal_series")
+_jets.polynomial = _jet(_jets.polynomial)
+_of_any_order.polynomial_series, _of_any_order.stands_still = _series(_of_any_order.polynomial_series), _stands_still

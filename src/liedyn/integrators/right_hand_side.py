@@ -7,8 +7,8 @@ from liedyn.dynamics.loops.desk_for import turn_to_loops
 from liedyn.integrators.constraint_steps import bring_back
 from liedyn.integrators.run_state import Loops, Walls
 from liedyn.jit import kernel
-from liedyn.kernels.simulation.line_stages import REFUSED, Line, back_by_line, evaluate_line
-from liedyn.kernels.simulation.signals import SWITCH, Signals
+from liedyn.kernels.simulation.line_stages import REFUSED, TERMS, Line, back_by_line, evaluate_line
+from liedyn.kernels.simulation.signals import ORDER, SWITCH, Signals
 from liedyn.kernels.simulation.stages import evaluate
 
 
@@ -63,6 +63,6 @@ def line_of(problem, signals: Signals, ties) -> Line | None:
         return None
     curves, none = step.curves, np.zeros(0)
     own = (ties.desk, ties.q, ties.y) if ties else (none, none, none)
-    return Line(step.address, step.second, step.back, *own, np.zeros(1), np.zeros(3 * len(curves)), signals.first[curves],
+    return Line(step.address, step.second, step.back, *own, np.zeros(1), np.zeros(TERMS * len(curves)), signals.first[curves],
                 signals.count[curves], signals.breaks, signals.coefficients, signals.held, np.zeros(count), step.numbers,
-                np.zeros(2), np.zeros(2 * count))
+                np.zeros(2), np.zeros(2 * count), np.zeros(ORDER))

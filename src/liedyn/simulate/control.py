@@ -9,10 +9,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.codegen.signals import state_on_reference
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.scenario import LAWS, Control, Scenario
 from liedyn.joints.kinds import SCREW
-from liedyn.kernels.simulation.elastic_law import REFERENCE, MotorLaw, references, rigid_memory, state_on_reference
+from liedyn.kernels.simulation.elastic_law import REFERENCE, MotorLaw, references, rigid_memory
 from liedyn.kernels.simulation.signal_series import series_stack
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.build import build
@@ -203,7 +204,7 @@ def gains(control: Control) -> np.ndarray:
 
 def start(bound: Bound, law: MotorLaw, signals, q, v) -> None:
     """Write the state in which the links move as desired, up to the third derivative."""
-    flag = np.zeros(2, dtype=np.int64)
+    flag = np.zeros(2)
     if not state_on_reference(law, signals, 0.0, q, v, flag):
         k = bound.signals.index(int(flag[0]))
         rule = _motions(bound.control, bound.joints)[bound.joints[k].motor]

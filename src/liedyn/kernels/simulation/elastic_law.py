@@ -149,7 +149,7 @@ def rigid_memory(n, nv):
 
 
 # on its way -------------------------------------------------------------------------------------------------------------
-@kernel
+@primitive
 def state_on_reference(law, signals, t, q, v, flag):
     """Writes the motors' and springs' part of q, v: the links move as desired, up to the third derivative. False: a reference
     is not finite."""

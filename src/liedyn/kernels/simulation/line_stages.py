@@ -8,10 +8,12 @@ from liedyn.jit import kernel, primitive
 from liedyn.kernels.loops.by_parts import CLOSE, CLOSE_UNCOUNTED, FAR, LOOK, MULTIPLY, copy, run
 from liedyn.kernels.loops.desk import TIME, desk_of
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, RUNNING, finite_rates
-from liedyn.kernels.simulation.signals import BEYOND, FREE, READING, SIDE, SWITCH, polynomial
+from liedyn.kernels.simulation.signal_series import polynomial_series
+from liedyn.kernels.simulation.signals import BEYOND, FREE, READING, SIDE, SWITCH
 from liedyn.pointer_call import call
 
 REFUSED = FAR         # beside the codes of `right_hand_side`: the line does not hold at this state, and loops must go on
+TERMS = 5             # Taylor coefficients of a curve: a law of motors reads four derivatives
 
 
 class Line(NamedTuple):
@@ -24,7 +26,7 @@ class Line(NamedTuple):
     q: np.ndarray              # (nq,) an output between two steps, back on the constraints
     y: np.ndarray              # (2 nv + 1,) and the rest of its state
     t: np.ndarray              # (1,)
-    curves: np.ndarray         # (3 c,) jets now of the signals that are curves, found by the next four
+    curves: np.ndarray         # (5 c,) Taylor coefficients now of the signals that are curves, found by the next four
     first: np.ndarray          # (c,) int64
     count: np.ndarray          # (c,) int64
     breaks: np.ndarray
@@ -34,6 +36,7 @@ class Line(NamedTuple):
     numbers: np.ndarray
     verdict: np.ndarray        # (2,)
     readings: np.ndarray       # (2 s,)
+    room: np.ndarray           # (6,) of a curve
 
 
 @kernel
@@ -109,8 +112,8 @@ def pointers(line, q0, y, dy, work):
 def set_inputs(line, t):
     line.t[0] = t
     for k in range(line.first.size):
-        x = polynomial(line.breaks, line.coefficients, line.first[k], line.count[k], t)
-        line.curves[3 * k], line.curves[3 * k + 1], line.curves[3 * k + 2] = x
+        polynomial_series(line.breaks, line.coefficients, line.first[k], line.count[k], t, line.room,
+                          line.curves[TERMS * k:TERMS * k + TERMS])
     for k in range(line.sides.size):
         side = line.held[SWITCH * k + SIDE]
         line.sides[k] = side if side == side else FREE
