@@ -1,6 +1,6 @@
 """A joint's columns about the origin of its body, along axes in which the body is turned by R."""
 from liedyn.jit import primitive
-from liedyn.joints.kinds import BALL, FREE, SCREW, SLIDES
+from liedyn.joints.kinds import BALL, FREE, SCREW
 from liedyn.joints.motion import screw
 from liedyn.lie.lanes import load, store
 from liedyn.lie.rows import load3, store_apart, store_twist
