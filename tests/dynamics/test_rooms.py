@@ -9,7 +9,6 @@ import pytest
 import liedyn as ld
 from liedyn.dynamics.calling import rooms
 from liedyn.dynamics.closed_forms import coriolis
-from liedyn.dynamics.derivatives import first_derivatives as derivatives
 from rounding import assert_same
 from zoo import model_of, random_robot, state
 
@@ -47,8 +46,7 @@ def states(seed, count=19):
 @pytest.fixture(autouse=True)
 def all_large_nothing_kept(monkeypatch):
     monkeypatch.setattr(rooms, "_kept", [])
-    for module in (rooms, derivatives):
-        monkeypatch.setattr(module, "CACHED", 0)
+    monkeypatch.setattr(rooms, "CACHED", 0)
 
 
 def place(array) -> int:
@@ -157,8 +155,7 @@ def test_little_is_kept(monkeypatch):
 
 
 def test_past_the_caches_go_large_results_of_whole_lines_in_memory_used_before(monkeypatch):
-    for module in (rooms, derivatives):
-        monkeypatch.setattr(module, "CACHED", 100)
+    monkeypatch.setattr(rooms, "CACHED", 100)
     for rows, columns, past in ((8, 16, True), (16, 12, False)):
         room, view = rooms.take_room(rows, columns)
         assert not room.past
