@@ -15,8 +15,8 @@ from liedyn.kernels import checks
 from liedyn.model.model import Model
 
 FUNCTIONS = (
-    "inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "bias_force", "gravity_force", "mass_matrix", "inverse_mass_matrix",
-    "link_poses", "link_twist", "link_acceleration", "jacobian", "energy", "momentum", "centre_of_mass", "coriolis_matrix",
+    "inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "bias_force", "gravity_force", "mass_matrix",
+    "inverse_mass_matrix", "link_poses", "link_twist", "link_acceleration", "jacobian", "energy", "momentum", "centre_of_mass", "coriolis_matrix",
     "inverse_dynamics_derivatives", "forward_dynamics_derivatives", "hybrid_dynamics_derivatives",
 )
 
@@ -24,8 +24,8 @@ FUNCTIONS = (
 class Variants:
     """Robots that differ in numbers alone: masses, inertias, placements, axes, springs, damping, friction, armature, gravity.
 
-    It has the functions of the package named in `FUNCTIONS` as methods, without their first argument. State k of a batch is that of
-    robot k, so each array has as many states as there are robots, or is broadcast to them.
+    It has the functions of the package named in `FUNCTIONS` as methods, without their first argument. State k of a batch is that
+    of robot k, so each array has as many states as there are robots, or is broadcast to them.
 
     Parameters
     ----------
@@ -48,7 +48,8 @@ class Variants:
             raise ModelError("variants of no robot", expected="at least one model")
         self.model = first = models[0]
         for k, other in enumerate(models):
-            if not np.array_equal(other.index, first.index) or other.v_names != first.v_names or other.link_names != first.link_names:
+            names = other.v_names == first.v_names and other.link_names == first.link_names
+            if not (names and np.array_equal(other.index, first.index)):
                 raise ModelError(f"variant {k} has another structure than variant 0", found=repr(other),
                                  expected=f"links and joints of {first!r}: variants differ in numbers alone")
         self.constants = np.array([model.constants for model in models])
@@ -79,8 +80,8 @@ class Variants:
     def _run(self, model, entry, size: int, before: tuple, arrays: tuple, count: int | None) -> int:
         """In place of `calls.run`."""
         if count != len(self):
-            raise ShapeError(f"there are {len(self)} variants; found {'one state' if count is None else f'{count} states'}, expected "
-                             f"arrays (…, n) with {len(self)} states")
+            found = "one state" if count is None else f"{count} states"
+            raise ShapeError(f"there are {len(self)} variants; found {found}, expected arrays with {len(self)} states")
         if wanted():
             line = batch_of(model, asked_of(entry, size, before, arrays, self._places))
             if line is not None and run_line(line, model, (*arrays, self._numbers), count):
