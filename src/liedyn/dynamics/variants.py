@@ -16,7 +16,8 @@ from liedyn.model.model import Model
 
 FUNCTIONS = (
     "inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "bias_force", "gravity_force", "mass_matrix",
-    "inverse_mass_matrix", "link_poses", "link_twist", "link_acceleration", "jacobian", "energy", "momentum", "centre_of_mass", "coriolis_matrix",
+    "inverse_mass_matrix", "link_poses",
+    "link_twist", "link_acceleration", "jacobian", "energy", "momentum", "centre_of_mass", "coriolis_matrix",
     "inverse_dynamics_derivatives", "forward_dynamics_derivatives", "hybrid_dynamics_derivatives",
 )
 
