@@ -43,7 +43,8 @@ def addresses(model, ask: Ask, which=parts.PARTS, loops: bool = False) -> np.nda
     found = np.zeros(len(parts.PARTS), dtype=np.int64)
     for group, depends in _GROUPS.items():
         if set(group) & set(which):
-            lines = () if loops or not wanted() else _lines(model, group, (ask.forced, *(getattr(ask, name) for name in depends)), ask)
+            content = ask.forced, *(getattr(ask, name) for name in depends)
+            lines = () if loops or not wanted() else _lines(model, group, content, ask)
             for k, part in enumerate(group):
                 found[part] = lines[k].get_function_address("one") if lines else address_of(parts.BY_LOOPS[part])
     return found

@@ -156,8 +156,8 @@ def _angles(tape: Tape) -> list:
 
 
 def cut(recording: Recording, late: set[int], array: str) -> list[Recording]:
-    """A function in two: what rests on none of the inputs `late` (operations), and the rest. What the second needs of the first is
-    left after the numbers of an array, its last."""
+    """A function in two: what rests on none of the inputs `late` (operations), and the rest. What the second needs of the
+    first is left after the numbers of an array, its last."""
     tape, made, second = recording.tape, set(late), Tape()
     left: dict[int, int] = {}                                    # places after the array
     size, at = next(x.size for x in recording.arrays if x.name == array), {}

@@ -195,14 +195,16 @@ def _desk(s, sizes):
 
 def _record_motion(model, s, tied, sizes) -> Recording:
     """The whole of a right-hand side, from multipliers that are inputs."""
-    motion, parts, loops_at = (plain(f"kernels.{name}") for name in ("simulation.right_hand_side", "loops.parts", "loops.loop_motion"))
+    motion, parts = plain("kernels.simulation.right_hand_side"), plain("kernels.loops.parts")
     w, t, y, desk, nc = s.work, s.given["t"][0], s.given["y"], _desk(s, sizes), len(model.constraints)
     with np.errstate(all="ignore"):
         motion.set_out(s.tree, s.plant, s.schedule, s.signals, t, s.given["q0"], y, w)
-        loops_at.move_drives(s.signals, SimpleNamespace(signal=tied.signal, turn=tied.turn, drive=desk.drive), t, w)
+        plain("kernels.loops.loop_motion").move_drives(
+            s.signals, SimpleNamespace(signal=tied.signal, turn=tied.turn, drive=desk.drive), t, w)
     desk = desk._replace(q=w.q, v=w.v, a=w.a, tau=w.tau, f_ext=w.F)
     loops = plain("joints.closures").loops_of(model.loop_index, model.loop_constants)
-    room = parts.part_work(zeros(parts.part_memory(model.n_bodies, model.nv, nc, model.nc)), model.n_bodies, model.nv, nc, model.nc)
+    size = model.n_bodies, model.nv, nc, model.nc
+    room = parts.part_work(zeros(parts.part_memory(*size)), *size)
     passive, prescribed = bool(s.plant.passive[0]), s.plant.prescribed
     parts.write_equations(s.tree, loops, prescribed, tied.stabilized, passive, desk, room)
     parts.write_completed(s.tree, loops, prescribed, passive, desk, room)

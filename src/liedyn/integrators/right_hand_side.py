@@ -13,7 +13,8 @@ from liedyn.kernels.simulation.stages import evaluate
 
 
 class RightHandSide:
-    """line, loops: the one that is used, the other is None. signals: with the switches of this run. ties: a LoopPlant, or None."""
+    """line, loops: the one that is used, the other is None. signals: with the switches of this run.
+    ties: a LoopPlant, or None."""
 
     def __init__(self, problem, signals: Signals):
         self.problem, self.signals, self.ties = problem, signals, problem.loop_plant()

@@ -103,7 +103,7 @@ def copy_record(line, loops, record, i, work, y):
     copy(work.tau, record.tau[i])
     copy(work.wrench, record.wrench[i])
     record.work[i] = y[y.size - 1]
-    if line is not None:
+    if line is not None:                                      # noqa: SIM102 - Numba prunes what asks for None alone
         if line.desk.size:
             copy_desk(line.desk, record, i, work)
     if loops is not None:

@@ -1,6 +1,6 @@
 """Constrained motion by its parts (see `parts`): what is the same for all robots, around what is not.
 
-One entry does it all, by the address of a desk, so that each of these functions is compiled once and is no part of its callers."""
+One entry does it all, by the address of a desk: each of these functions is compiled once, and is no part of its callers."""
 import numpy as np
 
 from liedyn.jit import callee, entry, primitive
@@ -175,7 +175,7 @@ def close(d, x, counted):
         if f[TOLERANCE] <= 0.0:
             return CLOSED
     code = project_position(d, x, f[TOLERANCE])
-    if code == OPEN or code == SINGULAR:
+    if code in (OPEN, SINGULAR):
         largest_row(d.residual, f)
         return LOOP_OPEN if code == OPEN else LOOSE_JOINT
     if code == OK:

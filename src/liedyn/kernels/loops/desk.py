@@ -13,8 +13,8 @@ from liedyn.kernels.loops.constraint_solver import SolverWork, solver_memory, so
 from liedyn.spans import span
 
 HEADER = 24
-# places in the header, which are integers: sizes; where loops find the model's arrays, and how many numbers they have; addresses of
-# `by_parts.mechanism` and of the parts
+# places in the header, which are integers: sizes; where loops find the model's arrays, and how many numbers they have; addresses
+# of `by_parts.mechanism` and of the parts
 N, NQ, NV, NC, M, DRIVEN, FORCED, PASSIVE, SIZE, MACHINE, MACHINE_SIZE, RUN, PART = range(13)
 
 # places in Desk.figures
@@ -73,7 +73,8 @@ def desk_views(x, n, nq, nv, m, driven, forced):
     u = t + 4 * nv
     w = u + 2 * m * m + 5 * m                                      # `solver_memory`
     return Desk(span(x, k, nq), span(x, k + nq, nv), span(x, k + nq + nv, nv), span(x, k + nq + 2 * nv, nv),
-                span(x, k + nq + 3 * nv, f), span(x, e - d - 1, d), span(x, e - 1, 1), span(x, e, FIGURES), span(x, p, m), span(x, r, m),
+                span(x, k + nq + 3 * nv, f), span(x, e - d - 1, d), span(x, e - 1, 1),
+                span(x, e, FIGURES), span(x, p, m), span(x, r, m),
                 span(x, r + m, 1), span(x, r + m + 1, 1), span(x, r + m + 2, m), span(x, r + 2 * m + 2, m),
                 span(x, r + 3 * m + 2, m), span(x, s, nv), span(x, s + nv, nv), span(x, s + 2 * nv, nq), span(x, t, nv),
                 span(x, t + nv, nv), span(x, t + 2 * nv, nv), span(x, t + 3 * nv, nv), solver_work(span(x, u, w - u), m),

@@ -184,42 +184,42 @@ def completed_by_loops(address):
 
 @entry("i8(i8)")
 def residuals_by_loops(address):
-    d, masks, tree, loops, work, passive = whole(address)
+    d, _, tree, loops, work, _ = whole(address)
     write_residuals(tree, loops, d, work)
     return 0
 
 
 @entry("i8(i8)")
 def velocities_by_loops(address):
-    d, masks, tree, loops, work, passive = whole(address)
+    d, _, tree, loops, work, _ = whole(address)
     write_velocities(tree, loops, d, work)
     return 0
 
 
 @entry("i8(i8)")
 def holonomic_by_loops(address):
-    d, masks, tree, loops, work, passive = whole(address)
+    d, masks, tree, loops, work, _ = whole(address)
     write_rows(tree, loops, masks[1], True, d, work)
     return 0
 
 
 @entry("i8(i8)")
 def moved_by_loops(address):
-    d, masks, tree, loops, work, passive = whole(address)
+    d, masks, tree, loops, work, _ = whole(address)
     write_moved(tree, loops, masks[1], d, work)
     return 0
 
 
 @entry("i8(i8)")
 def rows_by_loops(address):
-    d, masks, tree, loops, work, passive = whole(address)
+    d, masks, tree, loops, work, _ = whole(address)
     write_rows(tree, loops, masks[2], False, d, work)
     return 0
 
 
 @entry("i8(i8)")
 def changed_by_loops(address):
-    d, masks, tree, loops, work, passive = whole(address)
+    d, masks, tree, loops, work, _ = whole(address)
     write_change(tree, loops, masks[2], d, work)
     return 0
 
