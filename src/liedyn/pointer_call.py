@@ -8,7 +8,7 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
 from liedyn.jit import prepare
-from liedyn.spans import Span
+from liedyn.seam.views import Span
 
 _I64 = ir.IntType(64)
 _NUMBERS = Span(types.float64[::1])
