@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 import liedyn as ld
-from liedyn.seam import PLAIN, dispatchers, stack, views
+from liedyn.seam import dispatchers, stack, views
+from liedyn.seam.choice import PLAIN
 from zoo import model_of, state
 
 CODE = """

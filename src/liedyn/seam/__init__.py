@@ -9,10 +9,8 @@ find what it needs, and always where LIEDYN_SEAM=plain.
 | `dispatchers` | `_insert`, `_compile_for_args` of dispatchers, and the options   | twice as long to compile                 |
 |               | `no_cpython_wrapper`, `no_cfunc_wrapper`                         |                                          |
 
-Two more lean on internals and stand where they are used: `code_cache` on Numba's `NullCache` and `CompileResult`, `jit` on
-`_can_compile` and `add_overload` of dispatchers. `codegen.python_call`, which leans on the binary interfaces of CPython and
-NumPy, tests itself and goes through ctypes where they differ.
+More lean on internals and stand where they are used: `code_cache` on Numba's `NullCache` and `CompileResult`, `jit` on
+`_can_compile` and `add_overload` of dispatchers, `pointer_call` on `populate_array` and the names of C wrappers.
+`codegen.python_call`, which leans on the binary interfaces of CPython and NumPy, tests itself and goes through ctypes where they
+differ.
 """
-import os
-
-PLAIN = os.environ.get("LIEDYN_SEAM") == "plain"

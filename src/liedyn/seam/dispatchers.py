@@ -3,7 +3,7 @@ from functools import partial
 
 from numba import njit
 
-from liedyn.seam import PLAIN
+from liedyn.seam.choice import PLAIN
 
 FOUND = not PLAIN and all(hasattr(njit(lambda: None), name) for name in ("_insert", "_compile_for_args"))
 

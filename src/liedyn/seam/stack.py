@@ -5,7 +5,7 @@ happens to begin elsewhere, in three processes of four, each such number lies on
 loops take 9 to 29% longer. One state pays 1% for it, and is left alone."""
 from numba import types
 
-from liedyn.seam import PLAIN
+from liedyn.seam.choice import PLAIN
 
 try:
     from numba.core.compiler import CompilerBase, DefaultPassBuilder

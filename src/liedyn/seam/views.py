@@ -8,7 +8,7 @@ from numba.core import cgutils
 from numba.core.typing import signature
 from numba.extending import lower_builtin, type_callable
 
-from liedyn.seam import PLAIN
+from liedyn.seam.choice import PLAIN
 
 try:
     from numba.np.arrayobj import make_array, populate_array
