@@ -250,7 +250,7 @@ def _move(model, given, a, tau, prescribed, frequency, passive, out, loops):
             d.drive[:] = given["drive"][0]
         elif d.drive.size:
             d.drive[:] = drive_array(model, None)
-        code = mechanism.direct(made.numbers.ctypes.data, MOVE)
+        code = mechanism(made.numbers.ctypes.data, MOVE)
         a[0], tau[0], keep = d.found_a, d.found_tau, d.solver.keep
         out[0], out[1], out[2] = d.multipliers, keep, d.solver.z * (1.0 - keep)
     return code if code != OK or all(np.isfinite(x).all() for x in (a, tau, out[0])) else BAD_RESULT
