@@ -1,9 +1,6 @@
 """Compiled code: it is renewed when any source that it is made of changes."""
 import ast
 import importlib
-import os
-import subprocess
-import sys
 import tracemalloc
 from pathlib import Path
 
@@ -15,7 +12,6 @@ import liedyn
 from compiled import probe
 from liedyn import jit
 from liedyn.code_cache import _NOT_COMPILED, source_of, sources
-from liedyn.lie.lanes import load, store
 from zoo import model_of, state
 
 PACKAGE = Path(liedyn.__file__).parent
@@ -59,37 +55,6 @@ def test_the_cache_knows_every_source(module):
             waiting += imports_of(name)
     found = sources(source_of(module))
     assert found == {source_of(name) for name in expected - _NOT_COMPILED}
-
-
-DIRECT = """
-import sys
-import numpy as np
-import liedyn as ld
-from liedyn.kernels.recursions.newton_euler import inverse_one
-model = ld.load(sys.argv[1])
-x = np.arange(1.0, model.nv + 1)
-slow = ld.inverse_dynamics(model, x, x, x)
-fast = np.empty(model.nv)
-code = inverse_one.direct(model.machine, x, x, x, np.empty(0), True, fast)
-assert code == 0 and (fast == slow).all()
-try:
-    inverse_one.direct(model.machine, list(x), x, x, np.empty(0), True, fast)
-except TypeError:
-    print(fast.tobytes().hex(), sum(inverse_one.liedyn_compiler.stats.cache_hits.values()))
-"""
-
-
-def test_a_direct_entry_knows_arrays_in_the_next_process(tmp_path):
-    """Its code holds where NumPy's array type stands, which differs from process to process."""
-    environment = os.environ | {"LIEDYN_CACHE_DIR": str(tmp_path)}
-    robot = PACKAGE.parents[1] / "robots/cart_pole.yaml"
-    results = []
-    for hits in "01":
-        done = subprocess.run([sys.executable, "-c", DIRECT, robot], env=environment, capture_output=True, text=True, timeout=600,
-                              check=False)
-        assert done.returncode == 0 and done.stdout.split()[1:] == [hits], done.stderr + done.stdout
-        results.append(done.stdout.split()[0])
-    assert results[0] == results[1]
 
 
 def entries():
@@ -147,27 +112,6 @@ def test_what_only_compiled_code_calls_refuses_calls_from_python(decorator):
             twice(1.0)
         assert caller(1.0) == 2.0
     assert twice.py_func(1.0) == 2.0
-
-
-def test_a_function_apart_is_the_same_for_one_state_and_for_eight():
-    @jit.apart("x")
-    def doubled(x, y):
-        """Both."""
-        for k in range(x.shape[0]):
-            store(y, k, 2.0 * load(x, k))
-
-    @probe
-    def caller(x, y):
-        doubled(x, y)
-
-    assert doubled.__doc__ == "Both."
-    for shape in (5,), (5, 8):
-        x, y = np.random.default_rng(0).standard_normal(shape), np.zeros(shape)
-        caller(x, y)
-        np.testing.assert_array_equal(y, 2.0 * x)
-    with pytest.raises(TypeError, match=r"doubled is called by compiled code only; in Python, call doubled\.py_func"):
-        doubled(x, y)
-    assert doubled.py_func.__name__ == "doubled"
 
 
 def test_a_failed_compilation_says_why_and_leaves_the_entry_shut():

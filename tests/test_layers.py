@@ -8,17 +8,17 @@ import pytest
 
 PACKAGE = Path(__file__).parents[1] / "src" / "liedyn"
 # DESIGN: each may import from itself and from those before it …
-LAYERS = ("errors", "spans", "stack", "crossing", "code_cache", "jit", "pointer_call", "lie", "joints", "model", "kernels",
+LAYERS = ("errors", "seam", "code_cache", "jit", "pointer_call", "lie", "joints", "model", "kernels",
           "codegen", "dynamics", "io", "loading", "integrators", "simulate", "analyse", "report", "cli")
 # … but for these, which may import from these only (and from themselves).
-NARROWER = {"errors": set(), "spans": set(), "stack": set(), "crossing": {"spans"}, "code_cache": set(),
-            "jit": {"spans", "stack", "crossing", "code_cache"},
+NARROWER = {"errors": set(), "seam": set(), "code_cache": set(),
+            "jit": {"seam.dispatchers", "seam.stack", "code_cache"},
             "io": {"errors", "model.description"}}
 # The model is plain data: it does without compiled code, but for the table of joint kinds.
 NARROWER["model"] = {"errors", "joints.kinds"}
 ABOVE_ALL = {"__init__", "__main__"}                        # names of the package, and its command
-CONFINED = {"numba": {"lie", "kernels", "jit", "crossing", "spans", "stack", "code_cache", "pointer_call"},
-            "llvmlite": {"lie", "codegen", "crossing", "code_cache", "pointer_call"},
+CONFINED = {"numba": {"seam", "lie", "kernels", "jit", "code_cache", "pointer_call"},
+            "llvmlite": {"lie", "codegen", "code_cache", "pointer_call"},
             "click": {"cli"}, "matplotlib": {"report"}, "urdf_parser_py": {"io"}, "yaml": {"io"}}
 FILES = sorted(PACKAGE.rglob("*.py"))
 

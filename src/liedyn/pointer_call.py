@@ -8,10 +8,9 @@ from numba.extending import intrinsic
 from numba.np.arrayobj import make_array, populate_array
 
 from liedyn.jit import prepare
-from liedyn.spans import Span
 
 _I64 = ir.IntType(64)
-_NUMBERS = Span(types.float64[::1])
+_NUMBERS = types.float64[::1]
 
 
 @intrinsic

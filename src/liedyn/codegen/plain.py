@@ -1,6 +1,6 @@
 """The kernels as plain Python functions: their sources, run with numbers that record in place of Numba's.
 
-A kernel is written over *numbers*; decorators and three modules decide which. Here `jit` decorates nothing, `lanes` and `spans`
+A kernel is written over *numbers*; decorators and three modules decide which. Here `jit` decorates nothing, `lanes` and `views`
 are plain, and the modules of algebra, joints and kernels are executed once more, as they stand, in modules of their own. Nothing
 of Numba is imported.
 """
@@ -77,17 +77,18 @@ def _handed_out(block, batch, row, filled, past) -> bool:
 @cache
 def _modules() -> dict[str, types.ModuleType]:
     """What takes the place of modules that know Numba."""
-    jit, spans, lanes, pointers = (types.ModuleType(f"liedyn.{name}") for name in ("jit", "spans", "lie.lanes", "pointer_call"))
+    names = "jit", "seam.views", "lie.lanes", "pointer_call"
+    jit, views, lanes, pointers = (types.ModuleType(f"liedyn.{name}") for name in names)
     vars(pointers).update(dict.fromkeys(("numbers_at", "call_at", "place_of"), _NOTHING))
     vars(jit).update(dict.fromkeys(("primitive", "pasted", "callee", "kernel", "rounded"), _same), prepare=_NOTHING, OPTIONS={},
-                     entry=lambda *signatures, **options: _same, apart=lambda number, one=None, eight=None: _same)
-    vars(spans).update(span=lambda x, first, count: x[first:first + count], flat=lambda x: x.reshape(-1),
+                     entry=lambda *signatures, **options: _same)
+    vars(views).update(span=lambda x, first, count: x[first:first + count], flat=lambda x: x.reshape(-1),
                        table=lambda x, rows, columns: x.reshape(-1)[:rows * columns].reshape(rows, columns))
     known = {name: getattr(recorded, name) for name in (
         "load", "store", "number_like", "where_less", "maximum", "absolute", "sqrt", "largest", "sincos", "all_less")}
     vars(lanes).update(known, WIDTH=WIDTH, atan2=library.math.atan2, **dict.fromkeys(("Lanes", "lanes"), _NOTHING),
                        **dict.fromkeys(("lane", "with_lane", "width", "nearest", "sincos_of_number"), recorded.unknown))
-    return {"jit": jit, "spans": spans, "lie.lanes": lanes, "pointer_call": pointers}
+    return {"jit": jit, "seam.views": views, "lie.lanes": lanes, "pointer_call": pointers}
 
 
 # the few functions of other modules that have no plain source: they place numbers in memory, or are the C library's

@@ -25,7 +25,7 @@ from liedyn.lie.lanes import maximum, sqrt, where_less
 from liedyn.lie.se3 import compose, inverse
 from liedyn.lie.so3 import log3
 from liedyn.lie.vec3 import cross, dot3, plus_cross, rotate_back, scale3, sub3
-from liedyn.spans import span
+from liedyn.seam.views import span
 
 HEADER = 8
 FIELDS = 11                    # numbers of a constraint in `index`

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import primitive
-from liedyn.spans import span
+from liedyn.seam.views import span
 
 HEADER = 8
 

@@ -15,7 +15,7 @@ from liedyn.errors import ComputationError, ConfigurationError, ShapeError, Usag
 from liedyn.jit import prepare
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.kernels import checks
-from liedyn.model.cache_lines import on_cache_lines, on_large_pages
+from liedyn.model.cache_lines import on_cache_lines
 from liedyn.model.model import Model
 
 NONE = np.empty(0)              # no external wrench, one state
@@ -197,10 +197,10 @@ def single(model, key, entry, size: int, before: tuple, arrays: tuple) -> int:
 
 def scratch(size: int) -> np.ndarray:
     """This thread's scratch, kept between calls, on a border of cache lines: one that is not makes a Lanes load two
-    (forward dynamics of a 6-DoF arm is 1.6 times slower); where the system has them, in pages of 2 MB."""
+    (forward dynamics of a 6-DoF arm is 1.6 times slower)."""
     memory = getattr(_thread, "memory", None)
     if memory is None or memory.size < size:
-        memory = on_large_pages(-(-size // 8) * 8)
+        memory = on_cache_lines(-(-size // 8) * 8, make=np.empty)
         _thread.lanes = memory.reshape(-1, 8)             # first: an interrupt in between must not leave rows too few
         _thread.memory = memory
     return memory[:size]

@@ -124,8 +124,8 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
         except (TypeError, KeyError):         # a batch, other types, lists, or not compiled yet
             if model.nc and getattr(q, "ndim", 1) == 1:
                 prepare(constrained_forward_one)
-                solve = constrained_forward_one.direct          # looked up once: every 0.1 us of a call counts
-                model._cache["constrained"] = solve, model.loop_machine, model.nv + 2 * model.nc, slice(model.nv)
+                size = model.nv + 2 * model.nc
+                model._cache["constrained"] = constrained_forward_one, model.loop_machine, size, slice(model.nv)
     none = np.zeros(model.nv, dtype=bool)
     if pfaffian is not None:
         return _with_pfaffian(pfaffian, model, q, v, None, tau, none, f_ext, passive, drive, baumgarte)
@@ -250,7 +250,7 @@ def _move(model, given, a, tau, prescribed, frequency, passive, out, loops):
             d.drive[:] = given["drive"][0]
         elif d.drive.size:
             d.drive[:] = drive_array(model, None)
-        code = mechanism.direct(made.numbers.ctypes.data, MOVE)
+        code = mechanism(made.numbers.ctypes.data, MOVE)
         a[0], tau[0], keep = d.found_a, d.found_tau, d.solver.keep
         out[0], out[1], out[2] = d.multipliers, keep, d.solver.z * (1.0 - keep)
     return code if code != OK or all(np.isfinite(x).all() for x in (a, tau, out[0])) else BAD_RESULT

@@ -214,7 +214,7 @@ def _project_each(model, given, mask, tolerance, loops):
     for k in range(len(given["q"])):
         for name, x in given.items():
             getattr(d, name)[:] = x[k]
-        code = mechanism.direct(address, what)
+        code = mechanism(address, what)
         if code != OK:
             return code, k, d.figures[LEFT]
         for name in ("q", "v"):

@@ -235,7 +235,7 @@ def _inverse_of_one(model, q, v, passive):
         if rows == 2 and q.ndim == 1:
             return inverse_dynamics(model, q, v[0], v[1], passive=passive)[None]
         tau = np.empty((rows - 1, model.nv))
-        return None if higher_order_inverse_one.direct(_machine(model, inverse_one_memory, rows), q, v, passive, tau) else tau
+        return None if higher_order_inverse_one(_machine(model, inverse_one_memory, rows), q, v, passive, tau) else tau
     except (TypeError, ValueError, AttributeError):        # other types or axes, lists, or not compiled yet
         return None
 
@@ -249,7 +249,7 @@ def _forward_of_one(model, q, v, tau, none, passive):
             return forward_dynamics(model, q, v, tau[0], passive=passive)[None]
         a = np.empty((rows, model.nv))
         machine = _machine(model, hybrid_one_memory, rows + 1)
-        return None if higher_order_hybrid_one.direct(machine, none, q, v, a, tau, True, passive) else a
+        return None if higher_order_hybrid_one(machine, none, q, v, a, tau, True, passive) else a
     except (TypeError, ValueError, AttributeError):
         return None
 

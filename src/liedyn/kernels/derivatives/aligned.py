@@ -19,7 +19,7 @@ from liedyn.lie.rows import load3, load6, load9, load_rigid, load_twist, store3,
 from liedyn.lie.se3 import ad, add, less_dad, plus_ad, scale, sub
 from liedyn.lie.shift import shift_coriolis, shift_rigid, shift_twist, shift_wrench
 from liedyn.lie.vec3 import congruence, product, rotate
-from liedyn.spans import span
+from liedyn.seam.views import span
 
 
 class AlignedWork(NamedTuple):

@@ -26,7 +26,7 @@ from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.lanes import absolute, all_less, largest, load, number_like, store
 from liedyn.lie.rows import load3, load_pose, load_twist
 from liedyn.lie.vec3 import cross, rotate_back
-from liedyn.spans import span
+from liedyn.seam.views import span
 
 
 class HybridDerivativesWork(NamedTuple):

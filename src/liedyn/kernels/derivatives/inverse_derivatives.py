@@ -49,7 +49,7 @@ from liedyn.lie.rows import (
 )
 from liedyn.lie.se3 import Ad_inv, ad, add, dAd_inv, dot, less_dad, plus_ad, sub
 from liedyn.lie.vec3 import dot3, rotate
-from liedyn.spans import span
+from liedyn.seam.views import span
 
 
 class DerivativesWork(NamedTuple):

@@ -30,7 +30,7 @@ from liedyn.lie.rows import load3, load_twist, store_twist
 from liedyn.lie.se3 import ad, add, dot, less_dad, minus_dad, plus_ad, scale
 from liedyn.lie.shift import shift_twist
 from liedyn.lie.vec3 import add3, cross, dot3, plus_cross
-from liedyn.spans import span
+from liedyn.seam.views import span
 
 
 class PathWork(NamedTuple):

@@ -37,7 +37,7 @@ from liedyn.kernels.recursions.hybrid import bad_input, hybrid_memory, hybrid_wo
 from liedyn.kernels.recursions.kinematics import gather
 from liedyn.lie.blocks import pack, unpack
 from liedyn.lie.lanes import load, store
-from liedyn.spans import span
+from liedyn.seam.views import span
 
 
 class ConstraintWork(NamedTuple):

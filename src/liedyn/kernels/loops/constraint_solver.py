@@ -13,7 +13,7 @@ from liedyn.joints.closures import FIRST, ROW_COUNT
 from liedyn.kernels.loops.loop_rows import column_of, numbers_of
 from liedyn.lie.lanes import all_less, largest, load, number_like, store, where_less
 from liedyn.lie.matrices import get_cell, integers
-from liedyn.spans import span
+from liedyn.seam.views import span
 
 DEPENDENT = 1e-10         # of what the row's diagonal is made of: a sine of 1e-5 between a row and what it depends on
 FAIR = 1e-3               # of the same: no search for a better one

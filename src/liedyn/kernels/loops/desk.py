@@ -10,7 +10,7 @@ import numpy as np
 
 from liedyn.jit import primitive
 from liedyn.kernels.loops.constraint_solver import SolverWork, solver_memory, solver_work
-from liedyn.spans import span
+from liedyn.seam.views import span
 
 HEADER = 24
 # places in the header, which are integers: sizes; where loops find the model's arrays, and how many numbers they have; addresses

@@ -32,7 +32,7 @@ from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.matrices import columns_in_line, lines
 from liedyn.lie.rows import load_pose, load_twist, store_pose
 from liedyn.lie.se3 import Ad_inv, ad, add, compose, dot, sub
-from liedyn.spans import span
+from liedyn.seam.views import span
 
 
 class RowWork(NamedTuple):

@@ -10,7 +10,7 @@ from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.lanes import load, number_like
 from liedyn.lie.rows import load_pose, store_pose, store_twist
 from liedyn.lie.se3 import add, dAd_inv, neg, scale
-from liedyn.spans import span
+from liedyn.seam.views import span
 
 
 def closure_wrenches_memory(n, nq, nv, nc, m, driven):

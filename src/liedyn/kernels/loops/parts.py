@@ -27,7 +27,7 @@ from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, dot
 from liedyn.pointer_call import numbers_at
-from liedyn.spans import span
+from liedyn.seam.views import span
 
 PARTS = EQUATIONS, COMPLETED, RESIDUALS, VELOCITIES, HOLONOMIC, MOVED, ROWS, CHANGED = range(8)
 

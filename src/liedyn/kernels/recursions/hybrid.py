@@ -32,7 +32,7 @@ from liedyn.lie.inertia import momentum, rigid, sym6, to_parent
 from liedyn.lie.lanes import largest, maximum, number_like
 from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, minus_dad, sub
-from liedyn.spans import span
+from liedyn.seam.views import span
 
 
 class HybridWork(NamedTuple):

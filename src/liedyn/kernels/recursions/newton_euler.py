@@ -15,7 +15,7 @@ from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, less_dad, sub
-from liedyn.spans import span
+from liedyn.seam.views import span
 
 
 class NewtonEulerWork(NamedTuple):

@@ -62,7 +62,7 @@ from liedyn.lie.rows import (
 )
 from liedyn.lie.se3 import Ad_inv, add, dAd, dAd_inv, scale, sub
 from liedyn.lie.vec3 import plus_rotate_back
-from liedyn.spans import span
+from liedyn.seam.views import span
 
 
 class HybridSeriesWork(NamedTuple):

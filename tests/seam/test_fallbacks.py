@@ -1,0 +1,45 @@
+"""The plain fallbacks of the seam compute what the library computes."""
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import liedyn as ld
+from liedyn.seam import dispatchers, stack, views
+from liedyn.seam.choice import PLAIN
+from zoo import model_of, state
+
+CODE = """
+import json
+import numpy as np
+import liedyn as ld
+from liedyn.seam import dispatchers, stack, views
+from zoo import model_of, state
+
+assert not (dispatchers.FOUND or stack.FOUND or views.FOUND)
+model = model_of("every kind")
+q, v, a, tau = state(model, 1, 9)
+out = ld.inverse_dynamics(model, q, v, a), ld.forward_dynamics(model, q, v, tau), ld.jacobian(model, q, model.link_names[-1])
+print(json.dumps([x.tolist() for x in out]))
+"""
+
+
+def test_they_are_not_taken_here():
+    """Else a version of Numba has moved what a piece leans on, and all runs slowly: the page of the seam says on what."""
+    assert not PLAIN and dispatchers.FOUND and stack.FOUND and views.FOUND
+
+
+def test_loops_by_the_fallbacks(tmp_path):
+    environment = os.environ | {"LIEDYN_SEAM": "plain", "LIEDYN_CODE": "loops", "LIEDYN_CACHE_DIR": str(tmp_path),
+                                "PYTHONPATH": os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])}
+    done = subprocess.run([sys.executable, "-c", CODE], env=environment, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr
+    model = model_of("every kind")
+    q, v, a, tau = state(model, 1, 9)
+    expected = (ld.inverse_dynamics(model, q, v, a), ld.forward_dynamics(model, q, v, tau),
+                ld.jacobian(model, q, model.link_names[-1]))
+    for x, y in zip(json.loads(done.stdout), expected, strict=True):
+        np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12 * np.abs(y).max())            # other code: other rounding
