@@ -93,8 +93,7 @@ def _modules() -> dict[str, types.ModuleType]:
 
 # the few functions of other modules that have no plain source: they place numbers in memory, or are the C library's
 _CHANGED = {
-    "kernels.checks": {name: getattr(recorded, name) for name in ("within", "finite", "finite_where", "finite_at")}
-    | {"has_room": lambda x, rows, columns: True},
+    "kernels.checks": {name: getattr(recorded, name) for name in ("within", "finite", "finite_where")},
     "lie.rows": {"load_pose": recorded.load_pose},
     "kernels.loops.loop_sweep": {"rows_at": lambda loops, c, r, holonomic, work, number: plain("kernels.loops.loop_sweep").row_at(
         loops, c, r, holonomic, work)},

@@ -8,7 +8,7 @@ from liedyn.dynamics.calling.calls import as_array, batched, refuse, run, run_on
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.rooms import room_for
 from liedyn.kernels.recursions.composite import mass_matrices, mass_memory
-from liedyn.kernels.recursions.inverse_mass import inverse_mass_memory, inverse_masses, sweep_memory
+from liedyn.kernels.recursions.inverse_mass import inverse_mass_memory, inverse_masses
 from liedyn.model.model import Model
 
 
@@ -41,8 +41,8 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "rais
     """
     if on_error != "raise":
         return each_state(inverse_mass_matrix, locals())
-    n, nv, size = model.n_bodies, model.nv, inverse_mass_memory(*model.sizes)
-    before, out = (np.empty((sweep_memory(n, nv) + 2 * nv, 8)), np.zeros(nv, dtype=bool)), np.empty((nv, nv))
+    nv, size = model.nv, inverse_mass_memory(*model.sizes)
+    before, out = (np.zeros(nv, dtype=bool),), np.empty((nv, nv))
     if run_one(model, "inverse_mass_matrix", inverse_masses, size, before, (q, out), (q, out)):
         return out
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))

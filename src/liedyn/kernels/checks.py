@@ -1,10 +1,9 @@
 """What an entry returns, and the checks that it makes on the way: cheaper here than in Python."""
 from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, SCREW
-from liedyn.lie.blocks import rows_of_lines
 from liedyn.lie.lanes import absolute, all_less, load, number_like
 
-OK, SHAPE, BAD_Q, BAD_V, BAD_A, BAD_TAU, BAD_F_EXT, BAD_QUATERNION, SINGULAR, BAD_RESULT, OTHER_MASK = range(11)
+OK, SHAPE, BAD_Q, BAD_V, BAD_A, BAD_TAU, BAD_F_EXT, BAD_QUATERNION, SINGULAR, BAD_RESULT = range(10)
 UNIT = 1e-9     # how far |quaternion|^2 may be from 1: double precision, many roundings
 SMALLEST = 2.2250738585072014e-308      # x < SMALLEST: x is 0 or less
 
@@ -38,19 +37,6 @@ def finite_where(x, mask, wanted, n):
 
 
 @primitive
-def finite_at(x, places):
-    """The same for the numbers at some places."""
-    total, n = number_like(x, 0.0), places.size
-    other = total
-    for r in range(0, n - 1, 2):
-        total, other = total + load(x, places[r]) * 0.0, other + load(x, places[r + 1]) * 0.0
-    if n & 1:
-        total = total + load(x, places[n - 1]) * 0.0
-    total = total + other
-    return all_less(absolute(total), 1.0)            # 0, or NaN
-
-
-@primitive
 def bad_configuration(tree, q, nq):
     """BAD_Q, BAD_QUATERNION or OK."""
     return bad_quaternions(tree, q) if finite(q, nq) else BAD_Q
@@ -79,9 +65,3 @@ def bad_motion(tree, q, v, a, nq, nv):
 
 @primitive
 def fits(x, rows, columns): return x.shape[0] == rows and x.shape[1] == columns
-
-
-@primitive
-def has_room(x, rows, columns):
-    """Whether eights of rows fit that begin and end with a cache line."""
-    return x.shape[0] >= (rows + 7) // 8 * 8 and x.shape[1] >= columns and rows_of_lines(x)

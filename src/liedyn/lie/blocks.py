@@ -298,9 +298,3 @@ def _states_in(block):
     """How many states a block holds."""
     n = 1 if block.ndim == 1 else WIDTH
     return lambda block: n
-
-
-@primitive
-def whole_lines(n):
-    """n rounded up to lines of eight numbers: what begins there can be written a line at a time."""
-    return (n + 7) // 8 * 8

@@ -232,10 +232,6 @@ def finite_where(x, mask, wanted, count: int) -> bool:
     return all(_finite(y) for y, chosen in zip(x[:count], mask, strict=False) if chosen == wanted)
 
 
-def finite_at(x, places) -> bool:
-    return all(_finite(x[k]) for k in places)
-
-
 def _finite(x) -> bool:
     if not isinstance(x, Recorded):
         return math.isfinite(x)

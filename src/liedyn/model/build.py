@@ -129,8 +129,6 @@ class Assembly:
 
     def model(self) -> Model:
         index, constants = self._arrays()
-        machine = np.concatenate([index.view(np.float64), constants, np.zeros(60 * len(self.parent) + 10 * self.nv)])
-        index, constants = machine[:index.size].view(np.int64), machine[index.size:index.size + constants.size]
         names = [link.name for link in self.robot.links]
         q_names, q_units, v_names, v_units = _names(self.moving)
         constraints, loop_index, loop_constants = loop_arrays(self.robot, self._anchors())
@@ -143,7 +141,7 @@ class Assembly:
             q_names=q_names, v_names=v_names, q_units=q_units, v_units=v_units,
             lower=self.coordinate("lower"), upper=self.coordinate("upper"),
             velocity_limit=self.coordinate("velocity"), effort_limit=self.coordinate("effort"),
-            index=index, constants=constants, machine=machine, findings=self.robot.findings,
+            index=index, constants=constants, findings=self.robot.findings,
             constraints=constraints, loop_index=loop_index, loop_constants=loop_constants,
             loop_machine=loop_machine(index, constants, loop_index, loop_constants))
 

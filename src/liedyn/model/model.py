@@ -47,7 +47,6 @@ class Model:
     lower, upper, velocity_limit, effort_limit   (nv,), infinite if the file has none (also for ball and free joints)
     gravity              (3,) m/s^2 in the world frame
     index, constants     what the kernels read; see `joints.tree`
-    machine              both, and scratch for single calls (57 n + 9 nv numbers at most, used under the interpreter's lock)
     constraints          closures, couplings and mimics (`ModelConstraint`), which bind the tree further. Parts of the constrained
                          equations (mass matrix, bias force, regressor, …) are those of the open tree; dynamics that would leave
                          the constraints out refuse the robot
@@ -76,7 +75,6 @@ class Model:
     effort_limit: np.ndarray
     index: np.ndarray
     constants: np.ndarray
-    machine: np.ndarray
     findings: tuple[Finding, ...] = ()
     constraints: tuple[ModelConstraint, ...] = ()
     loop_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
@@ -139,7 +137,7 @@ class Model:
         robot, none = self.description, np.zeros(0)
         robot = replace(robot, loops=(), couplings=(), joints=tuple(replace(joint, mimic=None) for joint in robot.joints))
         return replace(self, description=robot, constraints=(), loop_index=none.astype(np.int64), loop_constants=none,
-                       loop_machine=none, machine=self.machine.copy())
+                       loop_machine=none)
 
     def joint(self, name: str) -> ModelJoint:
         for joint in self.joints:

@@ -114,18 +114,29 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, one_b
 
 def by_line(entry, model, size: int, before: tuple, arrays: tuple, count: int) -> bool:
     """Whether a line has computed the batch. Where it has not, loops do, and they say what is wrong with it."""
-    line = batch_of(model, asked_of(entry, size, before, arrays)) if wanted() else None
+    if not wanted():
+        return False
+    asked = asked_of(entry, size, before, arrays)
+    if count == 1:
+        rows = _with_numbers(arrays)
+        one = one_of(model, asked, [x.shape for x in rows])
+        return one is not None and not one.call(*rows)
+    line = batch_of(model, asked)
     return line is not None and run_line(line, model, arrays, count)
 
 
 def run_line(line, model, arrays: tuple, count: int) -> bool:
     """A line over a batch, on all cores. Whether the results can be used."""
-    edges, rows = chunks(count, model.n_bodies), [x for x in arrays if isinstance(x, _array) and x.size]
+    edges, rows = chunks(count, model.n_bodies), _with_numbers(arrays)
 
     def part(first, last):
         return line.run(rows, scratch(line.scratch), first, last)
 
     return part(0, count) if len(edges) == 2 else all(on_threads(part, edges))
+
+
+def _with_numbers(arrays) -> list[np.ndarray]:
+    return [x for x in arrays if isinstance(x, _array) and x.size]
 
 
 def asked_by(function, model, *arguments, **options) -> tuple[Asked, Model]:
@@ -183,7 +194,7 @@ def single(model, key, entry, size: int, before: tuple, arrays: tuple) -> int:
     if other is not None:
         return other(model, entry, size, before, rows, None)
     if wanted():
-        numbers = [x for x in arrays if isinstance(x, _array) and x.size]
+        numbers = _with_numbers(arrays)
         line = one_of(model, asked_of(entry, size, before, rows), [x.shape for x in numbers])
         if line is not None:
             model._cache[key] = line.call

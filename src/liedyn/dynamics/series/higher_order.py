@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, BaseFrame, Frame, OnError, Wrenches
-from liedyn.dynamics.calling.calls import NONE_BATCH, aligned_empty, as_array, as_mask, batched, run, where_read
+from liedyn.dynamics.calling.calls import NONE_BATCH, as_array, as_mask, batched, run, single, where_read
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics, none_prescribed
 from liedyn.dynamics.inverse import inverse_dynamics
@@ -28,18 +28,13 @@ from liedyn.dynamics.series.higher_order_given import (
 )
 from liedyn.dynamics.series.spatial_base import body_twists, spatial_twists, spatial_wrenches
 from liedyn.errors import ConfigurationError, ShapeError
-from liedyn.jit import prepare
 from liedyn.kernels.series.higher_order_hybrid import (
     higher_order_hybrid_memory,
-    higher_order_hybrid_one,
     higher_order_hybrids,
-    hybrid_one_memory,
 )
 from liedyn.kernels.series.higher_order_inverse import (
     higher_order_inverse_memory,
-    higher_order_inverse_one,
     higher_order_inverses,
-    inverse_one_memory,
 )
 from liedyn.model.model import Model
 
@@ -113,14 +108,13 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
     which = add_wrenches(model, named, f_ext_derivatives, f_ext_frame, rows - 1)
     lead, given = batched(*named)
     tau = np.empty((prod(lead), (rows - 1) * model.nv))
+    size, passive = higher_order_inverse_memory(*model.sizes, rows), bool(passive)
     if lead or f_ext_derivatives is not None:
-        size = higher_order_inverse_memory(*model.sizes, rows)
         F = given[2] if len(given) > 2 else NONE_BATCH
-        code = run(higher_order_inverses, model, size, (rows,), (*given[:2], F, which, bool(passive), tau), len(tau))
+        code = run(higher_order_inverses, model, size, (rows,), (*given[:2], F, which, passive, tau), len(tau))
     else:
-        prepare(higher_order_inverse_one)
-        code = higher_order_inverse_one(_machine(model, inverse_one_memory, rows), given[0][0], given[1].reshape(rows, -1),
-                                        bool(passive), tau.reshape(rows - 1, -1))
+        state = given[0][0], given[1].reshape(rows, -1), NONE_BATCH, which, passive, tau.reshape(rows - 1, -1)
+        code = single(model, ("higher_order_inverse", rows, passive), higher_order_inverses, size, (rows,), state)
     refuse_rows(model, code, given[0], v_derivatives=given[1])
     tau = tau.reshape(*lead, rows - 1, model.nv)
     if joint is not None:
@@ -235,8 +229,8 @@ def _inverse_of_one(model, q, v, passive):
         if rows == 2 and q.ndim == 1:
             return inverse_dynamics(model, q, v[0], v[1], passive=passive)[None]
         tau = np.empty((rows - 1, model.nv))
-        return None if higher_order_inverse_one(_machine(model, inverse_one_memory, rows), q, v, passive, tau) else tau
-    except (TypeError, ValueError, AttributeError):        # other types or axes, lists, or not compiled yet
+        return None if model._cache["higher_order_inverse", rows, passive](q, v, tau) else tau
+    except (KeyError, TypeError, ValueError, AttributeError):        # other types or axes, lists, or no line yet
         return None
 
 
@@ -248,21 +242,9 @@ def _forward_of_one(model, q, v, tau, none, passive):
         if rows == 1 and q.ndim == v.ndim == 1:
             return forward_dynamics(model, q, v, tau[0], passive=passive)[None]
         a = np.empty((rows, model.nv))
-        machine = _machine(model, hybrid_one_memory, rows + 1)
-        return None if higher_order_hybrid_one(machine, none, q, v, a, tau, True, passive) else a
-    except (TypeError, ValueError, AttributeError):
+        return None if model._cache["higher_order_hybrid", rows, passive, none.tobytes()](q, v, a, tau) else a
+    except (KeyError, TypeError, ValueError, AttributeError):
         return None
-
-
-def _machine(model, memory, rows: int) -> np.ndarray:
-    """Index, constants and scratch for single calls of one order, used under the interpreter's lock."""
-    try:
-        return model._cache[memory, rows]
-    except KeyError:
-        numbers = np.concatenate([model.index.view(np.float64), model.constants])
-        machine = aligned_empty(1, numbers.size + memory(*model.sizes, rows))[0]
-        machine[:numbers.size] = numbers
-        return model._cache.setdefault((memory, rows), machine)
 
 
 def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, f_ext_frame, passive, base_frame):
@@ -284,14 +266,14 @@ def _hybrid(model, q, v, a, tau, prescribed, rows, f_ext, f_ext_frame, passive, 
     q, v, tau = given["q"], given["v"], given["tau_derivatives"].copy()
     a = given["a_derivatives"].copy() if a is not None else np.zeros_like(tau)
     body = _NOWHERE if joint is None or prescribed[joint.v].any() else joint.body
+    size, before, passive = higher_order_hybrid_memory(*model.sizes, rows + 1), (rows + 1, prescribed), bool(passive)
     if lead or f_ext is not None or joint is not None:
-        size = higher_order_hybrid_memory(*model.sizes, rows + 1)
-        code = run(higher_order_hybrids, model, size, (rows + 1, prescribed),
-                   (q, v, a, tau, given.get("f_ext_derivatives", NONE_BATCH), which, body, bool(passive)), len(q))
+        code = run(higher_order_hybrids, model, size, before,
+                   (q, v, a, tau, given.get("f_ext_derivatives", NONE_BATCH), which, body, passive), len(q))
     else:
-        prepare(higher_order_hybrid_one)
-        code = higher_order_hybrid_one(_machine(model, hybrid_one_memory, rows + 1), prescribed, q[0], v[0],
-                                       a.reshape(rows, -1), tau.reshape(rows, -1), False, bool(passive))
+        state = q[0], v[0], a.reshape(rows, -1), tau.reshape(rows, -1), NONE_BATCH, which, body, passive
+        key = "higher_order_hybrid", rows, passive, prescribed.tobytes()
+        code = single(model, key, higher_order_hybrids, size, before, state)
     refuse_rows(model, code, q, v=v, a_derivatives=given.get("a_derivatives"), tau_derivatives=given["tau_derivatives"])
     shape = (*lead, rows, model.nv)
     a, tau = a.reshape(shape), tau.reshape(shape)

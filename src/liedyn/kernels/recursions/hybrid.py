@@ -9,7 +9,7 @@ from liedyn.joints.children import hand_inertia_to_parent, hand_to_parent, inert
 from liedyn.joints.elimination import eliminate, eliminate_bias, solve
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose
 from liedyn.joints.passive import passive_force
-from liedyn.joints.tree import parts, tree_of
+from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import (
     BAD_A,
     BAD_RESULT,
@@ -122,25 +122,6 @@ def solved(deficit, a, tau, nv):
     if not within(deficit, SMALLEST):
         return SINGULAR
     return OK if finite(a, nv) and finite(tau, nv) else BAD_RESULT
-
-
-@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1)")
-def hybrid_one(machine, prescribed, q, v, a, tau, f_ext, passive):
-    """One state; a and tau are completed in place. f_ext (6 n_links) in link frames, or empty. Returns a code."""
-    index, constants, memory = parts(machine)
-    n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv
-            or (f_ext.size and f_ext.size != 6 * nl)):
-        return SHAPE
-    tree = tree_of(index, constants)
-    code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
-    if code != OK:
-        return code
-    code, F = gather(tree, f_ext, memory, n, nl)
-    if code != OK:
-        return code
-    deficit = hybrid(tree, prescribed, q, v, a, tau, F, passive and index[4] != 0, hybrid_work(memory[6 * n:], n, nv))
-    return solved(deficit, a, tau, nv)
 
 
 def hybrid_batch_memory(n, nq, nv, nl): return hybrid_memory(n, nv) + 6 * n + nq + 3 * nv + 6 * nl

@@ -86,12 +86,10 @@ def sweep(tree, prescribed, T, a, tau, work):
 def inverse_mass_memory(n, nq, nv, nl): return factor_memory(n, nv) + sweep_memory(n, nv) + nq + 2 * nv + nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def inverse_masses(index, constants, memory, columns, none, q, out, first, last):
-    """M^-1 (N, nv nv) of states first … last - 1.
-
-    columns (sweep_memory + 2 nv, 8): eight columns of one state at a time, where `memory` holds one state."""
+@entry("i8(i8[::1], f8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def inverse_masses(index, constants, memory, none, q, out, first, last):
+    """M^-1 (N, nv nv) of states first … last - 1."""
     n, nq, nv = index[0], index[1], index[2]
     tree, m = tree_of(index, constants), memory
     Q, block, m = m[:nq], m[nq:nq + nv * nv], m[nq + nv * nv:]
@@ -104,10 +102,7 @@ def inverse_masses(index, constants, memory, columns, none, q, out, first, last)
             return code
         if not within(factor(tree, none, Q, factors), SMALLEST):
             return SINGULAR
-        if states_in(memory) == 1:
-            eight_columns(tree, none, factors, columns, block, n, nv)
-        else:
-            column_by_column(tree, none, factors, m, block, n, nv)
+        column_by_column(tree, none, factors, m, block, n, nv)
         if not finite(block, nv * nv):
             return BAD_RESULT
         unpack(block, out, k)
@@ -124,16 +119,3 @@ def column_by_column(tree, none, factors, memory, block, n, nv):
         for k in range(c + 1):                                  # symmetric: a line drops what is not asked for
             store(block, k * nv + c, load(a, k))
             store(block, c * nv + k, load(a, k))
-
-
-@kernel
-def eight_columns(tree, none, factors, memory, block, n, nv):
-    tau, a, work = memory[:nv], memory[nv:2 * nv], sweep_work(factors, memory[2 * nv:], n, nv)
-    for c in range(0, nv, 8):
-        for k in range(nv):
-            for j in range(8):
-                tau[k, j] = 1.0 if k == c + j else 0.0
-        sweep(tree, none, factors.T, a, tau, work)
-        for k in range(nv):
-            for j in range(min(8, nv - c)):
-                block[k * nv + c + j] = a[k, j]

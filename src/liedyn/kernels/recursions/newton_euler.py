@@ -7,7 +7,7 @@ from liedyn.jit import entry, primitive
 from liedyn.joints.children import hand_to_parent, with_children
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose, store_joint_force
 from liedyn.joints.passive import passive_force
-from liedyn.joints.tree import parts, tree_of
+from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
 from liedyn.kernels.recursions.kinematics import gather
 from liedyn.lie.blocks import pack, unpack
@@ -82,24 +82,6 @@ def add_rotors_less_passive(tree, q, v, a, passive, tau, scratch):
 
 # from Python ------------------------------------------------------------------------------------------------------
 def inverse_batch_memory(n, nq, nv, nl): return newton_euler_memory(n, nv) + 6 * n + nq + 3 * nv + 6 * nl
-
-
-@entry("i8(f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[::1])")
-def inverse_one(machine, q, v, a, f_ext, passive, tau):
-    """One state. f_ext (6 n_links) in link frames, or empty. Returns a code of `checks`."""
-    index, constants, memory = parts(machine)
-    n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if q.size != nq or v.size != nv or a.size != nv or tau.size != nv or (f_ext.size and f_ext.size != 6 * nl):
-        return SHAPE
-    tree = tree_of(index, constants)
-    code = bad_motion(tree, q, v, a, nq, nv)
-    if code != OK:
-        return code
-    code, F = gather(tree, f_ext, memory, n, nl)
-    if code != OK:
-        return code
-    newton_euler(tree, q, v, a, F, passive and index[4] != 0, tau, newton_euler_work(memory[6 * n:], n, nv))
-    return OK if finite(tau, nv) else BAD_RESULT
 
 
 @entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], f8[:,::1], i8, i8)",

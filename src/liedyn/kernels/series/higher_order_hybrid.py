@@ -25,7 +25,7 @@ from liedyn.joints.series import (
     joint_add_series,
     passive_series,
 )
-from liedyn.joints.tree import parts, tree_of
+from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import (
     BAD_A,
     BAD_F_EXT,
@@ -33,7 +33,6 @@ from liedyn.kernels.checks import (
     BAD_TAU,
     BAD_V,
     OK,
-    SHAPE,
     SINGULAR,
     SMALLEST,
     bad_configuration,
@@ -41,7 +40,6 @@ from liedyn.kernels.checks import (
     finite_where,
     within,
 )
-from liedyn.kernels.frames import LOCAL
 from liedyn.kernels.series.higher_order_inverse import force_sum, store_ground_series
 from liedyn.kernels.series.taylor import scale_rows
 from liedyn.kernels.series.wrench_series import advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
@@ -229,37 +227,6 @@ def distribute(tree, K, k, prescribed, passive, a, tau, work, factors):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def hybrid_one_memory(n, nq, nv, nl, K): return hybrid_series_memory(n, nv, K) + 2 * nv * (K - 1)
-
-
-@entry("i8(f8[::1], b1[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], b1, b1)")
-def higher_order_hybrid_one(machine, prescribed, q, v, a, tau, forward, passive):
-    """One state without external wrenches; a and tau (K - 1, nv) are completed in place. machine: index, constants and scratch.
-    forward: nothing is prescribed, and tau is left as it is."""
-    index, constants, m = parts(machine)
-    n, nq, nv, K = index[0], index[1], index[2], tau.shape[0] + 1
-    rows = nv * (K - 1)
-    if (K < 2 or q.size != nq or v.size != nv or prescribed.size != nv or tau.shape[1] != nv or a.shape[1] != nv
-            or a.shape[0] != K - 1):
-        return SHAPE
-    tree, A, Tau, m = tree_of(index, constants), m[:rows], m[rows:2 * rows], m[2 * rows:]
-    given_a, given_tau = a.reshape(rows), tau.reshape(rows)
-    for k in range(rows):
-        A[k], Tau[k] = given_a[k], given_tau[k]
-    work, factors, m = hybrid_series_work(m, n, nv, K)
-    loads = wrench_series_work(m[:0], n, index[3], K, LOCAL, False)
-    code = solve_series(tree, K, prescribed, q, v, A, Tau, loads, np.int64(-1), passive and index[4] != 0, index[5] != 0, work,
-                        factors)
-    if code == OK:
-        for c in range(nv):
-            for k in range(c, rows, nv):
-                if not prescribed[c]:
-                    given_a[k] = A[k]
-                elif not forward:
-                    given_tau[k] = Tau[k]
-    return code
-
-
 @primitive
 def solve_series(tree, K, prescribed, q, v, a, tau, loads, spatial, passive, rubs, work, factors):
     """From derivatives to derivatives, with all checks but that of the wrenches. Returns a code."""

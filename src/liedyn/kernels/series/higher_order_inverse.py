@@ -18,9 +18,8 @@ from liedyn.joints.series import (
     joint_add_series,
     passive_series,
 )
-from liedyn.joints.tree import parts, tree_of
-from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, BAD_V, OK, SHAPE, bad_configuration, finite
-from liedyn.kernels.frames import LOCAL
+from liedyn.joints.tree import tree_of
+from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, BAD_V, OK, bad_configuration, finite
 from liedyn.kernels.series.taylor import scale_rows, to_series
 from liedyn.kernels.series.wrench_series import advance_wrenches, begin_wrenches, wrench_series_memory, wrench_series_work
 from liedyn.lie.blocks import pack, states_in, unpack
@@ -140,30 +139,6 @@ def add_rotor_series_less_passive(tree, K, q, v, passive, rubs, tau, work):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def inverse_one_memory(n, nq, nv, nl, K): return inverse_series_memory(n, nv, K) + nv * K
-
-
-@entry("i8(f8[::1], f8[::1], f8[:,::1], b1, f8[:,::1])")
-def higher_order_inverse_one(machine, q, v, passive, tau):
-    """One state without external wrenches: v (K, nv), tau (K - 1, nv). machine: index, constants and scratch."""
-    index, constants, m = parts(machine)
-    n, nq, nv, K = index[0], index[1], index[2], v.shape[0]
-    if K < 2 or q.size != nq or v.shape[1] != nv or tau.shape[1] != nv or tau.shape[0] != K - 1:
-        return SHAPE
-    tree, x, series, Tau = tree_of(index, constants), v.reshape(K * nv), m[:K * nv], tau.reshape((K - 1) * nv)
-    code = bad_configuration(tree, q, nq)
-    if code == OK and not finite(x, nv * K):
-        code = BAD_V
-    if code != OK:
-        return code
-    to_series(x, K, nv, series)
-    work, _ = inverse_series_work(m[K * nv:], n, nv, K)
-    loads = wrench_series_work(m[:0], n, index[3], K, LOCAL, False)
-    higher_order_inverse(tree, K, q, series, loads, passive and index[4] != 0, index[5] != 0, Tau, work)
-    scale_rows(Tau, K - 1, nv, True)
-    return OK if finite(Tau, nv * (K - 1)) else BAD_RESULT
-
-
 def higher_order_inverse_memory(n, nq, nv, nl, K):
     return inverse_series_memory(n, nv, K) + nq + 3 * nv * K + wrench_series_memory(n, nl, K)
 
