@@ -69,6 +69,12 @@ def _copy(numbers, to) -> None:
     to[:len(numbers)] = numbers[:len(to)]
 
 
+def _packed(row, block) -> None:
+    if len(row) != len(block):                 # wrong shapes: loops say so
+        raise recorded.NotALine
+    block[:] = row
+
+
 def _handed_out(block, batch, row, filled, past) -> bool:
     _copy(block, batch[row])
     return recorded.finite(block, len(block))
@@ -97,7 +103,7 @@ _CHANGED = {
     "lie.rows": {"load_pose": recorded.load_pose},
     "kernels.loops.loop_sweep": {"rows_at": lambda loops, c, r, holonomic, work, number: plain("kernels.loops.loop_sweep").row_at(
         loops, c, r, holonomic, work)},
-    "lie.blocks": {"states_in": lambda block: WIDTH, "pack": lambda batch, row, block: _copy(batch[row], block),
+    "lie.blocks": {"states_in": lambda block: WIDTH, "pack": lambda batch, row, block: _packed(batch[row], block),
                    "unpack": lambda block, batch, row: _copy(block, batch[row]),
                    "unpack_filled": _handed_out},
     "kernels.recursions.results": {"place": lambda block, out, row: (block,), "hand_out": _handed_out},

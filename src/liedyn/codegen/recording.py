@@ -102,9 +102,9 @@ def record(model, asked: Asked, library: bool = False) -> Recording | None:
         given = [x.copy() if isinstance(x, np.ndarray) else x for x in rows]
         constants = _constants(tape, model, asked.varying)
         code = function(model.index, constants, zeros(asked.size), *map(_constant, asked.before), *rows, 0, 1)
-    except NotALine:
+    except (NotALine, ZeroDivisionError):                    # 0/0 of constants is NaN in loops: no centre of a mass of 0
         return None
-    if code != 0:
+    if code != 0 or not any(isinstance(x, np.ndarray) and x.size for x in rows):     # wrong shapes; a robot that cannot move
         return None
     found = [Array(names[k], x.size, _written(given[k][0], x[0]))
              for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]

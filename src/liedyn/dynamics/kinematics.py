@@ -131,7 +131,7 @@ def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", o
     if on_error != "raise":
         return each_state(jacobian, locals())
     which, J = _which(model, link, frame), np.empty((6, model.nv))
-    if run_one(model, ("jacobian", *which), jacobians, jacobian_memory(*model.sizes), which, (q, J), (q, _UNUSED, J, _UNUSED)):
+    if run_one(model, ("jacobian", *which), jacobians, jacobian_memory(*model.sizes), which, 1, (q, J), (q, _UNUSED, J, _UNUSED)):
         return J
     return _jacobians(model, q, np.zeros(model.nv), which, False)[0]
 
@@ -146,7 +146,7 @@ def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, 
         return each_state(jacobian_derivative, locals())
     which, J, dJ = _which(model, link, frame), np.empty((6, model.nv)), np.empty((6, model.nv))
     arrays = q, v, J, dJ
-    if run_one(model, ("jacobian_derivative", *which), jacobians, jacobian_memory(*model.sizes), which, arrays, arrays):
+    if run_one(model, ("jacobian_derivative", *which), jacobians, jacobian_memory(*model.sizes), which, 2, arrays, arrays):
         return dJ
     return _jacobians(model, q, v, which, True)[1]
 
@@ -202,7 +202,7 @@ def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -
 
 def _totals(model, q, v):
     size, out = energy_memory(*model.sizes), np.empty(11)
-    if run_one(model, "totals", totals, size, (), (q, v, out), (q, v, out)):
+    if run_one(model, "totals", totals, size, (), 2, (q, v, out), (q, v, out)):
         return (), out[None]
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
     out = np.empty((len(rows[0]), 11))

@@ -24,7 +24,7 @@ def mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> A
     if on_error != "raise":
         return each_state(mass_matrix, locals())
     size, M = mass_memory(*model.sizes), np.empty((model.nv, model.nv))
-    if run_one(model, "mass_matrix", mass_matrices, size, (), (q, M), (q, M)):
+    if run_one(model, "mass_matrix", mass_matrices, size, (), 1, (q, M), (q, M)):
         return M
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
     M, lines, _ = room_for((*lead, model.nv, model.nv), len(rows))
@@ -43,7 +43,7 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "rais
         return each_state(inverse_mass_matrix, locals())
     nv, size = model.nv, inverse_mass_memory(*model.sizes)
     before, out = (np.zeros(nv, dtype=bool),), np.empty((nv, nv))
-    if run_one(model, "inverse_mass_matrix", inverse_masses, size, before, (q, out), (q, out)):
+    if run_one(model, "inverse_mass_matrix", inverse_masses, size, before, 1, (q, out), (q, out)):
         return out
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
     out, lines, _ = room_for((*lead, nv, nv), len(rows))

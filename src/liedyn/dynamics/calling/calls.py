@@ -171,17 +171,18 @@ def taken_over(run: Callable):
         _thread.run = before
 
 
-def run_one(model, key, entry, size: int, before: tuple, numbers: tuple, arrays: tuple) -> bool:
+def run_one(model, key, entry, size: int, before: tuple, given: int, numbers: tuple, arrays: tuple) -> bool:
     """One state that needs no help: whether it was done. Else all is as before, and the caller takes the long way, which
     converts, compiles and names what is wrong.
 
-    key: of the line that the first call leaves; numbers: its arrays, q first and results last; arrays: those of the entry, some
-    of which may be empty, and scalars."""
+    key: of the line that the first call leaves; numbers: its arrays, of which the first `given` are q and then any of v, a, and
+    the others results; arrays: those of the entry, some of which may be empty, and scalars."""
     try:
         return not model._cache[key](*numbers)
     except (KeyError, TypeError):
         pass
-    if not all(type(x) is _array and x.dtype == float and x.flags.carray for x in numbers) or numbers[0].ndim != 1:
+    states = zip(numbers[:given], (model.nq, *[model.nv] * (given - 1)), strict=True)
+    if not all(type(x) is _array and x.dtype == float and x.shape == (n,) and x.flags.carray for x, n in states):
         return False
     return single(model, key, entry, size, before, arrays) == checks.OK
 

@@ -50,7 +50,7 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: str = "
         return each_state(coriolis_matrix, locals())
     if method in _PLOEN:
         C, size, how = np.empty((model.nv, model.nv)), coriolis_entry_memory(*model.sizes), (_PLOEN[method], _pairs(model))
-        if run_one(model, ("coriolis_matrix", method), coriolis_matrices, size, how, (q, v, C), (q, v, C)):
+        if run_one(model, ("coriolis_matrix", method), coriolis_matrices, size, how, 2, (q, v, C), (q, v, C)):
             return C
     elif method != "factorized":
         raise ShapeError(f"method must be one of {', '.join(_PLOEN)}, factorized; found {method!r}")
@@ -115,7 +115,7 @@ def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "r
 def _christoffels(model, q, what):
     nv, size, how = model.nv, christoffel_memory(*model.sizes), (what, _triples(model))
     out = np.empty((nv, nv, nv))
-    if run_one(model, ("christoffel_symbols", what), christoffels, size, how, (q, out), (q, out, False)):
+    if run_one(model, ("christoffel_symbols", what), christoffels, size, how, 1, (q, out), (q, out, False)):
         return out
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
     out, lines, past = room_for((*lead, nv, nv, nv), len(rows))

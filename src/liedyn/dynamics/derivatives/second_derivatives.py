@@ -63,7 +63,7 @@ def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike
     if isinstance(q, np.ndarray) and q.ndim == 1:
         out = np.empty((4, n, n, n))
         key, passive = ("second_derivatives", bool(passive)), bool(passive)
-        if run_one(model, key, second_derivatives, size, how, (q, v, a, out), (q, v, a, passive, out, False)):
+        if run_one(model, key, second_derivatives, size, how, 3, (q, v, a, out), (q, v, a, passive, out, False)):
             return SecondDerivatives(*out)
     named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (n,)), 1), ("a", as_array(a, "a", (n,)), 1)]
     lead, rows = batched(*named)

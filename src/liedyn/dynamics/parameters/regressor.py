@@ -117,7 +117,7 @@ def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive
         return each_state(regressor, locals())
     P, size, plan = _plan(model, passive, joints)
     Y = np.empty((model.nv, P))
-    if run_one(model, ("regressor", *_asked(passive, joints)), regressors, size, plan, (q, v, a, Y), (q, v, a, Y, False)):
+    if run_one(model, ("regressor", *_asked(passive, joints)), regressors, size, plan, 3, (q, v, a, Y), (q, v, a, Y, False)):
         return Y
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
                          ("a", as_array(a, "a", (model.nv,)), 1))
@@ -158,7 +158,7 @@ def momentum_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: boo
 def _sums(model, q, v, passive, joints):
     P, _, plan = _plan(model, passive, joints)
     size, y = regressor_memory(model.n_bodies, model.nq, model.nv, 8 * P), np.empty(8 * P)
-    if run_one(model, ("sums", *_asked(passive, joints)), sums, size, plan[:1], (q, v, y), (q, v, y)):
+    if run_one(model, ("sums", *_asked(passive, joints)), sums, size, plan[:1], 2, (q, v, y), (q, v, y)):
         return (), y.reshape(1, 8, P)
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
     y = np.empty((len(rows[0]), 8 * P))
