@@ -7,10 +7,13 @@ import click
 from liedyn.cli.console import with_console
 from liedyn.cli.options import base_option, force_option, json_option, robot_argument, strict_option
 
+FUNCTIONS = ("inverse_dynamics", "forward_dynamics", "mass_matrix", "inverse_mass_matrix", "inverse_dynamics_derivatives",
+             "forward_dynamics_derivatives")
 
-@click.command(short_help="Write inverse or forward dynamics of a robot as a C file.")
+
+@click.command(short_help="Write the dynamics of a robot as a C file.")
 @robot_argument
-@click.option("--function", type=click.Choice(["inverse_dynamics", "forward_dynamics"]), default="forward_dynamics",
+@click.option("--function", type=click.Choice(FUNCTIONS), default="forward_dynamics",
               show_default=True, help="Function to write.")
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.c",
               help="C file to write, with a header beside it. Default: ROBOT_FUNCTION.c in the current folder.")
@@ -23,7 +26,7 @@ from liedyn.cli.options import base_option, force_option, json_option, robot_arg
 @json_option
 @with_console
 def export(robot, function, output, no_passive, single, with_test, base, strict, force, as_json, console):
-    """Write inverse or forward dynamics of ROBOT as a C99 function with a header.
+    """Write a function of ROBOT's dynamics as a C99 function with a header.
 
     The code has no loops, allocates no memory, and needs only <math.h>. Comments list the order and the units of the arrays.
 

@@ -29,19 +29,19 @@ class Written:
         self.recording = record(model, asked, library=True)
         self.name = name or identifier(f"{model.name}_{function}")
         self._passive = passive
-        self._output, = (array.name for array in self.recording.arrays if array.results)
+        self.outputs = {array.name: array.size for array in self.recording.arrays if array.results}
         self._number, self._f = ("float", "f") if single else ("double", "")
         self.header = "\n".join(self._header()) + "\n"
         self.source = "\n".join(self._source()) + "\n"
 
     @property
     def arrays(self) -> list[tuple[str, int]]:
-        """(name, count), the result last."""
-        return sorted(((x.name, x.size) for x in self.recording.arrays), key=lambda x: x[0] == self._output)
+        """(name, count), results last."""
+        return sorted(((x.name, x.size) for x in self.recording.arrays), key=lambda x: x[0] in self.outputs)
 
-    def test(self, *arrays: np.ndarray) -> str:
-        """A program that computes one state and returns 0 where the result is as expected. arrays: inputs, expected result."""
-        return "\n".join(self._test(*arrays)) + "\n"
+    def test(self, given: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> str:
+        """A program that computes one state and returns 0 where the results are as expected. given, expected: arrays by name."""
+        return "\n".join(self._test(given, expected)) + "\n"
 
     # texts ----------------------------------------------------------------------------------------------------------
     def _about(self) -> Iterator[str]:
@@ -50,7 +50,11 @@ class Written:
         yield f"   Written by liedyn {__version__}. Gravity {' '.join(f'{g:g}' for g in m.gravity)} m/s^2; joint springs, damping"
         yield f"   and friction {'act' if self._passive else 'do not act'}."
         for name, count in self.arrays:
-            yield f"   {name}[{count}]: {'result' if name == self._output else 'input'}"
+            kind = "result" if name in self.outputs else "input"
+            if count == m.nv**2 > m.nv:
+                yield f"   {name}[{count}]: {kind}, {m.nv} x {m.nv} by rows, in the order of v"
+                continue
+            yield f"   {name}[{count}]: {kind}"
             for k, (coordinate, unit) in enumerate(self._coordinates(name)):
                 yield f"     {k:3d}  {comment(coordinate)}{f' [{unit}]' if unit else ''}"
         yield "   Returns 0; 1 where an input or the result is not finite, a quaternion is not of unit norm, or an articulated"
@@ -60,11 +64,11 @@ class Written:
         m = self.model
         if name == "q":
             return list(zip(m.q_names, m.q_units, strict=True))
-        units = [_FORCES[unit] if name == "tau" else unit + _UNITS[name] for unit in m.v_units]
+        units = [_FORCES[unit] if name == "tau" else unit + _UNITS.get(name, "") for unit in m.v_units]
         return list(zip(m.v_names, units, strict=True))
 
     def _signature(self) -> str:
-        arguments = [f"{'const ' * (name != self._output)}{self._number} {name}[{count}]" for name, count in self.arrays]
+        arguments = [f"{'const ' * (name not in self.outputs)}{self._number} {name}[{count}]" for name, count in self.arrays]
         return f"int {self.name}({', '.join(arguments)})"
 
     def _header(self) -> Iterator[str]:
@@ -81,8 +85,10 @@ class Written:
         yield f"    {self._number} finite = 0;"
         for k in r.needed:
             yield f"    const {self._number} t{k} = {self._operation(*r.tape.operations[k])};"
-        for i, x in enumerate(next(array.written for array in r.arrays if array.name == self._output)):
-            yield f"    {self._output}[{i}] = {self._value(x.k if isinstance(x, Recorded) else float(x))};"
+        for array in r.arrays:
+            for i, x in enumerate(array.written):
+                if x is not None:
+                    yield f"    {array.name}[{i}] = {self._value(x.k if isinstance(x, Recorded) else float(x))};"
         yield from (f"    finite += 0 * {self._value(x.k)};" for x in r.finite)
         bounds = [f"{self._value(x.k)} < {self._value(self._bound(bound))}" for x, bound in r.bounds]
         yield f"    return !({' && '.join(['finite == 0', *bounds])});"
@@ -104,7 +110,7 @@ class Written:
             return f"-{x[0]}"
         if name == "less":
             return f"{x[0]} < {x[1]} ? {x[2]} : {x[3]}"
-        return f"{name}{self._f}({x[0]})"                      # fabs, sqrt, sin, cos
+        return f"{name}{self._f}({', '.join(x)})"              # fabs, sqrt, sin, cos
 
     def _value(self, x: Operand) -> str:
         if isinstance(x, int):
@@ -112,19 +118,23 @@ class Written:
         text = f"{x!r}{self._f}"
         return f"({text})" if x < 0 else text
 
-    def _test(self, q, v, x, expected) -> Iterator[str]:
-        names = [name for name, _ in self.arrays[:-1]]
+    def _test(self, given, expected) -> Iterator[str]:
         tolerance = 1e-3 if self.single else 1e-9
         yield from ("#include <math.h>", "#include <stdio.h>", f'#include "{self.name}.h"', "", "int main(void)", "{")
-        for name, values in (*zip(names, (q, v, x), strict=True), ("expected", expected)):
-            yield f"    static const {self._number} {name}[] = {{{', '.join(f'{float(value)!r}{self._f}' for value in values)}}};"
-        n = self.model.nv
-        yield from (f"    {self._number} result[{n}], largest = 1, off = 0;", "    int i;",
-                    f"    if ({self.name}({', '.join(names)}, result)) {{ puts(\"refused\"); return 1; }}",
-                    f"    for (i = 0; i < {n}; i++) {{", f"        largest = fmax{self._f}(largest, fabs{self._f}(expected[i]));",
-                    f"        off = fmax{self._f}(off, fabs{self._f}(result[i] - expected[i]));", "    }",
-                    '    printf("largest relative difference from liedyn: %g\\n", (double)(off / largest));',
-                    f"    return !(off <= {tolerance!r}{self._f} * largest);", "}")
+        for name, values in (*given.items(), *((f"expected_{name}", x) for name, x in expected.items())):
+            numbers = ", ".join(f"{float(value)!r}{self._f}" for value in np.ravel(values))
+            yield f"    static const {self._number} {name}[] = {{{numbers}}};"
+        yield from (f"    static {self._number} {name}[{count}];" for name, count in self.outputs.items())
+        arguments = ", ".join(name for name, _ in self.arrays)
+        yield from (f"    {self._number} largest, off, worst = 0;", "    int i;",
+                    f"    if ({self.name}({arguments})) {{ puts(\"refused\"); return 1; }}")
+        for name, count in self.outputs.items():
+            yield from ("    largest = 1;", "    off = 0;", f"    for (i = 0; i < {count}; i++) {{",
+                        f"        largest = fmax{self._f}(largest, fabs{self._f}(expected_{name}[i]));",
+                        f"        off = fmax{self._f}(off, fabs{self._f}({name}[i] - expected_{name}[i]));", "    }",
+                        f"    worst = fmax{self._f}(worst, off / largest);")
+        yield from ('    printf("largest relative difference from liedyn: %g\\n", (double)worst);',
+                    f"    return !(worst <= {tolerance!r}{self._f});", "}")
 
 
 def identifier(text: str) -> str:

@@ -7,15 +7,23 @@ import numpy as np
 
 from liedyn.codegen.c99 import Written, identifier
 from liedyn.dynamics.calling.calls import asked_by
+from liedyn.dynamics.derivatives.first_derivatives import forward_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.hybrid import forward_dynamics
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.manifold import random_configuration
+from liedyn.dynamics.mass import inverse_mass_matrix, mass_matrix
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.errors import UsageError
 from liedyn.io.output import check_output, open_output, path_part
 from liedyn.model.model import Model
 
-_FUNCTIONS = {"inverse_dynamics": inverse_dynamics, "forward_dynamics": forward_dynamics}
+# which arrays besides q they take
+FUNCTIONS = {
+    "inverse_dynamics": (inverse_dynamics, ("v", "a")), "forward_dynamics": (forward_dynamics, ("v", "tau")),
+    "mass_matrix": (mass_matrix, ()), "inverse_mass_matrix": (inverse_mass_matrix, ()),
+    "inverse_dynamics_derivatives": (inverse_dynamics_derivatives, ("v", "a")),
+    "forward_dynamics_derivatives": (forward_dynamics_derivatives, ("v", "tau")),
+}
 
 
 def write_export(model: Model, function: str, path: Path | None = None, *, passive: bool = True, single: bool = False,
@@ -24,7 +32,8 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
 
     Parameters
     ----------
-    function : "inverse_dynamics" or "forward_dynamics"
+    function : str
+        One of `FUNCTIONS`.
     path : Path, optional
         With the ending .c; default: ROBOT_FUNCTION.c in the current folder.
     passive : bool
@@ -45,13 +54,18 @@ def write_export(model: Model, function: str, path: Path | None = None, *, passi
         raise UsageError(f"{path} is no name of a C file; expected a name of letters, digits and _, and the ending .c")
     if path is None:
         path = Path(path_part(identifier(f"{model.name}_{function}")) + ".c")
-    asked, _ = asked_by(_FUNCTIONS[function], model, model.neutral(), *np.zeros((2, model.nv)), passive=passive)
+    compute, names = FUNCTIONS[function]
+    options = {"passive": passive} if names else {}
+    asked, _ = asked_by(compute, model, model.neutral(), *np.zeros((len(names), model.nv)), **options)
     found = Written(model, function, asked, name=path.stem, passive=passive, single=single)
     texts = {path: found.source, path.with_suffix(".h"): found.header}
     if with_test:
         rng = np.random.default_rng(0)
-        q, v, x = random_configuration(model, rng), *rng.standard_normal((2, model.nv))
-        texts[path.with_name(f"{path.stem}_test.c")] = found.test(q, v, x, _FUNCTIONS[function](model, q, v, x, passive=passive))
+        rates = rng.standard_normal((len(names), model.nv))
+        given = {"q": random_configuration(model, rng), **dict(zip(names, rates, strict=True))}
+        result = compute(model, *given.values(), **options)
+        results = result if isinstance(result, tuple) else (result,)
+        texts[path.with_name(f"{path.stem}_test.c")] = found.test(given, dict(zip(found.outputs, results, strict=True)))
     for file in texts:
         check_output(file, force=force)
     for file, text in texts.items():
