@@ -40,7 +40,7 @@ def test_it_takes_the_short_way_and_finds_the_same(label, monkeypatch):
     model, function, x = case(label)
     expected = function(model, *(list(y) for y in x))
     with monkeypatch.context() as patch:
-        for module in ("coriolis", "kinematics", "mass", "regressor"):
+        for module in ("closed_forms.coriolis", "kinematics", "mass", "parameters.regressor"):
             patch.delattr(f"liedyn.dynamics.{module}.batched")
         one, two = function(model, *x), function(model, *x)
     assert_same(one, expected)
