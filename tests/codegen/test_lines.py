@@ -212,6 +212,20 @@ def test_a_line_is_kept_on_disk_and_made_again_where_it_is_damaged(by_lines, mon
     assert len(recorded) == 2
 
 
+@LINES
+def test_directions_come_before_states_and_go_by_loops(monkeypatch):
+    """A line takes rows of states: it would write beyond arrays whose first axis is another."""
+    results = []
+    for code in ("auto", "loops"):
+        monkeypatch.setenv("LIEDYN_CODE", code)
+        model = fresh("planar")
+        q, v, a, tau, _ = given(model_of("planar"), 30)
+        found = [*ld.inverse_dynamics_directional(model, q, v, a, dq=v), *ld.forward_dynamics_directional(model, q, v, tau, dq=v)]
+        results.append([np.asarray(x) for x in (*found, *ld.parameter_derivatives(model, q, v, a))])
+    for x, y in zip(*results, strict=True):
+        assert relative(x, y) < 1e-12
+
+
 # the crossing ---------------------------------------------------------------------------------------------------------
 @LINES
 @pytest.mark.parametrize("ctypes_only", [False, True])

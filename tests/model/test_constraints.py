@@ -133,7 +133,7 @@ def test_a_model_without_constraints_has_empty_arrays():
 def test_constraints_leave_the_open_tree_as_it_is():
     """The arrays of the tree are those without constraints, to the bit."""
     bare, bound = ld.build(TREE), ld.build(everything())
-    for name in ("index", "constants", "machine", "lower", "upper", "link_pose"):
+    for name in ("index", "constants", "lower", "upper", "link_pose"):
         np.testing.assert_array_equal(getattr(bare, name), getattr(bound, name))
 
 

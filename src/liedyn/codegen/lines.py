@@ -123,4 +123,4 @@ def asked_of(entry, size: int, before: tuple, arrays: tuple, varying: tuple[int,
     """entry: the compiled function; arrays: as for a call."""
     function = entry.py_func
     return Asked(f"{function.__module__.removeprefix('liedyn.')}.{function.__name__}", size, before,
-                 tuple(Columns(x.size // max(len(x), 1)) if isinstance(x, np.ndarray) else x for x in arrays), varying)
+                 tuple(Columns(x.shape[1:]) if isinstance(x, np.ndarray) else x for x in arrays), varying)

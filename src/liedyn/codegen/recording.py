@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 
@@ -54,9 +55,9 @@ class Recording:
 
 @dataclass(frozen=True)
 class Columns:
-    """An array of states (N, count) among the arguments of an entry."""
+    """An array of states (N, …) among the arguments of an entry. shape: of one state."""
 
-    count: int
+    shape: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -94,6 +95,8 @@ def _is_scratch(x) -> bool:
 
 def record(model, asked: Asked, library: bool = False) -> Recording | None:
     """None where the entry decides on numbers, which a line cannot. library: see `Tape`."""
+    if any(isinstance(x, Columns) and len(x.shape) != 1 for x in asked.arrays):     # directions come before states
+        return None
     tape, (module, name) = Tape(library), asked.entry.rsplit(".", 1)
     try:
         function = getattr(plain(module), name)
@@ -106,7 +109,7 @@ def record(model, asked: Asked, library: bool = False) -> Recording | None:
         return None
     if code != 0 or not any(isinstance(x, np.ndarray) and x.size for x in rows):     # wrong shapes; a robot that cannot move
         return None
-    found = [Array(names[k], x.size, _written(given[k][0], x[0]))
+    found = [Array(names[k], x.size, _written(given[k].flat, x.flat))
              for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]
     if asked.varying:
         found.append(Array(_VARYING, len(asked.varying), (None,) * len(asked.varying)))
@@ -127,7 +130,7 @@ def _constants(tape, model, varying) -> np.ndarray:
 def _row(tape, name, x):
     if not isinstance(x, Columns):
         return x
-    return tape.inputs(name, x.count).reshape(1, x.count)
+    return tape.inputs(name, prod(x.shape)).reshape(1, *x.shape)
 
 
 def _constant(x):

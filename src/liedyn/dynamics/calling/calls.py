@@ -114,11 +114,11 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, one_b
 
 def by_line(entry, model, size: int, before: tuple, arrays: tuple, count: int) -> bool:
     """Whether a line has computed the batch. Where it has not, loops do, and they say what is wrong with it."""
-    if not wanted():
+    rows = _with_numbers(arrays)
+    if not wanted() or any(x.ndim != 2 or len(x) < count for x in rows):       # a line knows nothing of rows for all states
         return False
     asked = asked_of(entry, size, before, arrays)
     if count == 1:
-        rows = _with_numbers(arrays)
         one = one_of(model, asked, [x.shape for x in rows])
         return one is not None and not one.call(*rows)
     line = batch_of(model, asked)
