@@ -38,7 +38,8 @@ def test_compiled_functions_give_what_liedyn_gives(name, function, single, tmp_p
     assert done.returncode == 0, done.stdout
     error = float(done.stdout.rpartition(":")[2])
     what = f"C, {'float' if single else 'double'}: {function}"
-    assert worst(what, error, name) < (1e-4 if single else 1e-12)
+    bound = 1e-12 if not single else 1e-3 if "derivatives" in function else 1e-4     # derivatives: conditioned by M twice
+    assert worst(what, error, name) < bound
 
 
 def test_the_command_offers_what_can_be_written():
