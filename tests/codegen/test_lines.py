@@ -7,7 +7,7 @@ from bridge import relative
 from liedyn.codegen import lines, python_call
 from liedyn.codegen.compiled import supported
 from liedyn.codegen.lines import Batch, build
-from liedyn.codegen.recording import record
+from liedyn.codegen.recording import Array, Recording, record
 from liedyn.dynamics.calling.calls import asked_by
 from liedyn.lie.recorded import NotALine, Tape
 from liedyn.model.cache_lines import on_cache_lines
@@ -184,6 +184,23 @@ def test_without_lines_loops_do_all(what, by_lines, monkeypatch):
     a = ld.forward_dynamics(model, q, v, tau)
     assert relative(ld.forward_dynamics(model, q[3], v[3], tau[3]), a[3]) < 1e-12
     assert not any(isinstance(key, tuple) and key[0] in ("one", "batch") for key in model._cache)
+
+
+def test_another_word_for_lines_is_refused(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "fast")
+    model = fresh("revolute")
+    with pytest.raises(ld.UsageError, match="LIEDYN_CODE is not known; found 'fast', expected auto or loops"):
+        ld.mass_matrix(model, model.neutral())
+
+
+@LINES
+def test_an_array_that_is_read_and_gets_a_constant_is_read_before():
+    """At one place: its old number goes elsewhere."""
+    tape = Tape()
+    old = tape.inputs("x", 2)
+    recording = Recording(tape, (Array("x", 2, (7.0, old[0] + old[1])),), (), (old[0],))
+    line, x = Batch(build(recording, 4)), np.tile([1.0, 2.0], (5, 1))
+    assert line.run([x], on_cache_lines(8, make=np.empty), 0, 5) and (x == [7.0, 3.0]).all()
 
 
 @LINES

@@ -4,6 +4,7 @@ from __future__ import annotations
 import ctypes
 import os
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -13,9 +14,10 @@ import numpy as np
 
 from liedyn import code_cache
 from liedyn.codegen.compiled import loaded, object_code, processor, supported
-from liedyn.codegen.llvm import OK, batch_text, one_text, scratch_size
+from liedyn.codegen.llvm import OK, batch_text, one_text, pointers_text, scratch_size
 from liedyn.codegen.python_call import callable_of
-from liedyn.codegen.recording import Asked, Columns, record
+from liedyn.codegen.recording import Asked, Columns, Recording, record
+from liedyn.errors import UsageError
 
 LONGEST = 45_000           # operations: longer lines are slower than loops, and take seconds to compile
 _LOCK = threading.RLock()
@@ -73,8 +75,11 @@ def width() -> int:
 
 
 def wanted() -> bool:
-    """Whether lines are made at all: LIEDYN_CODE=loops says no, and an old LLVM."""
-    return os.environ.get("LIEDYN_CODE", "auto") != "loops" and supported()
+    """Whether lines are made at all: LIEDYN_CODE=loops says no, and an old LLVM. Empty is as if it were not set."""
+    code = os.environ.get("LIEDYN_CODE") or "auto"
+    if code not in ("auto", "loops"):
+        raise UsageError(f"LIEDYN_CODE is not known; found {code[:40]!r}, expected auto or loops (unset it for auto)")
+    return code == "auto" and supported()
 
 
 def _kept(model, key, made, asked, width, shapes=None):
@@ -117,6 +122,19 @@ def folder(entry: str, maker: str = "codegen.lines") -> str:
     files = {path for name in modules for path in code_cache.sources(Path(code_cache.source_of(name)))}
     content = [path.read_bytes() for path in sorted(files)]
     return f"line.{entry.rpartition('.')[2]}-{code_cache.digest(llvmlite.__version__.encode(), *content)}"
+
+
+def kept_parts(place: str, name: str, recordings: Callable[[], list[Recording]]) -> tuple[int, list[bytes]]:
+    """Functions for compiled code to call, kept under a name: their operations, and machine code with @one; none where there is
+    no recording or one is too long."""
+    built = code_cache.kept(place, name)
+    if built is None:
+        found = recordings()
+        sizes = [recording.size for recording in found]
+        fits = max(sizes, default=LONGEST + 1) <= LONGEST
+        built = sum(sizes), [object_code(pointers_text(recording)) for recording in found] if fits else []
+        code_cache.keep(place, name, built)
+    return built
 
 
 def asked_of(entry, size: int, before: tuple, arrays: tuple, varying: tuple[int, ...] = ()) -> Asked:

@@ -58,8 +58,8 @@ def _library(recording: Recording) -> list[str]:
 
 # one line -----------------------------------------------------------------------------------------------------------
 def _line(recording: Recording, width: int) -> Iterator[str]:
-    """i1 @line(arrays): blocks of `width` states; whether all are within bounds and finite. Inputs are first on the tape: an
-    array that is read and written is read before."""
+    """i1 @line(arrays): blocks of `width` states; whether all are within bounds and finite. Inputs are first on the tape, and
+    constants are stored last: an array that is read and written is read before."""
     tape, writer = recording.tape, _Writer(width)
     verified = {x.k for x in recording.finite}
     stores: dict[int, list[tuple[str, int]]] = {}
@@ -68,8 +68,6 @@ def _line(recording: Recording, width: int) -> Iterator[str]:
         for i, x in enumerate(array.written):
             if isinstance(x, Recorded):
                 stores.setdefault(x.k, []).append((array.name, i))
-            elif x is not None:
-                writer.store(x, array.name, i)
     block = _BLOCK if recording.size > _WHOLE else recording.size + 1
     yield f"%go = icmp ne ptr %{recording.arrays[0].name}, null"            # always, which LLVM does not know
     for place, k in enumerate(recording.needed, 1):
@@ -86,6 +84,11 @@ def _line(recording: Recording, width: int) -> Iterator[str]:
             writer.add(f"br i1 %go, label %block{place}, label %never")
             writer.add(f"block{place}:")
         yield from writer.taken()
+    for array in recording.arrays:
+        for i, x in enumerate(array.written):
+            if isinstance(x, float):
+                writer.store(x, array.name, i)
+    yield from writer.taken()
     writer.return_verdict([(operand(x), bound) for x, bound in recording.bounds])
     yield from writer.taken()
     yield from ("never:", "ret i1 false", "}")

@@ -2,21 +2,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
-import llvmlite
 import numpy as np
 
 from liedyn import code_cache
-from liedyn.codegen.compiled import loaded, object_code, processor
-from liedyn.codegen.lines import LONGEST, wanted
-from liedyn.codegen.llvm import pointers_text
+from liedyn.codegen.compiled import loaded, processor
+from liedyn.codegen.lines import folder, kept_parts, wanted
 from liedyn.codegen.plain import plain
-from liedyn.codegen.recording import Array, Recording, _angles, cut
+from liedyn.codegen.recording import Array, Recording, bounds_of_angles, cut, written
 from liedyn.kernels.loops import parts
 from liedyn.kernels.loops.desk import desk_memory
-from liedyn.lie.recorded import NotALine, Recorded, Tape, zeros
+from liedyn.lie.recorded import NotALine, Tape, zeros
 from liedyn.pointer_call import address_of
 
 
@@ -57,24 +53,12 @@ def _lines(model, group, content, ask):
     return model._cache[key]
 
 
-def _built(model, group, content, ask) -> tuple[bytes, ...]:
+def _built(model, group, content, ask) -> list[bytes]:
     """Machine code of the parts; nothing where one is too long."""
     arrays = (model.index, model.constants, model.loop_index, model.loop_constants)
     name = code_cache.digest(*(x.tobytes() for x in arrays), repr((group, content, processor())).encode())
-    built = code_cache.kept(_folder(), name)
-    if built is None:
-        recorded = record_parts(model, group, ask)
-        fits = recorded and all(recording.size <= LONGEST for recording in recorded)
-        built = tuple(object_code(pointers_text(recording)) for recording in recorded) if fits else ()
-        code_cache.keep(_folder(), name, built)
-    return built
-
-
-@cache
-def _folder() -> str:
-    files = {path for name in ("kernels.loops.parts", "codegen.mechanism", "codegen.lines", "codegen.plain", "lie.recorded")
-             for path in code_cache.sources(Path(code_cache.source_of(name)))}
-    return f"line.parts-{code_cache.digest(llvmlite.__version__.encode(), *(path.read_bytes() for path in sorted(files)))}"
+    place = folder("kernels.loops.parts.parts", "codegen.mechanism")
+    return kept_parts(place, name, lambda: record_parts(model, group, ask))[1]
 
 
 # recording --------------------------------------------------------------------------------------------------------
@@ -100,8 +84,7 @@ def record_parts(model, group, ask: Ask) -> list[Recording]:
             _WRITE[part](kernels, tree, loops, masks, ask, desk, work)
     except NotALine:
         return []
-    written = tuple(None if x is y else y if isinstance(y, Recorded) else float(y) for x, y in zip(before, numbers, strict=True))
-    whole = Recording(tape, (Array("desk", len(written), written),), tuple(_angles(tape)), ())
+    whole = Recording(tape, (Array("desk", len(numbers), written(before, numbers)),), tuple(bounds_of_angles(tape)), ())
     return cut(whole, late, "desk") if len(group) == 2 else [whole]
 
 

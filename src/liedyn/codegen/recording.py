@@ -84,13 +84,7 @@ class Asked:
 
 
 def _content(x):
-    if not isinstance(x, np.ndarray):
-        return x
-    return None if _is_scratch(x) else (x.shape, x.tobytes())
-
-
-def _is_scratch(x) -> bool:
-    return x.dtype == float and x.ndim == 2
+    return (x.shape, x.tobytes()) if isinstance(x, np.ndarray) else x
 
 
 def record(model, asked: Asked, library: bool = False) -> Recording | None:
@@ -104,16 +98,16 @@ def record(model, asked: Asked, library: bool = False) -> Recording | None:
         rows = [_row(tape, names[k], x) for k, x in enumerate(asked.arrays)]
         given = [x.copy() if isinstance(x, np.ndarray) else x for x in rows]
         constants = _constants(tape, model, asked.varying)
-        code = function(model.index, constants, zeros(asked.size), *map(_constant, asked.before), *rows, 0, 1)
+        code = function(model.index, constants, zeros(asked.size), *asked.before, *rows, 0, 1)
     except (NotALine, ZeroDivisionError):                    # 0/0 of constants is NaN in loops: no centre of a mass of 0
         return None
     if code != 0 or not any(isinstance(x, np.ndarray) and x.size for x in rows):     # wrong shapes; a robot that cannot move
         return None
-    found = [Array(names[k], x.size, _written(given[k].flat, x.flat))
+    found = [Array(names[k], x.size, written(given[k].flat, x.flat))
              for k, x in enumerate(rows) if isinstance(x, np.ndarray) and x.size]
     if asked.varying:
         found.append(Array(_VARYING, len(asked.varying), (None,) * len(asked.varying)))
-    return Recording(tape, tuple(found), (*_joined(tape.bounds), *_angles(tape)), tuple(tape.finite.values()))
+    return Recording(tape, tuple(found), (*_joined(tape.bounds), *bounds_of_angles(tape)), tuple(tape.finite.values()))
 
 
 _VARYING = "varying"
@@ -133,13 +127,9 @@ def _row(tape, name, x):
     return tape.inputs(name, prod(x.shape)).reshape(1, *x.shape)
 
 
-def _constant(x):
-    """Scratch of several states among the arguments: none is used."""
-    return np.full(x.shape, 0.0, object) if isinstance(x, np.ndarray) and x.dtype == float and x.ndim == 2 else x
-
-
-def _written(before, after) -> tuple:
-    return tuple(None if x is y else y for x, y in zip(before, after, strict=True))
+def written(before, after) -> tuple:
+    """What an array holds afterwards, None where it is as before."""
+    return tuple(None if x is y else y if isinstance(y, Recorded) else float(y) for x, y in zip(before, after, strict=True))
 
 
 def _joined(bounds) -> list:
@@ -150,7 +140,7 @@ def _joined(bounds) -> list:
     return [(x, bound) for bound, x in largest.items()]
 
 
-def _angles(tape: Tape) -> list:
+def bounds_of_angles(tape: Tape) -> list:
     """Sine and cosine hold angles up to a size."""
     largest = 0.0
     for x in tape.angles:

@@ -10,12 +10,11 @@ from types import SimpleNamespace
 import numpy as np
 
 from liedyn import code_cache
-from liedyn.codegen.compiled import loaded, object_code, processor
-from liedyn.codegen.lines import LONGEST, folder, wanted
-from liedyn.codegen.llvm import pointers_text
+from liedyn.codegen.compiled import loaded, processor
+from liedyn.codegen.lines import folder, kept_parts, wanted
 from liedyn.codegen.mechanism import sizes_of
 from liedyn.codegen.plain import plain
-from liedyn.codegen.recording import Array, Recording, _angles, cut
+from liedyn.codegen.recording import Array, Recording, bounds_of_angles, cut, written
 from liedyn.kernels.loops.desk import desk_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.line_stages import TERMS
@@ -67,14 +66,7 @@ def step_of(model, plant, schedule, signals, tied: Tied | None = None) -> Step |
         return None
     curves, values = curves_of(plant, schedule, signals, tied), values_of(schedule, signals)
     place, name = folder(_TIED if tied else _ENTRY, "codegen.step"), _name(model, plant, schedule, signals, tied)
-    built = code_cache.kept(place, name)
-    if built is None:
-        recordings = _recordings(model, plant, schedule, signals, tied)
-        sizes = [recording.size for recording in recordings]
-        fits = max(sizes, default=LONGEST + 1) <= LONGEST
-        built = sum(sizes), [object_code(pointers_text(recording)) for recording in recordings] if fits else []
-        code_cache.keep(place, name, built)
-    size, codes = built
+    size, codes = kept_parts(place, name, lambda: _recordings(model, plant, schedule, signals, tied))
     if not codes:
         return None
     engines = tuple(map(loaded, codes))
@@ -156,12 +148,10 @@ class _Scenario:
                  "wrench": self.work.wrench.size, "dy": self.dy.size, "verdict": 2, "readings": 2 * self.switches}
         arrays = [Array(name, x.size, (None,) * x.size) for name, x in self.given.items()]
         for name, size in sizes.items():
-            written = results.get(name, (None,) * size)
-            arrays.append(Array(name, size, tuple(x if x is None or isinstance(x, Recorded) else float(x) for x in written)))
-        changed = tuple(None if x is y else x if isinstance(x, Recorded) else float(x)
-                        for x, y in zip(self.desk, self.before, strict=True))
-        arrays.append(Array("desk", len(changed), changed))
-        return Recording(self.tape, tuple(arrays), tuple(_angles(self.tape)), ())
+            after = results.get(name, (None,) * size)
+            arrays.append(Array(name, size, tuple(x if x is None or isinstance(x, Recorded) else float(x) for x in after)))
+        arrays.append(Array("desk", len(self.desk), written(self.before, self.desk)))
+        return Recording(self.tape, tuple(arrays), tuple(bounds_of_angles(self.tape)), ())
 
 
 def record_step(model, plant, schedule, signals) -> Recording:

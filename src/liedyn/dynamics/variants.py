@@ -8,7 +8,7 @@ from importlib import import_module
 import numpy as np
 
 from liedyn.codegen.lines import asked_of, batch_of, wanted
-from liedyn.dynamics.calling.calls import run_line, scratch_of_eight, taken_over
+from liedyn.dynamics.calling.calls import of_states, run_line, scratch_of_eight, taken_over, with_numbers
 from liedyn.errors import ModelError, NameLookupError, ShapeError
 from liedyn.jit import prepare
 from liedyn.kernels import checks
@@ -83,9 +83,10 @@ class Variants:
         if count != len(self):
             found = "one state" if count is None else f"{count} states"
             raise ShapeError(f"there are {len(self)} variants; found {found}, expected arrays with {len(self)} states")
-        if wanted():
+        rows = with_numbers((*arrays, self._numbers))
+        if wanted() and of_states(rows, count):
             line = batch_of(model, asked_of(entry, size, before, arrays, self._places))
-            if line is not None and run_line(line, model, (*arrays, self._numbers), count):
+            if line is not None and run_line(line, model, rows, count):
                 return checks.OK
         which = len(entry.liedyn_signatures) - 1
         prepare(entry, which)

@@ -100,6 +100,11 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, one_b
         return other(model, entry, size, before, arrays, count)
     if count == 0 or by_line(entry, model, size, before, arrays, count):
         return checks.OK
+    return by_loops(entry, model, size, before, arrays, count, one_by_one)
+
+
+def by_loops(entry, model, size: int, before: tuple, arrays: tuple, count: int, one_by_one: bool = False) -> int:
+    """`run` without lines."""
     alone = (count == 1 or one_by_one) and len(entry.liedyn_signatures) == 2
     prepare(entry, SCALAR if alone else len(entry.liedyn_signatures) - 1)
     edges, memory = chunks(count, model.n_bodies), scratch if alone else scratch_of_eight
@@ -114,20 +119,25 @@ def run(entry, model, size: int, before: tuple, arrays: tuple, count: int, one_b
 
 def by_line(entry, model, size: int, before: tuple, arrays: tuple, count: int) -> bool:
     """Whether a line has computed the batch. Where it has not, loops do, and they say what is wrong with it."""
-    rows = _with_numbers(arrays)
-    if not wanted() or any(x.ndim != 2 or len(x) < count for x in rows):       # a line knows nothing of rows for all states
+    rows = with_numbers(arrays)
+    if not wanted() or not of_states(rows, count):
         return False
     asked = asked_of(entry, size, before, arrays)
     if count == 1:
         one = one_of(model, asked, [x.shape for x in rows])
         return one is not None and not one.call(*rows)
     line = batch_of(model, asked)
-    return line is not None and run_line(line, model, arrays, count)
+    return line is not None and run_line(line, model, rows, count)
 
 
-def run_line(line, model, arrays: tuple, count: int) -> bool:
-    """A line over a batch, on all cores. Whether the results can be used."""
-    edges, rows = chunks(count, model.n_bodies), _with_numbers(arrays)
+def of_states(rows, count: int) -> bool:
+    """Whether arrays have a row for each state: a line would read and write beyond others."""
+    return all(x.ndim == 2 and len(x) >= count for x in rows)
+
+
+def run_line(line, model, rows, count: int) -> bool:
+    """A line over a batch, on all cores. Whether the results can be used. rows: the arrays that hold numbers."""
+    edges = chunks(count, model.n_bodies)
 
     def part(first, last):
         return line.run(rows, scratch(line.scratch), first, last)
@@ -135,7 +145,7 @@ def run_line(line, model, arrays: tuple, count: int) -> bool:
     return part(0, count) if len(edges) == 2 else all(on_threads(part, edges))
 
 
-def _with_numbers(arrays) -> list[np.ndarray]:
+def with_numbers(arrays) -> list[np.ndarray]:
     return [x for x in arrays if isinstance(x, _array) and x.size]
 
 
@@ -195,16 +205,13 @@ def single(model, key, entry, size: int, before: tuple, arrays: tuple) -> int:
     if other is not None:
         return other(model, entry, size, before, rows, None)
     if wanted():
-        numbers = _with_numbers(arrays)
+        numbers = with_numbers(arrays)
         line = one_of(model, asked_of(entry, size, before, rows), [x.shape for x in numbers])
         if line is not None:
             model._cache[key] = line.call
             if not line.call(*numbers):
                 return checks.OK
-    prepare(entry, SCALAR)
-    if len(entry.liedyn_signatures) == 2:
-        return entry(model.index, model.constants, scratch(size), *before, *rows, 0, 1)
-    return entry(model.index, model.constants, scratch_of_eight(size), *before, *rows, 0, 1)
+    return by_loops(entry, model, size, before, rows, 1)
 
 
 def scratch(size: int) -> np.ndarray:
