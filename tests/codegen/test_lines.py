@@ -200,7 +200,7 @@ def test_an_array_that_is_read_and_gets_a_constant_is_read_before():
     old = tape.inputs("x", 2)
     recording = Recording(tape, (Array("x", 2, (7.0, old[0] + old[1])),), (), (old[0],))
     line, x = Batch(build(recording, 4)), np.tile([1.0, 2.0], (5, 1))
-    assert line.run([x], on_cache_lines(8, make=np.empty), 0, 5) and (x == [7.0, 3.0]).all()
+    assert line.run([x], on_cache_lines(line.scratch, make=np.empty), 0, 5) and (x == [7.0, 3.0]).all()
 
 
 @LINES

@@ -17,9 +17,10 @@ from liedyn.codegen.compiled import loaded, object_code, processor, supported
 from liedyn.codegen.llvm import OK, batch_text, one_text, pointers_text, scratch_size
 from liedyn.codegen.python_call import callable_of
 from liedyn.codegen.recording import Asked, Columns, Recording, record
+from liedyn.codegen.segments import SEGMENT
 from liedyn.errors import UsageError
 
-LONGEST = 45_000           # operations: longer lines are slower than loops, and take seconds to compile
+LONGEST = 120_000          # operations, a dozen seconds to compile: derivatives of a floating humanoid
 _LOCK = threading.RLock()
 
 
@@ -35,6 +36,11 @@ class Built:
     code: bytes
 
 
+def address(x: np.ndarray) -> int:
+    """Of a writeable array's numbers, C-contiguous and at least one; x.ctypes.data takes three times as long."""
+    return ctypes.addressof(ctypes.c_char.from_buffer(x))
+
+
 class Batch:
     """A function of one robot, compiled for batches."""
 
@@ -46,7 +52,7 @@ class Batch:
 
     def run(self, arrays, scratch: np.ndarray, first: int, last: int) -> bool:
         """States first … last - 1; arrays (N, n), C-contiguous float64. Whether the results can be used."""
-        return self._call(*(x.ctypes.data for x in arrays), scratch.ctypes.data, first, last) == OK
+        return self._call(*map(address, arrays), address(scratch), first, last) == OK
 
 
 class One:
@@ -131,7 +137,7 @@ def kept_parts(place: str, name: str, recordings: Callable[[], list[Recording]])
     if built is None:
         found = recordings()
         sizes = [recording.size for recording in found]
-        fits = max(sizes, default=LONGEST + 1) <= LONGEST
+        fits = max(sizes, default=SEGMENT + 1) <= SEGMENT
         built = sum(sizes), [object_code(pointers_text(recording)) for recording in found] if fits else []
         code_cache.keep(place, name, built)
     return built

@@ -1,20 +1,22 @@
 """From a tape to LLVM: one function for as many states as a register holds, and what calls it: a loop over a batch, or Python."""
 from __future__ import annotations
 
-import struct
 from collections.abc import Iterator
 
-from liedyn.codegen import python_call
+from liedyn.codegen import python_call, rows
+from liedyn.codegen.instructions import Instructions, constants, numbers, vector
 from liedyn.codegen.library import ARGUMENTS
-from liedyn.codegen.recording import Recording
+from liedyn.codegen.recording import Array, Recording
+from liedyn.codegen.segments import Segment, segments, whole
 from liedyn.lie.recorded import Operand, Recorded, operand
 
 # contract: multiply-add in one instruction; nsz: x + 0 is x; arcp: division by a constant is a product. As compiled loops.
 _FLAGS = "contract nsz arcp"
 OK, OUT_OF_BOUNDS = 0, 1
-# LLVM takes time that grows with the square of a block's length (13 s for 20,000 operations, 1.7 in blocks of 300), but makes
+# LLVM takes time that grows with the square of a block's length (13 s for 20,000 operations, 1.7 in blocks), but makes
 # faster code of one block on AVX-512 (by a tenth or two). Longer lines are cut.
-_WHOLE, _BLOCK = 12_000, 300
+_WHOLE, _BLOCK = 12_000, 600
+_BLOCKS = 4                # of states, for each segment of a line in turn
 
 
 def batch_text(recording: Recording, width: int) -> str:
@@ -24,8 +26,21 @@ def batch_text(recording: Recording, width: int) -> str:
     OUT_OF_BOUNDS where a state is out of bounds or a number is not finite: then nothing that is written is worth anything.
     scratch: `scratch_size` numbers on a border of cache lines.
     """
-    return "\n".join([*_declarations(width), *_library(recording), *_line(recording, width), *_pack(width), *_unpack(width),
-                      *_batch(recording, width)])
+    read, slots, parts = _read(recording), _slots(recording), segments(recording)
+    blocks = [*(x.name for x in read), "results", "kept"]
+    text = [*_declarations(width), *_library(recording)]
+    for number, part in enumerate(parts):
+        stores: dict[int, list[tuple[str, int]]] = {k: [("results", slot)] for k, slot in slots.items()}
+        for k, slot in part.kept.items():
+            stores.setdefault(k, []).append(("kept", slot))
+        text += _line(f"line{number}", recording, part, width, blocks, stores)
+    for array in read:
+        text += rows.read(array.name, array.size, width)
+    for array in recording.arrays:
+        if array.results:
+            text += rows.write(array.name, [slots[x.k] if isinstance(x, Recorded) else x for x in array.written], width)
+    sizes = [*(x.size for x in read), len(slots), _kept(parts)]
+    return "\n".join([*text, *_batch(recording, dict(zip(blocks, sizes, strict=True)), len(parts), width)])
 
 
 def one_text(recording: Recording, shapes: list[tuple[int, ...]]) -> str:
@@ -36,19 +51,49 @@ def one_text(recording: Recording, shapes: list[tuple[int, ...]]) -> str:
 
 def pointers_text(recording: Recording) -> str:
     """@one alone, for compiled code that calls it."""
-    arguments = [f"ptr %{array.name}" for array in recording.arrays]
+    arguments = ", ".join(f"ptr %{array.name}" for array in recording.arrays)
+    written = [(array.name, i, x) for array in recording.arrays for i, x in enumerate(array.written)]
+    stores: dict[int, list[tuple[str, int]]] = {}
+    for name, i, x in written:
+        if isinstance(x, Recorded):
+            stores.setdefault(x.k, []).append((name, i))
+    constant = [(x, name, i) for name, i, x in written if isinstance(x, float)]
     return "\n".join([
-        *_declarations(1), *_library(recording), *_line(recording, 1), f"define i64 @one({', '.join(arguments)}) {{",
-        f"%good = call i1 @line({', '.join(arguments)})", f"%code = select i1 %good, i64 {OK}, i64 {OUT_OF_BOUNDS}",
+        *_declarations(1), *_library(recording),
+        *_line("line", recording, whole(recording), 1, [x.name for x in recording.arrays], stores, constant),
+        f"define i64 @one({arguments}) {{",
+        f"%good = call i1 @line({arguments})", f"%code = select i1 %good, i64 {OK}, i64 {OUT_OF_BOUNDS}",
         "ret i64 %code", "}"])
 
 
 def scratch_size(recording: Recording, width: int) -> int:
-    return width * sum(array.size for array in recording.arrays)
+    parts = segments(recording)
+    numbers = sum(array.size for array in _read(recording)) + len(_slots(recording)) + _kept(parts)
+    return width * _blocks(len(parts)) * numbers
+
+
+def _blocks(parts: int) -> int:
+    """Blocks of states that each segment goes over before the next."""
+    return 1 if parts == 1 else _BLOCKS
+
+
+def _kept(parts: list[Segment]) -> int:
+    return sum(len(part.kept) for part in parts)
+
+
+def _read(recording: Recording) -> list[Array]:
+    names = {recording.tape.operations[k][1] for k in recording.needed if recording.tape.operations[k][0] == "input"}
+    return [array for array in recording.arrays if array.name in names]
+
+
+def _slots(recording: Recording) -> dict[int, int]:
+    """Operations that are results, and where in the block of results: each once, however many numbers it is."""
+    found = sorted({x.k for array in recording.arrays for x in array.results if isinstance(x, Recorded)})
+    return {k: slot for slot, k in enumerate(found)}
 
 
 def _declarations(width: int) -> list[str]:
-    return [f"declare {_type(width)} @llvm.{name}.v{width}f64({_type(width)})" for name in ("fabs", "sqrt")]
+    return [f"declare {vector(width)} @llvm.{name}.v{width}f64({vector(width)})" for name in ("fabs", "sqrt")]
 
 
 def _library(recording: Recording) -> list[str]:
@@ -57,82 +102,70 @@ def _library(recording: Recording) -> list[str]:
 
 
 # one line -----------------------------------------------------------------------------------------------------------
-def _line(recording: Recording, width: int) -> Iterator[str]:
-    """i1 @line(arrays): blocks of `width` states; whether all are within bounds and finite. Inputs are first on the tape, and
-    constants are stored last: an array that is read and written is read before."""
+def _line(function: str, recording: Recording, part: Segment, width: int, blocks: list[str],
+          stores: dict[int, list[tuple[str, int]]], constant: list[tuple[float, str, int]] = ()) -> Iterator[str]:
+    """i1 @function(blocks): whether all of `width` states are within bounds and finite. stores: where operations are written,
+    constant: numbers that are, and where: at the end, after a block that is read and written has been read (inputs come
+    first)."""
     tape, writer = recording.tape, _Writer(width)
     verified = {x.k for x in recording.finite}
-    stores: dict[int, list[tuple[str, int]]] = {}
-    yield f"define internal i1 @line({', '.join(f'ptr noalias %{array.name}' for array in recording.arrays)}) {{"
-    for array in recording.arrays:
-        for i, x in enumerate(array.written):
-            if isinstance(x, Recorded):
-                stores.setdefault(x.k, []).append((array.name, i))
-    block = _BLOCK if recording.size > _WHOLE else recording.size + 1
-    yield f"%go = icmp ne ptr %{recording.arrays[0].name}, null"            # always, which LLVM does not know
-    for place, k in enumerate(recording.needed, 1):
+    yield f"define internal i1 @{function}({', '.join(f'ptr %{name}' for name in blocks)}) {{"
+    stored = sum(len(stores.get(k, ())) for k in part.operations) + len(constant)
+    cut = len(part.operations) + stored > _WHOLE
+    yield f"%go = icmp ne ptr %{blocks[0]}, null"
+    loaded = dict(part.loaded)
+    for k in part.operations:
         name, *rest = tape.operations[k]
+        for x in rest if loaded and name != "input" else ():
+            writer.load_kept(x, loaded)
         if name == "input":
             writer.add(f"%t{k} = {writer.load(*rest)}")
         else:
             getattr(writer, name, writer.library if name in ARGUMENTS else writer.arithmetic)(k, name, *rest)
         if k in verified:
             writer.look_at(f"%t{k}")
-        for to in stores.get(k, ()):                     # as soon as it is known: it need not be kept any longer
-            writer.store(k, *to)
-        if place % block == 0:
-            writer.add(f"br i1 %go, label %block{place}, label %never")
-            writer.add(f"block{place}:")
+        for to in stores.get(k, ()):                     # as soon as it is known: it need not be held any longer
+            writer.store(f"%t{k}", *to)
+        if cut:
+            writer.end_long_block()
         yield from writer.taken()
-    for array in recording.arrays:
-        for i, x in enumerate(array.written):
-            if isinstance(x, float):
-                writer.store(x, array.name, i)
-    yield from writer.taken()
-    writer.return_verdict([(operand(x), bound) for x, bound in recording.bounds])
+    for x, *to in constant:
+        writer.store(writer.value(x), *to)
+        if cut:
+            writer.end_long_block()
+    bounds = [(operand(x), bound) for x, bound in part.bounds]
+    for x, _ in bounds:
+        writer.load_kept(x, loaded)
+    writer.return_verdict(bounds)
     yield from writer.taken()
     yield from ("never:", "ret i1 false", "}")
 
 
-class _Writer:
-    """Instructions of one function over `width` states."""
+class _Writer(Instructions):
+    """Of a line."""
 
     def __init__(self, width: int):
-        self.width, self.T, self.lines, self._names = width, _type(width), [], 0
+        super().__init__(width)
         self.I = f"<{width} x i64>"
         self.B = f"<{width} x i1>"
-        self.totals = [self.constant("double", "0.0")] * 4
+        self.totals = [self.every("double", "0.0")] * 4
+        self._ended = 0
 
-    def add(self, text: str) -> None:
-        self.lines.append(text)
+    def end_long_block(self) -> None:
+        if self.written - self._ended > _BLOCK:
+            self._ended = self.written
+            self.end_block(f"block{self.written}")
 
-    def taken(self) -> list[str]:
-        lines, self.lines = self.lines, []
-        return lines
-
-    def name(self) -> str:
-        self._names += 1
-        return f"%n{self._names}"
-
-    def let(self, text: str) -> str:
-        name = self.name()
-        self.add(f"{name} = {text}")
-        return name
+    def every(self, kind: str, x) -> str:
+        return constants(kind, [x] * self.width)
 
     def value(self, x: Operand) -> str:
-        return f"%t{x}" if isinstance(x, int) else self.constant("double", f"0x{struct.pack('>d', x).hex().upper()}")
+        return f"%t{x}" if isinstance(x, int) else numbers([x] * self.width)
 
-    def constant(self, kind: str, x) -> str:
-        return "<" + ", ".join([f"{kind} {x}"] * self.width) + ">"
-
-    def pointer(self, block: str, i: int) -> str:
-        return self.let(f"getelementptr {self.T}, ptr %{block}, i64 {i}")
-
-    def load(self, block: str, i: int) -> str:
-        return f"load {self.T}, ptr {self.pointer(block, i)}, align {8 * self.width}"
-
-    def store(self, x: Operand, block: str, i: int) -> None:
-        self.add(f"store {self.T} {self.value(x)}, ptr {self.pointer(block, i)}, align {8 * self.width}")
+    def load_kept(self, x: Operand, loaded: dict[int, int]) -> None:
+        """What an earlier segment has left, where it is first asked for."""
+        if x in loaded:
+            self.add(f"%t{x} = {self.load('kept', loaded.pop(x))}")
 
     # operations: what the tape calls them
     def arithmetic(self, k, name, a, b):
@@ -147,9 +180,11 @@ class _Writer:
         found = "undef"
         for lane in range(self.width):
             x = [f"double {self.let(f'extractelement {self.T} {self.value(a)}, i32 {lane}')}" for a in operands]
-            one, before = self.let(f"call double @{name}({', '.join(x)})"), found
-            found = f"%t{k}" if lane == self.width - 1 else self.name()
-            self.add(f"{found} = insertelement {self.T} {before}, double {one}, i32 {lane}")
+            one = self.let(f"call double @{name}({', '.join(x)})")
+            insert = f"insertelement {self.T} {found}, double {one}, i32 {lane}"
+            if lane < self.width - 1:
+                found = self.let(insert)
+        self.add(f"%t{k} = {insert}")
 
     def fneg(self, k, name, a):
         self.add(f"%t{k} = fneg {self.T} {self.value(a)}")
@@ -174,25 +209,25 @@ class _Writer:
     def _turned(self, k, turns, even, odd, shift):
         T, I = self.T, self.I
         n = self.let(f"bitcast {T} {self.value(turns)} to {I}")
-        last = self.let(f"and {I} {n}, {self.constant('i64', 1)}")
-        is_odd = self.let(f"icmp ne {I} {last}, {self.constant('i64', 0)}")
+        last = self.let(f"and {I} {n}, {self.every('i64', 1)}")
+        is_odd = self.let(f"icmp ne {I} {last}, {self.every('i64', 0)}")
         x = self.let(f"select {self.B} {is_odd}, {T} {self.value(odd)}, {T} {self.value(even)}")
-        n = self.let(f"add {I} {n}, {self.constant('i64', shift)}") if shift else n
-        two = self.let(f"and {I} {n}, {self.constant('i64', 2)}")
-        sign = self.let(f"shl {I} {two}, {self.constant('i64', 62)}")
+        n = self.let(f"add {I} {n}, {self.every('i64', shift)}") if shift else n
+        two = self.let(f"and {I} {n}, {self.every('i64', 2)}")
+        sign = self.let(f"shl {I} {two}, {self.every('i64', 62)}")
         bits = self.let(f"xor {I} {self.let(f'bitcast {T} {x} to {I}')}, {sign}")
         self.add(f"%t{k} = bitcast {I} {bits} to {T}")
 
     # checks: the sum of 0 * x is 0, or NaN
     def look_at(self, x: str) -> None:
         """In four sums: one waits for itself."""
-        none = self.let(f"fmul contract {self.T} {x}, {self.constant('double', '0.0')}")
+        none = self.let(f"fmul contract {self.T} {x}, {self.every('double', '0.0')}")
         self.totals = [*self.totals[1:], self.let(f"fadd contract {self.T} {self.totals[0]}, {none}")]
 
     def return_verdict(self, bounds) -> None:
         a, b = (self.let(f"fadd {self.T} {self.totals[k]}, {self.totals[k + 2]}") for k in (0, 1))
         total = self.let(f"fadd {self.T} {a}, {b}")
-        good = self.let(f"fcmp oeq {self.T} {total}, {self.constant('double', '0.0')}")
+        good = self.let(f"fcmp oeq {self.T} {total}, {self.every('double', '0.0')}")
         for x, bound in bounds:
             within = self.let(f"fcmp olt {self.T} {self.value(x)}, {self.value(bound)}")
             good = self.let(f"and {self.B} {good}, {within}")
@@ -200,67 +235,42 @@ class _Writer:
         self.add(f"ret i1 {self.let(f'icmp eq i{self.width} {mask}, -1')}")
 
 
-def _type(width: int) -> str: return f"<{width} x double>"
-
-
 # batches ------------------------------------------------------------------------------------------------------------
-def _batch(recording: Recording, width: int) -> list[str]:
-    names, at, blocks, packs, unpacks = [array.name for array in recording.arrays], 0, [], [], []
-    read = {recording.tape.operations[k][1] for k in recording.needed if recording.tape.operations[k][0] == "input"}
-    for array in recording.arrays:
-        name, count = array.name, array.size
-        blocks.append(f"%b_{name} = getelementptr {_type(width)}, ptr %scratch, i64 {at}")
-        if name in read or len(array.results) < count:
-            packs.append(f"call void @pack(ptr %{name}, i64 {count}, i64 %i, i64 %last, ptr %b_{name})")
-        if array.results:
-            unpacks.append(f"call void @unpack(ptr %{name}, i64 {count}, i64 %i, i64 %last, ptr %b_{name})")
-        at += count
-    return [f"define i64 @batch({', '.join(f'ptr %{name}' for name in names)}, ptr %scratch, i64 %first, i64 %last) {{",
-            *blocks, "br label %head", "head:", "%i = phi i64 [%first, %0], [%next, %good]", "%more = icmp slt i64 %i, %last",
-            "br i1 %more, label %body, label %done", "body:", *packs,
-            f"%fine = call i1 @line({', '.join(f'ptr %b_{name}' for name in names)})",
-            "br i1 %fine, label %good, label %bad", "good:", *unpacks, f"%next = add i64 %i, {width}", "br label %head",
-            "bad:", f"ret i64 {OUT_OF_BOUNDS}", "done:", f"ret i64 {OK}", "}"]
+def _batch(recording: Recording, sizes: dict[str, int], parts: int, width: int) -> list[str]:
+    """sizes: of the blocks, in columns; for each of `_blocks` blocks of states all of them lie side by side."""
+    arrays, most, stride = [array.name for array in recording.arrays], width * _blocks(parts), sum(sizes.values())
 
+    def place(k):
+        """Where block of states k lies, and its first state."""
+        at = 0
+        for name, size in sizes.items():
+            yield f"%{name}_{k} = getelementptr {vector(width)}, ptr %base_{k}, i64 {at}"
+            at += size
 
-def _pack(width: int) -> list[str]:
-    """@pack: rows i … i + width - 1 of an array (N, n) into a block; for rows beyond the last, the last."""
-    T, text, gather, x = _type(width), [], [], "undef"
-    for k in range(width):
-        text += [f"%i{k} = add i64 %i, {k}", f"%in{k} = icmp slt i64 %i{k}, %last",
-                 f"%r{k} = select i1 %in{k}, i64 %i{k}, i64 %end", f"%o{k} = mul i64 %r{k}, %n",
-                 f"%p{k} = getelementptr double, ptr %x, i64 %o{k}"]
-        gather += [f"%e{k} = getelementptr double, ptr %p{k}, i64 %j", f"%x{k} = load double, ptr %e{k}, align 8",
-                   f"%v{k} = insertelement {T} {x}, double %x{k}, i32 {k}"]
-        x = f"%v{k}"
-    return ["define internal void @pack(ptr noalias readonly %x, i64 %n, i64 %i, i64 %last, ptr noalias %block) {",
-            "%end = sub i64 %last, 1", *text, *_loop("0", "j", "%n", [
-                *gather, f"%to = getelementptr {T}, ptr %block, i64 %j", f"store {T} {x}, ptr %to, align {8 * width}"]),
-            "ret void", "}"]
+    def over_blocks(k, body):
+        start = [f"%shift_{k} = mul i64 %{k}, {width}", f"%i_{k} = add i64 %i, %shift_{k}", f"%far_{k} = mul i64 %{k}, {stride}",
+                 f"%base_{k} = getelementptr {vector(width)}, ptr %scratch, i64 %far_{k}", *place(k)]
+        return [f"br label %head_{k}", f"head_{k}:", f"%{k} = phi i64 [0, %before_{k}], [%next_{k}, %last_{k}]",
+                f"%more_{k} = icmp slt i64 %{k}, %count", f"br i1 %more_{k}, label %body_{k}, label %done_{k}", f"body_{k}:",
+                *start, *body, f"br label %last_{k}", f"last_{k}:", f"%next_{k} = add i64 %{k}, 1", f"br label %head_{k}",
+                f"done_{k}:"]
 
+    def step(k, body):
+        return [f"br label %before_{k}", f"before_{k}:", *over_blocks(k, body)]
 
-def _unpack(width: int) -> list[str]:
-    """@unpack: a block into rows i … of an array (N, n), those before the last."""
-    T, text, scatter = _type(width), [], []
-    for k in range(width):
-        text += [f"%i{k} = add i64 %i, {k}", f"%o{k} = mul i64 %i{k}, %n", f"%p{k} = getelementptr double, ptr %x, i64 %o{k}"]
-        scatter += [f"%e{k} = getelementptr double, ptr %p{k}, i64 %j", f"%x{k} = extractelement {T} %v, i32 {k}",
-                    f"store double %x{k}, ptr %e{k}, align 8"]
-    number = [f"%row = mul i64 %j2, {width}", "%at = add i64 %row, %k", "%from = getelementptr double, ptr %block, i64 %at",
-              "%y = load double, ptr %from, align 8", "%to = getelementptr double, ptr %px, i64 %j2",
-              "store double %y, ptr %to, align 8"]
-    some = ["%ik = add i64 %i, %k", "%ok = mul i64 %ik, %n", "%px = getelementptr double, ptr %x, i64 %ok",
-            *_loop("body_k", "j2", "%n", number)]
-    return ["define internal void @unpack(ptr noalias %x, i64 %n, i64 %i, i64 %last, ptr noalias readonly %block) {",
-            f"%over = add i64 %i, {width}", "%whole = icmp sle i64 %over, %last", "br i1 %whole, label %all, label %part", "all:",
-            *text, *_loop("all", "j", "%n", [f"%from0 = getelementptr {T}, ptr %block, i64 %j",
-                                             f"%v = load {T}, ptr %from0, align {8 * width}", *scatter]),
-            "ret void", "part:", "%count = sub i64 %last, %i", *_loop("part", "k", "%count", some, last="done_j2"), "ret void",
-            "}"]
-
-
-def _loop(before: str, i: str, count: str, body: list[str], last: str | None = None) -> list[str]:
-    """For %i from 0 to `count` - 1; `before`: the block that comes before, `last`: that in which the body ends."""
-    return [f"br label %head_{i}", f"head_{i}:", f"%{i} = phi i64 [0, %{before}], [%next_{i}, %{last or f'body_{i}'}]",
-            f"%more_{i} = icmp slt i64 %{i}, {count}", f"br i1 %more_{i}, label %body_{i}, label %done_{i}", f"body_{i}:", *body,
-            f"%next_{i} = add i64 %{i}, 1", f"br label %head_{i}", f"done_{i}:"]
+    read = [f"call void @read_{name}(ptr %{name}, i64 %i_read, i64 %last, ptr %{name}_read)" for name in sizes if name in arrays]
+    write = [f"call void @write_{x.name}(ptr %{x.name}, i64 %i_write, i64 %last, ptr %results_write)"
+             for x in recording.arrays if x.results]
+    text = step("read", read)
+    for number in range(parts):
+        k = f"part{number}"
+        blocks = ", ".join(f"ptr %{name}_{k}" for name in sizes)
+        text += step(k, [f"%fine_{k} = call i1 @line{number}({blocks})", f"br i1 %fine_{k}, label %good_{k}, label %bad",
+                         f"good_{k}:"])
+    text += step("write", write)
+    return [f"define i64 @batch({', '.join(f'ptr %{name}' for name in arrays)}, ptr %scratch, i64 %first, i64 %last) {{",
+            "br label %head", "head:", "%i = phi i64 [%first, %0], [%next, %again]", "%more = icmp slt i64 %i, %last",
+            "br i1 %more, label %body, label %done", "body:", "%left = sub i64 %last, %i", f"%up = add i64 %left, {width - 1}",
+            f"%blocks = sdiv i64 %up, {width}", f"%few = icmp slt i64 %blocks, {most // width}",
+            f"%count = select i1 %few, i64 %blocks, i64 {most // width}", *text, "br label %again", "again:",
+            f"%next = add i64 %i, {most}", "br label %head", "bad:", f"ret i64 {OUT_OF_BOUNDS}", "done:", f"ret i64 {OK}", "}"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
@@ -53,15 +54,13 @@ class Recording:
         return len(self.needed)
 
 
-@dataclass(frozen=True)
-class Columns:
+class Columns(NamedTuple):
     """An array of states (N, …) among the arguments of an entry. shape: of one state."""
 
     shape: tuple[int, ...]
 
 
-@dataclass(frozen=True)
-class Asked:
+class Asked(NamedTuple):
     """What a line is asked for: the arguments of an entry but for the numbers of its states.
 
     entry    module and name below liedyn

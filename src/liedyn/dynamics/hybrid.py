@@ -6,17 +6,18 @@ import numpy as np
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Wrenches
 from liedyn.dynamics.calling.calls import NONE_BATCH, as_array, as_mask, batched, refuse, run, single, where_read, wrenches
 from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.calling.results import hand_over, place_for
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.kernels.recursions.hybrid import hybrid_batch, hybrid_batch_memory
 from liedyn.model.model import Model
 
 # looked up once: every 0.1 us of a call counts
 _empty = np.empty
-_ONE = {False: ("forward_dynamics", False), True: ("forward_dynamics", True)}
+_ONE = {False: "forward_dynamics, passive=False", True: "forward_dynamics"}
 
 
 def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
-                     passive: bool = True, on_error: OnError = "raise") -> Array:
+                     passive: bool = True, on_error: OnError = "raise", out: Array | None = None) -> Array:
     """Accelerations that the joint forces ``tau`` produce: articulated bodies, O(n).
 
     Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``a``.
@@ -35,6 +36,8 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     on_error : "raise", "nan" or function
         What happens with a state that cannot be computed: "raise" ends the call with an error; "nan" gives NaN for that state; a
         function is called as ``on_error(state, error)``, with the index in the batch and the error, and the result is NaN.
+    out : (..., nv) array of float64, optional
+        Where the result is written, which is then returned; it may be one of the arguments.
 
     Returns
     -------
@@ -59,16 +62,17 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
         return each_state(forward_dynamics, locals())
     if f_ext is None:
         try:                                  # arrays as they should be, of which the line checks all
-            a = _empty(model.nv)
+            a = _empty(model.nv) if out is None else out
             if not model._cache[_ONE[passive]](q, v, a, tau):
                 return a
         except (KeyError, TypeError):
             pass
-    return _general(model, q, v, None, tau, none_prescribed(model), f_ext, passive)[0]
+    return hand_over(_general(model, q, v, None, tau, none_prescribed(model), f_ext, passive, out)[0], out)
 
 
 def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
-                    f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array]:
+                    f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise",
+                    out: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
     """All accelerations and joint forces, given one of the two for each coordinate.
 
     Parameters
@@ -86,11 +90,13 @@ def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau:
         As in `forward_dynamics`.
     on_error
         As in `inverse_dynamics`.
+    out : two (..., nv) arrays of float64, optional
+        Where a and tau are written, which are then returned; they may be those of the arguments.
 
     Returns
     -------
     a, tau : (..., nv) arrays
-        New arrays, both complete.
+        Both complete, and new where there is no `out`.
 
     Raises
     ------
@@ -110,11 +116,11 @@ def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau:
         try:
             all_a, all_tau = a.copy(), tau.copy()
             if not model._cache["hybrid_dynamics", passive, prescribed.tobytes()](q, v, all_a, all_tau):
-                return all_a, all_tau
+                return hand_over((all_a, all_tau), out)
         except (KeyError, TypeError, AttributeError):
             pass
     prescribed = as_mask(prescribed, model.nv)
-    return _general(model, q, v, as_array(a, "a", (model.nv,)), tau, prescribed, f_ext, passive)
+    return hand_over(_general(model, q, v, as_array(a, "a", (model.nv,)), tau, prescribed, f_ext, passive), out)
 
 
 def none_prescribed(model) -> np.ndarray:
@@ -125,8 +131,8 @@ def none_prescribed(model) -> np.ndarray:
         return model._cache.setdefault("none", np.zeros(model.nv, dtype=bool))
 
 
-def _general(model, q, v, a, tau, prescribed, f_ext, passive):
-    """a is an array already, or None where nothing is prescribed."""
+def _general(model, q, v, a, tau, prescribed, f_ext, passive, out=None):
+    """a is an array already, or None where nothing is prescribed; out: then for a."""
     named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
              ("tau", as_array(tau, "tau", (model.nv,)), 1)]
     if a is not None:
@@ -135,11 +141,11 @@ def _general(model, q, v, a, tau, prescribed, f_ext, passive):
     if F is not None:
         named.append(("f_ext", F, 2))
     if all(array.ndim == own for _, array, own in named):
-        return _one(model, named, prescribed, passive)
+        return _one(model, named, prescribed, passive, out)
     lead, rows = batched(*named)
     given = dict(zip([name for name, _, _ in named], rows, strict=True))
     if a is None:
-        a = np.empty((len(rows[0]), model.nv))
+        a = place_for((*lead, model.nv), out, rows).reshape(len(rows[0]), model.nv)
         tau = given["tau"]
     else:
         a, tau = given["a"].copy(), given["tau"].copy()
@@ -151,13 +157,13 @@ def _general(model, q, v, a, tau, prescribed, f_ext, passive):
     return a.reshape(shape), tau.reshape(shape)
 
 
-def _one(model, named, prescribed, passive):
+def _one(model, named, prescribed, passive, out):
     given = {name: np.ascontiguousarray(array) for name, array, _ in named}
-    a = given["a"].copy() if "a" in given else np.empty(model.nv)
+    a = given["a"].copy() if "a" in given else place_for((model.nv,), out, given.values())
     tau, F, passive = given["tau"].copy(), given.get("f_ext", NONE_BATCH), bool(passive)
     key = ("hybrid_dynamics", passive, prescribed.tobytes()) if "a" in given else _ONE[passive]
     if F is not NONE_BATCH:
-        key = (*key, "f_ext")
+        key = key, "f_ext"
     code = single(model, key, hybrid_batch, hybrid_batch_memory(*model.sizes), (prescribed,),
                   (given["q"], given["v"], a, tau, F, passive))
     _refuse(model, code, given, prescribed)

@@ -10,6 +10,7 @@ from liedyn.dynamics.calling.annotations import Array, ArrayLike, Frame, OnError
 from liedyn.dynamics.calling.calls import NONE_BATCH, as_array, batched, refuse, run, single, wrenches
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.frames import LOCAL, check_frame, wrenches_in
+from liedyn.dynamics.calling.results import hand_over, place_for
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.loops.constraint_wrenches import constraint_wrenches
 from liedyn.dynamics.open_tree import refuse_constraints
@@ -19,11 +20,11 @@ from liedyn.model.model import Model
 
 # looked up once: every 0.1 us of a call counts
 _empty = np.empty
-_ONE = {False: ("inverse_dynamics", False), True: ("inverse_dynamics", True)}
+_ONE = {False: "inverse_dynamics, passive=False", True: "inverse_dynamics"}
 
 
 def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
-                     passive: bool = True, on_error: OnError = "raise") -> Array:
+                     passive: bool = True, on_error: OnError = "raise", out: Array | None = None) -> Array:
     """Joint forces that produce the accelerations ``a``: recursive Newton-Euler, O(n).
 
     Solves ``M(q) a + b(q, v) = tau + tau_passive + sum_i J_i^T f_ext_i`` for ``tau``.
@@ -42,6 +43,8 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     on_error : "raise", "nan" or function
         What happens with a state that cannot be computed: "raise" ends the call with an error; "nan" gives NaN for that state; a
         function is called as ``on_error(state, error)``, with the index in the batch and the error, and the result is NaN.
+    out : (..., nv) array of float64, optional
+        Where the result is written, which is then returned; it may be one of the arguments.
 
     Returns
     -------
@@ -65,32 +68,32 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
         return each_state(inverse_dynamics, locals())
     if f_ext is None:
         try:                                  # arrays as they should be, of which the line checks all
-            tau = _empty(model.nv)
+            tau = _empty(model.nv) if out is None else out
             if not model._cache[_ONE[passive]](q, v, a, tau):
                 return tau
         except (KeyError, TypeError):
             pass
-    return _general(model, q, v, a, f_ext, passive)
+    return _general(model, q, v, a, f_ext, passive, out)
 
 
-def _general(model, q, v, a, f_ext, passive):
+def _general(model, q, v, a, f_ext, passive, out):
     q, v, a = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,)), as_array(a, "a", (model.nv,))
     F = wrenches(model, f_ext)
     if q.ndim == v.ndim == a.ndim == 1 and (F is None or F.ndim == 2):
-        tau, passive = np.empty(model.nv), bool(passive)
+        tau, passive = place_for((model.nv,), out, (q, v, a)), bool(passive)
         key = _ONE[passive] if F is None else ("inverse_dynamics", passive, "f_ext")
         code = single(model, key, inverse_batch, inverse_batch_memory(*model.sizes), (),
                       (q, v, a, NONE_BATCH if F is None else F, passive, tau, NONE_BATCH))
         refuse(model, code, q=q, v=v, a=a)
-        return tau
+        return hand_over(tau, out)
     named = [("q", q, 1), ("v", v, 1), ("a", a, 1)] + ([("f_ext", F, 2)] if F is not None else [])
-    lead, tau = _batch(model, named, F is not None, passive, NONE_BATCH)
-    return tau.reshape(*lead, model.nv)
+    lead, tau = _batch(model, named, F is not None, passive, NONE_BATCH, out)
+    return hand_over(tau.reshape(*lead, model.nv), out)
 
 
-def _batch(model, named, with_f_ext, passive, wrenches_out):
+def _batch(model, named, with_f_ext, passive, wrenches_out, out=None):
     lead, rows = batched(*named)
-    tau = np.empty((len(rows[0]), model.nv))
+    tau = place_for((*lead, model.nv), out, rows).reshape(len(rows[0]), model.nv)
     if wrenches_out is None:
         wrenches_out = np.empty((len(tau), 6 * model.n_bodies))
     size = inverse_batch_memory(*model.sizes)

@@ -5,6 +5,7 @@ from math import prod
 
 import numpy as np
 
+from liedyn.dynamics.calling.results import hand_over
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError
 
 # of an argument's axes, how many belong to a state: the others are the batch's
@@ -21,8 +22,13 @@ def each_state(function, given: dict):
 
     given: all arguments of `function` by name, as its locals() are at its head. A batch that fails is computed again by halves
     down to the states that fail: about as many states again as it has where few fail, so nothing is asked of the entries."""
-    model, on_error, given = given["model"], given["on_error"], {x: given[x] for x in given if x not in ("model", "on_error")}
-    tell = _listener(on_error)
+    model, on_error, out = given["model"], given["on_error"], given.get("out")
+    given = {x: given[x] for x in given if x not in ("model", "on_error", "out")}
+    result = _all_states(function, model, _listener(on_error), given)
+    return result if out is None else hand_over(result, out)
+
+
+def _all_states(function, model, tell, given):
     try:
         return function(model, **given)
     except _OF_STATES as problem:

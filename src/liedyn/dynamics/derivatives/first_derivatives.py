@@ -3,20 +3,35 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import ArrayLike, OnError, Wrenches
-from liedyn.dynamics.calling.calls import NONE_BATCH, as_array, as_mask, batched, refuse, run, single, where_read, wrenches
+from liedyn.dynamics.calling.annotations import ArrayLike, Matrices, OnError, Wrenches
+from liedyn.dynamics.calling.calls import (
+    NONE_BATCH,
+    as_array,
+    as_mask,
+    batched,
+    refuse,
+    run,
+    single,
+    where_read,
+    wrenches,
+)
 from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.calling.results import hand_over, places_for
 from liedyn.dynamics.calling.rooms import room_for
 from liedyn.dynamics.derivatives.derivative_results import ForwardDerivatives, HybridDerivatives, InverseDerivatives
 from liedyn.dynamics.hybrid import none_prescribed
 from liedyn.dynamics.open_tree import refuse_constraints
-from liedyn.kernels.derivatives.hybrid_derivatives import hybrid_derivatives_batch, hybrid_derivatives_batch_memory
+from liedyn.kernels.derivatives.hybrid_derivatives import (
+    hybrid_derivatives_batch,
+    hybrid_derivatives_batch_memory,
+)
 from liedyn.kernels.derivatives.inverse_derivatives import inverse_derivatives_batch, inverse_derivatives_batch_memory
 from liedyn.model.model import Model
 
 
 def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_ext: Wrenches | None = None,
-                                 passive: bool = True, on_error: OnError = "raise") -> InverseDerivatives:
+                                 passive: bool = True, on_error: OnError = "raise",
+                                 out: Matrices | None = None) -> InverseDerivatives:
     """Derivatives of `inverse_dynamics` by q, v and a: O(n depth).
 
     Parameters
@@ -25,6 +40,8 @@ def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
         As in `inverse_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `by_wrench`.
     on_error
         As in `inverse_dynamics`.
+    out
+        Three arrays (..., nv, nv) for the results, as in `inverse_dynamics`.
 
     Returns
     -------
@@ -45,16 +62,17 @@ def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     if on_error != "raise":
         return each_state(inverse_dynamics_derivatives, locals())
     key = "inverse_dynamics_derivatives", bool(passive)
-    matrices = _by_line(model, key, q, v, a) if f_ext is None else None
+    matrices = _by_line(model, key, out, q, v, a) if f_ext is None else None
     if matrices is None:
         given, matrices, code = _matrices(model, key, inverse_derivatives_batch, inverse_derivatives_batch_memory, (),
-                                          {"q": q, "v": v, "a": a}, f_ext, passive)
+                                          {"q": q, "v": v, "a": a}, f_ext, passive, out)
         refuse(model, code, q=given["q"], v=given["v"], a=given["a"])
-    return InverseDerivatives(*matrices)
+    return hand_over(InverseDerivatives(*matrices), out)
 
 
 def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
-                                 passive: bool = True, on_error: OnError = "raise") -> ForwardDerivatives:
+                                 passive: bool = True, on_error: OnError = "raise",
+                                 out: Matrices | None = None) -> ForwardDerivatives:
     """Derivatives of `forward_dynamics` by q, v and tau.
 
     Parameters
@@ -63,6 +81,8 @@ def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: 
         As in `forward_dynamics`. f_ext stays constant in its link's frame; for derivatives by it see `by_wrench`.
     on_error
         As in `inverse_dynamics`.
+    out
+        Three arrays (..., nv, nv) for the results, as in `inverse_dynamics`.
 
     Returns
     -------
@@ -85,15 +105,15 @@ def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     if on_error != "raise":
         return each_state(forward_dynamics_derivatives, locals())
     key = "forward_dynamics_derivatives", bool(passive)
-    matrices = _by_line(model, key, q, v, tau) if f_ext is None else None
+    matrices = _by_line(model, key, out, q, v, tau) if f_ext is None else None
     if matrices is None:
-        matrices = _solved(model, key, {"q": q, "v": v, "a": NONE_BATCH, "tau": tau}, none_prescribed(model), f_ext, passive)
-    return ForwardDerivatives(*matrices)
+        matrices = _solved(model, key, {"q": q, "v": v, "a": NONE_BATCH, "tau": tau}, none_prescribed(model), f_ext, passive, out)
+    return hand_over(ForwardDerivatives(*matrices), out)
 
 
 def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
-                                f_ext: Wrenches | None = None, passive: bool = True,
-                                on_error: OnError = "raise") -> HybridDerivatives:
+                                f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise",
+                                out: Matrices | None = None) -> HybridDerivatives:
     """Derivatives of `hybrid_dynamics` by q, v and the inputs.
 
     Parameters
@@ -102,6 +122,8 @@ def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
         As in `hybrid_dynamics`.
     on_error
         As in `inverse_dynamics`.
+    out
+        Three arrays (..., nv, nv) for the results, as in `inverse_dynamics`.
 
     Returns
     -------
@@ -123,26 +145,26 @@ def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
         return each_state(hybrid_dynamics_derivatives, locals())
     mask = as_mask(prescribed, model.nv).copy()
     key = "hybrid_dynamics_derivatives", bool(passive), mask.tobytes()
-    matrices = _by_line(model, key, q, v, a, tau) if f_ext is None else None
+    matrices = _by_line(model, key, out, q, v, a, tau) if f_ext is None else None
     if matrices is None:
-        matrices = _solved(model, key, {"q": q, "v": v, "a": a, "tau": tau}, mask, f_ext, passive)
+        matrices = _solved(model, key, {"q": q, "v": v, "a": a, "tau": tau}, mask, f_ext, passive, out)
     mask.flags.writeable = False
-    return HybridDerivatives(*matrices, mask)
+    return hand_over(HybridDerivatives(*matrices, mask), out)
 
 
-def _by_line(model, key, *arrays):
+def _by_line(model, key, out, *arrays):
     """Three matrices of one state by the line that an earlier call has left for `key`; or None."""
     nv = model.nv
-    matrices = np.empty((nv, nv)), np.empty((nv, nv)), np.empty((nv, nv))
+    matrices = out or (np.empty((nv, nv)), np.empty((nv, nv)), np.empty((nv, nv)))
     try:                                                       # arrays as they should be, of which the line checks all
         return None if model._cache[key](*arrays, *matrices) else matrices
     except (KeyError, TypeError):
         return None
 
 
-def _solved(model, key, arguments, prescribed, f_ext, passive):
+def _solved(model, key, arguments, prescribed, f_ext, passive, out):
     given, matrices, code = _matrices(model, key, hybrid_derivatives_batch, hybrid_derivatives_batch_memory, (prescribed,),
-                                      arguments, f_ext, passive)
+                                      arguments, f_ext, passive, out)
     if code:
         read = {"q": given["q"], "v": given["v"], "tau": where_read(given["tau"], ~prescribed)}
         if given["a"].size:
@@ -151,7 +173,7 @@ def _solved(model, key, arguments, prescribed, f_ext, passive):
     return matrices
 
 
-def _matrices(model, key, entry, memory, before, arguments, f_ext, passive):
+def _matrices(model, key, entry, memory, before, arguments, f_ext, passive, out):
     """What an entry makes of the arguments: (arrays by name, three matrices (..., nv, nv), code)."""
     nv = model.nv
     named = [(name, as_array(x, name, (model.nq if name == "q" else nv,)), 1) for name, x in arguments.items()
@@ -161,11 +183,13 @@ def _matrices(model, key, entry, memory, before, arguments, f_ext, passive):
         named.append(("f_ext", F, 2))
     lead, rows = batched(*named)
     given = dict.fromkeys((*arguments, "f_ext"), NONE_BATCH) | dict(zip([name for name, _, _ in named], rows, strict=True))
-    count = len(rows[0])
-    matrices = room_for((3, *lead, nv, nv), 3 * count)[0] if lead else np.empty((3, nv, nv))
-    size, passive = memory(*model.sizes), bool(passive)
+    count, size, passive = len(rows[0]), memory(*model.sizes), bool(passive)
+    if out is None and lead:
+        matrices = tuple(room_for((3, *lead, nv, nv), 3 * count)[0])
+    else:
+        matrices = places_for((*lead, nv, nv), 3, out, rows)
     if lead:
-        arrays = (*given.values(), passive, *matrices.reshape(3, count, nv * nv))
+        arrays = (*given.values(), passive, *(x.reshape(count, nv * nv) for x in matrices))
         code = run(entry, model, size, before, arrays, count)
     else:
         arrays = (*(x.reshape(x.size) for x in given.values()), passive, *matrices)

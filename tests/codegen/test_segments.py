@@ -1,0 +1,105 @@
+"""Lines in segments, each over a few blocks of states in turn, against whole ones; rows of a batch into blocks and back."""
+import numpy as np
+import pytest
+
+import liedyn as ld
+from bridge import relative
+from liedyn.codegen import segments
+from liedyn.codegen.compiled import supported
+from liedyn.codegen.lines import Batch, build, width
+from liedyn.codegen.recording import Array, Recording, record
+from liedyn.dynamics.calling.calls import asked_by
+from liedyn.lie.recorded import Tape
+from liedyn.model.cache_lines import on_cache_lines
+from zoo import model_of, state
+
+pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+
+
+def recording_of(function, model):
+    q, v, a, _ = state(model, 0)
+    asked, _ = asked_by(function, model, q, v, a)
+    return record(model, asked)
+
+
+def run(recording, arrays):
+    line = Batch(build(recording, width()))
+    good = line.run(arrays, on_cache_lines(line.scratch, make=np.empty), 0, len(arrays[0]))
+    return good, arrays
+
+
+def arrays_of(recording, **given):
+    count = len(given["q"])
+    return [np.ascontiguousarray(given[x.name]) if x.name in given else np.full((count, x.size), np.nan)
+            for x in recording.arrays]
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 33, 70])
+@pytest.mark.parametrize("name", ["every kind", "free"])
+def test_segments_give_what_the_whole_line_gives(name, count, monkeypatch):
+    model = model_of(name)
+    recording = recording_of(ld.forward_dynamics_derivatives, model)
+    q, v, _, tau = state(model, 1, (count,))
+    good, whole = run(recording, arrays_of(recording, q=q, v=v, tau=tau))
+    monkeypatch.setattr(segments, "SEGMENT", recording.size // 4)
+    parts = segments.segments(recording)
+    assert len(parts) > 3 and all(part.operations for part in parts)
+    also_good, found = run(recording, arrays_of(recording, q=q, v=v, tau=tau))
+    assert good and also_good
+    for x, y in zip(whole, found, strict=True):
+        assert relative(x, y) < 1e-12            # products are added in one instruction or two: the solve with M enlarges it
+
+
+def test_each_segment_leaves_what_later_ones_load(monkeypatch):
+    recording = recording_of(ld.inverse_dynamics_derivatives, model_of("every kind"))
+    monkeypatch.setattr(segments, "SEGMENT", recording.size // 5)
+    left, done = {}, []
+    for part in segments.segments(recording):
+        assert part.loaded.items() <= left.items()
+        left |= part.kept
+        done += [k for k in part.operations if recording.tape.operations[k][0] != "input"]
+    assert done == [k for k in recording.needed if recording.tape.operations[k][0] != "input"]
+    assert len(set(left.values())) == len(left) > 0
+    assert sum(len(part.bounds) for part in segments.segments(recording)) == len(recording.bounds)
+
+
+@pytest.mark.parametrize("array", ["q", "v", "tau"])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("place", [0, 20, 36])
+def test_a_bad_number_is_seen_in_any_block(array, bad, place, monkeypatch):
+    model = model_of("every kind")
+    recording = recording_of(ld.forward_dynamics, model)
+    monkeypatch.setattr(segments, "SEGMENT", recording.size // 3)
+    q, v, _, tau = state(model, 2, (37,))
+    given = {"q": q, "v": v, "tau": tau}
+    for k in range(given[array].shape[1]):
+        changed = {name: x.copy() for name, x in given.items()}
+        changed[array][place, k] = bad
+        if k in (0, 1, given[array].shape[1] - 1):
+            good, _ = run(recording, arrays_of(recording, **changed))
+            assert not good, f"{array}[{k}]"
+
+
+@pytest.mark.parametrize("states", [1, 5, 8, 19])
+@pytest.mark.parametrize("size", [1, 2, 3, 4, 5, 7, 8, 9, 16, 17])
+def test_rows_of_any_length_come_back(size, states):
+    """Numbers turned around, one a constant, one that stays."""
+    tape = Tape()
+    x, y = tape.inputs("x", size), tape.inputs("y", size)
+    written = [x[size - 1 - k] * y[k] for k in range(size)]
+    kept = size // 2
+    written[kept] = None
+    if size > 2:
+        written[1] = 3.0
+    recording = Recording(tape, (Array("x", size, (None,) * size), Array("y", size, tuple(written))), (), tuple(x))
+    rng = np.random.default_rng(size)
+    X, Y = rng.standard_normal((2, states, size))
+    expected = X[:, ::-1] * Y
+    expected[:, kept] = Y[:, kept]
+    if size > 2 and kept != 1:
+        expected[:, 1] = 3.0
+    if size > 2 and kept == 1:
+        written[1] = None
+    good, (given, found) = run(recording, [X.copy(), Y.copy()])
+    assert good and (given == X).all()
+    assert np.array_equal(found, expected) if size < 3 or kept != 1 else np.array_equal(found[:, 2:], expected[:, 2:])
