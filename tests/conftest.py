@@ -21,8 +21,11 @@ def pytest_configure(config):
 
 
 def pytest_collection_finish():
+    """Else every collection of garbage walks through thousands of tests; and compilation makes so many objects that one is due
+    every few milliseconds: a tenth of its time."""
     gc.collect()
-    gc.freeze()                                           # else every collection of garbage walks through thousands of tests
+    gc.freeze()
+    gc.set_threshold(50_000)
 
 
 @pytest.fixture(autouse=True, scope="module")
