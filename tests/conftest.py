@@ -22,7 +22,7 @@ def pytest_configure(config):
 
 def pytest_collection_finish():
     """Else every collection of garbage walks through thousands of tests; and compilation makes so many objects that one is due
-    every few milliseconds: a tenth of its time."""
+    every few milliseconds."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000)

@@ -1,5 +1,5 @@
 """Which robots run lines: those of BY_LINES of a module, by the names of their files or the seeds of random trees. The others run
-the loops: lines of all would compile for half an hour, and tests/codegen compares lines with loops for every kind of joint."""
+the loops: lines of all take many minutes to compile, and tests/codegen compares lines with loops for every kind of joint."""
 from pathlib import Path
 
 import pytest
