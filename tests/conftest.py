@@ -1,4 +1,6 @@
-"""The table of worst figures: tests note how far they were from the truth, and the end of the session shows it."""
+"""What computes in a test, lines or loops; and the table of worst figures: tests note how far they were from the truth, and the
+end of the session shows it."""
+import gc
 import math
 import os
 
@@ -9,6 +11,7 @@ import pytest
 # Most tests run the loops, over thousands of random robots: a line for each of their functions would be compiled. Those in these
 # folders run what users run, lines where there are any; tests of lines choose for themselves.
 _AS_USERS = ("cli", "codegen", "oracles", "report")
+os.environ["LIEDYN_CODE"] = "loops"                      # also while tests are collected
 
 _FIGURES = pytest.StashKey[dict]()
 
@@ -17,10 +20,21 @@ def pytest_configure(config):
     config.stash[_FIGURES] = {}
 
 
-@pytest.fixture(autouse=True)
-def code(request, monkeypatch):
+def pytest_collection_finish():
+    """Else every collection of garbage walks through thousands of tests; and compilation makes so many objects that one is due
+    every few milliseconds."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(50_000)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def code_of_folder(request):
+    """For the module's own fixtures too."""
     folder = request.path.parent.relative_to(request.config.rootpath / "tests").parts[:1]
-    monkeypatch.setenv("LIEDYN_CODE", "auto" if folder and folder[0] in _AS_USERS else "loops")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LIEDYN_CODE", "auto" if folder and folder[0] in _AS_USERS else "loops")
+        yield
 
 
 @pytest.fixture(scope="session")

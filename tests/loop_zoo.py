@@ -149,6 +149,7 @@ _MADE = {
     "driven, the others": (random_robot(46, 33, base="floating"), 46, KINDS[5:-1], {"driven": True}),
 }
 LOOPED = tuple(_MADE)
+UNDRIVEN = tuple(name for name, (*_, options) in _MADE.items() if not options.get("driven"))
 CLOSURES = tuple(name for name in LOOPED if name.startswith("closure"))
 
 

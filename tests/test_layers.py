@@ -2,6 +2,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -32,8 +33,13 @@ def module_of(path: Path) -> str:
     return name.removesuffix(".__init__")
 
 
-def imports_of(path: Path):
-    """Modules that a file imports, also inside functions: (line, name); those of liedyn without its name."""
+@cache
+def imports_of(path: Path) -> list[tuple[int, str]]:
+    """Modules that a file imports, also inside functions: (line, name)."""
+    return list(_imports(path))
+
+
+def _imports(path: Path):
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno}: a relative import"

@@ -19,6 +19,7 @@ FIXED = {"ur5_robot.urdf": ("ball",), "panda.urdf": ("weld", "ball"), "talos_red
 FLOATING = {"panda.urdf": ("weld", "ball-ball"), "solo12.urdf": ("weld", "ball-weld", "ball-ball"),
             "talos_reduced.urdf": ("ball", "ball-weld", "ball-ball-weld-weld"),
             "g1_29dof_rev_1_0.urdf": ("weld-weld", "ball-ball")}
+BY_LINES = {"ur5_robot", "panda"}
 CASES = [(name, base, kinds) for base, robots in (("fixed", FIXED), ("floating", FLOATING))
          for name, every in robots.items() for kinds in every]
 TYPES = {"weld": pin.ContactType.CONTACT_6D, "ball": pin.ContactType.CONTACT_3D}

@@ -21,6 +21,7 @@ from zoo import random_robot
 dynamics = dart.dynamics
 URDFS = ("hyq_no_sensors.urdf", "panda.urdf", "talos_reduced.urdf", "anymal-kinova.urdf", "tiago_no_hand.urdf",
          "allegro_left_hand.urdf")
+BY_LINES = {"panda", "hyq_no_sensors", "0"}           # each mask is a line of its own
 KNOWN = ("revolute", "continuous", "prismatic", "helical", "ball", "free", "universal", "planar", "euler")
 BASES = pytest.mark.parametrize("base", ["fixed", "floating"])
 PROMISED = 1e-10

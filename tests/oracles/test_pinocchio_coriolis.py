@@ -9,6 +9,7 @@ from matrices import derivative
 
 ROBOTS = ["ur5_robot.urdf", "panda.urdf", "z1.urdf", "talos_reduced.urdf", "solo12.urdf", "double_pendulum.urdf",
           "hyq_no_sensors.urdf", "kinova.urdf", "tiago_no_hand.urdf", "simple_humanoid.urdf"]
+BY_LINES = {"double_pendulum", "ur5_robot", "panda", "solo12"}
 
 
 def case(name, base):
