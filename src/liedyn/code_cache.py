@@ -25,7 +25,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 try:
@@ -56,19 +56,22 @@ class CodeCache(NullCache):
 
     def __init__(self, function):
         self._function = function
-        self._folder = None
-        if not function.__closure__:                        # of values that no source tells
+
+    @cached_property
+    def _folder(self) -> str | None:
+        if not self._function.__closure__:                  # of values that no source tells
             with contextlib.suppress(OSError):              # typed at a prompt: it has no source
-                self._folder = folder_name(function)
+                return folder_name(self._function)
+        return None
 
     @property
     def cache_path(self):
         return None if self._folder is None else str(root() / self._folder)
 
     def load_overload(self, signature, target_context):
+        """Without a `refresh` of the context, which imports half of Numba (0.5 s) for what compiles, not for what is loaded."""
         if self._folder is None:
             return None
-        target_context.refresh()
         path = self._path(signature, target_context)
         found = _load(path, signature, target_context)
         if found is None:
