@@ -6,7 +6,6 @@ Unlike in YAML 1.1, `yes`, `on` and `12:30` are text, and `1e-3` is a number.
 """
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
@@ -16,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from liedyn.errors import InputError, ModelError, Place
+from liedyn.errors import InputError, ModelError, Place, nearest
 from liedyn.io.text_file import LARGEST_FILE, read_text
 
 DEEPEST = 50                         # levels of nesting
@@ -95,7 +94,7 @@ class Node:
         known = tuple(known)
         for key, child in self.mapping().items():
             if key not in known:
-                raise child.problem("unknown key", expected="one of " + ", ".join(known), hint=_closest(key, known))
+                raise child.problem("unknown key", expected="one of " + ", ".join(known), hint=nearest(key, known))
 
     def get(self, key: str) -> Node | None:
         return self.mapping().get(key)
@@ -166,7 +165,7 @@ class Node:
         """One of the words `options`."""
         options = tuple(options)
         if self.kind != "text" or self.value not in options:
-            raise self.wrong("one of " + ", ".join(options), hint=_closest(str(self.value), options))
+            raise self.wrong("one of " + ", ".join(options), hint=nearest(self.value, options))
         return self.value
 
 
@@ -204,11 +203,6 @@ def _nesting(text: str) -> int:
         depth += (sign in "[{") - (sign in "]}")
         deepest = max(deepest, depth)
     return deepest
-
-
-def _closest(word: str, options: Iterable[str]) -> str | None:
-    close = difflib.get_close_matches(word[:100], list(options), n=1)
-    return f"did you mean {close[0]}?" if close else None
 
 
 def _shown(node: Node) -> str:

@@ -6,7 +6,6 @@ import os
 import platform
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -42,14 +41,9 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
         write_trajectory(part / "trajectory.csv", header, result.t, result.columns)
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2) + "\n", encoding="utf-8")
     written = Written([folder / "trajectory.csv", folder / MARK])
-    return written + draw_beside(folder, partial(_draw, result, formats, draughtsman)) if plots else written
-
-
-def _draw(result: Result, formats: Sequence[str], draughtsman: Draughtsman | None, folder: Path) -> Written:
-    if draughtsman is not None:
-        return draughtsman.save_figures(recording_of(result), folder, formats)
-    from liedyn.report.pictures.all_pictures import save_figures
-    return save_figures(recording_of(result), folder, formats)
+    draughtsman = draughtsman or Draughtsman(idle=True)
+    return written + draw_beside(folder, lambda plots: draughtsman.save_figures(recording_of(result), plots, formats)) \
+        if plots else written
 
 
 def summary(result: Result, folder: str | Path | None = None) -> dict:
