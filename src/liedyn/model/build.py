@@ -13,10 +13,10 @@ from liedyn.errors import ModelError
 from liedyn.joints.kinds import BALL, BARE, FREE, HAS_CHILDREN, LAST_CHILD, NQ, NV, SCREW, SLIDES, TURNS
 from liedyn.model.articulation import joints_without_inertia
 from liedyn.model.constraints import Anchors, loop_arrays, loop_machine
-from liedyn.model.description import WORLD, Coordinate, Joint, Link, Robot
+from liedyn.model.description import WORLD, Joint, Link, Robot
 from liedyn.model.link_tree import Tree, place_of, tree_of
 from liedyn.model.model import Model, ModelJoint
-from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, pose, rigid_from_link, screw_frame, transform_rigid
+from liedyn.model.spatial import adjoint, bracket, exp_screw, flat, inverse, pose, rigid_from_link, screw_frame, transform_rigid
 from liedyn.model.validate import validate
 
 
@@ -112,7 +112,7 @@ class Assembly:
 
     def coordinate(self, name: str) -> np.ndarray:
         """One number of every velocity coordinate."""
-        return np.array([getattr(c, name) for joint in self.moving for c in _coordinates(joint)], dtype=float)
+        return np.array([getattr(c, name) for joint in self.moving for c in joint.figures], dtype=float)
 
     def model(self) -> Model:
         index, constants = self._arrays()
@@ -156,8 +156,8 @@ class Assembly:
         paths = _coordinate_paths(self.parent, iv, [NV[k] for k in self.kind])
         index = np.concatenate([header, self.parent, self.kind, iq, iv, marks, slot, on, *paths]).astype(np.int64)
         constants = np.concatenate([
-            np.zeros(3), -np.array(self.robot.gravity, dtype=float), np.ravel(self.S), *map(_flat, self.T0), np.ravel(self.I),
-            *[_flat(link[1]) for link in links],
+            np.zeros(3), -np.array(self.robot.gravity, dtype=float), np.ravel(self.S), *map(flat, self.T0), np.ravel(self.I),
+            *[flat(link[1]) for link in links],
             *[self.coordinate(c) for c in ("armature", "damping", "friction", "stiffness", "rest")], self.floor])
         return index, np.ascontiguousarray(constants, dtype=float)
 
@@ -200,10 +200,6 @@ def joint_motion(joint: ModelJoint, q: np.ndarray, v: np.ndarray) -> tuple[np.nd
         twist = twist + column * dx
         tail = exp_screw(screw, x) @ tail
     return joint.home @ tail, np.array(S).T, np.array(dS).T
-
-
-def _coordinates(joint: Joint):
-    return joint.coordinates or (Coordinate(),) * len(joint.labels)
 
 
 def _backward_plan(parent: list[int]) -> tuple[list[int], list[int]]:
@@ -257,8 +253,3 @@ def _names(joints: list[Joint]) -> tuple[tuple[str, ...], ...]:
             q_names += dotted
             q_units += joint.units
     return tuple(q_names), tuple(q_units), tuple(v_names), tuple(v_units)
-
-
-def _flat(T: np.ndarray) -> np.ndarray:
-    """Twelve numbers of a (4, 4) pose: rotation by rows, translation."""
-    return np.concatenate([T[:3, :3].ravel(), T[:3, 3]])

@@ -23,7 +23,8 @@ from liedyn.model.numbers import (
     unit,
     with_unit_axes,
 )
-from liedyn.model.rigid_body import Body, inertia_matrix, merged, principal_inertias
+from liedyn.model.rigid_body import Body, merged, principal_inertias
+from liedyn.model.spatial import full
 from liedyn.model.validate_constraints import checked_constraints
 
 __all__ = ["CODES", "validate"]
@@ -78,8 +79,8 @@ def _check_link(link: Link) -> None:
 def _check_inertia(links: list[Link], body: Body) -> None:
     """The body's inertia must be positive semidefinite; where it is not, the worst of its links is at fault."""
     if not_positive(body.inertia, body.mass):
-        link = min(links, key=lambda link: principal_inertias(inertia_matrix(link))[0])
-        values = [float(f"{x:.4g}") for x in principal_inertias(inertia_matrix(link))]
+        link = min(links, key=lambda link: principal_inertias(full(link.inertia))[0])
+        values = [float(f"{x:.4g}") for x in principal_inertias(full(link.inertia))]
         raise ModelError("the inertia is not positive semidefinite", place=place_of(link, "inertia"),
                          found=values, expected="principal inertias of at least zero")
 
@@ -98,7 +99,7 @@ def _checked_joint(joint: Joint) -> Joint:
         _check_screws(joint)
     if joint.mimic:
         check_finite((joint.mimic.multiplier, joint.mimic.offset), 2, place_of(joint, "mimic"), "multiplier and offset")
-    coordinates = joint.coordinates or (Coordinate(),) * len(joint.labels)
+    coordinates = joint.figures
     if len(coordinates) != len(joint.labels):
         raise ModelError("wrong number of coordinates", place=place_of(joint), found=len(coordinates),
                          expected=f"{len(joint.labels)} for a joint of type {joint.type}")
