@@ -25,7 +25,7 @@ def constraint_table(model: Model) -> list[str]:
     return table(rows, left=4) if len(rows) > 1 else []
 
 
-def constraintcounted(model: Model) -> str:
+def constraint_count(model: Model) -> str:
     """Such as "2 loops and 1 coupling, 11 rows"; empty where there are none."""
     if not model.constraints:
         return ""
