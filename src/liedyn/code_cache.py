@@ -25,7 +25,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterator
-from functools import cache, cached_property
+from functools import cache
 from pathlib import Path
 
 try:
@@ -56,13 +56,10 @@ class CodeCache(NullCache):
 
     def __init__(self, function):
         self._function = function
-
-    @cached_property
-    def _folder(self) -> str | None:
-        if not self._function.__closure__:                  # of values that no source tells
+        self._folder = None
+        if not function.__closure__:                        # of values that no source tells
             with contextlib.suppress(OSError):              # typed at a prompt: it has no source
-                return folder_name(self._function)
-        return None
+                self._folder = folder_name(function)
 
     @property
     def cache_path(self):
@@ -343,7 +340,11 @@ def contents() -> tuple[int, int]:
 
 def folder_name(function) -> str:
     """Of a function's module: its name, and a hash of all that its code depends on but the processor."""
-    path = Path(inspect.getfile(function))
+    return _folder_name(Path(inspect.getfile(function)))
+
+
+@cache
+def _folder_name(path: Path) -> str:
     inside = path.is_relative_to(_PACKAGE)
     name = ".".join(path.relative_to(_PACKAGE).with_suffix("").parts) if inside else path.stem
     versions = (_FORMAT, numba.__version__, llvmlite.__version__, numpy.__version__, sys.implementation.cache_tag,

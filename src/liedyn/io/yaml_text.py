@@ -116,10 +116,6 @@ class Node:
             raise self.wrong(expected)
         return self.value
 
-    def children(self) -> list[Node]:
-        """Children of a mapping or a list, in document order."""
-        return list(self.value.values()) if self.kind == "mapping" else list(self.value) if self.kind == "list" else []
-
     # scalars --------------------------------------------------------------------------------------------------------
 
     def number(self, *, least: float | None = None, above: float | None = None, most: float | None = None) -> float:
