@@ -302,6 +302,7 @@ def forget():
     code_cache.source_of.cache_clear()
     code_cache._source.cache_clear()
     code_cache._imports.cache_clear()
+    code_cache._folder_name.cache_clear()
 
 
 def folder(package):

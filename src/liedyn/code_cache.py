@@ -66,9 +66,9 @@ class CodeCache(NullCache):
         return None if self._folder is None else str(root() / self._folder)
 
     def load_overload(self, signature, target_context):
+        """Without a `refresh` of the context, which imports half of Numba (0.5 s) for what compiles, not for what is loaded."""
         if self._folder is None:
             return None
-        target_context.refresh()
         path = self._path(signature, target_context)
         found = _load(path, signature, target_context)
         if found is None:
@@ -81,10 +81,7 @@ class CodeCache(NullCache):
         if self._folder is None or result.library.has_dynamic_globals or any(not each.can_cache for each in result.lifted):
             return
         path = self._path(signature, result.target_context)
-        try:
-            _write(path, dumps((signature, result._reduce())))
-        except Exception as error:
-            _tell(f"compiled code cannot be kept in {root()}, and is compiled again by the next run: {_reason(error)}")
+        _keep(path, lambda: dumps((signature, result._reduce())))
         _release(path)
 
     def _path(self, signature, target_context) -> Path:
@@ -94,14 +91,10 @@ class CodeCache(NullCache):
 
 
 def _load(path, signature, target_context):
-    try:
-        asked, parts = _read(path)
+    def rebuilt(found):
+        asked, parts = found
         return CompileResult._rebuild(target_context, *parts) if asked == signature else None
-    except FileNotFoundError:
-        return None
-    except Exception as error:                              # whatever a damaged file makes of it
-        _tell(f"some of the compiled code in {root()} is not used, and is compiled again: {_reason(error)}")
-        return None
+    return _used(path, rebuilt)
 
 
 class _Refused(Exception):
@@ -263,10 +256,10 @@ def _prune(folder: Path) -> None:
             shutil.rmtree(each, ignore_errors=True)
 
 
-def kept(folder: str, name: str):
-    """What `keep` has put there; None where there is nothing that can be used."""
+def _used(path: Path, make):
+    """What is made of the content of a file; None where there is none that can be used."""
     try:
-        return _read(root() / folder / name)
+        return make(_read(path))
     except FileNotFoundError:
         return None
     except Exception as error:                              # whatever a damaged file makes of it
@@ -274,11 +267,20 @@ def kept(folder: str, name: str):
         return None
 
 
-def keep(folder: str, name: str, value) -> None:
+def _keep(path: Path, content) -> None:
     try:
-        _write(root() / folder / name, pickle.dumps(value))
+        _write(path, content())
     except Exception as error:
         _tell(f"compiled code cannot be kept in {root()}, and is compiled again by the next run: {_reason(error)}")
+
+
+def kept(folder: str, name: str):
+    """What `keep` has put there; None where there is nothing that can be used."""
+    return _used(root() / folder / name, lambda value: value)
+
+
+def keep(folder: str, name: str, value) -> None:
+    _keep(root() / folder / name, lambda: pickle.dumps(value))
 
 
 # Where it is
@@ -338,7 +340,11 @@ def contents() -> tuple[int, int]:
 
 def folder_name(function) -> str:
     """Of a function's module: its name, and a hash of all that its code depends on but the processor."""
-    path = Path(inspect.getfile(function))
+    return _folder_name(Path(inspect.getfile(function)))
+
+
+@cache
+def _folder_name(path: Path) -> str:
     inside = path.is_relative_to(_PACKAGE)
     name = ".".join(path.relative_to(_PACKAGE).with_suffix("").parts) if inside else path.stem
     versions = (_FORMAT, numba.__version__, llvmlite.__version__, numpy.__version__, sys.implementation.cache_tag,

@@ -5,6 +5,8 @@ Each class knows the exit status of a command that it ends (0 done, 1 computatio
 """
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
@@ -107,6 +109,12 @@ def shown(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+
+
+def nearest(word, options: Iterable[str]) -> str | None:
+    """The hint for a word that is none of the options: the one that was probably meant."""
+    close = difflib.get_close_matches(str(word)[:100], list(options), n=1)
+    return f"did you mean {close[0]}?" if close else None
 
 
 def _short(value, limit: int = 120) -> str:

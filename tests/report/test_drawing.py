@@ -7,7 +7,7 @@ import numpy as np
 
 from liedyn.report.pictures.all_pictures import save_figures
 from liedyn.report.pictures.drawing import Draughtsman
-from liedyn.report.pictures.picture_data import Group, Recording, Series
+from liedyn.report.pictures.picture_data import FORMATS, Group, Recording, Series
 
 T = np.linspace(0, 1, 11)
 WAVE = Recording("arm", T, (Group("positions", "Joint positions", (Series("elbow", "", "rad", np.sin(T)),)),))
@@ -21,7 +21,7 @@ def contents(written):
 def test_the_same_pictures(tmp_path):
     with Draughtsman() as draughtsman:
         process = draughtsman._process
-        far = draughtsman.save_figures(WAVE, tmp_path / "far")
+        far = draughtsman.save_figures(WAVE, tmp_path / "far", FORMATS)
     assert process.returncode == 0
     assert contents(far) == contents(save_figures(WAVE, tmp_path / "near"))
     assert list(contents(far)) == ["positions.png", "positions.svg"]
@@ -29,8 +29,8 @@ def test_the_same_pictures(tmp_path):
 
 def test_two_orders(tmp_path):
     with Draughtsman() as draughtsman:
-        first = draughtsman.save_figures(WAVE, tmp_path / "first")
-        assert contents(first) == contents(draughtsman.save_figures(WAVE, tmp_path / "second"))
+        first = draughtsman.save_figures(WAVE, tmp_path / "first", FORMATS)
+        assert contents(first) == contents(draughtsman.save_figures(WAVE, tmp_path / "second", FORMATS))
 
 
 def test_without_a_process_the_caller_draws(tmp_path, monkeypatch):

@@ -6,13 +6,12 @@ Meshes and `package://` are never looked for: dynamics does not need them.
 """
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from pathlib import Path
 from xml.etree import ElementTree
 
-from liedyn.errors import ModelError, Place
+from liedyn.errors import ModelError, Place, nearest
 from liedyn.io.element_place import ElementPlace
 from liedyn.io.shapes import rotated_inertia
 from liedyn.io.urdf_tree import XACRO_HINT, Element, read_urdf_tree
@@ -116,9 +115,8 @@ class _Checker:
     def joint_type(self, element: Element, place: Place) -> str:
         kind = element.attributes.get("type")
         if kind not in _TYPES:
-            close = difflib.get_close_matches((kind or "")[:100].strip().lower(), list(_TYPES), n=1)
             raise ModelError("unknown joint type" if kind else "the joint has no type", place=place, found=kind or None,
-                             expected="one of " + ", ".join(_TYPES), hint=f"did you mean {close[0]}?" if close else None)
+                             expected="one of " + ", ".join(_TYPES), hint=nearest((kind or "").strip().lower(), _TYPES))
         return kind
 
     def joint_parts(self, parts: dict[str, Element], kind: str, place: Place) -> dict[str, Element]:

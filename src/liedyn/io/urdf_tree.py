@@ -27,10 +27,6 @@ class Element:
     line: int
     children: list[Element] = field(default_factory=list)
 
-    def child(self, tag: str) -> Element | None:
-        """The first child of that tag."""
-        return next((child for child in self.children if child.tag == tag), None)
-
 
 def read_urdf_tree(path: str | os.PathLike) -> Element:
     """The <robot> element of the file `path` with its links and joints; raises ModelError with the line."""

@@ -6,7 +6,6 @@ Unlike in YAML 1.1, `yes`, `on` and `12:30` are text, and `1e-3` is a number.
 """
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
@@ -16,7 +15,7 @@ from typing import Any
 
 import yaml
 
-from liedyn.errors import InputError, ModelError, Place
+from liedyn.errors import InputError, ModelError, Place, nearest
 from liedyn.io.text_file import LARGEST_FILE, read_text
 
 DEEPEST = 50                         # levels of nesting
@@ -95,7 +94,7 @@ class Node:
         known = tuple(known)
         for key, child in self.mapping().items():
             if key not in known:
-                raise child.problem("unknown key", expected="one of " + ", ".join(known), hint=_closest(key, known))
+                raise child.problem("unknown key", expected="one of " + ", ".join(known), hint=nearest(key, known))
 
     def get(self, key: str) -> Node | None:
         return self.mapping().get(key)
@@ -116,10 +115,6 @@ class Node:
         if self.kind != "list" or len(self.value) < least or (most is not None and len(self.value) > most):
             raise self.wrong(expected)
         return self.value
-
-    def children(self) -> list[Node]:
-        """Children of a mapping or a list, in document order."""
-        return list(self.value.values()) if self.kind == "mapping" else list(self.value) if self.kind == "list" else []
 
     # scalars --------------------------------------------------------------------------------------------------------
 
@@ -166,7 +161,7 @@ class Node:
         """One of the words `options`."""
         options = tuple(options)
         if self.kind != "text" or self.value not in options:
-            raise self.wrong("one of " + ", ".join(options), hint=_closest(str(self.value), options))
+            raise self.wrong("one of " + ", ".join(options), hint=nearest(self.value, options))
         return self.value
 
 
@@ -204,11 +199,6 @@ def _nesting(text: str) -> int:
         depth += (sign in "[{") - (sign in "]}")
         deepest = max(deepest, depth)
     return deepest
-
-
-def _closest(word: str, options: Iterable[str]) -> str | None:
-    close = difflib.get_close_matches(word[:100], list(options), n=1)
-    return f"did you mean {close[0]}?" if close else None
 
 
 def _shown(node: Node) -> str:

@@ -7,39 +7,14 @@ from numba import types
 from numba.extending import intrinsic, overload
 
 from liedyn.jit import callee, primitive
-from liedyn.lie.lanes import WIDTH, absolute, all_less, lanes, load, number_like, store
+from liedyn.lie.lanes import WIDTH, absolute, all_less, lanes, load, number_like
 
 _VEC = ir.VectorType(ir.DoubleType(), WIDTH)
 _I32 = ir.IntType(32)
 _EIGHT = types.UniTuple(lanes, WIDTH)
 
 
-# eight rows of a batch (N, n) to and from a block (n, 8): 8x8 transposes in registers ------------------------------
-# A strided copy costs 12% of forward dynamics of a 6-DoF arm, this 3%.
-@intrinsic
-def _row_part(typing_context, array, row, column, count):
-    """`count` <= 8 numbers of one row of a (N, n) array as Lanes; the rest is zero."""
-    def codegen(context, builder, sig, args):
-        pointer = _row_pointer(context, builder, sig.args[0], *args[:3])
-        f = builder.module.declare_intrinsic(
-            "llvm.masked.load.v8f64.p0", fnty=ir.FunctionType(_VEC, [_VEC.as_pointer(), _I32, _MASK, _VEC]))
-        zero = ir.Constant(_VEC, [0.0] * WIDTH)
-        return builder.call(f, [pointer, ir.Constant(_I32, 8), _first(builder, args[3]), zero])
-    return lanes(array, types.intp, types.intp, types.intp), codegen
-
-
-@intrinsic
-def set_row_part(typing_context, array, row, column, count, value):
-    """The first `count` <= 8 lanes of value into one row of a (N, n) array."""
-    def codegen(context, builder, sig, args):
-        pointer = _row_pointer(context, builder, sig.args[0], *args[:3])
-        f = builder.module.declare_intrinsic(
-            "llvm.masked.store.v8f64.p0", fnty=ir.FunctionType(ir.VoidType(), [_VEC, _VEC.as_pointer(), _I32, _MASK]))
-        builder.call(f, [args[4], pointer, ir.Constant(_I32, 8), _first(builder, args[3])])
-        return context.get_dummy_value()
-    return types.void(array, types.intp, types.intp, types.intp, lanes), codegen
-
-
+# eight rows of a batch (N, n) from a block (n, 8): 8x8 transposes in registers, for results of many numbers ------------
 def _rows_setter(streams):
     """An intrinsic: x[k] into eight numbers of row `row` + k of a (N, n) array, k = 0 … 7; past the caches, where each place is a
     whole line of them."""
@@ -80,91 +55,37 @@ def settle(typing_context):
     return types.void(), codegen
 
 
-_MASK = ir.VectorType(ir.IntType(1), WIDTH)
-
-
-def _first(builder, count):
-    """Mask of the first `count` lanes."""
-    i64 = count.type
-    spread = builder.insert_element(ir.Constant(ir.VectorType(i64, WIDTH), ir.Undefined), count, ir.Constant(_I32, 0))
-    spread = builder.shuffle_vector(spread, spread, ir.Constant(ir.VectorType(_I32, WIDTH), [0] * WIDTH))
-    return builder.icmp_signed(">", spread, ir.Constant(ir.VectorType(i64, WIDTH), list(range(WIDTH))))
-
-
-def _row_pointer(context, builder, array_type, array, row, column):
-    array = context.make_array(array_type)(context, builder, array)
-    n = builder.extract_value(array.shape, 1)
-    return builder.bitcast(builder.gep(array.data, [builder.add(builder.mul(row, n), column)]), _VEC.as_pointer())
-
-
 def _eight_rows(context, builder, array_type, array, row, column):
     """Pointers to number `column` of eight rows. Multiples of a row are for the compiler to keep: of the instructions that hand
     out a line, each row by its own product was half."""
-    first = builder.bitcast(_row_pointer(context, builder, array_type, array, row, column), ir.DoubleType().as_pointer())
-    n = builder.extract_value(context.make_array(array_type)(context, builder, array).shape, 1)
+    array = context.make_array(array_type)(context, builder, array)
+    n = builder.extract_value(array.shape, 1)
+    first = builder.gep(array.data, [builder.add(builder.mul(row, n), column)])
     places = [builder.gep(first, [builder.mul(n, ir.Constant(n.type, k))]) for k in range(WIDTH)]
     return [builder.bitcast(at, _VEC.as_pointer()) for at in places]
 
 
-def _eight_lanes(context, builder, array_type, array, row):
-    """Pointers to eight Lanes of a block (n, 8)."""
-    data = builder.bitcast(context.make_array(array_type)(context, builder, array).data, _VEC.as_pointer())
-    first = builder.gep(data, [row])
-    return [builder.gep(first, [ir.Constant(_I32, k)]) for k in range(WIDTH)]
-
-
-@intrinsic
-def transpose(typing_context, x):
-    """Eight Lanes as the columns of the matrix that eight Lanes are the rows of."""
-    def codegen(context, builder, sig, args):
-        x = [builder.extract_value(args[0], k) for k in range(WIDTH)]
-        return context.make_tuple(builder, sig.return_type, _exchanged(builder, x, (1, 2, 4)))
-    return _EIGHT(_EIGHT), codegen
-
-
-@intrinsic
-def _transposed_rows(typing_context, X, row, column):
-    """`transpose` of eight numbers each of rows `row` … `row` + 7 of a batch (N, n), from `column` on."""
-    def codegen(context, builder, sig, args):
-        return context.make_tuple(builder, sig.return_type, _loaded(builder, _eight_rows(context, builder, sig.args[0], *args)))
-    if X.ndim == 2 and X.layout == "C":
-        return _EIGHT(X, types.intp, types.intp), codegen
-
-
 @intrinsic
 def _transposed_lanes(typing_context, X, row):
-    """`transpose` of Lanes `row` … `row` + 7 of a block (n, 8)."""
+    """Lanes `row` … `row` + 7 of a block (n, 8) as the columns of the matrix that they are the rows of."""
     def codegen(context, builder, sig, args):
-        return context.make_tuple(builder, sig.return_type, _loaded(builder, _eight_lanes(context, builder, sig.args[0], *args)))
+        first = builder.bitcast(context.make_array(sig.args[0])(context, builder, args[0]).data, _VEC.as_pointer())
+        places = [builder.gep(first, [builder.add(args[1], ir.Constant(args[1].type, k))]) for k in range(WIDTH)]
+        return context.make_tuple(builder, sig.return_type, _transposed(builder, places))
     if X.ndim == 2 and X.layout == "C":
         return _EIGHT(X, types.intp), codegen
 
 
-@intrinsic
-def _set_lanes(typing_context, X, row, x):
-    """Eight Lanes into a block (n, 8), from `row` on."""
-    def codegen(context, builder, sig, args):
-        for k, at in enumerate(_eight_lanes(context, builder, sig.args[0], *args[:2])):
-            builder.store(builder.extract_value(args[2], k), at, align=8)
-        return context.get_dummy_value()
-    if X.ndim == 2 and X.layout == "C":
-        return types.void(X, types.intp, _EIGHT), codegen
-
-
-def _loaded(builder, places):
-    """The transpose of eight Lanes in memory. Halves change places while they are loaded: a third of the shuffles less."""
+def _transposed(builder, places):
+    """The transpose of eight Lanes in memory. Halves change places while they are loaded: a third of the shuffles less; then
+    blocks of 1 and of 2 numbers between Lanes k and k + step."""
     half, both = ir.VectorType(ir.DoubleType(), WIDTH // 2), _indices(list(range(WIDTH)))
 
     def part(k, side):
         pointer = builder.gep(builder.bitcast(places[k], half.as_pointer()), [ir.Constant(_I32, side)])
         return builder.load(pointer, align=8)
     x = [builder.shuffle_vector(part(k % 4, k // 4), part(k % 4 + 4, k // 4), both) for k in range(WIDTH)]
-    return _exchanged(builder, x, (1, 2))
-
-
-def _exchanged(builder, x, steps):
-    """Blocks of 1, 2, 4 numbers change places between Lanes k and k + step."""
-    for step in steps:
+    for step in (1, 2):
         low = [(j & ~step) + (WIDTH if j & step else 0) for j in range(WIDTH)]
         y = list(x)
         for k in range(WIDTH):
@@ -182,18 +103,10 @@ def _indices(values):
 @callee
 def _pack_lanes(batch, first, block):
     """Rows first … first + 7 of a batch (N, n) into a block (n, 8); rows beyond the end repeat the last one."""
-    last, n = batch.shape[0] - 1, batch.shape[1]
-    whole = n - n % WIDTH if first + WIDTH - 1 <= last else 0
-    for j in range(0, whole, WIDTH):
-        _set_lanes(block, j, _transposed_rows(batch, first, j))
-    for j in range(whole, n, WIDTH):
-        count = min(WIDTH, n - j)
-        x = transpose((_row_part(batch, min(first, last), j, count), _row_part(batch, min(first + 1, last), j, count),
-                        _row_part(batch, min(first + 2, last), j, count), _row_part(batch, min(first + 3, last), j, count),
-                        _row_part(batch, min(first + 4, last), j, count), _row_part(batch, min(first + 5, last), j, count),
-                        _row_part(batch, min(first + 6, last), j, count), _row_part(batch, min(first + 7, last), j, count)))
-        for k in range(count):
-            store(block, j + k, x[k])
+    last = batch.shape[0] - 1
+    for j in range(batch.shape[1]):
+        for k in range(WIDTH):
+            block[j, k] = batch[min(first + k, last), j]
 
 
 @callee
@@ -201,15 +114,11 @@ def _unpack_lanes(block, batch, first):
     """A block (n, 8) into rows first … first + 7 of a batch (N, n); lanes beyond the end are dropped."""
     rows, n = min(WIDTH, batch.shape[0] - first), batch.shape[1]
     whole = n - n % WIDTH if rows == WIDTH else 0
-    for j in range(0, whole, WIDTH):                             # no masks, no index into the tuple: a third of the time
+    for j in range(0, whole, WIDTH):
         set_rows(batch, first, j, _transposed_lanes(block, j))
-    for j in range(whole, n, WIDTH):
-        count, last = min(WIDTH, n - j), n - 1
-        x = transpose((load(block, j), load(block, min(j + 1, last)), load(block, min(j + 2, last)),
-                        load(block, min(j + 3, last)), load(block, min(j + 4, last)), load(block, min(j + 5, last)),
-                        load(block, min(j + 6, last)), load(block, min(j + 7, last))))
+    for j in range(whole, n):
         for k in range(rows):
-            set_row_part(batch, first + k, j, count, x[k])
+            batch[first + k, j] = block[j, k]
 
 
 @callee

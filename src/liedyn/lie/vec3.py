@@ -23,10 +23,6 @@ def dot3(x, y): return x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
 
 
 @primitive
-def plus_dot3(x, y, z): return x + y[0] * z[0] + y[1] * z[1] + y[2] * z[2]
-
-
-@primitive
 def cross(x, y): return (x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0])
 
 

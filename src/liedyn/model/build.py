@@ -13,10 +13,10 @@ from liedyn.errors import ModelError
 from liedyn.joints.kinds import BALL, BARE, FREE, HAS_CHILDREN, LAST_CHILD, NQ, NV, SCREW, SLIDES, TURNS
 from liedyn.model.articulation import joints_without_inertia
 from liedyn.model.constraints import Anchors, loop_arrays, loop_machine
-from liedyn.model.description import WORLD, Coordinate, Joint, Link, Robot
-from liedyn.model.link_tree import place_of
+from liedyn.model.description import WORLD, Joint, Link, Robot
+from liedyn.model.link_tree import Tree, place_of, tree_of
 from liedyn.model.model import Model, ModelJoint
-from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, pose, rigid_from_link, screw_frame, transform_rigid
+from liedyn.model.spatial import adjoint, bracket, exp_screw, flat, inverse, pose, rigid_from_link, screw_frame, transform_rigid
 from liedyn.model.validate import validate
 
 
@@ -59,29 +59,16 @@ class Assembly:
     floor: np.ndarray = field(default_factory=lambda: np.zeros(0))      # (nv,) pivots below it are rounding
 
     def grow(self) -> None:
-        links = {link.name: link for link in self.robot.links}
-        children: dict[str, list[Joint]] = {}
-        for joint in self.robot.joints:
-            children.setdefault(joint.parent, []).append(joint)
-        has_parent = {joint.child for joint in self.robot.joints}
-        stack: list[tuple[Joint | None, str]] = []
-        roots = [link.name for link in self.robot.links if link.name not in has_parent]
-        if WORLD not in links:
-            stack += [(joint, joint.child) for joint in children.get(WORLD, [])]
-        for root in roots:
-            stack.insert(0, (self._root_joint(root) if self.robot.base == "floating" else None, root))
-        stack.reverse()
-        while stack:                                                   # depth first, in document order
-            joint, name = stack.pop()
-            body, frame = self._attach(joint) if joint else (0, np.eye(4))
-            self._place(links[name], body, frame, joint.parent if joint and joint.parent in links else None)
-            stack += [(j, j.child) for j in reversed(children.get(name, []))]
+        tree = tree_of(self.robot)
+        if tree.root in tree.links:
+            floating = self.robot.base == "floating"
+            self._place(tree.links[tree.root], *(self._attach(self._root_joint(tree)) if floating else (0, np.eye(4))), None)
+        for joint in tree.joints:
+            self._place(tree.links[joint.child], *self._attach(joint), joint.parent if joint.parent in tree.links else None)
 
-    def _root_joint(self, root: str) -> Joint:
-        taken = {joint.name for joint in self.robot.joints}
-        name = "base" if "base" not in taken else "floating_base"
-        place = next(link.place for link in self.robot.links if link.name == root)
-        return Joint(name, "free", WORLD, root, place=place)
+    def _root_joint(self, tree: Tree) -> Joint:
+        name = "base" if all(joint.name != "base" for joint in tree.joints) else "floating_base"
+        return Joint(name, "free", WORLD, tree.root, place=tree.links[tree.root].place)
 
     def _place(self, link: Link, body: int, frame: np.ndarray, parent: str | None) -> None:
         self.links[link.name] = (body, frame, parent)
@@ -125,7 +112,7 @@ class Assembly:
 
     def coordinate(self, name: str) -> np.ndarray:
         """One number of every velocity coordinate."""
-        return np.array([getattr(c, name) for joint in self.moving for c in _coordinates(joint)], dtype=float)
+        return np.array([getattr(c, name) for joint in self.moving for c in joint.figures], dtype=float)
 
     def model(self) -> Model:
         index, constants = self._arrays()
@@ -169,8 +156,8 @@ class Assembly:
         paths = _coordinate_paths(self.parent, iv, [NV[k] for k in self.kind])
         index = np.concatenate([header, self.parent, self.kind, iq, iv, marks, slot, on, *paths]).astype(np.int64)
         constants = np.concatenate([
-            np.zeros(3), -np.array(self.robot.gravity, dtype=float), np.ravel(self.S), *map(_flat, self.T0), np.ravel(self.I),
-            *[_flat(link[1]) for link in links],
+            np.zeros(3), -np.array(self.robot.gravity, dtype=float), np.ravel(self.S), *map(flat, self.T0), np.ravel(self.I),
+            *[flat(link[1]) for link in links],
             *[self.coordinate(c) for c in ("armature", "damping", "friction", "stiffness", "rest")], self.floor])
         return index, np.ascontiguousarray(constants, dtype=float)
 
@@ -213,10 +200,6 @@ def joint_motion(joint: ModelJoint, q: np.ndarray, v: np.ndarray) -> tuple[np.nd
         twist = twist + column * dx
         tail = exp_screw(screw, x) @ tail
     return joint.home @ tail, np.array(S).T, np.array(dS).T
-
-
-def _coordinates(joint: Joint):
-    return joint.coordinates or (Coordinate(),) * len(joint.labels)
 
 
 def _backward_plan(parent: list[int]) -> tuple[list[int], list[int]]:
@@ -270,8 +253,3 @@ def _names(joints: list[Joint]) -> tuple[tuple[str, ...], ...]:
             q_names += dotted
             q_units += joint.units
     return tuple(q_names), tuple(q_units), tuple(v_names), tuple(v_units)
-
-
-def _flat(T: np.ndarray) -> np.ndarray:
-    """Twelve numbers of a (4, 4) pose: rotation by rows, translation."""
-    return np.concatenate([T[:3, :3].ravel(), T[:3, 3]])

@@ -25,7 +25,7 @@ import numpy as np
 from liedyn.joints.kinds import DISTANCE, LOOP_KINDS, NV, ROLLING, ROWS
 from liedyn.model.cache_lines import on_cache_lines
 from liedyn.model.description import Coupling, Loop, Robot
-from liedyn.model.spatial import pose, rotation_of_z
+from liedyn.model.spatial import flat, pose, rotation_of_z
 from liedyn.model.validate_constraints import mimic_couplings
 
 
@@ -184,6 +184,6 @@ def _starts(counts: Iterable[int]) -> list[int]:
 
 
 def _constants(parts: list[_Part]) -> np.ndarray:
-    poses = [np.concatenate([T[:3, :3].ravel(), T[:3, 3]]) for part in parts for T in part.poses]
+    poses = [flat(T) for part in parts for T in part.poses]
     extents = [x for part in parts for x in (part.extent, part.sign)]
     return np.concatenate([*poses, extents, [c for part in parts for _, _, c in part.terms]])

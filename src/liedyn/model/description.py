@@ -135,6 +135,11 @@ class Joint:
         return tuple(str(k + 1) for k in range(len(self.screws))) if len(self.screws) != 1 else ("",)
 
     @property
+    def figures(self) -> tuple[Coordinate, ...]:
+        """Those of each velocity coordinate, also where none are given."""
+        return self.coordinates or (Coordinate(),) * len(self.labels)
+
+    @property
     def units(self) -> tuple[str, ...]:
         """rad or m, for each velocity coordinate."""
         fixed = {"prismatic": ("m",), "cylindrical": ("rad", "m"), "planar": ("m", "m", "rad"),

@@ -9,7 +9,8 @@ import numpy as np
 from liedyn.errors import Place
 from liedyn.model.description import Finding, Joint, Link, Loop, Robot
 from liedyn.model.link_tree import Tree, bodies_of, place_of
-from liedyn.model.rigid_body import Body, inertia_matrix, principal_inertias
+from liedyn.model.rigid_body import Body, principal_inertias
+from liedyn.model.spatial import full
 
 # code -> what it says; the loaders' own come first
 CODES: dict[str, str] = {
@@ -42,7 +43,7 @@ def doubts(robot: Robot, tree: Tree, bodies: dict[str, Body]) -> Iterator[Findin
     for first, links in bodies_of(tree).items():
         if len(links) > 1:
             for link in links:
-                if not_positive(inertia_matrix(link), link.mass):
+                if not_positive(full(link.inertia), link.mass):
                     yield _finding("negative-inertia", link, "its own inertia is not positive semidefinite", "inertia")
         if first in tree.links and (first != tree.root or robot.base == "floating"):
             yield from _body_doubts(tree.links[first], bodies[first], len(links))

@@ -1,10 +1,9 @@
 """The tree that a description's joints make of its links: its checks, its order, and its rigid bodies."""
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
-from liedyn.errors import ModelError, Place
+from liedyn.errors import ModelError, Place, nearest
 from liedyn.model.description import WORLD, Coupling, Joint, Link, Loop, Robot
 
 _KINDS = {Joint: "joint", Link: "link", Loop: "loop", Coupling: "coupling"}
@@ -86,9 +85,8 @@ def _check_ends(joint: Joint, links: dict[str, Link]) -> None:
         if name not in links and not (name == WORLD and part == "parent"):
             if name == WORLD:
                 raise ModelError("the ground cannot be a child", place=place_of(joint, part), expected="a link of this robot")
-            close = difflib.get_close_matches(name[:100], list(links), n=1)
             raise ModelError(f"the {part} is not a link of this robot", place=place_of(joint, part), found=name,
-                             expected="a link's name", hint=f"did you mean {close[0]}?" if close else None)
+                             expected="a link's name", hint=nearest(name, links))
     if joint.parent == joint.child:
         raise ModelError("a link cannot be its own child", place=place_of(joint, "child"), found=joint.child)
 

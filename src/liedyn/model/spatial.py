@@ -90,5 +90,11 @@ def rigid_matrix(I: np.ndarray) -> np.ndarray:
     return np.block([[full(I[4:]), h], [h.T, I[0] * np.eye(3)]])
 
 
+def flat(T: np.ndarray) -> np.ndarray:
+    """Twelve numbers of a (4, 4) pose, as kernels read them: rotation by rows, translation."""
+    return np.concatenate([T[:3, :3].ravel(), T[:3, 3]])
+
+
 def full(A) -> np.ndarray:
+    """(3, 3) of xx, xy, xz, yy, yz, zz."""
     return np.array([[A[0], A[1], A[2]], [A[1], A[3], A[4]], [A[2], A[4], A[5]]])

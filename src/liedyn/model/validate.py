@@ -5,12 +5,11 @@ tool that refuses them is useless, one that is silent is worse.
 """
 from __future__ import annotations
 
-import difflib
 import math
 from dataclasses import replace
 from itertools import pairwise
 
-from liedyn.errors import ModelError, Place
+from liedyn.errors import ModelError, Place, nearest
 from liedyn.model.description import JOINT_TYPES, Actuator, Coordinate, Joint, Link, Robot
 from liedyn.model.doubts import CODES, doubts, not_positive
 from liedyn.model.link_tree import Tree, bodies_of, place_of, tree_of
@@ -24,7 +23,8 @@ from liedyn.model.numbers import (
     unit,
     with_unit_axes,
 )
-from liedyn.model.rigid_body import Body, inertia_matrix, merged, principal_inertias
+from liedyn.model.rigid_body import Body, merged, principal_inertias
+from liedyn.model.spatial import full
 from liedyn.model.validate_constraints import checked_constraints
 
 __all__ = ["CODES", "validate"]
@@ -79,8 +79,8 @@ def _check_link(link: Link) -> None:
 def _check_inertia(links: list[Link], body: Body) -> None:
     """The body's inertia must be positive semidefinite; where it is not, the worst of its links is at fault."""
     if not_positive(body.inertia, body.mass):
-        link = min(links, key=lambda link: principal_inertias(inertia_matrix(link))[0])
-        values = [float(f"{x:.4g}") for x in principal_inertias(inertia_matrix(link))]
+        link = min(links, key=lambda link: principal_inertias(full(link.inertia))[0])
+        values = [float(f"{x:.4g}") for x in principal_inertias(full(link.inertia))]
         raise ModelError("the inertia is not positive semidefinite", place=place_of(link, "inertia"),
                          found=values, expected="principal inertias of at least zero")
 
@@ -88,9 +88,8 @@ def _check_inertia(links: list[Link], body: Body) -> None:
 def _checked_joint(joint: Joint) -> Joint:
     """The joint with one Coordinate for each velocity coordinate, or a ModelError."""
     if joint.type not in JOINT_TYPES:
-        close = difflib.get_close_matches(str(joint.type)[:100], list(JOINT_TYPES), n=1)
         raise ModelError("unknown joint type", place=place_of(joint, "type"), found=joint.type,
-                         expected="one of " + ", ".join(JOINT_TYPES), hint=f"did you mean {close[0]}?" if close else None)
+                         expected="one of " + ", ".join(JOINT_TYPES), hint=nearest(joint.type, JOINT_TYPES))
     check_pose(joint.origin, place_of(joint, "origin"), "origin")
     _check_axes(joint)
     check_finite((joint.pitch,), 1, place_of(joint, "pitch"), "pitch")
@@ -100,7 +99,7 @@ def _checked_joint(joint: Joint) -> Joint:
         _check_screws(joint)
     if joint.mimic:
         check_finite((joint.mimic.multiplier, joint.mimic.offset), 2, place_of(joint, "mimic"), "multiplier and offset")
-    coordinates = joint.coordinates or (Coordinate(),) * len(joint.labels)
+    coordinates = joint.figures
     if len(coordinates) != len(joint.labels):
         raise ModelError("wrong number of coordinates", place=place_of(joint), found=len(coordinates),
                          expected=f"{len(joint.labels)} for a joint of type {joint.type}")
@@ -172,9 +171,8 @@ def _check_coordinate_names(base: str, joints: tuple[Joint, ...]) -> None:
 
 def _checked_actuator(actuator: Actuator, tree: Tree) -> Actuator:
     if actuator.link not in tree.links:
-        close = difflib.get_close_matches(actuator.link[:100], list(tree.links), n=1)
         raise ModelError("the actuator is not on a link of this robot", place=place_of(actuator, "link"), found=actuator.link,
-                         expected="a link's name", hint=f"did you mean {close[0]}?" if close else None)
+                         expected="a link's name", hint=nearest(actuator.link, tree.links))
     check_finite(actuator.position, 3, place_of(actuator, "position"), "position")
     check_finite(actuator.axis, 3, place_of(actuator, "axis"), "axis")
     check_finite((actuator.torque_ratio,), 1, place_of(actuator, "torque_ratio"), "torque ratio")

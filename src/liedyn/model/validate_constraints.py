@@ -1,10 +1,9 @@
 """Whether closures and couplings can be computed rightly: what `model.validate` refuses of them."""
 from __future__ import annotations
 
-import difflib
 from dataclasses import replace
 
-from liedyn.errors import ModelError, Place
+from liedyn.errors import ModelError, Place, nearest
 from liedyn.model.description import LOOP_TYPES, WORLD, Coupling, Joint, Loop, Robot
 from liedyn.model.link_tree import Tree, bodies_of, check_names, place_of
 from liedyn.model.numbers import check_axes, check_finite, check_pose
@@ -45,7 +44,7 @@ def mimic_couplings(robot: Robot) -> tuple[Coupling, ...]:
 def _checked_loop(loop: Loop, tree: Tree, body_of: dict[str, str]) -> Loop:
     if loop.type not in LOOP_TYPES:
         raise ModelError("unknown type of loop", place=place_of(loop, "type"), found=loop.type,
-                         expected="one of " + ", ".join(LOOP_TYPES), hint=_closest(loop.type, LOOP_TYPES))
+                         expected="one of " + ", ".join(LOOP_TYPES), hint=nearest(loop.type, LOOP_TYPES))
     for part in ("a", "b"):
         _check_end(loop, part, tree)
     _check_apart(loop, body_of)
@@ -73,7 +72,7 @@ def _check_end(loop: Loop, part: str, tree: Tree) -> None:
     name = getattr(loop, part)
     if name not in tree.links and name != WORLD:
         raise ModelError(f"frame {part} is not on a link of this robot", place=place_of(loop, part), found=name,
-                         expected=f"a link's name or {WORLD}", hint=_closest(name, tree.links))
+                         expected=f"a link's name or {WORLD}", hint=nearest(name, tree.links))
 
 
 def _check_apart(loop: Loop, body_of: dict[str, str]) -> None:
@@ -121,9 +120,4 @@ def _no_coordinate(written: str, coordinates, joints: tuple[Joint, ...], place: 
             return ModelError(f'joint "{joint.name}" has {len(joint.labels)} coordinates', place=place, found=written,
                               expected="one of " + ", ".join(f"{joint.name}.{label}" for label in joint.labels))
     return ModelError("unknown joint in a coupling", place=place, found=written, expected="a joint's name, or joint.label",
-                      hint=_closest(written, coordinates))
-
-
-def _closest(word, options) -> str | None:
-    close = difflib.get_close_matches(str(word)[:100], list(options), n=1)
-    return f"did you mean {close[0]}?" if close else None
+                      hint=nearest(written, coordinates))

@@ -21,6 +21,7 @@ from liedyn.io.output import open_folder
 from liedyn.io.plain_scenario import to_plain
 from liedyn.report.pictures.beside_data import Written, draw_beside
 from liedyn.report.pictures.picture_data import FORMATS
+from liedyn.report.texts.text_table import counted
 from liedyn.simulate.extrapolation import BOUND
 
 MARK = "linear.json"                    # what tells such a folder from others
@@ -89,7 +90,7 @@ def text(result: Linearization, most: int = 24) -> str:
     s, n = result.system, len(result.system.states)
     where = "at rest" if result.offset is not None else f"at t = {result.here.t:g} s"
     frozen = " (frozen-time linearization)" if np.abs([result.here.v, result.here.a]).max(initial=0.0) > 1e-6 else ""
-    lines = [f"{result.model.name} {where}: {n} states, {_number(s.inputs, 'input')}, {_number(s.outputs, 'output')}; "
+    lines = [f"{result.model.name} {where}: {n} states, {counted(len(s.inputs), 'input')}, {counted(len(s.outputs), 'output')}; "
              f"{s.stability}{frozen}"]
     if s.modes:
         lines += [f"  {'eigenvalue [1/s]':>24}  {'f [Hz]':>8}  {'damping':>8}  {'time const. [s]':>15}  participation"]
@@ -106,10 +107,6 @@ def text(result: Linearization, most: int = 24) -> str:
         lines += ["largest relative difference from extrapolated finite differences: "
                   + ", ".join(f"{name} {one}" for name, one in result.differences.items())]
     return "\n".join(lines)
-
-
-def _number(names, what: str) -> str:
-    return f"{len(names)} {what}{'s' * (len(names) != 1)}"
 
 
 def _line(mode: Mode) -> str:

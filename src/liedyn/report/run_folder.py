@@ -4,9 +4,7 @@ from __future__ import annotations
 import json
 import os
 import platform
-from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,7 +24,7 @@ _PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
 
 
 def write_run(result: Result, folder: str | Path, *, force: bool = False, plots: bool = True,
-              formats: Sequence[str] = FORMATS, draughtsman: Draughtsman | None = None) -> Written:
+              draughtsman: Draughtsman | None = None) -> Written:
     """Write a run folder and return what a person may want to open: the CSV, run.json, the pictures.
 
     The pictures come when the data are safe: those that cannot be drawn are told in what is returned. A `draughtsman` draws
@@ -42,14 +40,10 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
         write_trajectory(part / "trajectory.csv", header, result.t, result.columns)
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2) + "\n", encoding="utf-8")
     written = Written([folder / "trajectory.csv", folder / MARK])
-    return written + draw_beside(folder, partial(_draw, result, formats, draughtsman)) if plots else written
-
-
-def _draw(result: Result, formats: Sequence[str], draughtsman: Draughtsman | None, folder: Path) -> Written:
-    if draughtsman is not None:
-        return draughtsman.save_figures(recording_of(result), folder, formats)
-    from liedyn.report.pictures.all_pictures import save_figures
-    return save_figures(recording_of(result), folder, formats)
+    if not plots:
+        return written
+    draw = (draughtsman or Draughtsman(idle=True)).save_figures
+    return written + draw_beside(folder, lambda part: draw(recording_of(result), part, FORMATS))
 
 
 def summary(result: Result, folder: str | Path | None = None) -> dict:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.model.build import Assembly
-from liedyn.model.description import WORLD, Coordinate, Joint, Pose, Robot
+from liedyn.model.description import WORLD, Joint, Pose, Robot
 from liedyn.model.model import Model
 from liedyn.model.spatial import exp_screw, pose
 
@@ -96,7 +96,7 @@ def _moved(model: Model, joint: Joint, head: str, rest: str, change: float) -> J
 
 
 def _coordinate(joint: Joint, head: str, rest: str, change: float) -> Joint:
-    parameters = list(joint.coordinates or (Coordinate(),) * len(joint.labels))
+    parameters = list(joint.figures)
     for k, label in enumerate(joint.labels):
         if rest == _dotted(joint, label):
             parameters[k] = replace(parameters[k], **{head: getattr(parameters[k], head) + change})

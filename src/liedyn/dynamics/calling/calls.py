@@ -240,11 +240,6 @@ def scratch_of_eight(size: int) -> np.ndarray:
 _thread = threading.local()
 
 
-def aligned_empty(rows: int, columns: int) -> np.ndarray:
-    """An uninitialized (rows, columns) array on a border of cache lines: large results are written a line at a time."""
-    return on_cache_lines(rows * columns, make=np.empty).reshape(rows, columns)
-
-
 def related(model) -> np.ndarray:
     """(nv, nv) bool: whether one coordinate hangs on the other."""
     k, last = np.arange(model.nv), model.paths[2]

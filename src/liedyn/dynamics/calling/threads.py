@@ -27,11 +27,6 @@ def require_lock() -> None:
                          "(start this free-threaded Python with PYTHON_GIL=1, or use the standard build)")
 
 
-def one_thread(model, count: int) -> bool:
-    """Whether a batch of `count` states is for this thread alone."""
-    return cores() == 1 or count * model.sizes[0] < 2 * _WORTH_A_THREAD
-
-
 def chunks(count: int, bodies: int) -> list[int]:
     """Borders of the parts that threads take; each but the last a multiple of eight."""
     parts = max(1, min(cores(), count * bodies // _WORTH_A_THREAD))

@@ -6,12 +6,12 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 from matplotlib import rc_context
 from matplotlib.figure import Figure
-from matplotlib.text import Text
 
 from liedyn.errors import shown
 from liedyn.report.pictures.base_path import draw_base_path
@@ -103,7 +103,8 @@ def words_only() -> Iterator[None]:
 
 
 def save_figure(figure: Figure, file: Path | io.BytesIO, ending: str) -> None:
-    for text in figure.findobj(Text):                       # no control character of a name reaches a picture
+    # no control character of a name reaches a picture; `findobj` would make the ticks that `plain_axes` spares
+    for text in chain(figure.texts, *(axes.texts for axes in figure.axes)):
         if not text.get_text().isprintable():
             text.set_text("\n".join(map(shown, text.get_text().split("\n"))))
     if ending == "png":

@@ -12,9 +12,11 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from liedyn.report.pictures.beside_data import Written
-from liedyn.report.pictures.picture_data import FORMATS, Recording
+if TYPE_CHECKING:                       # NumPy is imported while the process starts
+    from liedyn.report.pictures.beside_data import Written
+    from liedyn.report.pictures.picture_data import Recording
 
 
 class Draughtsman:
@@ -43,8 +45,8 @@ class Draughtsman:
             self._process.communicate()
             self._process = None
 
-    def save_figures(self, recording: Recording, folder: str | Path, formats: Sequence[str] = FORMATS) -> Written:
-        """As `figures.save_figures`, in the other process."""
+    def save_figures(self, recording: Recording, folder: str | Path, formats: Sequence[str]) -> Written:
+        """As `all_pictures.save_figures`, in the other process."""
         drawn = self._ask((recording, str(folder), tuple(formats)))
         if drawn is not None:
             return drawn
@@ -66,6 +68,7 @@ class Draughtsman:
 
 def _serve_one_order() -> None:
     from liedyn.report.pictures.all_pictures import warm_up
+    from liedyn.report.pictures.beside_data import Written
 
     gc.disable()                        # the process is short-lived; collecting takes a third of making a figure
     warm_up()

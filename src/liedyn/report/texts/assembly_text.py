@@ -11,6 +11,7 @@ from liedyn.analyse.assembled_state import AssembledState
 from liedyn.io.csv import write_trajectory
 from liedyn.io.output import STDIO, open_output
 from liedyn.model.model import Model
+from liedyn.report.texts.text_table import counted
 from liedyn.simulate.motion_columns import columns_of, header_of
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
@@ -93,5 +94,5 @@ def _key(name: str) -> str:
 def _mobility(model: Model, mobility) -> str:
     count = len(mobility.redundant)
     names = ", ".join(mobility.redundant[:_SHOWN]) + (", …" if count > _SHOWN else "")
-    degrees = f"{mobility.degrees} degree{'s' * (mobility.degrees != 1)} of freedom"
-    return f"{degrees}: {model.nv} coordinates, {model.nc} rows" + (f", of which {count} redundant: {names}" if count else "")
+    return f"{counted(mobility.degrees, 'degree')} of freedom: " \
+           f"{model.nv} coordinates, {model.nc} rows" + (f", of which {count} redundant: {names}" if count else "")

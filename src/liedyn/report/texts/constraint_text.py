@@ -6,7 +6,7 @@ from collections import Counter
 from liedyn.model.description import Coupling, Loop
 from liedyn.model.model import Model
 from liedyn.model.validate_constraints import mimic_couplings
-from liedyn.report.texts.text_table import table
+from liedyn.report.texts.text_table import counted, table
 
 
 def constraint_summary(model: Model) -> list[dict]:
@@ -30,7 +30,7 @@ def constraint_count(model: Model) -> str:
     if not model.constraints:
         return ""
     kinds = Counter("coupling" if one.type == "coupling" else "loop" for one in model.constraints)
-    return " and ".join(_count(n, kind) for kind, n in kinds.items()) + f", {_count(model.nc, 'row')}"
+    return " and ".join(counted(n, kind) for kind, n in kinds.items()) + f", {counted(model.nc, 'row')}"
 
 
 def equation(coupling: Coupling) -> str:
@@ -84,7 +84,3 @@ def _plain_frame(link: str, pose) -> dict:
 
 def _plain_coupling(coupling: Coupling) -> dict:
     return {"terms": {_name(term): term[2] for term in coupling.terms}, "offset": coupling.offset}
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"

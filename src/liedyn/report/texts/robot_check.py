@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from liedyn.errors import CheckFailed, InputError, ModelError, shown
 from liedyn.model.description import Finding
 from liedyn.report.texts.constraint_text import constraint_count
+from liedyn.report.texts.text_table import counted
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Examined:
     def text(self) -> str:
         if self.error is not None:
             return f"{shown(self.file)}: refused\n  {shown(str(self.error))}"
-        count = _count(len(self.findings), "finding") if self.findings else "no findings"
+        count = counted(len(self.findings), "finding") if self.findings else "no findings"
         bound = f" ({self.constraints})" if self.constraints else ""
         return f"{shown(self.file)}: {count}{bound}" + "".join(f"\n  {shown(str(finding))}" for finding in self.findings)
 
@@ -47,11 +48,7 @@ def verdict(examined: Sequence[Examined]) -> None:
     refused = [one.file for one in examined if one.error is not None]
     doubtful = [one.file for one in examined if one.findings]
     if refused:
-        raise ModelError(f"{_count(len(refused), 'robot')} of {len(examined)} cannot be used: {', '.join(refused)}")
+        raise ModelError(f"{counted(len(refused), 'robot')} of {len(examined)} cannot be used: {', '.join(refused)}")
     if doubtful:
         count = sum(len(one.findings) for one in examined)
-        raise CheckFailed(f"{_count(count, 'finding')} in {_count(len(doubtful), 'robot')} of {len(examined)}")
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}{'s' * (number != 1)}"
+        raise CheckFailed(f"{counted(count, 'finding')} in {counted(len(doubtful), 'robot')} of {len(examined)}")

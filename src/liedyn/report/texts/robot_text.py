@@ -6,7 +6,7 @@ import math
 from liedyn.model.description import Coordinate, Joint, Link
 from liedyn.model.model import Model
 from liedyn.report.texts.constraint_text import constraint_count, constraint_summary, constraint_table
-from liedyn.report.texts.text_table import table
+from liedyn.report.texts.text_table import counted, table
 
 _PASSIVE = ("damping", "friction", "armature", "stiffness", "rest")
 _LIMITS = ("lower", "upper", "velocity", "effort")
@@ -38,14 +38,11 @@ def robot_summary(model: Model) -> dict:
     }
 
 
-def _count(things, word: str) -> str:
-    return f"{len(things)} {word}{'' if len(things) == 1 else 's'}"
-
-
 def robot_text(model: Model) -> str:
     """Head, tree, table of the coordinates, actuators."""
     gravity = " ".join(f"{x:g}" for x in model.gravity)
-    head = [f"{model.name}: {_count(model.joints, 'moving joint')}, {_count(model.link_names, 'link')}, {model.base} base",
+    joints, links = counted(len(model.joints), "moving joint"), counted(len(model.link_names), "link")
+    head = [f"{model.name}: {joints}, {links}, {model.base} base",
             f"nq {model.nq}, nv {model.nv}, mass {_total_mass(model):.6g} kg, gravity {gravity} m/s^2"]
     if model.constraints:
         head.append(f"constraints: {constraint_count(model)}")

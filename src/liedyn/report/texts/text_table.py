@@ -1,4 +1,4 @@
-"""Tables of text."""
+"""Tables of text, and numbers of things."""
 from __future__ import annotations
 
 from itertools import zip_longest
@@ -16,3 +16,8 @@ def table(rows: list[list[str]], left: int) -> list[str]:
     widths = [max(len(row[k]) for row in rows) for k in range(columns)]
     return ["  ".join(cell.ljust(w) if k < left else cell.rjust(w) for k, (cell, w) in enumerate(zip(row, widths, strict=True)))
             .rstrip() for row in rows]
+
+
+def counted(number: int, noun: str) -> str:
+    """Such as "1 loop", "2 loops"."""
+    return f"{number} {noun}{'s' * (number != 1)}"
