@@ -27,7 +27,7 @@ def mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> A
     if run_one(model, "mass_matrix", mass_matrices, size, (), 1, (q, M), (q, M)):
         return M
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
-    M, lines, _ = room_for((*lead, model.nv, model.nv), len(rows))
+    M, lines = room_for((*lead, model.nv, model.nv), len(rows))
     refuse(model, run(mass_matrices, model, size, (), (rows, lines), len(rows)), q=rows)
     return M
 
@@ -46,7 +46,7 @@ def inverse_mass_matrix(model: Model, q: ArrayLike, *, on_error: OnError = "rais
     if run_one(model, "inverse_mass_matrix", inverse_masses, size, before, 1, (q, out), (q, out)):
         return out
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
-    out, lines, _ = room_for((*lead, nv, nv), len(rows))
+    out, lines = room_for((*lead, nv, nv), len(rows))
     code = run(inverse_masses, model, size, before, (rows, lines), len(rows))
     refuse(model, code, q=rows)
     return out
