@@ -1,5 +1,4 @@
-"""Memory of results: nobody gets what somebody holds any of, whoever calls; what is dropped is taken again; past the caches or
-through them, results are the same."""
+"""Memory of results: nobody gets what somebody holds any of, whoever calls; what is dropped is taken again."""
 from concurrent.futures import ThreadPoolExecutor
 from math import prod
 
@@ -8,9 +7,8 @@ import pytest
 
 import liedyn as ld
 from liedyn.dynamics.calling import rooms
-from liedyn.dynamics.closed_forms import coriolis
 from rounding import assert_same
-from zoo import model_of, random_robot, state
+from zoo import model_of, state
 
 NAME = "every kind, floating"
 MODEL = model_of(NAME)
@@ -101,14 +99,14 @@ def test_other_sizes_have_other_memory(call):
 
 
 @EVERY
-def test_past_the_caches_results_are_the_same(call):
+def test_results_are_the_same_in_memory_used_before(call):
     given = states(6, 205)
     expected = call(*given)
-    for past in (False, True):                                   # fresh memory, and the same again
+    for _ in range(2):                                           # fresh memory, and the same again
         found = call(*given)
         for x, y in zip(found, expected, strict=True):
             assert_same(x, y)
-        assert place(found[0]) != place(expected[0]) and rooms._kept[-1].past == past
+        assert place(found[0]) != place(expected[0])
         del found, x
 
 
@@ -154,28 +152,14 @@ def test_little_is_kept(monkeypatch):
     assert [x.shape[0] for x in rooms._kept] == [16, 104]
 
 
-def test_past_the_caches_go_large_results_of_whole_lines_in_memory_used_before(monkeypatch):
+def test_small_results_are_left_to_the_c_library(monkeypatch):
     monkeypatch.setattr(rooms, "CACHED", 100)
-    for rows, columns, past in ((8, 16, True), (16, 12, False)):
-        room, view = rooms.take_room(rows, columns)
-        assert not room.past
-        other, _ = rooms.take_room(rows, columns)
-        assert other is not room
-        del view
-        again, _ = rooms.take_room(rows, columns)
-        assert again is room and room.past == past
+    room, view = rooms.take_room(8, 16)
+    other, _ = rooms.take_room(8, 16)
+    assert other is not room
+    del view
+    again, _ = rooms.take_room(8, 16)
+    assert again is room
     rooms._kept.clear()
     rooms.take_room(8, 8)
-    assert not rooms._kept                                       # small ones are left to the C library
-
-
-def test_rows_that_are_no_whole_lines_never_go_past_the_caches(monkeypatch):
-    """27 numbers a state: a line past the caches must begin on a border."""
-    def past(shape, rows):
-        array, lines, _ = rooms.room_for(shape, rows)
-        return array, lines, True
-    model = ld.build(random_robot(3, 3, types=("revolute",)))
-    q = ld.random_configuration(model, np.random.default_rng(1), 21)
-    expected = ld.christoffel_symbols(model, q)
-    monkeypatch.setattr(coriolis, "room_for", past)
-    assert_same(ld.christoffel_symbols(model, q), expected)
+    assert not rooms._kept

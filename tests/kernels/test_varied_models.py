@@ -163,11 +163,11 @@ ENTRIES = {
     "christoffels": ("dynamics.closed_forms.coriolis", lambda m, q, v, a, tau: ld.christoffel_symbols(m, q)),
     "regressors": ("dynamics.parameters.regressor", lambda m, q, v, a, tau: ld.regressor(m, q, v, a, joints=OF_A_JOINT)),
     "sums": ("dynamics.parameters.regressor", lambda m, q, v, a, tau: ld.energy_regressor(m, q, v, joints=OF_A_JOINT).kinetic),
-    "inverse_directions_batch": (
-        "kernels.derivatives.directional_inverse",
+    "inverse_directions": (
+        "dynamics.derivatives.directional",
         lambda m, q, v, a, tau: directional(ld.inverse_dynamics_directional)(m, q, v, a)),
-    "hybrid_directions_batch": (
-        "kernels.derivatives.directional_hybrid",
+    "hybrid_directions": (
+        "dynamics.derivatives.directional",
         lambda m, q, v, a, tau: directional(ld.hybrid_dynamics_directional)(m, q, v, a, tau, every_third(m))),
     "inverse_derivatives_batch": (
         "dynamics.derivatives.first_derivatives",

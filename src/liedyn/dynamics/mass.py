@@ -62,6 +62,6 @@ def _of_one(nv, q, out):
 def _room(lead, nv, q, out):
     """Matrices (*lead, nv, nv), and as (N, nv nv)."""
     if out is None:
-        return room_for((*lead, nv, nv), len(q))[:2]
+        return room_for((*lead, nv, nv), len(q))
     X = place_for((*lead, nv, nv), out, (q,))
     return X, X.reshape(len(q), nv * nv)

@@ -240,25 +240,6 @@ def scratch_of_eight(size: int) -> np.ndarray:
 _thread = threading.local()
 
 
-def related(model) -> np.ndarray:
-    """(nv, nv) bool: whether one coordinate hangs on the other."""
-    k, last = np.arange(model.nv), model.paths[2]
-    hangs_on = (k[:, None] >= k) & (k[:, None] <= last)
-    return hangs_on | hangs_on.T
-
-
-def on_one_path(model) -> np.ndarray:
-    """(nv, nv, nv) bool: whether of three coordinates each two are related."""
-    r = related(model)
-    return r[:, :, None] & r[:, None, :] & r
-
-
-def filled_groups(cells: np.ndarray) -> np.ndarray:
-    """Which groups of eight numbers of a state's results hold any that is not zero for all states; cells: which numbers."""
-    cells = cells.ravel()
-    return np.append(cells, np.zeros(-len(cells) % 8, dtype=bool)).reshape(-1, 8).any(axis=1)
-
-
 def as_mask(prescribed, nv: int) -> np.ndarray:
     """A mask over v, or a ShapeError."""
     _refuse_masked(prescribed, "prescribed")

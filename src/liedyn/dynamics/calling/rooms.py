@@ -12,8 +12,7 @@ import numpy as np
 
 from liedyn.lie.blocks import CACHED
 
-# Smaller results than CACHED are left to the C library, which keeps their memory. Larger ones are best written past the caches,
-# but not where memory is fresh: it has just been cleared through them.
+# Smaller results than CACHED are left to the C library, which keeps their memory.
 _MOST, _ROOMS = 1 << 25, 4                     # kept at most: numbers, 256 MB; and of how many results
 _kept: list[Room] = []
 
@@ -29,13 +28,12 @@ class Held(Memory):
 class Room:
     """Uninitialized rows of numbers, the first on a border of cache lines."""
 
-    __slots__ = ("first", "held", "memory", "past", "shape")
+    __slots__ = ("first", "held", "memory", "shape")
 
     def __init__(self, rows: int, columns: int):
         self.memory = Memory(rows * columns + 8)
         self.first = -addressof(c_char.from_buffer(self.memory)) % 64          # bytes; memory.ctypes.data takes 0.7 us more
         self.shape = rows, columns
-        self.past = False                                                      # whether to be written past the caches
         self.held: ref[np.ndarray] = ref(self.memory)                          # the view that results are made over
 
     def lines_in(self, view: Memory) -> np.ndarray:
@@ -43,11 +41,11 @@ class Room:
         return np.ndarray(self.shape, float, view, self.first)
 
 
-def room_for(shape: tuple[int, ...], rows: int) -> tuple[np.ndarray, np.ndarray, bool]:
-    """An uninitialized array, the same numbers in so many rows for an entry, and whether these are to be written past the caches.
-    While the array or any view of it lives, nobody else gets the memory."""
+def room_for(shape: tuple[int, ...], rows: int) -> tuple[np.ndarray, np.ndarray]:
+    """An uninitialized array, and the same numbers in so many rows for an entry. While the array or any view of it lives, nobody
+    else gets the memory."""
     room, view = take_room(rows, prod(shape) // rows if rows else 0)
-    return np.ndarray(shape, float, view, room.first), room.lines_in(view), room.past
+    return np.ndarray(shape, float, view, room.first), room.lines_in(view)
 
 
 def take_room(rows: int, columns: int) -> tuple[Room, Memory]:
@@ -74,6 +72,5 @@ def _dropped(rows: int, columns: int) -> Room | None:
             except ValueError:                 # another thread has
                 continue
             if room.held() is None:            # else another thread had it in between
-                room.past = columns % 8 == 0
                 return room
     return None

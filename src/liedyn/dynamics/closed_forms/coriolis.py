@@ -4,13 +4,13 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
-from liedyn.dynamics.calling.calls import as_array, batched, filled_groups, on_one_path, refuse, related, run, run_one
+from liedyn.dynamics.calling.calls import as_array, batched, refuse, run, run_one
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.rooms import room_for
 from liedyn.dynamics.closed_forms.closed_form import closed_form
 from liedyn.errors import ShapeError
 from liedyn.kernels.recursions.christoffel import DERIVATIVE, SYMBOLS, christoffel_memory, christoffels
-from liedyn.kernels.recursions.coriolis import coriolis_entry_memory, coriolis_matrices
+from liedyn.kernels.recursions.coriolis import coriolis_matrices, coriolis_memory
 from liedyn.model.model import Model
 
 _PLOEN = {"recursive": 1.0, "christoffel": 0.0}          # which skew form: see `kernels.recursions.coriolis`
@@ -49,13 +49,13 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: str = "
     if on_error != "raise":
         return each_state(coriolis_matrix, locals())
     if method in _PLOEN:
-        C, size, how = np.empty((model.nv, model.nv)), coriolis_entry_memory(*model.sizes), (_PLOEN[method], _pairs(model))
+        C, size, how = np.empty((model.nv, model.nv)), coriolis_memory(*model.sizes), (_PLOEN[method],)
         if run_one(model, ("coriolis_matrix", method), coriolis_matrices, size, how, 2, (q, v, C), (q, v, C)):
             return C
     elif method != "factorized":
         raise ShapeError(f"method must be one of {', '.join(_PLOEN)}, factorized; found {method!r}")
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
-    out, C, _ = room_for((*lead, model.nv, model.nv), len(rows[0]))
+    out, C = room_for((*lead, model.nv, model.nv), len(rows[0]))
     if method == "factorized":
         for k, (q1, v1) in enumerate(zip(*rows, strict=True)):
             C[k] = closed_form(model, q1).coriolis_matrix(v1).ravel()
@@ -113,27 +113,11 @@ def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "r
 
 
 def _christoffels(model, q, what):
-    nv, size, how = model.nv, christoffel_memory(*model.sizes), (what, _triples(model))
+    nv, size, how = model.nv, christoffel_memory(*model.sizes), (what,)
     out = np.empty((nv, nv, nv))
-    if run_one(model, ("christoffel_symbols", what), christoffels, size, how, 1, (q, out), (q, out, False)):
+    if run_one(model, ("christoffel_symbols", what), christoffels, size, how, 1, (q, out), (q, out)):
         return out
     lead, (rows,) = batched(("q", as_array(q, "q", (model.nq,)), 1))
-    out, lines, past = room_for((*lead, nv, nv, nv), len(rows))
-    refuse(model, run(christoffels, model, size, how, (rows, lines, past), len(rows)), q=rows)
+    out, lines = room_for((*lead, nv, nv, nv), len(rows))
+    refuse(model, run(christoffels, model, size, how, (rows, lines), len(rows)), q=rows)
     return out
-
-
-def _pairs(model) -> np.ndarray:
-    """Which groups of eight of an (nv, nv) matrix are not zero: of joints of which one hangs on the other."""
-    try:
-        return model._cache["pairs"]
-    except KeyError:
-        return model._cache.setdefault("pairs", filled_groups(related(model)))
-
-
-def _triples(model) -> np.ndarray:
-    """The same of an (nv, nv, nv) tensor: of joints on one path."""
-    try:
-        return model._cache["triples"]
-    except KeyError:
-        return model._cache.setdefault("triples", filled_groups(on_one_path(model)))

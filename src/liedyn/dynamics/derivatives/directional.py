@@ -8,15 +8,14 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Wrenches
-from liedyn.dynamics.calling.calls import NONE, NONE_BATCH, as_array, as_mask, refuse, run, scratch, wrenches
+from liedyn.dynamics.calling.calls import NONE_BATCH, as_array, as_mask, refuse, run, wrenches
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.parameters.model_parameters import parameter_names, rates_of, rates_size
 from liedyn.errors import ConfigurationError, ShapeError
-from liedyn.jit import prepare
 from liedyn.kernels import checks
-from liedyn.kernels.derivatives import directional_hybrid as hybrid_kernel
-from liedyn.kernels.derivatives import directional_inverse as inverse_kernel
+from liedyn.kernels.derivatives.directional_hybrid import hybrid_directions, hybrid_directions_memory
+from liedyn.kernels.derivatives.directional_inverse import inverse_directions, inverse_directions_memory
 from liedyn.model.model import Model
 
 
@@ -187,6 +186,7 @@ def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike
                          {"dq": None, "dv": None, "da": None, "dtau": None}, None, None)
         out = _hybrid(model, _by_parameter(model, given, rows), mask, passive)[2]
         out = np.where(mask, out[..., model.nv:], out[..., :model.nv])
+    out = out.swapaxes(0, 1) if given.one else out
     return np.ascontiguousarray(np.moveaxis(out, 0, -1)).reshape(*given.lead, model.nv, len(names))
 
 
@@ -195,12 +195,12 @@ _NONE = np.empty((1, 1, 0))
 
 # arguments --------------------------------------------------------------------------------------------------------
 class _Given(NamedTuple):
-    """State and directions as the kernels take them: K directions of each of N states. One state alone has its directions along
-    K; in a batch each state has its own, along N."""
+    """State and directions as the kernels take them: K directions of each of N states, or N directions of one."""
 
     one: bool
     lead: tuple[int, ...]
-    state: dict[str, np.ndarray]     # (N, …)
+    state: dict[str, np.ndarray]     # (N, …), or (1, …) of one
+    count: int                       # N
     planes: int                      # K
     motion: np.ndarray               # (K or 1, N or 1, …)
     df_ext: np.ndarray               # the same; no columns where there is none
@@ -221,19 +221,22 @@ def _arrange(model, state, f_ext, moved, df_ext, parameters) -> _Given:
     count = math.prod(lead)
 
     def spread(x, last):
-        """(K, N, …): one row where it is the same for all."""
-        rows = _rows(x, last, lead, count) if x.ndim > last else x.reshape(1, -1)
-        return rows[:, None] if one else rows[None]
+        """(1, N, …): one row where it is the same for all."""
+        return (_rows(x, last, lead, count) if x.ndim > last else x.reshape(1, -1))[None]
 
-    many = count if any(x.ndim > 1 for _, x, _ in rates) else 1
-    motion = np.zeros((many, 1, len(moved) * model.nv) if one else (1, many, len(moved) * model.nv))
+    motion = np.zeros((1, count if any(x.ndim > 1 for _, x, _ in rates) else 1, len(moved) * model.nv))
     order = list(moved)
     for name, x, _ in rates:
         at = order.index(name) * model.nv
         motion[..., at:at + model.nv] = spread(x, 1)
     flat = {name: x.reshape(1, -1) if one else _rows(x, last, lead, count) for name, x, last in own}
-    return _Given(one, lead, flat, count if one else 1, motion, _NONE if dF is None else spread(dF, 2),
+    return _Given(one, lead, flat, *_size(one, count), motion, _NONE if dF is None else spread(dF, 2),
                   _NONE if changes is None else spread(changes, 1))
+
+
+def _size(one: bool, count: int) -> tuple[int, int]:
+    """N and K; of one state without directions N is 1, for the state itself."""
+    return (max(count, 1), min(count, 1)) if one else (count, 1)
 
 
 def _by_parameter(model, given: _Given, rows: np.ndarray) -> _Given:
@@ -243,7 +246,10 @@ def _by_parameter(model, given: _Given, rows: np.ndarray) -> _Given:
     if "f_ext" in given.state and twists.any():
         n = len(model.link_names)
         df_ext = _carried(twists.reshape(-1, 1, n, 6), given.state["f_ext"].reshape(1, -1, n, 6)).reshape(len(rows), -1, 6 * n)
-    return given._replace(planes=len(rows), df_ext=df_ext, changes=changes)
+    if not given.one:
+        return given._replace(planes=len(rows), df_ext=df_ext, changes=changes)
+    count, planes = _size(True, len(rows))
+    return given._replace(count=count, planes=planes, df_ext=df_ext.swapaxes(0, 1), changes=changes.swapaxes(0, 1))
 
 
 def _changes(model, parameters):
@@ -320,53 +326,24 @@ def _shaped(x: np.ndarray, given: _Given) -> np.ndarray:
 
 # kernels ----------------------------------------------------------------------------------------------------------
 def _inverse(model, given: _Given, passive):
-    """tau (N, nv), dtau (K, N, nv)."""
+    """tau (N, nv) or (1, nv), dtau (K, N, nv)."""
     q, v, a = (given.state[name] for name in ("q", "v", "a"))
-    tau, dtau = np.empty(v.shape), np.empty((given.planes, *v.shape))
-    if given.one:
-        memory, lanes = _two_scratches(inverse_kernel.inverse_base_memory(*model.sizes),
-                                       inverse_kernel.direction_memory(model.n_bodies, model.nv, len(model.link_names)))
-        prepare(inverse_kernel.inverse_directions)
-        code = inverse_kernel.inverse_directions(
-            model.index, model.constants, memory, lanes, q[0], v[0], a[0], _wrench(given), bool(passive), given.motion[:, 0],
-            given.df_ext[:, 0], given.changes[:, 0], tau[0], dtau[:, 0])
-    else:
-        size = inverse_kernel.inverse_directions_memory(*model.sizes)
-        code = run(inverse_kernel.inverse_directions_batch, model, size, (),
-                   (q, v, a, given.state.get("f_ext", NONE_BATCH), bool(passive), given.motion, given.df_ext, given.changes, tau,
-                    dtau), len(q))
+    f_ext, directions = given.state.get("f_ext", NONE_BATCH), (given.motion, given.df_ext, given.changes)
+    tau, dtau = np.empty(v.shape), np.empty((given.planes, given.count, model.nv))
+    code = run(inverse_directions, model, inverse_directions_memory(*model.sizes), (),
+               (q, v, a, f_ext, bool(passive), *directions, tau, dtau), given.count)
     refuse(model, code, q=q, v=v, a=a)
     return tau, dtau
 
 
 def _hybrid(model, given: _Given, prescribed: np.ndarray, passive):
-    """a, tau (N, nv) and [da, dtau] (K, N, 2nv)."""
+    """a, tau (N, nv) or (1, nv), and [da, dtau] (K, N, 2nv)."""
     q, v, tau = given.state["q"], given.state["v"], given.state["tau"].copy()
     a = given.state["a"].copy() if "a" in given.state else np.zeros(tau.shape)
-    out = np.empty((given.planes, len(v), 2 * model.nv))
-    if given.one:
-        memory, lanes = _two_scratches(hybrid_kernel.hybrid_base_memory(*model.sizes),
-                                       hybrid_kernel.hybrid_direction_memory(model.n_bodies, model.nv, len(model.link_names)))
-        prepare(hybrid_kernel.hybrid_directions)
-        code = hybrid_kernel.hybrid_directions(
-            model.index, model.constants, memory, lanes, prescribed, q[0], v[0], a[0], tau[0], _wrench(given), bool(passive),
-            given.motion[:, 0], given.df_ext[:, 0], given.changes[:, 0], out[:, 0])
-    else:
-        size = hybrid_kernel.hybrid_directions_memory(*model.sizes)
-        code = run(hybrid_kernel.hybrid_directions_batch, model, size, (prescribed,),
-                   (q, v, a, tau, given.state.get("f_ext", NONE_BATCH), bool(passive), given.motion, given.df_ext, given.changes,
-                    out), len(q))
+    f_ext, directions = given.state.get("f_ext", NONE_BATCH), (given.motion, given.df_ext, given.changes)
+    out = np.empty((given.planes, given.count, 2 * model.nv))
+    code = run(hybrid_directions, model, hybrid_directions_memory(*model.sizes), (prescribed,),
+               (q, v, a, tau, f_ext, bool(passive), *directions, out), given.count)
     if code:
         refuse(model, code, q=q, v=v, a=np.where(prescribed, given.state.get("a", 0.0), 0.0), tau=given.state["tau"])
     return a, tau, out
-
-
-def _wrench(given: _Given) -> np.ndarray:
-    return given.state["f_ext"][0] if "f_ext" in given.state else NONE
-
-
-def _two_scratches(size: int, lanes: int) -> tuple[np.ndarray, np.ndarray]:
-    """This thread's scratch in two: numbers, and rows of eight on a border of cache lines."""
-    start = -(-size // 8) * 8
-    memory = scratch(start + 8 * lanes)
-    return memory[:size], memory[start:].reshape(lanes, 8)

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import ArrayLike, OnError
-from liedyn.dynamics.calling.calls import as_array, batched, filled_groups, on_one_path, refuse, run, run_one
+from liedyn.dynamics.calling.calls import as_array, batched, refuse, run, run_one
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.rooms import room_for
 from liedyn.dynamics.open_tree import refuse_constraints
@@ -57,25 +57,15 @@ def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike
         refuse_constraints(model, "inverse_dynamics_second_derivatives")
     if on_error != "raise":
         return each_state(inverse_dynamics_second_derivatives, locals())
-    n, how = model.nv, (_filled(model),)
-    eight = n <= _MOST_OF_EIGHT
-    size = second_derivatives_memory(*model.sizes) + (4 * n**3 if eight else 0)
+    n, size = model.nv, second_derivatives_memory(*model.sizes)
     if isinstance(q, np.ndarray) and q.ndim == 1:
         out = np.empty((4, n, n, n))
         key, passive = ("second_derivatives", bool(passive)), bool(passive)
-        if run_one(model, key, second_derivatives, size, how, 3, (q, v, a, out), (q, v, a, passive, out, False)):
+        if run_one(model, key, second_derivatives, size, (), 3, (q, v, a, out), (q, v, a, passive, out)):
             return SecondDerivatives(*out)
     named = [("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (n,)), 1), ("a", as_array(a, "a", (n,)), 1)]
     lead, rows = batched(*named)
-    out, lines, past = room_for((*lead, 4, n, n, n), len(rows[0]))
-    code = run(second_derivatives, model, size, how, (*rows, bool(passive), lines, past), len(lines), one_by_one=not eight)
+    out, lines = room_for((*lead, 4, n, n, n), len(rows[0]))
+    code = run(second_derivatives, model, size, (), (*rows, bool(passive), lines), len(lines), one_by_one=n > _MOST_OF_EIGHT)
     refuse(model, code, **dict(zip(("q", "v", "a"), rows, strict=True)))
     return SecondDerivatives(*(out[..., k, :, :, :] for k in range(4)))
-
-
-def _filled(model) -> np.ndarray:
-    """Which groups of eight numbers of the four tensors are not zero."""
-    try:
-        return model._cache["second derivatives"]
-    except KeyError:
-        return model._cache.setdefault("second derivatives", filled_groups(np.stack([on_one_path(model)] * 4)))

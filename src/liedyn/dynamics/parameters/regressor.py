@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
-from liedyn.dynamics.calling.calls import as_array, batched, filled_groups, refuse, run, run_one
+from liedyn.dynamics.calling.calls import as_array, batched, refuse, run, run_one
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.rooms import room_for
 from liedyn.errors import NameLookupError
-from liedyn.joints.kinds import NV, SCREW
+from liedyn.joints.kinds import SCREW
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.recursions.regressor import regressor_memory, regressors, sums
 from liedyn.model.model import Model
@@ -117,12 +117,12 @@ def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive
         return each_state(regressor, locals())
     P, size, plan = _plan(model, passive, joints)
     Y = np.empty((model.nv, P))
-    if run_one(model, ("regressor", *_asked(passive, joints)), regressors, size, plan, 3, (q, v, a, Y), (q, v, a, Y, False)):
+    if run_one(model, ("regressor", *_asked(passive, joints)), regressors, size, (plan,), 3, (q, v, a, Y), (q, v, a, Y)):
         return Y
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1),
                          ("a", as_array(a, "a", (model.nv,)), 1))
-    Y, lines, past = room_for((*lead, model.nv, P), len(rows[0]))
-    code = run(regressors, model, size, plan, (*rows, lines, past), len(lines))
+    Y, lines = room_for((*lead, model.nv, P), len(rows[0]))
+    code = run(regressors, model, size, (plan,), (*rows, lines), len(lines))
     refuse(model, code, **dict(zip(("q", "v", "a"), rows, strict=True)))
     return Y
 
@@ -158,11 +158,11 @@ def momentum_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: boo
 def _sums(model, q, v, passive, joints):
     P, _, plan = _plan(model, passive, joints)
     size, y = regressor_memory(model.n_bodies, model.nq, model.nv, 8 * P), np.empty(8 * P)
-    if run_one(model, ("sums", *_asked(passive, joints)), sums, size, plan[:1], 2, (q, v, y), (q, v, y)):
+    if run_one(model, ("sums", *_asked(passive, joints)), sums, size, (plan,), 2, (q, v, y), (q, v, y)):
         return (), y.reshape(1, 8, P)
     lead, rows = batched(("q", as_array(q, "q", (model.nq,)), 1), ("v", as_array(v, "v", (model.nv,)), 1))
     y = np.empty((len(rows[0]), 8 * P))
-    refuse(model, run(sums, model, size, plan[:1], (*rows, y), len(y)), q=rows[0], v=rows[1])
+    refuse(model, run(sums, model, size, (plan,), (*rows, y), len(y)), q=rows[0], v=rows[1])
     return lead, y.reshape(len(y), 8, P)
 
 
@@ -204,9 +204,9 @@ def _joint_parameters(model, kinds):
 class _Plan(NamedTuple):
     """What the entry needs; kept, since making it takes ten times as long as using it."""
 
-    columns: int                               # P
-    memory: int                                # numbers of scratch
-    arrays: tuple[np.ndarray, np.ndarray]      # the plan of `recursions.regressor`; eights of Y that hold more than zeros
+    columns: int        # P
+    memory: int         # numbers of scratch
+    array: np.ndarray   # the plan of `recursions.regressor`
 
 
 def _asked(passive, joints) -> tuple:
@@ -222,18 +222,9 @@ def _plan(model, passive, joints) -> _Plan:
 
 
 def _new_plan(model, passive, joints) -> _Plan:
-    kinds, links = _kinds(model, passive, joints), _links(model)
-    own = list(_joint_parameters(model, kinds))
-    P = 10 * len(links) + len(own)
-    rows, filled = np.full((5, model.nv), -1), np.zeros((model.nv, P), dtype=bool)
+    links, own = _links(model), list(_joint_parameters(model, _kinds(model, passive, joints)))
+    P, rows = 10 * len(links) + len(own), np.full((5, model.nv), -1)
     for column, (what, k, _) in enumerate(own, 10 * len(links)):
         rows[(*OF_A_JOINT, "preload").index(what), k] = column
-        filled[k, column] = True
-    tree = tree_of.py_func(model.index, model.constants)
-    for j, link in enumerate(links):
-        i = tree.link_body[link]
-        while i > 0:
-            filled[tree.iv[i]:tree.iv[i] + NV[tree.kind[i]], 10 * j:10 * j + 10] = True
-            i = tree.parent[i]
     plan = np.r_[P, len(links), links, rows.ravel()].astype(np.int64)
-    return _Plan(P, regressor_memory(model.n_bodies, model.nq, model.nv, model.nv * P), (plan, filled_groups(filled)))
+    return _Plan(P, regressor_memory(model.n_bodies, model.nq, model.nv, model.nv * P), plan)

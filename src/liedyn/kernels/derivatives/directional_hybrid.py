@@ -58,53 +58,16 @@ def hybrid_direction_memory(n, nv, nl):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def hybrid_base_memory(n, nq, nv, nl): return 87 * n + 11 * nv
-
-
-@entry("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], b1[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1],"
-       " f8[:,::1], f8[:,::1])")
-def hybrid_directions(index, constants, memory, lanes, prescribed, q, v, a, tau, f_ext, passive, motion, df_ext, changes, out):
-    """One state, a and tau completed in place; of each direction [da; dtau] (K, 2nv), eight at a time. motion (K or 1, 4nv): dq,
-    dv, da, dtau; the rest as in `inverse_directions`. memory, lanes: hybrid_base_memory, (hybrid_direction_memory, 8)."""
-    n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if (q.size != nq or v.size != nv or a.size != nv or tau.size != nv or prescribed.size != nv
-            or (f_ext.size and f_ext.size != 6 * nl)):
-        return SHAPE
-    tree, m = tree_of(index, constants), memory[6 * n:]
-    code = bad_input(tree, prescribed, q, v, a, tau, nq, nv)
-    if code != OK:
-        return code
-    code, F = gather(tree, f_ext, memory, n, nl)
-    if code != OK:
-        return code
-    factors, m = hybrid_work(m, n, nv), m[51 * n + 9 * nv:]
-    code = solved(hybrid(tree, prescribed, q, v, a, tau, F, passive and index[4] != 0, factors), a, tau, nv)
-    if code != OK:
-        return code
-    base = newton_euler_work(m[nv:], n, nv)
-    newton_euler(tree, q, v, a, F, False, m[:nv], base)
-    D = direction_of(lanes, 4 * nv, df_ext.shape[1], changes.shape[1], n, nv, nl)
-    for row in range(0, out.shape[0], 8):
-        code, dF = pack_direction(tree, motion, df_ext, changes, row, D, n, nl)
-        if code != OK:
-            return code
-        hybrid_direction(tree, prescribed, q, v, a, passive, base, factors, D, dF, nv)
-        if not finite(D.motion[2 * nv:], 2 * nv):
-            return BAD_RESULT
-        unpack(D.motion[2 * nv:], out, row)
-    return OK
-
-
 def hybrid_directions_memory(n, nq, nv, nl):
-    return hybrid_base_memory(n, nq, nv, nl) + nq + 3 * nv + 6 * nl + hybrid_direction_memory(n, nv, nl)
+    return 87 * n + 14 * nv + nq + 6 * nl + hybrid_direction_memory(n, nv, nl)
 
 
 @entry("i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1],"
        " f8[:,:,::1], f8[:,:,::1], f8[:,:,::1], i8, i8)", nogil=True)
-def hybrid_directions_batch(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, motion, df_ext, changes, out,
-                            first, last):
-    """States first … last - 1 of N, eight at a time, a and tau (N, nv) completed in place; out (K, N, 2nv): [da; dtau] of K
-    directions of each. motion, df_ext and changes: (K or 1, N or 1, …)."""
+def hybrid_directions(index, constants, memory, prescribed, q, v, a, tau, f_ext, passive, motion, df_ext, changes, out, first,
+                      last):
+    """As `inverse_directions`; a and tau are completed in place. out (K, N, 2nv): [da; dtau]; motion (…, 4nv): dq, dv, da,
+    dtau."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
     if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)):
@@ -113,25 +76,25 @@ def hybrid_directions_batch(index, constants, memory, prescribed, q, v, a, tau, 
     Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, bodies, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:6 * nl + 6 * n], m[6 * nl + 6 * n:]
     factors, again, m = hybrid_work(m, n, nv), m[51 * n + 9 * nv:51 * n + 10 * nv], m[51 * n + 10 * nv:]
-    base = newton_euler_work(m, n, nv)
+    F, base = bodies[:6 * n if f_ext.size else 0], newton_euler_work(m, n, nv)
     D = direction_of(m[30 * n + nv:], 4 * nv, df_ext.shape[2], changes.shape[2], n, nv, nl)
     for k in range(first, last, 8):
-        pack(q, k, Q)
-        pack(v, k, V)
-        pack(a, k, A)
-        pack(tau, k, Tau)
-        if f.size:
-            pack(f_ext, k, f)
-        code = bad_input(tree, prescribed, Q, V, A, Tau, nq, nv)
-        bad_f_ext, F = gather(tree, f, bodies, n, nl)
-        code = code if code != OK else bad_f_ext
-        if code == OK:
-            code = solved(hybrid(tree, prescribed, Q, V, A, Tau, F, passive and index[4] != 0, factors), A, Tau, nv)
-        if code != OK:
-            return code
-        unpack(A, a, k)
-        unpack(Tau, tau, k)
-        newton_euler(tree, Q, V, A, F, False, again, base)
+        if k == first or rows > 1:
+            pack(q, k, Q)
+            pack(v, k, V)
+            pack(a, k, A)
+            pack(tau, k, Tau)
+            if f.size:
+                pack(f_ext, k, f)
+            code, bad_f_ext = bad_input(tree, prescribed, Q, V, A, Tau, nq, nv), gather(tree, f, bodies, n, nl)[0]
+            code = code if code != OK else bad_f_ext
+            if code == OK:
+                code = solved(hybrid(tree, prescribed, Q, V, A, Tau, F, passive and index[4] != 0, factors), A, Tau, nv)
+            if code != OK:
+                return code
+            unpack(A, a, k)
+            unpack(Tau, tau, k)
+            newton_euler(tree, Q, V, A, F, False, again, base)
         for j in range(out.shape[0]):
             code, dF = pack_direction(tree, motion[min(j, motion.shape[0] - 1)], df_ext[min(j, df_ext.shape[0] - 1)],
                                       changes[min(j, changes.shape[0] - 1)], k, D, n, nl)

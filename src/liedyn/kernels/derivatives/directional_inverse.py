@@ -1,8 +1,8 @@
 """Inverse dynamics differentiated along directions (K1 Table 5).
 
 One direction moves the state (dq, dv, da), the external wrenches and the figures of the model at once. Inverse dynamics
-runs once, then the table once for eight directions in Lanes (one state: its numbers stay float64) or for one direction of
-eight states. In the code pX is dX/dp, and dV stays the acceleration."""
+runs once, then the table once for eight directions of one state, or for each direction of eight states. In the code pX is
+dX/dp, and dV stays the acceleration."""
 from typing import NamedTuple
 
 import numpy as np
@@ -146,48 +146,16 @@ def pack_direction(tree, motion, df_ext, changes, row, D, n, nl):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def inverse_base_memory(n, nq, nv, nl): return 36 * n + nv
-
-
-@entry("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[::1], f8[::1], f8[::1], f8[::1], b1, f8[:,::1], f8[:,::1], f8[:,::1],"
-       " f8[::1], f8[:,::1])")
-def inverse_directions(index, constants, memory, lanes, q, v, a, f_ext, passive, motion, df_ext, changes, tau, dtau):
-    """One state: tau (nv) and, of each direction, dtau (K, nv), eight at a time. motion (K or 1, 3nv); df_ext (K or 1, 6 n_links)
-    and changes (K or 1, changes_size) may have no columns. memory, lanes: inverse_base_memory, (direction_memory, 8)."""
-    n, nq, nv, nl = index[0], index[1], index[2], index[3]
-    if q.size != nq or v.size != nv or a.size != nv or tau.size != nv or (f_ext.size and f_ext.size != 6 * nl):
-        return SHAPE
-    tree = tree_of(index, constants)
-    code = bad_motion(tree, q, v, a, nq, nv)
-    if code != OK:
-        return code
-    code, F = gather(tree, f_ext, memory, n, nl)
-    if code != OK:
-        return code
-    base = newton_euler_work(memory[6 * n:], n, nv)
-    newton_euler(tree, q, v, a, F, passive and index[4] != 0, tau, base)
-    D = direction_of(lanes, motion.shape[1], df_ext.shape[1], changes.shape[1], n, nv, nl)
-    dq, dv, da, work = D.motion[:nv], D.motion[nv:2 * nv], D.motion[2 * nv:3 * nv], direction_work(D.work, n)
-    for row in range(0, dtau.shape[0], 8):
-        code, dF = pack_direction(tree, motion, df_ext, changes, row, D, n, nl)
-        if code != OK:
-            return code
-        newton_euler_direction(tree, q, v, a, passive, base, dq, dv, da, dF, D.changes, D.dtau, work)
-        if not finite(D.dtau, nv):
-            return BAD_RESULT
-        unpack(D.dtau, dtau, row)
-    return OK if finite(tau, nv) else BAD_RESULT
-
-
 def inverse_directions_memory(n, nq, nv, nl):
-    return inverse_base_memory(n, nq, nv, nl) + nq + 3 * nv + 6 * nl + direction_memory(n, nv, nl)
+    return 36 * n + nv + nq + 3 * nv + 6 * nl + direction_memory(n, nv, nl)
 
 
 @entry("i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1], f8[:,:,::1], f8[:,:,::1],"
        " f8[:,::1], f8[:,:,::1], i8, i8)", nogil=True)
-def inverse_directions_batch(index, constants, memory, q, v, a, f_ext, passive, motion, df_ext, changes, tau, dtau, first, last):
-    """States first … last - 1 of N, eight at a time, K directions of each: tau (N, nv), dtau (K, N, nv). motion, df_ext and
-    changes: (K or 1, N or 1, …)."""
+def inverse_directions(index, constants, memory, q, v, a, f_ext, passive, motion, df_ext, changes, tau, dtau, first, last):
+    """States first … last - 1 of N, eight at a time, K directions of each; or N directions of one state: then q, v, a, f_ext and
+    tau have one row. tau (N, nv), dtau (K, N, nv). motion (K or 1, N or 1, 3nv): dq, dv, da; df_ext (…, 6 n_links) and changes
+    (…, changes_size) may have no columns."""
     n, nq, nv, nl = index[0], index[1], index[2], index[3]
     rows = q.shape[0]
     if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(tau, rows, nv)):
@@ -195,24 +163,24 @@ def inverse_directions_batch(index, constants, memory, q, v, a, f_ext, passive, 
     tree, m = tree_of(index, constants), memory
     Q, V, A, Tau, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 3 * nv], m[nq + 3 * nv:]
     f, m = m[:6 * nl if f_ext.size else 0], m[6 * nl:]
-    base = newton_euler_work(m[6 * n:], n, nv)
+    F, base = m[:6 * n if f_ext.size else 0], newton_euler_work(m[6 * n:], n, nv)
     D = direction_of(m[36 * n + nv:], motion.shape[2], df_ext.shape[2], changes.shape[2], n, nv, nl)
     dq, dv, da, work = D.motion[:nv], D.motion[nv:2 * nv], D.motion[2 * nv:3 * nv], direction_work(D.work, n)
     for k in range(first, last, 8):
-        pack(q, k, Q)
-        pack(v, k, V)
-        pack(a, k, A)
-        if f.size:
-            pack(f_ext, k, f)
-        code = bad_motion(tree, Q, V, A, nq, nv)
-        bad_f_ext, F = gather(tree, f, m, n, nl)
-        code = code if code != OK else bad_f_ext
-        if code != OK:
-            return code
-        newton_euler(tree, Q, V, A, F, passive and index[4] != 0, Tau, base)
-        unpack(Tau, tau, k)
-        if not finite(Tau, nv):
-            return BAD_RESULT
+        if k == first or rows > 1:
+            pack(q, k, Q)
+            pack(v, k, V)
+            pack(a, k, A)
+            if f.size:
+                pack(f_ext, k, f)
+            code, bad_f_ext = bad_motion(tree, Q, V, A, nq, nv), gather(tree, f, m, n, nl)[0]
+            code = code if code != OK else bad_f_ext
+            if code != OK:
+                return code
+            newton_euler(tree, Q, V, A, F, passive and index[4] != 0, Tau, base)
+            unpack(Tau, tau, k)
+            if not finite(Tau, nv):
+                return BAD_RESULT
         for j in range(dtau.shape[0]):
             code, dF = pack_direction(tree, motion[min(j, motion.shape[0] - 1)], df_ext[min(j, df_ext.shape[0] - 1)],
                                       changes[min(j, changes.shape[0] - 1)], k, D, n, nl)

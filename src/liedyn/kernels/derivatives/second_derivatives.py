@@ -7,34 +7,40 @@ A joint m moves or drives all that hangs on it as one. With what this carries al
 
 a v_m changes V by s_m, psi_l by ad_s_m s_l, zeta_l by ad_phi_m s_l + 2 ad_s_m psi_l, F by I phi_m + B s_m, B by B(s_m), and
 of the columns of its own joint nothing but phi, by ad_s_m s_l. So each formula there becomes a wrench that two coordinates
-give, one of the deepest body and one on its path from the ground, times each column of that path: O(n depth^2). A path is taken
-about the origin of its deepest body. Singh, Russell and Wensing 2023 give the same tensors for joints of several coordinates.
+give, one of the deepest body and one on its path from the ground, times each column of that path: O(n depth^2). A path is seen
+from its deepest body. Singh, Russell and Wensing 2023 give the same tensors for joints of several coordinates.
 """
 from typing import NamedTuple
 
 import numpy as np
 
 from liedyn.jit import entry, kernel, primitive
-from liedyn.joints.kinds import NV, SCREW
+from liedyn.joints.kinds import NV
+from liedyn.joints.motion import joint_column
 from liedyn.joints.passive import resistance_curvature
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, fits
-from liedyn.kernels.derivatives.aligned import aligned_memory, aligned_motion, aligned_work, gather_bodies, load_sums
-from liedyn.kernels.recursions.results import block_size, clear, hand_out, place
-from liedyn.lie.blocks import pack, states_in
+from liedyn.kernels.checks import BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
+from liedyn.kernels.derivatives.inverse_derivatives import (
+    derivatives_memory,
+    derivatives_work,
+    hand_to_parent,
+    load_coriolis,
+    outward,
+)
+from liedyn.kernels.recursions.coriolis import clear
+from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.body_coriolis import coriolis, coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.matrices import integers
-from liedyn.lie.rows import load3, load_twist, store_twist
-from liedyn.lie.se3 import ad, add, dot, less_dad, minus_dad, plus_ad, scale
-from liedyn.lie.shift import shift_twist
-from liedyn.lie.vec3 import add3, cross, dot3, plus_cross
+from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_twist
+from liedyn.lie.se3 import Ad_inv, ad, add, compose, dot, less_dad, minus_dad, plus_ad, scale
+from liedyn.lie.vec3 import cross, dot3, plus_cross
 from liedyn.seam.views import span
 
 
 class PathWork(NamedTuple):
-    """The columns that move a body, from the ground on, about its origin: see `AlignedWork`."""
+    """The columns that move a body, from the ground on, seen from it: see `inverse_derivatives`."""
 
     s: np.ndarray       # (6nv,)
     psi: np.ndarray     # (6nv,)
@@ -54,22 +60,21 @@ def path_work(memory, nv):
 @primitive
 def walk(tree, i, work, path):
     """Writes the path of body i. Returns where its own columns begin, and their end."""
-    end, j, zero = 0, i, number_like(work.s, 0.0)
+    end, j, zero = 0, i, number_like(work.psi, 0.0)
+    one = zero + 1.0
     while j > 0:
         end, j = end + NV[tree.kind[j]], tree.parent[j]
-    x, j, r = end, i, (zero, zero, zero)                               # r: from the origin of j to that of i
+    x, j, T = end, i, ((one, zero, zero, zero, one, zero, zero, zero, one), (zero, zero, zero))      # T: pose of i in j
     while j > 0:
         n, k = NV[tree.kind[j]], tree.iv[j]
         x = x - n
         for c in range(n):
-            psi = load_twist(work.psi, k + c)
-            phi = scale(2.0, psi) if tree.kind[j] == SCREW else load_twist(work.phi, k + c)
-            store_twist(path.s, x + c, shift_twist(r, load_twist(work.s, k + c)))
-            store_twist(path.psi, x + c, shift_twist(r, psi))
-            store_twist(path.zeta, x + c, shift_twist(r, load_twist(work.zeta, k + c)))
-            store_twist(path.phi, x + c, shift_twist(r, phi))
+            store_twist(path.s, x + c, Ad_inv(T, joint_column(tree, j, c, zero)))
+            store_twist(path.psi, x + c, Ad_inv(T, load_twist(work.psi, k + c)))
+            store_twist(path.zeta, x + c, Ad_inv(T, load_twist(work.zeta, k + c)))
+            store_twist(path.phi, x + c, Ad_inv(T, load_twist(work.phi, k + c)))
             path.k[x + c], path.first[x + c] = k + c, x
-        r, j = add3(r, load3(work.p, 3 * j)), tree.parent[j]
+        T, j = compose(load_pose(work.T, j), T), tree.parent[j]
     return end - NV[tree.kind[i]], end
 
 
@@ -89,11 +94,13 @@ class Deepest(NamedTuple):
 
 @kernel
 def tensors(tree, v, passive, work, path, T):
-    """Writes T (4 nv^3): d2tau/dqdq, dqdv, dvdv, dqda, where coordinates stand on one path."""
+    """Writes T (4 nv^3): d2tau/dqdq, dqdv, dvdv, dqda, where coordinates stand on one path. work: DerivativesWork after
+    `outward`."""
     nv = tree.armature.shape[0]
-    for i in range(1, tree.parent.size):
+    for i in range(tree.parent.size - 1, 0, -1):
         own, end = walk(tree, i, work, path)
-        I, F, B = load_sums(work.sums, i)
+        I, F, B = load_rigid(work.I, i), load_twist(work.F, i), load_coriolis(work.B, i)
+        hand_to_parent(tree, i, work)
         for c in range(own, end):
             s, psi, k = load_twist(path.s, c), load_twist(path.psi, c), path.k[c]
             P = momentum(I, s)
@@ -210,23 +217,19 @@ def place_of(nv, which, i, j, k):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def second_derivatives_memory(n, nq, nv, nl):
-    """Besides the results of eight states."""
-    return aligned_memory(n, nv) + nq + 28 * nv
+def second_derivatives_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 28 * nv + 4 * nv * nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], b1, i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], b1, i8, i8)", nogil=True)
-def second_derivatives(index, constants, memory, filled, q, v, a, passive, out, past, first, last):
-    """States first … last - 1; out (N, 4 nv^3): dqdq, dqdv, dvdv, dqda. Returns a code of `checks`. filled, past: see
-    `results`."""
+@entry("i8(i8[::1], f8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
+def second_derivatives(index, constants, memory, q, v, a, passive, out, first, last):
+    """States first … last - 1; out (N, 4 nv^3): dqdq, dqdv, dvdv, dqda. Returns a code of `checks`."""
     n, nq, nv, rows = index[0], index[1], index[2], q.shape[0]
     if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv)):
         return SHAPE
-    tree, m, size = tree_of(index, constants), memory, block_size(memory, 4 * nv * nv * nv)
+    tree, m, size = tree_of(index, constants), memory, 4 * nv * nv * nv
     Q, V, A, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:]
-    path, block, m = path_work(m, nv), m[26 * nv:26 * nv + size], m[26 * nv + size:]
-    work, _ = aligned_work(m, n, nv)
+    path, block, work = path_work(m, nv), m[26 * nv:26 * nv + size], derivatives_work(m[26 * nv + size:], n, nv)
     passive = passive and index[4] != 0
     clear(block)
     for k in range(first, last, states_in(memory)):
@@ -236,10 +239,9 @@ def second_derivatives(index, constants, memory, filled, q, v, a, passive, out, 
         code = bad_motion(tree, Q, V, A, nq, nv)
         if code != OK:
             return code
-        result, = place(block, out, k)
-        aligned_motion(tree, Q, V, A, work)
-        gather_bodies(tree, A[:0], work)
-        tensors(tree, V, passive, work, path, result)
-        if not hand_out(result, out, k, filled, past):
+        outward(tree, Q, V, A, A[:0], work)
+        tensors(tree, V, passive, work, path, block)
+        if not finite(block, size):
             return BAD_RESULT
+        unpack(block, out, k)
     return OK

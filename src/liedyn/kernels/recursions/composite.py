@@ -27,22 +27,35 @@ def composite_work(memory, n): return CompositeWork(memory[:12 * n], memory[12 *
 def composite_memory(n, nv): return 22 * n
 
 
-@kernel
-def composite(tree, q, M, work):
-    """Writes M (nv nv, by rows) and work. Armature is on its diagonal."""
-    n, nv = tree.parent.size, tree.armature.shape[0]
+@primitive
+def begin(tree, q, work):
+    """Writes work: poses, and inertias of the bodies alone."""
     zero = number_like(q, 0.0)
-    for k in range(nv * nv):
-        store(M, k, zero)
-    for i in range(1, n):
+    for i in range(1, tree.parent.size):
         store_pose(work.T, i, joint_pose(tree, i, q))
         m, h, A = load_rigid(tree.I, i)
         store_rigid(work.I, i, (m + zero, (h[0] + zero, h[1] + zero, h[2] + zero),
                                 (A[0] + zero, A[1] + zero, A[2] + zero, A[3] + zero, A[4] + zero, A[5] + zero)))
-    for i in range(n - 1, 0, -1):
-        I, p = load_rigid(work.I, i), tree.parent[i]
-        if p > 0:
-            store_rigid(work.I, p, add_rigid(load_rigid(work.I, p), rigid_to_parent(load_pose(work.T, i), I)))
+
+
+@primitive
+def hand_to_parent(tree, i, work):
+    p = tree.parent[i]
+    if p > 0:
+        I = rigid_to_parent(load_pose(work.T, i), load_rigid(work.I, i))
+        store_rigid(work.I, p, add_rigid(load_rigid(work.I, p), I))
+
+
+@kernel
+def composite(tree, q, M, work):
+    """Writes M (nv nv, by rows) and work. Armature is on its diagonal."""
+    nv, zero = tree.armature.shape[0], number_like(q, 0.0)
+    for k in range(nv * nv):
+        store(M, k, zero)
+    begin(tree, q, work)
+    for i in range(tree.parent.size - 1, 0, -1):
+        I = load_rigid(work.I, i)
+        hand_to_parent(tree, i, work)
         for c in range(NV[tree.kind[i]]):
             k = tree.iv[i] + c
             F = momentum(I, joint_column(tree, i, c, zero))        # what column k moves, as a wrench in i …

@@ -1,7 +1,6 @@
 """Coriolis matrix with dM/dt - 2C skew, O(n depth): Ploen's recursive form with composite bodies.
 
-All in world axes about each body's own origin: a step to the parent is then a shift, and nothing grows with the distance
-from the world's origin. With column j of body b written S_j, and dS_j = ad_{V_j} S_j - ad_{V_b} S_j its rate in the body,
+With column j of body b written S_j, and dS_j = ad_{V_j} S_j - ad_{V_b} S_j its rate in the body,
 
     C_kj = sum over b below j and k of S_k^T (I_b dS_j + W_b S_j),    W_b skew, W_b V_b = -ad*_{V_b} I_b V_b
 
@@ -13,60 +12,34 @@ which add up towards the root as inertias do. Two choices of W, by their upper l
 
 They differ by tr(A)/2 [w]. The second is half of the matrix B = (2E, f) of `lie.body_coriolis`.
 """
-from typing import NamedTuple
-
-import numpy as np
-
-from liedyn.jit import entry, kernel, primitive
-from liedyn.joints.columns import joint_twist, store_columns
+from liedyn.jit import entry, primitive
+from liedyn.joints.columns import store_force_apart
 from liedyn.joints.kinds import NV
-from liedyn.joints.motion import joint_pose
+from liedyn.joints.motion import joint_column
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, BAD_V, OK, bad_configuration, finite
-from liedyn.kernels.recursions.results import block_size, clear, hand_out, place
-from liedyn.lie.blocks import pack, states_in
-from liedyn.lie.body_coriolis import add_coriolis, coriolis_transposed, coriolis_wrench
-from liedyn.lie.body_coriolis import coriolis as levi_civita
-from liedyn.lie.inertia import add_rigid, momentum
+from liedyn.kernels.derivatives.inverse_derivatives import (
+    derivatives_memory,
+    derivatives_work,
+    hand_to_parent,
+    load_coriolis,
+    outward,
+    store_coriolis,
+)
+from liedyn.lie.blocks import pack, states_in, unpack
+from liedyn.lie.body_coriolis import coriolis_transposed, coriolis_wrench
+from liedyn.lie.inertia import momentum
 from liedyn.lie.lanes import number_like, store
-from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store3, store9, store_rigid, store_twist
-from liedyn.lie.se3 import ad, add, dot, scale
-from liedyn.lie.shift import shift_coriolis, shift_rigid, shift_twist, shift_wrench
-from liedyn.lie.vec3 import add9, congruence, dot3, product, rotate, scale3
-
-
-class AlignedWork(NamedTuple):
-    """World axes, about each body's own origin."""
-
-    R: np.ndarray     # (9n,) rotation of the body in the world
-    p: np.ndarray     # (3n,) from the parent's origin to the body's
-    I: np.ndarray     # (10n,) inertia: of the body, later of all that hangs on it
-    S: np.ndarray     # (6nv,) columns of the joints
-
-
-class CoriolisWork(NamedTuple):
-    V: np.ndarray     # (6n,) twist
-    E: np.ndarray     # (9n,) 2E: see above, of the body and later of all that hangs on it
-    f: np.ndarray     # (3n,) linear momentum, likewise
-    dS: np.ndarray    # (6nv,) ad_{V_j} S_j
+from liedyn.lie.rows import load_pose, load_rigid, load_twist
+from liedyn.lie.se3 import ad, add, dAd_inv, dot, scale
+from liedyn.lie.vec3 import add9, dot3, rotate, scale3
 
 
 @primitive
-def aligned_work(memory, n, nv):
-    m, k = memory, 22 * n
-    return AlignedWork(m[:9 * n], m[9 * n:12 * n], m[12 * n:k], m[k:k + 6 * nv])
-
-
-def aligned_memory(n, nv): return 22 * n + 6 * nv
-
-
-@primitive
-def coriolis_work(memory, n, nv):
-    m, k = memory, 18 * n
-    return CoriolisWork(m[:6 * n], m[6 * n:15 * n], m[15 * n:k], m[k:k + 6 * nv])
-
-
-def coriolis_memory(n, nv): return aligned_memory(n, nv) + 18 * n + 6 * nv
+def clear(X):
+    zero = number_like(X, 0.0)
+    for k in range(X.shape[0]):
+        store(X, k, zero)
 
 
 @primitive
@@ -79,90 +52,52 @@ def skew(x):
 def trace(A): return A[0] + A[3] + A[5]
 
 
-@kernel
-def align(tree, q, work):
-    """Writes work, inertias of the bodies alone."""
+@primitive
+def coriolis(tree, q, v, rest, ploen, C, work):
+    """Writes work (DerivativesWork) and C (nv nv, by rows) where one joint hangs on the other or is it. rest (nv): zeros."""
     zero = number_like(q, 0.0)
-    one = zero + 1.0
-    store9(work.R, 0, (one, zero, zero, zero, one, zero, zero, zero, one))
-    for i in range(1, tree.parent.size):
-        T, R = joint_pose(tree, i, q), load9(work.R, 9 * tree.parent[i])
-        store3(work.p, 3 * i, rotate(R, T[1]))
-        R = product(R, T[0])
-        store9(work.R, 9 * i, R)
-        m, h, A = load_rigid(tree.I, i)
-        store_rigid(work.I, i, (m + zero, rotate(R, h), congruence(R, A)))
-        store_columns(tree, i, R, work.S)
-
-
-@primitive
-def load_coriolis(work, i): return load9(work.E, 9 * i), load3(work.f, 3 * i)
-
-
-@primitive
-def store_coriolis(work, i, B):
-    store9(work.E, 9 * i, B[0])
-    store3(work.f, 3 * i, B[1])
-
-
-@primitive
-def velocities(tree, v, ploen, aligned, work):
-    """Writes work of the bodies alone."""
-    zero = number_like(v, 0.0)
-    store_twist(work.V, 0, ((zero, zero, zero), (zero, zero, zero)))
-    for i in range(1, tree.parent.size):
-        I = load_rigid(aligned.I, i)
-        V = shift_twist(load3(aligned.p, 3 * i), load_twist(work.V, tree.parent[i]))
-        V = add(V, joint_twist(tree, i, load9(aligned.R, 9 * i), v))
-        store_twist(work.V, i, V)
-        E, f = levi_civita(I, V, momentum(I, V)[1])
-        store_coriolis(work, i, (add9(E, skew(scale3(ploen * trace(I[2]), V[0]))), f))
-        for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-            store_twist(work.dS, k, ad(V, load_twist(aligned.S, k)))
-
-
-@kernel
-def coriolis(tree, q, v, ploen, C, aligned, work):
-    """Writes C (nv nv, by rows) where one joint is above the other or they are one; elsewhere it is left as it is."""
-    nv = tree.armature.shape[0]
-    align(tree, q, aligned)
-    velocities(tree, v, ploen, aligned, work)
+    outward(tree, q, v, rest, q[:0], work)
     for i in range(tree.parent.size - 1, 0, -1):
-        I, B = load_rigid(aligned.I, i), load_coriolis(work, i)
-        first, end = tree.iv[i], tree.iv[i] + NV[tree.kind[i]]
-        for k in range(first, end):
-            S = load_twist(aligned.S, k)
-            F = add(momentum(I, load_twist(work.dS, k)), scale(0.5, coriolis_wrench(B, S[0])))    # v[k] asks of those above …
-            P, g = momentum(I, S), scale3(0.5, coriolis_transposed(B, S))                         # … and they of joint k
-            for above in range(first, end):
-                store(C, above * nv + k, dot(F, load_twist(aligned.S, above)))
-            j = i
-            while tree.parent[j] > 0:
-                p = load3(aligned.p, 3 * j)
-                F, P, j = shift_wrench(p, F), shift_wrench(p, P), tree.parent[j]
-                for above in range(tree.iv[j], tree.iv[j] + NV[tree.kind[j]]):
-                    up = load_twist(aligned.S, above)
-                    store(C, above * nv + k, dot(F, up))
-                    store(C, k * nv + above, dot3(g, up[0]) + dot(P, load_twist(work.dS, above)))
-        j, p = tree.parent[i], load3(aligned.p, 3 * i)
-        if j > 0:
-            store_rigid(aligned.I, j, add_rigid(load_rigid(aligned.I, j), shift_rigid(p, I)))
-            store_coriolis(work, j, add_coriolis(load_coriolis(work, j), shift_coriolis(p, B)))
+        (E, f), turn = load_coriolis(work.B, i), ploen * trace(load_rigid(tree.I, i)[2])
+        store_coriolis(work.B, i, (add9(E, skew(scale3(turn, load_twist(work.V, i)[0]))), f))
+        for c in range(NV[tree.kind[i]]):
+            coordinate(tree, i, c, zero, C, work)
+        hand_to_parent(tree, i, work)
+
+
+@primitive
+def coordinate(tree, i, c, zero, C, work):
+    """Row and column k of C, the c-th coordinate of body i, where they meet what i hangs on."""
+    nv, k, j = tree.armature.shape[0], tree.iv[i] + c, i
+    s, I, B = joint_column(tree, i, c, zero), load_rigid(work.I, i), load_coriolis(work.B, i)
+    F = add(momentum(I, ad(load_twist(work.V, i), s)), scale(0.5, coriolis_wrench(B, s[0])))    # v_k asks of those above …
+    P, g = momentum(I, s), scale3(0.5, coriolis_transposed(B, s))                               # … and they of coordinate k
+    while True:
+        first = tree.iv[j]
+        store_force_apart(tree, j, F, C, first * nv + k, nv)
+        if j != i:
+            for d in range(NV[tree.kind[j]]):
+                s = joint_column(tree, j, d, zero)
+                store(C, k * nv + first + d, dot(P, ad(load_twist(work.V, j), s)) + dot3(g, s[0]))
+        if tree.parent[j] == 0:
+            break
+        T = load_pose(work.T, j)
+        F, P, g, j = dAd_inv(T, F), dAd_inv(T, P), rotate(T[0], g), tree.parent[j]
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def coriolis_entry_memory(n, nq, nv, nl): return coriolis_memory(n, nv) + nq + nv + nv * nv
+def coriolis_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 2 * nv + nv * nv
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], f8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], f8, b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
-def coriolis_matrices(index, constants, memory, ploen, filled, q, v, C, first, last):
-    """C (N, nv nv) of states first … last - 1. ploen: 1 for PL Proposition 1, 0 for the Levi-Civita connection. filled: see
-    `results`."""
+@entry("i8(i8[::1], f8[::1], f8[::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def coriolis_matrices(index, constants, memory, ploen, q, v, C, first, last):
+    """C (N, nv nv) of states first … last - 1. ploen: 1 for PL Proposition 1, 0 for the Levi-Civita connection."""
     n, nq, nv = index[0], index[1], index[2]
-    tree, m, size = tree_of(index, constants), memory, block_size(memory, nv * nv)
-    Q, v1, block, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + nv + size], m[nq + nv + size:]
-    aligned, work = aligned_work(m, n, nv), coriolis_work(m[22 * n + 6 * nv:], n, nv)
+    tree, m = tree_of(index, constants), memory
+    Q, v1, rest, block, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 2 * nv + nv * nv], m[nq + 2 * nv:]
+    work = derivatives_work(m[nv * nv:], n, nv)
+    clear(rest)
     clear(block)
     for k in range(first, last, states_in(memory)):
         pack(q, k, Q)
@@ -172,8 +107,8 @@ def coriolis_matrices(index, constants, memory, ploen, filled, q, v, C, first, l
             code = BAD_V
         if code != OK:
             return code
-        result, = place(block, C, k)
-        coriolis(tree, Q, v1, ploen, result, aligned, work)
-        if not hand_out(result, C, k, filled, False):
+        coriolis(tree, Q, v1, rest, ploen, block, work)
+        if not finite(block, nv * nv):
             return BAD_RESULT
+        unpack(block, C, k)
     return OK

@@ -14,9 +14,9 @@ from liedyn.joints.kinds import FRICTION_SPEED, NV
 from liedyn.joints.motion import joint_add, joint_column, joint_eta, joint_pose
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_RESULT, OK, bad_motion, finite
+from liedyn.kernels.recursions.coriolis import clear
 from liedyn.kernels.recursions.kinematics import TWISTS, kinematics, kinematics_work
 from liedyn.kernels.recursions.newton_euler import store_ground
-from liedyn.kernels.recursions.results import block_size, clear, hand_out, place
 from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.lanes import load, number_like, sqrt, store
 from liedyn.lie.rows import load3, load_pose, load_twist, store_pose, store_twist
@@ -164,15 +164,14 @@ def unit(c, zero):
 def regressor_memory(n, nq, nv, size): return 24 * n + nq + 2 * nv + size
 
 
-@entry("i8(i8[::1], f8[::1], f8[::1], i8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, i8, i8)",
-       "i8(i8[::1], f8[::1], f8[:,::1], i8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], b1, i8, i8)", nogil=True)
-def regressors(index, constants, memory, plan, filled, q, v, a, Y, past, first, last):
-    """Y (N, nv P) of states first … last - 1. Returns a code of `checks`. filled, past: see `results`."""
+@entry("i8(i8[::1], f8[::1], f8[::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
+       "i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
+def regressors(index, constants, memory, plan, q, v, a, Y, first, last):
+    """Y (N, nv P) of states first … last - 1. Returns a code of `checks`."""
     n, nq, nv = index[0], index[1], index[2]
     tree, m = tree_of(index, constants), memory
     work, m = regressor_work(m, n), m[24 * n:]
-    Q, v1, a1, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:]
-    block = m[:block_size(memory, Y.shape[1])]
+    Q, v1, a1, block = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 2 * nv + Y.shape[1]]
     clear(block)
     for k in range(first, last, states_in(memory)):
         pack(q, k, Q)
@@ -181,10 +180,10 @@ def regressors(index, constants, memory, plan, filled, q, v, a, Y, past, first, 
         code = bad_motion(tree, Q, v1, a1, nq, nv)
         if code != OK:
             return code
-        result, = place(block, Y, k)
-        regressor(tree, plan, Q, v1, a1, result, work)
-        if not hand_out(result, Y, k, filled, past):
+        regressor(tree, plan, Q, v1, a1, block, work)
+        if not finite(block, Y.shape[1]):
             return BAD_RESULT
+        unpack(block, Y, k)
     return OK
 
 
