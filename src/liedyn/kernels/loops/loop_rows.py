@@ -24,7 +24,7 @@ from liedyn.joints.closures import (
     guide_rate,
     lifted,
     relative_pose,
-    row_rate_power,
+    row_rate,
     row_residual,
 )
 from liedyn.joints.kinds import COUPLING
@@ -207,4 +207,4 @@ def accelerations(loops, a, V, dV, drive, work, out):
                 rate = add(rate, bodies_part(loops, c, dV, work))
             dg = guide_rate(kind, T_ab, rel, g, load(loops.extent, 2 * c), loops.extent[2 * c + 1])
             for r in range(loops.record[c, ROW_COUNT]):
-                store(out, first + r, dot(closure_row(kind, r, g), rate) + row_rate_power(kind, r, dg, rel))
+                store(out, first + r, dot(closure_row(kind, r, g), rate) + dot(row_rate(kind, r, dg), rel))
