@@ -99,8 +99,6 @@ def _modules() -> dict[str, types.ModuleType]:
 _CHANGED = {
     "kernels.checks": {name: getattr(recorded, name) for name in ("within", "finite", "finite_where")},
     "lie.rows": {"load_pose": recorded.load_pose},
-    "kernels.loops.loop_sweep": {"rows_at": lambda loops, c, r, holonomic, work, number: plain("kernels.loops.loop_sweep").row_at(
-        loops, c, r, holonomic, work)},
     "lie.blocks": {"states_in": lambda block: WIDTH, "pack": lambda batch, row, block: _packed(batch[row], block),
                    "unpack": lambda block, batch, row: _copy(block, batch[row]),
                    "unpack_filled": _handed_out},

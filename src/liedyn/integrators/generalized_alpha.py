@@ -11,8 +11,9 @@ from liedyn.integrators.run_state import copy, next_break, next_goal
 from liedyn.jit import kernel, primitive
 from liedyn.joints.closures import HEADER, loops_of
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.loops.constrained_derivatives import BalanceWork, FrameWork, rates_in, rates_memory, rates_size
+from liedyn.kernels.loops.constrained_derivatives import BalanceWork, rates_in, rates_memory, rates_size
 from liedyn.kernels.loops.desk import DRIFT, DRIFT_VELOCITY
+from liedyn.kernels.loops.loop_rows import FrameWork
 from liedyn.kernels.loops.pivoting import PivotWork, least
 from liedyn.kernels.recursions.newton_euler import NewtonEulerWork
 from liedyn.kernels.simulation.generalized_alpha import (

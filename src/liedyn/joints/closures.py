@@ -69,12 +69,10 @@ def loops_of(index, constants):
 
 @primitive
 def loop_parts(machine):
-    """index and constants of the loops, and scratch that begins a cache line, from what follows those of the tree
-    (`model.constraints.loop_machine`)."""
+    """index and constants of the loops, from what follows those of the tree (`model.constraints.loop_machine`)."""
     index = machine.view(np.int64)
     i = HEADER + FIELDS * index[0] + 2 * index[2] + index[4] + index[6]
-    c, first = 26 * index[0] + index[2], index[5]
-    return span(index, 0, i), span(machine, i, c), span(machine, first, machine.size - first)
+    return span(index, 0, i), span(machine, i, 26 * index[0] + index[2])
 
 
 # poses ------------------------------------------------------------------------------------------------------------

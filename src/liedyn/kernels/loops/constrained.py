@@ -8,7 +8,7 @@ M into M_vv and A into A_v."""
 from liedyn.jit import primitive
 from liedyn.kernels.loops.constraint_solver import form
 from liedyn.kernels.loops.loop_rows import RowMotion, accelerations, closure_frames, residuals, velocities
-from liedyn.kernels.loops.loop_sweep import add_multipliers, add_rates, sweep_rows
+from liedyn.kernels.loops.loop_sweep import add_multipliers, sweep_rows
 from liedyn.kernels.recursions.hybrid import out_and_back, substitute
 from liedyn.lie.lanes import load, store
 
@@ -23,11 +23,10 @@ def equations(tree, loops, prescribed, q, v, a, tau, f_ext, drive, stabilized, f
     accelerations(loops, None, work.V, None, drive, rows, rhs)
     if stabilized:
         add_baumgarte(loops, q, v, work.V, drive, frequency, rows, rhs, other)
-    sweep_rows(tree, loops, prescribed, work.T, work.U, work.Psi, True, rows, False, RowMotion(v, a, work.u, work.V, work.dV))
+    sweep_rows(tree, loops, prescribed, work.T, work.U, work.Psi, rows, False, RowMotion(v, a, work.u, work.V, work.dV))
     form(tree, loops, prescribed, work.Psi, rows, matrix, made)
-    add_rates(loops, rows, rhs)
     for r in range(rhs.shape[0]):
-        store(rhs, r, -load(rhs, r))
+        store(rhs, r, -(load(rhs, r) + load(rows.rate, r)))
     return deficit
 
 

@@ -21,7 +21,16 @@ from liedyn.kernels.derivatives.inverse_derivatives import (
     inverse_derivatives,
 )
 from liedyn.kernels.loops.loop_rates import LoopWork, closure_rates, force_rates, loop_work, loop_work_memory, velocity_rates
-from liedyn.kernels.loops.loop_rows import accelerations, closure_frames, load_guide, velocities
+from liedyn.kernels.loops.loop_rows import (
+    FrameWork,
+    accelerations,
+    closure_frames,
+    frame_work,
+    load_guide,
+    see_columns,
+    store_rows,
+    velocities,
+)
 from liedyn.kernels.recursions.kinematics import gather
 from liedyn.kernels.recursions.newton_euler import NewtonEulerWork, newton_euler
 from liedyn.lie.blocks import pack, states_in, unpack
@@ -29,14 +38,6 @@ from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import add_to_twist, load_pose, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, neg, scale
 from liedyn.seam.views import span
-
-
-class FrameWork(NamedTuple):
-    """What `closure_frames` writes."""
-
-    T: np.ndarray         # (12nc,) pose of frame B in frame A
-    T_a: np.ndarray       # (12nc,) pose of frame B in the body of A
-    g: np.ndarray         # (3nc,) guides
 
 
 class BalanceWork(NamedTuple):
@@ -123,9 +124,8 @@ class RatesWork(NamedTuple):
 @primitive
 def rates_work(memory, n, nv, nc):
     x, k = memory, 52 * n + 18 * nv                                                  # `derivatives_memory`
-    t, g, o = k + 12 * nc, k + 24 * nc, k + 27 * nc
-    return RatesWork(derivatives_work(x, n, nv), FrameWork(span(x, k, 12 * nc), span(x, t, 12 * nc), span(x, g, 3 * nc)),
-                     loop_work(span(x, o, 30 * n + 6 * nv), n, nv))
+    return RatesWork(derivatives_work(x, n, nv), frame_work(span(x, k, 27 * nc), nc),
+                     loop_work(span(x, k + 27 * nc, 30 * n + 6 * nv), n, nv))
 
 
 def rates_memory(n, nv, nc): return derivatives_memory(n, nv) + 27 * nc + loop_work_memory(n, nv)
@@ -134,20 +134,18 @@ def rates_memory(n, nv, nc): return derivatives_memory(n, nv) + 27 * nc + loop_w
 @primitive
 def balance_rates(tree, loops, q, v, a, multipliers, x, f_ext, drive, passive, rates, work):
     """Writes rates at multipliers (m), those of A x too if x (nv) is given. f_ext: 6n wrenches on bodies, or empty."""
-    nv, zero = tree.above.size, number_like(q, 0.0)
+    zero = number_like(q, 0.0)
     inverse_derivatives(tree, q, v, a, f_ext, passive, rates.Dq, rates.Dv, rates.M, work.tree)
     closure_frames(tree, loops, work.tree.T, drive, work.rows)
     for k in range(rates.A.shape[0]):
         store(rates.Rq, k, zero)
         store(rates.Rv, k, zero)
-        store(rates.A, k, zero)
         store(rates.Xq, k, zero)
+    store_rows(tree, loops, work.tree.T, work.rows, work.loop.s, rates.A)
     for c in range(loops.record.shape[0]):
-        if loops.record[c, KIND] == COUPLING:
-            for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERMS]):
-                store(rates.A, loops.record[c, FIRST] * nv + loops.term_v[t], zero + load(loops.coefficient, t))
-        else:
-            closure_rates(tree, loops, c, v, a, drive, work.rows, work.tree.T, work.loop, rates.Rq, rates.Rv, rates.A)
+        if loops.record[c, KIND] != COUPLING:
+            see_columns(tree, loops, c, work.tree.T, work.rows.T_a, work.loop.s)
+            closure_rates(tree, loops, c, v, a, drive, work.rows, work.loop, rates.Rq, rates.Rv)
             force_rates(tree, loops, c, multipliers, work.rows, work.loop.s, rates.Dq)
             if x.shape[0]:
                 velocity_rates(tree, loops, c, x, drive, work.rows, work.loop, rates.Xq)

@@ -28,15 +28,13 @@ from liedyn.joints.closures import (
     closure_row,
     guide_curvature,
     guide_rate,
-    lifted,
     row_rate,
 )
 from liedyn.joints.kinds import BALL_CLOSURE, NV
-from liedyn.joints.motion import joint_column
-from liedyn.kernels.loops.loop_rows import load_guide
+from liedyn.kernels.loops.loop_rows import end_of, load_guide
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import load_pose, load_twist, store_twist
-from liedyn.lie.se3 import Ad_inv, ad, add, compose, dot, minus_dad, neg, scale, sub
+from liedyn.lie.se3 import Ad_inv, ad, add, dot, minus_dad, neg, scale, sub
 from liedyn.lie.vec3 import add3
 from liedyn.seam.views import span
 
@@ -62,28 +60,7 @@ def loop_work(memory, n, nv):
 def loop_work_memory(n, nv): return 30 * n + 6 * nv
 
 
-@primitive
-def end_of(loops, c, leg):
-    """Where a side of the loop begins, B's or A's: its joints are those from there to the body that carries both."""
-    return loops.record[c, BODY_B] if leg == 0 else loops.record[c, BODY_A]
-
-
 # sums over a loop -------------------------------------------------------------------------------------------------
-@primitive
-def see_columns(tree, loops, c, T, T_a, s):
-    """Writes s. T (12n): poses in parents; T_a: frame B in the body of A."""
-    zero = number_like(s, 0.0)
-    for leg in range(2):
-        i = end_of(loops, c, leg)
-        X = lifted(load_pose(loops.pose, 2 * c + 1), zero) if leg == 0 else load_pose(T_a, c)
-        while i != loops.record[c, COMMON]:
-            for o in range(NV[tree.kind[i]]):
-                S = Ad_inv(X, joint_column(tree, i, o, zero))
-                store_twist(s, tree.iv[i] + o, S if leg == 0 else neg(S))
-            X = compose(load_pose(T, i), X)
-            i = tree.parent[i]
-
-
 @primitive
 def joint_sums(tree, loops, c, s, x, U):
     """U of each body = sum of s_k x_k over its joint."""
@@ -136,12 +113,11 @@ def drive_motion(loops, c, T, drive):
 
 # a closure --------------------------------------------------------------------------------------------------------
 @primitive
-def closure_rates(tree, loops, c, v, a, drive, rows, T, work, Rq, Rv, A):
-    """Rows of Rq, Rv and A (m nv): rates of F . dV + dF . V by q, v and a."""
+def closure_rates(tree, loops, c, v, a, drive, rows, work, Rq, Rv):
+    """Rows of Rq and Rv (m nv): rates of F . dV + dF . V by q and v. work.s: of `see_columns`."""
     nv, kind, first = tree.above.size, loops.record[c, KIND], loops.record[c, FIRST]
     T_ab, g, extent, sphere = load_pose(rows.T, c), load_guide(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
     V_d, dV_d = drive_motion(loops, c, T_ab, drive)
-    see_columns(tree, loops, c, T, rows.T_a, work.s)
     joint_sums(tree, loops, c, work.s, v, work.U)
     V = sums_beyond(tree, loops, c, work.U, neg(V_d), work.P, work.Z)
     joint_sums(tree, loops, c, work.s, a, work.C)
@@ -167,14 +143,13 @@ def closure_rates(tree, loops, c, v, a, drive, rows, T, work, Rq, Rv, A):
                     F_q, dF_q = row_rate(kind, r, g_q), row_rate(kind, r, dg_q)
                     store(Rq, o, dot(F, dV_q) + dot(F_q, dV) + dot(dF, V_q) + dot(dF_q, V))
                     store(Rv, o, dot(F, dV_v) + dot(F_q, V) + dot(dF, s))
-                    store(A, o, dot(F, s))
             i = tree.parent[i]
 
 
 @primitive
 def force_rates(tree, loops, c, multipliers, rows, s, Dq):
     """Dq (nv nv) -= d(s_l . W)/dq_k, the rate of A^T lambda: columns beyond k turn, and W does with its guide. s: of
-    `closure_rates`."""
+    `see_columns`."""
     kind, first, common = loops.record[c, KIND], loops.record[c, FIRST], loops.record[c, COMMON]
     T_ab, g, extent, sphere = load_pose(rows.T, c), load_guide(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
     a, b, zero = loops.record[c, BODY_A], loops.record[c, BODY_B], number_like(s, 0.0)
@@ -211,7 +186,7 @@ def take_off(tree, j, end, k, F, s, Dq):
 
 @primitive
 def velocity_rates(tree, loops, c, x, drive, rows, work, Xq):
-    """Rows of Xq (m nv): rates of F . V by q, V of velocities x. work.s: of `closure_rates`."""
+    """Rows of Xq (m nv): rates of F . V by q, V of velocities x. work.s: of `see_columns`."""
     nv, kind, first = tree.above.size, loops.record[c, KIND], loops.record[c, FIRST]
     T_ab, g, extent, sphere = load_pose(rows.T, c), load_guide(rows, c), load(loops.extent, 2 * c), loops.extent[2 * c + 1]
     joint_sums(tree, loops, c, work.s, x, work.U)
