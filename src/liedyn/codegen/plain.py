@@ -103,10 +103,6 @@ _CHANGED = {
                    "unpack": lambda block, batch, row: _copy(block, batch[row]),
                    "unpack_filled": _handed_out},
     "kernels.recursions.results": {"place": lambda block, out, row: (block,), "hand_out": _handed_out},
-    "lie.matrices": {"put": lambda X, n, c, r, value: X.__setitem__(c * n + r, value),
-                     "get": lambda X, n, c, r, number: X[c * n + r],
-                     "put_cell": lambda X, n, c, r, value: X.__setitem__(c * n + r, value),
-                     "get_cell": lambda X, n, c, r, number: X[c * n + r], "columns_in_line": lambda number: 1,
-                     "lines": lambda memory: (memory,), "integers": lambda memory: (np.zeros(memory.size, dtype=np.int64),)},
+    "lie.integers": {"integers": lambda memory: (np.zeros(memory.size, dtype=np.int64),)},
     "kernels.simulation.signals": {"math": library.math, "floor": library.math.floor, "quotient": library.quotient},
 }

@@ -24,8 +24,8 @@ from liedyn.kernels.recursions.results import block_size, clear, hand_out, place
 from liedyn.lie.blocks import pack, states_in
 from liedyn.lie.body_coriolis import coriolis, coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
+from liedyn.lie.integers import integers
 from liedyn.lie.lanes import load, number_like, store
-from liedyn.lie.matrices import integers
 from liedyn.lie.rows import load3, load_twist, store_twist
 from liedyn.lie.se3 import ad, add, dot, less_dad, minus_dad, plus_ad, scale
 from liedyn.lie.shift import shift_twist

@@ -70,7 +70,8 @@ def row_work(memory, n, nv, nc, m):
     x, w = memory, 27 * nc
     k = w + 6 * n
     e = k + m * nv
-    return RowWork(*frame_work(x, nc), span(x, w, 6 * n), span(x, k, m * nv), span(x, e, m), span(x, e + m, m))
+    f = frame_work(x, nc)
+    return RowWork(f.T, f.T_a, f.g, span(x, w, 6 * n), span(x, k, m * nv), span(x, e, m), span(x, e + m, m))
 
 
 def row_memory(n, nv, nc, m): return 27 * nc + 6 * n + m * (nv + 2)
