@@ -2,8 +2,9 @@
 import numpy as np
 import pytest
 
+from liedyn.dynamics.loops.constrained_derivatives import BalanceDerivatives, response
+from liedyn.errors import ComputationError
 from liedyn.kernels.loops.pivoting import PivotWork, factor_pivoted, solve_pivoted
-from liedyn.kernels.loops.saddle import saddle_memory, saddle_work, solve_saddle
 
 
 def system(n, m, rank, seed=0):
@@ -20,21 +21,25 @@ CASES = [(5, 3, 3), (8, 6, 4), (4, 6, 4), (6, 0, 0), (1, 1, 1)]
 @pytest.mark.parametrize(("n", "m", "rank"), CASES)
 def test_saddle(n, m, rank, worst):
     M, A, rng = system(n, m, rank)
-    columns = 5
-    f, x = rng.standard_normal((n, columns)), rng.standard_normal((n, columns))
-    g = A @ x
-    work = saddle_work.py_func(np.zeros(saddle_memory(n, m, columns)), n, m, columns)
-    work.M[:], work.A[:], work.f[:], work.g[:] = M, A, f, g
-    assert solve_saddle((np.arange(m) < rank).astype(float), work)
+    Dq, Dv, x = rng.standard_normal((3, n, n))
+    Rq, Rv = -A @ x, -2.0 * A @ x                        # of dependent rows what they depend on
+    keep = np.arange(m) < rank
+    null = np.zeros((m, m))
+    null[:, rank:] = np.linalg.svd(A)[0][:, rank:]
+    rates = BalanceDerivatives(*(y[None] for y in (Dq, Dv, M, Rq, Rv, A, np.zeros((m, n)))))
+    turned = None if keep.all() else (null[None], np.zeros((1, m, n)))
+    y, multipliers = response(rates, np.zeros(n, dtype=bool), keep[None], turned)
     J = np.block([[M, -A.T], [A, np.zeros((m, m))]])
-    truth = np.linalg.lstsq(J, np.vstack([f, g]), rcond=1e-10)[0]           # least of all: of x there is but one
-    assert worst("saddle", np.abs(np.vstack([work.f, work.g]) - truth).max() / np.abs(truth).max()) < 1e-9
+    rhs = np.vstack([np.hstack([-Dq, -Dv, np.eye(n)]), np.hstack([-Rq, -Rv, np.zeros((m, n))])])
+    truth = np.linalg.lstsq(J, rhs, rcond=1e-10)[0]                          # least of all: of x there is but one
+    assert worst("saddle", np.abs(np.vstack([y[0], multipliers[0]]) - truth).max() / np.abs(truth).max()) < 1e-9
 
 
 def test_singular_mass():
-    work = saddle_work.py_func(np.zeros(saddle_memory(3, 1, 2)), 3, 1, 2)
-    work.M[:], work.A[:] = np.diag([1.0, 0.0, 2.0]), 1.0
-    assert not solve_saddle(np.ones(1), work)
+    M = np.diag([1.0, 0.0, 0.0])
+    zero, A = np.zeros((1, 3, 3)), np.ones((1, 1, 3))
+    with pytest.raises(ComputationError, match="is singular in this configuration"):
+        response(BalanceDerivatives(zero, zero, M[None], A, A, A, A), np.zeros(3, dtype=bool), np.ones((1, 1), dtype=bool))
 
 
 def pivoted(J, n):

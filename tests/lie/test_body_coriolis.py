@@ -6,8 +6,7 @@ import pytest
 from compiled import KINDS, evaluate, probe
 from liedyn.lie import body_coriolis as lie
 from liedyn.lie.inertia import momentum
-from liedyn.lie.rows import load3, load9, load_rigid, load_twist, store3, store9, store_twist
-from liedyn.lie.shift import shift_coriolis
+from liedyn.lie.rows import load3, load9, load_pose, load_rigid, load_twist, store3, store9, store_twist
 from matrices import adjoint, bracket, inertia, inverse, pose, random_rotations, skew
 
 N = 60
@@ -31,11 +30,11 @@ def wrench(I, V):
 
 @probe
 def everything(x, y):
-    """x: a rigid body, its twist, another twist X, an offset p, another B."""
-    I, V, X, p = load_rigid(x, 0), load_twist(x[10:16], 0), load_twist(x[16:22], 0), load3(x, 22)
-    C = load9(x, 25), load3(x, 34)
+    """x: a rigid body, its twist, another twist X, a pose, another B."""
+    I, V, X, T = load_rigid(x, 0), load_twist(x[10:16], 0), load_twist(x[16:22], 0), load_pose(x[22:34], 0)
+    C = load9(x, 34), load3(x, 43)
     B = lie.coriolis(I, V, momentum(I, V)[1])
-    for k, symbol in enumerate((B, shift_coriolis(p, B), lie.add_coriolis(B, C))):
+    for k, symbol in enumerate((B, lie.coriolis_to_parent(T, B), lie.add_coriolis(B, C))):
         store9(y, 12 * k, symbol[0])
         store3(y, 12 * k + 9, symbol[1])
     store_twist(y[36:42], 0, lie.coriolis_wrench(B, X[0]))
@@ -46,13 +45,14 @@ def samples():
     rng = np.random.default_rng(0)
     bodies = [inertia(rng.uniform(0.1, 5), rng.standard_normal(3), np.diag(rng.uniform(0.1, 1, 3)), R)
               for R in random_rotations(rng, N)]
-    return bodies, *(rng.standard_normal((N, size)) for size in (6, 6, 3, 12))
+    poses = [pose(R, rng.standard_normal(3)) for R in random_rotations(rng, N)]
+    return bodies, *(rng.standard_normal((N, size)) for size in (6, 6)), poses, rng.standard_normal((N, 12))
 
 
 def run(kind):
-    """(I, V, X, p, C, numbers that came out) of each sample."""
+    """(I, V, X, T, C, numbers that came out) of each sample."""
     given = samples()
-    rows = [np.r_[ten(I), V, X, p, C] for I, V, X, p, C in zip(*given, strict=True)]
+    rows = [np.r_[ten(I), V, X, T[:3, :3].ravel(), T[:3, 3], C] for I, V, X, T, C in zip(*given, strict=True)]
     return zip(*given, evaluate(everything, rows, 45, kind), strict=True)
 
 
@@ -77,11 +77,11 @@ def test_half_of_B_is_skew_but_for_half_the_rate_of_the_inertia(kind, worst):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_B_of_two_bodies_in_one_frame_is_their_sum_and_shifts_as_inertia_does(kind, worst):
-    for I, V, _, p, C, y in run(kind):
+def test_B_of_two_bodies_in_one_frame_is_their_sum_and_goes_to_the_parent_as_inertia_does(kind, worst):
+    for I, V, _, T, C, y in run(kind):
         B, size = six(y[:12]), np.abs(I).max() * np.abs(V).max()
         np.testing.assert_array_equal(y[24:36], y[:12] + C)
-        to_a = adjoint(inverse(pose(np.eye(3), p)))
-        assert worst("shifted B", np.abs(six(y[12:24]) - to_a.T @ B @ to_a).max() / size, kind) < 1e-14
-        again = evaluate(everything, np.r_[ten(to_a.T @ I @ to_a), adjoint(pose(np.eye(3), p)) @ V, np.zeros(21)], 45, kind)[0]
-        assert worst("B of the shifted body", np.abs(six(again[:12]) - to_a.T @ B @ to_a).max() / size, kind) < 1e-14
+        to_a = adjoint(inverse(T))
+        assert worst("B seen from a", np.abs(six(y[12:24]) - to_a.T @ B @ to_a).max() / size, kind) < 1e-14
+        again = evaluate(everything, np.r_[ten(to_a.T @ I @ to_a), adjoint(T) @ V, np.zeros(30)], 45, kind)[0]
+        assert worst("B of the body seen from a", np.abs(six(again[:12]) - to_a.T @ B @ to_a).max() / size, kind) < 1e-14

@@ -26,8 +26,6 @@ def plain(name: str) -> types.ModuleType:
 
 @cache
 def _executed(name: str) -> types.ModuleType:
-    if name == "lie.duals":                                  # a number of its own
-        raise recorded.NotALine
     spec = find_spec(f"liedyn.{name}")
     module = types.ModuleType(f"liedyn.{name}")
     module.__builtins__ = vars(builtins) | {"__import__": _import}
@@ -101,16 +99,8 @@ def _modules() -> dict[str, types.ModuleType]:
 _CHANGED = {
     "kernels.checks": {name: getattr(recorded, name) for name in ("within", "finite", "finite_where")},
     "lie.rows": {"load_pose": recorded.load_pose},
-    "kernels.loops.loop_sweep": {"rows_at": lambda loops, c, r, holonomic, work, number: plain("kernels.loops.loop_sweep").row_at(
-        loops, c, r, holonomic, work)},
     "lie.blocks": {"states_in": lambda block: WIDTH, "pack": lambda batch, row, block: _packed(batch[row], block),
-                   "unpack": lambda block, batch, row: _copy(block, batch[row]),
-                   "unpack_filled": _handed_out},
-    "kernels.recursions.results": {"place": lambda block, out, row: (block,), "hand_out": _handed_out},
-    "lie.matrices": {"put": lambda X, n, c, r, value: X.__setitem__(c * n + r, value),
-                     "get": lambda X, n, c, r, number: X[c * n + r],
-                     "put_cell": lambda X, n, c, r, value: X.__setitem__(c * n + r, value),
-                     "get_cell": lambda X, n, c, r, number: X[c * n + r], "columns_in_line": lambda number: 1,
-                     "lines": lambda memory: (memory,), "integers": lambda memory: (np.zeros(memory.size, dtype=np.int64),)},
+                   "unpack": lambda block, batch, row: _copy(block, batch[row])},
+    "lie.integers": {"integers": lambda memory: (np.zeros(memory.size, dtype=np.int64),)},
     "kernels.simulation.signals": {"math": library.math, "floor": library.math.floor, "quotient": library.quotient},
 }

@@ -11,8 +11,9 @@ from liedyn.integrators.run_state import copy, next_break, next_goal
 from liedyn.jit import kernel, primitive
 from liedyn.joints.closures import HEADER, loops_of
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.loops.constrained_derivatives import BalanceWork, DualWork, FrameWork
+from liedyn.kernels.loops.constrained_derivatives import BalanceWork, rates_in, rates_memory, rates_size
 from liedyn.kernels.loops.desk import DRIFT, DRIFT_VELOCITY
+from liedyn.kernels.loops.loop_rows import FrameWork
 from liedyn.kernels.loops.pivoting import PivotWork, least
 from liedyn.kernels.recursions.newton_euler import NewtonEulerWork
 from liedyn.kernels.simulation.generalized_alpha import (
@@ -87,7 +88,7 @@ def begin_smoothly(tree, loops, plant, schedule, signals, ties, state, work, own
             own.multipliers[r] = own.multipliers[r] if phase == 3 else 0.0
         put_on_trial(tree, work, own)
         now = later if phase == 1 else t
-        if not evaluate_trial(tree, loops, plant, schedule, signals, ties, now, 1 if phase == 3 else 3, work, own):
+        if not evaluate_trial(tree, loops, plant, schedule, signals, ties, now, phase < 3, work, own):
             return BAD_SIGNAL
         if phase < 3 and not accelerations_here(schedule, plant, work, own):
             return SINGULAR
@@ -118,7 +119,7 @@ def finish_state(tree, plant, ties, state, work, own):
     far the constraints are open."""
     for k in range(work.v.size):
         if plant.prescribed[k]:
-            work.tau[k] = own.dual.R[k, 0, 0]
+            work.tau[k] = own.force[k]
     state.clock[1] = power_of(tree, plant, own.drive.size > 0, work, own)
     if ties is not None:
         copy(own.multipliers, ties.multipliers)
@@ -184,7 +185,7 @@ def newton(tree, loops, plant, schedule, signals, ties, t, h, state, work, own):
     before, renew, size = np.inf, True, 1.0
     for step in range(MOST):
         put_on_trial(tree, work, own)
-        if not evaluate_trial(tree, loops, plant, schedule, signals, ties, t, 3 if renew else 1, work, own):
+        if not evaluate_trial(tree, loops, plant, schedule, signals, ties, t, renew, work, own):
             return BAD_SIGNAL
         roll_on(loops, h * own.method[BETA] / own.method[GAMMA], own)
         state.count[4] += 1
@@ -254,12 +255,12 @@ def _work(model, ties, method) -> AlphaWork:
     n, nq, nv, m, nc = model.n_bodies, model.nq, model.nv, model.nc, len(model.constraints)
     if ties is None:
         m = nc = 0
-    N, dual = nv + m, lambda rows: np.zeros((rows, 2, 8))
-    frames = lambda zeros: FrameWork(zeros(12 * nc), zeros(12 * nc), zeros(3 * nc))       # noqa: E731
-    tree = NewtonEulerWork(dual(12 * n), dual(6 * n), dual(6 * n), dual(6 * n), dual(nv))
-    duals = DualWork(dual(nq), dual(nv), dual(nv), dual(N), dual(m), BalanceWork(tree, frames(dual), dual(6 * n)))
+    N = nv + m
+    rows = FrameWork(np.zeros(12 * nc), np.zeros(12 * nc), np.zeros(3 * nc))
+    tree = NewtonEulerWork(np.zeros(12 * n), *np.zeros((3, 6 * n)), np.zeros(nv))
     order = (np.zeros(N, dtype=np.int64), np.zeros(N, dtype=np.int64), np.zeros(1, dtype=np.int64))
     solver = PivotWork(np.zeros((N, N)), np.zeros(N), np.zeros(N), np.zeros(N), *order, np.zeros((m, m)))
     drive = np.zeros(0) if ties is None else ties.drive
-    return AlphaWork(method, np.zeros(nq), *np.zeros((7, nv)), *np.zeros((3, m)), np.zeros((N + m, 3 * nv)), drive, solver, duals,
-                     frames(np.zeros))
+    rates = rates_in.py_func(np.zeros(rates_size(nv, m)), nv, m)
+    return AlphaWork(method, np.zeros(nq), *np.zeros((7, nv)), *np.zeros((3, m)), np.zeros(nv), np.zeros(m), rates, drive, solver,
+                     BalanceWork(tree, rows, np.zeros(6 * n)), np.zeros(rates_memory(n, nv, nc)))

@@ -24,7 +24,7 @@ from liedyn.joints.kinds import (
 from liedyn.lie.lanes import maximum, sqrt, where_less
 from liedyn.lie.se3 import compose, inverse
 from liedyn.lie.so3 import log3
-from liedyn.lie.vec3 import cross, dot3, plus_cross, rotate_back, scale3, sub3
+from liedyn.lie.vec3 import add3, cross, dot3, plus_cross, rotate_back, scale3, sub3
 from liedyn.seam.views import span
 
 HEADER = 8
@@ -69,12 +69,10 @@ def loops_of(index, constants):
 
 @primitive
 def loop_parts(machine):
-    """index and constants of the loops, and scratch that begins a cache line, from what follows those of the tree
-    (`model.constraints.loop_machine`)."""
+    """index and constants of the loops, from what follows those of the tree (`model.constraints.loop_machine`)."""
     index = machine.view(np.int64)
     i = HEADER + FIELDS * index[0] + 2 * index[2] + index[4] + index[6]
-    c, first = 26 * index[0] + index[2], index[5]
-    return span(index, 0, i), span(machine, i, c), span(machine, first, machine.size - first)
+    return span(index, 0, i), span(machine, i, 26 * index[0] + index[2])
 
 
 # poses ------------------------------------------------------------------------------------------------------------
@@ -133,6 +131,39 @@ def guide_rate(kind, T, V, g, extent, sphere):
     return zero, zero, zero
 
 
+@primitive
+def guide_curvature(kind, T, V, S, extent, sphere):
+    """How `guide_rate` of V changes while B moves along S and V keeps its components."""
+    R, p = T
+    zero = p[0] - p[0]
+    if kind == UNIVERSAL:
+        x = cross(cross((R[0], R[1], R[2]), S[0]), V[0])
+        return x[2], zero, -x[0]
+    if kind == DISTANCE:
+        y = rotate_back(R, p)
+        dy = plus_cross(S[1], y, S[0])
+        return unit_curvature(y, plus_cross(V[1], y, V[0]), dy, cross(dy, V[0]))
+    if kind == ROLLING:
+        n = R[6], R[7], R[8]
+        x, z = cross(n, V[0]), cross(n, S[0])
+        xz = cross(z, V[0])
+        if sphere >= 0.0:
+            xz = unit_curvature((n[0], n[1], zero), (x[0], x[1], zero), (z[0], z[1], zero), (xz[0], xz[1], zero))
+        return scale3(-extent, xz)
+    return zero, zero, zero
+
+
+@primitive
+def unit_curvature(y, x, z, xz):
+    """Second derivative of y/|y| along x, then z; xz: of y."""
+    size = 1.0 / sqrt(maximum(dot3(y, y), y[0] * 0.0 + _TINY))
+    e, x, z, xz = scale3(size, y), scale3(size, x), scale3(size, z), scale3(size, xz)
+    ex, ez = dot3(e, x), dot3(e, z)
+    dx, dz = sub3(x, scale3(ex, e)), sub3(z, scale3(ez, e))
+    across = sub3(xz, scale3(dot3(e, xz), e))
+    return sub3(sub3(across, scale3(ex, dz)), add3(scale3(ez, dx), scale3(dot3(dx, dz), e)))
+
+
 # rows -------------------------------------------------------------------------------------------------------------
 @primitive
 def axis_of(kind, r): return (_AXES[kind] >> (3 * r)) & 7
@@ -169,16 +200,17 @@ def normal_row(r, g, n):
 
 
 @primitive
-def row_rate_power(kind, r, dg, V):
-    """(dF/dt) . V of row r."""
+def row_rate(kind, r, dg):
+    """How row r changes with its guide."""
+    zero = dg[0] - dg[0]
+    rest = zero, zero, zero
     if kind == UNIVERSAL and r == 0:
-        return dot3(dg, V[0])
+        return dg, rest
     if kind == DISTANCE:
-        return dot3(dg, V[1])
+        return rest, dg
     if kind == ROLLING:
-        x = cross(V[0], dg)
-        return x[0] if r == 0 else (x[1] if r == 1 else x[2])
-    return dg[0] * 0.0
+        return cross(dg, unit_wrench(3 + r, zero)[1]), rest
+    return rest, rest
 
 
 # how far it stands open -------------------------------------------------------------------------------------------

@@ -1,40 +1,10 @@
-"""A joint's columns about the origin of its body, along axes in which the body is turned by R."""
+"""Forces along a joint's columns."""
 from liedyn.jit import primitive
-from liedyn.joints.kinds import BALL, FREE, SCREW
+from liedyn.joints.kinds import FREE, SCREW
 from liedyn.joints.motion import screw
-from liedyn.lie.lanes import load, store
-from liedyn.lie.rows import load3, store_apart, store_twist
+from liedyn.lie.lanes import store
+from liedyn.lie.rows import store_apart
 from liedyn.lie.screw import screw_dot
-from liedyn.lie.vec3 import column, rotate, scale3
-
-
-@primitive
-def store_columns(tree, i, R, s):
-    """Writes s (6nv): the twists of the joint's columns."""
-    k, zero = tree.iv[i], R[0] - R[0]
-    none = (zero, zero, zero)
-    if tree.kind[i] == SCREW:
-        (a, b), z = screw(tree, i), column(R, 2)
-        store_twist(s, k, (scale3(a, z), scale3(b, z)))
-    else:
-        for c in range(3):
-            x = R[c], R[3 + c], R[6 + c]
-            store_twist(s, k + c, (x, none))
-            if tree.kind[i] != BALL:
-                store_twist(s, k + 3 + c, (none, x))
-
-
-@primitive
-def joint_twist(tree, i, R, v):
-    """S v."""
-    k = tree.iv[i]
-    if tree.kind[i] == SCREW:
-        (a, b), x, z = screw(tree, i), load(v, k), column(R, 2)
-        return scale3(a * x, z), scale3(b * x, z)
-    w, zero = rotate(R, load3(v, k)), R[0] - R[0]
-    if tree.kind[i] == BALL:
-        return w, (zero, zero, zero)
-    return w, rotate(R, load3(v, k + 3))
 
 
 @primitive

@@ -1,13 +1,10 @@
-"""Numbers in memory: states of a batch to and from blocks of Lanes.
-
-The rank of a block says what it holds: (n,) one state, (n, 8) eight states, (n, 2, 8) duals."""
+"""Numbers in memory: states of a batch to and from blocks: (n,) of one state, (n, 8) of eight."""
 from llvmlite import ir
-from llvmlite.binding import get_host_cpu_name
 from numba import types
 from numba.extending import intrinsic, overload
 
-from liedyn.jit import callee, primitive
-from liedyn.lie.lanes import WIDTH, absolute, all_less, lanes, load, number_like
+from liedyn.jit import callee
+from liedyn.lie.lanes import WIDTH, lanes
 
 _VEC = ir.VectorType(ir.DoubleType(), WIDTH)
 _I32 = ir.IntType(32)
@@ -15,44 +12,14 @@ _EIGHT = types.UniTuple(lanes, WIDTH)
 
 
 # eight rows of a batch (N, n) from a block (n, 8): 8x8 transposes in registers, for results of many numbers ------------
-def _rows_setter(streams):
-    """An intrinsic: x[k] into eight numbers of row `row` + k of a (N, n) array, k = 0 … 7; past the caches, where each place is a
-    whole line of them."""
-    @intrinsic
-    def set_rows(typing_context, array, row, column, x):
-        def codegen(context, builder, sig, args):
-            places = _eight_rows(context, builder, sig.args[0], *args[:3])
-            for k, at in enumerate(places):
-                store = builder.store(builder.extract_value(args[3], k), at, align=8 * WIDTH if streams else 8)
-                if streams:
-                    store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(_I32, 1)]))
-            return context.get_dummy_value()
-        return types.void(array, types.intp, types.intp, types.UniTuple(lanes, WIDTH)), codegen
-    return set_rows
-
-
-set_rows, _stream_rows = _rows_setter(streams=False), _rows_setter(streams=True)
-
-
 @intrinsic
-def rows_of_lines(typing_context, array):
-    """Whether rows of a (N, n) array are whole cache lines."""
+def set_rows(typing_context, array, row, column, x):
+    """x[k] into eight numbers of row `row` + k of a (N, n) array, k = 0 … 7."""
     def codegen(context, builder, sig, args):
-        i64 = ir.IntType(64)
-        array = context.make_array(sig.args[0])(context, builder, args[0])
-        odd = builder.or_(builder.and_(builder.ptrtoint(array.data, i64), ir.Constant(i64, 8 * WIDTH - 1)),
-                          builder.and_(builder.extract_value(array.shape, 1), ir.Constant(i64, WIDTH - 1)))
-        return builder.icmp_signed("==", odd, ir.Constant(i64, 0))
-    return types.boolean(array), codegen
-
-
-@intrinsic
-def settle(typing_context):
-    """What was streamed is written before whatever follows, for other threads too."""
-    def codegen(context, builder, sig, args):
-        builder.fence("seq_cst")
+        for k, at in enumerate(_eight_rows(context, builder, sig.args[0], *args[:3])):
+            builder.store(builder.extract_value(args[3], k), at, align=8)
         return context.get_dummy_value()
-    return types.void(), codegen
+    return types.void(array, types.intp, types.intp, types.UniTuple(lanes, WIDTH)), codegen
 
 
 def _eight_rows(context, builder, array_type, array, row, column):
@@ -122,47 +89,6 @@ def _unpack_lanes(block, batch, first):
 
 
 @callee
-def _unpack_groups(block, batch, first, filled, past):
-    n, rows = block.shape[0], min(WIDTH, batch.shape[0] - first)
-    total = number_like(block, 0.0)                              # 0, or NaN in some lane if a number is not finite
-    whole = n - n % WIDTH if rows == WIDTH else 0
-    past = past and rows_of_lines(batch)
-    for j in range(0, whole, WIDTH):
-        total = total + give_line(block, j, batch, first, j, filled[j // WIDTH], past)
-    for j in range(whole, n):
-        total = total + load(block, j) * 0.0
-        for k in range(rows):
-            batch[first + k, j] = block[j, k]
-    if past:
-        settle()
-    return all_less(absolute(total), 1.0)
-
-
-@primitive
-def give_line(block, j, batch, first, column, filled, past):
-    """Numbers j … j + 7 of a block (n, 8) into eight columns of rows first … first + 7 of a batch; zeros if not `filled`. past:
-    past the caches, to places that are whole lines of them; after the last, `settle`. Returns zero, or NaN where a number is not
-    finite."""
-    total = number_like(block, 0.0)
-    x = total, total, total, total, total, total, total, total
-    if filled:
-        x = _transposed_lanes(block, j)
-        a = x[3] * 0.0 + (x[2] * 0.0 + (x[1] * 0.0 + x[0] * 0.0))
-        total = x[7] * 0.0 + (x[6] * 0.0 + (x[5] * 0.0 + (x[4] * 0.0 + a)))
-    if past:
-        _stream_rows(batch, first, column, x)
-    else:
-        set_rows(batch, first, column, x)
-    return total
-
-
-# Numbers that the caches may hold: 1 MB on Zen, 4 MB elsewhere. Lines of larger results are best written past them: through them
-# each is read first, and drives out what others need. Where results come from memory, derivatives are so 1.3 to 2 times as fast
-# (Granite Rapids, 8 to 32 MB); where a far cache holds them still, from 2 times as fast (UR5) to 15% slower (Talos).
-CACHED = 1 << (17 if get_host_cpu_name().startswith("znver") else 19)
-
-
-@callee
 def _pack_row(batch, first, block):
     for j in range(batch.shape[1]):
         block[j] = batch[first, j]
@@ -177,7 +103,6 @@ def _unpack_row(block, batch, first):
 def pack(batch, first, block): ...
 def unpack(block, batch, first): ...
 def states_in(block): ...
-def unpack_filled(block, batch, first, filled, past): ...
 
 
 @overload(pack, inline="always")
@@ -193,13 +118,6 @@ def _unpack(block, batch, first):
     if block.ndim == 1:
         return lambda block, batch, first: _unpack_row(block, batch, first)
     return lambda block, batch, first: _unpack_lanes(block, batch, first)
-
-
-@overload(unpack_filled, inline="always")
-def _unpack_filled(block, batch, first, filled, past):
-    """`unpack` of a block (n, 8) that is zero but in the groups of eight rows that are `filled`. Returns whether all is
-    finite. past: see `give_line`."""
-    return lambda block, batch, first, filled, past: _unpack_groups(block, batch, first, filled, past)
 
 
 @overload(states_in, inline="always")

@@ -1,7 +1,7 @@
 """Closures and couplings as kernels read them: two flat arrays, and names for people.
 
-`loop_index` (int64)  header (8): constraints, rows m, terms, driven loops, chain entries, where the scratch of
-                      `loop_machine` begins, numbers of the last list, 0; then for each constraint
+`loop_index` (int64)  header (8): constraints, rows m, terms, driven loops, chain entries, 0, numbers of the last list, 0;
+                      then for each constraint
                       kind, body_a, body_b, first row, rows, common, drive, first term, terms, first chain entry, chain entries;
                       then the terms: v index, q index; then the chains; then what two chains share:
                       for each constraint and each up to it where their list begins (and the end), and the coordinates.
@@ -23,7 +23,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from liedyn.joints.kinds import DISTANCE, LOOP_KINDS, NV, ROLLING, ROWS
-from liedyn.model.cache_lines import on_cache_lines
 from liedyn.model.description import Coupling, Loop, Robot
 from liedyn.model.spatial import flat, pose, rotation_of_z
 from liedyn.model.validate_constraints import mimic_couplings
@@ -91,18 +90,10 @@ def loop_arrays(robot: Robot, anchors: Anchors) -> tuple[tuple[ModelConstraint, 
 
 
 def loop_machine(index, constants, loop_index, loop_constants) -> np.ndarray:
-    """All that a constrained computation of one state reads, and its scratch, as one array (see `joints.closures.loop_parts`)."""
+    """The four as one array (see `joints.closures.loop_parts`)."""
     if not loop_index.size:
         return np.zeros(0)
-    (n, _, nv), (nc, m) = index[:3], loop_index[:2]
-    before, size = index.size + constants.size, loop_index.size + loop_constants.size
-    start = -(-(before + size) // 8) * 8
-    loop_index[5] = start - before
-    rows = 27 * nc + 8 * (6 * n + nc * (nv + 4 + m))                     # kernels.loops.loop_rows.row_room
-    scratch = rows + 2 * m * m + 7 * m + nv + 60 * n + 10 * nv + 16
-    machine = on_cache_lines(start + scratch)
-    machine[:before + size] = np.concatenate([index.view(np.float64), constants, loop_index.view(np.float64), loop_constants])
-    return machine
+    return np.concatenate([index.view(np.float64), constants, loop_index.view(np.float64), loop_constants])
 
 
 @dataclass(slots=True)

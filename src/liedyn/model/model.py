@@ -51,7 +51,7 @@ class Model:
                          equations (mass matrix, bias force, regressor, …) are those of the open tree; dynamics that would leave
                          the constraints out refuse the robot
     loop_index, loop_constants   what the kernels read of them; see `model.constraints`; empty without
-    loop_machine         index, constants, loop_index, loop_constants, and scratch for single calls
+    loop_machine         index, constants, loop_index and loop_constants as one array
     """
 
     name: str

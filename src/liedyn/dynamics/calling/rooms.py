@@ -10,9 +10,7 @@ from weakref import ref
 
 import numpy as np
 
-from liedyn.lie.blocks import CACHED
-
-# Smaller results than CACHED are left to the C library, which keeps their memory.
+_LARGE = 1 << 19            # numbers: memory of smaller results is kept by the C library
 _MOST, _ROOMS = 1 << 25, 4                     # kept at most: numbers, 256 MB; and of how many results
 _kept: list[Room] = []
 
@@ -50,7 +48,7 @@ def room_for(shape: tuple[int, ...], rows: int) -> tuple[np.ndarray, np.ndarray]
 
 def take_room(rows: int, columns: int) -> tuple[Room, Memory]:
     """For one result, to be made over the second. While that lives, nobody else gets the memory."""
-    if rows * columns <= CACHED:
+    if rows * columns <= _LARGE:
         room = Room(rows, columns)
         return room, room.memory
     room = _dropped(rows, columns) or Room(rows, columns)

@@ -3,17 +3,18 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Mapping
+from threading import get_ident
 from typing import Any
 
 import numpy as np
 
 from liedyn.codegen.lines import wanted
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Pfaffian, Wrenches
-from liedyn.dynamics.calling.calls import NONE_BATCH, as_array, as_mask, batched, run, where_read, wrenches
+from liedyn.dynamics.calling.calls import as_array, as_mask, batched, where_read, wrenches
 from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.calling.threads import chunks, on_threads
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.loops.constraints import (
-    DRIVE,
     code_of,
     constraint_jacobian,
     drive_array,
@@ -24,18 +25,16 @@ from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.dynamics.loops.pfaffian import hold, rows_and_bias
 from liedyn.errors import ComputationError
 from liedyn.jit import prepare
-from liedyn.kernels.checks import BAD_RESULT, OK
-from liedyn.kernels.loops.by_parts import FAR, MOVE, mechanism
-from liedyn.kernels.loops.constrained import constrained_batch, constrained_batch_memory, constrained_forward_one
+from liedyn.kernels.checks import OK
+from liedyn.kernels.loops.by_parts import CONTRADICTS, FAR, move_states
 from liedyn.kernels.loops.parts import COMPLETED, EQUATIONS
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint
 
 _empty = np.empty          # looked up once: every 0.1 us of a call counts
 
-# What is asked may contradict the constraints by rounding: of the largest acceleration, and of one unit.
-_CONTRADICTS = 1e-7
 _OF_MOTION = EQUATIONS, COMPLETED
+_NONE = np.empty(0)
 _LOCK = threading.RLock()
 
 
@@ -65,8 +64,8 @@ class _OneState:
 
     __slots__ = ("a", "out", "tau")
 
-    multipliers = property(lambda self: self.out[self.a.size:(self.a.size + self.out.size) // 2])
-    independent = property(lambda self: self.out[(self.a.size + self.out.size) // 2:] != 0.0)
+    multipliers = property(lambda self: self.out[:self.out.size // 3])
+    independent = property(lambda self: self.out[self.out.size // 3:self.out.size // 3 * 2] != 0.0)
     __repr__, __iter__ = ConstrainedMotion.__repr__, ConstrainedMotion.__iter__
 
 
@@ -113,19 +112,19 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
         return each_state(constrained_forward_dynamics, locals())
     if f_ext is None and drive is None and pfaffian is None:
         try:                                  # arrays as they should be: the entry checks shapes and values itself
-            solve, machine, size, head = model._cache["constrained"]
-            out = _empty(size)
-            if not solve(machine, q, v, tau, baumgarte, passive, out):
+            key = "moving", get_ident(), passive, baumgarte > 0.0
+            address, nv, size = model._cache[key]
+            a, out = _empty(nv), _empty(size)
+            if not move_states(address, baumgarte, q, v, _NONE, tau, _NONE, _NONE, a, _NONE, out, 1, 0, 1):
                 motion = _OneState()
-                motion.a = out[head]
-                motion.tau = tau
-                motion.out = out
+                motion.a, motion.tau, motion.out = a, tau, out
                 return motion
         except (TypeError, KeyError):         # a batch, other types, lists, or not compiled yet
-            if model.nc and getattr(q, "ndim", 1) == 1:
-                prepare(constrained_forward_one)
-                size = model.nv + 2 * model.nc
-                model._cache["constrained"] = constrained_forward_one, model.loop_machine, size, slice(model.nv)
+            if model.nc and getattr(q, "ndim", 1) == 1 and not any(one.driven for one in model.constraints):
+                prepare(move_states)
+                none = np.zeros(model.nv, dtype=bool)
+                address = _desk(model, none, bool(passive), baumgarte > 0.0, False, False)
+                model._cache["moving", get_ident(), passive, baumgarte > 0.0] = address, model.nv, 3 * model.nc
     none = np.zeros(model.nv, dtype=bool)
     if pfaffian is not None:
         return _with_pfaffian(pfaffian, model, q, v, None, tau, none, f_ext, passive, drive, baumgarte)
@@ -181,13 +180,12 @@ def _constrained(model, q, v, a, tau, prescribed, f_ext, passive, drive, frequen
         named.append(("f_ext", F, 2))
     if D.size:
         named.append(("drive", D, 1))
-    one = all(array.ndim == own for _, array, own in named)
     lead, rows = batched(*named)
     given = dict(zip([name for name, _, _ in named], rows, strict=True))
-    a = given["a"].copy() if "a" in given else np.zeros((len(rows[0]), model.nv))
-    tau, m = given["tau"].copy(), model.nc
-    out = np.empty((len(a), 3 * m))
-    code = (_one if one else _batch)(model, given, a, tau, prescribed, frequency, bool(passive), out)
+    count, m = len(rows[0]), model.nc
+    a = given["a"].copy() if "a" in given else np.zeros((count, model.nv))
+    tau, out = given["tau"].copy(), np.empty((count, 3 * m))
+    code = _move(model, given, prescribed, frequency, bool(passive), a, tau, out) if count else OK
     if code:
         refuse_constrained(model, code, q=given["q"], v=given["v"], a=where_read(given.get("a", a), prescribed),
                            tau=where_read(given["tau"], ~prescribed))
@@ -223,58 +221,47 @@ def _with_pfaffian(pfaffian, model, q, v, a, tau, prescribed, f_ext, passive, dr
                              np.concatenate([motion.independent, kept], axis=1).reshape(*lead, -1))
 
 
-def _one(model, given, a, tau, prescribed, frequency, passive, out):
-    """One state, by the parts of the mechanism; a and tau are completed in place."""
-    prepare(mechanism)
-    read = {"a": where_read(a, prescribed), "tau": where_read(tau, ~np.asarray(prescribed))}
-    code = code_of(model, **{**given, **read})
-    for loops in (False, True) if code == OK else ():            # by loops where lines do not hold
-        code = _move(model, given, a, tau, prescribed, frequency, passive, out.reshape(3, model.nc), loops)
+def _move(model, given, prescribed, frequency, passive, a, tau, out) -> int:
+    """`move_states` on all cores; by loops where lines do not hold. Returns a code."""
+    prepare(move_states)
+    count, none = len(given["q"]), np.empty(0)
+    F = wrenches_on_bodies(model, given["f_ext"]) if "f_ext" in given else none
+    drive = given["drive"] if "drive" in given else np.tile(drive_array(model, None), count)
+    numbers = [x.reshape(-1) for x in (given["q"], given["v"], a, tau, F, drive, a, tau, out)]
+    for loops in (False, True):
+        def part(first, last, loops=loops):
+            address = _desk(model, prescribed, passive, frequency > 0.0, "f_ext" in given, loops)
+            return move_states(address, frequency, *numbers, count, first, last)
+        code = next((code for code in on_threads(part, chunks(count, model.n_bodies)) if code), OK)
         if code != FAR:
             break
+    if code:                                                     # what goes in not finite comes out so
+        read = {"a": where_read(a, prescribed), "tau": where_read(given["tau"], ~prescribed)}
+        code = code_of(model, **{**given, **read}) or code
     return code
 
 
-def _move(model, given, a, tau, prescribed, frequency, passive, out, loops):
-    forced, prescribed = "f_ext" in given, np.asarray(prescribed)
-    key = "desk", prescribed.tobytes(), passive, frequency > 0.0, forced, loops or not wanted()
-    with _LOCK:                                                  # of a desk that calls share
-        if key not in model._cache:
-            model._cache[key] = desk_for(model, prescribed, prescribed, prescribed, passive, frequency, forced, _OF_MOTION, loops)
-        made = model._cache[key]
-        d = made.desk
-        d.q[:], d.v[:], d.a[:], d.tau[:], d.frequency[0] = given["q"][0], given["v"][0], a[0], tau[0], frequency
-        if forced:
-            d.f_ext[:] = wrenches_on_bodies(model, given["f_ext"][0])
-        if "drive" in given:
-            d.drive[:] = given["drive"][0]
-        elif d.drive.size:
-            d.drive[:] = drive_array(model, None)
-        code = mechanism(made.numbers.ctypes.data, MOVE)
-        a[0], tau[0], keep = d.found_a, d.found_tau, d.solver.keep
-        out[0], out[1], out[2] = d.multipliers, keep, d.solver.z * (1.0 - keep)
-    return code if code != OK or all(np.isfinite(x).all() for x in (a, tau, out[0])) else BAD_RESULT
+def _desk(model, prescribed, passive, stabilized, forced, loops) -> int:
+    """The address of this thread's desk."""
+    key = "desk", get_ident(), prescribed.tobytes(), passive, stabilized, forced, loops or not wanted()
+    if key not in model._cache:
+        with _LOCK:
+            masks = (prescribed,) * 3
+            model._cache[key] = desk_for(model, *masks, passive, float(stabilized), forced, _OF_MOTION, loops)
+    return model._cache[key].numbers.ctypes.data
 
 
 def wrenches_on_bodies(model, f_ext) -> np.ndarray:
-    """(6n,) from wrenches on links (6 n_links,), each about its own origin."""
-    F = np.zeros((model.n_bodies, 6))
-    for T, body, wrench in zip(model.link_pose, model.link_body, f_ext.reshape(-1, 6), strict=True):
-        F[body] += wrench @ adjoint(np.linalg.inv(T))            # Ad*_{T^-1}
-    return F.ravel()
-
-
-def _batch(model, given, a, tau, prescribed, frequency, passive, out):
-    D = given.get("drive", np.empty((len(a), 0)))
-    n, nq, nv, nl = model.sizes
-    size = constrained_batch_memory(n, nq, nv, nl, len(model.constraints), model.nc, D.shape[1] // DRIVE)
-    return run(constrained_batch, model, size, (model.loop_index, model.loop_constants, prescribed),
-               (given["q"], given["v"], a, tau, given.get("f_ext", NONE_BATCH), D, frequency, passive, out), len(a))
+    """(N, n, 6) from wrenches on links (N, 6 n_links), each about its own origin."""
+    F, on_links = np.zeros((len(f_ext), model.n_bodies, 6)), f_ext.reshape(len(f_ext), -1, 6)
+    for k, (T, body) in enumerate(zip(model.link_pose, model.link_body, strict=True)):
+        F[:, body] += on_links[:, k] @ adjoint(np.linalg.inv(T))            # Ad*_{T^-1}
+    return F
 
 
 def _refuse_contradiction(model, q, prescribed, a, keep, gap):
     """Where a dependent row asks for more than rounding, its constraint contradicts what is prescribed or driven."""
-    scale = _CONTRADICTS * (1.0 + np.abs(a).max(axis=1, initial=0.0))
+    scale = CONTRADICTS * (1.0 + np.abs(a).max(axis=1, initial=0.0))
     bad = (np.abs(gap) > scale[:, None]) & ~keep
     if not bad.any():
         return

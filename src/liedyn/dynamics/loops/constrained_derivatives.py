@@ -7,14 +7,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import ArrayLike, OnError, Wrenches
-from liedyn.dynamics.calling.calls import as_array, as_mask, batched, run, where_read, wrenches
+from liedyn.dynamics.calling.calls import as_array, as_mask, batched, run, wrenches
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.loops.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
-from liedyn.dynamics.loops.constraints import constraint_jacobian, drive_array, refuse_constrained, require_constraints
-from liedyn.kernels.loops.constrained_derivatives import (
-    constrained_derivatives,
-    derivatives_memory,
-)
+from liedyn.dynamics.loops.constraints import DRIVE, constraint_jacobian, drive_array, refuse_constrained, require_constraints
+from liedyn.errors import ComputationError
+from liedyn.kernels.loops.constrained_derivatives import balance_rates_batch, balance_rates_memory, rates_size
 from liedyn.model.model import Model
 
 
@@ -109,7 +107,7 @@ def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, ta
 
     Notes
     -----
-    ``M da - A^T dlambda = -dR1``, ``A da = -dR2`` with the rates of both equations at fixed a, lambda, exact by dual numbers.
+    ``M da - A^T dlambda = -dR1``, ``A da = -dR2`` with the rates of both equations at fixed a, lambda: `BalanceDerivatives`.
 
     Where rows of A depend on each other, derivatives mean the directions only along which the mechanism can move: dq in the null
     space of A, dv with ``A dv + d(A v) = 0``. There da is unique, and dlambda that of the multipliers of least norm.
@@ -155,32 +153,56 @@ def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, 
     nv, m = model.nv, model.nc
     x = np.zeros(nv) if x is None else x
     lead, given = _given(model, q, v, a, multipliers, f_ext, drive, [("x", as_array(x, "x", (nv,)), 1)])
-    out = _run(model, given, np.zeros(nv, dtype=bool), np.ones((len(given["q"]), m)), passive, nv + 2 * m)
-    R = out.reshape(*lead, nv + 2 * m, 3, nv)
-    return BalanceDerivatives(*(R[..., :nv, k, :] for k in range(3)), *(R[..., nv:nv + m, k, :] for k in range(3)),
-                              R[..., nv + m:, 0, :])
+    rates = _rates(model, given, passive)
+    return BalanceDerivatives(*(x.reshape(*lead, *x.shape[1:]) for x in rates))
 
 
 def _solved(model, q, v, motion, prescribed, f_ext, passive, drive):
-    nv, m = model.nv, model.nc
     lead, given = _given(model, q, v, motion.a, motion.multipliers, f_ext, drive)
-    keep = motion.independent.reshape(-1, m).astype(float)
-    R = _run(model, given, prescribed, keep, passive, nv + m)
-    if not keep.all():
-        A = np.broadcast_to(constraint_jacobian(model, q, drive=drive), (*lead, m, nv)).reshape(-1, m, nv)
-        _turn_null_space(model, given, A, prescribed, keep, passive, R)
-    R = R.reshape(*lead, nv + m, 3, nv)
-    return (*(R[..., :nv, k, :] for k in range(3)), *(R[..., nv:, k, :] for k in range(3)))
+    keep, turned = motion.independent.reshape(-1, model.nc), None
+    if keep.all():
+        rates = _rates(model, given, passive)
+    else:
+        A = constraint_jacobian(model, q, drive=drive) * ~prescribed
+        inverse, null = pseudo_inverse(np.broadcast_to(A, (*lead, *A.shape[-2:])).reshape(-1, *A.shape[-2:]), keep.sum(axis=1))
+        given["x"] = np.einsum("nkr,nr->nk", inverse, given["multipliers"])
+        rates = _rates(model, given, passive)
+        driven = _rates(model, {**given, "x": 0.0 * given["x"]}, passive).dAx_dq if given["drive"].size else 0.0
+        turned = null, rates.dAx_dq - driven
+    y, multipliers = response(rates, prescribed, keep, turned)
+    return tuple(x.reshape(*lead, x.shape[1], 3, model.nv)[..., k, :] for x in (y, multipliers) for k in range(3))
 
 
-def _turn_null_space(model, given, A, prescribed, keep, passive, R) -> None:
-    """Adds to dlambda/dq how the least lambda = A_v mu follows the null space N of A_v^T: N^T dlambda = N^T dA_v mu."""
-    nv, m = model.nv, model.nc
-    inverse, null = pseudo_inverse(np.where(prescribed, 0.0, A), keep.sum(axis=1).astype(int))
-    x = np.einsum("nkr,nr->nk", inverse, given["multipliers"])
-    both = [_run(model, {**given, "x": y}, prescribed, keep, passive, nv + 2 * m)[:, nv + m:, :nv] for y in (x, 0.0 * x)]
-    dAx = both[0] - both[1]                           # without the drive's velocity
-    R[:, nv:, :nv] += null @ (np.swapaxes(null, -1, -2) @ dAx)
+def response(rates: BalanceDerivatives, prescribed, keep, turned=None) -> tuple[np.ndarray, np.ndarray]:
+    """What comes out and multipliers (N, nv or m, 3 nv) by q, v and the inputs. With prescribed coordinates p and others v
+
+        M_vv da_v - A_v^T dlambda = -dR1_v,    A_v da_v = -dR2,    dtau_p = dR1_p + M_pv da_v - A_p^T dlambda
+
+    without the rows that are not to `keep` (N, m). Where there are any, dlambda is made least. turned: a basis N of the null
+    space of A_v^T among columns of zeros (N, m, m), and dA_v mu (N, m, nv), where the least lambda is A_v mu; N^T dlambda
+    = N^T dA_v mu."""
+    D, rows = (np.concatenate(x, axis=-1) for x in ((rates.dR1_dq, rates.dR1_dv, rates.M), (rates.dR2_dq, rates.dR2_dv, rates.A)))
+    (_, m, nv), free, each = rates.A.shape, ~prescribed, np.arange(rates.A.shape[2])
+    A = np.where(free & keep[..., None], rates.A, 0.0)
+    J = np.zeros((len(A), nv + m, nv + m))
+    J[:, :nv, :nv], J[:, :nv, nv:], J[:, nv:, :nv] = np.where(free & free[:, None], rates.M, np.eye(nv)), -A.swapaxes(1, 2), A
+    J[:, nv + np.arange(m), nv + np.arange(m)] = ~keep
+    given = np.concatenate([np.ones(2 * nv, dtype=bool), prescribed])             # columns by which the equations change
+    rhs = np.concatenate([np.where(free[:, None] & given, -D, 0.0), np.where(keep[..., None] & given, -rows, 0.0)], axis=1)
+    rhs[:, each, 2 * nv + each] = 1.0
+    try:
+        found = np.linalg.solve(J, rhs)
+    except np.linalg.LinAlgError:
+        raise ComputationError("M or A M^-1 A^T is singular in this configuration: the motion has no derivatives") from None
+    y, multipliers = found[:, :nv], found[:, nv:]
+    if turned is not None:
+        null, dAx = turned
+        multipliers -= null @ (null.swapaxes(1, 2) @ multipliers)
+        multipliers[..., :nv] += null @ (null.swapaxes(1, 2) @ dAx)
+    if prescribed.any():
+        tau = np.where(given, D, 0.0) + (rates.M * free) @ y - rates.A.swapaxes(1, 2) @ multipliers
+        y[:, prescribed] = tau[:, prescribed]
+    return y, multipliers
 
 
 def pseudo_inverse(A, rank) -> tuple[np.ndarray, np.ndarray]:
@@ -193,18 +215,17 @@ def pseudo_inverse(A, rank) -> tuple[np.ndarray, np.ndarray]:
     return inverse, np.where(np.arange(A.shape[1]) < rank[:, None, None], 0.0, U)
 
 
-def _run(model, given, prescribed, keep, passive, rows) -> np.ndarray:
-    """(N, rows, 3 nv) of the entry."""
-    count, (n, nq, nv, _) = len(given["q"]), model.sizes
-    out = np.zeros((count, rows, 3 * nv))             # A x changes by q only
-    if not count:
-        return out
-    size = derivatives_memory(n, nq, nv, len(model.constraints), model.nc)
-    q, v, a, multipliers, x, f_ext, drive = (given[name] for name in ("q", "v", "a", "multipliers", "x", "f_ext", "drive"))
-    code = run(constrained_derivatives, model, size, (model.loop_index, model.loop_constants, prescribed),
-               (q, v, a, multipliers, keep, x, f_ext, drive, bool(passive), out), count)
-    refuse_constrained(model, code, q=q, v=v, a=where_read(a, prescribed))
-    return out
+def _rates(model, given, passive) -> BalanceDerivatives:
+    """Of states (N, …)."""
+    count, (n, nq, nv, nl), m = len(given["q"]), model.sizes, model.nc
+    out = np.empty((count, rates_size(nv, m)))
+    size = balance_rates_memory(n, nq, nv, nl, len(model.constraints), m, given["drive"].shape[1] // DRIVE)
+    code = run(balance_rates_batch, model, size, (model.loop_index, model.loop_constants),
+               (*(given[name] for name in ("q", "v", "a", "multipliers", "x", "f_ext", "drive")), bool(passive), out), count)
+    refuse_constrained(model, code, q=given["q"], v=given["v"], a=given["a"])
+    R1, R2 = np.split(out, [3 * nv * nv], axis=1)
+    R1, R2 = R1.reshape(count, 3, nv, nv), R2.reshape(count, 4, m, nv)
+    return BalanceDerivatives(*(R1[:, k] for k in range(3)), *(R2[:, k] for k in range(4)))
 
 
 def _given(model, q, v, a, multipliers, f_ext, drive, more=()):

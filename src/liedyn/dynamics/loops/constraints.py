@@ -174,8 +174,7 @@ def _states(model, what, q, v, drive):
     out = np.empty((count, m * model.nv if what == JACOBIAN else m))
     n, nq, nv, _ = model.sizes
     size = constraint_state_memory(n, nq, nv, len(model.constraints), m, drive.shape[1] // DRIVE)
-    none = np.zeros(nv, dtype=bool)
-    code = run(constraint_states, model, size, (model.loop_index, model.loop_constants, none), (q, v, drive, what, out), count)
+    code = run(constraint_states, model, size, (model.loop_index, model.loop_constants), (q, v, drive, what, out), count)
     refuse_constrained(model, code, q=q, v=v)
     return out.reshape(*lead, m, nv) if what == JACOBIAN else out.reshape(*lead, m)
 

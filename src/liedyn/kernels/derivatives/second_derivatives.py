@@ -31,8 +31,8 @@ from liedyn.kernels.recursions.coriolis import clear
 from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.body_coriolis import coriolis, coriolis_transposed, coriolis_wrench
 from liedyn.lie.inertia import momentum
+from liedyn.lie.integers import integers
 from liedyn.lie.lanes import load, number_like, store
-from liedyn.lie.matrices import integers
 from liedyn.lie.rows import load_pose, load_rigid, load_twist, store_twist
 from liedyn.lie.se3 import Ad_inv, ad, add, compose, dot, less_dad, minus_dad, plus_ad, scale
 from liedyn.lie.vec3 import cross, dot3, plus_cross

@@ -4,7 +4,9 @@ One entry does it all, by the address of a desk: each of these functions is comp
 import numpy as np
 
 from liedyn.jit import callee, entry, primitive
-from liedyn.kernels.checks import OK, SINGULAR
+from liedyn.joints.tree import parts as tree_parts
+from liedyn.joints.tree import tree_of
+from liedyn.kernels.checks import BAD_QUATERNION, BAD_RESULT, OK, SHAPE, SINGULAR, bad_quaternions
 from liedyn.kernels.loops.constraint_solver import factor_constraints, solve_constraints
 from liedyn.kernels.loops.desk import (
     BAD_ROW,
@@ -13,6 +15,8 @@ from liedyn.kernels.loops.desk import (
     DRIFT_VELOCITY,
     HEADER,
     LEFT,
+    MACHINE,
+    MACHINE_SIZE,
     PART,
     RANK,
     ROW_2,
@@ -32,12 +36,13 @@ from liedyn.kernels.loops.desk import (
 from liedyn.kernels.loops.parts import CHANGED, COMPLETED, EQUATIONS, HOLONOMIC, MOVED, RESIDUALS, ROWS, VELOCITIES
 from liedyn.lie.lanes import sqrt
 from liedyn.pointer_call import call_at, numbers_at, place_of
+from liedyn.seam.views import span
 
 MOVE, LOOK, CLOSE_POSITION, CLOSE_VELOCITY, CLOSE, CLOSE_UNCOUNTED, MEASURE, MULTIPLY = range(8)        # what `mechanism` does
 CLOSED, LOOP_OPEN, CONTRADICTION, LOOSE_JOINT = 0, 6, 7, 8      # codes beside those of `simulation.right_hand_side`
 FAR = 32                           # an angle is beyond what lines hold, and loops must go on
 OPEN = 20                          # a code beside those of `checks`: the constraints could not be closed
-CONTRADICTS = 1e-7                 # as in dynamics.loops.constrained: of the largest number, and of one unit
+CONTRADICTS = 1e-7                 # by rounding: of the largest number, and of one unit
 _STRAIGHT = 0.25                   # how straight what crosses zero is, against how sharply it turns if it does not
 _MOST = 30                # Newton steps; from an integrator's step one or two
 _STALLED = 0.5            # a step that leaves more than this of the residual has reached rounding, or will not close
@@ -73,6 +78,48 @@ def mechanism(address, what):
     if what == CLOSE_VELOCITY:
         return project_velocity(d, x)
     return close(d, x, what == CLOSE)
+
+
+@entry("i8(i8, f8, f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], f8[::1], i8, i8, i8)", nogil=True)
+def move_states(address, frequency, q, v, a, tau, f_ext, drive, found_a, found_tau, out, count, first, last):
+    """MOVE for states first … last - 1 of `count`, whose numbers stand one state after the other: q, v, tau, wrenches on bodies,
+    motions of driven closures, and a, or none where nothing is prescribed. Writes accelerations, joint forces if found_tau has
+    room, and out (3 m a state): multipliers, 1 or 0: a row that depends on others, and by how much it is contradicted. What is
+    not finite comes out so: BAD_RESULT."""
+    x = numbers_at(address, numbers_at(address, HEADER).view(np.int64)[SIZE])
+    d, h = desk_of(x), x.view(np.int64)
+    nq, nv, m = d.q.size, d.v.size, d.multipliers.size
+    if not (q.size == count * nq and v.size == count * nv and tau.size == v.size and (a.size == v.size or a.size == 0)
+            and f_ext.size == count * d.f_ext.size and drive.size == count * d.drive.size):
+        return SHAPE
+    index, constants, _ = tree_parts(numbers_at(h[MACHINE], h[MACHINE_SIZE]))
+    tree = tree_of(index, constants)
+    d.frequency[0] = frequency
+    for k in range(first, last):
+        copy(span(q, k * nq, nq), d.q)
+        copy(span(v, k * nv, nv), d.v)
+        copy(span(a, k * nv, nv if a.size else 0), d.a)
+        copy(span(tau, k * nv, nv), d.tau)
+        copy(span(f_ext, k * d.f_ext.size, d.f_ext.size), d.f_ext)
+        copy(span(drive, k * d.drive.size, d.drive.size), d.drive)
+        if bad_quaternions(tree, d.q) != OK:
+            return BAD_QUATERNION
+        code = run(x, MOVE)
+        if code != OK:
+            return code
+        copy(d.found_a, span(found_a, k * nv, nv))
+        if found_tau.size:
+            copy(d.found_tau, span(found_tau, k * nv, nv))
+        rows, total = span(out, 3 * k * m, 3 * m), 0.0
+        for r in range(m):
+            keep = d.solver.keep[r]
+            rows[r], rows[m + r], rows[2 * m + r] = d.multipliers[r], keep, d.solver.z[r] * (1.0 - keep)
+            total += d.multipliers[r] * 0.0
+        for i in range(nv):
+            total += (d.found_a[i] + d.found_tau[i]) * 0.0
+        if total != 0.0:
+            return BAD_RESULT
+    return OK
 
 
 @primitive

@@ -1,43 +1,43 @@
-"""Constrained motion differentiated by q, v and the inputs.
+"""Constrained motion and how its equations change with q, v and a:
 
-At a solution a, tau, lambda of
+    R1 = M a + b - A^T lambda,     R2 = A a + gamma
 
-    R1 = M a + b - A^T lambda = tau,     R2 = A a + gamma = 0
-
-small changes obey the same equations with what R1 and R2 change by when a and lambda stay. Newton-Euler on duals, with the
-multipliers as wrenches on bodies, gives the rates of R1 and R2 by q, v and a (the last are M and A), eight directions at once,
-exact; then, with prescribed coordinates p and others v,
-
-    M_vv da_v - A_v^T dlambda = -dR1_v,    A_v da_v = -dR2,    dtau_p = dR1_p + M_pv da_v - A_p^T dlambda
-
-by Cholesky's method for M_vv and for A_v M_vv^-1 A_v^T of the rows that do not depend on others.
-"""
+Rates of M a + b are those of inverse dynamics, those of closures stand in `loop_rates`; rates by a are M and A.
+`dynamics.loops.constrained_derivatives` solves for da and dlambda."""
 from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import entry, kernel, primitive
+from liedyn.jit import entry, primitive
 from liedyn.joints.closures import BODY_A, BODY_B, FIRST, KIND, ROW_COUNT, TERM, TERMS, closure_row, loops_of
 from liedyn.joints.kinds import COUPLING
 from liedyn.joints.motion import joint_add, joint_pose
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, OK, SHAPE, SINGULAR, bad_motion, finite, fits
-from liedyn.kernels.derivatives.seeds import along_configuration, constant_duals, seed
-from liedyn.kernels.loops.loop_rows import accelerations, closure_frames, load_guide, velocities
-from liedyn.kernels.loops.saddle import saddle_memory, saddle_work, solve_saddle
-from liedyn.kernels.recursions.kinematics import wrenches_on_bodies
-from liedyn.kernels.recursions.newton_euler import NewtonEulerWork, newton_euler, newton_euler_work
+from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, OK, SHAPE, bad_motion, finite, fits
+from liedyn.kernels.derivatives.inverse_derivatives import (
+    DerivativesWork,
+    derivatives_memory,
+    derivatives_work,
+    inverse_derivatives,
+)
+from liedyn.kernels.loops.loop_rates import LoopWork, closure_rates, force_rates, loop_work, loop_work_memory, velocity_rates
+from liedyn.kernels.loops.loop_rows import (
+    FrameWork,
+    accelerations,
+    closure_frames,
+    frame_work,
+    load_guide,
+    see_columns,
+    store_rows,
+    velocities,
+)
+from liedyn.kernels.recursions.kinematics import gather
+from liedyn.kernels.recursions.newton_euler import NewtonEulerWork, newton_euler
+from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.lanes import load, number_like, store
 from liedyn.lie.rows import add_to_twist, load_pose, load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add, dAd_inv, neg, scale
-
-
-class FrameWork(NamedTuple):
-    """What `closure_frames` writes."""
-
-    T: np.ndarray         # (12nc,) pose of frame B in frame A
-    T_a: np.ndarray       # (12nc,) pose of frame B in the body of A
-    g: np.ndarray         # (3nc,) guides
+from liedyn.seam.views import span
 
 
 class BalanceWork(NamedTuple):
@@ -47,16 +47,9 @@ class BalanceWork(NamedTuple):
 
 
 @primitive
-def balance_work(memory, n, nv, nc):
-    x, k = memory, 30 * n + nv
-    t, o = k + 12 * nc, k + 27 * nc
-    return BalanceWork(newton_euler_work(x, n, nv), FrameWork(x[k:t], x[t:t + 12 * nc], x[t + 12 * nc:o]), x[o:o + 6 * n])
-
-
-@primitive
 def balance(tree, loops, q, v, a, multipliers, f_ext, drive, passive, force, rate, work):
-    """force (nv) = M a + b - passive forces - J^T f_ext - A^T lambda; rate (m) = A a + gamma. Duals q, v, a go with
-    float64 multipliers, f_ext (6n wrenches on bodies, or empty), drive."""
+    """force (nv) = M a + b - passive forces - J^T f_ext - A^T lambda; rate (m) = A a + gamma. f_ext: 6n wrenches
+    on bodies, or empty."""
     for i in range(1, tree.parent.size):
         store_pose(work.tree.T, i, joint_pose(tree, i, q))
     closure_frames(tree, loops, work.tree.T, drive, work.rows)
@@ -100,157 +93,105 @@ def row_velocities(tree, loops, x, drive, out, work):
     velocities(loops, x, V, drive, work.rows, out)
 
 
-class DualWork(NamedTuple):
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    R: np.ndarray         # (nv + m,) R1, R2
-    Ax: np.ndarray        # (m,)
-    balance: BalanceWork
+class Rates(NamedTuple):
+    """(nv nv) of R1 by q, v and a, (m nv) of R2, and of A x by q, by rows."""
+
+    Dq: np.ndarray
+    Dv: np.ndarray
+    M: np.ndarray
+    Rq: np.ndarray
+    Rv: np.ndarray
+    A: np.ndarray
+    Xq: np.ndarray
 
 
 @primitive
-def dual_work(memory, n, nq, nv, nc, m):
-    """From duals (rows, 2, 8)."""
-    x, k = memory, nq + 3 * nv + 2 * m
-    return DualWork(x[:nq], x[nq:nq + nv], x[nq + nv:nq + 2 * nv], x[nq + 2 * nv:k - m], x[k - m:k],
-                    balance_work(x[k:], n, nv, nc))
+def rates_in(x, nv, m):
+    k, s, t = nv * nv, 3 * nv * nv, m * nv
+    return Rates(span(x, 0, k), span(x, k, k), span(x, 2 * k, k), span(x, s, t), span(x, s + t, t), span(x, s + 2 * t, t),
+                 span(x, s + 3 * t, t))
+
+
+def rates_size(nv, m): return 3 * nv * nv + 4 * m * nv
+
+
+class RatesWork(NamedTuple):
+    tree: DerivativesWork
+    rows: FrameWork
+    loop: LoopWork
 
 
 @primitive
-def dual_memory(n, nq, nv, nc, m): return nq + 4 * nv + 2 * m + 36 * n + 27 * nc
+def rates_work(memory, n, nv, nc):
+    x, k = memory, 52 * n + 18 * nv                                                  # `derivatives_memory`
+    return RatesWork(derivatives_work(x, n, nv), frame_work(span(x, k, 27 * nc), nc),
+                     loop_work(span(x, k + 27 * nc, 30 * n + 6 * nv), n, nv))
 
 
-@kernel
-def balance_rates(tree, loops, q, v, a, multipliers, x, f_ext, drive, passive, blocks, out, dual):
-    """out (nv + m, 3 nv): R1 and R2 by q, v and a, at multipliers (m); below these, if x (nv) is given, A x by q (nv + 2 m rows).
-    Float64 arguments; dual: DualWork. blocks: 3, or 1 for R1, R2 and A x alone, the values of dual.R and dual.Ax."""
-    nv, m = v.size, multipliers.size
-    whole = blocks > 1
-    for what in range(blocks):
-        for c in range(0, nv if whole else 1, 8):
-            constant_duals(q, dual.q)
-            constant_duals(v, dual.v)
-            constant_duals(a, dual.a)
-            if what == 0 and whole:
-                along_configuration(tree, q, c, dual.q)
-            for k in range(c, min(c + 8, nv)):
-                if what > 0:
-                    seed(dual.v if what == 1 else dual.a, k, k - c, 1.0)
-            balance(tree, loops, dual.q, dual.v, dual.a, multipliers, f_ext, drive, passive, dual.R[:nv], dual.R[nv:],
-                    dual.balance)
-            if whole:
-                keep_rates(dual.R, what * nv + c, min(8, nv - c), out)
-            if what == 0 and x.size:
-                row_velocities(tree, loops, x, drive, dual.Ax, dual.balance)
-                if whole:
-                    keep_rates(dual.Ax, c, min(8, nv - c), out[nv + m:])
+def rates_memory(n, nv, nc): return derivatives_memory(n, nv) + 27 * nc + loop_work_memory(n, nv)
 
 
 @primitive
-def keep_rates(X, first, count, out):
-    """Columns first … of out: the rates of X."""
-    for k in range(X.shape[0]):
-        for c in range(count):
-            out[k, first + c] = X[k, 1, c]
+def balance_rates(tree, loops, q, v, a, multipliers, x, f_ext, drive, passive, rates, work):
+    """Writes rates at multipliers (m), those of A x too if x (nv) is given. f_ext: 6n wrenches on bodies, or empty."""
+    zero = number_like(q, 0.0)
+    inverse_derivatives(tree, q, v, a, f_ext, passive, rates.Dq, rates.Dv, rates.M, work.tree)
+    closure_frames(tree, loops, work.tree.T, drive, work.rows)
+    for k in range(rates.A.shape[0]):
+        store(rates.Rq, k, zero)
+        store(rates.Rv, k, zero)
+        store(rates.Xq, k, zero)
+    store_rows(tree, loops, work.tree.T, work.rows, work.loop.s, rates.A)
+    for c in range(loops.record.shape[0]):
+        if loops.record[c, KIND] != COUPLING:
+            see_columns(tree, loops, c, work.tree.T, work.rows.T_a, work.loop.s)
+            closure_rates(tree, loops, c, v, a, drive, work.rows, work.loop, rates.Rq, rates.Rv)
+            force_rates(tree, loops, c, multipliers, work.rows, work.loop.s, rates.Dq)
+            if x.shape[0]:
+                velocity_rates(tree, loops, c, x, drive, work.rows, work.loop, rates.Xq)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def derivatives_memory(n, nq, nv, nc, m):
-    """Lanes: two a dual, an eighth a float64."""
-    return 2 * dual_memory.py_func(n, nq, nv, nc, m) + (6 * n + 8 * nv + saddle_memory(nv, m, 3 * nv)) // 8 + 1
+def balance_rates_memory(n, nq, nv, nl, nc, m, driven):
+    return rates_memory(n, nv, nc) + rates_size(nv, m) + nq + 3 * nv + m + 6 * nl + 6 * n + 24 * driven
 
 
-@primitive
-def bad_given(tree, q, v, a, f_ext, drive, nq, nv, F):
-    """A code of `checks`; F (6n): the external wrenches on bodies, if there are any."""
-    code = bad_motion(tree, q, v, a, nq, nv)
-    if code == OK and not (finite(f_ext, f_ext.size) and finite(drive, drive.size)):
-        code = BAD_F_EXT
-    if code == OK and f_ext.size:
-        wrenches_on_bodies(tree, f_ext, F)
-    return code
-
-
-@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], "
-       "f8[:,::1], f8[:,::1], f8[:,::1], b1, f8[:,:,::1], i8, i8)", nogil=True)
-def constrained_derivatives(index, constants, memory, loop_index, loop_constants, prescribed, q, v, a, multipliers, keep, x,
-                            f_ext, drive, passive, out, first, last):
-    """States first … last - 1, one at a time, each complete: a and multipliers as `constrained_hybrid` gives them.
-
-    keep (N, m): 0 of a row that depends on others. x: empty, and out (N, nv + m, 3 nv): what comes out, and multipliers, by q, v
-    and the inputs; or x (N, nv), and out (N, nv + 2 m, 3 nv) as `balance_rates` leaves it."""
-    n, nq, nv, nc, m, N = index[0], index[1], index[2], loop_index[0], loop_index[1], q.shape[0]
-    if q.shape[1] != nq or not (fits(v, N, nv) and fits(a, N, nv) and fits(multipliers, N, m) and fits(keep, N, m)):
+@entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], "
+       "f8[:,::1], b1, f8[:,::1], i8, i8)", nogil=True)
+def balance_rates_batch(index, constants, memory, loop_index, loop_constants, q, v, a, multipliers, x, f_ext, drive, passive, out,
+                        first, last):
+    """States first … last - 1. out (N, 3 nv nv + 4 m nv): `Rates`. x (N, nv) or empty; f_ext (N, 6 n_links) in link frames, or
+    empty; drive (N, 24 driven)."""
+    n, nq, nv, nl, rows = index[0], index[1], index[2], index[3], q.shape[0]
+    nc, m, driven = loop_index[0], loop_index[1], loop_index[3]
+    size = 3 * nv * nv + 4 * m * nv
+    if q.shape[1] != nq or not (fits(v, rows, nv) and fits(a, rows, nv) and fits(multipliers, rows, m)
+                                and fits(drive, rows, 24 * driven) and fits(out, rows, size)):
         return SHAPE
-    tree, loops, k = tree_of(index, constants), loops_of(loop_index, loop_constants), 2 * dual_memory(n, nq, nv, nc, m)
-    dual, rest = dual_work(memory[:k].reshape(k // 2, 2, 8), n, nq, nv, nc, m), memory[k:].reshape((memory.shape[0] - k) * 8)
-    F, work = rest[:6 * n] if f_ext.shape[1] else rest[:0], saddle_work(rest[6 * n:], nv, m, 3 * nv)
-    passive, three = passive and index[4] != 0, 3 + 0 * nv      # a literal would be compiled apart
-    for i in range(first, last):
-        code = bad_given(tree, q[i], v[i], a[i], f_ext[i], drive[i], nq, nv, F)
+    tree, loops, y = tree_of(index, constants), loops_of(loop_index, loop_constants), memory
+    Q, V, A, X, y = y[:nq], y[nq:nq + nv], y[nq + nv:nq + 2 * nv], y[nq + 2 * nv:nq + 2 * nv + x.shape[1]], y[nq + 3 * nv:]
+    mu, D, y = y[:m], y[m:m + 24 * driven], y[m + 24 * driven:]
+    f, Out, y = y[:6 * nl if f_ext.size else 0], y[6 * nl:6 * nl + size], y[6 * nl + size:]
+    work, rates = rates_work(y[6 * n:], n, nv, nc), rates_in(Out, nv, m)
+    for k in range(first, last, states_in(memory)):
+        pack(q, k, Q)
+        pack(v, k, V)
+        pack(a, k, A)
+        pack(multipliers, k, mu)
+        code = bad_motion(tree, Q, V, A, nq, nv)
+        if x.shape[1]:
+            pack(x, k, X)
+        if driven:
+            pack(drive, k, D)
+            code = code if code != OK or finite(D, 24 * driven) else BAD_F_EXT
+        if f_ext.size:
+            pack(f_ext, k, f)
+        bad_f_ext, F = gather(tree, f, y, n, nl)
+        code = code if code != OK else bad_f_ext
         if code != OK:
             return code
-        balance_rates(tree, loops, q[i], v[i], a[i], multipliers[i], x[i], F, drive[i], passive, three, out[i], dual)
-        if x.shape[1] == 0 and not small_changes(prescribed, keep[i], out[i], work):
-            return SINGULAR
-        if not all_finite(out[i]):
+        balance_rates(tree, loops, Q, V, A, mu, X, F, D, passive and index[4] != 0, rates, work)
+        if not finite(Out, size):
             return BAD_RESULT
+        unpack(Out, out, k)
     return OK
-
-
-@primitive
-def all_finite(out):
-    total = 0.0
-    for r in range(out.shape[0]):
-        for c in range(out.shape[1]):
-            total += out[r, c] * 0.0
-    return total == 0.0
-
-
-@kernel
-def small_changes(prescribed, keep, R, work):
-    """From the rates of `balance_rates` to those of what comes out, in place. False where M_vv is singular."""
-    nv, m, columns = prescribed.size, keep.size, R.shape[1]
-    for i in range(nv):
-        for j in range(nv):
-            given = prescribed[i] or prescribed[j]
-            work.M[i, j] = (1.0 if i == j else 0.0) if given else R[i, 2 * nv + j]
-        for r in range(m):
-            work.A[r, i] = 0.0 if prescribed[i] else R[nv + r, 2 * nv + i]
-        for c in range(columns):
-            unit = 1.0 if c == 2 * nv + i else 0.0
-            # what M_vv da_v - A_v^T dlambda is: of an input, the force itself or what its acceleration takes
-            if prescribed[i] or (c >= 2 * nv and not prescribed[c - 2 * nv]):
-                work.f[i, c] = unit
-            else:
-                work.f[i, c] = -R[i, c]
-    for r in range(m):
-        for c in range(columns):
-            work.g[r, c] = 0.0 if c >= 2 * nv and not prescribed[c - 2 * nv] else -R[nv + r, c]
-    if not solve_saddle(keep, work):
-        return False
-    answer(prescribed, R, work)
-    return True
-
-
-@primitive
-def answer(prescribed, R, work):
-    """Over R, from work.f = da and work.g = dlambda: dtau_p = dR1_p + M_pv da_v - A_p^T dlambda."""
-    nv, m, columns = prescribed.size, work.g.shape[0], R.shape[1]
-    for i in range(nv):
-        if not prescribed[i]:
-            continue
-        for c in range(columns):
-            x = R[i, c] if c < 2 * nv or prescribed[c - 2 * nv] else 0.0
-            for j in range(nv):
-                if not prescribed[j]:
-                    x += R[i, 2 * nv + j] * work.f[j, c]
-            for r in range(m):
-                x -= R[nv + r, 2 * nv + i] * work.g[r, c]
-            work.tau[i, c] = x
-    for c in range(columns):
-        for i in range(nv):
-            R[i, c] = work.tau[i, c] if prescribed[i] else work.f[i, c]
-        for r in range(m):
-            R[nv + r, c] = work.g[r, c]

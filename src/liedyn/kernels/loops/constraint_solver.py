@@ -2,17 +2,14 @@
 
 Rows are taken in their order as long as they have a fair pivot, else the best one next; where none has any, the rest follow from
 those before and get no multiplier of their own. Then, among all solutions, the one of least Euclidean norm: what lies in
-the null space is taken off. The acceleration does not depend on that choice. All on numbers: in Lanes the order serves
-eight states, and each has its own dependent rows."""
+the null space is taken off. The acceleration does not depend on that choice."""
 from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.jit import callee, primitive
+from liedyn.jit import primitive
 from liedyn.joints.closures import FIRST, ROW_COUNT
-from liedyn.kernels.loops.loop_rows import column_of, numbers_of
-from liedyn.lie.lanes import all_less, largest, load, number_like, store, where_less
-from liedyn.lie.matrices import get_cell, integers
+from liedyn.lie.lanes import load, number_like, store
 from liedyn.seam.views import span
 
 DEPENDENT = 1e-10         # of what the row's diagonal is made of: a sine of 1e-5 between a row and what it depends on
@@ -26,15 +23,14 @@ class SolverWork(NamedTuple):
     z: np.ndarray         # (m,)
     null: np.ndarray      # (m m,) A M^-1 A^T until it is factored; then null vectors, made orthogonal
     size: np.ndarray      # (m,) inverse of what the diagonals are made of
-    order: np.ndarray     # (m,) int64: the row taken in each step
+    order: np.ndarray     # (m,) as int64: the row taken in each step
 
 
 @primitive
 def solver_work(memory, m):
     x, k = memory, m * m
-    order, = integers(span(x, 2 * k + 4 * m, m))
     return SolverWork(span(x, 0, k), span(x, k, m), span(x, k + m, m), span(x, k + 2 * m, m), span(x, k + 3 * m, k),
-                      span(x, 2 * k + 3 * m, m), order)
+                      span(x, 2 * k + 3 * m, m), span(x, 2 * k + 4 * m, m))
 
 
 def solver_memory(m): return 2 * m * m + 5 * m
@@ -44,144 +40,111 @@ def solver_memory(m): return 2 * m * m + 5 * m
 def form(tree, loops, prescribed, Psi, rows, matrix, made):
     """matrix (m m) = X D^-1 X^T over the coordinates that two constraints share and that are not prescribed; made (m): what its
     diagonal is made of."""
-    m, number, pair = made.shape[0], number_like(Psi, 0.0), 0
+    m, nv, pair, zero = made.shape[0], tree.above.size, 0, number_like(Psi, 0.0)
     for c in range(loops.record.shape[0]):
-        begin, end = numbers_of(loops, c, number)
-        first, own = loops.record[c, FIRST], column_of(loops, c, 0, number)
         for d in range(c + 1):
             shared = loops.shared[loops.shared_first[pair]:loops.shared_first[pair + 1]]
-            column, start, size = column_of(loops, d, 0, number), loops.record[d, FIRST], loops.record[d, ROW_COUNT]
-            for j in range(begin, end):
-                for s in range(0, size, 3):
-                    three_products(tree, prescribed, Psi, rows, shared, j, column, start, s, size - 1, m)
-            for r in range(loops.record[c, ROW_COUNT]):
-                for s in range(start, start + size):
-                    x = get_cell(rows.G, m, own + r, s, number)
-                    store(matrix, (first + r) * m + s, x)
-                    store(matrix, s * m + first + r, x)
             pair += 1
-        for r in range(loops.record[c, ROW_COUNT]):
-            store(made, first + r, get_cell(rows.size, 3, own + r, 0, number))
-
-
-@primitive
-def three_products(tree, prescribed, Psi, rows, shared, j, column, start, s, last, m):
-    """Number j of G in three columns s, s + 1, s + 2 of a constraint, as far as it has them."""
-    a, b, nv, number = min(s + 1, last), min(s + 2, last), tree.above.size, number_like(Psi, 0.0)
-    x = y = z = number_like(rows.X, 0.0)
-    for i in range(shared.size):
-        k = shared[i]
-        if not prescribed[k]:
-            p = load(Psi, k) * load(rows.X, j * nv + k)
-            x = x + p * get_cell(rows.X, nv, column + s, k, number)
-            y = y + p * get_cell(rows.X, nv, column + a, k, number)
-            z = z + p * get_cell(rows.X, nv, column + b, k, number)
-    store(rows.G, j * m + start + s, x)
-    store(rows.G, j * m + start + a, y)
-    store(rows.G, j * m + start + b, z)
+            for r in range(loops.record[c, FIRST], loops.record[c, FIRST] + loops.record[c, ROW_COUNT]):
+                for s in range(loops.record[d, FIRST], min(loops.record[d, FIRST] + loops.record[d, ROW_COUNT], r + 1)):
+                    x = zero
+                    for i in range(shared.size):
+                        k = shared[i]
+                        if not prescribed[k]:
+                            x = x + load(Psi, k) * load(rows.X, r * nv + k) * load(rows.X, s * nv + k)
+                    store(matrix, r * m + s, x)
+                    store(matrix, s * m + r, x)
+    for r in range(m):
+        store(made, r, load(rows.size, r))
 
 
 @primitive
 def factor_constraints(work):
     """L D L^T of work.null, with gain, keep and order; work.size holds what diagonals are made of."""
-    m, number = work.gain.shape[0], number_like(work.L, 0.0)
+    m, order = work.gain.size, work.order.view(np.int64)
     for r in range(m):
-        x = load(work.size, r)
-        store(work.size, r, where_less(number, x, 1.0 / x, number))
-        store(work.z, r, load(work.null, r * m + r))                     # the diagonal, as it is eaten up
-        work.order[r] = r
+        work.size[r] = 1.0 / work.size[r] if work.size[r] > 0.0 else 0.0
+        work.z[r] = work.null[r * m + r]                                  # the diagonal, as it is eaten up
+        order[r] = r
     for s in range(m):
-        take_row(s, best_row(s, work), work)
+        take_row(s, best_row(s, order, work), order, work)
 
 
 @primitive
-def best_row(s, work):
-    """Where in the order the row stands that step s takes: the next if its pivot is fair in all lanes, else the largest."""
-    r = work.order[s]
-    if all_less(FAIR - load(work.z, r) * load(work.size, r), 0.0):
-        return s
-    found, most = s, -np.inf
-    for t in range(s, work.gain.shape[0]):
-        r = work.order[t]
-        x = load(work.z, r) * load(work.size, r)
-        least = -largest(-x)
-        value = least if least > DEPENDENT else largest(x) * DEPENDENT       # of no use in some lane: as good as in the others
-        if value > most:
-            found, most = t, value
+def best_row(s, order, work):
+    """Where in the order the row stands that step s takes: the next if its pivot is fair, else the largest."""
+    found, most = s, work.z[order[s]] * work.size[order[s]]
+    if not most > FAIR:
+        for t in range(s + 1, order.size):
+            x = work.z[order[t]] * work.size[order[t]]
+            if x > most:
+                found, most = t, x
     return found
 
 
 @primitive
-def take_row(s, t, work):
+def take_row(s, t, order, work):
     """Step s takes the row at place t of the order. Rows that are still to be taken hold L D, those taken L."""
-    m, L, zero = work.gain.shape[0], work.L, number_like(work.L, 0.0)
-    p = work.order[t]
-    work.order[t], work.order[s] = work.order[s], p
+    m, L, p = work.gain.size, work.L, order[t]
+    order[t], order[s] = order[s], p
     for t in range(s):
-        store(L, p * m + t, load(L, p * m + t) * load(work.gain, work.order[t]))
-    d = load(work.z, p)
-    ratio = d * load(work.size, p)
-    gain = where_less(zero + DEPENDENT, ratio, 1.0 / d, zero)
-    store(work.gain, p, gain)
-    store(work.keep, p, where_less(zero + DEPENDENT, ratio, zero + 1.0, zero))
+        L[p * m + t] *= work.gain[order[t]]
+    kept = work.z[p] * work.size[p] > DEPENDENT
+    work.gain[p], work.keep[p] = (1.0 / work.z[p], 1.0) if kept else (0.0, 0.0)
     for u in range(s + 1, m):
-        r = work.order[u]
-        x = load(work.null, r * m + p)
+        r = order[u]
+        x = work.null[r * m + p]
         for t in range(s):
-            x = x - load(L, r * m + t) * load(L, p * m + t)
-        store(L, r * m + s, x)
-        store(work.z, r, load(work.z, r) - x * x * gain)
+            x -= L[r * m + t] * L[p * m + t]
+        L[r * m + s] = x
+        work.z[r] -= x * x * work.gain[p]
 
 
 @primitive
 def solve_constraints(rhs, work, out):
     """out (m) = the multipliers of least norm. work.z keeps, where a row is dependent, by how much rhs contradicts it."""
-    m, L = work.gain.shape[0], work.L
+    m, L, order = work.gain.size, work.L, work.order.view(np.int64)
     for s in range(m):
-        p = work.order[s]
-        x = load(rhs, p)
+        p = order[s]
+        x = rhs[p]
         for t in range(s):
-            x = x - load(L, p * m + t) * load(work.z, work.order[t])
-        store(work.z, p, x)
+            x -= L[p * m + t] * work.z[order[t]]
+        work.z[p] = x
     for s in range(m - 1, -1, -1):
-        p = work.order[s]
-        x = load(work.z, p) * load(work.gain, p)
+        p = order[s]
+        x = work.z[p] * work.gain[p]
         for u in range(s + 1, m):
-            x = x - load(L, work.order[u] * m + s) * load(out, work.order[u])
-        store(out, p, x * load(work.keep, p))
-    least_norm(work, out)
+            x -= L[order[u] * m + s] * out[order[u]]
+        out[p] = x * work.keep[p]
+    least_norm(order, work, out)
 
 
-@callee
-def least_norm(work, x):
-    m, L, null = work.gain.shape[0], work.L, work.null
-    zero, found = number_like(work.L, 0.0), 0
+@primitive
+def least_norm(order, work, x):
+    """Takes off x what lies in the null space; work.null: its vectors, at right angles."""
+    m, L, null, found = work.gain.size, work.L, work.null, 0
     for s in range(m):
-        p = work.order[s]
-        drop = 1.0 - load(work.keep, p)
-        if all_less(drop, 0.5):
+        if work.keep[order[s]] > 0.5:
             continue
         o = found * m
-        for r in range(m):
-            store(null, o + r, zero)
-        store(null, o + p, drop)
+        null[o:o + m] = 0.0
+        null[o + order[s]] = 1.0
         for u in range(s - 1, -1, -1):
-            y = zero
+            y = 0.0
             for t in range(u + 1, s + 1):
-                y = y - load(L, work.order[t] * m + u) * load(null, o + work.order[t])
-            store(null, o + work.order[u], y * load(work.keep, work.order[u]))
+                y -= L[order[t] * m + u] * null[o + order[t]]
+            null[o + order[u]] = y * work.keep[order[u]]
         for j in range(found):
-            take_off(null, o, null, j * m, m, zero)
-        take_off(x, 0, null, o, m, zero)
+            take_off(null, o, null, j * m, m)
+        take_off(x, 0, null, o, m)
         found += 1
 
 
 @primitive
-def take_off(x, o, y, p, m, zero):
-    """x less its part along y (nothing where y is zero)."""
-    xy, yy = zero, zero
+def take_off(x, o, y, p, m):
+    """x less its part along y."""
+    xy, yy = 0.0, 0.0
     for k in range(m):
-        xy, yy = xy + load(x, o + k) * load(y, p + k), yy + load(y, p + k) * load(y, p + k)
-    f = where_less(zero, yy, xy / yy, zero)
+        xy, yy = xy + x[o + k] * y[p + k], yy + y[p + k] * y[p + k]
     for k in range(m):
-        store(x, o + k, load(x, o + k) - f * load(y, p + k))
+        x[o + k] -= xy / yy * y[p + k]

@@ -4,16 +4,13 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import entry, kernel, primitive
-from liedyn.joints.closures import CHAIN, FIRST, LENGTH, ROW_COUNT, loops_of
-from liedyn.joints.kinds import NV
+from liedyn.joints.closures import loops_of
 from liedyn.joints.motion import joint_add, joint_eta, joint_pose
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import BAD_F_EXT, BAD_RESULT, BAD_V, OK, SHAPE, bad_configuration, finite, fits
-from liedyn.kernels.loops.loop_rows import accelerations, closure_frames, column_of, residuals, row_memory, row_work, velocities
-from liedyn.kernels.loops.loop_sweep import sweep_rows
+from liedyn.kernels.loops.loop_rows import accelerations, closure_frames, frame_work, residuals, store_rows, velocities
 from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.lanes import number_like, store
-from liedyn.lie.matrices import get_cell
 from liedyn.lie.rows import load_twist, store_pose, store_twist
 from liedyn.lie.se3 import Ad_inv, add
 
@@ -43,8 +40,8 @@ def tree_motion(tree, q, v, moving, work):
 
 
 @kernel
-def constraint_state(tree, loops, q, v, drive, what, none, zeros, work, rows, out):
-    """Writes out: (m) of RESIDUAL, VELOCITY or BIAS, or (m nv) of JACOBIAN. none (nv) prescribed, zeros (nv)."""
+def constraint_state(tree, loops, q, v, drive, what, zeros, work, rows, columns, out):
+    """Writes out: (m) of RESIDUAL, VELOCITY or BIAS, or (m nv) of JACOBIAN. zeros (nv); columns (6nv): scratch."""
     tree_motion(tree, q, v, what in (VELOCITY, BIAS), work)
     closure_frames(tree, loops, work.T, drive, rows)
     if what == RESIDUAL:
@@ -54,39 +51,19 @@ def constraint_state(tree, loops, q, v, drive, what, none, zeros, work, rows, ou
     elif what == BIAS:
         accelerations(loops, zeros, work.V, work.dV, drive, rows, out)
     else:
-        sweep_rows(tree, loops, none, work.T, work.V, zeros, False, rows)
-        copy_rows(tree, loops, rows.X, out)
-
-
-@primitive
-def copy_rows(tree, loops, X, A):
-    """X where the constraints' chains have coordinates, zero elsewhere."""
-    nv, number = tree.above.size, number_like(A, 0.0)
-    for k in range(A.shape[0]):
-        store(A, k, number)
-    for c in range(loops.record.shape[0]):
-        chain = loops.chains[loops.record[c, CHAIN]:loops.record[c, CHAIN] + loops.record[c, LENGTH]]
-        first, column = loops.record[c, FIRST], column_of(loops, c, 0, number)
-        for k in range(chain.size):
-            i = chain[k]
-            for o in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
-                for r in range(loops.record[c, ROW_COUNT]):
-                    store(A, (first + r) * nv + o, get_cell(X, nv, column + r, o, number))
+        store_rows(tree, loops, work.T, rows, columns, out)
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-row_memory_of = primitive(row_memory)
-
-
 def constraint_state_memory(n, nq, nv, nc, m, driven):
-    return 8 + 24 * n + row_memory(n, nv, nc, m) + nq + 2 * nv + 24 * driven + m * nv + m
+    return 24 * n + 27 * nc + nq + 8 * nv + 24 * driven + m * nv + m
 
 
-_ENTRY = ("i8(i8[::1], f8[::1], {0}, i8[::1], f8[::1], b1[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, f8[:,::1], i8, i8)")
+_ENTRY = ("i8(i8[::1], f8[::1], {0}, i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, f8[:,::1], i8, i8)")
 
 
 @entry(_ENTRY.format("f8[::1]"), _ENTRY.format("f8[:,::1]"), nogil=True)
-def constraint_states(index, constants, memory, loop_index, loop_constants, none, q, v, drive, what, out, first, last):
+def constraint_states(index, constants, memory, loop_index, loop_constants, q, v, drive, what, out, first, last):
     """States first … last - 1. drive (N, 24 driven). out (N, m), or (N, m nv) of JACOBIAN."""
     n, nq, nv = index[0], index[1], index[2]
     nc, m, driven, rows = loop_index[0], loop_index[1], loop_index[3], q.shape[0]
@@ -94,12 +71,10 @@ def constraint_states(index, constants, memory, loop_index, loop_constants, none
     if q.shape[1] != nq or not (fits(v, rows, nv) and fits(drive, rows, 24 * driven) and fits(out, rows, size)):
         return SHAPE
     tree, loops, x = tree_of(index, constants), loops_of(loop_index, loop_constants), memory
-    k = (row_memory_of(n, nv, nc, m) + 7) // 8 * 8
-    rows_memory, x = x[:k], x[k:]
-    Q, V, zeros, D, x = x[:nq], x[nq:nq + nv], x[nq + nv:nq + 2 * nv], x[nq + 2 * nv:nq + 2 * nv + 24 * driven], x[nq + 2 * nv
-                                                                                                                + 24 * driven:]
+    Q, V, zeros, x = x[:nq], x[nq:nq + nv], x[nq + nv:nq + 2 * nv], x[nq + 2 * nv:]
+    D, x = x[:24 * driven], x[24 * driven:]
+    frames, columns, x = frame_work(x[:27 * nc], nc), x[27 * nc:27 * nc + 6 * nv], x[27 * nc + 6 * nv:]
     work, Out = TreeMotion(x[:12 * n], x[12 * n:18 * n], x[18 * n:24 * n]), x[24 * n:24 * n + size]
-    work_rows = row_work(rows_memory, n, nv, nc, m)
     for k in range(nv):
         store(zeros, k, number_like(zeros, 0.0))
     for k in range(first, last, states_in(memory)):
@@ -114,7 +89,7 @@ def constraint_states(index, constants, memory, loop_index, loop_constants, none
             code = BAD_F_EXT
         if code != OK:
             return code
-        constraint_state(tree, loops, Q, V, D, what, none, zeros, work, work_rows, Out)
+        constraint_state(tree, loops, Q, V, D, what, zeros, work, frames, columns, Out)
         if not finite(Out, size):
             return BAD_RESULT
         unpack(Out, out, k)

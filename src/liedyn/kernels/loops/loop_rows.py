@@ -1,8 +1,5 @@
 """The constraints of a state: frames of the closures, and their rows as wrenches on bodies. What the rows do to the tree, X, is
-written by `loop_sweep`.
-
-X holds rows as columns of cells (`matrices.put_cell`): of eight states a Lanes a row, of one state a Lanes for all rows of a
-constraint, so that both go eight at a time."""
+written by `loop_sweep`."""
 from typing import NamedTuple
 
 import numpy as np
@@ -24,15 +21,28 @@ from liedyn.joints.closures import (
     guide_rate,
     lifted,
     relative_pose,
-    row_rate_power,
+    row_rate,
     row_residual,
 )
-from liedyn.joints.kinds import COUPLING
+from liedyn.joints.kinds import COUPLING, NV
+from liedyn.joints.motion import joint_column
 from liedyn.lie.lanes import load, number_like, store
-from liedyn.lie.matrices import columns_in_line, lines
-from liedyn.lie.rows import load_pose, load_twist, store_pose
-from liedyn.lie.se3 import Ad_inv, ad, add, compose, dot, sub
+from liedyn.lie.rows import load_pose, load_twist, store_pose, store_twist
+from liedyn.lie.se3 import Ad_inv, ad, add, compose, dot, neg, sub
 from liedyn.seam.views import span
+
+
+class FrameWork(NamedTuple):
+    """What `closure_frames` writes."""
+
+    T: np.ndarray       # (12nc,) pose of frame B in frame A
+    T_a: np.ndarray     # (12nc,) pose of frame B in the body of A
+    g: np.ndarray       # (3nc,) guides
+
+
+@primitive
+def frame_work(memory, nc):
+    return FrameWork(span(memory, 0, 12 * nc), span(memory, 12 * nc, 12 * nc), span(memory, 24 * nc, 3 * nc))
 
 
 class RowWork(NamedTuple):
@@ -40,10 +50,9 @@ class RowWork(NamedTuple):
     T_a: np.ndarray     # (12nc,) pose of frame B in the body of A
     g: np.ndarray       # (3nc,) guides
     W: np.ndarray       # (6n,) wrenches of a coupling's row on bodies
-    X: np.ndarray       # (nv a row,) what rows leave at the coordinates that they can move; the rest is not kept
-    size: np.ndarray    # (3 a row,) how large A M^-1 A^T's diagonal would be if nothing cancelled; largest |m|^2, |f|^2
-    rate: np.ndarray    # (1 a row,) A a, with what of gamma comes from the joints
-    G: np.ndarray       # (m a row,) A M^-1 A^T
+    X: np.ndarray       # (m nv,) what rows leave at the coordinates that they can move; the rest is not kept
+    size: np.ndarray    # (m,) how large A M^-1 A^T's diagonal would be if nothing cancelled
+    rate: np.ndarray    # (m,) A a, with what of gamma comes from the joints
 
 
 class RowMotion(NamedTuple):
@@ -57,39 +66,15 @@ class RowMotion(NamedTuple):
 
 
 @primitive
-def row_room(memory, n, nv, nc, m):
-    per = columns_in_line(number_like(memory, 0.0))
-    return 27 * nc + per * (6 * n + (nc if per > 1 else m) * (nv + 4 + m))
-
-
-@primitive
 def row_work(memory, n, nv, nc, m):
-    per = columns_in_line(number_like(memory, 0.0))
-    count, w = nc if per > 1 else m, 6 * n
-    size, k = per * (w + count * (nv + 4 + m)), w + count * nv
-    (x,) = lines(span(memory, 0, size))
-    return RowWork(span(memory, size, 12 * nc), span(memory, size + 12 * nc, 12 * nc), span(memory, size + 24 * nc, 3 * nc),
-                   span(x, 0, w), span(x, w, count * nv), span(x, k, 3 * count), span(x, k + 3 * count, count),
-                   span(x, k + 4 * count, count * m))
+    x, w = memory, 27 * nc
+    k = w + 6 * n
+    e = k + m * nv
+    f = frame_work(x, nc)
+    return RowWork(f.T, f.T_a, f.g, span(x, w, 6 * n), span(x, k, m * nv), span(x, e, m), span(x, e + m, m))
 
 
-def row_memory(n, nv, nc, m):
-    """For one state and for eight."""
-    return 27 * nc + max(8 * (6 * n + nc * (nv + 4 + m)), 6 * n + m * (nv + 4 + m))
-
-
-@primitive
-def column_of(loops, c, r, number):
-    """Where row r of a constraint stands among the columns of cells."""
-    return 8 * c + r if columns_in_line(number) > 1 else loops.record[c, FIRST] + r
-
-
-@primitive
-def numbers_of(loops, c, number):
-    """First and last + 1 of the numbers that hold a constraint's rows."""
-    if columns_in_line(number) > 1:
-        return c, c + 1
-    return loops.record[c, FIRST], loops.record[c, FIRST] + loops.record[c, ROW_COUNT]
+def row_memory(n, nv, nc, m): return 27 * nc + 6 * n + m * (nv + 2)
 
 
 # frames -----------------------------------------------------------------------------------------------------------
@@ -207,4 +192,49 @@ def accelerations(loops, a, V, dV, drive, work, out):
                 rate = add(rate, bodies_part(loops, c, dV, work))
             dg = guide_rate(kind, T_ab, rel, g, load(loops.extent, 2 * c), loops.extent[2 * c + 1])
             for r in range(loops.record[c, ROW_COUNT]):
-                store(out, first + r, dot(closure_row(kind, r, g), rate) + row_rate_power(kind, r, dg, rel))
+                store(out, first + r, dot(closure_row(kind, r, g), rate) + dot(row_rate(kind, r, dg), rel))
+
+
+# rows of A --------------------------------------------------------------------------------------------------------
+@primitive
+def end_of(loops, c, leg):
+    """Where a side of the loop begins, B's or A's: its joints are those from there to the body that carries both."""
+    return loops.record[c, BODY_B] if leg == 0 else loops.record[c, BODY_A]
+
+
+@primitive
+def see_columns(tree, loops, c, T, T_a, s):
+    """s (6nv): columns of the joints of a loop, seen from frame B, negative on A's side. T (12n): poses in parents; T_a: frame B
+    in the body of A."""
+    zero = number_like(s, 0.0)
+    for leg in range(2):
+        i = end_of(loops, c, leg)
+        X = lifted(load_pose(loops.pose, 2 * c + 1), zero) if leg == 0 else load_pose(T_a, c)
+        while i != loops.record[c, COMMON]:
+            for o in range(NV[tree.kind[i]]):
+                S = Ad_inv(X, joint_column(tree, i, o, zero))
+                store_twist(s, tree.iv[i] + o, S if leg == 0 else neg(S))
+            X = compose(load_pose(T, i), X)
+            i = tree.parent[i]
+
+
+@primitive
+def store_rows(tree, loops, T, work, s, A):
+    """A (m nv). s (6nv): scratch."""
+    nv, zero = tree.above.size, number_like(A, 0.0)
+    for k in range(A.shape[0]):
+        store(A, k, zero)
+    for c in range(loops.record.shape[0]):
+        kind, first = loops.record[c, KIND], loops.record[c, FIRST]
+        if kind == COUPLING:
+            for t in range(loops.record[c, TERM], loops.record[c, TERM] + loops.record[c, TERMS]):
+                store(A, first * nv + loops.term_v[t], zero + load(loops.coefficient, t))
+        else:
+            see_columns(tree, loops, c, T, work.T_a, s)
+            for leg in range(2):
+                i = end_of(loops, c, leg)
+                while i != loops.record[c, COMMON]:
+                    for k in range(tree.iv[i], tree.iv[i] + NV[tree.kind[i]]):
+                        for r in range(loops.record[c, ROW_COUNT]):
+                            store(A, (first + r) * nv + k, dot(closure_row(kind, r, load_guide(work, c)), load_twist(s, k)))
+                    i = tree.parent[i]

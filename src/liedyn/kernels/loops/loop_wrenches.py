@@ -5,7 +5,7 @@ from liedyn.joints.kinds import COUPLING
 from liedyn.joints.motion import joint_pose
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.checks import OK, SHAPE, bad_configuration, fits
-from liedyn.kernels.loops.loop_rows import closure_frames, load_guide, row_memory, row_work
+from liedyn.kernels.loops.loop_rows import closure_frames, frame_work, load_guide
 from liedyn.lie.blocks import pack, states_in, unpack
 from liedyn.lie.lanes import load, number_like
 from liedyn.lie.rows import load_pose, store_pose, store_twist
@@ -14,22 +14,19 @@ from liedyn.seam.views import span
 
 
 def closure_wrenches_memory(n, nq, nv, nc, m, driven):
-    return row_memory(n, nv, nc, m) + 8 + 12 * n + nq + 24 * driven + m + 12 * nc
-
-
-row_memory_of = primitive(row_memory)
+    return 27 * nc + 12 * n + nq + 24 * driven + m + 12 * nc
 
 
 @entry("i8(i8[::1], f8[::1], f8[:,::1], i8[::1], f8[::1], f8[:,::1], f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def closure_wrenches(index, constants, memory, loop_index, loop_constants, q, drive, multipliers, out, first, last):
     """States first … last - 1. out (N, 12 nc): for each constraint the wrench on the body of A and on that of B, in their frames;
     zero for couplings, whose forces are joint forces."""
-    n, nq, nv = index[0], index[1], index[2]
+    n, nq = index[0], index[1]
     nc, m, driven, rows = loop_index[0], loop_index[1], loop_index[3], q.shape[0]
     if (q.shape[1] != nq or not (fits(drive, rows, 24 * driven) and fits(multipliers, rows, m) and fits(out, rows, 12 * nc))):
         return SHAPE
-    tree, loops, k = tree_of(index, constants), loops_of(loop_index, loop_constants), (row_memory_of(n, nv, nc, m) + 7) // 8 * 8
-    work, x = row_work(span(memory, 0, k), n, nv, nc, m), span(memory, k, memory.shape[0] - k)
+    tree, loops, k = tree_of(index, constants), loops_of(loop_index, loop_constants), 27 * nc
+    work, x = frame_work(memory, nc), span(memory, k, memory.shape[0] - k)
     T, Q, D = span(x, 0, 12 * n), span(x, 12 * n, nq), span(x, 12 * n + nq, 24 * driven)
     k = 12 * n + nq + 24 * driven
     given, Out = span(x, k, m), span(x, k + m, 12 * nc)

@@ -19,7 +19,7 @@ from liedyn.joints.tree import tree_of
 from liedyn.kernels.loops.constrained import complete, equations
 from liedyn.kernels.loops.constraint_solver import form
 from liedyn.kernels.loops.desk import HEADER, MACHINE, MACHINE_SIZE, NC, NV, PASSIVE, SIZE, M, N, desk_of
-from liedyn.kernels.loops.loop_rows import RowWork, closure_frames, load_guide, residuals, row_room, row_work, velocities
+from liedyn.kernels.loops.loop_rows import RowWork, closure_frames, load_guide, residuals, row_memory, row_work, velocities
 from liedyn.kernels.loops.loop_sweep import add_multipliers, sweep_rows
 from liedyn.kernels.recursions.hybrid import HybridWork, hybrid_memory, hybrid_work
 from liedyn.kernels.recursions.inverse_mass import FactorWork, factor
@@ -42,13 +42,11 @@ class PartWork(NamedTuple):
 
 @primitive
 def part_work(memory, n, nv, nc, m):
-    """memory begins a cache line, where it is of one state."""
-    k = row_room(memory, n, nv, nc, m)
-    return PartWork(hybrid_work(span(memory, k, 51 * n + 9 * nv), n, nv), row_work(span(memory, 0, k), n, nv, nc, m),
-                    span(memory, k + 51 * n + 9 * nv, m))
+    x, k, size = memory, 51 * n + 9 * nv, 27 * nc + 6 * n + m * (nv + 2)         # `hybrid_memory`, `row_memory`
+    return PartWork(hybrid_work(span(x, 0, k), n, nv), row_work(span(x, k, size), n, nv, nc, m), span(x, k + size, m))
 
 
-def part_memory(n, nv, nc, m): return 27 * nc + 8 * (6 * n + max(nc, m) * (nv + 4 + m)) + hybrid_memory(n, nv) + m
+def part_memory(n, nv, nc, m): return hybrid_memory(n, nv) + row_memory(n, nv, nc, m) + m
 
 
 # motion -----------------------------------------------------------------------------------------------------------
@@ -130,7 +128,7 @@ def write_rows(tree, loops, prescribed, holonomic, desk, work):
     if not holonomic:
         twists(tree, desk.v, work)
         velocities(loops, desk.v, t.V, desk.drive, work.rows, desk.velocity)
-    sweep_rows(tree, loops, prescribed, t.T, t.U, t.Psi, True, work.rows, holonomic)
+    sweep_rows(tree, loops, prescribed, t.T, t.U, t.Psi, work.rows, holonomic)
     form(tree, loops, prescribed, t.Psi, work.rows, desk.solver.null, desk.solver.size)
 
 
@@ -161,7 +159,7 @@ def whole(address):
     are."""
     h = numbers_at(address, HEADER).view(np.int64)
     index, constants, rest = tree_parts(numbers_at(h[MACHINE], h[MACHINE_SIZE]))
-    loop_index, loop_constants, _ = loop_parts(rest)
+    loop_index, loop_constants = loop_parts(rest)
     d, nv = desk_of(numbers_at(address, h[SIZE])), h[NV]
     masks = span(d.mask.view(np.bool_), 0, nv), span(d.fixed.view(np.bool_), 0, nv), span(d.held.view(np.bool_), 0, nv)
     return (d, masks, tree_of(index, constants), loops_of(loop_index, loop_constants), part_work(d.rest, h[N], nv, h[NC], h[M]),

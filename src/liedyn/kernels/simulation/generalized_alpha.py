@@ -19,7 +19,7 @@ from liedyn.joints.closures import FIRST, KIND
 from liedyn.joints.kinds import ROLLING
 from liedyn.joints.passive import resistance
 from liedyn.joints.retraction import chart_rate, retract
-from liedyn.kernels.loops.constrained_derivatives import DualWork, FrameWork, balance_rates
+from liedyn.kernels.loops.constrained_derivatives import BalanceWork, Rates, balance, balance_rates, rates_work, row_velocities
 from liedyn.kernels.loops.loop_motion import move_drives
 from liedyn.kernels.loops.loop_rows import residuals
 from liedyn.kernels.loops.pivoting import PivotWork, factor_pivoted, least, solve_pivoted
@@ -46,40 +46,35 @@ class AlphaWork(NamedTuple):
     multipliers: np.ndarray   # (m,)
     open_: np.ndarray         # (m,) residual(q)
     slip: np.ndarray          # (m,) A v less the drive's velocity
-    R: np.ndarray             # (nv + 2 m, 3 nv) of `balance_rates`
+    force: np.ndarray         # (nv,) R1
+    opens: np.ndarray         # (m,) R2
+    rates: Rates
     drive: np.ndarray         # (24 driven,) motions of driven closures now
     solver: PivotWork
-    dual: DualWork
-    rows: FrameWork
+    balance: BalanceWork
+    scratch: np.ndarray       # of `rates_work`
 
 
 # a state on trial: in MotionWork and AlphaWork --------------------------------------------------------------------------
 @kernel
-def evaluate_trial(tree, loops, plant, schedule, signals, ties, t, blocks, work, own):
-    """R1, R2, residual(q) and A v of the state in work, with what is prescribed and what acts at t; own.R too if blocks
-    is 3, not 1 (never as a literal, for which it would be compiled anew). False: a signal is not finite."""
+def evaluate_trial(tree, loops, plant, schedule, signals, ties, t, with_rates, work, own):
+    """R1, R2, residual(q) and A v of the state in work, with what is prescribed and what acts at t; own.rates too if asked for
+    (never as a literal, for which it would be compiled anew). False: a signal is not finite."""
     act(plant, tree, schedule, signals, t, work)
     good = work.flag[0] < 0.0
     if ties is not None:
         move_drives(signals, ties, t, work)
         good = work.flag[0] < 0.0
     if good:
-        balance_rates(tree, loops, work.q, work.v, work.a, own.multipliers, work.v, work.F, own.drive, plant.passive[0], blocks,
-                      own.R, own.dual)
-        look_at_constraints(loops, work.q, own)
+        passive = plant.passive[0]
+        balance(tree, loops, work.q, work.v, work.a, own.multipliers, work.F, own.drive, passive, own.force, own.opens,
+                own.balance)
+        row_velocities(tree, loops, work.v, own.drive, own.slip, own.balance)
+        residuals(loops, work.q, own.balance.rows, own.open_)
+        if with_rates:
+            balance_rates(tree, loops, work.q, work.v, work.a, own.multipliers, work.v[:0], work.F, own.drive, passive, own.rates,
+                          rates_work(own.scratch, tree.parent.size, work.v.size, loops.record.shape[0]))
     return good
-
-
-@primitive
-def look_at_constraints(loops, q, own):
-    """Into own.open_ and own.slip, from frames and A v that are known."""
-    for k in range(own.rows.T.size):
-        own.rows.T[k] = own.dual.balance.rows.T[k, 0, 0]
-    for k in range(own.rows.g.size):
-        own.rows.g[k] = own.dual.balance.rows.g[k, 0, 0]
-    residuals(loops, q, own.rows, own.open_)
-    for r in range(own.slip.size):
-        own.slip[r] = own.dual.Ax[r, 0, 0]
 
 
 @primitive
@@ -87,7 +82,7 @@ def roll_on(loops, step, own):
     """What rolls is bound along the plane in its velocity only: there own.open_ is the slip in `step` seconds."""
     for c in range(loops.record.shape[0]):
         if loops.record[c, KIND] == ROLLING:
-            R, o = load_pose(own.rows.T, c)[0], loops.record[c, FIRST]
+            R, o = load_pose(own.balance.rows.T, c)[0], loops.record[c, FIRST]
             normal = R[6] * own.slip[o] + R[7] * own.slip[o + 1] + R[8] * own.slip[o + 2]
             for k in range(3):
                 own.open_[o + k] += step * (own.slip[o + k] - normal * (R[6] if k == 0 else (R[7] if k == 1 else R[8])))
@@ -107,7 +102,7 @@ def imbalance(plant, work, own):
     y = 0.0
     for k in range(work.v.size):
         if not plant.prescribed[k]:
-            x = own.dual.R[k, 0, 0] - work.tau[k]
+            x = own.force[k] - work.tau[k]
             y = max(y, abs(x)) if x == x else np.inf
     return y
 
@@ -119,9 +114,9 @@ def force_size(work, own):
     for k in range(nv):
         inertial, held = 0.0, 0.0
         for j in range(nv):
-            inertial += own.R[k, 2 * nv + j] * work.a[j]
+            inertial += own.rates.M[k * nv + j] * work.a[j]
         for r in range(m):
-            held += own.R[nv + r, 2 * nv + k] * own.multipliers[r]
+            held += own.rates.A[r * nv + k] * own.multipliers[r]
         size = max(size, abs(inertial), abs(held))
     return size
 
@@ -129,15 +124,15 @@ def force_size(work, own):
 # matrices -----------------------------------------------------------------------------------------------------------------
 @primitive
 def fill_matrix(schedule, plant, own, by_a, by_v, by_q):
-    """own.solver.J from own.R: by_a M + by_v C + by_q K, -A^T; A, 0; rows and columns of the unit matrix where prescribed."""
-    nv, m, J, R = plant.prescribed.size, own.multipliers.size, own.solver.J, own.R
+    """own.solver.J from own.rates: by_a M + by_v C + by_q K, -A^T; A, 0; rows and columns of the unit matrix where prescribed."""
+    nv, m, J, R = plant.prescribed.size, own.multipliers.size, own.solver.J, own.rates
     for i in range(nv):
         for j in range(nv):
-            J[i, j] = by_a * R[i, 2 * nv + j] + by_v * R[i, nv + j] + by_q * R[i, j]
+            J[i, j] = by_a * R.M[i * nv + j] + by_v * R.Dv[i * nv + j] + by_q * R.Dq[i * nv + j]
         if schedule.target[i] >= 0:
             J[i, i] += by_v * schedule.kd[i] + by_q * schedule.kp[i]
         for r in range(m):
-            J[i, nv + r], J[nv + r, i] = -R[nv + r, 2 * nv + i], R[nv + r, 2 * nv + i]
+            J[i, nv + r], J[nv + r, i] = -R.A[r * nv + i], R.A[r * nv + i]
     for r in range(m):
         for s in range(m):
             J[nv + r, nv + s] = 0.0
@@ -155,9 +150,9 @@ def accelerations_here(schedule, plant, work, own):
     fill_matrix(schedule, plant, own, 1.0, 0.0, 0.0)
     sound = factor_pivoted(nv, own.solver)
     for k in range(nv):
-        own.solver.b[k] = 0.0 if plant.prescribed[k] else work.tau[k] - own.dual.R[k, 0, 0]
+        own.solver.b[k] = 0.0 if plant.prescribed[k] else work.tau[k] - own.force[k]
     for r in range(m):
-        own.solver.b[nv + r] = -own.dual.R[nv + r, 0, 0]
+        own.solver.b[nv + r] = -own.opens[r]
     solve_pivoted(own.solver)
     for k in range(nv):
         work.a[k] += own.solver.b[k]
@@ -207,7 +202,7 @@ def newton_change(plant, work, own, h):
     """Into own.solver.b."""
     nv = work.v.size
     for k in range(nv):
-        own.solver.b[k] = 0.0 if plant.prescribed[k] else h * h * (work.tau[k] - own.dual.R[k, 0, 0])
+        own.solver.b[k] = 0.0 if plant.prescribed[k] else h * h * (work.tau[k] - own.force[k])
     for r in range(own.multipliers.size):
         own.solver.b[nv + r] = -own.open_[r]
     solve_pivoted(own.solver)
@@ -232,15 +227,15 @@ def put_on_trial(tree, work, own):
 @primitive
 def power_of(tree, plant, driven, work, own):
     """Of motors, wrenches, passive forces but springs, and driven closures, at the state last evaluated."""
-    power, nv, V = 0.0, work.v.size, own.dual.balance.tree.V
+    power, nv, V = 0.0, work.v.size, own.balance.tree.V
     for k in range(nv):
         power += work.tau[k] * work.v[k]
         if plant.passive[0]:
             power += resistance(tree, k, work.v) * work.v[k]
     for i in range(work.F.size):
-        power += work.F[i] * V[i, 0, 0]
+        power += work.F[i] * V[i]
     if driven:
         for r in range(own.multipliers.size):
             for k in range(nv):
-                power += own.multipliers[r] * own.R[nv + r, 2 * nv + k] * work.v[k]
+                power += own.multipliers[r] * own.rates.A[r * nv + k] * work.v[k]
     return power
