@@ -19,7 +19,7 @@ from liedyn.cli.streams import prepare, tell
 from liedyn.errors import LiedynError, shown
 
 _COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives",
-             "assemble", "export", "warmup")
+             "assemble", "export", "template", "schema", "warmup")
 
 
 INTERRUPTED = 130                       # what shells give for a process that Ctrl-C ended

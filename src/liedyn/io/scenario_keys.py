@@ -1,6 +1,8 @@
 """The keys of a scenario: what `scenario_file` reads, and what schema, template and documents say."""
 from __future__ import annotations
 
+import math
+
 from liedyn.io.keys import (
     Boolean,
     Choice,
@@ -65,19 +67,21 @@ LEVELS = one_of(
     Key("position", SIGNALS, "the joint follows it exactly; nothing is integrated", example={"quintic": [[0, 0], [2, 1]]}))
 DRIVES = one_of(
     "drive",
-    Key("torque", _TORQUE, "joint force [N m or N]: a signal, or `pd`; a list with one for each coordinate"),
+    Key("torque", _TORQUE, "joint force [N m or N]: a signal, or `pd`; a list with one for each coordinate",
+        example="-0.5*q - 0.1*v"),
     Key("prescribe", LEVELS, "motion of the joint at one of these levels"))
 
 # the rest -----------------------------------------------------------------------------------------------------------
 
 
 def _of_method(name: str, value: Number, meaning: str, **more) -> Key:
-    return Key(name, value, meaning, default_of(Integrator, name), kinds=kinds_with(name, METHODS), **more)
+    default = default_of(Integrator, name)
+    return Key(name, value, meaning, "none" if default == math.inf else default, kinds=kinds_with(name, METHODS), **more)
 
 
 INTEGRATOR = Keys("integrator", (
-    Key("method", Choice(tuple(METHODS)), "see [integrators](#integrators)", default_of(Integrator, "method"), example="dopri5",
-        live=True),
+    Key("method", Choice(tuple(METHODS)), "see [integrators](#integrators) for their use", default_of(Integrator, "method"),
+        example="dopri5", live=True),
     _of_method("step", Number(above=0), "fixed step [s]", example=1e-3),
     _of_method("rho", Number(least=0, most=1), "spectral radius at infinite frequency: 1 gives no numerical damping, 0 the most",
                example=0.9),
@@ -137,10 +141,10 @@ SCENARIO = Keys("scenario", (
     Key("loops", File("file of loops"), "file of loops and couplings that belongs to the robot file: see [closed "
         "loops](loops.md)", "beside a URDF", example="robot.loops.yaml"),
     Key("gravity", Vector(3), "`[x, y, z]` [m/s²]", "from the robot file", example=[0, 0, -9.81]),
-    Key("duration", Number(least=SHORTEST), "[s]", required=True, missing="the time to simulate, in seconds", example=5,
-        live=True),
+    Key("duration", Number(least=SHORTEST), "simulated time [s]", required=True,
+        missing="the time to simulate, in seconds", example=5, live=True),
     Key("output_step", Number(above=0), "time between rows of the result [s]", "duration / 500", example=0.01, live=True),
-    Key("integrator", INTEGRATOR, "see [integrators](#integrators)", live=True),
+    Key("integrator", INTEGRATOR, "method, steps and tolerances: see [integrators](#integrators)", live=True),
     Key("passive", Boolean(), "whether joint springs, damping and friction act", True, example=False),
     Key("seed", Integer(least=0), "an integer that is copied to `run.json`", example=7),
     Key("initial", INITIAL, "the initial state; prescribed joints start on their motion", live=True),
@@ -151,6 +155,6 @@ SCENARIO = Keys("scenario", (
     Key("control", CONTROL, "a control law for robots with elastic joints: see [elastic joints](#elastic-joints)"),
     Key("constraints", CONSTRAINTS, "what keeps a motion on the loops: see [robots with loops](#robots-with-loops)"),
     Key("drives", Named(MOTION, "loop*"), "motion of driven loops, by name or pattern"),
-    Key("external_forces", List(FORCE), "see [external wrenches](#external-wrenches-and-actuators)", live=True),
+    Key("external_forces", List(FORCE), "a list: see [external wrenches](#external-wrenches-and-actuators)", live=True),
     Key("actuators", Named(SIGNAL, "actuator*"), "thrust of each actuator [N], a signal, by name or pattern", "none",
         example={"rotor": "2 + sin(t)"}, live=True)), empty=True)

@@ -15,13 +15,11 @@ from liedyn.integrators.problem import Statistics
 from liedyn.io.csv import column_title
 from liedyn.io.override import Overrides
 from liedyn.io.scenario import Integrator, Scenario
-from liedyn.io.scenario_file import scenario_of
-from liedyn.loading import load
 from liedyn.model.model import Model
 from liedyn.simulate.balance import GOOD, energy_balance
 from liedyn.simulate.limits import Excess, limit_notes, limits_exceeded
 from liedyn.simulate.motion_columns import columns_of, constraint_columns
-from liedyn.simulate.room import check_room
+from liedyn.simulate.preparation import prepare
 from liedyn.simulate.tracking import Tracking
 
 if TYPE_CHECKING:
@@ -153,18 +151,12 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
     """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`; for a result that is to be
     written into `folder`."""
     began = time.perf_counter()
-    scenario = scenario_of(path, overrides, force_long)
-    model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
-        from liedyn.simulate.schedule import compile_schedule
-        compiled = compile_schedule(scenario, model)
-        problem = compiled.problem(model, scenario.passive)
-        if not force_long:
-            check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
+        prepared = prepare(path, overrides, strict, force_long, folder)
+        scenario, model, problem = prepared.scenario, prepared.model, prepared.problem
         from liedyn.integrators.solve import solve
-        from liedyn.simulate.integrator import choose_integrator, options_of
-        integrator, chosen = choose_integrator(scenario, problem, scenario.output_step)
-        scenario, options = replace(scenario, integrator=integrator), options_of(integrator)
+        from liedyn.simulate.integrator import options_of
+        options = options_of(scenario.integrator)
         ready = time.perf_counter()
         solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only
     with progress.stage("simulating"):
@@ -172,7 +164,8 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
         record, statistics = solve(problem, output_times(scenario), options, progress.update)
         stop = time.perf_counter()
     with progress.stage("checking the result"):
-        result = _result(scenario, model, problem, record, statistics, [*compiled.warnings, *chosen])
+        result = _result(scenario, model, problem, record, statistics,
+                         [*prepared.notes, *prepared.chosen])
     timing = {"load": ready - began, "compile": start - ready, "simulate": stop - start, "check": time.perf_counter() - stop}
     return replace(result, timing=timing)
 
