@@ -13,7 +13,7 @@ from liedyn import __version__, cli
 from liedyn.errors import CheckFailed, ComputationError, ModelError, Place, UsageError
 
 COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives",
-            "assemble", "warmup")
+            "assemble", "export", "template", "schema", "warmup")
 
 
 @pytest.fixture

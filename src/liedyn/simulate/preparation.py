@@ -41,7 +41,9 @@ class Prepared:
         integrator, between = self.scenario.integrator, self.scenario.output_step
         if not integrator.step_is_fixed:
             return None
-        return (self.rows - 1) * math.ceil(between / integrator.step * (1 - 1e-9))
+        last = self.scenario.duration - (self.rows - 2) * between
+        each, few = (math.ceil(length / integrator.step * (1 - 1e-9)) for length in (between, last))
+        return (self.rows - 2) * each + few
 
     def report(self, folder: str | os.PathLike | None = None) -> dict:
         """What a run would do, as plain values."""
