@@ -196,3 +196,29 @@ def test_an_unknown_value_of_a_declared_key_is_refused_by_its_bounds(tmp_path):
     (tmp_path / "a").touch()
     with pytest.raises(ScenarioError, match=r"rho: out of range; found 2; expected a number of at least 0 and at most 1"):
         scenario_of({"robot": str(tmp_path / "a"), "duration": 1, "integrator": {"method": "generalized_alpha", "rho": 2}})
+
+
+# --- suggestions -----------------------------------------------------------------------------------------------------
+
+EVERY = {keys.title: keys for root in KINDS.values() for keys in declared(root).values()}
+
+
+@pytest.mark.parametrize("title", EVERY)
+def test_mistyped_keys_are_recognized(title):
+    keys = EVERY[title]
+    for name in (name for name in keys if len(name) > 3):
+        for typo in (name[:-2] + name[-1] + name[-2], name[:2] + name[3:], name.upper(), name + "x"):
+            if typo not in tuple(keys):
+                with pytest.raises(ScenarioError, match=re.escape(f"expected one of {', '.join(keys)} (did you mean ")) as caught:
+                    parse_yaml(f"{typo}: 1", error=ScenarioError).mapping(keys)
+                meant = caught.value.hint.removeprefix("did you mean ").removesuffix("?")
+                assert meant == name or {meant, name} == {"axis", "axes"}
+
+
+@pytest.mark.parametrize("kind, key, meant", [
+    ("scenario", "step", "integrator.step"), ("scenario", "q", "initial.q"), ("scenario", "torque", "joints.NAME.torque"),
+    ("scenario", "wrench", "external_forces.0.wrench"), ("scenario", "joint", "joints"), ("robot", "mass", "links.NAME.mass"),
+    ("robot", "damping", "joints.NAME.damping"), ("robot", "terms", "couplings.NAME.terms")])
+def test_keys_in_a_wrong_mapping_are_recognized(kind, key, meant):
+    with pytest.raises(ScenarioError, match=re.escape(f"(did you mean {meant}?)")):
+        parse_yaml(f"{key}: 1", error=ScenarioError).mapping(KINDS[kind])

@@ -150,6 +150,18 @@ class Keys:
     def __getitem__(self, name: str) -> Key:
         return next(key for key in self.keys if key.name == name)
 
+    @property
+    def below(self) -> dict[str, str]:
+        """Where the keys of mappings within this one stand: `integrator.step` by step. The nearest, where there are several."""
+        found: dict[str, str] = {}
+        level = [(key.name, key.value) for key in self.keys]
+        while level:
+            inner = [(path, key) for path, value in level for path, keys in _mappings(path, value) for key in keys.keys]
+            for path, key in inner:
+                found.setdefault(key.name, f"{path}.{key.name}")
+            level = [(f"{path}.{key.name}", key.value) for path, key in inner]
+        return found
+
     def of_kind(self, kind: str) -> tuple[str, ...]:
         """Names of the keys that apply to a kind."""
         return tuple(key.name for key in self.keys if not key.kinds or kind in key.kinds)
@@ -182,6 +194,17 @@ class Keys:
 
 
 Value = Number | Integer | Boolean | Text | File | Choice | List | Vector | Either | Named | Keys
+
+
+def _mappings(path: str, value: Value) -> Iterator[tuple[str, Keys]]:
+    """The mappings with known keys that a value may be or hold, with their paths."""
+    if isinstance(value, Keys):
+        yield path, value
+    elif isinstance(value, List | Named):
+        yield from _mappings(f"{path}.{'NAME' if isinstance(value, Named) else 0}", value.of)
+    elif isinstance(value, Either):
+        for one in value.values:
+            yield from _mappings(path, one)
 
 
 def one_of(title: str, *keys: Key) -> Keys:

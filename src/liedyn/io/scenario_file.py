@@ -133,7 +133,7 @@ def _numbers(node: Node) -> tuple[float, ...]:
 
 def _integrator(node: Node, duration: float) -> Integrator:
     given = node.mapping(INTEGRATOR)
-    method = _method(given["method"]) if "method" in given else "rk4"
+    method = INTEGRATOR.kind_of(given)
     for key in given:
         if key not in INTEGRATOR.of_kind(method):
             raise given[key].problem(f"{key} does not apply to the method {method}", expected=", ".join(METHODS[method]))
@@ -153,14 +153,6 @@ def _check_length(given: dict[str, Node], duration: float, output_step: float, i
             told = f"about {min(count, sys.float_info.max):.3g} {what} in {duration:g} s"
             raise blamed.problem(told, found=blamed.shown(), expected=f"at most {limit:g}",
                                  hint=None if long or count > MOST_AT_ALL else "--force-long or force_long=True allows more")
-
-
-def _method(node: Node) -> str:
-    if node.kind == "text" and node.value not in METHODS:
-        same = [method for method in METHODS if method.lower() == node.value.lower()]
-        if same:
-            raise node.wrong("one of " + ", ".join(METHODS), hint=f"did you mean {same[0]}?")
-    return node.choice(METHODS)
 
 
 def _one_of(node: Node, keys: Iterable[str], what: str) -> tuple[str, Node]:

@@ -91,10 +91,11 @@ class Node:
         return self.value
 
     def refuse_unknown_keys(self, known: Iterable[str]) -> None:
-        known = tuple(known)
+        names, below = tuple(known), getattr(known, "below", {})         # of `keys.Keys`: where else a key stands
         for key, child in self.mapping().items():
-            if key not in known:
-                raise child.problem("unknown key", expected="one of " + ", ".join(known), hint=nearest(key, known))
+            if key not in names:
+                hint = nearest(key, names) or (f"did you mean {below[key]}?" if key in below else None)
+                raise child.problem("unknown key", expected="one of " + ", ".join(names), hint=hint)
 
     def get(self, key: str) -> Node | None:
         return self.mapping().get(key)
