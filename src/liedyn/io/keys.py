@@ -48,13 +48,16 @@ class Text:
 @dataclass(frozen=True, slots=True)
 class File:
     """A path, relative to the folder of the file that names it, or to the current one where an override gives it; of something
-    that must exist if `what` is given."""
+    that must exist if `what` is given. A folder stands for the file `holds` in it."""
 
     what: str | None = None
+    holds: str | None = None
 
     def read(self, node: Node) -> str:
         text = os.path.expanduser(node.text())
         file = os.path.normpath(text if node.line is None else os.path.join(os.path.dirname(node.file or ""), text))
+        if self.holds and os.path.isdir(file):
+            file = os.path.join(file, self.holds)
         if self.what and (not os.path.exists(file) or os.path.isdir(file)):        # of a pipe or a device, its reader tells
             raise node.problem(f"no such {self.what}", found=file)
         return file

@@ -31,6 +31,7 @@ from liedyn.io.scenario import (
     Sine,
     Spline,
     Stabilization,
+    StartFrom,
     Torque,
 )
 from liedyn.io.scenario_keys import (
@@ -115,6 +116,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         joints=_rules(given.get("joints"), _drive), actuators=_rules(given.get("actuators"), _signal),
         forces=tuple(_force(node) for node in given["external_forces"].items(of="forces"))
         if "external_forces" in given else (),
+        initial_from=StartFrom(INITIAL.value(state, "from"), state["from"].place) if "from" in state else None,
         loops=SCENARIO.value(given, "loops"), assemble=INITIAL.value(state, "assemble", True),
         stabilization=_stabilization(given["constraints"]) if "constraints" in given else Stabilization(),
         drives=_rules(given.get("drives"), _motion), control=_control(given["control"]) if "control" in given else None,

@@ -95,7 +95,9 @@ INITIAL = Keys("initial", (
         "quaternions are x y z w", "zero", example={"elbow": -0.5}, live=True),
     Key("v", Named(_NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0.2}, live=True),
     Key("assemble", Boolean(), "whether the loops of the robot are closed first; see [robots with loops](#robots-with-loops)",
-        True, example=False)))
+        True, example=False),
+    Key("from", File("run folder or trajectory", "trajectory.csv"), "run folder or trajectory in whose last row the robot "
+        "starts, by the names of the coordinates; `q` and `v` replace values of it", example="runs/before")))
 
 CONSTRAINTS = Keys("constraints", (
     Key("stabilization", Choice(tuple(STABILIZATIONS)), "`projection`: after each step, position and velocity are projected onto "
