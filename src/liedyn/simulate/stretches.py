@@ -93,12 +93,13 @@ class Timeline:
         duration, totals = float(times[-1]), Statistics(notes=())
         now = Start(0.0, problem.q, problem.v)
         timed = _timed(self.scenario.events, duration)
-        slack, recent = SAME_TIME * duration, deque(maxlen=_MANY)
+        slack, recent, silent = SAME_TIME * duration, deque(maxlen=_MANY), False
         while not self.stopped:
             due = [event for t, event in timed if t <= now.t + slack]
             if due:
-                timed = [(t, event) for t, event in timed if t > now.t + slack]
+                timed, known = [(t, event) for t, event in timed if t > now.t + slack], len(self.occurrences)
                 now = self._happen(now, due)
+                silent = bool(self.parts) and (silent or not now.fired) and len(self.occurrences) == known
                 now = now if self.parts else replace(now, work=0.0)          # the motion begins with what it makes
                 continue
             end = min([t for t, _ in timed], default=duration)
@@ -107,9 +108,8 @@ class Timeline:
             end = end if end < duration - slack else duration
             inside = times[(times > now.t + slack) & (times < end - slack)]
             model, problem = self._known[self.mode]
-            stretch = solve_stretch(problem, now, np.concatenate([[now.t], inside, [end]]), options,
-                                    lambda share, end=end: progress(share * end / duration))
-            self.parts.append(Part(model, problem, stretch.record))
+            rows = np.concatenate([[] if silent else [now.t], inside, [end]])
+            stretch = solve_stretch(problem, now, rows, options, lambda share, end=end: progress(share * end / duration))
             totals = _sum(totals, stretch.statistics)
             now = stretch.end
             recent.append(now.t)
@@ -117,8 +117,11 @@ class Timeline:
                 raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is "
                                        f"{self.watched[now.fired[0]].name if now.fired else '?'} (give it a debounce, or an "
                                        "action after which the motion goes on)")
+            self.parts.append(Part(model, problem, stretch.record))
+            known = len(self.occurrences)
             if now.fired:
                 now = self._happen(now, [self.watched[k] for k in now.fired])
+            silent = bool(now.fired) and len(self.occurrences) == known          # nothing has happened: no second row
         if self.stopped or not self.parts:
             self.parts.append(self._instant(now, options))
         return totals
