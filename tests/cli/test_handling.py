@@ -90,6 +90,7 @@ def test_a_dry_run_says_why_it_takes_another_integrator(folder):
     (("-S", "joints.elbow.torque=sen(t)"), 3, "did you mean sin?"),
     (("-S", "joints.elbow.torque={csv: {file: none.csv}}"), 3, "none.csv"),
     (("-S", "output_step=1e-9"), 3, "rows of output"),
+    (("-S", "events={latch: {when: q(elbow), do: {lock: elbo}}}"), 3, "events.latch.do.lock: no such joint; found 'elbo'"),
     (("-o", "."), 2, "is not replaced"),
     (("--print-config",), 2, "--print-config goes without --dry-run"),
 ])

@@ -179,7 +179,8 @@ def test_lines_of_the_template_can_be_uncommented(kind):
 # --- documents -------------------------------------------------------------------------------------------------------
 
 TABLES = [("docs/scenarios.md", "scenario"), ("docs/scenarios.md", "integrator"), ("docs/scenarios.md", "constraints"),
-          ("docs/scenarios.md", "control"), ("docs/scenarios.md", "external_force"), ("docs/files.md", "link"),
+          ("docs/scenarios.md", "control"), ("docs/scenarios.md", "external_force"), ("docs/scenarios.md", "initial"),
+          ("docs/scenarios.md", "phase"), ("docs/scenarios.md", "event"), ("docs/files.md", "link"),
           ("docs/files.md", "joint"), ("docs/files.md", "actuator"), ("docs/loops.md", "loop"), ("docs/loops.md", "coupling")]
 
 

@@ -94,6 +94,11 @@ def keep_what_is_due(line, loops, method, state, stages, record, work):
     return FINISHED if count[0] == record.t.size else RUNNING
 
 
+@kernel
+def keep_now(line, loops, method, state, stages, record, work):
+    return keep_what_is_due(line, loops, method, state, stages, record, work)
+
+
 @primitive
 def copy_record(line, loops, record, i, work, y):
     """Output i: work and ties hold the evaluation at its time."""

@@ -6,8 +6,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from liedyn.errors import Place
+
+if TYPE_CHECKING:
+    from liedyn.io.events import Event, Phase
 
 ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho")}
@@ -215,6 +219,8 @@ class Scenario:
     initial_from: StartFrom | None = None
     drives: tuple[Rule, ...] = ()                # motions of driven loops
     control: Control | None = None
+    phases: tuple[Phase, ...] = ()
+    events: tuple[Event, ...] = ()
     source: str | None = field(default=None, compare=False)
     overrides: tuple[str, ...] = field(default=(), compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)          # for people: what overrides replaced

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from liedyn.errors import ScenarioError
+from liedyn.io.events import read_events, read_phases
+from liedyn.io.joint_keys import CSV, CURVES, DRIVES, LARGEST_GAIN, LEVELS, PD, SINE, TORQUES
 from liedyn.io.override import Overrides, override, override_texts, tree_of
 from liedyn.io.scenario import (
     FORCE_FRAMES,
@@ -34,24 +36,7 @@ from liedyn.io.scenario import (
     StartFrom,
     Torque,
 )
-from liedyn.io.scenario_keys import (
-    CONSTRAINTS,
-    CONTROL,
-    CSV,
-    CURVES,
-    DRIVES,
-    FORCE,
-    INITIAL,
-    INTEGRATOR,
-    LARGEST_GAIN,
-    LEVELS,
-    MOTION,
-    PD,
-    POLES,
-    SCENARIO,
-    SINE,
-    TORQUES,
-)
+from liedyn.io.scenario_keys import CONSTRAINTS, CONTROL, FORCE, INITIAL, INTEGRATOR, MOTION, POLES, SCENARIO
 from liedyn.io.yaml_text import Node, read_yaml
 
 MOST_ROWS = 10_000_000                           # of output, and
@@ -108,6 +93,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
     _check_length(given, duration, output_step, integrator, long)
     initial = given.get("initial")
     state = initial.mapping(INITIAL) if initial else {}
+    phases = read_phases(given["phases"], lambda child: _rules(child, _drive)) if "phases" in given else ()
     return Scenario(
         robot=SCENARIO.required(root, "robot"), duration=duration, output_step=output_step,
         base=SCENARIO.value(given, "base"), gravity=SCENARIO.value(given, "gravity"), integrator=integrator,
@@ -120,6 +106,8 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         loops=SCENARIO.value(given, "loops"), assemble=INITIAL.value(state, "assemble", True),
         stabilization=_stabilization(given["constraints"]) if "constraints" in given else Stabilization(),
         drives=_rules(given.get("drives"), _motion), control=_control(given["control"]) if "control" in given else None,
+        phases=phases,
+        events=read_events(given["events"], phases, duration, lambda child: _rules(child, _numbers)) if "events" in given else (),
         source=source, overrides=overrides, notes=tuple(f"-S {text} replaces {key}" for text, key in replaced))
 
 

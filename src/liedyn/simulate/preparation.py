@@ -4,7 +4,9 @@ from __future__ import annotations
 import math
 import os
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
+from liedyn.errors import ScenarioError
 from liedyn.integrators.problem import Problem
 from liedyn.io.scenario import METHODS, Prescribe, Scenario
 from liedyn.io.scenario_file import scenario_of
@@ -12,6 +14,9 @@ from liedyn.loading import load
 from liedyn.model.model import Model
 from liedyn.simulate.names import bind
 from liedyn.simulate.room import check_room, size_of_result
+
+if TYPE_CHECKING:
+    from liedyn.simulate.stretches import Timeline
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,6 +27,7 @@ class Prepared:
     problem   for `integrators.solve`
     notes     what is doubtful, one line each
     chosen    why another integrator than the default is used, one line each
+    timeline  what follows the phases and events; None without
     """
 
     scenario: Scenario
@@ -29,6 +35,7 @@ class Prepared:
     problem: Problem
     notes: tuple[str, ...]
     chosen: tuple[str, ...]
+    timeline: Timeline | None
 
     @property
     def rows(self) -> int:
@@ -58,10 +65,21 @@ class Prepared:
                 "joints": {"prescribed": prescribed, "given_force": [name for name in rules if name not in prescribed],
                            "free": [name for name in model.joint_names if name not in rules],
                            "law": scenario.control and scenario.control.law},
-                "duration": scenario.duration, "rows": self.rows,
+                "events": [event.name for event in scenario.events], "duration": scenario.duration, "rows": self.rows,
                 "integrator": {"method": integrator.method, **options}, "why": why, "steps": self.steps,
                 "bytes": {"memory": memory, "disk": disk}, "folder": None if folder is None else os.fspath(folder),
                 "notes": list(self.notes)}
+
+
+def _timeline(scenario: Scenario, model, problem):
+    """What follows the phases and events of a scenario; None without."""
+    if not scenario.events:
+        return None
+    if scenario.integrator.method == "generalized_alpha":
+        raise ScenarioError("generalized_alpha does not go with events", place=scenario.integrator.place,
+                            expected="another integrator.method")
+    from liedyn.simulate.stretches import Timeline
+    return Timeline(scenario, model, problem)
 
 
 def prepare(path, overrides, strict: bool = False, force_long: bool = False, folder=None) -> Prepared:
@@ -75,4 +93,5 @@ def prepare(path, overrides, strict: bool = False, force_long: bool = False, fol
     integrator, chosen = choose_integrator(scenario, problem, scenario.output_step)
     if not force_long:
         check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
-    return Prepared(replace(scenario, integrator=integrator), model, problem, compiled.warnings, tuple(chosen))
+    scenario = replace(scenario, integrator=integrator)
+    return Prepared(scenario, model, problem, compiled.warnings, tuple(chosen), _timeline(scenario, model, problem))

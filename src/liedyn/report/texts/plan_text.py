@@ -6,8 +6,8 @@ def plan_text(plan: dict) -> str:
     """Of `Prepared.report`."""
     robot, joints, size = plan["robot"], plan["joints"], plan["bytes"]
     closed = f", {robot['constraint_rows']} constraint rows" if robot["constraint_rows"] else ""
-    kinds = (("prescribed", joints["prescribed"]), ("with a given force", joints["given_force"]), ("without", joints["free"]))
-    counts = [f"{len(names)} {how}" for how, names in kinds if names] + ([f"law {joints['law']}"] if joints["law"] else [])
+    modes = {"prescribed": "prescribed", "given_force": "with a given force", "free": "without force"}
+    counts = [f"{len(joints[mode])} {told}" for mode, told in modes.items() if joints[mode]] + ([f"law {joints['law']}"] if joints["law"] else [])
     integrator = dict(plan["integrator"])
     method = integrator.pop("method")
     options = ", ".join(f"{key} {value:g}" for key, value in integrator.items())
@@ -17,6 +17,8 @@ def plan_text(plan: dict) -> str:
             ("motion", f"{plan['duration']:g} s, {plan['rows']} rows, {steps}"),
             ("integrator", f"{method}: {options}; {plan['why']}"),
             ("size", f"about {_size(size['memory'])} of memory, {_size(size['disk'])} of disk")]
+    if plan["events"]:
+        rows.insert(2, ("events", ", ".join(plan["events"])))
     if plan["folder"] is not None:
         rows.append(("folder", f"{plan['folder']} would be written"))
     return "\n".join(f"{name:12}{text}" for name, text in rows)
