@@ -7,7 +7,8 @@ def plan_text(plan: dict) -> str:
     robot, joints, size = plan["robot"], plan["joints"], plan["bytes"]
     closed = f", {robot['constraint_rows']} constraint rows" if robot["constraint_rows"] else ""
     modes = {"prescribed": "prescribed", "given_force": "with a given force", "free": "without force"}
-    counts = [f"{len(joints[mode])} {told}" for mode, told in modes.items() if joints[mode]] + ([f"law {joints['law']}"] if joints["law"] else [])
+    counts = [f"{len(joints[mode])} {told}" for mode, told in modes.items() if joints[mode]]
+    counts += [f"law {joints['law']}"] if joints["law"] else []
     integrator = dict(plan["integrator"])
     method = integrator.pop("method")
     options = ", ".join(f"{key} {value:g}" for key, value in integrator.items())
