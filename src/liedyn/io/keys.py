@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from liedyn.io.yaml_text import Node
@@ -146,12 +146,16 @@ class Keys:
     kind: str | None = None
     one_of: tuple[tuple[str, ...], ...] = ()
     empty: bool = False
+    _by_name: dict[str, Key] = field(init=False, repr=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "_by_name", {key.name: key for key in self.keys})
 
     def __iter__(self) -> Iterator[str]:
-        return (key.name for key in self.keys)
+        return iter(self._by_name)
 
     def __getitem__(self, name: str) -> Key:
-        return next(key for key in self.keys if key.name == name)
+        return self._by_name[name]
 
     @property
     def below(self) -> dict[str, str]:
@@ -222,4 +226,4 @@ def kinds_with(name: str, kinds: Mapping[str, Iterable[str]]) -> tuple[str, ...]
 
 def default_of(cls: type, name: str) -> Any:
     """The default of a field of a dataclass."""
-    return next(field.default for field in fields(cls) if field.name == name)
+    return next(one.default for one in fields(cls) if one.name == name)

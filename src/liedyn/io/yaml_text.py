@@ -91,9 +91,10 @@ class Node:
         return self.value
 
     def refuse_unknown_keys(self, known: Iterable[str]) -> None:
-        names, below = tuple(known), getattr(known, "below", {})         # of `keys.Keys`: where else a key stands
+        names = tuple(known)
         for key, child in self.mapping().items():
             if key not in names:
+                below = getattr(known, "below", {})            # of `keys.Keys`: where else a key stands
                 hint = nearest(key, names) or (f"did you mean {below[key]}?" if key in below else None)
                 raise child.problem("unknown key", expected="one of " + ", ".join(names), hint=hint)
 
