@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from liedyn.errors import ScenarioError
 from liedyn.io.file_kinds import KINDS, template_text
-from liedyn.io.keys import Either, Keys, List, Named
+from liedyn.io.keys import Choice, Either, Key, Keys, List, Named, Number
 from liedyn.io.loops import read_loops_file
 from liedyn.io.robot_yaml import read_robot_yaml
 from liedyn.io.scenario_file import read_scenario, scenario_of
@@ -82,6 +82,16 @@ def test_schemas_accept_what_the_readers_accept_without_a_value(tmp_path, text):
     (tmp_path / "file.yaml").write_text(f"robot: a\nduration: 1\n{text}\n")
     read_scenario(tmp_path / "file.yaml")
     assert accepts("scenario", read_yaml(tmp_path / "file.yaml").plain())
+
+
+@pytest.mark.parametrize("given, valid", [
+    ({"law": "a", "p": 1}, True), ({"law": "a", "q": 1}, True), ({"law": "a"}, False), ({"law": "a", "p": 1, "q": 1}, False),
+    ({"law": "b"}, True), ({"law": "b", "p": 1}, False), ({"law": "b", "r": 1}, True), ({"law": "a", "p": 1, "r": 1}, False)])
+def test_one_of_several_keys_of_a_kind(given, valid):
+    keys = Keys("law", (Key("law", Choice(("a", "b")), "the law", required=True), Key("p", Number(), "of a", kinds=("a",)),
+                        Key("q", Number(), "of a", kinds=("a",)), Key("r", Number(), "of b", kinds=("b",))),
+                kind="law", one_of=(("p", "q"),))
+    assert Draft202012Validator(json_schema(keys)).is_valid(given) == valid
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -137,7 +137,7 @@ class Keys:
 
     title     names it in the schema and in tests
     kind      the key whose value decides which others apply (`Key.kinds`)
-    one_of    groups of which exactly one key is given
+    one_of    groups of which exactly one key is given, in the kinds that a group belongs to
     empty     whether a key without a value counts as not given
     """
 

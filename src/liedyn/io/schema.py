@@ -118,12 +118,16 @@ def _refer(value: Either | Keys, defined: dict[str, Schema | None], make) -> Sch
 
 def _keys_schema(keys: Keys, defined: dict[str, Schema | None]) -> Schema:
     required = [key.name for key in keys.keys if key.required and not key.kinds]
-    groups = [{"oneOf": [{"required": [name]} for name in group]} for group in keys.one_of]
+    groups = [_exactly_one(group) for group in keys.one_of if not keys[group[0]].kinds]
     conditions = [*groups, *_of_kinds(keys)]
     return {"type": "object" if required or groups else ["object", "null"],
             "properties": {key.name: _property(key, keys.empty, defined) for key in keys.keys},
             "additionalProperties": False,
             **({"required": required} if required else {}), **({"allOf": conditions} if conditions else {})}
+
+
+def _exactly_one(group: tuple[str, ...]) -> Schema:
+    return {"oneOf": [{"required": [name]} for name in group]}
 
 
 def _property(key: Key, empty: bool, defined: dict[str, Schema | None]) -> Schema:
@@ -161,9 +165,10 @@ def _of_kinds(keys: Keys) -> list[Schema]:
     rules = []
     for names, kinds in by_keys.items():
         needed = [key.name for key in keys.keys if key.required and key.kinds and key.name in names]
+        groups = [_exactly_one(group) for group in keys.one_of if keys[group[0]].kinds and group[0] in names]
         condition = {"properties": {keys.kind: {"enum": kinds}}}
         if keys[keys.kind].default not in kinds:
             condition["required"] = [keys.kind]
         rules.append({"if": condition, "then": {"propertyNames": {"enum": list(names)}}
-                      | ({"required": needed} if needed else {})})
+                      | ({"required": needed} if needed else {}) | ({"allOf": groups} if groups else {})})
     return rules
