@@ -120,7 +120,9 @@ def test_the_printed_scenario_gives_the_same_motion(folder):
 
 def test_the_printed_scenario_names_the_integrator_that_was_chosen(folder):
     (folder / "stiff.yaml").write_text((folder / "robot.yaml").read_text().replace("damping: 0.1", "damping: 1e5"))
-    values = parse_yaml(ok("simulate", "stiff.yaml", "--print-config").stdout).plain()
+    result = ok("simulate", "stiff.yaml", "--print-config")
+    values = parse_yaml(result.stdout).plain()
+    assert "the run uses Radau" in result.stderr and not ok("simulate", "stiff.yaml", "--print-config", "-q").stderr
     assert values["integrator"] == {"method": "Radau", "rtol": 1e-6, "atol": 1e-8}
     assert values["robot"] == str(folder / "stiff.yaml") and values["duration"] == 5.0
 

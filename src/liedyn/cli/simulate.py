@@ -37,7 +37,7 @@ def simulate(scenario, output, overrides, force_long, dry_run, print_config, no_
     if print_config:
         if dry_run or as_json:
             raise click.UsageError("--print-config goes without --dry-run and --json.")
-        _print_config(scenario, overrides, force_long, strict)
+        _print_config(scenario, overrides, force_long, strict, console)
         return
     check_folder(folder, mark="run.json", force=force)
 
@@ -64,15 +64,16 @@ def simulate(scenario, output, overrides, force_long, dry_run, print_config, no_
     check_drawn(written.failures)
 
 
-def _print_config(scenario, overrides, force_long, strict):
+def _print_config(scenario, overrides, force_long, strict, console):
     from liedyn.io.output import STDIO, open_output
     from liedyn.io.plain_scenario import to_plain
     from liedyn.io.write_yaml import to_yaml
     from liedyn.simulate.preparation import prepare
 
-    resolved = prepare(scenario, list(overrides), strict, force_long).scenario
+    prepared = prepare(scenario, list(overrides), strict, force_long)
+    console.notes((*prepared.notes, *prepared.chosen))
     with open_output(STDIO) as file:
-        file.write(to_yaml(to_plain(resolved)))
+        file.write(to_yaml(to_plain(prepared.scenario)))
 
 
 def _dry_run(scenario, overrides, force_long, strict, folder, as_json, console):
