@@ -5,14 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from liedyn.errors import Place
+from liedyn.io.event_keys import ACTION, ATTACH, AXES, DIRECTIONS, EVENT, IMPACT, OF_WHEN, PHASE, SET, TIMED
 from liedyn.io.robot_yaml import read_inertia
 from liedyn.io.scenario import Expression, Rule
 from liedyn.io.yaml_text import Node
-
-DIRECTIONS = {"both": 0, "rising": 1, "falling": -1}
-_TIMED, _ACTIONS = ("at", "every", "when"), ("phase", "lock", "unlock", "set", "impact", "attach", "detach", "stop")
-_OF_WHEN = ("value", "direction", "debounce")
-_AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +122,8 @@ def read_phases(node: Node, joints: Rules) -> tuple[Phase, ...]:
     """joints: reads what joints do."""
     phases = []
     for name, child in node.mapping().items():
-        given = child.mapping(("joints", "impulsive")) if child.kind != "null" else {}
-        phases.append(Phase(name, joints(given.get("joints")), given["impulsive"].boolean() if "impulsive" in given else False,
+        given = child.mapping(PHASE) if child.kind != "null" else {}
+        phases.append(Phase(name, joints(given.get("joints")), PHASE.value(given, "impulsive", False),
                             child.place))
     if not phases:
         raise node.problem("no phase is given", expected="the names of phases, each with joints")
@@ -141,11 +137,11 @@ def read_events(node: Node, phases: tuple[Phase, ...], duration: float, values: 
 
 
 def _event(name: str, node: Node, phases: list[str], duration: float, values: Rules) -> Event:
-    given = node.mapping((*_TIMED, *_OF_WHEN, "in", "once", "do"))
-    kinds = [key for key in _TIMED if key in given]
+    given = node.mapping(EVENT)
+    kinds = [key for key in TIMED if key in given]
     if len(kinds) != 1:
         raise node.problem("an event takes exactly one of at, every, when", found=" and ".join(kinds) or "none")
-    for key in _OF_WHEN:
+    for key in OF_WHEN:
         if key in given and kinds != ["when"]:
             raise given[key].problem(f"{key} belongs to events with when", expected="an event with when")
     timed = {}
@@ -154,17 +150,17 @@ def _event(name: str, node: Node, phases: list[str], duration: float, values: Ru
         nodes = at.items(least=1, of="times") if at.kind == "list" else [at]
         timed["at"] = tuple(sorted(x.number(least=0, most=duration) for x in nodes))
     if "every" in given:
-        timed["every"] = given["every"].number(above=0)
+        timed["every"] = EVENT.value(given, "every")
     if "when" in given:
         timed["when"] = Expression(given["when"].text(), given["when"].place)
-        timed["value"] = given["value"].number() if "value" in given else 0.0
-        timed["direction"] = DIRECTIONS[given["direction"].choice(tuple(DIRECTIONS))] if "direction" in given else 0
-        timed["debounce"] = given["debounce"].number(least=0) if "debounce" in given else 0.0
+        timed["value"] = EVENT.value(given, "value", 0.0)
+        timed["direction"] = DIRECTIONS[EVENT.value(given, "direction", "both")]
+        timed["debounce"] = EVENT.value(given, "debounce", 0.0)
     within = _names(given["in"]) if "in" in given else ()
     for one in within:
         _check_phase(one, phases, given["in"])
-    actions = _actions(node.require("do", "what happens: " + ", ".join(_ACTIONS)), phases, values)
-    return Event(name, actions, **timed, phases=within, once=given["once"].boolean() if "once" in given else False,
+    actions = _actions(node.require("do", "what happens: " + ", ".join(ACTION)), phases, values)
+    return Event(name, actions, **timed, phases=within, once=EVENT.value(given, "once", False),
                  place=node.place)
 
 
@@ -176,11 +172,11 @@ def _actions(node: Node, phases: list[str], values: Rules) -> tuple[Action, ...]
             one.choice(("stop",))
             actions.append(Stop(one.place))
             continue
-        for key, child in one.mapping(_ACTIONS).items():
+        for key, child in one.mapping(ACTION).items():
             action = _READ[key](child, phases, values)
             actions += [action] if action else []
     if not actions:
-        raise node.problem("an event without an action", expected=", ".join(_ACTIONS))
+        raise node.problem("an event without an action", expected=", ".join(ACTION))
     return tuple(actions)
 
 
@@ -195,30 +191,30 @@ def _check_phase(name: str, phases: list[str], node: Node) -> None:
 
 
 def _set(node: Node, _phases, values: Rules) -> Set:
-    given = node.mapping(("q", "v"))
+    given = node.mapping(SET)
     if not given:
         raise node.problem("set needs q or v", expected="q: {joint: position}, v: {joint: velocity}")
     return Set(values(given.get("q")), values(given.get("v")), node.place)
 
 
 def _impact(node: Node, _phases, _values) -> Impact:
-    given = node.mapping(("joint", "link", "point", "normal", "restitution"))
+    given = node.mapping(IMPACT)
     if ("joint" in given) == ("link" in given):
         raise node.problem("an impact takes exactly one of joint, link", found="both" if "joint" in given else "neither")
     for key in ("point", "normal"):
         if key in given and "joint" in given:
             raise given[key].problem(f"{key} belongs to the impact of a link", expected="link")
-    e = given["restitution"].number(least=0, most=1) if "restitution" in given else 0.0
+    e = IMPACT.value(given, "restitution", 0.0)
     if "joint" in given:
         return Impact(e, coordinate=given["joint"].text(), place=node.place)
     normal = _direction(given["normal"]) if "normal" in given else (0.0, 0.0, 1.0)
-    return Impact(e, link=given["link"].text(), point=given["point"].vector(3) if "point" in given else (0.0, 0.0, 0.0),
+    return Impact(e, link=given["link"].text(), point=IMPACT.value(given, "point", (0.0, 0.0, 0.0)),
                   normal=normal, place=node.place)
 
 
 def _direction(node: Node) -> tuple[float, float, float]:
     if node.kind == "text":
-        return _AXES[node.choice(tuple(_AXES))]
+        return AXES[node.choice(tuple(AXES))]
     vector = node.vector(3)
     length = sum(x * x for x in vector) ** 0.5
     if length == 0.0:
@@ -227,10 +223,10 @@ def _direction(node: Node) -> tuple[float, float, float]:
 
 
 def _attach(node: Node, _phases, _values) -> Attach:
-    given = node.mapping(("link", "mass", "com", "inertia"))
-    return Attach(node.require("link", "the link that the body is attached to").text(),
-                  node.require("mass", "the mass in kg").number(above=0),
-                  given["com"].vector(3) if "com" in given else (0.0, 0.0, 0.0),
+    given = node.mapping(ATTACH)
+    return Attach(ATTACH.required(node, "link"),
+                  ATTACH.required(node, "mass"),
+                  ATTACH.value(given, "com", (0.0, 0.0, 0.0)),
                   read_inertia(given["inertia"]) if "inertia" in given else (0.0,) * 6, node.place)
 
 

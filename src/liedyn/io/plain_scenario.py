@@ -65,7 +65,8 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
         "duration": scenario.duration, "output_step": scenario.output_step, "passive": scenario.passive, "seed": scenario.seed,
         "integrator": {key: value for key, value in integrator.items() if value != math.inf},
         "initial": {"q": rules(scenario.initial_q, numbers), "v": rules(scenario.initial_v, numbers),
-                    **({} if scenario.assemble else {"assemble": False})},
+                    **({} if scenario.assemble else {"assemble": False}),
+                    **({"from": path(scenario.initial_from.file)} if scenario.initial_from else {})},
         "constraints": {"stabilization": kept.method, **{key: getattr(kept, key) for key in STABILIZATIONS[kept.method]}}
         if kept != Stabilization() else None,
         "drives": rules(scenario.drives, drive) or None, "control": scenario.control and law(scenario.control),

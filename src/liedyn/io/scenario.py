@@ -155,6 +155,14 @@ class Control:
     place: Place = field(default=Place(), compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class StartFrom:
+    """The last row of a trajectory as initial state."""
+
+    file: str
+    place: Place = field(default=Place(), compare=False)
+
+
 FORCE_FRAMES = ("local", "local_world_aligned")        # link axes; world axes
 
 
@@ -208,6 +216,7 @@ class Scenario:
     loops: str | None = None     # path of a file of closures and couplings; None: what belongs to the robot file
     assemble: bool = True        # the initial state of a robot with constraints is moved onto them
     stabilization: Stabilization = Stabilization()
+    initial_from: StartFrom | None = None
     drives: tuple[Rule, ...] = ()                # motions of driven loops
     control: Control | None = None
     phases: tuple[Phase, ...] = ()

@@ -42,7 +42,9 @@ def unknown(name: str, names: Sequence[str], what: str, place: Place) -> Scenari
     """The error for a name that the robot does not have."""
     if not names:
         return ScenarioError(f"the robot has no {what}s", place=place, found=name)
-    close = difflib.get_close_matches(name.replace("*", "").replace("?", "")[:100], names, n=3, cutoff=0.5)
+    small = {name.lower(): name for name in names}
+    found = difflib.get_close_matches(name.replace("*", "").replace("?", "")[:100].lower(), list(small), n=3, cutoff=0.5)
+    close = [small[word] for word in found]
     shown = close or [*names[:8], *(["…"] if len(names) > 8 else [])]
     return ScenarioError(f"no such {what}", place=place, found=name,
                          expected=None if close else f"one of {', '.join(shown)}",

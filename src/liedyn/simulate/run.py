@@ -11,20 +11,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from liedyn.errors import ScenarioError
 from liedyn.integrators.problem import Statistics
 from liedyn.integrators.run_state import Record
 from liedyn.io.csv import column_title
 from liedyn.io.override import Overrides
 from liedyn.io.scenario import Integrator, Scenario
-from liedyn.io.scenario_file import scenario_of
-from liedyn.loading import load
 from liedyn.model.model import Model
 from liedyn.simulate.balance import GOOD, energy_balance
 from liedyn.simulate.limits import Excess, limit_notes, limits_exceeded
 from liedyn.simulate.motion_columns import columns_of, constraint_columns
 from liedyn.simulate.parts import Part
-from liedyn.simulate.room import check_room
+from liedyn.simulate.preparation import prepare
 from liedyn.simulate.tracking import Tracking
 
 if TYPE_CHECKING:
@@ -160,20 +157,13 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
     """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`; for a result that is to be
     written into `folder`."""
     began = time.perf_counter()
-    scenario = scenario_of(path, overrides, force_long)
-    model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
-        from liedyn.simulate.schedule import compile_schedule
-        compiled = compile_schedule(scenario, model)
-        problem = compiled.problem(model, scenario.passive)
-        if not force_long:
-            check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
+        prepared = prepare(path, overrides, strict, force_long, folder)
+        scenario, model, problem, timeline = prepared.scenario, prepared.model, prepared.problem, prepared.timeline
         from liedyn.integrators.solve import solve
-        from liedyn.simulate.integrator import choose_integrator, options_of
-        integrator, chosen = choose_integrator(scenario, problem, scenario.output_step)
-        scenario, options = replace(scenario, integrator=integrator), options_of(integrator)
+        from liedyn.simulate.integrator import options_of
+        options = options_of(scenario.integrator)
         ready = time.perf_counter()
-        timeline = _timeline(scenario, model, problem)
         solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only
     with progress.stage("simulating"):
         start = time.perf_counter()
@@ -185,7 +175,7 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
             parts = [Part(model, problem, record)]
         stop = time.perf_counter()
     with progress.stage("checking the result"):
-        result = _result(scenario, model, parts, statistics, [*compiled.warnings, *chosen], timeline)
+        result = _result(scenario, model, parts, statistics, [*prepared.notes, *prepared.chosen], timeline)
     timing = {"load": ready - began, "compile": start - ready, "simulate": stop - start, "check": time.perf_counter() - stop}
     return replace(result, timing=timing)
 
@@ -198,17 +188,6 @@ def output_times(scenario: Scenario) -> np.ndarray:
         return np.append(times, scenario.duration)
     times[-1] = scenario.duration
     return times
-
-
-def _timeline(scenario: Scenario, model, problem):
-    """What follows the phases and events of a scenario; None without."""
-    if not scenario.events:
-        return None
-    if scenario.integrator.method == "generalized_alpha":
-        raise ScenarioError("generalized_alpha does not go with events", place=scenario.integrator.place,
-                            expected="another integrator.method")
-    from liedyn.simulate.stretches import Timeline
-    return Timeline(scenario, model, problem)
 
 
 def _inverse(part: Part, passive: bool):

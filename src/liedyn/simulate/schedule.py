@@ -15,6 +15,7 @@ from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.driven_loops import closed_state, tie
+from liedyn.simulate.ended_state import ended_state
 from liedyn.simulate.feedback import law_slopes
 from liedyn.simulate.names import bind, find
 from liedyn.simulate.signals.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
@@ -266,8 +267,9 @@ def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signa
     q, v = model.neutral(), np.zeros(model.nv)
     if control is not None:
         start(control, law, signals, q, v)
-    rules_q = given_values(q, scenario.initial_q, model, model.q_index)
-    rules_v = given_values(v, scenario.initial_v, model, model.v_index)
+    ended_q, ended_v = ended_state(scenario.initial_from, model)
+    rules_q = given_values(q, scenario.initial_q, model, model.q_index, ended_q)
+    rules_v = given_values(v, scenario.initial_v, model, model.v_index, ended_v)
     manifold = {name: rule for name, rule in rules_q.items() if schedule.q_of_v[model.v_index(name).start] < 0}
     warnings = [text for name, rule in manifold.items() for text in _unit_quaternion(q[model.q_index(name)], name, rule.place)]
     for name in model.joint_names:
@@ -292,9 +294,9 @@ def _span(model, name: str) -> tuple[int, int]:
     return model.v_index(name).start, model.v_index(name).stop
 
 
-def given_values(values: np.ndarray, rules: tuple[Rule, ...], model, index) -> dict[str, Rule]:
-    """Write the initial values of joints; the rule by joint."""
-    bound = bind(rules, model.joint_names, "joint", fixed_joints(model))
+def given_values(values: np.ndarray, rules: tuple[Rule, ...], model, index, ended: dict | None = None) -> dict[str, Rule]:
+    """Write the initial values of joints, those of `ended` where `rules` give none; the rule by joint."""
+    bound = (ended or {}) | bind(rules, model.joint_names, "joint", fixed_joints(model))
     for name, rule in bound.items():
         part = index(name)
         if len(rule.value) != part.stop - part.start:
