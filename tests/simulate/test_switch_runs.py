@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 
 ROOT = Path(__file__).parents[2]
-METHODS = ("rk4", "dopri5", "RK45", "DOP853", "Radau", "BDF", "LSODA", "generalized_alpha")
+METHODS = ("rk4", "dopri5", "dop853", "RK45", "DOP853", "Radau", "BDF", "LSODA", "generalized_alpha")
 
 
 @pytest.fixture(autouse=True, params=["auto", "loops"])
@@ -87,7 +87,7 @@ BREAKS = {"sine from a time": ("sin(3*t)*step(t-0.4321)", "{}", 1.0, sine_from_a
 
 
 @pytest.mark.parametrize("case", BREAKS)
-@pytest.mark.parametrize("method, order", [("rk4", 4), ("dopri5", 5)])
+@pytest.mark.parametrize("method, order", [("rk4", 4), ("dopri5", 5), ("dop853", 8)])
 def test_methods_keep_their_order_across_breaks(run, method, order, case):
     """Steps of a quarter: the error falls by 4^order, less a half in the exponent, since cut steps are of other lengths."""
     force, initial, duration, motion = BREAKS[case]

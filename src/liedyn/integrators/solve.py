@@ -38,7 +38,7 @@ def solve(problem: Problem, times: np.ndarray, options: Options,
     tableau, switches = METHODS[options.method](), Switches(problem) if problem.signals.held.size else None
     sides = RightHandSide(problem, switches.signals if switches else problem.signals)
     record, work, state = problem.record(times), problem.work(), begin(problem)
-    stages, method = stages_for(len(tableau.b), problem.model), _method(tableau, options)
+    stages, method = stages_for(max(len(tableau.b), len(tableau.c) - 1), problem.model), _method(tableau, options)
     run = run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
     cuts = CutSteps(problem, sides, switches, method, state, stages, record, work) if switches else None
