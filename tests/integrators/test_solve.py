@@ -50,7 +50,7 @@ def test_dopri5_has_order_five_on_a_floating_robot(robot):
 
 
 def test_dop853_has_order_eight_and_its_dense_output_order_seven(robot):
-    """On SE(3) and SO(3). Dense output of order seven has a local error of the eighth power of the step, as the steps' sum has."""
+    """On SE(3) and SO(3). Dense output of order seven has a local error of the eighth power of the step."""
     problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 1, 42)
     reference = solve(problem, times, Options("dop853", rtol=1e-14, atol=1e-15))[0]
     assert end_error(robot, solve(problem, times, EXACT)[0], reference) < 1e-12

@@ -279,7 +279,8 @@ def outputs_within(line, loops, method, state, stages, record, h, end, before, w
     t, count, n = state.clock[0], state.count, state.y.size
     final, further = end >= record.t[record.t.size - 1], method.c.size - method.b.size - 1
     if further > 0 and count[0] < record.t.size and (record.t[count[0]] < end or final):
-        code = rates_at(line, loops, method, t, h, before, state.q, state.y, stages, method.b.size + 1, method.c.size, int64(0), work)
+        code = rates_at(line, loops, method, t, h, before, state.q, state.y, stages, method.b.size + 1, method.c.size, int64(0),
+                        work)
         count[4] += further
         if code != RUNNING:
             return code
