@@ -14,7 +14,7 @@ from scipy.special import bernoulli, factorial
 from liedyn.errors import ComputationError
 from liedyn.joints.kinds import FREE, SCREW
 from liedyn.kernels.simulation.right_hand_side import RUNNING
-from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY
+from liedyn.kernels.simulation.signals import POSITION, PROGRAM, TORQUE, VELOCITY
 from liedyn.model.spatial import bracket, skew
 
 _STEP = 1.5e-8            # of differences, relative: the root of a rounding
@@ -33,7 +33,9 @@ class RateJacobian:
         given = np.isin(level, (POSITION, VELOCITY))             # what follows its signal, whatever y holds
         self.ignored = np.concatenate([level == POSITION, given, [True]])
         self.prescribed, self.exact = level != TORQUE, problem.ties is None and problem.law is None and problem.slopes is not None
-        self.last = np.zeros((2 * problem.model.nv + 1,) * 2)
+        self.last, self.tree = np.zeros((2 * problem.model.nv + 1,) * 2), problem.model.open_tree()
+        self.acted = bool((problem.signals.kind == PROGRAM).any() or (np.asarray(problem.schedule.target) >= 0).any()
+                          or len(problem.forced_links))       # forces may answer to the state
 
     def __call__(self, t: float, y) -> np.ndarray:
         code, rates = self.evaluate(t, y)
@@ -54,11 +56,12 @@ class RateJacobian:
 
         p, model, nv, free = self.problem, self.problem.model, self.problem.model.nv, ~self.prescribed
         q, v, a, tau = (np.array(x) for x in (self.work.q, self.work.v, self.work.a, self.work.tau))
-        acting = sum(p.slopes(p, t, q, v))[free]
-        d = hybrid_dynamics_derivatives(model.open_tree(), q, v, a, tau, self.prescribed, f_ext=self._wrenches(),
-                                        passive=p.passive).split()
+        d = hybrid_dynamics_derivatives(self.tree, q, v, a, tau, self.prescribed, f_ext=self._wrenches(), passive=p.passive)
         J = np.zeros_like(self.last)
-        J[nv:2 * nv, :2 * nv] = np.hstack([d.da_dq, d.da_dv]) + d.da_du[:, free] @ acting
+        J[nv:2 * nv, :nv], J[nv:2 * nv, nv:2 * nv] = d.dy_dq, d.dy_dv
+        if self.acted:
+            J[nv:2 * nv, :2 * nv] += d.dy_du[:, free] @ sum(p.slopes(p, t, q, v))[free]
+        J[nv:2 * nv][self.prescribed] = 0.0
         J[:nv, nv:2 * nv] = np.eye(nv)
         for joint in model.joints:
             if joint.kind != SCREW:                              # q (+) J_r(x) dx = q0 (+) (x + dx), with P = 1 / J_r

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 
@@ -11,13 +12,15 @@ from liedyn.dynamics.manifold import difference
 from liedyn.integrators.constraint_steps import copy_constraints
 from liedyn.integrators.problem import Statistics, begin, failure, loop_figures, stages_for
 from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.rosenbrock import RosenbrockSolver
+from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import SMALLEST_STEP
 from liedyn.integrators.switching import LOOSE_STEPS, Switches
 from liedyn.jit import kernel
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL
 
-IMPLICIT = "Radau", "BDF", "LSODA"        # take a Jacobian
+IMPLICIT = "Radau", "BDF", "LSODA", *ROSENBROCK        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
 _LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
 _LOOSE = 1e-8             # rad or m
@@ -58,7 +61,7 @@ class _Run:
         import scipy.integrate
 
         self.problem, self.model, self.options = problem, problem.model, options
-        self.solver = getattr(scipy.integrate, options.method)
+        self.solver = partial(RosenbrockSolver, self) if options.method in ROSENBROCK else getattr(scipy.integrate, options.method)
         self.record, self.work = problem.record(times), problem.work()
         self.state, self.stages = begin(problem), stages_for(1, self.model)
         self.last = float(times[-1])

@@ -10,6 +10,7 @@ import numpy as np
 from liedyn.integrators.cut_steps import CutSteps
 from liedyn.integrators.problem import Options, Problem, Statistics, begin, failure, loop_figures, stages_for
 from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import Method, Record
 from liedyn.integrators.runge_kutta import run_adaptive, run_fixed
 from liedyn.integrators.switching import Switches
@@ -29,7 +30,7 @@ def solve(problem: Problem, times: np.ndarray, options: Options,
     Raises ComputationError, with the time at which and the reason why the run ended early.
     """
     options = replace(options, max_step=min(options.max_step, problem.max_step))
-    if options.method in SCIPY_METHODS:
+    if options.method in SCIPY_METHODS or options.method in ROSENBROCK:
         from liedyn.integrators.scipy_solvers import solve_by_scipy
         return solve_by_scipy(problem, times, options, progress)
     if options.method == "generalized_alpha":
