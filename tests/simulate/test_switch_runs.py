@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 
 ROOT = Path(__file__).parents[2]
-METHODS = ("rk4", "dopri5", "dop853", "RK45", "DOP853", "Radau", "BDF", "LSODA", "generalized_alpha")
+METHODS = ("rk4", "dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA", "generalized_alpha")
 
 
 @pytest.fixture(autouse=True, params=["auto", "loops"])

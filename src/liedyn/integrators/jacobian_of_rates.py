@@ -22,7 +22,7 @@ _SERIES = bernoulli(30) / factorial(np.arange(31))      # of t / (e^t - 1): good
 
 
 class RateJacobian:
-    """Called with (t, y), returns the (2 nv + 1, 2 nv + 1) derivative.
+    """Called with (t, y), returns the (2 nv + 1, 2 nv + 1) derivative, and keeps the rates there and their code.
 
     evaluate   (t, y) -> (code, rates); leaves in `work` the state at y
     """
@@ -39,6 +39,7 @@ class RateJacobian:
 
     def __call__(self, t: float, y) -> np.ndarray:
         code, rates = self.evaluate(t, y)
+        self.code, self.rates = code, rates
         if code != RUNNING:
             return self.last
         try:

@@ -1,6 +1,7 @@
 """Linearly implicit steps for stiff forces: Rosenbrock methods with the exact Jacobian of the rates, on the manifold.
 
-A step needs one Jacobian and one factorization, and no iteration. With y = [x; v; work] and J = [[X, P], [A, B]], where X and P
+A step needs one Jacobian and one factorization, and no iteration. The Jacobian leaves out the work, whose power is integrated
+after the step, along its dense output, by Lobatto's formula of order 6. With y = [x; v; work] and J = [[X, P], [A, B]], where X and P
 have blocks only for ball and free joints, the x are eliminated: only a matrix of the size of v is factored.
 
 The solver has the interface of SciPy's `OdeSolver`, so that `scipy_solvers` runs it as it runs SciPy's; a step is compiled.
@@ -23,6 +24,8 @@ from liedyn.lie.lanes import sqrt
 
 _SAFETY, _LEAST, _MOST = 0.9, 0.2, 6.0
 _GLANCE = 1e-6            # of a step: over which df/dt is a difference
+_NODES = 0.0, 0.5 - 0.5 / 5**0.5, 0.5 + 0.5 / 5**0.5, 1.0                            # of Lobatto's formula
+_WORK = np.linalg.inv(np.vander(_NODES, increasing=True)) / np.arange(1.0, 5.0)[:, None]     # powers there -> work / h by s^1 … s^4
 
 
 class Lone(NamedTuple):
@@ -45,13 +48,15 @@ class Room(NamedTuple):
     y: np.ndarray          # (2 nv + 1,) of a stage
     end: np.ndarray        # (2 nv + 1,) after the step
     swap: np.ndarray       # (nv,)
+    power: np.ndarray      # (4,) at the nodes of the work
     size: np.ndarray       # (nv,) what errors of x are relative to besides x
     atol: np.ndarray       # (2 nv + 1,)
 
 
 @kernel
 def try_step(line, loops, lone, method, t, h, ceiling, q0, y, K, stage, room, rtol, work):
-    """The step of length h from y, whose rates are in K[1], into room.end. Returns a code and the norm of the error."""
+    """The step of length h from y, whose rates are in K[1], into room.end. Returns a code and the norm of the error.
+    K[2] is overwritten."""
     n, g = y.size, 1.0 / (method.gamma * h)
     if not factor(g, room):
         return SINGULAR, np.inf
@@ -67,9 +72,10 @@ def try_step(line, loops, lone, method, t, h, ceiling, q0, y, K, stage, room, rt
                     room.y[k] += method.A[i, j] * room.U[j, k]
         if i > 0:
             code = rates_at(line, loops, lone, min(t + method.c[i] * h, ceiling), 0.0, ceiling, q0, room.y, Rows(K, stage), int64(0),
-                            int64(1), int64(1), work)
+                            int64(1), int64(2), work)
+        rates = K[2] if i > 0 else K[1]
         for k in range(n):
-            room.right[k] = K[1, k] + h * method.d[i] * room.slope[k]
+            room.right[k] = rates[k] + h * method.d[i] * room.slope[k]
         for j in range(i):
             w = method.C[i, j] / h
             for k in range(n):
@@ -80,7 +86,33 @@ def try_step(line, loops, lone, method, t, h, ceiling, q0, y, K, stage, room, rt
     for j in range(method.b.size):
         for k in range(n):
             room.end[k] += method.b[j] * room.U[j, k]
-    return code, error_norm(method, y, room, rtol)
+    error = error_norm(method, y, room, rtol)
+    if error < 1.0:
+        code = powers(line, loops, lone, method, t, h, ceiling, q0, y, K, stage, room, work)
+    return code, error
+
+
+@primitive
+def powers(line, loops, lone, method, t, h, ceiling, q0, y, K, stage, room, work):
+    """Into room.power, along the dense output of the step."""
+    code, n = RUNNING, y.size - 1
+    room.power[0] = K[1, n]
+    for i in range(1, 4):
+        s = _NODES[i]
+        for k in range(n):
+            x = 0.0
+            for r in range(method.dense.shape[0] - 1, -1, -1):
+                u = 0.0
+                for j in range(method.b.size):
+                    u += method.dense[r, j] * room.U[j, k]
+                x = u + s * x
+            room.y[k] = (1.0 - s) * y[k] + s * (room.end[k] + (1.0 - s) * x)
+        code = rates_at(line, loops, lone, min(t + s * h, ceiling), 0.0, ceiling, q0, room.y, Rows(K, stage), int64(0), int64(1),
+                        int64(2), work)
+        room.power[i] = K[2, n]
+        if code != RUNNING:
+            return code
+    return code
 
 
 class Rows(NamedTuple):
@@ -92,7 +124,7 @@ class Rows(NamedTuple):
 
 @primitive
 def time_slope(line, loops, lone, t, h, ceiling, q0, y, K, stage, room, work):
-    """df/dt into room.slope, by a difference; K[1] stays as it is."""
+    """df/dt into room.slope, by a difference."""
     n, ahead = y.size, min(t + _GLANCE * h, ceiling) - t
     for k in range(n):
         room.slope[k] = 0.0
@@ -260,24 +292,26 @@ class RosenbrockSolver:
         q_of_v = run.problem.schedule.q_of_v
         size = np.where(q_of_v >= 0, np.abs(run.state.q[q_of_v]), 1.0)
         self.room = Room(np.zeros((n, n)), np.zeros((nv, nv)), np.zeros(nv, dtype=np.int64), block, np.zeros((nv, 6)),
-                         np.zeros((6, 12)), np.zeros((len(self.method.b), n)), *(np.zeros(n) for _ in range(4)), np.zeros(nv), size,
+                         np.zeros((6, 12)), np.zeros((len(self.method.b), n)), *(np.zeros(n) for _ in range(4)), np.zeros(nv), np.zeros(4), size,
                          np.asarray(atol, dtype=float))
         self.K, self.lone = np.zeros((3, n)), Lone(np.zeros((1, 1)), np.zeros(1))
         self.h_abs = first_step or self._first_step()
 
     def _first_step(self) -> float:
-        """From the size of the rates (Hairer, Norsett, Wanner, Solving ODEs I, II.4)."""
-        f, room, nv = self.fun(self.t, self.y)[:-1], self.room, len(self.room.size)
-        scale = room.atol[:-1] + self.rtol * (np.abs(self.y[:-1]) + np.r_[room.size, np.zeros(nv)])
-        rate = np.sqrt(np.mean((f / scale)**2)) if nv else 0.0
-        h = 0.01 / self.rtol**0.5 / max(rate, 1e-12) if np.isfinite(rate) else 1e-6
-        return min(max(h, 1e-9), self.t_bound - self.t, self.most)
+        """From the size of the rates (Hairer, Norsett, Wanner, Solving ODEs I, II.4), as `step_size.first_step`."""
+        f, room = self.fun(self.t, self.y)[:-1], self.room
+        size = np.abs(self.y[:-1]) + np.r_[room.size, np.zeros(len(room.size))]
+        scale = room.atol[:-1] + self.rtol * size
+        d0, d1 = (np.linalg.norm(x / scale) / max(len(f), 1)**0.5 for x in (size, f))
+        h = 0.01 * d0 / d1 if d0 > 1e-5 and 1e-5 < d1 < np.inf else 1e-6
+        return min(h, self.t_bound - self.t, self.most)
 
     def step(self) -> None:
         """As `OdeSolver.step`."""
         t, y, run, room = self.t, self.y, self.run, self.room
         room.J[:] = self.jacobian(t, y)
-        self.K[1] = run.stages.K[1]                           # the rates that the Jacobian has left
+        run.check(run.jacobian.code)
+        self.K[1] = run.jacobian.rates
         smallest, rejected = SMALLEST_STEP * np.spacing(self.t_bound), False
         h = min(self.h_abs, self.most)
         while True:
@@ -298,17 +332,17 @@ class RosenbrockSolver:
         if not last or factor < 1.0 or h >= self.h_abs:        # a step cut by a wall says nothing of the next
             self.h_abs = h * (min(1.0, factor) if rejected else factor)
         self.before, self.t_old, self.t, self.step_size = y, t, self.t_bound if last else t + h, self.h_abs
-        self.y = room.end.copy()
+        self.y, self.work = room.end.copy(), h * _WORK @ room.power
+        self.y[-1] = y[-1] + self.work.sum()
         if last:
             self.status = "finished"
 
     def _try(self, t, h, y):
         run = self.run
-        sides, first = run.sides, self.K[1].copy()
+        sides = run.sides
         while True:
             code, error = try_step(sides.line, sides.loops, self.lone, self.method, t, h, run.ceiling, run.state.q, y, self.K,
                                    run.stages.y, self.room, self.rtol, run.work)
-            self.K[1] = first
             run.evaluations += len(self.method.b)
             if code == REFUSED:
                 sides.turn_to_loops()
@@ -318,9 +352,12 @@ class RosenbrockSolver:
                 run.check(code)
 
     def dense_output(self):
-        t, h, y, end, D = self.t_old, self.t - self.t_old, self.before, self.y, self.method.dense @ self.room.U
+        t, h, y, end, work = self.t_old, self.t - self.t_old, self.before, self.y, self.work
+        D = self.method.dense @ self.room.U
 
         def at(time):
             s = (time - t) / h
-            return (1 - s) * y + s * (end + (1 - s) * (D[0] + s * (D[1] + s * D[2])))
+            out = (1 - s) * y + s * (end + (1 - s) * (D[0] + s * (D[1] + s * D[2])))
+            out[-1] = y[-1] + s**np.arange(1, 5) @ work
+            return out
         return at

@@ -73,7 +73,7 @@ class _Run:
         self.extra = {}
         if options.method in IMPLICIT:
             from liedyn.integrators.jacobian_of_rates import RateJacobian
-            jacobian = RateJacobian(problem, self.work, self.trial)
+            self.jacobian = jacobian = RateJacobian(problem, self.work, self.trial)
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
         self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
 
