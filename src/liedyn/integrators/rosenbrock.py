@@ -1,8 +1,8 @@
 """Linearly implicit steps for stiff forces: Rosenbrock methods with the exact Jacobian of the rates, on the manifold.
 
 A step needs one Jacobian and one factorization, and no iteration. The Jacobian leaves out the work, whose power is integrated
-after the step, along its dense output, by Lobatto's formula of order 6. With y = [x; v; work] and J = [[X, P], [A, B]], where X and P
-have blocks only for ball and free joints, the x are eliminated: only a matrix of the size of v is factored.
+after the step, along its dense output, by Lobatto's formula of order 6. With y = [x; v; work] and J = [[X, P], [A, B]], where
+X and P have blocks only for ball and free joints, the x are eliminated: only a matrix of the size of v is factored.
 
 The solver has the interface of SciPy's `OdeSolver`, so that `scipy_solvers` runs it as it runs SciPy's; a step is compiled.
 """
@@ -25,7 +25,7 @@ from liedyn.lie.lanes import sqrt
 _SAFETY, _LEAST, _MOST = 0.9, 0.2, 6.0
 _GLANCE = 1e-6            # of a step: over which df/dt is a difference
 _NODES = 0.0, 0.5 - 0.5 / 5**0.5, 0.5 + 0.5 / 5**0.5, 1.0                            # of Lobatto's formula
-_WORK = np.linalg.inv(np.vander(_NODES, increasing=True)) / np.arange(1.0, 5.0)[:, None]     # powers there -> work / h by s^1 … s^4
+_WORK = np.linalg.inv(np.vander(_NODES, increasing=True)) / np.arange(1.0, 5.0)[:, None]   # powers there -> work / h: s … s^4
 
 
 class Lone(NamedTuple):
@@ -71,8 +71,8 @@ def try_step(line, loops, lone, method, t, h, ceiling, q0, y, K, stage, room, rt
                 for k in range(n):
                     room.y[k] += method.A[i, j] * room.U[j, k]
         if i > 0:
-            code = rates_at(line, loops, lone, min(t + method.c[i] * h, ceiling), 0.0, ceiling, q0, room.y, Rows(K, stage), int64(0),
-                            int64(1), int64(2), work)
+            now = min(t + method.c[i] * h, ceiling)
+            code = rates_at(line, loops, lone, now, 0.0, ceiling, q0, room.y, Rows(K, stage), int64(0), int64(1), int64(2), work)
         rates = K[2] if i > 0 else K[1]
         for k in range(n):
             room.right[k] = rates[k] + h * method.d[i] * room.slope[k]
@@ -237,7 +237,7 @@ def lu(W, order):
 @primitive
 def solve_stage(g, room, U):
     """(g - J) U = room.right, by the factors."""
-    J, W, E, right, z, nv = room.J, room.W, room.E, room.right, room.swap, room.W.shape[0]
+    J, W, right, z, nv = room.J, room.W, room.right, room.swap, room.W.shape[0]
     for k in range(nv):
         U[k] = right[k] / g
     eliminate_blocks(room, right, U)                       # (g - X)^-1 r_x
@@ -292,8 +292,8 @@ class RosenbrockSolver:
         q_of_v = run.problem.schedule.q_of_v
         size = np.where(q_of_v >= 0, np.abs(run.state.q[q_of_v]), 1.0)
         self.room = Room(np.zeros((n, n)), np.zeros((nv, nv)), np.zeros(nv, dtype=np.int64), block, np.zeros((nv, 6)),
-                         np.zeros((6, 12)), np.zeros((len(self.method.b), n)), *(np.zeros(n) for _ in range(4)), np.zeros(nv), np.zeros(4), size,
-                         np.asarray(atol, dtype=float))
+                         np.zeros((6, 12)), np.zeros((len(self.method.b), n)), *(np.zeros(n) for _ in range(4)), np.zeros(nv),
+                         np.zeros(4), size, np.asarray(atol, dtype=float))
         self.K, self.lone = np.zeros((3, n)), Lone(np.zeros((1, 1)), np.zeros(1))
         self.h_abs = first_step or self._first_step()
 

@@ -1,4 +1,4 @@
-"""SciPy's solvers on the manifold: they see y = [x; v; work] in exponential coordinates about an anchor, which moves on
+"""SciPy's solvers, and Rosenbrock methods, on the manifold: they see y = [x; v; work] in exponential coordinates about an anchor, which moves on
 when a rotation has gone far from it."""
 from __future__ import annotations
 
@@ -61,7 +61,8 @@ class _Run:
         import scipy.integrate
 
         self.problem, self.model, self.options = problem, problem.model, options
-        self.solver = partial(RosenbrockSolver, self) if options.method in ROSENBROCK else getattr(scipy.integrate, options.method)
+        ours = options.method in ROSENBROCK
+        self.solver = partial(RosenbrockSolver, self) if ours else getattr(scipy.integrate, options.method)
         self.record, self.work = problem.record(times), problem.work()
         self.state, self.stages = begin(problem), stages_for(1, self.model)
         self.last = float(times[-1])
