@@ -34,8 +34,9 @@ class RateJacobian:
         self.ignored = np.concatenate([level == POSITION, given, [True]])
         self.prescribed, self.exact = level != TORQUE, problem.ties is None and problem.law is None and problem.slopes is not None
         self.last, self.tree = np.zeros((2 * problem.model.nv + 1,) * 2), problem.model.open_tree()
+        self.links, self.turning = problem.forced_links, [joint for joint in problem.model.joints if joint.kind != SCREW]
         self.acted = bool((problem.signals.kind == PROGRAM).any() or (np.asarray(problem.schedule.target) >= 0).any()
-                          or len(problem.forced_links))       # forces may answer to the state
+                          or len(self.links))               # forces may answer to the state
 
     def __call__(self, t: float, y) -> np.ndarray:
         code, rates = self.evaluate(t, y)
@@ -64,21 +65,19 @@ class RateJacobian:
             J[nv:2 * nv, :2 * nv] += d.dy_du[:, free] @ sum(p.slopes(p, t, q, v))[free]
         J[nv:2 * nv][self.prescribed] = 0.0
         J[:nv, nv:2 * nv] = np.eye(nv)
-        for joint in model.joints:
-            if joint.kind != SCREW:                              # q (+) J_r(x) dx = q0 (+) (x + dx), with P = 1 / J_r
-                k, m = joint.v, slice(nv + joint.v.start, nv + joint.v.stop)
-                P, by_x = chart_slopes(y[k], v[k], bracket if joint.kind == FREE else skew)
-                J[k, m], J[k, k] = P, by_x
-                J[nv:2 * nv, k] = J[nv:2 * nv, k] @ np.linalg.inv(P)
+        for joint in self.turning:                               # q (+) J_r(x) dx = q0 (+) (x + dx), with P = 1 / J_r
+            k, m = joint.v, slice(nv + joint.v.start, nv + joint.v.stop)
+            P, by_x = chart_slopes(y[k], v[k], bracket if joint.kind == FREE else skew)
+            J[k, m], J[k, k] = P, by_x
+            J[nv:2 * nv, k] = J[nv:2 * nv, k] @ np.linalg.inv(P)
         J[:, self.ignored] = 0.0
         return J
 
     def _wrenches(self):
-        links = self.problem.forced_links
-        if not len(links):
+        if not len(self.links):
             return None
         f_ext = np.zeros((len(self.problem.model.link_names), 6))
-        f_ext[links] = self.work.wrench.reshape(-1, 6)
+        f_ext[self.links] = self.work.wrench.reshape(-1, 6)
         return f_ext
 
     def by_differences(self, t: float, y, rates) -> np.ndarray:

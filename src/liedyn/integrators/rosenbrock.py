@@ -353,10 +353,10 @@ class RosenbrockSolver:
 
     def dense_output(self):
         t, h, y, end, work = self.t_old, self.t - self.t_old, self.before, self.y, self.work
-        D = self.method.dense @ self.room.U
+        dense, U = self.method.dense, self.room.U
 
         def at(time):
-            s = (time - t) / h
+            s, D = (time - t) / h, dense @ U
             out = (1 - s) * y + s * (end + (1 - s) * (D[0] + s * (D[1] + s * D[2])))
             out[-1] = y[-1] + s**np.arange(1, 5) @ work
             return out

@@ -1,5 +1,5 @@
-"""SciPy's solvers, and Rosenbrock methods, on the manifold: they see y = [x; v; work] in exponential coordinates about an anchor, which moves on
-when a rotation has gone far from it."""
+"""Solvers of SciPy and Rosenbrock methods on the manifold: they see y = [x; v; work] in exponential coordinates about an anchor,
+which moves on when a rotation has gone far from it."""
 from __future__ import annotations
 
 import time
