@@ -25,6 +25,14 @@ def test_a_stiff_robot_by_default_is_right_to_a_thousandth(name, capfd, recwarn)
     assert not recwarn.list and capfd.readouterr() == ("", "")
 
 
+@pytest.mark.parametrize("method", ["rodas5p", "Radau", "BDF"])
+def test_talos_falls_on_beyond_the_first_second(method):
+    """Radau stopped at 0.9 s."""
+    tolerances = {"rtol": 1e-6, "atol": 1e-8}
+    r = run_scenario(file_of("talos_reduced.urdf"), SHORT | {"duration": 1.2, "integrator": {"method": method, **tolerances}})
+    assert r.check["energy_balance_relative"] < 1e-5
+
+
 def test_talos_by_rk4_is_noted():
     r = run_scenario(file_of("talos_reduced.urdf"), SHORT | {"integrator.method": "rk4"})
     assert len(stiff_notes(r)) == 1 and "not stable" in stiff_notes(r)[0]

@@ -56,7 +56,7 @@ class RateJacobian:
         """At the state in `work`, which `evaluate` has left there."""
         from liedyn.dynamics.derivatives.first_derivatives import hybrid_dynamics_derivatives
 
-        p, model, nv, free = self.problem, self.problem.model, self.problem.model.nv, ~self.prescribed
+        p, nv, free = self.problem, self.problem.model.nv, ~self.prescribed
         q, v, a, tau = (np.array(x) for x in (self.work.q, self.work.v, self.work.a, self.work.tau))
         d = hybrid_dynamics_derivatives(self.tree, q, v, a, tau, self.prescribed, f_ext=self._wrenches(), passive=p.passive)
         J = np.zeros_like(self.last)
