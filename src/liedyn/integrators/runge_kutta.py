@@ -298,7 +298,13 @@ def is_given(ties):
 def outputs_within(line, loops, method, state, stages, record, h, end, before, work):
     """Outputs in [t, end) by dense output in the chart, each evaluated anew; the last time of the run too."""
     t, count, n = state.clock[0], state.count, state.y.size
-    final = end >= record.t[record.t.size - 1]
+    final, further = end >= record.t[record.t.size - 1], method.c.size - method.b.size - 1
+    if further > 0 and count[0] < record.t.size and (record.t[count[0]] < end or final):
+        code = rates_at(line, loops, method, t, h, before, state.q, state.y, stages, method.b.size + 1, method.c.size, int64(0),
+                        work)
+        count[4] += further
+        if code != RUNNING:
+            return code
     while count[0] < record.t.size and (record.t[count[0]] < end or final):
         s = (record.t[count[0]] - t) / h
         copy(state.y, stages.y)
@@ -328,7 +334,7 @@ def evaluate_output(line, loops, method, now, state, stages, work):
             copy(stages.output, y)
             code = back_by_line(line, now, False, state.q, y, q, work)
         if code == RUNNING:
-            code = rates_at(line, loops, method, now, 0.0, now, q, y, stages, int64(0), int64(1), method.b.size + 1, work)
+            code = rates_at(line, loops, method, now, 0.0, now, q, y, stages, int64(0), int64(1), stages.K.shape[0] - 1, work)
     if loops is not None:
         code = output_by_loops(loops, loops.ties, method, now, state, stages, work)
     return code
@@ -342,5 +348,5 @@ def output_by_loops(loops, ties, method, now, state, stages, work):
         copy(stages.output, y)
         code = bring_back(loops.index, loops.constants, loops.schedule, loops.signals, ties, now, False, state.q, y, q, work)
     if code == RUNNING:
-        code = rates_at(None, loops, method, now, 0.0, now, q, y, stages, int64(0), int64(1), method.b.size + 1, work)
+        code = rates_at(None, loops, method, now, 0.0, now, q, y, stages, int64(0), int64(1), stages.K.shape[0] - 1, work)
     return code

@@ -1,9 +1,10 @@
-"""SciPy's solvers on the manifold: they see y = [x; v; work] in exponential coordinates about an anchor, which moves on
-when a rotation has gone far from it."""
+"""Solvers of SciPy and Rosenbrock methods on the manifold: they see y = [x; v; work] in exponential coordinates about an anchor,
+which moves on when a rotation has gone far from it."""
 from __future__ import annotations
 
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 
@@ -11,13 +12,15 @@ from liedyn.dynamics.manifold import difference
 from liedyn.integrators.constraint_steps import copy_constraints
 from liedyn.integrators.problem import Start, Statistics, Stretch, begin, failure, kept_rows, loop_figures, stages_for
 from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.rosenbrock import RosenbrockSolver
+from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import SMALLEST_STEP
 from liedyn.integrators.switching import LOOSE_STEPS, Switches
 from liedyn.jit import kernel
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL
 
-IMPLICIT = "Radau", "BDF", "LSODA"        # take a Jacobian
+IMPLICIT = "Radau", "BDF", "LSODA", *ROSENBROCK        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
 _LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
 _LOOSE = 1e-8             # rad or m
@@ -61,7 +64,8 @@ class _Run:
         import scipy.integrate
 
         self.problem, self.model, self.options = problem, problem.model, options
-        self.solver = getattr(scipy.integrate, options.method)
+        ours = options.method in ROSENBROCK
+        self.solver = partial(RosenbrockSolver, self) if ours else getattr(scipy.integrate, options.method)
         self.record, self.work = problem.record(np.array(times)), problem.work()
         self.state, self.stages, self.fired = begin(problem, start), stages_for(1, self.model), ()
         self.just_fired = start.fired
@@ -74,7 +78,7 @@ class _Run:
         self.extra = {}
         if options.method in IMPLICIT:
             from liedyn.integrators.jacobian_of_rates import RateJacobian
-            jacobian = RateJacobian(problem, self.work, self.trial)
+            self.jacobian = jacobian = RateJacobian(problem, self.work, self.trial)
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
         self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
 

@@ -21,6 +21,7 @@ from liedyn.integrators.problem import (
     stages_for,
 )
 from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import Method, Record
 from liedyn.integrators.runge_kutta import keep_now, run_adaptive, run_fixed
 from liedyn.integrators.switching import Switches
@@ -53,13 +54,13 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
     Raises ComputationError as `solve`. Not for generalized_alpha, whose steps do not end at events.
     """
     options = replace(options, max_step=min(options.max_step, problem.max_step))
-    if options.method in SCIPY_METHODS:
+    if options.method in SCIPY_METHODS or options.method in ROSENBROCK:
         from liedyn.integrators.scipy_solvers import solve_by_scipy
         return solve_by_scipy(problem, start, times, options, progress)
     tableau, switches = METHODS[options.method](), Switches(problem) if problem.signals.held.size else None
     sides = RightHandSide(problem, switches.signals if switches else problem.signals)
     record, work, state = problem.record(np.array(times)), problem.work(), begin(problem, start)
-    stages, method = stages_for(len(tableau.b), problem.model), _method(tableau, options)
+    stages, method = stages_for(max(len(tableau.b), len(tableau.c) - 1), problem.model), _method(tableau, options)
     run = run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
     cuts = CutSteps(problem, sides, switches, method, state, stages, record, work, start.fired) if switches else None

@@ -113,8 +113,8 @@ def advice(problem, method: str, step: float) -> str:
     if slight < _NOTHING:
         return f"{coordinate} moves almost no inertia; {mend_inertia(problem.model, coordinate)}"
     fast = fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv))
-    if method in ("Radau", "BDF", "LSODA", "generalized_alpha"):
+    if method in ("rodas5p", "Radau", "BDF", "LSODA", "generalized_alpha"):
         return "the motion may diverge there (runs with passive=false and with zero torques show whether a force is the cause)"
     if fast.rate * step > LIMIT:
-        return f"the forces at {fast.coordinate} act within {1 / fast.rate:.1e} s; use integrator.method=Radau"
-    return "try a smaller integrator.step, integrator.method=dopri5, or Radau for stiff forces"
+        return f"the forces at {fast.coordinate} act within {1 / fast.rate:.1e} s; use integrator.method=rodas5p"
+    return "try a smaller integrator.step, integrator.method=dopri5, or rodas5p for stiff forces"

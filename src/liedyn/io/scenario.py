@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho")}
-METHODS |= dict.fromkeys(("dopri5", "RK45", "DOP853", "Radau", "BDF", "LSODA"), ADAPTIVE)
+METHODS |= dict.fromkeys(("dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA"), ADAPTIVE)
 STABILIZATIONS = {"projection": ("tolerance",), "baumgarte": ("frequency",), "none": ()}
 LAWS = {"feedback_linearization": 4, "computed_torque": 2}       # and how many poles the error of each joint has
 
