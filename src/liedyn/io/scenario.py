@@ -6,8 +6,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from liedyn.errors import Place
+
+if TYPE_CHECKING:
+    from liedyn.io.contact_file import Contact
 
 ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho")}
@@ -206,6 +210,7 @@ class Scenario:
     stabilization: Stabilization = Stabilization()
     drives: tuple[Rule, ...] = ()                # motions of driven loops
     control: Control | None = None
+    contacts: Contact | None = None
     source: str | None = field(default=None, compare=False)
     overrides: tuple[str, ...] = field(default=(), compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)          # for people: what overrides replaced

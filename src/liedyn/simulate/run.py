@@ -19,6 +19,7 @@ from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
 from liedyn.simulate.balance import GOOD, energy_balance
+from liedyn.simulate.contact import ContactMotion, contact_motion
 from liedyn.simulate.limits import Excess, limit_notes, limits_exceeded
 from liedyn.simulate.motion_columns import columns_of, constraint_columns
 from liedyn.simulate.room import check_room
@@ -43,6 +44,7 @@ class Result:
     multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
               (N, loops, 6) wrenches on their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
     tracking  tracking of the desired motions by the links; None without `control`
+    contacts  forces, depths and slips of `contacts`; None without (`simulate.contact.ContactMotion`)
     limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`simulate.limits.Excess`)
     check     values of the self-check, by name
     notes     notes for the user, one line each
@@ -71,6 +73,7 @@ class Result:
     drift: np.ndarray | None = None
     tracking: Tracking | None = None
     limits: tuple[Excess, ...] = ()
+    contacts: ContactMotion | None = None
 
     def __repr__(self) -> str:
         m, notes = self.model, f", {len(self.notes)} notes" if self.notes else ""
@@ -84,6 +87,8 @@ class Result:
         columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
         if self.tracking is not None:
             columns += self.tracking.columns
+        if self.contacts is not None:
+            columns += self.contacts.columns
         return [*columns, *((f"energy.{name}", "J", x) for name, x in (("kinetic", self.kinetic), ("potential", self.potential),
                                                                       ("work", self.work)))]
 
@@ -172,9 +177,10 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
         record, statistics = solve(problem, output_times(scenario), options, progress.update)
         stop = time.perf_counter()
     with progress.stage("checking the result"):
+        contacts = contact_motion(problem, compiled.contact_names, record.q, record.v)
         result = _result(scenario, model, problem, record, statistics, [*compiled.warnings, *chosen])
     timing = {"load": ready - began, "compile": start - ready, "simulate": stop - start, "check": time.perf_counter() - stop}
-    return replace(result, timing=timing)
+    return replace(result, timing=timing, contacts=contacts)
 
 
 def output_times(scenario: Scenario) -> np.ndarray:

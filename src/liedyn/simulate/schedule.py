@@ -10,8 +10,10 @@ from liedyn.codegen.signals import read_signal
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
 from liedyn.io.scenario import Column, Constant, Drive, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
+from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
+from liedyn.simulate.contact import bind_contacts
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.driven_loops import closed_state, tie
 from liedyn.simulate.feedback import law_slopes
@@ -35,6 +37,7 @@ class Compiled:
     max_step      the largest that an adaptive method may take: finite where signals switch at times that are not all known
     signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
     force_names   what each entry of the schedule's forces is
+    contacts, contact_names   of links with planes; None, and no names, without `contacts`
     stack_size    floats of scratch for `kernels.simulation.signals.signal`
     warnings      what is doubtful but can be run, one line each
     """
@@ -51,10 +54,13 @@ class Compiled:
     ties: Ties | None = None
     law: MotorLaw | None = None
     max_step: float = math.inf
+    contacts: Contacts | None = None
+    contact_names: tuple[str, ...] = ()
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
-                       passive, self.ties, self.law, self.max_step, law_slopes)
+                       passive, self.ties, self.law, self.max_step, law_slopes,
+                       self.contacts)
 
 
 def compile_schedule(scenario: Scenario, model) -> Compiled:
@@ -70,6 +76,7 @@ def compile_schedule(scenario: Scenario, model) -> Compiled:
         forces.add(force, f"external force {number} on link {force.link}")
     forces.add_actuators(scenario.actuators)
     ties = tie(scenario, model, table)
+    contacts, contact_names = bind_contacts(scenario.contacts, model)
     control = bind_control(scenario, model, table, drives["level"])
     windows, doubts = table.switches()
     times = merge_times(np.concatenate([forces.start, forces.end, table.knots()]), scenario.duration)
@@ -79,7 +86,8 @@ def compile_schedule(scenario: Scenario, model) -> Compiled:
     law = motor_law(control, model, table.stack_size)
     q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law)
     compiled = Compiled(schedule, signals, q, v, tuple(table.names), tuple(table.places), tuple(forces.names), table.stack_size,
-                        ties=ties, law=law, max_step=scenario.duration / MOST if doubts else math.inf)
+                        ties=ties, law=law, max_step=scenario.duration / MOST if doubts else math.inf, contacts=contacts,
+                        contact_names=contact_names)
     if ties is not None:
         q, v, notes = closed_state(scenario, compiled.problem(model), *given)
         warnings += notes
