@@ -27,6 +27,7 @@ class Fastest(NamedTuple):
     rate: float          # 1/s; 0 where no force depends on the state
     coordinate: str
     t: float
+    contact: bool = False        # coordinate is the contact of a link
 
 
 def fastest(problem, t: float, q, v, pressed: bool = True) -> Fastest:
@@ -52,7 +53,7 @@ def fastest(problem, t: float, q, v, pressed: bool = True) -> Fastest:
             u, s, _ = np.linalg.svd(np.sqrt(x[acted])[:, None] * motions[acted], full_matrices=False)
             found.append((float(s[0] ** power), int(acted[np.argmax(np.abs(u[:, 0]))])))          # s^2: an eigenvalue of M^-1 D
     rate, k = max(found, default=(0.0, 0))
-    return Fastest(rate, names[k] if rate else "", t)
+    return Fastest(rate, names[k] if rate else "", t, k >= len(free))
 
 
 def fastest_along(problem, record) -> Fastest:

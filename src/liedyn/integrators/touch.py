@@ -51,8 +51,8 @@ def materials(contacts: Contacts) -> np.ndarray:
 
 
 def touch_slopes(model, contacts: Contacts, q, v) -> np.ndarray:
-    """(nv, 2 nv) derivative by x = [dq; dv] of the generalized force sum J^T F of the contact wrenches F, less what it would be if
-    each F stood still in its link's frame."""
+    """(nv, 2 nv) derivative by x = [dq; dv] of the generalized force sum J^T F of the contact wrenches F, less what it would be
+    if each F stood still in its link's frame."""
     nv, at = model.nv, touch(model, contacts, q[None], v[None])
     out = np.zeros((nv, 2 * nv))
     for j in np.flatnonzero(at.force[0] > 0.0):
@@ -97,8 +97,8 @@ def _wrench_slopes(contacts: Contacts, j: int, at: Touch, w, J, dV) -> np.ndarra
 
 
 def touch_coefficients(model, contacts: Contacts, q, v, pressed: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Directions (3m, nv) in which contacts resist, damping and stiffness (3m,) along them. pressed: each carries its share of the
-    weight at the least."""
+    """Directions (3m, nv) in which contacts resist, damping and stiffness (3m,) along them. pressed: each carries its share of
+    the weight at the least."""
     at, (k, c, mu, e), power = touch(model, contacts, q[None], v[None]), materials(contacts), contacts.twice / 2
     N = np.maximum(at.force[0], contacts.share if pressed else 0.0)
     depth = np.maximum((N / k) ** (1.0 / power), 1e-300)

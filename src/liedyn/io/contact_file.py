@@ -82,8 +82,11 @@ class Contact:
     place: Place = field(default=Place(), compare=False)
 
 
-def read_contacts(node: Node) -> Contact:
+def read_contacts(node: Node, method: str) -> Contact:
+    """method: of the integrator."""
     given = node.mapping(("links", "planes", *MATERIAL))
+    if method == "generalized_alpha":                    # its Newton iteration does not know the slopes of contact forces
+        raise node.problem("generalized_alpha does not integrate contacts", expected="another integrator.method, such as Radau")
     links = node.require("links", "what touches, by link: {foot: {sphere: {radius: 0.02}}}").mapping()
     if not links:
         raise given["links"].problem("no link touches anything", expected="a shape by link: {foot: {sphere: {radius: 0.02}}}")
@@ -116,9 +119,9 @@ def _shape(node: Node) -> Shape:
         raise node.problem(f"a contact takes exactly one of {', '.join(SHAPES)}", found=", ".join(kinds) or "nothing")
     kind, child = kinds[0], given[kinds[0]]
     own = {key: given[key].vector(3) for key in ("at", "rpy") if key in given}
-    if kind in ("point", "sphere") and "rpy" in given or kind == "point" and "at" in given:
-        key = "rpy" if "rpy" in given else "at"
-        raise given[key].problem(f"{key} does not apply to a {kind}")
+    for key in {"point": ("at", "rpy"), "sphere": ("rpy",)}.get(kind, ()):
+        if key in given:
+            raise given[key].problem(f"{key} does not apply to a {kind}")
     if kind == "point":
         own, sizes = {"at": child.vector(3)}, ()
     elif kind == "box":

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from liedyn.errors import ScenarioError
-from liedyn.io.contact_file import SHAPES, read_contacts
+from liedyn.io.contact_file import read_contacts
 from liedyn.io.override import Overrides, override, override_texts, tree_of
 from liedyn.io.scenario import (
     ADAPTIVE,
@@ -92,7 +92,7 @@ def is_robot(root: Node) -> bool:
 def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scenario:
     overrides = override_texts(overrides, ScenarioError)
     replaced = [(text, key) for text in overrides
-                for key in override(root, text, ScenarioError, (DRIVES, LEVELS, (*CURVES, "pd"), _POLES, tuple(SHAPES)))]
+                for key in override(root, text, ScenarioError, (DRIVES, LEVELS, (*CURVES, "pd"), _POLES))]
     root.mapping(_KEYS)
     given = {key: node for key, node in root.mapping().items() if node.kind != "null"}
     duration = root.require("duration", "the time to simulate, in seconds").number(least=SHORTEST)
@@ -116,7 +116,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         assemble=state["assemble"].boolean() if "assemble" in state else True,
         stabilization=_stabilization(given["constraints"]) if "constraints" in given else Stabilization(),
         drives=_rules(given.get("drives"), _motion), control=_control(given["control"]) if "control" in given else None,
-        contacts=read_contacts(given["contacts"]) if "contacts" in given else None,
+        contacts=read_contacts(given["contacts"], integrator.method) if "contacts" in given else None,
         source=source, overrides=overrides, notes=tuple(f"-S {text} replaces {key}" for text, key in replaced))
 
 

@@ -41,8 +41,8 @@ class ContactMotion:
 
 
 def bind_contacts(contact: Contact | None, model) -> tuple[Contacts | None, tuple[str, ...]]:
-    """The contacts and their names. Raises ScenarioError for links that the model does not have or that are fixed to the world, and
-    for a robot without weight whose stiffness is not given."""
+    """The contacts and their names. Raises ScenarioError for links that the model does not have or that are fixed to the world,
+    and for a robot without weight whose stiffness is not given."""
     if contact is None:
         return None, ()
     rows, names, touching, weight = [], [], _touching(contact, model), _weight(model)
