@@ -1,6 +1,7 @@
 """Contact of links with planes: against the law's own solutions, closed forms, balances, differences."""
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -12,8 +13,12 @@ from liedyn.analyse.linearization.instant import prepare
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.stiffness import fastest
 from liedyn.integrators.touch import materials, touch
+from liedyn.io.contact_file import Contact, Plane, Shape
+from liedyn.io.scenario import Rule, Scenario
 from liedyn.simulate.feedback import wrench_laws
 from liedyn.simulate.run import run_scenario
+from liedyn.simulate.schedule import compile_schedule
+from zoo import model_of
 
 STANDS = Path(__file__).parents[2] / "configs" / "quadruped_stands.yaml"
 G = 9.81
@@ -50,17 +55,17 @@ def test_a_ball_bounces_as_the_law_itself_says(scenario, material, worst):
     reference = solve_ivp(law, (0, 1), [0.3, 0.0], method="DOP853", rtol=1e-13, atol=1e-13, max_step=1e-3, t_eval=run.t).y
     assert worst("bouncing ball", np.abs(run.q[:, 2] - reference[0]).max(), str(material)) < 1e-8
     assert np.abs(run.v[:, 5] - reference[1]).max() < 1e-6
-    assert run.contacts.force.max() > 5 * 2 * G                                  # it did bounce
+    assert run.v[:, 5].max() > 0.1                                               # it did bounce
     assert run.check["energy_balance_relative"] < 1e-9
 
 
 def test_a_ball_without_damping_comes_back_and_with_damping_loses_what_the_law_takes(scenario):
     """First integral of the law: with u = -d' after and w = d' before, (c w - log(1 + c w)) = -c u - log(1 - c u)."""
-    for c, height in ((0.0, 0.35), (0.3, 0.3)):
-        run = run_scenario(ball(scenario, height, damping=c), {"duration": 0.4, "output_step": 1e-4})
+    for c in (0.0, 0.3):
+        run = run_scenario(ball(scenario, damping=c, sink=1e-6), {"duration": 0.21, "output_step": 1e-5})
         first = np.argmax(run.contacts.force[:, 0] > 0)
         left = first + np.argmax(run.contacts.force[first:, 0] == 0)
-        w, u = math.sqrt(2 * G * (height - 0.1)), run.v[left, 5] + G * 5e-5      # to the middle of the output step
+        w, u = math.sqrt(2 * G * 0.2), run.v[left, 5]
         if c == 0.0:
             assert u == pytest.approx(w, rel=1e-3)                               # the weight acts during contact, too
         else:
@@ -113,7 +118,7 @@ def test_a_rolling_ball_has_five_sevenths_of_a_sliding_one(scenario):
     s, c = math.sin(angle), math.cos(angle)
     given = scenario(BALL, initial={"q": {"base": [*((0.1 - 1e-3 * c**(1 / 1.5)) * np.array([s, 0, c])), 0, 0, 0, 1]}},
                      contacts={"links": {"ball": {"sphere": {"radius": 0.1}}}, "planes": {"slope": {"normal": [s, 0, c]}}})
-    run = run_scenario(given, {"duration": 3, "integrator.method": "Radau", "integrator.rtol": 1e-9})
+    run = run_scenario(given, {"duration": 3, "integrator.method": "dopri5"})
     assert run.v[-1, 3:] @ run.v[-1, 3:] > 1
     late = run.t > 2
     speed = np.linalg.norm(np.diff(run.q[late, :3], axis=0), axis=1) / np.diff(run.t[late])
@@ -162,7 +167,7 @@ def test_columns_of_contacts():
 # the state of an awkward robot ---------------------------------------------------------------------------------------------
 def awkward():
     """Feet, a box and a capsule on two tilted planes."""
-    return prepare(STANDS, {"contacts": {
+    return prepare(STANDS, {"initial.q.base.2": 0.29, "contacts": {
         "links": {"*_foot": {"sphere": {"radius": 0.0175}},
                   "body": {"box": [0.3, 0.2, 0.62], "rpy": [0.1, 0.2, 0.3], "exponent": 2},
                   "FL_thigh": [{"capsule": {"radius": 0.02, "length": 0.2}, "at": [0, 0, -0.1]}, {"point": [0, 0, -0.3]}]},
@@ -198,9 +203,20 @@ def test_wrenches_of_the_kernel_are_those_of_the_law(worst):
             assert worst("wrenches of contacts", difference / (1 + at.force.max())) < 1e-12
 
 
-def test_slopes_of_contact_are_those_of_differences(worst):
+def every_kind():
+    """A link behind every kind of joint, deep in a soft ground."""
+    model = model_of("every kind, floating")
+    contact = Contact((Rule("*", (Shape("sphere", (0.1,), (0.1, 0.0, 0.2)),)),),
+                      (Plane("ground", (0.0, 0.0, 3.0), (0.2, 0.1, 1.0)),),
+                      (("stiffness", 10.0), ("damping", 0.1), ("creep", 1.0)))
+    problem = compile_schedule(Scenario("robot", 1.0, 0.1, contacts=contact), model).problem(model)
+    return SimpleNamespace(model=model, problem=problem)
+
+
+@pytest.mark.parametrize("setup, h", [(awkward, 1e-6), (every_kind, 1e-3)])
+def test_slopes_of_contact_are_those_of_differences(setup, h, worst):
     """Of the generalized force, less what standing wrenches would give: what implicit methods and linearization are told."""
-    setup = awkward()
+    setup = setup()
     problem, model, (q, v) = setup.problem, setup.model, state(setup, 1)
     links = [model.link_names[k] for k in problem.forced_links]
     still = evaluated(problem, q, v)[0].wrench.reshape(-1, 6)
@@ -210,8 +226,8 @@ def test_slopes_of_contact_are_those_of_differences(worst):
         wrench = evaluated(problem, there, v + x[model.nv:])[0].wrench.reshape(-1, 6)
         return sum(ld.jacobian(model, q, link).T @ (F - F0) for link, F, F0 in zip(links, wrench, still, strict=True))
 
-    found, expected = wrench_laws(problem, 0.0, q, v), by_each(force, 2 * model.nv, 1e-6)
-    assert worst("slopes of contacts", np.abs(found - expected).max() / np.abs(expected).max()) < 1e-7     # rounding over 1e-6
+    found, expected = wrench_laws(problem, 0.0, q, v), by_each(force, 2 * model.nv, h)
+    assert worst("slopes of contacts", np.abs(found - expected).max() / np.abs(expected).max()) < 1e-8    # rounding / h
 
 
 def test_linearization_of_a_resting_ball_is_a_damped_spring(scenario):
@@ -241,6 +257,6 @@ def test_a_mechanism_falls_on_the_ground(monkeypatch, worst):
             "duration": 0.6, "output_step": 0.02,
             "contacts": {"links": {"tool": {"sphere": {"radius": 0.02}}}, "planes": {"table": {"point": [0, 0, 0.35]}}}}))
     line, loops = runs
-    assert line.contacts.force.max() > 10
+    assert line.contacts.force.max() > 5
     assert worst("balance of a mechanism in contact", line.check["energy_balance_relative"]) < 1e-8
     assert np.abs(line.q - loops.q).max() < 1e-7 and line.drift.max() < 1e-11
