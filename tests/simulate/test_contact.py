@@ -160,6 +160,8 @@ def test_columns_of_contacts():
     run = run_scenario(STANDS, {"duration": 0.1})
     units = {name: unit for name, unit, _ in run.columns if name.startswith("contact.FL_foot")}
     assert units == {"contact.FL_foot.force": "N", "contact.FL_foot.depth": "m", "contact.FL_foot.slip": "m/s"}
+    columns = {name: x for name, _, x in run.columns}
+    assert columns["cop.x"][0] == 0.0 and columns["cop.x"][-1] == run.contacts.centre[-1, 0] != 0.0
     assert np.isnan(run.contacts.centre[0]).all() and np.isfinite(run.contacts.centre[-1]).all()
     assert {"FL_foot", "FR_foot", "HL_foot", "HR_foot"} < set(run.forced_links)
 

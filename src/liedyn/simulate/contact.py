@@ -36,8 +36,10 @@ class ContactMotion:
 
     @property
     def columns(self) -> list[tuple[str, str, np.ndarray]]:
-        return [(f"contact.{name}.{what}", unit, x[:, k]) for k, name in enumerate(self.names)
-                for what, unit, x in (("force", "N", self.force), ("depth", "m", self.depth), ("slip", "m/s", self.slip))]
+        """(name, unit, (N,) array); the centre is 0 where nothing touches: files hold finite numbers."""
+        of_each = [(f"contact.{name}.{what}", unit, x[:, k]) for k, name in enumerate(self.names)
+                   for what, unit, x in (("force", "N", self.force), ("depth", "m", self.depth), ("slip", "m/s", self.slip))]
+        return of_each + [(f"cop.{axis}", "m", np.nan_to_num(self.centre[:, k])) for k, axis in enumerate("xyz")]
 
 
 def bind_contacts(contact: Contact | None, model) -> tuple[Contacts | None, tuple[str, ...]]:

@@ -26,7 +26,7 @@ def check_room(problem: Problem, rows: int, folder: str | os.PathLike | None = N
 def numbers_of_a_row(problem: Problem) -> int:
     """Time, state, accelerations, forces, wrenches, contacts, energies, multipliers."""
     model = problem.model
-    touching = 0 if problem.contacts is None else 3 * len(problem.contacts.link)
+    touching = 0 if problem.contacts is None else 3 * len(problem.contacts.link) + 3
     return model.nq + 3 * model.nv + 6 * len(problem.forced_links) + touching + (model.nc if problem.ties is not None else 0) + 6
 
 
