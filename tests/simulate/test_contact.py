@@ -10,6 +10,7 @@ from scipy.integrate import solve_ivp
 import liedyn as ld
 from differences import by_each
 from liedyn.analyse.linearization.instant import prepare
+from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.stiffness import fastest
 from liedyn.integrators.touch import materials, touch
@@ -238,6 +239,13 @@ def test_linearization_of_a_resting_ball_is_a_damped_spring(scenario):
     assert A[11, 5] == pytest.approx(-1.5 * G / 1e-3, rel=1e-9)
     assert A[11, 11] == pytest.approx(-1.5 * G, rel=1e-9)
     assert A[9, 9] == pytest.approx(-0.8 * G / 1e-3, rel=1e-9)
+
+
+def test_linearization_of_a_standing_robot_agrees_with_differences(worst):
+    """The differences of `--verify`, with steps that are small against depth and creep."""
+    found = linearize_scenario(STANDS, at=0.9, verify=True).differences
+    assert worst("linearization in contact", found["A"].off) < 1e-9
+    assert found["A"].doubt < 1e-7
 
 
 def test_how_fast_a_contact_acts(scenario):
