@@ -270,3 +270,12 @@ def test_a_mechanism_falls_on_the_ground(monkeypatch, worst):
     assert line.contacts.force.max() > 5
     assert worst("balance of a mechanism in contact", line.check["energy_balance_relative"]) < 1e-8
     assert np.abs(line.q - loops.q).max() < 1e-7 and line.drift.max() < 1e-11
+
+
+def test_a_payload_makes_contacts_no_stiffer(scenario):
+    """A ball that rests takes up as much again: it sinks deeper by the law, and its force is twice its weight."""
+    run = run_scenario(ball(scenario, 0.099), {"duration": 3, "events": {"load": {"at": 0.5, "do": {"attach": {
+        "link": "ball", "mass": 2.0, "com": [0, 0, 0], "inertia": [0.01, 0.01, 0.01]}}}}})
+    assert run.contacts.force[-1, 0] == pytest.approx(4 * G, rel=1e-6)
+    assert run.contacts.depth[-1, 0] == pytest.approx(1e-3 * 2**(1 / 1.5), rel=1e-6)
+    assert run.check["energy_balance_relative"] < 1e-8

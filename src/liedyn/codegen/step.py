@@ -104,7 +104,8 @@ _OF_LAW = ("index", "constants", "elastic", "motor", "spring", "stiffness", "res
 
 def curves_of(plant, schedule, signals, tied=None) -> np.ndarray:
     """Signals in use that are curves."""
-    used = [schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal, tied.signal if tied else [],
+    used = [schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal, schedule.watch,
+            tied.signal if tied else [],
             [] if plant.law is None else plant.law.signal]
     used = np.unique(np.concatenate(used)).astype(int)
     return used[signals.kind[used] == POLYNOMIAL]

@@ -62,6 +62,7 @@ class Problem:
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
                          state by the schedule's laws (`simulate.feedback`); None: implicit methods take differences
     signal_names, signal_places   what each signal drives, for messages
+    directions           of the events that schedule.watch looks for: 1 rising, -1 falling, 0 both
     """
 
     model: object
@@ -77,6 +78,7 @@ class Problem:
     law: MotorLaw | None = None
     max_step: float = np.inf
     slopes: Callable | None = None
+    directions: tuple[int, ...] = ()
     contacts: Contacts | None = None
 
     @property
@@ -138,6 +140,29 @@ class Options:
     rho: float = 0.9
 
 
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where a stretch of a run begins. t [s]; q, v; work [J] supplied so far; fired: events that have just been; step: a first
+    one for adaptive methods, 0: to be found."""
+
+    t: float
+    q: np.ndarray
+    v: np.ndarray
+    work: float = 0.0
+    fired: tuple[int, ...] = ()
+    step: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """What became of it. record: of the outputs that were reached, and where an event ended it a row of that instant, before
+    what the event does; end: that state, with the events that have ended it (none: the last output)."""
+
+    record: Record
+    statistics: Statistics
+    end: Start
+
+
 @dataclass
 class Statistics:
     steps: int = 0
@@ -171,9 +196,15 @@ def loop_figures(ties: LoopPlant | None) -> LoopFigures | None:
                        int(f[SINGULAR_ROW]))
 
 
-def begin(problem: Problem) -> State:
-    y = np.concatenate([np.zeros(problem.model.nv), problem.v, [0.0]])
-    return State(problem.q.copy(), y, np.zeros(6), np.zeros(6, dtype=np.int64))
+def begin(problem: Problem, start: Start | None = None) -> State:
+    start = start or Start(0.0, problem.q, problem.v)
+    y = np.concatenate([np.zeros(problem.model.nv), start.v, [start.work]])
+    return State(start.q.copy(), y, np.array([start.t, start.step, 0.0, 0.0, 0.0, 0.0]), np.zeros(6, dtype=np.int64))
+
+
+def kept_rows(record: Record, count: int) -> Record:
+    """The first `count` rows."""
+    return Record(*(x[:count] for x in record))
 
 
 def stages_for(stages: int, model) -> Stages:

@@ -94,6 +94,11 @@ def keep_what_is_due(line, loops, method, state, stages, record, work):
     return FINISHED if count[0] == record.t.size else RUNNING
 
 
+@kernel
+def keep_now(line, loops, method, state, stages, record, work):
+    return keep_what_is_due(line, loops, method, state, stages, record, work)
+
+
 @primitive
 def copy_record(line, loops, record, i, work, y):
     """Output i: work and ties hold the evaluation at its time."""
@@ -150,6 +155,15 @@ def look_at_switches(held):
 
 
 @primitive
+def none_loose(held):
+    """Loose switches may have gone over between the steps."""
+    loose = 0.0
+    for i in range(LOOSE, held.size, SWITCH):
+        loose += held[i]
+    return loose == 0.0
+
+
+@primitive
 def copy_trial(state, h, end, wall, before):
     state.clock[2], state.clock[3], state.clock[4], state.clock[5] = h, end, wall, before
 
@@ -195,7 +209,14 @@ def fixed_step(line, loops, walls, method, state, stages, record, work):
             state.count[5] = 0 if code != PASSED else 1
             return code
     code = accept(line, loops, state, stages, end, work)
-    return WALL if walls.held.size and end == wall and code == RUNNING else code
+    if walls.held.size and code == RUNNING:
+        if end == wall:
+            return WALL
+        if end != goal and not constrained(line, loops) and none_loose(walls.held):      # first same as last
+            copy(stages.K[method.b.size], stages.K[0])
+            move_origin(work.q, work.v, state, stages.K[0])
+            state.count[5] = 1
+    return code
 
 
 @pasted
@@ -250,9 +271,9 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
     code = outputs_within(line, loops, method, state, stages, record, h, end, before, work)
     if code == RUNNING:
         code = accept(line, loops, state, stages, end, work)
-    if walls.held.size and code == RUNNING:
-        return WALL if end == wall else code
-    if code == RUNNING and end != wall and not constrained(line, loops):         # first same as last
+    if walls.held.size and code == RUNNING and end == wall:
+        return WALL
+    if code == RUNNING and end != wall and not constrained(line, loops) and none_loose(walls.held):     # first same as last
         copy(stages.K[method.b.size], stages.K[0])
         move_origin(stages.next_q, stages.next_v, state, stages.K[0])
         state.count[5] = 1

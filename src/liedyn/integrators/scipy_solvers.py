@@ -9,7 +9,7 @@ import numpy as np
 
 from liedyn.dynamics.manifold import difference
 from liedyn.integrators.constraint_steps import copy_constraints
-from liedyn.integrators.problem import Statistics, begin, failure, loop_figures, stages_for
+from liedyn.integrators.problem import Start, Statistics, Stretch, begin, failure, kept_rows, loop_figures, stages_for
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.run_state import SMALLEST_STEP
 from liedyn.integrators.switching import LOOSE_STEPS, Switches
@@ -34,9 +34,9 @@ class _Stop(Exception):
         self.code = code
 
 
-def solve_by_scipy(problem, times, options, progress):
-    """As `solve`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
-    run = _Run(problem, times, options)
+def solve_by_scipy(problem, start, times, options, progress) -> Stretch:
+    """As `solve_stretch`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
+    run = _Run(problem, start, times, options)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as heard, np.errstate(all="ignore"):     # of trials too far, which are taken back
         warnings.simplefilter("always")
@@ -44,8 +44,11 @@ def solve_by_scipy(problem, times, options, progress):
             run.all(progress)
         except _Stop as stop:
             raise failure(problem, stop.code, run.now, run.work, run.ties, options) from None
-    return run.record, Statistics(int(run.state.count[2]), 0, run.evaluations, time.perf_counter() - began,
-                                  loop_figures(run.ties), (*run.switches.notes.values(), *_notes(options.method, heard)))
+    statistics = Statistics(int(run.state.count[2]), 0, run.evaluations, time.perf_counter() - began,
+                            loop_figures(run.ties), (*run.switches.notes.values(), *_notes(options.method, heard)))
+    record = kept_rows(run.record, int(run.state.count[0]))
+    end = Start(float(record.t[-1]), run.work.q.copy(), run.work.v.copy(), float(record.work[-1]), run.fired)
+    return Stretch(record, statistics, end)
 
 
 def _notes(method: str, heard) -> tuple[str, ...]:
@@ -54,17 +57,18 @@ def _notes(method: str, heard) -> tuple[str, ...]:
 
 
 class _Run:
-    def __init__(self, problem, times, options):
+    def __init__(self, problem, start, times, options):
         import scipy.integrate
 
         self.problem, self.model, self.options = problem, problem.model, options
         self.solver = getattr(scipy.integrate, options.method)
-        self.record, self.work = problem.record(times), problem.work()
-        self.state, self.stages = begin(problem), stages_for(1, self.model)
+        self.record, self.work = problem.record(np.array(times)), problem.work()
+        self.state, self.stages, self.fired = begin(problem, start), stages_for(1, self.model), ()
+        self.just_fired = start.fired
         self.last = float(times[-1])
         self.switches = Switches(problem)
         self.sides = RightHandSide(problem, self.switches.signals)
-        self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, 0.0, RUNNING
+        self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, start.t, RUNNING
         n = self.model.nv
         self.atol = np.r_[np.full(2 * n, options.atol), _UNCONTROLLED]
         self.extra = {}
@@ -79,15 +83,18 @@ class _Run:
         return self.sides.ties
 
     def all(self, progress) -> None:
-        if not self.last and self.extra:
-            self.extra["jac"](0.0, self.state.y)                 # a run of the first instant is there to compile
+        if len(self.record.t) == 1 and self.extra:
+            self.extra["jac"](self.last, self.state.y)           # a run of the first instant is there to compile
         schedule = self.problem.schedule
-        walls = [wall for wall in zip(schedule.breaks, schedule.before, strict=True) if wall[0] < self.last]
+        now = self.state.clock[0]
+        walls = [wall for wall in zip(schedule.breaks, schedule.before, strict=True) if now < wall[0] < self.last]
         for wall, before in [*walls, (self.last, np.nextafter(self.last, -np.inf))]:
             self.ceiling, h = before, None
             self.begin_switches(wall)
-            while self.state.clock[0] < wall:
+            while self.state.clock[0] < wall and not self.fired:
                 h = self.until_far(wall, h, progress)
+            if self.fired:
+                return
         self.ceiling = self.last
         self.outputs(lambda t: self.state.y, self.last)
 
@@ -136,12 +143,13 @@ class _Run:
 
         def glance(share):
             h, y = share * min(wall - t, self.options.max_step), self.state.y
-            if h > 0.0:                   # midpoint rule: what rests now may be pushed
+            if h != 0.0:                  # midpoint rule: what rests now may be pushed
                 y = y + h * self.rates(t + 0.5 * h, y + 0.5 * h * self.rates(t, y))
             self.rates(t + h, y)
 
         if len(self.switches) and t < wall:
-            self.switches.begin(glance)
+            self.switches.begin(glance, self.just_fired)
+            self.just_fired = ()
 
     def cut(self, solver, dense) -> bool:
         """Move to where the step just made first passes a switch of the state. True: it does, or a loose one has changed sides:
@@ -165,6 +173,11 @@ class _Run:
         self.outputs(dense, np.nextafter(now, -np.inf))
         self.move_to(now, y)
         switches.reading[:] = reading
+        self.fired = switches.fired()
+        if self.fired:
+            self.record.t[self.state.count[0]] = now
+            self.keep_at(now, self.state.y, min(now, self.ceiling, self.before_last))
+            return True
         switches.change(now, step, lambda: self.rates(now, self.state.y))
         return True
 
@@ -207,9 +220,13 @@ class _Run:
             y = np.array(y_at(t))
             if self.ties is not None:
                 self.bring_back(t, y, False)
-            self.check(self.evaluate(t, y, min(t, self.before_last), 1))
-            self.keep(count[0], y)
-            count[0] += 1
+            self.keep_at(t, y, min(t, self.before_last))
+
+    def keep_at(self, t: float, y, now: float) -> None:
+        """An output at t, evaluated at `now`, which may be just before."""
+        self.check(self.evaluate(now, y, now, 1))
+        self.keep(self.state.count[0], y)
+        self.state.count[0] += 1
 
     def keep(self, i: int, y) -> None:
         for name in ("q", "v", "a", "tau", "wrench"):

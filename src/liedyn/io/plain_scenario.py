@@ -5,6 +5,7 @@ import math
 import os
 
 from liedyn.io.contact_file import plain_contacts
+from liedyn.io.events import plain_event, plain_phase
 from liedyn.io.scenario import (
     METHODS,
     STABILIZATIONS,
@@ -71,7 +72,9 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
         "drives": rules(scenario.drives, drive) or None, "control": scenario.control and law(scenario.control),
         "contacts": scenario.contacts and plain_contacts(scenario.contacts),
         "joints": rules(scenario.joints, drive), "actuators": rules(scenario.actuators, signal),
-        "external_forces": [_plain_force(force, signal) for force in scenario.forces]}
+        "external_forces": [_plain_force(force, signal) for force in scenario.forces],
+        "phases": {one.name: plain_phase(one, lambda group: rules(group, drive)) for one in scenario.phases} or None,
+        "events": {one.name: plain_event(one, lambda group: rules(group, numbers)) for one in scenario.events} or None}
     return {key: value for key, value in values.items() if value is not None}
 
 

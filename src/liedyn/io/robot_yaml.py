@@ -63,10 +63,10 @@ def _link(name: str, node: Node) -> Link:
         if key in keys:
             raise keys[key].problem(f"{key} needs a shape", hint="without a shape, give mass and inertia")
     mass = keys["mass"].number() if "mass" in keys else 0.0
-    return Link(name, mass, com, _inertia(keys["inertia"]) if "inertia" in keys else (0.0,) * 6, place_of_keys(node))
+    return Link(name, mass, com, read_inertia(keys["inertia"]) if "inertia" in keys else (0.0,) * 6, place_of_keys(node))
 
 
-def _inertia(node: Node) -> Inertia:
+def read_inertia(node: Node) -> Inertia:
     if node.kind != "list" or len(node.value) not in (3, 6):
         raise node.wrong("a list of 3 numbers (xx, yy, zz) or 6 (xx, xy, xz, yy, yz, zz)")
     values = node.vector(len(node.value))

@@ -12,6 +12,7 @@ from liedyn.errors import Place
 
 if TYPE_CHECKING:
     from liedyn.io.contact_file import Contact
+    from liedyn.io.events import Event, Phase
 
 ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho")}
@@ -211,6 +212,8 @@ class Scenario:
     drives: tuple[Rule, ...] = ()                # motions of driven loops
     control: Control | None = None
     contacts: Contact | None = None
+    phases: tuple[Phase, ...] = ()
+    events: tuple[Event, ...] = ()
     source: str | None = field(default=None, compare=False)
     overrides: tuple[str, ...] = field(default=(), compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)          # for people: what overrides replaced

@@ -9,6 +9,7 @@ from typing import Any
 
 from liedyn.errors import ScenarioError
 from liedyn.io.contact_file import read_contacts
+from liedyn.io.events import read_events, read_phases
 from liedyn.io.override import Overrides, override, override_texts, tree_of
 from liedyn.io.scenario import (
     ADAPTIVE,
@@ -50,7 +51,7 @@ MOST_AT_ALL = 1_000_000_000_000                  # a microsecond each: two weeks
 _LONG_STEP = 0.1                                 # s: adaptive methods seldom take longer ones while a robot moves
 _POLES = ("bandwidth", "poles")
 _KEYS = ("robot", "base", "loops", "gravity", "duration", "output_step", "integrator", "passive", "seed", "initial", "joints",
-         "contacts", "control", "constraints", "drives", "external_forces", "actuators")
+         "contacts", "control", "constraints", "drives", "external_forces", "actuators", "phases", "events")
 _OLD_FRAMES = {"link": "link axes are called local", "body": "link axes are called local",
                "world": "world axes at a point of the link are called local_world_aligned, link axes local"}
 _STATE_INDEPENDENT = "a number, an expression, or one of " + ", ".join(CURVES)
@@ -101,6 +102,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
     _check_length(given, duration, output_step, integrator, long)
     initial = given.get("initial")
     state = initial.mapping(("q", "v", "assemble")) if initial else {}
+    phases = read_phases(given["phases"], lambda child: _rules(child, _drive)) if "phases" in given else ()
     return Scenario(
         robot=_existing(root.require("robot", "the path of a robot file"), "robot file"), duration=duration,
         output_step=output_step, base=given["base"].choice(("fixed", "floating")) if "base" in given else None,
@@ -117,6 +119,8 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         stabilization=_stabilization(given["constraints"]) if "constraints" in given else Stabilization(),
         drives=_rules(given.get("drives"), _motion), control=_control(given["control"]) if "control" in given else None,
         contacts=read_contacts(given["contacts"], integrator.method) if "contacts" in given else None,
+        phases=phases,
+        events=read_events(given["events"], phases, duration, lambda child: _rules(child, _numbers)) if "events" in given else (),
         source=source, overrides=overrides, notes=tuple(f"-S {text} replaces {key}" for text, key in replaced))
 
 

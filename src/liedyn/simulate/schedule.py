@@ -9,7 +9,8 @@ import numpy as np
 from liedyn.codegen.signals import read_signal
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
-from liedyn.io.scenario import Column, Constant, Drive, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
+from liedyn.io.events import Event
+from liedyn.io.scenario import Column, Constant, Drive, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
@@ -19,11 +20,12 @@ from liedyn.simulate.driven_loops import closed_state, tie
 from liedyn.simulate.feedback import law_slopes
 from liedyn.simulate.names import bind, find
 from liedyn.simulate.signals.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
-from liedyn.simulate.signals.switches import MOST
+from liedyn.simulate.signals.switches import MOST, switches_of_state
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
 _WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
 _AGREE = 1e-6                    # relative: an initial value against the prescribed motion; people round
+_STEPS_WITH_EVENTS = 100         # at least, of adaptive methods: what is passed and passed back between two stages is not seen
 _UNIT_NORM = 1e-6                # a quaternion typed with seven digits is meant to be a unit one
 
 
@@ -34,6 +36,7 @@ class Compiled:
     q, v          the initial state, at the prescribed positions and velocities, and on the constraints
     ties          how the constraints act; None for a robot without
     law           of the motors; None without `control`
+    directions    of the events that the schedule watches for
     max_step      the largest that an adaptive method may take: finite where signals switch at times that are not all known
     signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
     force_names   what each entry of the schedule's forces is
@@ -54,17 +57,18 @@ class Compiled:
     ties: Ties | None = None
     law: MotorLaw | None = None
     max_step: float = math.inf
+    directions: tuple[int, ...] = ()
     contacts: Contacts | None = None
     contact_names: tuple[str, ...] = ()
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
-                       passive, self.ties, self.law, self.max_step, law_slopes,
+                       passive, self.ties, self.law, self.max_step, law_slopes, self.directions,
                        self.contacts)
 
 
-def compile_schedule(scenario: Scenario, model) -> Compiled:
-    """Bind `scenario` to `model`.
+def compile_schedule(scenario: Scenario, model, initial: bool = True) -> Compiled:
+    """Bind `scenario` to `model`. initial: also find its initial state; else q and v are at rest in the neutral configuration.
 
     Raises ScenarioError for names that the model does not have, drives that a joint cannot have and initial values that
     contradict the prescribed motion, a `control` that the robot cannot have; TrajectoryError for an unreadable CSV.
@@ -78,20 +82,26 @@ def compile_schedule(scenario: Scenario, model) -> Compiled:
     ties = tie(scenario, model, table)
     contacts, contact_names = bind_contacts(scenario.contacts, model)
     control = bind_control(scenario, model, table, drives["level"])
+    watched = [event for event in scenario.events if event.when]
+    watch = np.array([_watch(event, table) for event in watched], dtype=np.int64)
     windows, doubts = table.switches()
     times = merge_times(np.concatenate([forces.start, forces.end, table.knots()]), scenario.duration)
     breaks, before = merge_windows(times, windows, scenario.duration)
     signals = table.arrays(breaks)
-    schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before)
+    schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before, watch=watch)
     law = motor_law(control, model, table.stack_size)
-    q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law)
+    at_rest = model.neutral(), np.zeros(model.nv), None, []
+    q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law) if initial else at_rest
     compiled = Compiled(schedule, signals, q, v, tuple(table.names), tuple(table.places), tuple(forces.names), table.stack_size,
-                        ties=ties, law=law, max_step=scenario.duration / MOST if doubts else math.inf, contacts=contacts,
+                        ties=ties, law=law, max_step=_largest_step(scenario.duration, doubts, watched),
+                        directions=tuple(event.direction for event in watched), contacts=contacts,
                         contact_names=contact_names)
-    if ties is not None:
+    if ties is not None and initial:
         q, v, notes = closed_state(scenario, compiled.problem(model), *given)
         warnings += notes
     warnings += control.notes if control else ()
+    if not initial:
+        return replace(compiled, warnings=tuple(doubts))
     return replace(compiled, q=q, v=v, warnings=(*scenario.notes, *warnings, *doubts, *_beyond_limits(model, schedule, q)))
 
 
@@ -109,7 +119,7 @@ def coordinates(model) -> np.ndarray:
 
 def _drives(scenario: Scenario, model, table: SignalTable) -> dict[str, np.ndarray]:
     nothing = Torque(Constant(0.0))
-    rules = bind(scenario.joints, model.joint_names, "joint", _fixed(model))
+    rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None)
     arrays = {"level": np.zeros(model.nv, dtype=np.int64), "signal": np.zeros(model.nv, dtype=np.int64),
               "target": np.full(model.nv, -1, dtype=np.int64), "kp": np.zeros(model.nv), "kd": np.zeros(model.nv),
               "q_of_v": table.q_of_v}
@@ -117,6 +127,14 @@ def _drives(scenario: Scenario, model, table: SignalTable) -> dict[str, np.ndarr
         rule = rules.get(name)
         _drive_joint(arrays, name, rule.value if rule else nothing, model.v_index(name), table)
     return arrays
+
+
+def phase_rules(scenario: Scenario, model, phase: str | None) -> dict[str, Rule]:
+    """What each joint does in a phase: the phase's rule for it, else the scenario's. A run begins in the first phase."""
+    fixed = fixed_joints(model)
+    rules = bind(scenario.joints, model.joint_names, "joint", fixed)
+    own = next((one.joints for one in scenario.phases if one.name == phase), ())
+    return rules | bind(own, model.joint_names, "joint", fixed)
 
 
 def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, table: SignalTable) -> None:
@@ -173,8 +191,24 @@ def _kind(n: int) -> str:
     return "ball" if n == 3 else "free"
 
 
-def _fixed(model) -> tuple[str, ...]:
+def fixed_joints(model) -> tuple[str, ...]:
     return tuple(joint.name for joint in model.description.joints if joint.name not in model.joint_names)
+
+
+def _largest_step(duration: float, doubts, watched) -> float:
+    """Of adaptive methods."""
+    return duration / MOST if doubts else duration / _STEPS_WITH_EVENTS if watched else math.inf
+
+
+# events -------------------------------------------------------------------------------------------------------------
+def _watch(event: Event, table: SignalTable) -> int:
+    """Index of a signal that switches where the event happens: the sign of its expression less its value."""
+    use = Use(f"expression of event {event.name}")
+    lowered = table.lower(Expression(f"sign(({event.when.text}) - ({event.value!r}))", event.when.place), use)
+    if isinstance(lowered, float) or len(lowered.code) - 1 not in switches_of_state(lowered):
+        raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=event.when.place,
+                            found=event.when.text, expected="q(joint) or v(joint) in it, or the key at or every")
+    return table.put(lowered, use, event.when.place)
 
 
 # external wrenches --------------------------------------------------------------------------------------------------
@@ -240,8 +274,8 @@ def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signa
     q, v = model.neutral(), np.zeros(model.nv)
     if control is not None:
         start(control, law, signals, q, v)
-    rules_q = _given(q, scenario.initial_q, model, model.q_index)
-    rules_v = _given(v, scenario.initial_v, model, model.v_index)
+    rules_q = given_values(q, scenario.initial_q, model, model.q_index)
+    rules_v = given_values(v, scenario.initial_v, model, model.v_index)
     manifold = {name: rule for name, rule in rules_q.items() if schedule.q_of_v[model.v_index(name).start] < 0}
     warnings = [text for name, rule in manifold.items() for text in _unit_quaternion(q[model.q_index(name)], name, rule.place)]
     for name in model.joint_names:
@@ -266,9 +300,9 @@ def _span(model, name: str) -> tuple[int, int]:
     return model.v_index(name).start, model.v_index(name).stop
 
 
-def _given(values: np.ndarray, rules: tuple[Rule, ...], model, index) -> dict[str, Rule]:
+def given_values(values: np.ndarray, rules: tuple[Rule, ...], model, index) -> dict[str, Rule]:
     """Write the initial values of joints; the rule by joint."""
-    bound = bind(rules, model.joint_names, "joint", _fixed(model))
+    bound = bind(rules, model.joint_names, "joint", fixed_joints(model))
     for name, rule in bound.items():
         part = index(name)
         if len(rule.value) != part.stop - part.start:

@@ -22,7 +22,8 @@ from liedyn.lie.se3 import add, compose, dAd_inv, dot
 from liedyn.lie.vec3 import plus_cross, rotate_back
 
 RUNNING, FINISHED, BAD_SIGNAL, SINGULAR, NOT_FINITE, STEP_TOO_SMALL = range(6)
-PASSED, WALL = 30, 31         # a switch of the state is passed in the step just tried; a run with such switches stands at a break
+# a switch of the state is passed in the step just tried; a run with such switches stands at a break; at an event
+PASSED, WALL, EVENT = 30, 31, 33
 
 
 class MotionWork(NamedTuple):
@@ -102,6 +103,9 @@ def act(plant, tree, schedule, signals, t, work):
     prescribe(schedule, signals, t, work)
     drive_motors(plant.law, tree, signals, t, work)
     apply_forces(tree, plant, schedule, signals, t, work)
+    for k in range(schedule.watch.size):
+        x, _, _ = value(signals, schedule.watch[k], t, work.q, work.v, work.stack)
+        note(work.flag, schedule.watch[k], x)
 
 
 @primitive
