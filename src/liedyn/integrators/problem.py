@@ -28,6 +28,7 @@ from liedyn.kernels.loops.desk import (
 )
 from liedyn.kernels.loops.loop_motion import LoopPlant
 from liedyn.kernels.recursions.hybrid import hybrid_memory
+from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMALL, MotionWork, Plant
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, Schedule, Signals
@@ -57,6 +58,7 @@ class Problem:
     ties                 None: the open tree, whatever constraints the model has
     law                  gives the motors' torques, besides the schedule's; or None
     max_step             bounds that of the options [s]
+    contacts             of links with planes; or None
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
                          state by the schedule's laws (`simulate.feedback`); None: implicit methods take differences
     signal_names, signal_places   what each signal drives, for messages
@@ -77,16 +79,21 @@ class Problem:
     max_step: float = np.inf
     slopes: Callable | None = None
     directions: tuple[int, ...] = ()
+    contacts: Contacts | None = None
 
     @property
     def forced_links(self) -> np.ndarray:
-        """Links that external wrenches act on, sorted."""
-        return np.unique(self.schedule.force_link)
+        """Links that external wrenches and contacts act on, sorted."""
+        touching = [] if self.contacts is None else self.contacts.link
+        return np.unique(np.concatenate([self.schedule.force_link, touching]).astype(np.int64))
 
     def plant(self) -> Plant:
-        links = self.forced_links
+        links, contacts = self.forced_links, self.contacts
+        if contacts is not None:
+            contacts = contacts._replace(slot=np.searchsorted(links, contacts.link).astype(np.int64))
         return Plant(np.asarray(self.schedule.level != TORQUE), np.searchsorted(links, self.schedule.force_link).astype(np.int64),
-                     links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]), self.law)
+                     links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]), self.law,
+                     contacts)
 
     @cached_property
     def step(self) -> Step | None:

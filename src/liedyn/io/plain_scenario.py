@@ -4,6 +4,7 @@ from __future__ import annotations
 import math
 import os
 
+from liedyn.io.contact_file import plain_contacts
 from liedyn.io.events import plain_event, plain_phase
 from liedyn.io.scenario import (
     METHODS,
@@ -70,6 +71,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
         "constraints": {"stabilization": kept.method, **{key: getattr(kept, key) for key in STABILIZATIONS[kept.method]}}
         if kept != Stabilization() else None,
         "drives": rules(scenario.drives, drive) or None, "control": scenario.control and law(scenario.control),
+        "contacts": scenario.contacts and plain_contacts(scenario.contacts),
         "joints": rules(scenario.joints, drive), "actuators": rules(scenario.actuators, signal),
         "external_forces": [_plain_force(force, signal) for force in scenario.forces],
         "phases": {one.name: plain_phase(one, lambda group: rules(group, drive)) for one in scenario.phases} or None,

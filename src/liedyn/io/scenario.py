@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from liedyn.errors import Place
 
 if TYPE_CHECKING:
+    from liedyn.io.contact_file import Contact
     from liedyn.io.events import Event, Phase
 
 ADAPTIVE = ("rtol", "atol", "max_step")
@@ -219,6 +220,7 @@ class Scenario:
     initial_from: StartFrom | None = None
     drives: tuple[Rule, ...] = ()                # motions of driven loops
     control: Control | None = None
+    contacts: Contact | None = None
     phases: tuple[Phase, ...] = ()
     events: tuple[Event, ...] = ()
     source: str | None = field(default=None, compare=False)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from liedyn.errors import ScenarioError
+from liedyn.io.contact_file import read_contacts
 from liedyn.io.events import read_events, read_phases
 from liedyn.io.joint_keys import CSV, CURVES, DRIVES, LARGEST_GAIN, LEVELS, PD, SINE, TORQUES
 from liedyn.io.override import Overrides, override, override_texts, tree_of
@@ -106,6 +107,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         loops=SCENARIO.value(given, "loops"), assemble=INITIAL.value(state, "assemble", True),
         stabilization=_stabilization(given["constraints"]) if "constraints" in given else Stabilization(),
         drives=_rules(given.get("drives"), _motion), control=_control(given["control"]) if "control" in given else None,
+        contacts=read_contacts(given["contacts"], integrator.method) if "contacts" in given else None,
         phases=phases,
         events=read_events(given["events"], phases, duration, lambda child: _rules(child, _numbers)) if "events" in given else (),
         source=source, overrides=overrides, notes=tuple(f"-S {text} replaces {key}" for text, key in replaced))

@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 
+from liedyn.io.contact_keys import CONTACTS
 from liedyn.io.event_keys import EVENT, PHASE
 from liedyn.io.joint_keys import DRIVES, SIGNAL
 from liedyn.io.keys import (
@@ -105,6 +106,7 @@ SCENARIO = Keys("scenario", (
         live=True,
         example={"shoulder": {"prescribe": {"position": {"quintic": [[0, 0], [2, 1]]}}},
                  "elbow": {"torque": {"pd": {"kp": 50, "kd": 5, "target": 0.3}}}}),
+    Key("contacts", CONTACTS, "links that touch planes: see [contact](#contact)"),
     Key("control", CONTROL, "a control law for robots with elastic joints: see [elastic joints](#elastic-joints)"),
     Key("constraints", CONSTRAINTS, "what keeps a motion on the loops: see [robots with loops](#robots-with-loops)"),
     Key("drives", Named(MOTION, "loop*"), "motion of driven loops, by name or pattern"),

@@ -50,4 +50,5 @@ def _taken(step: float, between) -> float:
 
 
 def _cause(found: Fastest) -> str:
-    return f"damping, friction, springs or pd gains of {found.coordinate} act within {1 / found.rate:.1e} s"
+    what = f"forces of {found.coordinate}" if found.contact else f"damping, friction, springs or pd gains of {found.coordinate}"
+    return f"{what} act within {1 / found.rate:.1e} s"

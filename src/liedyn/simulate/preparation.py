@@ -28,6 +28,7 @@ class Prepared:
     notes     what is doubtful, one line each
     chosen    why another integrator than the default is used, one line each
     timeline  what follows the phases and events; None without
+    contact_names   of what may touch
     """
 
     scenario: Scenario
@@ -36,6 +37,7 @@ class Prepared:
     notes: tuple[str, ...]
     chosen: tuple[str, ...]
     timeline: Timeline | None
+    contact_names: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -94,4 +96,5 @@ def prepare(path, overrides, strict: bool = False, force_long: bool = False, fol
     if not force_long:
         check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)
-    return Prepared(scenario, model, problem, compiled.warnings, tuple(chosen), _timeline(scenario, model, problem))
+    return Prepared(scenario, model, problem, compiled.warnings, tuple(chosen), _timeline(scenario, model, problem),
+                    compiled.contact_names)

@@ -30,9 +30,10 @@ def size_of_result(problem: Problem, rows: int) -> tuple[int, int]:
 
 
 def numbers_of_a_row(problem: Problem) -> int:
-    """Time, state, accelerations, forces, wrenches, energies, multipliers."""
+    """Time, state, accelerations, forces, wrenches, contacts, energies, multipliers."""
     model = problem.model
-    return model.nq + 3 * model.nv + 6 * len(problem.forced_links) + (model.nc if problem.ties is not None else 0) + 6
+    touching = 0 if problem.contacts is None else 3 * len(problem.contacts.link) + 3
+    return model.nq + 3 * model.nv + 6 * len(problem.forced_links) + touching + (model.nc if problem.ties is not None else 0) + 6
 
 
 def available_memory() -> float:

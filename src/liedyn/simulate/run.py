@@ -18,6 +18,7 @@ from liedyn.io.override import Overrides
 from liedyn.io.scenario import Integrator, Scenario
 from liedyn.model.model import Model
 from liedyn.simulate.balance import GOOD, energy_balance
+from liedyn.simulate.contact import ContactMotion, contact_motion
 from liedyn.simulate.limits import Excess, limit_notes, limits_exceeded
 from liedyn.simulate.motion_columns import columns_of, constraint_columns
 from liedyn.simulate.parts import Part
@@ -45,6 +46,7 @@ class Result:
     multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
               (N, loops, 6) wrenches on their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
     tracking  tracking of the desired motions by the links; None without `control`
+    contacts  forces, depths and slips of `contacts`; None without (`simulate.contact.ContactMotion`)
     limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`simulate.limits.Excess`)
     events    what happened, in order (`simulate.stretches.Occurrence`); the rows before and after an event have its time
     check     values of the self-check, by name
@@ -75,6 +77,7 @@ class Result:
     tracking: Tracking | None = None
     limits: tuple[Excess, ...] = ()
     events: tuple[Occurrence, ...] = ()
+    contacts: ContactMotion | None = None
 
     def __repr__(self) -> str:
         m, notes = self.model, f", {len(self.notes)} notes" if self.notes else ""
@@ -88,6 +91,8 @@ class Result:
         columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
         if self.tracking is not None:
             columns += self.tracking.columns
+        if self.contacts is not None:
+            columns += self.contacts.columns
         return [*columns, *((f"energy.{name}", "J", x) for name, x in (("kinetic", self.kinetic), ("potential", self.potential),
                                                                       ("work", self.work)))]
 
@@ -176,8 +181,9 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
         stop = time.perf_counter()
     with progress.stage("checking the result"):
         result = _result(scenario, model, parts, statistics, [*prepared.notes, *prepared.chosen], timeline)
+        contacts = contact_motion(problem, prepared.contact_names, result.q, result.v)
     timing = {"load": ready - began, "compile": start - ready, "simulate": stop - start, "check": time.perf_counter() - stop}
-    return replace(result, timing=timing)
+    return replace(result, timing=timing, contacts=contacts)
 
 
 def output_times(scenario: Scenario) -> np.ndarray:

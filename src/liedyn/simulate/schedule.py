@@ -11,8 +11,10 @@ from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
 from liedyn.io.events import Event
 from liedyn.io.scenario import Column, Constant, Drive, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
+from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
+from liedyn.simulate.contact import bind_contacts
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.driven_loops import closed_state, tie
 from liedyn.simulate.ended_state import ended_state
@@ -39,6 +41,7 @@ class Compiled:
     max_step      the largest that an adaptive method may take: finite where signals switch at times that are not all known
     signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
     force_names   what each entry of the schedule's forces is
+    contacts, contact_names   of links with planes; None, and no names, without `contacts`
     stack_size    floats of scratch for `kernels.simulation.signals.signal`
     warnings      what is doubtful but can be run, one line each
     """
@@ -56,10 +59,13 @@ class Compiled:
     law: MotorLaw | None = None
     max_step: float = math.inf
     directions: tuple[int, ...] = ()
+    contacts: Contacts | None = None
+    contact_names: tuple[str, ...] = ()
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
-                       passive, self.ties, self.law, self.max_step, law_slopes, self.directions)
+                       passive, self.ties, self.law, self.max_step, law_slopes, self.directions,
+                       self.contacts)
 
 
 def compile_schedule(scenario: Scenario, model, initial: bool = True) -> Compiled:
@@ -75,6 +81,7 @@ def compile_schedule(scenario: Scenario, model, initial: bool = True) -> Compile
         forces.add(force, f"external force {number} on link {force.link}")
     forces.add_actuators(scenario.actuators)
     ties = tie(scenario, model, table)
+    contacts, contact_names = bind_contacts(scenario.contacts, model)
     control = bind_control(scenario, model, table, drives["level"])
     watched = [event for event in scenario.events if event.when]
     watch = np.array([_watch(event, table) for event in watched], dtype=np.int64)
@@ -88,7 +95,8 @@ def compile_schedule(scenario: Scenario, model, initial: bool = True) -> Compile
     q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law) if initial else at_rest
     compiled = Compiled(schedule, signals, q, v, tuple(table.names), tuple(table.places), tuple(forces.names), table.stack_size,
                         ties=ties, law=law, max_step=_largest_step(scenario.duration, doubts, watched),
-                        directions=tuple(event.direction for event in watched))
+                        directions=tuple(event.direction for event in watched), contacts=contacts,
+                        contact_names=contact_names)
     if ties is not None and initial:
         q, v, notes = closed_state(scenario, compiled.problem(model), *given)
         warnings += notes

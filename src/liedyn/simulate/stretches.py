@@ -75,6 +75,7 @@ class Timeline:
         self.phases = {phase.name: phase for phase in scenario.phases}
         self.mode = _Mode(scenario.phases[0].name if scenario.phases else None)
         self._known = {self.mode: (model, first)}
+        self._contacts = first.contacts
         self.watched = [event for event in scenario.events if event.when]
         for event in scenario.events:
             self._check_names(event)
@@ -290,7 +291,10 @@ class Timeline:
         if mode not in self._known:
             model = _carrying(self.model, mode.attached)
             compiled = compile_schedule(replace(self.scenario, joints=self._rules(mode), phases=()), model, initial=False)
-            self._known[mode] = model, compiled.problem(model, self.scenario.passive)
+            problem = compiled.problem(model, self.scenario.passive)
+            if problem.contacts is not None:                   # a payload makes contacts no stiffer
+                problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
+            self._known[mode] = model, problem
             for text in compiled.warnings:
                 self.notes.setdefault(text, text)
 

@@ -13,6 +13,7 @@ from liedyn.joints.motion import joint_pose
 from liedyn.joints.passive import resistance
 from liedyn.joints.retraction import chart_rate, retract
 from liedyn.kernels.recursions.hybrid import hybrid, hybrid_work
+from liedyn.kernels.simulation.contact import Contacts, push_contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw, drive_motors
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, note, value
 from liedyn.lie.lanes import absolute, number_like, where_less
@@ -45,6 +46,7 @@ class Plant(NamedTuple):
     slot_link: np.ndarray    # (slots,) int64
     passive: np.ndarray      # (1,) bool
     law: MotorLaw | None     # of the motors; where None, nothing of it is compiled
+    contacts: Contacts | None     # the same
 
 
 @primitive
@@ -169,6 +171,7 @@ def apply_forces(tree, plant, schedule, signals, t, work):
             F = plus_cross(rotate_back(R, F[0]), load3(schedule.force_point, 3 * j), f), f
         s = plant.slot[j]
         store_twist(work.wrench, s, add(load_twist(work.wrench, s), F))
+    push_contacts(plant.contacts, tree, work)
     for s in range(plant.slot_link.size):
         link = plant.slot_link[s]
         i = tree.link_body[link]
