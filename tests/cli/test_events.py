@@ -41,6 +41,7 @@ def test_the_scenario_in_run_json_runs_again(tmp_path):
 
 
 def test_velocities_are_not_derived_across_an_event(tmp_path):
-    (tmp_path / "m.csv").write_text("t,q.shoulder,q.elbow\n" + "".join(f"{t},0.1,0.2\n" for t in (0, 1, 2, 2, 3, 4, 5, 6, 7)))
+    rows = "".join(f"{t},0.1,0.2\n" for t in (0, 1, 2, 2, 3, 4, 5, 6, 7))
+    (tmp_path / "m.csv").write_text(f"# events: 1\nt,q.shoulder,q.elbow\n{rows}")
     done = CliRunner().invoke(main, ["inverse", str(tmp_path / "m.csv"), "--robot", "robots/double_pendulum.yaml"])
     assert done.exit_code != 0 and "before and after an event" in done.output

@@ -27,5 +27,6 @@ PLANE = Keys("plane", (
     Key("normal", Vector(3), "direction out of the ground", "z", example=[0, 0, 1])))
 CONTACTS = Keys("contacts", (
     Key("links", Named(Either((SHAPE, List(SHAPE, 1)), "contact_shapes"), "link*"),
-        "what touches, by link: a shape or a list of them", required=True, missing="what touches, by link: {foot: {sphere: {radius: 0.02}}}"),
+        "what touches, by link: a shape or a list of them",
+        required=True, missing="what touches, by link: {foot: {sphere: {radius: 0.02}}}"),
     Key("planes", Named(PLANE, "ground"), "by name", "the ground z = 0"), *MATERIAL))

@@ -55,7 +55,8 @@ class Trajectory:
 
 
 def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
-    """Read a trajectory file, or standard input for `-`. events: two rows may have the same time, before and after an event.
+    """Read a trajectory file, or standard input for `-`. events: in a file whose comments tell of events, two rows may have the
+    same time, before and after one.
 
     Raises TrajectoryError, with file, line and column, if the file is not valid.
     """
@@ -68,7 +69,7 @@ def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
         raise TrajectoryError("there are column names but no rows", place=Place(source, first + 1))
     table = _table([lines[k] for k in numbers], numbers + 1, columns, source)
     _check_finite(table, numbers + 1, columns, source)
-    _check_time(table[:, columns.index("t")], numbers + 1, source, events)
+    _check_time(table[:, columns.index("t")], numbers + 1, source, events and "events" in header)
     series = {name: np.ascontiguousarray(table[:, k]) for k, name in enumerate(columns)}
     del units["t"]
     return Trajectory(header, series.pop("t"), series, units, source, numbers + 1)

@@ -36,6 +36,8 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     with open_folder(folder, mark=MARK, force=force) as part:
         header = header_of(result.model, passive=result.scenario.passive, folder=os.path.abspath(folder))
         header |= prescribed_comment(_prescribed(result))
+        if result.events:
+            header["events"] = str(len(result.events))
         if result.scenario.control is not None:
             header["control"] = result.scenario.control.law
         write_trajectory(part / "trajectory.csv", header, result.t, result.columns)
