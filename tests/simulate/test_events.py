@@ -43,7 +43,7 @@ def test_a_ball_bounces_when_it_should_and_comes_to_rest(simulate, integrator, w
     assert len(times) > 40
     assert worst("bounces", np.abs(times - expected[:len(times)]).max(), integrator["method"]) < 1e-12
     assert abs(times[-1] - 3 * first) < 1e-9                          # where bounces accumulate
-    np.testing.assert_allclose([one.lost for one in run.events][:12], 0.5 * (1.5 * v[:12]) ** 2, rtol=1e-9)
+    np.testing.assert_allclose([one.lost for one in run.events][:12], 0.5 * (1 - 0.5**2) * v[:12] ** 2, rtol=1e-9)
     assert run.check["energy_balance_relative"] < 1e-9
     assert np.abs(run.q[run.t > times[-1] + 1e-6]).max() < 1e-12 and "come to an end" in run.notes[0]
 
@@ -124,7 +124,7 @@ def test_jumps_are_those_of_the_dense_system(name, worst):
         size = np.abs(M @ (expected[:nv] - v)).max()
         assert np.abs(found.impulse - G.T @ expected[nv:]).max() < 10 * np.linalg.cond(system) * 1e-15 * size + 1e-12
         energies = [0.5 * x @ M @ x for x in (v, found.v)]
-        assert found.work == pytest.approx(energies[1] - energies[0], rel=1e-8, abs=1e-10 * max(energies))
+        assert found.work.sum() == pytest.approx(energies[1] - energies[0], rel=1e-8, abs=1e-10 * max(energies))
 
 
 def test_rows_that_contradict_each_other_are_refused():

@@ -21,11 +21,11 @@ _CONTRADICTS = 1e-8          # relative: what rows may miss
 
 @dataclass(frozen=True, eq=False)
 class Jump:
-    """v (nv,) after; impulse (nv,) G^T p [N m s | N s]; work [J] that the impulses do: negative, what is lost."""
+    """v (nv,) after; impulse (nv,) G^T p [N m s | N s]; work (k,) that the impulse of each row does [J]: p (G v+ + G v-) / 2."""
 
     v: np.ndarray
     impulse: np.ndarray
-    work: float
+    work: np.ndarray
 
 
 def jump(model, q, v, rows, b) -> Jump:
@@ -44,4 +44,4 @@ def jump(model, q, v, rows, b) -> Jump:
     scale = max(np.abs(miss).max(initial=0.0), np.abs(b).max(initial=0.0))
     if np.abs(G @ after - b).max(initial=0.0) > _CONTRADICTS * max(scale, 1e-12):
         raise ComputationError("the velocities that are asked for contradict each other, or the constraints of the robot")
-    return Jump(after, impulse, float(0.5 * impulse @ (after + v)))
+    return Jump(after, impulse, p * (G @ (after + v)) / 2)

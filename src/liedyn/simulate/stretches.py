@@ -45,7 +45,7 @@ class Occurrence:
     phase     after it; "" without phases
     dv        (nv,) jump of the velocity
     impulse   (nv,) of joints, along the coordinates [N m s | N s]
-    lost      1/2 dv^T M dv [J]: kinetic energy that impulses take away where nothing moves on its own
+    lost      [J] where joints lock, bodies attach or hit: kinetic energy that is gone, 1/2 dv^T M dv where nothing rebounds
     change    of the energy, kinetic and potential [J]
     """
 
@@ -176,7 +176,7 @@ class Timeline:
         names = tuple(dict.fromkeys(name for given in action.joints for name in self._joints(given, action.place)))
         if action.hold:
             coordinates = np.concatenate([np.arange(self.model.nv)[self.model.v_index(name)] for name in names])
-            moment = self._jump(moment, np.eye(self.model.nv)[coordinates], np.zeros(len(coordinates)), set(coordinates))
+            moment = self._collide(moment, np.eye(self.model.nv)[coordinates], np.zeros(len(coordinates)), set(coordinates))
             self._enter(replace(self.mode, locked=tuple(sorted({*self.mode.locked, *names}))))
             return moment
         self._enter(replace(self.mode, locked=tuple(name for name in self.mode.locked if name not in names)))
@@ -202,7 +202,7 @@ class Timeline:
                 self.notes.setdefault(event.name, f"event {event.name}: the impacts have come to an end at t = {t:.9g} s; "
                                       f"{name} is locked from then on (an event with unlock frees it)")
                 return self._lock(moment, Lock((name,), True, action.place), t, event)
-            return self._jump(moment, np.eye(self.model.nv)[[k]], -action.restitution * moment.v[[k]], {k})
+            return self._collide(moment, np.eye(self.model.nv)[[k]], -action.restitution * moment.v[[k]], {k})
         row = self._row(moment, action)
         approach = float(row @ moment.v)
         if approach >= 0.0:
@@ -210,7 +210,7 @@ class Timeline:
         if self._short.get(event.name, 0) >= _REST_AFTER:
             raise ComputationError(f"the impacts of link {action.link} come to an end here, and nothing would hold it (stop the "
                                    "run, go to another phase, or use a restitution of a joint's coordinate)")
-        return self._jump(moment, row[None], np.array([-action.restitution * approach]), set())
+        return self._collide(moment, row[None], np.array([-action.restitution * approach]), set())
 
     def _row(self, moment: _Moment, action: Impact) -> np.ndarray:
         """The velocity of a point of a link along the normal."""
@@ -230,7 +230,7 @@ class Timeline:
         heavy = replace(moment, model=model)
         free = heavy.with_velocity(np.linalg.solve(mass_matrix(model.open_tree(), moment.q), before))
         rows, b = self._kept(moment, set())
-        found = jump(model, moment.q, free.v, rows, b) if len(rows) else Jump(free.v, np.zeros(model.nv), 0.0)
+        found = jump(model, moment.q, free.v, rows, b) if len(rows) else Jump(free.v, np.zeros(model.nv), np.zeros(0))
         after = replace(heavy, v=found.v, impulse=moment.impulse + found.impulse)
         kinetic = before @ moment.v / 2 - after.energies[0]
         return replace(after.with_work(sum(after.energies) - sum(moment.energies)), lost=moment.lost + kinetic)
@@ -247,14 +247,18 @@ class Timeline:
         return moment
 
     # jumps --------------------------------------------------------------------------------------------------------------
-    def _jump(self, moment: _Moment, rows, b, moved: set[int]) -> _Moment:
-        """Rows of the velocity become b; constraints and what is prescribed, but for the coordinates `moved`, keep theirs."""
+    def _jump(self, moment: _Moment, rows, b, moved: set[int]) -> tuple[_Moment, float]:
+        """Rows of the velocity become b; constraints and what is prescribed, but for the coordinates `moved`, keep theirs. And
+        the work of the impulses along these rows."""
         kept, values = self._kept(moment, moved)
         found = jump(moment.model, moment.q, moment.v, np.vstack([rows, kept]), np.concatenate([b, values]))
-        dv = found.v - moment.v
-        lost = 0.5 * dv @ mass_matrix(moment.model.open_tree(), moment.q) @ dv
-        return replace(moment, v=found.v, impulse=moment.impulse + found.impulse, work=moment.work + found.work,
-                       lost=moment.lost + lost)
+        after = replace(moment, v=found.v, impulse=moment.impulse + found.impulse, work=moment.work + float(found.work.sum()))
+        return after, float(found.work[:len(rows)].sum())
+
+    def _collide(self, moment: _Moment, rows, b, moved: set[int]) -> _Moment:
+        """The same where what the impulses along the rows take is lost."""
+        after, work = self._jump(moment, rows, b, moved)
+        return replace(after, lost=after.lost - work)
 
     def _kept(self, moment: _Moment, moved: set[int]) -> tuple[np.ndarray, np.ndarray]:
         prescribed = [k for k in np.flatnonzero(self._known[self.mode][1].schedule.level != TORQUE) if k not in moved]
@@ -283,7 +287,7 @@ class Timeline:
             targets[int(k)] = wanted
         if all(moment.v[k] == x for k, x in targets.items()):
             return moment
-        return self._jump(moment, np.eye(self.model.nv)[list(targets)], np.array(list(targets.values())), set(targets))
+        return self._jump(moment, np.eye(self.model.nv)[list(targets)], np.array(list(targets.values())), set(targets))[0]
 
     # problems -----------------------------------------------------------------------------------------------------------
     def _enter(self, mode: _Mode) -> None:
