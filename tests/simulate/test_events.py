@@ -166,6 +166,43 @@ def test_a_loop_keeps_its_constraints_when_a_joint_hits():
     assert run.events[0].lost > 0 and run.check["energy_balance_relative"] < 1e-6
 
 
+def test_a_pin_breaks_and_closes_again(worst):
+    """Open, the four-bar moves as its open tree; at one instant it opens, its crank is reversed and it closes: a jump of the tree
+    and one of the mechanism."""
+    phases = {"closed": {}, "broken": {"open": "pin"}}
+    scenario = {"robot": "robots/four_bar.yaml", "duration": 0.6, "integrator": TIGHT, "output_step": 0.01, "phases": phases}
+    crank = ld.load("robots/four_bar.yaml").v_names[0]
+    run = ld.run_scenario({**scenario, "events": {"break": {"at": 0.3, "do": {"phase": "broken"}}}})
+    before, after = np.flatnonzero(run.t == 0.3)
+    np.testing.assert_array_equal(run.v[before], run.v[after])
+    assert np.abs(run.multipliers[before]).max() > 0 and not run.multipliers[after:].any()
+    tree, n = run.model.open_tree(), run.model.nq
+    y = scipy.integrate.solve_ivp(lambda t, y: np.r_[y[n:], ld.forward_dynamics(tree, y[:n], y[n:], np.zeros(n))], (0.3, 0.6),
+                                  np.r_[run.q[after], run.v[after]], method="DOP853", rtol=1e-13, atol=1e-13).y[:, -1]
+    assert worst("open", np.abs(np.r_[run.q[-1], run.v[-1]] - y).max()) < 1e-10
+    assert run.check["energy_balance_relative"] < 1e-8
+
+    again = ld.run_scenario({**scenario, "events": {"all": {"at": 0.3, "do": [
+        {"phase": "broken"}, {"impact": {"joint": crank, "restitution": 1.0}}, {"phase": "closed"}]}}})
+    before, after = np.flatnonzero(again.t == 0.3)
+    q, v = again.q[before], again.v[before]
+    turned = jump(tree, q, v, np.eye(n)[:1], -v[:1]).v
+    A, M = ld.constraint_jacobian(again.model, q), ld.mass_matrix(tree, q)
+    A = A[np.abs(A).max(axis=1) > 1e-9]
+    system = np.block([[M, -A.T], [A, np.zeros((len(A), len(A)))]])
+    expected = np.linalg.lstsq(system, np.r_[M @ turned, np.zeros(len(A))], rcond=None)[0][:n]
+    np.testing.assert_allclose(again.v[after], expected, atol=1e-9 * np.abs(expected).max())
+    assert again.events[0].lost > 0 and again.check["energy_balance_relative"] < 1e-8
+
+
+def test_a_loop_that_is_open_cannot_close_at_once():
+    scenario = {"robot": "robots/four_bar.yaml", "duration": 0.6, "phases": {"broken": {"open": ["pin"]}, "closed": {}}}
+    with pytest.raises(ScenarioError, match="closes a loop that is open by"):
+        ld.run_scenario({**scenario, "events": {"close": {"at": 0.5, "do": {"phase": "closed"}}}})
+    with pytest.raises(ScenarioError, match="no such loop or coupling"):
+        ld.run_scenario({**scenario, "phases": {"broken": {"open": "pni"}}})
+
+
 # phases --------------------------------------------------------------------------------------------------------------
 def test_an_arm_driven_until_a_time_then_free(simulate, worst):
     """Against SciPy around forward dynamics, from the state at the change."""

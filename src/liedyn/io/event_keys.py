@@ -14,6 +14,7 @@ _NUMBERS = Either((Number(), List(Number(), 1)), "values")
 PHASE = Keys("phase", (
     Key("joints", Named(DRIVES, "joint*"), "as at the top level, for joints that do something else in this phase; for all "
         "others the top level holds", example={"elbow": {"torque": 0}}),
+    Key("open", _NAMES, "loops and couplings that do not act in this phase", "none", example="loop"),
     Key("impulsive", Boolean(), "whether prescribed velocities may jump when the phase begins, by an impulse", False,
         example=True)))
 

@@ -14,11 +14,12 @@ from liedyn.io.yaml_text import Node
 @dataclass(frozen=True, slots=True)
 class Phase:
     """joints: what holds in place of the scenario's rules for these joints; impulsive: prescribed velocities may jump when the
-    phase begins, by an impulse."""
+    phase begins, by an impulse; open: loops and couplings that do not act."""
 
     name: str
     joints: tuple[Rule, ...]
     impulsive: bool = False
+    open: tuple[str, ...] = ()
     place: Place = field(default=Place(), compare=False)
 
 
@@ -124,7 +125,7 @@ def read_phases(node: Node, joints: Rules) -> tuple[Phase, ...]:
     for name, child in node.mapping().items():
         given = child.mapping(PHASE) if child.kind != "null" else {}
         phases.append(Phase(name, joints(given.get("joints")), PHASE.value(given, "impulsive", False),
-                            child.place))
+                            _names(given["open"]) if "open" in given else (), child.place))
     if not phases:
         raise node.problem("no phase is given", expected="the names of phases, each with joints")
     return tuple(phases)
@@ -246,7 +247,8 @@ _READ = {
 # writing ------------------------------------------------------------------------------------------------------------
 def plain_phase(phase: Phase, rules) -> dict:
     """As in the file; rules: writes what joints do."""
-    return {"joints": rules(phase.joints), **({"impulsive": True} if phase.impulsive else {})}
+    return {"joints": rules(phase.joints), **({"impulsive": True} if phase.impulsive else {}),
+            **({"open": list(phase.open)} if phase.open else {})}
 
 
 def plain_event(event: Event, values) -> dict:

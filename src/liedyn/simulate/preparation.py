@@ -13,6 +13,7 @@ from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
 from liedyn.simulate.names import bind
+from liedyn.simulate.parts import opened
 from liedyn.simulate.room import check_room, size_of_result
 
 if TYPE_CHECKING:
@@ -90,8 +91,9 @@ def prepare(path, overrides, strict: bool = False, force_long: bool = False, fol
     model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     from liedyn.simulate.integrator import choose_integrator
     from liedyn.simulate.schedule import compile_schedule
-    compiled = compile_schedule(scenario, model)
-    problem = compiled.problem(model, scenario.passive)
+    first = opened(model, scenario.phases[0] if scenario.phases else None)
+    compiled = compile_schedule(scenario, first)
+    problem = compiled.problem(first, scenario.passive)
     integrator, chosen = choose_integrator(scenario, problem, scenario.output_step)
     if not force_long:
         check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)

@@ -21,7 +21,7 @@ from liedyn.simulate.balance import GOOD, energy_balance
 from liedyn.simulate.contact import ContactMotion, contact_motion
 from liedyn.simulate.limits import Excess, limit_notes, limits_exceeded
 from liedyn.simulate.motion_columns import columns_of, constraint_columns
-from liedyn.simulate.parts import Part
+from liedyn.simulate.parts import Part, whole_record
 from liedyn.simulate.preparation import prepare
 from liedyn.simulate.tracking import Tracking
 
@@ -210,13 +210,13 @@ def _result(scenario, model, parts, statistics, warnings, timeline) -> Result:
     from liedyn.dynamics.kinematics import energy
     from liedyn.simulate.integrator import step_note
     problem = parts[0].problem
-    record = Record(*(np.concatenate(rows) for rows in zip(*(part.record for part in parts), strict=True)))
+    record = Record(*(np.concatenate(rows) for rows in zip(*(whole_record(part, model) for part in parts), strict=True)))
     kinetic, potential = (np.concatenate(x) for x in zip(*(energy(one.model, one.record.q, one.record.v) for one in parts),
                                                          strict=True))
     wrench = record.wrench.reshape(len(record.t), len(problem.forced_links), 6)
     again = np.concatenate([_inverse(part, scenario.passive) for part in parts])
     values, loop_notes, loops = {}, [], (None, None, None)
-    if problem.ties is not None:
+    if any(part.problem.ties is not None for part in parts):
         from liedyn.simulate.constraint_check import constraint_check, joint_forces, reactions
         forces = joint_forces(model, record)
         values, loop_notes = constraint_check(model, forces, record, statistics)

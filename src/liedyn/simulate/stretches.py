@@ -15,7 +15,7 @@ import numpy as np
 
 from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.kinematics import energy, jacobian, link_poses
-from liedyn.dynamics.loops.constraints import constraint_jacobian
+from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual
 from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import LoopFigures, Options, Problem, Start, Statistics
@@ -26,10 +26,11 @@ from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY
 from liedyn.model.build import build
 from liedyn.simulate.jumps import Jump, jump
 from liedyn.simulate.names import find, matching, unknown
-from liedyn.simulate.parts import Part
+from liedyn.simulate.parts import Part, opened
 from liedyn.simulate.schedule import compile_schedule, given_values, phase_rules
 from liedyn.simulate.signals.signal_table import SAME_TIME
 
+_CLOSED = 1e-6           # rad | m: what may be missing where a loop closes
 _AGREE = 1e-6            # relative: a prescribed motion that begins where the joint is; people round
 _MANY, _AT_ONCE = 200, 1e-9      # so many events within this share of the run never end
 _REST_AFTER = 3          # impacts of one event, each within
@@ -74,7 +75,9 @@ class Timeline:
         self.scenario, self.model = scenario, model
         self.phases = {phase.name: phase for phase in scenario.phases}
         self.mode = _Mode(scenario.phases[0].name if scenario.phases else None)
-        self._known = {self.mode: (model, first)}
+        self._known = {self.mode: (first.model, first)}
+        for phase in scenario.phases:
+            opened(model, phase)
         self._contacts = first.contacts
         self.watched = [event for event in scenario.events if event.when]
         for event in scenario.events:
@@ -111,7 +114,7 @@ class Timeline:
             model, problem = self._known[self.mode]
             rows = np.concatenate([[] if silent else [now.t], inside, [end]])
             stretch = solve_stretch(problem, now, rows, options, lambda share, end=end: progress(share * end / duration))
-            totals = _sum(totals, stretch.statistics)
+            totals = _sum(totals, self._by_all_rows(model, stretch.statistics))
             now = stretch.end
             recent.append(now.t)
             if len(recent) == _MANY and now.t - recent[0] <= _AT_ONCE * duration:
@@ -132,6 +135,14 @@ class Timeline:
         model, problem = self._known[self.mode]
         still = replace(now, fired=())
         return Part(model, problem, solve_stretch(problem, still, np.array([now.t]), options).record)
+
+    def _by_all_rows(self, model, statistics: Statistics) -> Statistics:
+        """The row that they name is one of all constraints."""
+        loops = statistics.loops
+        if loops is not None and loops.singular_row >= 0:
+            row = self.model.row_names.index(model.row_names[loops.singular_row])
+            statistics = replace(statistics, loops=replace(loops, singular_row=row))
+        return statistics
 
     # what an event does -------------------------------------------------------------------------------------------------
     def _happen(self, now: Start, events: list[Event]) -> Start:
@@ -168,9 +179,25 @@ class Timeline:
         return Start(now.t, moment.q, moment.v, now.work + moment.work, now.fired, now.step)
 
     def _go(self, moment: _Moment, action: Go, t: float, event: Event) -> _Moment:
-        phase = self.phases[action.phase]
+        phase, before = self.phases[action.phase], self.mode
         self._enter(replace(self.mode, phase=action.phase))
+        if set(self.phases[before.phase].open) != set(phase.open):
+            moment = self._close(replace(moment, model=self._known[self.mode][0]), self.phases[before.phase].open, phase)
         return self._begin_motions(moment, t, phase.impulsive, f"phase {phase.name}", phase.place)
+
+    def _close(self, moment: _Moment, were_open, phase) -> _Moment:
+        """Loops that act from now on: they must be closed, and their velocities vanish at once."""
+        rows = [one.rows for one in moment.model.constraints if one.name in were_open]
+        if not rows:
+            return moment
+        rows = np.concatenate([np.arange(one.start, one.stop) for one in rows])
+        off = np.abs(constraint_residual(moment.model, moment.q)[rows])
+        if off.max(initial=0.0) > _CLOSED:
+            name = moment.model.row_names[rows[int(np.argmax(off))]]
+            raise ScenarioError(f"phase {phase.name} closes a loop that is open by {off.max():.3g} (rad or m) in {name}",
+                                place=phase.place, expected=f"at most {_CLOSED:g}, at an event where it closes")
+        A = constraint_jacobian(moment.model, moment.q)[rows]
+        return self._collide(moment, A, np.zeros(len(rows)), set(), rows)
 
     def _lock(self, moment: _Moment, action: Lock, t: float, event: Event) -> _Moment:
         names = tuple(dict.fromkeys(name for given in action.joints for name in self._joints(given, action.place)))
@@ -247,24 +274,25 @@ class Timeline:
         return moment
 
     # jumps --------------------------------------------------------------------------------------------------------------
-    def _jump(self, moment: _Moment, rows, b, moved: set[int]) -> tuple[_Moment, float]:
+    def _jump(self, moment: _Moment, rows, b, moved: set[int], closing=()) -> tuple[_Moment, float]:
         """Rows of the velocity become b; constraints and what is prescribed, but for the coordinates `moved`, keep theirs. And
         the work of the impulses along these rows."""
-        kept, values = self._kept(moment, moved)
+        kept, values = self._kept(moment, moved, closing)
         found = jump(moment.model, moment.q, moment.v, np.vstack([rows, kept]), np.concatenate([b, values]))
         after = replace(moment, v=found.v, impulse=moment.impulse + found.impulse, work=moment.work + float(found.work.sum()))
         return after, float(found.work[:len(rows)].sum())
 
-    def _collide(self, moment: _Moment, rows, b, moved: set[int]) -> _Moment:
+    def _collide(self, moment: _Moment, rows, b, moved: set[int], closing=()) -> _Moment:
         """The same where what the impulses along the rows take is lost."""
-        after, work = self._jump(moment, rows, b, moved)
+        after, work = self._jump(moment, rows, b, moved, closing)
         return replace(after, lost=after.lost - work)
 
-    def _kept(self, moment: _Moment, moved: set[int]) -> tuple[np.ndarray, np.ndarray]:
+    def _kept(self, moment: _Moment, moved: set[int], closing=()) -> tuple[np.ndarray, np.ndarray]:
+        """Rows of the velocity that stay: what is prescribed, and constraints but for those rows that are `closing`."""
         prescribed = [k for k in np.flatnonzero(self._known[self.mode][1].schedule.level != TORQUE) if k not in moved]
         rows = np.eye(self.model.nv)[prescribed]
-        if self.model.nc:
-            rows = np.vstack([rows, constraint_jacobian(moment.model, moment.q)])
+        if moment.model.nc:
+            rows = np.vstack([rows, np.delete(constraint_jacobian(moment.model, moment.q), closing, axis=0)])
         return rows, rows @ moment.v
 
     def _begin_motions(self, moment: _Moment, t: float, impulsive: bool, who: str, place: Place) -> _Moment:
@@ -293,7 +321,7 @@ class Timeline:
     def _enter(self, mode: _Mode) -> None:
         self.mode = mode
         if mode not in self._known:
-            model = _carrying(self.model, mode.attached)
+            model = _carrying(opened(self.model, self.phases.get(mode.phase)), mode.attached)
             compiled = compile_schedule(replace(self.scenario, joints=self._rules(mode), phases=()), model, initial=False)
             problem = compiled.problem(model, self.scenario.passive)
             if problem.contacts is not None:                   # a payload makes contacts no stiffer
