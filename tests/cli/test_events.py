@@ -45,3 +45,10 @@ def test_velocities_are_not_derived_across_an_event(tmp_path):
     (tmp_path / "m.csv").write_text(f"# events: 1\nt,q.shoulder,q.elbow\n{rows}")
     done = CliRunner().invoke(main, ["inverse", str(tmp_path / "m.csv"), "--robot", "robots/double_pendulum.yaml"])
     assert done.exit_code != 0 and "before and after an event" in done.output
+
+
+def test_linearize_does_not_go_past_events(tmp_path):
+    done = CliRunner().invoke(main, ["linearize", "configs/pendulum_latch.yaml", "--at", "1.0", "-o", str(tmp_path / "x")])
+    assert done.exit_code == 2 and "has events" in done.output and not (tmp_path / "x").exists()
+    done = CliRunner().invoke(main, ["linearize", "configs/pendulum_latch.yaml", "--at", "0", "-o", str(tmp_path / "x")])
+    assert done.exit_code == 0, done.output

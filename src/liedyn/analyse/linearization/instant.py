@@ -75,10 +75,12 @@ def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:
 
 
 def _setup(scenario: Scenario, model: Model) -> Setup:
+    from liedyn.simulate.parts import opened
     from liedyn.simulate.schedule import compile_schedule
 
     if not model.nv:
         raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
+    model = opened(model, scenario.phases[0] if scenario.phases else None)
     compiled = compile_schedule(scenario, model)
     return Setup(scenario, model, compiled.problem(model, scenario.passive), compiled.warnings)
 
@@ -92,6 +94,9 @@ def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[f
     t = at if at < scenario.duration else float(np.nextafter(at, -np.inf))
     if at == 0.0:
         return t, problem.q.copy(), problem.v.copy()
+    if scenario.events:
+        raise UsageError(f"the motion to t = {at:g} s has events, past which linearize does not go (linearize at t = 0: simulate "
+                         "first, and start a scenario without them by initial: {from: RUN})")
     from liedyn.integrators.solve import solve
     from liedyn.simulate.integrator import choose_integrator, options_of
 
