@@ -52,3 +52,11 @@ def test_linearize_does_not_go_past_events(tmp_path):
     assert done.exit_code == 2 and "has events" in done.output and not (tmp_path / "x").exists()
     done = CliRunner().invoke(main, ["linearize", "configs/pendulum_latch.yaml", "--at", "0", "-o", str(tmp_path / "x")])
     assert done.exit_code == 0, done.output
+
+
+def test_bodies_that_other_commands_do_not_know_are_told(tmp_path):
+    folder = tmp_path / "run"
+    done = CliRunner().invoke(main, ["simulate", "configs/ur5_pick.yaml", "-S", "duration=2", "-o", str(folder), "--no-plots"])
+    assert done.exit_code == 0 and "the run ends before times of place" in done.output, done.output
+    again = CliRunner().invoke(main, ["inverse", str(folder / "trajectory.csv"), "-o", str(tmp_path / "again.csv")])
+    assert again.exit_code == 0 and "bodies attached to wrist_3_link" in again.output

@@ -274,7 +274,7 @@ BROKEN = {
     "event of two": ("@events: {go: {at: 1, every: 1, do: stop}} #!\n",
                      "events.go", "exactly one of at, every, when; found 'at and every'"),
     "event without action": ("@events: {go: {at: 1}} #!\n", "events.go", "the key do is missing"),
-    "event after the end": ("@events: {go: {at: 3, do: stop}} #!\n", "events.go.at", "at most 2"),
+    "event before the start": ("@events: {go: {at: -1, do: stop}} #!\n", "events.go.at", "at least 0"),
     "event of no period": ("@events: {go: {every: 0, do: stop}} #!\n", "events.go.every", "a number above 0"),
     "event of an unknown action": ("@events: {go: {at: 1, do: {jump: elbow}}} #!\n", "events.go.do.jump", "unknown key"),
     "event of an unknown word": ("@events: {go: {at: 1, do: halt}} #!\n", "events.go.do", "expected one of stop"),

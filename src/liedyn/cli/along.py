@@ -28,7 +28,9 @@ def compute_along(compute: Callable, name: str, console: Console, trajectory: st
     with console.progress.stage("computing (the first run compiles the kernels)"):
         result = compute(model, motion)
     write_trajectory(target, comments_for(result.header, model, target), result.t, result.columns, force=force)
-    notes = [*notes, *result.notes]
+    links = motion.header.get("attached")
+    carried = [f"the run of this file had bodies attached to {links}: results are those of the robot without them"] if links else []
+    notes = [*notes, *carried, *result.notes]
     console.notes(notes)
     if as_json:
         console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns],

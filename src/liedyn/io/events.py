@@ -131,13 +131,13 @@ def read_phases(node: Node, joints: Rules) -> tuple[Phase, ...]:
     return tuple(phases)
 
 
-def read_events(node: Node, phases: tuple[Phase, ...], duration: float, values: Rules) -> tuple[Event, ...]:
+def read_events(node: Node, phases: tuple[Phase, ...], values: Rules) -> tuple[Event, ...]:
     """values: reads initial values of joints."""
-    return tuple(_event(name, child, [phase.name for phase in phases], duration, values)
+    return tuple(_event(name, child, [phase.name for phase in phases], values)
                  for name, child in node.mapping().items())
 
 
-def _event(name: str, node: Node, phases: list[str], duration: float, values: Rules) -> Event:
+def _event(name: str, node: Node, phases: list[str], values: Rules) -> Event:
     given = node.mapping(EVENT)
     kinds = [key for key in TIMED if key in given]
     if len(kinds) != 1:
@@ -149,7 +149,7 @@ def _event(name: str, node: Node, phases: list[str], duration: float, values: Ru
     if "at" in given:
         at = given["at"]
         nodes = at.items(least=1, of="times") if at.kind == "list" else [at]
-        timed["at"] = tuple(sorted(x.number(least=0, most=duration) for x in nodes))
+        timed["at"] = tuple(sorted(x.number(least=0) for x in nodes))
     if "every" in given:
         timed["every"] = EVENT.value(given, "every")
     if "when" in given:

@@ -109,7 +109,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         drives=_rules(given.get("drives"), _motion), control=_control(given["control"]) if "control" in given else None,
         contacts=read_contacts(given["contacts"], integrator.method) if "contacts" in given else None,
         phases=phases,
-        events=read_events(given["events"], phases, duration, lambda child: _rules(child, _numbers)) if "events" in given else (),
+        events=read_events(given["events"], phases, lambda child: _rules(child, _numbers)) if "events" in given else (),
         source=source, overrides=overrides, notes=tuple(f"-S {text} replaces {key}" for text, key in replaced))
 
 

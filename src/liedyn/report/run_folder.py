@@ -38,6 +38,8 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
         header |= prescribed_comment(_prescribed(result))
         if result.events:
             header["events"] = str(len(result.events))
+        if result.attached:
+            header["attached"] = result.attached
         if result.scenario.control is not None:
             header["control"] = result.scenario.control.law
         write_trajectory(part / "trajectory.csv", header, result.t, result.columns)

@@ -14,6 +14,7 @@ import numpy as np
 from liedyn.integrators.problem import Statistics
 from liedyn.integrators.run_state import Record
 from liedyn.io.csv import column_title
+from liedyn.io.events import Attach
 from liedyn.io.override import Overrides
 from liedyn.io.scenario import Integrator, Scenario
 from liedyn.model.model import Model
@@ -83,6 +84,13 @@ class Result:
         m, notes = self.model, f", {len(self.notes)} notes" if self.notes else ""
         return (f"<Result {m.name}: {len(self.t)} rows to t = {self.t[-1]:g} s, nq {m.nq}, nv {m.nv}, "
                 f"energy balance {self.check['energy_balance_relative']:.1e}{notes}>")
+
+    @property
+    def attached(self) -> str:
+        """The links that bodies are attached to in the course of the run; the other commands do not know these bodies."""
+        actions = [action for event in self.scenario.events if any(one.name == event.name for one in self.events)
+                   for action in event.actions]
+        return ", ".join(dict.fromkeys(action.link for action in actions if isinstance(action, Attach)))
 
     @cached_property
     def columns(self) -> list[tuple[str, str, np.ndarray]]:

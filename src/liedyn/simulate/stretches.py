@@ -97,6 +97,9 @@ class Timeline:
         duration, totals = float(times[-1]), Statistics(notes=())
         now = Start(0.0, problem.q, problem.v)
         timed = _timed(self.scenario.events, duration)
+        late = [event.name for event in self.scenario.events if event.at and event.at[-1] > duration]
+        if late:
+            self.notes["late"] = f"the run ends before times of {', '.join(late)}"
         slack, recent, silent = SAME_TIME * duration, deque(maxlen=_MANY), False
         while not self.stopped:
             due = [event for t, event in timed if t <= now.t + slack]
@@ -385,7 +388,7 @@ class _Moment:
 
 def _timed(events, duration: float) -> list[tuple[float, Event]]:
     """Times that are known, in order; of several at one time, in the order of the file."""
-    found = [(t, event) for event in events for t in event.at]
+    found = [(t, event) for event in events for t in event.at if t <= duration]
     for event in events:
         if event.every:
             found += [(k * event.every, event) for k in range(1, int(duration / event.every * (1 + 1e-12)) + 1)]
