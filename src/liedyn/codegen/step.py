@@ -17,6 +17,7 @@ from liedyn.codegen.plain import plain
 from liedyn.codegen.recording import Array, Recording, bounds_of_angles, cut, written
 from liedyn.kernels.loops.desk import desk_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
+from liedyn.kernels.simulation.joint_laws import GIVEN, SCRATCH
 from liedyn.kernels.simulation.line_stages import TERMS
 from liedyn.kernels.simulation.signals import BEYOND, CONSTANT, POLYNOMIAL, READING, SIDE, SWITCH
 from liedyn.lie.recorded import NotALine, Recorded, Tape, zeros
@@ -91,7 +92,8 @@ def _name(model, plant, schedule, signals, tied=None) -> str:
     kinds = signals._replace(first=first, count=count, literals=literals, breaks=np.zeros(0), coefficients=np.zeros(0),
                              held=np.array([signals.held.size]))
     law = () if plant.law is None else [getattr(plant.law, name) for name in _OF_LAW]
-    arrays = (*plant[:-1], *shape, *kinds, *law)
+    joint_laws = () if plant.joint_laws is None else [getattr(plant.joint_laws, name) for name in GIVEN]
+    arrays = (*plant[:-2], *shape, *kinds, *law, *joint_laws)
     if tied:
         arrays += (model.loop_index, model.loop_constants, tied.signal, tied.turn, np.array([tied.stabilized]))
     return code_cache.digest(model.index.tobytes(), model.constants.tobytes(), repr(processor()).encode(),
@@ -104,7 +106,8 @@ _OF_LAW = ("index", "constants", "elastic", "motor", "spring", "stiffness", "res
 def curves_of(plant, schedule, signals, tied=None) -> np.ndarray:
     """Signals in use that are curves."""
     used = [schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal, tied.signal if tied else [],
-            [] if plant.law is None else plant.law.signal]
+            [] if plant.law is None else plant.law.signal,
+            [] if plant.joint_laws is None else plant.joint_laws.signal[plant.joint_laws.driven]]
     used = np.unique(np.concatenate(used)).astype(int)
     return used[signals.kind[used] == POLYNOMIAL]
 
@@ -124,7 +127,7 @@ class _Scenario:
     """What a recording begins with: inputs, and arrays for what comes out."""
 
     def __init__(self, model, plant, schedule, signals, tied=None, desk: int = 0):
-        self.tape, self.plant = Tape(), plant._replace(law=_law_of(plant.law))
+        self.tape, self.plant = Tape(), plant._replace(law=_law_of(plant.law), joint_laws=_joint_laws_of(plant.joint_laws))
         nq, nv, slots = model.nq, model.nv, len(plant.slot_link)
         curves, count = curves_of(plant, schedule, signals, tied), len(values_of(schedule, signals))
         self.switches = signals.held.size // SWITCH
@@ -241,6 +244,11 @@ def _law_of(law):
         return None
     room = {name: zeros(getattr(law, name).size) for name in ("q", "v", "a", "tau", "series", "memory", "stack")}
     return law._replace(reference=zeros(law.reference.size).reshape(law.reference.shape), **room)
+
+
+def _joint_laws_of(laws):
+    """Over recorded numbers."""
+    return None if laws is None else laws._replace(**{name: zeros(getattr(laws, name).size) for name in SCRATCH})
 
 
 def _jet(original):

@@ -29,6 +29,7 @@ from liedyn.kernels.loops.desk import (
 from liedyn.kernels.loops.loop_motion import LoopPlant
 from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.elastic_law import MotorLaw
+from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMALL, MotionWork, Plant
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, Schedule, Signals
 
@@ -56,10 +57,11 @@ class Problem:
     q, v                 initial state
     ties                 None: the open tree, whatever constraints the model has
     law                  gives the motors' torques, besides the schedule's; or None
+    joint_laws           the same for other joints, and limits of all forces; or None
     max_step             bounds that of the options [s]
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
                          state by the schedule's laws (`simulate.feedback`); None: implicit methods take differences
-    signal_names, signal_places   what each signal drives, for messages
+    signal_names, signal_places   what each signal drives, then what each limit of a force is of, for messages
     """
 
     model: object
@@ -75,6 +77,7 @@ class Problem:
     law: MotorLaw | None = None
     max_step: float = np.inf
     slopes: Callable | None = None
+    joint_laws: JointLaws | None = None
 
     @property
     def forced_links(self) -> np.ndarray:
@@ -84,7 +87,8 @@ class Problem:
     def plant(self) -> Plant:
         links = self.forced_links
         return Plant(np.asarray(self.schedule.level != TORQUE), np.searchsorted(links, self.schedule.force_link).astype(np.int64),
-                     links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]), self.law)
+                     links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]), self.law,
+                     self.joint_laws)
 
     @cached_property
     def step(self) -> Step | None:

@@ -8,16 +8,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from liedyn.errors import ScenarioError
+from liedyn.io.law_file import POLES, read_control, read_saturation
 from liedyn.io.override import Overrides, override, override_texts, tree_of
 from liedyn.io.scenario import (
     ADAPTIVE,
     FORCE_FRAMES,
-    LAWS,
     METHODS,
     STABILIZATIONS,
     Column,
     Constant,
-    Control,
     Drive,
     Expression,
     ExternalForce,
@@ -47,9 +46,8 @@ MOST_ROWS = 10_000_000                           # of output, and
 MOST_STEPS = 100_000_000                         # more is often a slip of the pen, and takes hours: only where it is asked for
 MOST_AT_ALL = 1_000_000_000_000                  # a microsecond each: two weeks. No run ends that takes more
 _LONG_STEP = 0.1                                 # s: adaptive methods seldom take longer ones while a robot moves
-_POLES = ("bandwidth", "poles")
 _KEYS = ("robot", "base", "loops", "gravity", "duration", "output_step", "integrator", "passive", "seed", "initial", "joints",
-         "control", "constraints", "drives", "external_forces", "actuators")
+         "control", "saturate", "constraints", "drives", "external_forces", "actuators")
 _OLD_FRAMES = {"link": "link axes are called local", "body": "link axes are called local",
                "world": "world axes at a point of the link are called local_world_aligned, link axes local"}
 _STATE_INDEPENDENT = "a number, an expression, or one of " + ", ".join(CURVES)
@@ -91,7 +89,7 @@ def is_robot(root: Node) -> bool:
 def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scenario:
     overrides = override_texts(overrides, ScenarioError)
     replaced = [(text, key) for text in overrides
-                for key in override(root, text, ScenarioError, (DRIVES, LEVELS, (*CURVES, "pd"), _POLES))]
+                for key in override(root, text, ScenarioError, (DRIVES, LEVELS, (*CURVES, "pd"), POLES))]
     root.mapping(_KEYS)
     given = {key: node for key, node in root.mapping().items() if node.kind != "null"}
     duration = root.require("duration", "the time to simulate, in seconds").number(least=SHORTEST)
@@ -114,7 +112,9 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         loops=_existing(given["loops"], "file of loops") if "loops" in given else None,
         assemble=state["assemble"].boolean() if "assemble" in state else True,
         stabilization=_stabilization(given["constraints"]) if "constraints" in given else Stabilization(),
-        drives=_rules(given.get("drives"), _motion), control=_control(given["control"]) if "control" in given else None,
+        drives=_rules(given.get("drives"), _motion), 
+        control=read_control(given["control"], _rules, _signal, _numbers, _path) if "control" in given else None,
+        saturate=read_saturation(given["saturate"]) if "saturate" in given else (),
         source=source, overrides=overrides, notes=tuple(f"-S {text} replaces {key}" for text, key in replaced))
 
 
@@ -216,28 +216,12 @@ def _stabilization(node: Node) -> Stabilization:
     return Stabilization(method, **values, place=node.place)
 
 
-def _control(node: Node) -> Control:
-    given = node.mapping(("law", "motion", "poles", "bandwidth"))
-    law = node.require("law", "one of " + ", ".join(LAWS)).choice(LAWS)
-    motion = _rules(node.require("motion", "the desired motion of each link, by the name of its motor's joint"), _signal)
-    chosen = [key for key in _POLES if key in given]
-    if len(chosen) != 1:
-        raise node.problem("control takes exactly one of bandwidth, poles", found=" and ".join(chosen) or "neither")
-    value = given[chosen[0]]
-    if chosen == ["bandwidth"]:
-        return Control(law, motion, bandwidth=value.number(above=0), place=node.place)
-    poles = tuple(child.number() for child in value.items(LAWS[law], of=f"poles for {law}"))
-    for child, pole in zip(value.value, poles, strict=True):
-        if pole >= 0.0:
-            raise child.problem("unstable pole", found=child.shown(), expected="a negative pole [1/s]")
-    return Control(law, motion, poles, place=node.place)
-
-
 def _pd(node: Node) -> Pd:
-    given = node.mapping(("kp", "kd", "target", "feedforward"))
+    given = node.mapping(("kp", "kd", "target", "feedforward", "gravity"))
     zero = Constant(0.0, node.place)
     return Pd(_gain(node.require("kp")), _gain(given["kd"]) if "kd" in given else 0.0, _signals(node.require("target")),
-              _signals(given["feedforward"]) if "feedforward" in given else zero, node.place)
+              _signals(given["feedforward"]) if "feedforward" in given else zero,
+              given["gravity"].boolean() if "gravity" in given else False, node.place)
 
 
 def _gain(node: Node) -> float | tuple[float, ...]:

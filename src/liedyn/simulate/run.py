@@ -42,7 +42,7 @@ class Result:
     work      (N,) energy supplied by motors, external wrenches and passive forces but springs since t[0] [J]
     multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
               (N, loops, 6) wrenches on their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
-    tracking  tracking of the desired motions by the links; None without `control`
+    tracking  how links or joints followed the desired motions of `control`; None without
     limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`simulate.limits.Excess`)
     check     values of the self-check, by name
     notes     notes for the user, one line each
@@ -191,6 +191,7 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
     from liedyn.dynamics.inverse import inverse_dynamics
     from liedyn.dynamics.kinematics import energy
     from liedyn.simulate.integrator import step_note
+    from liedyn.simulate.laws import saturation_notes
     kinetic, potential = energy(model, record.q, record.v)
     tree, f_ext = model.open_tree(), None
     wrench = record.wrench.reshape(len(record.t), len(problem.forced_links), 6)
@@ -209,6 +210,10 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
     if problem.law is not None:
         from liedyn.simulate.control import tracking
         followed = tracking(problem.law, model, problem.signals, record.t, record.q)
+    else:
+        from liedyn.simulate.laws import followed as of_joints
+        followed = of_joints(problem, record.t, record.q)
+    if followed is not None:
         values["tracking_error"] = float(_worst(followed.error))
     balance, relative = energy_balance(model, record, kinetic, potential, statistics.steps)
     check = {
@@ -218,7 +223,8 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
     }
     exceeded = limits_exceeded(model, record.t, record.q, record.v, record.tau)
     notes = [*warnings, *loop_notes, *statistics.notes, *step_note(scenario.integrator, problem, record),
-             *_doubts(check, scenario.integrator), *limit_notes(exceeded)]
+             *_doubts(check, scenario.integrator), *limit_notes(exceeded),
+             *saturation_notes(problem.joint_laws, model, record.t, record.tau)]
     links = tuple(model.link_names[k] for k in problem.forced_links)
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, kinetic, potential,
                   record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {},

@@ -11,10 +11,13 @@ from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
 from liedyn.io.scenario import Column, Constant, Drive, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
 from liedyn.kernels.simulation.elastic_law import MotorLaw
+from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.driven_loops import closed_state, tie
 from liedyn.simulate.feedback import law_slopes
+from liedyn.simulate.joint_values import fixed_joints, unit_quaternions, write_values
+from liedyn.simulate.laws import BoundLaws, bind_laws
 from liedyn.simulate.names import bind, find
 from liedyn.simulate.signals.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
 from liedyn.simulate.signals.switches import MOST
@@ -22,7 +25,6 @@ from liedyn.simulate.signals.switches import MOST
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
 _WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
 _AGREE = 1e-6                    # relative: an initial value against the prescribed motion; people round
-_UNIT_NORM = 1e-6                # a quaternion typed with seven digits is meant to be a unit one
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +33,8 @@ class Compiled:
 
     q, v          the initial state, at the prescribed positions and velocities, and on the constraints
     ties          how the constraints act; None for a robot without
-    law           of the motors; None without `control`
+    law           of the motors of elastic joints; None without
+    joint_laws    of other joints, and limits of forces; None without
     max_step      the largest that an adaptive method may take: finite where signals switch at times that are not all known
     signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
     force_names   what each entry of the schedule's forces is
@@ -51,10 +54,11 @@ class Compiled:
     ties: Ties | None = None
     law: MotorLaw | None = None
     max_step: float = math.inf
+    joint_laws: JointLaws | None = None
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
-                       passive, self.ties, self.law, self.max_step, law_slopes)
+                       passive, self.ties, self.law, self.max_step, law_slopes, self.joint_laws)
 
 
 def compile_schedule(scenario: Scenario, model) -> Compiled:
@@ -71,19 +75,21 @@ def compile_schedule(scenario: Scenario, model) -> Compiled:
     forces.add_actuators(scenario.actuators)
     ties = tie(scenario, model, table)
     control = bind_control(scenario, model, table, drives["level"])
+    laws = bind_laws(scenario, model, table, drives)
     windows, doubts = table.switches()
     times = merge_times(np.concatenate([forces.start, forces.end, table.knots()]), scenario.duration)
     breaks, before = merge_windows(times, windows, scenario.duration)
-    signals = table.arrays(breaks)
+    signals, joint_laws = laws.with_switches(table.arrays(breaks))
     schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before)
     law = motor_law(control, model, table.stack_size)
-    q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law)
-    compiled = Compiled(schedule, signals, q, v, tuple(table.names), tuple(table.places), tuple(forces.names), table.stack_size,
-                        ties=ties, law=law, max_step=scenario.duration / MOST if doubts else math.inf)
+    q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law, laws)
+    compiled = Compiled(schedule, signals, q, v, (*table.names, *laws.limit_names), (*table.places, *laws.limit_places),
+                        tuple(forces.names), table.stack_size, ties=ties, law=law, joint_laws=joint_laws,
+                        max_step=scenario.duration / MOST if doubts else math.inf)
     if ties is not None:
         q, v, notes = closed_state(scenario, compiled.problem(model), *given)
         warnings += notes
-    warnings += control.notes if control else ()
+    warnings += (*(control.notes if control else ()), *laws.notes)
     return replace(compiled, q=q, v=v, warnings=(*scenario.notes, *warnings, *doubts, *_beyond_limits(model, schedule, q)))
 
 
@@ -101,7 +107,7 @@ def coordinates(model) -> np.ndarray:
 
 def _drives(scenario: Scenario, model, table: SignalTable) -> dict[str, np.ndarray]:
     nothing = Torque(Constant(0.0))
-    rules = bind(scenario.joints, model.joint_names, "joint", _fixed(model))
+    rules = bind(scenario.joints, model.joint_names, "joint", fixed_joints(model))
     arrays = {"level": np.zeros(model.nv, dtype=np.int64), "signal": np.zeros(model.nv, dtype=np.int64),
               "target": np.full(model.nv, -1, dtype=np.int64), "kp": np.zeros(model.nv), "kd": np.zeros(model.nv),
               "q_of_v": table.q_of_v}
@@ -165,10 +171,6 @@ def _kind(n: int) -> str:
     return "ball" if n == 3 else "free"
 
 
-def _fixed(model) -> tuple[str, ...]:
-    return tuple(joint.name for joint in model.description.joints if joint.name not in model.joint_names)
-
-
 # external wrenches --------------------------------------------------------------------------------------------------
 
 class _Forces:
@@ -227,15 +229,15 @@ class _Forces:
 # initial state ------------------------------------------------------------------------------------------------------
 
 def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signals, table: SignalTable, control: Bound | None,
-                   law: MotorLaw | None) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray], list[str]]:
+                   law: MotorLaw | None, laws: BoundLaws) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray], list[str]]:
     """q, v, which velocity coordinates have an initial position and an initial velocity (nv) given, and notes."""
     q, v = model.neutral(), np.zeros(model.nv)
     if control is not None:
         start(control, law, signals, q, v)
-    rules_q = _given(q, scenario.initial_q, model, model.q_index)
-    rules_v = _given(v, scenario.initial_v, model, model.v_index)
-    manifold = {name: rule for name, rule in rules_q.items() if schedule.q_of_v[model.v_index(name).start] < 0}
-    warnings = [text for name, rule in manifold.items() for text in _unit_quaternion(q[model.q_index(name)], name, rule.place)]
+    laws.start(signals, q, v)
+    rules_q = write_values(q, scenario.initial_q, model, model.q_index)
+    rules_v = write_values(v, scenario.initial_v, model, model.v_index)
+    warnings = unit_quaternions(q, rules_q, model)
     for name in model.joint_names:
         rule_q, rule_v = rules_q.get(name), rules_v.get(name)
         for i in range(model.v_index(name).start, model.v_index(name).stop):
@@ -256,30 +258,6 @@ def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signa
 
 def _span(model, name: str) -> tuple[int, int]:
     return model.v_index(name).start, model.v_index(name).stop
-
-
-def _given(values: np.ndarray, rules: tuple[Rule, ...], model, index) -> dict[str, Rule]:
-    """Write the initial values of joints; the rule by joint."""
-    bound = bind(rules, model.joint_names, "joint", _fixed(model))
-    for name, rule in bound.items():
-        part = index(name)
-        if len(rule.value) != part.stop - part.start:
-            raise ScenarioError(f"joint {name}: wrong number of values", place=rule.place,
-                                found=len(rule.value), expected=str(part.stop - part.start))
-        values[part] = rule.value
-    return bound
-
-
-def _unit_quaternion(part: np.ndarray, name: str, place: Place) -> list[str]:
-    """Check, and rid of rounding, the quaternion in a ball or free joint's coordinates."""
-    quaternion = part[-4:]
-    norm = math.hypot(*quaternion)                             # does not overflow
-    if abs(norm - 1.0) > _UNIT_NORM:
-        unit = ", ".join(f"{x:.9g}" for x in quaternion / norm) if norm > 0.0 else "0, 0, 0, 1"
-        raise ScenarioError(f"the quaternion x y z w of joint {name} is not of unit norm", place=place, found=round(norm, 9),
-                            expected="norm 1", hint=f"the unit quaternion is [{unit}]")
-    quaternion /= norm
-    return [f"{place}: the quaternion had norm {norm!r}; it was scaled to 1"] if abs(norm - 1.0) > 1e-12 else []
 
 
 def _settle(values: np.ndarray, i: int, prescribed: float, rule: Rule | None, why: str) -> None:

@@ -1,0 +1,101 @@
+"""A scenario's `control` and `saturate`: laws that give the forces of joints, and the limits of these forces."""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from liedyn.errors import Place, ScenarioError
+from liedyn.io.scenario import EFFORT, LAWS, Control, Rule
+from liedyn.io.text_file import read_text
+from liedyn.io.yaml_text import Node
+
+POLES = ("bandwidth", "poles")
+_TRACKING = ("law", "motion", *POLES)
+_KEYS = {"feedback_linearization": _TRACKING, "computed_torque": _TRACKING, "gravity_compensation": ("law", "joints"),
+         "state_feedback": ("law", "joints", "gain", "about")}
+_MATRIX = "a list of rows of numbers, or the path of a CSV file of them"
+
+
+def read_control(node: Node, rules: Callable, signal: Callable, numbers: Callable, path: Callable) -> Control:
+    """rules, signal, numbers, path: readers of `scenario_file`."""
+    node.mapping()
+    law = node.require("law", "one of " + ", ".join(LAWS)).choice(LAWS)
+    given = node.mapping(_KEYS[law])
+    if law in ("feedback_linearization", "computed_torque"):
+        return _tracking(node, law, rules, signal)
+    joints = tuple(Rule(child.text(), (), child.place) for child in given["joints"].items(least=1, of="joints")) \
+        if "joints" in given else ()
+    if law == "gravity_compensation":
+        return Control(law, joints=joints, place=node.place)
+    about = node.require("about", "the state about which the gain holds: q and v by joint").mapping(("q", "v"))
+    return Control(law, joints=joints, gain=_matrix(node.require("gain", _MATRIX), path),
+                   about_q=rules(about.get("q"), numbers), about_v=rules(about.get("v"), numbers), place=node.place)
+
+
+def _tracking(node: Node, law: str, rules: Callable, signal: Callable) -> Control:
+    given = node.mapping()
+    motion = rules(node.require("motion", "the desired motion of each joint; of an elastic one by the name of its motor's"),
+                   signal)
+    chosen = [key for key in POLES if key in given]
+    if len(chosen) != 1:
+        raise node.problem("control takes exactly one of bandwidth, poles", found=" and ".join(chosen) or "neither")
+    value = given[chosen[0]]
+    if chosen == ["bandwidth"]:
+        return Control(law, motion, bandwidth=value.number(above=0), place=node.place)
+    poles = tuple(child.number() for child in value.items(LAWS[law], of=f"poles for {law}"))
+    for child, pole in zip(value.value, poles, strict=True):
+        if pole >= 0.0:
+            raise child.problem("unstable pole", found=child.shown(), expected="a negative pole [1/s]")
+    return Control(law, motion, poles, place=node.place)
+
+
+def _matrix(node: Node, path: Callable) -> tuple[tuple[float, ...], ...]:
+    if node.kind == "text":
+        return _matrix_file(path(node))
+    if node.kind != "list" or not node.value:
+        raise node.wrong(_MATRIX)
+    rows = tuple(tuple(child.number() for child in row.items(least=1, of="numbers")) for row in node.value)
+    for child, row in zip(node.value, rows, strict=True):
+        if len(row) != len(rows[0]):
+            raise child.problem("a row of another length", found=len(row), expected=f"{len(rows[0])} numbers")
+    return rows
+
+
+def _matrix_file(file: str) -> tuple[tuple[float, ...], ...]:
+    """Numbers between commas; lines that begin with # are comments."""
+    rows: list[tuple[float, ...]] = []
+    for number, line in enumerate(read_text(file, ScenarioError).splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        values = []
+        for text in line.split(","):
+            try:
+                values.append(float(text))
+            except ValueError:
+                raise ScenarioError("not a number", place=Place(file, number), found=text.strip(),
+                                    expected="a row of a gain matrix: numbers between commas (# begins a comment)") from None
+            if abs(values[-1]) > 1e300 or values[-1] != values[-1]:
+                raise ScenarioError("not a finite number", place=Place(file, number), found=text.strip())
+        if rows and len(values) != len(rows[0]):
+            raise ScenarioError("a row of another length", place=Place(file, number), found=len(values),
+                                expected=f"{len(rows[0])} numbers")
+        rows.append(tuple(values))
+    if not rows:
+        raise ScenarioError("the matrix is empty", place=Place(file), expected="rows of numbers between commas")
+    return tuple(rows)
+
+
+def read_saturation(node: Node) -> tuple[Rule, ...]:
+    """`true`: all joints at their effort limits; or a limit by joint."""
+    if node.kind == "boolean":
+        return (Rule("*", EFFORT, node.place),) if node.value else ()
+    if node.kind != "mapping":
+        raise node.wrong("true, false, or limits by joint: effort or a number")
+    return tuple(Rule(name, _limit(child), child.place) for name, child in node.value.items())
+
+
+def _limit(node: Node) -> float | str:
+    if node.kind == "text":
+        return node.choice((EFFORT,))
+    if node.kind != "number":
+        raise node.wrong("effort (the limit of the robot file) or a number [N m or N]")
+    return node.number(above=0)
