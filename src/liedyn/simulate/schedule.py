@@ -229,7 +229,8 @@ class _Forces:
 # initial state ------------------------------------------------------------------------------------------------------
 
 def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signals, table: SignalTable, control: Bound | None,
-                   law: MotorLaw | None, laws: BoundLaws) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray], list[str]]:
+                   law: MotorLaw | None, laws: BoundLaws,
+                   ) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray], list[str]]:
     """q, v, which velocity coordinates have an initial position and an initial velocity (nv) given, and notes."""
     q, v = model.neutral(), np.zeros(model.nv)
     if control is not None:
