@@ -328,7 +328,7 @@ FEEDBACK = {"law": "state_feedback", "gain": [[1.0] * 6] * 3, "about": {}}
 BAD = {
     "no such law": (dict(control={"law": "gravity_compensatoin"}), "did you mean gravity_compensation?"),
     "a key of another law": (dict(control=TRACK | {"gain": [[1]]}), "unknown key; expected one of law, motion, bandwidth, poles"),
-    "gravity with motion": (dict(control={"law": "gravity_compensation", "motion": {}}), 
+    "gravity with motion": (dict(control={"law": "gravity_compensation", "motion": {}}),
                             "unknown key; expected one of law, joints"),
     "no motion": (dict(control=TRACK | {"motion": {}}), "the law drives no joint; expected a motion of at least one joint"),
     "a prescribed joint": (dict(control=TRACK, joints={"elbow": {"prescribe": {"velocity": 0}}}),
