@@ -202,6 +202,19 @@ def test_rows_are_those_of_the_joints_that_are_named(of, tmp_path):
     check_against(result, model, lambda t, q, v: tau - gain @ np.concatenate([q - q0, v - v0]))
 
 
+def test_a_gain_with_names(of, tmp_path):
+    (tmp_path / "k.csv").write_text("K,v.slide[m/s],q.shoulder[rad]\ntau.slide[N],1,-2.5\ntau.shoulder[N m], 3, 4\n")
+    about, plain = {"q": {"elbow": 0.2}}, [[4.0, 0, 0, 0, 0, 3], [-2.5, 0, 0, 0, 0, 1]]
+    given = {"tau.slide": {"v.slide": 1, "q.shoulder": -2.5}, "tau.shoulder": {"q.shoulder": 4, "v.slide": 3}}
+    laws = [compiled(of(control={"law": "state_feedback", "about": about, **more}))[0].joint_laws
+            for more in ({"gain": plain, "joints": ["shoulder", "slide"]}, {"gain": given}, {"gain": str(tmp_path / "k.csv")})]
+    rows = [law.gain.reshape(-1, 6)[law.row[[0, 2]]] for law in laws]
+    for law, row in zip(laws, rows, strict=True):
+        np.testing.assert_array_equal(row, plain)
+        np.testing.assert_array_equal(law.about_tau[law.row[[0, 2]]], laws[0].about_tau)
+        assert law.row[1] == -1
+
+
 def test_an_unstable_equilibrium_is_held(of):
     """The closed loop is the one that the gain was made for."""
     root = Path(__file__).parents[2]
@@ -314,6 +327,7 @@ def test_lines_give_what_the_loops_give(of, monkeypatch, keys):
 WRITTEN = [dict(control=TRACK, saturate=True), dict(control={"law": "gravity_compensation", "joints": ["elbow"]}),
            dict(control={"law": "state_feedback", "gain": [[1.0] * 6], "joints": ["elbow"], "about": {"q": {"elbow": 1.0}}},
                 saturate={"elbow": 3.0, "s*": "effort"}),
+           dict(control={"law": "state_feedback", "gain": {"tau.elbow": {"q.elbow": 2.0}}, "about": {"v": {"slide": 1.0}}}),
            dict(joints={"elbow": {"torque": {"pd": {"kp": 1.0, "target": 0.0, "gravity": True}}}}, saturate=False)]
 
 
@@ -345,6 +359,12 @@ BAD = {
     "rows": (dict(control=FEEDBACK | {"gain": [[1.0] * 6] * 2}), "does not fit the robot; found '2 rows of 6 numbers'; expected "
              "3 rows (forces of shoulder, elbow, slide) of 6 numbers (q, then v, of all 3 coordinates)"),
     "columns": (dict(control=FEEDBACK | {"gain": [[1.0] * 3] * 3}), "found '3 rows of 3 numbers'"),
+    "an unknown row": (dict(control=FEEDBACK | {"gain": {"tau.elbov": {"q.elbow": 1}}}),
+                       "no such row of a gain; found 'tau.elbov'"),
+    "an unknown column": (dict(control=FEEDBACK | {"gain": {"tau.elbow": {"elbow": 1}}}),
+                          "no such column of a gain; found 'elbow'"),
+    "names twice": (dict(control=FEEDBACK | {"gain": {"tau.elbow": {"q.elbow": 1}}, "joints": ["elbow"]}),
+                    "the rows of the gain have names already"),
     "uneven": (dict(control=FEEDBACK | {"gain": [[1, 2], [1]]}), "a row of another length; found 1; expected 2 numbers"),
     "no matrix": (dict(control=FEEDBACK | {"gain": 3}), "wrong value; found 3; expected a list of rows"),
     "no numbers": (dict(control=FEEDBACK | {"gain": [["x"]]}), "expected a number"),
@@ -385,8 +405,11 @@ def test_bad_values_are_told_in_a_line(of, keys, message):
     assert message in str(caught.value) and "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(("text", "message"), [("1,2\n3\n", "k.csv:2: a row of another length; found 1; expected 2 numbers"),
+@pytest.mark.parametrize(("text", "message"), [("1,2\n3\n", "k.csv:2: a row of another length; found 1; expected 2 cells"),
                                                ("q,v\n", "k.csv:1: not a number; found 'q'"),
+                                               ("K,q.elbow\ntau.elbow,1,2\n", "k.csv:2: a row of another length; found 3; "),
+                                               ("K,q.elbow\n", "the matrix is empty"),
+                                               ("K,q.elbow\nx,y\n", "k.csv:2: not a number"),
                                                ("1,inf\n", "k.csv:1: not a finite"),
                                                ("# 1\n", "k.csv: the matrix is empty"), ("", "the file is empty")])
 def test_bad_files_of_gains(of, tmp_path, text, message):

@@ -1,6 +1,8 @@
 """A scenario's `control` and `saturate`: laws that give the forces of joints, and the limits of these forces."""
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable
 
 from liedyn.errors import Place, ScenarioError
@@ -12,7 +14,8 @@ POLES = ("bandwidth", "poles")
 _TRACKING = ("law", "motion", *POLES)
 _KEYS = {"feedback_linearization": _TRACKING, "computed_torque": _TRACKING, "gravity_compensation": ("law", "joints"),
          "state_feedback": ("law", "joints", "gain", "about")}
-_MATRIX = "a list of rows of numbers, or the path of a CSV file of them"
+_MATRIX = "a list of rows of numbers, {tau.joint: {q.joint: number, …}, …}, or the path of a CSV file"
+_ROW = "a row of a gain matrix: numbers between commas (# begins a comment)"
 
 
 def read_control(node: Node, rules: Callable, signal: Callable, numbers: Callable, path: Callable) -> Control:
@@ -27,8 +30,11 @@ def read_control(node: Node, rules: Callable, signal: Callable, numbers: Callabl
     if law == "gravity_compensation":
         return Control(law, joints=joints, place=node.place)
     about = node.require("about", "the state about which the gain holds: q and v by joint").mapping(("q", "v"))
-    return Control(law, joints=joints, gain=_matrix(node.require("gain", _MATRIX), path),
-                   about_q=rules(about.get("q"), numbers), about_v=rules(about.get("v"), numbers), place=node.place)
+    gain, rows, columns = _matrix(node.require("gain", _MATRIX), path)
+    if rows and joints:
+        raise given["joints"].problem("the rows of the gain have names already", expected="joints or names")
+    return Control(law, joints=joints, gain=gain, rows=rows, columns=columns, about_q=rules(about.get("q"), numbers),
+                   about_v=rules(about.get("v"), numbers), place=node.place)
 
 
 def _tracking(node: Node, law: str, rules: Callable, signal: Callable) -> Control:
@@ -48,40 +54,60 @@ def _tracking(node: Node, law: str, rules: Callable, signal: Callable) -> Contro
     return Control(law, motion, poles, place=node.place)
 
 
-def _matrix(node: Node, path: Callable) -> tuple[tuple[float, ...], ...]:
+def _matrix(node: Node, path: Callable) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
+    """Rows of numbers, and names of rows and columns, if there are any."""
     if node.kind == "text":
         return _matrix_file(path(node))
+    if node.kind == "mapping" and node.value:
+        named = {name: {column: child.number() for column, child in row.mapping().items()} for name, row in node.value.items()}
+        columns = tuple(dict.fromkeys(column for row in named.values() for column in row))
+        return tuple(tuple(row.get(column, 0.0) for column in columns) for row in named.values()), tuple(named), columns
     if node.kind != "list" or not node.value:
         raise node.wrong(_MATRIX)
     rows = tuple(tuple(child.number() for child in row.items(least=1, of="numbers")) for row in node.value)
     for child, row in zip(node.value, rows, strict=True):
         if len(row) != len(rows[0]):
             raise child.problem("a row of another length", found=len(row), expected=f"{len(rows[0])} numbers")
-    return rows
+    return rows, (), ()
 
 
-def _matrix_file(file: str) -> tuple[tuple[float, ...], ...]:
-    """Numbers between commas; lines that begin with # are comments."""
-    rows: list[tuple[float, ...]] = []
-    for number, line in enumerate(read_text(file, ScenarioError).splitlines(), 1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        values = []
-        for text in line.split(","):
-            try:
-                values.append(float(text))
-            except ValueError:
-                raise ScenarioError("not a number", place=Place(file, number), found=text.strip(),
-                                    expected="a row of a gain matrix: numbers between commas (# begins a comment)") from None
-            if abs(values[-1]) > 1e300 or values[-1] != values[-1]:
-                raise ScenarioError("not a finite number", place=Place(file, number), found=text.strip())
-        if rows and len(values) != len(rows[0]):
-            raise ScenarioError("a row of another length", place=Place(file, number), found=len(values),
-                                expected=f"{len(rows[0])} numbers")
-        rows.append(tuple(values))
-    if not rows:
+def _matrix_file(file: str) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
+    """Numbers between commas; lines that begin with # are comments. Where the first line has names, as in the files of
+    `liedyn linearize`, it names the columns from its second cell on, and each row begins with its own."""
+    lines = [(Place(file, number), [cell.strip() for cell in line.split(",")])
+             for number, line in enumerate(read_text(file, ScenarioError).splitlines(), 1)
+             if line.strip() and not line.lstrip().startswith("#")]
+    named = bool(lines) and _is_name(lines[0][1][-1])
+    body = lines[1:] if named else lines
+    if not body:
         raise ScenarioError("the matrix is empty", place=Place(file), expected="rows of numbers between commas")
-    return tuple(rows)
+    for place, cells in body:
+        if len(cells) != len(lines[0][1]):
+            raise ScenarioError("a row of another length", place=place, found=len(cells),
+                                expected=f"{len(lines[0][1])} cells, as in the first")
+    gain = tuple(tuple(_finite(cell, place) for cell in cells[named:]) for place, cells in body)
+    if not named:
+        return gain, (), ()
+    return gain, tuple(_bare(cells[0]) for _, cells in body), tuple(map(_bare, lines[0][1][1:]))
+
+
+def _is_name(cell: str) -> bool:
+    return bool(re.match(r"[qv]\.", cell))
+
+
+def _bare(cell: str) -> str:
+    """Without its unit."""
+    return re.sub(r"\s*\[[^\[\]]*\]\Z", "", cell)
+
+
+def _finite(cell: str, place: Place) -> float:
+    try:
+        value = float(cell)
+    except ValueError:
+        raise ScenarioError("not a number", place=place, found=cell, expected=_ROW) from None
+    if not math.isfinite(value):
+        raise ScenarioError("not a finite number", place=place, found=cell, expected=_ROW)
+    return value
 
 
 def read_saturation(node: Node) -> tuple[Rule, ...]:

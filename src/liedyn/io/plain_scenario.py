@@ -59,7 +59,9 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
             return named
         if value.law == "state_feedback":
             about = {"q": rules(value.about_q, numbers), "v": rules(value.about_v, numbers)}
-            return named | {"gain": [list(row) for row in value.gain], "about": about}
+            gain = {name: dict(zip(value.columns, row, strict=True)) for name, row in zip(value.rows, value.gain, strict=True)} \
+                if value.rows else [list(row) for row in value.gain]
+            return named | {"gain": gain, "about": about}
         poles = {"poles": list(value.poles)} if value.poles else {"bandwidth": value.bandwidth}
         return {"law": value.law, "motion": rules(value.motion, signal), **poles}
 

@@ -150,7 +150,8 @@ class Control:
     poles      of the error of each joint, LAWS[law] of them [1/s], below zero; or
     bandwidth  [rad/s]: all of them at -bandwidth
     joints     of the last two: names or patterns; none: all that are not prescribed, but a free one
-    gain       rows by coordinate of `joints`, columns by deviation of q (tangent), then of v
+    gain       rows by coordinate of `joints`, columns by deviation of q (tangent), then of v; or with names:
+    rows, columns   of the gain: tau.<coordinate>; q.<coordinate>, v.<coordinate>
     about_q, about_v   values by joint; those that are not given are neutral, zero
     """
 
@@ -160,6 +161,8 @@ class Control:
     bandwidth: float | None = None
     joints: tuple[Rule, ...] = ()
     gain: tuple[tuple[float, ...], ...] = ()
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
     about_q: tuple[Rule, ...] = ()
     about_v: tuple[Rule, ...] = ()
     place: Place = field(default=Place(), compare=False)

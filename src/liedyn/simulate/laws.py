@@ -18,7 +18,7 @@ from liedyn.kernels.simulation.joint_laws import JointLaws, desired
 from liedyn.kernels.simulation.signals import SWITCH, TORQUE
 from liedyn.simulate.control import drives_motors, gains
 from liedyn.simulate.joint_values import fixed_joints, unit_quaternions, write_values
-from liedyn.simulate.names import bind
+from liedyn.simulate.names import bind, find
 from liedyn.simulate.signals.signal_table import SignalTable
 from liedyn.simulate.tracking import Tracking
 
@@ -136,7 +136,7 @@ def saturation_notes(laws: JointLaws | None, model, t, tau) -> list[str]:
         if at.any():
             unit = {"rad": "N m", "m": "N"}[model.v_units[k]]
             notes.append(f"the force of {model.v_names[k]} is at its limit of {laws.limit[k]:g} {unit} from t = "
-                         f"{t[np.argmax(at)]:.6g} s, in {100 * at.mean():.2g} % of the rows")
+                         f"{t[np.argmax(at)]:.6g} s, in {np.count_nonzero(at)} of {len(t)} rows")
     return notes
 
 
@@ -190,7 +190,9 @@ def _computed(control: Control, model, table: SignalTable, drives, laws: JointLa
 
 def _feedback(control: Control, model, mask, laws: JointLaws, passive: bool):
     gain, rows = np.array(control.gain), np.flatnonzero(mask)
-    if control.joints:                                         # rows in the order in which the joints are named
+    if control.rows:
+        gain, rows = _by_name(control, gain, model, mask)
+    elif control.joints:                                         # rows in the order in which the joints are named
         order = [k for rule in control.joints for name in bind((rule,), model.joint_names, "joint", fixed_joints(model))
                  for k in range(model.v_index(name).start, model.v_index(name).stop) if mask[k]]
         rows = np.array(list(dict.fromkeys(order)))
@@ -207,12 +209,29 @@ def _feedback(control: Control, model, mask, laws: JointLaws, passive: bool):
     force = inverse_dynamics(model, q, v, np.zeros(model.nv), passive=passive)
     row = np.full(model.nv, -1)
     row[rows] = np.arange(len(rows))
-    left = np.where(mask | laws.given, 0.0, np.abs(force))
+    left = np.where((row >= 0) | laws.given, 0.0, np.abs(force))
     worst = int(np.argmax(left))
     if left[worst] > _BALANCED * max(1.0, np.abs(force).max()):
         notes.append(f"{control.place}: about is no equilibrium of the law's forces alone: {model.v_names[worst]} would need "
                      f"{force[worst]:.4g}, which the law does not give")
     return laws._replace(row=row, gain=gain.reshape(-1), about_q=q, about_v=v, about_tau=force[rows]), notes
+
+
+def _by_name(control: Control, gain, model, mask) -> tuple[np.ndarray, np.ndarray]:
+    """The gain with a column for each deviation, and the coordinates of its rows."""
+    names = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
+    full = np.zeros((len(control.rows), 2 * model.nv))
+    columns = [find(name, names, "column of a gain", control.place) for name in control.columns]
+    rows = [find(name, [f"tau.{name}" for name in model.v_names], "row of a gain", control.place) for name in control.rows]
+    for what, found in (("row", rows), ("column", columns)):
+        if len(set(found)) < len(found):
+            raise ScenarioError(f"a {what} of the gain is given twice", place=control.place)
+    for k in rows:
+        if not mask[k]:
+            joint = next(joint for joint in model.joints if joint.v.start <= k < joint.v.stop)
+            raise _not_driven(joint.name, joint, control.place)
+    full[:, columns] = gain
+    return full, np.array(rows)
 
 
 def followed(problem, t, q) -> Tracking | None:
