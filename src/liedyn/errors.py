@@ -112,9 +112,10 @@ def shown(text: str) -> str:
 
 
 def nearest(word, options: Iterable[str]) -> str | None:
-    """The hint for a word that is none of the options: the one that was probably meant."""
-    close = difflib.get_close_matches(str(word)[:100], list(options), n=1)
-    return f"did you mean {close[0]}?" if close else None
+    """The hint for a word that is none of the options: the one that was probably meant, in capitals or not."""
+    small = {option.lower(): option for option in options}
+    close = difflib.get_close_matches(str(word)[:100].lower(), list(small), n=1)
+    return f"did you mean {small[close[0]]}?" if close else None
 
 
 def _short(value, limit: int = 120) -> str:

@@ -13,7 +13,7 @@ from liedyn import __version__, cli
 from liedyn.errors import CheckFailed, ComputationError, ModelError, Place, UsageError
 
 COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives",
-            "assemble", "warmup")
+            "assemble", "export", "template", "schema", "warmup")
 
 
 @pytest.fixture
@@ -248,3 +248,9 @@ logging.getLogger("liedyn.compile").warning("compiling, from Python")
 def test_a_command_tells_a_compilation_by_its_progress_only(options, said):
     done = subprocess.run([sys.executable, "-c", SAYS, *options], capture_output=True, text=True, timeout=600, check=True)
     assert done.stderr == f"{said}compiling, from Python\n"
+
+
+def test_a_mistyped_command_is_recognized():
+    result = run("simulat", "x.yaml")
+    assert result.exit_code == 2 and "No such command 'simulat'; did you mean simulate? (see `" in result.stderr
+    assert "did you mean" not in run("xyzzy").stderr

@@ -1,4 +1,6 @@
 """`ld.plan`: what it says is what calls do."""
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -50,3 +52,16 @@ def test_without_lines_it_says_so(monkeypatch):
 def test_what_it_cannot_say_is_refused(function, error, words):
     with pytest.raises(error, match=words):
         ld.plan(model_of("planar"), function)
+
+
+@LINES
+def test_constrained_motion_goes_by_two_parts():
+    model = ld.load(Path(__file__).parents[2] / "robots" / "five_bar.yaml")
+    found = ld.plan(model, "constrained_forward_dynamics")
+    assert found.way == "line" and 0 < found.operations < found.longest
+    fewer = ld.plan(model, "constrained_hybrid_dynamics", prescribed=[True] + [False] * (model.nv - 1))
+    assert 0 < fewer.operations < found.operations
+    with pytest.raises(ld.LiedynError, match="needs prescribed="):
+        ld.plan(model, "constrained_hybrid_dynamics")
+    with pytest.raises(ld.LiedynError):
+        ld.plan(model.open_tree(), "constrained_forward_dynamics")

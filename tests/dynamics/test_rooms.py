@@ -44,7 +44,7 @@ def states(seed, count=19):
 @pytest.fixture(autouse=True)
 def all_large_nothing_kept(monkeypatch):
     monkeypatch.setattr(rooms, "_kept", [])
-    monkeypatch.setattr(rooms, "CACHED", 0)
+    monkeypatch.setattr(rooms, "_LARGE", 0)
 
 
 def place(array) -> int:
@@ -153,7 +153,7 @@ def test_little_is_kept(monkeypatch):
 
 
 def test_small_results_are_left_to_the_c_library(monkeypatch):
-    monkeypatch.setattr(rooms, "CACHED", 100)
+    monkeypatch.setattr(rooms, "_LARGE", 100)
     room, view = rooms.take_room(8, 16)
     other, _ = rooms.take_room(8, 16)
     assert other is not room

@@ -37,7 +37,7 @@ def test_an_interrupted_batch_leaves_later_results_right(four, monkeypatch):
     """Helpers wrote on into memory that the next call of that size had got; and an interrupt while the pool took a lock stopped
     all later batches for ever."""
     monkeypatch.setattr(rooms, "_kept", [])
-    monkeypatch.setattr(rooms, "CACHED", 0)                          # results as large ones are
+    monkeypatch.setattr(rooms, "_LARGE", 0)                          # results as large ones are
     model, rng, delays = model_of("universal"), np.random.default_rng(1), random.Random(1)
     first, second = (ld.random_configuration(model, rng, 4000) for _ in range(2))
     expected = ld.mass_matrix(model, second).copy()
@@ -106,7 +106,7 @@ def test_without_helpers_the_caller_does_all(monkeypatch):
 def test_a_thread_that_still_writes_keeps_the_memory(monkeypatch):
     """After a second interrupt only it holds the rows."""
     monkeypatch.setattr(rooms, "_kept", [])
-    monkeypatch.setattr(rooms, "CACHED", 0)
+    monkeypatch.setattr(rooms, "_LARGE", 0)
     result, rows = rooms.room_for((16, 8), 16)
     del result
     other, _ = rooms.room_for((16, 8), 16)

@@ -49,6 +49,29 @@ def test_dopri5_has_order_five_on_a_floating_robot(robot):
     assert np.all(np.abs(orders - 5) < 0.3), orders
 
 
+def test_dop853_has_order_eight_and_its_dense_output_order_seven(robot):
+    """On SE(3) and SO(3). Dense output of order seven has a local error of the eighth power of the step."""
+    problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 1, 42)
+    reference = solve(problem, times, Options("dop853", rtol=1e-14, atol=1e-15))[0]
+    assert end_error(robot, solve(problem, times, EXACT)[0], reference) < 1e-12
+    steps = 1 / np.array([8, 12, 16])
+    records = [solve(problem, times, Options("dop853", rtol=1.0, atol=1.0, max_step=h))[0] for h in steps]
+    at_end = [end_error(robot, record, reference) for record in records]
+    inside = [np.abs(record.v - reference.v).max() for record in records]
+    assert np.all(np.abs(np.diff(np.log(at_end)) / np.diff(np.log(steps)) - 8) < 0.5), at_end
+    assert np.log(inside[0] / inside[-1]) / np.log(steps[0] / steps[-1]) > 7, inside
+
+
+@pytest.mark.parametrize("rtol", [1e-6, 1e-9, 1e-12])
+def test_dop853_error_follows_its_tolerance_in_few_steps(robot, rtol):
+    problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 1, 11)
+    reference = solve(problem, times, Options("dop853", rtol=1e-14, atol=1e-15))[0]
+    record, statistics = solve(problem, times, Options("dop853", rtol=rtol, atol=rtol))
+    assert np.abs(record.v - reference.v).max() < 100 * rtol
+    theirs = solve(problem, times, Options("DOP853", rtol=rtol, atol=rtol))[1]
+    assert statistics.steps <= theirs.steps + 3                # SciPy's: the same control of steps
+
+
 @pytest.mark.parametrize("rtol", [1e-5, 1e-7, 1e-9])
 def test_dopri5_error_follows_its_tolerance(robot, rtol):
     problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 1, 11)
@@ -106,7 +129,7 @@ def test_outputs_fall_on_their_times_whatever_the_step(robot):
     fine = solve(problem, times, EXACT)[0]
     coarse = solve(problem, times, Options("rk4", step=3e-3))[0]
     assert np.abs(ld.difference(robot, fine.q, coarse.q)).max() < 1e-7
-    assert coarse.t is times
+    np.testing.assert_array_equal(coarse.t, times)
 
 
 def test_recorded_accelerations_and_forces_belong_to_the_state(robot):

@@ -1,4 +1,5 @@
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,6 +11,8 @@ from liedyn.integrators.tableaux import METHODS
 def test_order_conditions_hold(name):
     """Quadrature conditions sum b c^k = 1/(k+1) up to the order, and those of Butcher's trees up to order 4."""
     m = METHODS[name]()
+    stages = len(m.b)
+    m = SimpleNamespace(order=m.order, A=m.A[:stages, :stages], b=m.b, c=m.c[:stages])
     for k in range(m.order):
         assert m.b @ m.c**k == pytest.approx(1 / (k + 1), abs=1e-14)
     assert m.b @ m.A @ m.c == pytest.approx(1 / 6, abs=1e-14)

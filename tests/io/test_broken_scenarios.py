@@ -7,6 +7,7 @@ from liedyn.errors import InputError, ScenarioError, TrajectoryError
 from liedyn.io.robot_yaml import read_robot_yaml
 from liedyn.io.scenario_file import read_scenario
 from liedyn.model.build import build
+from liedyn.simulate.run import run_scenario
 from liedyn.simulate.schedule import compile_schedule
 
 ROBOT = """\
@@ -65,7 +66,7 @@ BROKEN = {
     "a robot instead": ("links: {a: {mass: 1}}\njoints: {}\n", None, "this is a robot, not a scenario"),
     "unknown key": ("@duraton: 3 #!\n", "duraton", "unknown key; expected one of robot, base"),
     "unknown key, hint": ("@outputstep: 3 #!\n", "outputstep", "(did you mean output_step?)"),
-    "phases come later": ("@phases: [] #!\n", "phases", "unknown key"),
+    "phases in a list": ("@phases: [] #!\n", "phases", "expected a mapping"),
     "key twice": ("@duration: 3 #!\n", "duration", "duplicate key, first on line 2"),
     "duration is a word": (
         "robot: robot.yaml\nduration: long #!\n", "duration", "wrong value; found long; expected a number of at least 1e-12"),
@@ -269,6 +270,34 @@ BROKEN = {
                          "the robot has no driven loop; found 'tool'"),
     "empty drive": ("@drives: {tool: {}} #!\n", "drives.tool", "a driven loop needs xyz or rpy"),
     "drive of two": ("@drives: {tool: {xyz: [0, t]}} #!\n", "drives.tool.xyz", "expected a list of 3 signals"),
+    "event without a time": ("@events: {go: {do: stop}} #!\n", "events.go", "exactly one of at, every, when; found 'none'"),
+    "event of two": ("@events: {go: {at: 1, every: 1, do: stop}} #!\n",
+                     "events.go", "exactly one of at, every, when; found 'at and every'"),
+    "event without action": ("@events: {go: {at: 1}} #!\n", "events.go", "the key do is missing"),
+    "event after the end": ("@events: {go: {at: 3, do: stop}} #!\n", "events.go.at", "at most 2"),
+    "event of no period": ("@events: {go: {every: 0, do: stop}} #!\n", "events.go.every", "a number above 0"),
+    "event of an unknown action": ("@events: {go: {at: 1, do: {jump: elbow}}} #!\n", "events.go.do.jump", "unknown key"),
+    "event of an unknown word": ("@events: {go: {at: 1, do: halt}} #!\n", "events.go.do", "expected one of stop"),
+    "event of an unknown phase": ("@phases: {a: {}}\nevents: {go: {at: 1, do: {phase: b}}} #!\n", "events.go.do.phase",
+                                  "no such phase; found 'b'; expected a"),
+    "event in an unknown phase": ("@phases: {a: {}}\nevents: {go: {at: 1, in: b, do: stop}} #!\n",
+                                  "events.go.in", "no such phase"),
+    "direction of a time": ("@events: {go: {at: 1, direction: rising, do: stop}} #!\n", "events.go.direction",
+                            "direction belongs to events with when"),
+    "unknown direction": ("@events: {go: {when: 'q(elbow)', direction: up, do: stop}} #!\n",
+                          "events.go.direction", "expected one of both"),
+    "event of time alone": ("@events: {go: {when: 't - 1', do: stop}} #!\n", "events.go.when", "does not depend on the state"),
+    "event of an unknown joint": ("@events: {go: {when: 'q(elbo)', do: stop}} #!\n", "events.go.when", "did you mean elbow"),
+    "impact of nothing": ("@events: {go: {at: 1, do: {impact: {}}}} #!\n", "events.go.do.impact", "exactly one of joint, link"),
+    "impact that gains": ("@events: {go: {at: 1, do: {impact: {joint: elbow, restitution: 2}}}} #!\n",
+                          "events.go.do.impact.restitution", "at most 1"),
+    "impact along nothing": ("@events: {go: {at: 1, do: {impact: {link: a, normal: [0, 0, 0]}}}} #!\n",
+                             "events.go.do.impact.normal", "length zero"),
+    "payload without mass": ("@events: {go: {at: 1, do: {attach: {link: tip}}}} #!\n",
+                             "events.go.do.attach", "the key mass is missing"),
+    "set nothing": ("@events: {go: {at: 1, do: {set: {}}}} #!\n", "events.go.do.set", "set needs q or v"),
+    "no phases": ("@phases: {} #!\n", "phases", "no phase is given"),
+    "phase of an unknown joint": ("@phases: {a: {joints: {elbo: {torque: 1}}}} #!\n", "phases.a.joints.elbo", "no such joint"),
     "actuators by list": ("@actuators: {rotor1: [1]} #!\n", "actuators.rotor1", "wrong value; found [1]; expected a number"),
 }
 
@@ -318,3 +347,22 @@ def test_pipes_instead_of_files_are_named(folder, model):
     (folder / "s.yaml").write_text(joint("{torque: {csv: {file: pipe.csv, column: x}}}"))
     with pytest.raises(TrajectoryError, match=r"pipe\.csv: this is a pipe; expected a file"):
         compile_schedule(read_scenario(folder / "s.yaml"), model)
+
+
+@pytest.mark.parametrize("action, message", [
+    ("{lock: elbo}", "no such joint; found 'elbo'"), ("{unlock: weld}", "no such joint"),
+    ("{impact: {joint: bal}}", "no such coordinate"), ("{impact: {link: nobody}}", "no such link"),
+    ("{attach: {link: nobody, mass: 1}}", "no such link"), ("{detach: nobody}", "no such link"),
+    ("{set: {q: {elbo: 1}}}", "no such joint"), ("{set: {v: {ball: 1}}}", "wrong number of values"),
+])
+def test_names_of_actions_are_looked_up_before_the_run(folder, action, message):
+    (folder / "s.yaml").write_text(f"{HEAD}events: {{go: {{at: 1.5, do: {action}}}}}\n")
+    with pytest.raises(ScenarioError, match=message) as caught:
+        run_scenario(folder / "s.yaml")
+    assert caught.value.place.line == 3
+
+
+def test_generalized_alpha_does_not_go_with_events(folder):
+    (folder / "s.yaml").write_text(HEAD + "integrator: {method: generalized_alpha}\nevents: {go: {at: 1, do: stop}}\n")
+    with pytest.raises(ScenarioError, match="generalized_alpha does not go with events"):
+        run_scenario(folder / "s.yaml")

@@ -60,8 +60,6 @@ def test_accessors(root):
     assert [word.text() for word in root.get("gains").get("words").items(3)] == ["1", "yes", "12:30"]
     assert root.get("gains").get("frame").mapping() == {}
     assert root.get("none") is None
-    assert [child.key for child in root.children()] == ["name", "gains"]
-    assert root.get("name").children() == []
     assert parse_yaml("[3]").items()[0].integer() == 3
 
 

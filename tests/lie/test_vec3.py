@@ -49,7 +49,7 @@ def vectors(x, y):
     store6(y, 70, vec3.congruence(R, A))
     store6(y, 76, vec3.add6(A, A))
     store9(y, 82, vec3.add9(R, B))
-    store(y, 91, vec3.plus_dot3(b[2], a, b))
+    store(y, 91, b[2] + vec3.dot3(a, b))
     store3(y, 92, vec3.plus_cross(b, a, (R[0], R[1], R[2])))
     store3(y, 95, vec3.plus_rotate(b, R, a))
     store3(y, 98, vec3.plus_rotate_back(b, R, a))

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import yaml
 
-from liedyn.io import scenario_file as scenarios
+from liedyn.io.joint_keys import CURVES, LEVELS
 from liedyn.io.loops import read_loops_file
 from liedyn.io.scenario_file import read_scenario
+from liedyn.io.scenario_keys import SCENARIO
 from liedyn.loading import load_description
 from liedyn.model.build import build
 from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, WORLD, Link, Robot
@@ -317,13 +318,13 @@ def test_every_robot_has_a_scenario():
 
 def test_scenarios_show_every_key():
     trees = [yaml.safe_load(path.read_text()) for path in SCENARIOS]
-    assert {key for tree in trees for key in tree} == set(scenarios._KEYS)
+    assert {key for tree in trees for key in tree} == set(SCENARIO)
     words = _words(trees)
     others = {
         "pd", "kp", "kd", "target", "feedforward", "amplitude", "frequency", "phase", "offset", "file", "interpolation",
         "link", "frame", "wrench", "point", "from", "until", "torque", "prescribe",
         "method", "step", "rtol", "atol", "max_step", "rk4", "dopri5", "DOP853"}
-    assert {*scenarios.LEVELS, *scenarios.CURVES, *others} - words == set()
+    assert {*LEVELS, *CURVES, *others} - words == set()
 
 
 def _words(tree) -> set[str]:

@@ -76,6 +76,13 @@ def test_panda_dangles_only_where_it_is_driven_by_no_force():
     assert min(heights) > 0                                       # the hand stays above the table
 
 
+def test_limp_arm_sinks_and_comes_to_rest():
+    """Few steps for what explicit methods chatter through; the friction that is left lets it creep."""
+    result = run("ur5_limp")
+    assert result.potential[-1] < result.potential[0] - 10 and np.abs(result.v[-1]).max() < 0.3
+    assert result.statistics.steps < 1500
+
+
 def test_double_pendulum_keeps_its_energy_for_a_minute():
     result = run("double_pendulum")
     assert np.abs(result.balance).max() < 1e-8 * abs(result.kinetic[0] + result.potential[0])

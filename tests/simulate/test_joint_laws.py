@@ -14,11 +14,13 @@ from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.codegen.compiled import supported
 from liedyn.errors import ScenarioError
 from liedyn.integrators.jacobian_of_rates import RateJacobian
-from liedyn.integrators.problem import Options
+from liedyn.integrators.problem import Options, Start
 from liedyn.integrators.scipy_solvers import _Run
 from liedyn.io.plain_scenario import to_plain
+from liedyn.io.scenario import Constant, Prescribe, Rule
 from liedyn.io.scenario_file import read_scenario, scenario_of
 from liedyn.simulate.extrapolation import slope
+from liedyn.simulate.names import phase_rules
 from liedyn.simulate.run import run_scenario
 from liedyn.simulate.schedule import compile_schedule
 
@@ -297,7 +299,7 @@ def test_linearization_and_the_jacobian_of_implicit_methods(of, keys):
                         linearize_scenario(scenario, open_loop=True, verify=True).differences):
         assert all(x.off < 1e-9 and x.sound for x in differences.values())
     c, model = compiled(scenario)
-    run = _Run(c.problem(model), np.array([0.0, 1.0]), Options("Radau"))
+    run = _Run(c.problem(model), Start(0.0, c.q, c.v), np.array([0.0, 1.0]), Options("Radau"))
     jacobian = RateJacobian(run.problem, run.work, run.trial)
     y = np.concatenate([0.1 * np.arange(model.nv), c.v, [0.0]])
     assert jacobian.exact
@@ -321,6 +323,85 @@ def test_lines_give_what_the_loops_give(of, monkeypatch, keys):
     for name in ("q", "v", "a", "tau", "work"):
         x, y = getattr(loops, name), getattr(line, name)
         np.testing.assert_allclose(x, y, rtol=0, atol=1e-11 * max(1.0, np.abs(x).max()))
+
+
+# phases -------------------------------------------------------------------------------------------------------------------
+TAKEN = {"phases": {"free": {}, "taken": {"joints": {"elbow": {"prescribe": {"position": MOTION["elbow"]}}}}},
+         "events": {"take": {"at": 0.15, "do": {"phase": "taken"}}, "leave": {"at": 0.35, "do": {"phase": "free"}}}}
+
+
+def test_computed_torque_leaves_out_a_joint_while_it_is_prescribed(of):
+    result = run_scenario(of(control=TRACK, initial={"q": {"shoulder": 0.5}}, **TAKEN))
+    e, t = result.tracking.error, result.t
+    np.testing.assert_allclose(e[:, 0], 0.1 * (3 * np.exp(-8 * t) - 2 * np.exp(-12 * t)), atol=1e-9)
+    assert np.abs(e[:, 1:]).max() < 1e-9 and len(result.events) == 2
+    a = np.array([asked(*x) for x in zip(t, result.q, result.v, strict=True)])
+    np.testing.assert_allclose(result.tau, ld.inverse_dynamics(result.model, result.q, result.v, a), atol=1e-7)
+
+
+@pytest.mark.parametrize("first", ["free", "taken"])
+def test_what_a_law_drives_in_each_phase(of, first):
+    phases = {name: TAKEN["phases"][name] for name in (first, *TAKEN["phases"])}
+    s = scenario_of(of(control=TRACK, saturate={"elbow": 3, "slide": 2}, phases=phases, events=TAKEN["events"]))
+    model = ld.load(s.robot)
+    now = compile_schedule(s, model)
+    free, taken, locked = (now if name == first else compile_schedule(s, model, rules) for name, rules in (
+        ("free", phase_rules(s, model, "free")), ("taken", phase_rules(s, model, "taken")),
+        ("locked", phase_rules(s, model, "free") | {"elbow": Rule("elbow", Prescribe("acceleration", Constant(0.0)))})))
+    for compiled_, driven in ((free, [1, 1, 1]), (taken, [1, 0, 1]), (locked, [1, 0, 1])):
+        laws = compiled_.joint_laws
+        np.testing.assert_array_equal(laws.driven, driven)
+        np.testing.assert_array_equal(laws.given, [1, 1, 1])
+        np.testing.assert_array_equal(laws.limit, [np.inf, 3 if driven[1] else np.inf, 2])
+        assert np.count_nonzero(laws.switch >= 0) == 1 + driven[1]
+        assert len(compiled_.signals.held) // 4 == 2 * (1 + driven[1])
+
+
+def test_other_laws_and_limits_in_phases(of):
+    gain = np.hstack([40 * np.eye(3), 6 * np.eye(3)]) + np.arange(18).reshape(3, 6) / 9
+    control = {"law": "state_feedback", "gain": gain.tolist(), "about": {"q": {"elbow": 0.8}}}
+    held = {"pd": {"kp": 30, "kd": 3, "target": 0.2, "gravity": True}}
+    scenario = of(control=control, saturate={"slide": 2, "elbow": 30}, initial={"q": {"elbow": 0.8}}, output_step=0.01,
+                  phases={"free": {}, "still": {"joints": {"shoulder": {"torque": held}}}},
+                  events={"lock": {"at": 0.15, "do": [{"lock": "elbow"}, {"phase": "still"}]},
+                          "unlock": {"at": 0.35, "do": {"unlock": "elbow"}}})
+    result = run_scenario(scenario)
+    model, q0 = result.model, np.array([0.0, 0.8, 0.0])
+    hold, locked = ld.inverse_dynamics(model, q0, np.zeros(3), np.zeros(3)), np.zeros(len(result.t), dtype=bool)
+    after = np.flatnonzero(np.diff(result.t) == 0.0) + 1
+    locked[after[0]:after[1]] = True
+    assert np.abs(result.v[locked, 1]).max() < 1e-12 and np.ptp(result.q[locked, 1]) < 1e-12
+    for k, (q, v) in enumerate(zip(result.q, result.v, strict=True)):
+        tau = hold - gain @ np.concatenate([q - q0, v])
+        if k >= after[0]:
+            tau[0] += ld.gravity_force(model, q)[0] + 30 * (0.2 - q[0]) - 3 * v[0]
+        tau = np.clip(tau, [-np.inf, -30, -2], [np.inf, 30, 2])
+        np.testing.assert_allclose(result.tau[k][~(locked[k] & np.array([False, True, False]))],
+                                   tau[~(locked[k] & np.array([False, True, False]))], atol=1e-9)
+    assert result.check["energy_balance_relative"] < 1e-9
+    assert any("the force of slide is at its limit of 2 N" in note for note in result.notes)
+
+
+def test_a_joint_that_is_prescribed_in_all_phases_is_refused(of):
+    prescribed = {"joints": {"elbow": {"prescribe": {"velocity": 0}}}}
+    with pytest.raises(ScenarioError, match="joint elbow is prescribed, but control drives it"):
+        compiled(of(control=TRACK, phases={"a": prescribed, "b": prescribed}))
+
+
+@pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+def test_laws_with_contacts_as_lines_and_loops(of, monkeypatch):
+    contacts = {"links": {"hand": {"sphere": {"radius": 0.05}}}, "planes": {"wall": {"point": [0, 0, 0.7], "normal": [0, 0, 1]}}}
+    scenario = of(control=TRACK, saturate={"slide": 2}, contacts=contacts, duration=0.2,
+                  initial={"q": {"shoulder": 1.2}, "v": {"shoulder": 0}})
+    loops = run_scenario(scenario)
+    assert max(np.abs(loops.wrench).max(), 0.0) > 1.0
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    c, model = compiled(scenario)
+    assert c.problem(model).step is not None
+    line = run_scenario(scenario)
+    for name in ("q", "v", "tau", "work", "wrench"):
+        x, y = getattr(loops, name), getattr(line, name)
+        np.testing.assert_allclose(x, y, rtol=0, atol=1e-9 * max(1.0, np.abs(x).max()))
 
 
 # scenario files -----------------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 
 ROOT = Path(__file__).parents[2]
-METHODS = ("rk4", "dopri5", "RK45", "DOP853", "Radau", "BDF", "LSODA", "generalized_alpha")
+METHODS = ("rk4", "dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA", "generalized_alpha")
 
 
 @pytest.fixture(autouse=True, params=["auto", "loops"])
@@ -87,18 +87,19 @@ BREAKS = {"sine from a time": ("sin(3*t)*step(t-0.4321)", "{}", 1.0, sine_from_a
 
 
 @pytest.mark.parametrize("case", BREAKS)
-@pytest.mark.parametrize("method, order", [("rk4", 4), ("dopri5", 5)])
+@pytest.mark.parametrize("method, order", [("rk4", 4), ("dopri5", 5), ("dop853", 8)])
 def test_methods_keep_their_order_across_breaks(run, method, order, case):
-    """Steps of a quarter: the error falls by 4^order, less a half in the exponent, since cut steps are of other lengths."""
+    """Steps of a quarter: the error falls by 4^order, less a half in the exponent, since cut steps are of other lengths; or
+    to rounding."""
     force, initial, duration, motion = BREAKS[case]
     errors = []
-    for h in (0.1, 0.025):
+    for h in (0.4, 0.1) if order == 8 else (0.1, 0.025):
         steps = [f"integrator.step={h}"] if method == "rk4" else [
             f"integrator.max_step={h}", "integrator.rtol=0.1", "integrator.atol=0.1"]
         result = run(force, *steps, f"output_step={duration}", method=method, duration=duration, initial=initial)
         x, v = motion(duration)
         errors.append(abs(result.q[-1, 0] - x) + abs(result.v[-1, 0] - v))
-    assert errors[1] * 4**(order - 0.5) < errors[0]
+    assert errors[1] * 4**(order - 0.5) < errors[0] or errors[1] < 1e-13
 
 
 @pytest.mark.parametrize("method", METHODS[:-1])

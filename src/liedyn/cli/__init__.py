@@ -16,10 +16,10 @@ import click
 
 from liedyn import __version__
 from liedyn.cli.streams import prepare, tell
-from liedyn.errors import LiedynError, shown
+from liedyn.errors import LiedynError, nearest, shown
 
 _COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives",
-             "assemble", "export", "warmup")
+             "assemble", "export", "template", "schema", "warmup")
 
 
 INTERRUPTED = 130                       # what shells give for a process that Ctrl-C ended
@@ -67,6 +67,14 @@ class _Commands(click.Group):
         if name not in _COMMANDS:
             return None
         return getattr(importlib.import_module(f"liedyn.cli.{name}"), name)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]):
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            hint = nearest(args[0], _COMMANDS)
+            error.message = f"{error.message.rstrip('.')}; {hint}" if hint else error.message
+            raise
 
     def main(self, *args, **options):
         prepare()

@@ -19,7 +19,7 @@ def compute_along(compute: Callable, name: str, console: Console, trajectory: st
     if as_json and target == "-":
         raise click.UsageError("--json and a CSV cannot both go to stdout; name a file with -o.")
     check_output(target, force=force)
-    motion = read_trajectory(trajectory)
+    motion = read_trajectory(trajectory, events=True)
 
     from liedyn.analyse.along.robot_of_file import comments_for, robot_of  # only now: Numba takes half a second to import
 

@@ -69,7 +69,7 @@ def pointers_text(recording: Recording) -> str:
 def scratch_size(recording: Recording, width: int) -> int:
     parts = segments(recording)
     numbers = sum(array.size for array in _read(recording)) + len(_slots(recording)) + _kept(parts)
-    return width * _blocks(len(parts)) * numbers
+    return width * _blocks(len(parts)) * max(1, numbers)
 
 
 def _blocks(parts: int) -> int:

@@ -41,7 +41,7 @@ class Step:
     t, q0, y    as for `right_hand_side`
     curves      (5 c,) Taylor coefficients at t of the signals `curves`
     sides       (s,) of the switches of the state, FREE where there is none
-    values      (k,) `numbers`: gains and constants of the scenario, which are no part of the code
+    values      (k,) `numbers`: gains, constants and materials of contacts of the scenario, which are no part of the code
     verdict     (2,) a code, and the signal that is not finite
     readings    (2 s,) of each switch its argument, and 1 where that is beyond its side
     desk        see `kernels.loops.desk`: read and written under constraints
@@ -65,7 +65,7 @@ def step_of(model, plant, schedule, signals, tied: Tied | None = None) -> Step |
     """None where loops do the work: too many operations, a law whose references have kinks, an old LLVM."""
     if not wanted():
         return None
-    curves, values = curves_of(plant, schedule, signals, tied), values_of(schedule, signals)
+    curves, values = curves_of(plant, schedule, signals, tied), values_of(plant, schedule, signals)
     place, name = folder(_TIED if tied else _ENTRY, "codegen.step"), _name(model, plant, schedule, signals, tied)
     size, codes = kept_parts(place, name, lambda: _recordings(model, plant, schedule, signals, tied))
     if not codes:
@@ -92,8 +92,9 @@ def _name(model, plant, schedule, signals, tied=None) -> str:
     kinds = signals._replace(first=first, count=count, literals=literals, breaks=np.zeros(0), coefficients=np.zeros(0),
                              held=np.array([signals.held.size]))
     law = () if plant.law is None else [getattr(plant.law, name) for name in _OF_LAW]
+    touch = () if plant.contacts is None else plant.contacts._replace(material=np.zeros(0), share=np.zeros(0))
     joint_laws = () if plant.joint_laws is None else [getattr(plant.joint_laws, name) for name in GIVEN]
-    arrays = (*plant[:-2], *shape, *kinds, *law, *joint_laws)
+    arrays = (plant.prescribed, plant.slot, plant.slot_link, plant.passive, *shape, *kinds, *law, *touch, *joint_laws)
     if tied:
         arrays += (model.loop_index, model.loop_constants, tied.signal, tied.turn, np.array([tied.stabilized]))
     return code_cache.digest(model.index.tobytes(), model.constants.tobytes(), repr(processor()).encode(),
@@ -105,8 +106,8 @@ _OF_LAW = ("index", "constants", "elastic", "motor", "spring", "stiffness", "res
 
 def curves_of(plant, schedule, signals, tied=None) -> np.ndarray:
     """Signals in use that are curves."""
-    used = [schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal, tied.signal if tied else [],
-            [] if plant.law is None else plant.law.signal,
+    used = [schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal, schedule.watch,
+            tied.signal if tied else [], [] if plant.law is None else plant.law.signal,
             [] if plant.joint_laws is None else plant.joint_laws.signal[plant.joint_laws.driven]]
     used = np.unique(np.concatenate(used)).astype(int)
     return used[signals.kind[used] == POLYNOMIAL]
@@ -118,22 +119,25 @@ def _constants(signals) -> np.ndarray:
     return places[signals.literals[places] != 0.0]
 
 
-def values_of(schedule, signals) -> np.ndarray:
+def values_of(plant, schedule, signals) -> np.ndarray:
     gains = (x[x != 0.0] for x in (schedule.kp, schedule.kd))
-    return np.concatenate([signals.literals[_constants(signals)], *gains])
+    materials = [] if plant.contacts is None else plant.contacts.material
+    return np.concatenate([signals.literals[_constants(signals)], *gains, materials])
 
 
 class _Scenario:
     """What a recording begins with: inputs, and arrays for what comes out."""
 
     def __init__(self, model, plant, schedule, signals, tied=None, desk: int = 0):
-        self.tape, self.plant = Tape(), plant._replace(law=_law_of(plant.law), joint_laws=_joint_laws_of(plant.joint_laws))
+        self.tape = Tape()
         nq, nv, slots = model.nq, model.nv, len(plant.slot_link)
-        curves, count = curves_of(plant, schedule, signals, tied), len(values_of(schedule, signals))
+        curves, count = curves_of(plant, schedule, signals, tied), len(values_of(plant, schedule, signals))
         self.switches = signals.held.size // SWITCH
         sizes = {"t": 1, "q0": nq, "y": 2 * nv + 1, "curves": TERMS * len(curves), "sides": self.switches, "values": count}
         self.given = {name: self.tape.inputs(name, size) for name, size in sizes.items()}
         self.desk = self.tape.inputs("desk", desk)
+        self.plant = plant._replace(law=_law_of(plant.law), contacts=_contacts_of(plant.contacts, self.given["values"]),
+                                    joint_laws=_joint_laws_of(plant.joint_laws))
         self.schedule, self.signals = _with_inputs(schedule, signals, curves, self.given)
         sizes_of_work = (nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * signals.code.size, 2,
                          hybrid_memory(model.n_bodies, nv))
@@ -230,12 +234,18 @@ def _with_inputs(schedule, signals, curves, given):
     constant, kp, kd = _constants(signals), schedule.kp.astype(object), schedule.kd.astype(object)
     first_kp = len(constant)
     first_kd = first_kp + np.count_nonzero(schedule.kp)
+    end = first_kd + np.count_nonzero(schedule.kd)
     literals[constant] = given["values"][:first_kp]
-    kp[schedule.kp != 0.0], kd[schedule.kd != 0.0] = given["values"][first_kp:first_kd], given["values"][first_kd:]
+    kp[schedule.kp != 0.0], kd[schedule.kd != 0.0] = given["values"][first_kp:first_kd], given["values"][first_kd:end]
     held = zeros(signals.held.size)
     held[SIDE::SWITCH] = given["sides"]
     return (schedule._replace(kp=kp, kd=kd),
             signals._replace(first=first, literals=literals, breaks=given["curves"], held=held))
+
+
+def _contacts_of(contacts, values):
+    """Materials stand at the end of the values."""
+    return contacts and contacts._replace(material=values[len(values) - contacts.material.size:])
 
 
 def _law_of(law):

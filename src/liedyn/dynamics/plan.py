@@ -8,9 +8,14 @@ from importlib import import_module
 import numpy as np
 
 from liedyn.codegen import lines
+from liedyn.codegen.mechanism import Ask, record_parts
 from liedyn.codegen.recording import record
-from liedyn.dynamics.calling.calls import asked_by
+from liedyn.codegen.segments import SEGMENT
+from liedyn.dynamics.calling.calls import as_mask, asked_by
+from liedyn.dynamics.loops.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
+from liedyn.dynamics.loops.constraints import require_constraints
 from liedyn.errors import NameLookupError, UsageError
+from liedyn.kernels.loops.parts import COMPLETED, EQUATIONS
 from liedyn.model.model import Model
 
 
@@ -59,10 +64,11 @@ def plan(model: Model, function: str, **options) -> Plan:
     'line'
     """
     called = _function(function)
+    if called in (constrained_forward_dynamics, constrained_hybrid_dynamics):
+        return _of_parts(model, function, **options)
     asked, of = asked_by(called, model, *_arguments(called, model, options), **_remaining(called, options))
     if not lines.wanted():
-        return Plan(function, "loops", None, lines.LONGEST, lines.width(),
-                    "lines are switched off by LIEDYN_CODE=loops, or this LLVM is too old for them")
+        return _switched_off(function, lines.LONGEST)
     recording = record(of, asked)
     if recording is None:
         way, size, reason = "loops", None, "the algorithm decides on numbers, on which a line cannot branch"
@@ -71,6 +77,27 @@ def plan(model: Model, function: str, **options) -> Plan:
     else:
         way, size, reason = "line", recording.size, f"it has at most {lines.LONGEST} operations"
     return Plan(function, way, size, lines.LONGEST, lines.width(), reason)
+
+
+def _switched_off(function: str, longest: int) -> Plan:
+    return Plan(function, "loops", None, longest, lines.width(),
+                "lines are switched off by LIEDYN_CODE=loops, or this LLVM is too old for them")
+
+
+def _of_parts(model, function: str, prescribed=None, f_ext=None, passive: bool = True, baumgarte: float = 0.0, **_) -> Plan:
+    """Of constrained motion: two lines, and one dense solver for all robots between them."""
+    require_constraints(model)
+    if prescribed is None and function == "constrained_hybrid_dynamics":
+        raise UsageError(f"{function} needs prescribed=")
+    mask = (False,) * model.nv if prescribed is None else tuple(map(bool, as_mask(prescribed, model.nv)))
+    if not lines.wanted():
+        return _switched_off(function, SEGMENT)
+    ask = Ask(mask, mask, mask, bool(passive and model.has_passive_forces), baumgarte > 0.0, f_ext is not None)
+    sizes = [recording.size for recording in record_parts(model, (EQUATIONS, COMPLETED), ask)]
+    fits = bool(sizes) and max(sizes) <= SEGMENT
+    reason = (f"its two parts have at most {SEGMENT} operations each; a dense solver for all robots works between them" if fits
+              else f"a line would have more than {SEGMENT} operations")
+    return Plan(function, "line" if fits else "loops", sum(sizes), SEGMENT, 1, reason)
 
 
 def _function(name: str):

@@ -6,20 +6,21 @@ import numpy as np
 from liedyn.integrators.problem import failure
 from liedyn.integrators.runge_kutta import end_step_here
 from liedyn.integrators.switching import LOOSE_STEPS
-from liedyn.kernels.simulation.right_hand_side import PASSED, RUNNING
+from liedyn.kernels.simulation.right_hand_side import EVENT, PASSED, RUNNING
 
 
 class CutSteps:
     """sides: the `RightHandSide` of the run, with these switches."""
 
-    def __init__(self, problem, sides, switches, method, state, stages, record, work):
+    def __init__(self, problem, sides, switches, method, state, stages, record, work, fired=()):
         self.problem, self.sides, self.switches, self.method, self.state = problem, sides, switches, method, state
         self.stages, self.record, self.work = stages, record, work
         self.step, self.last = float(method.control[0]), float(record.t[-1])
-        self._begin()
+        self.fired: tuple[int, ...] = ()
+        self._begin(fired)
 
     def go_on(self, code: int) -> int:
-        """After the compiled loop returned PASSED or WALL. Returns a code."""
+        """After the compiled loop returned PASSED or WALL. Returns a code; EVENT: the run stands at an event."""
         clock = self.state.clock
         if code == PASSED:
             h, t = float(clock[2]), float(clock[0])
@@ -30,6 +31,9 @@ class CutSteps:
             if code != RUNNING:
                 return code
             self.switches.reading[:] = reading
+            self.fired = self.switches.fired() if share is not None else ()
+            if self.fired:
+                return EVENT
             if share is None:
                 self.switches.settle_free()
             else:
@@ -41,8 +45,8 @@ class CutSteps:
             self._begin()
         return RUNNING
 
-    def _begin(self) -> None:
-        self.switches.begin(self._glance)
+    def _begin(self, fired=()) -> None:
+        self.switches.begin(self._glance, fired)
         self.state.count[5] = 0                                # rates are to be computed with the new sides
         self._limit()
 

@@ -14,7 +14,7 @@ from scipy.special import bernoulli, factorial
 from liedyn.errors import ComputationError
 from liedyn.joints.kinds import FREE, SCREW
 from liedyn.kernels.simulation.right_hand_side import RUNNING
-from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY
+from liedyn.kernels.simulation.signals import POSITION, PROGRAM, TORQUE, VELOCITY
 from liedyn.model.spatial import bracket, skew
 
 _STEP = 1.5e-8            # of differences, relative: the root of a rounding
@@ -22,7 +22,7 @@ _SERIES = bernoulli(30) / factorial(np.arange(31))      # of t / (e^t - 1): good
 
 
 class RateJacobian:
-    """Called with (t, y), returns the (2 nv + 1, 2 nv + 1) derivative.
+    """Called with (t, y), returns the (2 nv + 1, 2 nv + 1) derivative, and keeps the rates there and their code.
 
     evaluate   (t, y) -> (code, rates); leaves in `work` the state at y
     """
@@ -33,10 +33,14 @@ class RateJacobian:
         given = np.isin(level, (POSITION, VELOCITY))             # what follows its signal, whatever y holds
         self.ignored = np.concatenate([level == POSITION, given, [True]])
         self.prescribed, self.exact = level != TORQUE, problem.ties is None and problem.law is None and problem.slopes is not None
-        self.last = np.zeros((2 * problem.model.nv + 1,) * 2)
+        self.last, self.tree = np.zeros((2 * problem.model.nv + 1,) * 2), problem.model.open_tree()
+        self.links, self.turning = problem.forced_links, [joint for joint in problem.model.joints if joint.kind != SCREW]
+        self.acted = bool((problem.signals.kind == PROGRAM).any() or (np.asarray(problem.schedule.target) >= 0).any()
+                          or len(self.links) or problem.joint_laws is not None)          # forces may answer to the state
 
     def __call__(self, t: float, y) -> np.ndarray:
         code, rates = self.evaluate(t, y)
+        self.code, self.rates = code, rates
         if code != RUNNING:
             return self.last
         try:
@@ -52,29 +56,28 @@ class RateJacobian:
         """At the state in `work`, which `evaluate` has left there."""
         from liedyn.dynamics.derivatives.first_derivatives import hybrid_dynamics_derivatives
 
-        p, model, nv, free = self.problem, self.problem.model, self.problem.model.nv, ~self.prescribed
+        p, nv, free = self.problem, self.problem.model.nv, ~self.prescribed
         q, v, a, tau = (np.array(x) for x in (self.work.q, self.work.v, self.work.a, self.work.tau))
-        acting = sum(p.slopes(p, t, q, v))[free]
-        d = hybrid_dynamics_derivatives(model.open_tree(), q, v, a, tau, self.prescribed, f_ext=self._wrenches(),
-                                        passive=p.passive).split()
+        d = hybrid_dynamics_derivatives(self.tree, q, v, a, tau, self.prescribed, f_ext=self._wrenches(), passive=p.passive)
         J = np.zeros_like(self.last)
-        J[nv:2 * nv, :2 * nv] = np.hstack([d.da_dq, d.da_dv]) + d.da_du[:, free] @ acting
+        J[nv:2 * nv, :nv], J[nv:2 * nv, nv:2 * nv] = d.dy_dq, d.dy_dv
+        if self.acted:
+            J[nv:2 * nv, :2 * nv] += d.dy_du[:, free] @ sum(p.slopes(p, t, q, v))[free]
+        J[nv:2 * nv][self.prescribed] = 0.0
         J[:nv, nv:2 * nv] = np.eye(nv)
-        for joint in model.joints:
-            if joint.kind != SCREW:                              # q (+) J_r(x) dx = q0 (+) (x + dx), with P = 1 / J_r
-                k, m = joint.v, slice(nv + joint.v.start, nv + joint.v.stop)
-                P, by_x = chart_slopes(y[k], v[k], bracket if joint.kind == FREE else skew)
-                J[k, m], J[k, k] = P, by_x
-                J[nv:2 * nv, k] = J[nv:2 * nv, k] @ np.linalg.inv(P)
+        for joint in self.turning:                               # q (+) J_r(x) dx = q0 (+) (x + dx), with P = 1 / J_r
+            k, m = joint.v, slice(nv + joint.v.start, nv + joint.v.stop)
+            P, by_x = chart_slopes(y[k], v[k], bracket if joint.kind == FREE else skew)
+            J[k, m], J[k, k] = P, by_x
+            J[nv:2 * nv, k] = J[nv:2 * nv, k] @ np.linalg.inv(P)
         J[:, self.ignored] = 0.0
         return J
 
     def _wrenches(self):
-        links = self.problem.forced_links
-        if not len(links):
+        if not len(self.links):
             return None
         f_ext = np.zeros((len(self.problem.model.link_names), 6))
-        f_ext[links] = self.work.wrench.reshape(-1, 6)
+        f_ext[self.links] = self.work.wrench.reshape(-1, 6)
         return f_ext
 
     def by_differences(self, t: float, y, rates) -> np.ndarray:

@@ -28,6 +28,7 @@ from liedyn.kernels.loops.desk import (
 )
 from liedyn.kernels.loops.loop_motion import LoopPlant
 from liedyn.kernels.recursions.hybrid import hybrid_memory
+from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMALL, MotionWork, Plant
@@ -59,9 +60,11 @@ class Problem:
     law                  gives the motors' torques, besides the schedule's; or None
     joint_laws           the same for other joints, and limits of all forces; or None
     max_step             bounds that of the options [s]
+    contacts             of links with planes; or None
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
                          state by the schedule's laws (`simulate.feedback`); None: implicit methods take differences
     signal_names, signal_places   what each signal drives, then what each limit of a force is of, for messages
+    directions           of the events that schedule.watch looks for: 1 rising, -1 falling, 0 both
     """
 
     model: object
@@ -77,18 +80,23 @@ class Problem:
     law: MotorLaw | None = None
     max_step: float = np.inf
     slopes: Callable | None = None
+    directions: tuple[int, ...] = ()
+    contacts: Contacts | None = None
     joint_laws: JointLaws | None = None
 
     @property
     def forced_links(self) -> np.ndarray:
-        """Links that external wrenches act on, sorted."""
-        return np.unique(self.schedule.force_link)
+        """Links that external wrenches and contacts act on, sorted."""
+        touching = [] if self.contacts is None else self.contacts.link
+        return np.unique(np.concatenate([self.schedule.force_link, touching]).astype(np.int64))
 
     def plant(self) -> Plant:
-        links = self.forced_links
+        links, contacts = self.forced_links, self.contacts
+        if contacts is not None:
+            contacts = contacts._replace(slot=np.searchsorted(links, contacts.link).astype(np.int64))
         return Plant(np.asarray(self.schedule.level != TORQUE), np.searchsorted(links, self.schedule.force_link).astype(np.int64),
                      links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]), self.law,
-                     self.joint_laws)
+                     contacts, self.joint_laws)
 
     @cached_property
     def step(self) -> Step | None:
@@ -125,7 +133,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Options:
-    """method: rk4, generalized_alpha (fixed `step`; `rho`), dopri5, or one of SciPy's (rtol, atol, max_step)."""
+    """method: rk4, generalized_alpha (fixed `step`; `rho`), dopri5, dop853, rodas5p, or one of SciPy's (rtol, atol, max_step)."""
 
     method: str = "rk4"
     step: float = 1e-3
@@ -133,6 +141,29 @@ class Options:
     atol: float = 1e-10
     max_step: float = np.inf
     rho: float = 0.9
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where a stretch of a run begins. t [s]; q, v; work [J] supplied so far; fired: events that have just been; step: a first
+    one for adaptive methods, 0: to be found."""
+
+    t: float
+    q: np.ndarray
+    v: np.ndarray
+    work: float = 0.0
+    fired: tuple[int, ...] = ()
+    step: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Stretch:
+    """What became of it. record: of the outputs that were reached, and where an event ended it a row of that instant, before
+    what the event does; end: that state, with the events that have ended it (none: the last output)."""
+
+    record: Record
+    statistics: Statistics
+    end: Start
 
 
 @dataclass
@@ -168,9 +199,15 @@ def loop_figures(ties: LoopPlant | None) -> LoopFigures | None:
                        int(f[SINGULAR_ROW]))
 
 
-def begin(problem: Problem) -> State:
-    y = np.concatenate([np.zeros(problem.model.nv), problem.v, [0.0]])
-    return State(problem.q.copy(), y, np.zeros(6), np.zeros(6, dtype=np.int64))
+def begin(problem: Problem, start: Start | None = None) -> State:
+    start = start or Start(0.0, problem.q, problem.v)
+    y = np.concatenate([np.zeros(problem.model.nv), start.v, [start.work]])
+    return State(start.q.copy(), y, np.array([start.t, start.step, 0.0, 0.0, 0.0, 0.0]), np.zeros(6, dtype=np.int64))
+
+
+def kept_rows(record: Record, count: int) -> Record:
+    """The first `count` rows."""
+    return Record(*(x[:count] for x in record))
 
 
 def stages_for(stages: int, model) -> Stages:

@@ -94,6 +94,11 @@ def keep_what_is_due(line, loops, method, state, stages, record, work):
     return FINISHED if count[0] == record.t.size else RUNNING
 
 
+@kernel
+def keep_now(line, loops, method, state, stages, record, work):
+    return keep_what_is_due(line, loops, method, state, stages, record, work)
+
+
 @primitive
 def copy_record(line, loops, record, i, work, y):
     """Output i: work and ties hold the evaluation at its time."""
@@ -150,6 +155,15 @@ def look_at_switches(held):
 
 
 @primitive
+def none_loose(held):
+    """Loose switches may have gone over between the steps."""
+    loose = 0.0
+    for i in range(LOOSE, held.size, SWITCH):
+        loose += held[i]
+    return loose == 0.0
+
+
+@primitive
 def copy_trial(state, h, end, wall, before):
     state.clock[2], state.clock[3], state.clock[4], state.clock[5] = h, end, wall, before
 
@@ -195,7 +209,14 @@ def fixed_step(line, loops, walls, method, state, stages, record, work):
             state.count[5] = 0 if code != PASSED else 1
             return code
     code = accept(line, loops, state, stages, end, work)
-    return WALL if walls.held.size and end == wall and code == RUNNING else code
+    if walls.held.size and code == RUNNING:
+        if end == wall:
+            return WALL
+        if end != goal and not constrained(line, loops) and none_loose(walls.held):      # first same as last
+            copy(stages.K[method.b.size], stages.K[0])
+            move_origin(work.q, work.v, state, stages.K[0])
+            state.count[5] = 1
+    return code
 
 
 @pasted
@@ -250,9 +271,9 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
     code = outputs_within(line, loops, method, state, stages, record, h, end, before, work)
     if code == RUNNING:
         code = accept(line, loops, state, stages, end, work)
-    if walls.held.size and code == RUNNING:
-        return WALL if end == wall else code
-    if code == RUNNING and end != wall and not constrained(line, loops):         # first same as last
+    if walls.held.size and code == RUNNING and end == wall:
+        return WALL
+    if code == RUNNING and end != wall and not constrained(line, loops) and none_loose(walls.held):     # first same as last
         copy(stages.K[method.b.size], stages.K[0])
         move_origin(stages.next_q, stages.next_v, state, stages.K[0])
         state.count[5] = 1
@@ -277,7 +298,13 @@ def is_given(ties):
 def outputs_within(line, loops, method, state, stages, record, h, end, before, work):
     """Outputs in [t, end) by dense output in the chart, each evaluated anew; the last time of the run too."""
     t, count, n = state.clock[0], state.count, state.y.size
-    final = end >= record.t[record.t.size - 1]
+    final, further = end >= record.t[record.t.size - 1], method.c.size - method.b.size - 1
+    if further > 0 and count[0] < record.t.size and (record.t[count[0]] < end or final):
+        code = rates_at(line, loops, method, t, h, before, state.q, state.y, stages, method.b.size + 1, method.c.size, int64(0),
+                        work)
+        count[4] += further
+        if code != RUNNING:
+            return code
     while count[0] < record.t.size and (record.t[count[0]] < end or final):
         s = (record.t[count[0]] - t) / h
         copy(state.y, stages.y)
@@ -307,7 +334,7 @@ def evaluate_output(line, loops, method, now, state, stages, work):
             copy(stages.output, y)
             code = back_by_line(line, now, False, state.q, y, q, work)
         if code == RUNNING:
-            code = rates_at(line, loops, method, now, 0.0, now, q, y, stages, int64(0), int64(1), method.b.size + 1, work)
+            code = rates_at(line, loops, method, now, 0.0, now, q, y, stages, int64(0), int64(1), stages.K.shape[0] - 1, work)
     if loops is not None:
         code = output_by_loops(loops, loops.ties, method, now, state, stages, work)
     return code
@@ -321,5 +348,5 @@ def output_by_loops(loops, ties, method, now, state, stages, work):
         copy(stages.output, y)
         code = bring_back(loops.index, loops.constants, loops.schedule, loops.signals, ties, now, False, state.q, y, q, work)
     if code == RUNNING:
-        code = rates_at(None, loops, method, now, 0.0, now, q, y, stages, int64(0), int64(1), method.b.size + 1, work)
+        code = rates_at(None, loops, method, now, 0.0, now, q, y, stages, int64(0), int64(1), stages.K.shape[0] - 1, work)
     return code

@@ -1,23 +1,26 @@
-"""SciPy's solvers on the manifold: they see y = [x; v; work] in exponential coordinates about an anchor, which moves on
-when a rotation has gone far from it."""
+"""Solvers of SciPy and Rosenbrock methods on the manifold: they see y = [x; v; work] in exponential coordinates about an anchor,
+which moves on when a rotation has gone far from it."""
 from __future__ import annotations
 
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 
 from liedyn.dynamics.manifold import difference
 from liedyn.integrators.constraint_steps import copy_constraints
-from liedyn.integrators.problem import Statistics, begin, failure, loop_figures, stages_for
+from liedyn.integrators.problem import Start, Statistics, Stretch, begin, failure, kept_rows, loop_figures, stages_for
 from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.rosenbrock import RosenbrockSolver
+from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import SMALLEST_STEP
 from liedyn.integrators.switching import LOOSE_STEPS, Switches
 from liedyn.jit import kernel
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL
 
-IMPLICIT = "Radau", "BDF", "LSODA"        # take a Jacobian
+IMPLICIT = "Radau", "BDF", "LSODA", *ROSENBROCK        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
 _LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
 _LOOSE = 1e-8             # rad or m
@@ -34,9 +37,9 @@ class _Stop(Exception):
         self.code = code
 
 
-def solve_by_scipy(problem, times, options, progress):
-    """As `solve`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
-    run = _Run(problem, times, options)
+def solve_by_scipy(problem, start, times, options, progress) -> Stretch:
+    """As `solve_stretch`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
+    run = _Run(problem, start, times, options)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as heard, np.errstate(all="ignore"):     # of trials too far, which are taken back
         warnings.simplefilter("always")
@@ -44,8 +47,11 @@ def solve_by_scipy(problem, times, options, progress):
             run.all(progress)
         except _Stop as stop:
             raise failure(problem, stop.code, run.now, run.work, run.ties, options) from None
-    return run.record, Statistics(int(run.state.count[2]), 0, run.evaluations, time.perf_counter() - began,
-                                  loop_figures(run.ties), (*run.switches.notes.values(), *_notes(options.method, heard)))
+    statistics = Statistics(int(run.state.count[2]), 0, run.evaluations, time.perf_counter() - began,
+                            loop_figures(run.ties), (*run.switches.notes.values(), *_notes(options.method, heard)))
+    record = kept_rows(run.record, int(run.state.count[0]))
+    end = Start(float(record.t[-1]), run.work.q.copy(), run.work.v.copy(), float(record.work[-1]), run.fired)
+    return Stretch(record, statistics, end)
 
 
 def _notes(method: str, heard) -> tuple[str, ...]:
@@ -54,23 +60,25 @@ def _notes(method: str, heard) -> tuple[str, ...]:
 
 
 class _Run:
-    def __init__(self, problem, times, options):
+    def __init__(self, problem, start, times, options):
         import scipy.integrate
 
         self.problem, self.model, self.options = problem, problem.model, options
-        self.solver = getattr(scipy.integrate, options.method)
-        self.record, self.work = problem.record(times), problem.work()
-        self.state, self.stages = begin(problem), stages_for(1, self.model)
+        ours = options.method in ROSENBROCK
+        self.solver = partial(RosenbrockSolver, self) if ours else getattr(scipy.integrate, options.method)
+        self.record, self.work = problem.record(np.array(times)), problem.work()
+        self.state, self.stages, self.fired = begin(problem, start), stages_for(1, self.model), ()
+        self.just_fired = start.fired
         self.last = float(times[-1])
         self.switches = Switches(problem)
         self.sides = RightHandSide(problem, self.switches.signals)
-        self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, 0.0, RUNNING
+        self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, start.t, RUNNING
         n = self.model.nv
         self.atol = np.r_[np.full(2 * n, options.atol), _UNCONTROLLED]
         self.extra = {}
         if options.method in IMPLICIT:
             from liedyn.integrators.jacobian_of_rates import RateJacobian
-            jacobian = RateJacobian(problem, self.work, self.trial)
+            self.jacobian = jacobian = RateJacobian(problem, self.work, self.trial)
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
         self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
 
@@ -79,15 +87,18 @@ class _Run:
         return self.sides.ties
 
     def all(self, progress) -> None:
-        if not self.last and self.extra:
-            self.extra["jac"](0.0, self.state.y)                 # a run of the first instant is there to compile
+        if len(self.record.t) == 1 and self.extra:
+            self.extra["jac"](self.last, self.state.y)           # a run of the first instant is there to compile
         schedule = self.problem.schedule
-        walls = [wall for wall in zip(schedule.breaks, schedule.before, strict=True) if wall[0] < self.last]
+        now = self.state.clock[0]
+        walls = [wall for wall in zip(schedule.breaks, schedule.before, strict=True) if now < wall[0] < self.last]
         for wall, before in [*walls, (self.last, np.nextafter(self.last, -np.inf))]:
             self.ceiling, h = before, None
             self.begin_switches(wall)
-            while self.state.clock[0] < wall:
+            while self.state.clock[0] < wall and not self.fired:
                 h = self.until_far(wall, h, progress)
+            if self.fired:
+                return
         self.ceiling = self.last
         self.outputs(lambda t: self.state.y, self.last)
 
@@ -136,12 +147,13 @@ class _Run:
 
         def glance(share):
             h, y = share * min(wall - t, self.options.max_step), self.state.y
-            if h > 0.0:                   # midpoint rule: what rests now may be pushed
+            if h != 0.0:                  # midpoint rule: what rests now may be pushed
                 y = y + h * self.rates(t + 0.5 * h, y + 0.5 * h * self.rates(t, y))
             self.rates(t + h, y)
 
         if len(self.switches) and t < wall:
-            self.switches.begin(glance)
+            self.switches.begin(glance, self.just_fired)
+            self.just_fired = ()
 
     def cut(self, solver, dense) -> bool:
         """Move to where the step just made first passes a switch of the state. True: it does, or a loose one has changed sides:
@@ -165,6 +177,11 @@ class _Run:
         self.outputs(dense, np.nextafter(now, -np.inf))
         self.move_to(now, y)
         switches.reading[:] = reading
+        self.fired = switches.fired()
+        if self.fired:
+            self.record.t[self.state.count[0]] = now
+            self.keep_at(now, self.state.y, min(now, self.ceiling, self.before_last))
+            return True
         switches.change(now, step, lambda: self.rates(now, self.state.y))
         return True
 
@@ -207,9 +224,13 @@ class _Run:
             y = np.array(y_at(t))
             if self.ties is not None:
                 self.bring_back(t, y, False)
-            self.check(self.evaluate(t, y, min(t, self.before_last), 1))
-            self.keep(count[0], y)
-            count[0] += 1
+            self.keep_at(t, y, min(t, self.before_last))
+
+    def keep_at(self, t: float, y, now: float) -> None:
+        """An output at t, evaluated at `now`, which may be just before."""
+        self.check(self.evaluate(now, y, now, 1))
+        self.keep(self.state.count[0], y)
+        self.state.count[0] += 1
 
     def keep(self, i: int, y) -> None:
         for name in ("q", "v", "a", "tau", "wrench"):

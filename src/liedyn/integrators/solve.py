@@ -8,14 +8,26 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.integrators.cut_steps import CutSteps
-from liedyn.integrators.problem import Options, Problem, Statistics, begin, failure, loop_figures, stages_for
+from liedyn.integrators.problem import (
+    Options,
+    Problem,
+    Start,
+    Statistics,
+    Stretch,
+    begin,
+    failure,
+    kept_rows,
+    loop_figures,
+    stages_for,
+)
 from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import Method, Record
-from liedyn.integrators.runge_kutta import run_adaptive, run_fixed
+from liedyn.integrators.runge_kutta import keep_now, run_adaptive, run_fixed
 from liedyn.integrators.switching import Switches
 from liedyn.integrators.tableaux import METHODS, Tableau
 from liedyn.kernels.simulation.line_stages import REFUSED
-from liedyn.kernels.simulation.right_hand_side import FINISHED, PASSED, RUNNING, WALL
+from liedyn.kernels.simulation.right_hand_side import EVENT, FINISHED, PASSED, RUNNING, WALL
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
 _CHUNK_SECONDS = 0.2      # how often the caller hears of progress, and an interrupt is heard
@@ -28,36 +40,56 @@ def solve(problem: Problem, times: np.ndarray, options: Options,
 
     Raises ComputationError, with the time at which and the reason why the run ended early.
     """
-    options = replace(options, max_step=min(options.max_step, problem.max_step))
-    if options.method in SCIPY_METHODS:
-        from liedyn.integrators.scipy_solvers import solve_by_scipy
-        return solve_by_scipy(problem, times, options, progress)
     if options.method == "generalized_alpha":
         from liedyn.integrators.generalized_alpha import solve_generalized_alpha
         return solve_generalized_alpha(problem, times, options, progress)
+    stretch = solve_stretch(problem, Start(float(times[0]), problem.q, problem.v), times, options, progress)
+    return stretch.record, stretch.statistics
+
+
+def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Options,
+                  progress: Callable[[float], None] = lambda fraction: None) -> Stretch:
+    """The motion from `start` at `times` (increasing, from its time), or until an event that schedule.watch looks for.
+
+    Raises ComputationError as `solve`. Not for generalized_alpha, whose steps do not end at events.
+    """
+    options = replace(options, max_step=min(options.max_step, problem.max_step))
+    if options.method in SCIPY_METHODS or options.method in ROSENBROCK:
+        from liedyn.integrators.scipy_solvers import solve_by_scipy
+        return solve_by_scipy(problem, start, times, options, progress)
     tableau, switches = METHODS[options.method](), Switches(problem) if problem.signals.held.size else None
     sides = RightHandSide(problem, switches.signals if switches else problem.signals)
-    record, work, state = problem.record(times), problem.work(), begin(problem)
-    stages, method = stages_for(len(tableau.b), problem.model), _method(tableau, options)
+    record, work, state = problem.record(np.array(times)), problem.work(), begin(problem, start)
+    stages, method = stages_for(max(len(tableau.b), len(tableau.c) - 1), problem.model), _method(tableau, options)
     run = run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
-    cuts = CutSteps(problem, sides, switches, method, state, stages, record, work) if switches else None
+    cuts = CutSteps(problem, sides, switches, method, state, stages, record, work, start.fired) if switches else None
     while code == RUNNING:
         chunk = time.perf_counter()
         code = run(sides.line, sides.loops, sides.walls, method, state, stages, record, work, steps)
         progress(state.clock[0] / max(times[-1], 1e-300))
         if code in (PASSED, WALL):
             code = cuts.go_on(code)
-            continue
+            if code != EVENT:
+                continue
         if code == REFUSED:
             sides.turn_to_loops()
             state.count[5], code = 0, RUNNING
+        if code == EVENT:
+            break
         spent = time.perf_counter() - chunk
         steps = int(np.clip(steps * _CHUNK_SECONDS / max(spent, 1e-9), steps / 4 + 1, steps * 4))
+    if code == EVENT:
+        record.t[state.count[0]] = state.clock[0]
+        record, state.count[5] = kept_rows(record, int(state.count[0]) + 1), 0
+        code = keep_now(sides.line, sides.loops, method, state, stages, record, work)
     if code != FINISHED:
         raise failure(problem, code, state.clock[0], work, sides.ties, options)
-    return record, Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began,
-                              loop_figures(sides.ties), tuple(switches.notes.values()) if switches else ())
+    statistics = Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began,
+                            loop_figures(sides.ties), tuple(switches.notes.values()) if switches else ())
+    end = Start(float(state.clock[0]), work.q.copy(), work.v.copy(), float(state.y[-1]), cuts.fired if cuts else (),
+                float(state.clock[1]))
+    return Stretch(record, statistics, end)
 
 
 def _method(tableau: Tableau, options: Options) -> Method:

@@ -1,4 +1,4 @@
-"""How fast the forces of joints act, which bounds the steps of explicit methods, and what to try where a run fails.
+"""How fast the forces of joints and contacts act, which bounds the steps of explicit methods, and what to try where a run fails.
 
 A force -D v decays at the rates of M^-1 D, a spring K swings at the roots of M^-1 K. An explicit method is stable while its step
 times the largest of them is below a bound, about 2.78 for rk4. Coulomb friction, smoothed about rest, counts by its secant: where
@@ -12,6 +12,7 @@ import numpy as np
 
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.loops.constraints import constraint_jacobian
+from liedyn.integrators.touch import touch_coefficients
 from liedyn.joints.kinds import FRICTION_SPEED
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.simulation.signals import TORQUE
@@ -26,16 +27,25 @@ class Fastest(NamedTuple):
     rate: float          # 1/s; 0 where no force depends on the state
     coordinate: str
     t: float
+    contact: bool = False        # coordinate is the contact of a link
 
 
-def fastest(problem, t: float, q, v) -> Fastest:
-    """The fastest rate at which damping, friction, springs and pd laws act on the coordinates whose motion is not prescribed.
+def fastest(problem, t: float, q, v, pressed: bool = True) -> Fastest:
+    """The fastest rate at which damping, friction, springs, pd laws and contacts act on the coordinates whose motion is not
+    prescribed. pressed: contacts count as if each carried its share of the weight at the least.
 
     Driven closures count as if they stood at home."""
     resist, spring, free = _coefficients(problem, v)
+    names, touching = [problem.model.v_names[k] for k in free], None
+    if problem.contacts is not None:
+        touching, *more = touch_coefficients(problem.model, problem.contacts, q, v, pressed)
+        resist, spring = np.concatenate([resist, more[0]]), np.concatenate([spring, more[1]])
+        names += [f"the contact of {problem.model.link_names[k]}" for k in np.repeat(problem.contacts.link, 3)]
     if not (resist.any() or spring.any()):
         return Fastest(0.0, "", t)
     motions = _unit_motions(problem, q, free)
+    if touching is not None:
+        motions = np.vstack([motions, touching[:, free] @ motions])
     found = []
     for x, power in ((resist, 2), (spring, 1)):
         acted = np.flatnonzero(x)
@@ -43,13 +53,13 @@ def fastest(problem, t: float, q, v) -> Fastest:
             u, s, _ = np.linalg.svd(np.sqrt(x[acted])[:, None] * motions[acted], full_matrices=False)
             found.append((float(s[0] ** power), int(acted[np.argmax(np.abs(u[:, 0]))])))          # s^2: an eigenvalue of M^-1 D
     rate, k = max(found, default=(0.0, 0))
-    return Fastest(rate, problem.model.v_names[free[k]] if rate else "", t)
+    return Fastest(rate, names[k] if rate else "", t, k >= len(free))
 
 
 def fastest_along(problem, record) -> Fastest:
     """The same along a recorded motion, at some of its rows."""
     rows = np.unique(np.linspace(0, len(record.t) - 1, _ROWS).astype(int))
-    return max(fastest(problem, float(record.t[k]), record.q[k], record.v[k]) for k in rows)
+    return max(fastest(problem, float(record.t[k]), record.q[k], record.v[k], False) for k in rows)
 
 
 def _coefficients(problem, v):
@@ -113,8 +123,8 @@ def advice(problem, method: str, step: float) -> str:
     if slight < _NOTHING:
         return f"{coordinate} moves almost no inertia; {mend_inertia(problem.model, coordinate)}"
     fast = fastest(problem, 0.0, problem.q, np.zeros(problem.model.nv))
-    if method in ("Radau", "BDF", "LSODA", "generalized_alpha"):
+    if method in ("rodas5p", "Radau", "BDF", "LSODA", "generalized_alpha"):
         return "the motion may diverge there (runs with passive=false and with zero torques show whether a force is the cause)"
     if fast.rate * step > LIMIT:
-        return f"the forces at {fast.coordinate} act within {1 / fast.rate:.1e} s; use integrator.method=Radau"
-    return "try a smaller integrator.step, integrator.method=dopri5, or Radau for stiff forces"
+        return f"the forces at {fast.coordinate} act within {1 / fast.rate:.1e} s; use integrator.method=rodas5p"
+    return "try a smaller integrator.step, integrator.method=dopri5, or rodas5p for stiff forces"

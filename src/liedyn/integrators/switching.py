@@ -19,7 +19,9 @@ MOST_CUTS = 1000          # of one switch within a step
 LOOSE_STEPS = 20_000      # the largest step of an adaptive method, as a share of the run, once a switch is loose
 _GLANCE = 1e-6            # of a step: how far ahead it is looked where an argument is 0 at the beginning
 _FINEST = 1e-14           # of a step
+_ROUNDING = 1e-10         # of a step: an event that has just been is no farther away
 _INSIDE = (0.25, 0.5, 0.75, 1.0)
+_CLOSER = tuple(k / 32 for k in range(1, 32))      # where a stage saw an event: it may be passed and passed back within the step
 
 
 class Switches:
@@ -31,6 +33,7 @@ class Switches:
         self.side, self.reading, self.loose, self.beyond = (held[k::SWITCH] for k in (SIDE, READING, LOOSE, BEYOND))
         self.owner, operation = _owners(problem.signals, len(self.side))
         self.floor = operation == FLOOR
+        self.event = _events(problem.schedule.watch, self.owner)
         self.cuts = [deque(maxlen=MOST_CUTS) for _ in self.side]
         self.notes: dict[int, str] = {}
 
@@ -51,15 +54,23 @@ class Switches:
     def _kept(self) -> np.ndarray:
         return (self.loose == 0) & np.isfinite(self.side)
 
-    def begin(self, glance) -> None:
-        """Choose all sides anew, at the start or after a break. glance(share) looks that share of a step ahead: 0 is here."""
+    def begin(self, glance, fired=()) -> None:
+        """Choose all sides anew, at the start or after a break. glance(share) looks that share of a step ahead: 0 is here.
+        fired: events that have just been: their arguments are 0 but for rounding, and a side is where they go."""
         self.side[:], self.reading[:], self.loose[:] = np.nan, 0.0, 0.0
         glance(0.0)
-        side = _side(self.reading, self.floor)
-        even = (self.reading == 0) | (self.floor & (self.reading == side))
-        if even.any():
+        here, side = self.reading.copy(), _side(self.reading, self.floor)
+        even, fresh = (here == 0) | (self.floor & (here == side)), np.isin(self.event, tuple(fired))
+        if even.any() or fresh.any():
             glance(_GLANCE)
-            side[even] = _side(self.reading, self.floor)[even]
+            ahead = self.reading.copy()
+            side[even] = _side(ahead, self.floor)[even]
+            if fresh.any():                                    # by the rate now: a bounce may be shorter than the glance
+                glance(-_GLANCE)
+                rate = (ahead - self.reading) / 2             # times the glance
+                at_zero = fresh & (np.abs(here) * _GLANCE <= _ROUNDING * np.abs(rate))
+                side[at_zero] = np.sign(rate)[at_zero]
+                self.reading[:] = ahead
         self._hold(side)
 
     def _hold(self, side: np.ndarray) -> None:
@@ -70,7 +81,10 @@ class Switches:
     def first_passing(self, excess_after) -> float | None:
         """The share of a step after which a switch is just passed, None where none is. excess_after(share): `excess` then."""
         from scipy.optimize import brentq
+        seen = bool((self.beyond[self.event >= 0] != 0.0).any())
         end = next((share for share in _INSIDE if excess_after(share) > 0), None)
+        if end is None and seen:
+            end = next((share for share in _CLOSER if excess_after(share) > 0), None)
         if end is None:
             return None
         height = excess_after(end)
@@ -81,6 +95,14 @@ class Switches:
             share, further = min(end, share + further), 2 * further
         return share
 
+    def fired(self) -> tuple[int, ...]:
+        """Events that are passed at the cut, whose readings these are, in the direction that they wait for."""
+        s, x = self.side, self.reading
+        passed = self._kept & (self.event >= 0) & (s * x < 0)
+        directions = self.problem.directions
+        return tuple(sorted(int(e) for e, way in zip(self.event[passed], np.sign(x[passed]), strict=True)
+                            if directions[e] in (0, way)))
+
     def change(self, t: float, step: float, look) -> None:
         """After a cut at t, out of a step that was to take `step`: to the other side, also of those that the change takes along.
         The readings are those at the cut; look() renews them."""
@@ -90,7 +112,7 @@ class Switches:
             if not passed.any():
                 break
             self.side[passed] = _side(x, self.floor)[passed]
-            for i in np.flatnonzero(passed):
+            for i in np.flatnonzero(passed & (self.event < 0)):
                 self._note_cut(i, t, step)
             look()
         self.beyond[:] = 0.0
@@ -137,6 +159,14 @@ def _owners(signals, count: int) -> tuple[np.ndarray, np.ndarray]:
         owned[(words >> 8) - 1] = True
     owner[~owned] = len(signals.kind) + np.arange(np.count_nonzero(~owned)) // 2
     return owner, operation
+
+
+def _events(watch, owner) -> np.ndarray:
+    """Which event each switch is, -1: none. An event's program ends with the sign of what is watched."""
+    event = np.full(len(owner), -1)
+    for e, k in enumerate(watch):
+        event[np.flatnonzero(owner == k)[-1]] = e
+    return event
 
 
 def _side(reading: np.ndarray, floor: np.ndarray) -> np.ndarray:

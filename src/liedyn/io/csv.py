@@ -36,7 +36,7 @@ _BYTE_ORDER_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """Columns of finite numbers over strictly increasing time.
+    """Columns of finite numbers over increasing time: strictly, or with two rows at the time of an event, before and after it.
 
     header   the `# key: value` comments before the column names
     t        (N,) time [s]
@@ -54,8 +54,8 @@ class Trajectory:
     lines: np.ndarray
 
 
-def read_trajectory(path: str | Path) -> Trajectory:
-    """Read a trajectory file, or standard input for `-`.
+def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
+    """Read a trajectory file, or standard input for `-`. events: two rows may have the same time, before and after an event.
 
     Raises TrajectoryError, with file, line and column, if the file is not valid.
     """
@@ -68,7 +68,7 @@ def read_trajectory(path: str | Path) -> Trajectory:
         raise TrajectoryError("there are column names but no rows", place=Place(source, first + 1))
     table = _table([lines[k] for k in numbers], numbers + 1, columns, source)
     _check_finite(table, numbers + 1, columns, source)
-    _check_time(table[:, columns.index("t")], numbers + 1, source)
+    _check_time(table[:, columns.index("t")], numbers + 1, source, events)
     series = {name: np.ascontiguousarray(table[:, k]) for k, name in enumerate(columns)}
     del units["t"]
     return Trajectory(header, series.pop("t"), series, units, source, numbers + 1)
@@ -263,8 +263,18 @@ def _check_finite(table: np.ndarray, numbers: np.ndarray, columns: list[str], so
                               found=f"{table[row, column]}", expected="a finite number")
 
 
-def _check_time(t: np.ndarray, numbers: np.ndarray, source: str) -> None:
-    back = np.flatnonzero(t[1:] <= t[:-1])
+def refuse_events(trajectory: Trajectory, what: str) -> None:
+    """Raise where two rows have one time: the motion jumps there, and `what` cannot be derived across it."""
+    twice = np.flatnonzero(np.diff(trajectory.t) == 0.0)
+    if twice.size:
+        k = int(twice[0]) + 1
+        raise TrajectoryError(f"two rows have one time, before and after an event: {what} cannot be derived across it",
+                              place=Place(trajectory.source, int(trajectory.lines[k]), "t"), found=f"{float(trajectory.t[k])!r}",
+                              expected="a file with all columns of q, v and a, or rows between two events")
+
+
+def _check_time(t: np.ndarray, numbers: np.ndarray, source: str, events: bool) -> None:
+    back = np.flatnonzero(t[1:] < t[:-1] if events else t[1:] <= t[:-1])
     if back.size:
         k = int(back[0]) + 1
         raise TrajectoryError("time does not increase", place=Place(source, int(numbers[k]), "t"),

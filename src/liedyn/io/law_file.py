@@ -6,31 +6,28 @@ import re
 from collections.abc import Callable
 
 from liedyn.errors import Place, ScenarioError
+from liedyn.io.keys import File
+from liedyn.io.law_keys import ABOUT, CONTROL, LIMIT, MATRIX, POLES, TRACKING
 from liedyn.io.scenario import EFFORT, LAWS, Control, Rule
 from liedyn.io.text_file import read_text
 from liedyn.io.yaml_text import Node
 
-POLES = ("bandwidth", "poles")
-_TRACKING = ("law", "motion", *POLES)
-_KEYS = {"feedback_linearization": _TRACKING, "computed_torque": _TRACKING, "gravity_compensation": ("law", "joints"),
-         "state_feedback": ("law", "joints", "gain", "about")}
-_MATRIX = "a list of rows of numbers, {tau.joint: {q.joint: number, …}, …}, or the path of a CSV file"
 _ROW = "a row of a gain matrix: numbers between commas (# begins a comment)"
 
 
-def read_control(node: Node, rules: Callable, signal: Callable, numbers: Callable, path: Callable) -> Control:
-    """rules, signal, numbers, path: readers of `scenario_file`."""
+def read_control(node: Node, rules: Callable, signal: Callable, numbers: Callable) -> Control:
+    """rules, signal, numbers: readers of `scenario_file`."""
     node.mapping()
-    law = node.require("law", "one of " + ", ".join(LAWS)).choice(LAWS)
-    given = node.mapping(_KEYS[law])
-    if law in ("feedback_linearization", "computed_torque"):
+    law = CONTROL.required(node, "law")
+    given = node.mapping(CONTROL.of_kind(law))
+    if law in TRACKING:
         return _tracking(node, law, rules, signal)
     joints = tuple(Rule(child.text(), (), child.place) for child in given["joints"].items(least=1, of="joints")) \
         if "joints" in given else ()
     if law == "gravity_compensation":
         return Control(law, joints=joints, place=node.place)
-    about = node.require("about", "the state about which the gain holds: q and v by joint").mapping(("q", "v"))
-    gain, rows, columns = _matrix(node.require("gain", _MATRIX), path)
+    about = CONTROL.require(node, "about").mapping(ABOUT)
+    gain, rows, columns = _matrix(CONTROL.require(node, "gain"))
     if rows and joints:
         raise given["joints"].problem("the rows of the gain have names already", expected="joints or names")
     return Control(law, joints=joints, gain=gain, rows=rows, columns=columns, about_q=rules(about.get("q"), numbers),
@@ -39,14 +36,13 @@ def read_control(node: Node, rules: Callable, signal: Callable, numbers: Callabl
 
 def _tracking(node: Node, law: str, rules: Callable, signal: Callable) -> Control:
     given = node.mapping()
-    motion = rules(node.require("motion", "the desired motion of each joint; of an elastic one by the name of its motor's"),
-                   signal)
+    motion = rules(CONTROL.require(node, "motion"), signal)
     chosen = [key for key in POLES if key in given]
     if len(chosen) != 1:
-        raise node.problem("control takes exactly one of bandwidth, poles", found=" and ".join(chosen) or "neither")
+        raise node.problem("control takes exactly one of " + ", ".join(POLES), found=" and ".join(chosen) or "neither")
     value = given[chosen[0]]
     if chosen == ["bandwidth"]:
-        return Control(law, motion, bandwidth=value.number(above=0), place=node.place)
+        return Control(law, motion, bandwidth=CONTROL.value(given, "bandwidth"), place=node.place)
     poles = tuple(child.number() for child in value.items(LAWS[law], of=f"poles for {law}"))
     for child, pole in zip(value.value, poles, strict=True):
         if pole >= 0.0:
@@ -54,16 +50,16 @@ def _tracking(node: Node, law: str, rules: Callable, signal: Callable) -> Contro
     return Control(law, motion, poles, place=node.place)
 
 
-def _matrix(node: Node, path: Callable) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
+def _matrix(node: Node) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:
     """Rows of numbers, and names of rows and columns, if there are any."""
     if node.kind == "text":
-        return _matrix_file(path(node))
+        return _matrix_file(File().read(node))
     if node.kind == "mapping" and node.value:
         named = {name: {column: child.number() for column, child in row.mapping().items()} for name, row in node.value.items()}
         columns = tuple(dict.fromkeys(column for row in named.values() for column in row))
         return tuple(tuple(row.get(column, 0.0) for column in columns) for row in named.values()), tuple(named), columns
     if node.kind != "list" or not node.value:
-        raise node.wrong(_MATRIX)
+        raise node.wrong(MATRIX)
     rows = tuple(tuple(child.number() for child in row.items(least=1, of="numbers")) for row in node.value)
     for child, row in zip(node.value, rows, strict=True):
         if len(row) != len(rows[0]):
@@ -124,4 +120,4 @@ def _limit(node: Node) -> float | str:
         return node.choice((EFFORT,))
     if node.kind != "number":
         raise node.wrong("effort (the limit of the robot file) or a number [N m or N]")
-    return node.number(above=0)
+    return LIMIT.read(node)

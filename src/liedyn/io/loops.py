@@ -7,18 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from liedyn.errors import ModelError, Place
+from liedyn.io.robot_keys import COUPLING, FRAME, LOOP, LOOPS_FILE
 from liedyn.io.yaml_elements import entries, place_of_keys, read_pose
 from liedyn.io.yaml_text import Node, read_yaml
-from liedyn.model.description import LOOP_TYPES, Coupling, Finding, Loop, Pose
-
-_KEYS = ("type", "a", "b", "driven")
-# what each type has besides
-_OWN_KEYS: dict[str, tuple[str, ...]] = {
-    "revolute": ("axis",), "prismatic": ("axis",), "cylindrical": ("axis",), "planar": ("axis",), "universal": ("axes",),
-    "distance": ("length",), "rolling": ("radius", "shape", "axis"),
-}
-_COUPLING_KEYS = ("terms", "offset")
-_FILE_KEYS = ("robot", "loops", "couplings")
+from liedyn.model.description import Coupling, Finding, Loop, Pose
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +25,7 @@ class LoopsFile:
 def read_loops_file(path: str | os.PathLike) -> LoopsFile:
     """A file of the keys `loops`, `couplings` and perhaps `robot`. Raises ModelError with file, line and key."""
     root = read_yaml(path, ModelError)
-    root.mapping(_FILE_KEYS)
-    robot = root.get("robot")
-    return LoopsFile(robot.text() if robot else None, read_loops(root), read_couplings(root))
+    return LoopsFile(LOOPS_FILE.value(root.mapping(LOOPS_FILE), "robot"), read_loops(root), read_couplings(root))
 
 
 def robot_of_loops(path: str | os.PathLike) -> str:
@@ -79,44 +69,43 @@ def read_couplings(root: Node) -> tuple[Coupling, ...]:
 
 
 def _loop(name: str, node: Node) -> Loop:
-    kind = node.require("type", "one of " + ", ".join(LOOP_TYPES)).choice(LOOP_TYPES)
+    kind = LOOP.required(node, "type")
     keys, own = node.mapping(), dict(_figures(node, kind))
     if "axis" in keys and own.get("shape") == "sphere":
         raise keys["axis"].problem("a sphere has no axis")
-    (a, pose_a), (b, pose_b) = (_frame(node.require(side, "a link's name, or link with xyz and rpy")) for side in "ab")
-    driven = keys["driven"].boolean() if "driven" in keys else False
+    (a, pose_a), (b, pose_b) = (_frame(LOOP.require(node, side)) for side in "ab")
+    driven = LOOP.value(keys, "driven", False)
     return Loop(name, kind, a, b, pose_a, pose_b, driven=driven, **own,
                 place=place_of_keys(node, axis="axes" if kind == "universal" else "axis"))
 
 
 def _figures(node: Node, kind: str) -> Iterator[tuple[str, object]]:
     """What the type has of its own."""
-    keys, own = node.mapping(), _OWN_KEYS.get(kind, ())
-    for key in set().union(*_OWN_KEYS.values()).difference(own):
+    keys, known = node.mapping(), LOOP.of_kind(kind)
+    for key in set(LOOP).difference(known):
         if key in keys:
             raise keys[key].problem(f"a {kind} closure has no {key}")
-    node.refuse_unknown_keys([*_KEYS, *own])
+    node.refuse_unknown_keys(known)
     if "axis" in keys:
-        yield "axes", (keys["axis"].vector(3),)
+        yield "axes", (LOOP.value(keys, "axis"),)
     if "axes" in keys:
         yield "axes", tuple(axis.vector(3) for axis in keys["axes"].items(2, of="axes"))
     if "shape" in keys:
-        yield "shape", keys["shape"].choice(("disc", "sphere"))
+        yield "shape", LOOP.value(keys, "shape")
     for key in ("length", "radius"):
-        if key in own:
-            yield key, node.require(key, "metres").number(above=0)
+        if key in known:
+            yield key, LOOP.required(node, key)
 
 
 def _frame(node: Node) -> tuple[str, Pose]:
     """The link and the frame in it: a name alone stands for the link's own frame."""
     if node.kind == "text":
         return node.text(), Pose()
-    link = node.require("link", "a link's name or world")
-    return link.text(), read_pose(node, "link")
+    return FRAME.required(node, "link"), read_pose(node, FRAME)
 
 
 def _coupling(name: str, node: Node) -> Coupling:
-    keys = node.mapping(_COUPLING_KEYS)
-    terms = node.require("terms", "coefficients by joint: {joint1: 1, joint2: -2}").mapping()
+    keys = node.mapping(COUPLING)
+    terms = COUPLING.require(node, "terms").mapping()
     return Coupling(name, tuple((joint, "", factor.number()) for joint, factor in terms.items()),
-                    keys["offset"].number() if "offset" in keys else 0.0, place_of_keys(node))
+                    COUPLING.value(keys, "offset", 0.0), place_of_keys(node))

@@ -4,6 +4,8 @@ from __future__ import annotations
 import math
 import os
 
+from liedyn.io.contact_file import plain_contacts
+from liedyn.io.events import plain_event, plain_phase
 from liedyn.io.scenario import (
     METHODS,
     STABILIZATIONS,
@@ -73,13 +75,17 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
         "duration": scenario.duration, "output_step": scenario.output_step, "passive": scenario.passive, "seed": scenario.seed,
         "integrator": {key: value for key, value in integrator.items() if value != math.inf},
         "initial": {"q": rules(scenario.initial_q, numbers), "v": rules(scenario.initial_v, numbers),
-                    **({} if scenario.assemble else {"assemble": False})},
+                    **({} if scenario.assemble else {"assemble": False}),
+                    **({"from": path(scenario.initial_from.file)} if scenario.initial_from else {})},
         "constraints": {"stabilization": kept.method, **{key: getattr(kept, key) for key in STABILIZATIONS[kept.method]}}
         if kept != Stabilization() else None,
         "drives": rules(scenario.drives, drive) or None, "control": scenario.control and law(scenario.control),
         "saturate": {rule.pattern: rule.value for rule in scenario.saturate} or None,
+        "contacts": scenario.contacts and plain_contacts(scenario.contacts),
         "joints": rules(scenario.joints, drive), "actuators": rules(scenario.actuators, signal),
-        "external_forces": [_plain_force(force, signal) for force in scenario.forces]}
+        "external_forces": [_plain_force(force, signal) for force in scenario.forces],
+        "phases": {one.name: plain_phase(one, lambda group: rules(group, drive)) for one in scenario.phases} or None,
+        "events": {one.name: plain_event(one, lambda group: rules(group, numbers)) for one in scenario.events} or None}
     return {key: value for key, value in values.items() if value is not None}
 
 

@@ -3,29 +3,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 from liedyn.errors import ModelError
 from liedyn.io.loops import read_couplings, read_loops
+from liedyn.io.robot_keys import ACTUATOR, JOINT, LIMITS, LINK, MIMIC, ROBOT, SHAPE
 from liedyn.io.shapes import SHAPES, Inertia, rotated_inertia, uniform
 from liedyn.io.yaml_elements import entries, place_of_keys, read_pose
 from liedyn.io.yaml_text import Node, read_yaml
-from liedyn.model.description import JOINT_TYPES, STANDARD_GRAVITY, Actuator, Coordinate, Joint, Link, Mimic, Pose, Robot
+from liedyn.model.description import STANDARD_GRAVITY, Actuator, Coordinate, Joint, Link, Mimic, Pose, Robot
 
-_ROBOT_KEYS = ("name", "base", "gravity", "links", "joints", "actuators", "loops", "couplings")
-_LINK_KEYS = ("mass", "com", "inertia", "shape", "density", "rpy")
-_JOINT_KEYS = ("type", "parent", "child", "origin")
-# what each type has besides, and besides limits and passive forces
-_OWN_KEYS: dict[str, tuple[str, ...]] = {
-    "revolute": ("axis",), "continuous": ("axis",), "prismatic": ("axis",), "helical": ("axis", "pitch"),
-    "cylindrical": ("axis",), "planar": ("axis",), "universal": ("axes",), "euler": ("sequence",), "screws": ("screws",),
-}
-_PASSIVE = ("damping", "friction", "armature")
-_SPRING = ("stiffness", "rest")
-_POSITION_LIMITS, _OTHER_LIMITS = ("lower", "upper"), ("velocity", "effort")
-_MIMIC_KEYS = ("joint", "multiplier", "offset")
-_ACTUATOR_KEYS = ("link", "position", "axis", "torque_ratio")
+_POSITION_LIMITS = ("lower", "upper")
+_COORDINATE = tuple(key for key in JOINT if key in {field.name for field in fields(Coordinate)})
 
 
 def read_robot_yaml(path: str | os.PathLike) -> Robot:
@@ -38,14 +28,13 @@ def read_robot_yaml(path: str | os.PathLike) -> Robot:
     if "robot" in root.mapping() and "links" not in root.value:
         raise root.value["robot"].problem("the file names a robot but does not describe one", found=root.value["robot"].shown(),
                                           expected="links and joints", hint="use that file")
-    root.mapping(_ROBOT_KEYS)
-    name, base, gravity = root.get("name"), root.get("base"), root.get("gravity")
-    links, joints = root.require("links", "the links by name"), dict(entries(root, "joints"))
-    return Robot(name=name.text() if name else Path(os.fspath(path)).stem,
+    given = root.mapping(ROBOT)
+    links, joints = ROBOT.require(root, "links"), dict(entries(root, "joints"))
+    return Robot(name=ROBOT.value(given, "name", Path(os.fspath(path)).stem),
                  links=tuple(_link(key, node) for key, node in links.mapping().items()),
                  joints=tuple(_joint(key, node, joints) for key, node in joints.items()),
-                 base=base.choice(("fixed", "floating")) if base else "fixed",
-                 gravity=gravity.vector(3) if gravity else STANDARD_GRAVITY,
+                 base=ROBOT.value(given, "base", "fixed"),
+                 gravity=ROBOT.value(given, "gravity", STANDARD_GRAVITY),
                  actuators=tuple(_actuator(key, node) for key, node in entries(root, "actuators")),
                  loops=read_loops(root), couplings=read_couplings(root),
                  source=os.fspath(path))
@@ -54,19 +43,19 @@ def read_robot_yaml(path: str | os.PathLike) -> Robot:
 # links --------------------------------------------------------------------------------------------------------------
 
 def _link(name: str, node: Node) -> Link:
-    keys = node.mapping(_LINK_KEYS)
-    com = keys["com"].vector(3) if "com" in keys else (0.0, 0.0, 0.0)
+    keys = node.mapping(LINK)
+    com = LINK.value(keys, "com", (0.0, 0.0, 0.0))
     if "shape" in keys:
         mass, inertia = _shaped(node)
         return Link(name, mass, com, inertia, place_of_keys(node, inertia="shape"))
     for key in ("density", "rpy"):
         if key in keys:
             raise keys[key].problem(f"{key} needs a shape", hint="without a shape, give mass and inertia")
-    mass = keys["mass"].number() if "mass" in keys else 0.0
-    return Link(name, mass, com, _inertia(keys["inertia"]) if "inertia" in keys else (0.0,) * 6, place_of_keys(node))
+    mass = LINK.value(keys, "mass", 0.0)
+    return Link(name, mass, com, read_inertia(keys["inertia"]) if "inertia" in keys else (0.0,) * 6, place_of_keys(node))
 
 
-def _inertia(node: Node) -> Inertia:
+def read_inertia(node: Node) -> Inertia:
     if node.kind != "list" or len(node.value) not in (3, 6):
         raise node.wrong("a list of 3 numbers (xx, yy, zz) or 6 (xx, xy, xz, yy, yz, zz)")
     values = node.vector(len(node.value))
@@ -80,55 +69,50 @@ def _shaped(node: Node) -> tuple[float, Inertia]:
         raise keys["inertia"].problem("both a shape and an inertia", expected="one of them")
     if ("mass" in keys) == ("density" in keys):
         raise node.problem("a shape needs either mass or density", found=list(keys))
-    entries = keys["shape"].mapping(SHAPES)
+    entries = keys["shape"].mapping(SHAPE)
     if len(entries) != 1:
-        raise keys["shape"].wrong("one of " + ", ".join(SHAPES))
+        raise keys["shape"].wrong("one of " + ", ".join(SHAPE))
     (shape, sizes), = entries.items()
     if shape == "box":
         lengths = [size.number(above=0) for size in sizes.items(3, of="lengths")]
     else:
-        sizes.mapping(SHAPES[shape])
-        lengths = [sizes.require(size, "a length in metres").number(above=0) for size in SHAPES[shape]]
+        values = SHAPE[shape].value.values(sizes)
+        lengths = [values[size] for size in SHAPES[shape]]
     volume, inertia = uniform(shape, lengths)
-    mass = keys["mass"].number() if "mass" in keys else keys["density"].number(above=0) * volume
+    mass = LINK.value(keys, "mass") if "mass" in keys else LINK.value(keys, "density") * volume
     if "rpy" in keys:
-        inertia = rotated_inertia(Pose.from_xyz_rpy(rpy=keys["rpy"].vector(3)).rotation, inertia)
+        inertia = rotated_inertia(Pose.from_xyz_rpy(rpy=LINK.value(keys, "rpy")).rotation, inertia)
     return mass, tuple(mass * x for x in inertia)
 
 
 # joints -------------------------------------------------------------------------------------------------------------
 
 def _joint(name: str, node: Node, joints: Iterable[str]) -> Joint:
-    kind = node.require("type", "one of " + ", ".join(JOINT_TYPES)).choice(JOINT_TYPES)
+    kind = JOINT.required(node, "type")
     _refuse_keys_of_other_types(node, kind)
     keys = node.mapping()
     own = {}
-    if "axis" in _OWN_KEYS.get(kind, ()):
-        own["axes"] = (node.require("axis", "a list of 3 numbers").vector(3),)
+    if "axis" in JOINT.of_kind(kind):
+        own["axes"] = (JOINT.required(node, "axis"),)
     if kind == "universal":
-        own["axes"] = tuple(axis.vector(3) for axis in node.require("axes", "a list of 2 axes").items(2, of="axes"))
+        own["axes"] = tuple(axis.vector(3) for axis in JOINT.require(node, "axes").items(2, of="axes"))
     if kind == "helical":
-        own["pitch"] = node.require("pitch", "metres of advance per radian").number()
+        own["pitch"] = JOINT.required(node, "pitch")
     if kind == "euler":
-        own["sequence"] = node.require("sequence", "three letters such as zyx").text()
+        own["sequence"] = JOINT.required(node, "sequence")
     if kind == "screws":
-        screws = node.require("screws", "a list of screws [wx, wy, wz, vx, vy, vz]")
+        screws = JOINT.require(node, "screws")
         own["screws"] = tuple(screw.vector(6) for screw in screws.items(least=1, most=6, of="screws"))
     if "mimic" in keys:
         own["mimic"] = _mimic(keys["mimic"], joints)
-    joint = Joint(name, kind, node.require("parent", "a link's name or world").text(),
-                  node.require("child", "a link's name").text(), read_pose(keys.get("origin")), **own,
+    joint = Joint(name, kind, JOINT.required(node, "parent"), JOINT.required(node, "child"), read_pose(keys.get("origin")), **own,
                   place=place_of_keys(node, axis="axes" if kind == "universal" else "axis"))
     return _with_coordinates(joint, node)
 
 
 def _refuse_keys_of_other_types(node: Node, kind: str) -> None:
-    known = [*_JOINT_KEYS, *_OWN_KEYS.get(kind, ())]
-    if kind != "fixed":
-        known += ["limits", *_PASSIVE]
-    if kind not in ("fixed", "ball", "free"):
-        known += [*_SPRING, "mimic"]
-    others = {"limits", "mimic", *_PASSIVE, *_SPRING}.union(*_OWN_KEYS.values()).difference(known)
+    known = JOINT.of_kind(kind)
+    others = set(JOINT).difference(known)
     for key, child in node.mapping().items():
         if key in others:
             raise child.problem(f"a {kind} joint has no {key}")
@@ -136,17 +120,17 @@ def _refuse_keys_of_other_types(node: Node, kind: str) -> None:
 
 
 def _mimic(node: Node, joints: Iterable[str]) -> Mimic:
-    keys = node.mapping(_MIMIC_KEYS)
-    numbers = {key: keys[key].number() for key in ("multiplier", "offset") if key in keys}
-    return Mimic(node.require("joint", "the name of the joint to follow").choice(joints), **numbers)
+    keys = node.mapping(MIMIC)
+    numbers = {key: MIMIC.value(keys, key) for key in ("multiplier", "offset") if key in keys}
+    return Mimic(MIMIC.require(node, "joint").choice(joints), **numbers)
 
 
 def _with_coordinates(joint: Joint, node: Node) -> Joint:
     """The joint with its limits and passive forces; each is a number for all coordinates or a list with one for each."""
     keys, count = node.mapping(), len(joint.labels)
-    values = {key: _each(keys[key], count) for key in (*_PASSIVE, *_SPRING) if key in keys}
+    values = {key: _each(keys[key], count) for key in _COORDINATE if key in keys}
     if "limits" in keys:
-        limits = keys["limits"].mapping((*_POSITION_LIMITS, *_OTHER_LIMITS))
+        limits = keys["limits"].mapping(LIMITS)
         for key, child in limits.items():
             if key in _POSITION_LIMITS and joint.type in ("ball", "free", "continuous"):
                 raise child.problem(f"a {joint.type} joint has no {key} limit")
@@ -163,8 +147,4 @@ def _each(node: Node, count: int) -> tuple[float, ...]:
 # actuators ----------------------------------------------------------------------------------------------------------
 
 def _actuator(name: str, node: Node) -> Actuator:
-    keys = node.mapping(_ACTUATOR_KEYS)
-    values = {key: keys[key].vector(3) for key in ("position", "axis") if key in keys}
-    if "torque_ratio" in keys:
-        values["torque_ratio"] = keys["torque_ratio"].number()
-    return Actuator(name, node.require("link", "a link's name").text(), **values, place=place_of_keys(node))
+    return Actuator(name, **ACTUATOR.values(node), place=place_of_keys(node))

@@ -6,12 +6,17 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from liedyn.errors import Place
 
+if TYPE_CHECKING:
+    from liedyn.io.contact_file import Contact
+    from liedyn.io.events import Event, Phase
+
 ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho")}
-METHODS |= dict.fromkeys(("dopri5", "RK45", "DOP853", "Radau", "BDF", "LSODA"), ADAPTIVE)
+METHODS |= dict.fromkeys(("dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA"), ADAPTIVE)
 STABILIZATIONS = {"projection": ("tolerance",), "baumgarte": ("frequency",), "none": ()}
 # and how many poles the error of each joint has
 LAWS = {"feedback_linearization": 4, "computed_torque": 2, "gravity_compensation": 0, "state_feedback": 0}
@@ -168,6 +173,14 @@ class Control:
     place: Place = field(default=Place(), compare=False)
 
 
+@dataclass(frozen=True, slots=True)
+class StartFrom:
+    """The last row of a trajectory as initial state."""
+
+    file: str
+    place: Place = field(default=Place(), compare=False)
+
+
 FORCE_FRAMES = ("local", "local_world_aligned")        # link axes; world axes
 
 
@@ -221,9 +234,13 @@ class Scenario:
     loops: str | None = None     # path of a file of closures and couplings; None: what belongs to the robot file
     assemble: bool = True        # the initial state of a robot with constraints is moved onto them
     stabilization: Stabilization = Stabilization()
+    initial_from: StartFrom | None = None
     drives: tuple[Rule, ...] = ()                # motions of driven loops
     control: Control | None = None
     saturate: tuple[Rule, ...] = ()              # limits of joint forces: EFFORT or a number
+    contacts: Contact | None = None
+    phases: tuple[Phase, ...] = ()
+    events: tuple[Event, ...] = ()
     source: str | None = field(default=None, compare=False)
     overrides: tuple[str, ...] = field(default=(), compare=False)
     notes: tuple[str, ...] = field(default=(), compare=False)          # for people: what overrides replaced

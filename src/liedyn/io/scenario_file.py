@@ -4,14 +4,17 @@ from __future__ import annotations
 import math
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from liedyn.errors import ScenarioError
-from liedyn.io.law_file import POLES, read_control, read_saturation
+from liedyn.io.contact_file import read_contacts
+from liedyn.io.events import read_events, read_phases
+from liedyn.io.joint_keys import CSV, CURVES, DRIVES, LARGEST_GAIN, LEVELS, PD, SINE, TORQUES
+from liedyn.io.law_file import read_control, read_saturation
+from liedyn.io.law_keys import POLES
 from liedyn.io.override import Overrides, override, override_texts, tree_of
 from liedyn.io.scenario import (
-    ADAPTIVE,
     FORCE_FRAMES,
     METHODS,
     STABILIZATIONS,
@@ -31,23 +34,16 @@ from liedyn.io.scenario import (
     Sine,
     Spline,
     Stabilization,
+    StartFrom,
     Torque,
 )
+from liedyn.io.scenario_keys import CONSTRAINTS, FORCE, INITIAL, INTEGRATOR, MOTION, SCENARIO
 from liedyn.io.yaml_text import Node, read_yaml
 
-DRIVES = ("torque", "prescribe")
-LEVELS = ("acceleration", "velocity", "position")
-_FINEST = {"rtol": 2.3e-14, "atol": 1e-30}       # a hundred roundings; SciPy's first step overflows below
-CURVES = ("quintic", "spline", "sine", "csv")
-INTERPOLATIONS = ("linear", "cubic", "quintic")
-LARGEST_GAIN = 1e30                              # as a robot's masses and inertias: products of these are far from overflow
-SHORTEST = 1e-12                                 # s, of a run
 MOST_ROWS = 10_000_000                           # of output, and
 MOST_STEPS = 100_000_000                         # more is often a slip of the pen, and takes hours: only where it is asked for
 MOST_AT_ALL = 1_000_000_000_000                  # a microsecond each: two weeks. No run ends that takes more
 _LONG_STEP = 0.1                                 # s: adaptive methods seldom take longer ones while a robot moves
-_KEYS = ("robot", "base", "loops", "gravity", "duration", "output_step", "integrator", "passive", "seed", "initial", "joints",
-         "control", "saturate", "constraints", "drives", "external_forces", "actuators")
 _OLD_FRAMES = {"link": "link axes are called local", "body": "link axes are called local",
                "world": "world axes at a point of the link are called local_world_aligned, link axes local"}
 _STATE_INDEPENDENT = "a number, an expression, or one of " + ", ".join(CURVES)
@@ -89,32 +85,33 @@ def is_robot(root: Node) -> bool:
 def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scenario:
     overrides = override_texts(overrides, ScenarioError)
     replaced = [(text, key) for text in overrides
-                for key in override(root, text, ScenarioError, (DRIVES, LEVELS, (*CURVES, "pd"), POLES))]
-    root.mapping(_KEYS)
+                for key in override(root, text, ScenarioError, (*DRIVES.one_of, *LEVELS.one_of, *TORQUES.one_of, POLES))]
+    root.mapping(SCENARIO)
     given = {key: node for key, node in root.mapping().items() if node.kind != "null"}
-    duration = root.require("duration", "the time to simulate, in seconds").number(least=SHORTEST)
-    output_step = given["output_step"].number(above=0, most=duration) if "output_step" in given else duration / 500
+    duration = SCENARIO.required(root, "duration")
+    output_step = SCENARIO.value(given, "output_step", duration / 500, most=duration)
     integrator = _integrator(given["integrator"], duration) if "integrator" in given else Integrator(named=False)
     _check_length(given, duration, output_step, integrator, long)
     initial = given.get("initial")
-    state = initial.mapping(("q", "v", "assemble")) if initial else {}
+    state = initial.mapping(INITIAL) if initial else {}
+    phases = read_phases(given["phases"], lambda child: _rules(child, _drive)) if "phases" in given else ()
     return Scenario(
-        robot=_existing(root.require("robot", "the path of a robot file"), "robot file"), duration=duration,
-        output_step=output_step, base=given["base"].choice(("fixed", "floating")) if "base" in given else None,
-        gravity=given["gravity"].vector(3) if "gravity" in given else None,
-        integrator=integrator,
-        passive=given["passive"].boolean() if "passive" in given else True,
-        seed=given["seed"].integer(least=0) if "seed" in given else None,
+        robot=SCENARIO.required(root, "robot"), duration=duration, output_step=output_step,
+        base=SCENARIO.value(given, "base"), gravity=SCENARIO.value(given, "gravity"), integrator=integrator,
+        passive=SCENARIO.value(given, "passive", True), seed=SCENARIO.value(given, "seed"),
         initial_q=_rules(state.get("q"), _numbers), initial_v=_rules(state.get("v"), _numbers),
         joints=_rules(given.get("joints"), _drive), actuators=_rules(given.get("actuators"), _signal),
         forces=tuple(_force(node) for node in given["external_forces"].items(of="forces"))
         if "external_forces" in given else (),
-        loops=_existing(given["loops"], "file of loops") if "loops" in given else None,
-        assemble=state["assemble"].boolean() if "assemble" in state else True,
+        initial_from=StartFrom(INITIAL.value(state, "from"), state["from"].place) if "from" in state else None,
+        loops=SCENARIO.value(given, "loops"), assemble=INITIAL.value(state, "assemble", True),
         stabilization=_stabilization(given["constraints"]) if "constraints" in given else Stabilization(),
         drives=_rules(given.get("drives"), _motion),
-        control=read_control(given["control"], _rules, _signal, _numbers, _path) if "control" in given else None,
+        control=read_control(given["control"], _rules, _signal, _numbers) if "control" in given else None,
         saturate=read_saturation(given["saturate"]) if "saturate" in given else (),
+        contacts=read_contacts(given["contacts"], integrator.method) if "contacts" in given else None,
+        phases=phases,
+        events=read_events(given["events"], phases, duration, lambda child: _rules(child, _numbers)) if "events" in given else (),
         source=source, overrides=overrides, notes=tuple(f"-S {text} replaces {key}" for text, key in replaced))
 
 
@@ -128,29 +125,14 @@ def _numbers(node: Node) -> tuple[float, ...]:
     return tuple(child.number() for child in node.items(least=1, of="numbers"))
 
 
-def _existing(node: Node, what: str) -> str:
-    file = _path(node)
-    if not os.path.exists(file) or os.path.isdir(file):        # of a pipe or a device, its reader tells
-        raise node.problem(f"no such {what}", found=file)
-    return file
-
-
-def _path(node: Node) -> str:
-    """Relative to the scenario's folder, or to the current one where an override gives it."""
-    text = os.path.expanduser(node.text())
-    return os.path.normpath(text if node.line is None else os.path.join(os.path.dirname(node.file or ""), text))
-
-
 def _integrator(node: Node, duration: float) -> Integrator:
-    given = node.mapping(("method", "step", "rho", *ADAPTIVE))
-    method = _method(given["method"]) if "method" in given else "rk4"
+    given = node.mapping(INTEGRATOR)
+    method = INTEGRATOR.kind_of(given)
     for key in given:
-        if key not in ("method", *METHODS[method]):
+        if key not in INTEGRATOR.of_kind(method):
             raise given[key].problem(f"{key} does not apply to the method {method}", expected=", ".join(METHODS[method]))
-    values = {key: child.number(above=0, least=_FINEST.get(key), most={"step": duration, "rtol": 0.1}.get(key))
-              for key, child in given.items() if key not in ("method", "rho")}
-    if "rho" in given:
-        values["rho"] = given["rho"].number(least=0, most=1)
+    values = {key: INTEGRATOR.value(given, key, **({"most": duration} if key == "step" else {}))
+              for key in given if key != "method"}
     return Integrator(method, **values, named=bool(given.keys() & {"method", "step"}), place=node.place)
 
 
@@ -167,15 +149,7 @@ def _check_length(given: dict[str, Node], duration: float, output_step: float, i
                                  hint=None if long or count > MOST_AT_ALL else "--force-long or force_long=True allows more")
 
 
-def _method(node: Node) -> str:
-    if node.kind == "text" and node.value not in METHODS:
-        same = [method for method in METHODS if method.lower() == node.value.lower()]
-        if same:
-            raise node.wrong("one of " + ", ".join(METHODS), hint=f"did you mean {same[0]}?")
-    return node.choice(METHODS)
-
-
-def _one_of(node: Node, keys: tuple[str, ...], what: str) -> tuple[str, Node]:
+def _one_of(node: Node, keys: Iterable[str], what: str) -> tuple[str, Node]:
     """The only key of a mapping, which must be one of `keys`."""
     given = node.mapping(keys)
     if len(given) != 1:
@@ -189,39 +163,38 @@ def _drive(node: Node) -> Drive:
         level, signals = _one_of(child, LEVELS, "prescribe")
         return Prescribe(level, _signals(signals), signals.place)
     if child.kind == "mapping" and "pd" in child.value:
-        return _pd(_one_of(child, ("pd", *CURVES), "torque")[1])
+        return _pd(_one_of(child, TORQUES, "torque")[1])
     return Torque(_signals(child, "pd"), child.place)
 
 
 def _motion(node: Node) -> Motion:
-    given = node.mapping(("xyz", "rpy"))
+    given = node.mapping(MOTION)
     if not given:
         raise node.problem("a driven loop needs xyz or rpy", expected="xyz: [signal, signal, signal], rpy: the same")
     zero = (Constant(0.0, node.place),) * 3
     xyz, rpy = (tuple(_signal(child) for child in given[key].items(3, of="signals")) if key in given else zero
-                for key in ("xyz", "rpy"))
+                for key in MOTION)
     return Motion(xyz, rpy, node.place)
 
 
 def _stabilization(node: Node) -> Stabilization:
-    given = node.mapping(("stabilization", "tolerance", "frequency"))
-    method = given["stabilization"].choice(STABILIZATIONS) if "stabilization" in given else "projection"
+    given = node.mapping(CONSTRAINTS)
+    method = CONSTRAINTS.kind_of(given)
     for key in given:
-        if key != "stabilization" and key not in STABILIZATIONS[method]:
+        if key not in CONSTRAINTS.of_kind(method):
             wanted = next(name for name, keys in STABILIZATIONS.items() if key in keys)
             raise given[key].problem(f"{key} does not apply to the stabilization {method}",
                                      hint=f"write stabilization: {wanted}")
-    values = {key: given[key].number(above=0, **{"tolerance": {"least": 1e-15, "most": 1e-3}}.get(key, {}))
-              for key in STABILIZATIONS[method] if key in given}
+    values = {key: CONSTRAINTS.value(given, key) for key in STABILIZATIONS[method] if key in given}
     return Stabilization(method, **values, place=node.place)
 
 
 def _pd(node: Node) -> Pd:
-    given = node.mapping(("kp", "kd", "target", "feedforward", "gravity"))
+    given = node.mapping(PD)
     zero = Constant(0.0, node.place)
     return Pd(_gain(node.require("kp")), _gain(given["kd"]) if "kd" in given else 0.0, _signals(node.require("target")),
               _signals(given["feedforward"]) if "feedforward" in given else zero,
-              given["gravity"].boolean() if "gravity" in given else False, node.place)
+              PD.value(given, "gravity", False), node.place)
 
 
 def _gain(node: Node) -> float | tuple[float, ...]:
@@ -269,26 +242,23 @@ def _check_times(node: Node) -> None:
 
 
 def _sine(node: Node) -> Sine:
-    given = node.mapping(("amplitude", "frequency", "phase", "offset"))
-    node.require("amplitude"), node.require("frequency", "a frequency in Hz")
-    return Sine(**{key: child.number() for key, child in given.items()}, place=node.place)
+    return Sine(**SINE.values(node), place=node.place)
 
 
 def _column(node: Node) -> Column:
-    given = node.mapping(("file", "column", "interpolation"))
-    return Column(_path(node.require("file", "the path of a CSV file")), given["column"].text() if "column" in given else None,
-                  given["interpolation"].choice(INTERPOLATIONS) if "interpolation" in given else None, node.place)
+    values = CSV.values(node)
+    return Column(values["file"], values.get("column"), values.get("interpolation"), node.place)
 
 
 def _force(node: Node) -> ExternalForce:
-    given = node.mapping(("link", "frame", "wrench", "point", "from", "until"))
-    wrench = node.require("wrench", "[mx, my, mz, fx, fy, fz]").items(6, of="signals: mx, my, mz, fx, fy, fz")
-    window = {"from": -math.inf, "until": math.inf} | {key: given[key].number() for key in ("from", "until") if key in given}
+    given = node.mapping(FORCE)
+    wrench = FORCE.require(node, "wrench").items(6, of="signals: mx, my, mz, fx, fy, fz")
+    window = {"from": -math.inf, "until": math.inf} | {key: FORCE.value(given, key) for key in ("from", "until") if key in given}
     if window["until"] <= window["from"]:
         raise given["until"].problem("the force ends before it begins", found=given["until"].shown(),
                                      expected=f"a time after from: {window['from']:g}")
     return ExternalForce(node.require("link").text(), _force_frame(given["frame"]) if "frame" in given else "local_world_aligned",
-                         tuple(map(_signal, wrench)), given["point"].vector(3) if "point" in given else (0.0, 0.0, 0.0),
+                         tuple(map(_signal, wrench)), FORCE.value(given, "point", (0.0, 0.0, 0.0)),
                          window["from"], window["until"], node.place)
 
 

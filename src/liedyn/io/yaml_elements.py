@@ -4,6 +4,8 @@ from __future__ import annotations
 import math
 
 from liedyn.io.element_place import ElementPlace
+from liedyn.io.keys import Keys
+from liedyn.io.robot_keys import POSE
 from liedyn.io.yaml_text import Node
 from liedyn.model.description import Pose
 
@@ -22,17 +24,17 @@ def place_of_keys(node: Node, **parts: str) -> ElementPlace:
     return ElementPlace(node.file, node.line, node.key, lines)
 
 
-def read_pose(node: Node | None, *others: str) -> Pose:
-    """xyz with rpy or quaternion; the keys `others` may stand beside them."""
+def read_pose(node: Node | None, known: Keys = POSE) -> Pose:
+    """xyz with rpy or quaternion; other keys of `known` may stand beside them."""
     if node is None:
         return Pose()
-    keys = node.mapping((*others, "xyz", "rpy", "quaternion"))
-    xyz = keys["xyz"].vector(3) if "xyz" in keys else (0.0, 0.0, 0.0)
+    keys = node.mapping(known)
+    xyz = known.value(keys, "xyz", (0.0, 0.0, 0.0))
     if "quaternion" not in keys:
-        return Pose.from_xyz_rpy(xyz, keys["rpy"].vector(3) if "rpy" in keys else (0.0, 0.0, 0.0))
+        return Pose.from_xyz_rpy(xyz, known.value(keys, "rpy", (0.0, 0.0, 0.0)))
     if "rpy" in keys:
         raise keys["rpy"].problem("both rpy and quaternion", expected="one of them")
-    quaternion = keys["quaternion"].vector(4)
+    quaternion = known.value(keys, "quaternion")
     norm = math.hypot(*quaternion)
     if abs(norm - 1) > _UNIT_ROUNDING:
         raise keys["quaternion"].problem(f"the quaternion has norm {norm:.7g}", found=keys["quaternion"].shown(),

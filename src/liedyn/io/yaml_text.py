@@ -91,10 +91,12 @@ class Node:
         return self.value
 
     def refuse_unknown_keys(self, known: Iterable[str]) -> None:
-        known = tuple(known)
+        names = tuple(known)
         for key, child in self.mapping().items():
-            if key not in known:
-                raise child.problem("unknown key", expected="one of " + ", ".join(known), hint=nearest(key, known))
+            if key not in names:
+                below = getattr(known, "below", {})            # of `keys.Keys`: where else a key stands
+                hint = nearest(key, names) or (f"did you mean {below[key]}?" if key in below else None)
+                raise child.problem("unknown key", expected="one of " + ", ".join(names), hint=hint)
 
     def get(self, key: str) -> Node | None:
         return self.mapping().get(key)

@@ -50,7 +50,7 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
     from liedyn.io.csv import read_trajectory
     from liedyn.report.pictures.all_pictures import save_figures
 
-    motion = read_trajectory(trajectory)
+    motion = read_trajectory(trajectory, events=True)
     recording, notes = _recording(motion, robot)
     recording = replace(recording, tracking=_tracking(motion, against))
     if not (recording.groups or recording.energy or recording.base or recording.skeleton or recording.tracking):
@@ -71,7 +71,7 @@ def _tracking(motion, against: Sequence[str]) -> tuple[Followed, ...]:
     """Of this run and the others, labelled by their laws, or by their files where two have the same."""
     from liedyn.io.csv import read_trajectory
 
-    runs = [motion, *(read_trajectory(sources(path, None)[0]) for path in against)]
+    runs = [motion, *(read_trajectory(sources(path, None)[0], events=True) for path in against)]
     found = [followed_of_columns(run.t, run.columns, run.units, run.header.get("control", "")) for run in runs]
     if not against:
         return found[0]

@@ -1,6 +1,7 @@
 """The run folder of a simulation: trajectory.csv and run.json, written whole or not at all, then plots/."""
 from __future__ import annotations
 
+import csv
 import json
 import os
 import platform
@@ -9,7 +10,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from liedyn import __version__
-from liedyn.io.csv import write_trajectory
+from liedyn.io.csv import column_title, write_trajectory
 from liedyn.io.output import open_folder
 from liedyn.io.plain_scenario import to_plain
 from liedyn.report.pictures.beside_data import Written, draw_beside
@@ -38,12 +39,29 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
         if result.scenario.control is not None:
             header["control"] = result.scenario.control.law
         write_trajectory(part / "trajectory.csv", header, result.t, result.columns)
+        if result.scenario.events:
+            write_events(part / "events.csv", result)
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2) + "\n", encoding="utf-8")
-    written = Written([folder / "trajectory.csv", folder / MARK])
+    written = Written([folder / "trajectory.csv", *([folder / "events.csv"] if result.scenario.events else []), folder / MARK])
     if not plots:
         return written
     draw = (draughtsman or Draughtsman(idle=True)).save_figures
     return written + draw_beside(folder, lambda part: draw(recording_of(result), part, FORMATS))
+
+
+def write_events(path: Path, result: Result) -> None:
+    """What happened, a row an event: time, name, phase after it, energy lost by impulses and the change of energy [J], then the
+    jump of each velocity coordinate and the impulse along it."""
+    model, units = result.model, dict(zip(result.model.v_names, result.model.v_units, strict=True))
+    names = ["t[s]", "event", "phase", "energy_lost[J]", "energy_change[J]",
+             *(column_title(f"dv.{name}", f"{unit}/s") for name, unit in units.items()),
+             *(column_title(f"impulse.{name}", "N m s" if unit == "rad" else "N s") for name, unit in units.items())]
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(names)
+        for one in result.events:
+            numbers = (one.lost, one.change, *one.dv[:model.nv], *one.impulse[:model.nv])
+            rows.writerow([repr(one.t), one.name, one.phase, *(repr(float(x)) for x in numbers)])
 
 
 def summary(result: Result, folder: str | Path | None = None) -> dict:
@@ -58,6 +76,7 @@ def summary(result: Result, folder: str | Path | None = None) -> dict:
         "coordinates": {"q": list(result.model.q_names), "v": list(result.model.v_names)},
         "findings": [str(finding) for finding in result.model.findings],
         "self_check": result.check,
+        **({"events": len(result.events)} if result.scenario.events else {}),
         "limits": [asdict(excess) for excess in result.limits],
         "statistics": {"steps": statistics.steps, "rejected": statistics.rejected, "evaluations": statistics.evaluations},
         "seconds": {name: round(value, 4) for name, value in result.timing.items()},

@@ -9,6 +9,7 @@ import numpy as np
 from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.kinematics import jacobian, link_pose
 from liedyn.errors import ComputationError
+from liedyn.integrators.touch import touch_slopes
 from liedyn.jit import kernel
 from liedyn.joints.kinds import FRICTION_SPEED, SCREW
 from liedyn.joints.tree import tree_of
@@ -66,10 +67,11 @@ def _motor_slopes(problem, t: float, q, v) -> np.ndarray:
 
 
 def wrench_laws(problem, t: float, q, v) -> np.ndarray:
-    """(nv, 2 nv) derivative of the generalized force sum J^T F of the external wrenches F, less what it would be if each F
-    stood still in its link's frame: by their signals, and by the turning of the link against the world's axes."""
+    """(nv, 2 nv) derivative of the generalized force sum J^T F of the external wrenches F and of contacts, less what it
+    would be if each F stood still in its link's frame: by their signals, by the turning of the link against the world's
+    axes, and by the law of contact."""
     model, schedule, nv = problem.model, problem.schedule, problem.model.nv
-    out = np.zeros((nv, 2 * nv))
+    out = np.zeros((nv, 2 * nv)) if problem.contacts is None else touch_slopes(model, problem.contacts, q, v)
     basis, point = schedule.force_basis.reshape(-1, 6), schedule.force_point.reshape(-1, 3)
     for j in np.flatnonzero((schedule.force_from <= t) & (t < schedule.force_until)):
         link = model.link_names[schedule.force_link[j]]

@@ -7,18 +7,14 @@ import numpy as np
 
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.scenario import Rule
-from liedyn.simulate.names import bind
+from liedyn.simulate.names import bind, fixed_joints
 
 _UNIT_NORM = 1e-6                # a quaternion typed with seven digits is meant to be a unit one
 
 
-def fixed_joints(model) -> tuple[str, ...]:
-    return tuple(joint.name for joint in model.description.joints if joint.name not in model.joint_names)
-
-
-def write_values(values: np.ndarray, rules: tuple[Rule, ...], model, index) -> dict[str, Rule]:
-    """Write the values of joints; the rule by joint."""
-    bound = bind(rules, model.joint_names, "joint", fixed_joints(model))
+def write_values(values: np.ndarray, rules: tuple[Rule, ...], model, index, ended: dict | None = None) -> dict[str, Rule]:
+    """Write the values of joints, those of `ended` where `rules` give none; the rule by joint."""
+    bound = (ended or {}) | bind(rules, model.joint_names, "joint", fixed_joints(model))
     for name, rule in bound.items():
         part = index(name)
         if len(rule.value) != part.stop - part.start:

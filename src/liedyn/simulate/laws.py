@@ -12,13 +12,13 @@ import numpy as np
 from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.errors import Place, ScenarioError
-from liedyn.io.scenario import EFFORT, Control, Pd, Scenario
+from liedyn.io.scenario import EFFORT, Control, Pd, Prescribe, Rule, Scenario
 from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.joint_laws import JointLaws, desired
 from liedyn.kernels.simulation.signals import SWITCH, TORQUE
 from liedyn.simulate.control import drives_motors, gains
-from liedyn.simulate.joint_values import fixed_joints, unit_quaternions, write_values
-from liedyn.simulate.names import bind, find
+from liedyn.simulate.joint_values import unit_quaternions, write_values
+from liedyn.simulate.names import bind, find, fixed_joints, phase_rules
 from liedyn.simulate.signals.signal_table import SignalTable
 from liedyn.simulate.tracking import Tracking
 
@@ -57,30 +57,34 @@ class BoundLaws:
             q[self.q_of_v[k]], v[k] = x, dx
 
 
-def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, np.ndarray]) -> BoundLaws:
-    """drives: what `simulate.schedule` knows of each coordinate.
+def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, np.ndarray], rules: dict[str, Rule]) -> BoundLaws:
+    """drives: what `simulate.schedule` knows of each coordinate; rules: what each joint does in this phase.
 
-    Raises ScenarioError for laws that the robot or a joint cannot have, and for limits that the robot file does not give.
+    A law leaves out joints while they are prescribed or locked. Raises ScenarioError for laws that the robot or a joint cannot
+    have, also for joints that are prescribed in all phases, and for limits that the robot file does not give.
     """
     control = scenario.control if scenario.control and not drives_motors(scenario.control, model) else None
-    gravity = _pd_with_gravity(scenario, model)
-    limit, places = _limits(scenario, model, drives["level"])
+    gravity, now, always = _pd_with_gravity(rules, model), drives["level"] != TORQUE, _always_prescribed(scenario, model)
+    limit, places = _limits(scenario, model, always)
+    limit[now] = np.inf
+    places = {k: place for k, place in places.items() if not now[k]}
     if control is None and not gravity.any() and not places:
         return BoundLaws(None)
     if model.nc and (control or gravity.any()):
         what = f"control: {control.law}" if control else "gravity of a pd law"
         raise ScenarioError(f"{what} is for robots without loops and couplings", place=control.place if control else Place(),
                             found=model.constraints[0].name)
-    laws, notes, motions = _no_laws(model, limit, drives["level"] != TORQUE, gravity), [], {}
+    laws, notes, motions = _no_laws(model, limit, now, gravity), [], {}
     if control is not None:
         if control.law == "computed_torque":
-            laws, motions = _computed(control, model, table, drives, laws)
+            laws, motions = _computed(control, model, table, always, laws)
         else:
-            mask = _driven(control, model, drives["level"])
+            mask = _driven(control, model, always)
             if control.law == "gravity_compensation":
-                laws = laws._replace(gravity=laws.gravity | mask)
+                laws = laws._replace(gravity=laws.gravity | (mask & ~now))
             else:
                 laws, notes = _feedback(control, model, mask, laws, scenario.passive)
+                laws = laws._replace(row=np.where(now, -1, laws.row))
     acts = np.array([laws.gravity.any(), (laws.row >= 0).any(), laws.driven.any()])
     order = sorted(places)
     return BoundLaws(laws._replace(acts=acts), tuple(f"limit of the force of {model.v_names[k]}" for k in order),
@@ -95,20 +99,30 @@ def _no_laws(model, limit, prescribed, gravity) -> JointLaws:
                      none)
 
 
-def _pd_with_gravity(scenario: Scenario, model) -> np.ndarray:
+def _pd_with_gravity(rules: dict[str, Rule], model) -> np.ndarray:
     mask = np.zeros(model.nv, dtype=bool)
-    for name, rule in bind(scenario.joints, model.joint_names, "joint", fixed_joints(model)).items():
+    for name, rule in rules.items():
         mask[model.v_index(name)] = isinstance(rule.value, Pd) and rule.value.gravity
     return mask
 
 
+def _always_prescribed(scenario: Scenario, model) -> np.ndarray:
+    """(nv,) coordinates that are prescribed in all phases."""
+    mask = np.ones(model.nv, dtype=bool)
+    for phase in [phase.name for phase in scenario.phases] or [None]:
+        rules = phase_rules(scenario, model, phase)
+        for name in model.joint_names:
+            mask[model.v_index(name)] &= name in rules and isinstance(rules[name].value, Prescribe)
+    return mask
+
+
 # limits ---------------------------------------------------------------------------------------------------------------
-def _limits(scenario: Scenario, model, level) -> tuple[np.ndarray, dict[int, Place]]:
+def _limits(scenario: Scenario, model, prescribed) -> tuple[np.ndarray, dict[int, Place]]:
     """(nv,) limits, infinite where there is none, and the places of the others."""
     limit, places = np.full(model.nv, np.inf), {}
     for name, rule in bind(scenario.saturate, model.joint_names, "joint", fixed_joints(model)).items():
         joint, named = model.joint(name), rule.pattern == name
-        if joint.type == "free" or (level[joint.v] != TORQUE).all():
+        if joint.type == "free" or prescribed[joint.v].all():
             if named:
                 why = "it is free and has no motor" if joint.type == "free" else \
                     "it is prescribed, its force follows from the motion"
@@ -116,8 +130,6 @@ def _limits(scenario: Scenario, model, level) -> tuple[np.ndarray, dict[int, Pla
             continue
         for k in range(joint.v.start, joint.v.stop):
             given = model.effort_limit[k] if rule.value == EFFORT else rule.value
-            if level[k] != TORQUE:
-                continue
             if 0.0 < given < math.inf:
                 limit[k], places[k] = given, rule.place
             elif named:
@@ -126,28 +138,27 @@ def _limits(scenario: Scenario, model, level) -> tuple[np.ndarray, dict[int, Pla
     return limit, places
 
 
-def saturation_notes(laws: JointLaws | None, model, t, tau) -> list[str]:
-    """Which forces were at their limits at output times: t (N,), tau (N, nv)."""
-    if laws is None:
-        return []
-    notes = []
-    for k in np.flatnonzero(laws.limit < np.inf):
-        at = np.abs(tau[:, k]) >= laws.limit[k] * (1 - _AT_LIMIT)
-        if at.any():
-            unit = {"rad": "N m", "m": "N"}[model.v_units[k]]
-            notes.append(f"the force of {model.v_names[k]} is at its limit of {laws.limit[k]:g} {unit} from t = "
-                         f"{t[np.argmax(at)]:.6g} s, in {np.count_nonzero(at)} of {len(t)} rows")
+def saturation_notes(parts, model, t, tau) -> list[str]:
+    """Which forces were at their limits at output times: t (N,), tau (N, nv). parts: the stretches of the run."""
+    none, notes = np.full(model.nv, np.inf), []
+    limit = np.concatenate([np.tile(none if part.problem.joint_laws is None else part.problem.joint_laws.limit,
+                                    (len(part.record.t), 1)) for part in parts])
+    at = np.abs(tau) >= limit * (1 - _AT_LIMIT)
+    for k in np.flatnonzero(at.any(axis=0)):
+        unit = {"rad": "N m", "m": "N"}[model.v_units[k]]
+        notes.append(f"the force of {model.v_names[k]} is at its limit of {limit[:, k].min():g} {unit} from t = "
+                     f"{t[np.argmax(at[:, k])]:.6g} s, in {np.count_nonzero(at[:, k])} of {len(t)} rows")
     return notes
 
 
 # laws -----------------------------------------------------------------------------------------------------------------
-def _driven(control: Control, model, level) -> np.ndarray:
+def _driven(control: Control, model, prescribed) -> np.ndarray:
     """(nv,) coordinates of the joints that the law drives."""
     mask = np.zeros(model.nv, dtype=bool)
     rules = bind(control.joints, model.joint_names, "joint", fixed_joints(model))
     for name in rules or model.joint_names:
         joint, rule = model.joint(name), rules.get(name)
-        if joint.type == "free" or (level[joint.v] != TORQUE).any():
+        if joint.type == "free" or prescribed[joint.v].any():
             if rule is not None and rule.pattern == name:
                 raise _not_driven(name, joint, rule.place)
             continue
@@ -164,17 +175,17 @@ def _not_driven(name: str, joint, place: Place) -> ScenarioError:
                          hint="a torque in `joints` is added to that of the law")
 
 
-def _computed(control: Control, model, table: SignalTable, drives, laws: JointLaws):
-    level = drives["level"]
+def _computed(control: Control, model, table: SignalTable, prescribed, laws: JointLaws):
+    """laws: as yet, `given` is what is prescribed now."""
     for rule in control.motion:
         if rule.pattern in model.joint_names:
             joint = model.joint(rule.pattern)
-            if (level[joint.v] != TORQUE).any():
+            if prescribed[joint.v].any():
                 raise _not_driven(rule.pattern, joint, rule.place)
             if joint.v.stop - joint.v.start != 1:
                 raise ScenarioError(f"joint {joint.name} has {joint.v.stop - joint.v.start} coordinates: computed torque drives "
                                     "joints of one", place=rule.place)
-    names = [joint.name for joint in model.joints if joint.v.stop - joint.v.start == 1 and level[joint.v.start] == TORQUE]
+    names = [joint.name for joint in model.joints if joint.v.stop - joint.v.start == 1 and not prescribed[joint.v.start]]
     bound = bind(control.motion, names, "joint", fixed_joints(model))
     if not bound:
         raise ScenarioError("the law drives no joint", place=control.place, expected="a motion of at least one joint that is not "
@@ -183,8 +194,9 @@ def _computed(control: Control, model, table: SignalTable, drives, laws: JointLa
     for name, rule in bound.items():
         k = model.v_index(name).start
         use = replace(table.joint_use("position", k), name=f"motion of {name}")
-        driven[k], signal[k] = True, table.add(rule.value, use)
-        motions[k] = name, rule.value.place
+        driven[k], signal[k] = not laws.given[k], table.add(rule.value, use)
+        if driven[k]:
+            motions[k] = name, rule.value.place
     return laws._replace(driven=driven, signal=signal, given=laws.given | driven, gains=gains(control)), motions
 
 
@@ -237,8 +249,9 @@ def _by_name(control: Control, gain, model, mask) -> tuple[np.ndarray, np.ndarra
 def followed(problem, t, q) -> Tracking | None:
     """Desired motions and those of the joints at the output times; None without desired motions."""
     laws, model = problem.joint_laws, problem.model
-    if laws is None or not laws.driven.any():
+    if laws is None or not (laws.signal >= 0).any():
         return None
+    laws = laws._replace(driven=laws.signal >= 0)             # also those that are prescribed or locked in between
     driven, last = np.flatnonzero(laws.driven), np.array(t)
     last[-1] = np.nextafter(last[-1], -np.inf)                 # the last instant belongs to what came before it
     reference = np.zeros((len(t), len(driven)))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from liedyn.errors import Place, ScenarioError
-from liedyn.io.scenario import Rule
+from liedyn.io.scenario import Rule, Scenario
 
 
 def bind(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence[str] = ()) -> dict[str, Rule]:
@@ -26,6 +26,18 @@ def bind(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence
     return {name: best[name][1] for name in names if name in best}
 
 
+def fixed_joints(model) -> tuple[str, ...]:
+    return tuple(joint.name for joint in model.description.joints if joint.name not in model.joint_names)
+
+
+def phase_rules(scenario: Scenario, model, phase: str | None) -> dict[str, Rule]:
+    """What each joint does in a phase: the phase's rule for it, else the scenario's. A run begins in the first phase."""
+    fixed = fixed_joints(model)
+    rules = bind(scenario.joints, model.joint_names, "joint", fixed)
+    own = next((one.joints for one in scenario.phases if one.name == phase), ())
+    return rules | bind(own, model.joint_names, "joint", fixed)
+
+
 def find(name: str, names: Sequence[str], what: str, place: Place) -> int:
     """Index of a name; ScenarioError listing close ones."""
     if name not in names:
@@ -42,7 +54,9 @@ def unknown(name: str, names: Sequence[str], what: str, place: Place) -> Scenari
     """The error for a name that the robot does not have."""
     if not names:
         return ScenarioError(f"the robot has no {what}s", place=place, found=name)
-    close = difflib.get_close_matches(name.replace("*", "").replace("?", "")[:100], names, n=3, cutoff=0.5)
+    small = {name.lower(): name for name in names}
+    found = difflib.get_close_matches(name.replace("*", "").replace("?", "")[:100].lower(), list(small), n=3, cutoff=0.5)
+    close = [small[word] for word in found]
     shown = close or [*names[:8], *(["…"] if len(names) > 8 else [])]
     return ScenarioError(f"no such {what}", place=place, found=name,
                          expected=None if close else f"one of {', '.join(shown)}",

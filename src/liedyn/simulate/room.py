@@ -16,17 +16,24 @@ _ENOUGH = 100e6          # bytes: less than this needs no looking
 def check_room(problem: Problem, rows: int, folder: str | os.PathLike | None = None) -> None:
     """Refuse a run of so many rows whose result needs more memory than is free, or more disk than is free where `folder` is or
     will be. Raises ComputationError with the estimate."""
-    numbers = rows * numbers_of_a_row(problem)
-    _refuse(numbers * _IN_MEMORY, available_memory(), rows, "memory")
+    memory, disk = size_of_result(problem, rows)
+    _refuse(memory, available_memory(), rows, "memory")
     if folder is not None:
         place = next(p for p in (Path(folder).absolute(), *Path(folder).absolute().parents) if p.is_dir())
-        _refuse(numbers * _ON_DISK, shutil.disk_usage(place).free, rows, f"disk in {place}")
+        _refuse(disk, shutil.disk_usage(place).free, rows, f"disk in {place}")
+
+
+def size_of_result(problem: Problem, rows: int) -> tuple[int, int]:
+    """Bytes that a result of so many rows takes in memory and on disk, about."""
+    numbers = rows * numbers_of_a_row(problem)
+    return numbers * _IN_MEMORY, numbers * _ON_DISK
 
 
 def numbers_of_a_row(problem: Problem) -> int:
-    """Time, state, accelerations, forces, wrenches, energies, multipliers."""
+    """Time, state, accelerations, forces, wrenches, contacts, energies, multipliers."""
     model = problem.model
-    return model.nq + 3 * model.nv + 6 * len(problem.forced_links) + (model.nc if problem.ties is not None else 0) + 6
+    touching = 0 if problem.contacts is None else 3 * len(problem.contacts.link) + 3
+    return model.nq + 3 * model.nv + 6 * len(problem.forced_links) + touching + (model.nc if problem.ties is not None else 0) + 6
 
 
 def available_memory() -> float:

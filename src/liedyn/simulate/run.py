@@ -12,20 +12,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from liedyn.integrators.problem import Statistics
+from liedyn.integrators.run_state import Record
 from liedyn.io.csv import column_title
 from liedyn.io.override import Overrides
 from liedyn.io.scenario import Integrator, Scenario
-from liedyn.io.scenario_file import scenario_of
-from liedyn.loading import load
 from liedyn.model.model import Model
 from liedyn.simulate.balance import GOOD, energy_balance
+from liedyn.simulate.contact import ContactMotion, contact_motion
 from liedyn.simulate.limits import Excess, limit_notes, limits_exceeded
 from liedyn.simulate.motion_columns import columns_of, constraint_columns
-from liedyn.simulate.room import check_room
+from liedyn.simulate.parts import Part
+from liedyn.simulate.preparation import prepare
 from liedyn.simulate.tracking import Tracking
 
 if TYPE_CHECKING:
     import pandas
+
+    from liedyn.simulate.stretches import Occurrence
 
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
 _UNIT, _RESIDUAL = 1e-12, 1e-9
@@ -43,7 +46,9 @@ class Result:
     multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
               (N, loops, 6) wrenches on their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
     tracking  how links or joints followed the desired motions of `control`; None without
+    contacts  forces, depths and slips of `contacts`; None without (`simulate.contact.ContactMotion`)
     limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`simulate.limits.Excess`)
+    events    what happened, in order (`simulate.stretches.Occurrence`); the rows before and after an event have its time
     check     values of the self-check, by name
     notes     notes for the user, one line each
     timing    seconds by part of the run
@@ -71,6 +76,8 @@ class Result:
     drift: np.ndarray | None = None
     tracking: Tracking | None = None
     limits: tuple[Excess, ...] = ()
+    events: tuple[Occurrence, ...] = ()
+    contacts: ContactMotion | None = None
 
     def __repr__(self) -> str:
         m, notes = self.model, f", {len(self.notes)} notes" if self.notes else ""
@@ -84,6 +91,8 @@ class Result:
         columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
         if self.tracking is not None:
             columns += self.tracking.columns
+        if self.contacts is not None:
+            columns += self.contacts.columns
         return [*columns, *((f"energy.{name}", "J", x) for name, x in (("kinetic", self.kinetic), ("potential", self.potential),
                                                                       ("work", self.work)))]
 
@@ -153,28 +162,28 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
     """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`; for a result that is to be
     written into `folder`."""
     began = time.perf_counter()
-    scenario = scenario_of(path, overrides, force_long)
-    model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
-        from liedyn.simulate.schedule import compile_schedule
-        compiled = compile_schedule(scenario, model)
-        problem = compiled.problem(model, scenario.passive)
-        if not force_long:
-            check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
+        prepared = prepare(path, overrides, strict, force_long, folder)
+        scenario, model, problem, timeline = prepared.scenario, prepared.model, prepared.problem, prepared.timeline
         from liedyn.integrators.solve import solve
-        from liedyn.simulate.integrator import choose_integrator, options_of
-        integrator, chosen = choose_integrator(scenario, problem, scenario.output_step)
-        scenario, options = replace(scenario, integrator=integrator), options_of(integrator)
+        from liedyn.simulate.integrator import options_of
+        options = options_of(scenario.integrator)
         ready = time.perf_counter()
         solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only
     with progress.stage("simulating"):
         start = time.perf_counter()
-        record, statistics = solve(problem, output_times(scenario), options, progress.update)
+        times = output_times(scenario)
+        if timeline:
+            statistics, parts = timeline.run(times, options, progress.update), timeline.parts
+        else:
+            record, statistics = solve(problem, times, options, progress.update)
+            parts = [Part(model, problem, record)]
         stop = time.perf_counter()
     with progress.stage("checking the result"):
-        result = _result(scenario, model, problem, record, statistics, [*compiled.warnings, *chosen])
+        result = _result(scenario, model, parts, statistics, [*prepared.notes, *prepared.chosen], timeline)
+        contacts = contact_motion(problem, prepared.contact_names, result.q, result.v)
     timing = {"load": ready - began, "compile": start - ready, "simulate": stop - start, "check": time.perf_counter() - stop}
-    return replace(result, timing=timing)
+    return replace(result, timing=timing, contacts=contacts)
 
 
 def output_times(scenario: Scenario) -> np.ndarray:
@@ -187,18 +196,26 @@ def output_times(scenario: Scenario) -> np.ndarray:
     return times
 
 
-def _result(scenario, model, problem, record, statistics, warnings) -> Result:
+def _inverse(part: Part, passive: bool):
+    """Joint forces of a stretch again, by inverse dynamics of its motion."""
     from liedyn.dynamics.inverse import inverse_dynamics
+    record, links, f_ext = part.record, part.problem.forced_links, None
+    if len(links):
+        f_ext = np.zeros((len(record.t), len(part.model.link_names), 6))
+        f_ext[:, links] = record.wrench.reshape(len(record.t), len(links), 6)
+    return inverse_dynamics(part.model.open_tree(), record.q, record.v, record.a, f_ext=f_ext, passive=passive)
+
+
+def _result(scenario, model, parts, statistics, warnings, timeline) -> Result:
     from liedyn.dynamics.kinematics import energy
     from liedyn.simulate.integrator import step_note
     from liedyn.simulate.laws import saturation_notes
-    kinetic, potential = energy(model, record.q, record.v)
-    tree, f_ext = model.open_tree(), None
+    problem = parts[0].problem
+    record = Record(*(np.concatenate(rows) for rows in zip(*(part.record for part in parts), strict=True)))
+    kinetic, potential = (np.concatenate(x) for x in zip(*(energy(one.model, one.record.q, one.record.v) for one in parts),
+                                                         strict=True))
     wrench = record.wrench.reshape(len(record.t), len(problem.forced_links), 6)
-    if wrench.size:
-        f_ext = np.zeros((len(record.t), len(model.link_names), 6))
-        f_ext[:, problem.forced_links] = wrench
-    again = inverse_dynamics(tree, record.q, record.v, record.a, f_ext=f_ext, passive=scenario.passive)
+    again = np.concatenate([_inverse(part, scenario.passive) for part in parts])
     values, loop_notes, loops = {}, [], (None, None, None)
     if problem.ties is not None:
         from liedyn.simulate.constraint_check import constraint_check, joint_forces, reactions
@@ -221,14 +238,16 @@ def _result(scenario, model, problem, record, statistics, warnings) -> Result:
         "inverse_dynamics_residual": float(_worst(again - record.tau) / max(_worst(again), 1.0)),
         "quaternion_norm": _norm_error(model, record.q), **values,
     }
+    prescribed = np.all([part.problem.plant().prescribed for part in parts], axis=0)
     exceeded = limits_exceeded(model, record.t, record.q, record.v, record.tau)
-    notes = [*warnings, *loop_notes, *statistics.notes, *step_note(scenario.integrator, problem, record),
+    fastest = [note for part in parts for note in step_note(scenario.integrator, part.problem, part.record)]
+    notes = [*warnings, *(timeline.notes.values() if timeline else ()), *loop_notes, *statistics.notes, *fastest[:1],
              *_doubts(check, scenario.integrator), *limit_notes(exceeded),
-             *saturation_notes(problem.joint_laws, model, record.t, record.tau)]
+             *saturation_notes(parts, model, record.t, record.tau)]
     links = tuple(model.link_names[k] for k in problem.forced_links)
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, kinetic, potential,
-                  record.work, np.asarray(problem.plant().prescribed), check, statistics, tuple(notes), {},
-                  *loops, followed, exceeded)
+                  record.work, prescribed, check, statistics, tuple(notes), {},
+                  *loops, followed, exceeded, tuple(timeline.occurrences) if timeline else ())
 
 
 def _doubts(check: dict[str, float], integrator: Integrator) -> list[str]:

@@ -9,22 +9,27 @@ import numpy as np
 from liedyn.codegen.signals import read_signal
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
-from liedyn.io.scenario import Column, Constant, Drive, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
+from liedyn.io.events import Event
+from liedyn.io.scenario import Column, Constant, Drive, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
+from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
+from liedyn.simulate.contact import bind_contacts
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.driven_loops import closed_state, tie
+from liedyn.simulate.ended_state import ended_state
 from liedyn.simulate.feedback import law_slopes
-from liedyn.simulate.joint_values import fixed_joints, unit_quaternions, write_values
+from liedyn.simulate.joint_values import unit_quaternions, write_values
 from liedyn.simulate.laws import BoundLaws, bind_laws
-from liedyn.simulate.names import bind, find
+from liedyn.simulate.names import bind, find, phase_rules
 from liedyn.simulate.signals.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
-from liedyn.simulate.signals.switches import MOST
+from liedyn.simulate.signals.switches import MOST, switches_of_state
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
 _WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
 _AGREE = 1e-6                    # relative: an initial value against the prescribed motion; people round
+_STEPS_WITH_EVENTS = 100         # at least, of adaptive methods: what is passed and passed back between two stages is not seen
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,9 +40,11 @@ class Compiled:
     ties          how the constraints act; None for a robot without
     law           of the motors of elastic joints; None without
     joint_laws    of other joints, and limits of forces; None without
+    directions    of the events that the schedule watches for
     max_step      the largest that an adaptive method may take: finite where signals switch at times that are not all known
     signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
     force_names   what each entry of the schedule's forces is
+    contacts, contact_names   of links with planes; None, and no names, without `contacts`
     stack_size    floats of scratch for `kernels.simulation.signals.signal`
     warnings      what is doubtful but can be run, one line each
     """
@@ -54,42 +61,57 @@ class Compiled:
     ties: Ties | None = None
     law: MotorLaw | None = None
     max_step: float = math.inf
+    directions: tuple[int, ...] = ()
+    contacts: Contacts | None = None
+    contact_names: tuple[str, ...] = ()
     joint_laws: JointLaws | None = None
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
-                       passive, self.ties, self.law, self.max_step, law_slopes, self.joint_laws)
+                       passive, self.ties, self.law, self.max_step, law_slopes, self.directions, self.contacts, self.joint_laws)
 
 
-def compile_schedule(scenario: Scenario, model) -> Compiled:
-    """Bind `scenario` to `model`.
+def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None) -> Compiled:
+    """Bind `scenario` to `model`, with its initial state. rules: what each joint does later, in another phase; then q and v are
+    at rest in the neutral configuration.
 
     Raises ScenarioError for names that the model does not have, drives that a joint cannot have and initial values that
     contradict the prescribed motion, a `control` that the robot cannot have; TrajectoryError for an unreadable CSV.
     """
     table = SignalTable(model, scenario.duration, coordinates(model))
-    drives = _drives(scenario, model, table)
+    initial = rules is None
+    if initial:
+        rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None)
+    drives = _drives(rules, model, table)
     forces = _Forces(model, table, scenario.duration)
     for number, force in enumerate(scenario.forces, 1):
         forces.add(force, f"external force {number} on link {force.link}")
     forces.add_actuators(scenario.actuators)
     ties = tie(scenario, model, table)
+    contacts, contact_names = bind_contacts(scenario.contacts, model)
     control = bind_control(scenario, model, table, drives["level"])
-    laws = bind_laws(scenario, model, table, drives)
+    laws = bind_laws(scenario, model, table, drives, rules)
+    watched = [event for event in scenario.events if event.when]
+    watch = np.array([_watch(event, table) for event in watched], dtype=np.int64)
     windows, doubts = table.switches()
     times = merge_times(np.concatenate([forces.start, forces.end, table.knots()]), scenario.duration)
     breaks, before = merge_windows(times, windows, scenario.duration)
     signals, joint_laws = laws.with_switches(table.arrays(breaks))
-    schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before)
+    schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before, watch=watch)
     law = motor_law(control, model, table.stack_size)
-    q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law, laws)
+    at_rest = model.neutral(), np.zeros(model.nv), None, []
+    q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law, laws) if initial else at_rest
     compiled = Compiled(schedule, signals, q, v, (*table.names, *laws.limit_names), (*table.places, *laws.limit_places),
-                        tuple(forces.names), table.stack_size, ties=ties, law=law, joint_laws=joint_laws,
-                        max_step=scenario.duration / MOST if doubts else math.inf)
-    if ties is not None:
+                        tuple(forces.names), table.stack_size, ties=ties, law=law,
+                        max_step=_largest_step(scenario.duration, doubts, watched),
+                        directions=tuple(event.direction for event in watched), contacts=contacts, contact_names=contact_names,
+                        joint_laws=joint_laws)
+    if ties is not None and initial:
         q, v, notes = closed_state(scenario, compiled.problem(model), *given)
         warnings += notes
     warnings += (*(control.notes if control else ()), *laws.notes)
+    if not initial:
+        return replace(compiled, warnings=tuple(doubts))
     return replace(compiled, q=q, v=v, warnings=(*scenario.notes, *warnings, *doubts, *_beyond_limits(model, schedule, q)))
 
 
@@ -105,9 +127,8 @@ def coordinates(model) -> np.ndarray:
 
 # drives -------------------------------------------------------------------------------------------------------------
 
-def _drives(scenario: Scenario, model, table: SignalTable) -> dict[str, np.ndarray]:
+def _drives(rules: dict[str, Rule], model, table: SignalTable) -> dict[str, np.ndarray]:
     nothing = Torque(Constant(0.0))
-    rules = bind(scenario.joints, model.joint_names, "joint", fixed_joints(model))
     arrays = {"level": np.zeros(model.nv, dtype=np.int64), "signal": np.zeros(model.nv, dtype=np.int64),
               "target": np.full(model.nv, -1, dtype=np.int64), "kp": np.zeros(model.nv), "kd": np.zeros(model.nv),
               "q_of_v": table.q_of_v}
@@ -169,6 +190,22 @@ def _check_count(values: tuple, n: int, name: str, place: Place, what: str) -> N
 
 def _kind(n: int) -> str:
     return "ball" if n == 3 else "free"
+
+
+def _largest_step(duration: float, doubts, watched) -> float:
+    """Of adaptive methods."""
+    return duration / MOST if doubts else duration / _STEPS_WITH_EVENTS if watched else math.inf
+
+
+# events -------------------------------------------------------------------------------------------------------------
+def _watch(event: Event, table: SignalTable) -> int:
+    """Index of a signal that switches where the event happens: the sign of its expression less its value."""
+    use = Use(f"expression of event {event.name}")
+    lowered = table.lower(Expression(f"sign(({event.when.text}) - ({event.value!r}))", event.when.place), use)
+    if isinstance(lowered, float) or len(lowered.code) - 1 not in switches_of_state(lowered):
+        raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=event.when.place,
+                            found=event.when.text, expected="q(joint) or v(joint) in it, or the key at or every")
+    return table.put(lowered, use, event.when.place)
 
 
 # external wrenches --------------------------------------------------------------------------------------------------
@@ -236,8 +273,9 @@ def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signa
     if control is not None:
         start(control, law, signals, q, v)
     laws.start(signals, q, v)
-    rules_q = write_values(q, scenario.initial_q, model, model.q_index)
-    rules_v = write_values(v, scenario.initial_v, model, model.v_index)
+    ended_q, ended_v = ended_state(scenario.initial_from, model)
+    rules_q = write_values(q, scenario.initial_q, model, model.q_index, ended_q)
+    rules_v = write_values(v, scenario.initial_v, model, model.v_index, ended_v)
     warnings = unit_quaternions(q, rules_q, model)
     for name in model.joint_names:
         rule_q, rule_v = rules_q.get(name), rules_v.get(name)

@@ -137,7 +137,7 @@ LOOPS = {
 }
 GROUPS = {"dynamics": DYNAMICS, "simulate": {}, "derivatives": DERIVATIVES, "higher-order": HIGHER_ORDER,
           "parameters": PARAMETERS, "loops": LOOPS}
-METHODS = ("rk4", "dopri5")
+METHODS = ("rk4", "dopri5", "rodas5p")
 OF_ONE_STATE = {"curvature_tensor", "linearize", "base_parameters", "mobility"}
 
 

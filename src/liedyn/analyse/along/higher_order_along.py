@@ -19,6 +19,7 @@ from liedyn.dynamics.series.higher_order import (
     higher_order_inverse_dynamics,
 )
 from liedyn.errors import ComputationError, UsageError
+from liedyn.io.csv import refuse_events
 from liedyn.model.model import Model
 from liedyn.simulate.motion_columns import (
     WRENCH,
@@ -88,6 +89,7 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
     if progress is None:
         from liedyn.simulate.run import Silent
         progress = Silent()
+    refuse_events(trajectory, "time derivatives")
     t, q = trajectory.t, positions_of(model, trajectory)
     prescribed = mask_of(model, patterns) if of == "hybrid" else np.full(model.nv, of == "inverse")
     passive = trajectory.header.get("passive", "true") != "false"

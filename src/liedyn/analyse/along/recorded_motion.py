@@ -11,6 +11,7 @@ from liedyn.analyse.along.derive import POINTS, derivatives, other_points, rates
 from liedyn.analyse.along.manifold_spline import continued, of_unit_norm, with_noise
 from liedyn.dynamics.calling.calls import as_array, wrenches
 from liedyn.errors import ConfigurationError, Place, ShapeError, TrajectoryError, UsageError
+from liedyn.io.csv import refuse_events
 from liedyn.model.model import Model
 from liedyn.simulate.motion_columns import bind, bind_wrenches
 from liedyn.simulate.names import matching
@@ -68,6 +69,7 @@ def motion_of(model: Model, trajectory, *, derive_a: bool) -> Motion:
     missing = [name for name, x, derive in needed if x is None and derive]
     if not missing:
         return given
+    refuse_events(trajectory, " and ".join(missing))
     source = "velocities" if given.v is not None else "positions"
     note = f"{' and '.join(missing)} are derived from the {source}, by polynomials through seven neighbouring rows"
     with naming(trajectory):

@@ -12,6 +12,7 @@ from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulate.extrapolation import Compared, compare, condition_of, own_error, slope, surest_slope
 
 _STEP = 0.02                 # rad, m, rad/s, m/s
+_TOUCHING = 1.0, 1e-2, 1e-4  # of the step, where links touch: contacts are a millimetre deep, and creep a millimetre a second
 
 
 def differences(problem, here: Instant, u, system: LinearSystem, update=lambda fraction: None) -> dict[str, Compared]:
@@ -30,10 +31,11 @@ def differences(problem, here: Instant, u, system: LinearSystem, update=lambda f
 
     condition = float(condition_of(model, here.q[None], problem.schedule.level == TORQUE)[0])
     x, w, found = np.eye(n), np.eye(nv + actuators), []
+    steps = (_STEP,) if problem.contacts is None else tuple(share * _STEP for share in _TOUCHING)
     for k in range(n):
-        found.append(_surest(lambda h, k=k: outcome(h * x[k], 0 * u), _STEP, condition))
+        found.append(_surest(lambda h, k=k: outcome(h * x[k], 0 * u), steps, condition))
         update(k / n)
-    found += [_surest(lambda h, k=k: outcome(0 * x[0], h * w[k]), 1.0, condition) for k in inputs]
+    found += [_surest(lambda h, k=k: outcome(0 * x[0], h * w[k]), (1.0,), condition) for k in inputs]
     theirs, doubt = (np.column_stack(columns) for columns in zip(*found, strict=True))
     doubt += own_error(condition, theirs)
     ours = np.vstack([np.hstack([system.A, system.B]), np.hstack([system.C, system.D])])
@@ -69,11 +71,11 @@ def _deviated_tied(problem, here: Instant, index):
     return deviated
 
 
-def _surest(f, h: float, condition: float):
+def _surest(f, steps: tuple[float, ...], condition: float):
     try:
-        return surest_slope(f, (h,), condition)
+        return surest_slope(f, steps, condition)
     except ComputationError:                       # beyond the domain of a law
-        return surest_slope(f, (1e-3 * h,), condition)
+        return surest_slope(f, tuple(1e-3 * h for h in steps), condition)
 
 
 def _input_numbers(model, system) -> list[int]:

@@ -13,6 +13,7 @@ from liedyn.joints.motion import joint_pose
 from liedyn.joints.passive import resistance
 from liedyn.joints.retraction import chart_rate, retract
 from liedyn.kernels.recursions.hybrid import hybrid, hybrid_work
+from liedyn.kernels.simulation.contact import Contacts, push_contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw, drive_motors
 from liedyn.kernels.simulation.joint_laws import JointLaws, drive_joints
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, note, value
@@ -22,7 +23,8 @@ from liedyn.lie.se3 import add, compose, dAd_inv, dot
 from liedyn.lie.vec3 import plus_cross, rotate_back
 
 RUNNING, FINISHED, BAD_SIGNAL, SINGULAR, NOT_FINITE, STEP_TOO_SMALL = range(6)
-PASSED, WALL = 30, 31         # a switch of the state is passed in the step just tried; a run with such switches stands at a break
+# a switch of the state is passed in the step just tried; a run with such switches stands at a break; at an event
+PASSED, WALL, EVENT = 30, 31, 33
 
 
 class MotionWork(NamedTuple):
@@ -45,6 +47,7 @@ class Plant(NamedTuple):
     slot_link: np.ndarray    # (slots,) int64
     passive: np.ndarray      # (1,) bool
     law: MotorLaw | None     # of the motors; where None, nothing of it is compiled
+    contacts: Contacts | None        # the same
     joint_laws: JointLaws | None     # of other joints, and limits of forces; the same
 
 
@@ -103,6 +106,9 @@ def act(plant, tree, schedule, signals, t, work):
     drive_motors(plant.law, tree, signals, t, work)
     drive_joints(plant.joint_laws, tree, plant.passive, schedule.q_of_v, signals, t, work)
     apply_forces(tree, plant, schedule, signals, t, work)
+    for k in range(schedule.watch.size):
+        x, _, _ = value(signals, schedule.watch[k], t, work.q, work.v, work.stack)
+        note(work.flag, schedule.watch[k], x)
 
 
 @primitive
@@ -168,6 +174,7 @@ def apply_forces(tree, plant, schedule, signals, t, work):
             F = plus_cross(rotate_back(R, F[0]), load3(schedule.force_point, 3 * j), f), f
         s = plant.slot[j]
         store_twist(work.wrench, s, add(load_twist(work.wrench, s), F))
+    push_contacts(plant.contacts, tree, work)
     for s in range(plant.slot_link.size):
         link = plant.slot_link[s]
         i = tree.link_body[link]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from numpy import floor, inf, ndarray, zeros
+from numpy import floor, inf, int64, ndarray, zeros
 
 from liedyn.jit import kernel, primitive, rounded
 from liedyn.lie.lanes import absolute, load, where_less
@@ -79,6 +79,7 @@ class Schedule(NamedTuple):
     force_until: ndarray     # (f,) inf: to the end
     breaks: ndarray          # sorted times in (0, duration) on which steps must land
     before: ndarray          # the last time before each at which all signals are as in the step that ends there
+    watch: ndarray = zeros(0, int64)     # signals that are looked at for their switches alone: events
 
 
 @kernel

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+import click
+
+from liedyn.cli.console import with_console
+from liedyn.cli.options import file_kind_argument, force_option, text_output_option
+
+
+@click.command(short_help="Write the JSON schema of scenario, robot or loops files.")
+@file_kind_argument
+@text_output_option
+@force_option
+@with_console
+def schema(kind, output, force, console):
+    """Write the JSON schema (draft 2020-12) of scenario, robot or loops files, by which editors complete and check them.
+
+    \b
+    Example:  liedyn schema scenario -o scenario.schema.json
+    A file uses it if its first line is
+              # yaml-language-server: $schema=scenario.schema.json
+    """
+    from liedyn.io.file_kinds import schema_text
+    from liedyn.io.output import STDIO, open_output
+
+    with open_output(output, force=force) as file:
+        file.write(schema_text(kind))
+    if output != STDIO:
+        console.wrote_file(output)

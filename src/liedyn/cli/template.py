@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import click
+
+from liedyn.cli.console import with_console
+from liedyn.cli.options import file_kind_argument, force_option, text_output_option
+
+
+@click.command(short_help="Write a commented scenario, robot or loops file with all keys.")
+@file_kind_argument
+@text_output_option
+@force_option
+@with_console
+def template(kind, output, force, console):
+    """Write a commented YAML file with all keys of a scenario, a robot or a file of loops.
+
+    The lines without a # are a complete file: the robot is an arm with two joints, and the scenario moves it.
+
+    \b
+    Example:  liedyn template robot -o robot.yaml
+              liedyn template scenario -o swing.yaml
+              liedyn simulate swing.yaml
+    """
+    from liedyn.io.file_kinds import template_text
+    from liedyn.io.output import STDIO, open_output
+
+    with open_output(output, force=force) as file:
+        file.write(template_text(kind))
+    if output != STDIO:
+        console.wrote_file(output)

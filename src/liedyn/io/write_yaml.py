@@ -1,0 +1,49 @@
+"""Plain values as YAML that reads back equal."""
+from __future__ import annotations
+
+from typing import Any
+
+import yaml
+
+from liedyn.io.yaml_text import parse_yaml
+
+_WIDTH = 130
+
+
+class _Dumper(yaml.SafeDumper):
+    def ignore_aliases(self, data) -> bool:
+        return True
+
+
+def _text(dumper: _Dumper, text: str):
+    """In quotes where our reader would take the word for something else; PyYAML quotes by the rules of YAML 1.1."""
+    node = dumper.represent_scalar("tag:yaml.org,2002:str", text)
+    if _kind(text) != "text":
+        node.style = '"'
+    return node
+
+
+def _kind(text: str) -> str | None:
+    if not text or text.split() != [text]:
+        return "text"                                          # PyYAML quotes what has blanks where they matter
+    try:
+        return parse_yaml(f"- {text}").value[0].kind
+    except (ValueError, IndexError):
+        return None
+
+
+def _number(dumper: _Dumper, x: float):
+    """Whole numbers without a point, as people write them."""
+    whole = x.is_integer() and abs(x) < 1e15 and str(x)[0:2] != "-0"
+    return dumper.represent_int(int(x)) if whole else dumper.represent_float(x)
+
+
+_Dumper.add_representer(str, _text)
+_Dumper.add_representer(float, _number)
+
+
+def to_yaml(values: Any, flow: bool | None = None) -> str:
+    """YAML of dicts, lists, text, numbers, booleans and None; `flow`: in one line, None: the innermost only."""
+    text = yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=flow,
+                     width=1_000_000 if flow else _WIDTH)
+    return text.removesuffix("\n...\n").rstrip("\n") if flow else text

@@ -1,0 +1,100 @@
+"""Everything about a run that is known before it starts: the scenario bound to its robot, its integrator, its size."""
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from liedyn.errors import ScenarioError
+from liedyn.integrators.problem import Problem
+from liedyn.io.scenario import METHODS, Prescribe, Scenario
+from liedyn.io.scenario_file import scenario_of
+from liedyn.loading import load
+from liedyn.model.model import Model
+from liedyn.simulate.names import bind
+from liedyn.simulate.room import check_room, size_of_result
+
+if TYPE_CHECKING:
+    from liedyn.simulate.stretches import Timeline
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A run that could start.
+
+    scenario  with the integrator that is used
+    problem   for `integrators.solve`
+    notes     what is doubtful, one line each
+    chosen    why another integrator than the default is used, one line each
+    timeline  what follows the phases and events; None without
+    contact_names   of what may touch
+    """
+
+    scenario: Scenario
+    model: Model
+    problem: Problem
+    notes: tuple[str, ...]
+    chosen: tuple[str, ...]
+    timeline: Timeline | None
+    contact_names: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows of the result: 0, output_step, … and the end."""
+        return math.ceil(self.scenario.duration / self.scenario.output_step - 1e-9) + 1
+
+    @property
+    def steps(self) -> int | None:
+        """Steps that a method of fixed step takes where nothing switches; None for the others."""
+        integrator, between = self.scenario.integrator, self.scenario.output_step
+        if not integrator.step_is_fixed:
+            return None
+        last = self.scenario.duration - (self.rows - 2) * between
+        each, few = (math.ceil(length / integrator.step * (1 - 1e-9)) for length in (between, last))
+        return (self.rows - 2) * each + few
+
+    def report(self, folder: str | os.PathLike | None = None) -> dict:
+        """What a run would do, as plain values."""
+        scenario, model, integrator = self.scenario, self.model, self.scenario.integrator
+        memory, disk = size_of_result(self.problem, self.rows)
+        rules = bind(scenario.joints, model.joint_names, "joint")
+        prescribed = [name for name, rule in rules.items() if isinstance(rule.value, Prescribe)]
+        options = {key: value for key in METHODS[integrator.method] if math.isfinite(value := getattr(integrator, key))}
+        why = self.chosen[0] if self.chosen else "named in the scenario" if integrator.named else "the default"
+        return {"robot": {"name": model.name, "file": scenario.robot, "nq": model.nq, "nv": model.nv, "base": model.base,
+                          "constraint_rows": model.nc, "findings": len(model.findings)},
+                "joints": {"prescribed": prescribed, "given_force": [name for name in rules if name not in prescribed],
+                           "free": [name for name in model.joint_names if name not in rules],
+                           "law": scenario.control and scenario.control.law},
+                "events": [event.name for event in scenario.events], "duration": scenario.duration, "rows": self.rows,
+                "integrator": {"method": integrator.method, **options}, "why": why, "steps": self.steps,
+                "bytes": {"memory": memory, "disk": disk}, "folder": None if folder is None else os.fspath(folder),
+                "notes": list(self.notes)}
+
+
+def _timeline(scenario: Scenario, model, problem):
+    """What follows the phases and events of a scenario; None without."""
+    if not scenario.events:
+        return None
+    if scenario.integrator.method == "generalized_alpha":
+        raise ScenarioError("generalized_alpha does not go with events", place=scenario.integrator.place,
+                            expected="another integrator.method")
+    from liedyn.simulate.stretches import Timeline
+    return Timeline(scenario, model, problem)
+
+
+def prepare(path, overrides, strict: bool = False, force_long: bool = False, folder=None) -> Prepared:
+    """Check everything about a run and compile its signals, without a step of it; see `run_scenario` for what it raises."""
+    scenario = scenario_of(path, overrides, force_long)
+    model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
+    from liedyn.simulate.integrator import choose_integrator
+    from liedyn.simulate.schedule import compile_schedule
+    compiled = compile_schedule(scenario, model)
+    problem = compiled.problem(model, scenario.passive)
+    integrator, chosen = choose_integrator(scenario, problem, scenario.output_step)
+    if not force_long:
+        check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
+    scenario = replace(scenario, integrator=integrator)
+    return Prepared(scenario, model, problem, compiled.warnings, tuple(chosen), _timeline(scenario, model, problem),
+                    compiled.contact_names)

@@ -1,0 +1,396 @@
+"""A run with phases and events: stretches of smooth motion, and what happens between them.
+
+A stretch ends at a time that is known, where the integrator finds an event, or at the end of the run. What an event does is
+computed in the order of its actions: another phase, joints that lock, bodies that attach make another problem; velocities jump
+by impulses (`jumps`). The state before and the state after are two rows of the result with the same time.
+"""
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from liedyn.codegen.signals import read_signal
+from liedyn.dynamics.kinematics import energy, jacobian, link_poses
+from liedyn.dynamics.loops.constraints import constraint_jacobian
+from liedyn.dynamics.mass import mass_matrix
+from liedyn.errors import ComputationError, Place, ScenarioError
+from liedyn.integrators.problem import LoopFigures, Options, Problem, Start, Statistics
+from liedyn.integrators.solve import solve_stretch
+from liedyn.io.events import Attach, Detach, Event, Go, Impact, Lock, Set, Stop
+from liedyn.io.scenario import Constant, Prescribe, Rule, Scenario
+from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY
+from liedyn.model.build import build
+from liedyn.simulate.joint_values import write_values
+from liedyn.simulate.jumps import Jump, jump
+from liedyn.simulate.names import find, matching, phase_rules, unknown
+from liedyn.simulate.parts import Part
+from liedyn.simulate.schedule import compile_schedule
+from liedyn.simulate.signals.signal_table import SAME_TIME
+
+_AGREE = 1e-6            # relative: a prescribed motion that begins where the joint is; people round
+_MANY, _AT_ONCE = 200, 1e-9      # so many events within this share of the run never end
+_REST_AFTER = 3          # impacts of one event, each within
+_REST = 5e-13            # s (and 64 spacings of the time) of the one before: the joint rests
+
+
+@dataclass(frozen=True, eq=False)
+class Occurrence:
+    """An event that happened.
+
+    t         [s]
+    name      of the event
+    phase     after it; "" without phases
+    dv        (nv,) jump of the velocity
+    impulse   (nv,) of joints, along the coordinates [N m s | N s]
+    lost      1/2 dv^T M dv [J]: kinetic energy that impulses take away where nothing moves on its own
+    change    of the energy, kinetic and potential [J]
+    """
+
+    t: float
+    name: str
+    phase: str
+    dv: np.ndarray
+    impulse: np.ndarray
+    lost: float
+    change: float
+
+
+@dataclass(frozen=True)
+class _Mode:
+    """What decides which problem is solved."""
+
+    phase: str | None
+    locked: tuple[str, ...] = ()
+    attached: tuple[Attach, ...] = ()
+
+
+class Timeline:
+    """Of one run. first: the problem of the scenario as it begins, which the first stretch takes."""
+
+    def __init__(self, scenario: Scenario, model, first: Problem):
+        self.scenario, self.model = scenario, model
+        self.phases = {phase.name: phase for phase in scenario.phases}
+        self.mode = _Mode(scenario.phases[0].name if scenario.phases else None)
+        self._known = {self.mode: (model, first)}
+        self._contacts = first.contacts
+        self.watched = [event for event in scenario.events if event.when]
+        for event in scenario.events:
+            self._check_names(event)
+        self.parts: list[Part] = []
+        self.occurrences: list[Occurrence] = []
+        self.notes: dict[str, str] = {}
+        self._last: dict[str, float] = {}                      # when each event happened last
+        self._short: dict[str, int] = {}                       # impacts of it in a row that came at once
+        self._came: dict[str, float] = {}                      # the sign of the velocity at its first impact
+        self._done: set[str] = set()
+        self.stopped = False
+
+    def run(self, times: np.ndarray, options: Options, progress: Callable[[float], None]) -> Statistics:
+        """Fills `parts` and `occurrences`."""
+        model, problem = self._known[self.mode]
+        duration, totals = float(times[-1]), Statistics(notes=())
+        now = Start(0.0, problem.q, problem.v)
+        timed = _timed(self.scenario.events, duration)
+        slack, recent, silent = SAME_TIME * duration, deque(maxlen=_MANY), False
+        while not self.stopped:
+            due = [event for t, event in timed if t <= now.t + slack]
+            if due:
+                timed, known = [(t, event) for t, event in timed if t > now.t + slack], len(self.occurrences)
+                now = self._happen(now, due)
+                silent = bool(self.parts) and (silent or not now.fired) and len(self.occurrences) == known
+                now = now if self.parts else replace(now, work=0.0)          # the motion begins with what it makes
+                continue
+            end = min([t for t, _ in timed], default=duration)
+            if now.t >= duration - slack:
+                break
+            end = end if end < duration - slack else duration
+            inside = times[(times > now.t + slack) & (times < end - slack)]
+            model, problem = self._known[self.mode]
+            rows = np.concatenate([[] if silent else [now.t], inside, [end]])
+            stretch = solve_stretch(problem, now, rows, options, lambda share, end=end: progress(share * end / duration))
+            totals = _sum(totals, stretch.statistics)
+            now = stretch.end
+            recent.append(now.t)
+            if len(recent) == _MANY and now.t - recent[0] <= _AT_ONCE * duration:
+                raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is "
+                                       f"{self.watched[now.fired[0]].name if now.fired else '?'} (give it a debounce, or an "
+                                       "action after which the motion goes on)")
+            self.parts.append(Part(model, problem, stretch.record))
+            known = len(self.occurrences)
+            if now.fired:
+                now = self._happen(now, [self.watched[k] for k in now.fired])
+            silent = bool(now.fired) and len(self.occurrences) == known          # nothing has happened: no second row
+        if self.stopped or not self.parts:
+            self.parts.append(self._instant(now, options))
+        return totals
+
+    def _instant(self, now: Start, options: Options) -> Part:
+        """The state after the last event, as a row."""
+        model, problem = self._known[self.mode]
+        still = replace(now, fired=())
+        return Part(model, problem, solve_stretch(problem, still, np.array([now.t]), options).record)
+
+    # what an event does -------------------------------------------------------------------------------------------------
+    def _happen(self, now: Start, events: list[Event]) -> Start:
+        for event in events:
+            if self._is_heard(event, now.t):
+                now = self._act(now, event)
+            if self.stopped:
+                break
+        return now
+
+    def _is_heard(self, event: Event, t: float) -> bool:
+        if event.name in self._done or (event.phases and self.mode.phase not in event.phases):
+            return False
+        return not (event.debounce and t - self._last.get(event.name, -math.inf) < event.debounce)
+
+    def _act(self, now: Start, event: Event) -> Start:
+        model, _ = self._known[self.mode]
+        before = _Moment(model, now.q.copy(), now.v.copy(), np.zeros(model.nv), 0.0, 0.0)
+        moment = before
+        for action in event.actions:
+            try:
+                moment = _DO[type(action)](self, moment, action, now.t, event)
+            except ComputationError as problem_found:
+                raise ComputationError(f"event {event.name} at t = {now.t:.9g} s: {problem_found}") from None
+        since = now.t - self._last.get(event.name, -math.inf)
+        soon = since <= max(_REST, 64 * np.spacing(now.t))
+        self._short[event.name] = self._short.get(event.name, 0) + 1 if soon else 0
+        self._last[event.name] = now.t
+        if event.once:
+            self._done.add(event.name)
+        change = sum(moment.energies) - sum(before.energies)
+        self.occurrences.append(Occurrence(now.t, event.name, self.mode.phase or "", moment.v - before.v, moment.impulse,
+                                           moment.lost, change))
+        return Start(now.t, moment.q, moment.v, now.work + moment.work, now.fired, now.step)
+
+    def _go(self, moment: _Moment, action: Go, t: float, event: Event) -> _Moment:
+        phase = self.phases[action.phase]
+        self._enter(replace(self.mode, phase=action.phase))
+        return self._begin_motions(moment, t, phase.impulsive, f"phase {phase.name}", phase.place)
+
+    def _lock(self, moment: _Moment, action: Lock, t: float, event: Event) -> _Moment:
+        names = tuple(dict.fromkeys(name for given in action.joints for name in self._joints(given, action.place)))
+        if action.hold:
+            coordinates = np.concatenate([np.arange(self.model.nv)[self.model.v_index(name)] for name in names])
+            moment = self._jump(moment, np.eye(self.model.nv)[coordinates], np.zeros(len(coordinates)), set(coordinates))
+            self._enter(replace(self.mode, locked=tuple(sorted({*self.mode.locked, *names}))))
+            return moment
+        self._enter(replace(self.mode, locked=tuple(name for name in self.mode.locked if name not in names)))
+        return self._begin_motions(moment, t, False, f"event {event.name}", action.place)
+
+    def _set(self, moment: _Moment, action: Set, t: float, event: Event) -> _Moment:
+        if self.model.nc:
+            raise ScenarioError("set is not possible for a robot with loops or couplings", place=action.place)
+        q, v = moment.q.copy(), moment.v.copy()
+        write_values(q, action.q, self.model, self.model.q_index)
+        write_values(v, action.v, self.model, self.model.v_index)
+        after = replace(moment, q=q, v=v)
+        return self._begin_motions(after.with_work(sum(after.energies) - sum(moment.energies)), t, False, f"event {event.name}",
+                                   action.place)
+
+    def _impact(self, moment: _Moment, action: Impact, t: float, event: Event) -> _Moment:
+        if action.coordinate:
+            k = find(action.coordinate, self.model.v_names, "coordinate", action.place)
+            came = np.sign(moment.v[k])
+            back = event.direction and came != self._came.setdefault(event.name, came)       # but for rounding, it rests
+            if back or action.restitution == 0.0 or self._short.get(event.name, 0) >= _REST_AFTER:
+                name = next(joint.name for joint in self.model.joints if joint.v.start <= k < joint.v.stop)
+                self.notes.setdefault(event.name, f"event {event.name}: the impacts have come to an end at t = {t:.9g} s; "
+                                      f"{name} is locked from then on (an event with unlock frees it)")
+                return self._lock(moment, Lock((name,), True, action.place), t, event)
+            return self._jump(moment, np.eye(self.model.nv)[[k]], -action.restitution * moment.v[[k]], {k})
+        row = self._row(moment, action)
+        approach = float(row @ moment.v)
+        if approach >= 0.0:
+            return moment
+        if self._short.get(event.name, 0) >= _REST_AFTER:
+            raise ComputationError(f"the impacts of link {action.link} come to an end here, and nothing would hold it (stop the "
+                                   "run, go to another phase, or use a restitution of a joint's coordinate)")
+        return self._jump(moment, row[None], np.array([-action.restitution * approach]), set())
+
+    def _row(self, moment: _Moment, action: Impact) -> np.ndarray:
+        """The velocity of a point of a link along the normal."""
+        find(action.link, self.model.link_names, "link", action.place)
+        J = jacobian(moment.model.open_tree(), moment.q, action.link, frame="local_world_aligned")
+        R = link_poses(moment.model.open_tree(), moment.q)[self.model.link_names.index(action.link)][:3, :3]
+        arm = np.cross(R @ np.array(action.point), np.array(action.normal))
+        return np.concatenate([arm, action.normal]) @ J
+
+    def _attach(self, moment: _Moment, action: Attach, t: float, event: Event) -> _Moment:
+        find(action.link, self.model.link_names, "link", action.place)
+        if any(one.link == action.link for one in self.mode.attached):
+            raise ScenarioError(f"a body is attached to link {action.link} already", place=action.place)
+        before = mass_matrix(moment.model.open_tree(), moment.q) @ moment.v
+        self._enter(replace(self.mode, attached=(*self.mode.attached, action)))
+        model, _ = self._known[self.mode]
+        heavy = replace(moment, model=model)
+        free = heavy.with_velocity(np.linalg.solve(mass_matrix(model.open_tree(), moment.q), before))
+        rows, b = self._kept(moment, set())
+        found = jump(model, moment.q, free.v, rows, b) if len(rows) else Jump(free.v, np.zeros(model.nv), 0.0)
+        after = replace(heavy, v=found.v, impulse=moment.impulse + found.impulse)
+        kinetic = before @ moment.v / 2 - after.energies[0]
+        return replace(after.with_work(sum(after.energies) - sum(moment.energies)), lost=moment.lost + kinetic)
+
+    def _detach(self, moment: _Moment, action: Detach, t: float, event: Event) -> _Moment:
+        if all(one.link != action.link for one in self.mode.attached):
+            raise ComputationError(f"nothing is attached to link {action.link}")
+        self._enter(replace(self.mode, attached=tuple(one for one in self.mode.attached if one.link != action.link)))
+        after = replace(moment, model=self._known[self.mode][0])
+        return after.with_work(sum(after.energies) - sum(moment.energies))
+
+    def _stop(self, moment: _Moment, action: Stop, t: float, event: Event) -> _Moment:
+        self.stopped = True
+        return moment
+
+    # jumps --------------------------------------------------------------------------------------------------------------
+    def _jump(self, moment: _Moment, rows, b, moved: set[int]) -> _Moment:
+        """Rows of the velocity become b; constraints and what is prescribed, but for the coordinates `moved`, keep theirs."""
+        kept, values = self._kept(moment, moved)
+        found = jump(moment.model, moment.q, moment.v, np.vstack([rows, kept]), np.concatenate([b, values]))
+        dv = found.v - moment.v
+        lost = 0.5 * dv @ mass_matrix(moment.model.open_tree(), moment.q) @ dv
+        return replace(moment, v=found.v, impulse=moment.impulse + found.impulse, work=moment.work + found.work,
+                       lost=moment.lost + lost)
+
+    def _kept(self, moment: _Moment, moved: set[int]) -> tuple[np.ndarray, np.ndarray]:
+        prescribed = [k for k in np.flatnonzero(self._known[self.mode][1].schedule.level != TORQUE) if k not in moved]
+        rows = np.eye(self.model.nv)[prescribed]
+        if self.model.nc:
+            rows = np.vstack([rows, constraint_jacobian(moment.model, moment.q)])
+        return rows, rows @ moment.v
+
+    def _begin_motions(self, moment: _Moment, t: float, impulsive: bool, who: str, place: Place) -> _Moment:
+        """Prescribed coordinates must be where their motion is at t; their velocity may jump there if that is allowed."""
+        schedule, signals = (getattr(self._known[self.mode][1], name) for name in ("schedule", "signals"))
+        targets = {}
+        for k in np.flatnonzero(np.isin(schedule.level, (POSITION, VELOCITY))):
+            x, dx, _ = read_signal(signals, schedule.signal[k], t, moment.q, moment.v)
+            name = self.model.v_names[k]
+            if schedule.level[k] == POSITION:
+                is_at = moment.q[schedule.q_of_v[k]]
+                if not abs(x - is_at) <= _AGREE * max(1.0, abs(x)):
+                    raise ScenarioError(f"{who} prescribes {name} at {x:.9g} from t = {t:.9g} s on, where it is at {is_at:.9g}",
+                                        place=place, expected="a motion that begins where the joint is, or prescribe velocity")
+            wanted = dx if schedule.level[k] == POSITION else x
+            if not (impulsive or abs(wanted - moment.v[k]) <= _AGREE * max(1.0, abs(wanted))):
+                raise ScenarioError(f"{who} prescribes the velocity {wanted:.9g} of {name} from t = {t:.9g} s on, where it is "
+                                    f"{moment.v[k]:.9g}", place=place,
+                                    expected="a motion without a jump, or impulsive: true in the phase")
+            targets[int(k)] = wanted
+        if all(moment.v[k] == x for k, x in targets.items()):
+            return moment
+        return self._jump(moment, np.eye(self.model.nv)[list(targets)], np.array(list(targets.values())), set(targets))
+
+    # problems -----------------------------------------------------------------------------------------------------------
+    def _enter(self, mode: _Mode) -> None:
+        self.mode = mode
+        if mode not in self._known:
+            model = _carrying(self.model, mode.attached)
+            compiled = compile_schedule(self.scenario, model, self._rules(mode))
+            problem = compiled.problem(model, self.scenario.passive)
+            if problem.contacts is not None:                   # a payload makes contacts no stiffer
+                problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
+            self._known[mode] = model, problem
+            for text in compiled.warnings:
+                self.notes.setdefault(text, text)
+
+    def _rules(self, mode: _Mode) -> dict[str, Rule]:
+        held = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in mode.locked}
+        return phase_rules(self.scenario, self.model, mode.phase) | held
+
+    def _joints(self, given: str, place: Place) -> list[str]:
+        found = matching(given, self.model.joint_names)
+        if not found or found[0] not in self.model.joint_names:
+            raise unknown(given, self.model.joint_names, "joint", place)
+        return found
+
+    def _check_names(self, event: Event) -> None:
+        """Before the run: what actions name must be there."""
+        for action in event.actions:
+            if isinstance(action, Lock):
+                for given in action.joints:
+                    self._joints(given, action.place)
+            elif isinstance(action, Impact) and action.coordinate:
+                find(action.coordinate, self.model.v_names, "coordinate", action.place)
+            elif isinstance(action, (Impact, Attach, Detach)):
+                find(action.link, self.model.link_names, "link", action.place)
+            elif isinstance(action, Set):
+                write_values(self.model.neutral(), action.q, self.model, self.model.q_index)
+                write_values(np.zeros(self.model.nv), action.v, self.model, self.model.v_index)
+
+
+_DO = {Go: Timeline._go, Lock: Timeline._lock, Set: Timeline._set, Impact: Timeline._impact, Attach: Timeline._attach,
+       Detach: Timeline._detach, Stop: Timeline._stop}
+
+
+@dataclass(frozen=True, eq=False)
+class _Moment:
+    """The state while an event acts: model, q, v; impulse (nv,), work and lost energy so far."""
+
+    model: object
+    q: np.ndarray
+    v: np.ndarray
+    impulse: np.ndarray
+    work: float
+    lost: float
+
+    @property
+    def energies(self) -> tuple[float, float]:
+        kinetic, potential = energy(self.model.open_tree(), self.q, self.v)
+        return float(kinetic), float(potential)
+
+    def with_work(self, work: float) -> _Moment:
+        return replace(self, work=self.work + work)
+
+    def with_velocity(self, v) -> _Moment:
+        return replace(self, v=v)
+
+
+def _timed(events, duration: float) -> list[tuple[float, Event]]:
+    """Times that are known, in order; of several at one time, in the order of the file."""
+    found = [(t, event) for event in events for t in event.at]
+    for event in events:
+        if event.every:
+            found += [(k * event.every, event) for k in range(1, int(duration / event.every * (1 + 1e-12)) + 1)]
+    return sorted(found, key=lambda one: one[0])
+
+
+def _carrying(model, attached: tuple[Attach, ...]):
+    """The robot with bodies attached to links."""
+    if not attached:
+        return model
+    by_link = {one.link: one for one in attached}
+    links = tuple(_with_body(link, by_link[link.name]) if link.name in by_link else link for link in model.description.links)
+    return build(replace(model.description, links=links))
+
+
+def _with_body(link, body: Attach):
+    mass, com = link.mass + body.mass, (link.mass * np.array(link.com) + body.mass * np.array(body.com)) / (link.mass + body.mass)
+    total = np.zeros((3, 3))
+    for m, c, I in ((link.mass, link.com, link.inertia), (body.mass, body.com, body.inertia)):
+        d = np.array(c) - com
+        total += _matrix(I) + m * (d @ d * np.eye(3) - np.outer(d, d))
+    return replace(link, mass=mass, com=tuple(com), inertia=tuple(total[np.triu_indices(3)]))
+
+
+def _matrix(I) -> np.ndarray:
+    xx, xy, xz, yy, yz, zz = I
+    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+
+
+def _sum(a: Statistics, b: Statistics) -> Statistics:
+    return Statistics(a.steps + b.steps, a.rejected + b.rejected, a.evaluations + b.evaluations, a.seconds + b.seconds,
+                      _worse(a.loops, b.loops), tuple(dict.fromkeys((*a.notes, *b.notes))))
+
+
+def _worse(a: LoopFigures | None, b: LoopFigures | None) -> LoopFigures | None:
+    if a is None or b is None:
+        return a or b
+    first = a if a.singular else b
+    return LoopFigures(max(a.drift, b.drift), max(a.drift_velocity, b.drift_velocity), a.singular + b.singular,
+                       first.singular_time, first.singular_row)

@@ -1,0 +1,46 @@
+"""Events on the command line: events.csv, and what other commands read of such a run."""
+import csv
+import json
+
+import numpy as np
+from click.testing import CliRunner
+
+from liedyn.cli import main
+from liedyn.io.csv import read_trajectory
+
+
+def test_a_run_with_events_is_written_and_read(tmp_path):
+    folder = tmp_path / "run"
+    done = CliRunner().invoke(main, ["simulate", "configs/pendulum_latch.yaml", "-o", str(folder), "--no-plots"])
+    assert done.exit_code == 0, done.output
+    with (folder / "events.csv").open(encoding="utf-8") as file:
+        events = list(csv.DictReader(file))
+    names = [one["event"] for one in events]
+    assert names[0] == "latch" and "release" in names and "stop" in names and events[-1]["phase"] == "damped"
+    assert float(events[0]["energy_lost[J]"]) > 0 and float(events[0]["dv.elbow[rad/s]"]) != 0
+    run = json.loads((folder / "run.json").read_text())
+    assert run["events"] == len(events) and run["self_check"]["energy_balance_relative"] < 1e-8
+    trajectory = read_trajectory(folder / "trajectory.csv", events=True)
+    assert np.count_nonzero(np.diff(trajectory.t) == 0) == len(events)
+    again = CliRunner().invoke(main, ["inverse", str(folder / "trajectory.csv"), "-o", str(tmp_path / "again.csv")])
+    assert again.exit_code == 0, again.output
+    tau = read_trajectory(tmp_path / "again.csv", events=True).columns["tau.shoulder"]
+    np.testing.assert_allclose(tau, trajectory.columns["tau.shoulder"], atol=1e-8)
+
+
+def test_the_scenario_in_run_json_runs_again(tmp_path):
+    import yaml
+
+    from liedyn.io.plain_scenario import to_plain
+    from liedyn.io.scenario_file import read_scenario
+    for name in ("pendulum_latch", "ur5_pick"):
+        scenario = read_scenario(f"configs/{name}.yaml")
+        (tmp_path / "again.yaml").write_text(yaml.safe_dump(to_plain(scenario, tmp_path), sort_keys=False))
+        again = read_scenario(tmp_path / "again.yaml")
+        assert again.events == scenario.events and again.phases == scenario.phases
+
+
+def test_velocities_are_not_derived_across_an_event(tmp_path):
+    (tmp_path / "m.csv").write_text("t,q.shoulder,q.elbow\n" + "".join(f"{t},0.1,0.2\n" for t in (0, 1, 2, 2, 3, 4, 5, 6, 7)))
+    done = CliRunner().invoke(main, ["inverse", str(tmp_path / "m.csv"), "--robot", "robots/double_pendulum.yaml"])
+    assert done.exit_code != 0 and "before and after an event" in done.output

@@ -1,0 +1,135 @@
+"""What helps to write a scenario: templates, schemas, dry runs and the resolved scenario."""
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from command_line import ok, run, said
+from liedyn.io.plain_scenario import to_plain
+from liedyn.io.scenario_file import read_scenario
+from liedyn.io.write_yaml import to_yaml
+from liedyn.io.yaml_text import parse_yaml
+
+CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    ok("template", "robot", "-o", "robot.yaml")
+    ok("template", "scenario", "-o", "swing.yaml")
+    return tmp_path
+
+
+def files(folder):
+    return sorted(path.name for path in folder.rglob("*"))
+
+
+# --- templates and schemas -------------------------------------------------------------------------------------------
+
+def test_the_templates_run_as_they_are(folder):
+    result = ok("simulate", "swing.yaml", "--no-plots")
+    assert "note" not in result.stderr and (folder / "runs" / "swing" / "trajectory.csv").is_file()
+    assert ok("check", "robot.yaml").exit_code == 0
+
+
+@pytest.mark.parametrize("kind", ["scenario", "robot", "loops"])
+def test_templates_and_schemas_go_to_a_file_or_to_stdout(folder, kind):
+    for command in ("template", "schema"):
+        result = ok(command, kind)
+        assert result.stderr == ""
+        assert said(ok(command, kind, "-o", f"{command}.txt", "--force")) == [f"wrote {command}.txt"]
+        assert (folder / f"{command}.txt").read_text(encoding="utf-8") == result.stdout
+    assert json.loads(result.stdout)["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+def test_a_template_does_not_overwrite(folder):
+    result = run("template", "robot", "-o", "robot.yaml")
+    assert result.exit_code == 2 and "exists already" in result.stderr
+    assert "'scenario', 'robot', 'loops'" in run("template", "scenari").stderr
+
+
+# --- dry run ---------------------------------------------------------------------------------------------------------
+
+def test_a_dry_run_says_what_would_be_done_and_writes_nothing(folder):
+    before = files(folder)
+    assert ok("simulate", "swing.yaml", "--dry-run").stdout.splitlines() == [
+        "robot       arm from robot.yaml: nq 2, nv 2, fixed base",
+        "joints      1 prescribed, 1 with a given force",
+        "motion      5 s, 501 rows, as many steps as the tolerances ask for",
+        "integrator  dopri5: rtol 1e-08, atol 1e-10; named in the scenario",
+        "size        about 802 kB of memory, 200 kB of disk",
+        "folder      runs/swing would be written"]
+    assert files(folder) == before
+
+
+@pytest.mark.parametrize("overrides", [(), ("duration=0.95", "output_step=0.1", "integrator={step: 0.03}"),
+                                       ("duration=0.3", "output_step=0.1", "integrator={method: rk4, step: 0.1}")])
+def test_a_dry_run_counts_the_rows_and_steps_of_the_run(folder, overrides):
+    fixed = ("external_forces=[]", "joints={}", "integrator={step: 1e-2}")
+    arguments = [part for text in (*fixed, *overrides) for part in ("-S", text)]
+    plan = json.loads(ok("simulate", "swing.yaml", "--dry-run", "--json", *arguments).stdout)
+    result = ld.run_scenario("swing.yaml", [*fixed, *overrides])
+    assert (plan["rows"], plan["steps"]) == (len(result.t), result.statistics.steps)
+    assert plan["joints"] == {"prescribed": [], "given_force": [], "free": ["shoulder", "elbow"], "law": None}
+
+
+def test_a_dry_run_says_why_it_takes_another_integrator(folder):
+    (folder / "stiff.yaml").write_text((folder / "robot.yaml").read_text().replace("damping: 0.1", "damping: 1e5"))
+    result = ok("simulate", "stiff.yaml", "--dry-run")
+    assert "integrator  Radau: rtol 1e-06, atol 1e-08; damping, friction, springs or pd gains of shoulder act" in result.stdout
+    assert "; the default\n" in ok("simulate", "robot.yaml", "--dry-run").stdout
+
+
+@pytest.mark.parametrize("arguments, status, text", [
+    (("-S", "joints.elbw.torque=0"), 3, "no such joint; found 'elbw' (did you mean elbow?)"),
+    (("-S", "external_forces.0.link=lowr"), 3, "did you mean lower?"),
+    (("-S", "initial.q.shoulder=0.5"), 3, "contradicts the prescribed motion"),
+    (("-S", "joints.elbow.torque=sen(t)"), 3, "did you mean sin?"),
+    (("-S", "joints.elbow.torque={csv: {file: none.csv}}"), 3, "none.csv"),
+    (("-S", "output_step=1e-9"), 3, "rows of output"),
+    (("-S", "events={latch: {when: q(elbow), do: {lock: elbo}}}"), 3, "events.latch.do.lock: no such joint; found 'elbo'"),
+    (("-o", "."), 2, "is not replaced"),
+    (("--print-config",), 2, "--print-config goes without --dry-run"),
+])
+def test_a_dry_run_refuses_what_a_run_refuses(folder, arguments, status, text):
+    result = run("simulate", "swing.yaml", "--dry-run", *arguments)
+    assert (result.exit_code, result.stdout) == (status, "") and text in result.stderr
+
+
+def test_a_dry_run_refuses_an_existing_run(folder):
+    ok("simulate", "swing.yaml", "--no-plots", "-S", "duration=0.1", "-S", "external_forces=[]")
+    assert "exists already" in run("simulate", "swing.yaml", "--dry-run").stderr
+    ok("simulate", "swing.yaml", "--dry-run", "--force")
+
+
+# --- resolved scenario -----------------------------------------------------------------------------------------------
+
+def test_the_printed_scenario_gives_the_same_motion(folder):
+    overrides = ("-S", "duration=0.5", "-S", "external_forces.0.from=0.1", "-S", "external_forces.0.until=0.2")
+    text = ok("simulate", "swing.yaml", "--print-config", *overrides).stdout
+    (folder / "elsewhere").mkdir()
+    (folder / "elsewhere" / "again.yaml").write_text(text)
+    again, once = ld.run_scenario("elsewhere/again.yaml"), ld.run_scenario("swing.yaml", overrides[1::2])
+    for name in ("t", "q", "v", "a", "tau"):
+        assert np.array_equal(getattr(again, name), getattr(once, name)), name
+    assert files(folder) == ["again.yaml", "elsewhere", "robot.yaml", "swing.yaml"]
+
+
+def test_the_printed_scenario_names_the_integrator_that_was_chosen(folder):
+    (folder / "stiff.yaml").write_text((folder / "robot.yaml").read_text().replace("damping: 0.1", "damping: 1e5"))
+    result = ok("simulate", "stiff.yaml", "--print-config")
+    values = parse_yaml(result.stdout).plain()
+    assert "the run uses Radau" in result.stderr and not ok("simulate", "stiff.yaml", "--print-config", "-q").stderr
+    assert values["integrator"] == {"method": "Radau", "rtol": 1e-6, "atol": 1e-8}
+    assert values["robot"] == str(folder / "stiff.yaml") and values["duration"] == 5.0
+
+
+@pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
+def test_every_scenario_reads_back_equal_from_its_yaml(path, tmp_path):
+    scenario = read_scenario(path)
+    (tmp_path / "again.yaml").write_text(to_yaml(to_plain(scenario)), encoding="utf-8")
+    again = read_scenario(tmp_path / "again.yaml")
+    assert to_plain(again) == to_plain(scenario)

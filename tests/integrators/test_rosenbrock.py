@@ -1,0 +1,117 @@
+"""Linearly implicit steps: the tableau's conditions, order on the manifold and under laws of time, stiff accuracy."""
+import numpy as np
+import pytest
+
+import liedyn as ld
+from integrators.problems import floating_robot, free_motion, turning_state
+from liedyn.integrators.problem import Options
+from liedyn.integrators.rosenbrock_tableau import METHODS
+from liedyn.integrators.solve import solve
+from liedyn.simulate.run import run_scenario
+
+EXACT = Options("dop853", rtol=1e-13, atol=1e-14)
+PENDULUM = """
+links: {a: {mass: 1.0, com: [0, 0, -0.5], inertia: [0.01, 0.01, 0.01]}}
+joints: {j: {type: revolute, parent: world, child: a, axis: [0, 1, 0], %s}}
+"""
+INERTIA = 0.01 + 0.25
+
+
+@pytest.fixture(params=["auto", "loops"])
+def code(request, monkeypatch):
+    """By lines and by loops."""
+    monkeypatch.setenv("LIEDYN_CODE", request.param)
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    def given(robot: str, **more) -> dict:
+        (tmp_path / "robot.yaml").write_text(robot)
+        return {"robot": str(tmp_path / "robot.yaml"), "duration": 1, **more}
+    return given
+
+
+def fixed_steps(h: float, method="rodas5p") -> Options:
+    return Options(method, rtol=1.0, atol=1.0, max_step=h)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_conditions_of_the_tableau(name):
+    """In the form y1 = y + h sum b k: row sums, order conditions of quadrature and up to order 3 (Hairer, Wanner, II, IV.7),
+    R = 0 at infinity: 1 - b beta^-1 1 (L-stable), and the last stage is the step (stiffly accurate)."""
+    m = METHODS[name]()
+    one, gamma = np.ones(len(m.b)), np.linalg.inv(np.eye(len(m.b)) / m.gamma - m.C)
+    alpha, b = m.A @ gamma, m.b @ gamma
+    beta = alpha + gamma
+    near = {"rel": 0, "abs": 1e-11}
+    assert np.allclose(alpha @ one, m.c, rtol=0, atol=1e-11) and np.allclose(gamma @ one, m.d, rtol=0, atol=1e-11)
+    for k in range(m.order):
+        assert b @ m.c**k == pytest.approx(1 / (k + 1), **near)
+    assert b @ beta @ one == pytest.approx(1 / 2, **near) and b @ beta @ beta @ one == pytest.approx(1 / 6, **near)
+    assert m.error @ gamma @ one == pytest.approx(0, **near) and m.error @ gamma @ beta @ one == pytest.approx(0, **near)
+    assert b @ np.linalg.solve(beta, one) == pytest.approx(1, **near)
+    assert np.allclose(beta[-1], b, rtol=0, atol=1e-11)
+
+
+def test_order_five_on_a_floating_robot(code):
+    """On SE(3) and SO(3), with dense output whose local error is of the fifth power of the step."""
+    robot = floating_robot()
+    problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 1, 42)
+    reference = solve(problem, times, EXACT)[0]
+    steps = 1 / np.array([16, 32, 64])
+    records = [solve(problem, times, fixed_steps(h))[0] for h in steps]
+    at_end, inside = np.array([(np.abs(r.v - reference.v)[-1].max(), np.abs(r.v - reference.v).max()) for r in records]).T
+    assert np.all(np.abs(np.log2(at_end[:-1] / at_end[1:]) - 5) < 0.4), at_end
+    assert np.log2(inside[0] / inside[-1]) / 2 > 4.5, inside
+    assert np.abs(ld.difference(robot, reference.q[-1], records[-1].q[-1])).max() < 1e-6
+    assert np.abs(np.linalg.norm(records[-1].q[:, 3:7], axis=1) - 1).max() < 1e-14
+
+
+def test_order_five_under_a_law_of_time_and_state(scenario, code):
+    """df/dt is no zero, and the law's answer to the state is part of the Jacobian."""
+    given = scenario(PENDULUM % "damping: 2.0", joints={"j": {"torque": "3*sin(5*t) - 4*v(j)*cos(t)"}})
+    exact = run_scenario(given, {"integrator": {"method": "dop853", "rtol": 1e-13, "atol": 1e-14}})
+    errors = [np.abs(run_scenario(given, {"integrator": {"method": "rodas5p", "rtol": 0.1, "atol": 10, "max_step": h}}).v[-1]
+                     - exact.v[-1]).max() for h in (1 / 16, 1 / 32, 1 / 64)]
+    assert np.all(np.abs(np.log2(np.array(errors[:-1]) / errors[1:]) - 5) < 0.5), errors
+
+
+@pytest.mark.parametrize("rtol", [1e-4, 1e-6, 1e-8])
+def test_error_follows_the_tolerance(rtol):
+    robot = floating_robot()
+    problem, times = free_motion(robot, *turning_state(robot)), np.linspace(0, 1, 11)
+    reference = solve(problem, times, EXACT)[0]
+    record = solve(problem, times, Options("rodas5p", rtol=rtol, atol=rtol))[0]
+    assert np.abs(record.v - reference.v).max() < 100 * rtol
+
+
+@pytest.mark.parametrize("damping", [1e2, 1e5, 1e8])
+def test_stiff_damping_costs_no_steps(scenario, damping):
+    """A pendulum that creeps through oil: q' = -m g c sin(q) / D, whose closed form is tan(q/2) = tan(q0/2) exp(-t m g c / D),
+    but for terms of D^-2. dopri5 would need steps of 3 I / D."""
+    given = scenario(PENDULUM % f"damping: {damping}", initial={"q": {"j": 1.0}, "v": {"j": -1.0}})
+    run = run_scenario(given, {"integrator": {"method": "rodas5p", "rtol": 1e-6, "atol": 1e-8}})
+    rate, after = 9.81 * 0.5 / damping, 1.0 - INERTIA / damping
+    closed = 2 * np.arctan(np.tan(after / 2) * np.exp(-rate * run.t[-1]))
+    assert run.q[-1, 0] == pytest.approx(closed, abs=1e-6 + (rate + 1 / damping)**2)
+    assert run.statistics.steps < 60
+
+
+def test_a_stiff_servo_follows_its_target(scenario):
+    """A pd law whose rates are 1e3 and 1e6 per second; its target moves."""
+    given = scenario(PENDULUM % "damping: 0.1",
+                     joints={"j": {"torque": {"pd": {"kp": 2.6e8, "kd": 2.6e5, "target": "0.3*sin(4*t)"}}}})
+    run = run_scenario(given, {"integrator": {"method": "rodas5p", "rtol": 1e-6, "atol": 1e-8}})
+    radau = run_scenario(given, {"integrator": {"method": "Radau", "rtol": 1e-10, "atol": 1e-12}})
+    assert np.abs(run.q - radau.q).max() < 1e-6 and np.abs(run.v - radau.v)[1:].max() < 1e-4
+    assert run.statistics.steps < 300
+
+
+def test_quaternions_and_charts_of_a_body_that_turns_many_times():
+    from integrators.problems import torque_free_body
+    body, v = torque_free_body(), np.array([0.1, 0.0, 12.0, 0.0, 0.0, 0.0])
+    times = np.linspace(0, 6, 7)
+    exact = solve(free_motion(body, body.neutral(), v), times, EXACT)[0]
+    ours = solve(free_motion(body, body.neutral(), v), times, Options("rodas5p", rtol=1e-9, atol=1e-11))[0]
+    assert np.abs(ld.difference(body, exact.q, ours.q)).max() < 1e-5
+    assert np.abs(np.linalg.norm(ours.q[:, 3:7], axis=1) - 1).max() < 1e-14

@@ -1,0 +1,158 @@
+"""`contacts` of a scenario: what is read, what is written back, what is refused."""
+import numpy as np
+import pytest
+import yaml
+
+from liedyn.errors import ScenarioError
+from liedyn.io.contact_file import Contact, Material, Plane, Shape
+from liedyn.io.plain_scenario import to_plain
+from liedyn.io.scenario import Rule
+from liedyn.io.scenario_file import read_scenario
+from liedyn.loading import load
+from liedyn.simulate.contact import bind_contacts
+
+ROBOT = """\
+base: floating
+links:
+  body: {mass: 3.0, inertia: [0.1, 0.1, 0.1]}
+  left_foot: {mass: 0.5, inertia: [0.01, 0.01, 0.01]}
+  right_foot: {mass: 0.5, inertia: [0.01, 0.01, 0.01]}
+joints:
+  left: {type: revolute, parent: body, child: left_foot, axis: [0, 1, 0]}
+  right: {type: revolute, parent: body, child: right_foot, axis: [0, 1, 0]}
+"""
+FIXED = """\
+links: {base: {}, arm: {mass: 1, inertia: [1, 1, 1]}}
+joints:
+  weld: {type: fixed, parent: world, child: base}
+  j: {type: revolute, parent: base, child: arm, axis: [0, 1, 0]}
+"""
+
+
+@pytest.fixture
+def read(tmp_path):
+    def reading(contacts: str, more: str = ""):
+        (tmp_path / "robot.yaml").write_text(ROBOT)
+        path = tmp_path / "scenario.yaml"
+        path.write_text(f"robot: robot.yaml\nduration: 1\n{more}contacts: {contacts}\n")
+        return read_scenario(path)
+    return reading
+
+
+@pytest.fixture
+def bound(tmp_path):
+    def binding(contact, robot=ROBOT, gravity=(0.0, 0.0, -9.81)):
+        (tmp_path / "robot.yaml").write_text(robot)
+        return bind_contacts(contact, load(tmp_path / "robot.yaml", gravity=gravity))
+    return binding
+
+
+def test_feet_on_the_ground_take_one_line(read, bound):
+    contact = read("{links: {'*_foot': {sphere: {radius: 0.02}}}}").contacts
+    assert contact == Contact((Rule("*_foot", (Shape("sphere", (0.02,)),)),), (Plane("ground"),))
+    found, names = bound(contact)
+    assert names == ("left_foot", "right_foot")
+    share = 4.0 * 9.81 / 2                                                   # each carries half of 4 kg
+    assert found.material.reshape(2, 4) == pytest.approx(np.tile([share / 1e-3**1.5, 2.0, 0.8, 1e-3], (2, 1)))
+    assert found.normal.tolist() == [0, 0, 1, 0, 0, 1] and found.height.tolist() == [0, 0]
+
+
+EVERYTHING = """
+  links:
+    body: [{box: [0.2, 0.4, 0.6], at: [0.1, 0.2, 0.3], rpy: [0, 0, 1.5707963267948966], friction: 0.1}, {point: [0, 0, 1]}]
+    left_foot: {capsule: {radius: 0.1, length: 0.4}, sink: 0.002, exponent: 2}
+  planes:
+    ground: {point: [0, 0, -1]}
+    ramp: {normal: [3, 0, 4], point: [1, 0, 0]}
+  stiffness: 5000
+  damping: 0
+  friction: 0.5
+  creep: 0.01"""
+
+
+def test_shapes_planes_and_materials(read, bound):
+    found, names = bound(read(EVERYTHING).contacts)
+    assert names[:4] == ("body.1.ground", "body.1.ramp", "body.2.ground", "body.2.ramp")
+    assert names[16:] == ("body.9.ground", "body.9.ramp", "left_foot.1.ground", "left_foot.1.ramp", "left_foot.2.ground",
+                          "left_foot.2.ramp")
+    centre, material = found.centre.reshape(-1, 3), found.material.reshape(-1, 4)
+    # the box is turned by a quarter: its y lies along the link's x
+    assert np.abs(centre[:16] - [0.1, 0.2, 0.3]) == pytest.approx(np.tile([0.2, 0.1, 0.3], (16, 1)))
+    assert len({tuple(x) for x in centre[:16].round(9)}) == 8
+    assert centre[16].tolist() == [0, 0, 1] and centre[18].tolist() == [0, 0, -0.2] and centre[20].tolist() == [0, 0, 0.2]
+    assert found.radius.tolist() == [0.0] * 18 + [0.1] * 4
+    assert found.height[:2] == pytest.approx([1.0, -0.6]) and found.normal[3:6] == pytest.approx([0.6, 0, 0.8])
+    assert material[0].tolist() == [5000, 0, 0.1, 0.01] and material[16].tolist() == [5000, 0, 0.5, 0.01]
+    share = 4.0 * 9.81 / 7                                                   # four corners, a point, two ends
+    assert material[18] == pytest.approx([share / 0.002**2, 0, 0.5, 0.01])
+    assert found.twice.tolist() == [3] * 18 + [4] * 4
+
+
+def test_what_is_written_reads_back(read, tmp_path):
+    scenario = read(EVERYTHING)
+    (tmp_path / "again.yaml").write_text(yaml.safe_dump(to_plain(scenario, tmp_path)))
+    assert read_scenario(tmp_path / "again.yaml") == scenario
+
+
+def test_without_gravity_the_weight_on_earth_counts(bound):
+    contact = Contact((Rule("body", (Shape("point", ()),)),))
+    assert bound(contact, gravity=(0, 0, 0))[0].material[0] == pytest.approx(bound(contact)[0].material[0])
+    assert Material().sink == 1e-3
+
+
+FOOT = "{left_foot: {sphere: {radius: 0.02}%s}}"
+BROKEN = {
+    "a word": ("ground", "", "contacts: wrong value; found ground; expected a mapping"),
+    "unknown key": ("{feet: {}}", "contacts.feet", "unknown key; expected one of links, planes, friction"),
+    "no links": ("{friction: 1}", "", "the key links is missing; expected what touches, by link"),
+    "empty links": ("{links: {}}", "links", "no link touches anything"),
+    "unknown shape": ("{links: {body: {ball: 1}}}", "links.body.ball", "unknown key; expected one of point, sphere"),
+    "no shape": ("{links: {body: {friction: 1}}}", "links.body", "exactly one of point, sphere, capsule, box; found 'nothing'"),
+    "two shapes": ("{links: {body: {point: [0, 0, 0], box: [1, 1, 1]}}}", "links.body", "found 'point, box'"),
+    "no radius": ("{links: {body: {sphere: {}}}}", "sphere", "the key radius is missing; expected a length in metres"),
+    "a number as a sphere": ("{links: {body: {sphere: 0.1}}}", "sphere", "found 0.1; expected a mapping"),
+    "negative radius": ("{links: {body: {sphere: {radius: -1}}}}", "radius", "out of range; found -1"),
+    "flat box": ("{links: {body: {box: [1, 1, 0]}}}", "box[2]", "out of range; found 0"),
+    "point in a plane": ("{links: {body: {point: [1, 1]}}}", "point", "expected a list of 3 numbers"),
+    "point at": ("{links: {body: {point: [0, 0, 0], at: [0, 0, 1]}}}", "at", "at does not apply to a point"),
+    "turned sphere": ("{links: {body: {sphere: {radius: 1}, rpy: [0, 0, 1]}}}", "rpy", "rpy does not apply to a sphere"),
+    "no shapes in a list": ("{links: {body: []}}", "links.body", "expected a list of at least 1 shapes"),
+    "negative friction": (f"{{links: {FOOT % ''}, friction: -0.1}}", "contacts.friction", "out of range; found -0.1"),
+    "friction of a shape": (f"{{links: {FOOT % ', friction: no'}}}", "links.left_foot.friction", "wrong value; found no"),
+    "stiffness zero": (f"{{links: {FOOT % ''}, stiffness: 0}}", "stiffness", "out of range; found 0; expected a number above 0"),
+    "negative damping": (f"{{links: {FOOT % ''}, damping: -1}}", "damping", "out of range"),
+    "no creep": (f"{{links: {FOOT % ''}, creep: 0}}", "creep", "out of range; found 0; expected a number of at least 1e-09"),
+    "exponent": (f"{{links: {FOOT % ''}, exponent: 1.2}}", "exponent", "found 1.2; expected one of 1, 1.5, 2"),
+    "twice stiff": (f"{{links: {FOOT % ''}, sink: 0.1, stiffness: 1}}", "sink", "both stiffness and sink; expected one of them"),
+    "zero normal": (f"{{links: {FOOT % ''}, planes: {{hill: {{normal: [0, 0, 0]}}}}}}", "planes.hill.normal",
+                    "the normal of a plane is zero; found [0, 0, 0]; expected the direction out of the ground"),
+    "no plane": (f"{{links: {FOOT % ''}, planes: {{}}}}", "planes", "no plane; expected {ground: "),
+    "unknown key of a plane": (f"{{links: {FOOT % ''}, planes: {{g: {{z: 0}}}}}}", "planes.g.z", "unknown key; expected one of"),
+}
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_broken_contacts_give_one_line(name, read):
+    text, key, message = BROKEN[name]
+    with pytest.raises(ScenarioError) as caught:
+        read(text)
+    line = str(caught.value)
+    assert key in line and message in line and "scenario.yaml:3" in line and "\n" not in line
+
+
+def test_a_method_that_cannot_integrate_contacts_is_refused(read):
+    with pytest.raises(ScenarioError, match=r"scenario.yaml:4: contacts: generalized_alpha does not integrate contacts; "
+                                            r"expected another integrator.method, such as Radau"):
+        read(f"{{links: {FOOT % ''}}}", "integrator: {method: generalized_alpha}\n")
+
+
+@pytest.mark.parametrize("pattern, robot, message", [
+    ("left_fot", ROBOT, "no such link; found 'left_fot' (did you mean left_foot or"),
+    ("wheel*", ROBOT, "the pattern matches no link; found 'wheel*'"),
+    ("base", FIXED, "the link base is fixed to the world, and so are the planes"),
+    ("b*", FIXED, "no moving link touches anything"),
+    ("arm", FIXED.replace("mass: 1", "mass: 0"), "the robot has no moving mass, so that sink gives no stiffness (give")])
+def test_links_that_cannot_touch(pattern, robot, message, bound):
+    with pytest.raises(ScenarioError) as caught:
+        bound(Contact((Rule(pattern, (Shape("point", ()),)),)), robot)
+    assert message in str(caught.value)

@@ -1,0 +1,235 @@
+"""The declared keys of files: readers, schemas, templates and documents agree, since all of them come from the declarations."""
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from liedyn.errors import ScenarioError
+from liedyn.io.file_kinds import KINDS, template_text
+from liedyn.io.keys import Choice, Either, Key, Keys, List, Named, Number
+from liedyn.io.loops import read_loops_file
+from liedyn.io.robot_yaml import read_robot_yaml
+from liedyn.io.scenario_file import read_scenario, scenario_of
+from liedyn.io.schema import described, json_schema
+from liedyn.io.yaml_text import Node, parse_yaml, read_yaml
+
+ROOT = Path(__file__).parents[2]
+READERS = {"scenario": read_scenario, "robot": read_robot_yaml, "loops": read_loops_file}
+SCENARIOS, ROBOTS = (sorted((ROOT / folder).glob("*.yaml")) for folder in ("configs", "robots"))
+FILES = [*((path, "scenario") for path in SCENARIOS),
+         *((path, "loops" if path.name.endswith(".loops.yaml") else "robot") for path in ROBOTS)]
+SCHEMAS = {kind: json_schema(keys) for kind, keys in KINDS.items()}
+
+
+def declared(value) -> dict[int, Keys]:
+    """All mappings with known keys within a value."""
+    if isinstance(value, Keys):
+        return {id(value): value} | {k: v for key in value.keys for k, v in declared(key.value).items()}
+    if isinstance(value, List | Named):
+        return declared(value.of)
+    return {k: v for one in value.values for k, v in declared(one).items()} if isinstance(value, Either) else {}
+
+
+def accepts(kind: str, values) -> bool:
+    return Draft202012Validator(SCHEMAS[kind]).is_valid(values)
+
+
+# --- schema ----------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_schemas_are_schemas_and_their_titles_are_unique(kind):
+    Draft202012Validator.check_schema(SCHEMAS[kind])
+    titles = [keys.title for keys in declared(KINDS[kind]).values()]
+    assert len(titles) == len(set(titles))
+
+
+@pytest.mark.parametrize("path, kind", FILES, ids=lambda x: getattr(x, "name", x))
+def test_schemas_accept_every_file_of_the_collections(path, kind):
+    found = [error.message for error in Draft202012Validator(SCHEMAS[kind]).iter_errors(read_yaml(path).plain())]
+    assert found == []
+
+
+@pytest.mark.parametrize("kind, text", [
+    ("scenario", "{robot: a, duration: 1, speed: 2}"), ("scenario", "{robot: a}"), ("scenario", "{robot: a, duration: 0}"),
+    ("scenario", "{robot: a, duration: 1, joints: {j: {force: 1}}}"),
+    ("scenario", "{robot: a, duration: 1, joints: {j: {torque: 1, prescribe: {velocity: 0}}}}"),
+    ("scenario", "{robot: a, duration: 1, joints: {j: {torque: {sine: {amplitude: 1}}}}}"),
+    ("scenario", "{robot: a, duration: 1, integrator: {rtol: 1e-6}}"),                      # not of rk4
+    ("scenario", "{robot: a, duration: 1, integrator: {method: dopri5, step: 1e-6}}"),
+    ("scenario", "{robot: a, duration: 1, constraints: {frequency: 3}}"),
+    ("scenario", "{robot: a, duration: 1, control: {law: computed_torque, motion: {j: 0}}}"),
+    ("scenario", "{robot: a, duration: 1, external_forces: [{link: a, wrench: [0, 0, 0]}]}"),
+    ("robot", "{links: {a: {mas: 1}}}"), ("robot", "{joints: {}}"),
+    ("robot", "{links: {}, joints: {j: {type: revolute, parent: a, child: b}}}"),           # no axis
+    ("robot", "{links: {}, joints: {j: {type: ball, parent: a, child: b, stiffness: 1}}}"),
+    ("robot", "{links: {}, loops: {j: {type: distance, a: a, b: b}}}"),
+    ("loops", "{links: {}}"),
+])
+def test_schemas_refuse_what_the_readers_refuse(tmp_path, kind, text):
+    assert not accepts(kind, yaml.safe_load(text))
+    (tmp_path / "a").touch()
+    (tmp_path / "file.yaml").write_text(text)
+    with pytest.raises(ValueError):
+        READERS[kind](tmp_path / "file.yaml")
+
+
+@pytest.mark.parametrize("text", ["base:", "joints:", "initial: {q: }", "integrator: {}", "joints: {j: {torque: [1, t]}}",
+                                  "external_forces: []", "joints: {j: {torque: {csv: {file: x.csv}}}}"])
+def test_schemas_accept_what_the_readers_accept_without_a_value(tmp_path, text):
+    (tmp_path / "a").touch()
+    (tmp_path / "file.yaml").write_text(f"robot: a\nduration: 1\n{text}\n")
+    read_scenario(tmp_path / "file.yaml")
+    assert accepts("scenario", read_yaml(tmp_path / "file.yaml").plain())
+
+
+@pytest.mark.parametrize("given, valid", [
+    ({"law": "a", "p": 1}, True), ({"law": "a", "q": 1}, True), ({"law": "a"}, False), ({"law": "a", "p": 1, "q": 1}, False),
+    ({"law": "b"}, True), ({"law": "b", "p": 1}, False), ({"law": "b", "r": 1}, True), ({"law": "a", "p": 1, "r": 1}, False)])
+def test_one_of_several_keys_of_a_kind(given, valid):
+    keys = Keys("law", (Key("law", Choice(("a", "b")), "the law", required=True), Key("p", Number(), "of a", kinds=("a",)),
+                        Key("q", Number(), "of a", kinds=("a",)), Key("r", Number(), "of b", kinds=("b",))),
+                kind="law", one_of=(("p", "q"),))
+    assert Draft202012Validator(json_schema(keys)).is_valid(given) == valid
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_example_is_valid(kind):
+    schema = SCHEMAS[kind]
+    for keys in declared(KINDS[kind]).values():
+        properties = schema if keys is KINDS[kind] else schema["$defs"][keys.title]
+        for name, one in properties["properties"].items():
+            for example in one.get("examples", ()):
+                Draft202012Validator(one | {"$defs": schema["$defs"]}).validate(example), name
+
+
+# --- readers ---------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("path, kind", FILES, ids=lambda x: getattr(x, "name", x))
+def test_every_key_that_a_reader_knows_is_declared(path, kind, monkeypatch):
+    """A reader that took a key past the declarations would be found here, if a file of the collections has its mapping."""
+    known, refuse = [], Node.refuse_unknown_keys
+    monkeypatch.setattr(Node, "refuse_unknown_keys",
+                        lambda node, names: known.append((node, tuple(names))) or refuse(node, names))
+    READERS[kind](path)
+    asked = {id(node): names for node, names in known}
+    root = next(node for node, _ in known if node.key == "")
+    seen = set()
+
+    def visit(node, schema):
+        for one in objects(schema, SCHEMAS[kind]["$defs"]):
+            if id(node) in asked and set(asked[id(node)]) <= set(one.get("properties", ())):
+                seen.add(id(node))
+            for name, child in node.value.items() if node.kind == "mapping" else ():
+                inner = one.get("properties", {}).get(name, one.get("additionalProperties"))
+                visit(child, inner) if inner else None
+        for child in node.value if node.kind == "list" else ():
+            for items in lists(schema, SCHEMAS[kind]["$defs"]):
+                visit(child, items)
+
+    visit(root, SCHEMAS[kind])
+    assert [(node.key, names) for node, names in known if id(node) not in seen] == []
+
+
+def objects(schema, defs):
+    return [one for one in alternatives(schema, defs) if "properties" in one or "additionalProperties" in one]
+
+
+def lists(schema, defs):
+    return [one["items"] for one in alternatives(schema, defs) if "items" in one]
+
+
+def alternatives(schema, defs):
+    if "$ref" in schema:
+        return alternatives(defs[schema["$ref"].rpartition("/")[2]], defs)
+    return [one for part in schema.get("anyOf", ()) for one in alternatives(part, defs)] or [schema]
+
+
+def test_the_default_of_the_schema_is_that_of_the_reader(tmp_path):
+    (tmp_path / "a").touch()
+    bare = {"robot": str(tmp_path / "a"), "duration": 1}
+    full = {"passive": True, "integrator": {"method": "rk4", "step": 1e-3}, "initial": {"assemble": True},
+            "constraints": {"stabilization": "projection", "tolerance": 1e-12}}
+    assert scenario_of(bare) == scenario_of(bare | full)
+    for name, given in full.items():
+        for key, value in given.items() if isinstance(given, dict) else ():
+            assert SCHEMAS["scenario"]["$defs"][name]["properties"][key]["default"] == value
+    assert SCHEMAS["scenario"]["properties"]["passive"]["default"] is True
+
+
+# --- templates -------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_template_has_every_key_with_its_meaning_and_is_valid(kind, tmp_path):
+    text = template_text(kind)
+    plain = " ".join(re.sub(r"^[# ]+|#", "", line) for line in text.splitlines())
+    for keys in declared(KINDS[kind]).values():
+        for key in keys.keys:
+            assert re.search(rf"^[# -]*{re.escape(key.name)}:", text, re.MULTILINE), f"{keys.title}.{key.name}"
+            words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", key.meaning).split()[-3:]
+            assert words[-1] in plain, f"{keys.title}.{key.name}"
+    assert accepts(kind, parse_yaml(text).plain())
+    assert max(map(len, text.splitlines())) <= 130
+    assert text.startswith(f"# yaml-language-server: $schema={kind}.schema.json\n")
+    (tmp_path / "robot.yaml").touch()
+    (tmp_path / "file.yaml").write_text(text, encoding="utf-8")
+    READERS[kind](tmp_path / "file.yaml")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_lines_of_the_template_can_be_uncommented(kind):
+    """Each block that is commented out at the first level is YAML without its signs, up to alternatives of one key."""
+    blocks = re.findall(r"(?:^# [ a-z].*\n|^#  .*\n)+", template_text(kind).split("\n\n", 1)[1], re.MULTILINE)
+    assert len(blocks) >= 2
+    for block in blocks:
+        assert yaml.safe_load(re.sub(r"^# ?", "", block, flags=re.MULTILINE))
+
+
+# --- documents -------------------------------------------------------------------------------------------------------
+
+TABLES = [("docs/scenarios.md", "scenario"), ("docs/scenarios.md", "integrator"), ("docs/scenarios.md", "constraints"),
+          ("docs/scenarios.md", "control"), ("docs/scenarios.md", "external_force"), ("docs/scenarios.md", "initial"),
+          ("docs/scenarios.md", "phase"), ("docs/scenarios.md", "event"), ("docs/files.md", "link"),
+          ("docs/files.md", "joint"), ("docs/files.md", "actuator"), ("docs/loops.md", "loop"), ("docs/loops.md", "coupling")]
+
+
+@pytest.mark.parametrize("page, title", TABLES, ids=lambda x: x.rpartition("/")[2])
+def test_the_tables_of_the_documents_are_the_declarations(page, title):
+    everything = {keys.title: keys for root in KINDS.values() for keys in declared(root).values()}
+    text = (ROOT / page).read_text(encoding="utf-8")
+    rows = [f"| `{key.name}` | {described(key)} |" for key in everything[title].keys]
+    missing = [row for row in rows if row not in text.splitlines()]
+    assert not missing, f"{page} needs these rows:\n" + "\n".join(missing)
+
+
+def test_an_unknown_value_of_a_declared_key_is_refused_by_its_bounds(tmp_path):
+    (tmp_path / "a").touch()
+    with pytest.raises(ScenarioError, match=r"rho: out of range; found 2; expected a number of at least 0 and at most 1"):
+        scenario_of({"robot": str(tmp_path / "a"), "duration": 1, "integrator": {"method": "generalized_alpha", "rho": 2}})
+
+
+# --- suggestions -----------------------------------------------------------------------------------------------------
+
+EVERY = {keys.title: keys for root in KINDS.values() for keys in declared(root).values()}
+
+
+@pytest.mark.parametrize("title", EVERY)
+def test_mistyped_keys_are_recognized(title):
+    keys = EVERY[title]
+    for name in (name for name in keys if len(name) > 3):
+        for typo in (name[:-2] + name[-1] + name[-2], name[:2] + name[3:], name.upper(), name + "x"):
+            if typo not in tuple(keys):
+                with pytest.raises(ScenarioError, match=re.escape(f"expected one of {', '.join(keys)} (did you mean ")) as caught:
+                    parse_yaml(f"{typo}: 1", error=ScenarioError).mapping(keys)
+                meant = caught.value.hint.removeprefix("did you mean ").removesuffix("?")
+                assert meant == name or {meant, name} == {"axis", "axes"}
+
+
+@pytest.mark.parametrize("kind, key, meant", [
+    ("scenario", "step", "integrator.step"), ("scenario", "q", "initial.q"), ("scenario", "torque", "joints.NAME.torque"),
+    ("scenario", "wrench", "external_forces.0.wrench"), ("scenario", "joint", "joints"), ("robot", "mass", "links.NAME.mass"),
+    ("robot", "damping", "joints.NAME.damping"), ("robot", "terms", "couplings.NAME.terms")])
+def test_keys_in_a_wrong_mapping_are_recognized(kind, key, meant):
+    with pytest.raises(ScenarioError, match=re.escape(f"(did you mean {meant}?)")):
+        parse_yaml(f"{key}: 1", error=ScenarioError).mapping(KINDS[kind])

@@ -1,0 +1,36 @@
+"""YAML that our reader reads back equal, whatever the words and numbers are."""
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from liedyn.io.write_yaml import to_yaml
+from liedyn.io.yaml_text import parse_yaml
+
+WORDS = ["yes", "no", "on", "null", "~", "", "1e5", "1e-3", "12", "1_000", "0x10", "012", "12:30", "2001-01-01", ".inf", "inf",
+         "NaN", "=", "<<", "-", "- a", "a: b", "a #b", "#", "*x", "&x", "!x", "@x", "%x", "'", '"', "a\nb", "\t", " a", "a ",
+         "\x1b", "é", "[", "{", "?", "true", "t*2", "-0.5*q", "---", "...", "a" * 200 + " b" * 60]
+NAMES = st.text(st.characters(codec="utf-8", exclude_characters="\x85\u2028\u2029\ufeff"), min_size=1, max_size=8)
+VALUES = st.recursive(st.floats(allow_nan=False, allow_infinity=False) | st.booleans() | NAMES | st.none(),
+                      lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3), max_leaves=8)
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("flow", [None, True])
+def test_words(word, flow):
+    values = {"word": word, "list": [word, [word]], **({word: 1.0} if word else {})}
+    assert parse_yaml(to_yaml(values, flow)).plain() == values
+
+
+@pytest.mark.parametrize("x", [0.0, -0.0, 1.0, -3.0, 1e-5, 2.5e22, 1e300, 5e-324, 0.1, 123456789012345678.0])
+def test_numbers(x):
+    assert str(parse_yaml(f"x: {to_yaml(x, True)}").plain()["x"]) == str(x)
+
+
+@given(st.dictionaries(NAMES, VALUES, min_size=1, max_size=3))
+def test_any_values(values):
+    assert parse_yaml(to_yaml(values)).plain() == values
+
+
+def test_equal_parts_are_written_out():
+    point = [1.0, 2.0]
+    assert parse_yaml(to_yaml({"a": point, "b": point})).plain() == {"a": point, "b": point}

@@ -1,0 +1,281 @@
+"""Contact of links with planes: against the law's own solutions, closed forms, balances, differences."""
+import math
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import liedyn as ld
+from differences import by_each
+from liedyn.analyse.linearization.instant import prepare
+from liedyn.analyse.linearization.linearize import linearize_scenario
+from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.stiffness import fastest
+from liedyn.integrators.touch import materials, touch
+from liedyn.io.contact_file import Contact, Plane, Shape
+from liedyn.io.scenario import Rule, Scenario
+from liedyn.simulate.feedback import wrench_laws
+from liedyn.simulate.run import run_scenario
+from liedyn.simulate.schedule import compile_schedule
+from zoo import model_of
+
+STANDS = Path(__file__).parents[2] / "configs" / "quadruped_stands.yaml"
+G = 9.81
+BALL = "base: floating\nlinks: {ball: {shape: {sphere: {radius: 0.1}}, mass: 2.0}}"
+BLOCK = "base: floating\nlinks: {block: {shape: {box: [0.4, 0.4, 0.2]}, mass: 2.0}}"
+TIGHT = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    def given(robot: str, **more) -> dict:
+        (tmp_path / "robot.yaml").write_text(robot)
+        return {"robot": str(tmp_path / "robot.yaml"), "duration": 1, **more}
+    return given
+
+
+def ball(scenario, height=0.3, **material):
+    return scenario(BALL, output_step=0.01, integrator=TIGHT, initial={"q": {"base": [0, 0, height, 0, 0, 0, 1]}},
+                    contacts={"links": {"ball": {"sphere": {"radius": 0.1}}}, **material})
+
+
+@pytest.mark.parametrize("material", [
+    {}, {"exponent": 1, "damping": 0.5}, {"exponent": 2, "sink": 1e-4, "damping": 0.1}, {"stiffness": 1e6, "damping": 0}])
+def test_a_ball_bounces_as_the_law_itself_says(scenario, material, worst):
+    """Height and speed against d'' of one coordinate, integrated by SciPy at 1e-13."""
+    run = run_scenario(ball(scenario, **material))
+    n, c = material.get("exponent", 1.5), material.get("damping", 2.0)
+    k = material.get("stiffness", 2 * G / material.get("sink", 1e-3)**n)
+
+    def law(t, y):
+        d = max(0.1 - y[0], 0.0)
+        return y[1], max(k * d**n * (1 - c * y[1]), 0.0) / 2 - G
+
+    reference = solve_ivp(law, (0, 1), [0.3, 0.0], method="DOP853", rtol=1e-13, atol=1e-13, max_step=1e-3, t_eval=run.t).y
+    assert worst("bouncing ball", np.abs(run.q[:, 2] - reference[0]).max(), str(material)) < 1e-8
+    assert np.abs(run.v[:, 5] - reference[1]).max() < 1e-6
+    assert run.v[:, 5].max() > 0.1                                               # it did bounce
+    assert run.check["energy_balance_relative"] < 1e-9
+
+
+def test_a_ball_without_damping_comes_back_and_with_damping_loses_what_the_law_takes(scenario):
+    """First integral of the law: with u = -d' after and w = d' before, (c w - log(1 + c w)) = -c u - log(1 - c u)."""
+    for c in (0.0, 0.3):
+        run = run_scenario(ball(scenario, damping=c, sink=1e-6), {"duration": 0.21, "output_step": 1e-5})
+        first = np.argmax(run.contacts.force[:, 0] > 0)
+        left = first + np.argmax(run.contacts.force[first:, 0] == 0)
+        w, u = math.sqrt(2 * G * 0.2), run.v[left, 5]
+        if c == 0.0:
+            assert u == pytest.approx(w, rel=1e-3)                               # the weight acts during contact, too
+        else:
+            assert c * w - math.log1p(c * w) == pytest.approx(-c * u - math.log1p(-c * u), rel=0.02)
+
+
+def test_a_resting_ball_sinks_by_the_stated_depth(scenario):
+    run = run_scenario(ball(scenario, 0.1, sink=2e-3), {"duration": 4})
+    assert run.contacts.depth[-1, 0] == pytest.approx(2e-3, rel=1e-8)
+    assert run.contacts.force[-1, 0] == pytest.approx(2 * G, rel=1e-8)
+    assert run.contacts.centre[-1] == pytest.approx([0, 0, -2e-3], abs=1e-10)
+
+
+def on_slope(scenario, angle, speed, **material):
+    """A block on a plane that falls along x, at the depth at which it rests."""
+    s, c = math.sin(angle), math.cos(angle)
+    at = (0.1 - 1e-3 * c**(1 / 1.5)) * np.array([s, 0, c])
+    return scenario(BLOCK, initial={"q": {"base": [*at, 0, math.sin(angle / 2), 0, math.cos(angle / 2)]},
+                                    "v": {"base": [0, 0, 0, speed, 0, 0]}},
+                    contacts={"links": {"block": {"box": [0.4, 0.4, 0.2]}}, "planes": {"slope": {"normal": [s, 0, c]}},
+                              **material})
+
+
+def test_a_block_slides_down_with_the_acceleration_of_coulomb(scenario, worst):
+    angle, mu = 0.5, 0.3
+    run = run_scenario(on_slope(scenario, angle, 2.0, friction=mu, creep=1e-4),
+                       {"duration": 4, "integrator.method": "dopri5", "integrator.rtol": 1e-10})
+    along = run.v[:, 3:] @ [1, 0, 0]                                     # body axes: the block lies on the slope
+    late = run.t > 3
+    acceleration = np.diff(along[late]) / np.diff(run.t[late])
+    expected = G * (math.sin(angle) - mu * math.cos(angle))
+    assert worst("sliding block", np.abs(acceleration - expected).max()) < 1e-6
+    assert run.contacts.names[0] == "block.1" and (run.contacts.force[-1] > 0).sum() == 4
+
+
+def test_a_block_that_sticks_creeps_as_slowly_as_stated(scenario):
+    """At a share s of what friction can hold it creeps at e s / sqrt(1 - s^2): below e up to s = 0.7."""
+    angle, mu, e = 0.3, 0.6, 1e-3
+    run = run_scenario(on_slope(scenario, angle, 0.0, friction=mu, creep=e), {"duration": 3})
+    s = math.tan(angle) / mu
+    assert "Radau" in run.notes[0] and "contact of block" in run.notes[0]
+    slip = run.contacts.slip[-1][run.contacts.force[-1] > 0]
+    assert (slip < e).all()
+    assert slip == pytest.approx(np.full(4, e * s / math.sqrt(1 - s * s)), rel=1e-4)
+
+
+def test_a_rolling_ball_has_five_sevenths_of_a_sliding_one(scenario):
+    """It touches the slope at its lowest point, where it creeps at the constant speed that friction needs."""
+    angle = 0.2
+    s, c = math.sin(angle), math.cos(angle)
+    given = scenario(BALL, initial={"q": {"base": [*((0.1 - 1e-3 * c**(1 / 1.5)) * np.array([s, 0, c])), 0, 0, 0, 1]}},
+                     contacts={"links": {"ball": {"sphere": {"radius": 0.1}}}, "planes": {"slope": {"normal": [s, 0, c]}}})
+    run = run_scenario(given, {"duration": 3, "integrator.method": "dopri5"})
+    assert run.v[-1, 3:] @ run.v[-1, 3:] > 1
+    late = run.t > 2
+    speed = np.linalg.norm(np.diff(run.q[late, :3], axis=0), axis=1) / np.diff(run.t[late])
+    assert np.diff(speed) / np.diff(run.t[late])[1:] == pytest.approx(np.full(len(speed) - 1, 5 / 7 * G * s), rel=1e-4)
+
+
+# the quadruped -------------------------------------------------------------------------------------------------------------
+def test_four_feet_carry_the_weight_at_rest(worst):
+    found = ld.find_equilibrium(STANDS, at=0.9)
+    setup = prepare(STANDS)
+    force = touch(setup.model, setup.problem.contacts, found.q[None], np.zeros((1, setup.model.nv))).force[0]
+    weight = G * sum(link.mass for link in setup.model.description.links)
+    assert (force > 0.2 * weight).all()
+    assert worst("weight on four feet", abs(force.sum() / weight - 1)) < 1e-10
+    assert np.linalg.eigvals(found.system.A).real.max() < 1e-6
+
+
+def test_wrenches_of_a_run_are_those_of_its_contacts(worst):
+    """Their vertical forces are the normal forces."""
+    run = run_scenario(STANDS, {"duration": 0.5})
+    f_ext = np.zeros((len(run.t), len(run.model.link_names), 6))
+    for k, link in enumerate(run.forced_links):
+        f_ext[:, run.model.link_index(link)] = run.wrench[:, k]
+    world = np.zeros(len(run.t))
+    for link in run.forced_links:
+        R = ld.link_pose(run.model, run.q, link)[:, :3, :3]
+        world += np.einsum("nj,nj->n", R[:, 2], f_ext[:, run.model.link_index(link), 3:])
+    assert worst("normal forces", np.abs(world - run.contacts.force.sum(axis=1)).max() / 100) < 1e-12
+
+
+def test_energy_balance_of_a_landing(monkeypatch, worst):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    run = run_scenario(STANDS, {"duration": 0.3, "integrator": TIGHT})
+    assert run.contacts.force.max() > 50
+    assert worst("balance of a landing", run.check["energy_balance_relative"]) < 1e-9
+
+
+def test_columns_of_contacts():
+    run = run_scenario(STANDS, {"duration": 0.1})
+    units = {name: unit for name, unit, _ in run.columns if name.startswith("contact.FL_foot")}
+    assert units == {"contact.FL_foot.force": "N", "contact.FL_foot.depth": "m", "contact.FL_foot.slip": "m/s"}
+    columns = {name: x for name, _, x in run.columns}
+    assert columns["cop.x"][0] == 0.0 and columns["cop.x"][-1] == run.contacts.centre[-1, 0] != 0.0
+    assert np.isnan(run.contacts.centre[0]).all() and np.isfinite(run.contacts.centre[-1]).all()
+    assert {"FL_foot", "FR_foot", "HL_foot", "HR_foot"} < set(run.forced_links)
+
+
+# the state of an awkward robot ---------------------------------------------------------------------------------------------
+def awkward():
+    """Feet, a box and a capsule on two tilted planes."""
+    return prepare(STANDS, {"initial.q.base.2": 0.29, "contacts": {
+        "links": {"*_foot": {"sphere": {"radius": 0.0175}},
+                  "body": {"box": [0.3, 0.2, 0.62], "rpy": [0.1, 0.2, 0.3], "exponent": 2},
+                  "FL_thigh": [{"capsule": {"radius": 0.02, "length": 0.2}, "at": [0, 0, -0.1]}, {"point": [0, 0, -0.3]}]},
+        "planes": {"ground": {"normal": [0.1, 0.05, 1]}, "wall": {"point": [0.2, 0, 0], "normal": [-2, 0, 0]}}}})
+
+
+def state(setup, seed=0):
+    rng, nv = np.random.default_rng(seed), setup.model.nv
+    return ld.integrate(setup.model, setup.problem.q, 0.05 * rng.standard_normal(nv)), 0.3 * rng.standard_normal(nv)
+
+
+def evaluated(problem, q, v):
+    sides, work, nv = RightHandSide(problem, problem.signals), problem.work(), problem.model.nv
+    y, K = np.r_[np.zeros(nv), v, 0.0], np.zeros((2, 2 * nv + 1))
+    assert sides.evaluate(np.zeros((1, 1)), np.zeros(1), 0.0, 0.0, 0.0, q.copy(), y, K, y.copy(), 0, 1, 0, work) == 0
+    return work, K[0]
+
+
+def test_wrenches_of_the_kernel_are_those_of_the_law(worst):
+    setup = awkward()
+    problem, (q, v) = setup.problem, state(setup)
+    work, _ = evaluated(problem, q, v)
+    at, expected = touch(setup.model, problem.contacts, q[None], v[None]), {}
+    _, _, mu, e = materials(problem.contacts)
+    assert (at.force > 0).sum() > 5
+    for j, link in enumerate(problem.contacts.link):
+        slip = at.slip[0, j]
+        f = at.force[0, j] * (at.normal[0, j] - mu[j] * slip / math.sqrt(slip @ slip + e[j]**2))
+        expected[link] = expected.get(link, 0.0) + np.r_[np.cross(at.point[0, j], f), f]
+    for k, link in enumerate(problem.forced_links):
+        if link in expected:
+            difference = np.abs(work.wrench[6 * k:6 * k + 6] - expected[link]).max()
+            assert worst("wrenches of contacts", difference / (1 + at.force.max())) < 1e-12
+
+
+def every_kind():
+    """A link behind every kind of joint, deep in a soft ground."""
+    model = model_of("every kind, floating")
+    contact = Contact((Rule("*", (Shape("sphere", (0.1,), (0.1, 0.0, 0.2)),)),),
+                      (Plane("ground", (0.0, 0.0, 3.0), (0.2, 0.1, 1.0)),),
+                      (("stiffness", 10.0), ("damping", 0.1), ("creep", 1.0)))
+    problem = compile_schedule(Scenario("robot", 1.0, 0.1, contacts=contact), model).problem(model)
+    return SimpleNamespace(model=model, problem=problem)
+
+
+@pytest.mark.parametrize("setup, h", [(awkward, 1e-6), (every_kind, 1e-3)])
+def test_slopes_of_contact_are_those_of_differences(setup, h, worst):
+    """Of the generalized force, less what standing wrenches would give: what implicit methods and linearization are told."""
+    setup = setup()
+    problem, model, (q, v) = setup.problem, setup.model, state(setup, 1)
+    links = [model.link_names[k] for k in problem.forced_links]
+    still = evaluated(problem, q, v)[0].wrench.reshape(-1, 6)
+
+    def force(x):
+        there = ld.integrate(model, q, x[:model.nv])
+        wrench = evaluated(problem, there, v + x[model.nv:])[0].wrench.reshape(-1, 6)
+        return sum(ld.jacobian(model, q, link).T @ (F - F0) for link, F, F0 in zip(links, wrench, still, strict=True))
+
+    found, expected = wrench_laws(problem, 0.0, q, v), by_each(force, 2 * model.nv, h)
+    assert worst("slopes of contacts", np.abs(found - expected).max() / np.abs(expected).max()) < 1e-8    # rounding / h
+
+
+def test_linearization_of_a_resting_ball_is_a_damped_spring(scenario):
+    """m dz'' = -n k d^(n-1) dz - c m g dz', and k d^n = m g; sideways friction is a damper mu m g / e."""
+    A = ld.find_equilibrium(ball(scenario, 0.099, damping=1.5)).system.A
+    assert A[11, 5] == pytest.approx(-1.5 * G / 1e-3, rel=1e-9)
+    assert A[11, 11] == pytest.approx(-1.5 * G, rel=1e-9)
+    assert A[9, 9] == pytest.approx(-0.8 * G / 1e-3, rel=1e-9)
+
+
+def test_linearization_of_a_standing_robot_agrees_with_differences(worst):
+    """The differences of `--verify`, with steps that are small against depth and creep."""
+    found = linearize_scenario(STANDS, at=0.9, verify=True).differences
+    assert worst("linearization in contact", found["A"].off) < 1e-9
+    assert found["A"].doubt < 1e-5
+
+
+def test_how_fast_a_contact_acts(scenario):
+    """The ball's: friction mu N / e over the inertia of a point of its surface, and the spring of its normal direction."""
+    setup = prepare(ball(scenario, damping=0.0), ())
+    problem, rest = setup.problem, np.zeros(6)
+    assert fastest(problem, 0.0, problem.q, rest).rate == pytest.approx(0.8 * G / 1e-3 * 3.5, rel=1e-9)
+    assert fastest(problem, 0.0, problem.q, rest, False).rate == 0.0                         # it is in the air
+    smooth = prepare(ball(scenario, damping=0.0, friction=0.0), ()).problem
+    assert fastest(smooth, 0.0, smooth.q, rest).rate == pytest.approx(math.sqrt(1.5 * G / 1e-3), rel=1e-9)
+
+
+def test_a_mechanism_falls_on_the_ground(monkeypatch, worst):
+    """A five-bar linkage: contact forces pass its loop, and their work stands in the balance. By lines and by loops."""
+    runs = []
+    for code in ("auto", "loops"):
+        monkeypatch.setenv("LIEDYN_CODE", code)
+        runs.append(run_scenario(STANDS.parent / "five_bar_swing.yaml", {
+            "duration": 0.6, "output_step": 0.02,
+            "contacts": {"links": {"tool": {"sphere": {"radius": 0.02}}}, "planes": {"table": {"point": [0, 0, 0.35]}}}}))
+    line, loops = runs
+    assert line.contacts.force.max() > 5
+    assert worst("balance of a mechanism in contact", line.check["energy_balance_relative"]) < 1e-8
+    assert np.abs(line.q - loops.q).max() < 1e-7 and line.drift.max() < 1e-11
+
+
+def test_a_payload_makes_contacts_no_stiffer(scenario):
+    """A ball that rests takes up as much again: it sinks deeper by the law, and its force is twice its weight."""
+    run = run_scenario(ball(scenario, 0.099), {"duration": 3, "events": {"load": {"at": 0.5, "do": {"attach": {
+        "link": "ball", "mass": 2.0, "com": [0, 0, 0], "inertia": [0.01, 0.01, 0.01]}}}}})
+    assert run.contacts.force[-1, 0] == pytest.approx(4 * G, rel=1e-6)
+    assert run.contacts.depth[-1, 0] == pytest.approx(1e-3 * 2**(1 / 1.5), rel=1e-6)
+    assert run.check["energy_balance_relative"] < 1e-8

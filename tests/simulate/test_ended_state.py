@@ -1,0 +1,91 @@
+"""`initial: {from: …}`: a scenario starts where a run ended."""
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from command_line import ok
+from liedyn.errors import ScenarioError
+from liedyn.io.plain_scenario import to_plain
+from liedyn.io.scenario_file import read_scenario, scenario_of
+
+ROBOT = """\
+links:
+  a: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}
+  b: {mass: 1, com: [0, 0.1, -0.2], inertia: [0.02, 0.03, 0.01]}
+joints:
+  hip: {type: continuous, parent: world, child: a, axis: [0, 1, 0]}
+  knee: {type: ball, parent: a, child: b, origin: {xyz: [0, 0, -0.4]}}
+"""
+SWING = "robot: bars.yaml\nduration: 0.4\noutput_step: 0.1\ninitial: {q: {hip: 1}, v: {knee: [0.1, 2, 0.3]}}\n"
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bars.yaml").write_text(ROBOT)
+    (tmp_path / "other.yaml").write_text(ROBOT.replace("hip", "waist"))
+    (tmp_path / "more.yaml").write_text(ROBOT.replace("joints:", "  c: {mass: 1, inertia: [1, 1, 1]}\njoints:")
+                                        + "  wheel: {type: continuous, parent: b, child: c, axis: [1, 0, 0]}\n")
+    (tmp_path / "swing.yaml").write_text(SWING)
+    (tmp_path / "on.yaml").write_text("robot: bars.yaml\nduration: 0.4\noutput_step: 0.1\ninitial:\n  from: runs/swing\n")
+    ok("simulate", "swing.yaml", "--no-plots")
+    return tmp_path
+
+
+def test_two_runs_are_one(folder):
+    once, second = ld.run_scenario("swing.yaml", {"duration": 0.8}), ld.run_scenario("on.yaml")
+    first = ld.run_scenario("swing.yaml")
+    assert np.array_equal(second.v[0], first.v[-1]) and np.abs(second.q[0] - first.q[-1]).max() < 1e-15
+    for name in ("q", "v", "a"):
+        assert np.abs(getattr(second, name) - getattr(once, name)[4:]).max() < 1e-12          # rounding, in another order
+    assert not second.notes
+
+
+def test_values_of_the_scenario_replace_those_of_the_run(folder):
+    first = ld.run_scenario("swing.yaml")
+    run = ld.run_scenario("on.yaml", {"initial.q.hip": 0.25, "initial.v": {"h*": -3}})
+    assert (run.q[0, 0], run.v[0, 0]) == (0.25, -3.0)
+    assert np.array_equal(run.v[0, 1:], first.v[-1, 1:])
+
+
+def test_a_trajectory_serves_as_well_and_paths_are_relative_to_the_scenario(folder):
+    (folder / "deep").mkdir()
+    (folder / "deep" / "on.yaml").write_text("robot: ../bars.yaml\nduration: 1\ninitial: {from: ../runs/swing/trajectory.csv}\n")
+    scenario = read_scenario("deep/on.yaml")
+    assert scenario.initial_from == read_scenario("on.yaml").initial_from
+    assert scenario_of(to_plain(scenario)).initial_from.file == str(folder / "runs" / "swing" / "trajectory.csv")
+    assert np.array_equal(ld.run_scenario("deep/on.yaml").v[0], ld.run_scenario("swing.yaml").v[-1])
+
+
+@pytest.mark.parametrize("overrides, text", [
+    ({"robot": "other.yaml"}, r"on.yaml:5: initial.from: the motion in runs/swing/trajectory.csv is of another robot; "
+                              r"found 'q.hip, v.hip'; expected coordinates of other: q.waist, …"),
+    ({"robot": "more.yaml"}, r"trajectory.csv: column q.wheel: a column is missing; expected one for each coordinate"),
+    ({"initial.from": "runs/swong"}, "-S initial.from=.*: no such run folder or trajectory; found 'runs/swong'"),
+    ({"initial.from": "."}, "no such run folder or trajectory; found './trajectory.csv'|found 'trajectory.csv'"),
+    ({"initial.from": "bare.csv"}, "bare.csv has no columns of velocities; expected v.<joint>"),
+    ({"joints": {"hip": {"prescribe": {"position": 0}}}},
+     r"on.yaml:5: initial.from \(runs/swing/trajectory.csv\): the initial value contradicts the prescribed motion: hip is pre"),
+])
+def test_what_cannot_start_there_is_refused_by_name(folder, overrides, text):
+    (folder / "bare.csv").write_text("t,q.hip,q.knee.qx,q.knee.qy,q.knee.qz,q.knee.qw\n0,1,0,0,0,1\n")
+    with pytest.raises(ScenarioError, match=text):
+        ld.run_scenario("on.yaml", overrides)
+
+
+def test_a_prescribed_joint_may_be_given_the_start_of_its_motion(folder):
+    run = ld.run_scenario("on.yaml", {"joints": {"hip": {"prescribe": {"position": 0}}}, "initial.q.hip": 0, "initial.v.hip": 0})
+    assert not run.q[:, 0].any()
+
+
+def test_a_mechanism_goes_on_without_being_moved(folder):
+    config = Path(__file__).parents[2] / "configs" / "five_bar_swing.yaml"
+    overrides = {"duration": 0.2, "output_step": 0.1}
+    ok("simulate", config, "--no-plots", "-o", "runs/loop", *(f"-S{key}={value}" for key, value in overrides.items()))
+    first = ld.run_scenario(config, overrides)
+    second = ld.run_scenario(config, {**overrides, "initial": {"from": "runs/loop"}})
+    # a run keeps its loops to 1e-12 m, some 1e-11 rad of links of 0.2 m; the start closes them to rounding
+    assert np.abs(second.q[0] - first.q[-1]).max() < 2e-11 and np.abs(second.v[0] - first.v[-1]).max() < 1e-9
+    assert np.abs(second.q[-1] - first.q[-1]).max() > 1e-2

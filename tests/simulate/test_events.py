@@ -1,0 +1,244 @@
+"""Phases and events: times against closed forms, jumps against a dense KKT system, states against other integrators."""
+import numpy as np
+import pytest
+import scipy.integrate
+
+import liedyn as ld
+from liedyn.errors import ComputationError, ScenarioError
+from liedyn.simulate.jumps import jump
+from zoo import ROBOTS, model_of, state
+
+BALL = {"name": "ball", "gravity": [0, 0, -9.81], "links": {"ball": {"mass": 1.0, "inertia": [0.01, 0.01, 0.01]}},
+        "joints": {"z": {"type": "prismatic", "parent": "world", "child": "ball", "axis": [0, 0, 1]}}}
+PENDULUM = {"name": "pendulum", "links": {
+    "upper": {"mass": 1.0, "com": [0, 0, -0.5], "inertia": [0.08, 0.08, 0.001]},
+    "lower": {"mass": 0.7, "com": [0, 0, -0.4], "inertia": [0.05, 0.05, 0.001]}}, "joints": {
+    "shoulder": {"type": "continuous", "parent": "world", "child": "upper", "axis": [0, 1, 0]},
+    "elbow": {"type": "continuous", "parent": "upper", "child": "lower", "origin": {"xyz": [0, 0, -1]}, "axis": [0, 1, 0]}}}
+METHODS = [{"method": "rk4", "step": 1e-3}, {"method": "dopri5", "rtol": 1e-10, "atol": 1e-12},
+           {"method": "DOP853", "rtol": 1e-11, "atol": 1e-13}, {"method": "Radau", "rtol": 1e-9, "atol": 1e-11}]
+TIGHT = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
+
+
+@pytest.fixture
+def simulate(tmp_path):
+    def run(robot, **scenario):
+        import json
+        (tmp_path / "robot.yaml").write_text(json.dumps(robot))
+        return ld.run_scenario({"robot": str(tmp_path / "robot.yaml"), "integrator": TIGHT, "duration": 2.0, **scenario})
+    return run
+
+
+# times ---------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("integrator", METHODS, ids=lambda x: x["method"])
+def test_a_ball_bounces_when_it_should_and_comes_to_rest(simulate, integrator, worst):
+    run = simulate(BALL, duration=1.5, integrator=integrator, initial={"q": {"z": 1.0}},
+                   events={"bounce": {"when": "q(z)", "direction": "falling",
+                                      "do": {"impact": {"joint": "z", "restitution": 0.5}}}})
+    first = np.sqrt(2 / 9.81)
+    v, expected = 9.81 * first * 0.5 ** np.arange(60), [first]
+    for speed in v[1:]:
+        expected.append(expected[-1] + 2 * speed / 9.81)
+    times = np.array([one.t for one in run.events])
+    assert len(times) > 40
+    assert worst("bounces", np.abs(times - expected[:len(times)]).max(), integrator["method"]) < 1e-12
+    assert abs(times[-1] - 3 * first) < 1e-9                          # where bounces accumulate
+    np.testing.assert_allclose([one.lost for one in run.events][:12], 0.5 * (1.5 * v[:12]) ** 2, rtol=1e-9)
+    assert run.check["energy_balance_relative"] < 1e-9
+    assert np.abs(run.q[run.t > times[-1] + 1e-6]).max() < 1e-12 and "come to an end" in run.notes[0]
+
+
+def test_each_event_has_a_row_before_and_one_after(simulate):
+    run = simulate(BALL, duration=1.0, initial={"q": {"z": 1.0}}, events={
+        "bounce": {"when": "q(z)", "direction": "falling", "do": {"impact": {"joint": "z", "restitution": 0.8}}}})
+    (k,) = np.flatnonzero(np.diff(run.t) == 0.0)
+    assert run.t[k] == run.events[0].t and run.v[k + 1, 0] == pytest.approx(-0.8 * run.v[k, 0], rel=1e-12)
+    assert np.all(np.diff(run.t) >= 0.0) and run.t[-1] == 1.0
+
+
+def test_two_roots_in_one_step_count(simulate):
+    """The ball passes 5 mm below its highest point upwards and downwards within one step (SciPy's issue 9228)."""
+    top = 1.0 + 2.0**2 / (2 * 9.81)
+    run = simulate(BALL, duration=0.5, integrator={"method": "rk4", "step": 0.1}, output_step=0.5,
+                   initial={"q": {"z": 1.0}, "v": {"z": 2.0}},
+                   events={"up": {"when": "q(z)", "value": top - 1e-3, "direction": "rising", "do": {"set": {"v": {}}}},
+                           "down": {"when": "q(z)", "value": top - 1e-3, "direction": "falling", "do": {"set": {"v": {}}}}})
+    half = np.sqrt(2e-3 / 9.81)
+    assert [one.name for one in run.events] == ["up", "down"]
+    np.testing.assert_allclose([one.t for one in run.events], [2 / 9.81 - half, 2 / 9.81 + half], atol=1e-12)
+
+
+def test_known_times_and_periods_come_in_order(simulate):
+    run = simulate(BALL, duration=1.0, initial={"q": {"z": 10.0}}, events={
+        "tick": {"every": 0.3, "do": {"set": {"v": {"z": 1.0}}}}, "first": {"at": 0.0, "do": {"set": {"v": {"z": 2.0}}}},
+        "twice": {"at": [0.6, 0.2], "do": {"set": {"v": {"z": 0.0}}}}})
+    assert [(one.name, round(one.t, 12)) for one in run.events] == [
+        ("first", 0.0), ("twice", 0.2), ("tick", 0.3), ("twice", 0.6), ("tick", 0.6), ("tick", 0.9)]
+    assert run.v[0, 0] == 2.0 and run.check["energy_balance_relative"] < 1e-9
+
+
+def test_direction_phase_debounce_and_once_decide_what_is_heard(simulate):
+    run = simulate(BALL, duration=2.0, initial={"v": {"z": 5.0}, "q": {"z": 1.0}}, phases={"a": {}, "b": {}}, events={
+        "up": {"when": "q(z)", "value": 2.0, "direction": "rising", "do": {"phase": "b"}},
+        "never": {"when": "q(z)", "value": 2.0, "direction": "falling", "in": "a", "do": "stop"},
+        "down": {"when": "q(z)", "value": 2.0, "direction": "falling", "in": "b", "once": True, "do": {"set": {"v": {"z": 5.0}}}},
+        "both": {"when": "q(z)", "value": 2.1, "debounce": 0.3, "do": {"set": {"v": {}}}},
+        "end": {"when": "v(z)", "value": -6.0, "direction": "falling", "do": "stop"}})
+    names = [one.name for one in run.events]
+    assert names[:2] == ["up", "both"] and names.count("down") == 1 and "never" not in names and names[-1] == "end"
+    times = [one.t for one in run.events if one.name == "both"]
+    assert np.diff(times).min() > 0.3 and run.t[-1] == run.events[-1].t < 2.0
+    assert run.events[-1].phase == "b"
+
+
+@pytest.mark.parametrize("method, order", [("rk4", 4)])
+def test_the_order_is_kept_through_events(simulate, method, order):
+    def end(step):
+        run = simulate(PENDULUM, duration=6.0, integrator={"method": method, "step": step}, output_step=6.0,
+                       initial={"q": {"shoulder": 1.0, "elbow": 0.4}},
+                       events={"stop": {"when": "q(elbow)", "direction": "falling",
+                                        "do": {"impact": {"joint": "elbow", "restitution": 0.9}}}})
+        return len(run.events), np.r_[run.q[-1], run.v[-1]]
+    count, exact = end(5e-4)
+    (n, coarse), (m, fine) = end(8e-3), end(4e-3)
+    assert n == m == count > 4
+    assert np.abs(coarse - exact).max() > 2 ** (order - 0.7) * np.abs(fine - exact).max() > 0
+
+
+# jumps ---------------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", list(ROBOTS))
+def test_jumps_are_those_of_the_dense_system(name, worst):
+    """[M -G^T; G 0] [v+; p] = [M v-; b]."""
+    model, rng = model_of(name).open_tree(), np.random.default_rng(4)
+    nv = model.nv
+    for k in range(1, min(nv, 6) + 1):
+        q, v, _, _ = state(model, k)
+        G, b = rng.standard_normal((k, nv)), rng.standard_normal(k)
+        G[0] = np.eye(nv)[rng.integers(nv)]
+        M = ld.mass_matrix(model, q)
+        system = np.block([[M, -G.T], [G, np.zeros((k, k))]])
+        expected = np.linalg.solve(system, np.r_[M @ v, b])
+        found = jump(model, q, v, G, b)
+        scale = np.linalg.cond(system) * 1e-15 * np.abs(expected[:nv]).max() + 1e-13
+        assert worst("v+", np.abs(found.v - expected[:nv]).max() / scale, name) < 10
+        size = np.abs(M @ (expected[:nv] - v)).max()
+        assert np.abs(found.impulse - G.T @ expected[nv:]).max() < 10 * np.linalg.cond(system) * 1e-15 * size + 1e-12
+        energies = [0.5 * x @ M @ x for x in (v, found.v)]
+        assert found.work == pytest.approx(energies[1] - energies[0], rel=1e-8, abs=1e-10 * max(energies))
+
+
+def test_rows_that_contradict_each_other_are_refused():
+    model = model_of("planar")
+    q, v, _, _ = state(model, 1)
+    row = np.eye(model.nv)[0]
+    with pytest.raises(ComputationError, match="contradict"):
+        jump(model, q, v, np.array([row, row]), np.array([1.0, 2.0]))
+    twice, once = (jump(model, q, v, np.array(rows), np.ones(len(rows))) for rows in ([row, row], [row]))
+    np.testing.assert_allclose(twice.v, once.v, rtol=1e-12)
+
+
+def test_locking_keeps_the_momentum_of_a_free_robot(simulate, worst):
+    """Nothing acts from outside: of two bodies on a free base the momentum stays, and 1/2 dv^T M dv is lost."""
+    robot = {**PENDULUM, "base": "floating", "gravity": [0, 0, 0], "links": {"hull": {"mass": 3.0, "inertia": [0.2, 0.3, 0.4]},
+                                                                            **PENDULUM["links"]}}
+    robot["joints"] = {name: {**joint, "parent": "hull"} if name == "shoulder" else joint
+                       for name, joint in PENDULUM["joints"].items()}
+    rng = np.random.default_rng(3)
+    run = simulate(robot, duration=1.0, initial={"v": {"*": 0.7, "base": list(rng.standard_normal(6)), "elbow": -2.0}},
+                   events={"lock": {"at": 0.4, "do": {"lock": "elbow"}}, "both": {"at": 0.7, "do": {"lock": ["shoulder"]}}})
+    for one in run.events:
+        k = np.flatnonzero(run.t == one.t)
+        h = ld.momentum(run.model, run.q[k], run.v[k])
+        assert worst("momentum", np.abs(h[1] - h[0]).max() / np.abs(h[0]).max(), one.name) < 1e-13
+        dv, M = run.v[k[1]] - run.v[k[0]], ld.mass_matrix(run.model, run.q[k[0]])
+        assert abs(one.lost - 0.5 * dv @ M @ dv) < 1e-12
+        assert abs(run.kinetic[k[0]] - run.kinetic[k[1]] - one.lost) < 1e-12
+    assert np.ptp(run.q[run.t > 0.7, -1]) < 1e-14 and np.ptp(run.q[run.t > 0.7, -2]) < 1e-14
+    assert run.check["energy_balance_relative"] < 1e-9
+
+
+def test_a_loop_keeps_its_constraints_when_a_joint_hits():
+    run = ld.run_scenario({"robot": "robots/four_bar.yaml", "duration": 0.6, "integrator": TIGHT,
+                           "events": {"hit": {"at": 0.3, "do": {"lock": ld.load("robots/four_bar.yaml").joint_names[0]}}}})
+    after = np.flatnonzero(run.t == 0.3)[1]
+    A = ld.constraint_jacobian(run.model, run.q[after])
+    assert np.abs(A @ run.v[after]).max() < 1e-12 and np.abs(run.v[after, 0]) < 1e-12
+    assert run.events[0].lost > 0 and run.check["energy_balance_relative"] < 1e-6
+
+
+# phases --------------------------------------------------------------------------------------------------------------
+def test_an_arm_driven_until_a_time_then_free(simulate, worst):
+    """Against SciPy around forward dynamics, from the state at the change."""
+    run = simulate(PENDULUM, duration=2.0, initial={"q": {"elbow": 0.3}}, phases={
+        "driven": {"joints": {"shoulder": {"prescribe": {"position": "0.5*sin(2*t)"}}}},
+        "free": {"joints": {"shoulder": {"torque": 0}}}},
+        events={"release": {"at": 1.0, "do": {"phase": "free"}}})
+    model, (before, after) = run.model, np.flatnonzero(run.t == 1.0)
+    np.testing.assert_array_equal(run.q[before], run.q[after])
+    np.testing.assert_allclose(run.q[before, 0], 0.5 * np.sin(2.0), atol=1e-15)
+    np.testing.assert_allclose(run.tau[after], 0.0, atol=0)
+    assert np.abs(run.tau[before, 0]) > 0.1
+    y = scipy.integrate.solve_ivp(lambda t, y: np.r_[y[2:], ld.forward_dynamics(model, y[:2], y[2:], np.zeros(2))], (1.0, 2.0),
+                                  np.r_[run.q[after], run.v[after]], method="DOP853", rtol=1e-13, atol=1e-13).y[:, -1]
+    assert worst("state at the end", np.abs(np.r_[run.q[-1], run.v[-1]] - y).max()) < 1e-10
+
+
+def test_a_velocity_that_jumps_is_refused_unless_impulsive(simulate):
+    def run(**phase):
+        return simulate(PENDULUM, duration=1.0, initial={"v": {"elbow": 1.0}}, phases={
+            "free": {}, "given": {"joints": {"elbow": {"prescribe": {"velocity": 0.5}}}, **phase}},
+            events={"go": {"at": 0.5, "do": {"phase": "given"}}})
+    with pytest.raises(ScenarioError, match=r"prescribes the velocity 0\.5 of elbow from t = 0\.5 s on.*impulsive"):
+        run()
+    found = run(impulsive=True)
+    before, after = np.flatnonzero(found.t == 0.5)
+    assert found.v[after, 1] == pytest.approx(0.5, abs=1e-14) and found.v[before, 1] != found.v[after, 1]
+    M = ld.mass_matrix(found.model, found.q[after])
+    np.testing.assert_allclose((M @ (found.v[after] - found.v[before]))[0], 0.0, atol=1e-14)       # no impulse on the shoulder
+    assert found.check["energy_balance_relative"] < 1e-9
+
+
+def test_a_position_elsewhere_is_refused(simulate):
+    with pytest.raises(ScenarioError, match=r"prescribes elbow at 2 from t = 0\.5 s on, where it is at"):
+        simulate(PENDULUM, duration=1.0, phases={"free": {}, "given": {"joints": {"elbow": {"prescribe": {"position": 2.0}}}}},
+                 events={"go": {"at": 0.5, "do": {"phase": "given"}}})
+
+
+def test_a_payload_is_felt_and_keeps_the_momentum_about_the_hinge(simulate):
+    body = {"link": "lower", "mass": 0.5, "com": [0.1, 0, -0.8], "inertia": [0.01, 0.02, 0.03]}
+    run = simulate(PENDULUM, duration=1.0, initial={"q": {"shoulder": 1.0}}, events={
+        "pick": {"at": 0.4, "do": {"attach": body}}, "drop": {"at": 0.8, "do": {"detach": "lower"}}})
+    loaded = {**PENDULUM, "links": {**PENDULUM["links"], "lower": {"mass": 1.2, "com": [0.1 / 2.4, 0, -0.68 / 1.2],
+                                                                    "inertia": [0.0, 0.0, 0.0]}}}
+    d = [np.array([0, 0, -0.4]) - loaded["links"]["lower"]["com"], np.array(body["com"]) - loaded["links"]["lower"]["com"]]
+    I = (np.diag([0.05, 0.05, 0.001]) + np.diag(body["inertia"])
+         + sum(m * (x @ x * np.eye(3) - np.outer(x, x)) for m, x in zip((0.7, 0.5), d, strict=True)))
+    loaded["links"]["lower"]["inertia"] = [I[0, 0], I[0, 1], I[0, 2], I[1, 1], I[1, 2], I[2, 2]]
+    other = simulate(loaded, duration=0.1).model
+    before, after = np.flatnonzero(run.t == 0.4)
+    np.testing.assert_allclose(ld.mass_matrix(other, run.q[after]) @ run.v[after],
+                               ld.mass_matrix(run.model, run.q[before]) @ run.v[before], rtol=1e-12)
+    np.testing.assert_allclose(run.a[after], ld.forward_dynamics(other, run.q[after], run.v[after], np.zeros(2)), rtol=1e-11)
+    before, after = np.flatnonzero(run.t == 0.8)
+    np.testing.assert_array_equal(run.v[before], run.v[after])
+    np.testing.assert_allclose(run.a[after], ld.forward_dynamics(run.model, run.q[after], run.v[after], np.zeros(2)), rtol=1e-11)
+    assert run.events[0].lost > 0 and run.check["energy_balance_relative"] < 1e-9
+
+
+def test_a_link_hits_along_a_direction(simulate):
+    run = simulate(PENDULUM, duration=1.0, initial={"q": {"shoulder": 1.0}}, events={
+        "hit": {"at": 0.5, "do": {"impact": {"link": "lower", "point": [0, 0, -0.8], "normal": [-1, 0, 0], "restitution": 0.3}}}})
+    before, after = np.flatnonzero(run.t == 0.5)
+    def speed(k):
+        J = ld.jacobian(run.model, run.q[k], "lower", frame="local_world_aligned")
+        R = ld.link_poses(run.model, run.q[k])[run.model.link_names.index("lower")][:3, :3]
+        V = J @ run.v[k]
+        return -(V[3:] + np.cross(V[:3], R @ [0, 0, -0.8]))[0]
+    assert speed(before) < 0 and speed(after) == pytest.approx(-0.3 * speed(before), rel=1e-12)
+
+
+def test_what_never_ends_is_an_error(simulate):
+    with pytest.raises(ComputationError, match="again and again"):
+        simulate(BALL, initial={"q": {"z": 1.0}}, events={
+            "loop": {"when": "q(z)", "value": 0.5, "direction": "falling",
+                     "do": {"set": {"q": {"z": 0.5 + 5e-12}, "v": {"z": -1.0}}}}})
