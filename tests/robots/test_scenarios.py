@@ -43,6 +43,7 @@ def test_stays_within_limits(name):
         assert (np.abs(v) <= model.velocity_limit[joint.v]).all(), joint.name
         assert (np.abs(result.tau[:, joint.v]) <= model.effort_limit[joint.v]).all(), joint.name
     expected = ("the initial ",) + ("the mechanism passed a singular",) * (name == "n_four_bar")   # loops are closed at the start
+    expected += ("the force of panda_joint2 is at its limit of 87 N m from t = 0 s",) * (name == "panda_computed_torque")
     assert [note for note in result.notes if not note.startswith(expected)] == []
 
 
@@ -51,6 +52,18 @@ def test_balances_its_energy(name):
     """Adaptive runs are as good as the tolerances they ask for; rk4 at these steps is better than 1e-8."""
     assert run(name).check["energy_balance_relative"] < 1e-7
     assert run(name).check["inverse_dynamics_residual"] < 1e-11
+
+
+def test_panda_comes_back_later_with_a_limited_motor():
+    result, free = run("panda_computed_torque"), run_scenario(CONFIGS / "panda_computed_torque.yaml", {"saturate": False})
+    t, e, ideal = result.t, np.abs(result.tracking.error[:, 1]), free.tracking.error[:, 1]
+    before = t < 3
+    np.testing.assert_allclose(ideal[before], (0.2 * (1 + 12 * t) * np.exp(-12 * t))[before], atol=1e-8)
+    assert np.abs(free.tau[:, 1]).max() == pytest.approx(132, abs=0.5)
+    assert np.abs(result.tau[:, 1]).max() == pytest.approx(87, rel=1e-12)
+    early = (t > 0.05) & (t < 1)
+    assert (e[early] > ideal[early]).all() and e[(t > 1.5) & before].max() < 1e-6
+    assert np.abs(result.tracking.error[:, [0, 2]]).max() < 0.2
 
 
 def test_panda_dangles_only_where_it_is_driven_by_no_force():

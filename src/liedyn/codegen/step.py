@@ -17,6 +17,7 @@ from liedyn.codegen.plain import plain
 from liedyn.codegen.recording import Array, Recording, bounds_of_angles, cut, written
 from liedyn.kernels.loops.desk import desk_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
+from liedyn.kernels.simulation.joint_laws import GIVEN, SCRATCH
 from liedyn.kernels.simulation.line_stages import TERMS
 from liedyn.kernels.simulation.signals import BEYOND, CONSTANT, POLYNOMIAL, READING, SIDE, SWITCH
 from liedyn.lie.recorded import NotALine, Recorded, Tape, zeros
@@ -92,7 +93,8 @@ def _name(model, plant, schedule, signals, tied=None) -> str:
                              held=np.array([signals.held.size]))
     law = () if plant.law is None else [getattr(plant.law, name) for name in _OF_LAW]
     touch = () if plant.contacts is None else plant.contacts._replace(material=np.zeros(0), share=np.zeros(0))
-    arrays = (plant.prescribed, plant.slot, plant.slot_link, plant.passive, *shape, *kinds, *law, *touch)
+    joint_laws = () if plant.joint_laws is None else [getattr(plant.joint_laws, name) for name in GIVEN]
+    arrays = (plant.prescribed, plant.slot, plant.slot_link, plant.passive, *shape, *kinds, *law, *touch, *joint_laws)
     if tied:
         arrays += (model.loop_index, model.loop_constants, tied.signal, tied.turn, np.array([tied.stabilized]))
     return code_cache.digest(model.index.tobytes(), model.constants.tobytes(), repr(processor()).encode(),
@@ -105,8 +107,8 @@ _OF_LAW = ("index", "constants", "elastic", "motor", "spring", "stiffness", "res
 def curves_of(plant, schedule, signals, tied=None) -> np.ndarray:
     """Signals in use that are curves."""
     used = [schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal, schedule.watch,
-            tied.signal if tied else [],
-            [] if plant.law is None else plant.law.signal]
+            tied.signal if tied else [], [] if plant.law is None else plant.law.signal,
+            [] if plant.joint_laws is None else plant.joint_laws.signal[plant.joint_laws.driven]]
     used = np.unique(np.concatenate(used)).astype(int)
     return used[signals.kind[used] == POLYNOMIAL]
 
@@ -134,7 +136,8 @@ class _Scenario:
         sizes = {"t": 1, "q0": nq, "y": 2 * nv + 1, "curves": TERMS * len(curves), "sides": self.switches, "values": count}
         self.given = {name: self.tape.inputs(name, size) for name, size in sizes.items()}
         self.desk = self.tape.inputs("desk", desk)
-        self.plant = plant._replace(law=_law_of(plant.law), contacts=_contacts_of(plant.contacts, self.given["values"]))
+        self.plant = plant._replace(law=_law_of(plant.law), contacts=_contacts_of(plant.contacts, self.given["values"]),
+                                    joint_laws=_joint_laws_of(plant.joint_laws))
         self.schedule, self.signals = _with_inputs(schedule, signals, curves, self.given)
         sizes_of_work = (nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * signals.code.size, 2,
                          hybrid_memory(model.n_bodies, nv))
@@ -251,6 +254,11 @@ def _law_of(law):
         return None
     room = {name: zeros(getattr(law, name).size) for name in ("q", "v", "a", "tau", "series", "memory", "stack")}
     return law._replace(reference=zeros(law.reference.size).reshape(law.reference.shape), **room)
+
+
+def _joint_laws_of(laws):
+    """Over recorded numbers."""
+    return None if laws is None else laws._replace(**{name: zeros(getattr(laws, name).size) for name in SCRATCH})
 
 
 def _jet(original):

@@ -36,7 +36,7 @@ class RateJacobian:
         self.last, self.tree = np.zeros((2 * problem.model.nv + 1,) * 2), problem.model.open_tree()
         self.links, self.turning = problem.forced_links, [joint for joint in problem.model.joints if joint.kind != SCREW]
         self.acted = bool((problem.signals.kind == PROGRAM).any() or (np.asarray(problem.schedule.target) >= 0).any()
-                          or len(self.links))               # forces may answer to the state
+                          or len(self.links) or problem.joint_laws is not None)          # forces may answer to the state
 
     def __call__(self, t: float, y) -> np.ndarray:
         code, rates = self.evaluate(t, y)

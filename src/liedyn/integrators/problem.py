@@ -30,6 +30,7 @@ from liedyn.kernels.loops.loop_motion import LoopPlant
 from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
+from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMALL, MotionWork, Plant
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, Schedule, Signals
 
@@ -57,11 +58,12 @@ class Problem:
     q, v                 initial state
     ties                 None: the open tree, whatever constraints the model has
     law                  gives the motors' torques, besides the schedule's; or None
+    joint_laws           the same for other joints, and limits of all forces; or None
     max_step             bounds that of the options [s]
     contacts             of links with planes; or None
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
                          state by the schedule's laws (`simulate.feedback`); None: implicit methods take differences
-    signal_names, signal_places   what each signal drives, for messages
+    signal_names, signal_places   what each signal drives, then what each limit of a force is of, for messages
     directions           of the events that schedule.watch looks for: 1 rising, -1 falling, 0 both
     """
 
@@ -80,6 +82,7 @@ class Problem:
     slopes: Callable | None = None
     directions: tuple[int, ...] = ()
     contacts: Contacts | None = None
+    joint_laws: JointLaws | None = None
 
     @property
     def forced_links(self) -> np.ndarray:
@@ -93,7 +96,7 @@ class Problem:
             contacts = contacts._replace(slot=np.searchsorted(links, contacts.link).astype(np.int64))
         return Plant(np.asarray(self.schedule.level != TORQUE), np.searchsorted(links, self.schedule.force_link).astype(np.int64),
                      links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]), self.law,
-                     contacts)
+                     contacts, self.joint_laws)
 
     @cached_property
     def step(self) -> Step | None:

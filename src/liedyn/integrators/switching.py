@@ -148,12 +148,16 @@ class Switches:
 
 
 def _owners(signals, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """Signal and operation of each switch."""
+    """Signal and operation of each switch. After those of programs come two of each limit of a force, which have names after
+    those of the signals."""
     owner, operation = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.int64)
+    owned = np.zeros(count, dtype=bool)
     for k in np.flatnonzero(signals.kind == PROGRAM):
         words = signals.code[signals.first[k]:][:signals.count[k]]
         words = words[np.isin(words & 255, (ABS, SIGN, STEP, FLOOR, MIN, MAX)) & (words >> 8 > 0)]
         owner[(words >> 8) - 1], operation[(words >> 8) - 1] = k, words & 255
+        owned[(words >> 8) - 1] = True
+    owner[~owned] = len(signals.kind) + np.arange(np.count_nonzero(~owned)) // 2
     return owner, operation
 
 

@@ -1,11 +1,13 @@
 """The keys of signals and of what joints do."""
 from __future__ import annotations
 
-from liedyn.io.keys import Choice, Either, File, Key, Keys, List, Number, Text, Vector, default_of, one_of
+from liedyn.io.keys import Boolean, Choice, Either, File, Key, Keys, List, Number, Text, Vector, default_of, one_of
 from liedyn.io.scenario import Sine
 
 LARGEST_GAIN = 1e30                              # as a robot's masses and inertias: products of these are far from overflow
 INTERPOLATIONS = ("linear", "cubic", "quintic")
+
+NUMBERS = Either((Number(), List(Number(), 1)), "numbers")          # of one joint
 
 # signals ------------------------------------------------------------------------------------------------------------
 
@@ -38,7 +40,8 @@ PD = Keys("pd", (
     Key("kp", _GAINS, "gain of the position", required=True, example=50, live=True),
     Key("kd", _GAINS, "gain of the velocity", 0, example=5, live=True),
     Key("target", SIGNALS, "desired position, a signal", required=True, example=0.3, live=True),
-    Key("feedforward", SIGNALS, "force that is added, a signal", 0, example="0.5*sin(t)")))
+    Key("feedforward", SIGNALS, "force that is added, a signal", 0, example="0.5*sin(t)"),
+    Key("gravity", Boolean(), "whether the gravity force of the joint is added", False, example=True)))
 TORQUES = one_of("torque", Key("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"), *CURVES.keys)
 _TORQUE = Either((Number(), Text(), TORQUES, List(SIGNAL, 1)), "torque_signals")
 LEVELS = one_of(

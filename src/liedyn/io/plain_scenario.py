@@ -52,9 +52,18 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
         if isinstance(value, Torque):
             return {"torque": signal(value.signals)}
         gains = {key: list(g) if isinstance(g, tuple) else g for key, g in (("kp", value.kp), ("kd", value.kd))}
-        return {"torque": {"pd": gains | {"target": signal(value.target), "feedforward": signal(value.feedforward)}}}
+        gravity = {"gravity": True} if value.gravity else {}
+        return {"torque": {"pd": gains | {"target": signal(value.target), "feedforward": signal(value.feedforward)} | gravity}}
 
     def law(value: Control) -> dict:
+        named = {"law": value.law, **({"joints": [rule.pattern for rule in value.joints]} if value.joints else {})}
+        if value.law == "gravity_compensation":
+            return named
+        if value.law == "state_feedback":
+            about = {"q": rules(value.about_q, numbers), "v": rules(value.about_v, numbers)}
+            gain = {name: dict(zip(value.columns, row, strict=True)) for name, row in zip(value.rows, value.gain, strict=True)} \
+                if value.rows else [list(row) for row in value.gain]
+            return named | {"gain": gain, "about": about}
         poles = {"poles": list(value.poles)} if value.poles else {"bandwidth": value.bandwidth}
         return {"law": value.law, "motion": rules(value.motion, signal), **poles}
 
@@ -71,6 +80,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
         "constraints": {"stabilization": kept.method, **{key: getattr(kept, key) for key in STABILIZATIONS[kept.method]}}
         if kept != Stabilization() else None,
         "drives": rules(scenario.drives, drive) or None, "control": scenario.control and law(scenario.control),
+        "saturate": {rule.pattern: rule.value for rule in scenario.saturate} or None,
         "contacts": scenario.contacts and plain_contacts(scenario.contacts),
         "joints": rules(scenario.joints, drive), "actuators": rules(scenario.actuators, signal),
         "external_forces": [_plain_force(force, signal) for force in scenario.forces],

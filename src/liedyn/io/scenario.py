@@ -18,7 +18,9 @@ ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho")}
 METHODS |= dict.fromkeys(("dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA"), ADAPTIVE)
 STABILIZATIONS = {"projection": ("tolerance",), "baumgarte": ("frequency",), "none": ()}
-LAWS = {"feedback_linearization": 4, "computed_torque": 2}       # and how many poles the error of each joint has
+# and how many poles the error of each joint has
+LAWS = {"feedback_linearization": 4, "computed_torque": 2, "gravity_compensation": 0, "state_feedback": 0}
+EFFORT = "effort"                # of `saturate`: the limit of the robot file
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,12 +85,14 @@ class Torque:
 
 @dataclass(frozen=True, slots=True)
 class Pd:
-    """tau = kp (target - q) + kd (d target/dt - v) + feedforward; tuples have an entry for each coordinate."""
+    """tau = kp (target - q) + kd (d target/dt - v) + feedforward, and the gravity force where `gravity`; tuples have an entry for
+    each coordinate."""
 
     kp: float | tuple[float, ...]
     kd: float | tuple[float, ...]
     target: Signal | tuple[Signal, ...]
     feedforward: Signal | tuple[Signal, ...]
+    gravity: bool = False
     place: Place = field(default=Place(), compare=False)
 
 
@@ -134,25 +138,38 @@ class Rule:
     """What holds for the joints, actuators or driven loops whose name is, or matches, `pattern`."""
 
     pattern: str
-    value: Drive | Motion | Signal | tuple[float, ...]
+    value: Drive | Motion | Signal | tuple[float, ...] | float | str
     place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A law that gives the torques of all motors of a robot with elastic joints, see `simulate.control`.
+    """A law that gives forces of joints, see `simulate.control` (elastic joints) and `simulate.laws` (rigid joints).
 
-    law        feedback_linearization   the links' error e obeys a linear equation of fourth order
-               computed_torque          of second order for the motors, as if the joints were rigid
-    motion     desired motion of each link relative to its parent, by the name of its motor's joint
+    law        feedback_linearization   the links' error e obeys a linear equation of fourth order; elastic joints only
+               computed_torque          of second order: for the motors of elastic joints as if these were rigid, else for joints
+               gravity_compensation     the gravity force
+               state_feedback           what holds the state `about` less gain times the deviation from it
+    motion     of the first two: desired motion of each joint; for elastic ones of each link relative to its parent, by the name
+               of its motor's joint
     poles      of the error of each joint, LAWS[law] of them [1/s], below zero; or
     bandwidth  [rad/s]: all of them at -bandwidth
+    joints     of the last two: names or patterns; none: all that are not prescribed, but a free one
+    gain       rows by coordinate of `joints`, columns by deviation of q (tangent), then of v; or with names:
+    rows, columns   of the gain: tau.<coordinate>; q.<coordinate>, v.<coordinate>
+    about_q, about_v   values by joint; those that are not given are neutral, zero
     """
 
     law: str
-    motion: tuple[Rule, ...]
+    motion: tuple[Rule, ...] = ()
     poles: tuple[float, ...] = ()
     bandwidth: float | None = None
+    joints: tuple[Rule, ...] = ()
+    gain: tuple[tuple[float, ...], ...] = ()
+    rows: tuple[str, ...] = ()
+    columns: tuple[str, ...] = ()
+    about_q: tuple[Rule, ...] = ()
+    about_v: tuple[Rule, ...] = ()
     place: Place = field(default=Place(), compare=False)
 
 
@@ -220,6 +237,7 @@ class Scenario:
     initial_from: StartFrom | None = None
     drives: tuple[Rule, ...] = ()                # motions of driven loops
     control: Control | None = None
+    saturate: tuple[Rule, ...] = ()              # limits of joint forces: EFFORT or a number
     contacts: Contact | None = None
     phases: tuple[Phase, ...] = ()
     events: tuple[Event, ...] = ()

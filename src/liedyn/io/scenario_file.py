@@ -11,15 +11,15 @@ from liedyn.errors import ScenarioError
 from liedyn.io.contact_file import read_contacts
 from liedyn.io.events import read_events, read_phases
 from liedyn.io.joint_keys import CSV, CURVES, DRIVES, LARGEST_GAIN, LEVELS, PD, SINE, TORQUES
+from liedyn.io.law_file import read_control, read_saturation
+from liedyn.io.law_keys import POLES
 from liedyn.io.override import Overrides, override, override_texts, tree_of
 from liedyn.io.scenario import (
     FORCE_FRAMES,
-    LAWS,
     METHODS,
     STABILIZATIONS,
     Column,
     Constant,
-    Control,
     Drive,
     Expression,
     ExternalForce,
@@ -37,7 +37,7 @@ from liedyn.io.scenario import (
     StartFrom,
     Torque,
 )
-from liedyn.io.scenario_keys import CONSTRAINTS, CONTROL, FORCE, INITIAL, INTEGRATOR, MOTION, POLES, SCENARIO
+from liedyn.io.scenario_keys import CONSTRAINTS, FORCE, INITIAL, INTEGRATOR, MOTION, SCENARIO
 from liedyn.io.yaml_text import Node, read_yaml
 
 MOST_ROWS = 10_000_000                           # of output, and
@@ -106,7 +106,9 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         initial_from=StartFrom(INITIAL.value(state, "from"), state["from"].place) if "from" in state else None,
         loops=SCENARIO.value(given, "loops"), assemble=INITIAL.value(state, "assemble", True),
         stabilization=_stabilization(given["constraints"]) if "constraints" in given else Stabilization(),
-        drives=_rules(given.get("drives"), _motion), control=_control(given["control"]) if "control" in given else None,
+        drives=_rules(given.get("drives"), _motion),
+        control=read_control(given["control"], _rules, _signal, _numbers) if "control" in given else None,
+        saturate=read_saturation(given["saturate"]) if "saturate" in given else (),
         contacts=read_contacts(given["contacts"], integrator.method) if "contacts" in given else None,
         phases=phases,
         events=read_events(given["events"], phases, lambda child: _rules(child, _numbers)) if "events" in given else (),
@@ -187,28 +189,12 @@ def _stabilization(node: Node) -> Stabilization:
     return Stabilization(method, **values, place=node.place)
 
 
-def _control(node: Node) -> Control:
-    given = node.mapping(CONTROL)
-    law = CONTROL.require(node, "law").choice(LAWS)
-    motion = _rules(CONTROL.require(node, "motion"), _signal)
-    chosen = [key for key in POLES if key in given]
-    if len(chosen) != 1:
-        raise node.problem("control takes exactly one of " + ", ".join(POLES), found=" and ".join(chosen) or "neither")
-    value = given[chosen[0]]
-    if chosen == ["bandwidth"]:
-        return Control(law, motion, bandwidth=CONTROL.value(given, "bandwidth"), place=node.place)
-    poles = tuple(child.number() for child in value.items(LAWS[law], of=f"poles for {law}"))
-    for child, pole in zip(value.value, poles, strict=True):
-        if pole >= 0.0:
-            raise child.problem("unstable pole", found=child.shown(), expected="a negative pole [1/s]")
-    return Control(law, motion, poles, place=node.place)
-
-
 def _pd(node: Node) -> Pd:
     given = node.mapping(PD)
     zero = Constant(0.0, node.place)
     return Pd(_gain(node.require("kp")), _gain(given["kd"]) if "kd" in given else 0.0, _signals(node.require("target")),
-              _signals(given["feedforward"]) if "feedforward" in given else zero, node.place)
+              _signals(given["feedforward"]) if "feedforward" in given else zero,
+              PD.value(given, "gravity", False), node.place)
 
 
 def _gain(node: Node) -> float | tuple[float, ...]:

@@ -5,11 +5,10 @@ import math
 
 from liedyn.io.contact_keys import CONTACTS
 from liedyn.io.event_keys import EVENT, PHASE
-from liedyn.io.joint_keys import DRIVES, SIGNAL
+from liedyn.io.joint_keys import DRIVES, NUMBERS, SIGNAL
 from liedyn.io.keys import (
     Boolean,
     Choice,
-    Either,
     File,
     Integer,
     Key,
@@ -22,7 +21,8 @@ from liedyn.io.keys import (
     default_of,
     kinds_with,
 )
-from liedyn.io.scenario import FORCE_FRAMES, LAWS, METHODS, STABILIZATIONS, ExternalForce, Integrator, Stabilization
+from liedyn.io.law_keys import CONTROL, SATURATE
+from liedyn.io.scenario import FORCE_FRAMES, METHODS, STABILIZATIONS, ExternalForce, Integrator, Stabilization
 
 SHORTEST = 1e-12                                 # s, of a run
 
@@ -41,11 +41,10 @@ INTEGRATOR = Keys("integrator", (
     _of_method("atol", Number(above=0, least=1e-30), "absolute tolerance", example=1e-10),    # SciPy's first step overflows below
     _of_method("max_step", Number(above=0), "longest step [s]", example=0.1)), kind="method")
 
-_NUMBERS = Either((Number(), List(Number(), 1)), "numbers")
 INITIAL = Keys("initial", (
-    Key("q", Named(_NUMBERS, "joint"), "positions by joint [rad or m]: a number, or a list for a joint with several coordinates; "
+    Key("q", Named(NUMBERS, "joint"), "positions by joint [rad or m]: a number, or a list for a joint with several coordinates; "
         "quaternions are x y z w", "zero", example={"elbow": -0.5}, live=True),
-    Key("v", Named(_NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0.2}, live=True),
+    Key("v", Named(NUMBERS, "joint"), "velocities by joint [rad/s or m/s]", "zero", example={"elbow": 0.2}, live=True),
     Key("assemble", Boolean(), "whether the loops of the robot are closed first; see [robots with loops](#robots-with-loops)",
         True, example=False),
     Key("from", File("run folder or trajectory", "trajectory.csv"), "run folder or trajectory in whose last row the robot "
@@ -64,17 +63,6 @@ _THREE_SIGNALS = List(SIGNAL, 3, 3)
 MOTION = Keys("motion", (
     Key("xyz", _THREE_SIGNALS, "position, three signals [m]", "zero", example=["0.1*t", 0, 0]),
     Key("rpy", _THREE_SIGNALS, "orientation R = Rz Ry Rx, three signals [rad]", "zero", example=[0, 0, "sin(t)"])))
-
-POLES = ("bandwidth", "poles")
-CONTROL = Keys("control", (
-    Key("law", Choice(tuple(LAWS)), "`feedback_linearization` (four poles) or `computed_torque` (two poles; assumes rigid "
-        "joints)", required=True, missing="one of " + ", ".join(LAWS), example="computed_torque"),
-    Key("motion", Named(SIGNAL, "joint"), "desired motion of each link relative to its parent: a signal, by the name of its "
-        "motor's joint", required=True, missing="the desired motion of each link, by the name of its motor's joint",
-        example={"motor1": "0.5*sin(t)"}),
-    Key("poles", List(Number(), min(LAWS.values()), max(LAWS.values())), "instead of `bandwidth`: a list of negative poles [1/s]",
-        example=[-20, -25]),
-    Key("bandwidth", Number(above=0), "all poles at -bandwidth [rad/s]", example=20)), one_of=(POLES,))
 
 FORCE = Keys("external_force", (
     Key("link", Text(), "the link that the wrench acts on", required=True, example="lower", live=True),
@@ -107,7 +95,9 @@ SCENARIO = Keys("scenario", (
         example={"shoulder": {"prescribe": {"position": {"quintic": [[0, 0], [2, 1]]}}},
                  "elbow": {"torque": {"pd": {"kp": 50, "kd": 5, "target": 0.3}}}}),
     Key("contacts", CONTACTS, "links that touch planes: see [contact](#contact)"),
-    Key("control", CONTROL, "a control law for robots with elastic joints: see [elastic joints](#elastic-joints)"),
+    Key("control", CONTROL, "a control law: see [control laws](#control-laws) and [elastic joints](#elastic-joints)"),
+    Key("saturate", SATURATE, "limits of joint forces that act, `true` for the effort limits of the robot: see "
+        "[saturation](#saturation)", "none", example=True),
     Key("constraints", CONSTRAINTS, "what keeps a motion on the loops: see [robots with loops](#robots-with-loops)"),
     Key("drives", Named(MOTION, "loop*"), "motion of driven loops, by name or pattern"),
     Key("external_forces", List(FORCE), "a list: see [external wrenches](#external-wrenches-and-actuators)", live=True),

@@ -94,7 +94,8 @@ def recording_of(result: Result) -> Recording:
     units = {name: unit for name, unit, _ in result.columns}
     control = result.scenario.control
     recording = record(result.model, result.t, values, units, title=result.model.name, prescribed=_prescribed(result))
-    return replace(recording, tracking=followed_of_columns(result.t, values, units, control.law)) if control else recording
+    return replace(recording, tracking=followed_of_columns(result.t, values, units, control.law)) \
+        if result.tracking is not None else recording
 
 
 def _prescribed(result: Result) -> list[str]:

@@ -105,6 +105,16 @@ def _merged(motor: Joint, spring: Joint) -> Joint:
     return replace(spring, name=motor.name, parent=motor.parent, origin=origin, coordinates=(Coordinate(),), place=motor.place)
 
 
+def drives_motors(control: Control, model: Model) -> bool:
+    """Whether the law is one for the motors of elastic joints. Computed torque is for rigid joints, too."""
+    if control.law != "computed_torque":
+        return control.law == "feedback_linearization"
+    try:
+        return bool(elastic_joints(model))
+    except ScenarioError:
+        return False
+
+
 # the law --------------------------------------------------------------------------------------------------------------
 @dataclass(frozen=True)
 class Bound:
@@ -123,7 +133,7 @@ def bind_control(scenario: Scenario, model: Model, table: SignalTable, level) ->
     joints.
     """
     control = scenario.control
-    if control is None:
+    if control is None or not drives_motors(control, model):
         return None
     joints = elastic_joints(model, control.place)
     if not scenario.passive:

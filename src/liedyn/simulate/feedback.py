@@ -17,6 +17,7 @@ from liedyn.kernels.simulation.elastic_law import motor_torques
 from liedyn.kernels.simulation.signals import LITERAL, PROGRAM, STATE_Q, STATE_V, TIME, TORQUE
 from liedyn.model.spatial import skew
 from liedyn.simulate.extrapolation import slope
+from liedyn.simulate.joint_law_slopes import with_joint_laws
 
 _STEP = 0.1              # rad, rad/s: the first of those that are extrapolated
 
@@ -35,7 +36,9 @@ def joint_laws(problem, t: float, q, v) -> np.ndarray:
         if schedule.target[k] >= 0:
             out[k, k] -= schedule.kp[k]
             out[k, nv + k] -= schedule.kd[k]
-    return out if problem.law is None else out + _motor_slopes(problem, t, q, v)
+    if problem.law is not None:
+        out = out + _motor_slopes(problem, t, q, v)
+    return out if problem.joint_laws is None else with_joint_laws(problem, t, q, v, out)
 
 
 @kernel

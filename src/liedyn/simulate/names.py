@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from liedyn.errors import Place, ScenarioError
-from liedyn.io.scenario import Rule
+from liedyn.io.scenario import Rule, Scenario
 
 
 def bind(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence[str] = ()) -> dict[str, Rule]:
@@ -24,6 +24,18 @@ def bind(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence
             if not other or other[0] < rank:
                 best[name] = rank, rule
     return {name: best[name][1] for name in names if name in best}
+
+
+def fixed_joints(model) -> tuple[str, ...]:
+    return tuple(joint.name for joint in model.description.joints if joint.name not in model.joint_names)
+
+
+def phase_rules(scenario: Scenario, model, phase: str | None) -> dict[str, Rule]:
+    """What each joint does in a phase: the phase's rule for it, else the scenario's. A run begins in the first phase."""
+    fixed = fixed_joints(model)
+    rules = bind(scenario.joints, model.joint_names, "joint", fixed)
+    own = next((one.joints for one in scenario.phases if one.name == phase), ())
+    return rules | bind(own, model.joint_names, "joint", fixed)
 
 
 def find(name: str, names: Sequence[str], what: str, place: Place) -> int:

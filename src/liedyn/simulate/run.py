@@ -46,7 +46,7 @@ class Result:
     work      (N,) energy supplied by motors, external wrenches and passive forces but springs since t[0] [J]
     multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
               (N, loops, 6) wrenches on their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
-    tracking  tracking of the desired motions by the links; None without `control`
+    tracking  how links or joints followed the desired motions of `control`; None without
     contacts  forces, depths and slips of `contacts`; None without (`simulate.contact.ContactMotion`)
     limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`simulate.limits.Excess`)
     events    what happened, in order (`simulate.stretches.Occurrence`); the rows before and after an event have its time
@@ -217,6 +217,7 @@ def _inverse(part: Part, passive: bool):
 def _result(scenario, model, parts, statistics, warnings, timeline) -> Result:
     from liedyn.dynamics.kinematics import energy
     from liedyn.simulate.integrator import step_note
+    from liedyn.simulate.laws import saturation_notes
     problem = parts[0].problem
     record = Record(*(np.concatenate(rows) for rows in zip(*(whole_record(part, model) for part in parts), strict=True)))
     kinetic, potential = (np.concatenate(x) for x in zip(*(energy(one.model, one.record.q, one.record.v) for one in parts),
@@ -234,6 +235,10 @@ def _result(scenario, model, parts, statistics, warnings, timeline) -> Result:
     if problem.law is not None:
         from liedyn.simulate.control import tracking
         followed = tracking(problem.law, model, problem.signals, record.t, record.q)
+    else:
+        from liedyn.simulate.laws import followed as of_joints
+        followed = of_joints(problem, record.t, record.q)
+    if followed is not None:
         values["tracking_error"] = float(_worst(followed.error))
     balance, relative = energy_balance(model, record, kinetic, potential, statistics.steps)
     check = {
@@ -245,7 +250,8 @@ def _result(scenario, model, parts, statistics, warnings, timeline) -> Result:
     exceeded = limits_exceeded(model, record.t, record.q, record.v, record.tau)
     fastest = [note for part in parts for note in step_note(scenario.integrator, part.problem, part.record)]
     notes = [*warnings, *(timeline.notes.values() if timeline else ()), *loop_notes, *statistics.notes, *fastest[:1],
-             *_doubts(check, scenario.integrator), *limit_notes(exceeded)]
+             *_doubts(check, scenario.integrator), *limit_notes(exceeded),
+             *saturation_notes(parts, model, record.t, record.tau)]
     links = tuple(model.link_names[k] for k in problem.forced_links)
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, kinetic, potential,
                   record.work, prescribed, check, statistics, tuple(notes), {},

@@ -13,13 +13,16 @@ from liedyn.io.events import Event
 from liedyn.io.scenario import Column, Constant, Drive, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
+from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
 from liedyn.simulate.contact import bind_contacts
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.driven_loops import closed_state, tie
 from liedyn.simulate.ended_state import ended_state
 from liedyn.simulate.feedback import law_slopes
-from liedyn.simulate.names import bind, find
+from liedyn.simulate.joint_values import unit_quaternions, write_values
+from liedyn.simulate.laws import BoundLaws, bind_laws
+from liedyn.simulate.names import bind, find, phase_rules
 from liedyn.simulate.signals.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
 from liedyn.simulate.signals.switches import MOST, switches_of_state
 
@@ -27,7 +30,6 @@ _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSIT
 _WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
 _AGREE = 1e-6                    # relative: an initial value against the prescribed motion; people round
 _STEPS_WITH_EVENTS = 100         # at least, of adaptive methods: what is passed and passed back between two stages is not seen
-_UNIT_NORM = 1e-6                # a quaternion typed with seven digits is meant to be a unit one
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +38,8 @@ class Compiled:
 
     q, v          the initial state, at the prescribed positions and velocities, and on the constraints
     ties          how the constraints act; None for a robot without
-    law           of the motors; None without `control`
+    law           of the motors of elastic joints; None without
+    joint_laws    of other joints, and limits of forces; None without
     directions    of the events that the schedule watches for
     max_step      the largest that an adaptive method may take: finite where signals switch at times that are not all known
     signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
@@ -61,21 +64,25 @@ class Compiled:
     directions: tuple[int, ...] = ()
     contacts: Contacts | None = None
     contact_names: tuple[str, ...] = ()
+    joint_laws: JointLaws | None = None
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
-                       passive, self.ties, self.law, self.max_step, law_slopes, self.directions,
-                       self.contacts)
+                       passive, self.ties, self.law, self.max_step, law_slopes, self.directions, self.contacts, self.joint_laws)
 
 
-def compile_schedule(scenario: Scenario, model, initial: bool = True) -> Compiled:
-    """Bind `scenario` to `model`. initial: also find its initial state; else q and v are at rest in the neutral configuration.
+def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None) -> Compiled:
+    """Bind `scenario` to `model`, with its initial state. rules: what each joint does later, in another phase; then q and v are
+    at rest in the neutral configuration.
 
     Raises ScenarioError for names that the model does not have, drives that a joint cannot have and initial values that
     contradict the prescribed motion, a `control` that the robot cannot have; TrajectoryError for an unreadable CSV.
     """
     table = SignalTable(model, scenario.duration, coordinates(model))
-    drives = _drives(scenario, model, table)
+    initial = rules is None
+    if initial:
+        rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None)
+    drives = _drives(rules, model, table)
     forces = _Forces(model, table, scenario.duration)
     for number, force in enumerate(scenario.forces, 1):
         forces.add(force, f"external force {number} on link {force.link}")
@@ -83,24 +90,26 @@ def compile_schedule(scenario: Scenario, model, initial: bool = True) -> Compile
     ties = tie(scenario, model, table)
     contacts, contact_names = bind_contacts(scenario.contacts, model)
     control = bind_control(scenario, model, table, drives["level"])
+    laws = bind_laws(scenario, model, table, drives, rules)
     watched = [event for event in scenario.events if event.when]
     watch = np.array([_watch(event, table) for event in watched], dtype=np.int64)
     windows, doubts = table.switches()
     times = merge_times(np.concatenate([forces.start, forces.end, table.knots()]), scenario.duration)
     breaks, before = merge_windows(times, windows, scenario.duration)
-    signals = table.arrays(breaks)
+    signals, joint_laws = laws.with_switches(table.arrays(breaks))
     schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before, watch=watch)
     law = motor_law(control, model, table.stack_size)
     at_rest = model.neutral(), np.zeros(model.nv), None, []
-    q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law) if initial else at_rest
-    compiled = Compiled(schedule, signals, q, v, tuple(table.names), tuple(table.places), tuple(forces.names), table.stack_size,
-                        ties=ties, law=law, max_step=_largest_step(scenario.duration, doubts, watched),
-                        directions=tuple(event.direction for event in watched), contacts=contacts,
-                        contact_names=contact_names)
+    q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law, laws) if initial else at_rest
+    compiled = Compiled(schedule, signals, q, v, (*table.names, *laws.limit_names), (*table.places, *laws.limit_places),
+                        tuple(forces.names), table.stack_size, ties=ties, law=law,
+                        max_step=_largest_step(scenario.duration, doubts, watched),
+                        directions=tuple(event.direction for event in watched), contacts=contacts, contact_names=contact_names,
+                        joint_laws=joint_laws)
     if ties is not None and initial:
         q, v, notes = closed_state(scenario, compiled.problem(model), *given)
         warnings += notes
-    warnings += control.notes if control else ()
+    warnings += (*(control.notes if control else ()), *laws.notes)
     if not initial:
         return replace(compiled, warnings=tuple(doubts))
     return replace(compiled, q=q, v=v, warnings=(*scenario.notes, *warnings, *doubts, *_beyond_limits(model, schedule, q)))
@@ -118,9 +127,8 @@ def coordinates(model) -> np.ndarray:
 
 # drives -------------------------------------------------------------------------------------------------------------
 
-def _drives(scenario: Scenario, model, table: SignalTable) -> dict[str, np.ndarray]:
+def _drives(rules: dict[str, Rule], model, table: SignalTable) -> dict[str, np.ndarray]:
     nothing = Torque(Constant(0.0))
-    rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None)
     arrays = {"level": np.zeros(model.nv, dtype=np.int64), "signal": np.zeros(model.nv, dtype=np.int64),
               "target": np.full(model.nv, -1, dtype=np.int64), "kp": np.zeros(model.nv), "kd": np.zeros(model.nv),
               "q_of_v": table.q_of_v}
@@ -128,14 +136,6 @@ def _drives(scenario: Scenario, model, table: SignalTable) -> dict[str, np.ndarr
         rule = rules.get(name)
         _drive_joint(arrays, name, rule.value if rule else nothing, model.v_index(name), table)
     return arrays
-
-
-def phase_rules(scenario: Scenario, model, phase: str | None) -> dict[str, Rule]:
-    """What each joint does in a phase: the phase's rule for it, else the scenario's. A run begins in the first phase."""
-    fixed = fixed_joints(model)
-    rules = bind(scenario.joints, model.joint_names, "joint", fixed)
-    own = next((one.joints for one in scenario.phases if one.name == phase), ())
-    return rules | bind(own, model.joint_names, "joint", fixed)
 
 
 def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, table: SignalTable) -> None:
@@ -190,10 +190,6 @@ def _check_count(values: tuple, n: int, name: str, place: Place, what: str) -> N
 
 def _kind(n: int) -> str:
     return "ball" if n == 3 else "free"
-
-
-def fixed_joints(model) -> tuple[str, ...]:
-    return tuple(joint.name for joint in model.description.joints if joint.name not in model.joint_names)
 
 
 def _largest_step(duration: float, doubts, watched) -> float:
@@ -270,16 +266,17 @@ class _Forces:
 # initial state ------------------------------------------------------------------------------------------------------
 
 def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signals, table: SignalTable, control: Bound | None,
-                   law: MotorLaw | None) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray], list[str]]:
+                   law: MotorLaw | None, laws: BoundLaws,
+                   ) -> tuple[np.ndarray, np.ndarray, tuple[np.ndarray, np.ndarray], list[str]]:
     """q, v, which velocity coordinates have an initial position and an initial velocity (nv) given, and notes."""
     q, v = model.neutral(), np.zeros(model.nv)
     if control is not None:
         start(control, law, signals, q, v)
+    laws.start(signals, q, v)
     ended_q, ended_v = ended_state(scenario.initial_from, model)
-    rules_q = given_values(q, scenario.initial_q, model, model.q_index, ended_q)
-    rules_v = given_values(v, scenario.initial_v, model, model.v_index, ended_v)
-    manifold = {name: rule for name, rule in rules_q.items() if schedule.q_of_v[model.v_index(name).start] < 0}
-    warnings = [text for name, rule in manifold.items() for text in _unit_quaternion(q[model.q_index(name)], name, rule.place)]
+    rules_q = write_values(q, scenario.initial_q, model, model.q_index, ended_q)
+    rules_v = write_values(v, scenario.initial_v, model, model.v_index, ended_v)
+    warnings = unit_quaternions(q, rules_q, model)
     for name in model.joint_names:
         rule_q, rule_v = rules_q.get(name), rules_v.get(name)
         for i in range(model.v_index(name).start, model.v_index(name).stop):
@@ -300,30 +297,6 @@ def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signa
 
 def _span(model, name: str) -> tuple[int, int]:
     return model.v_index(name).start, model.v_index(name).stop
-
-
-def given_values(values: np.ndarray, rules: tuple[Rule, ...], model, index, ended: dict | None = None) -> dict[str, Rule]:
-    """Write the initial values of joints, those of `ended` where `rules` give none; the rule by joint."""
-    bound = (ended or {}) | bind(rules, model.joint_names, "joint", fixed_joints(model))
-    for name, rule in bound.items():
-        part = index(name)
-        if len(rule.value) != part.stop - part.start:
-            raise ScenarioError(f"joint {name}: wrong number of values", place=rule.place,
-                                found=len(rule.value), expected=str(part.stop - part.start))
-        values[part] = rule.value
-    return bound
-
-
-def _unit_quaternion(part: np.ndarray, name: str, place: Place) -> list[str]:
-    """Check, and rid of rounding, the quaternion in a ball or free joint's coordinates."""
-    quaternion = part[-4:]
-    norm = math.hypot(*quaternion)                             # does not overflow
-    if abs(norm - 1.0) > _UNIT_NORM:
-        unit = ", ".join(f"{x:.9g}" for x in quaternion / norm) if norm > 0.0 else "0, 0, 0, 1"
-        raise ScenarioError(f"the quaternion x y z w of joint {name} is not of unit norm", place=place, found=round(norm, 9),
-                            expected="norm 1", hint=f"the unit quaternion is [{unit}]")
-    quaternion /= norm
-    return [f"{place}: the quaternion had norm {norm!r}; it was scaled to 1"] if abs(norm - 1.0) > 1e-12 else []
 
 
 def _settle(values: np.ndarray, i: int, prescribed: float, rule: Rule | None, why: str) -> None:

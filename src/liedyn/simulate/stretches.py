@@ -24,10 +24,11 @@ from liedyn.io.events import Attach, Detach, Event, Go, Impact, Lock, Set, Stop
 from liedyn.io.scenario import Constant, Prescribe, Rule, Scenario
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY
 from liedyn.model.build import build
+from liedyn.simulate.joint_values import write_values
 from liedyn.simulate.jumps import Jump, jump
-from liedyn.simulate.names import find, matching, unknown
+from liedyn.simulate.names import find, matching, phase_rules, unknown
 from liedyn.simulate.parts import Part, opened
-from liedyn.simulate.schedule import compile_schedule, given_values, phase_rules
+from liedyn.simulate.schedule import compile_schedule
 from liedyn.simulate.signals.signal_table import SAME_TIME
 
 _CLOSED = 1e-6           # rad | m: what may be missing where a loop closes
@@ -216,8 +217,8 @@ class Timeline:
         if self.model.nc:
             raise ScenarioError("set is not possible for a robot with loops or couplings", place=action.place)
         q, v = moment.q.copy(), moment.v.copy()
-        given_values(q, action.q, self.model, self.model.q_index)
-        given_values(v, action.v, self.model, self.model.v_index)
+        write_values(q, action.q, self.model, self.model.q_index)
+        write_values(v, action.v, self.model, self.model.v_index)
         after = replace(moment, q=q, v=v)
         return self._begin_motions(after.with_work(sum(after.energies) - sum(moment.energies)), t, False, f"event {event.name}",
                                    action.place)
@@ -325,7 +326,7 @@ class Timeline:
         self.mode = mode
         if mode not in self._known:
             model = _carrying(opened(self.model, self.phases.get(mode.phase)), mode.attached)
-            compiled = compile_schedule(replace(self.scenario, joints=self._rules(mode), phases=()), model, initial=False)
+            compiled = compile_schedule(self.scenario, model, self._rules(mode))
             problem = compiled.problem(model, self.scenario.passive)
             if problem.contacts is not None:                   # a payload makes contacts no stiffer
                 problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
@@ -333,10 +334,9 @@ class Timeline:
             for text in compiled.warnings:
                 self.notes.setdefault(text, text)
 
-    def _rules(self, mode: _Mode) -> tuple[Rule, ...]:
-        rules = phase_rules(self.scenario, self.model, mode.phase)
-        rules |= {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in mode.locked}
-        return tuple(replace(rule, pattern=name) for name, rule in rules.items())
+    def _rules(self, mode: _Mode) -> dict[str, Rule]:
+        held = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in mode.locked}
+        return phase_rules(self.scenario, self.model, mode.phase) | held
 
     def _joints(self, given: str, place: Place) -> list[str]:
         found = matching(given, self.model.joint_names)
@@ -355,8 +355,8 @@ class Timeline:
             elif isinstance(action, (Impact, Attach, Detach)):
                 find(action.link, self.model.link_names, "link", action.place)
             elif isinstance(action, Set):
-                given_values(self.model.neutral(), action.q, self.model, self.model.q_index)
-                given_values(np.zeros(self.model.nv), action.v, self.model, self.model.v_index)
+                write_values(self.model.neutral(), action.q, self.model, self.model.q_index)
+                write_values(np.zeros(self.model.nv), action.v, self.model, self.model.v_index)
 
 
 _DO = {Go: Timeline._go, Lock: Timeline._lock, Set: Timeline._set, Impact: Timeline._impact, Attach: Timeline._attach,

@@ -274,6 +274,7 @@ class _Search:
         s, problem = self.setup.problem.schedule, self.setup.problem
         torque = s.level == TORQUE
         used = {*s.signal[torque], *s.target[torque & (s.target >= 0)], *s.force_signal}
+        used |= set() if problem.joint_laws is None else {*problem.joint_laws.signal[problem.joint_laws.driven]}
         rest = np.zeros(self.model.nv)
         rates = (read_signal(problem.signals, int(k), self.t, self.start.q, rest)[1:] for k in used
                  if problem.signals.kind[k] != CONSTANT)

@@ -155,8 +155,11 @@ def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = F
         values, constant = np.where(motion, values, here.tau), np.ones(nv, dtype=bool)
         forces = np.array([_value(problem, k, here) for k in schedule.force_signal])
         values = np.concatenate([values, forces])
-        problem = replace(problem, law=None)
+        problem = replace(problem, law=None, joint_laws=None)
         schedule = schedule._replace(target=np.full(nv, -1), force_signal=first + nv + np.arange(len(forces)))
+    elif problem.joint_laws is not None:                       # computed torque knows what is prescribed
+        known = problem.joint_laws._replace(given=problem.joint_laws.given | motion)
+        problem = replace(problem, joint_laws=known)
     signals = _with_constants(signals, values)
     schedule = schedule._replace(level=np.where(motion, ACCELERATION, TORQUE),
                                  signal=np.where(constant, first + np.arange(nv), schedule.signal))

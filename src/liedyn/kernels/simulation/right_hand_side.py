@@ -15,6 +15,7 @@ from liedyn.joints.retraction import chart_rate, retract
 from liedyn.kernels.recursions.hybrid import hybrid, hybrid_work
 from liedyn.kernels.simulation.contact import Contacts, push_contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw, drive_motors
+from liedyn.kernels.simulation.joint_laws import JointLaws, drive_joints
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, note, value
 from liedyn.lie.lanes import absolute, number_like, where_less
 from liedyn.lie.rows import load3, load_pose, load_twist, store_twist
@@ -46,7 +47,8 @@ class Plant(NamedTuple):
     slot_link: np.ndarray    # (slots,) int64
     passive: np.ndarray      # (1,) bool
     law: MotorLaw | None     # of the motors; where None, nothing of it is compiled
-    contacts: Contacts | None     # the same
+    contacts: Contacts | None        # the same
+    joint_laws: JointLaws | None     # of other joints, and limits of forces; the same
 
 
 @primitive
@@ -102,6 +104,7 @@ def act(plant, tree, schedule, signals, t, work):
     work.flag[0] = -1.0
     prescribe(schedule, signals, t, work)
     drive_motors(plant.law, tree, signals, t, work)
+    drive_joints(plant.joint_laws, tree, plant.passive, schedule.q_of_v, signals, t, work)
     apply_forces(tree, plant, schedule, signals, t, work)
     for k in range(schedule.watch.size):
         x, _, _ = value(signals, schedule.watch[k], t, work.q, work.v, work.stack)

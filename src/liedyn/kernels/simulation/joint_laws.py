@@ -1,0 +1,141 @@
+"""Laws for joints, besides the schedule's, and limits of joint forces:
+
+    gravity compensation   tau += g(q)
+    state feedback         tau += tau_0 - K [q (-) q_0; v - v_0]
+    computed torque        tau += what hybrid dynamics asks for where the driven joints have the accelerations
+                           a = r'' + k_1 (r' - v) + k_0 (r - q), the prescribed ones their own, and the others their forces
+    saturation             -limit <= tau <= limit, last
+
+Computed torque of all joints is inverse dynamics; of some it is partial feedback linearization (Spong 1994). The limits are
+switches of the state, as `min` and `max` of a signal are: steps end where a force reaches its limit.
+"""
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.jit import kernel, primitive
+from liedyn.joints.retraction import difference
+from liedyn.kernels.recursions.hybrid import hybrid, hybrid_work
+from liedyn.kernels.simulation.signals import MAX, MIN, SWITCH, held_choice, note, value
+from liedyn.lie.lanes import where_less
+
+GRAVITY, FEEDBACK, COMPUTED = range(3)             # JointLaws.acts
+
+
+class JointLaws(NamedTuple):
+    acts: np.ndarray         # (3,) bool
+    gravity: np.ndarray      # (nv,) bool: gets the gravity force
+    row: np.ndarray          # (nv,) int64 row of the gain, -1: none
+    gain: np.ndarray         # (2 nv rows,)
+    about_q: np.ndarray      # (nq,)
+    about_v: np.ndarray      # (nv,)
+    about_tau: np.ndarray    # (rows,)
+    driven: np.ndarray       # (nv,) bool: by computed torque
+    given: np.ndarray        # (nv,) bool: driven or prescribed
+    signal: np.ndarray       # (nv,) int64 desired motion where driven
+    gains: np.ndarray        # (2,) k_0, k_1
+    limit: np.ndarray        # (nv,) of the force, infinite: none
+    switch: np.ndarray       # (nv,) int64 the first of two in Signals.held where there is a limit
+    all: np.ndarray          # (nv,) True
+    v: np.ndarray            # (nv,) scratch, as all below
+    a: np.ndarray            # (nv,)
+    tau: np.ndarray          # (nv,)
+    x: np.ndarray            # (nv,)
+    memory: np.ndarray       # of hybrid dynamics
+    none: np.ndarray         # (0,) no external wrenches
+
+
+GIVEN = JointLaws._fields[:JointLaws._fields.index("all")]
+SCRATCH = "v", "a", "tau", "x", "memory", "none"
+
+
+@primitive
+def drive_joints(laws, tree, passive, q_of_v, signals, t, work):
+    """Adds to work.tau, then limits it. laws: JointLaws, or None: then nothing is compiled. work.flag: a desired motion that is
+    not finite."""
+    if laws is not None:
+        joint_forces(laws, tree, passive, q_of_v, signals, t, work)
+
+
+@kernel
+def joint_forces(laws, tree, passive, q_of_v, signals, t, work):
+    if laws.acts[GRAVITY]:
+        compensate_gravity(laws, tree, work)
+    if laws.acts[FEEDBACK]:
+        feed_back(laws, tree, work)
+    saturate(laws, False, signals, work)
+    if laws.acts[COMPUTED]:
+        compute_forces(laws, tree, passive, q_of_v, signals, t, work)
+        saturate(laws, True, signals, work)
+
+
+@primitive
+def compensate_gravity(laws, tree, work):
+    for k in range(laws.v.size):
+        laws.v[k], laws.a[k] = 0.0, 0.0
+    law_dynamics(laws, laws.all, tree, False, work.q, laws.v)
+    for k in range(laws.v.size):
+        if laws.gravity[k]:
+            work.tau[k] += laws.tau[k]
+
+
+@primitive
+def feed_back(laws, tree, work):
+    nv = laws.v.size
+    difference(tree, laws.about_q, work.q, laws.x)
+    for k in range(nv):
+        laws.v[k] = work.v[k] - laws.about_v[k]
+    for k in range(nv):
+        r = laws.row[k]
+        if r >= 0:
+            force = laws.about_tau[r]
+            for i in range(nv):
+                force -= laws.gain[2 * nv * r + i] * laws.x[i] + laws.gain[2 * nv * r + nv + i] * laws.v[i]
+            work.tau[k] += force
+
+
+@primitive
+def compute_forces(laws, tree, passive, q_of_v, signals, t, work):
+    for k in range(laws.v.size):
+        laws.a[k], laws.tau[k] = work.a[k], work.tau[k]
+        if laws.driven[k]:
+            r, dr, ddr = value(signals, laws.signal[k], t, work.q, work.v, work.stack)
+            note(work.flag, laws.signal[k], r + dr + ddr)
+            laws.a[k] = ddr + laws.gains[1] * (dr - work.v[k]) + laws.gains[0] * (r - work.q[q_of_v[k]])
+    law_dynamics(laws, laws.given, tree, passive[0], work.q, work.v)
+    for k in range(laws.v.size):
+        if laws.driven[k]:
+            work.tau[k] += laws.tau[k]
+
+
+@kernel
+def law_dynamics(laws, given, tree, passive, q, v):
+    """laws.a and laws.tau complete, without external wrenches."""
+    hybrid(tree, given, q, v, laws.a, laws.tau, laws.none, passive, hybrid_work(laws.memory, tree.parent.size, given.size))
+
+
+@primitive
+def saturate(laws, driven, signals, work):
+    for k in range(laws.limit.size):
+        if laws.driven[k] == driven and laws.limit[k] < np.inf:
+            i, limit = SWITCH * laws.switch[k], laws.limit[k]
+            force = bounded(MIN, signals.held, i, work.tau[k], limit)
+            work.tau[k] = bounded(MAX, signals.held, i + SWITCH, force, -limit)
+
+
+@primitive
+def bounded(operation, held, i, x, bound):
+    """min or max of x and a bound, held on the side of the switch."""
+    free = where_less(bound, x, bound, x) if operation == MIN else where_less(x, bound, bound, x)       # a NaN stays one
+    return held_choice(operation, held, i, (x, 0.0, 0.0), (bound, 0.0, 0.0), (free, 0.0, 0.0))[0]
+
+
+@kernel
+def desired(laws, signals, t, q, stack, out):
+    """The desired motions at the times t (N,) into out (N, driven)."""
+    for i in range(t.size):
+        j = 0
+        for k in range(laws.driven.size):
+            if laws.driven[k]:
+                out[i, j] = value(signals, laws.signal[k], t[i], q, laws.v, stack)[0]
+                j += 1

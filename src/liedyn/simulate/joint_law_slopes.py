@@ -1,0 +1,72 @@
+"""What `kernels.simulation.joint_laws` answers to a small change of the state, exactly."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.codegen.signals import read_signal
+from liedyn.dynamics.derivatives.first_derivatives import hybrid_dynamics_derivatives, inverse_dynamics_derivatives
+from liedyn.dynamics.manifold import difference
+from liedyn.integrators.jacobian_of_rates import chart_slopes
+from liedyn.integrators.problem import failure
+from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.joints.kinds import FREE, SCREW
+from liedyn.kernels.simulation.joint_laws import COMPUTED, FEEDBACK, GRAVITY
+from liedyn.kernels.simulation.right_hand_side import RUNNING
+from liedyn.model.spatial import bracket, skew
+
+_LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
+
+
+def with_joint_laws(problem, t: float, q, v, out: np.ndarray) -> np.ndarray:
+    """out (nv, 2 nv), the derivative of the schedule's joint forces, with that of the joint laws, and zero where a force is at
+    its limit. Raises ComputationError where the scenario cannot be evaluated."""
+    laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
+    out, saturated, here = out.copy(), np.zeros(nv, dtype=bool), None
+    if laws.acts[COMPUTED] or (laws.limit < np.inf).any():
+        here = _evaluated(problem, t, q, v)
+        saturated = np.abs(here.tau) >= laws.limit
+    if laws.acts[GRAVITY]:
+        rest = np.zeros(nv)
+        by_q = inverse_dynamics_derivatives(model.open_tree(), q, rest, rest, passive=False).dtau_dq
+        out[laws.gravity, :nv] += by_q[laws.gravity]
+    if laws.acts[FEEDBACK]:
+        gain, has = laws.gain.reshape(-1, 2 * nv), laws.row >= 0
+        by_state = np.hstack([gain[:, :nv] @ _slope_of_difference(model, laws.about_q, q), gain[:, nv:]])
+        out[has] -= by_state[laws.row[has]]
+    out[saturated & ~laws.driven] = 0.0
+    if laws.acts[COMPUTED]:
+        out[laws.driven] += _computed(problem, t, q, v, here, out)[laws.driven]
+        out[saturated] = 0.0
+    return out
+
+
+def _computed(problem, t, q, v, here, others) -> np.ndarray:
+    """(nv, 2 nv) derivative of the forces that computed torque asks for; others: of the forces of coordinates not driven."""
+    laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
+    a, inputs, driven = here.a.copy(), others.copy(), np.flatnonzero(laws.driven)
+    inputs[laws.given] = 0.0
+    for k in driven:
+        r, dr, ddr = read_signal(problem.signals, laws.signal[k], t, q, v)
+        a[k] = ddr + laws.gains[1] * (dr - v[k]) + laws.gains[0] * (r - q[problem.schedule.q_of_v[k]])
+        inputs[k, k], inputs[k, nv + k] = -laws.gains[0], -laws.gains[1]
+    d = hybrid_dynamics_derivatives(model.open_tree(), q, v, a, here.tau, laws.given, passive=problem.passive).split()
+    return np.hstack([d.dtau_dq, d.dtau_dv]) + d.dtau_du @ inputs
+
+
+def _slope_of_difference(model, q0, q) -> np.ndarray:
+    """(nv, nv) derivative of q0 (-) q by q."""
+    x, out = difference(model, q0, q), np.eye(model.nv)
+    for joint in model.joints:
+        if joint.kind != SCREW:
+            out[joint.v, joint.v] = chart_slopes(x[joint.v], 0 * x[joint.v], bracket if joint.kind == FREE else skew)[0]
+    return out
+
+
+def _evaluated(problem, t, q, v):
+    """The state and the forces that act there."""
+    work, n, sides = problem.work(), 2 * problem.model.nv + 1, RightHandSide(problem, problem.signals)
+    y = np.concatenate([np.zeros(problem.model.nv), v, [0.0]])
+    code = sides.evaluate(*_LONE, t, 0.0, t, np.array(q), y, np.zeros((2, n)), np.zeros(n), 0, 1, 0, work)
+    if code != RUNNING:
+        raise failure(problem, code, t, work, sides.ties)
+    return work
