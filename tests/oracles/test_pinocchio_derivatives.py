@@ -14,7 +14,7 @@ from liedyn.dynamics.derivatives.derivative_results import SplitDerivatives
 EPS = np.finfo(float).eps
 ROBOTS = ["ur5_robot", "panda", "kinova", "solo12", "hyq_no_sensors", "talos_reduced", "icub", "tiago_no_hand",
           "g1_29dof_rev_1_0", "simple_humanoid", "go2", "anymal-kinova"]
-BY_LINES = {"ur5_robot", "panda", "solo12", "tiago_no_hand"}
+BY_LINES = {"ur5_robot", "panda", "solo12"}
 EVERY = pytest.mark.parametrize("name", ROBOTS)
 BASES = pytest.mark.parametrize("base", ["fixed", "floating"])
 N = 9                       # a full block of Lanes and a remainder
