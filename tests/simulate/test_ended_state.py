@@ -43,6 +43,14 @@ def test_two_runs_are_one(folder):
     assert not second.notes
 
 
+def test_a_run_with_events_is_gone_on_from(folder):
+    """Its file has one time twice."""
+    (folder / "swing.yaml").write_text(SWING + "events: {stop: {at: 0.25, do: {set: {v: {hip: 2}}}}}\n")
+    ok("simulate", "swing.yaml", "--no-plots", "--force")
+    first, second = ld.run_scenario("swing.yaml"), ld.run_scenario("on.yaml")
+    assert len(first.events) == 1 and np.array_equal(second.v[0], first.v[-1])
+
+
 def test_values_of_the_scenario_replace_those_of_the_run(folder):
     first = ld.run_scenario("swing.yaml")
     run = ld.run_scenario("on.yaml", {"initial.q.hip": 0.25, "initial.v": {"h*": -3}})

@@ -15,7 +15,7 @@ def ended_state(given: StartFrom | None, model: Model) -> tuple[dict[str, Rule],
     """
     if given is None:
         return {}, {}
-    trajectory = read_trajectory(given.file)
+    trajectory = read_trajectory(given.file, events=True)
     others = [name for name in passed_over(model, trajectory) if name.startswith(("q.", "v."))]
     if others:
         raise ScenarioError(f"the motion in {given.file} is of another robot", place=given.place, found=", ".join(others),
