@@ -287,6 +287,8 @@ BROKEN = {
     "unknown direction": ("@events: {go: {when: 'q(elbow)', direction: up, do: stop}} #!\n",
                           "events.go.direction", "expected one of both"),
     "event of time alone": ("@events: {go: {when: 't - 1', do: stop}} #!\n", "events.go.when", "does not depend on the state"),
+    "event of no expression": ("@events: {go: {when: 'q(elbow', do: stop}} #!\n", "events.go.when",
+                               "'(' was never closed; found 'q(elbow'"),
     "event of an unknown joint": ("@events: {go: {when: 'q(elbo)', do: stop}} #!\n", "events.go.when", "did you mean elbow"),
     "impact of nothing": ("@events: {go: {at: 1, do: {impact: {}}}} #!\n", "events.go.do.impact", "exactly one of joint, link"),
     "impact that gains": ("@events: {go: {at: 1, do: {impact: {joint: elbow, restitution: 2}}}} #!\n",
@@ -353,6 +355,7 @@ def test_pipes_instead_of_files_are_named(folder, model):
     ("{lock: elbo}", "no such joint; found 'elbo'"), ("{unlock: weld}", "no such joint"),
     ("{impact: {joint: bal}}", "no such coordinate"), ("{impact: {link: nobody}}", "no such link"),
     ("{attach: {link: nobody, mass: 1}}", "no such link"), ("{detach: nobody}", "no such link"),
+    ("{attach: {link: tip, mass: 1, inertia: [-5, 1, 1]}}", "the inertia of the body is not positive semidefinite"),
     ("{set: {q: {elbo: 1}}}", "no such joint"), ("{set: {v: {ball: 1}}}", "wrong number of values"),
 ])
 def test_names_of_actions_are_looked_up_before_the_run(folder, action, message):

@@ -49,6 +49,15 @@ class Console:
             endings.setdefault(path.with_suffix(""), []).append(path.suffix)
         self.say("wrote " + "\n      ".join(shown(f"{stem}{', '.join(ends)}") for stem, ends in endings.items()))
 
+    def write_text(self, path: str, text: str, *, force: bool) -> None:
+        """Into a file, or to standard output for `-`."""
+        from liedyn.io.output import STDIO, open_output
+
+        with open_output(path, force=force) as file:
+            file.write(text)
+        if path != STDIO:
+            self.wrote_file(path)
+
     def wrote_file(self, path: str, what: str = "") -> None:
         self.say(f"wrote {shown(path)}{what}")
 

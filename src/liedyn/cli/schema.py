@@ -12,7 +12,7 @@ from liedyn.cli.options import file_kind_argument, force_option, text_output_opt
 @force_option
 @with_console
 def schema(kind, output, force, console):
-    """Write the JSON schema (draft 2020-12) of scenario, robot or loops files, by which editors complete and check them.
+    """Write the JSON schema (draft 2020-12) of scenario, robot or loops files, so that editors can complete and check them.
 
     \b
     Example:  liedyn schema scenario -o scenario.schema.json
@@ -20,9 +20,5 @@ def schema(kind, output, force, console):
               # yaml-language-server: $schema=scenario.schema.json
     """
     from liedyn.io.file_kinds import schema_text
-    from liedyn.io.output import STDIO, open_output
 
-    with open_output(output, force=force) as file:
-        file.write(schema_text(kind))
-    if output != STDIO:
-        console.wrote_file(output)
+    console.write_text(output, schema_text(kind), force=force)

@@ -65,15 +65,14 @@ def simulate(scenario, output, overrides, force_long, dry_run, print_config, no_
 
 
 def _print_config(scenario, overrides, force_long, strict, console):
-    from liedyn.io.output import STDIO, open_output
+    from liedyn.io.output import STDIO
     from liedyn.io.plain_scenario import to_plain
     from liedyn.io.write_yaml import to_yaml
     from liedyn.simulate.preparation import prepare
 
     prepared = prepare(scenario, list(overrides), strict, force_long)
     console.notes((*prepared.notes, *prepared.chosen))
-    with open_output(STDIO) as file:
-        file.write(to_yaml(to_plain(prepared.scenario)))
+    console.write_text(STDIO, to_yaml(to_plain(prepared.scenario)), force=False)
 
 
 def _dry_run(scenario, overrides, force_long, strict, folder, as_json, console):

@@ -22,9 +22,5 @@ def template(kind, output, force, console):
               liedyn simulate swing.yaml
     """
     from liedyn.io.file_kinds import template_text
-    from liedyn.io.output import STDIO, open_output
 
-    with open_output(output, force=force) as file:
-        file.write(template_text(kind))
-    if output != STDIO:
-        console.wrote_file(output)
+    console.write_text(output, template_text(kind), force=force)

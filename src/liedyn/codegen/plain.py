@@ -73,11 +73,6 @@ def _packed(row, block) -> None:
     block[:] = row
 
 
-def _handed_out(block, batch, row, filled, past) -> bool:
-    _copy(block, batch[row])
-    return recorded.finite(block, len(block))
-
-
 @cache
 def _modules() -> dict[str, types.ModuleType]:
     """What takes the place of modules that know Numba."""

@@ -34,6 +34,11 @@ def merged(tree: Tree, first: str, links: list[Link]) -> Body:
             frames[link.name] = frames[joint.parent] @ pose(joint.origin)
         R, p = frames[link.name][:3, :3], frames[link.name][:3, 3]
         parts.append((link.mass, p + R @ np.array(link.com), R @ full(link.inertia) @ R.T))
+    return combined(parts)
+
+
+def combined(parts: list[tuple[float, np.ndarray, np.ndarray]]) -> Body:
+    """The body of parts given by mass, com and inertia about it (3, 3), all in one frame."""
     mass = sum(m for m, _, _ in parts)
     com = sum((m * c for m, c, _ in parts), np.zeros(3)) / mass if mass > 0 else np.zeros(3)
     inertia = np.zeros((3, 3))

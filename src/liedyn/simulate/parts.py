@@ -18,6 +18,8 @@ def opened(model, phase: Phase | None):
     if phase is None or not phase.open:
         return model
     robot, names = model.description, [one.name for one in model.constraints]
+    if not names:
+        raise ScenarioError("the robot has no loops or couplings", place=phase.place, found=", ".join(phase.open))
     for name in phase.open:
         if name not in [one.name for one in (*robot.loops, *robot.couplings)]:
             raise unknown(name, names, "loop or coupling", phase.place)

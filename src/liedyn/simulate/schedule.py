@@ -10,7 +10,7 @@ from liedyn.codegen.signals import read_signal
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
 from liedyn.io.events import Event
-from liedyn.io.scenario import Column, Constant, Drive, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
+from liedyn.io.scenario import Column, Constant, Drive, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws
@@ -23,6 +23,7 @@ from liedyn.simulate.feedback import law_slopes
 from liedyn.simulate.joint_values import unit_quaternions, write_values
 from liedyn.simulate.laws import BoundLaws, bind_laws
 from liedyn.simulate.names import bind, find, phase_rules
+from liedyn.simulate.signals.expression import passing
 from liedyn.simulate.signals.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
 from liedyn.simulate.signals.switches import MOST, switches_of_state
 
@@ -200,12 +201,13 @@ def _largest_step(duration: float, doubts, watched) -> float:
 # events -------------------------------------------------------------------------------------------------------------
 def _watch(event: Event, table: SignalTable) -> int:
     """Index of a signal that switches where the event happens: the sign of its expression less its value."""
-    use = Use(f"expression of event {event.name}")
-    lowered = table.lower(Expression(f"sign(({event.when.text}) - ({event.value!r}))", event.when.place), use)
-    if isinstance(lowered, float) or len(lowered.code) - 1 not in switches_of_state(lowered):
+    use = Use(f"event {event.name}")
+    lowered = table.lower(event.when, use)
+    watched = None if isinstance(lowered, float) else passing(lowered, event.value)
+    if watched is None or len(watched.code) - 1 not in switches_of_state(watched):
         raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=event.when.place,
                             found=event.when.text, expected="q(joint) or v(joint) in it, or the key at or every")
-    return table.put(lowered, use, event.when.place)
+    return table.put(watched, use, event.when.place)
 
 
 # external wrenches --------------------------------------------------------------------------------------------------

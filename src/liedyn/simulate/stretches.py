@@ -24,6 +24,9 @@ from liedyn.io.events import Attach, Detach, Event, Go, Impact, Lock, Set, Stop
 from liedyn.io.scenario import Constant, Prescribe, Rule, Scenario
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY
 from liedyn.model.build import build
+from liedyn.model.doubts import not_positive
+from liedyn.model.rigid_body import combined
+from liedyn.model.spatial import full
 from liedyn.simulate.joint_values import write_values
 from liedyn.simulate.jumps import Jump, jump
 from liedyn.simulate.names import find, matching, phase_rules, unknown
@@ -100,7 +103,7 @@ class Timeline:
         timed = _timed(self.scenario.events, duration)
         late = [event.name for event in self.scenario.events if event.at and event.at[-1] > duration]
         if late:
-            self.notes["late"] = f"the run ends before times of {', '.join(late)}"
+            self.notes["late"] = f"the run ends before the events {', '.join(late)}"
         slack, recent, silent = SAME_TIME * duration, deque(maxlen=_MANY), False
         while not self.stopped:
             due = [event for t, event in timed if t <= now.t + slack]
@@ -225,7 +228,7 @@ class Timeline:
 
     def _impact(self, moment: _Moment, action: Impact, t: float, event: Event) -> _Moment:
         if action.coordinate:
-            k = find(action.coordinate, self.model.v_names, "coordinate", action.place)
+            k = self.model.v_names.index(action.coordinate)
             came = np.sign(moment.v[k])
             back = event.direction and came != self._came.setdefault(event.name, came)       # but for rounding, it rests
             if back or action.restitution == 0.0 or self._short.get(event.name, 0) >= _REST_AFTER:
@@ -245,24 +248,21 @@ class Timeline:
 
     def _row(self, moment: _Moment, action: Impact) -> np.ndarray:
         """The velocity of a point of a link along the normal."""
-        find(action.link, self.model.link_names, "link", action.place)
         J = jacobian(moment.model.open_tree(), moment.q, action.link, frame="local_world_aligned")
         R = link_poses(moment.model.open_tree(), moment.q)[self.model.link_names.index(action.link)][:3, :3]
         arm = np.cross(R @ np.array(action.point), np.array(action.normal))
         return np.concatenate([arm, action.normal]) @ J
 
     def _attach(self, moment: _Moment, action: Attach, t: float, event: Event) -> _Moment:
-        find(action.link, self.model.link_names, "link", action.place)
         if any(one.link == action.link for one in self.mode.attached):
             raise ScenarioError(f"a body is attached to link {action.link} already", place=action.place)
         before = mass_matrix(moment.model.open_tree(), moment.q) @ moment.v
         self._enter(replace(self.mode, attached=(*self.mode.attached, action)))
         model, _ = self._known[self.mode]
-        heavy = replace(moment, model=model)
-        free = heavy.with_velocity(np.linalg.solve(mass_matrix(model.open_tree(), moment.q), before))
+        free = np.linalg.solve(mass_matrix(model.open_tree(), moment.q), before)
         rows, b = self._kept(moment, set())
-        found = jump(model, moment.q, free.v, rows, b) if len(rows) else Jump(free.v, np.zeros(model.nv), np.zeros(0))
-        after = replace(heavy, v=found.v, impulse=moment.impulse + found.impulse)
+        found = jump(model, moment.q, free, rows, b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0))
+        after = replace(moment, model=model, v=found.v, impulse=moment.impulse + found.impulse)
         kinetic = before @ moment.v / 2 - after.energies[0]
         return replace(after.with_work(sum(after.energies) - sum(moment.energies)), lost=moment.lost + kinetic)
 
@@ -354,6 +354,9 @@ class Timeline:
                 find(action.coordinate, self.model.v_names, "coordinate", action.place)
             elif isinstance(action, (Impact, Attach, Detach)):
                 find(action.link, self.model.link_names, "link", action.place)
+                if isinstance(action, Attach) and not_positive(full(action.inertia), action.mass):
+                    raise ScenarioError("the inertia of the body is not positive semidefinite", place=action.place,
+                                        found=list(action.inertia), expected="principal inertias of at least zero")
             elif isinstance(action, Set):
                 write_values(self.model.neutral(), action.q, self.model, self.model.q_index)
                 write_values(np.zeros(self.model.nv), action.v, self.model, self.model.v_index)
@@ -382,9 +385,6 @@ class _Moment:
     def with_work(self, work: float) -> _Moment:
         return replace(self, work=self.work + work)
 
-    def with_velocity(self, v) -> _Moment:
-        return replace(self, v=v)
-
 
 def _timed(events, duration: float) -> list[tuple[float, Event]]:
     """Times that are known, in order; of several at one time, in the order of the file."""
@@ -405,17 +405,8 @@ def _carrying(model, attached: tuple[Attach, ...]):
 
 
 def _with_body(link, body: Attach):
-    mass, com = link.mass + body.mass, (link.mass * np.array(link.com) + body.mass * np.array(body.com)) / (link.mass + body.mass)
-    total = np.zeros((3, 3))
-    for m, c, I in ((link.mass, link.com, link.inertia), (body.mass, body.com, body.inertia)):
-        d = np.array(c) - com
-        total += _matrix(I) + m * (d @ d * np.eye(3) - np.outer(d, d))
-    return replace(link, mass=mass, com=tuple(com), inertia=tuple(total[np.triu_indices(3)]))
-
-
-def _matrix(I) -> np.ndarray:
-    xx, xy, xz, yy, yz, zz = I
-    return np.array([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+    found = combined([(one.mass, np.array(one.com), full(one.inertia)) for one in (link, body)])
+    return replace(link, mass=found.mass, com=tuple(found.com), inertia=tuple(found.inertia[np.triu_indices(3)]))
 
 
 def _sum(a: Statistics, b: Statistics) -> Statistics:

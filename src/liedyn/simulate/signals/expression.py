@@ -65,6 +65,12 @@ class Program:
         return self.literals[0] if self.code == (code.LITERAL,) else None
 
 
+def passing(program: Program, x: float) -> Program:
+    """The sign of the program's value less x."""
+    words = (code.LITERAL + 256 * len(program.literals), code.SUBTRACT, code.SIGN)
+    return Program((*program.code, *words), (*program.literals, x), max(program.depth, 2))
+
+
 def compile_expression(text: str, place: Place, state_allowed: bool, resolve: Callable[[str, str | None], int]) -> Program:
     """The program of an expression.
 
