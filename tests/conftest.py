@@ -37,6 +37,15 @@ def code_of_folder(request):
         yield
 
 
+@pytest.fixture
+def scenario(tmp_path):
+    """scenario(robot, …): the keys of a scenario of one second for the text of a robot file, as a dict."""
+    def given(robot: str, **more) -> dict:
+        (tmp_path / "robot.yaml").write_text(robot)
+        return {"robot": str(tmp_path / "robot.yaml"), "duration": 1, **more}
+    return given
+
+
 @pytest.fixture(scope="session")
 def worst(pytestconfig):
     """worst(what, value, where): keeps the largest value of each kind. NaN is worst of all."""

@@ -23,14 +23,6 @@ def code(request, monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", request.param)
 
 
-@pytest.fixture
-def scenario(tmp_path):
-    def given(robot: str, **more) -> dict:
-        (tmp_path / "robot.yaml").write_text(robot)
-        return {"robot": str(tmp_path / "robot.yaml"), "duration": 1, **more}
-    return given
-
-
 def fixed_steps(h: float, method="rodas5p") -> Options:
     return Options(method, rtol=1.0, atol=1.0, max_step=h)
 

@@ -28,14 +28,6 @@ BLOCK = "base: floating\nlinks: {block: {shape: {box: [0.4, 0.4, 0.2]}, mass: 2.
 TIGHT = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
 
 
-@pytest.fixture
-def scenario(tmp_path):
-    def given(robot: str, **more) -> dict:
-        (tmp_path / "robot.yaml").write_text(robot)
-        return {"robot": str(tmp_path / "robot.yaml"), "duration": 1, **more}
-    return given
-
-
 def ball(scenario, height=0.3, **material):
     return scenario(BALL, output_step=0.01, integrator=TIGHT, initial={"q": {"base": [0, 0, height, 0, 0, 0, 1]}},
                     contacts={"links": {"ball": {"sphere": {"radius": 0.1}}}, **material})

@@ -1,4 +1,6 @@
 """Phases and events: times against closed forms, jumps against a dense KKT system, states against other integrators."""
+import json
+
 import numpy as np
 import pytest
 import scipy.integrate
@@ -21,11 +23,9 @@ TIGHT = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
 
 
 @pytest.fixture
-def simulate(tmp_path):
-    def run(robot, **scenario):
-        import json
-        (tmp_path / "robot.yaml").write_text(json.dumps(robot))
-        return ld.run_scenario({"robot": str(tmp_path / "robot.yaml"), "integrator": TIGHT, "duration": 2.0, **scenario})
+def simulate(scenario):
+    def run(robot, **keys):
+        return ld.run_scenario(scenario(json.dumps(robot), **{"integrator": TIGHT, "duration": 2.0, **keys}))
     return run
 
 

@@ -45,12 +45,22 @@ FINE = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
 
 
 @pytest.fixture
-def of(tmp_path):
+def of(scenario):
     """A scenario of half a second with these keys, as a dict."""
     def make(robot: str = ARM, **keys) -> dict:
-        (tmp_path / "robot.yaml").write_text(robot)
-        return {"robot": str(tmp_path / "robot.yaml"), "duration": 0.5, "output_step": 0.05, "integrator": dict(FINE), **keys}
+        return scenario(robot, **{"duration": 0.5, "output_step": 0.05, "integrator": dict(FINE), **keys})
     return make
+
+
+def agree_by_lines(keys: dict, loops, names, tolerance: float, monkeypatch) -> None:
+    """The run by a line, which there must be, gives what loops have given."""
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    c, model = compiled(keys)
+    assert c.problem(model).step is not None
+    line = run_scenario(keys)
+    for name in names:
+        x, y = getattr(loops, name), getattr(line, name)
+        np.testing.assert_allclose(x, y, rtol=0, atol=tolerance * max(1.0, np.abs(x).max()))
 
 
 def compiled(scenario):
@@ -315,14 +325,7 @@ def test_linearization_and_the_jacobian_of_implicit_methods(of, keys):
                          ids=[*SLOPES, "saturated"])
 def test_lines_give_what_the_loops_give(of, monkeypatch, keys):
     scenario = of(**keys, duration=0.1)
-    loops = run_scenario(scenario)
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-    c, model = compiled(scenario)
-    assert c.problem(model).step is not None
-    line = run_scenario(scenario)
-    for name in ("q", "v", "a", "tau", "work"):
-        x, y = getattr(loops, name), getattr(line, name)
-        np.testing.assert_allclose(x, y, rtol=0, atol=1e-11 * max(1.0, np.abs(x).max()))
+    agree_by_lines(scenario, run_scenario(scenario), ("q", "v", "a", "tau", "work"), 1e-11, monkeypatch)
 
 
 # phases -------------------------------------------------------------------------------------------------------------------
@@ -395,13 +398,7 @@ def test_laws_with_contacts_as_lines_and_loops(of, monkeypatch):
                   initial={"q": {"shoulder": 1.2}, "v": {"shoulder": 0}})
     loops = run_scenario(scenario)
     assert max(np.abs(loops.wrench).max(), 0.0) > 1.0
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-    c, model = compiled(scenario)
-    assert c.problem(model).step is not None
-    line = run_scenario(scenario)
-    for name in ("q", "v", "tau", "work", "wrench"):
-        x, y = getattr(loops, name), getattr(line, name)
-        np.testing.assert_allclose(x, y, rtol=0, atol=1e-9 * max(1.0, np.abs(x).max()))
+    agree_by_lines(scenario, loops, ("q", "v", "tau", "work", "wrench"), 1e-9, monkeypatch)
 
 
 # scenario files -----------------------------------------------------------------------------------------------------------

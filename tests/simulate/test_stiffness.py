@@ -29,14 +29,6 @@ joints:
 START = {"duration": 2, "output_step": 0.02, "initial": {"q": {"shoulder": 1.5}}}
 
 
-@pytest.fixture
-def scenario(tmp_path):
-    def given(robot: str, **more) -> dict:
-        (tmp_path / "robot.yaml").write_text(robot)
-        return {"robot": str(tmp_path / "robot.yaml"), "duration": 1, **more}
-    return given
-
-
 def rate(given, v=0.0, overrides=()) -> float:
     setup = prepare(given, overrides)
     return fastest(setup.problem, 0.0, setup.problem.q, np.full(setup.model.nv, v)).rate
