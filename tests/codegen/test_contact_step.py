@@ -8,7 +8,7 @@ import liedyn as ld
 from liedyn.codegen.compiled import supported
 from liedyn.codegen.step import _name
 from liedyn.integrators.right_hand_side import RightHandSide
-from liedyn.io.contact_file import Contact, Plane, Shape
+from liedyn.io.contact_shapes import Contact, Plane, Shape
 from liedyn.io.scenario import Rule, Scenario
 from liedyn.kernels.simulation.line_stages import evaluate_line
 from liedyn.kernels.simulation.right_hand_side import RUNNING

@@ -4,7 +4,7 @@ import pytest
 import yaml
 
 from liedyn.errors import ScenarioError
-from liedyn.io.contact_file import Contact, Material, Plane, Shape
+from liedyn.io.contact_shapes import Contact, Material, Plane, Shape
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario import Rule
 from liedyn.io.scenario_file import read_scenario

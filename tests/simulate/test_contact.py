@@ -14,7 +14,7 @@ from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.stiffness import fastest
 from liedyn.integrators.touch import materials, touch
-from liedyn.io.contact_file import Contact, Plane, Shape
+from liedyn.io.contact_shapes import Contact, Plane, Shape
 from liedyn.io.scenario import Rule, Scenario
 from liedyn.simulate.feedback import wrench_laws
 from liedyn.simulate.run import run_scenario

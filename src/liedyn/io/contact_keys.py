@@ -1,7 +1,7 @@
 """The keys of contacts: what `contact_file` reads."""
 from __future__ import annotations
 
-from liedyn.io.contact_file import LARGEST, LEAST_CREEP, Material
+from liedyn.io.contact_shapes import LARGEST, LEAST_CREEP, Material
 from liedyn.io.keys import Either, Key, Keys, List, Named, Number, Vector, default_of
 from liedyn.io.robot_keys import SHAPE as BODY
 

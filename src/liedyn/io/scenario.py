@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from liedyn.errors import Place
 
 if TYPE_CHECKING:
-    from liedyn.io.contact_file import Contact
+    from liedyn.io.contact_shapes import Contact
     from liedyn.io.events import Event, Phase
 
 ADAPTIVE = ("rtol", "atol", "max_step")

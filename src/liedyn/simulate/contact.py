@@ -8,7 +8,7 @@ import numpy as np
 
 from liedyn.errors import ScenarioError
 from liedyn.integrators.touch import touch
-from liedyn.io.contact_file import Contact, Material, Shape
+from liedyn.io.contact_shapes import Contact, Material, Shape
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.model.description import Pose
 from liedyn.model.spatial import pose
