@@ -7,6 +7,7 @@ that a tolerance speaks of the algorithm and not of the configuration.
 from __future__ import annotations
 
 import math
+import os
 from functools import cache
 
 import numpy as np
@@ -142,8 +143,13 @@ ROBOTS: dict[str, Robot] = {
 }
 
 
-@cache
 def model_of(name: str):
+    """A model keeps its compiled code: tests that run lines and tests that run loops each get their own."""
+    return _model_of(name, os.environ.get("LIEDYN_CODE"))
+
+
+@cache
+def _model_of(name, code):
     return ld.build(ROBOTS[name])
 
 
