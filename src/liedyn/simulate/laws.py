@@ -138,16 +138,23 @@ def _limits(scenario: Scenario, model, prescribed) -> tuple[np.ndarray, dict[int
     return limit, places
 
 
-def saturation_notes(parts, model, t, tau) -> list[str]:
-    """Which forces were at their limits at output times: t (N,), tau (N, nv). parts: the stretches of the run."""
-    none, notes = np.full(model.nv, np.inf), []
-    limit = np.concatenate([np.tile(none if part.problem.joint_laws is None else part.problem.joint_laws.limit,
-                                    (len(part.record.t), 1)) for part in parts])
-    at = np.abs(tau) >= limit * (1 - _AT_LIMIT)
-    for k in np.flatnonzero(at.any(axis=0)):
+def saturation_notes(parts, model) -> list[str]:
+    """Which forces were at their limits at output times. parts: the stretches of the run."""
+    least, first, count = np.full(model.nv, np.inf), np.full(model.nv, np.nan), np.zeros(model.nv, dtype=np.int64)
+    for part in parts:
+        laws, record = part.problem.joint_laws, part.record
+        if laws is None:
+            continue
+        for k in np.flatnonzero(np.isfinite(laws.limit)):
+            at = np.abs(record.tau[:, k]) >= laws.limit[k] * (1 - _AT_LIMIT)
+            if at.any() and not count[k]:
+                first[k] = record.t[np.argmax(at)]
+            least[k], count[k] = min(least[k], laws.limit[k]), count[k] + np.count_nonzero(at)
+    rows, notes = sum(len(part.record.t) for part in parts), []
+    for k in np.flatnonzero(count):
         unit = {"rad": "N m", "m": "N"}[model.v_units[k]]
-        notes.append(f"the force of {model.v_names[k]} is at its limit of {limit[:, k].min():g} {unit} from t = "
-                     f"{t[np.argmax(at[:, k])]:.6g} s, in {np.count_nonzero(at[:, k])} of {len(t)} rows")
+        notes.append(f"the force of {model.v_names[k]} is at its limit of {least[k]:g} {unit} from t = {first[k]:.6g} s, in "
+                     f"{count[k]} of {rows} rows")
     return notes
 
 
@@ -246,14 +253,16 @@ def _by_name(control: Control, gain, model, mask) -> tuple[np.ndarray, np.ndarra
     return full, np.array(rows)
 
 
-def followed(problem, t, q) -> Tracking | None:
-    """Desired motions and those of the joints at the output times; None without desired motions."""
+def followed(problem, t, q, final: bool = True) -> Tracking | None:
+    """Desired motions and those of the joints at output times, the last of the run among them if `final`; None without desired
+    motions."""
     laws, model = problem.joint_laws, problem.model
     if laws is None or not (laws.signal >= 0).any():
         return None
     laws = laws._replace(driven=laws.signal >= 0)             # also those that are prescribed or locked in between
     driven, last = np.flatnonzero(laws.driven), np.array(t)
-    last[-1] = np.nextafter(last[-1], -np.inf)                 # the last instant belongs to what came before it
+    if final:
+        last[-1] = np.nextafter(last[-1], -np.inf)             # the last instant belongs to what came before it
     reference = np.zeros((len(t), len(driven)))
     desired(laws, problem.signals, last, q[0], np.zeros(problem.stack_size), reference)
     return Tracking(tuple(model.v_names[k] for k in driven), tuple(model.v_units[k] for k in driven),
