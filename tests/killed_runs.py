@@ -2,9 +2,9 @@
 
     python tests/killed_runs.py SCENARIO KILLS [SEED]
 
-Each attempt is a process of its own (a fork of this one, which has compiled everything) that SIGKILL ends at a random moment: while
-it computes, writes a checkpoint, or writes its result. A run that comes to its end is compared, and another one begins. Prints what
-happened; status 1 where a file differs.
+Each attempt is a process of its own (a fork of this one, which has compiled everything) that SIGKILL ends at a random moment:
+while it computes, writes a checkpoint, or writes its result. A run that comes to its end is compared, and another one begins.
+Prints what happened; status 1 where a file differs.
 """
 import os
 import random

@@ -7,7 +7,7 @@ import click
 
 from liedyn.cli.console import check_drawn, with_console
 from liedyn.cli.options import Existing, force_option, json_option, override_option, strict_option
-from liedyn.errors import ComputationError, Interrupted, UsageError
+from liedyn.errors import ComputationError, Interrupted, LiedynError, UsageError
 
 
 class _Run(Existing):
@@ -51,12 +51,12 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
     if resume and (dry_run or print_config):
         raise click.UsageError("--resume goes without --dry-run and --print-config.")
     if not resume and not os.path.isfile(scenario):
-        raise click.UsageError(f"{scenario} is a folder: a scenario or robot file is needed, or --resume.")
+        raise click.UsageError(f"{scenario} is a directory: a scenario or robot file is needed, or --resume.")
     folder = Path(output or (Path("runs", path_part(Path(scenario).stem)) if os.path.isfile(scenario) else scenario))
     if print_config:
         if dry_run or as_json:
             raise click.UsageError("--print-config goes without --dry-run and --json.")
-        _print_config(scenario, overrides, force_long, strict, console)
+        _print_config(scenario, overrides, force_long, strict, folder, console)
         return
     if resume and not is_unfinished(folder) and _has_ended(scenario, folder, force, console):
         return
@@ -112,9 +112,14 @@ def _simulate(scenario, overrides, console, strict, force_long, folder, resume):
             disk.close(finished=not isinstance(error, Interrupted))
             raise
         again = f" (`liedyn simulate {folder} --resume` continues)" if isinstance(error, Interrupted) else ""
-        error.args = (f"{error}; the {len(error.result.t)} rows before are in {folder}{again}",)
+        t = error.result.t
+        error.args = (f"{error}; {len(t)} rows, up to t = {t[-1]:.6g} s, are in {folder}{again}",)
         return error.result, error, disk
+    except LiedynError:
+        disk.close(finished=False)
+        raise
     except KeyboardInterrupt:
+        disk.close(finished=False)
         if not is_unfinished(folder):
             raise
         raise KeyboardInterrupt(f"`liedyn simulate {folder} --resume` continues from the last checkpoint") from None
@@ -136,13 +141,13 @@ def _has_ended(scenario, folder, force, console) -> bool:
     return False
 
 
-def _print_config(scenario, overrides, force_long, strict, console):
+def _print_config(scenario, overrides, force_long, strict, folder, console):
     from liedyn.io.output import STDIO
     from liedyn.io.plain_scenario import to_plain
     from liedyn.io.write_yaml import to_yaml
     from liedyn.simulate.preparation import prepare
 
-    prepared = prepare(scenario, list(overrides), strict, force_long)
+    prepared = prepare(scenario, list(overrides), strict, force_long, folder)
     console.notes((*prepared.notes, *prepared.chosen))
     console.write_text(STDIO, to_yaml(to_plain(prepared.scenario)), force=False)
 

@@ -1,7 +1,7 @@
 """The folder of a run that is not finished, `NAME.unfinished` beside its run folder NAME: its rows so far, and a checkpoint.
 
     rows          a row after the other, float64, as `Rows` lays them out
-    checkpoint    an .npz file: all numbers from which the run goes on, and `about`, JSON: which run it is, and how many rows count
+    checkpoint    an .npz file: all numbers from which the run goes on, and `about`, JSON: which run it is, how many rows count
 
 Rows are appended; a checkpoint takes the place of the one before in one step. Whatever moment a process is killed at, there is a
 checkpoint with at least its rows. Whoever computes the run holds a lock on the folder.
@@ -122,6 +122,9 @@ class Unfinished:
             with suppress(OSError):
                 self._file.close()
         if finished:
+            if not self.is_open and self.path.exists():        # of an older run, which this one has replaced
+                with suppress(UsageError):
+                    self._hold()
             return self._put_away()
         for path in self._rooms:
             path.unlink(missing_ok=True)

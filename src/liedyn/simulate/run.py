@@ -172,8 +172,13 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
 
 def simulate_file(path, overrides, progress, strict: bool = False, force_long: bool = False,
                   disk: Unfinished | None = None, resumed: bool = False) -> Result:
-    """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`. disk: for a result that is to
-    be written into its folder; resumed: from its checkpoint."""
+    """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`.
+
+    disk      for a result that is to be written into its folder
+    resumed   from its checkpoint
+
+    Raises Interrupted where disk.stop has asked for it.
+    """
     began = time.perf_counter()
     with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
         prepared = prepare(path, overrides, strict, force_long, disk and disk.folder)

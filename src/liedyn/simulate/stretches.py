@@ -109,7 +109,7 @@ class Timeline:
 
     def run(self, times: np.ndarray, options: Options, progress: Callable[[float], None], rows: Rows) -> Statistics:
         """Hands its stretches to `rows`, and fills `occurrences`."""
-        model, problem = self._known[self.mode]
+        _, problem = self._known[self.mode]
         duration, timed = float(times[-1]), _timed(self.scenario.events, float(times[-1]))
         late = [event.name for event in self.scenario.events if event.at and event.at[-1] > duration]
         if late:
