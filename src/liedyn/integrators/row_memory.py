@@ -13,7 +13,8 @@ def zeros(shape: tuple[int, ...]) -> np.ndarray:
     size = 8 * int(np.prod(shape))
     if size < _LARGE or not hasattr(mmap, "MADV_DONTNEED"):
         return np.zeros(shape)
-    return np.frombuffer(mmap.mmap(-1, size), dtype=np.float64).reshape(shape)
+    private = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)         # of a shared one nothing is given back
+    return np.frombuffer(private, dtype=np.float64).reshape(shape)
 
 
 def give_back(x: np.ndarray, rows: int) -> None:
