@@ -91,7 +91,7 @@ BROKEN = {
     "seed": ("@seed: -1 #!\n", "seed", "out of range; found -1; expected a number of at least 0"),
     "integrator a word": ("@integrator: rk4 #!\n", "integrator", "wrong value; found rk4; expected a mapping"),
     "unknown method": ("@integrator: {method: euler} #!\n", "integrator.method",
-                       "expected one of rk4, generalized_alpha, dopri5"),
+                       "expected one of rk4, generalized_alpha, variational, dopri5"),
     "rho beyond one": ("@integrator: {method: generalized_alpha, rho: 1.5} #!\n", "integrator.rho", "at most 1"),
     "rho of rk4": ("@integrator: {rho: 0.5} #!\n", "integrator.rho", "rho does not apply to the method rk4"),
     "method in capitals": ("@integrator: {method: RK4} #!\n", "integrator.method", "(did you mean rk4?)"),

@@ -154,10 +154,11 @@ def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
 def _by_line(model, key, out, *arrays):
     """Three matrices of one state by the line that an earlier call has left for `key`; or None."""
-    nv = model.nv
-    matrices = out or (np.empty((nv, nv)), np.empty((nv, nv)), np.empty((nv, nv)))
     try:                                                       # arrays as they should be, of which the line checks all
-        return None if model._cache[key](*arrays, *matrices) else matrices
+        line = model._cache[key]
+        if not out:
+            return line(*arrays)
+        return out if line(*arrays, *out) == 0 else None
     except (KeyError, TypeError):
         return None
 
