@@ -29,7 +29,8 @@ FORCED = {"joints": {"swing": {"torque": "0.5*sin(3*t) - 0.1*v(slide)"}},
 
 
 def problem_of(scenario, robot=TREE, **more):
-    return prepare(scenario(robot, **{"initial": MOVING, "integrator": {"method": "variational", "step": STEP}} | more), ()).problem
+    given = {"initial": MOVING, "integrator": {"method": "variational", "step": STEP}} | more
+    return prepare(scenario(robot, **given), ()).problem
 
 
 def motion(problem, times, step=STEP):
@@ -80,7 +81,8 @@ def test_momenta_of_symmetries_are_kept(scenario, worst):
 
 def test_energy_stays_near_its_value(scenario):
     """Twenty thousand steps of a chaotic motion: no drift, where the same steps of rk4 lose much."""
-    problem = problem_of(scenario, TREE.replace("floating", "fixed"), initial={"v": {"swing": 9, "twist": [3, -1, 4], "slide": 1}})
+    moving = {"v": {"swing": 9, "twist": [3, -1, 4], "slide": 1}}
+    problem = problem_of(scenario, TREE.replace("floating", "fixed"), initial=moving)
     times, drift = np.linspace(0, 200, 4001), {}
     for method in ("variational", "rk4"):
         found = solve(problem, times, Options(method, step=1e-2))[0]

@@ -56,8 +56,8 @@ class Batch:
 
 
 class One:
-    """The same for one state. call(arrays …) returns OK, OUT_OF_BOUNDS or `python_call.REFUSED`; without the arrays that only hold
-    results it returns new ones, one or a tuple, or None."""
+    """The same for one state. call(arrays …) returns OK, OUT_OF_BOUNDS or `python_call.REFUSED`; without the arrays that only
+    hold results it returns new ones, one or a tuple, or None."""
 
     def __init__(self, built: Built, shapes: list[tuple[int, ...]]):
         self.size = built.size

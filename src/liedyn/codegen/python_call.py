@@ -26,7 +26,7 @@ def text(name: str, shapes: list[tuple[int, ...]], made: list[bool]) -> list[str
 
     With all arrays: returns what `name` returns, or REFUSED, as an int of Python. Without those that are `made`: makes them and
     returns them, one array or a tuple; or None where an array is refused or `name` does not return 0. self: `_known()`."""
-    given = [k for k, new in enumerate(made) if not new]
+    given, new = ([k for k, one in enumerate(made) if one is wanted] for wanted in (False, True))
     out = ["define ptr @python(ptr %self, ptr %arguments, i64 %count) {", *_field("known", "%self", _DATA, "ptr")]
     for k, word in enumerate(_TOLD):
         out += _field(word, "%known", 8 * k, "ptr")
@@ -37,9 +37,9 @@ def text(name: str, shapes: list[tuple[int, ...]], made: list[bool]) -> list[str
             "%int = call ptr %new_int(i64 %result)", "ret ptr %int",
             "some:", f"%inputs = icmp eq i64 %count, {len(given) if any(made) else -1}",
             "br i1 %inputs, label %n_0, label %nothing",
-            *_checked("n", given, shapes, "nothing"), "n_good:", *_made([k for k, new in enumerate(made) if new], shapes),
-            "make:", *_called("made", name, "n", shapes), "%well = icmp eq i64 %made, 0", "br i1 %well, label %give, label %drop0",
-            *_given([k for k, new in enumerate(made) if new]),
+            *_checked("n", given, shapes, "nothing"), "n_good:", *_made(new, shapes),
+            "make:", *_called("made", name, "n", shapes), "%well = icmp eq i64 %made, 0",
+            "br i1 %well, label %give, label %drop0", *_given(new),
             "nothing:", "call void %keep(ptr %none)", "ret ptr %none", "failed:", "ret ptr null", "}"]
 
 
@@ -52,7 +52,8 @@ def _checked(way: str, which, shapes, refuse: str) -> list[str]:
     out = []
     for place, k in enumerate(which):
         x, after = f"{way}_{k}", f"{way}_{place + 1}" if place + 1 < len(which) else f"{way}_good"
-        out += [f"{way}_{place}:", *_field(f"{x}_x", "%arguments", 8 * place, "ptr"), *_field(f"{x}_type", f"%{x}_x", _TYPE, "ptr"),
+        out += [f"{way}_{place}:", *_field(f"{x}_x", "%arguments", 8 * place, "ptr"),
+                *_field(f"{x}_type", f"%{x}_x", _TYPE, "ptr"),
                 f"%{x}_typed = icmp eq ptr %{x}_type, %type", f"br i1 %{x}_typed, label %{x}_look, label %{refuse}", f"{x}_look:",
                 *_field(f"{x}_descr", f"%{x}_x", _DESCR, "ptr"), *_field(f"{x}_flags", f"%{x}_x", _FLAGS, "i32"),
                 *_field(f"{x}_rank", f"%{x}_x", _RANK, "i32"),
@@ -79,8 +80,8 @@ def _made(which, shapes) -> list[str]:
         for j, n in enumerate(shapes[k]):
             out += [f"%new{k}_n{j} = getelementptr i8, ptr %new{k}_shape, i64 {8 * j}", f"store i64 {n}, ptr %new{k}_n{j}"]
         after = f"new{place + 1}" if place + 1 < len(which) else "make"
-        out += [f"%new{k} = call ptr %new_array(ptr %type, i32 {rank}, ptr %new{k}_shape, i32 {_DOUBLE}, ptr null, ptr null, i32 0, "
-                "i32 0, ptr null)", f"%new{k}_failed = icmp eq ptr %new{k}, null",
+        out += [f"%new{k} = call ptr %new_array(ptr %type, i32 {rank}, ptr %new{k}_shape, i32 {_DOUBLE}, ptr null, ptr null, "
+                "i32 0, i32 0, ptr null)", f"%new{k}_failed = icmp eq ptr %new{k}, null",
                 f"br i1 %new{k}_failed, label %failed, label %new{k}_made", f"new{k}_made:",
                 *_field(f"n_data{k}", f"%new{k}", _DATA, "ptr"), f"br label %{after}"]
         if place + 1 < len(which):
@@ -95,7 +96,8 @@ def _given(which) -> list[str]:
         return ["give:", f"ret ptr %new{which[0]}", "drop0:", *drops, "br label %nothing"]
     puts = [f"%put{k} = call i32 %put(ptr %tuple, i64 {place}, ptr %new{k})" for place, k in enumerate(which)]
     return ["give:", f"%tuple = call ptr %new_tuple(i64 {len(which)})", "%no_tuple = icmp eq ptr %tuple, null",
-            "br i1 %no_tuple, label %failed, label %fill", "fill:", *puts, "ret ptr %tuple", "drop0:", *drops, "br label %nothing"]
+            "br i1 %no_tuple, label %failed, label %fill", "fill:", *puts, "ret ptr %tuple",
+            "drop0:", *drops, "br label %nothing"]
 
 
 def _field(name: str, base: str, place: int, kind: str) -> list[str]:

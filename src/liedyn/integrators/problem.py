@@ -133,7 +133,8 @@ class Problem:
 
 @dataclass(frozen=True)
 class Options:
-    """method: rk4, variational, generalized_alpha (fixed `step`; `rho`), dopri5, dop853, rodas5p, or one of SciPy's (rtol, atol, max_step)."""
+    """method: rk4, variational, generalized_alpha (fixed `step`; `rho`), dopri5, dop853, rodas5p, or one of SciPy's (rtol, atol,
+    max_step)."""
 
     method: str = "rk4"
     step: float = 1e-3

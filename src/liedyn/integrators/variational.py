@@ -43,8 +43,8 @@ def run_variational(index, constants, plant, schedule, signals, state, record, w
         parts = max(1.0, np.ceil((goal - t) / step * (1.0 - 1e-9)))
         h = (goal - t) / parts
         end = goal if parts == 1.0 else t + h
-        supplied, iterations = variational_step(tree, plant, schedule, signals, t, before if end == wall else end, h, state.q, work,
-                                                own)
+        seen = before if end == wall else end
+        supplied, iterations = variational_step(tree, plant, schedule, signals, t, seen, h, state.q, work, own)
         if iterations <= 0:
             return BAD_SIGNAL if work.flag[0] >= 0.0 else (SINGULAR if iterations < 0 else NOT_CONVERGED)
         copy(own.q, state.q)
@@ -145,7 +145,7 @@ def solve_variational(problem: Problem, times: np.ndarray, options, progress=lam
     return record, Statistics(int(count[2]), 0, int(count[4]), time.perf_counter() - began, None, uncut)
 
 
-def refuse_what_is_given(problem: Problem, place: Place = Place()) -> None:
+def refuse_what_is_given(problem: Problem, place: Place | None = None) -> None:
     """ScenarioError where the motion is not that of a tree under forces."""
     given = [name for name, level in zip(problem.model.v_names, problem.schedule.level, strict=True) if level != TORQUE]
     if problem.ties is not None or given:

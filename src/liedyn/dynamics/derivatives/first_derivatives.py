@@ -1,8 +1,6 @@
 """Inverse, forward and hybrid dynamics differentiated by q, v and the inputs."""
 from __future__ import annotations
 
-import numpy as np
-
 from liedyn.dynamics.calling.annotations import ArrayLike, Matrices, OnError, Wrenches
 from liedyn.dynamics.calling.calls import (
     NONE_BATCH,
