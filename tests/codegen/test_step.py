@@ -61,8 +61,9 @@ def scenario_of_all(model, seed) -> Scenario:
         else:
             drive = Torque(signals)
         rules.append(Rule(joint.name, drive))
-    wrench = tuple([*(Constant(float(x)) for x in rng.standard_normal(4)), Sine(2.0, 1.0), Expression("exp(-t)")])
     first, last = model.link_names[0], model.link_names[-1]
+    law = Expression(f"exp(-t) + 0.3*z({last}) - vx({last}, 0.1, 0, -0.2) * wy({first})")
+    wrench = tuple([*(Constant(float(x)) for x in rng.standard_normal(4)), Sine(2.0, 1.0), law])
     forces = (ExternalForce(last, "local", wrench, (0.1, 0.2, -0.1)),
               ExternalForce(first, "local_world_aligned", wrench, (0.3, 0.0, 0.1), start=0.2, end=0.7))
     return Scenario("robot", 1.0, 0.1, joints=tuple(rules), forces=forces)

@@ -21,7 +21,7 @@ from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import LoopFigures, Options, Problem, Start, Statistics
 from liedyn.integrators.solve import solve_stretch
 from liedyn.io.events import Attach, Detach, Event, Go, Impact, Lock, Set, Stop
-from liedyn.io.scenario import Constant, Prescribe, Rule, Scenario
+from liedyn.io.scenario import PHASE_START, Constant, Prescribe, Rule, Scenario
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY
 from liedyn.model.build import build
 from liedyn.model.doubts import not_positive
@@ -90,6 +90,7 @@ class Timeline:
         self.occurrences: list[Occurrence] = []
         self.notes: dict[str, str] = {}
         self._last: dict[str, float] = {}                      # when each event happened last
+        self._phase_began = 0.0
         self._short: dict[str, int] = {}                       # impacts of it in a row that came at once
         self._came: dict[str, float] = {}                      # the sign of the velocity at its first impact
         self._done: set[str] = set()
@@ -168,16 +169,20 @@ class Timeline:
     def _act(self, now: Start, event: Event) -> Start:
         model, _ = self._known[self.mode]
         before = _Moment(model, now.q.copy(), now.v.copy(), np.zeros(model.nv), 0.0, 0.0)
-        moment = before
+        moment, since = before, now.t - self._last.get(event.name, -math.inf)
+        self._last[event.name] = now.t
+        self._start_clocks()
         for action in event.actions:
             try:
                 moment = _DO[type(action)](self, moment, action, now.t, event)
             except ComputationError as problem_found:
                 raise ComputationError(f"event {event.name} at t = {now.t:.9g} s: {problem_found}") from None
-        since = now.t - self._last.get(event.name, -math.inf)
+        if event.name in self._known[self.mode][1].clocks:
+            phase = self.phases.get(self.mode.phase)
+            impulsive = phase is not None and phase.impulsive
+            moment = self._begin_motions(moment, now.t, impulsive, f"event {event.name}", event.place)
         soon = since <= max(_REST, 64 * np.spacing(now.t))
         self._short[event.name] = self._short.get(event.name, 0) + 1 if soon else 0
-        self._last[event.name] = now.t
         if event.once:
             self._done.add(event.name)
         change = sum(moment.energies) - sum(before.energies)
@@ -187,6 +192,7 @@ class Timeline:
 
     def _go(self, moment: _Moment, action: Go, t: float, event: Event) -> _Moment:
         phase, before = self.phases[action.phase], self.mode
+        self._phase_began = t
         self._enter(replace(self.mode, phase=action.phase))
         if set(self.phases[before.phase].open) != set(phase.open):
             moment = self._close(replace(moment, model=self._known[self.mode][0]), self.phases[before.phase].open, phase)
@@ -333,6 +339,13 @@ class Timeline:
             self._known[mode] = model, problem
             for text in compiled.warnings:
                 self.notes.setdefault(text, text)
+        self._start_clocks()
+
+    def _start_clocks(self) -> None:
+        """Times since the beginning of the phase and since events count from where they happened last."""
+        model, problem = self._known[self.mode]
+        if problem.clocks:
+            self._known[self.mode] = model, problem.begun({PHASE_START: self._phase_began} | self._last)
 
     def _rules(self, mode: _Mode) -> dict[str, Rule]:
         held = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in mode.locked}
