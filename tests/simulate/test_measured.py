@@ -127,6 +127,17 @@ def test_a_joint_is_let_go_when_its_holding_force_passes_a_value(simulate, worst
     assert worst("slips", abs(run.q[-1, 0] - 0.75 * (t**3 / 3 - t0**2 * t + 2 / 3 * t0**3)), "way") < 1e-12
 
 
+def test_a_brake_that_closes_on_too_large_a_load_slips_at_once(simulate):
+    """The force of a lock jumps: what it jumps over has happened. Below, it holds."""
+    keys = {"external_forces": [{"link": "box", "wrench": [0, 0, 0, "3*t", 0, 0]}], "events": {
+        "slip": {"when": "abs(tau(x))", "value": 2.0, "direction": "rising", "do": {"unlock": "x"}},
+        "hold": {"at": [0.5, 1.0], "do": {"lock": "x"}}}}
+    run = simulate(SLIDER, **keys)
+    found = [(one.name, round(one.t, 9)) for one in run.events]
+    assert found == [("hold", 0.5), ("slip", 0.666666667), ("hold", 1.0), ("slip", 1.0)]
+    assert run.check["energy_balance_relative"] < 1e-9 and run.v[-1, 0] > 0.0
+
+
 # times ---------------------------------------------------------------------------------------------------------------
 PHASES = {"wait": {}, "push": {"joints": {"x": {"torque": "4*step(0.25 - t_phase)"}}}}
 

@@ -28,6 +28,7 @@ from liedyn.model.doubts import not_positive
 from liedyn.model.rigid_body import combined
 from liedyn.model.spatial import full
 from liedyn.simulate.joint_values import write_values
+from liedyn.simulate.jumped_events import jumped, reading_forces, sides
 from liedyn.simulate.jumps import Jump, jump
 from liedyn.simulate.names import find, matching, phase_rules, unknown
 from liedyn.simulate.parts import Part, opened
@@ -83,7 +84,7 @@ class Timeline:
         for phase in scenario.phases:
             opened(model, phase)
         self._contacts = first.contacts
-        self.watched = [event for event in scenario.events if event.when]
+        self.watched, self._of_forces = [event for event in scenario.events if event.when], reading_forces(first)
         for event in scenario.events:
             self._check_names(event)
         self.parts: list[Part] = []
@@ -154,12 +155,23 @@ class Timeline:
 
     # what an event does -------------------------------------------------------------------------------------------------
     def _happen(self, now: Start, events: list[Event]) -> Start:
-        for event in events:
-            if self._is_heard(event, now.t):
-                now = self._act(now, event)
-            if self.stopped:
-                break
+        """These, and those whose forces jump over their value by what others do."""
+        waiting, first = deque(events), len(self.occurrences)
+        while waiting and not self.stopped:
+            event = waiting.popleft()
+            if not self._is_heard(event, now.t):
+                continue
+            before = self._sides(now)
+            now = self._act(now, event)
+            passed = jumped(before, self._sides(now), self._of_forces, self._known[self.mode][1].directions)
+            waiting.extend(one for one in (self.watched[k] for k in passed) if one is not event and one not in waiting)
+            if len(self.occurrences) - first > _MANY:
+                raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is {event.name} "
+                                       "(forces jump to and fro over their values)")
         return now
+
+    def _sides(self, now: Start) -> np.ndarray:
+        return sides(self._known[self.mode][1], now.t, now.q, now.v, self._of_forces)
 
     def _is_heard(self, event: Event, t: float) -> bool:
         if event.name in self._done or (event.phases and self.mode.phase not in event.phases):
