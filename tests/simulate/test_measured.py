@@ -114,6 +114,16 @@ def test_implicit_methods_solve_laws_of_links(simulate, method, worst):
     assert run.statistics.steps < exact.statistics.steps and run.check["energy_balance_relative"] < 1e-6
 
 
+def test_targets_follow_what_moves(simulate, worst):
+    """A pd law towards other joints and links is the force that is written out with their velocities."""
+    keys = {"initial": {"q": {"shoulder": 1.3, "elbow": -0.5}}, "duration": 1.0}
+    runs = [simulate(PENDULUM, **keys, joints={"elbow": {"torque": torque}}) for torque in (
+        {"pd": {"kp": 30, "kd": 4, "target": "0.5*q(shoulder)*t - x(lower, 0, 0.1, -0.8)"}},
+        "30*(0.5*q(shoulder)*t - x(lower, 0, 0.1, -0.8) - q)"
+        " + 4*(0.5*(v(shoulder)*t + q(shoulder)) - vx(lower, 0, 0.1, -0.8) - v)")]
+    assert worst("targets", np.abs(runs[0].q - runs[1].q).max(), "pendulum") < 1e-11
+
+
 # forces --------------------------------------------------------------------------------------------------------------
 def test_a_joint_is_let_go_when_its_holding_force_passes_a_value(simulate, worst):
     """The slider is locked against a push of 3 t; the lock holds 2 N."""
@@ -153,9 +163,10 @@ def test_time_of_the_phase_begins_anew(simulate):
 def test_a_force_dies_out_after_an_event(simulate, worst):
     """m dv = 2 exp(-3 s) since the box passed x = 0.05, which has not been before: no force."""
     run = simulate(SLIDER, initial={"v": {"x": 0.1}}, joints={"x": {"torque": "2*exp(-3*since(pass))"}}, events={
-        "pass": {"when": "x(box)", "value": 0.05, "do": {"set": {"v": {}}}}})
-    (event,) = run.events
-    assert abs(event.t - 0.5) < 1e-12
+        "pass": {"when": "x(box)", "value": 0.05, "do": {"set": {"v": {}}}},
+        "later": {"when": "since(pass)", "value": 0.3, "do": {"set": {"v": {}}}}})
+    event, later = run.events
+    assert abs(event.t - 0.5) < 1e-12 and later.name == "later" and abs(later.t - event.t - 0.3) < 1e-12
     s = run.t[-1] - event.t
     assert worst("since", abs(run.v[-1, 0] - 0.1 - (1 - np.exp(-3 * s)) / 3), "slider") < 1e-12
 
@@ -184,12 +195,14 @@ def test_a_prescribed_motion_that_an_event_would_tear_is_refused(simulate):
 # refusals ------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("keys, message", [
     ({"joints": {"elbow": {"torque": "z(hand)"}}}, "no such link; found 'hand'"),
-    ({"joints": {"elbow": {"torque": "z"}}}, r"z needs a name: z\(link\)"),
+    ({"joints": {"elbow": {"torque": "z"}}}, r"unknown name z; .* \(did you mean z\(link\)\?\)"),
     ({"joints": {"elbow": {"torque": "z(lower, 1)"}}}, "wrong arguments of z; found .z.lower, 1"),
     ({"joints": {"elbow": {"torque": "z(lower, 0, t, 0)"}}}, "the point of z.lower, …. must be three numbers"),
     ({"joints": {"elbow": {"torque": "wx(lower, 0, 0, 1)"}}}, "wrong arguments of wx"),
     ({"joints": {"elbow": {"prescribe": {"velocity": "z(lower)"}}}}, "z may not be used here: this signal is a"),
     ({"joints": {"elbow": {"torque": "tau(shoulder)"}}}, "joint forces may be read by events only"),
+    ({"joints": {"elbow": {"torque": {"pd": {"kp": 1, "kd": 1, "target": "v(shoulder)"}}}}}, "the target's time derivative"),
+    ({"joints": {"elbow": {"torque": {"pd": {"kp": 1, "kd": 1, "target": "wy(lower)"}}}}}, "the target's time derivative"),
     ({"joints": {"elbow": {"torque": "t_phase"}}}, "there are no phases that a time could begin with"),
     ({"joints": {"elbow": {"torque": "since(hit)"}}}, "there are no events that a time could begin with"),
     ({"joints": {"elbow": {"torque": "since(hit)"}}, "events": {"hat": {"at": 1, "do": "stop"}}}, "no such event; found 'hit'"),

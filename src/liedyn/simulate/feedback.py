@@ -14,11 +14,12 @@ from liedyn.jit import kernel
 from liedyn.joints.kinds import FRICTION_SPEED, SCREW
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.simulation.elastic_law import motor_torques
-from liedyn.kernels.simulation.signals import LITERAL, MEASURED, PROGRAM, STATE_Q, STATE_V, TIME, TORQUE
+from liedyn.kernels.simulation.signals import LITERAL, MEASURED, OF_STATE, PROGRAM, STATE_Q, STATE_V, TIME, TORQUE
 from liedyn.model.spatial import skew
 from liedyn.simulate.extrapolation import slope
 from liedyn.simulate.joint_law_slopes import with_joint_laws
 from liedyn.simulate.measured import measured_at, measured_name, measured_slope
+from liedyn.simulate.moving_targets import rate_gradient, standing
 
 _STEP = 0.1              # rad, rad/s: the first of those that are extrapolated
 
@@ -35,6 +36,9 @@ def joint_laws(problem, t: float, q, v) -> np.ndarray:
     for k in np.flatnonzero(schedule.level == TORQUE):
         out[k] = signal_gradient(problem, schedule.signal[k], t, q, v)
         if schedule.target[k] >= 0:
+            out[k] += schedule.kp[k] * signal_gradient(problem, schedule.target[k], t, q, v)
+            if schedule.kd[k] != 0.0:
+                out[k] += schedule.kd[k] * rate_gradient(problem, schedule.target[k], t, q, v)
             out[k, k] -= schedule.kp[k]
             out[k, nv + k] -= schedule.kd[k]
     if problem.law is not None:
@@ -97,14 +101,16 @@ def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
     raw = {STATE_Q: np.zeros(model.nq), STATE_V: np.zeros(model.nv)}
     if signals.kind[k] != PROGRAM:
         return np.zeros(2 * model.nv)
-    words, by_points = signals.code[signals.first[k]:][:signals.count[k]], np.zeros(2 * model.nv)
+    words, by_points = standing(signals.code[signals.first[k]:][:signals.count[k]]), np.zeros(2 * model.nv)
+    if not np.isin(words & 255, OF_STATE).any():
+        return by_points
     if (words & 255 == MEASURED).any():
         signals = measured_at(model, signals, q, v)
-    standing = np.where(words == TIME, LITERAL + 256 * len(signals.literals), words)
+    known = np.where(words == TIME, LITERAL + 256 * len(signals.literals), words)
     for word in np.unique(words[np.isin(words & 255, (STATE_Q, STATE_V, MEASURED))]):
         kind, i = int(word) & 255, int(word) >> 8
         alone = signals._replace(kind=np.array([PROGRAM]), first=np.zeros(1, dtype=np.int64), count=np.array([len(words)]),
-                                 code=np.where(words == word, TIME, standing), literals=np.append(signals.literals, t))
+                                 code=np.where(words == word, TIME, known), literals=np.append(signals.literals, t))
         slope = read_signal(alone, 0, float({STATE_Q: q, STATE_V: v, MEASURED: signals.measured}[kind][i]), q, v)[1]
         if kind == MEASURED:
             by_points += slope * measured_slope(model, signals, i, q, v)

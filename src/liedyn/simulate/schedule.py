@@ -190,7 +190,8 @@ def _pd_coordinate(arrays: dict[str, np.ndarray], name: str, drive: Pd, k: int, 
             _check_count(gain, n, name, drive.place, f"{key} values")
             gain = gain[k]
         arrays[key][i] = gain
-    arrays["target"][i] = table.add(_component(drive.target, k, n, name, drive.place), table.joint_use("target", i))
+    target = _component(drive.target, k, n, name, drive.place)
+    arrays["target"][i] = table.add_target(target, table.joint_use("target", i), arrays["kd"][i] != 0.0)
     arrays["signal"][i] = table.add(_component(drive.feedforward, k, n, name, drive.place), table.joint_use("torque", i))
 
 

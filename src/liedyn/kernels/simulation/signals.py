@@ -2,7 +2,7 @@
 
 A signal is a constant, a piecewise polynomial or a program (postfix code over numbers, `t` and the state). Time
 derivatives come from second-order jets (x, dx, ddx) carried through the program; `q`, `v` and what is measured count as constants
-in time.
+in time, but in targets of pd laws, which use the first derivative: there they move.
 All signals are continuous from the right: at a break the piece that begins there counts, and where `step`, `sign`, `floor`,
 `abs`, `min` or `max` switch, the value just after counts; `step(0)` is 1 and `sign(0)` 0 where the argument stays 0.
 """
@@ -22,17 +22,19 @@ TORQUE, ACCELERATION, VELOCITY, POSITION = range(4)            # Schedule.level
 ORDER = 6                                                      # coefficients of a piece: degree 5
 
 # An instruction is opcode + 256 operand. Operands: index of a literal, of q, of v, of `measured`, of a clock; 1 + index of a
-# switch of the state, or 0. The rest act on the stack.
-OPERATIONS = ("literal", "time", "position", "velocity", "measured", "clock",
+# switch of the state, or 0. Of a moving position: index in q + RATE times that in v. The rest act on the stack.
+OPERATIONS = ("literal", "time", "position", "velocity", "measured", "clock", "moving position", "moving point",
               "negative", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log", "sqrt",
               "abs", "sign", "floor", "step",
               "add", "subtract", "multiply", "divide", "power", "atan2", "min", "max")
-(LITERAL, TIME, STATE_Q, STATE_V, MEASURED, CLOCK,
+(LITERAL, TIME, STATE_Q, STATE_V, MEASURED, CLOCK, MOVING_Q, MOVING_POINT,
  NEGATIVE, SIN, COS, TAN, ASIN, ACOS, ATAN, SINH, COSH, TANH, EXP, LOG, SQRT,
  ABS, SIGN, FLOOR, STEP,
  ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, ATAN2, MIN, MAX) = range(len(OPERATIONS))
 _SMALLEST = 2.2250738585072014e-308     # |x| below it: x is 0
 FIRST_UNARY, FIRST_BINARY = NEGATIVE, ADD
+RATE = 1 << 24
+OF_STATE = STATE_Q, STATE_V, MEASURED, MOVING_Q, MOVING_POINT
 
 # Of each switch of the state in Signals.held: the side it is held on (1 or -1, of floor its value; NaN or FREE: none), its
 # argument when it was last seen, whether it is loose (changes sides without a cut), whether it was seen beyond its side.
@@ -159,8 +161,12 @@ def program(code, literals, held, measured, clocks, first, count, t, q, v, stack
                 x, dx, ddx = v[operand], 0.0, 0.0
             elif operation == MEASURED:
                 x, dx, ddx = measured[operand], 0.0, 0.0
-            else:
+            elif operation == CLOCK:
                 x, dx, ddx = t - clocks[operand], 1.0, 0.0
+            elif operation == MOVING_Q:
+                x, dx, ddx = q[operand % RATE], v[operand // RATE], 0.0
+            else:
+                x, dx, ddx = measured[operand], measured[operand + 3], 0.0
         elif operation < FIRST_BINARY:
             x, dx, ddx = unary(operation, stack[top], stack[top + 1], stack[top + 2])
             if operand > 0:

@@ -217,8 +217,6 @@ class _Reader:
             return self._state(node, name, None)
         if name == "t_phase":
             return code.CLOCK, self.resolve("phase", None)
-        if name in _NAMED:
-            raise self._refuse(f"{name} needs a name: {name}({_takes(name)})", node)
         if name in FUNCTIONS:
             raise self._refuse(f"the function {name} needs an argument: {name}(…)")
         raise self._unknown("name", name)
@@ -272,6 +270,7 @@ class _Reader:
     def _unknown(self, kind: str, name: str):
         known = ["t", "t_phase", *CONSTANTS, *_STATE, *FUNCTIONS] if kind == "name" else [*FUNCTIONS, *_NAMED]
         close = difflib.get_close_matches(name[:100], known, n=1)
+        close = [f"{name}({_takes(name)})"] if name in _NAMED else close
         return self._refuse(f"unknown {kind} {name[:100]}", expected="t, pi, e, or a function: " + ", ".join(FUNCTIONS),
                             hint=f"did you mean {close[0]}?" if close else None)
 

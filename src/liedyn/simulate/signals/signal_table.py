@@ -82,12 +82,31 @@ class SignalTable:
             "torque": (f"tau.{name}", {"rad": "N m", "m": "N"}[unit], 0),
             "target": (f"q.{name}", unit, 1), "position": (f"q.{name}", unit, 2),
             "velocity": (f"v.{name}", f"{unit}/s", 1), "acceleration": (f"a.{name}", f"{unit}/s^2", 0)}[role]
-        return Use(f"{role} of {name}", state=role == "torque", q=q, v=i, column=column, unit=dimension,
+        return Use(f"{role} of {name}", state=role in ("torque", "target"), q=q, v=i, column=column, unit=dimension,
                    interpolate="linear" if role == "torque" else "quintic", derivatives=derivatives)
 
     def add(self, given: Signal, use: Use) -> int:
         """Index of a signal."""
         return self.put(self.lower(given, use), use, given.place)
+
+    def add_target(self, given: Signal, use: Use, rate: bool) -> int:
+        """Index of a signal of a pd law; rate: its time derivative is used. Where it reads the state, that moves."""
+        lowered = self.lower(given, use)
+        if isinstance(lowered, Program) and rate:
+            lowered = replace(lowered, code=tuple(self._moving(word, given) for word in lowered.code))
+        return self.put(lowered, use, given.place)
+
+    def _moving(self, word: int, given: Expression) -> int:
+        operation, i = word & 255, word >> 8
+        if operation == code.STATE_Q and i in self.q_of_v:
+            return code.MOVING_Q + 256 * (i + code.RATE * int(np.flatnonzero(self.q_of_v == i)[0]))
+        if operation == code.MEASURED and (i - self.model.nv) % NUMBERS < 3:
+            return code.MOVING_POINT + 256 * i
+        if operation in code.OF_STATE:
+            raise ScenarioError("the target's time derivative, which kd needs, is not known", place=given.place, found=given.text,
+                                expected="q(joint) of joints with one coordinate, x(link), y(link), z(link), and times",
+                                hint="or kd: 0 and a feedforward")
+        return word
 
     def put(self, lowered: float | Program | Curve, use: Use, place: Place | None = None) -> int:
         """Index of what `lower` made."""

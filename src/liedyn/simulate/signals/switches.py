@@ -85,7 +85,7 @@ def _frontier(program: Program, label: np.ndarray, alike: np.ndarray, other: np.
 
 def switches_of_state(program: Program, clocks: bool = False) -> list[int]:
     """Positions in the code of the operations whose jumps or kinks depend on the state; or on a clock, if asked for."""
-    stack, found, state = [], [], (code.STATE_Q, code.STATE_V, code.MEASURED, *((code.CLOCK,) if clocks else ()))
+    stack, found, state = [], [], (*code.OF_STATE, *((code.CLOCK,) if clocks else ()))
     for i, word in enumerate(program.code):
         operation = word & 255
         if operation < code.FIRST_UNARY:
