@@ -73,7 +73,20 @@ class Column:
     place: Place = field(default=Place(), compare=False)
 
 
-Signal = Constant | Expression | Quintic | Spline | Sine | Column
+PHASE_START = "phase"            # of `from`: the beginning of the present phase
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A curve whose time begins with the present phase, `start` PHASE_START, or with the last time of an event; before that it
+    has its first value."""
+
+    curve: Quintic | Spline | Sine | Column
+    start: str
+    place: Place = field(default=Place(), compare=False)
+
+
+Signal = Constant | Expression | Quintic | Spline | Sine | Column | Begun
 
 
 @dataclass(frozen=True, slots=True)
