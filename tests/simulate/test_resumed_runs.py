@@ -8,7 +8,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import Interrupted
-from liedyn.integrators import generalized_alpha, solve
+from liedyn.integrators import generalized_alpha, solve, variational
 from liedyn.integrators.row_memory import give_back, zeros
 from liedyn.io.unfinished import Unfinished
 from liedyn.simulate import rows
@@ -61,6 +61,7 @@ def in_pieces(tmp_path, monkeypatch):
     pieces."""
     monkeypatch.setattr(solve, "_FIRST_CHUNK", 8)
     monkeypatch.setattr(generalized_alpha, "_FIRST_CHUNK", 20)
+    monkeypatch.setattr(variational, "_FIRST_CHUNK", 20)
 
     def run(given, looks):
         for piece in range(100):
@@ -89,7 +90,7 @@ def equal(one, other):
 @pytest.mark.parametrize("integrator, looks", [
     (FIXED, 3), ({"method": "dopri5"}, 1), ({"method": "dop853"}, 1), ({"method": "rodas5p"}, 20), ({"method": "RK45"}, 40),
     ({"method": "DOP853"}, 9), ({"method": "Radau"}, 60), ({"method": "BDF"}, 120),
-    ({"method": "generalized_alpha", "step": 1e-3}, 2)], ids=lambda x: x["method"] if isinstance(x, dict) else "")
+    ({"method": "generalized_alpha", "step": 1e-3}, 2), ({"method": "variational", "step": 1e-3}, 2)], ids=lambda x: x["method"] if isinstance(x, dict) else "")
 def test_a_resumed_run_is_the_undisturbed_one(scenario, in_pieces, integrator, looks):
     given = scenario(json.dumps(ARM), **SWING, integrator=integrator)
     resumed, pieces = in_pieces(given, looks)

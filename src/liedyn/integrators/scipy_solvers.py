@@ -85,7 +85,9 @@ class _Run:
             self.jacobian = jacobian = RateJacobian(problem, self.work, self.trial)
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
         self.keeper, self.saved, self.heard, self.warned = keeper, keeper.saved, [], ()
-        self.carried = {"state": self.state, "stages": self.stages, "work": self.work, "held": self.switches.signals.held}
+        signals = self.switches.signals
+        self.carried = {"state": self.state, "stages": self.stages, "work": self.work, "held": signals.held,
+                        "measured": signals.measured}
         self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
 
     @property

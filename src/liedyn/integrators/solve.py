@@ -46,6 +46,9 @@ def solve(problem: Problem, times: np.ndarray, options: Options, progress: Calla
     if options.method == "generalized_alpha":
         from liedyn.integrators.generalized_alpha import solve_generalized_alpha
         return solve_generalized_alpha(problem, times, options, progress, keeper or Keeper())
+    if options.method == "variational":
+        from liedyn.integrators.variational import solve_variational
+        return solve_variational(problem, times, options, progress, keeper or Keeper())
     stretch = solve_stretch(problem, Start(float(times[0]), problem.q, problem.v), times, options, progress, keeper)
     return stretch.record, stretch.statistics
 
@@ -54,7 +57,7 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
                   progress: Callable[[float], None] = lambda fraction: None, keeper: Keeper | None = None) -> Stretch:
     """The motion from `start` at `times` (increasing, from its time), or until an event that schedule.watch looks for.
 
-    Raises ComputationError as `solve`. Not for generalized_alpha, whose steps do not end at events.
+    Raises ComputationError as `solve`. Not for generalized_alpha and variational, whose steps do not end at events.
     """
     options, keeper = replace(options, max_step=min(options.max_step, problem.max_step)), keeper or Keeper()
     if options.method in SCIPY_METHODS or options.method in ROSENBROCK:
@@ -67,7 +70,8 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
     run = run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
     cuts = CutSteps(problem, sides, switches, method, state, stages, record, work, start.fired) if switches else None
-    carried = {"state": state, "stages": stages, "work": work, "control": method.control, "held": sides.signals.held}
+    carried = {"state": state, "stages": stages, "work": work, "control": method.control, "held": sides.signals.held,
+               "measured": sides.signals.measured}
     if keeper.saved is not None:
         put_back_text(keeper.saved, sides, switches)
         put_back(keeper.saved, **carried)

@@ -21,14 +21,16 @@ CSV = Keys("column", (
     Key("column", Text(), "name of the column", "the one of this coordinate", example="q.elbow"),
     Key("interpolation", Choice(INTERPOLATIONS), "between the rows", "`linear` for a force, `quintic` for a motion",
         example="quintic")))
-CURVES = one_of(
-    "curve",
+CURVES = Keys("curve", (
     Key("quintic", List(List(Number(), 2, 4), 2), "waypoints `[t, x]` to `[t, x, dx, d2x]` joined by quintic polynomials; "
         "derivatives that are not given are zero", example=[[0, 0], [2, 1.0, 0, 0]]),
     Key("spline", List(Vector(2), 2), "points `[t, x]` joined by a cubic spline, with zero slope at both ends",
         example=[[0, 0], [1, 0.4], [2, 0.1]]),
     Key("sine", SINE, "`offset + amplitude sin(2 pi frequency t + phase)`"),
-    Key("csv", CSV, "a column of a CSV"))
+    Key("csv", CSV, "a column of a CSV"),
+    Key("from", Text(), "beside one of these: what its time begins with, `phase` (the present one) or the name of an event; "
+        "before an event, the curve has its first value", "the start of the run", example="phase")),
+    one_of=(("quintic", "spline", "sine", "csv"),))
 SIGNAL = Either((Number(), Text(), CURVES), "signal")
 SIGNALS = Either((SIGNAL, List(SIGNAL, 1)), "signals")
 
@@ -42,7 +44,8 @@ PD = Keys("pd", (
     Key("target", SIGNALS, "desired position, a signal", required=True, example=0.3, live=True),
     Key("feedforward", SIGNALS, "force that is added, a signal", 0, example="0.5*sin(t)"),
     Key("gravity", Boolean(), "whether the gravity force of the joint is added", False, example=True)))
-TORQUES = one_of("torque", Key("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"), *CURVES.keys)
+TORQUES = Keys("torque", (Key("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"), *CURVES.keys),
+               one_of=(("pd", *CURVES.one_of[0]),))
 _TORQUE = Either((Number(), Text(), TORQUES, List(SIGNAL, 1)), "torque_signals")
 LEVELS = one_of(
     "prescribe",

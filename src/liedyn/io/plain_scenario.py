@@ -9,6 +9,7 @@ from liedyn.io.events import plain_event, plain_phase
 from liedyn.io.scenario import (
     METHODS,
     STABILIZATIONS,
+    Begun,
     Column,
     Constant,
     Control,
@@ -100,6 +101,8 @@ def _plain_signal(signal: Signal, path):
         return signal.value
     if isinstance(signal, Expression):
         return signal.text
+    if isinstance(signal, Begun):
+        return {**_plain_signal(signal.curve, path), "from": signal.start}
     if isinstance(signal, Column):
         named = {"column": signal.name, "interpolation": signal.interpolation}
         return {"csv": {"file": path(signal.file), **{key: value for key, value in named.items() if value is not None}}}

@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from liedyn.io.events import Event, Phase
 
 ADAPTIVE = ("rtol", "atol", "max_step")
-METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho")}
+METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho"), "variational": ("step",)}
 METHODS |= dict.fromkeys(("dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA"), ADAPTIVE)
+WITHOUT_EVENTS = "generalized_alpha", "variational"       # their steps do not end at events, and they know no slopes of contacts
 STABILIZATIONS = {"projection": ("tolerance",), "baumgarte": ("frequency",), "none": ()}
 # and how many poles the error of each joint has
 LAWS = {"feedback_linearization": 4, "computed_torque": 2, "gravity_compensation": 0, "state_feedback": 0}
@@ -72,7 +73,20 @@ class Column:
     place: Place = field(default=Place(), compare=False)
 
 
-Signal = Constant | Expression | Quintic | Spline | Sine | Column
+PHASE_START = "phase"            # of `from`: the beginning of the present phase
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A curve whose time begins with the present phase, `start` PHASE_START, or with the last time of an event; before that it
+    has its first value."""
+
+    curve: Quintic | Spline | Sine | Column
+    start: str
+    place: Place = field(default=Place(), compare=False)
+
+
+Signal = Constant | Expression | Quintic | Spline | Sine | Column | Begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +217,7 @@ class ExternalForce:
 @dataclass(frozen=True, slots=True)
 class Integrator:
     method: str = "rk4"
-    step: float = 1e-3           # rk4, generalized_alpha
+    step: float = 1e-3           # rk4, generalized_alpha, variational
     rho: float = 0.9             # generalized_alpha: spectral radius at infinite frequency; 1 damps nothing, 0 all of it
     rtol: float = 1e-8           # the others
     atol: float = 1e-10

@@ -18,6 +18,7 @@ from liedyn.io.scenario import (
     FORCE_FRAMES,
     METHODS,
     STABILIZATIONS,
+    Begun,
     Column,
     Constant,
     Drive,
@@ -46,7 +47,7 @@ MOST_AT_ALL = 1_000_000_000_000                  # a microsecond each: two weeks
 _LONG_STEP = 0.1                                 # s: adaptive methods seldom take longer ones while a robot moves
 _OLD_FRAMES = {"link": "link axes are called local", "body": "link axes are called local",
                "world": "world axes at a point of the link are called local_world_aligned, link axes local"}
-_STATE_INDEPENDENT = "a number, an expression, or one of " + ", ".join(CURVES)
+_STATE_INDEPENDENT = "a number, an expression, or one of " + ", ".join(CURVES.one_of[0])
 
 
 def read_scenario(path: str | os.PathLike, overrides: Overrides = (), long: bool = False) -> Scenario:
@@ -151,7 +152,10 @@ def _check_length(given: dict[str, Node], duration: float, output_step: float, i
 
 def _one_of(node: Node, keys: Iterable[str], what: str) -> tuple[str, Node]:
     """The only key of a mapping, which must be one of `keys`."""
-    given = node.mapping(keys)
+    return _only(node, node.mapping(keys), keys, what)
+
+
+def _only(node: Node, given: dict[str, Node], keys: Iterable[str], what: str) -> tuple[str, Node]:
     if len(given) != 1:
         raise node.problem(f"{what} takes exactly one of {', '.join(keys)}", found=", ".join(given) or "nothing")
     return next(iter(given.items()))
@@ -163,7 +167,7 @@ def _drive(node: Node) -> Drive:
         level, signals = _one_of(child, LEVELS, "prescribe")
         return Prescribe(level, _signals(signals), signals.place)
     if child.kind == "mapping" and "pd" in child.value:
-        return _pd(_one_of(child, TORQUES, "torque")[1])
+        return _pd(_one_of(child, TORQUES.one_of[0], "torque")[1])
     return Torque(_signals(child, "pd"), child.place)
 
 
@@ -217,8 +221,11 @@ def _signal(node: Node, *more: str) -> Signal:
         return Expression(node.text(), node.place)
     if node.kind != "mapping" or not node.value:
         raise node.wrong(expected)
-    key, child = _one_of(node, (*CURVES, *more), "a signal")
-    return {"quintic": _quintic, "spline": _spline, "sine": _sine, "csv": _column}[key](child)
+    given = node.mapping((*CURVES, *more))
+    start = given.get("from")
+    key, child = _only(node, {name: one for name, one in given.items() if name != "from"}, (*CURVES.one_of[0], *more), "a signal")
+    curve = {"quintic": _quintic, "spline": _spline, "sine": _sine, "csv": _column}[key](child)
+    return Begun(curve, start.text(), start.place) if start else curve
 
 
 def _quintic(node: Node) -> Quintic:

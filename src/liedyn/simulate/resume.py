@@ -24,13 +24,13 @@ def identity(prepared) -> dict:
     return {"format": _FORMAT, "scenario": json.loads(json.dumps(to_plain(prepared.scenario))), "numbers": hashed.hexdigest()}
 
 
-def resume(prepared, rows: Rows) -> dict:
-    """Give the rows their checkpoint. Returns what it says about itself.
+def resume(prepared, own: dict, rows: Rows) -> dict:
+    """Give the rows their checkpoint. own: `identity`. Returns what the checkpoint says about itself.
 
     Raises UsageError where it is of another run, or damaged."""
     disk = rows.disk
     numbers, about = disk.load()
-    own, which = identity(prepared), f"the run in {disk.path} cannot be resumed:"
+    which = f"the run in {disk.path} cannot be resumed:"
     if about.get("format") != _FORMAT or about["width"] != rows.width:
         raise UsageError(f"{which} another version of liedyn began it")
     if about["scenario"] != own["scenario"]:

@@ -188,13 +188,13 @@ def simulate_file(path, overrides, progress, strict: bool = False, force_long: b
         from liedyn.simulate.resume import identity, resume
         from liedyn.simulate.rows import Rows, listening
         options = options_of(scenario.integrator)
+        own = identity(prepared) if disk else {}               # before anything is written to its arrays
         ready = time.perf_counter()
         solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only
         start = time.perf_counter()
         motion = prepared.timeline or OneStretch(prepared.model, problem)
         rows = Rows(prepared.model, problem, disk)
-        before = resume(prepared, rows)["seconds"] if resumed else 0.0
-        own = identity(prepared) if disk else {}
+        before = resume(prepared, own, rows)["seconds"] if resumed else 0.0
         rows.about = lambda: own | motion.about() | {"seconds": before + time.perf_counter() - start}
     with progress.stage("simulating"):
         ended = None

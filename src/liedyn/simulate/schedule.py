@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,7 +11,20 @@ from liedyn.codegen.signals import read_signal
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
 from liedyn.io.events import Event
-from liedyn.io.scenario import Column, Constant, Drive, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
+from liedyn.io.scenario import (
+    PHASE_START,
+    Begun,
+    Column,
+    Constant,
+    Drive,
+    ExternalForce,
+    Pd,
+    Prescribe,
+    Rule,
+    Scenario,
+    Signal,
+    Torque,
+)
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws
@@ -46,6 +60,7 @@ class Compiled:
     signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
     force_names   what each entry of the schedule's forces is
     contacts, contact_names   of links with planes; None, and no names, without `contacts`
+    clocks        names of what the times of signals begin with, and bound: schedule and signals for other beginnings by name
     stack_size    floats of scratch for `kernels.simulation.signals.signal`
     warnings      what is doubtful but can be run, one line each
     """
@@ -66,10 +81,13 @@ class Compiled:
     contacts: Contacts | None = None
     contact_names: tuple[str, ...] = ()
     joint_laws: JointLaws | None = None
+    clocks: tuple[str, ...] = ()
+    bound: Callable[[Mapping[str, float]], tuple[Schedule, Signals]] | None = None
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
-                       passive, self.ties, self.law, self.max_step, law_slopes, self.directions, self.contacts, self.joint_laws)
+                       passive, self.ties, self.law, self.max_step, law_slopes, self.directions, self.contacts, self.joint_laws,
+                       self.clocks, self.bound)
 
 
 def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None) -> Compiled:
@@ -79,7 +97,8 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     Raises ScenarioError for names that the model does not have, drives that a joint cannot have and initial values that
     contradict the prescribed motion, a `control` that the robot cannot have; TrajectoryError for an unreadable CSV.
     """
-    table = SignalTable(model, scenario.duration, coordinates(model))
+    table = SignalTable(model, scenario.duration, coordinates(model), bool(scenario.phases),
+                        tuple(event.name for event in scenario.events))
     initial = rules is None
     if initial:
         rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None)
@@ -94,11 +113,16 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     laws = bind_laws(scenario, model, table, drives, rules)
     watched = [event for event in scenario.events if event.when]
     watch = np.array([_watch(event, table) for event in watched], dtype=np.int64)
-    windows, doubts = table.switches()
-    times = merge_times(np.concatenate([forces.start, forces.end, table.knots()]), scenario.duration)
-    breaks, before = merge_windows(times, windows, scenario.duration)
-    signals, joint_laws = laws.with_switches(table.arrays(breaks))
-    schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before, watch=watch)
+
+    def bound(begun: Mapping[str, float]):
+        origins = table.origins(begun)
+        windows, doubts = table.switches(origins)
+        times = merge_times(np.concatenate([forces.start, forces.end, table.knots(origins)]), scenario.duration)
+        breaks, before = merge_windows(times, windows, scenario.duration)
+        schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before, watch=watch)
+        return schedule, *laws.with_switches(table.arrays(breaks, origins)), doubts
+
+    schedule, signals, joint_laws, doubts = bound({PHASE_START: 0.0})
     law = motor_law(control, model, table.stack_size)
     at_rest = model.neutral(), np.zeros(model.nv), None, []
     q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law, laws) if initial else at_rest
@@ -106,7 +130,7 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
                         tuple(forces.names), table.stack_size, ties=ties, law=law,
                         max_step=_largest_step(scenario.duration, doubts, watched),
                         directions=tuple(event.direction for event in watched), contacts=contacts, contact_names=contact_names,
-                        joint_laws=joint_laws)
+                        joint_laws=joint_laws, clocks=tuple(table.clocks), bound=lambda begun: bound(begun)[:2])
     if ties is not None and initial:
         q, v, notes = closed_state(scenario, compiled.problem(model), *given)
         warnings += notes
@@ -166,7 +190,8 @@ def _pd_coordinate(arrays: dict[str, np.ndarray], name: str, drive: Pd, k: int, 
             _check_count(gain, n, name, drive.place, f"{key} values")
             gain = gain[k]
         arrays[key][i] = gain
-    arrays["target"][i] = table.add(_component(drive.target, k, n, name, drive.place), table.joint_use("target", i))
+    target = _component(drive.target, k, n, name, drive.place)
+    arrays["target"][i] = table.add_target(target, table.joint_use("target", i), arrays["kd"][i] != 0.0)
     arrays["signal"][i] = table.add(_component(drive.feedforward, k, n, name, drive.place), table.joint_use("torque", i))
 
 
@@ -176,7 +201,8 @@ def _component(signals: Signal | tuple[Signal, ...], k: int, n: int, name: str, 
     if isinstance(signals, tuple):
         _check_count(signals, n, name, place, "signals")
         return signals[k]
-    same = (isinstance(signals, Constant) and signals.value == 0.0) or (isinstance(signals, Column) and signals.name is None)
+    curve = signals.curve if isinstance(signals, Begun) else signals
+    same = (isinstance(signals, Constant) and signals.value == 0.0) or (isinstance(curve, Column) and curve.name is None)
     if motion and n > 1 and not same:
         raise ScenarioError(f"joint {name} has {n} coordinates", place=place, found="a single signal",
                             expected=f"a list of {n} signals")
@@ -201,12 +227,12 @@ def _largest_step(duration: float, doubts, watched) -> float:
 # events -------------------------------------------------------------------------------------------------------------
 def _watch(event: Event, table: SignalTable) -> int:
     """Index of a signal that switches where the event happens: the sign of its expression less its value."""
-    use = Use(f"event {event.name}")
+    use = Use(f"event {event.name}", forces=True)
     lowered = table.lower(event.when, use)
     watched = None if isinstance(lowered, float) else passing(lowered, event.value)
-    if watched is None or len(watched.code) - 1 not in switches_of_state(watched):
+    if watched is None or len(watched.code) - 1 not in switches_of_state(watched, clocks=True):
         raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=event.when.place,
-                            found=event.when.text, expected="q(joint) or v(joint) in it, or the key at or every")
+                            found=event.when.text, expected="q(joint), v(joint), z(link), … in it, or the key at or every")
     return table.put(watched, use, event.when.place)
 
 

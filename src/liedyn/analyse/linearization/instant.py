@@ -167,7 +167,8 @@ def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = F
 
 
 def _value(problem: Problem, k: int, here: Instant) -> float:
-    return read_signal(problem.signals, k, here.t, here.q, here.v)[0]
+    from liedyn.simulate.measured import measured_at
+    return read_signal(measured_at(problem.model, problem.signals, here.q, here.v), k, here.t, here.q, here.v)[0]
 
 
 def _with_constants(signals, values):
