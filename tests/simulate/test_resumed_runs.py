@@ -90,7 +90,8 @@ def equal(one, other):
 @pytest.mark.parametrize("integrator, looks", [
     (FIXED, 3), ({"method": "dopri5"}, 1), ({"method": "dop853"}, 1), ({"method": "rodas5p"}, 20), ({"method": "RK45"}, 40),
     ({"method": "DOP853"}, 9), ({"method": "Radau"}, 60), ({"method": "BDF"}, 120),
-    ({"method": "generalized_alpha", "step": 1e-3}, 2), ({"method": "variational", "step": 1e-3}, 2)], ids=lambda x: x["method"] if isinstance(x, dict) else "")
+    ({"method": "generalized_alpha", "step": 1e-3}, 2), ({"method": "variational", "step": 1e-3}, 2)],
+    ids=lambda x: x["method"] if isinstance(x, dict) else "")
 def test_a_resumed_run_is_the_undisturbed_one(scenario, in_pieces, integrator, looks):
     given = scenario(json.dumps(ARM), **SWING, integrator=integrator)
     resumed, pieces = in_pieces(given, looks)

@@ -181,7 +181,8 @@ class Timeline:
             "start": {"t": start.t, "q": start.q.tolist(), "v": start.v.tolist(), "work": float(start.work),
                       "fired": list(start.fired), "step": float(start.step)},
             "occurrences": [asdict(one) | {"dv": one.dv.tolist(), "impulse": one.impulse.tolist()} for one in self.occurrences],
-            "totals": asdict(self.totals), "phase_began": self._phase_began, "notes": self.notes, "last": self._last, "short": self._short, "came": self._came,
+            "totals": asdict(self.totals), "phase_began": self._phase_began,
+            "notes": self.notes, "last": self._last, "short": self._short, "came": self._came,
             "done": sorted(self._done)}}
 
     def go_on(self, about: dict) -> list[tuple[object, Problem]]:
