@@ -161,7 +161,7 @@ def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = F
         known = problem.joint_laws._replace(given=problem.joint_laws.given | motion)
         problem = replace(problem, joint_laws=known)
     signals = _with_constants(signals, values)
-    schedule = schedule._replace(level=np.where(motion, ACCELERATION, TORQUE),
+    schedule = schedule._replace(level=np.where(motion, ACCELERATION, TORQUE), poses=None,
                                  signal=np.where(constant, first + np.arange(nv), schedule.signal))
     return replace(problem, schedule=schedule, signals=signals, signal_names=(*problem.signal_names, *["constant"] * len(values)))
 
