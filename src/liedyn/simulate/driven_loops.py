@@ -54,7 +54,8 @@ def tie(scenario: Scenario, model, table: SignalTable) -> Ties | None:
                                      interpolate="quintic", derivatives=2))
                for name in driven
                for motion in [rules[name].value if name in rules else Motion()]
-               for axis, signal in zip(("x", "y", "z", "roll", "pitch", "yaw"), (*(motion.xyz or zero), *(motion.rpy or zero)), strict=True)]
+               for axis, signal in zip(("x", "y", "z", "roll", "pitch", "yaw"), (*(motion.xyz or zero), *(motion.rpy or zero)),
+                                       strict=True)]
     kept = scenario.stabilization
     return Ties(np.array(signals, dtype=np.int64), kept.tolerance if kept.method == "projection" else 0.0,
                 kept.frequency if kept.method == "baumgarte" else 0.0)

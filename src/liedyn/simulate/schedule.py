@@ -325,12 +325,13 @@ def _settle_poses(model, schedule: Schedule, signals: Signals, table: SignalTabl
         if not all(np.isfinite(x[part]).all() for x, part in zip(on_motion, parts, strict=True)):
             k = schedule.signal[parts[1].start]
             raise ScenarioError(f"the pose of {name} is not finite at t = 0", place=table.places[k])
-        for x, start, part, given, away in zip(state, on_motion, parts, rules, (pose_gap, velocity_gap), strict=True):
-            if name in given and away(x[part], start[part]) > _AGREE:
-                raise ScenarioError(f"the initial value contradicts the prescribed motion: {name} is prescribed at position level",
-                                    place=given[name].place, found=list(given[name].value),
-                                    expected=f"[{', '.join(f'{number:.9g}' for number in start[part])}], or no value")
-            x[part] = start[part]
+        for x, begins, part, given, gap in zip(state, on_motion, parts, rules, (pose_gap, velocity_gap), strict=True):
+            if name in given and gap(x[part], begins[part]) > _AGREE:
+                raise ScenarioError("the initial value contradicts the prescribed motion: "
+                                    f"{name} is prescribed at position level", place=given[name].place,
+                                    found=list(given[name].value),
+                                    expected=f"[{', '.join(f'{number:.9g}' for number in begins[part])}], or no value")
+            x[part] = begins[part]
 
 
 def _beyond_limits(model, schedule: Schedule, q: np.ndarray) -> list[str]:

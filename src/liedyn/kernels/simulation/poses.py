@@ -15,9 +15,9 @@ SIGNALS = 10                     # of a pose
 
 @primitive
 def prescribe_poses(poses, signals, t, q, v, a, work):
-    """Writes the coordinates of these joints into q, v, a. poses: Poses, or None: then nothing is compiled. work: see
-    `right_hand_side.MotionWork`; work.flag: a signal that is not finite."""
-    if poses is not None:
+    """Writes the coordinates of these joints into q, v, a. work: see `right_hand_side.MotionWork`; work.flag: a signal that is
+    not finite."""
+    if poses.q.size:
         move_poses(poses, signals, t, q, v, a, work)
 
 

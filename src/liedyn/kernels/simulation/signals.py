@@ -92,7 +92,7 @@ class Schedule(NamedTuple):
     breaks: ndarray          # sorted times in (0, duration) on which steps must land
     before: ndarray          # the last time before each at which all signals are as in the step that ends there
     watch: ndarray = zeros(0, int64)     # signals that are looked at for their switches alone: events
-    poses: Poses | None = None           # None: nothing of them is compiled
+    poses: Poses = Poses(*[zeros(0, int64)] * 5)
 
 
 @kernel

@@ -24,8 +24,7 @@ class Unsettled(ValueError):
 
 
 def rotation_spline(t, quaternions, first=(0.0, 0.0, 0.0), last=(0.0, 0.0, 0.0)) -> tuple[np.ndarray, np.ndarray]:
-    """Unit quaternions (n, 4) at which the pieces begin, without a jump of sign, and at the end; coefficients (n - 1, 3, 4) of the
-    rotation vectors, ascending powers of t - t_i.
+    """The quaternions without jumps of sign; coefficients (n - 1, 3, 4) of the rotation vectors, ascending powers of t - t_i.
 
     t (n,) increasing, quaternions (n, 4) x y z w, first and last: angular velocities in the body at the ends [rad/s].
     Raises Unsettled.
@@ -39,19 +38,28 @@ def rotation_spline(t, quaternions, first=(0.0, 0.0, 0.0), last=(0.0, 0.0, 0.0))
     return u, coefficients
 
 
-def rotation_curves(t: np.ndarray, u: np.ndarray, coefficients: np.ndarray, knots: np.ndarray) -> list[Curve]:
-    """The three of x and the four of U, constant before and after the waypoints."""
-    n, breaks = len(t), np.concatenate([[t[0] - 1.0], t])
-    curves = []
-    for k in range(3):
-        pieces = np.zeros((n + 1, ORDER))
-        pieces[1:n, :4] = coefficients[:, k]
-        curves.append(Curve(breaks, pieces, knots))
-    for k in range(4):
-        pieces = np.zeros((n + 1, ORDER))
-        pieces[:, 0] = np.concatenate([u[:1, k], u[:, k]])
-        curves.append(Curve(breaks, pieces, knots))
-    return curves
+def rotation_curves(t: np.ndarray, u: np.ndarray, coefficients: np.ndarray, held: bool) -> list[Curve]:
+    """The three of x and the four of U. held: constant before and after the waypoints, which are knots then; else the first and
+    the last piece go on."""
+    n = len(t) - 1
+    pieces, begin = np.zeros((7, n, ORDER)), np.zeros((7, 1, ORDER))
+    pieces[:3, :, :4], pieces[3:, :, 0] = coefficients.transpose(1, 0, 2), u[:-1].T
+    if not held:
+        return [Curve(t[:-1].copy(), one, np.empty(0)) for one in pieces]
+    end = begin.copy()
+    begin[3:, 0, 0], end[3:, 0, 0] = u[0], u[-1]
+    return [Curve(np.concatenate([[t[0] - 1.0], t]), one, t) for one in np.concatenate([begin, pieces, end], axis=1)]
+
+
+def rate_at_start(t, quaternions) -> np.ndarray:
+    """Angular velocity in the body at the first of a few samples: by the polynomial through their rotation vectors from there.
+    At the last, of the samples in reverse order."""
+    x = _log(_upright(_product(_conjugate(np.repeat(quaternions[:1], len(t), axis=0)), quaternions)))
+    return np.linalg.solve(np.vander(t[1:] - t[0], len(t), increasing=True)[:, 1:], x[1:])[0]
+
+
+def _upright(u) -> np.ndarray:
+    return u * np.where(u[:, 3:] < 0.0, -1.0, 1.0)
 
 
 def largest_turn(quaternions) -> tuple[int, float]:
@@ -105,7 +113,7 @@ def _banded(blocks, n: int) -> np.ndarray:
 def _quadratic(x, dx) -> np.ndarray:
     """dw less J ddx where x moves with dx: see `lie.rotation_motion.rotation_vector_motion`."""
     tt = np.sum(x * x, axis=1)
-    b, c, slope_b, slope_c = _functions(tt)
+    _, c, slope_b, slope_c = _functions(tt)
     y = np.cross(x, dx)
     rate = 2 * np.sum(x * dx, axis=1)
     return c[:, None] * np.cross(dx, y) + rate[:, None] * (slope_c[:, None] * np.cross(x, y) - slope_b[:, None] * y)

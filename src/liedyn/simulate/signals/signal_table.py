@@ -184,6 +184,10 @@ class SignalTable:
                                     hint=f"or waypoints from 0 to {self.duration:g} s")
 
     def _column(self, given: Column, use: Use) -> Curve:
+        return _finite(given.place, interpolant, *self.samples(given, use))
+
+    def samples(self, given: Column, use: Use) -> tuple[np.ndarray, np.ndarray, str]:
+        """Times and values of the column, and how they are interpolated."""
         name = re.sub(r"\s*\[[^\[\]]*\]\s*\Z", "", given.name).strip() if given.name is not None else use.column
         if name is None:
             raise ScenarioError("the key column is missing", place=given.place, expected=f"the column with the {use.name}")
@@ -202,7 +206,7 @@ class SignalTable:
             raise ScenarioError("linear interpolation has no acceleration at its points", place=given.place, found=interpolation,
                                 expected="interpolation cubic or quintic")
         self._check_range(given, trajectory, use, interpolation)
-        return _finite(given.place, interpolant, trajectory.t, trajectory.columns[name], interpolation)
+        return trajectory.t, trajectory.columns[name], interpolation
 
     def _file(self, given: Column) -> Trajectory:
         if given.file not in self._files:
