@@ -85,7 +85,8 @@ def _recordings(model, plant, schedule, signals, tied) -> list[Recording]:
 
 def _name(model, plant, schedule, signals, tied=None) -> str:
     """What the code depends on: not on times of breaks, on curves, or on `values`."""
-    shape = schedule._replace(kp=schedule.kp != 0.0, kd=schedule.kd != 0.0, breaks=np.zeros(0), before=np.zeros(0))
+    shape = schedule._replace(kp=schedule.kp != 0.0, kd=schedule.kd != 0.0, breaks=np.zeros(0), before=np.zeros(0),
+                              poses=schedule.poses.q)
     constant, literals = _constants(signals), signals.literals.copy()
     literals[constant] = 1.0
     first, count = (np.where(signals.kind == POLYNOMIAL, 0, x) for x in (signals.first, signals.count))
@@ -95,8 +96,8 @@ def _name(model, plant, schedule, signals, tied=None) -> str:
     law = () if plant.law is None else [getattr(plant.law, name) for name in _OF_LAW]
     touch = () if plant.contacts is None else plant.contacts._replace(material=np.zeros(0), share=np.zeros(0))
     joint_laws = () if plant.joint_laws is None else [getattr(plant.joint_laws, name) for name in GIVEN]
-    arrays = (plant.prescribed, plant.slot, plant.slot_link, plant.passive, *shape, *kinds, *signals.points, *law, *touch,
-              *joint_laws)
+    arrays = (plant.prescribed, plant.slot, plant.slot_link, plant.passive, *shape, *schedule.poses, *kinds, *signals.points,
+              *law, *touch, *joint_laws)
     if tied:
         arrays += (model.loop_index, model.loop_constants, tied.signal, tied.turn, np.array([tied.stabilized]))
     return code_cache.digest(model.index.tobytes(), model.constants.tobytes(), repr(processor()).encode(),
@@ -109,6 +110,7 @@ _OF_LAW = ("index", "constants", "elastic", "motor", "spring", "stiffness", "res
 def curves_of(plant, schedule, signals, tied=None) -> np.ndarray:
     """Signals in use that are curves."""
     used = [schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal, schedule.watch,
+            schedule.poses.signal[schedule.poses.signal >= 0],
             tied.signal if tied else [], [] if plant.law is None else plant.law.signal,
             [] if plant.joint_laws is None else plant.joint_laws.signal[plant.joint_laws.driven]]
     used = np.unique(np.concatenate(used)).astype(int)

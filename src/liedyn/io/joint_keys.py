@@ -34,6 +34,18 @@ CURVES = Keys("curve", (
 SIGNAL = Either((Number(), Text(), CURVES), "signal")
 SIGNALS = Either((SIGNAL, List(SIGNAL, 1)), "signals")
 
+THREE_SIGNALS = List(SIGNAL, 3, 3)
+WAYPOINT = Keys("waypoint", (
+    Key("t", Number(), "time [s]", required=True, missing="the time of the waypoint", example=2, live=True),
+    Key("xyz", Vector(3), "position [m], for free joints", "zero", example=[0.1, 0, 0.5], live=True),
+    Key("rpy", Vector(3), "orientation R = Rz Ry Rx [rad]", "zero", example=[0, 0, 1.2], live=True),
+    Key("quaternion", Vector(4), "instead of `rpy`: `[x, y, z, w]`", example=[0, 0, 0.6, 0.8])))
+POSE_MOTION = Keys("pose_motion", (
+    Key("xyz", THREE_SIGNALS, "position, three signals [m], for free joints", "zero", example=[0, 0, "0.1*sin(t)"]),
+    Key("rpy", THREE_SIGNALS, "orientation R = Rz Ry Rx, three signals [rad]", "zero", example=["0.2*sin(t)", 0, 0]),
+    Key("waypoints", List(WAYPOINT, 2), "instead of both: poses with their times, joined by a curve of continuous acceleration",
+        example=[{"t": 0, "xyz": [0, 0, 0.5]}, {"t": 2, "xyz": [0.1, 0, 0.5], "rpy": [0, 0, 1.2]}])))
+
 # joints -------------------------------------------------------------------------------------------------------------
 
 _GAIN = Number(least=0, most=LARGEST_GAIN)
@@ -51,7 +63,8 @@ LEVELS = one_of(
     "prescribe",
     Key("acceleration", SIGNALS, "the velocity and position result from integration", example="0.8*sin(2*t)"),
     Key("velocity", SIGNALS, "the position results from integration", example={"sine": {"amplitude": 0.5, "frequency": 2}}),
-    Key("position", SIGNALS, "the joint follows it exactly; nothing is integrated", example={"quintic": [[0, 0], [2, 1]]}))
+    Key("position", Either((POSE_MOTION, SIGNALS), "position"), "the joint follows it exactly; nothing is integrated. Of ball "
+        "and free joints a pose: `xyz` and `rpy`, or `waypoints`", example={"quintic": [[0, 0], [2, 1]]}))
 DRIVES = one_of(
     "drive",
     Key("torque", _TORQUE, "joint force [N m or N]: a signal, or `pd`; a list with one for each coordinate",

@@ -26,6 +26,7 @@ from liedyn.io.scenario import (
     Stabilization,
     Torque,
 )
+from liedyn.io.waypoints import Waypoints, plain_waypoints
 
 
 def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dict:
@@ -47,7 +48,11 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
 
     def drive(value: Drive | Motion) -> dict:
         if isinstance(value, Motion):
-            return {"xyz": signal(value.xyz), "rpy": signal(value.rpy)}
+            return {key: signal(getattr(value, key)) for key in ("xyz", "rpy") if getattr(value, key)}
+        if isinstance(value, Prescribe) and isinstance(value.signals, Motion):
+            return {"prescribe": {value.level: drive(value.signals)}}
+        if isinstance(value, Prescribe) and isinstance(value.signals, Waypoints):
+            return {"prescribe": {value.level: {"waypoints": plain_waypoints(value.signals)}}}
         if isinstance(value, Prescribe):
             return {"prescribe": {value.level: signal(value.signals)}}
         if isinstance(value, Torque):

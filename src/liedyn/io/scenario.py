@@ -13,6 +13,7 @@ from liedyn.errors import Place
 if TYPE_CHECKING:
     from liedyn.io.contact_shapes import Contact
     from liedyn.io.events import Event, Phase
+    from liedyn.io.waypoints import Waypoints
 
 ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho"), "variational": ("step",)}
@@ -112,10 +113,10 @@ class Pd:
 
 @dataclass(frozen=True, slots=True)
 class Prescribe:
-    """Motion given at one of LEVELS."""
+    """Motion given at one of LEVELS; at position level, that of a ball or free joint by a pose."""
 
     level: str
-    signals: Signal | tuple[Signal, ...]
+    signals: Signal | tuple[Signal, ...] | Motion | Waypoints
     place: Place = field(default=Place(), compare=False)
 
 
@@ -124,10 +125,11 @@ Drive = Torque | Pd | Prescribe
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """Motion of a driven loop's frame A in its link: position x y z [m], then R = Rz(yaw) Ry(pitch) Rx(roll) [rad]."""
+    """Motion of a driven loop's frame A in its link, or of a ball or free joint: position x y z [m], then R = Rz(yaw) Ry(pitch)
+    Rx(roll) [rad]; three signals each, none: zero."""
 
-    xyz: tuple[Signal, Signal, Signal]
-    rpy: tuple[Signal, Signal, Signal]
+    xyz: tuple[Signal, ...] = ()
+    rpy: tuple[Signal, ...] = ()
     place: Place = field(default=Place(), compare=False)
 
 

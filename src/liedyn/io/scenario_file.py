@@ -10,7 +10,7 @@ from typing import Any
 from liedyn.errors import ScenarioError
 from liedyn.io.contact_file import read_contacts
 from liedyn.io.events import read_events, read_phases
-from liedyn.io.joint_keys import CSV, CURVES, DRIVES, LARGEST_GAIN, LEVELS, PD, SINE, TORQUES
+from liedyn.io.joint_keys import CSV, CURVES, DRIVES, LARGEST_GAIN, LEVELS, PD, POSE_MOTION, SINE, TORQUES
 from liedyn.io.law_file import read_control, read_saturation
 from liedyn.io.law_keys import POLES
 from liedyn.io.override import Overrides, override, override_texts, tree_of
@@ -39,6 +39,7 @@ from liedyn.io.scenario import (
     Torque,
 )
 from liedyn.io.scenario_keys import CONSTRAINTS, FORCE, INITIAL, INTEGRATOR, MOTION, SCENARIO
+from liedyn.io.waypoints import Waypoints, read_waypoints
 from liedyn.io.yaml_text import Node, read_yaml
 
 MOST_ROWS = 10_000_000                           # of output, and
@@ -165,20 +166,30 @@ def _drive(node: Node) -> Drive:
     key, child = _one_of(node, DRIVES, "a joint")
     if key == "prescribe":
         level, signals = _one_of(child, LEVELS, "prescribe")
+        if level == "position" and signals.kind == "mapping" and not signals.value.keys() & set(CURVES):
+            return Prescribe(level, _pose(signals), signals.place)
         return Prescribe(level, _signals(signals), signals.place)
     if child.kind == "mapping" and "pd" in child.value:
         return _pd(_one_of(child, TORQUES.one_of[0], "torque")[1])
     return Torque(_signals(child, "pd"), child.place)
 
 
-def _motion(node: Node) -> Motion:
+def _motion(node: Node, what: str = "a driven loop") -> Motion:
     given = node.mapping(MOTION)
     if not given:
-        raise node.problem("a driven loop needs xyz or rpy", expected="xyz: [signal, signal, signal], rpy: the same")
-    zero = (Constant(0.0, node.place),) * 3
-    xyz, rpy = (tuple(_signal(child) for child in given[key].items(3, of="signals")) if key in given else zero
-                for key in MOTION)
-    return Motion(xyz, rpy, node.place)
+        raise node.problem(f"{what} needs xyz or rpy", expected="xyz: [signal, signal, signal], rpy: the same")
+    return Motion(*(tuple(_signal(child) for child in given[key].items(3, of="signals")) if key in given else ()
+                    for key in MOTION), node.place)
+
+
+def _pose(node: Node) -> Motion | Waypoints:
+    """Of a ball or free joint."""
+    given = node.mapping((*POSE_MOTION, *CURVES))
+    if "waypoints" not in given:
+        return _motion(node, "a pose")
+    if len(given) > 1:
+        raise node.problem("waypoints stand alone", found=", ".join(given), expected="waypoints, or xyz and rpy")
+    return read_waypoints(given["waypoints"])
 
 
 def _stabilization(node: Node) -> Stabilization:

@@ -18,6 +18,7 @@ from liedyn.io.scenario import (
     Constant,
     Drive,
     ExternalForce,
+    Motion,
     Pd,
     Prescribe,
     Rule,
@@ -25,6 +26,7 @@ from liedyn.io.scenario import (
     Signal,
     Torque,
 )
+from liedyn.io.waypoints import Waypoints
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws
@@ -37,6 +39,7 @@ from liedyn.simulate.feedback import law_slopes
 from liedyn.simulate.joint_values import unit_quaternions, write_values
 from liedyn.simulate.laws import BoundLaws, bind_laws
 from liedyn.simulate.names import bind, find, phase_rules
+from liedyn.simulate.prescribed_poses import PoseTable, held_by, pose_gap, prescribed_at, velocity_gap
 from liedyn.simulate.signals.expression import passing
 from liedyn.simulate.signals.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
 from liedyn.simulate.signals.switches import MOST, switches_of_state
@@ -157,20 +160,25 @@ def _drives(rules: dict[str, Rule], model, table: SignalTable) -> dict[str, np.n
     arrays = {"level": np.zeros(model.nv, dtype=np.int64), "signal": np.zeros(model.nv, dtype=np.int64),
               "target": np.full(model.nv, -1, dtype=np.int64), "kp": np.zeros(model.nv), "kd": np.zeros(model.nv),
               "q_of_v": table.q_of_v}
+    poses = PoseTable(model, table)
     for name in model.joint_names:
         rule = rules.get(name)
-        _drive_joint(arrays, name, rule.value if rule else nothing, model.v_index(name), table)
-    return arrays
+        _drive_joint(arrays, name, rule.value if rule else nothing, model.v_index(name), table, poses)
+    return arrays | {"poses": poses.poses}
 
 
-def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, table: SignalTable) -> None:
+def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, table: SignalTable, poses: PoseTable) -> None:
     n = v.stop - v.start
     manifold = n > 0 and arrays["q_of_v"][v.start] < 0
+    if isinstance(drive, Prescribe) and drive.level == "position":
+        if manifold:
+            arrays["level"][v], arrays["signal"][v] = POSITION, poses.add(name, drive, n)
+            return
+        if isinstance(drive.signals, Motion | Waypoints):
+            raise ScenarioError(f"{name} is not a ball or free joint: it has no pose", place=drive.place,
+                                expected="a signal" if n == 1 else f"a list of {n} signals")
     for k, i in enumerate(range(v.start, v.stop)):
         if isinstance(drive, Prescribe):
-            if manifold and drive.level == "position":
-                raise ScenarioError(f"joint {name} is a {_kind(n)} joint: its position cannot be prescribed", place=drive.place,
-                                    expected="acceleration or velocity, one signal for each component")
             arrays["level"][i] = _LEVELS[drive.level]
             given = _component(drive.signals, k, n, name, drive.place, motion=True)
             arrays["signal"][i] = table.add(given, table.joint_use(drive.level, i))
@@ -309,7 +317,7 @@ def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signa
         rule_q, rule_v = rules_q.get(name), rules_v.get(name)
         for i in range(model.v_index(name).start, model.v_index(name).stop):
             level, k = schedule.level[i], schedule.signal[i]
-            if level not in (POSITION, VELOCITY):
+            if level != VELOCITY and (level != POSITION or schedule.q_of_v[i] < 0):
                 continue
             x, dx, _ = read_signal(signals, k, 0.0, q, v)
             if not (math.isfinite(x) and math.isfinite(dx)):
@@ -318,6 +326,7 @@ def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signa
             if level == POSITION:
                 _settle(q, schedule.q_of_v[i], x, rule_q, f"{model.v_names[i]} is prescribed at position level")
             _settle(v, i, dx if level == POSITION else x, rule_v, f"{model.v_names[i]} is prescribed")
+    _settle_poses(model, schedule, signals, table, (q, v), (rules_q, rules_v))
     given = tuple(np.array([name in rules for name in model.joint_names for _ in range(*_span(model, name))], dtype=bool)
                   for rules in (rules_q, rules_v))
     return q, v, given, warnings
@@ -334,6 +343,22 @@ def _settle(values: np.ndarray, i: int, prescribed: float, rule: Rule | None, wh
                             f"{why}", place=rule.place, found=float(values[i]),
                             expected=f"{prescribed:.9g}, or no value")
     values[i] = prescribed
+
+
+def _settle_poses(model, schedule: Schedule, signals: Signals, table: SignalTable, state, rules) -> None:
+    """The same for joints whose pose is prescribed."""
+    on_motion = prescribed_at(schedule.poses, signals, 0.0, *state)
+    for name, parts in held_by(schedule.poses, model).items():
+        if not all(np.isfinite(x[part]).all() for x, part in zip(on_motion, parts, strict=True)):
+            k = schedule.signal[parts[1].start]
+            raise ScenarioError(f"the pose of {name} is not finite at t = 0", place=table.places[k])
+        for x, begins, part, given, gap in zip(state, on_motion, parts, rules, (pose_gap, velocity_gap), strict=True):
+            if name in given and gap(x[part], begins[part]) > _AGREE:
+                raise ScenarioError("the initial value contradicts the prescribed motion: "
+                                    f"{name} is prescribed at position level", place=given[name].place,
+                                    found=list(given[name].value),
+                                    expected=f"[{', '.join(f'{number:.9g}' for number in begins[part])}], or no value")
+            x[part] = begins[part]
 
 
 def _beyond_limits(model, schedule: Schedule, q: np.ndarray) -> list[str]:

@@ -32,6 +32,7 @@ from liedyn.simulate.jumped_events import jumped, reading_forces, sides
 from liedyn.simulate.jumps import Jump, jump
 from liedyn.simulate.names import find, matching, phase_rules, unknown
 from liedyn.simulate.parts import Part, opened
+from liedyn.simulate.prescribed_poses import held_by, pose_gap, prescribed_at, velocity_gap
 from liedyn.simulate.schedule import compile_schedule
 from liedyn.simulate.signals.signal_table import SAME_TIME
 
@@ -321,7 +322,10 @@ class Timeline:
         """Prescribed coordinates must be where their motion is at t; their velocity may jump there if that is allowed."""
         schedule, signals = (getattr(self._known[self.mode][1], name) for name in ("schedule", "signals"))
         targets = {}
+        self._check_poses(moment, t, impulsive, who, place, targets)
         for k in np.flatnonzero(np.isin(schedule.level, (POSITION, VELOCITY))):
+            if k in targets:
+                continue
             x, dx, _ = read_signal(signals, schedule.signal[k], t, moment.q, moment.v)
             name = self.model.v_names[k]
             if schedule.level[k] == POSITION:
@@ -338,6 +342,20 @@ class Timeline:
         if all(moment.v[k] == x for k, x in targets.items()):
             return moment
         return self._jump(moment, np.eye(self.model.nv)[list(targets)], np.array(list(targets.values())), set(targets))[0]
+
+    def _check_poses(self, moment: _Moment, t: float, impulsive: bool, who: str, place: Place, targets: dict[int, float]) -> None:
+        """The same for ball and free joints whose pose is prescribed. Adds their velocities to the targets."""
+        problem = self._known[self.mode][1]
+        q, v = prescribed_at(problem.schedule.poses, problem.signals, t, moment.q, moment.v)
+        for name, parts in held_by(problem.schedule.poses, self.model).items():
+            for what, here, there, part, gap in (("pose", moment.q, q, parts[0], pose_gap), ("twist", moment.v, v, parts[1],
+                                                                                             velocity_gap)):
+                if not gap(here[part], there[part]) <= _AGREE and not (impulsive and what == "twist"):
+                    is_at, begins = (", ".join(f"{x:.9g}" for x in one[part]) for one in (here, there))
+                    raise ScenarioError(f"{who} prescribes the {what} [{begins}] of {name} from t = {t:.9g} s on, where it is "
+                                        f"[{is_at}]", place=place, expected="a motion that begins where the joint is"
+                                        if what == "pose" else "a motion without a jump, or impulsive: true in the phase")
+            targets |= {k: float(v[k]) for k in range(parts[1].start, parts[1].stop)}
 
     # problems -----------------------------------------------------------------------------------------------------------
     def _enter(self, mode: _Mode) -> None:

@@ -17,6 +17,7 @@ from liedyn.kernels.simulation.contact import Contacts, push_contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw, drive_motors
 from liedyn.kernels.simulation.joint_laws import JointLaws, drive_joints
 from liedyn.kernels.simulation.link_points import look_at_points, measure_forces
+from liedyn.kernels.simulation.poses import prescribe_poses
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, note, value
 from liedyn.lie.lanes import absolute, number_like, where_less
 from liedyn.lie.rows import load3, load_pose, load_twist, store_twist
@@ -124,7 +125,7 @@ def prescribe(tree, schedule, signals, t, work):
     """Motions first, then torques, which may read the state and the points of links."""
     for k in range(schedule.level.size):
         level = schedule.level[k]
-        if level == TORQUE:
+        if level == TORQUE or (level == POSITION and schedule.q_of_v[k] < 0):
             continue
         x, dx, ddx = value(signals, schedule.signal[k], t, work.q, work.v, work.stack)
         if level == POSITION:
@@ -137,6 +138,7 @@ def prescribe(tree, schedule, signals, t, work):
             work.a[k] = x
             dx, ddx = 0.0, 0.0
         note(work.flag, schedule.signal[k], x + dx + ddx)
+    prescribe_poses(schedule.poses, signals, t, work.q, work.v, work.a, work)
     look_at_points(signals.points, tree, work.q, work.v, signals.measured)
     for k in range(schedule.level.size):
         if schedule.level[k] != TORQUE:
@@ -155,13 +157,14 @@ def impose(tree, schedule, signals, t, q, v, work):
     """Give q and v the values that are prescribed at position and velocity level: after a step, against drift."""
     for k in range(schedule.level.size):
         level = schedule.level[k]
-        if level in (POSITION, VELOCITY):
+        if level == VELOCITY or (level == POSITION and schedule.q_of_v[k] >= 0):
             x, dx, _ = value(signals, schedule.signal[k], t, q, v, work.stack)
             if level == POSITION:
                 q[schedule.q_of_v[k]] = x
                 v[k] = dx
             else:
                 v[k] = x
+    prescribe_poses(schedule.poses, signals, t, q, v, work.a, work)
 
 
 @primitive
