@@ -60,6 +60,7 @@ class Problem:
     law                  gives the motors' torques, besides the schedule's; or None
     joint_laws           the same for other joints, and limits of all forces; or None
     max_step             bounds that of the options [s]
+    sampled              laws of a sampled controller (`simulate.sampled_laws`); or None
     contacts             of links with planes; or None
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
                          state by the schedule's laws (`simulate.feedback`); None: implicit methods take differences
@@ -83,6 +84,7 @@ class Problem:
     directions: tuple[int, ...] = ()
     contacts: Contacts | None = None
     joint_laws: JointLaws | None = None
+    sampled: object | None = None
 
     @property
     def forced_links(self) -> np.ndarray:

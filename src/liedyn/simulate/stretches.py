@@ -31,6 +31,7 @@ from liedyn.simulate.joint_values import write_values
 from liedyn.simulate.jumps import Jump, jump
 from liedyn.simulate.names import find, matching, phase_rules, unknown
 from liedyn.simulate.parts import Part, opened
+from liedyn.simulate.sampled_controller import SampledController
 from liedyn.simulate.schedule import compile_schedule
 from liedyn.simulate.signals.signal_table import SAME_TIME
 
@@ -83,6 +84,7 @@ class Timeline:
         for phase in scenario.phases:
             opened(model, phase)
         self._contacts = first.contacts
+        self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
         self.watched = [event for event in scenario.events if event.when]
         for event in scenario.events:
             self._check_names(event)
@@ -120,7 +122,8 @@ class Timeline:
             inside = times[(times > now.t + slack) & (times < end - slack)]
             model, problem = self._known[self.mode]
             rows = np.concatenate([[] if silent else [now.t], inside, [end]])
-            stretch = solve_stretch(problem, now, rows, options, lambda share, end=end: progress(share * end / duration))
+            stretch = solve_stretch(problem, now, rows, options, lambda share, end=end: progress(share * end / duration),
+                                    self.controller)
             totals = _sum(totals, self._by_all_rows(model, stretch.statistics))
             now = stretch.end
             recent.append(now.t)
