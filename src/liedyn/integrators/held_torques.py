@@ -41,7 +41,7 @@ class HeldTorques:
         self.sides.signals.literals[self.literals] = torque
         if self.sides.line is not None:
             self.sides.line.numbers[self.numbers] = torque
-        k = int(np.searchsorted(self.breaks, t, side="right"))
+        k = int(self.breaks.searchsorted(t, "right"))
         wall, before = (float(self.breaks[k]), float(self.before[k])) if k < len(self.breaks) else (math.inf, math.inf)
         due = self._at_output(self.controller.due)
         if due < wall:
@@ -51,7 +51,7 @@ class HeldTorques:
 
     def _at_output(self, due: float) -> float:
         """The time of an output that is the same but for rounding, so that its row shows the new torque."""
-        k = int(np.searchsorted(self.times, due - SAME * math.ulp(due)))
+        k = int(self.times.searchsorted(due - SAME * math.ulp(due)))
         return float(self.times[k]) if k < len(self.times) and self.times[k] - due <= SAME * math.ulp(due) else due
 
     @property

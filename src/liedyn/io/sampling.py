@@ -8,7 +8,7 @@ from liedyn.errors import Place
 from liedyn.io.scenario import Rule
 from liedyn.io.yaml_text import Node
 
-LEAST_PERIOD = 1e-9              # s
+LEAST_PERIOD = 1e-12             # s
 MEASURED = "q", "v", "tau"
 
 

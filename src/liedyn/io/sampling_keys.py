@@ -15,6 +15,6 @@ QUANTIZATION = Keys("quantization", (
 SAMPLING = Keys("sampling", (
     Key("rate", Number(above=0, most=1 / LEAST_PERIOD), "samples in a second [Hz]", example=1000),
     Key("period", Number(least=LEAST_PERIOD), "instead of `rate`: time between samples [s]", example=1e-3),
-    Key("delay", Number(least=0), "time from a sample to the torque that is computed from it [s]; until the first one the torque "
-        "is zero", 0, example=5e-4),
+    Key("delay", Number(least=0), "time from a sample to the torque that is computed from it [s]; that of the first sample acts "
+        "from the start", 0, example=5e-4),
     Key("quantization", QUANTIZATION, "resolutions of what is measured and put out", "none")), one_of=(RATE,))

@@ -265,8 +265,9 @@ def _by_name(control: Control, gain, model, mask) -> tuple[np.ndarray, np.ndarra
 
 def followed(problem, t, q) -> Tracking | None:
     """Desired motions and those of the joints at the output times; None without desired motions."""
-    problem = problem.sampled.law if problem.sampled else problem
     laws, model = problem.joint_laws, problem.model
+    if problem.sampled is not None:
+        problem, laws = problem.sampled.law, problem.sampled.targets
     if laws is None or not (laws.signal >= 0).any():
         return None
     laws = laws._replace(driven=laws.signal >= 0)             # also those that are prescribed or locked in between

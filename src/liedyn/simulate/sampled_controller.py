@@ -2,7 +2,7 @@
 
     q_m, v_m = round(q / r_q) r_q, round(v / r_v) r_v        encoders of resolution r
     tau_k = law(t_k, q_m, v_m) + z_k + f(t_k, q_m, v_m)      z: sum of a pid law, f: a function of the user
-    u_k = limited(round(tau_k / r_tau) r_tau)                acts from t_k + delay to t_(k+1) + delay
+    u_k = limited(round(tau_k / r_tau) r_tau)                acts from t_k + delay to t_(k+1) + delay; u_0 from the start
     z_(k+1) = z_k + k_i T (target - q_m)                     but not where u_k is at its limit and the sum would go on growing
 
 The last condition keeps the integral from winding up: conditional integration (Astrom, Hagglund, Advanced PID Control, 2006,
@@ -50,21 +50,22 @@ class SampledController:
             if self.waiting and self.waiting[0][0] <= self.sampling.time(self.samples):
                 _, self.torque = self.waiting.popleft()
                 continue
-            torque = self._sample(problem, t, q0, y)
-            self.samples += 1
-            if self.sampling.delay:
-                self.waiting.append((self.sampling.time(self.samples - 1) + self.sampling.delay, torque))
+            torque, taken = self._sample(problem, t, q0, y), self.sampling.time(self.samples)
+            if self.sampling.delay and self.samples:
+                self.waiting.append((taken + self.sampling.delay, torque))
             else:
                 self.torque = torque
+            self.samples += 1
         return np.where(problem.sampled.held, self.torque, 0.0)
 
     def _sample(self, problem: Problem, t: float, q0, y) -> np.ndarray:
         sampled = problem.sampled
         law = self._laws.get(id(sampled)) or self._laws.setdefault(id(sampled), _Law(sampled))
         q, v, torque = law.at(t, q0, y)
-        torque = np.where(sampled.held, torque, 0.0) + self.integral
+        integral = np.where(law.integrating, self.integral, 0.0)          # of joints that had a pid law before, too
+        torque = np.where(sampled.held, torque, 0.0) + integral
         if self.sampling.function is not None:
-            torque += np.where(sampled.held, self._asked(t, q, v), 0.0)
+            torque += np.where(sampled.held, self._asked(self.sampling.time(self.samples), q, v), 0.0)
         if not np.isfinite(torque).all():
             name = self.model.v_names[int(np.argmin(np.isfinite(torque)))]
             raise ComputationError(f"the sampled torque of {name} is not a finite number at t = {t:.9g} s")
@@ -72,7 +73,8 @@ class SampledController:
         if law.integrates:
             step = sampled.ki * self.sampling.interval * law.errors(t, q)
             winding = (np.abs(torque) > sampled.limit) & (step * torque > 0.0)
-            self.integral = np.where(law.integrating, self.integral + np.where(winding, 0.0, step), 0.0)
+            integral = integral + np.where(winding, 0.0, step)
+        self.integral = integral
         return put
 
     def _asked(self, t: float, q, v) -> np.ndarray:
@@ -109,12 +111,7 @@ class _Law:
         self.coarse = bool(self.coarse_q.any() or self.coarse_v.any())
         self.integrating = sampled.ki > 0.0
         self.integrates = bool(self.integrating.any())
-        self.target = None
-        if self.integrates:
-            from liedyn.simulate.laws import no_laws
-            none = np.zeros(model.nv, dtype=bool)
-            self.target = no_laws(model, np.full(model.nv, np.inf), none, none)._replace(
-                driven=self.integrating, signal=law.schedule.target)
+        self.targets = sampled.targets
 
     def at(self, t: float, q0, y) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What is measured of q and v, and the torque (nv,)."""
@@ -130,7 +127,7 @@ class _Law:
         """(nv,) target less position where there is an integral."""
         k, out = np.flatnonzero(self.integrating), np.zeros(self.nv)
         target = np.zeros((1, len(k)))
-        desired(self.target, self.problem.signals, np.array([t]), q, self.work.stack, target)
+        desired(self.targets, self.problem.signals, np.array([t]), q, self.work.stack, target)
         out[k] = target[0] - q[self.q_of_v[k]]
         return out
 
@@ -149,6 +146,8 @@ def _rounded(x: np.ndarray, resolution: np.ndarray) -> np.ndarray:
 
 
 def _numbers(given, n: int, what: str) -> np.ndarray:
+    if given is None:
+        raise ComputationError(f"{what}; it returned None")
     try:
         values = np.asarray(given, dtype=float)
     except (TypeError, ValueError):

@@ -14,8 +14,10 @@ from liedyn.errors import ScenarioError
 from liedyn.integrators.problem import Problem
 from liedyn.io.sampling import MEASURED, Sampling
 from liedyn.io.scenario import Constant, Pd, Rule, Scenario, Torque
+from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulate.control import drives_motors
+from liedyn.simulate.laws import no_laws
 from liedyn.simulate.names import bind, fixed_joints, phase_rules
 
 _NOTHING = Torque(Constant(0.0))
@@ -38,6 +40,13 @@ class SampledLaws:
     ki: np.ndarray
     resolution: tuple[np.ndarray, np.ndarray, np.ndarray]
 
+    @property
+    def targets(self) -> JointLaws:
+        """Of the desired motions of pd, pid and computed torque, by `desired`; `driven` are those with an integral."""
+        law, none = self.law, np.zeros(len(self.held), dtype=bool)
+        signal = law.schedule.target if law.joint_laws is None else np.maximum(law.schedule.target, law.joint_laws.signal)
+        return no_laws(law.model, self.limit, none, none)._replace(driven=self.ki > 0.0, signal=signal)
+
 
 def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules: dict[str, Rule] | None, initial: bool):
     """As `compile_schedule` with these arguments, which it is given, since it calls this."""
@@ -59,7 +68,8 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     held = by_law | by_joints
     if sampling.function is not None:
         held = held | np.asarray(law.schedule.level == TORQUE)
-    if not held.any():
+    everywhere = (*scenario.joints, *(rule for phase in scenario.phases for rule in phase.joints))
+    if not (held.any() or control or any(isinstance(rule.value, Pd) for rule in everywhere)):
         raise ScenarioError("the sampled controller has no law", place=sampling.place,
                             expected="control, a joint with torque: {pd: …} or {pid: …}, or run_scenario(…, controller=f)")
     limit = np.full(model.nv, np.inf) if law.joint_laws is None else law.joint_laws.limit.copy()
