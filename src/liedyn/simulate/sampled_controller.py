@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -69,7 +69,7 @@ class SampledController:
         if not np.isfinite(torque).all():
             name = self.model.v_names[int(np.argmin(np.isfinite(torque)))]
             raise ComputationError(f"the sampled torque of {name} is not a finite number at t = {t:.9g} s")
-        put = np.clip(_rounded(torque, sampled.resolution[2]), -sampled.limit, sampled.limit)
+        put = law.put_out(torque).clip(-sampled.limit, sampled.limit)
         if law.integrates:
             step = sampled.ki * self.sampling.interval * law.errors(t, q)
             winding = (np.abs(torque) > sampled.limit) & (step * torque > 0.0)
@@ -107,10 +107,13 @@ class _Law:
         self.rates, self.stage, self.exact = np.zeros((2, 2 * model.nv + 1)), np.zeros(2 * model.nv + 1), np.zeros(0)
         measured = (law.schedule.level == TORQUE) & (law.schedule.q_of_v >= 0)       # what is prescribed is known
         self.q_of_v = law.schedule.q_of_v
-        self.coarse_q, self.coarse_v = (np.where(measured, r, 0.0) for r in sampled.resolution[:2])
-        self.coarse = bool(self.coarse_q.any() or self.coarse_v.any())
+        resolution = [np.where(measured, r, 0.0) for r in sampled.resolution[:2]]
+        self.coarse, self.measured = bool(np.any(resolution)), np.flatnonzero(resolution[0])
+        self.read_q, self.read_v = _rounding(resolution[0][self.measured]), _rounding(resolution[1])
+        self.put_out = _rounding(sampled.resolution[2])
         self.integrating = sampled.ki > 0.0
-        self.integrates = bool(self.integrating.any())
+        self.summed = np.flatnonzero(self.integrating)
+        self.integrates = len(self.summed) > 0
         self.targets = sampled.targets
 
     def at(self, t: float, q0, y) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -118,14 +121,14 @@ class _Law:
         self._evaluate(t, q0, y)
         if self.coarse:
             q, nv = self.work.q.copy(), self.nv
-            k = np.flatnonzero(self.coarse_q)
-            q[self.q_of_v[k]] = _rounded(q[self.q_of_v[k]], self.coarse_q[k])
-            self._evaluate(t, q, np.concatenate([np.zeros(nv), _rounded(self.work.v, self.coarse_v), [0.0]]))
+            k = self.q_of_v[self.measured]
+            q[k] = self.read_q(q[k])
+            self._evaluate(t, q, np.concatenate([np.zeros(nv), self.read_v(self.work.v), [0.0]]))
         return self.work.q.copy(), self.work.v.copy(), self.work.tau.copy()
 
     def errors(self, t: float, q) -> np.ndarray:
         """(nv,) target less position where there is an integral."""
-        k, out = np.flatnonzero(self.integrating), np.zeros(self.nv)
+        k, out = self.summed, np.zeros(self.nv)
         target = np.zeros((1, len(k)))
         desired(self.targets, self.problem.signals, np.array([t]), q, self.work.stack, target)
         out[k] = target[0] - q[self.q_of_v[k]]
@@ -137,12 +140,11 @@ class _Law:
             raise failure(self.problem, code, t, self.work, self.sides.ties)
 
 
-def _rounded(x: np.ndarray, resolution: np.ndarray) -> np.ndarray:
+def _rounding(resolution: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """To multiples of the resolution; unchanged where that is 0."""
-    if not resolution.any():
-        return x
-    fine = np.where(resolution > 0.0, resolution, 1.0)
-    return np.where(resolution > 0.0, np.round(x / fine) * fine, x)
+    has = resolution > 0.0
+    step = np.where(has, resolution, 1.0)
+    return (lambda x: np.where(has, np.rint(x / step) * step, x)) if has.any() else (lambda x: x)
 
 
 def _numbers(given, n: int, what: str) -> np.ndarray:
