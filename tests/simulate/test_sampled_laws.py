@@ -184,6 +184,31 @@ def test_phases_begin_between_samples(of):
     assert tau(0.55) == tau(0.59) == pytest.approx(40 * (0.2 - run.q[k, 0]) - 8 * run.v[k, 0], abs=1e-12)
 
 
+def test_an_event_between_samples_is_located(of):
+    event = {"there": {"when": "q(x)", "value": 0.1, "do": "stop"}}
+    run = run_scenario(of(events=event))
+    k = int(run.t[-1] / 0.05)
+    (Phi, Gamma), u = held(run.t[-1] - 0.05 * k), 60 * (0.2 - run.q[k, 0]) - 12 * run.v[k, 0]
+    q, v = Phi @ [run.q[k, 0], run.v[k, 0]] + Gamma * u
+    assert abs(q - 0.1) < 1e-12 * v and 0 < run.t[-1] - 0.05 * k < 0.05
+    assert run.tau[-1, 0] == pytest.approx(u, abs=1e-9)
+
+
+def test_the_sum_with_a_continuous_torque_is_limited(of):
+    """Its kinks lie between samples, where steps end: the force is what it should be at all rows."""
+    given = []
+
+    def pd(t, q, v):
+        given.append(60 * (0.2 - q[0]) - 12 * v[0])
+        return {"x": given[-1]}
+    run = run_scenario(of(joints={"x": {"torque": "3*sin(9*t) - 20*q"}}, saturate=True, output_step=0.01), controller=pd)
+    at = np.floor(run.t[:-1] * 20 + 1e-9).astype(int)
+    asked = np.clip(np.clip(given, -4, 4)[at] + 3 * np.sin(9 * run.t[:-1]) - 20 * run.q[:-1, 0], -4, 4)
+    np.testing.assert_allclose(run.tau[:-1, 0], asked, rtol=0, atol=1e-12)
+    assert 10 < np.count_nonzero(np.abs(asked) == 4) < 90
+    assert run.check["energy_balance_relative"] < 1e-9
+
+
 # functions of the user ------------------------------------------------------------------------------------------------------
 def test_a_function_gives_torques(of):
     """Once a sample, with what is measured; as an array or by joint; beside the laws, within the limits."""

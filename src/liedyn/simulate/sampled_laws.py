@@ -59,15 +59,14 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     of_law = replace(scenario, sampling=None, forces=(), actuators=(), contacts=None, events=())
     law_rules = {name: _without_integral(rule) for name, rule in rules.items()}
     law = compile_schedule(of_law, model, law_rules, initial=initial)
-    by_law, by_joints = _driven(law.joint_laws, model), _mask(feedback, model)
+    held = _driven(law.joint_laws, model) | _mask(feedback, model)
+    if sampling.function is not None:
+        held |= np.asarray(law.schedule.level == TORQUE)
     added = {name: Rule(name, _NOTHING) for name in model.joint_names
-             if by_law[model.v_index(name)].any() and name not in feedback and name in rules}
+             if held[model.v_index(name)].any() and name not in feedback and name in rules}
     if added:                                                  # torques of the schedule act continuously
         other = compile_schedule(of_law, model, law_rules | added, initial=False)
         law = replace(other, q=law.q, v=law.v, warnings=law.warnings)
-    held = by_law | by_joints
-    if sampling.function is not None:
-        held = held | np.asarray(law.schedule.level == TORQUE)
     everywhere = (*scenario.joints, *(rule for phase in scenario.phases for rule in phase.joints))
     if not (held.any() or control or any(isinstance(rule.value, Pd) for rule in everywhere)):
         raise ScenarioError("the sampled controller has no law", place=sampling.place,

@@ -144,7 +144,8 @@ class Timeline:
         """The state after the last event, as a row."""
         model, problem = self._known[self.mode]
         still = replace(now, fired=())
-        return Part(model, problem, solve_stretch(problem, still, np.array([now.t]), options).record)
+        row = solve_stretch(problem, still, np.array([now.t]), options, controller=self.controller)
+        return Part(model, problem, row.record)
 
     def _by_all_rows(self, model, statistics: Statistics) -> Statistics:
         """The row that they name is one of all constraints."""
