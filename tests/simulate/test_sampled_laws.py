@@ -2,6 +2,8 @@
 laws, and what is refused."""
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pytest
 import yaml
@@ -10,9 +12,14 @@ from scipy.signal import cont2discrete
 
 from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.errors import ComputationError, ScenarioError, UsageError
+from liedyn.integrators.problem import Options, Start
+from liedyn.integrators.solve import solve_stretch
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario_file import scenario_of
+from liedyn.loading import load
 from liedyn.simulate.run import run_scenario
+from liedyn.simulate.sampled_controller import SampledController
+from liedyn.simulate.schedule import compile_schedule
 
 MASS, DAMPING, STIFFNESS = 2.0, 0.3, 5.0
 CART = """\
@@ -167,6 +174,20 @@ def test_loops_give_what_lines_give_and_runs_repeat_themselves(of, monkeypatch):
     loops = run_scenario(keys)
     np.testing.assert_allclose(loops.q, line.q, rtol=0, atol=1e-11)
     np.testing.assert_allclose(loops.tau, line.tau, rtol=0, atol=1e-9)
+
+
+def test_a_controller_goes_on_from_its_plain_values(of):
+    """In the middle of a sample and of a delay, bit for bit."""
+    s = scenario_of(of(law={"pid": GAINS | {"ki": 40}}, sampling={"rate": 20, "delay": 0.03}))
+    model = load(s.robot)
+    problem = compile_schedule(s, model).problem(model)
+    one, other = SampledController(s.sampling, model), SampledController(s.sampling, model)
+    first = solve_stretch(problem, Start(0.0, problem.q, problem.v), np.array([0.0, 0.51]), Options("rk4"), controller=one)
+    other.go_on(json.loads(json.dumps(one.about())))
+    assert other.due == pytest.approx(0.53) and other.integral.any()
+    ends = [solve_stretch(problem, first.end, np.array([0.51, 0.8]), Options("rk4"), controller=each).end
+            for each in (one, other)]
+    assert np.array_equal(ends[0].q, ends[1].q) and np.array_equal(ends[0].v, ends[1].v)
 
 
 def test_phases_begin_between_samples(of):

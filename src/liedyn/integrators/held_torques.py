@@ -37,17 +37,22 @@ class HeldTorques:
     def act(self, state: State) -> None:
         """At the state of the run: what is due, and where the next step must end."""
         t = float(state.clock[0])
-        torque = self.controller.act(self.problem, t, state.q, state.y)[self.coordinates]
+        self._write(self.controller.act(self.problem, t, state.q, state.y)[self.coordinates])
+        self._limit_step(t)
+        state.count[1] = state.count[5] = 0                    # the wall is a new one, and so are the rates
+
+    def _write(self, torque: np.ndarray) -> None:
         self.sides.signals.literals[self.literals] = torque
         if self.sides.line is not None:
             self.sides.line.numbers[self.numbers] = torque
+
+    def _limit_step(self, t: float) -> None:
         k = int(self.breaks.searchsorted(t, "right"))
         wall, before = (float(self.breaks[k]), float(self.before[k])) if k < len(self.breaks) else (math.inf, math.inf)
         due = self._at_output(self.controller.due)
         if due < wall:
             wall, before = due, math.nextafter(due, -math.inf)
         self.sides.walls.breaks[0], self.sides.walls.before[0] = wall, before
-        state.count[1] = state.count[5] = 0                    # the wall is a new one, and so are the rates
 
     def _at_output(self, due: float) -> float:
         """The time of an output that is the same but for rounding, so that its row shows the new torque."""

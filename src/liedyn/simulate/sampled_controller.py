@@ -58,6 +58,16 @@ class SampledController:
             self.samples += 1
         return np.where(problem.sampled.held, self.torque, 0.0)
 
+    def about(self) -> dict:
+        """All that its further work depends on, as plain values, but for what a function of the user keeps."""
+        return {"samples": self.samples, "torque": self.torque.tolist(), "integral": self.integral.tolist(),
+                "waiting": [[t, torque.tolist()] for t, torque in self.waiting]}
+
+    def go_on(self, about: dict) -> None:
+        """From what `about` said."""
+        self.samples, self.torque, self.integral = about["samples"], np.array(about["torque"]), np.array(about["integral"])
+        self.waiting = deque((t, np.array(torque)) for t, torque in about["waiting"])
+
     def _sample(self, problem: Problem, t: float, q0, y) -> np.ndarray:
         sampled = problem.sampled
         law = self._laws.get(id(sampled)) or self._laws.setdefault(id(sampled), _Law(sampled))
