@@ -60,6 +60,7 @@ class Problem:
     law                  gives the motors' torques, besides the schedule's; or None
     joint_laws           the same for other joints, and limits of all forces; or None
     max_step             bounds that of the options [s]
+    sampled              laws of a sampled controller (`simulate.sampled_laws`); or None
     contacts             of links with planes; or None
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
                          state by the schedule's laws (`simulate.feedback`); None: implicit methods take differences
@@ -86,11 +87,13 @@ class Problem:
     joint_laws: JointLaws | None = None
     clocks: tuple[str, ...] = ()
     bound: Callable[[Mapping[str, float]], tuple[Schedule, Signals]] | None = None
+    sampled: object | None = None
 
     def begun(self, begun: Mapping[str, float]) -> Problem:
         """The same with other beginnings of its clocks [s]; nothing is compiled anew."""
         schedule, signals = self.bound(begun)
-        other = replace(self, schedule=schedule, signals=signals)
+        sampled = None if self.sampled is None else self.sampled.begun(begun)
+        other = replace(self, schedule=schedule, signals=signals, sampled=sampled)
         other.__dict__["step"] = self.step
         return other
 

@@ -50,14 +50,18 @@ POSE_MOTION = Keys("pose_motion", (
 
 _GAIN = Number(least=0, most=LARGEST_GAIN)
 _GAINS = Either((_GAIN, List(_GAIN, 1)), "gain")
-PD = Keys("pd", (
-    Key("kp", _GAINS, "gain of the position", required=True, example=50, live=True),
+_KP = Key("kp", _GAINS, "gain of the position", required=True, example=50, live=True)
+_OF_PD = (
     Key("kd", _GAINS, "gain of the velocity", 0, example=5, live=True),
     Key("target", SIGNALS, "desired position, a signal", required=True, example=0.3, live=True),
     Key("feedforward", SIGNALS, "force that is added, a signal", 0, example="0.5*sin(t)"),
-    Key("gravity", Boolean(), "whether the gravity force of the joint is added", False, example=True)))
-TORQUES = Keys("torque", (Key("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"), *CURVES.keys),
-               one_of=(("pd", *CURVES.one_of[0]),))
+    Key("gravity", Boolean(), "whether the gravity force of the joint is added", False, example=True))
+PD = Keys("pd", (_KP, *_OF_PD))
+PID = Keys("pid", (_KP, Key("ki", _GAINS, "gain of the integral", required=True, example=20, live=True), *_OF_PD))
+TORQUES = Keys("torque", (Key("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"),
+                          Key("pid", PID, "the same and `ki` times the integral of `target - q`: needs `sampling`"),
+                          *CURVES.keys),
+               one_of=(("pd", "pid", *CURVES.one_of[0]),))
 _TORQUE = Either((Number(), Text(), TORQUES, List(SIGNAL, 1)), "torque_signals")
 LEVELS = one_of(
     "prescribe",
@@ -67,6 +71,6 @@ LEVELS = one_of(
         "and free joints a pose: `xyz` and `rpy`, or `waypoints`", example={"quintic": [[0, 0], [2, 1]]}))
 DRIVES = one_of(
     "drive",
-    Key("torque", _TORQUE, "joint force [N m or N]: a signal, or `pd`; a list with one for each coordinate",
+    Key("torque", _TORQUE, "joint force [N m or N]: a signal, `pd` or `pid`; a list with one for each coordinate",
         example="-0.5*q - 0.1*v"),
     Key("prescribe", LEVELS, "motion of the joint at one of these levels"))

@@ -13,6 +13,7 @@ from liedyn.errors import Place
 if TYPE_CHECKING:
     from liedyn.io.contact_shapes import Contact
     from liedyn.io.events import Event, Phase
+    from liedyn.io.sampling import Sampling
     from liedyn.io.waypoints import Waypoints
 
 ADAPTIVE = ("rtol", "atol", "max_step")
@@ -101,7 +102,7 @@ class Torque:
 @dataclass(frozen=True, slots=True)
 class Pd:
     """tau = kp (target - q) + kd (d target/dt - v) + feedforward, and the gravity force where `gravity`; tuples have an entry for
-    each coordinate."""
+    each coordinate. ki: of the sum of (target - q) at samples times their period, a pid law; None: a pd law."""
 
     kp: float | tuple[float, ...]
     kd: float | tuple[float, ...]
@@ -109,6 +110,7 @@ class Pd:
     feedforward: Signal | tuple[Signal, ...]
     gravity: bool = False
     place: Place = field(default=Place(), compare=False)
+    ki: float | tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,6 +255,7 @@ class Scenario:
     initial_from: StartFrom | None = None
     drives: tuple[Rule, ...] = ()                # motions of driven loops
     control: Control | None = None
+    sampling: Sampling | None = None             # of the laws; None: they are continuous
     saturate: tuple[Rule, ...] = ()              # limits of joint forces: EFFORT or a number
     contacts: Contact | None = None
     phases: tuple[Phase, ...] = ()

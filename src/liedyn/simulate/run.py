@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -145,7 +145,7 @@ class Silent:
 
 
 def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrides = (), *, strict: bool = False,
-                 force_long: bool = False) -> Result:
+                 force_long: bool = False, controller: Callable | None = None) -> Result:
     """Simulate a scenario, or a robot file with defaults.
 
     Parameters
@@ -158,6 +158,10 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
         Findings of the robot become an error.
     force_long : bool
         Allow more than 1e8 steps or 1e7 rows (up to 1e12), and a result that may not fit into memory.
+    controller : callable, optional
+        ``controller(t, q, v)`` is called at each sample of the scenario's ``sampling`` with the time [s] and what is measured of
+        the state, q (nq,) and v (nv,). It returns torques [N m | N], an array (nv,) or a dict by joint, which are added to those
+        of the scenario and held until the next sample. Those of prescribed joints are ignored.
 
     Returns
     -------
@@ -168,17 +172,20 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
     ScenarioError, ModelError, TrajectoryError
         With file, line and key.
     ComputationError
-        If the integration fails, or the result would not fit into memory.
+        If the integration or the controller fails, or the result would not fit into memory.
+    UsageError
+        For a controller without the key ``sampling``.
     """
-    return simulate_file(scenario, overrides, Silent(), strict, force_long)
+    return simulate_file(scenario, overrides, Silent(), strict, force_long, controller=controller)
 
 
-def simulate_file(path, overrides, progress, strict: bool = False, force_long: bool = False, folder=None) -> Result:
+def simulate_file(path, overrides, progress, strict: bool = False, force_long: bool = False, folder=None,
+                  controller: Callable | None = None) -> Result:
     """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`; for a result that is to be
     written into `folder`."""
     began = time.perf_counter()
     with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
-        prepared = prepare(path, overrides, strict, force_long, folder)
+        prepared = prepare(path, overrides, strict, force_long, folder, controller)
         scenario, model, problem, timeline = prepared.scenario, prepared.model, prepared.problem, prepared.timeline
         from liedyn.integrators.solve import solve
         from liedyn.simulate.integrator import options_of

@@ -40,6 +40,7 @@ from liedyn.simulate.joint_values import unit_quaternions, write_values
 from liedyn.simulate.laws import BoundLaws, bind_laws
 from liedyn.simulate.names import bind, find, phase_rules
 from liedyn.simulate.prescribed_poses import PoseTable, held_by, pose_gap, prescribed_at, velocity_gap
+from liedyn.simulate.sampled_laws import SampledLaws, compile_sampled
 from liedyn.simulate.signals.expression import passing
 from liedyn.simulate.signals.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
 from liedyn.simulate.signals.switches import MOST, switches_of_state
@@ -64,6 +65,7 @@ class Compiled:
     force_names   what each entry of the schedule's forces is
     contacts, contact_names   of links with planes; None, and no names, without `contacts`
     clocks        names of what the times of signals begin with, and bound: schedule and signals for other beginnings by name
+    sampled       laws of a sampled controller; None without
     stack_size    floats of scratch for `kernels.simulation.signals.signal`
     warnings      what is doubtful but can be run, one line each
     """
@@ -86,24 +88,28 @@ class Compiled:
     joint_laws: JointLaws | None = None
     clocks: tuple[str, ...] = ()
     bound: Callable[[Mapping[str, float]], tuple[Schedule, Signals]] | None = None
+    sampled: SampledLaws | None = None
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
                        passive, self.ties, self.law, self.max_step, law_slopes, self.directions, self.contacts, self.joint_laws,
-                       self.clocks, self.bound)
+                       self.clocks, self.bound, self.sampled)
 
 
-def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None) -> Compiled:
+def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None, *, initial: bool | None = None,
+                     held: np.ndarray | None = None) -> Compiled:
     """Bind `scenario` to `model`, with its initial state. rules: what each joint does later, in another phase; then q and v are
-    at rest in the neutral configuration.
+    at rest in the neutral configuration, unless initial is True. held: see `bind_laws`.
 
     Raises ScenarioError for names that the model does not have, drives that a joint cannot have and initial values that
     contradict the prescribed motion, a `control` that the robot cannot have; TrajectoryError for an unreadable CSV.
     """
+    initial = rules is None if initial is None else initial
+    if scenario.sampling is not None:
+        return compile_sampled(compile_schedule, scenario, model, rules, initial)
     table = SignalTable(model, scenario.duration, coordinates(model), bool(scenario.phases),
                         tuple(event.name for event in scenario.events))
-    initial = rules is None
-    if initial:
+    if rules is None:
         rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None)
     drives = _drives(rules, model, table)
     forces = _Forces(model, table, scenario.duration)
@@ -113,7 +119,7 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     ties = tie(scenario, model, table)
     contacts, contact_names = bind_contacts(scenario.contacts, model)
     control = bind_control(scenario, model, table, drives["level"])
-    laws = bind_laws(scenario, model, table, drives, rules)
+    laws = bind_laws(scenario, model, table, drives, rules, held)
     watched = [event for event in scenario.events if event.when]
     watch = np.array([_watch(event, table) for event in watched], dtype=np.int64)
 
@@ -192,6 +198,9 @@ def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slic
 
 
 def _pd_coordinate(arrays: dict[str, np.ndarray], name: str, drive: Pd, k: int, i: int, n: int, table: SignalTable) -> None:
+    if drive.ki is not None:
+        raise ScenarioError(f"the pid law of {name} needs a sampled controller: its integral is a sum at sample times",
+                            place=drive.place, expected="the key sampling, for example {rate: 1000}")
     for key in ("kp", "kd"):
         gain = getattr(drive, key)
         if isinstance(gain, tuple):

@@ -33,6 +33,7 @@ from liedyn.simulate.jumps import Jump, jump
 from liedyn.simulate.names import find, matching, phase_rules, unknown
 from liedyn.simulate.parts import Part, opened
 from liedyn.simulate.prescribed_poses import held_by, pose_gap, prescribed_at, velocity_gap
+from liedyn.simulate.sampled_controller import SampledController
 from liedyn.simulate.schedule import compile_schedule
 from liedyn.simulate.signals.signal_table import SAME_TIME
 
@@ -86,6 +87,7 @@ class Timeline:
             opened(model, phase)
         self._contacts = first.contacts
         self.watched, self._of_forces = [event for event in scenario.events if event.when], reading_forces(first)
+        self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
         for event in scenario.events:
             self._check_names(event)
         self.parts: list[Part] = []
@@ -123,7 +125,8 @@ class Timeline:
             inside = times[(times > now.t + slack) & (times < end - slack)]
             model, problem = self._known[self.mode]
             rows = np.concatenate([[] if silent else [now.t], inside, [end]])
-            stretch = solve_stretch(problem, now, rows, options, lambda share, end=end: progress(share * end / duration))
+            stretch = solve_stretch(problem, now, rows, options, lambda share, end=end: progress(share * end / duration),
+                                    self.controller)
             totals = _sum(totals, self._by_all_rows(model, stretch.statistics))
             now = stretch.end
             recent.append(now.t)
@@ -144,7 +147,8 @@ class Timeline:
         """The state after the last event, as a row."""
         model, problem = self._known[self.mode]
         still = replace(now, fired=())
-        return Part(model, problem, solve_stretch(problem, still, np.array([now.t]), options).record)
+        row = solve_stretch(problem, still, np.array([now.t]), options, controller=self.controller)
+        return Part(model, problem, row.record)
 
     def _by_all_rows(self, model, statistics: Statistics) -> Statistics:
         """The row that they name is one of all constraints."""

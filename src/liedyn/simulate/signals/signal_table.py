@@ -123,6 +123,15 @@ class SignalTable:
         self.places.append(place or Place())
         return len(self.names) - 1
 
+    def put_own(self, value: float, use: Use) -> int:
+        """Index of a constant that no other signal shares, since a run changes it."""
+        shared = self._constants.pop(value, None)
+        index = self.put(value, use)
+        del self._constants[value]
+        if shared is not None:
+            self._constants[value] = shared
+        return index
+
     def lower(self, given: Signal, use: Use) -> float | Program | Curve:
         """A constant, a program or a curve."""
         if isinstance(given, Constant):
