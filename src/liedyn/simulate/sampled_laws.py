@@ -83,7 +83,8 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     motion = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, initial=False, held=held)
     sampled = SampledLaws(law.problem(model, scenario.passive), held, motion.joint_laws.held, limit, _integrals(feedback, model),
                           _resolutions(sampling, model))
-    return replace(motion, q=law.q, v=law.v, warnings=tuple(dict.fromkeys((*law.warnings, *motion.warnings))), sampled=sampled)
+    return replace(motion, q=law.q, v=law.v, warnings=tuple(dict.fromkeys((*law.warnings, *motion.warnings))), sampled=sampled,
+                   clocks=tuple(dict.fromkeys((*motion.clocks, *law.clocks))))
 
 
 def _without_integral(rule: Rule) -> Rule:
