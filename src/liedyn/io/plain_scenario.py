@@ -25,6 +25,7 @@ from liedyn.io.scenario import (
     Stabilization,
     Torque,
 )
+from liedyn.io.stop_file import plain_limits
 
 
 def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dict:
@@ -81,6 +82,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
         if kept != Stabilization() else None,
         "drives": rules(scenario.drives, drive) or None, "control": scenario.control and law(scenario.control),
         "saturate": {rule.pattern: rule.value for rule in scenario.saturate} or None,
+        "limits": scenario.limits and plain_limits(scenario.limits),
         "contacts": scenario.contacts and plain_contacts(scenario.contacts),
         "joints": rules(scenario.joints, drive), "actuators": rules(scenario.actuators, signal),
         "external_forces": [_plain_force(force, signal) for force in scenario.forces],

@@ -13,6 +13,7 @@ from liedyn.errors import Place
 if TYPE_CHECKING:
     from liedyn.io.contact_shapes import Contact
     from liedyn.io.events import Event, Phase
+    from liedyn.io.stop_keys import LimitStops
 
 ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho")}
@@ -239,6 +240,7 @@ class Scenario:
     control: Control | None = None
     saturate: tuple[Rule, ...] = ()              # limits of joint forces: EFFORT or a number
     contacts: Contact | None = None
+    limits: LimitStops | None = None             # stops at position limits; None: limits are only noted
     phases: tuple[Phase, ...] = ()
     events: tuple[Event, ...] = ()
     source: str | None = field(default=None, compare=False)

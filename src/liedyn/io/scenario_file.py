@@ -38,6 +38,7 @@ from liedyn.io.scenario import (
     Torque,
 )
 from liedyn.io.scenario_keys import CONSTRAINTS, FORCE, INITIAL, INTEGRATOR, MOTION, SCENARIO
+from liedyn.io.stop_file import read_limits
 from liedyn.io.yaml_text import Node, read_yaml
 
 MOST_ROWS = 10_000_000                           # of output, and
@@ -110,6 +111,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         control=read_control(given["control"], _rules, _signal, _numbers) if "control" in given else None,
         saturate=read_saturation(given["saturate"]) if "saturate" in given else (),
         contacts=read_contacts(given["contacts"], integrator.method) if "contacts" in given else None,
+        limits=read_limits(given["limits"], integrator.method) if "limits" in given else None,
         phases=phases,
         events=read_events(given["events"], phases, lambda child: _rules(child, _numbers)) if "events" in given else (),
         source=source, overrides=overrides, notes=tuple(f"-S {text} replaces {key}" for text, key in replaced))

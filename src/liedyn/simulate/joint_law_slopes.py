@@ -23,7 +23,7 @@ def with_joint_laws(problem, t: float, q, v, out: np.ndarray) -> np.ndarray:
     laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
     out, saturated, here = out.copy(), np.zeros(nv, dtype=bool), None
     if laws.acts[COMPUTED] or (laws.limit < np.inf).any():
-        here = _evaluated(problem, t, q, v)
+        here = _evaluated(problem.without_stops, t, q, v)          # laws know nothing of stops
         saturated = np.abs(here.tau) >= laws.limit
     if laws.acts[GRAVITY]:
         rest = np.zeros(nv)

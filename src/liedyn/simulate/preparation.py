@@ -75,8 +75,9 @@ class Prepared:
 
 
 def _timeline(scenario: Scenario, model, problem):
-    """What follows the phases and events of a scenario; None without."""
-    if not scenario.events:
+    """What follows the phases, events and hard stops of a scenario; None without."""
+    hard = scenario.limits is not None and scenario.limits.mode == "hard"
+    if not scenario.events and not hard:
         return None
     if scenario.integrator.method == "generalized_alpha":
         raise ScenarioError("generalized_alpha does not go with events", place=scenario.integrator.place,

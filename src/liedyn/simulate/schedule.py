@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
+from liedyn.kernels.simulation.stops import Stops
 from liedyn.simulate.contact import bind_contacts
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.driven_loops import closed_state, tie
@@ -26,6 +27,7 @@ from liedyn.simulate.names import bind, find, phase_rules
 from liedyn.simulate.signals.expression import passing
 from liedyn.simulate.signals.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
 from liedyn.simulate.signals.switches import MOST, switches_of_state
+from liedyn.simulate.stops import BoundStops, Stop, bind_stops, stops_of
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
 _WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
@@ -41,7 +43,8 @@ class Compiled:
     ties          how the constraints act; None for a robot without
     law           of the motors of elastic joints; None without
     joint_laws    of other joints, and limits of forces; None without
-    directions    of the events that the schedule watches for
+    directions    of the events that the schedule watches for, and of resting stops
+    stops, at_limits   at limits of joints: as problems have them, and with their names
     max_step      the largest that an adaptive method may take: finite where signals switch at times that are not all known
     signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
     force_names   what each entry of the schedule's forces is
@@ -66,15 +69,19 @@ class Compiled:
     contacts: Contacts | None = None
     contact_names: tuple[str, ...] = ()
     joint_laws: JointLaws | None = None
+    stops: Stops | None = None
+    at_limits: BoundStops = field(default_factory=BoundStops)
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
-                       passive, self.ties, self.law, self.max_step, law_slopes, self.directions, self.contacts, self.joint_laws)
+                       passive, self.ties, self.law, self.max_step, law_slopes, self.directions, self.contacts, self.joint_laws,
+                       self.at_limits.guards, self.stops, self.at_limits.loads)
 
 
-def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None) -> Compiled:
+def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None, stops: tuple[Stop, ...] | None = None,
+                     resting: tuple[Stop, ...] = ()) -> Compiled:
     """Bind `scenario` to `model`, with its initial state. rules: what each joint does later, in another phase; then q and v are
-    at rest in the neutral configuration.
+    at rest in the neutral configuration. stops: at limits, if they are known; resting: those that joints rest at.
 
     Raises ScenarioError for names that the model does not have, drives that a joint cannot have and initial values that
     contradict the prescribed motion, a `control` that the robot cannot have; TrajectoryError for an unreadable CSV.
@@ -93,20 +100,22 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     control = bind_control(scenario, model, table, drives["level"])
     laws = bind_laws(scenario, model, table, drives, rules)
     watched = [event for event in scenario.events if event.when]
-    watch = np.array([_watch(event, table) for event in watched], dtype=np.int64)
+    at_limits = bind_stops(stops_of(scenario, model) if stops is None else stops, drives["level"], resting, table)
+    watch = np.array([*(_watch(event, table) for event in watched), *at_limits.watch], dtype=np.int64)
     windows, doubts = table.switches()
     times = merge_times(np.concatenate([forces.start, forces.end, table.knots()]), scenario.duration)
     breaks, before = merge_windows(times, windows, scenario.duration)
     signals, joint_laws = laws.with_switches(table.arrays(breaks))
+    signals, acting = at_limits.with_switches(signals, model.nv)
     schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before, watch=watch)
     law = motor_law(control, model, table.stack_size)
     at_rest = model.neutral(), np.zeros(model.nv), None, []
     q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law, laws) if initial else at_rest
-    compiled = Compiled(schedule, signals, q, v, (*table.names, *laws.limit_names), (*table.places, *laws.limit_places),
-                        tuple(forces.names), table.stack_size, ties=ties, law=law,
-                        max_step=_largest_step(scenario.duration, doubts, watched),
-                        directions=tuple(event.direction for event in watched), contacts=contacts, contact_names=contact_names,
-                        joint_laws=joint_laws)
+    compiled = Compiled(schedule, signals, q, v, (*table.names, *laws.limit_names, *at_limits.names),
+                        (*table.places, *laws.limit_places), tuple(forces.names), table.stack_size, ties=ties, law=law,
+                        max_step=_largest_step(scenario.duration, doubts, watched or acting),
+                        directions=(*(event.direction for event in watched), *at_limits.directions), contacts=contacts,
+                        contact_names=contact_names, joint_laws=joint_laws, stops=acting, at_limits=at_limits)
     if ties is not None and initial:
         q, v, notes = closed_state(scenario, compiled.problem(model), *given)
         warnings += notes

@@ -57,4 +57,4 @@ def tied_right_hand_side(tree, plant, schedule, signals, ties, t, q0, y, dy, wor
     move_drives(signals, ties, t, work)
     if tied_hybrid(ties, work) == FAR:
         return FAR
-    return rates(tree, plant, y, deficit_of(ties), tied_power(ties), dy, work)
+    return rates(tree, plant, signals, y, deficit_of(ties), tied_power(ties), dy, work)
