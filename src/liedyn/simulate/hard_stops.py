@@ -22,10 +22,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from liedyn.dynamics.mass import inverse_mass_matrix
-from liedyn.errors import ComputationError, ScenarioError
-from liedyn.integrators.problem import failure
-from liedyn.integrators.right_hand_side import RightHandSide
-from liedyn.kernels.simulation.right_hand_side import RUNNING
+from liedyn.errors import ScenarioError
+from liedyn.integrators.evaluation import evaluated
 from liedyn.simulate.stops import Stop
 
 _AT = 1e-12              # rad | m and relative: a coordinate at its limit
@@ -35,7 +33,6 @@ _PUSHES = 1e-12          # of the largest acceleration: no acceleration away fro
 _REST_AFTER = 3          # impacts, each within
 _REST = 5e-13            # s (and 64 spacings of the time) of the one before: the joint rests
 _MANY, _AT_ONCE = 100, 5e-10     # so does one with so many impacts within this share of the run
-_LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
 
 
 @dataclass
@@ -106,7 +103,7 @@ class HardStops:
         """The stops that must push, of those where coordinates stand still; and those where nothing happens."""
         if not still:
             return ()
-        G, free = _normals(still, len(moment.v)), _acceleration(problem, t, moment.q, moment.v)
+        G, free = _normals(still, len(moment.v)), evaluated(problem, t, moment.q, moment.v).a
         response, away = G @ mobility @ G.T, G @ free
         f = _complementary(response, away)
         left = response @ f + away
@@ -154,15 +151,3 @@ def _complementary(A, b) -> np.ndarray:
     part = root > 1e-7                                       # of 1: below, a motion that rounding has made
     c = (U[:, part].T @ (b / size)) / root[part]
     return nnls(root[part, None] * U[:, part].T, -c)[0] / size
-
-
-def _acceleration(problem, t: float, q, v) -> np.ndarray:
-    """(nv,) of a problem at a state."""
-    work, n, sides = problem.work(), 2 * problem.model.nv + 1, RightHandSide(problem, problem.signals)
-    y = np.concatenate([np.zeros(problem.model.nv), v, [0.0]])
-    code = sides.evaluate(*_LONE, t, 0.0, t, np.array(q), y, np.zeros((2, n)), np.zeros(n), 0, 1, 0, work)
-    if code != RUNNING:
-        raise failure(problem, code, t, work, sides.ties)
-    if not np.isfinite(work.a).all():
-        raise ComputationError(f"the accelerations at t = {t:.9g} s are not finite")
-    return work.a.copy()

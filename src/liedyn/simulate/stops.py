@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.errors import ScenarioError
+from liedyn.integrators.evaluation import evaluated
+from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.stiffness import mass_matrix_by_columns
 from liedyn.integrators.stop_forces import pressed_stops
 from liedyn.io.scenario import Rule, Scenario
@@ -170,3 +172,24 @@ def stop_notes(parts) -> list[str]:
                 worst[name] = found, float(record.t[row[j]]), part.model.v_units[k], sink
     return [f"the stop of {name} yields by {depth:.3g} {unit} at t = {t:.6g} s, where the load of the joint presses it in by "
             f"{sink:.3g} {unit}: a larger limits.stiffness makes it stiffer" for name, (depth, t, unit, sink) in worst.items()]
+
+
+def stop_forces(parts, nv: int) -> np.ndarray:
+    """(N, nv) joint forces of stops along a motion [N m | N]: part of its tau."""
+    return np.concatenate([_forces(part.problem, part.record, nv) for part in parts])
+
+
+def _forces(problem, record, nv: int) -> np.ndarray:
+    out, stops = np.zeros((len(record.t), nv)), problem.stops
+    if stops is None:
+        return out
+    force = pressed_stops(problem, record.q, record.v).force
+    for j, k in enumerate(stops.coordinate):
+        out[:, k] -= stops.side[j] * force[:, j]
+    if len(stops.held):
+        sides, reading = RightHandSide(problem, problem.signals), problem.signals.held[code.READING::code.SWITCH]
+        last = np.append(np.full(len(record.t) - 1, np.inf), np.nextafter(record.t[-1], -np.inf))      # it belongs to what was before
+        for i, (t, q, v) in enumerate(zip(np.minimum(record.t, last), record.q, record.v, strict=True)):
+            evaluated(problem, t, q, v, sides)
+            out[i, stops.held] = reading[stops.held_switch]
+    return out
