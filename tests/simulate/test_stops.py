@@ -41,7 +41,7 @@ def test_a_slider_hits_its_stop_as_the_law_says(simulate, worst):
     back = scipy.optimize.brentq(lambda w: w - np.log1p(w) - (c * v0 - np.log1p(c * v0)), -1 + 1e-12, -0.1, xtol=1e-15) / c
     t1 = inside.t[-1]
     y = np.where(run.t < t0, [0.5 + v0 * (run.t - t0), v0 + 0 * run.t], np.where(
-        run.t < t1, inside.sol(np.clip(run.t, t0, t1)) + [[0.5], [0]], [0.5 + back * (run.t - t1), back + 0 * run.t]))
+        run.t < t1, inside.sol(np.clip(run.t, t0, t1)) + np.array([[0.5], [0]]), [0.5 + back * (run.t - t1), back + 0 * run.t]))
     assert worst("q", np.abs(run.q[:, 0] - y[0]).max()) < 1e-12
     assert worst("v", np.abs(run.v[:, 0] - y[1]).max() / v0) < 1e-12
     assert run.check["energy_balance_relative"] < 1e-11
@@ -54,7 +54,8 @@ def test_a_slider_hits_its_stop_as_the_law_says(simulate, worst):
 
 def test_a_stop_pushes_and_never_pulls(simulate):
     """Torn out of its stop faster than 1/c, the slider is free: m x'' is the motor's force, on both sides of that instant."""
-    run = simulate(SLIDER, duration=0.03, output_step=0.0005, initial={"q": {"x": 0.51}}, limits={"stiffness": 1e4, "damping": 50},
+    run = simulate(SLIDER, duration=0.03, output_step=0.0005, initial={"q": {"x": 0.51}},
+                   limits={"stiffness": 1e4, "damping": 50},
                    joints={"x": {"torque": "-400*(step(t-0.01)-step(t-0.012)) + 300*step(t-0.012)"}})
     share, inside, motor = 1 + 50 * run.v[:, 0], run.q[:, 0] > 0.5, run.tau[:, 0] - run.stops[:, 0]
     assert ((share < 0) & inside).sum() > 5 and ((share > 0) & inside & (run.t > 0.015)).sum() > 5 and (run.stops <= 0).all()
@@ -83,8 +84,8 @@ def test_lines_loops_and_formula_give_the_same_force(scenario, monkeypatch):
 
 
 def test_slopes_are_exact_in_implicit_methods_and_linearize(scenario):
-    """The law by a complex step; the Jacobian of the rates by differences; the poles of a slider that is pressed against its stop:
-    m s^2 + c F s + k."""
+    """The law by a complex step; the Jacobian of the rates by differences; the poles of a slider that is pressed against its
+    stop: m s^2 + c F s + k."""
     problem = prepare(scenario(json.dumps(ARM), limits={"damping": 0.8}), ()).problem
     q, v = np.array([2.01, -1.23, 0.4]), np.array([0.3, -0.2, 1.0])
     found, k = stop_slopes(problem, q, v), problem.stops.numbers.reshape(-1, 3)[:, 1]
@@ -109,8 +110,8 @@ def test_slopes_are_exact_in_implicit_methods_and_linearize(scenario):
                        initial={"q": {"x": 0.54}})
     system = ld.linearize_scenario(pressed, equilibrium=True)
     np.testing.assert_allclose(system.here.q, 0.55, rtol=1e-12)
-    np.testing.assert_allclose(np.sort_complex(np.linalg.eigvals(system.system.A)), np.sort_complex(np.roots([2.0, 3 * 40.0, 800.0])),
-                               rtol=1e-9)
+    found, expected = (np.sort_complex(x) for x in (np.linalg.eigvals(system.system.A), np.roots([2.0, 3 * 40.0, 800.0])))
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
 
 
 def test_a_joint_rests_on_its_stop_as_deep_as_the_rule_says(simulate):
@@ -137,7 +138,8 @@ def test_stops_are_no_part_of_what_motors_give(simulate):
 
 @pytest.mark.parametrize("limits, text", [
     ("stpo", "limits.*stpo.*did you mean stop"), ({"mode": "hard", "stiffness": 3}, "stiffness does not apply to hard stops"),
-    ({"restitution": 0.3}, "restitution does not apply to compliant stops"), ({"stiffness": 1, "sink": 1}, "both stiffness and sink"),
+    ({"restitution": 0.3}, "restitution does not apply to compliant stops"),
+    ({"stiffness": 1, "sink": 1}, "both stiffness and sink"),
     ({"stiffness": -1}, "stiffness"), ({"joints": ["wrist"]}, "joint wrist has no position limits in the robot file"),
     ({"joints": ["elbwo"]}, "did you mean elbow"), (True, "limits"), ({"mode": "hard", "restitution": 1.2}, "restitution")])
 def test_what_cannot_be_is_refused(scenario, limits, text):

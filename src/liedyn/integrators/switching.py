@@ -20,6 +20,7 @@ LOOSE_STEPS = 20_000      # the largest step of an adaptive method, as a share o
 _GLANCE = 1e-6            # of a step: how far ahead it is looked where an argument is 0 at the beginning
 _FINEST = 1e-14           # of a step
 _ROUNDING = 1e-10         # of a step: an event that has just been is no farther away
+_LEFT = 1e-13             # rad | m: or what rounding has left of q less a value, where a bounce is slow
 _INSIDE = (0.25, 0.5, 0.75, 1.0)
 _CLOSER = tuple(k / 32 for k in range(1, 32))      # where a stage saw an event: it may be passed and passed back within the step
 
@@ -70,7 +71,7 @@ class Switches:
             if fresh.any():                                    # by the rate now: a bounce may be shorter than the glance
                 glance(-_GLANCE)
                 rate = (ahead - self.reading) / 2             # times the glance
-                at_zero = fresh & (np.abs(here) * _GLANCE <= _ROUNDING * np.abs(rate))
+                at_zero = fresh & (np.abs(here) <= np.maximum(_ROUNDING / _GLANCE * np.abs(rate), _LEFT))
                 side[at_zero] = np.sign(rate)[at_zero]
                 self.reading[:] = ahead
         self._hold(np.where(free, side, self.inside))

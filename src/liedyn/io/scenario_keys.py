@@ -99,8 +99,8 @@ SCENARIO = Keys("scenario", (
     Key("control", CONTROL, "a control law: see [control laws](#control-laws) and [elastic joints](#elastic-joints)"),
     Key("saturate", SATURATE, "limits of joint forces that act, `true` for the effort limits of the robot: see "
         "[saturation](#saturation)", "none", example=True),
-    Key("limits", LIMITS, "whether position limits act: `stop`, `hard` or a mapping: see [stops](#stops-at-joint-limits); `note`: "
-        "they do not, and a note tells which are exceeded", "note", example={"mode": "compliant", "damping": 2}),
+    Key("limits", LIMITS, "whether position limits act: `stop`, `hard` or a mapping: see [stops](#stops-at-joint-limits); "
+        "`note`: they do not, and a note tells which are exceeded", "note", example={"mode": "compliant", "damping": 2}),
     Key("constraints", CONSTRAINTS, "what keeps a motion on the loops: see [robots with loops](#robots-with-loops)"),
     Key("drives", Named(MOTION, "loop*"), "motion of driven loops, by name or pattern"),
     Key("external_forces", List(FORCE), "a list: see [external wrenches](#external-wrenches-and-actuators)", live=True),

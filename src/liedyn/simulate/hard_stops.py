@@ -24,14 +24,13 @@ import numpy as np
 from liedyn.dynamics.mass import inverse_mass_matrix
 from liedyn.errors import ScenarioError
 from liedyn.integrators.evaluation import evaluated
+from liedyn.simulate.jumps import REST_AFTER, comes_at_once
 from liedyn.simulate.stops import Stop
 
 _AT = 1e-12              # rad | m and relative: a coordinate at its limit
 _BEYOND = 1e-9           # the same: no longer at it
 _STILL = 1e-12           # of the largest speed: no speed
 _PUSHES = 1e-12          # of the largest acceleration: no acceleration away from a stop
-_REST_AFTER = 3          # impacts, each within
-_REST = 5e-13            # s (and 64 spacings of the time) of the one before: the joint rests
 _MANY, _AT_ONCE = 100, 5e-10     # so does one with so many impacts within this share of the run
 
 
@@ -87,17 +86,18 @@ class HardStops:
         for stop in stops:
             if stop.side * (q[stop.q] - stop.limit) > _BEYOND * max(1.0, abs(stop.limit)):
                 side = "above" if stop.side > 0 else "below"
-                raise ScenarioError(f"{stop.name} is at {q[stop.q]:.9g} at t = {t:.9g} s, {side} its limit {stop.limit:.9g}, which is "
-                                    "a hard stop", place=self.place, expected="a position within its limits, or mode: compliant")
+                raise ScenarioError(f"{stop.name} is at {q[stop.q]:.9g} at t = {t:.9g} s, {side} its limit {stop.limit:.9g}, a "
+                                    "hard stop", place=self.place,
+                                    expected="a position within its limits, or mode: compliant")
 
     def _comes_to_an_end(self, stop: Stop, v, t: float) -> bool:
         """Whether the impacts of a coordinate end with this one."""
         seen = self._history[stop]
-        soon = t - seen.last <= max(_REST, 64 * np.spacing(t))
+        soon = comes_at_once(t, t - seen.last, v[stop.coordinate], stop.limit)
         seen.short, seen.last = seen.short + 1 if soon else 0, t
         seen.times.append(t)
         many = len(seen.times) == _MANY and t - seen.times[0] <= _AT_ONCE * self.duration
-        return seen.short >= _REST_AFTER or many or stop.side * v[stop.coordinate] <= 0.0
+        return seen.short >= REST_AFTER or many or stop.side * v[stop.coordinate] <= 0.0
 
     def _pushing(self, moment, t: float, problem, still, mobility) -> tuple[Stop, ...]:
         """The stops that must push, of those where coordinates stand still; and those where nothing happens."""

@@ -80,5 +80,6 @@ def limit_notes(exceeded, stopped=()) -> list[str]:
             continue
         group.sort(key=lambda one: -abs(one.worst - one.limit) / max(abs(one.limit), 1.0 if kind == "position" else 1e-300))
         more = f", and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
-        notes.append(f"{kind} limits are exceeded (they do not act on the motion{_MEND[kind]}): {', '.join(map(str, group[:_NAMED]))}{more}")
+        worst = ", ".join(map(str, group[:_NAMED]))
+        notes.append(f"{kind} limits are exceeded (they do not act on the motion{_MEND[kind]}): {worst}{more}")
     return notes

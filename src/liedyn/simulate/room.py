@@ -36,7 +36,8 @@ def numbers_of_a_row(problem: Problem) -> int:
     model = problem.model
     touching = 0 if problem.contacts is None else 3 * len(problem.contacts.link) + 3
     stops = 0 if problem.stops is None else len(np.unique(problem.stops.coordinate)) + problem.guards
-    return model.nq + 3 * model.nv + 6 * len(problem.forced_links) + touching + stops + (model.nc if problem.ties is not None else 0) + 6
+    tied = model.nc if problem.ties is not None else 0
+    return model.nq + 3 * model.nv + 6 * len(problem.forced_links) + touching + stops + tied + 6
 
 
 def available_memory() -> float:

@@ -142,7 +142,8 @@ def _integers(values) -> np.ndarray:
 
 def guards_of(stops: tuple[Stop, ...], level, resting: tuple[Stop, ...]) -> tuple[tuple[Stop, ...], tuple[Stop, ...]]:
     """The hard stops of coordinates that move, and those that coordinates rest at, in the order of their events."""
-    acting, still = [stop for stop in stops if stop.hard and level[stop.coordinate] == code.TORQUE], [s.coordinate for s in resting]
+    acting = [stop for stop in stops if stop.hard and level[stop.coordinate] == code.TORQUE]
+    still = [stop.coordinate for stop in resting]
     return (tuple(stop for stop in acting if stop.coordinate not in still), tuple(stop for stop in resting if stop in acting))
 
 
@@ -188,7 +189,7 @@ def _forces(problem, record, nv: int) -> np.ndarray:
         out[:, k] -= stops.side[j] * force[:, j]
     if len(stops.held):
         sides, reading = RightHandSide(problem, problem.signals), problem.signals.held[code.READING::code.SWITCH]
-        last = np.append(np.full(len(record.t) - 1, np.inf), np.nextafter(record.t[-1], -np.inf))      # it belongs to what was before
+        last = np.nextafter(record.t[-1], -np.inf)             # the last instant belongs to what came before it
         for i, (t, q, v) in enumerate(zip(np.minimum(record.t, last), record.q, record.v, strict=True)):
             evaluated(problem, t, q, v, sides)
             out[i, stops.held] = reading[stops.held_switch]

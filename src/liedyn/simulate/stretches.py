@@ -27,12 +27,12 @@ from liedyn.model.build import build
 from liedyn.model.doubts import not_positive
 from liedyn.model.rigid_body import combined
 from liedyn.model.spatial import full
-from liedyn.simulate.joint_values import write_values
 from liedyn.simulate.hard_stops import HardStops
-from liedyn.simulate.jumps import Jump, jump
+from liedyn.simulate.joint_values import write_values
+from liedyn.simulate.jumps import REST_AFTER, Jump, comes_at_once, jump
 from liedyn.simulate.names import find, matching, phase_rules, unknown
 from liedyn.simulate.parts import Part, opened
-from liedyn.simulate.schedule import compile_schedule
+from liedyn.simulate.schedule import compile_schedule, coordinates
 from liedyn.simulate.signals.signal_table import SAME_TIME
 from liedyn.simulate.stops import Stop as LimitStop
 from liedyn.simulate.stops import guards_of, stops_of
@@ -40,8 +40,6 @@ from liedyn.simulate.stops import guards_of, stops_of
 _CLOSED = 1e-6           # rad | m: what may be missing where a loop closes
 _AGREE = 1e-6            # relative: a prescribed motion that begins where the joint is; people round
 _MANY, _AT_ONCE = 200, 1e-9      # so many events within this share of the run never end
-_REST_AFTER = 3          # impacts of one event, each within
-_REST = 5e-13            # s (and 64 spacings of the time) of the one before: the joint rests
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +172,6 @@ class Timeline:
         return not (event.debounce and t - self._last.get(event.name, -math.inf) < event.debounce)
 
     def _act(self, now: Start, event: Event) -> Start:
-        model, _ = self._known[self.mode]
         before = moment = self._moment(now)
         rested, self.mode = self.mode.resting, replace(self.mode, resting=())
         self._enter(self.mode)
@@ -185,12 +182,19 @@ class Timeline:
                 raise ComputationError(f"event {event.name} at t = {now.t:.9g} s: {problem_found}") from None
         moment = self._settled(moment, now.t, rested)
         since = now.t - self._last.get(event.name, -math.inf)
-        soon = since <= max(_REST, 64 * np.spacing(now.t))
+        soon = any(comes_at_once(now.t, since, before.v[k], before.q[i]) for k, i in self._struck(event)) \
+            or comes_at_once(now.t, since, np.inf, 0.0)
         self._short[event.name] = self._short.get(event.name, 0) + 1 if soon else 0
         self._last[event.name] = now.t
         if event.once:
             self._done.add(event.name)
         return self._happened(event.name, now, before, moment)
+
+    def _struck(self, event: Event) -> list[tuple[int, int]]:
+        """Places in v and q of coordinates that its impacts are of."""
+        names = [action.coordinate for action in event.actions if isinstance(action, Impact) and action.coordinate]
+        found = [(k, int(coordinates(self.model)[k])) for k in map(self.model.v_names.index, names)]
+        return [(k, i) for k, i in found if i >= 0]
 
     def _moment(self, now: Start) -> _Moment:
         model, _ = self._known[self.mode]
@@ -198,7 +202,8 @@ class Timeline:
 
     def _happened(self, name: str, now: Start, before: _Moment, after: _Moment) -> Start:
         change = sum(after.energies) - sum(before.energies)
-        self.occurrences.append(Occurrence(now.t, name, self.mode.phase or "", after.v - before.v, after.impulse, after.lost, change))
+        self.occurrences.append(Occurrence(now.t, name, self.mode.phase or "", after.v - before.v, after.impulse, after.lost,
+                                           change))
         return Start(now.t, after.q, after.v, now.work + after.work, now.fired, now.step)
 
     # limits -------------------------------------------------------------------------------------------------------------
@@ -280,7 +285,7 @@ class Timeline:
             k = self.model.v_names.index(action.coordinate)
             came = np.sign(moment.v[k])
             back = event.direction and came != self._came.setdefault(event.name, came)       # but for rounding, it rests
-            if back or action.restitution == 0.0 or self._short.get(event.name, 0) >= _REST_AFTER:
+            if back or action.restitution == 0.0 or self._short.get(event.name, 0) >= REST_AFTER:
                 name = next(joint.name for joint in self.model.joints if joint.v.start <= k < joint.v.stop)
                 self.notes.setdefault(event.name, f"event {event.name}: the impacts have come to an end at t = {t:.9g} s; "
                                       f"{name} is locked from then on (an event with unlock frees it)")
@@ -290,7 +295,7 @@ class Timeline:
         approach = float(row @ moment.v)
         if approach >= 0.0:
             return moment
-        if self._short.get(event.name, 0) >= _REST_AFTER:
+        if self._short.get(event.name, 0) >= REST_AFTER:
             raise ComputationError(f"the impacts of link {action.link} come to an end here, and nothing would hold it (stop the "
                                    "run, go to another phase, or use a restitution of a joint's coordinate)")
         return self._collide(moment, row[None], np.array([-action.restitution * approach]), set())
