@@ -52,7 +52,8 @@ class SampledLaws:
         return no_laws(law.model, self.limit, none, none)._replace(driven=self.ki > 0.0, signal=signal)
 
 
-def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules: dict[str, Rule] | None, initial: bool):
+def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules: dict[str, Rule] | None, stops, resting,
+                    initial: bool):
     """As `compile_schedule` with these arguments, which it is given, since it calls this."""
     sampling, control = scenario.sampling, scenario.control
     if control is not None and drives_motors(control, model):
@@ -61,7 +62,7 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None) if rules is None else rules
     feedback = {name: rule for name, rule in rules.items() if isinstance(rule.value, Pd)}
     unwatched = tuple(replace(event, when=None) for event in scenario.events)          # their times may be read
-    of_law = replace(scenario, sampling=None, forces=(), actuators=(), contacts=None, events=unwatched)
+    of_law = replace(scenario, sampling=None, forces=(), actuators=(), contacts=None, events=unwatched, limits=None)
     law_rules = {name: _without_integral(rule) for name, rule in rules.items()}
     law = compile_schedule(of_law, model, law_rules, initial=initial)
     held = _driven(law.joint_laws, model) | _mask(feedback, model)
@@ -80,7 +81,8 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     if law.joint_laws is not None:
         law = replace(law, joint_laws=law.joint_laws._replace(limit=np.where(held, np.inf, limit)))
     motion_rules = rules | {name: Rule(name, _NOTHING) for name in feedback}
-    motion = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, initial=False, held=held)
+    motion = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, stops, resting,
+                              initial=False, held=held)
     sampled = SampledLaws(law.problem(model, scenario.passive), held, motion.joint_laws.held, limit, _integrals(feedback, model),
                           _resolutions(sampling, model))
     return replace(motion, q=law.q, v=law.v, warnings=tuple(dict.fromkeys((*law.warnings, *motion.warnings))), sampled=sampled,
