@@ -34,6 +34,8 @@ class Switches:
         self.owner, operation = _owners(problem.signals, len(self.side))
         self.floor = operation == FLOOR
         self.event = _events(problem.schedule.watch, self.owner)
+        if problem.contacts is not None:                       # an event without a signal waits for a contact
+            self.event[problem.contacts.switch] = np.flatnonzero(np.asarray(problem.schedule.watch) < 0)
         self.cuts = [deque(maxlen=MOST_CUTS) for _ in self.side]
         self.notes: dict[int, str] = {}
 
@@ -165,7 +167,8 @@ def _events(watch, owner) -> np.ndarray:
     """Which event each switch is, -1: none. An event's program ends with the sign of what is watched."""
     event = np.full(len(owner), -1)
     for e, k in enumerate(watch):
-        event[np.flatnonzero(owner == k)[-1]] = e
+        if k >= 0:
+            event[np.flatnonzero(owner == k)[-1]] = e
     return event
 
 

@@ -9,10 +9,9 @@ from liedyn.dynamics.manifold import difference
 from liedyn.integrators.jacobian_of_rates import chart_slopes
 from liedyn.integrators.problem import failure
 from liedyn.integrators.right_hand_side import RightHandSide
-from liedyn.joints.kinds import FREE, SCREW
+from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.joint_laws import COMPUTED, FEEDBACK, GRAVITY
 from liedyn.kernels.simulation.right_hand_side import RUNNING
-from liedyn.model.spatial import bracket, skew
 
 _LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
 
@@ -58,7 +57,7 @@ def _slope_of_difference(model, q0, q) -> np.ndarray:
     x, out = difference(model, q0, q), np.eye(model.nv)
     for joint in model.joints:
         if joint.kind != SCREW:
-            out[joint.v, joint.v] = chart_slopes(x[joint.v], 0 * x[joint.v], bracket if joint.kind == FREE else skew)[0]
+            out[joint.v, joint.v] = chart_slopes(x[joint.v], 0 * x[joint.v])[0]
     return out
 
 

@@ -15,7 +15,7 @@ from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
-from liedyn.simulate.contact import bind_contacts
+from liedyn.simulate.contact import bind_contacts, with_touch_switches
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.driven_loops import closed_state, tie
 from liedyn.simulate.ended_state import ended_state
@@ -93,11 +93,12 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     control = bind_control(scenario, model, table, drives["level"])
     laws = bind_laws(scenario, model, table, drives, rules)
     watched = [event for event in scenario.events if event.when]
-    watch = np.array([_watch(event, table) for event in watched], dtype=np.int64)
+    watch = np.array([-1 if event.touch else _watch(event, table) for event in watched], dtype=np.int64)
     windows, doubts = table.switches()
     times = merge_times(np.concatenate([forces.start, forces.end, table.knots()]), scenario.duration)
     breaks, before = merge_windows(times, windows, scenario.duration)
     signals, joint_laws = laws.with_switches(table.arrays(breaks))
+    signals, contacts = with_touch_switches(signals, contacts, scenario, model)
     schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before, watch=watch)
     law = motor_law(control, model, table.stack_size)
     at_rest = model.neutral(), np.zeros(model.nv), None, []
