@@ -111,9 +111,10 @@ def _contacts_of(event: Event, rows: list[_Row], model) -> list[int]:
         others = {touch.other, *matching(touch.other, model.link_names)}
         found = [k for k in found if others & {rows[k].what, *([rows[k].link] if rows[k].other in links else [])}]
     if not found:
-        touching = sorted({row.link for row in rows})
+        touching = list(dict.fromkeys(x for row in rows for x in (row.link, row.other)))
         raise ScenarioError(f"event {event.name}: {event.when.text} is never a contact", place=place,
-                            expected=f"a link of contacts: {', '.join(touching[:8])}")
+                            expected=f"one of {' and '.join(touching)}" if len(touching) < 3 else
+                            f"one of {', '.join(touching[:8])}{', …' if len(touching) > 8 else ''}")
     return found
 
 
