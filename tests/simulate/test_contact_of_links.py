@@ -81,7 +81,8 @@ def pile(scenario, **contacts):
                         "v": {"fly": [0.3, 0.2, 0.1, 0.1, -0.3, -0.2], "lift": 0.4, "hinge": -0.7}},
         contacts={"links": {"ball": {"sphere": {"radius": 0.1}},
                             "tray": {"capsule": {"radius": 0.05, "length": 0.2}, "at": [0, 0.1, 0.04]}},
-                  "planes": {"top": {"link": "tray", "point": [0, 0, 0.03], "normal": [0.1, 0, 1]}, "ground": {"point": [0, 0, 0.21]}},
+                  "planes": {"top": {"link": "tray", "point": [0, 0, 0.03], "normal": [0.1, 0, 1]},
+                             "ground": {"point": [0, 0, 0.21]}},
                   "pairs": [["ball", "tray"]], "stiffness": 1e4, "damping": 0.3, **contacts}), ())
 
 
