@@ -62,7 +62,7 @@ class Problem:
     joint_laws           the same for other joints, and limits of all forces; or None
     max_step             bounds that of the options [s]
     sampled              laws of a sampled controller (`simulate.sampled_laws`); or None
-    contacts             of links with planes; or None
+    contacts             of links with planes and each other; or None
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
                          state by the schedule's laws (`simulate.feedback`); None: implicit methods take differences
     signal_names, signal_places   what each signal drives, then what each limit of a force is of, for messages
@@ -115,13 +115,14 @@ class Problem:
     @property
     def forced_links(self) -> np.ndarray:
         """Links that external wrenches and contacts act on, sorted."""
-        touching = [] if self.contacts is None else self.contacts.link
-        return np.unique(np.concatenate([self.schedule.force_link, touching]).astype(np.int64))
+        touching = [] if self.contacts is None else [self.contacts.link, self.contacts.other]
+        return np.unique(np.concatenate([self.schedule.force_link, *touching]).astype(np.int64))
 
     def plant(self) -> Plant:
         links, contacts = self.forced_links, self.contacts
         if contacts is not None:
-            contacts = contacts._replace(slot=np.searchsorted(links, contacts.link).astype(np.int64))
+            slot, other = (np.searchsorted(links, x).astype(np.int64) for x in (contacts.link, contacts.other))
+            contacts = contacts._replace(slot=slot, other_slot=other, depth=np.zeros(len(slot)))
         return Plant(self.prescribed, np.searchsorted(links, self.schedule.force_link).astype(np.int64),
                      links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]), self.law,
                      contacts, self.joint_laws, self.stops or _no_stops(self.model.nv))

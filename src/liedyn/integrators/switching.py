@@ -35,6 +35,8 @@ class Switches:
         self.owner, operation = _owners(problem.signals, len(self.side))
         self.floor = operation == FLOOR
         self.event = _events(problem, self.owner)
+        if problem.contacts is not None:                       # an event without a signal waits for a contact
+            self.event[problem.contacts.switch] = np.flatnonzero(np.asarray(problem.schedule.watch) < 0)
         self.inside = _guarded(problem, self.event)
         self.cuts = [deque(maxlen=MOST_CUTS) for _ in self.side]
         self.notes: dict[int, str] = {}
@@ -169,7 +171,8 @@ def _events(problem, owner) -> np.ndarray:
     watch = problem.schedule.watch
     event = np.full(len(owner), -1)
     for e, k in enumerate(watch):
-        event[np.flatnonzero(owner == k)[-1]] = e
+        if k >= 0:
+            event[np.flatnonzero(owner == k)[-1]] = e
     if problem.stops is not None:
         event[problem.stops.held_switch] = len(watch) + np.arange(len(problem.stops.held))
     return event

@@ -61,7 +61,7 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
                             expected="no key sampling")
     rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None) if rules is None else rules
     feedback = {name: rule for name, rule in rules.items() if isinstance(rule.value, Pd)}
-    unwatched = tuple(replace(event, when=None) for event in scenario.events)          # their times may be read
+    unwatched = tuple(replace(event, when=None, touch=None) for event in scenario.events)          # their times may be read
     of_law = replace(scenario, sampling=None, forces=(), actuators=(), contacts=None, events=unwatched, limits=None)
     law_rules = {name: _without_integral(rule) for name, rule in rules.items()}
     law = compile_schedule(of_law, model, law_rules, initial=initial)

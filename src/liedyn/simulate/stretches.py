@@ -20,7 +20,7 @@ from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import LoopFigures, Options, Problem, Start, Statistics
 from liedyn.integrators.solve import solve_stretch
-from liedyn.io.events import Attach, Detach, Event, Go, Impact, Lock, Set, Stop
+from liedyn.io.events import Attach, Detach, Event, Go, Impact, Lock, Note, Set, Stop
 from liedyn.io.scenario import PHASE_START, Constant, Prescribe, Rule, Scenario
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY
 from liedyn.model.build import build
@@ -350,6 +350,9 @@ class Timeline:
         after = replace(moment, model=self._known[self.mode][0])
         return after.with_work(sum(after.energies) - sum(moment.energies))
 
+    def _note(self, moment: _Moment, action: Note, t: float, event: Event) -> _Moment:
+        return moment
+
     def _stop(self, moment: _Moment, action: Stop, t: float, event: Event) -> _Moment:
         self.stopped = True
         return moment
@@ -464,7 +467,7 @@ class Timeline:
 
 
 _DO = {Go: Timeline._go, Lock: Timeline._lock, Set: Timeline._set, Impact: Timeline._impact, Attach: Timeline._attach,
-       Detach: Timeline._detach, Stop: Timeline._stop}
+       Detach: Timeline._detach, Note: Timeline._note, Stop: Timeline._stop}
 
 
 @dataclass(frozen=True, eq=False)
