@@ -21,7 +21,8 @@ class RightHandSide:
         self.problem, self.signals, self.ties = problem, signals, problem.loop_plant()
         self.line = line_of(problem, signals, self.ties)
         self.loops = None if self.line else self._loops()
-        self.walls = Walls(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held)
+        self.walls = Walls(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held,
+                           False)
 
     def turn_to_loops(self) -> None:
         """Where the line does not hold, as for angles beyond the range of its sine."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from liedyn.dynamics.manifold import difference
 from liedyn.integrators.constraint_steps import copy_constraints
+from liedyn.integrators.held_torques import HeldTorques
 from liedyn.integrators.problem import Keeper, Start, Statistics, Stretch, begin, failure, kept_rows, loop_figures, stages_for
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.rosenbrock import RosenbrockSolver
@@ -39,9 +40,9 @@ class _Stop(Exception):
         self.code = code
 
 
-def solve_by_scipy(problem, start, times, options, progress, keeper=None) -> Stretch:
+def solve_by_scipy(problem, start, times, options, progress, controller=None, keeper=None) -> Stretch:
     """As `solve_stretch`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
-    run = _Run(problem, start, times, options, keeper or Keeper())
+    run = _Run(problem, start, times, options, controller, keeper or Keeper())
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as heard, np.errstate(all="ignore"):     # of trials too far, which are taken back
         warnings.simplefilter("always")
@@ -64,7 +65,7 @@ def _notes(method: str, heard) -> tuple[str, ...]:
 
 
 class _Run:
-    def __init__(self, problem, start, times, options, keeper):
+    def __init__(self, problem, start, times, options, controller, keeper):
         import scipy.integrate
 
         self.problem, self.model, self.options = problem, problem.model, options
@@ -76,6 +77,7 @@ class _Run:
         self.last = float(times[-1])
         self.switches = Switches(problem)
         self.sides = RightHandSide(problem, self.switches.signals)
+        self.torques = None if controller is None else HeldTorques(problem, controller, self.sides, self.record.t)
         self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, start.t, RUNNING
         n = self.model.nv
         self.atol = np.r_[np.full(2 * n, options.atol), _UNCONTROLLED]
@@ -97,13 +99,13 @@ class _Run:
     def all(self, progress) -> None:
         if len(self.record.t) == 1 and self.extra:
             self.extra["jac"](self.last, self.state.y)           # a run of the first instant is there to compile
-        schedule = self.problem.schedule
         if self.saved is not None:
+            put_back_text(self.saved, self.sides, self.switches)
             put_back(self.saved, **self.carried)
+            if self.torques:
+                put_back(self.saved, torques=self.torques.carried)
         self.keeper.follow(self.record, self.state.count)
-        now = self.state.clock[0]
-        walls = [wall for wall in zip(schedule.breaks, schedule.before, strict=True) if now < wall[0] < self.last]
-        for wall, before in [*walls, (self.last, np.nextafter(self.last, -np.inf))]:
+        for wall, before in self.walls():
             self.ceiling, h = before, None
             if self.saved is None:
                 self.begin_switches(wall)
@@ -113,6 +115,18 @@ class _Run:
                 return
         self.ceiling = self.last
         self.outputs(lambda t: self.state.y, self.last)
+
+    def walls(self):
+        """Where steps end, each with the last time before it; the controller acts when the one before is reached."""
+        schedule, now = self.problem.schedule, self.state.clock[0]
+        end = self.last, float(np.nextafter(self.last, -np.inf))
+        while self.torques and self.state.clock[0] < self.last:
+            if self.saved is None:
+                self.torques.act(self.state)
+            yield min(self.torques.wall, end)
+        if self.torques is None:
+            yield from (wall for wall in zip(schedule.breaks, schedule.before, strict=True) if now < wall[0] < self.last)
+            yield end
 
     def until_far(self, wall: float, h, progress) -> float:
         """Steps of one solver, until the wall or until the chart should be renewed. Returns the last step size."""
@@ -155,6 +169,7 @@ class _Run:
         text = text_of(self.sides, self.switches, warned=[*self.warned, *_notes(self.options.method, self.heard)],
                        evaluations=self.evaluations, trouble=self.trouble)
         last = {"jacobian": self.jacobian.last} if self.extra else {}
+        last |= {"torques": self.torques.carried} if self.torques else {}
         return numbers_of(**self.carried, ties=self.ties, **last) | solver_numbers(solver) | text
 
     def put_back(self, solver) -> None:

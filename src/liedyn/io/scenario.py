@@ -13,6 +13,9 @@ from liedyn.errors import Place
 if TYPE_CHECKING:
     from liedyn.io.contact_shapes import Contact
     from liedyn.io.events import Event, Phase
+    from liedyn.io.sampling import Sampling
+    from liedyn.io.stop_keys import LimitStops
+    from liedyn.io.waypoints import Waypoints
 
 ADAPTIVE = ("rtol", "atol", "max_step")
 METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho"), "variational": ("step",)}
@@ -100,7 +103,7 @@ class Torque:
 @dataclass(frozen=True, slots=True)
 class Pd:
     """tau = kp (target - q) + kd (d target/dt - v) + feedforward, and the gravity force where `gravity`; tuples have an entry for
-    each coordinate."""
+    each coordinate. ki: of the sum of (target - q) at samples times their period, a pid law; None: a pd law."""
 
     kp: float | tuple[float, ...]
     kd: float | tuple[float, ...]
@@ -108,14 +111,15 @@ class Pd:
     feedforward: Signal | tuple[Signal, ...]
     gravity: bool = False
     place: Place = field(default=Place(), compare=False)
+    ki: float | tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Prescribe:
-    """Motion given at one of LEVELS."""
+    """Motion given at one of LEVELS; at position level, that of a ball or free joint by a pose."""
 
     level: str
-    signals: Signal | tuple[Signal, ...]
+    signals: Signal | tuple[Signal, ...] | Motion | Waypoints
     place: Place = field(default=Place(), compare=False)
 
 
@@ -124,10 +128,11 @@ Drive = Torque | Pd | Prescribe
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """Motion of a driven loop's frame A in its link: position x y z [m], then R = Rz(yaw) Ry(pitch) Rx(roll) [rad]."""
+    """Motion of a driven loop's frame A in its link, or of a ball or free joint: position x y z [m], then R = Rz(yaw) Ry(pitch)
+    Rx(roll) [rad]; three signals each, none: zero."""
 
-    xyz: tuple[Signal, Signal, Signal]
-    rpy: tuple[Signal, Signal, Signal]
+    xyz: tuple[Signal, ...] = ()
+    rpy: tuple[Signal, ...] = ()
     place: Place = field(default=Place(), compare=False)
 
 
@@ -251,8 +256,10 @@ class Scenario:
     initial_from: StartFrom | None = None
     drives: tuple[Rule, ...] = ()                # motions of driven loops
     control: Control | None = None
+    sampling: Sampling | None = None             # of the laws; None: they are continuous
     saturate: tuple[Rule, ...] = ()              # limits of joint forces: EFFORT or a number
     contacts: Contact | None = None
+    limits: LimitStops | None = None             # stops at position limits; None: limits are only noted
     phases: tuple[Phase, ...] = ()
     events: tuple[Event, ...] = ()
     source: str | None = field(default=None, compare=False)

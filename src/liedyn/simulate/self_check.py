@@ -16,22 +16,24 @@ from liedyn.simulate.laws import followed
 from liedyn.simulate.limits import KINDS, Excess, limits_exceeded, merged
 from liedyn.simulate.parts import Part
 from liedyn.simulate.rows import Rows, blocks
+from liedyn.simulate.stops import stop_forces
 from liedyn.simulate.tracking import Tracking
 
 
 class SelfCheck:
     """Of a run of `model`, whose first problem is `problem`. rows: its rows, `parts` those that count.
 
-    kinetic, potential, reactions, tracking, contacts, limits   as in `Result`
+    kinetic, potential, reactions, tracking, contacts, stops, limits   as in `Result`
     """
 
-    def __init__(self, model, problem, rows: Rows, parts: list[Part], contact_names: tuple[str, ...], passive: bool):
-        self.model, self.problem, self.contact_names, self.passive = model, problem, contact_names, passive
+    def __init__(self, scenario, model, problem, rows: Rows, parts: list[Part], contact_names: tuple[str, ...]):
+        self.model, self.problem, self.contact_names, self.passive = model, problem, contact_names, scenario.passive
         self.rows, self.n = rows, sum(len(part.record.t) for part in parts)
         self.kinetic, self.potential = rows.room("kinetic", self.n), rows.room("potential", self.n)
         self.reactions: np.ndarray | None = None
         self.tracking: Tracking | None = None
         self.contacts: ContactMotion | None = None
+        self.stops = None if scenario.limits is None else rows.room("stops", self.n, model.nv)
         self.limits: tuple[Excess, ...] = ()
         self._balance = EnergyBalance(model)
         self._constraints = ConstraintCheck() if any(part.problem.ties is not None for part in parts) else None
@@ -53,7 +55,11 @@ class SelfCheck:
             self.reactions[place] = wrenches
         self._force, self._off = max(self._force, _worst(again)), max(self._off, _worst(again - record.tau))
         self._norm = max(self._norm, _norm_error(model, record.q))
-        exceeded = merged(self.limits, limits_exceeded(model, record.t, record.q, record.v, record.tau))
+        driven = record.tau
+        if self.stops is not None:
+            self.stops[place] = stop_forces([block], model.nv)
+            driven = record.tau - self.stops[place]
+        exceeded = merged(self.limits, limits_exceeded(model, record.t, record.q, record.v, driven))
         order = {name: k for k, name in enumerate(model.v_names)}
         self.limits = tuple(sorted(exceeded, key=lambda one: (KINDS.index(one.kind), order[one.coordinate])))
         self._follow(place, record)

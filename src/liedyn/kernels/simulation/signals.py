@@ -60,11 +60,23 @@ class Signals(NamedTuple):
     clocks: ndarray = zeros(0)   # times from which clocks run; -inf: not yet begun
 
 
+class Poses(NamedTuple):
+    """p ball and free joints whose pose is prescribed: R = Rz(yaw) Ry(pitch) Rx(roll), or R = U exp(x) with a quaternion U and
+    a rotation vector x."""
+
+    q: ndarray               # (p,) int64: the joint's first coordinate in q
+    v: ndarray               # (p,) int64: that in v
+    free: ndarray            # (p,) int64: 1 a free joint, 0 a ball joint
+    curved: ndarray          # (p,) int64: 1 by U and x, 0 by angles
+    signal: ndarray          # (10 p,) int64: x y z; roll pitch yaw, or x; U as x y z w. -1: not used
+
+
 class Schedule(NamedTuple):
     """What drives each velocity coordinate, and the external wrenches. Signals are given by index.
 
     Coordinate i: at level TORQUE the force is signal[i], plus, where target[i] >= 0, kp (target - q) + kd (d target/dt - v)
-    with q = q[q_of_v[i]]; at the other levels the acceleration, velocity or position is signal[i].
+    with q = q[q_of_v[i]]; at the other levels the acceleration, velocity or position is signal[i]. At level POSITION, the
+    coordinates of ball and free joints follow `poses`.
 
     Wrench j on link force_link[j] is force_basis[j] * signal, acting while force_from <= t < force_until. In the link's
     frame the basis is about the link's origin. In the world's axes (force_world 1) it acts at the point force_point[j],
@@ -86,7 +98,8 @@ class Schedule(NamedTuple):
     force_until: ndarray     # (f,) inf: to the end
     breaks: ndarray          # sorted times in (0, duration) on which steps must land
     before: ndarray          # the last time before each at which all signals are as in the step that ends there
-    watch: ndarray = zeros(0, int64)     # signals that are looked at for their switches alone: events
+    watch: ndarray = zeros(0, int64)     # of each event, a signal that is looked at for its switch alone; -1: contacts switch
+    poses: Poses = Poses(*[zeros(0, int64)] * 5)
 
 
 @kernel
@@ -115,6 +128,18 @@ def value(signals, k, t, q, v, stack):
 def note(flag, k, x):
     """flag[0] becomes k where x, what is used of signal k, is not finite, unless another was before; -1: all are."""
     flag[0] = where_less(absolute(x), inf, flag[0], where_less(flag[0], 0.0, float(k), flag[0]))
+
+
+@primitive
+def three(signals, numbers, first, t, work):
+    """Values, rates and second rates of the signals numbers[first] and the next two. work.flag: one that is not finite."""
+    x0, v0, a0 = value(signals, numbers[first], t, work.q, work.v, work.stack)
+    x1, v1, a1 = value(signals, numbers[first + 1], t, work.q, work.v, work.stack)
+    x2, v2, a2 = value(signals, numbers[first + 2], t, work.q, work.v, work.stack)
+    for k in range(3):
+        x = x0 + v0 + a0 if k == 0 else (x1 + v1 + a1 if k == 1 else x2 + v2 + a2)
+        note(work.flag, numbers[first + k], x)
+    return (x0, x1, x2), (v0, v1, v2), (a0, a1, a2)
 
 
 @primitive

@@ -123,6 +123,15 @@ class SignalTable:
         self.places.append(place or Place())
         return len(self.names) - 1
 
+    def put_own(self, value: float, use: Use) -> int:
+        """Index of a constant that no other signal shares, since a run changes it."""
+        shared = self._constants.pop(value, None)
+        index = self.put(value, use)
+        del self._constants[value]
+        if shared is not None:
+            self._constants[value] = shared
+        return index
+
     def lower(self, given: Signal, use: Use) -> float | Program | Curve:
         """A constant, a program or a curve."""
         if isinstance(given, Constant):
@@ -260,6 +269,16 @@ class SignalTable:
                                     hint=f"or waypoints from 0 to {self.duration:g} s")
 
     def _column(self, given: Column, use: Use, held: bool = False) -> Curve:
+        t, x, interpolation = self.samples(given, use)
+        curve = _finite(given.place, interpolant, t, x, interpolation)
+        if held and use.derivatives >= 2 and abs(curve.end_slope(t[-1])) > _AT_REST * np.abs(curve.coefficients[:, 1]).max():
+            raise ScenarioError(f"the motion in {given.file} would stop with a velocity jump at its end", place=given.place,
+                                found=f"velocity {curve.end_slope(t[-1]):.3g} at t = {t[-1]:g}",
+                                expected="a motion that ends at rest")
+        return held_at_ends(curve, t, x) if held else curve
+
+    def samples(self, given: Column, use: Use) -> tuple[np.ndarray, np.ndarray, str]:
+        """Times and values of the column, and how they are interpolated."""
         name = re.sub(r"\s*\[[^\[\]]*\]\s*\Z", "", given.name).strip() if given.name is not None else use.column
         if name is None:
             raise ScenarioError("the key column is missing", place=given.place, expected=f"the column with the {use.name}")
@@ -278,13 +297,7 @@ class SignalTable:
             raise ScenarioError("linear interpolation has no acceleration at its points", place=given.place, found=interpolation,
                                 expected="interpolation cubic or quintic")
         self._check_range(given, trajectory, use, interpolation)
-        t, x = trajectory.t, trajectory.columns[name]
-        curve = _finite(given.place, interpolant, t, x, interpolation)
-        if held and use.derivatives >= 2 and abs(curve.end_slope(t[-1])) > _AT_REST * np.abs(curve.coefficients[:, 1]).max():
-            raise ScenarioError(f"the motion in {given.file} would stop with a velocity jump at its end", place=given.place,
-                                found=f"velocity {curve.end_slope(t[-1]):.3g} at t = {t[-1]:g}",
-                                expected="a motion that ends at rest")
-        return held_at_ends(curve, t, x) if held else curve
+        return trajectory.t, trajectory.columns[name], interpolation
 
     def _file(self, given: Column) -> Trajectory:
         if given.file not in self._files:
