@@ -34,6 +34,12 @@ class HeldTorques:
         self.breaks, self.before = sides.walls.breaks, sides.walls.before
         sides.walls = sides.walls._replace(breaks=np.zeros(1), before=np.zeros(1), halts=True)
 
+    @property
+    def carried(self) -> tuple:
+        """All arrays that are written during a run."""
+        line, walls = self.sides.line, self.sides.walls
+        return self.sides.signals.literals, walls.breaks, walls.before, () if line is None else line.numbers
+
     def act(self, state: State) -> None:
         """At the state of the run: what is due, and where the next step must end."""
         t = float(state.clock[0])
