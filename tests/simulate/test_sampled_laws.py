@@ -176,6 +176,12 @@ def test_loops_give_what_lines_give_and_runs_repeat_themselves(of, monkeypatch):
     np.testing.assert_allclose(loops.tau, line.tau, rtol=0, atol=1e-9)
 
 
+def test_gains_that_are_too_large_for_the_rate_are_told(of):
+    with pytest.raises(ComputationError, match="the gains may be too large for the rate of sampling"):
+        run_scenario(of(law={"pd": {"kp": 60, "kd": 2e4, "target": 0.2}}, sampling={"rate": 200}, duration=3,
+                        integrator={"method": "rk4", "step": 5e-3}))
+
+
 def test_a_controller_goes_on_from_its_plain_values(of):
     """In the middle of a sample and of a delay, bit for bit."""
     s = scenario_of(of(law={"pid": GAINS | {"ki": 40}}, sampling={"rate": 20, "delay": 0.03}))

@@ -56,7 +56,8 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
                             expected="no key sampling")
     rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None) if rules is None else rules
     feedback = {name: rule for name, rule in rules.items() if isinstance(rule.value, Pd)}
-    of_law = replace(scenario, sampling=None, forces=(), actuators=(), contacts=None, events=())
+    unwatched = tuple(replace(event, when=None) for event in scenario.events)
+    of_law = replace(scenario, sampling=None, forces=(), actuators=(), contacts=None, events=unwatched)
     law_rules = {name: _without_integral(rule) for name, rule in rules.items()}
     law = compile_schedule(of_law, model, law_rules, initial=initial)
     held = _driven(law.joint_laws, model) | _mask(feedback, model)
