@@ -196,6 +196,21 @@ def test_a_controller_goes_on_from_its_plain_values(of):
     assert np.array_equal(ends[0].q, ends[1].q) and np.array_equal(ends[0].v, ends[1].v)
 
 
+def test_a_target_may_read_where_a_link_is(of):
+    """Always 0.1 m ahead of where the cart is: the error is constant, and its integral grows."""
+    run = run_scenario(of(law={"pid": {"kp": 60, "ki": 30, "kd": 12, "target": "0.5*q(x) + 0.5*x(cart) + 0.1"}}))
+    z = [0.0]
+
+    def pid(k, q, v):
+        asked = 60 * 0.1 + z[0]
+        z[0] += 30 * 0.05 * 0.1
+        return asked
+    states, torques = recursion(21, 0.05, pid, [0, 0])
+    np.testing.assert_allclose(run.q[:, 0], states[:, 0], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(run.tau[:-1, 0], torques[:-1], rtol=0, atol=1e-9)
+    assert run.tracking is None
+
+
 def test_phases_begin_between_samples(of):
     """The torque of before ends with its law, that of a new law begins at the next sample; integrals begin anew."""
     pid = {"pid": {"kp": 40, "ki": 60, "kd": 8, "target": 0.2}}

@@ -71,6 +71,9 @@ class RateJacobian:
             J[k, m], J[k, k] = P, by_x
             J[nv:2 * nv, k] = J[nv:2 * nv, k] @ np.linalg.inv(P)
         J[:, self.ignored] = 0.0
+        for joint in self.turning:                               # dx/dt of a prescribed pose depends on x, but nothing else
+            if self.ignored[joint.v.start]:
+                J[joint.v, joint.v] = chart_slopes(y[joint.v], v[joint.v], bracket if joint.kind == FREE else skew)[1]
         return J
 
     def _wrenches(self):

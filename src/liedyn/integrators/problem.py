@@ -1,8 +1,8 @@
 """What is to be integrated, how, and how a run can fail."""
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -65,6 +65,7 @@ class Problem:
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
                          state by the schedule's laws (`simulate.feedback`); None: implicit methods take differences
     signal_names, signal_places   what each signal drives, then what each limit of a force is of, for messages
+    clocks, bound        what the times of signals begin with, and schedule and signals for other beginnings by name
     directions           of the events that schedule.watch looks for: 1 rising, -1 falling, 0 both
     """
 
@@ -85,6 +86,16 @@ class Problem:
     contacts: Contacts | None = None
     joint_laws: JointLaws | None = None
     sampled: object | None = None
+    clocks: tuple[str, ...] = ()
+    bound: Callable[[Mapping[str, float]], tuple[Schedule, Signals]] | None = None
+
+    def begun(self, begun: Mapping[str, float]) -> Problem:
+        """The same with other beginnings of its clocks [s]; nothing is compiled anew."""
+        schedule, signals = self.bound(begun)
+        sampled = self.sampled and replace(self.sampled, law=self.sampled.law.begun(begun))
+        other = replace(self, schedule=schedule, signals=signals, sampled=sampled)
+        other.__dict__["step"] = self.step
+        return other
 
     @property
     def forced_links(self) -> np.ndarray:
@@ -135,7 +146,8 @@ class Problem:
 
 @dataclass(frozen=True)
 class Options:
-    """method: rk4, generalized_alpha (fixed `step`; `rho`), dopri5, dop853, rodas5p, or one of SciPy's (rtol, atol, max_step)."""
+    """method: rk4, variational, generalized_alpha (fixed `step`; `rho`), dopri5, dop853, rodas5p, or one of SciPy's (rtol, atol,
+    max_step)."""
 
     method: str = "rk4"
     step: float = 1e-3

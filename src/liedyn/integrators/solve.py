@@ -44,6 +44,9 @@ def solve(problem: Problem, times: np.ndarray, options: Options,
     if options.method == "generalized_alpha":
         from liedyn.integrators.generalized_alpha import solve_generalized_alpha
         return solve_generalized_alpha(problem, times, options, progress)
+    if options.method == "variational":
+        from liedyn.integrators.variational import solve_variational
+        return solve_variational(problem, times, options, progress)
     stretch = solve_stretch(problem, Start(float(times[0]), problem.q, problem.v), times, options, progress)
     return stretch.record, stretch.statistics
 
@@ -53,7 +56,7 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
     """The motion from `start` at `times` (increasing, from its time), or until an event that schedule.watch looks for.
     controller: see `HeldTorques`, of a problem that is `sampled`.
 
-    Raises ComputationError as `solve`. Not for generalized_alpha, whose steps do not end at events.
+    Raises ComputationError as `solve`. Not for generalized_alpha and variational, whose steps do not end at events.
     """
     options = replace(options, max_step=min(options.max_step, problem.max_step))
     if options.method in SCIPY_METHODS or options.method in ROSENBROCK:

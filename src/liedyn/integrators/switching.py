@@ -29,7 +29,7 @@ class Switches:
 
     def __init__(self, problem):
         held = np.tile([np.nan, 0.0, 0.0, 0.0], len(problem.signals.held) // SWITCH)
-        self.signals, self.problem = problem.signals._replace(held=held), problem
+        self.signals, self.problem = problem.signals._replace(held=held, measured=problem.signals.measured.copy()), problem
         self.side, self.reading, self.loose, self.beyond = (held[k::SWITCH] for k in (SIDE, READING, LOOSE, BEYOND))
         self.owner, operation = _owners(problem.signals, len(self.side))
         self.floor = operation == FLOOR

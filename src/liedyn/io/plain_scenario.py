@@ -10,6 +10,7 @@ from liedyn.io.sampling import plain_sampling
 from liedyn.io.scenario import (
     METHODS,
     STABILIZATIONS,
+    Begun,
     Column,
     Constant,
     Control,
@@ -26,6 +27,7 @@ from liedyn.io.scenario import (
     Stabilization,
     Torque,
 )
+from liedyn.io.waypoints import Waypoints, plain_waypoints
 
 
 def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dict:
@@ -47,7 +49,11 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
 
     def drive(value: Drive | Motion) -> dict:
         if isinstance(value, Motion):
-            return {"xyz": signal(value.xyz), "rpy": signal(value.rpy)}
+            return {key: signal(getattr(value, key)) for key in ("xyz", "rpy") if getattr(value, key)}
+        if isinstance(value, Prescribe) and isinstance(value.signals, Motion):
+            return {"prescribe": {value.level: drive(value.signals)}}
+        if isinstance(value, Prescribe) and isinstance(value.signals, Waypoints):
+            return {"prescribe": {value.level: {"waypoints": plain_waypoints(value.signals)}}}
         if isinstance(value, Prescribe):
             return {"prescribe": {value.level: signal(value.signals)}}
         if isinstance(value, Torque):
@@ -104,6 +110,8 @@ def _plain_signal(signal: Signal, path):
         return signal.value
     if isinstance(signal, Expression):
         return signal.text
+    if isinstance(signal, Begun):
+        return {**_plain_signal(signal.curve, path), "from": signal.start}
     if isinstance(signal, Column):
         named = {"column": signal.name, "interpolation": signal.interpolation}
         return {"csv": {"file": path(signal.file), **{key: value for key, value in named.items() if value is not None}}}

@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from liedyn.io.contact_shapes import Contact
     from liedyn.io.events import Event, Phase
     from liedyn.io.sampling import Sampling
+    from liedyn.io.waypoints import Waypoints
 
 ADAPTIVE = ("rtol", "atol", "max_step")
-METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho")}
+METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho"), "variational": ("step",)}
 METHODS |= dict.fromkeys(("dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA"), ADAPTIVE)
+WITHOUT_EVENTS = "generalized_alpha", "variational"       # their steps do not end at events, and they know no slopes of contacts
 STABILIZATIONS = {"projection": ("tolerance",), "baumgarte": ("frequency",), "none": ()}
 # and how many poles the error of each joint has
 LAWS = {"feedback_linearization": 4, "computed_torque": 2, "gravity_compensation": 0, "state_feedback": 0}
@@ -73,7 +75,20 @@ class Column:
     place: Place = field(default=Place(), compare=False)
 
 
-Signal = Constant | Expression | Quintic | Spline | Sine | Column
+PHASE_START = "phase"            # of `from`: the beginning of the present phase
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A curve whose time begins with the present phase, `start` PHASE_START, or with the last time of an event; before that it
+    has its first value."""
+
+    curve: Quintic | Spline | Sine | Column
+    start: str
+    place: Place = field(default=Place(), compare=False)
+
+
+Signal = Constant | Expression | Quintic | Spline | Sine | Column | Begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +115,10 @@ class Pd:
 
 @dataclass(frozen=True, slots=True)
 class Prescribe:
-    """Motion given at one of LEVELS."""
+    """Motion given at one of LEVELS; at position level, that of a ball or free joint by a pose."""
 
     level: str
-    signals: Signal | tuple[Signal, ...]
+    signals: Signal | tuple[Signal, ...] | Motion | Waypoints
     place: Place = field(default=Place(), compare=False)
 
 
@@ -112,10 +127,11 @@ Drive = Torque | Pd | Prescribe
 
 @dataclass(frozen=True, slots=True)
 class Motion:
-    """Motion of a driven loop's frame A in its link: position x y z [m], then R = Rz(yaw) Ry(pitch) Rx(roll) [rad]."""
+    """Motion of a driven loop's frame A in its link, or of a ball or free joint: position x y z [m], then R = Rz(yaw) Ry(pitch)
+    Rx(roll) [rad]; three signals each, none: zero."""
 
-    xyz: tuple[Signal, Signal, Signal]
-    rpy: tuple[Signal, Signal, Signal]
+    xyz: tuple[Signal, ...] = ()
+    rpy: tuple[Signal, ...] = ()
     place: Place = field(default=Place(), compare=False)
 
 
@@ -205,7 +221,7 @@ class ExternalForce:
 @dataclass(frozen=True, slots=True)
 class Integrator:
     method: str = "rk4"
-    step: float = 1e-3           # rk4, generalized_alpha
+    step: float = 1e-3           # rk4, generalized_alpha, variational
     rho: float = 0.9             # generalized_alpha: spectral radius at infinite frequency; 1 damps nothing, 0 all of it
     rtol: float = 1e-8           # the others
     atol: float = 1e-10

@@ -5,7 +5,7 @@ import math
 
 from liedyn.io.contact_keys import CONTACTS
 from liedyn.io.event_keys import EVENT, PHASE
-from liedyn.io.joint_keys import DRIVES, NUMBERS, SIGNAL
+from liedyn.io.joint_keys import DRIVES, NUMBERS, SIGNAL, THREE_SIGNALS
 from liedyn.io.keys import (
     Boolean,
     Choice,
@@ -60,10 +60,9 @@ CONSTRAINTS = Keys("constraints", (
     Key("frequency", Number(above=0), "of `baumgarte`: f [rad/s]", default_of(Stabilization, "frequency"),
         kinds=kinds_with("frequency", STABILIZATIONS), example=20)), kind="stabilization")
 
-_THREE_SIGNALS = List(SIGNAL, 3, 3)
 MOTION = Keys("motion", (
-    Key("xyz", _THREE_SIGNALS, "position, three signals [m]", "zero", example=["0.1*t", 0, 0]),
-    Key("rpy", _THREE_SIGNALS, "orientation R = Rz Ry Rx, three signals [rad]", "zero", example=[0, 0, "sin(t)"])))
+    Key("xyz", THREE_SIGNALS, "position, three signals [m]", "zero", example=["0.1*t", 0, 0]),
+    Key("rpy", THREE_SIGNALS, "orientation R = Rz Ry Rx, three signals [rad]", "zero", example=[0, 0, "sin(t)"])))
 
 FORCE = Keys("external_force", (
     Key("link", Text(), "the link that the wrench acts on", required=True, example="lower", live=True),

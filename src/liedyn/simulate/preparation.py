@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.integrators.problem import Problem
-from liedyn.io.scenario import METHODS, Prescribe, Scenario
+from liedyn.io.scenario import METHODS, WITHOUT_EVENTS, Prescribe, Scenario
 from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
@@ -78,9 +78,9 @@ def _timeline(scenario: Scenario, model, problem):
     """What follows the phases, events and samples of a scenario; None without."""
     if not scenario.events and scenario.sampling is None:
         return None
-    if scenario.integrator.method == "generalized_alpha":
+    if scenario.integrator.method in WITHOUT_EVENTS:
         what = "events" if scenario.events else "sampling"
-        raise ScenarioError(f"generalized_alpha does not go with {what}", place=scenario.integrator.place,
+        raise ScenarioError(f"{scenario.integrator.method} does not go with {what}", place=scenario.integrator.place,
                             expected="another integrator.method")
     from liedyn.simulate.stretches import Timeline
     return Timeline(scenario, model, problem)
@@ -108,6 +108,9 @@ def prepare(path, overrides, strict: bool = False, force_long: bool = False, fol
     compiled = compile_schedule(scenario, first)
     problem = compiled.problem(first, scenario.passive)
     integrator, chosen = choose_integrator(scenario, problem, scenario.output_step)
+    if integrator.method == "variational":
+        from liedyn.integrators.variational import refuse_what_is_given
+        refuse_what_is_given(problem, integrator.place)
     if not force_long:
         check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)

@@ -24,6 +24,7 @@ from liedyn.simulate.limits import Excess, limit_notes, limits_exceeded
 from liedyn.simulate.motion_columns import columns_of, constraint_columns
 from liedyn.simulate.parts import Part, whole_record
 from liedyn.simulate.preparation import prepare
+from liedyn.simulate.prescribed_power import prescribed_power
 from liedyn.simulate.tracking import Tracking
 
 if TYPE_CHECKING:
@@ -93,9 +94,15 @@ class Result:
         return ", ".join(dict.fromkeys(action.link for action in actions if isinstance(action, Attach)))
 
     @cached_property
+    def power(self) -> dict[str, np.ndarray]:
+        """(N,) power tau . v [W] of each joint whose motion is prescribed, in one phase at least."""
+        return prescribed_power(self.scenario, self.model, self.v, self.tau)
+
+    @cached_property
     def columns(self) -> list[tuple[str, str, np.ndarray]]:
         """(name, unit, (N,) array) of each column of trajectory.csv but the time."""
         columns = columns_of(self.model, self.forced_links, self.wrench, q=self.q, v=self.v, a=self.a, tau=self.tau)
+        columns += [(f"power.{name}", "W", x) for name, x in self.power.items()]
         columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
         if self.tracking is not None:
             columns += self.tracking.columns

@@ -15,7 +15,7 @@ from liedyn.integrators.problem import Problem
 from liedyn.io.sampling import MEASURED, Sampling
 from liedyn.io.scenario import Constant, Pd, Rule, Scenario, Torque
 from liedyn.kernels.simulation.joint_laws import JointLaws
-from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.kernels.simulation.signals import OF_STATE, PROGRAM, TORQUE
 from liedyn.simulate.control import drives_motors
 from liedyn.simulate.laws import no_laws
 from liedyn.simulate.names import bind, fixed_joints, phase_rules
@@ -31,6 +31,7 @@ class SampledLaws:
     limit      (nv,) of the torque [N m | N]
     ki         (nv,) gains of integrals
     resolution   of q, v and tau, each (nv,); 0: exact
+    all_along  whether the laws are those of the whole run, without other phases
     """
 
     law: Problem
@@ -39,13 +40,20 @@ class SampledLaws:
     limit: np.ndarray
     ki: np.ndarray
     resolution: tuple[np.ndarray, np.ndarray, np.ndarray]
+    all_along: bool
 
     @property
     def targets(self) -> JointLaws:
-        """Of the desired motions of pd, pid and computed torque, by `desired`; `driven` are those with an integral."""
+        """Of the desired motions of pd, pid and computed torque, for `desired`; `driven` are those with an integral."""
         law, none = self.law, np.zeros(len(self.held), dtype=bool)
         signal = law.schedule.target if law.joint_laws is None else np.maximum(law.schedule.target, law.joint_laws.signal)
         return no_laws(law.model, self.limit, none, none)._replace(driven=self.ki > 0.0, signal=signal)
+
+    @property
+    def references(self) -> JointLaws:
+        """The same, where they are functions of time."""
+        targets, signals = self.targets, self.law.signals
+        return targets._replace(signal=np.array([k if k >= 0 and not reads_state(signals, k) else -1 for k in targets.signal]))
 
 
 def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules: dict[str, Rule] | None, initial: bool):
@@ -78,8 +86,15 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     motion_rules = rules | {name: Rule(name, _NOTHING) for name in feedback}
     motion = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, initial=False, held=held)
     sampled = SampledLaws(law.problem(model, scenario.passive), held, motion.joint_laws.held, limit, _integrals(feedback, model),
-                          _resolutions(sampling, model))
-    return replace(motion, q=law.q, v=law.v, warnings=tuple(dict.fromkeys((*law.warnings, *motion.warnings))), sampled=sampled)
+                          _resolutions(sampling, model), not scenario.phases)
+    return replace(motion, q=law.q, v=law.v, warnings=tuple(dict.fromkeys((*law.warnings, *motion.warnings))), sampled=sampled,
+                   clocks=tuple(dict.fromkeys((*motion.clocks, *law.clocks))))
+
+
+def reads_state(signals, k: int) -> bool:
+    """Whether signal k is more than a function of time."""
+    words = signals.code[signals.first[k]:][:signals.count[k]] if signals.kind[k] == PROGRAM else np.zeros(0, dtype=np.int64)
+    return bool(np.isin(words & 255, OF_STATE).any())
 
 
 def _without_integral(rule: Rule) -> Rule:

@@ -21,16 +21,18 @@ from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import LoopFigures, Options, Problem, Start, Statistics
 from liedyn.integrators.solve import solve_stretch
 from liedyn.io.events import Attach, Detach, Event, Go, Impact, Lock, Set, Stop
-from liedyn.io.scenario import Constant, Prescribe, Rule, Scenario
+from liedyn.io.scenario import PHASE_START, Constant, Prescribe, Rule, Scenario
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY
 from liedyn.model.build import build
 from liedyn.model.doubts import not_positive
 from liedyn.model.rigid_body import combined
 from liedyn.model.spatial import full
 from liedyn.simulate.joint_values import write_values
+from liedyn.simulate.jumped_events import jumped, reading_forces, sides
 from liedyn.simulate.jumps import Jump, jump
 from liedyn.simulate.names import find, matching, phase_rules, unknown
 from liedyn.simulate.parts import Part, opened
+from liedyn.simulate.prescribed_poses import held_by, pose_gap, prescribed_at, velocity_gap
 from liedyn.simulate.sampled_controller import SampledController
 from liedyn.simulate.schedule import compile_schedule
 from liedyn.simulate.signals.signal_table import SAME_TIME
@@ -85,13 +87,14 @@ class Timeline:
             opened(model, phase)
         self._contacts = first.contacts
         self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
-        self.watched = [event for event in scenario.events if event.when]
+        self.watched, self._of_forces = [event for event in scenario.events if event.when], reading_forces(first)
         for event in scenario.events:
             self._check_names(event)
         self.parts: list[Part] = []
         self.occurrences: list[Occurrence] = []
         self.notes: dict[str, str] = {}
         self._last: dict[str, float] = {}                      # when each event happened last
+        self._phase_began = 0.0
         self._short: dict[str, int] = {}                       # impacts of it in a row that came at once
         self._came: dict[str, float] = {}                      # the sign of the velocity at its first impact
         self._done: set[str] = set()
@@ -157,12 +160,23 @@ class Timeline:
 
     # what an event does -------------------------------------------------------------------------------------------------
     def _happen(self, now: Start, events: list[Event]) -> Start:
-        for event in events:
-            if self._is_heard(event, now.t):
-                now = self._act(now, event)
-            if self.stopped:
-                break
+        """These, and those whose forces jump over their value by what others do."""
+        waiting, first = deque(events), len(self.occurrences)
+        while waiting and not self.stopped:
+            event = waiting.popleft()
+            if not self._is_heard(event, now.t):
+                continue
+            before = self._sides(now)
+            now = self._act(now, event)
+            passed = jumped(before, self._sides(now), self._of_forces, self._known[self.mode][1].directions)
+            waiting.extend(one for one in (self.watched[k] for k in passed) if one is not event and one not in waiting)
+            if len(self.occurrences) - first > _MANY:
+                raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is {event.name} "
+                                       "(forces jump to and fro over their values)")
         return now
+
+    def _sides(self, now: Start) -> np.ndarray:
+        return sides(self._known[self.mode][1], now.t, now.q, now.v, self._of_forces, self.controller)
 
     def _is_heard(self, event: Event, t: float) -> bool:
         if event.name in self._done or (event.phases and self.mode.phase not in event.phases):
@@ -172,16 +186,20 @@ class Timeline:
     def _act(self, now: Start, event: Event) -> Start:
         model, _ = self._known[self.mode]
         before = _Moment(model, now.q.copy(), now.v.copy(), np.zeros(model.nv), 0.0, 0.0)
-        moment = before
+        moment, since = before, now.t - self._last.get(event.name, -math.inf)
+        self._last[event.name] = now.t
+        self._start_clocks()
         for action in event.actions:
             try:
                 moment = _DO[type(action)](self, moment, action, now.t, event)
             except ComputationError as problem_found:
                 raise ComputationError(f"event {event.name} at t = {now.t:.9g} s: {problem_found}") from None
-        since = now.t - self._last.get(event.name, -math.inf)
+        if event.name in self._known[self.mode][1].clocks:
+            phase = self.phases.get(self.mode.phase)
+            impulsive = phase is not None and phase.impulsive
+            moment = self._begin_motions(moment, now.t, impulsive, f"event {event.name}", event.place)
         soon = since <= max(_REST, 64 * np.spacing(now.t))
         self._short[event.name] = self._short.get(event.name, 0) + 1 if soon else 0
-        self._last[event.name] = now.t
         if event.once:
             self._done.add(event.name)
         change = sum(moment.energies) - sum(before.energies)
@@ -191,6 +209,7 @@ class Timeline:
 
     def _go(self, moment: _Moment, action: Go, t: float, event: Event) -> _Moment:
         phase, before = self.phases[action.phase], self.mode
+        self._phase_began = t
         self._enter(replace(self.mode, phase=action.phase))
         if set(self.phases[before.phase].open) != set(phase.open):
             moment = self._close(replace(moment, model=self._known[self.mode][0]), self.phases[before.phase].open, phase)
@@ -307,7 +326,10 @@ class Timeline:
         """Prescribed coordinates must be where their motion is at t; their velocity may jump there if that is allowed."""
         schedule, signals = (getattr(self._known[self.mode][1], name) for name in ("schedule", "signals"))
         targets = {}
+        self._check_poses(moment, t, impulsive, who, place, targets)
         for k in np.flatnonzero(np.isin(schedule.level, (POSITION, VELOCITY))):
+            if k in targets:
+                continue
             x, dx, _ = read_signal(signals, schedule.signal[k], t, moment.q, moment.v)
             name = self.model.v_names[k]
             if schedule.level[k] == POSITION:
@@ -325,6 +347,20 @@ class Timeline:
             return moment
         return self._jump(moment, np.eye(self.model.nv)[list(targets)], np.array(list(targets.values())), set(targets))[0]
 
+    def _check_poses(self, moment: _Moment, t: float, impulsive: bool, who: str, place: Place, targets: dict[int, float]) -> None:
+        """The same for ball and free joints whose pose is prescribed. Adds their velocities to the targets."""
+        problem = self._known[self.mode][1]
+        q, v = prescribed_at(problem.schedule.poses, problem.signals, t, moment.q, moment.v)
+        for name, parts in held_by(problem.schedule.poses, self.model).items():
+            for what, here, there, part, gap in (("pose", moment.q, q, parts[0], pose_gap), ("twist", moment.v, v, parts[1],
+                                                                                             velocity_gap)):
+                if not gap(here[part], there[part]) <= _AGREE and not (impulsive and what == "twist"):
+                    is_at, begins = (", ".join(f"{x:.9g}" for x in one[part]) for one in (here, there))
+                    raise ScenarioError(f"{who} prescribes the {what} [{begins}] of {name} from t = {t:.9g} s on, where it is "
+                                        f"[{is_at}]", place=place, expected="a motion that begins where the joint is"
+                                        if what == "pose" else "a motion without a jump, or impulsive: true in the phase")
+            targets |= {k: float(v[k]) for k in range(parts[1].start, parts[1].stop)}
+
     # problems -----------------------------------------------------------------------------------------------------------
     def _enter(self, mode: _Mode) -> None:
         self.mode = mode
@@ -337,6 +373,13 @@ class Timeline:
             self._known[mode] = model, problem
             for text in compiled.warnings:
                 self.notes.setdefault(text, text)
+        self._start_clocks()
+
+    def _start_clocks(self) -> None:
+        """Times since the beginning of the phase and since events count from where they happened last."""
+        model, problem = self._known[self.mode]
+        if problem.clocks:
+            self._known[self.mode] = model, problem.begun({PHASE_START: self._phase_began} | self._last)
 
     def _rules(self, mode: _Mode) -> dict[str, Rule]:
         held = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in mode.locked}
