@@ -217,14 +217,15 @@ BROKEN = {
     "a pose that starts elsewhere": ("@initial: {q: {ball: [0, 0, 0.6, 0.8]}} #!\njoints: {ball: {prescribe: {position: {rpy: [0,"
                                      " 0, t]}}}}\n", "initial.q.ball",
                                      "the initial value contradicts the prescribed motion: ball "
-                                     "is prescribed at position level; found [0, 0, 0.6, 0.8]; expected [0, 0, 0, 1], or no value"),
+                                     "is prescribed at position level; found [0, 0, 0.6, 0.8]; expected [0, 0, 0, 1], or no "
+                                     "value"),
     "one motion for two coordinates": ("@joints: {uni: {prescribe: {velocity: sin(t)}}} #!\n", "joints.uni.prescribe.velocity",
                                        "joint uni has 2 coordinates; found 'a single signal'; expected a list of 2 signals"),
     "one waypoint": (joint("{prescribe: {position: {quintic: [[0, 1]]}}}"), "joints.elbow.prescribe.position.quintic",
                      "expected a list of at least 2 waypoints [t, x]"),
     "waypoint without value": (joint("{torque: {quintic: [[0], [1, 1]]}}"), "joints.elbow.torque.quintic[0]",
                                "found [0]; expected a list of 2 to 4 numbers: t, x"),
-    "waypoints backwards": (joint("{torque: {quintic: [[0, 1], [2, 1], [1, 1]]}}"), "joints.elbow.torque.quintic[2][0]",
+    "points backwards": (joint("{torque: {quintic: [[0, 1], [2, 1], [1, 1]]}}"), "joints.elbow.torque.quintic[2][0]",
                             "times must increase; found 1; expected a time after 2"),
     "spline twice at once": (joint("{torque: {spline: [[0, 1], [0, 2]]}}"), "joints.elbow.torque.spline[1][0]",
                              "times must increase; found 0"),

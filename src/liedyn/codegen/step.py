@@ -41,7 +41,7 @@ class Step:
     t, q0, y    as for `right_hand_side`
     curves      (5 c,) Taylor coefficients at t of the signals `curves`
     sides       (s,) of the switches of the state, FREE where there is none
-    values      (k,) `numbers`: gains, constants, clocks and materials of contacts of the scenario, which are no part of the code
+    values      (k,) `numbers`: gains, constants, clocks, stops and materials of contacts of the scenario: no part of the code
     verdict     (2,) a code, and the signal that is not finite
     readings    (2 s,) of each switch its argument, and 1 where that is beyond its side
     desk        see `kernels.loops.desk`: read and written under constraints
@@ -96,8 +96,9 @@ def _name(model, plant, schedule, signals, tied=None) -> str:
     law = () if plant.law is None else [getattr(plant.law, name) for name in _OF_LAW]
     touch = () if plant.contacts is None else plant.contacts._replace(material=np.zeros(0), share=np.zeros(0))
     joint_laws = () if plant.joint_laws is None else [getattr(plant.joint_laws, name) for name in GIVEN]
+    stops = plant.stops._replace(numbers=np.zeros(0), applied=np.zeros(0))
     arrays = (plant.prescribed, plant.slot, plant.slot_link, plant.passive, *shape, *schedule.poses, *kinds, *signals.points,
-              *law, *touch, *joint_laws)
+              *law, *touch, *joint_laws, *stops)
     if tied:
         arrays += (model.loop_index, model.loop_constants, tied.signal, tied.turn, np.array([tied.stabilized]))
     return code_cache.digest(model.index.tobytes(), model.constants.tobytes(), repr(processor()).encode(),
@@ -109,8 +110,8 @@ _OF_LAW = ("index", "constants", "elastic", "motor", "spring", "stiffness", "res
 
 def curves_of(plant, schedule, signals, tied=None) -> np.ndarray:
     """Signals in use that are curves."""
-    used = [schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal, schedule.watch,
-            schedule.poses.signal[schedule.poses.signal >= 0],
+    used = [schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal,
+            schedule.watch[schedule.watch >= 0], schedule.poses.signal[schedule.poses.signal >= 0],
             tied.signal if tied else [], [] if plant.law is None else plant.law.signal,
             [] if plant.joint_laws is None else plant.joint_laws.signal[plant.joint_laws.driven]]
     used = np.unique(np.concatenate(used)).astype(int)
@@ -126,7 +127,7 @@ def _constants(signals) -> np.ndarray:
 def values_of(plant, schedule, signals) -> np.ndarray:
     gains = (x[x != 0.0] for x in (schedule.kp, schedule.kd))
     materials = [] if plant.contacts is None else plant.contacts.material
-    return np.concatenate([signals.literals[_constants(signals)], *gains, signals.clocks, materials])
+    return np.concatenate([signals.literals[_constants(signals)], *gains, signals.clocks, plant.stops.numbers, materials])
 
 
 class _Scenario:
@@ -141,7 +142,8 @@ class _Scenario:
         self.given = {name: self.tape.inputs(name, size) for name, size in sizes.items()}
         self.desk = self.tape.inputs("desk", desk)
         self.plant = plant._replace(law=_law_of(plant.law), contacts=_contacts_of(plant.contacts, self.given["values"]),
-                                    joint_laws=_joint_laws_of(plant.joint_laws))
+                                    joint_laws=_joint_laws_of(plant.joint_laws),
+                                    stops=_stops_of(plant, self.given["values"]))
         self.schedule, self.signals = _with_inputs(schedule, signals, curves, self.given)
         sizes_of_work = (nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * signals.code.size, 2,
                          hybrid_memory(model.n_bodies, nv))
@@ -215,7 +217,7 @@ def _record_motion(model, s, tied, sizes) -> Recording:
     power = desk.power[0]
     for x, rate in zip(desk.multipliers, desk.drive_rate, strict=True):
         power = power + x * rate
-    code = motion.rates(s.tree, s.plant, y, desk.deficit[0], power, s.dy, w)
+    code = motion.rates(s.tree, s.plant, s.signals, y, desk.deficit[0], power, s.dy, w)
     return s.recording(_results(s, code))
 
 
@@ -253,7 +255,15 @@ def _with_inputs(schedule, signals, curves, given):
 
 def _contacts_of(contacts, values):
     """Materials stand at the end of the values."""
-    return contacts and contacts._replace(material=values[len(values) - contacts.material.size:])
+    return contacts and contacts._replace(material=values[len(values) - contacts.material.size:],
+                                          depth=zeros(contacts.depth.size))
+
+
+def _stops_of(plant, values):
+    """Their numbers stand before the materials of contacts."""
+    end = len(values) - (0 if plant.contacts is None else plant.contacts.material.size)
+    numbers = values[end - plant.stops.numbers.size:end]
+    return plant.stops._replace(numbers=numbers, applied=zeros(plant.stops.applied.size))
 
 
 def _law_of(law):

@@ -12,10 +12,10 @@ import numpy as np
 from scipy.special import bernoulli, factorial
 
 from liedyn.errors import ComputationError
-from liedyn.joints.kinds import FREE, SCREW
+from liedyn.joints.kinds import SCREW
+from liedyn.kernels.simulation.chart_slopes import chart_series
 from liedyn.kernels.simulation.right_hand_side import RUNNING
-from liedyn.kernels.simulation.signals import POSITION, PROGRAM, TORQUE, VELOCITY
-from liedyn.model.spatial import bracket, skew
+from liedyn.kernels.simulation.signals import POSITION, PROGRAM, VELOCITY
 
 _STEP = 1.5e-8            # of differences, relative: the root of a rounding
 _SERIES = bernoulli(30) / factorial(np.arange(31))      # of t / (e^t - 1): good to rounding for turns below 1.6 rad
@@ -32,11 +32,13 @@ class RateJacobian:
         level = np.asarray(problem.schedule.level)
         given = np.isin(level, (POSITION, VELOCITY))             # what follows its signal, whatever y holds
         self.ignored = np.concatenate([level == POSITION, given, [True]])
-        self.prescribed, self.exact = level != TORQUE, problem.ties is None and problem.law is None and problem.slopes is not None
+        self.prescribed = problem.prescribed
+        self.exact = problem.ties is None and problem.law is None and problem.slopes is not None
         self.last, self.tree = np.zeros((2 * problem.model.nv + 1,) * 2), problem.model.open_tree()
         self.links, self.turning = problem.forced_links, [joint for joint in problem.model.joints if joint.kind != SCREW]
         self.acted = bool((problem.signals.kind == PROGRAM).any() or (np.asarray(problem.schedule.target) >= 0).any()
-                          or len(self.links) or problem.joint_laws is not None)          # forces may answer to the state
+                          or len(self.links) or problem.joint_laws is not None              # forces may answer to the state
+                          or problem.stops is not None)
 
     def __call__(self, t: float, y) -> np.ndarray:
         code, rates = self.evaluate(t, y)
@@ -67,13 +69,13 @@ class RateJacobian:
         J[:nv, nv:2 * nv] = np.eye(nv)
         for joint in self.turning:                               # q (+) J_r(x) dx = q0 (+) (x + dx), with P = 1 / J_r
             k, m = joint.v, slice(nv + joint.v.start, nv + joint.v.stop)
-            P, by_x = chart_slopes(y[k], v[k], bracket if joint.kind == FREE else skew)
+            P, by_x = chart_slopes(y[k], v[k])
             J[k, m], J[k, k] = P, by_x
             J[nv:2 * nv, k] = J[nv:2 * nv, k] @ np.linalg.inv(P)
         J[:, self.ignored] = 0.0
         for joint in self.turning:                               # dx/dt of a prescribed pose depends on x, but nothing else
             if self.ignored[joint.v.start]:
-                J[joint.v, joint.v] = chart_slopes(y[joint.v], v[joint.v], bracket if joint.kind == FREE else skew)[1]
+                J[joint.v, joint.v] = chart_slopes(y[joint.v], v[joint.v])[1]
         return J
 
     def _wrenches(self):
@@ -97,13 +99,8 @@ class RateJacobian:
         return J
 
 
-def chart_slopes(x, v, ad) -> tuple[np.ndarray, np.ndarray]:
-    """P and d(P v)/dx, where dx/dt = P v is the rate of the chart: P = sum_k c_k (-ad_x)^k. ad: `skew` or `bracket`."""
-    A, n = -ad(x), len(x)
-    P, power, u, by_x, slope = np.zeros((n, n)), np.eye(n), np.array(v), np.zeros((n, n)), np.zeros((n, n))
-    for c in _SERIES:
-        P += c * power
-        by_x += c * slope
-        slope = A @ slope + ad(u)                                # d(A u) = A du - ad_dx u = A du + ad_u dx
-        power, u = A @ power, A @ u
+def chart_slopes(x, v) -> tuple[np.ndarray, np.ndarray]:
+    """P and d(P v)/dx, where dx/dt = P v is the rate of the chart of a ball (3,) or free joint (6,)."""
+    P, by_x = np.empty((2, len(x), len(x)))
+    chart_series(_SERIES, np.array(x, dtype=float), np.array(v, dtype=float), P, by_x, np.empty((5, len(x), len(x))))
     return P, by_x

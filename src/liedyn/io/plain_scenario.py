@@ -27,6 +27,7 @@ from liedyn.io.scenario import (
     Stabilization,
     Torque,
 )
+from liedyn.io.stop_file import plain_limits
 from liedyn.io.waypoints import Waypoints, plain_waypoints
 
 
@@ -91,6 +92,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
         "drives": rules(scenario.drives, drive) or None, "control": scenario.control and law(scenario.control),
         "sampling": scenario.sampling and plain_sampling(scenario.sampling),
         "saturate": {rule.pattern: rule.value for rule in scenario.saturate} or None,
+        "limits": scenario.limits and plain_limits(scenario.limits),
         "contacts": scenario.contacts and plain_contacts(scenario.contacts),
         "joints": rules(scenario.joints, drive), "actuators": rules(scenario.actuators, signal),
         "external_forces": [_plain_force(force, signal) for force in scenario.forces],

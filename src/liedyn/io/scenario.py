@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from liedyn.io.contact_shapes import Contact
     from liedyn.io.events import Event, Phase
     from liedyn.io.sampling import Sampling
+    from liedyn.io.stop_keys import LimitStops
     from liedyn.io.waypoints import Waypoints
 
 ADAPTIVE = ("rtol", "atol", "max_step")
@@ -258,6 +259,7 @@ class Scenario:
     sampling: Sampling | None = None             # of the laws; None: they are continuous
     saturate: tuple[Rule, ...] = ()              # limits of joint forces: EFFORT or a number
     contacts: Contact | None = None
+    limits: LimitStops | None = None             # stops at position limits; None: limits are only noted
     phases: tuple[Phase, ...] = ()
     events: tuple[Event, ...] = ()
     source: str | None = field(default=None, compare=False)

@@ -40,6 +40,7 @@ from liedyn.io.scenario import (
     Torque,
 )
 from liedyn.io.scenario_keys import CONSTRAINTS, FORCE, INITIAL, INTEGRATOR, MOTION, SCENARIO
+from liedyn.io.stop_file import read_limits
 from liedyn.io.waypoints import Waypoints, read_waypoints
 from liedyn.io.yaml_text import Node, read_yaml
 
@@ -115,6 +116,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         sampling=sampling,
         saturate=read_saturation(given["saturate"]) if "saturate" in given else (),
         contacts=read_contacts(given["contacts"], integrator.method) if "contacts" in given else None,
+        limits=read_limits(given["limits"], integrator.method) if "limits" in given else None,
         phases=phases,
         events=read_events(given["events"], phases, lambda child: _rules(child, _numbers)) if "events" in given else (),
         source=source, overrides=overrides, notes=tuple(f"-S {text} replaces {key}" for text, key in replaced))

@@ -45,10 +45,10 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
         if law:
             header["control"] = law
         write_trajectory(part / "trajectory.csv", header, result.t, result.columns)
-        if result.scenario.events:
+        if result.has_events:
             write_events(part / "events.csv", result)
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2) + "\n", encoding="utf-8")
-    written = Written([folder / "trajectory.csv", *([folder / "events.csv"] if result.scenario.events else []), folder / MARK])
+    written = Written([folder / "trajectory.csv", *([folder / "events.csv"] if result.has_events else []), folder / MARK])
     if not plots:
         return written
     draw = (draughtsman or Draughtsman(idle=True)).save_figures
@@ -82,7 +82,7 @@ def summary(result: Result, folder: str | Path | None = None) -> dict:
         "coordinates": {"q": list(result.model.q_names), "v": list(result.model.v_names)},
         "findings": [str(finding) for finding in result.model.findings],
         "self_check": result.check,
-        **({"events": len(result.events)} if result.scenario.events else {}),
+        **({"events": len(result.events)} if result.has_events else {}),
         "limits": [asdict(excess) for excess in result.limits],
         "statistics": {"steps": statistics.steps, "rejected": statistics.rejected, "evaluations": statistics.evaluations},
         "seconds": {name: round(value, 4) for name, value in result.timing.items()},

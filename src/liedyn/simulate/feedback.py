@@ -9,6 +9,7 @@ import numpy as np
 from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.kinematics import jacobian, link_pose
 from liedyn.errors import ComputationError
+from liedyn.integrators.stop_forces import stop_slopes
 from liedyn.integrators.touch import touch_slopes
 from liedyn.jit import kernel
 from liedyn.joints.kinds import FRICTION_SPEED, SCREW
@@ -30,7 +31,8 @@ def law_slopes(problem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
 
 
 def joint_laws(problem, t: float, q, v) -> np.ndarray:
-    """(nv, 2 nv) derivative of the joint forces that torque signals, pd laws and `control` give; zero where prescribed."""
+    """(nv, 2 nv) derivative of the joint forces that torque signals, pd laws, `control` and stops give; zero where
+    prescribed."""
     schedule, nv = problem.schedule, problem.model.nv
     out = np.zeros((nv, 2 * nv))
     for k in np.flatnonzero(schedule.level == TORQUE):
@@ -43,7 +45,8 @@ def joint_laws(problem, t: float, q, v) -> np.ndarray:
             out[k, nv + k] -= schedule.kd[k]
     if problem.law is not None:
         out = out + _motor_slopes(problem, t, q, v)
-    return out if problem.joint_laws is None else with_joint_laws(problem, t, q, v, out)
+    out = out if problem.joint_laws is None else with_joint_laws(problem, t, q, v, out)
+    return out if problem.stops is None else out + stop_slopes(problem, q, v)
 
 
 @kernel

@@ -18,6 +18,8 @@ def reading_forces(problem) -> list[int]:
     """Which of the events that schedule.watch looks for read joint forces."""
     signals, found = problem.signals, []
     for event, k in enumerate(problem.schedule.watch):
+        if k < 0:                                              # a contact
+            continue
         words = signals.code[signals.first[k]:][:signals.count[k]]
         if ((words & 255 == MEASURED) & (words >> 8 < problem.model.nv)).any():
             found.append(event)

@@ -75,8 +75,9 @@ class Prepared:
 
 
 def _timeline(scenario: Scenario, model, problem):
-    """What follows the phases, events and samples of a scenario; None without."""
-    if not scenario.events and scenario.sampling is None:
+    """What follows the phases, events, samples and hard stops of a scenario; None without."""
+    hard = scenario.limits is not None and scenario.limits.mode == "hard"
+    if not scenario.events and scenario.sampling is None and not hard:
         return None
     if scenario.integrator.method in WITHOUT_EVENTS:
         what = "events" if scenario.events else "sampling"

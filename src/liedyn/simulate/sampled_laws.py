@@ -5,7 +5,7 @@ are continuous in it. The controller evaluates the second at its samples and wri
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -42,6 +42,10 @@ class SampledLaws:
     resolution: tuple[np.ndarray, np.ndarray, np.ndarray]
     all_along: bool
 
+    def begun(self, begun: Mapping[str, float]) -> SampledLaws:
+        """As `Problem.begun`."""
+        return replace(self, law=self.law.begun(begun))
+
     @property
     def targets(self) -> JointLaws:
         """Of the desired motions of pd, pid and computed torque, for `desired`; `driven` are those with an integral."""
@@ -56,16 +60,19 @@ class SampledLaws:
         return targets._replace(signal=np.array([k if k >= 0 and not reads_state(signals, k) else -1 for k in targets.signal]))
 
 
-def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules: dict[str, Rule] | None, initial: bool):
+def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules: dict[str, Rule] | None, stops, resting,
+                    initial: bool):
     """As `compile_schedule` with these arguments, which it is given, since it calls this."""
     sampling, control = scenario.sampling, scenario.control
     if control is not None and drives_motors(control, model):
         raise ScenarioError(f"sampling is not available for the law {control.law} of elastic joints", place=sampling.place,
                             expected="no key sampling")
+    if scenario.limits is not None and scenario.limits.mode == "hard":
+        raise ScenarioError("hard stops do not go with sampling", place=scenario.limits.place, expected="limits: stop (compliant)")
     rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None) if rules is None else rules
     feedback = {name: rule for name, rule in rules.items() if isinstance(rule.value, Pd)}
-    unwatched = tuple(replace(event, when=None) for event in scenario.events)
-    of_law = replace(scenario, sampling=None, forces=(), actuators=(), contacts=None, events=unwatched)
+    unwatched = tuple(replace(event, when=None, touch=None) for event in scenario.events)          # their times may be read
+    of_law = replace(scenario, sampling=None, forces=(), actuators=(), contacts=None, events=unwatched, limits=None)
     law_rules = {name: _without_integral(rule) for name, rule in rules.items()}
     law = compile_schedule(of_law, model, law_rules, initial=initial)
     held = _driven(law.joint_laws, model) | _mask(feedback, model)
@@ -84,9 +91,10 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     if law.joint_laws is not None:
         law = replace(law, joint_laws=law.joint_laws._replace(limit=np.where(held, np.inf, limit)))
     motion_rules = rules | {name: Rule(name, _NOTHING) for name in feedback}
-    motion = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, initial=False, held=held)
+    motion = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, stops, resting,
+                              initial=False, held=held)
     sampled = SampledLaws(law.problem(model, scenario.passive), held, motion.joint_laws.held, limit, _integrals(feedback, model),
-                          _resolutions(sampling, model), not scenario.phases)
+                          _resolutions(sampling, model), not (scenario.phases or law.clocks))
     return replace(motion, q=law.q, v=law.v, warnings=tuple(dict.fromkeys((*law.warnings, *motion.warnings))), sampled=sampled,
                    clocks=tuple(dict.fromkeys((*motion.clocks, *law.clocks))))
 

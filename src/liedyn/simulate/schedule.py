@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -31,7 +31,8 @@ from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
-from liedyn.simulate.contact import bind_contacts
+from liedyn.kernels.simulation.stops import Stops
+from liedyn.simulate.contact import bind_contacts, with_touch_switches
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.driven_loops import closed_state, tie
 from liedyn.simulate.ended_state import ended_state
@@ -44,6 +45,7 @@ from liedyn.simulate.sampled_laws import SampledLaws, compile_sampled
 from liedyn.simulate.signals.expression import passing
 from liedyn.simulate.signals.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
 from liedyn.simulate.signals.switches import MOST, switches_of_state
+from liedyn.simulate.stops import BoundStops, Stop, bind_stops, stops_of
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
 _WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
@@ -59,13 +61,14 @@ class Compiled:
     ties          how the constraints act; None for a robot without
     law           of the motors of elastic joints; None without
     joint_laws    of other joints, and limits of forces; None without
-    directions    of the events that the schedule watches for
+    directions    of the events that the schedule watches for, and of resting stops
+    stops, at_limits   at limits of joints: as problems have them, and with their names
     max_step      the largest that an adaptive method may take: finite where signals switch at times that are not all known
     signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
     force_names   what each entry of the schedule's forces is
     contacts, contact_names   of links with planes; None, and no names, without `contacts`
-    sampled       laws of a sampled controller; None without
     clocks        names of what the times of signals begin with, and bound: schedule and signals for other beginnings by name
+    sampled       laws of a sampled controller; None without
     stack_size    floats of scratch for `kernels.simulation.signals.signal`
     warnings      what is doubtful but can be run, one line each
     """
@@ -86,27 +89,30 @@ class Compiled:
     contacts: Contacts | None = None
     contact_names: tuple[str, ...] = ()
     joint_laws: JointLaws | None = None
-    sampled: SampledLaws | None = None
     clocks: tuple[str, ...] = ()
     bound: Callable[[Mapping[str, float]], tuple[Schedule, Signals]] | None = None
+    sampled: SampledLaws | None = None
+    stops: Stops | None = None
+    at_limits: BoundStops = field(default_factory=BoundStops)
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
                        passive, self.ties, self.law, self.max_step, law_slopes, self.directions, self.contacts, self.joint_laws,
-                       self.sampled, self.clocks, self.bound)
+                       self.clocks, self.bound, self.sampled, self.at_limits.guards, self.stops, self.at_limits.loads)
 
 
-def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None, *, initial: bool | None = None,
-                     held: np.ndarray | None = None) -> Compiled:
+def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None, stops: tuple[Stop, ...] | None = None,
+                     resting: tuple[Stop, ...] = (), *, initial: bool | None = None, held: np.ndarray | None = None) -> Compiled:
     """Bind `scenario` to `model`, with its initial state. rules: what each joint does later, in another phase; then q and v are
-    at rest in the neutral configuration, unless initial is True. held: see `bind_laws`.
+    at rest in the neutral configuration, unless initial is True. stops: at limits, if they are known; resting: those that
+    joints rest at. held: see `bind_laws`.
 
     Raises ScenarioError for names that the model does not have, drives that a joint cannot have and initial values that
     contradict the prescribed motion, a `control` that the robot cannot have; TrajectoryError for an unreadable CSV.
     """
     initial = rules is None if initial is None else initial
     if scenario.sampling is not None:
-        return compile_sampled(compile_schedule, scenario, model, rules, initial)
+        return compile_sampled(compile_schedule, scenario, model, rules, stops, resting, initial)
     table = SignalTable(model, scenario.duration, coordinates(model), bool(scenario.phases),
                         tuple(event.name for event in scenario.events))
     if rules is None:
@@ -121,7 +127,8 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     control = bind_control(scenario, model, table, drives["level"])
     laws = bind_laws(scenario, model, table, drives, rules, held)
     watched = [event for event in scenario.events if event.when]
-    watch = np.array([_watch(event, table) for event in watched], dtype=np.int64)
+    at_limits = bind_stops(stops_of(scenario, model) if stops is None else stops, drives["level"], resting, table)
+    watch = np.array([*(-1 if event.touch else _watch(event, table) for event in watched), *at_limits.watch], dtype=np.int64)
 
     def bound(begun: Mapping[str, float]):
         origins = table.origins(begun)
@@ -129,17 +136,21 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
         times = merge_times(np.concatenate([forces.start, forces.end, table.knots(origins)]), scenario.duration)
         breaks, before = merge_windows(times, windows, scenario.duration)
         schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before, watch=watch)
-        return schedule, *laws.with_switches(table.arrays(breaks, origins)), doubts
+        signals, joint_laws = laws.with_switches(table.arrays(breaks, origins))
+        signals, acting = at_limits.with_switches(signals, model.nv)
+        signals, touching = with_touch_switches(signals, contacts, scenario, model)
+        return schedule, signals, joint_laws, acting, touching, doubts
 
-    schedule, signals, joint_laws, doubts = bound({PHASE_START: 0.0})
+    schedule, signals, joint_laws, acting, touching, doubts = bound({PHASE_START: 0.0})
     law = motor_law(control, model, table.stack_size)
     at_rest = model.neutral(), np.zeros(model.nv), None, []
     q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law, laws) if initial else at_rest
-    compiled = Compiled(schedule, signals, q, v, (*table.names, *laws.limit_names), (*table.places, *laws.limit_places),
-                        tuple(forces.names), table.stack_size, ties=ties, law=law,
-                        max_step=_largest_step(scenario.duration, doubts, watched),
-                        directions=tuple(event.direction for event in watched), contacts=contacts, contact_names=contact_names,
-                        joint_laws=joint_laws, clocks=tuple(table.clocks), bound=lambda begun: bound(begun)[:2])
+    compiled = Compiled(schedule, signals, q, v, (*table.names, *laws.limit_names, *at_limits.names),
+                        (*table.places, *laws.limit_places), tuple(forces.names), table.stack_size, ties=ties, law=law,
+                        max_step=_largest_step(scenario.duration, doubts, watched or acting),
+                        directions=(*(event.direction for event in watched), *at_limits.directions), contacts=touching,
+                        contact_names=contact_names, joint_laws=joint_laws, clocks=tuple(table.clocks),
+                        bound=lambda begun: bound(begun)[:2], stops=acting, at_limits=at_limits)
     if ties is not None and initial:
         q, v, notes = closed_state(scenario, compiled.problem(model), *given)
         warnings += notes

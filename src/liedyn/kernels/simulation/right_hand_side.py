@@ -19,6 +19,7 @@ from liedyn.kernels.simulation.joint_laws import JointLaws, drive_joints
 from liedyn.kernels.simulation.link_points import look_at_points, measure_forces
 from liedyn.kernels.simulation.poses import prescribe_poses
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, note, value
+from liedyn.kernels.simulation.stops import Stops, push_back, weigh
 from liedyn.lie.lanes import absolute, number_like, where_less
 from liedyn.lie.rows import load3, load_pose, load_twist, store_twist
 from liedyn.lie.se3 import add, compose, dAd_inv, dot
@@ -51,6 +52,7 @@ class Plant(NamedTuple):
     law: MotorLaw | None     # of the motors; where None, nothing of it is compiled
     contacts: Contacts | None        # the same
     joint_laws: JointLaws | None     # of other joints, and limits of forces; the same
+    stops: Stops                     # at limits of joints; perhaps none
 
 
 @primitive
@@ -65,7 +67,7 @@ def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work):
     if work.F.size:
         for i in range(1, tree.parent.size):
             power = power + dot(load_twist(work.F, i), load_twist(inner.V, i))
-    return rates(tree, plant, y, deficit, power, dy, work)
+    return rates(tree, plant, signals, y, deficit, power, dy, work)
 
 
 @primitive
@@ -79,9 +81,10 @@ def set_out(tree, plant, schedule, signals, t, q0, y, work):
 
 
 @primitive
-def rates(tree, plant, y, deficit, power, dy, work):
+def rates(tree, plant, signals, y, deficit, power, dy, work):
     """Writes dy, once a and tau are known. deficit: of a pivot; power: of external wrenches and constraints. Returns a code."""
     nv = plant.prescribed.size
+    weigh(plant.stops, signals, work)
     chart_rate(tree, y[:nv], work.v, dy[:nv])
     for k in range(nv):
         dy[nv + k] = work.a[k]
@@ -108,6 +111,7 @@ def act(plant, tree, schedule, signals, t, work):
     prescribe(tree, schedule, signals, t, work)
     drive_motors(plant.law, tree, signals, t, work)
     drive_joints(plant.joint_laws, tree, plant.passive, schedule.q_of_v, signals, t, work)
+    push_back(plant.stops, schedule.q_of_v, signals, work)
     apply_forces(tree, plant, schedule, signals, t, work)
 
 
@@ -116,8 +120,9 @@ def watch(schedule, signals, t, work):
     """Events, once all joint forces are known."""
     measure_forces(work.tau, signals.measured)
     for k in range(schedule.watch.size):
-        x, _, _ = value(signals, schedule.watch[k], t, work.q, work.v, work.stack)
-        note(work.flag, schedule.watch[k], x)
+        if schedule.watch[k] >= 0:
+            x, _, _ = value(signals, schedule.watch[k], t, work.q, work.v, work.stack)
+            note(work.flag, schedule.watch[k], x)
 
 
 @primitive
@@ -186,7 +191,7 @@ def apply_forces(tree, plant, schedule, signals, t, work):
             F = plus_cross(rotate_back(R, F[0]), load3(schedule.force_point, 3 * j), f), f
         s = plant.slot[j]
         store_twist(work.wrench, s, add(load_twist(work.wrench, s), F))
-    push_contacts(plant.contacts, tree, work)
+    push_contacts(plant.contacts, tree, signals, work)
     for s in range(plant.slot_link.size):
         link = plant.slot_link[s]
         i = tree.link_body[link]

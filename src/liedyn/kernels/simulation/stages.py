@@ -58,4 +58,4 @@ def tied_right_hand_side(tree, plant, schedule, signals, ties, t, q0, y, dy, wor
     if tied_hybrid(ties, work) == FAR:
         return FAR
     watch(schedule, signals, t, work)
-    return rates(tree, plant, y, deficit_of(ties), tied_power(ties), dy, work)
+    return rates(tree, plant, signals, y, deficit_of(ties), tied_power(ties), dy, work)
