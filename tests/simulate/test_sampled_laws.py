@@ -236,6 +236,19 @@ def test_an_event_between_samples_is_located(of):
     assert run.tau[-1, 0] == pytest.approx(u, abs=1e-9)
 
 
+@pytest.mark.parametrize("integrator", [FINE, {"method": "RK45", "rtol": 1e-12, "atol": 1e-13}],
+                         ids=lambda given: given["method"])
+def test_an_event_reads_a_force_that_jumps_at_a_sample(of, integrator):
+    event = {"weak": {"when": "tau(x)", "value": 3, "direction": "falling", "once": True, "do": {"set": {"v": {"x": 0}}}}}
+    run = run_scenario(of(events=event, integrator=integrator))
+    before = run_scenario(of())
+    first = int(np.flatnonzero(before.tau[:, 0] < 3)[0])
+    assert [one.t for one in run.events] == [pytest.approx(0.05 * first, abs=1e-12)]
+    assert run.events[0].dv[0] == pytest.approx(-before.v[first, 0], abs=1e-9)
+    at = np.flatnonzero(np.isclose(run.t, 0.05 * first))
+    assert len(at) == 2 and run.tau[at[0], 0] == run.tau[at[1], 0] == pytest.approx(before.tau[first, 0], abs=1e-8)
+
+
 def test_the_sum_with_a_continuous_torque_is_limited(of):
     """Its kinks lie between samples, where steps end: the force is what it should be at all rows."""
     given = []
