@@ -249,7 +249,7 @@ class Timeline:
         return now
 
     def _sides(self, now: Start) -> np.ndarray:
-        return sides(self._known[self.mode][1], now.t, now.q, now.v, self._of_forces)
+        return sides(self._known[self.mode][1], now.t, now.q, now.v, self._of_forces, self.controller)
 
     def _is_heard(self, event: Event, t: float) -> bool:
         if event.name in self._done or (event.phases and self.mode.phase not in event.phases):
