@@ -50,6 +50,10 @@ def joint(drive: str) -> str:
     return HEAD + f"joints:\n  elbow: {drive} #!\n"
 
 
+def pose(position: str) -> str:
+    return HEAD + f"joints:\n  ball: {{prescribe: {{position: {position}}}}} #!\n"
+
+
 # what is in the file (a text that starts with "@" follows HEAD), the key, what the line says
 BROKEN = {
     "empty": ("", None, "the file is empty"),
@@ -91,7 +95,7 @@ BROKEN = {
     "seed": ("@seed: -1 #!\n", "seed", "out of range; found -1; expected a number of at least 0"),
     "integrator a word": ("@integrator: rk4 #!\n", "integrator", "wrong value; found rk4; expected a mapping"),
     "unknown method": ("@integrator: {method: euler} #!\n", "integrator.method",
-                       "expected one of rk4, generalized_alpha, dopri5"),
+                       "expected one of rk4, generalized_alpha, variational, dopri5"),
     "rho beyond one": ("@integrator: {method: generalized_alpha, rho: 1.5} #!\n", "integrator.rho", "at most 1"),
     "rho of rk4": ("@integrator: {rho: 0.5} #!\n", "integrator.rho", "rho does not apply to the method rk4"),
     "method in capitals": ("@integrator: {method: RK4} #!\n", "integrator.method", "(did you mean rk4?)"),
@@ -153,8 +157,11 @@ BROKEN = {
                                      "joint uni has 2 coordinates; found 'q(uni)'; expected one of q(uni.1), q(uni.2)"),
     "state in a motion": (joint("{prescribe: {acceleration: -q}}"), "joints.elbow.prescribe.acceleration",
                           "q may not be used here: this signal is a function of time only; found 'q'"),
-    "state in a target": (joint("{torque: {pd: {kp: 1, target: q(shoulder)}}}"), "joints.elbow.torque.pd.target",
-                          "this signal is a function of time only; found 'q(shoulder)'"),
+    "state in a target": (joint("{torque: {pd: {kp: 1, kd: 1, target: 2*v(shoulder)}}}"), "joints.elbow.torque.pd.target",
+                          "the target's time derivative, which kd needs, is not known; found '2*v(shoulder)'"),
+    "point of a link that moves": (joint("{torque: 'z(lower, 0, 0, t)'}"), "joints.elbow.torque", "must be three numbers"),
+    "time of an event that is not": (joint("{torque: {spline: [[0, 0], [1, 1]], from: start}}"), "joints.elbow.torque.from",
+                                     "there are no events that a time could begin with"),
     "pd without gain": (joint("{torque: {pd: {target: 0}}}"), "joints.elbow.torque.pd", "the key kp is missing"),
     "pd without target": (joint("{torque: {pd: {kp: 1}}}"), "joints.elbow.torque.pd", "the key target is missing"),
     "negative gain": (joint("{torque: {pd: {kp: -1, target: 0}}}"), "joints.elbow.torque.pd.kp", "out of range; found -1"),
@@ -173,15 +180,52 @@ BROKEN = {
     "gains of another length": ("@joints: {uni: {torque: {pd: {kp: [1, 2, 3], target: 0}}}} #!\n", "joints.uni.torque.pd",
                                 "joint uni has 2 coordinates; found '3 kp values'; expected a list of 2"),
     "ball at position level": ("@joints: {ball: {prescribe: {position: [0, 0, 0]}}} #!\n", "joints.ball.prescribe.position",
-                               "joint ball is a ball joint: its position cannot be prescribed; expected acceleration or "
-                               "velocity, one signal for each component"),
+                               "the position of ball, a ball joint, is prescribed as a pose; expected waypoints, or rpy with "
+                               "three signals"),
+    "a pose without a key": (joint("{prescribe: {position: {}}}"), "joints.elbow.prescribe.position", "a pose needs xyz or rpy"),
+    "a key of a pose": ("@joints: {ball: {prescribe: {position: {waypoint: 1}}}} #!\n", "joints.ball.prescribe.position.waypoint",
+                        "(did you mean waypoints?)"),
+    "a pose of a hinge": (joint("{prescribe: {position: {rpy: [0, 0, t]}}}"), "joints.elbow.prescribe.position",
+                          "elbow is not a ball or free joint: it has no pose; expected a signal"),
+    "a ball joint's xyz": (pose("{xyz: [0, 0, t]}"), "joints.ball.prescribe.position.xyz[0]",
+                           "ball is a ball joint: it has no position; found xyz; expected rpy alone"),
+    "a waypoint with xyz of a ball joint": (pose("{waypoints: [{t: 0}, {t: 1, xyz: [0, 0, 1]}]}"),
+                                            "joints.ball.prescribe.position.waypoints[1]", "ball is a ball joint"),
+    "two angles": (pose("{rpy: [0, t]}"), "joints.ball.prescribe.position.rpy", "expected a list of 3 signals"),
+    "waypoints and angles": (pose("{waypoints: [{t: 0}, {t: 1}], rpy: [0, 0, t]}"), "joints.ball.prescribe.position",
+                             "waypoints stand alone; found waypoints, rpy"),
+    "one waypoint of a pose": (pose("{waypoints: [{t: 0}]}"), "joints.ball.prescribe.position.waypoints",
+                               "expected a list of at least 2 waypoints {t, xyz, rpy}"),
+    "waypoints without time": (pose("{waypoints: [{t: 0}, {rpy: [0, 0, 1]}]}"), "joints.ball.prescribe.position.waypoints[1]",
+                               "the key t is missing; expected the time of the waypoint"),
+    "waypoints backwards": (pose("{waypoints: [{t: 1}, {t: 1}]}"), "joints.ball.prescribe.position.waypoints[1].t",
+                            "times must increase; found 1; expected a time after 1"),
+    "a waypoint with two orientations": (pose("{waypoints: [{t: 0}, {t: 1, rpy: [0, 0, 1], quaternion: [0, 0, 0, 1]}]}"),
+                                         "joints.ball.prescribe.position.waypoints[1].rpy", "both rpy and quaternion"),
+    "a waypoint's norm": (pose("{waypoints: [{t: 0}, {t: 1, quaternion: [0, 0, 0, 2]}]}"),
+                          "joints.ball.prescribe.position.waypoints[1].quaternion", "the quaternion has norm 2"),
+    "half a turn": (pose("{waypoints: [{t: 0}, {t: 1, rpy: [0, 0, 3.14]}]}"), "joints.ball.prescribe.position.waypoints",
+                    "ball turns by 3.14 rad from t = 0 s to the next pose at t = 1 s; expected at most 3.1 rad"),
+    "a pose that has no acceleration": (pose("{rpy: [{csv: {file: ref.csv, column: q.elbow, interpolation: linear}}, 0, 0]}"),
+                                        "joints.ball.prescribe.position.rpy[0].csv", "linear interpolation has no acceleration"),
+    "a pose by a column without a name": (pose("{rpy: [{csv: {file: ref.csv}}, 0, 0]}"),
+                                          "joints.ball.prescribe.position.rpy[0].csv", "the key column is missing"),
+    "a pose without columns": (pose("{csv: {file: ref.csv}}"), "joints.ball.prescribe.position.csv",
+                               "the CSV ref.csv has no such column; found q.ball.qx"),
+    "a pose that is not finite": (pose("{rpy: [log(t), 0, 0]}"), "joints.ball.prescribe.position.rpy[0]",
+                                  "the pose of ball is not finite at t = 0"),
+    "a pose that starts elsewhere": ("@initial: {q: {ball: [0, 0, 0.6, 0.8]}} #!\njoints: {ball: {prescribe: {position: {rpy: [0,"
+                                     " 0, t]}}}}\n", "initial.q.ball",
+                                     "the initial value contradicts the prescribed motion: ball "
+                                     "is prescribed at position level; found [0, 0, 0.6, 0.8]; expected [0, 0, 0, 1], or no "
+                                     "value"),
     "one motion for two coordinates": ("@joints: {uni: {prescribe: {velocity: sin(t)}}} #!\n", "joints.uni.prescribe.velocity",
                                        "joint uni has 2 coordinates; found 'a single signal'; expected a list of 2 signals"),
     "one waypoint": (joint("{prescribe: {position: {quintic: [[0, 1]]}}}"), "joints.elbow.prescribe.position.quintic",
                      "expected a list of at least 2 waypoints [t, x]"),
     "waypoint without value": (joint("{torque: {quintic: [[0], [1, 1]]}}"), "joints.elbow.torque.quintic[0]",
                                "found [0]; expected a list of 2 to 4 numbers: t, x"),
-    "waypoints backwards": (joint("{torque: {quintic: [[0, 1], [2, 1], [1, 1]]}}"), "joints.elbow.torque.quintic[2][0]",
+    "points backwards": (joint("{torque: {quintic: [[0, 1], [2, 1], [1, 1]]}}"), "joints.elbow.torque.quintic[2][0]",
                             "times must increase; found 1; expected a time after 2"),
     "spline twice at once": (joint("{torque: {spline: [[0, 1], [0, 2]]}}"), "joints.elbow.torque.spline[1][0]",
                              "times must increase; found 0"),

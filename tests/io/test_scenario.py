@@ -88,7 +88,7 @@ def test_every_key_is_read(folder):
     assert s.actuators == (Rule("rotor1", Constant(5)), Rule("rotor*", Expression("4+sin(t)")))
     assert s.loops == str(folder / "robots/arm.loops.yaml")
     assert not s.assemble and s.stabilization == Stabilization("baumgarte", frequency=30)
-    assert s.drives == (Rule("tool", Motion((Expression("0.1*t"), zero, Sine(1, 2)), (zero,) * 3)),
+    assert s.drives == (Rule("tool", Motion((Expression("0.1*t"), zero, Sine(1, 2)))),
                         Rule("peg*", Motion((zero, zero, Constant(1)), (Expression("t"), zero, zero))))
     assert s.source == str(folder / "s.yaml")
 

@@ -144,7 +144,7 @@ joints: {base: {torque: [0, 0, 0, 0, 0, "v"]}}
     assert list(c.q) == [1, 2, 3, 0, 0, 0.6, 0.8, 0.5] and list(c.v) == [1, 2, 3, 4, 5, 6, 0]
     assert list(c.schedule.q_of_v) == [-1] * 6 + [7]
     assert value(c, 5, 0.0) == 6
-    with pytest.raises(ValueError, match="joint base is a free joint: its position cannot be prescribed"):
+    with pytest.raises(ValueError, match="the position of base, a free joint, is prescribed as a pose; expected waypoints, or "):
         compiled("joints: {base: {prescribe: {position: [0, 0, 0, 0, 0, 0]}}}", FLYING)
 
 
@@ -293,8 +293,10 @@ def test_the_stack_is_as_deep_as_the_deepest_program(compiled):
 def test_arrays_are_what_the_kernels_were_compiled_for(compiled):
     for c in (compiled(""), compiled("joints: {leg_1: {torque: sin(t)}, leg_12: {torque: {spline: [[0, 0], [1, 1]]}}}")):
         integers = {"kind", "first", "count", "code", "level", "signal", "target", "q_of_v", "force_link", "force_world",
-                    "force_signal", "watch"}
-        for table in (c.signals, c.schedule):
+                    "force_signal", "watch", "link", "path"}
+        poses = c.schedule.poses
+        for table in (c.signals._replace(points=c.signals.clocks), c.signals.points, c.schedule._replace(poses=c.schedule.breaks), poses):
             for name, array in table._asdict().items():
+                name = name if table is not poses else "signal"
                 assert array.dtype == (np.int64 if name in integers else np.float64), name
                 assert array.ndim == 1 and array.flags.c_contiguous, name

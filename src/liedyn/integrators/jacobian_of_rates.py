@@ -15,7 +15,7 @@ from liedyn.errors import ComputationError
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.chart_slopes import chart_series
 from liedyn.kernels.simulation.right_hand_side import RUNNING
-from liedyn.kernels.simulation.signals import POSITION, PROGRAM, TORQUE, VELOCITY
+from liedyn.kernels.simulation.signals import POSITION, PROGRAM, VELOCITY
 
 _STEP = 1.5e-8            # of differences, relative: the root of a rounding
 _SERIES = bernoulli(30) / factorial(np.arange(31))      # of t / (e^t - 1): good to rounding for turns below 1.6 rad
@@ -32,11 +32,13 @@ class RateJacobian:
         level = np.asarray(problem.schedule.level)
         given = np.isin(level, (POSITION, VELOCITY))             # what follows its signal, whatever y holds
         self.ignored = np.concatenate([level == POSITION, given, [True]])
-        self.prescribed, self.exact = level != TORQUE, problem.ties is None and problem.law is None and problem.slopes is not None
+        self.prescribed = problem.prescribed
+        self.exact = problem.ties is None and problem.law is None and problem.slopes is not None
         self.last, self.tree = np.zeros((2 * problem.model.nv + 1,) * 2), problem.model.open_tree()
         self.links, self.turning = problem.forced_links, [joint for joint in problem.model.joints if joint.kind != SCREW]
         self.acted = bool((problem.signals.kind == PROGRAM).any() or (np.asarray(problem.schedule.target) >= 0).any()
-                          or len(self.links) or problem.joint_laws is not None)          # forces may answer to the state
+                          or len(self.links) or problem.joint_laws is not None              # forces may answer to the state
+                          or problem.stops is not None)
 
     def __call__(self, t: float, y) -> np.ndarray:
         code, rates = self.evaluate(t, y)
@@ -71,6 +73,9 @@ class RateJacobian:
             J[k, m], J[k, k] = P, by_x
             J[nv:2 * nv, k] = J[nv:2 * nv, k] @ np.linalg.inv(P)
         J[:, self.ignored] = 0.0
+        for joint in self.turning:                               # dx/dt of a prescribed pose depends on x, but nothing else
+            if self.ignored[joint.v.start]:
+                J[joint.v, joint.v] = chart_slopes(y[joint.v], v[joint.v])[1]
         return J
 
     def _wrenches(self):

@@ -8,7 +8,7 @@ import numpy as np
 from liedyn.dynamics.kinematics import jacobian, link_pose, link_twist
 from liedyn.kernels.simulation.contact import GROUND, MATERIAL, SOFT, SPHERE, Contacts
 from liedyn.kernels.simulation.contact_slopes import contact_slopes
-from liedyn.model.spatial import skew
+from liedyn.model.spatial import bracket, skew
 
 
 class Touch(NamedTuple):
@@ -93,6 +93,20 @@ def touch_slopes(model, contacts: Contacts, q, v) -> np.ndarray:
     out, room = np.zeros((model.nv, 2 * model.nv)), np.zeros((2, 6 * model.nv))
     contact_slopes(model.index, model.constants, contacts, np.array(q), np.array(v), *room, out)
     return out
+
+
+def twist_slopes(model, q, v, link) -> tuple[np.ndarray, np.ndarray]:
+    """J (6, nv) of the link, and the derivative (6, 2 nv) of its twist by [dq; dv], link frame: dV/dq_j = ad_{V before j} J_j."""
+    J = jacobian(model, q, link)
+    by_q, before = np.zeros_like(J), np.zeros(6)
+    for joint in model.joints:
+        # each screw of a compound joint turns those before it, but a ball or free joint moves as one
+        parts = [slice(i, i + 1) for i in range(joint.v.start, joint.v.stop)] if joint.screws is not None else [joint.v]
+        for part in parts:
+            if J[:, part].any():
+                by_q[:, part] = bracket(before) @ J[:, part]
+                before = before + J[:, part] @ v[part]
+    return J, np.hstack([by_q, J])
 
 
 def touch_coefficients(model, contacts: Contacts, q, v, pressed: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

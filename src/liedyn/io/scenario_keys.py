@@ -5,7 +5,7 @@ import math
 
 from liedyn.io.contact_keys import CONTACTS
 from liedyn.io.event_keys import EVENT, PHASE
-from liedyn.io.joint_keys import DRIVES, NUMBERS, SIGNAL
+from liedyn.io.joint_keys import DRIVES, NUMBERS, SIGNAL, THREE_SIGNALS
 from liedyn.io.keys import (
     Boolean,
     Choice,
@@ -22,7 +22,9 @@ from liedyn.io.keys import (
     kinds_with,
 )
 from liedyn.io.law_keys import CONTROL, SATURATE
+from liedyn.io.sampling_keys import SAMPLING
 from liedyn.io.scenario import FORCE_FRAMES, METHODS, STABILIZATIONS, ExternalForce, Integrator, Stabilization
+from liedyn.io.stop_keys import LIMITS
 
 SHORTEST = 1e-12                                 # s, of a run
 
@@ -59,10 +61,9 @@ CONSTRAINTS = Keys("constraints", (
     Key("frequency", Number(above=0), "of `baumgarte`: f [rad/s]", default_of(Stabilization, "frequency"),
         kinds=kinds_with("frequency", STABILIZATIONS), example=20)), kind="stabilization")
 
-_THREE_SIGNALS = List(SIGNAL, 3, 3)
 MOTION = Keys("motion", (
-    Key("xyz", _THREE_SIGNALS, "position, three signals [m]", "zero", example=["0.1*t", 0, 0]),
-    Key("rpy", _THREE_SIGNALS, "orientation R = Rz Ry Rx, three signals [rad]", "zero", example=[0, 0, "sin(t)"])))
+    Key("xyz", THREE_SIGNALS, "position, three signals [m]", "zero", example=["0.1*t", 0, 0]),
+    Key("rpy", THREE_SIGNALS, "orientation R = Rz Ry Rx, three signals [rad]", "zero", example=[0, 0, "sin(t)"])))
 
 FORCE = Keys("external_force", (
     Key("link", Text(), "the link that the wrench acts on", required=True, example="lower", live=True),
@@ -96,8 +97,12 @@ SCENARIO = Keys("scenario", (
                  "elbow": {"torque": {"pd": {"kp": 50, "kd": 5, "target": 0.3}}}}),
     Key("contacts", CONTACTS, "links that touch planes: see [contact](#contact)"),
     Key("control", CONTROL, "a control law: see [control laws](#control-laws) and [elastic joints](#elastic-joints)"),
+    Key("sampling", SAMPLING, "when a sampled controller computes the laws: see [sampled controllers](#sampled-controllers)",
+        "the laws are continuous", example={"rate": 1000}),
     Key("saturate", SATURATE, "limits of joint forces that act, `true` for the effort limits of the robot: see "
         "[saturation](#saturation)", "none", example=True),
+    Key("limits", LIMITS, "whether position limits act: `stop`, `hard` or a mapping: see [stops](#stops-at-joint-limits); "
+        "`note`: they do not, and a note tells which are exceeded", "note", example={"mode": "compliant", "damping": 2}),
     Key("constraints", CONSTRAINTS, "what keeps a motion on the loops: see [robots with loops](#robots-with-loops)"),
     Key("drives", Named(MOTION, "loop*"), "motion of driven loops, by name or pattern"),
     Key("external_forces", List(FORCE), "a list: see [external wrenches](#external-wrenches-and-actuators)", live=True),

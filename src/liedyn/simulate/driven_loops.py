@@ -49,12 +49,13 @@ def tie(scenario: Scenario, model, table: SignalTable) -> Ties | None:
                                 expected="loops, couplings or a mimic in its file")
         return None
     rules = bind(scenario.drives, driven, "driven loop")
-    rest = Motion((Constant(0.0),) * 3, (Constant(0.0),) * 3)
+    zero = (Constant(0.0),) * 3
     signals = [table.add(signal, Use(f"{axis} of closure {name}", state=False, unit="m" if axis in "xyz" else "rad",
                                      interpolate="quintic", derivatives=2))
                for name in driven
-               for motion in [rules[name].value if name in rules else rest]
-               for axis, signal in zip(("x", "y", "z", "roll", "pitch", "yaw"), (*motion.xyz, *motion.rpy), strict=True)]
+               for motion in [rules[name].value if name in rules else Motion()]
+               for axis, signal in zip(("x", "y", "z", "roll", "pitch", "yaw"), (*(motion.xyz or zero), *(motion.rpy or zero)),
+                                       strict=True)]
     kept = scenario.stabilization
     return Ties(np.array(signals, dtype=np.int64), kept.tolerance if kept.method == "projection" else 0.0,
                 kept.frequency if kept.method == "baumgarte" else 0.0)

@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -10,11 +11,27 @@ from liedyn.codegen.signals import read_signal
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
 from liedyn.io.events import Event
-from liedyn.io.scenario import Column, Constant, Drive, ExternalForce, Pd, Prescribe, Rule, Scenario, Signal, Torque
+from liedyn.io.scenario import (
+    PHASE_START,
+    Begun,
+    Column,
+    Constant,
+    Drive,
+    ExternalForce,
+    Motion,
+    Pd,
+    Prescribe,
+    Rule,
+    Scenario,
+    Signal,
+    Torque,
+)
+from liedyn.io.waypoints import Waypoints
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
+from liedyn.kernels.simulation.stops import Stops
 from liedyn.simulate.contact import bind_contacts, with_touch_switches
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.driven_loops import closed_state, tie
@@ -23,9 +40,12 @@ from liedyn.simulate.feedback import law_slopes
 from liedyn.simulate.joint_values import unit_quaternions, write_values
 from liedyn.simulate.laws import BoundLaws, bind_laws
 from liedyn.simulate.names import bind, find, phase_rules
+from liedyn.simulate.prescribed_poses import PoseTable, held_by, pose_gap, prescribed_at, velocity_gap
+from liedyn.simulate.sampled_laws import SampledLaws, compile_sampled
 from liedyn.simulate.signals.expression import passing
 from liedyn.simulate.signals.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
 from liedyn.simulate.signals.switches import MOST, switches_of_state
+from liedyn.simulate.stops import BoundStops, Stop, bind_stops, stops_of
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
 _WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
@@ -41,11 +61,14 @@ class Compiled:
     ties          how the constraints act; None for a robot without
     law           of the motors of elastic joints; None without
     joint_laws    of other joints, and limits of forces; None without
-    directions    of the events that the schedule watches for
+    directions    of the events that the schedule watches for, and of resting stops
+    stops, at_limits   at limits of joints: as problems have them, and with their names
     max_step      the largest that an adaptive method may take: finite where signals switch at times that are not all known
     signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
     force_names   what each entry of the schedule's forces is
     contacts, contact_names   of links with planes; None, and no names, without `contacts`
+    clocks        names of what the times of signals begin with, and bound: schedule and signals for other beginnings by name
+    sampled       laws of a sampled controller; None without
     stack_size    floats of scratch for `kernels.simulation.signals.signal`
     warnings      what is doubtful but can be run, one line each
     """
@@ -66,22 +89,33 @@ class Compiled:
     contacts: Contacts | None = None
     contact_names: tuple[str, ...] = ()
     joint_laws: JointLaws | None = None
+    clocks: tuple[str, ...] = ()
+    bound: Callable[[Mapping[str, float]], tuple[Schedule, Signals]] | None = None
+    sampled: SampledLaws | None = None
+    stops: Stops | None = None
+    at_limits: BoundStops = field(default_factory=BoundStops)
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
-                       passive, self.ties, self.law, self.max_step, law_slopes, self.directions, self.contacts, self.joint_laws)
+                       passive, self.ties, self.law, self.max_step, law_slopes, self.directions, self.contacts, self.joint_laws,
+                       self.clocks, self.bound, self.sampled, self.at_limits.guards, self.stops, self.at_limits.loads)
 
 
-def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None) -> Compiled:
+def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None, stops: tuple[Stop, ...] | None = None,
+                     resting: tuple[Stop, ...] = (), *, initial: bool | None = None, held: np.ndarray | None = None) -> Compiled:
     """Bind `scenario` to `model`, with its initial state. rules: what each joint does later, in another phase; then q and v are
-    at rest in the neutral configuration.
+    at rest in the neutral configuration, unless initial is True. stops: at limits, if they are known; resting: those that
+    joints rest at. held: see `bind_laws`.
 
     Raises ScenarioError for names that the model does not have, drives that a joint cannot have and initial values that
     contradict the prescribed motion, a `control` that the robot cannot have; TrajectoryError for an unreadable CSV.
     """
-    table = SignalTable(model, scenario.duration, coordinates(model))
-    initial = rules is None
-    if initial:
+    initial = rules is None if initial is None else initial
+    if scenario.sampling is not None:
+        return compile_sampled(compile_schedule, scenario, model, rules, stops, resting, initial)
+    table = SignalTable(model, scenario.duration, coordinates(model), bool(scenario.phases),
+                        tuple(event.name for event in scenario.events))
+    if rules is None:
         rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None)
     drives = _drives(rules, model, table)
     forces = _Forces(model, table, scenario.duration)
@@ -91,23 +125,32 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     ties = tie(scenario, model, table)
     contacts, contact_names = bind_contacts(scenario.contacts, model)
     control = bind_control(scenario, model, table, drives["level"])
-    laws = bind_laws(scenario, model, table, drives, rules)
+    laws = bind_laws(scenario, model, table, drives, rules, held)
     watched = [event for event in scenario.events if event.when]
-    watch = np.array([-1 if event.touch else _watch(event, table) for event in watched], dtype=np.int64)
-    windows, doubts = table.switches()
-    times = merge_times(np.concatenate([forces.start, forces.end, table.knots()]), scenario.duration)
-    breaks, before = merge_windows(times, windows, scenario.duration)
-    signals, joint_laws = laws.with_switches(table.arrays(breaks))
-    signals, contacts = with_touch_switches(signals, contacts, scenario, model)
-    schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before, watch=watch)
+    at_limits = bind_stops(stops_of(scenario, model) if stops is None else stops, drives["level"], resting, table)
+    watch = np.array([*(-1 if event.touch else _watch(event, table) for event in watched), *at_limits.watch], dtype=np.int64)
+
+    def bound(begun: Mapping[str, float]):
+        origins = table.origins(begun)
+        windows, doubts = table.switches(origins)
+        times = merge_times(np.concatenate([forces.start, forces.end, table.knots(origins)]), scenario.duration)
+        breaks, before = merge_windows(times, windows, scenario.duration)
+        schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before, watch=watch)
+        signals, joint_laws = laws.with_switches(table.arrays(breaks, origins))
+        signals, acting = at_limits.with_switches(signals, model.nv)
+        signals, touching = with_touch_switches(signals, contacts, scenario, model)
+        return schedule, signals, touching, joint_laws, acting, doubts
+
+    schedule, signals, contacts, joint_laws, acting, doubts = bound({PHASE_START: 0.0})
     law = motor_law(control, model, table.stack_size)
     at_rest = model.neutral(), np.zeros(model.nv), None, []
     q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law, laws) if initial else at_rest
-    compiled = Compiled(schedule, signals, q, v, (*table.names, *laws.limit_names), (*table.places, *laws.limit_places),
-                        tuple(forces.names), table.stack_size, ties=ties, law=law,
-                        max_step=_largest_step(scenario.duration, doubts, watched),
-                        directions=tuple(event.direction for event in watched), contacts=contacts, contact_names=contact_names,
-                        joint_laws=joint_laws)
+    compiled = Compiled(schedule, signals, q, v, (*table.names, *laws.limit_names, *at_limits.names),
+                        (*table.places, *laws.limit_places), tuple(forces.names), table.stack_size, ties=ties, law=law,
+                        max_step=_largest_step(scenario.duration, doubts, watched or acting),
+                        directions=(*(event.direction for event in watched), *at_limits.directions), contacts=contacts,
+                        contact_names=contact_names, joint_laws=joint_laws, clocks=tuple(table.clocks),
+                        bound=lambda begun: bound(begun)[:2], stops=acting, at_limits=at_limits)
     if ties is not None and initial:
         q, v, notes = closed_state(scenario, compiled.problem(model), *given)
         warnings += notes
@@ -134,20 +177,25 @@ def _drives(rules: dict[str, Rule], model, table: SignalTable) -> dict[str, np.n
     arrays = {"level": np.zeros(model.nv, dtype=np.int64), "signal": np.zeros(model.nv, dtype=np.int64),
               "target": np.full(model.nv, -1, dtype=np.int64), "kp": np.zeros(model.nv), "kd": np.zeros(model.nv),
               "q_of_v": table.q_of_v}
+    poses = PoseTable(model, table)
     for name in model.joint_names:
         rule = rules.get(name)
-        _drive_joint(arrays, name, rule.value if rule else nothing, model.v_index(name), table)
-    return arrays
+        _drive_joint(arrays, name, rule.value if rule else nothing, model.v_index(name), table, poses)
+    return arrays | {"poses": poses.poses}
 
 
-def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, table: SignalTable) -> None:
+def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, table: SignalTable, poses: PoseTable) -> None:
     n = v.stop - v.start
     manifold = n > 0 and arrays["q_of_v"][v.start] < 0
+    if isinstance(drive, Prescribe) and drive.level == "position":
+        if manifold:
+            arrays["level"][v], arrays["signal"][v] = POSITION, poses.add(name, drive, n)
+            return
+        if isinstance(drive.signals, Motion | Waypoints):
+            raise ScenarioError(f"{name} is not a ball or free joint: it has no pose", place=drive.place,
+                                expected="a signal" if n == 1 else f"a list of {n} signals")
     for k, i in enumerate(range(v.start, v.stop)):
         if isinstance(drive, Prescribe):
-            if manifold and drive.level == "position":
-                raise ScenarioError(f"joint {name} is a {_kind(n)} joint: its position cannot be prescribed", place=drive.place,
-                                    expected="acceleration or velocity, one signal for each component")
             arrays["level"][i] = _LEVELS[drive.level]
             given = _component(drive.signals, k, n, name, drive.place, motion=True)
             arrays["signal"][i] = table.add(given, table.joint_use(drive.level, i))
@@ -161,13 +209,17 @@ def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slic
 
 
 def _pd_coordinate(arrays: dict[str, np.ndarray], name: str, drive: Pd, k: int, i: int, n: int, table: SignalTable) -> None:
+    if drive.ki is not None:
+        raise ScenarioError(f"the pid law of {name} needs a sampled controller: its integral is a sum at sample times",
+                            place=drive.place, expected="the key sampling, for example {rate: 1000}")
     for key in ("kp", "kd"):
         gain = getattr(drive, key)
         if isinstance(gain, tuple):
             _check_count(gain, n, name, drive.place, f"{key} values")
             gain = gain[k]
         arrays[key][i] = gain
-    arrays["target"][i] = table.add(_component(drive.target, k, n, name, drive.place), table.joint_use("target", i))
+    target = _component(drive.target, k, n, name, drive.place)
+    arrays["target"][i] = table.add_target(target, table.joint_use("target", i), arrays["kd"][i] != 0.0)
     arrays["signal"][i] = table.add(_component(drive.feedforward, k, n, name, drive.place), table.joint_use("torque", i))
 
 
@@ -177,7 +229,8 @@ def _component(signals: Signal | tuple[Signal, ...], k: int, n: int, name: str, 
     if isinstance(signals, tuple):
         _check_count(signals, n, name, place, "signals")
         return signals[k]
-    same = (isinstance(signals, Constant) and signals.value == 0.0) or (isinstance(signals, Column) and signals.name is None)
+    curve = signals.curve if isinstance(signals, Begun) else signals
+    same = (isinstance(signals, Constant) and signals.value == 0.0) or (isinstance(curve, Column) and curve.name is None)
     if motion and n > 1 and not same:
         raise ScenarioError(f"joint {name} has {n} coordinates", place=place, found="a single signal",
                             expected=f"a list of {n} signals")
@@ -202,12 +255,12 @@ def _largest_step(duration: float, doubts, watched) -> float:
 # events -------------------------------------------------------------------------------------------------------------
 def _watch(event: Event, table: SignalTable) -> int:
     """Index of a signal that switches where the event happens: the sign of its expression less its value."""
-    use = Use(f"event {event.name}")
+    use = Use(f"event {event.name}", forces=True)
     lowered = table.lower(event.when, use)
     watched = None if isinstance(lowered, float) else passing(lowered, event.value)
-    if watched is None or len(watched.code) - 1 not in switches_of_state(watched):
+    if watched is None or len(watched.code) - 1 not in switches_of_state(watched, clocks=True):
         raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=event.when.place,
-                            found=event.when.text, expected="q(joint) or v(joint) in it, or the key at or every")
+                            found=event.when.text, expected="q(joint), v(joint), z(link), … in it, or the key at or every")
     return table.put(watched, use, event.when.place)
 
 
@@ -284,7 +337,7 @@ def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signa
         rule_q, rule_v = rules_q.get(name), rules_v.get(name)
         for i in range(model.v_index(name).start, model.v_index(name).stop):
             level, k = schedule.level[i], schedule.signal[i]
-            if level not in (POSITION, VELOCITY):
+            if level != VELOCITY and (level != POSITION or schedule.q_of_v[i] < 0):
                 continue
             x, dx, _ = read_signal(signals, k, 0.0, q, v)
             if not (math.isfinite(x) and math.isfinite(dx)):
@@ -293,6 +346,7 @@ def _initial_state(scenario: Scenario, model, schedule: Schedule, signals: Signa
             if level == POSITION:
                 _settle(q, schedule.q_of_v[i], x, rule_q, f"{model.v_names[i]} is prescribed at position level")
             _settle(v, i, dx if level == POSITION else x, rule_v, f"{model.v_names[i]} is prescribed")
+    _settle_poses(model, schedule, signals, table, (q, v), (rules_q, rules_v))
     given = tuple(np.array([name in rules for name in model.joint_names for _ in range(*_span(model, name))], dtype=bool)
                   for rules in (rules_q, rules_v))
     return q, v, given, warnings
@@ -309,6 +363,22 @@ def _settle(values: np.ndarray, i: int, prescribed: float, rule: Rule | None, wh
                             f"{why}", place=rule.place, found=float(values[i]),
                             expected=f"{prescribed:.9g}, or no value")
     values[i] = prescribed
+
+
+def _settle_poses(model, schedule: Schedule, signals: Signals, table: SignalTable, state, rules) -> None:
+    """The same for joints whose pose is prescribed."""
+    on_motion = prescribed_at(schedule.poses, signals, 0.0, *state)
+    for name, parts in held_by(schedule.poses, model).items():
+        if not all(np.isfinite(x[part]).all() for x, part in zip(on_motion, parts, strict=True)):
+            k = schedule.signal[parts[1].start]
+            raise ScenarioError(f"the pose of {name} is not finite at t = 0", place=table.places[k])
+        for x, begins, part, given, gap in zip(state, on_motion, parts, rules, (pose_gap, velocity_gap), strict=True):
+            if name in given and gap(x[part], begins[part]) > _AGREE:
+                raise ScenarioError("the initial value contradicts the prescribed motion: "
+                                    f"{name} is prescribed at position level", place=given[name].place,
+                                    found=list(given[name].value),
+                                    expected=f"[{', '.join(f'{number:.9g}' for number in begins[part])}], or no value")
+            x[part] = begins[part]
 
 
 def _beyond_limits(model, schedule: Schedule, q: np.ndarray) -> list[str]:

@@ -10,13 +10,13 @@ from liedyn.dynamics.calling.calls import as_array
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.manifold import integrate
-from liedyn.errors import ConfigurationError, ModelError, ShapeError, UsageError
+from liedyn.errors import ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.problem import Problem, failure
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.io.scenario import Constant, Rule, Scenario, Torque
 from liedyn.io.scenario_file import scenario_of
 from liedyn.kernels.simulation.right_hand_side import RUNNING
-from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE
+from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, Schedule
 from liedyn.loading import load
 from liedyn.model.model import Model
 
@@ -80,6 +80,9 @@ def _setup(scenario: Scenario, model: Model) -> Setup:
 
     if not model.nv:
         raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
+    if scenario.sampling is not None:
+        raise ScenarioError("a sampled controller has no linear system in continuous time", place=scenario.sampling.place,
+                            expected="no sampling: -S sampling=null linearizes with continuous laws")
     model = opened(model, scenario.phases[0] if scenario.phases else None)
     compiled = compile_schedule(scenario, model)
     return Setup(scenario, model, compiled.problem(model, scenario.passive), compiled.warnings)
@@ -161,13 +164,14 @@ def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = F
         known = problem.joint_laws._replace(given=problem.joint_laws.given | motion)
         problem = replace(problem, joint_laws=known)
     signals = _with_constants(signals, values)
-    schedule = schedule._replace(level=np.where(motion, ACCELERATION, TORQUE),
+    schedule = schedule._replace(level=np.where(motion, ACCELERATION, TORQUE), poses=Schedule._field_defaults["poses"],
                                  signal=np.where(constant, first + np.arange(nv), schedule.signal))
     return replace(problem, schedule=schedule, signals=signals, signal_names=(*problem.signal_names, *["constant"] * len(values)))
 
 
 def _value(problem: Problem, k: int, here: Instant) -> float:
-    return read_signal(problem.signals, k, here.t, here.q, here.v)[0]
+    from liedyn.simulate.measured import measured_at
+    return read_signal(measured_at(problem.model, problem.signals, here.q, here.v), k, here.t, here.q, here.v)[0]
 
 
 def _with_constants(signals, values):

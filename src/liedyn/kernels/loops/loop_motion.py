@@ -6,10 +6,10 @@ import numpy as np
 from liedyn.jit import kernel, primitive
 from liedyn.kernels.loops.by_parts import CLOSE, CLOSE_UNCOUNTED, LOOK, MEASURE, MOVE, copy, run, worst
 from liedyn.kernels.loops.desk import TIME, desk_of
-from liedyn.kernels.simulation.signals import note, value
-from liedyn.lie.lanes import sincos
+from liedyn.kernels.simulation.signals import three
+from liedyn.lie.rotation_motion import angles_motion
 from liedyn.lie.rows import load9, store_pose, store_twist
-from liedyn.lie.vec3 import add3, cross, plus_cross, plus_rotate_back, product, rotate_back, scale3, sub3, transpose
+from liedyn.lie.vec3 import cross, product, rotate_back, sub3, transpose
 
 
 class LoopPlant(NamedTuple):
@@ -32,43 +32,13 @@ def move_drives(signals, ties, t, work):
     for d in range(ties.signal.size // 6):
         p, dp, ddp = three(signals, ties.signal, 6 * d, t, work)
         angle, rate, rate2 = three(signals, ties.signal, 6 * d + 3, t, work)
-        R, w, dw = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)
-        for k in range(2, -1, -1):                                # yaw, pitch, roll
-            e = (1.0 if k == 0 else 0.0, 1.0 if k == 1 else 0.0, 1.0 if k == 2 else 0.0)
-            turn = turn_about(k, angle[k])
-            de = scale3(rate[k], e)
-            w = plus_rotate_back(de, turn, w)
-            dw = plus_cross(add3(rotate_back(turn, dw), scale3(rate2[k], e)), w, de)
-            R = product(R, turn)
+        R, w, dw = angles_motion(angle, rate, rate2)
         v = rotate_back(R, dp)
         dv = sub3(rotate_back(R, ddp), cross(w, v))
         Q = load9(ties.turn, 9 * d)
         store_pose(ties.drive, 2 * d, (product(transpose(Q), product(R, Q)), rotate_back(Q, p)))
         store_twist(ties.drive, 4 * d + 2, (rotate_back(Q, w), rotate_back(Q, v)))
         store_twist(ties.drive, 4 * d + 3, (rotate_back(Q, dw), rotate_back(Q, dv)))
-
-
-@primitive
-def three(signals, numbers, first, t, work):
-    """Values, rates and second rates of three signals. work.flag: one that is not finite."""
-    x0, v0, a0 = value(signals, numbers[first], t, work.q, work.v, work.stack)
-    x1, v1, a1 = value(signals, numbers[first + 1], t, work.q, work.v, work.stack)
-    x2, v2, a2 = value(signals, numbers[first + 2], t, work.q, work.v, work.stack)
-    for k in range(3):
-        x = x0 + v0 + a0 if k == 0 else (x1 + v1 + a1 if k == 1 else x2 + v2 + a2)
-        note(work.flag, numbers[first + k], x)
-    return (x0, x1, x2), (v0, v1, v2), (a0, a1, a2)
-
-
-@primitive
-def turn_about(k, x):
-    """Rotation about axis k."""
-    s, c = sincos(x)
-    if k == 0:
-        return 1.0, 0.0, 0.0, 0.0, c, -s, 0.0, s, c
-    if k == 1:
-        return c, 0.0, s, 0.0, 1.0, 0.0, -s, 0.0, c
-    return c, -s, 0.0, s, c, 0.0, 0.0, 0.0, 1.0
 
 
 # at a state -------------------------------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """Signals of time and state: value and first two time derivatives.
 
 A signal is a constant, a piecewise polynomial or a program (postfix code over numbers, `t` and the state). Time
-derivatives come from second-order jets (x, dx, ddx) carried through the program; `q` and `v` count as constants in time.
+derivatives come from second-order jets (x, dx, ddx) carried through the program; `q`, `v` and what is measured count as constants
+in time, but in targets of pd laws, which use the first derivative: there they move.
 All signals are continuous from the right: at a break the piece that begins there counts, and where `step`, `sign`, `floor`,
 `abs`, `min` or `max` switch, the value just after counts; `step(0)` is 1 and `sign(0)` 0 where the argument stays 0.
 """
@@ -13,24 +14,27 @@ from typing import NamedTuple
 from numpy import floor, inf, int64, ndarray, zeros
 
 from liedyn.jit import kernel, primitive, rounded
+from liedyn.kernels.simulation.link_points import NO_POINTS, Points
 from liedyn.lie.lanes import absolute, load, where_less
 
 CONSTANT, POLYNOMIAL, PROGRAM = range(3)                       # Signals.kind
 TORQUE, ACCELERATION, VELOCITY, POSITION = range(4)            # Schedule.level
 ORDER = 6                                                      # coefficients of a piece: degree 5
 
-# An instruction is opcode + 256 operand. Operands: index of a literal, of q, of v; 1 + index of a switch of the state, or 0.
-# The rest act on the stack.
-OPERATIONS = ("literal", "time", "position", "velocity",
+# An instruction is opcode + 256 operand. Operands: index of a literal, of q, of v, of `measured`, of a clock; 1 + index of a
+# switch of the state, or 0. Of a moving position: index in q + RATE times that in v. The rest act on the stack.
+OPERATIONS = ("literal", "time", "position", "velocity", "measured", "clock", "moving position", "moving point",
               "negative", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log", "sqrt",
               "abs", "sign", "floor", "step",
               "add", "subtract", "multiply", "divide", "power", "atan2", "min", "max")
-(LITERAL, TIME, STATE_Q, STATE_V,
+(LITERAL, TIME, STATE_Q, STATE_V, MEASURED, CLOCK, MOVING_Q, MOVING_POINT,
  NEGATIVE, SIN, COS, TAN, ASIN, ACOS, ATAN, SINH, COSH, TANH, EXP, LOG, SQRT,
  ABS, SIGN, FLOOR, STEP,
  ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, ATAN2, MIN, MAX) = range(len(OPERATIONS))
 _SMALLEST = 2.2250738585072014e-308     # |x| below it: x is 0
 FIRST_UNARY, FIRST_BINARY = NEGATIVE, ADD
+RATE = 1 << 24
+OF_STATE = STATE_Q, STATE_V, MEASURED, MOVING_Q, MOVING_POINT
 
 # Of each switch of the state in Signals.held: the side it is held on (1 or -1, of floor its value; NaN or FREE: none), its
 # argument when it was last seen, whether it is loose (changes sides without a cut), whether it was seen beyond its side.
@@ -51,13 +55,28 @@ class Signals(NamedTuple):
     code: ndarray            # int64
     literals: ndarray        # float64
     held: ndarray = zeros(0)     # (4 s,) of the switches of the state, scratch of a run; sides NaN: nothing is held
+    measured: ndarray = zeros(0) # (nv + 9 p,) scratch: joint forces, then of each point what `link_points` says; or none
+    points: Points = NO_POINTS   # the p points of links
+    clocks: ndarray = zeros(0)   # times from which clocks run; -inf: not yet begun
+
+
+class Poses(NamedTuple):
+    """p ball and free joints whose pose is prescribed: R = Rz(yaw) Ry(pitch) Rx(roll), or R = U exp(x) with a quaternion U and
+    a rotation vector x."""
+
+    q: ndarray               # (p,) int64: the joint's first coordinate in q
+    v: ndarray               # (p,) int64: that in v
+    free: ndarray            # (p,) int64: 1 a free joint, 0 a ball joint
+    curved: ndarray          # (p,) int64: 1 by U and x, 0 by angles
+    signal: ndarray          # (10 p,) int64: x y z; roll pitch yaw, or x; U as x y z w. -1: not used
 
 
 class Schedule(NamedTuple):
     """What drives each velocity coordinate, and the external wrenches. Signals are given by index.
 
     Coordinate i: at level TORQUE the force is signal[i], plus, where target[i] >= 0, kp (target - q) + kd (d target/dt - v)
-    with q = q[q_of_v[i]]; at the other levels the acceleration, velocity or position is signal[i].
+    with q = q[q_of_v[i]]; at the other levels the acceleration, velocity or position is signal[i]. At level POSITION, the
+    coordinates of ball and free joints follow `poses`.
 
     Wrench j on link force_link[j] is force_basis[j] * signal, acting while force_from <= t < force_until. In the link's
     frame the basis is about the link's origin. In the world's axes (force_world 1) it acts at the point force_point[j],
@@ -80,6 +99,7 @@ class Schedule(NamedTuple):
     breaks: ndarray          # sorted times in (0, duration) on which steps must land
     before: ndarray          # the last time before each at which all signals are as in the step that ends there
     watch: ndarray = zeros(0, int64)     # of each event, a signal that is looked at for its switch alone; -1: contacts switch
+    poses: Poses = Poses(*[zeros(0, int64)] * 5)
 
 
 @kernel
@@ -92,7 +112,8 @@ def signal(signals, k, t, q, v, stack):
         return signals.literals[signals.first[k]], 0.0, 0.0
     if signals.kind[k] == POLYNOMIAL:
         return polynomial(signals.breaks, signals.coefficients, signals.first[k], signals.count[k], t)
-    return program(signals.code, signals.literals, signals.held, signals.first[k], signals.count[k], t, q, v, stack)
+    return program(signals.code, signals.literals, signals.held, signals.measured, signals.clocks, signals.first[k],
+                   signals.count[k], t, q, v, stack)
 
 
 @primitive
@@ -107,6 +128,18 @@ def value(signals, k, t, q, v, stack):
 def note(flag, k, x):
     """flag[0] becomes k where x, what is used of signal k, is not finite, unless another was before; -1: all are."""
     flag[0] = where_less(absolute(x), inf, flag[0], where_less(flag[0], 0.0, float(k), flag[0]))
+
+
+@primitive
+def three(signals, numbers, first, t, work):
+    """Values, rates and second rates of the signals numbers[first] and the next two. work.flag: one that is not finite."""
+    x0, v0, a0 = value(signals, numbers[first], t, work.q, work.v, work.stack)
+    x1, v1, a1 = value(signals, numbers[first + 1], t, work.q, work.v, work.stack)
+    x2, v2, a2 = value(signals, numbers[first + 2], t, work.q, work.v, work.stack)
+    for k in range(3):
+        x = x0 + v0 + a0 if k == 0 else (x1 + v1 + a1 if k == 1 else x2 + v2 + a2)
+        note(work.flag, numbers[first + k], x)
+    return (x0, x1, x2), (v0, v1, v2), (a0, a1, a2)
 
 
 @primitive
@@ -136,7 +169,7 @@ def polynomial(breaks, coefficients, first, count, t):
 
 
 @kernel
-def program(code, literals, held, first, count, t, q, v, stack):
+def program(code, literals, held, measured, clocks, first, count, t, q, v, stack):
     """Run the instructions on a stack of jets; the result is the last one left. Writes `stack` and `held`."""
     top = -3
     for i in range(first, first + count):
@@ -149,8 +182,16 @@ def program(code, literals, held, first, count, t, q, v, stack):
                 x, dx, ddx = literals[operand], 0.0, 0.0
             elif operation == STATE_Q:
                 x, dx, ddx = q[operand], 0.0, 0.0
-            else:
+            elif operation == STATE_V:
                 x, dx, ddx = v[operand], 0.0, 0.0
+            elif operation == MEASURED:
+                x, dx, ddx = measured[operand], 0.0, 0.0
+            elif operation == CLOCK:
+                x, dx, ddx = t - clocks[operand], 1.0, 0.0
+            elif operation == MOVING_Q:
+                x, dx, ddx = q[operand % RATE], v[operand // RATE], 0.0
+            else:
+                x, dx, ddx = measured[operand], measured[operand + 3], 0.0
         elif operation < FIRST_BINARY:
             x, dx, ddx = unary(operation, stack[top], stack[top + 1], stack[top + 2])
             if operand > 0:
