@@ -195,7 +195,7 @@ BROKEN = {
                                "expected a list of at least 2 waypoints {t, xyz, rpy}"),
     "waypoints without time": (pose("{waypoints: [{t: 0}, {rpy: [0, 0, 1]}]}"), "joints.ball.prescribe.position.waypoints[1]",
                                "the key t is missing; expected the time of the waypoint"),
-    "waypoints backwards": (pose("{waypoints: [{t: 1}, {t: 1}]}"), "joints.ball.prescribe.position.waypoints[1].t",
+    "waypoints of a pose backwards": (pose("{waypoints: [{t: 1}, {t: 1}]}"), "joints.ball.prescribe.position.waypoints[1].t",
                             "times must increase; found 1; expected a time after 1"),
     "a waypoint with two orientations": (pose("{waypoints: [{t: 0}, {t: 1, rpy: [0, 0, 1], quaternion: [0, 0, 0, 1]}]}"),
                                          "joints.ball.prescribe.position.waypoints[1].rpy", "both rpy and quaternion"),
@@ -210,10 +210,12 @@ BROKEN = {
     "a pose without columns": (pose("{csv: {file: ref.csv}}"), "joints.ball.prescribe.position.csv",
                                "the CSV ref.csv has no such column; found q.ball.qx"),
     "a pose that is not finite": (pose("{rpy: [log(t), 0, 0]}"), "joints.ball.prescribe.position.rpy[0]",
-                                  "the pose of ball is not finite at t = 0"),
-    "a pose that starts elsewhere": ("@initial: {q: {ball: [0, 0, 0.6, 0.8]}} #!\njoints: {ball: {prescribe: {position: {rpy: [0,"
-                                     " 0, t]}}}}\n", "initial.q.ball", "the initial value contradicts the prescribed motion: ball "
-                                     "is prescribed at position level; found [0, 0, 0.6, 0.8]; expected [0, 0, 0, 1], or no value"),
+                                  "the roll of ball is not finite at t = 0; found -inf, derivatives inf and -inf"),
+    "a pose that starts elsewhere": (
+        "@initial: {q: {ball: [0, 0, 0.6, 0.8]}} #!\njoints: {ball: {prescribe: {position: {rpy: [0, 0, t]}}}}\n",
+        "initial.q.ball",
+        "the initial value contradicts the prescribed motion: ball is prescribed at position level; found [0.0, 0.0, 0.6, 0.8]; "
+        "expected [0, 0, 0, 1], or no value"),
     "one motion for two coordinates": ("@joints: {uni: {prescribe: {velocity: sin(t)}}} #!\n", "joints.uni.prescribe.velocity",
                                        "joint uni has 2 coordinates; found 'a single signal'; expected a list of 2 signals"),
     "one waypoint": (joint("{prescribe: {position: {quintic: [[0, 1]]}}}"), "joints.elbow.prescribe.position.quintic",

@@ -95,7 +95,8 @@ def _name(model, plant, schedule, signals, tied=None) -> str:
     law = () if plant.law is None else [getattr(plant.law, name) for name in _OF_LAW]
     touch = () if plant.contacts is None else plant.contacts._replace(material=np.zeros(0), share=np.zeros(0))
     joint_laws = () if plant.joint_laws is None else [getattr(plant.joint_laws, name) for name in GIVEN]
-    arrays = (plant.prescribed, plant.slot, plant.slot_link, plant.passive, *shape, *schedule.poses, *kinds, *law, *touch, *joint_laws)
+    arrays = (plant.prescribed, plant.slot, plant.slot_link, plant.passive, *shape, *schedule.poses, *kinds, *law, *touch,
+              *joint_laws)
     if tied:
         arrays += (model.loop_index, model.loop_constants, tied.signal, tied.turn, np.array([tied.stabilized]))
     return code_cache.digest(model.index.tobytes(), model.constants.tobytes(), repr(processor()).encode(),
