@@ -33,11 +33,11 @@ def test_the_scenario_in_run_json_runs_again(tmp_path):
 
     from liedyn.io.plain_scenario import to_plain
     from liedyn.io.scenario_file import read_scenario
-    for name in ("pendulum_latch", "ur5_pick"):
+    for name in ("pendulum_latch", "pendulum_throw", "ur5_pick"):
         scenario = read_scenario(f"configs/{name}.yaml")
         (tmp_path / "again.yaml").write_text(yaml.safe_dump(to_plain(scenario, tmp_path), sort_keys=False))
         again = read_scenario(tmp_path / "again.yaml")
-        assert again.events == scenario.events and again.phases == scenario.phases
+        assert again.events == scenario.events and again.phases == scenario.phases and again.joints == scenario.joints
 
 
 def test_velocities_are_not_derived_across_an_event(tmp_path):

@@ -44,7 +44,7 @@ def lines(monkeypatch):
 
 def scenario_of_all(model, seed) -> Scenario:
     """Some joints prescribed at every level, pd laws, torques by expressions, wrenches in both frames and with a window."""
-    rng, rules = np.random.default_rng(seed), []
+    rng, rules, first, last = np.random.default_rng(seed), [], model.link_names[0], model.link_names[-1]
     expression = lambda: Expression(str(rng.choice(EXPRESSIONS)))                                            # noqa: E731
     of_time = lambda: [Sine(0.5, 0.7, 0.2, 0.1), Expression(EXPRESSIONS[int(rng.integers(2)) * 8]), Constant(0.4)]       # noqa: E731
     waypoints = Quintic(((0.0, 0.1, 0.0, 0.0), (0.5, 0.6, 0.1, 0.0), (1.0, -0.2, 0.0, 0.0)))
@@ -55,14 +55,15 @@ def scenario_of_all(model, seed) -> Scenario:
             level = ("acceleration", "velocity", "position")[choice]
             drive = Prescribe(level, tuple(waypoints if level == "position" else x for x in signals))
         elif choice == 3 and joint.kind == SCREW:
-            drive = Pd(20.0, (2.0,) * n, tuple(waypoints for _ in range(n)), expression() if n == 1 else Constant(1.0))
+            target = Expression(f"0.2*x({last}, 0, 0.1, 0)*sin(3*t) + 0.1*q*q") if n == 1 else waypoints
+            drive = Pd(20.0, (2.0,) * n, (target,) * n, expression() if n == 1 else Constant(1.0))
         elif n == 1:
             drive = Torque(expression())
         else:
             drive = Torque(signals)
         rules.append(Rule(joint.name, drive))
-    wrench = tuple([*(Constant(float(x)) for x in rng.standard_normal(4)), Sine(2.0, 1.0), Expression("exp(-t)")])
-    first, last = model.link_names[0], model.link_names[-1]
+    law = Expression(f"exp(-t) + 0.3*z({last}) - vx({last}, 0.1, 0, -0.2) * wy({first})")
+    wrench = tuple([*(Constant(float(x)) for x in rng.standard_normal(4)), Sine(2.0, 1.0), law])
     forces = (ExternalForce(last, "local", wrench, (0.1, 0.2, -0.1)),
               ExternalForce(first, "local_world_aligned", wrench, (0.3, 0.0, 0.1), start=0.2, end=0.7))
     return Scenario("robot", 1.0, 0.1, joints=tuple(rules), forces=forces)

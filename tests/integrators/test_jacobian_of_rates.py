@@ -23,16 +23,20 @@ def scenario_for(model, rng) -> Scenario:
     joint a prescribed acceleration or velocity, or torques; and pushes that read the state, in axes of the world and the link."""
     plain = [joint for joint in model.joints if joint.q.stop - joint.q.start == joint.v.stop - joint.v.start]
     rules, name = [], plain[0].name if plain else None
-    law = Expression(f"2*sin(q({name})) - 3*v({name})*v({name}) + t") if name and plain[0].v.stop - plain[0].v.start == 1 \
-        else Expression("1 + t")
+    link = model.link_names[-1]
+    law = f"t + 0.4*x({link})*z({link}, 0.1, 0.2, 0) - 0.3*vy({link}, 0, 0.3, 0)*wz({link}) + cos(wx({link})) - 0.2*vz({link})"
+    target = f"0.3*t*x({link}) + 0.2*z({link}, 0, 0.1, 0)**2*y({link})"
+    if name and plain[0].v.stop - plain[0].v.start == 1:
+        law, target = f"2*sin(q({name})) - 3*v({name})*v({name}) + {law}", f"{target}*sin(q({name})) + q({name})"
+    law = Expression(law)
     for joint in model.joints:
         n = joint.v.stop - joint.v.start
         drives = [Torque(law), Prescribe("velocity", (Expression("sin(3*t)"),) * n),
                   Prescribe("acceleration", (Expression("cos(2*t)"),) * n)]
         if joint in plain:
-            drives += [Pd(5.0, 0.5, Expression("0.3*t"), law), Prescribe("position", (Expression("0.2*sin(2*t)"),) * n)]
+            drives += [Pd(5.0, 0.5, Expression(target), law), Prescribe("position", (Expression("0.2*sin(2*t)"),) * n)]
         rules.append(Rule(joint.name, drives[rng.integers(len(drives))]))
-    zero, link = Constant(0.0), model.link_names[-1]
+    zero = Constant(0.0)
     pushes = tuple(ExternalForce(link, frame, (zero, law, zero, Constant(2.0), zero, law), (0.1, 0.2, -0.1))
                    for frame in FRAMES)
     return Scenario("zoo", 1.0, 0.1, joints=tuple(rules), forces=pushes)

@@ -42,3 +42,9 @@ def test_loops_by_the_fallbacks(tmp_path):
     expected = ld.forward_dynamics(model, q, v, tau), ld.jacobian(model, q, model.link_names[-1])
     for x, y in zip(json.loads(done.stdout), expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-12, atol=1e-12 * np.abs(y).max())            # other code: other rounding
+
+
+def test_an_unknown_word_is_refused():
+    done = subprocess.run([sys.executable, "-c", "import liedyn.seam.choice"], env=os.environ | {"LIEDYN_SEAM": "plan"},
+                          capture_output=True, text=True, timeout=100, check=False)
+    assert done.returncode == 1 and "LIEDYN_SEAM is not known; found 'plan', expected auto or plain" in done.stderr

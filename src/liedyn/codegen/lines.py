@@ -14,7 +14,7 @@ import numpy as np
 
 from liedyn import code_cache
 from liedyn.codegen.compiled import loaded, object_code, processor, supported
-from liedyn.codegen.llvm import OK, batch_text, one_text, pointers_text, scratch_size
+from liedyn.codegen.llvm import OK, batch_text, made, one_text, pointers_text, scratch_size
 from liedyn.codegen.python_call import callable_of
 from liedyn.codegen.recording import Asked, Columns, Recording, record
 from liedyn.codegen.segments import SEGMENT
@@ -26,13 +26,13 @@ _LOCK = threading.RLock()
 
 @dataclass(frozen=True)
 class Built:
-    """A line as it is kept: operations (0: it decides on numbers), states to a register, numbers of scratch, arrays and machine
-    code; no code where it is too long."""
+    """A line as it is kept: operations (0: it decides on numbers), states to a register, numbers of scratch, for each array
+    whether it only holds results, and machine code; no code where it is too long."""
 
     size: int
     width: int
     scratch: int
-    arrays: int
+    made: tuple[bool, ...]
     code: bytes
 
 
@@ -47,7 +47,7 @@ class Batch:
     def __init__(self, built: Built):
         self.size, self.width, self.scratch = built.size, built.width, built.scratch
         self._engine = loaded(built.code)
-        self._call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * (built.arrays + 1), ctypes.c_int64, ctypes.c_int64)(
+        self._call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * (len(built.made) + 1), ctypes.c_int64, ctypes.c_int64)(
             self._engine.get_function_address("batch"))
 
     def run(self, arrays, scratch: np.ndarray, first: int, last: int) -> bool:
@@ -56,13 +56,14 @@ class Batch:
 
 
 class One:
-    """The same for one state: call(arrays …) returns OK, OUT_OF_BOUNDS or `python_call.REFUSED`."""
+    """The same for one state. call(arrays …) returns OK, OUT_OF_BOUNDS or `python_call.REFUSED`; without the arrays that only
+    hold results it returns new ones, one or a tuple, or None."""
 
     def __init__(self, built: Built, shapes: list[tuple[int, ...]]):
         self.size = built.size
         self._engine = loaded(built.code)
         self.address = self._engine.get_function_address("one")
-        self.call = callable_of(self._engine.get_function_address("python"), self.address, shapes)
+        self.call = callable_of(self._engine.get_function_address("python"), self.address, shapes, built.made)
 
 
 def batch_of(model, asked: Asked) -> Batch | None:
@@ -115,10 +116,10 @@ def _built(model, asked: Asked, width: int, shapes) -> Built:
 
 def build(recording, width: int, shapes=None) -> Built:
     if recording is None:
-        return Built(0, width, 0, 0, b"")
+        return Built(0, width, 0, (), b"")
     size = recording.size
     code = b"" if size > LONGEST else object_code(one_text(recording, shapes) if shapes else batch_text(recording, width))
-    return Built(size, width, scratch_size(recording, width), len(recording.arrays), code)
+    return Built(size, width, scratch_size(recording, width), tuple(made(recording)), code)
 
 
 @cache

@@ -46,7 +46,7 @@ def batch_text(recording: Recording, width: int) -> str:
 def one_text(recording: Recording, shapes: list[tuple[int, ...]]) -> str:
     """LLVM of a function for one state: i64 @one(arrays …), which returns as @batch does, and @python, which Python calls with
     arrays of these shapes (see `python_call`)."""
-    return "\n".join([pointers_text(recording), *python_call.text("one", shapes)])
+    return "\n".join([pointers_text(recording), *python_call.text("one", shapes, made(recording))])
 
 
 def pointers_text(recording: Recording) -> str:
@@ -84,6 +84,12 @@ def _kept(parts: list[Segment]) -> int:
 def _read(recording: Recording) -> list[Array]:
     names = {recording.tape.operations[k][1] for k in recording.needed if recording.tape.operations[k][0] == "input"}
     return [array for array in recording.arrays if array.name in names]
+
+
+def made(recording: Recording) -> list[bool]:
+    """Whether an array only holds results, so that a new one will do."""
+    read = {array.name for array in _read(recording)}
+    return [array.name not in read and all(x is not None for x in array.written) for array in recording.arrays]
 
 
 def _slots(recording: Recording) -> dict[int, int]:

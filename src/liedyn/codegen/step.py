@@ -41,7 +41,7 @@ class Step:
     t, q0, y    as for `right_hand_side`
     curves      (5 c,) Taylor coefficients at t of the signals `curves`
     sides       (s,) of the switches of the state, FREE where there is none
-    values      (k,) `numbers`: gains, constants and materials of contacts of the scenario, which are no part of the code
+    values      (k,) `numbers`: gains, constants, clocks, stops and materials of contacts of the scenario: no part of the code
     verdict     (2,) a code, and the signal that is not finite
     readings    (2 s,) of each switch its argument, and 1 where that is beyond its side
     desk        see `kernels.loops.desk`: read and written under constraints
@@ -91,12 +91,14 @@ def _name(model, plant, schedule, signals, tied=None) -> str:
     literals[constant] = 1.0
     first, count = (np.where(signals.kind == POLYNOMIAL, 0, x) for x in (signals.first, signals.count))
     kinds = signals._replace(first=first, count=count, literals=literals, breaks=np.zeros(0), coefficients=np.zeros(0),
-                             held=np.array([signals.held.size]))
+                             held=np.array([signals.held.size]), measured=np.array([signals.measured.size]), points=(),
+                             clocks=np.array([signals.clocks.size]))
     law = () if plant.law is None else [getattr(plant.law, name) for name in _OF_LAW]
     touch = () if plant.contacts is None else plant.contacts._replace(material=np.zeros(0), share=np.zeros(0))
     joint_laws = () if plant.joint_laws is None else [getattr(plant.joint_laws, name) for name in GIVEN]
-    arrays = (plant.prescribed, plant.slot, plant.slot_link, plant.passive, *shape, *schedule.poses, *kinds, *law, *touch,
-              *joint_laws)
+    stops = plant.stops._replace(numbers=np.zeros(0), applied=np.zeros(0))
+    arrays = (plant.prescribed, plant.slot, plant.slot_link, plant.passive, *shape, *schedule.poses, *kinds, *signals.points,
+              *law, *touch, *joint_laws, *stops)
     if tied:
         arrays += (model.loop_index, model.loop_constants, tied.signal, tied.turn, np.array([tied.stabilized]))
     return code_cache.digest(model.index.tobytes(), model.constants.tobytes(), repr(processor()).encode(),
@@ -125,7 +127,7 @@ def _constants(signals) -> np.ndarray:
 def values_of(plant, schedule, signals) -> np.ndarray:
     gains = (x[x != 0.0] for x in (schedule.kp, schedule.kd))
     materials = [] if plant.contacts is None else plant.contacts.material
-    return np.concatenate([signals.literals[_constants(signals)], *gains, materials])
+    return np.concatenate([signals.literals[_constants(signals)], *gains, signals.clocks, plant.stops.numbers, materials])
 
 
 class _Scenario:
@@ -140,7 +142,8 @@ class _Scenario:
         self.given = {name: self.tape.inputs(name, size) for name, size in sizes.items()}
         self.desk = self.tape.inputs("desk", desk)
         self.plant = plant._replace(law=_law_of(plant.law), contacts=_contacts_of(plant.contacts, self.given["values"]),
-                                    joint_laws=_joint_laws_of(plant.joint_laws))
+                                    joint_laws=_joint_laws_of(plant.joint_laws),
+                                    stops=_stops_of(plant, self.given["values"]))
         self.schedule, self.signals = _with_inputs(schedule, signals, curves, self.given)
         sizes_of_work = (nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * signals.code.size, 2,
                          hybrid_memory(model.n_bodies, nv))
@@ -209,10 +212,12 @@ def _record_motion(model, s, tied, sizes) -> Recording:
     parts.write_equations(s.tree, loops, prescribed, tied.stabilized, passive, desk, room)
     parts.write_completed(s.tree, loops, prescribed, passive, desk, room)
     w.a[:], w.tau[:] = desk.found_a, desk.found_tau
+    with np.errstate(all="ignore"):
+        motion.watch(s.schedule, s.signals, t, w)
     power = desk.power[0]
     for x, rate in zip(desk.multipliers, desk.drive_rate, strict=True):
         power = power + x * rate
-    code = motion.rates(s.tree, s.plant, y, desk.deficit[0], power, s.dy, w)
+    code = motion.rates(s.tree, s.plant, s.signals, y, desk.deficit[0], power, s.dy, w)
     return s.recording(_results(s, code))
 
 
@@ -238,17 +243,26 @@ def _with_inputs(schedule, signals, curves, given):
     first_kp = len(constant)
     first_kd = first_kp + np.count_nonzero(schedule.kp)
     end = first_kd + np.count_nonzero(schedule.kd)
+    clocks = given["values"][end:end + signals.clocks.size]
     literals[constant] = given["values"][:first_kp]
     kp[schedule.kp != 0.0], kd[schedule.kd != 0.0] = given["values"][first_kp:first_kd], given["values"][first_kd:end]
     held = zeros(signals.held.size)
     held[SIDE::SWITCH] = given["sides"]
     return (schedule._replace(kp=kp, kd=kd),
-            signals._replace(first=first, literals=literals, breaks=given["curves"], held=held))
+            signals._replace(first=first, literals=literals, breaks=given["curves"], held=held,
+                             measured=zeros(signals.measured.size), clocks=clocks))
 
 
 def _contacts_of(contacts, values):
     """Materials stand at the end of the values."""
     return contacts and contacts._replace(material=values[len(values) - contacts.material.size:])
+
+
+def _stops_of(plant, values):
+    """Their numbers stand before the materials of contacts."""
+    end = len(values) - (0 if plant.contacts is None else plant.contacts.material.size)
+    numbers = values[end - plant.stops.numbers.size:end]
+    return plant.stops._replace(numbers=numbers, applied=zeros(plant.stops.applied.size))
 
 
 def _law_of(law):

@@ -11,8 +11,6 @@ from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.kernels.recursions.hybrid import hybrid_batch, hybrid_batch_memory
 from liedyn.model.model import Model
 
-# looked up once: every 0.1 us of a call counts
-_empty = np.empty
 _ONE = {False: "forward_dynamics, passive=False", True: "forward_dynamics"}
 
 
@@ -56,17 +54,19 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     -----
     Kim 2012 v1.01, Table 3.
     """
+    if f_ext is None and on_error == "raise":
+        try:                                  # arrays as they should be, of which the line checks all
+            line = model._cache[_ONE[passive]]
+            if out is not None and not line(q, v, out, tau):
+                return out
+            if out is None and (a := line(q, v, tau)) is not None:
+                return a
+        except (KeyError, TypeError):
+            pass
     if model.nc:
         refuse_constraints(model, "forward_dynamics", "constrained_forward_dynamics")
     if on_error != "raise":
         return each_state(forward_dynamics, locals())
-    if f_ext is None:
-        try:                                  # arrays as they should be, of which the line checks all
-            a = _empty(model.nv) if out is None else out
-            if not model._cache[_ONE[passive]](q, v, a, tau):
-                return a
-        except (KeyError, TypeError):
-            pass
     return hand_over(_general(model, q, v, None, tau, none_prescribed(model), f_ext, passive, out)[0], out)
 
 

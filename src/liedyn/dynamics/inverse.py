@@ -18,8 +18,6 @@ from liedyn.errors import ModelError
 from liedyn.kernels.recursions.newton_euler import inverse_batch, inverse_batch_memory
 from liedyn.model.model import Model
 
-# looked up once: every 0.1 us of a call counts
-_empty = np.empty
 _ONE = {False: "inverse_dynamics, passive=False", True: "inverse_dynamics"}
 
 
@@ -62,17 +60,19 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     -----
     Kim 2012 v1.01, Table 2. Gravity enters as ``dV_0 = [0; -g]``.
     """
+    if f_ext is None and on_error == "raise":
+        try:                                  # arrays as they should be, of which the line checks all
+            line = model._cache[_ONE[passive]]
+            if out is not None and not line(q, v, a, out):
+                return out
+            if out is None and (tau := line(q, v, a)) is not None:
+                return tau
+        except (KeyError, TypeError):
+            pass
     if model.nc:
         refuse_constraints(model, "inverse_dynamics", "constrained_inverse_dynamics")
     if on_error != "raise":
         return each_state(inverse_dynamics, locals())
-    if f_ext is None:
-        try:                                  # arrays as they should be, of which the line checks all
-            tau = _empty(model.nv) if out is None else out
-            if not model._cache[_ONE[passive]](q, v, a, tau):
-                return tau
-        except (KeyError, TypeError):
-            pass
     return _general(model, q, v, a, f_ext, passive, out)
 
 

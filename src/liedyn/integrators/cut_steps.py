@@ -10,9 +10,10 @@ from liedyn.kernels.simulation.right_hand_side import EVENT, PASSED, RUNNING
 
 
 class CutSteps:
-    """sides: the `RightHandSide` of the run, with these switches."""
+    """sides: the `RightHandSide` of the run, with these switches. torques: of a sampled controller, or None."""
 
-    def __init__(self, problem, sides, switches, method, state, stages, record, work, fired=()):
+    def __init__(self, problem, sides, switches, method, state, stages, record, work, fired=(), torques=None):
+        self.torques = torques
         self.problem, self.sides, self.switches, self.method, self.state = problem, sides, switches, method, state
         self.stages, self.record, self.work = stages, record, work
         self.step, self.last = float(method.control[0]), float(record.t[-1])
@@ -42,6 +43,8 @@ class CutSteps:
             if clock[0] != clock[4]:
                 return RUNNING
         if clock[0] < self.last:
+            if self.torques is not None:
+                self.torques.act(self.state)
             self._begin()
         return RUNNING
 
@@ -57,7 +60,7 @@ class CutSteps:
     def _glance(self, share: float) -> None:
         if share == 0.0:
             return self._look()
-        t, breaks = float(self.state.clock[0]), self.problem.schedule.breaks
+        t, breaks = float(self.state.clock[0]), self.sides.walls.breaks
         wall = min(breaks[breaks > t].min(initial=np.inf), self.last)
         self._evaluate(t, 0.0, t, self.state.y, 0, 1, 0)
         self.state.clock[5] = wall

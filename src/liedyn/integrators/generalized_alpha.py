@@ -158,7 +158,7 @@ def alpha_step(tree, loops, plant, schedule, signals, ties, state, record, work,
         own.v[k] = work.v[k] = state.y[nv + k]
     copy(state.q, own.q)
     work.flag[0] = -1.0
-    prescribe(schedule, signals, seen, work)
+    prescribe(tree, schedule, signals, seen, work)
     if work.flag[0] >= 0.0:
         return BAD_SIGNAL
     predict(plant, work, own, h)

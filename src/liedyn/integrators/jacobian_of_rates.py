@@ -14,7 +14,7 @@ from scipy.special import bernoulli, factorial
 from liedyn.errors import ComputationError
 from liedyn.joints.kinds import FREE, SCREW
 from liedyn.kernels.simulation.right_hand_side import RUNNING
-from liedyn.kernels.simulation.signals import POSITION, PROGRAM, TORQUE, VELOCITY
+from liedyn.kernels.simulation.signals import POSITION, PROGRAM, VELOCITY
 from liedyn.model.spatial import bracket, skew
 
 _STEP = 1.5e-8            # of differences, relative: the root of a rounding
@@ -32,11 +32,13 @@ class RateJacobian:
         level = np.asarray(problem.schedule.level)
         given = np.isin(level, (POSITION, VELOCITY))             # what follows its signal, whatever y holds
         self.ignored = np.concatenate([level == POSITION, given, [True]])
-        self.prescribed, self.exact = level != TORQUE, problem.ties is None and problem.law is None and problem.slopes is not None
+        self.prescribed = problem.prescribed
+        self.exact = problem.ties is None and problem.law is None and problem.slopes is not None
         self.last, self.tree = np.zeros((2 * problem.model.nv + 1,) * 2), problem.model.open_tree()
         self.links, self.turning = problem.forced_links, [joint for joint in problem.model.joints if joint.kind != SCREW]
         self.acted = bool((problem.signals.kind == PROGRAM).any() or (np.asarray(problem.schedule.target) >= 0).any()
-                          or len(self.links) or problem.joint_laws is not None)          # forces may answer to the state
+                          or len(self.links) or problem.joint_laws is not None              # forces may answer to the state
+                          or problem.stops is not None)
 
     def __call__(self, t: float, y) -> np.ndarray:
         code, rates = self.evaluate(t, y)

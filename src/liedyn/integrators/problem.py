@@ -1,8 +1,8 @@
 """What is to be integrated, how, and how a run can fail."""
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -33,6 +33,7 @@ from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR, STEP_TOO_SMALL, MotionWork, Plant
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, Schedule, Signals
+from liedyn.kernels.simulation.stops import Stops
 
 _LOST = 1e12          # rad, m and their rates: a state beyond has lost all meaning, as sines of such angles have
 
@@ -60,11 +61,16 @@ class Problem:
     law                  gives the motors' torques, besides the schedule's; or None
     joint_laws           the same for other joints, and limits of all forces; or None
     max_step             bounds that of the options [s]
+    sampled              laws of a sampled controller (`simulate.sampled_laws`); or None
     contacts             of links with planes; or None
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
                          state by the schedule's laws (`simulate.feedback`); None: implicit methods take differences
     signal_names, signal_places   what each signal drives, then what each limit of a force is of, for messages
-    directions           of the events that schedule.watch looks for: 1 rising, -1 falling, 0 both
+    clocks, bound        what the times of signals begin with, and schedule and signals for other beginnings by name
+    directions           of the events that schedule.watch looks for, then of those of `stops.held`: 1 rising, -1 falling, 0 both
+    guards               how many of these, the last ones, are of hard stops: a state beyond is never accepted
+    stops                at limits of joints; None: none
+    stop_loads           (m,) what compliant stops carry [N m | N]: for estimates of how fast they act
     """
 
     model: object
@@ -83,6 +89,28 @@ class Problem:
     directions: tuple[int, ...] = ()
     contacts: Contacts | None = None
     joint_laws: JointLaws | None = None
+    clocks: tuple[str, ...] = ()
+    bound: Callable[[Mapping[str, float]], tuple[Schedule, Signals]] | None = None
+    sampled: object | None = None
+    guards: int = 0
+    stops: Stops | None = None
+    stop_loads: np.ndarray | None = None
+
+    def begun(self, begun: Mapping[str, float]) -> Problem:
+        """The same with other beginnings of its clocks [s]; nothing is compiled anew."""
+        schedule, signals = self.bound(begun)
+        sampled = None if self.sampled is None else self.sampled.begun(begun)
+        other = replace(self, schedule=schedule, signals=signals, sampled=sampled)
+        other.__dict__["step"] = self.step
+        return other
+
+    @property
+    def prescribed(self) -> np.ndarray:
+        """(nv,) bool: coordinates whose acceleration is given, those that rest at hard stops among them."""
+        mask = np.asarray(self.schedule.level != TORQUE)
+        if self.stops is not None:
+            mask[self.stops.held] = True
+        return mask
 
     @property
     def forced_links(self) -> np.ndarray:
@@ -94,9 +122,13 @@ class Problem:
         links, contacts = self.forced_links, self.contacts
         if contacts is not None:
             contacts = contacts._replace(slot=np.searchsorted(links, contacts.link).astype(np.int64))
-        return Plant(np.asarray(self.schedule.level != TORQUE), np.searchsorted(links, self.schedule.force_link).astype(np.int64),
+        return Plant(self.prescribed, np.searchsorted(links, self.schedule.force_link).astype(np.int64),
                      links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]), self.law,
-                     contacts, self.joint_laws)
+                     contacts, self.joint_laws, self.stops or _no_stops(self.model.nv))
+
+    @cached_property
+    def without_stops(self) -> Problem:
+        return self if self.stops is None else replace(self, stops=None, guards=0)
 
     @cached_property
     def step(self) -> Step | None:
@@ -114,7 +146,8 @@ class Problem:
         m, ties, level = self.model, self.ties, np.asarray(self.schedule.level)
         if ties is None:
             return None
-        masks = level != TORQUE, level == POSITION, np.isin(level, (POSITION, VELOCITY))
+        rests = self.prescribed & (level == TORQUE)
+        masks = self.prescribed, (level == POSITION) | rests, np.isin(level, (POSITION, VELOCITY)) | rests
         made = desk_for(m, *masks, self.passive, ties.frequency, bool(len(self.forced_links)))
         made.desk.figures[[TOLERANCE, RANK, TIME_1, TIME_2]] = ties.tolerance, -1.0, np.inf, -np.inf
         return LoopPlant(made.numbers, ties.signals, self._turns, made.desk.drive, made.desk.multipliers,
@@ -133,7 +166,8 @@ class Problem:
 
 @dataclass(frozen=True)
 class Options:
-    """method: rk4, generalized_alpha (fixed `step`; `rho`), dopri5, dop853, rodas5p, or one of SciPy's (rtol, atol, max_step)."""
+    """method: rk4, variational, generalized_alpha (fixed `step`; `rho`), dopri5, dop853, rodas5p, or one of SciPy's (rtol, atol,
+    max_step)."""
 
     method: str = "rk4"
     step: float = 1e-3
@@ -197,6 +231,11 @@ def loop_figures(ties: LoopPlant | None) -> LoopFigures | None:
     f = ties.figures
     return LoopFigures(float(f[DRIFT]), float(f[DRIFT_VELOCITY]), int(f[SINGULAR_COUNT]), float(f[SINGULAR_TIME]),
                        int(f[SINGULAR_ROW]))
+
+
+def _no_stops(nv: int) -> Stops:
+    none = np.zeros(0, dtype=np.int64)
+    return Stops(none, none, np.zeros(0), none, none, none, np.zeros(nv))
 
 
 def begin(problem: Problem, start: Start | None = None) -> State:
@@ -271,7 +310,7 @@ def _constraint_failure(problem: Problem, code: int, t: float, ties: LoopPlant) 
 
 def _given_on(problem: Problem, name: str) -> list[str]:
     """Prescribed coordinates that the constraint feels, or all of them, and driven loops."""
-    model, prescribed = problem.model, problem.schedule.level != TORQUE
+    model, prescribed = problem.model, problem.prescribed
     A = constraint_jacobian(model, problem.q)[model.constraint(name).rows]
     felt = prescribed & (np.abs(A).max(axis=0) > 1e-9)
     among = felt if felt.any() else prescribed

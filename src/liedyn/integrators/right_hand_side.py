@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.codegen.step import values_of
 from liedyn.dynamics.loops.desk_for import turn_to_loops
 from liedyn.integrators.constraint_steps import bring_back
 from liedyn.integrators.run_state import Loops, Walls
@@ -20,7 +21,8 @@ class RightHandSide:
         self.problem, self.signals, self.ties = problem, signals, problem.loop_plant()
         self.line = line_of(problem, signals, self.ties)
         self.loops = None if self.line else self._loops()
-        self.walls = Walls(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held)
+        self.walls = Walls(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held,
+                           False)
 
     def turn_to_loops(self) -> None:
         """Where the line does not hold, as for angles beyond the range of its sine."""
@@ -64,6 +66,7 @@ def line_of(problem, signals: Signals, ties) -> Line | None:
         return None
     curves, none = step.curves, np.zeros(0)
     own = (ties.desk, ties.q, ties.y) if ties else (none, none, none)
+    numbers = values_of(problem.plant(), problem.schedule, signals) if signals.clocks.size else step.numbers
     return Line(step.address, step.second, step.back, *own, np.zeros(1), np.zeros(TERMS * len(curves)), signals.first[curves],
-                signals.count[curves], signals.breaks, signals.coefficients, signals.held, np.zeros(count), step.numbers,
+                signals.count[curves], signals.breaks, signals.coefficients, signals.held, np.zeros(count), numbers,
                 np.zeros(2), np.zeros(2 * count), np.zeros(ORDER))

@@ -295,7 +295,7 @@ class RosenbrockSolver:
                          np.zeros((6, 12)), np.zeros((len(self.method.b), n)), *(np.zeros(n) for _ in range(4)), np.zeros(nv),
                          np.zeros(4), size, np.asarray(atol, dtype=float))
         self.K, self.lone = np.zeros((3, n)), Lone(np.zeros((1, 1)), np.zeros(1))
-        self.h_abs = first_step or self._first_step()
+        self.h_abs = max(first_step or self._first_step(), SMALLEST_STEP * np.spacing(t_bound))
 
     def _first_step(self) -> float:
         """From the size of the rates (Hairer, Norsett, Wanner, Solving ODEs I, II.4), as `step_size.first_step`."""

@@ -27,6 +27,7 @@ class Walls(NamedTuple):
     before: np.ndarray
     q_of_v: np.ndarray
     held: np.ndarray       # of the switches of the state: Signals.held of this run
+    halts: bool            # whether the loop returns at each break
 
 
 class Loops(NamedTuple):

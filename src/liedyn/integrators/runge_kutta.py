@@ -209,6 +209,8 @@ def fixed_step(line, loops, walls, method, state, stages, record, work):
             state.count[5] = 0 if code != PASSED else 1
             return code
     code = accept(line, loops, state, stages, end, work)
+    if walls.halts and end == wall and code == RUNNING:
+        return WALL
     if walls.held.size and code == RUNNING:
         if end == wall:
             return WALL
@@ -271,7 +273,7 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
     code = outputs_within(line, loops, method, state, stages, record, h, end, before, work)
     if code == RUNNING:
         code = accept(line, loops, state, stages, end, work)
-    if walls.held.size and code == RUNNING and end == wall:
+    if (walls.held.size or walls.halts) and code == RUNNING and end == wall:
         return WALL
     if code == RUNNING and end != wall and not constrained(line, loops) and none_loose(walls.held):     # first same as last
         copy(stages.K[method.b.size], stages.K[0])

@@ -10,6 +10,7 @@ import numpy as np
 
 from liedyn.dynamics.manifold import difference
 from liedyn.integrators.constraint_steps import copy_constraints
+from liedyn.integrators.held_torques import HeldTorques
 from liedyn.integrators.problem import Start, Statistics, Stretch, begin, failure, kept_rows, loop_figures, stages_for
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.rosenbrock import RosenbrockSolver
@@ -37,9 +38,9 @@ class _Stop(Exception):
         self.code = code
 
 
-def solve_by_scipy(problem, start, times, options, progress) -> Stretch:
+def solve_by_scipy(problem, start, times, options, progress, controller=None) -> Stretch:
     """As `solve_stretch`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
-    run = _Run(problem, start, times, options)
+    run = _Run(problem, start, times, options, controller)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as heard, np.errstate(all="ignore"):     # of trials too far, which are taken back
         warnings.simplefilter("always")
@@ -60,7 +61,7 @@ def _notes(method: str, heard) -> tuple[str, ...]:
 
 
 class _Run:
-    def __init__(self, problem, start, times, options):
+    def __init__(self, problem, start, times, options, controller=None):
         import scipy.integrate
 
         self.problem, self.model, self.options = problem, problem.model, options
@@ -72,6 +73,7 @@ class _Run:
         self.last = float(times[-1])
         self.switches = Switches(problem)
         self.sides = RightHandSide(problem, self.switches.signals)
+        self.torques = None if controller is None else HeldTorques(problem, controller, self.sides, self.record.t)
         self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, start.t, RUNNING
         n = self.model.nv
         self.atol = np.r_[np.full(2 * n, options.atol), _UNCONTROLLED]
@@ -89,10 +91,7 @@ class _Run:
     def all(self, progress) -> None:
         if len(self.record.t) == 1 and self.extra:
             self.extra["jac"](self.last, self.state.y)           # a run of the first instant is there to compile
-        schedule = self.problem.schedule
-        now = self.state.clock[0]
-        walls = [wall for wall in zip(schedule.breaks, schedule.before, strict=True) if now < wall[0] < self.last]
-        for wall, before in [*walls, (self.last, np.nextafter(self.last, -np.inf))]:
+        for wall, before in self.walls():
             self.ceiling, h = before, None
             self.begin_switches(wall)
             while self.state.clock[0] < wall and not self.fired:
@@ -101,6 +100,17 @@ class _Run:
                 return
         self.ceiling = self.last
         self.outputs(lambda t: self.state.y, self.last)
+
+    def walls(self):
+        """Where steps end, each with the last time before it; the controller acts when the one before is reached."""
+        schedule, now = self.problem.schedule, self.state.clock[0]
+        end = self.last, float(np.nextafter(self.last, -np.inf))
+        while self.torques and self.state.clock[0] < self.last:
+            self.torques.act(self.state)
+            yield min(self.torques.wall, end)
+        if self.torques is None:
+            yield from (wall for wall in zip(schedule.breaks, schedule.before, strict=True) if now < wall[0] < self.last)
+            yield end
 
     def until_far(self, wall: float, h, progress) -> float:
         """Steps of one solver, until the wall or until the chart should be renewed. Returns the last step size."""

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.integrators.cut_steps import CutSteps
+from liedyn.integrators.held_torques import HeldTorques
 from liedyn.integrators.problem import (
     Options,
     Problem,
@@ -43,41 +44,55 @@ def solve(problem: Problem, times: np.ndarray, options: Options,
     if options.method == "generalized_alpha":
         from liedyn.integrators.generalized_alpha import solve_generalized_alpha
         return solve_generalized_alpha(problem, times, options, progress)
+    if options.method == "variational":
+        from liedyn.integrators.variational import solve_variational
+        return solve_variational(problem, times, options, progress)
     stretch = solve_stretch(problem, Start(float(times[0]), problem.q, problem.v), times, options, progress)
     return stretch.record, stretch.statistics
 
 
 def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Options,
-                  progress: Callable[[float], None] = lambda fraction: None) -> Stretch:
+                  progress: Callable[[float], None] = lambda fraction: None, controller=None) -> Stretch:
     """The motion from `start` at `times` (increasing, from its time), or until an event that schedule.watch looks for.
+    controller: see `HeldTorques`, of a problem that is `sampled`.
 
-    Raises ComputationError as `solve`. Not for generalized_alpha, whose steps do not end at events.
+    Raises ComputationError as `solve`. Not for generalized_alpha and variational, whose steps do not end at events.
     """
     options = replace(options, max_step=min(options.max_step, problem.max_step))
     if options.method in SCIPY_METHODS or options.method in ROSENBROCK:
         from liedyn.integrators.scipy_solvers import solve_by_scipy
-        return solve_by_scipy(problem, start, times, options, progress)
+        return solve_by_scipy(problem, start, times, options, progress, controller)
     tableau, switches = METHODS[options.method](), Switches(problem) if problem.signals.held.size else None
     sides = RightHandSide(problem, switches.signals if switches else problem.signals)
     record, work, state = problem.record(np.array(times)), problem.work(), begin(problem, start)
     stages, method = stages_for(max(len(tableau.b), len(tableau.c) - 1), problem.model), _method(tableau, options)
     run = run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
-    cuts = CutSteps(problem, sides, switches, method, state, stages, record, work, start.fired) if switches else None
+    torques = None if controller is None else HeldTorques(problem, controller, sides, record.t)
+    if torques:
+        torques.act(state)
+    cuts = CutSteps(problem, sides, switches, method, state, stages, record, work, start.fired, torques) if switches else None
+    chunk = began
     while code == RUNNING:
-        chunk = time.perf_counter()
         code = run(sides.line, sides.loops, sides.walls, method, state, stages, record, work, steps)
-        progress(state.clock[0] / max(times[-1], 1e-300))
-        if code in (PASSED, WALL):
+        spent = time.perf_counter() - chunk
+        if code != WALL or spent >= _CHUNK_SECONDS:
+            progress(state.clock[0] / max(times[-1], 1e-300))
+            chunk = time.perf_counter()
+        if code in (PASSED, WALL) and cuts:
             code = cuts.go_on(code)
             if code != EVENT:
                 continue
+        elif code == WALL:
+            code = RUNNING
+            if state.clock[0] < times[-1]:
+                torques.act(state)
+            continue
         if code == REFUSED:
             sides.turn_to_loops()
             state.count[5], code = 0, RUNNING
         if code == EVENT:
             break
-        spent = time.perf_counter() - chunk
         steps = int(np.clip(steps * _CHUNK_SECONDS / max(spent, 1e-9), steps / 4 + 1, steps * 4))
     if code == EVENT:
         record.t[state.count[0]] = state.clock[0]

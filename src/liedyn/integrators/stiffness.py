@@ -12,10 +12,10 @@ import numpy as np
 
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.loops.constraints import constraint_jacobian
+from liedyn.integrators.stop_forces import stop_coefficients
 from liedyn.integrators.touch import touch_coefficients
 from liedyn.joints.kinds import FRICTION_SPEED
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.simulation.signals import TORQUE
 
 LIMIT = 2.78             # of rk4: step times rate
 _NOTHING = 1e-10         # of the usual: an inertia that is nearly nothing
@@ -31,11 +31,11 @@ class Fastest(NamedTuple):
 
 
 def fastest(problem, t: float, q, v, pressed: bool = True) -> Fastest:
-    """The fastest rate at which damping, friction, springs, pd laws and contacts act on the coordinates whose motion is not
-    prescribed. pressed: contacts count as if each carried its share of the weight at the least.
+    """The fastest rate at which damping, friction, springs, pd laws, stops and contacts act on the coordinates whose motion is
+    not prescribed. pressed: contacts count as if each carried its share of the weight at the least, stops the load of the joint.
 
     Driven closures count as if they stood at home."""
-    resist, spring, free = _coefficients(problem, v)
+    resist, spring, free = _coefficients(problem, q, v, pressed)
     names, touching = [problem.model.v_names[k] for k in free], None
     if problem.contacts is not None:
         touching, *more = touch_coefficients(problem.model, problem.contacts, q, v, pressed)
@@ -62,14 +62,17 @@ def fastest_along(problem, record) -> Fastest:
     return max(fastest(problem, float(record.t[k]), record.q[k], record.v[k], False) for k in rows)
 
 
-def _coefficients(problem, v):
+def _coefficients(problem, q, v, pressed):
     """Damping and stiffness of the free coordinates, and their numbers."""
     s, tree = problem.schedule, tree_of.py_func(problem.model.index, problem.model.constants)
-    free, law = np.flatnonzero(np.asarray(s.level) == TORQUE), np.asarray(s.target) >= 0
+    free, law = np.flatnonzero(~problem.prescribed), np.asarray(s.target) >= 0
     resist, spring = np.where(law, s.kd, 0.0), np.where(law, s.kp, 0.0)
     if problem.passive:
         resist = resist + tree.damping + tree.friction / np.hypot(v, FRICTION_SPEED)
         spring = spring + tree.stiffness
+    if problem.stops is not None:
+        more = stop_coefficients(problem, q, v, pressed)
+        resist, spring = resist + more[0], spring + more[1]
     return resist[free], spring[free], free
 
 
@@ -97,7 +100,7 @@ def mass_matrix_by_columns(model, q) -> np.ndarray:
 def weakest(problem, q) -> tuple[float, str]:
     """The least inertia of a motion, relative to the inertia of its coordinates, and the coordinate that moves most in it: of
     those that are not prescribed. 1 and no name where nothing can be said."""
-    free = np.flatnonzero(np.asarray(problem.schedule.level) == TORQUE)
+    free = np.flatnonzero(~problem.prescribed)
     if not (free.size and np.isfinite(q).all()):
         return 1.0, ""
     M = mass_matrix_by_columns(problem.model, q)[np.ix_(free, free)]

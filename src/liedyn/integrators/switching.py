@@ -20,6 +20,7 @@ LOOSE_STEPS = 20_000      # the largest step of an adaptive method, as a share o
 _GLANCE = 1e-6            # of a step: how far ahead it is looked where an argument is 0 at the beginning
 _FINEST = 1e-14           # of a step
 _ROUNDING = 1e-10         # of a step: an event that has just been is no farther away
+_LEFT = 1e-13             # rad | m: or what rounding has left of q less a value, where a bounce is slow
 _INSIDE = (0.25, 0.5, 0.75, 1.0)
 _CLOSER = tuple(k / 32 for k in range(1, 32))      # where a stage saw an event: it may be passed and passed back within the step
 
@@ -29,11 +30,12 @@ class Switches:
 
     def __init__(self, problem):
         held = np.tile([np.nan, 0.0, 0.0, 0.0], len(problem.signals.held) // SWITCH)
-        self.signals, self.problem = problem.signals._replace(held=held), problem
+        self.signals, self.problem = problem.signals._replace(held=held, measured=problem.signals.measured.copy()), problem
         self.side, self.reading, self.loose, self.beyond = (held[k::SWITCH] for k in (SIDE, READING, LOOSE, BEYOND))
         self.owner, operation = _owners(problem.signals, len(self.side))
         self.floor = operation == FLOOR
-        self.event = _events(problem.schedule.watch, self.owner)
+        self.event = _events(problem, self.owner)
+        self.inside = _guarded(problem, self.event)
         self.cuts = [deque(maxlen=MOST_CUTS) for _ in self.side]
         self.notes: dict[int, str] = {}
 
@@ -60,7 +62,8 @@ class Switches:
         self.side[:], self.reading[:], self.loose[:] = np.nan, 0.0, 0.0
         glance(0.0)
         here, side = self.reading.copy(), _side(self.reading, self.floor)
-        even, fresh = (here == 0) | (self.floor & (here == side)), np.isin(self.event, tuple(fired))
+        free = self.inside == 0
+        even, fresh = free & ((here == 0) | (self.floor & (here == side))), free & np.isin(self.event, tuple(fired))
         if even.any() or fresh.any():
             glance(_GLANCE)
             ahead = self.reading.copy()
@@ -68,10 +71,10 @@ class Switches:
             if fresh.any():                                    # by the rate now: a bounce may be shorter than the glance
                 glance(-_GLANCE)
                 rate = (ahead - self.reading) / 2             # times the glance
-                at_zero = fresh & (np.abs(here) * _GLANCE <= _ROUNDING * np.abs(rate))
+                at_zero = fresh & (np.abs(here) <= np.maximum(_ROUNDING / _GLANCE * np.abs(rate), _LEFT))
                 side[at_zero] = np.sign(rate)[at_zero]
                 self.reading[:] = ahead
-        self._hold(side)
+        self._hold(np.where(free, side, self.inside))
 
     def _hold(self, side: np.ndarray) -> None:
         """Sides that are 0 stay free: an argument that stays 0."""
@@ -161,12 +164,22 @@ def _owners(signals, count: int) -> tuple[np.ndarray, np.ndarray]:
     return owner, operation
 
 
-def _events(watch, owner) -> np.ndarray:
+def _events(problem, owner) -> np.ndarray:
     """Which event each switch is, -1: none. An event's program ends with the sign of what is watched."""
+    watch = problem.schedule.watch
     event = np.full(len(owner), -1)
     for e, k in enumerate(watch):
         event[np.flatnonzero(owner == k)[-1]] = e
+    if problem.stops is not None:
+        event[problem.stops.held_switch] = len(watch) + np.arange(len(problem.stops.held))
     return event
+
+
+def _guarded(problem, event) -> np.ndarray:
+    """The side that each switch of a hard stop keeps to, 0 for others."""
+    directions = np.asarray(problem.directions, dtype=float)
+    of_event = np.where(np.arange(len(directions)) < len(directions) - problem.guards, 0.0, -directions)
+    return np.append(of_event, 0.0)[event]
 
 
 def _side(reading: np.ndarray, floor: np.ndarray) -> np.ndarray:

@@ -57,12 +57,12 @@ def touch_slopes(model, contacts: Contacts, q, v) -> np.ndarray:
     out = np.zeros((nv, 2 * nv))
     for j in np.flatnonzero(at.force[0] > 0.0):
         link = model.link_names[contacts.link[j]]
-        J, dV = _twist_slopes(model, q, v, link)
+        J, dV = twist_slopes(model, q, v, link)
         out += J.T @ _wrench_slopes(contacts, j, at, link_twist(model, q, v, link)[:3], J, dV)
     return out
 
 
-def _twist_slopes(model, q, v, link) -> tuple[np.ndarray, np.ndarray]:
+def twist_slopes(model, q, v, link) -> tuple[np.ndarray, np.ndarray]:
     """J (6, nv) of the link, and the derivative (6, 2 nv) of its twist by [dq; dv], link frame: dV/dq_j = ad_{V before j} J_j."""
     J = jacobian(model, q, link)
     by_q, before = np.zeros_like(J), np.zeros(6)

@@ -5,15 +5,15 @@ import math
 
 from liedyn.io.contact_keys import CONTACTS, MATERIAL, PLANE, SHAPE
 from liedyn.io.contact_shapes import EXPONENTS, SHAPES, Contact, Plane, Shape
-from liedyn.io.scenario import Rule
+from liedyn.io.scenario import WITHOUT_EVENTS, Rule
 from liedyn.io.yaml_text import Node
 
 
 def read_contacts(node: Node, method: str) -> Contact:
     """method: of the integrator."""
     given = node.mapping(CONTACTS)
-    if method == "generalized_alpha":                    # its Newton iteration does not know the slopes of contact forces
-        raise node.problem("generalized_alpha does not integrate contacts", expected="another integrator.method, such as Radau")
+    if method in WITHOUT_EVENTS:                         # their Newton iterations do not know the slopes of contact forces
+        raise node.problem(f"{method} does not integrate contacts", expected="another integrator.method, such as Radau")
     links = CONTACTS.require(node, "links").mapping()
     if not links:
         raise given["links"].problem("no link touches anything", expected="a shape by link: {foot: {sphere: {radius: 0.02}}}")

@@ -21,14 +21,16 @@ CSV = Keys("column", (
     Key("column", Text(), "name of the column", "the one of this coordinate", example="q.elbow"),
     Key("interpolation", Choice(INTERPOLATIONS), "between the rows", "`linear` for a force, `quintic` for a motion",
         example="quintic")))
-CURVES = one_of(
-    "curve",
+CURVES = Keys("curve", (
     Key("quintic", List(List(Number(), 2, 4), 2), "waypoints `[t, x]` to `[t, x, dx, d2x]` joined by quintic polynomials; "
         "derivatives that are not given are zero", example=[[0, 0], [2, 1.0, 0, 0]]),
     Key("spline", List(Vector(2), 2), "points `[t, x]` joined by a cubic spline, with zero slope at both ends",
         example=[[0, 0], [1, 0.4], [2, 0.1]]),
     Key("sine", SINE, "`offset + amplitude sin(2 pi frequency t + phase)`"),
-    Key("csv", CSV, "a column of a CSV"))
+    Key("csv", CSV, "a column of a CSV"),
+    Key("from", Text(), "beside one of these: what its time begins with, `phase` (the present one) or the name of an event; "
+        "before an event, the curve has its first value", "the start of the run", example="phase")),
+    one_of=(("quintic", "spline", "sine", "csv"),))
 SIGNAL = Either((Number(), Text(), CURVES), "signal")
 SIGNALS = Either((SIGNAL, List(SIGNAL, 1)), "signals")
 
@@ -48,13 +50,18 @@ POSE_MOTION = Keys("pose_motion", (
 
 _GAIN = Number(least=0, most=LARGEST_GAIN)
 _GAINS = Either((_GAIN, List(_GAIN, 1)), "gain")
-PD = Keys("pd", (
-    Key("kp", _GAINS, "gain of the position", required=True, example=50, live=True),
+_KP = Key("kp", _GAINS, "gain of the position", required=True, example=50, live=True)
+_OF_PD = (
     Key("kd", _GAINS, "gain of the velocity", 0, example=5, live=True),
     Key("target", SIGNALS, "desired position, a signal", required=True, example=0.3, live=True),
     Key("feedforward", SIGNALS, "force that is added, a signal", 0, example="0.5*sin(t)"),
-    Key("gravity", Boolean(), "whether the gravity force of the joint is added", False, example=True)))
-TORQUES = one_of("torque", Key("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"), *CURVES.keys)
+    Key("gravity", Boolean(), "whether the gravity force of the joint is added", False, example=True))
+PD = Keys("pd", (_KP, *_OF_PD))
+PID = Keys("pid", (_KP, Key("ki", _GAINS, "gain of the integral", required=True, example=20, live=True), *_OF_PD))
+TORQUES = Keys("torque", (Key("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"),
+                          Key("pid", PID, "the same and `ki` times the integral of `target - q`: needs `sampling`"),
+                          *CURVES.keys),
+               one_of=(("pd", "pid", *CURVES.one_of[0]),))
 _TORQUE = Either((Number(), Text(), TORQUES, List(SIGNAL, 1)), "torque_signals")
 LEVELS = one_of(
     "prescribe",
@@ -64,6 +71,6 @@ LEVELS = one_of(
         "and free joints a pose: `xyz` and `rpy`, or `waypoints`", example={"quintic": [[0, 0], [2, 1]]}))
 DRIVES = one_of(
     "drive",
-    Key("torque", _TORQUE, "joint force [N m or N]: a signal, or `pd`; a list with one for each coordinate",
+    Key("torque", _TORQUE, "joint force [N m or N]: a signal, `pd` or `pid`; a list with one for each coordinate",
         example="-0.5*q - 0.1*v"),
     Key("prescribe", LEVELS, "motion of the joint at one of these levels"))

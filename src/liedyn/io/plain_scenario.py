@@ -6,9 +6,11 @@ import os
 
 from liedyn.io.contact_file import plain_contacts
 from liedyn.io.events import plain_event, plain_phase
+from liedyn.io.sampling import plain_sampling
 from liedyn.io.scenario import (
     METHODS,
     STABILIZATIONS,
+    Begun,
     Column,
     Constant,
     Control,
@@ -25,6 +27,7 @@ from liedyn.io.scenario import (
     Stabilization,
     Torque,
 )
+from liedyn.io.stop_file import plain_limits
 from liedyn.io.waypoints import Waypoints, plain_waypoints
 
 
@@ -56,9 +59,11 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
             return {"prescribe": {value.level: signal(value.signals)}}
         if isinstance(value, Torque):
             return {"torque": signal(value.signals)}
-        gains = {key: list(g) if isinstance(g, tuple) else g for key, g in (("kp", value.kp), ("kd", value.kd))}
+        gains = {key: list(g) if isinstance(g, tuple) else g
+                 for key, g in (("kp", value.kp), ("ki", value.ki), ("kd", value.kd)) if g is not None}
         gravity = {"gravity": True} if value.gravity else {}
-        return {"torque": {"pd": gains | {"target": signal(value.target), "feedforward": signal(value.feedforward)} | gravity}}
+        given = gains | {"target": signal(value.target), "feedforward": signal(value.feedforward)} | gravity
+        return {"torque": {"pd" if value.ki is None else "pid": given}}
 
     def law(value: Control) -> dict:
         named = {"law": value.law, **({"joints": [rule.pattern for rule in value.joints]} if value.joints else {})}
@@ -85,7 +90,9 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
         "constraints": {"stabilization": kept.method, **{key: getattr(kept, key) for key in STABILIZATIONS[kept.method]}}
         if kept != Stabilization() else None,
         "drives": rules(scenario.drives, drive) or None, "control": scenario.control and law(scenario.control),
+        "sampling": scenario.sampling and plain_sampling(scenario.sampling),
         "saturate": {rule.pattern: rule.value for rule in scenario.saturate} or None,
+        "limits": scenario.limits and plain_limits(scenario.limits),
         "contacts": scenario.contacts and plain_contacts(scenario.contacts),
         "joints": rules(scenario.joints, drive), "actuators": rules(scenario.actuators, signal),
         "external_forces": [_plain_force(force, signal) for force in scenario.forces],
@@ -105,6 +112,8 @@ def _plain_signal(signal: Signal, path):
         return signal.value
     if isinstance(signal, Expression):
         return signal.text
+    if isinstance(signal, Begun):
+        return {**_plain_signal(signal.curve, path), "from": signal.start}
     if isinstance(signal, Column):
         named = {"column": signal.name, "interpolation": signal.interpolation}
         return {"csv": {"file": path(signal.file), **{key: value for key, value in named.items() if value is not None}}}

@@ -13,11 +13,14 @@ from liedyn.errors import Place
 if TYPE_CHECKING:
     from liedyn.io.contact_shapes import Contact
     from liedyn.io.events import Event, Phase
+    from liedyn.io.sampling import Sampling
+    from liedyn.io.stop_keys import LimitStops
     from liedyn.io.waypoints import Waypoints
 
 ADAPTIVE = ("rtol", "atol", "max_step")
-METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho")}
+METHODS = {"rk4": ("step",), "generalized_alpha": ("step", "rho"), "variational": ("step",)}
 METHODS |= dict.fromkeys(("dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA"), ADAPTIVE)
+WITHOUT_EVENTS = "generalized_alpha", "variational"       # their steps do not end at events, and they know no slopes of contacts
 STABILIZATIONS = {"projection": ("tolerance",), "baumgarte": ("frequency",), "none": ()}
 # and how many poles the error of each joint has
 LAWS = {"feedback_linearization": 4, "computed_torque": 2, "gravity_compensation": 0, "state_feedback": 0}
@@ -73,7 +76,20 @@ class Column:
     place: Place = field(default=Place(), compare=False)
 
 
-Signal = Constant | Expression | Quintic | Spline | Sine | Column
+PHASE_START = "phase"            # of `from`: the beginning of the present phase
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A curve whose time begins with the present phase, `start` PHASE_START, or with the last time of an event; before that it
+    has its first value."""
+
+    curve: Quintic | Spline | Sine | Column
+    start: str
+    place: Place = field(default=Place(), compare=False)
+
+
+Signal = Constant | Expression | Quintic | Spline | Sine | Column | Begun
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +103,7 @@ class Torque:
 @dataclass(frozen=True, slots=True)
 class Pd:
     """tau = kp (target - q) + kd (d target/dt - v) + feedforward, and the gravity force where `gravity`; tuples have an entry for
-    each coordinate."""
+    each coordinate. ki: of the sum of (target - q) at samples times their period, a pid law; None: a pd law."""
 
     kp: float | tuple[float, ...]
     kd: float | tuple[float, ...]
@@ -95,6 +111,7 @@ class Pd:
     feedforward: Signal | tuple[Signal, ...]
     gravity: bool = False
     place: Place = field(default=Place(), compare=False)
+    ki: float | tuple[float, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +222,7 @@ class ExternalForce:
 @dataclass(frozen=True, slots=True)
 class Integrator:
     method: str = "rk4"
-    step: float = 1e-3           # rk4, generalized_alpha
+    step: float = 1e-3           # rk4, generalized_alpha, variational
     rho: float = 0.9             # generalized_alpha: spectral radius at infinite frequency; 1 damps nothing, 0 all of it
     rtol: float = 1e-8           # the others
     atol: float = 1e-10
@@ -239,8 +256,10 @@ class Scenario:
     initial_from: StartFrom | None = None
     drives: tuple[Rule, ...] = ()                # motions of driven loops
     control: Control | None = None
+    sampling: Sampling | None = None             # of the laws; None: they are continuous
     saturate: tuple[Rule, ...] = ()              # limits of joint forces: EFFORT or a number
     contacts: Contact | None = None
+    limits: LimitStops | None = None             # stops at position limits; None: limits are only noted
     phases: tuple[Phase, ...] = ()
     events: tuple[Event, ...] = ()
     source: str | None = field(default=None, compare=False)

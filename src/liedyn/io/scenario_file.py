@@ -10,14 +10,16 @@ from typing import Any
 from liedyn.errors import ScenarioError
 from liedyn.io.contact_file import read_contacts
 from liedyn.io.events import read_events, read_phases
-from liedyn.io.joint_keys import CSV, CURVES, DRIVES, LARGEST_GAIN, LEVELS, PD, POSE_MOTION, SINE, TORQUES
+from liedyn.io.joint_keys import CSV, CURVES, DRIVES, LARGEST_GAIN, LEVELS, PD, PID, POSE_MOTION, SINE, TORQUES
 from liedyn.io.law_file import read_control, read_saturation
 from liedyn.io.law_keys import POLES
 from liedyn.io.override import Overrides, override, override_texts, tree_of
+from liedyn.io.sampling import read_sampling
 from liedyn.io.scenario import (
     FORCE_FRAMES,
     METHODS,
     STABILIZATIONS,
+    Begun,
     Column,
     Constant,
     Drive,
@@ -38,6 +40,7 @@ from liedyn.io.scenario import (
     Torque,
 )
 from liedyn.io.scenario_keys import CONSTRAINTS, FORCE, INITIAL, INTEGRATOR, MOTION, SCENARIO
+from liedyn.io.stop_file import read_limits
 from liedyn.io.waypoints import Waypoints, read_waypoints
 from liedyn.io.yaml_text import Node, read_yaml
 
@@ -47,7 +50,7 @@ MOST_AT_ALL = 1_000_000_000_000                  # a microsecond each: two weeks
 _LONG_STEP = 0.1                                 # s: adaptive methods seldom take longer ones while a robot moves
 _OLD_FRAMES = {"link": "link axes are called local", "body": "link axes are called local",
                "world": "world axes at a point of the link are called local_world_aligned, link axes local"}
-_STATE_INDEPENDENT = "a number, an expression, or one of " + ", ".join(CURVES)
+_STATE_INDEPENDENT = "a number, an expression, or one of " + ", ".join(CURVES.one_of[0])
 
 
 def read_scenario(path: str | os.PathLike, overrides: Overrides = (), long: bool = False) -> Scenario:
@@ -95,6 +98,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
     _check_length(given, duration, output_step, integrator, long)
     initial = given.get("initial")
     state = initial.mapping(INITIAL) if initial else {}
+    sampling = read_sampling(given["sampling"], duration, MOST_AT_ALL if long else MOST_STEPS) if "sampling" in given else None
     phases = read_phases(given["phases"], lambda child: _rules(child, _drive)) if "phases" in given else ()
     return Scenario(
         robot=SCENARIO.required(root, "robot"), duration=duration, output_step=output_step,
@@ -109,8 +113,10 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         stabilization=_stabilization(given["constraints"]) if "constraints" in given else Stabilization(),
         drives=_rules(given.get("drives"), _motion),
         control=read_control(given["control"], _rules, _signal, _numbers) if "control" in given else None,
+        sampling=sampling,
         saturate=read_saturation(given["saturate"]) if "saturate" in given else (),
         contacts=read_contacts(given["contacts"], integrator.method) if "contacts" in given else None,
+        limits=read_limits(given["limits"], integrator.method) if "limits" in given else None,
         phases=phases,
         events=read_events(given["events"], phases, lambda child: _rules(child, _numbers)) if "events" in given else (),
         source=source, overrides=overrides, notes=tuple(f"-S {text} replaces {key}" for text, key in replaced))
@@ -152,7 +158,10 @@ def _check_length(given: dict[str, Node], duration: float, output_step: float, i
 
 def _one_of(node: Node, keys: Iterable[str], what: str) -> tuple[str, Node]:
     """The only key of a mapping, which must be one of `keys`."""
-    given = node.mapping(keys)
+    return _only(node, node.mapping(keys), keys, what)
+
+
+def _only(node: Node, given: dict[str, Node], keys: Iterable[str], what: str) -> tuple[str, Node]:
     if len(given) != 1:
         raise node.problem(f"{what} takes exactly one of {', '.join(keys)}", found=", ".join(given) or "nothing")
     return next(iter(given.items()))
@@ -165,9 +174,9 @@ def _drive(node: Node) -> Drive:
         if level == "position" and signals.kind == "mapping" and not signals.value.keys() & set(CURVES):
             return Prescribe(level, _pose(signals), signals.place)
         return Prescribe(level, _signals(signals), signals.place)
-    if child.kind == "mapping" and "pd" in child.value:
-        return _pd(_one_of(child, TORQUES, "torque")[1])
-    return Torque(_signals(child, "pd"), child.place)
+    if child.kind == "mapping" and child.value.keys() & {"pd", "pid"}:
+        return _pd(*_one_of(child, TORQUES.one_of[0], "torque"))
+    return Torque(_signals(child, "pd", "pid"), child.place)
 
 
 def _motion(node: Node, what: str = "a driven loop") -> Motion:
@@ -200,12 +209,13 @@ def _stabilization(node: Node) -> Stabilization:
     return Stabilization(method, **values, place=node.place)
 
 
-def _pd(node: Node) -> Pd:
-    given = node.mapping(PD)
+def _pd(law: str, node: Node) -> Pd:
+    given = node.mapping(PID if law == "pid" else PD)
+    ki = _gain(node.require("ki")) if law == "pid" else None
     zero = Constant(0.0, node.place)
     return Pd(_gain(node.require("kp")), _gain(given["kd"]) if "kd" in given else 0.0, _signals(node.require("target")),
               _signals(given["feedforward"]) if "feedforward" in given else zero,
-              PD.value(given, "gravity", False), node.place)
+              PD.value(given, "gravity", False), node.place, ki)
 
 
 def _gain(node: Node) -> float | tuple[float, ...]:
@@ -228,8 +238,11 @@ def _signal(node: Node, *more: str) -> Signal:
         return Expression(node.text(), node.place)
     if node.kind != "mapping" or not node.value:
         raise node.wrong(expected)
-    key, child = _one_of(node, (*CURVES, *more), "a signal")
-    return {"quintic": _quintic, "spline": _spline, "sine": _sine, "csv": _column}[key](child)
+    given = node.mapping((*CURVES, *more))
+    start = given.get("from")
+    key, child = _only(node, {name: one for name, one in given.items() if name != "from"}, (*CURVES.one_of[0], *more), "a signal")
+    curve = {"quintic": _quintic, "spline": _spline, "sine": _sine, "csv": _column}[key](child)
+    return Begun(curve, start.text(), start.place) if start else curve
 
 
 def _quintic(node: Node) -> Quintic:

@@ -22,7 +22,9 @@ from liedyn.io.keys import (
     kinds_with,
 )
 from liedyn.io.law_keys import CONTROL, SATURATE
+from liedyn.io.sampling_keys import SAMPLING
 from liedyn.io.scenario import FORCE_FRAMES, METHODS, STABILIZATIONS, ExternalForce, Integrator, Stabilization
+from liedyn.io.stop_keys import LIMITS
 
 SHORTEST = 1e-12                                 # s, of a run
 
@@ -95,8 +97,12 @@ SCENARIO = Keys("scenario", (
                  "elbow": {"torque": {"pd": {"kp": 50, "kd": 5, "target": 0.3}}}}),
     Key("contacts", CONTACTS, "links that touch planes: see [contact](#contact)"),
     Key("control", CONTROL, "a control law: see [control laws](#control-laws) and [elastic joints](#elastic-joints)"),
+    Key("sampling", SAMPLING, "when a sampled controller computes the laws: see [sampled controllers](#sampled-controllers)",
+        "the laws are continuous", example={"rate": 1000}),
     Key("saturate", SATURATE, "limits of joint forces that act, `true` for the effort limits of the robot: see "
         "[saturation](#saturation)", "none", example=True),
+    Key("limits", LIMITS, "whether position limits act: `stop`, `hard` or a mapping: see [stops](#stops-at-joint-limits); "
+        "`note`: they do not, and a note tells which are exceeded", "note", example={"mode": "compliant", "damping": 2}),
     Key("constraints", CONSTRAINTS, "what keeps a motion on the loops: see [robots with loops](#robots-with-loops)"),
     Key("drives", Named(MOTION, "loop*"), "motion of driven loops, by name or pattern"),
     Key("external_forces", List(FORCE), "a list: see [external wrenches](#external-wrenches-and-actuators)", live=True),

@@ -13,6 +13,7 @@ from liedyn import __version__
 from liedyn.io.csv import column_title, write_trajectory
 from liedyn.io.output import open_folder
 from liedyn.io.plain_scenario import to_plain
+from liedyn.io.scenario import Pd
 from liedyn.report.pictures.beside_data import Written, draw_beside
 from liedyn.report.pictures.drawing import Draughtsman
 from liedyn.report.pictures.motion_data import record
@@ -40,13 +41,14 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
             header["events"] = str(len(result.events))
         if result.attached:
             header["attached"] = result.attached
-        if result.scenario.control is not None:
-            header["control"] = result.scenario.control.law
+        law = _law(result.scenario)
+        if law:
+            header["control"] = law
         write_trajectory(part / "trajectory.csv", header, result.t, result.columns)
-        if result.scenario.events:
+        if result.has_events:
             write_events(part / "events.csv", result)
         (part / MARK).write_text(json.dumps(summary(result, folder), indent=2) + "\n", encoding="utf-8")
-    written = Written([folder / "trajectory.csv", *([folder / "events.csv"] if result.scenario.events else []), folder / MARK])
+    written = Written([folder / "trajectory.csv", *([folder / "events.csv"] if result.has_events else []), folder / MARK])
     if not plots:
         return written
     draw = (draughtsman or Draughtsman(idle=True)).save_figures
@@ -80,7 +82,7 @@ def summary(result: Result, folder: str | Path | None = None) -> dict:
         "coordinates": {"q": list(result.model.q_names), "v": list(result.model.v_names)},
         "findings": [str(finding) for finding in result.model.findings],
         "self_check": result.check,
-        **({"events": len(result.events)} if result.scenario.events else {}),
+        **({"events": len(result.events)} if result.has_events else {}),
         "limits": [asdict(excess) for excess in result.limits],
         "statistics": {"steps": statistics.steps, "rejected": statistics.rejected, "evaluations": statistics.evaluations},
         "seconds": {name: round(value, 4) for name, value in result.timing.items()},
@@ -92,10 +94,18 @@ def recording_of(result: Result) -> Recording:
     """What the pictures of a simulation are drawn from."""
     values = {name: x for name, _, x in result.columns}
     units = {name: unit for name, unit, _ in result.columns}
-    control = result.scenario.control
     recording = record(result.model, result.t, values, units, title=result.model.name, prescribed=_prescribed(result))
-    return replace(recording, tracking=followed_of_columns(result.t, values, units, control.law)) \
+    return replace(recording, tracking=followed_of_columns(result.t, values, units, _law(result.scenario))) \
         if result.tracking is not None else recording
+
+
+def _law(scenario) -> str:
+    """The law that moves the joints, for people; "" where there is no other than the joints' own."""
+    if scenario.control is not None:
+        return scenario.control.law
+    if scenario.sampling is None:
+        return ""
+    return "pid" if any(isinstance(rule.value, Pd) and rule.value.ki is not None for rule in scenario.joints) else "pd"
 
 
 def _prescribed(result: Result) -> list[str]:

@@ -1,5 +1,5 @@
 """What leans on internals of Numba, in one place. Each piece has a plain fallback, which it takes by itself where it does not
-find what it needs, and always where LIEDYN_SEAM=plain.
+find what it needs, and always where LIEDYN_SEAM=plain (unset or auto: no).
 
 | piece         | leans on (Numba 0.60 to 0.62)                                    | without it                               |
 |---------------|------------------------------------------------------------------|------------------------------------------|

@@ -9,15 +9,18 @@ import numpy as np
 from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.kinematics import jacobian, link_pose
 from liedyn.errors import ComputationError
+from liedyn.integrators.stop_forces import stop_slopes
 from liedyn.integrators.touch import touch_slopes
 from liedyn.jit import kernel
 from liedyn.joints.kinds import FRICTION_SPEED, SCREW
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.simulation.elastic_law import motor_torques
-from liedyn.kernels.simulation.signals import LITERAL, PROGRAM, STATE_Q, STATE_V, TIME, TORQUE
+from liedyn.kernels.simulation.signals import LITERAL, MEASURED, OF_STATE, PROGRAM, STATE_Q, STATE_V, TIME, TORQUE
 from liedyn.model.spatial import skew
 from liedyn.simulate.extrapolation import slope
 from liedyn.simulate.joint_law_slopes import with_joint_laws
+from liedyn.simulate.measured import measured_at, measured_name, measured_slope
+from liedyn.simulate.moving_targets import rate_gradient, standing
 
 _STEP = 0.1              # rad, rad/s: the first of those that are extrapolated
 
@@ -28,17 +31,22 @@ def law_slopes(problem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
 
 
 def joint_laws(problem, t: float, q, v) -> np.ndarray:
-    """(nv, 2 nv) derivative of the joint forces that torque signals, pd laws and `control` give; zero where prescribed."""
+    """(nv, 2 nv) derivative of the joint forces that torque signals, pd laws, `control` and stops give; zero where
+    prescribed."""
     schedule, nv = problem.schedule, problem.model.nv
     out = np.zeros((nv, 2 * nv))
     for k in np.flatnonzero(schedule.level == TORQUE):
         out[k] = signal_gradient(problem, schedule.signal[k], t, q, v)
         if schedule.target[k] >= 0:
+            out[k] += schedule.kp[k] * signal_gradient(problem, schedule.target[k], t, q, v)
+            if schedule.kd[k] != 0.0:
+                out[k] += schedule.kd[k] * rate_gradient(problem, schedule.target[k], t, q, v)
             out[k, k] -= schedule.kp[k]
             out[k, nv + k] -= schedule.kd[k]
     if problem.law is not None:
         out = out + _motor_slopes(problem, t, q, v)
-    return out if problem.joint_laws is None else with_joint_laws(problem, t, q, v, out)
+    out = out if problem.joint_laws is None else with_joint_laws(problem, t, q, v, out)
+    return out if problem.stops is None else out + stop_slopes(problem, q, v)
 
 
 @kernel
@@ -83,31 +91,40 @@ def wrench_laws(problem, t: float, q, v) -> np.ndarray:
             F = np.r_[m + np.cross(point[j], f), f]
             # d(R^T f) = (R^T f) x w where the link turns by w
             turned = np.vstack([skew(m) + skew(point[j]) @ skew(f), skew(f)])
-            dF[:, :nv] = read_signal(problem.signals, schedule.force_signal[j], t, q, v)[0] * turned @ J[:3]
+            x = read_signal(measured_at(model, problem.signals, q, v), schedule.force_signal[j], t, q, v)[0]
+            dF[:, :nv] = x * turned @ J[:3]
         out += J.T @ (dF + np.outer(F, signal_gradient(problem, schedule.force_signal[j], t, q, v)))
     return out
 
 
 def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
     """(2 nv,) derivative of signal k by the state, exact: the program is run with the coordinate in the place of time, so
-    that its jets carry the derivative by it. Raises ComputationError where there is none."""
+    that its jets carry the derivative by it; the same with a point of a link. Raises ComputationError where there is none."""
     signals, model = problem.signals, problem.model
     raw = {STATE_Q: np.zeros(model.nq), STATE_V: np.zeros(model.nv)}
     if signals.kind[k] != PROGRAM:
         return np.zeros(2 * model.nv)
-    words = signals.code[signals.first[k]:][:signals.count[k]]
-    standing = np.where(words == TIME, LITERAL + 256 * len(signals.literals), words)
-    for word in np.unique(words[np.isin(words & 255, (STATE_Q, STATE_V))]):
+    words, by_points = standing(signals.code[signals.first[k]:][:signals.count[k]]), np.zeros(2 * model.nv)
+    if not np.isin(words & 255, OF_STATE).any():
+        return by_points
+    if (words & 255 == MEASURED).any():
+        signals = measured_at(model, signals, q, v)
+    known = np.where(words == TIME, LITERAL + 256 * len(signals.literals), words)
+    for word in np.unique(words[np.isin(words & 255, (STATE_Q, STATE_V, MEASURED))]):
         kind, i = int(word) & 255, int(word) >> 8
         alone = signals._replace(kind=np.array([PROGRAM]), first=np.zeros(1, dtype=np.int64), count=np.array([len(words)]),
-                                 code=np.where(words == word, TIME, standing), literals=np.append(signals.literals, t))
-        raw[kind][i] = slope = read_signal(alone, 0, float((q if kind == STATE_Q else v)[i]), q, v)[1]
+                                 code=np.where(words == word, TIME, known), literals=np.append(signals.literals, t))
+        slope = read_signal(alone, 0, float({STATE_Q: q, STATE_V: v, MEASURED: signals.measured}[kind][i]), q, v)[1]
+        if kind == MEASURED:
+            by_points += slope * measured_slope(model, signals, i, q, v)
+        else:
+            raw[kind][i] = slope
         if not np.isfinite(slope):
-            name = (model.q_names if kind == STATE_Q else model.v_names)[i]
+            name = f"q({model.q_names[i]})" if kind == STATE_Q else f"v({model.v_names[i]})" if kind == STATE_V else \
+                measured_name(model, signals, i)
             where = f"{problem.signal_places[k]}: " if str(problem.signal_places[k]) else ""
-            raise ComputationError(f"{where}the {problem.signal_names[k]} has no derivative by {'qv'[kind == STATE_V]}({name}) "
-                                   f"at t = {t:.6g} s")
-    return np.concatenate([raw[STATE_Q] @ tangent(model, q), raw[STATE_V]])
+            raise ComputationError(f"{where}the {problem.signal_names[k]} has no derivative by {name} at t = {t:.6g} s")
+    return np.concatenate([raw[STATE_Q] @ tangent(model, q), raw[STATE_V]]) + by_points
 
 
 def tangent(model, q) -> np.ndarray:

@@ -26,7 +26,7 @@ def choose_integrator(scenario: Scenario, problem: Problem, between: float) -> t
     if found.rate * step <= _MARGIN * LIMIT:
         return default, []
     taken = _STIFF if problem.ties is None and problem.contacts is None else _HELD
-    return taken, [f"{_cause(found)}, too fast for rk4 with steps of {step:g} s: the run uses {taken.method} with "
+    return taken, [f"{_cause(found, problem)}, too fast for rk4 with steps of {step:g} s: the run uses {taken.method} with "
                    f"rtol {taken.rtol:g} and atol {taken.atol:g} (set integrator.method to choose another)"]
 
 
@@ -42,7 +42,7 @@ def step_note(integrator: Integrator, problem: Problem, record) -> list[str]:
     step, found = _taken(integrator.step, np.diff(record.t)), fastest_along(problem, record)
     if found.rate * step <= LIMIT:
         return []
-    return [f"{_cause(found)} at t = {found.t:.6g} s: rk4 is not stable there with steps of {step:g} s, and the "
+    return [f"{_cause(found, problem)} at t = {found.t:.6g} s: rk4 is not stable there with steps of {step:g} s, and the "
             f"motion is not reliable; try integrator.method=rodas5p, or integrator.step={0.5 * LIMIT / found.rate:.1g}"]
 
 
@@ -51,6 +51,7 @@ def _taken(step: float, between) -> float:
     return float(np.max(between / np.ceil(between / step * (1 - 1e-9)), initial=0.0))
 
 
-def _cause(found: Fastest) -> str:
-    what = f"forces of {found.coordinate}" if found.contact else f"damping, friction, springs or pd gains of {found.coordinate}"
+def _cause(found: Fastest, problem: Problem) -> str:
+    acting = "springs or pd gains" if problem.stops is None else "springs, stops or pd gains"
+    what = f"forces of {found.coordinate}" if found.contact else f"damping, friction, {acting} of {found.coordinate}"
     return f"{what} act within {1 / found.rate:.1e} s"

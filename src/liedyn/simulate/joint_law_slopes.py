@@ -6,15 +6,11 @@ import numpy as np
 from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.derivatives.first_derivatives import hybrid_dynamics_derivatives, inverse_dynamics_derivatives
 from liedyn.dynamics.manifold import difference
+from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.jacobian_of_rates import chart_slopes
-from liedyn.integrators.problem import failure
-from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.joints.kinds import FREE, SCREW
 from liedyn.kernels.simulation.joint_laws import COMPUTED, FEEDBACK, GRAVITY
-from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.model.spatial import bracket, skew
-
-_LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
 
 
 def with_joint_laws(problem, t: float, q, v, out: np.ndarray) -> np.ndarray:
@@ -23,7 +19,7 @@ def with_joint_laws(problem, t: float, q, v, out: np.ndarray) -> np.ndarray:
     laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
     out, saturated, here = out.copy(), np.zeros(nv, dtype=bool), None
     if laws.acts[COMPUTED] or (laws.limit < np.inf).any():
-        here = _evaluated(problem, t, q, v)
+        here = evaluated(problem.without_stops, t, q, v)          # laws know nothing of stops
         saturated = np.abs(here.tau) >= laws.limit
     if laws.acts[GRAVITY]:
         rest = np.zeros(nv)
@@ -61,12 +57,3 @@ def _slope_of_difference(model, q0, q) -> np.ndarray:
             out[joint.v, joint.v] = chart_slopes(x[joint.v], 0 * x[joint.v], bracket if joint.kind == FREE else skew)[0]
     return out
 
-
-def _evaluated(problem, t, q, v):
-    """The state and the forces that act there."""
-    work, n, sides = problem.work(), 2 * problem.model.nv + 1, RightHandSide(problem, problem.signals)
-    y = np.concatenate([np.zeros(problem.model.nv), v, [0.0]])
-    code = sides.evaluate(*_LONE, t, 0.0, t, np.array(q), y, np.zeros((2, n)), np.zeros(n), 0, 1, 0, work)
-    if code != RUNNING:
-        raise failure(problem, code, t, work, sides.ties)
-    return work

@@ -17,6 +17,9 @@ from liedyn.errors import ComputationError
 
 _DEPENDENT = 1e-11           # of the largest singular value: rows that depend on each other
 _CONTRADICTS = 1e-8          # relative: what rows may miss
+REST_AFTER = 3               # impacts of a joint that come at once: it rests
+_AT_ONCE = 5e-13             # s, and 64 spacings of the time
+_ROUNDING = 16               # spacings of the position: the way there and back is less
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,3 +48,8 @@ def jump(model, q, v, rows, b) -> Jump:
     if np.abs(G @ after - b).max(initial=0.0) > _CONTRADICTS * max(scale, 1e-12):
         raise ComputationError("the velocities that are asked for contradict each other, or the constraints of the robot")
     return Jump(after, impulse, p * (G @ (after + v)) / 2)
+
+
+def comes_at_once(t: float, since: float, speed: float, position: float) -> bool:
+    """Whether an impact follows the one before, `since` seconds ago, within what can be told apart: in time, or in position."""
+    return since <= max(_AT_ONCE, 64 * np.spacing(t)) or abs(speed) * since <= _ROUNDING * np.spacing(abs(position))

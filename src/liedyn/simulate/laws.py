@@ -19,7 +19,7 @@ from liedyn.kernels.simulation.signals import SWITCH, TORQUE
 from liedyn.simulate.control import drives_motors, gains
 from liedyn.simulate.joint_values import unit_quaternions, write_values
 from liedyn.simulate.names import bind, find, fixed_joints, phase_rules
-from liedyn.simulate.signals.signal_table import SignalTable
+from liedyn.simulate.signals.signal_table import SignalTable, Use
 from liedyn.simulate.tracking import Tracking
 
 _BALANCED = 1e-6         # N m, N: an equilibrium, relative to the largest force there
@@ -57,8 +57,10 @@ class BoundLaws:
             q[self.q_of_v[k]], v[k] = x, dx
 
 
-def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, np.ndarray], rules: dict[str, Rule]) -> BoundLaws:
-    """drives: what `simulate.schedule` knows of each coordinate; rules: what each joint does in this phase.
+def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, np.ndarray], rules: dict[str, Rule],
+              held: np.ndarray | None = None) -> BoundLaws:
+    """drives: what `simulate.schedule` knows of each coordinate; rules: what each joint does in this phase; held: (nv,) bool,
+    coordinates on which a sampled controller acts, which limits its torque itself.
 
     A law leaves out joints while they are prescribed or locked. Raises ScenarioError for laws that the robot or a joint cannot
     have, also for joints that are prescribed in all phases, and for limits that the robot file does not give.
@@ -66,15 +68,19 @@ def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, n
     control = scenario.control if scenario.control and not drives_motors(scenario.control, model) else None
     gravity, now, always = _pd_with_gravity(rules, model), drives["level"] != TORQUE, _always_prescribed(scenario, model)
     limit, places = _limits(scenario, model, always)
-    limit[now] = np.inf
-    places = {k: place for k, place in places.items() if not now[k]}
-    if control is None and not gravity.any() and not places:
+    alone = now.copy() if held is None else now | (held & _without_torque(drives, table))
+    limit[alone] = np.inf
+    places = {k: place for k, place in places.items() if not alone[k]}
+    if control is None and held is None and not gravity.any() and not places:
         return BoundLaws(None)
     if model.nc and (control or gravity.any()):
         what = f"control: {control.law}" if control else "gravity of a pd law"
         raise ScenarioError(f"{what} is for robots without loops and couplings", place=control.place if control else Place(),
                             found=model.constraints[0].name)
-    laws, notes, motions = _no_laws(model, limit, now, gravity), [], {}
+    laws, notes, motions = no_laws(model, limit, now, gravity), [], {}
+    if held is not None:
+        laws = laws._replace(held=np.array([table.put_own(1.0, Use(f"held torque of {name}")) if has else -1
+                                            for name, has in zip(model.v_names, held, strict=True)]))
     if control is not None:
         if control.law == "computed_torque":
             laws, motions = _computed(control, model, table, always, laws)
@@ -91,10 +97,11 @@ def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, n
                      tuple(places[k] for k in order), tuple(notes), motions, drives["q_of_v"])
 
 
-def _no_laws(model, limit, prescribed, gravity) -> JointLaws:
+def no_laws(model, limit, prescribed, gravity) -> JointLaws:
     nv, none = model.nv, np.zeros(0)
     return JointLaws(np.zeros(3, dtype=bool), gravity, np.full(nv, -1), none, np.zeros(model.nq), np.zeros(nv), none,
-                     np.zeros(nv, dtype=bool), prescribed.copy(), np.full(nv, -1), np.zeros(2), limit, np.full(nv, -1),
+                     np.zeros(nv, dtype=bool), prescribed.copy(), np.full(nv, -1), np.zeros(2), np.full(nv, -1), limit,
+                     np.full(nv, -1),
                      np.ones(nv, dtype=bool), *(np.zeros(nv) for _ in range(4)), np.zeros(hybrid_memory(model.n_bodies, nv)),
                      none)
 
@@ -104,6 +111,11 @@ def _pd_with_gravity(rules: dict[str, Rule], model) -> np.ndarray:
     for name, rule in rules.items():
         mask[model.v_index(name)] = isinstance(rule.value, Pd) and rule.value.gravity
     return mask
+
+
+def _without_torque(drives: dict[str, np.ndarray], table: SignalTable) -> np.ndarray:
+    """(nv,) coordinates without a torque of the schedule."""
+    return (drives["target"] < 0) & (drives["signal"] == table.put(0.0, Use("no torque")))
 
 
 def _always_prescribed(scenario: Scenario, model) -> np.ndarray:
@@ -141,14 +153,19 @@ def _limits(scenario: Scenario, model, prescribed) -> tuple[np.ndarray, dict[int
 def saturation_notes(parts, model, t, tau) -> list[str]:
     """Which forces were at their limits at output times: t (N,), tau (N, nv). parts: the stretches of the run."""
     none, notes = np.full(model.nv, np.inf), []
-    limit = np.concatenate([np.tile(none if part.problem.joint_laws is None else part.problem.joint_laws.limit,
-                                    (len(part.record.t), 1)) for part in parts])
+    limit = np.concatenate([np.tile(_limits_of(part.problem, none), (len(part.record.t), 1)) for part in parts])
     at = np.abs(tau) >= limit * (1 - _AT_LIMIT)
     for k in np.flatnonzero(at.any(axis=0)):
         unit = {"rad": "N m", "m": "N"}[model.v_units[k]]
         notes.append(f"the force of {model.v_names[k]} is at its limit of {limit[:, k].min():g} {unit} from t = "
                      f"{t[np.argmax(at[:, k])]:.6g} s, in {np.count_nonzero(at[:, k])} of {len(t)} rows")
     return notes
+
+
+def _limits_of(problem, none):
+    if problem.sampled is not None:
+        return problem.sampled.limit
+    return none if problem.joint_laws is None else problem.joint_laws.limit
 
 
 # laws -----------------------------------------------------------------------------------------------------------------
@@ -249,6 +266,8 @@ def _by_name(control: Control, gain, model, mask) -> tuple[np.ndarray, np.ndarra
 def followed(problem, t, q) -> Tracking | None:
     """Desired motions and those of the joints at the output times; None without desired motions."""
     laws, model = problem.joint_laws, problem.model
+    if problem.sampled is not None:
+        problem, laws = problem.sampled.law, problem.sampled.targets
     if laws is None or not (laws.signal >= 0).any():
         return None
     laws = laws._replace(driven=laws.signal >= 0)             # also those that are prescribed or locked in between

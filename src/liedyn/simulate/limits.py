@@ -1,4 +1,4 @@
-"""Where a motion leaves the limits of its robot. Limits do not act on a simulated motion: they are looked at after the run."""
+"""Where a motion leaves the limits of its robot. Limits that do not act on a motion are looked at after the run."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -7,6 +7,7 @@ import numpy as np
 
 KINDS = "position", "velocity", "effort"
 _ROUNDING = 1e-9         # relative to the limit: a motion prescribed up to its limit does not pass it
+_MEND = {"position": "; limits: stop makes them act", "velocity": "", "effort": "; saturate: true makes them act"}
 _NAMED = 3               # coordinates in a note; run.json has them all
 
 
@@ -68,14 +69,17 @@ def _excess(t, name: str, kind: str, unit: str, x, lower: float, upper: float) -
                   float(upper if x[worst] > upper else lower))
 
 
-def limit_notes(exceeded) -> list[str]:
-    """A line a kind, the farthest first. A position that is worst at the very start is said where the start is."""
+def limit_notes(exceeded, stopped=()) -> list[str]:
+    """A line a kind, the farthest first. A position that is worst at the very start is said where the start is.
+    stopped: names of coordinates with stops, which yield a little."""
     notes = []
     for kind in KINDS:
-        group = [one for one in exceeded if one.kind == kind and not (kind == "position" and one.at == 0.0)]
+        group = [one for one in exceeded if one.kind == kind
+                 and not (kind == "position" and (one.at == 0.0 or one.coordinate in stopped))]
         if not group:
             continue
         group.sort(key=lambda one: -abs(one.worst - one.limit) / max(abs(one.limit), 1.0 if kind == "position" else 1e-300))
         more = f", and {len(group) - _NAMED} more" if len(group) > _NAMED else ""
-        notes.append(f"{kind} limits are exceeded (they do not act on the motion): {', '.join(map(str, group[:_NAMED]))}{more}")
+        worst = ", ".join(map(str, group[:_NAMED]))
+        notes.append(f"{kind} limits are exceeded (they do not act on the motion{_MEND[kind]}): {worst}{more}")
     return notes

@@ -6,9 +6,9 @@ import os
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from liedyn.errors import ScenarioError
+from liedyn.errors import ScenarioError, UsageError
 from liedyn.integrators.problem import Problem
-from liedyn.io.scenario import METHODS, Prescribe, Scenario
+from liedyn.io.scenario import METHODS, WITHOUT_EVENTS, Prescribe, Scenario
 from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
@@ -75,19 +75,33 @@ class Prepared:
 
 
 def _timeline(scenario: Scenario, model, problem):
-    """What follows the phases and events of a scenario; None without."""
-    if not scenario.events:
+    """What follows the phases, events, samples and hard stops of a scenario; None without."""
+    hard = scenario.limits is not None and scenario.limits.mode == "hard"
+    if not scenario.events and scenario.sampling is None and not hard:
         return None
-    if scenario.integrator.method == "generalized_alpha":
-        raise ScenarioError("generalized_alpha does not go with events", place=scenario.integrator.place,
+    if scenario.integrator.method in WITHOUT_EVENTS:
+        what = "events" if scenario.events else "sampling"
+        raise ScenarioError(f"{scenario.integrator.method} does not go with {what}", place=scenario.integrator.place,
                             expected="another integrator.method")
     from liedyn.simulate.stretches import Timeline
     return Timeline(scenario, model, problem)
 
 
-def prepare(path, overrides, strict: bool = False, force_long: bool = False, folder=None) -> Prepared:
+def _called(scenario: Scenario, controller) -> Scenario:
+    """With a function of the user that is called at samples."""
+    if not callable(controller):
+        raise UsageError(f"controller must be a function of (t, q, v); found {type(controller).__name__}")
+    if scenario.sampling is None:
+        raise UsageError("a controller is called at sample times: the scenario needs the key sampling, for example "
+                         "sampling: {rate: 1000} (in continuous time it would be called at trial steps of the integrator, too)")
+    return replace(scenario, sampling=replace(scenario.sampling, function=controller))
+
+
+def prepare(path, overrides, strict: bool = False, force_long: bool = False, folder=None, controller=None) -> Prepared:
     """Check everything about a run and compile its signals, without a step of it; see `run_scenario` for what it raises."""
     scenario = scenario_of(path, overrides, force_long)
+    if controller is not None:
+        scenario = _called(scenario, controller)
     model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     from liedyn.simulate.integrator import choose_integrator
     from liedyn.simulate.schedule import compile_schedule
@@ -95,6 +109,9 @@ def prepare(path, overrides, strict: bool = False, force_long: bool = False, fol
     compiled = compile_schedule(scenario, first)
     problem = compiled.problem(first, scenario.passive)
     integrator, chosen = choose_integrator(scenario, problem, scenario.output_step)
+    if integrator.method == "variational":
+        from liedyn.integrators.variational import refuse_what_is_given
+        refuse_what_is_given(problem, integrator.place)
     if not force_long:
         check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)

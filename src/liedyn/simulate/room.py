@@ -5,6 +5,8 @@ import os
 import shutil
 from pathlib import Path
 
+import numpy as np
+
 from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Problem
 
@@ -30,10 +32,12 @@ def size_of_result(problem: Problem, rows: int) -> tuple[int, int]:
 
 
 def numbers_of_a_row(problem: Problem) -> int:
-    """Time, state, accelerations, forces, wrenches, contacts, energies, multipliers."""
+    """Time, state, accelerations, forces, wrenches, contacts, stops, energies, multipliers."""
     model = problem.model
     touching = 0 if problem.contacts is None else 3 * len(problem.contacts.link) + 3
-    return model.nq + 3 * model.nv + 6 * len(problem.forced_links) + touching + (model.nc if problem.ties is not None else 0) + 6
+    stops = 0 if problem.stops is None else len(np.unique(problem.stops.coordinate)) + problem.guards
+    tied = model.nc if problem.ties is not None else 0
+    return model.nq + 3 * model.nv + 6 * len(problem.forced_links) + touching + stops + tied + 6
 
 
 def available_memory() -> float:

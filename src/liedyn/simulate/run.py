@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ from liedyn.simulate.motion_columns import columns_of, constraint_columns
 from liedyn.simulate.parts import Part, whole_record
 from liedyn.simulate.preparation import prepare
 from liedyn.simulate.prescribed_power import prescribed_power
+from liedyn.simulate.stops import stop_forces, stop_notes, stops_of
 from liedyn.simulate.tracking import Tracking
 
 if TYPE_CHECKING:
@@ -49,6 +50,7 @@ class Result:
               (N, loops, 6) wrenches on their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
     tracking  how links or joints followed the desired motions of `control`; None without
     contacts  forces, depths and slips of `contacts`; None without (`simulate.contact.ContactMotion`)
+    stops     (N, nv) what stops at limits add to tau [N m | N]; None without `limits`
     limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`simulate.limits.Excess`)
     events    what happened, in order (`simulate.stretches.Occurrence`); the rows before and after an event have its time
     check     values of the self-check, by name
@@ -80,11 +82,17 @@ class Result:
     limits: tuple[Excess, ...] = ()
     events: tuple[Occurrence, ...] = ()
     contacts: ContactMotion | None = None
+    stops: np.ndarray | None = None
 
     def __repr__(self) -> str:
         m, notes = self.model, f", {len(self.notes)} notes" if self.notes else ""
         return (f"<Result {m.name}: {len(self.t)} rows to t = {self.t[-1]:g} s, nq {m.nq}, nv {m.nv}, "
                 f"energy balance {self.check['energy_balance_relative']:.1e}{notes}>")
+
+    @property
+    def has_events(self) -> bool:
+        """Whether something may happen in the course of the run."""
+        return bool(self.scenario.events or self.events)
 
     @property
     def attached(self) -> str:
@@ -108,8 +116,16 @@ class Result:
             columns += self.tracking.columns
         if self.contacts is not None:
             columns += self.contacts.columns
+        if self.stops is not None:
+            columns += self._stop_columns
         return [*columns, *((f"energy.{name}", "J", x) for name, x in (("kinetic", self.kinetic), ("potential", self.potential),
                                                                       ("work", self.work)))]
+
+    @property
+    def _stop_columns(self) -> list[tuple[str, str, np.ndarray]]:
+        stopped = sorted({stop.coordinate for stop in stops_of(self.scenario, self.model)})
+        return [(f"stop.{self.model.v_names[k]}", "N m" if self.model.v_units[k] == "rad" else "N", self.stops[:, k])
+                for k in stopped]
 
     def to_pandas(self) -> pandas.DataFrame:
         """A DataFrame with the columns of trajectory.csv, by the names that they have there: "q.elbow[rad]", …, and the time
@@ -145,7 +161,7 @@ class Silent:
 
 
 def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrides = (), *, strict: bool = False,
-                 force_long: bool = False) -> Result:
+                 force_long: bool = False, controller: Callable | None = None) -> Result:
     """Simulate a scenario, or a robot file with defaults.
 
     Parameters
@@ -158,6 +174,10 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
         Findings of the robot become an error.
     force_long : bool
         Allow more than 1e8 steps or 1e7 rows (up to 1e12), and a result that may not fit into memory.
+    controller : callable, optional
+        ``controller(t, q, v)`` is called at each sample of the scenario's ``sampling`` with the time [s] and what is measured of
+        the state, q (nq,) and v (nv,). It returns torques [N m | N], an array (nv,) or a dict by joint, which are added to those
+        of the scenario and held until the next sample. Those of prescribed joints are ignored.
 
     Returns
     -------
@@ -168,17 +188,20 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
     ScenarioError, ModelError, TrajectoryError
         With file, line and key.
     ComputationError
-        If the integration fails, or the result would not fit into memory.
+        If the integration or the controller fails, or the result would not fit into memory.
+    UsageError
+        For a controller without the key ``sampling``.
     """
-    return simulate_file(scenario, overrides, Silent(), strict, force_long)
+    return simulate_file(scenario, overrides, Silent(), strict, force_long, controller=controller)
 
 
-def simulate_file(path, overrides, progress, strict: bool = False, force_long: bool = False, folder=None) -> Result:
+def simulate_file(path, overrides, progress, strict: bool = False, force_long: bool = False, folder=None,
+                  controller: Callable | None = None) -> Result:
     """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`; for a result that is to be
     written into `folder`."""
     began = time.perf_counter()
     with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
-        prepared = prepare(path, overrides, strict, force_long, folder)
+        prepared = prepare(path, overrides, strict, force_long, folder, controller)
         scenario, model, problem, timeline = prepared.scenario, prepared.model, prepared.problem, prepared.timeline
         from liedyn.integrators.solve import solve
         from liedyn.simulate.integrator import options_of
@@ -254,15 +277,17 @@ def _result(scenario, model, parts, statistics, warnings, timeline) -> Result:
         "quaternion_norm": _norm_error(model, record.q), **values,
     }
     prescribed = np.all([part.problem.plant().prescribed for part in parts], axis=0)
-    exceeded = limits_exceeded(model, record.t, record.q, record.v, record.tau)
+    stops = None if scenario.limits is None else stop_forces(parts, model.nv)
+    driven = record.tau if stops is None else record.tau - stops
+    exceeded = limits_exceeded(model, record.t, record.q, record.v, driven)
     fastest = [note for part in parts for note in step_note(scenario.integrator, part.problem, part.record)]
     notes = [*warnings, *(timeline.notes.values() if timeline else ()), *loop_notes, *statistics.notes, *fastest[:1],
-             *_doubts(check, scenario.integrator), *limit_notes(exceeded),
-             *saturation_notes(parts, model, record.t, record.tau)]
+             *_doubts(check, scenario.integrator), *limit_notes(exceeded, {stop.name for stop in stops_of(scenario, model)}),
+             *stop_notes(parts), *saturation_notes(parts, model, record.t, driven)]
     links = tuple(model.link_names[k] for k in problem.forced_links)
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, kinetic, potential,
                   record.work, prescribed, check, statistics, tuple(notes), {},
-                  *loops, followed, exceeded, tuple(timeline.occurrences) if timeline else ())
+                  *loops, followed, exceeded, tuple(timeline.occurrences) if timeline else (), stops=stops)
 
 
 def _doubts(check: dict[str, float], integrator: Integrator) -> list[str]:

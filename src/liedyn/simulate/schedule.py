@@ -2,7 +2,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -10,12 +11,27 @@ from liedyn.codegen.signals import read_signal
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
 from liedyn.io.events import Event
-from liedyn.io.scenario import Column, Constant, Drive, ExternalForce, Motion, Pd, Prescribe, Rule, Scenario, Signal, Torque
+from liedyn.io.scenario import (
+    PHASE_START,
+    Begun,
+    Column,
+    Constant,
+    Drive,
+    ExternalForce,
+    Motion,
+    Pd,
+    Prescribe,
+    Rule,
+    Scenario,
+    Signal,
+    Torque,
+)
 from liedyn.io.waypoints import Waypoints
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
+from liedyn.kernels.simulation.stops import Stops
 from liedyn.simulate.contact import bind_contacts
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.driven_loops import closed_state, tie
@@ -25,9 +41,11 @@ from liedyn.simulate.joint_values import unit_quaternions, write_values
 from liedyn.simulate.laws import BoundLaws, bind_laws
 from liedyn.simulate.names import bind, find, phase_rules
 from liedyn.simulate.prescribed_poses import PoseTable, held_by, pose_gap, prescribed_at, velocity_gap
+from liedyn.simulate.sampled_laws import SampledLaws, compile_sampled
 from liedyn.simulate.signals.expression import passing
 from liedyn.simulate.signals.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
 from liedyn.simulate.signals.switches import MOST, switches_of_state
+from liedyn.simulate.stops import BoundStops, Stop, bind_stops, stops_of
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
 _WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
@@ -43,11 +61,14 @@ class Compiled:
     ties          how the constraints act; None for a robot without
     law           of the motors of elastic joints; None without
     joint_laws    of other joints, and limits of forces; None without
-    directions    of the events that the schedule watches for
+    directions    of the events that the schedule watches for, and of resting stops
+    stops, at_limits   at limits of joints: as problems have them, and with their names
     max_step      the largest that an adaptive method may take: finite where signals switch at times that are not all known
     signal_names, signal_places   what each signal drives and where it stands, for a message about a value that is not finite
     force_names   what each entry of the schedule's forces is
     contacts, contact_names   of links with planes; None, and no names, without `contacts`
+    clocks        names of what the times of signals begin with, and bound: schedule and signals for other beginnings by name
+    sampled       laws of a sampled controller; None without
     stack_size    floats of scratch for `kernels.simulation.signals.signal`
     warnings      what is doubtful but can be run, one line each
     """
@@ -68,22 +89,33 @@ class Compiled:
     contacts: Contacts | None = None
     contact_names: tuple[str, ...] = ()
     joint_laws: JointLaws | None = None
+    clocks: tuple[str, ...] = ()
+    bound: Callable[[Mapping[str, float]], tuple[Schedule, Signals]] | None = None
+    sampled: SampledLaws | None = None
+    stops: Stops | None = None
+    at_limits: BoundStops = field(default_factory=BoundStops)
 
     def problem(self, model, passive: bool = True) -> Problem:
         return Problem(model, self.schedule, self.signals, self.q, self.v, self.stack_size, self.signal_names, self.signal_places,
-                       passive, self.ties, self.law, self.max_step, law_slopes, self.directions, self.contacts, self.joint_laws)
+                       passive, self.ties, self.law, self.max_step, law_slopes, self.directions, self.contacts, self.joint_laws,
+                       self.clocks, self.bound, self.sampled, self.at_limits.guards, self.stops, self.at_limits.loads)
 
 
-def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None) -> Compiled:
+def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None, stops: tuple[Stop, ...] | None = None,
+                     resting: tuple[Stop, ...] = (), *, initial: bool | None = None, held: np.ndarray | None = None) -> Compiled:
     """Bind `scenario` to `model`, with its initial state. rules: what each joint does later, in another phase; then q and v are
-    at rest in the neutral configuration.
+    at rest in the neutral configuration, unless initial is True. stops: at limits, if they are known; resting: those that
+    joints rest at. held: see `bind_laws`.
 
     Raises ScenarioError for names that the model does not have, drives that a joint cannot have and initial values that
     contradict the prescribed motion, a `control` that the robot cannot have; TrajectoryError for an unreadable CSV.
     """
-    table = SignalTable(model, scenario.duration, coordinates(model))
-    initial = rules is None
-    if initial:
+    initial = rules is None if initial is None else initial
+    if scenario.sampling is not None:
+        return compile_sampled(compile_schedule, scenario, model, rules, stops, resting, initial)
+    table = SignalTable(model, scenario.duration, coordinates(model), bool(scenario.phases),
+                        tuple(event.name for event in scenario.events))
+    if rules is None:
         rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None)
     drives = _drives(rules, model, table)
     forces = _Forces(model, table, scenario.duration)
@@ -93,22 +125,31 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     ties = tie(scenario, model, table)
     contacts, contact_names = bind_contacts(scenario.contacts, model)
     control = bind_control(scenario, model, table, drives["level"])
-    laws = bind_laws(scenario, model, table, drives, rules)
+    laws = bind_laws(scenario, model, table, drives, rules, held)
     watched = [event for event in scenario.events if event.when]
-    watch = np.array([_watch(event, table) for event in watched], dtype=np.int64)
-    windows, doubts = table.switches()
-    times = merge_times(np.concatenate([forces.start, forces.end, table.knots()]), scenario.duration)
-    breaks, before = merge_windows(times, windows, scenario.duration)
-    signals, joint_laws = laws.with_switches(table.arrays(breaks))
-    schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before, watch=watch)
+    at_limits = bind_stops(stops_of(scenario, model) if stops is None else stops, drives["level"], resting, table)
+    watch = np.array([*(_watch(event, table) for event in watched), *at_limits.watch], dtype=np.int64)
+
+    def bound(begun: Mapping[str, float]):
+        origins = table.origins(begun)
+        windows, doubts = table.switches(origins)
+        times = merge_times(np.concatenate([forces.start, forces.end, table.knots(origins)]), scenario.duration)
+        breaks, before = merge_windows(times, windows, scenario.duration)
+        schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before, watch=watch)
+        signals, joint_laws = laws.with_switches(table.arrays(breaks, origins))
+        signals, acting = at_limits.with_switches(signals, model.nv)
+        return schedule, signals, joint_laws, acting, doubts
+
+    schedule, signals, joint_laws, acting, doubts = bound({PHASE_START: 0.0})
     law = motor_law(control, model, table.stack_size)
     at_rest = model.neutral(), np.zeros(model.nv), None, []
     q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law, laws) if initial else at_rest
-    compiled = Compiled(schedule, signals, q, v, (*table.names, *laws.limit_names), (*table.places, *laws.limit_places),
-                        tuple(forces.names), table.stack_size, ties=ties, law=law,
-                        max_step=_largest_step(scenario.duration, doubts, watched),
-                        directions=tuple(event.direction for event in watched), contacts=contacts, contact_names=contact_names,
-                        joint_laws=joint_laws)
+    compiled = Compiled(schedule, signals, q, v, (*table.names, *laws.limit_names, *at_limits.names),
+                        (*table.places, *laws.limit_places), tuple(forces.names), table.stack_size, ties=ties, law=law,
+                        max_step=_largest_step(scenario.duration, doubts, watched or acting),
+                        directions=(*(event.direction for event in watched), *at_limits.directions), contacts=contacts,
+                        contact_names=contact_names, joint_laws=joint_laws, clocks=tuple(table.clocks),
+                        bound=lambda begun: bound(begun)[:2], stops=acting, at_limits=at_limits)
     if ties is not None and initial:
         q, v, notes = closed_state(scenario, compiled.problem(model), *given)
         warnings += notes
@@ -167,13 +208,17 @@ def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slic
 
 
 def _pd_coordinate(arrays: dict[str, np.ndarray], name: str, drive: Pd, k: int, i: int, n: int, table: SignalTable) -> None:
+    if drive.ki is not None:
+        raise ScenarioError(f"the pid law of {name} needs a sampled controller: its integral is a sum at sample times",
+                            place=drive.place, expected="the key sampling, for example {rate: 1000}")
     for key in ("kp", "kd"):
         gain = getattr(drive, key)
         if isinstance(gain, tuple):
             _check_count(gain, n, name, drive.place, f"{key} values")
             gain = gain[k]
         arrays[key][i] = gain
-    arrays["target"][i] = table.add(_component(drive.target, k, n, name, drive.place), table.joint_use("target", i))
+    target = _component(drive.target, k, n, name, drive.place)
+    arrays["target"][i] = table.add_target(target, table.joint_use("target", i), arrays["kd"][i] != 0.0)
     arrays["signal"][i] = table.add(_component(drive.feedforward, k, n, name, drive.place), table.joint_use("torque", i))
 
 
@@ -183,7 +228,8 @@ def _component(signals: Signal | tuple[Signal, ...], k: int, n: int, name: str, 
     if isinstance(signals, tuple):
         _check_count(signals, n, name, place, "signals")
         return signals[k]
-    same = (isinstance(signals, Constant) and signals.value == 0.0) or (isinstance(signals, Column) and signals.name is None)
+    curve = signals.curve if isinstance(signals, Begun) else signals
+    same = (isinstance(signals, Constant) and signals.value == 0.0) or (isinstance(curve, Column) and curve.name is None)
     if motion and n > 1 and not same:
         raise ScenarioError(f"joint {name} has {n} coordinates", place=place, found="a single signal",
                             expected=f"a list of {n} signals")
@@ -208,12 +254,12 @@ def _largest_step(duration: float, doubts, watched) -> float:
 # events -------------------------------------------------------------------------------------------------------------
 def _watch(event: Event, table: SignalTable) -> int:
     """Index of a signal that switches where the event happens: the sign of its expression less its value."""
-    use = Use(f"event {event.name}")
+    use = Use(f"event {event.name}", forces=True)
     lowered = table.lower(event.when, use)
     watched = None if isinstance(lowered, float) else passing(lowered, event.value)
-    if watched is None or len(watched.code) - 1 not in switches_of_state(watched):
+    if watched is None or len(watched.code) - 1 not in switches_of_state(watched, clocks=True):
         raise ScenarioError(f"event {event.name}: the expression does not depend on the state", place=event.when.place,
-                            found=event.when.text, expected="q(joint) or v(joint) in it, or the key at or every")
+                            found=event.when.text, expected="q(joint), v(joint), z(link), … in it, or the key at or every")
     return table.put(watched, use, event.when.place)
 
 

@@ -21,25 +21,28 @@ from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import LoopFigures, Options, Problem, Start, Statistics
 from liedyn.integrators.solve import solve_stretch
 from liedyn.io.events import Attach, Detach, Event, Go, Impact, Lock, Set, Stop
-from liedyn.io.scenario import Constant, Prescribe, Rule, Scenario
+from liedyn.io.scenario import PHASE_START, Constant, Prescribe, Rule, Scenario
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY
 from liedyn.model.build import build
 from liedyn.model.doubts import not_positive
 from liedyn.model.rigid_body import combined
 from liedyn.model.spatial import full
+from liedyn.simulate.hard_stops import HardStops
 from liedyn.simulate.joint_values import write_values
-from liedyn.simulate.jumps import Jump, jump
+from liedyn.simulate.jumped_events import jumped, reading_forces, sides
+from liedyn.simulate.jumps import REST_AFTER, Jump, comes_at_once, jump
 from liedyn.simulate.names import find, matching, phase_rules, unknown
 from liedyn.simulate.parts import Part, opened
 from liedyn.simulate.prescribed_poses import held_by, pose_gap, prescribed_at, velocity_gap
-from liedyn.simulate.schedule import compile_schedule
+from liedyn.simulate.sampled_controller import SampledController
+from liedyn.simulate.schedule import compile_schedule, coordinates
 from liedyn.simulate.signals.signal_table import SAME_TIME
+from liedyn.simulate.stops import Stop as LimitStop
+from liedyn.simulate.stops import guards_of, stops_of
 
 _CLOSED = 1e-6           # rad | m: what may be missing where a loop closes
 _AGREE = 1e-6            # relative: a prescribed motion that begins where the joint is; people round
 _MANY, _AT_ONCE = 200, 1e-9      # so many events within this share of the run never end
-_REST_AFTER = 3          # impacts of one event, each within
-_REST = 5e-13            # s (and 64 spacings of the time) of the one before: the joint rests
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +74,7 @@ class _Mode:
     phase: str | None
     locked: tuple[str, ...] = ()
     attached: tuple[Attach, ...] = ()
+    resting: tuple[LimitStop, ...] = ()
 
 
 class Timeline:
@@ -80,17 +84,21 @@ class Timeline:
         self.scenario, self.model = scenario, model
         self.phases = {phase.name: phase for phase in scenario.phases}
         self.mode = _Mode(scenario.phases[0].name if scenario.phases else None)
+        self._stops = stops_of(scenario, model)
+        self._hard = HardStops(self._stops, scenario.duration, scenario.limits.place if scenario.limits else Place())
         self._known = {self.mode: (first.model, first)}
         for phase in scenario.phases:
             opened(model, phase)
         self._contacts = first.contacts
-        self.watched = [event for event in scenario.events if event.when]
+        self.watched, self._of_forces = [event for event in scenario.events if event.when], reading_forces(first)
+        self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
         for event in scenario.events:
             self._check_names(event)
         self.parts: list[Part] = []
         self.occurrences: list[Occurrence] = []
         self.notes: dict[str, str] = {}
         self._last: dict[str, float] = {}                      # when each event happened last
+        self._phase_began = 0.0
         self._short: dict[str, int] = {}                       # impacts of it in a row that came at once
         self._came: dict[str, float] = {}                      # the sign of the velocity at its first impact
         self._done: set[str] = set()
@@ -106,6 +114,7 @@ class Timeline:
         if late:
             self.notes["late"] = f"the run ends before the events {', '.join(late)}"
         slack, recent, silent = SAME_TIME * duration, deque(maxlen=_MANY), False
+        now = replace(self._meet_limits(now), work=0.0)
         while not self.stopped:
             due = [event for t, event in timed if t <= now.t + slack]
             if due:
@@ -121,19 +130,21 @@ class Timeline:
             inside = times[(times > now.t + slack) & (times < end - slack)]
             model, problem = self._known[self.mode]
             rows = np.concatenate([[] if silent else [now.t], inside, [end]])
-            stretch = solve_stretch(problem, now, rows, options, lambda share, end=end: progress(share * end / duration))
+            stretch = solve_stretch(problem, now, rows, options, lambda share, end=end: progress(share * end / duration),
+                                    self.controller)
             totals = _sum(totals, self._by_all_rows(model, stretch.statistics))
             now = stretch.end
             recent.append(now.t)
             if len(recent) == _MANY and now.t - recent[0] <= _AT_ONCE * duration:
                 raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is "
-                                       f"{self.watched[now.fired[0]].name if now.fired else '?'} (give it a debounce, or an "
+                                       f"{self.occurrences[-1].name if self.occurrences else '?'} (give it a debounce, or an "
                                        "action after which the motion goes on)")
             self.parts.append(Part(model, problem, stretch.record))
             known = len(self.occurrences)
             if now.fired:
+                now = self._meet_limits(now, problem)
                 now = self._happen(now, [self.watched[k] for k in now.fired])
-            silent = bool(now.fired) and len(self.occurrences) == known          # nothing has happened: no second row
+            silent = bool(stretch.end.fired) and len(self.occurrences) == known          # nothing has happened: no second row
         if self.stopped or not self.parts:
             self.parts.append(self._instant(now, options))
         return totals
@@ -142,7 +153,8 @@ class Timeline:
         """The state after the last event, as a row."""
         model, problem = self._known[self.mode]
         still = replace(now, fired=())
-        return Part(model, problem, solve_stretch(problem, still, np.array([now.t]), options).record)
+        row = solve_stretch(problem, still, np.array([now.t]), options, controller=self.controller)
+        return Part(model, problem, row.record)
 
     def _by_all_rows(self, model, statistics: Statistics) -> Statistics:
         """The row that they name is one of all constraints."""
@@ -154,12 +166,23 @@ class Timeline:
 
     # what an event does -------------------------------------------------------------------------------------------------
     def _happen(self, now: Start, events: list[Event]) -> Start:
-        for event in events:
-            if self._is_heard(event, now.t):
-                now = self._act(now, event)
-            if self.stopped:
-                break
+        """These, and those whose forces jump over their value by what others do."""
+        waiting, first = deque(events), len(self.occurrences)
+        while waiting and not self.stopped:
+            event = waiting.popleft()
+            if not self._is_heard(event, now.t):
+                continue
+            before = self._sides(now)
+            now = self._act(now, event)
+            passed = jumped(before, self._sides(now), self._of_forces, self._known[self.mode][1].directions)
+            waiting.extend(one for one in (self.watched[k] for k in passed) if one is not event and one not in waiting)
+            if len(self.occurrences) - first > _MANY:
+                raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is {event.name} "
+                                       "(forces jump to and fro over their values)")
         return now
+
+    def _sides(self, now: Start) -> np.ndarray:
+        return sides(self._known[self.mode][1], now.t, now.q, now.v, self._of_forces)
 
     def _is_heard(self, event: Event, t: float) -> bool:
         if event.name in self._done or (event.phases and self.mode.phase not in event.phases):
@@ -167,27 +190,80 @@ class Timeline:
         return not (event.debounce and t - self._last.get(event.name, -math.inf) < event.debounce)
 
     def _act(self, now: Start, event: Event) -> Start:
-        model, _ = self._known[self.mode]
-        before = _Moment(model, now.q.copy(), now.v.copy(), np.zeros(model.nv), 0.0, 0.0)
-        moment = before
+        before = moment = self._moment(now)
+        since = now.t - self._last.get(event.name, -math.inf)
+        self._last[event.name] = now.t
+        rested, self.mode = self.mode.resting, replace(self.mode, resting=())
+        self._enter(self.mode)
         for action in event.actions:
             try:
                 moment = _DO[type(action)](self, moment, action, now.t, event)
             except ComputationError as problem_found:
                 raise ComputationError(f"event {event.name} at t = {now.t:.9g} s: {problem_found}") from None
-        since = now.t - self._last.get(event.name, -math.inf)
-        soon = since <= max(_REST, 64 * np.spacing(now.t))
+        if event.name in self._known[self.mode][1].clocks:
+            phase = self.phases.get(self.mode.phase)
+            impulsive = phase is not None and phase.impulsive
+            moment = self._begin_motions(moment, now.t, impulsive, f"event {event.name}", event.place)
+        moment = self._settled(moment, now.t, rested)
+        soon = any(comes_at_once(now.t, since, before.v[k], before.q[i]) for k, i in self._struck(event)) \
+            or comes_at_once(now.t, since, np.inf, 0.0)
         self._short[event.name] = self._short.get(event.name, 0) + 1 if soon else 0
-        self._last[event.name] = now.t
         if event.once:
             self._done.add(event.name)
-        change = sum(moment.energies) - sum(before.energies)
-        self.occurrences.append(Occurrence(now.t, event.name, self.mode.phase or "", moment.v - before.v, moment.impulse,
-                                           moment.lost, change))
-        return Start(now.t, moment.q, moment.v, now.work + moment.work, now.fired, now.step)
+        return self._happened(event.name, now, before, moment)
+
+    def _struck(self, event: Event) -> list[tuple[int, int]]:
+        """Places in v and q of coordinates that its impacts are of."""
+        names = [action.coordinate for action in event.actions if isinstance(action, Impact) and action.coordinate]
+        found = [(k, int(coordinates(self.model)[k])) for k in map(self.model.v_names.index, names)]
+        return [(k, i) for k, i in found if i >= 0]
+
+    def _moment(self, now: Start) -> _Moment:
+        model, _ = self._known[self.mode]
+        return _Moment(model, now.q.copy(), now.v.copy(), np.zeros(model.nv), 0.0, 0.0)
+
+    def _happened(self, name: str, now: Start, before: _Moment, after: _Moment) -> Start:
+        change = sum(after.energies) - sum(before.energies)
+        self.occurrences.append(Occurrence(now.t, name, self.mode.phase or "", after.v - before.v, after.impulse, after.lost,
+                                           change))
+        return Start(now.t, after.q, after.v, now.work + after.work, now.fired, now.step)
+
+    # limits -------------------------------------------------------------------------------------------------------------
+    def _meet_limits(self, now: Start, problem: Problem | None = None) -> Start:
+        """Hard stops that are reached or let go. problem: whose events have fired; None: the run begins."""
+        if not self._hard.stops:
+            return now
+        guards = () if problem is None else sum(guards_of(self._stops, problem.schedule.level, self.mode.resting), ())
+        met = [guards[k - len(self.watched)] for k in now.fired if k >= len(self.watched)]
+        now = replace(now, fired=tuple(k for k in now.fired if k < len(self.watched)))
+        before, resting = self._moment(now), self.mode.resting
+        released = [stop for stop in met if stop in resting]
+        hits = [stop for stop in met if stop not in resting]
+        if released:
+            self._enter(replace(self.mode, resting=tuple(stop for stop in resting if stop not in released)))
+            now = self._happened(f"{self._hard.names(released)} off its limit", now, before, before)
+        if not hits and problem is not None:
+            return now
+        rested = self.mode.resting
+        self._enter(replace(self.mode, resting=()))
+        after = self._settled(before, now.t, rested, hits)
+        if hits or after.impulse.any():
+            pushed = hits or [stop for stop in self._hard.stops if stop.side * after.impulse[stop.coordinate] < 0.0]
+            return self._happened(f"limit of {self._hard.names(pushed)}", now, before, after)
+        return replace(now, q=after.q, v=after.v)
+
+    def _settled(self, moment: _Moment, t: float, rested, hits=()) -> _Moment:
+        """After the impacts at limits; the mode is that of the coordinates that rest."""
+        if self._hard.stops:
+            _, problem = self._known[self.mode]
+            moment, resting = self._hard.settle(moment, t, problem, rested, hits, lambda at: self._kept(at, set()),
+                                                lambda at, rows, b: self._collide(at, rows, b, set()))
+            self._enter(replace(self.mode, resting=resting))
+        return moment
 
     def _go(self, moment: _Moment, action: Go, t: float, event: Event) -> _Moment:
         phase, before = self.phases[action.phase], self.mode
+        self._phase_began = t
         self._enter(replace(self.mode, phase=action.phase))
         if set(self.phases[before.phase].open) != set(phase.open):
             moment = self._close(replace(moment, model=self._known[self.mode][0]), self.phases[before.phase].open, phase)
@@ -232,7 +308,7 @@ class Timeline:
             k = self.model.v_names.index(action.coordinate)
             came = np.sign(moment.v[k])
             back = event.direction and came != self._came.setdefault(event.name, came)       # but for rounding, it rests
-            if back or action.restitution == 0.0 or self._short.get(event.name, 0) >= _REST_AFTER:
+            if back or action.restitution == 0.0 or self._short.get(event.name, 0) >= REST_AFTER:
                 name = next(joint.name for joint in self.model.joints if joint.v.start <= k < joint.v.stop)
                 self.notes.setdefault(event.name, f"event {event.name}: the impacts have come to an end at t = {t:.9g} s; "
                                       f"{name} is locked from then on (an event with unlock frees it)")
@@ -242,7 +318,7 @@ class Timeline:
         approach = float(row @ moment.v)
         if approach >= 0.0:
             return moment
-        if self._short.get(event.name, 0) >= _REST_AFTER:
+        if self._short.get(event.name, 0) >= REST_AFTER:
             raise ComputationError(f"the impacts of link {action.link} come to an end here, and nothing would hold it (stop the "
                                    "run, go to another phase, or use a restitution of a joint's coordinate)")
         return self._collide(moment, row[None], np.array([-action.restitution * approach]), set())
@@ -345,13 +421,20 @@ class Timeline:
         self.mode = mode
         if mode not in self._known:
             model = _carrying(opened(self.model, self.phases.get(mode.phase)), mode.attached)
-            compiled = compile_schedule(self.scenario, model, self._rules(mode))
+            compiled = compile_schedule(self.scenario, model, self._rules(mode), self._stops, mode.resting)
             problem = compiled.problem(model, self.scenario.passive)
             if problem.contacts is not None:                   # a payload makes contacts no stiffer
                 problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
             self._known[mode] = model, problem
             for text in compiled.warnings:
                 self.notes.setdefault(text, text)
+        self._start_clocks()
+
+    def _start_clocks(self) -> None:
+        """Times since the beginning of the phase and since events count from where they happened last."""
+        model, problem = self._known[self.mode]
+        if problem.clocks:
+            self._known[self.mode] = model, problem.begun({PHASE_START: self._phase_began} | self._last)
 
     def _rules(self, mode: _Mode) -> dict[str, Rule]:
         held = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in mode.locked}

@@ -20,6 +20,7 @@ from liedyn.io.override import Overrides
 from liedyn.joints.kinds import FREE
 from liedyn.kernels.simulation.signals import CONSTANT, TORQUE
 from liedyn.model.model import Model
+from liedyn.simulate.measured import measured_at
 from liedyn.simulate.names import matching
 
 _TOLERANCE = 1e-9            # of an acceleration that counts as none, against that of gravity or 1 rad/s^2 or m/s^2
@@ -276,7 +277,8 @@ class _Search:
         used = {*s.signal[torque], *s.target[torque & (s.target >= 0)], *s.force_signal}
         used |= set() if problem.joint_laws is None else {*problem.joint_laws.signal[problem.joint_laws.driven]}
         rest = np.zeros(self.model.nv)
-        rates = (read_signal(problem.signals, int(k), self.t, self.start.q, rest)[1:] for k in used
+        signals = measured_at(self.model, problem.signals, self.start.q, rest)
+        rates = (read_signal(signals, int(k), self.t, self.start.q, rest)[1:] for k in used
                  if problem.signals.kind[k] != CONSTANT)
         return any(abs(dx) > _MOVING or abs(ddx) > _MOVING for dx, ddx in rates)
 

@@ -10,7 +10,7 @@ from liedyn.dynamics.calling.calls import as_array
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.manifold import integrate
-from liedyn.errors import ConfigurationError, ModelError, ShapeError, UsageError
+from liedyn.errors import ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.problem import Problem, failure
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.io.scenario import Constant, Rule, Scenario, Torque
@@ -80,6 +80,9 @@ def _setup(scenario: Scenario, model: Model) -> Setup:
 
     if not model.nv:
         raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
+    if scenario.sampling is not None:
+        raise ScenarioError("a sampled controller has no linear system in continuous time", place=scenario.sampling.place,
+                            expected="no sampling: -S sampling=null linearizes with continuous laws")
     model = opened(model, scenario.phases[0] if scenario.phases else None)
     compiled = compile_schedule(scenario, model)
     return Setup(scenario, model, compiled.problem(model, scenario.passive), compiled.warnings)
@@ -167,7 +170,8 @@ def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = F
 
 
 def _value(problem: Problem, k: int, here: Instant) -> float:
-    return read_signal(problem.signals, k, here.t, here.q, here.v)[0]
+    from liedyn.simulate.measured import measured_at
+    return read_signal(measured_at(problem.model, problem.signals, here.q, here.v), k, here.t, here.q, here.v)[0]
 
 
 def _with_constants(signals, values):

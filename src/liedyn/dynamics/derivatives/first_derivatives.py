@@ -1,8 +1,6 @@
 """Inverse, forward and hybrid dynamics differentiated by q, v and the inputs."""
 from __future__ import annotations
 
-import numpy as np
-
 from liedyn.dynamics.calling.annotations import ArrayLike, Matrices, OnError, Wrenches
 from liedyn.dynamics.calling.calls import (
     NONE_BATCH,
@@ -154,10 +152,11 @@ def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
 def _by_line(model, key, out, *arrays):
     """Three matrices of one state by the line that an earlier call has left for `key`; or None."""
-    nv = model.nv
-    matrices = out or (np.empty((nv, nv)), np.empty((nv, nv)), np.empty((nv, nv)))
     try:                                                       # arrays as they should be, of which the line checks all
-        return None if model._cache[key](*arrays, *matrices) else matrices
+        line = model._cache[key]
+        if not out:
+            return line(*arrays)
+        return out if line(*arrays, *out) == 0 else None
     except (KeyError, TypeError):
         return None
 

@@ -4,6 +4,7 @@
     state feedback         tau += tau_0 - K [q (-) q_0; v - v_0]
     computed torque        tau += what hybrid dynamics asks for where the driven joints have the accelerations
                            a = r'' + k_1 (r' - v) + k_0 (r - q), the prescribed ones their own, and the others their forces
+    sampled controller     tau += a signal that is constant between its samples
     saturation             -limit <= tau <= limit, last
 
 Computed torque of all joints is inverse dynamics; of some it is partial feedback linearization (Spong 1994). The limits are
@@ -34,6 +35,7 @@ class JointLaws(NamedTuple):
     given: np.ndarray        # (nv,) bool: driven or prescribed
     signal: np.ndarray       # (nv,) int64 desired motion where driven
     gains: np.ndarray        # (2,) k_0, k_1
+    held: np.ndarray         # (nv,) int64 signal: torque of a sampled controller, -1: none
     limit: np.ndarray        # (nv,) of the force, infinite: none
     switch: np.ndarray       # (nv,) int64 the first of two in Signals.held where there is a limit
     all: np.ndarray          # (nv,) True
@@ -59,6 +61,9 @@ def drive_joints(laws, tree, passive, q_of_v, signals, t, work):
 
 @kernel
 def joint_forces(laws, tree, passive, q_of_v, signals, t, work):
+    for k in range(laws.held.size):
+        if laws.held[k] >= 0:
+            work.tau[k] += value(signals, laws.held[k], t, work.q, work.v, work.stack)[0]
     if laws.acts[GRAVITY]:
         compensate_gravity(laws, tree, work)
     if laws.acts[FEEDBACK]:

@@ -16,8 +16,10 @@ from liedyn.kernels.recursions.hybrid import hybrid, hybrid_work
 from liedyn.kernels.simulation.contact import Contacts, push_contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw, drive_motors
 from liedyn.kernels.simulation.joint_laws import JointLaws, drive_joints
+from liedyn.kernels.simulation.link_points import look_at_points, measure_forces
 from liedyn.kernels.simulation.poses import prescribe_poses
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, note, value
+from liedyn.kernels.simulation.stops import Stops, push_back, weigh
 from liedyn.lie.lanes import absolute, number_like, where_less
 from liedyn.lie.rows import load3, load_pose, load_twist, store_twist
 from liedyn.lie.se3 import add, compose, dAd_inv, dot
@@ -50,6 +52,7 @@ class Plant(NamedTuple):
     law: MotorLaw | None     # of the motors; where None, nothing of it is compiled
     contacts: Contacts | None        # the same
     joint_laws: JointLaws | None     # of other joints, and limits of forces; the same
+    stops: Stops                     # at limits of joints; perhaps none
 
 
 @primitive
@@ -59,11 +62,12 @@ def right_hand_side(tree, plant, schedule, signals, t, q0, y, dy, work):
     set_out(tree, plant, schedule, signals, t, q0, y, work)
     inner = hybrid_work(work.memory, tree.parent.size, plant.prescribed.size)
     deficit = hybrid(tree, plant.prescribed, work.q, work.v, work.a, work.tau, work.F, plant.passive[0], inner)
+    watch(schedule, signals, t, work)
     power = number_like(y, 0.0)
     if work.F.size:
         for i in range(1, tree.parent.size):
             power = power + dot(load_twist(work.F, i), load_twist(inner.V, i))
-    return rates(tree, plant, y, deficit, power, dy, work)
+    return rates(tree, plant, signals, y, deficit, power, dy, work)
 
 
 @primitive
@@ -77,9 +81,10 @@ def set_out(tree, plant, schedule, signals, t, q0, y, work):
 
 
 @primitive
-def rates(tree, plant, y, deficit, power, dy, work):
+def rates(tree, plant, signals, y, deficit, power, dy, work):
     """Writes dy, once a and tau are known. deficit: of a pivot; power: of external wrenches and constraints. Returns a code."""
     nv = plant.prescribed.size
+    weigh(plant.stops, signals, work)
     chart_rate(tree, y[:nv], work.v, dy[:nv])
     for k in range(nv):
         dy[nv + k] = work.a[k]
@@ -103,18 +108,25 @@ def finite_rates(dy):
 def act(plant, tree, schedule, signals, t, work):
     """What is prescribed, joint forces and external wrenches at t, into work. work.flag: a signal that is not finite."""
     work.flag[0] = -1.0
-    prescribe(schedule, signals, t, work)
+    prescribe(tree, schedule, signals, t, work)
     drive_motors(plant.law, tree, signals, t, work)
     drive_joints(plant.joint_laws, tree, plant.passive, schedule.q_of_v, signals, t, work)
+    push_back(plant.stops, schedule.q_of_v, signals, work)
     apply_forces(tree, plant, schedule, signals, t, work)
+
+
+@primitive
+def watch(schedule, signals, t, work):
+    """Events, once all joint forces are known."""
+    measure_forces(work.tau, signals.measured)
     for k in range(schedule.watch.size):
         x, _, _ = value(signals, schedule.watch[k], t, work.q, work.v, work.stack)
         note(work.flag, schedule.watch[k], x)
 
 
 @primitive
-def prescribe(schedule, signals, t, work):
-    """Motions first, then torques, which may read the state."""
+def prescribe(tree, schedule, signals, t, work):
+    """Motions first, then torques, which may read the state and the points of links."""
     for k in range(schedule.level.size):
         level = schedule.level[k]
         if level == TORQUE or (level == POSITION and schedule.q_of_v[k] < 0):
@@ -131,6 +143,7 @@ def prescribe(schedule, signals, t, work):
             dx, ddx = 0.0, 0.0
         note(work.flag, schedule.signal[k], x + dx + ddx)
     prescribe_poses(schedule.poses, signals, t, work.q, work.v, work.a, work)
+    look_at_points(signals.points, tree, work.q, work.v, signals.measured)
     for k in range(schedule.level.size):
         if schedule.level[k] != TORQUE:
             continue

@@ -2,7 +2,7 @@
 
 Recurrences of power series (Knuth, The Art of Computer Programming 2, 4.7; Griewank and Walther, Evaluating Derivatives,
 13.2). As in `signals`, a signal is continuous from the right, and what stands still has no motion through a function of
-infinite slope. `q` and `v` do not occur in these signals.
+infinite slope. The state does not occur in these signals.
 """
 from liedyn.jit import kernel, primitive
 from liedyn.kernels.simulation.signals import (
@@ -12,6 +12,7 @@ from liedyn.kernels.simulation.signals import (
     ASIN,
     ATAN,
     ATAN2,
+    CLOCK,
     CONSTANT,
     COS,
     COSH,
@@ -33,7 +34,6 @@ from liedyn.kernels.simulation.signals import (
     SUBTRACT,
     TAN,
     TANH,
-    TIME,
     binary,
     piece,
     quotient,
@@ -60,7 +60,7 @@ def signal_series(signals, k, t, stack, out):
     elif signals.kind[k] == POLYNOMIAL:
         polynomial_series(signals.breaks, signals.coefficients, first, count, t, stack, out)
     else:
-        program_series(signals.code, signals.literals, first, count, t, stack, out)
+        program_series(signals.code, signals.literals, signals.clocks, first, count, t, stack, out)
 
 
 @primitive
@@ -77,7 +77,7 @@ def polynomial_series(breaks, coefficients, first, count, t, stack, out):
 
 
 @primitive
-def program_series(code, literals, first, count, t, stack, out):
+def program_series(code, literals, clocks, first, count, t, stack, out):
     n = out.size
     a, b, c = stack[:n], stack[n:2 * n], stack[2 * n:3 * n]
     top = _ROOM * n - n
@@ -87,9 +87,12 @@ def program_series(code, literals, first, count, t, stack, out):
             top += n
             for k in range(n):
                 stack[top + k] = 0.0
-            stack[top] = literals[operand] if operation == LITERAL else t
-            if operation == TIME and n > 1:
-                stack[top + 1] = 1.0
+            if operation == LITERAL:
+                stack[top] = literals[operand]
+            else:
+                stack[top] = t - clocks[operand] if operation == CLOCK else t
+                if n > 1:
+                    stack[top + 1] = 1.0
         elif operation < FIRST_BINARY:
             unary_series(operation, stack[top:top + n], a, b)
         else:

@@ -1,7 +1,8 @@
 """Signals of time and state: value and first two time derivatives.
 
 A signal is a constant, a piecewise polynomial or a program (postfix code over numbers, `t` and the state). Time
-derivatives come from second-order jets (x, dx, ddx) carried through the program; `q` and `v` count as constants in time.
+derivatives come from second-order jets (x, dx, ddx) carried through the program; `q`, `v` and what is measured count as constants
+in time, but in targets of pd laws, which use the first derivative: there they move.
 All signals are continuous from the right: at a break the piece that begins there counts, and where `step`, `sign`, `floor`,
 `abs`, `min` or `max` switch, the value just after counts; `step(0)` is 1 and `sign(0)` 0 where the argument stays 0.
 """
@@ -13,24 +14,27 @@ from typing import NamedTuple
 from numpy import floor, inf, int64, ndarray, zeros
 
 from liedyn.jit import kernel, primitive, rounded
+from liedyn.kernels.simulation.link_points import NO_POINTS, Points
 from liedyn.lie.lanes import absolute, load, where_less
 
 CONSTANT, POLYNOMIAL, PROGRAM = range(3)                       # Signals.kind
 TORQUE, ACCELERATION, VELOCITY, POSITION = range(4)            # Schedule.level
 ORDER = 6                                                      # coefficients of a piece: degree 5
 
-# An instruction is opcode + 256 operand. Operands: index of a literal, of q, of v; 1 + index of a switch of the state, or 0.
-# The rest act on the stack.
-OPERATIONS = ("literal", "time", "position", "velocity",
+# An instruction is opcode + 256 operand. Operands: index of a literal, of q, of v, of `measured`, of a clock; 1 + index of a
+# switch of the state, or 0. Of a moving position: index in q + RATE times that in v. The rest act on the stack.
+OPERATIONS = ("literal", "time", "position", "velocity", "measured", "clock", "moving position", "moving point",
               "negative", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log", "sqrt",
               "abs", "sign", "floor", "step",
               "add", "subtract", "multiply", "divide", "power", "atan2", "min", "max")
-(LITERAL, TIME, STATE_Q, STATE_V,
+(LITERAL, TIME, STATE_Q, STATE_V, MEASURED, CLOCK, MOVING_Q, MOVING_POINT,
  NEGATIVE, SIN, COS, TAN, ASIN, ACOS, ATAN, SINH, COSH, TANH, EXP, LOG, SQRT,
  ABS, SIGN, FLOOR, STEP,
  ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, ATAN2, MIN, MAX) = range(len(OPERATIONS))
 _SMALLEST = 2.2250738585072014e-308     # |x| below it: x is 0
 FIRST_UNARY, FIRST_BINARY = NEGATIVE, ADD
+RATE = 1 << 24
+OF_STATE = STATE_Q, STATE_V, MEASURED, MOVING_Q, MOVING_POINT
 
 # Of each switch of the state in Signals.held: the side it is held on (1 or -1, of floor its value; NaN or FREE: none), its
 # argument when it was last seen, whether it is loose (changes sides without a cut), whether it was seen beyond its side.
@@ -51,6 +55,9 @@ class Signals(NamedTuple):
     code: ndarray            # int64
     literals: ndarray        # float64
     held: ndarray = zeros(0)     # (4 s,) of the switches of the state, scratch of a run; sides NaN: nothing is held
+    measured: ndarray = zeros(0) # (nv + 9 p,) scratch: joint forces, then of each point what `link_points` says; or none
+    points: Points = NO_POINTS   # the p points of links
+    clocks: ndarray = zeros(0)   # times from which clocks run; -inf: not yet begun
 
 
 class Poses(NamedTuple):
@@ -105,7 +112,8 @@ def signal(signals, k, t, q, v, stack):
         return signals.literals[signals.first[k]], 0.0, 0.0
     if signals.kind[k] == POLYNOMIAL:
         return polynomial(signals.breaks, signals.coefficients, signals.first[k], signals.count[k], t)
-    return program(signals.code, signals.literals, signals.held, signals.first[k], signals.count[k], t, q, v, stack)
+    return program(signals.code, signals.literals, signals.held, signals.measured, signals.clocks, signals.first[k],
+                   signals.count[k], t, q, v, stack)
 
 
 @primitive
@@ -161,7 +169,7 @@ def polynomial(breaks, coefficients, first, count, t):
 
 
 @kernel
-def program(code, literals, held, first, count, t, q, v, stack):
+def program(code, literals, held, measured, clocks, first, count, t, q, v, stack):
     """Run the instructions on a stack of jets; the result is the last one left. Writes `stack` and `held`."""
     top = -3
     for i in range(first, first + count):
@@ -174,8 +182,16 @@ def program(code, literals, held, first, count, t, q, v, stack):
                 x, dx, ddx = literals[operand], 0.0, 0.0
             elif operation == STATE_Q:
                 x, dx, ddx = q[operand], 0.0, 0.0
-            else:
+            elif operation == STATE_V:
                 x, dx, ddx = v[operand], 0.0, 0.0
+            elif operation == MEASURED:
+                x, dx, ddx = measured[operand], 0.0, 0.0
+            elif operation == CLOCK:
+                x, dx, ddx = t - clocks[operand], 1.0, 0.0
+            elif operation == MOVING_Q:
+                x, dx, ddx = q[operand % RATE], v[operand // RATE], 0.0
+            else:
+                x, dx, ddx = measured[operand], measured[operand + 3], 0.0
         elif operation < FIRST_BINARY:
             x, dx, ddx = unary(operation, stack[top], stack[top + 1], stack[top + 2])
             if operand > 0:

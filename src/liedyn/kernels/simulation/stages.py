@@ -7,7 +7,7 @@ from liedyn.jit import kernel, primitive
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.loops.by_parts import FAR
 from liedyn.kernels.loops.loop_motion import deficit_of, look_around, move_drives, tied_hybrid, tied_power
-from liedyn.kernels.simulation.right_hand_side import RUNNING, rates, right_hand_side, set_out
+from liedyn.kernels.simulation.right_hand_side import RUNNING, rates, right_hand_side, set_out, watch
 
 
 @kernel
@@ -57,4 +57,5 @@ def tied_right_hand_side(tree, plant, schedule, signals, ties, t, q0, y, dy, wor
     move_drives(signals, ties, t, work)
     if tied_hybrid(ties, work) == FAR:
         return FAR
-    return rates(tree, plant, y, deficit_of(ties), tied_power(ties), dy, work)
+    watch(schedule, signals, t, work)
+    return rates(tree, plant, signals, y, deficit_of(ties), tied_power(ties), dy, work)

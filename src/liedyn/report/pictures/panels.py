@@ -91,7 +91,7 @@ def _draw_panel(axes: Axes, panel: list[Series], t: np.ndarray, colours: list[st
     axes.set_xlim(*style.time_span(t))
     axes.set_ylim(*_value_range(panel, limits, smallest))
     style.rulers(axes, times, style.ticks(*axes.get_ylim(), most=3), x_labels=time_labels)
-    beyond = any(s.values.min() < s.lower or s.values.max() > s.upper for s in panel)
+    beyond = any(_passes(s.lower, -s.values.min()) or _passes(-s.upper, s.values.max()) for s in panel)
     for limit in limits:
         axes.axhline(limit, color=style.VERMILLION if beyond else style.FAINT, linestyle=(0, (5, 4)), linewidth=0.8, zorder=1)
     for k, (s, colour) in enumerate(zip(panel, colours, strict=True)):
@@ -132,6 +132,11 @@ def _value_range(panel: list[Series], limits: list[float], smallest: float) -> t
     if half < max(smallest, 1e-3 * abs(middle)):
         half = 0.05 * abs(middle) if abs(middle) > smallest else 1.2
     return middle - half, middle + half
+
+
+def _passes(limit: float, value: float) -> bool:
+    """Whether value + limit > 0 by more than rounding: a joint at a stop does not."""
+    return value + limit > 1e-9 * max(1.0, abs(limit)) if np.isfinite(limit) else False
 
 
 def _near_limits(s: Series, smallest: float) -> list[float]:

@@ -20,6 +20,7 @@ _GROUPS = (("q", "positions", "Joint positions"),
            ("v", "velocities", "Joint velocities"),
            ("a", "accelerations", "Joint accelerations"),
            ("tau", "torques", "Joint forces"),
+           ("stop", "stops", "Forces of stops at joint limits (part of the joint forces)"),
            ("reaction", "reactions", "Reactions of loops (on link b, world axes, at frame b) and couplings"),
            ("fext", "external_forces", "External forces (link axes, at the link's origin)"))
 
@@ -108,7 +109,8 @@ class Recording:
 def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str], *,
                       limits: Mapping[str, tuple[float, float]] | None = None, joints: Collection[str] = (),
                       prescribed: Collection[str] = ()) -> tuple[Group, ...]:
-    """Groups of the columns of a trajectory, by the prefix of their names (`q.`, `v.`, `a.`, `tau.`, `reaction.`, `fext.`).
+    """Groups of the columns of a trajectory, by the prefix of their names (`q.`, `v.`, `a.`, `tau.`, `stop.`, `reaction.`,
+    `fext.`).
 
     Accelerations are left out where there are positions. Other columns are passed over.
 

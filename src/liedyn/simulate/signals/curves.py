@@ -17,11 +17,26 @@ class Curve:
     breaks        (n,) where each piece begins; the first and the last extend to infinity
     coefficients  (n, 6) ascending powers of t - break
     knots         times at which one of the first three derivatives may jump
+    clock         that gives its time; None: the time of the run
     """
 
     breaks: np.ndarray
     coefficients: np.ndarray
     knots: np.ndarray
+    clock: int | None = None
+
+    def end_slope(self, t: float) -> float:
+        """Of the last piece."""
+        return float(np.polyval(np.arange(1, ORDER)[::-1] * self.coefficients[-1, :0:-1], t - self.breaks[-1]))
+
+    def started(self, origins) -> Curve:
+        """Over the time of the run, where its clock began at its origin; before, a curve with a clock has its first value."""
+        if self.clock is None:
+            return self
+        origin = origins[self.clock]
+        if origin == -np.inf:
+            return Curve(np.zeros(1), self.coefficients[:1], np.empty(0))
+        return Curve(self.breaks + origin, self.coefficients, self.knots + origin)
 
 
 def quintic(points) -> Curve:
@@ -67,6 +82,14 @@ def interpolant(t: np.ndarray, x: np.ndarray, interpolation: str) -> Curve:
     coefficients = np.zeros((int(real.sum()), ORDER))
     coefficients[:, :len(polynomial.c)] = polynomial.c[::-1, real].T
     return Curve(polynomial.x[:-1][real], coefficients, np.empty(0))
+
+
+def held_at_ends(curve: Curve, t: np.ndarray, x: np.ndarray) -> Curve:
+    """The interpolant of these samples, constant before the first and after the last."""
+    before, after = np.zeros((1, ORDER)), np.zeros((1, ORDER))
+    before[0, 0], after[0, 0] = x[0], x[-1]
+    return Curve(np.r_[t[0] - 1.0, curve.breaks, t[-1]], np.vstack([before, curve.coefficients, after]),
+                 np.unique(np.r_[t[0], curve.knots, t[-1]]))
 
 
 def _held(t: np.ndarray, coefficients: np.ndarray, last: float) -> Curve:

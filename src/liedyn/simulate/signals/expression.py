@@ -1,8 +1,9 @@
 """Expressions of a scenario: text -> checked postfix program. Nothing of the text is ever executed by Python.
 
 Python's parser reads the text, every node is then checked against the short list below. Allowed: + - * / **, unary + and -,
-parentheses, numbers, t, pi, e, the functions of FUNCTIONS, and where a signal may depend on the state, `q` and `v` of its own
-coordinate, `q(name)` and `v(name)` of another.
+parentheses, numbers, t, pi, e, the functions of FUNCTIONS, `t_phase` and `since(event)`; and where a signal may depend on the
+state, `q` and `v` of its own coordinate, `q(name)` and `v(name)` of another, and positions and velocities of links, `z(link)` or
+`z(link, 0, 0, -0.1)` of a point of the link. Events may read joint forces, `tau(joint)`.
 """
 from __future__ import annotations
 
@@ -12,11 +13,12 @@ import math
 import operator
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from liedyn.errors import Place, ScenarioError
 from liedyn.kernels.simulation import signals as code
+from liedyn.kernels.simulation.link_points import COMPONENTS
 
 LONGEST = 1000                   # characters
 DEEPEST = 50                     # operations nested in one another; a sum or product of many terms is not deep
@@ -26,7 +28,11 @@ FUNCTIONS = {name: getattr(code, name.upper()) for name in
               "abs", "sign", "floor", "step", "min", "max")} | {"clip": None}
 ARGUMENTS = dict.fromkeys(FUNCTIONS, 1) | {"atan2": 2, "clip": 3}          # min and max: two or more
 _OPERATORS = {ast.Add: code.ADD, ast.Sub: code.SUBTRACT, ast.Mult: code.MULTIPLY, ast.Div: code.DIVIDE, ast.Pow: code.POWER}
-_STATE = {"q": code.STATE_Q, "v": code.STATE_V}
+_STATE = {"q": code.STATE_Q, "v": code.STATE_V, "tau": code.MEASURED}
+# of a point of a link, in world axes
+OF_LINKS = COMPONENTS
+_TURNING = ("wx", "wy", "wz")
+_NAMED = (*_STATE, *OF_LINKS, "since")                          # functions of a name
 
 _VALUES: dict[int, Callable[..., float]] = {
     code.NEGATIVE: operator.neg, code.ADD: operator.add, code.SUBTRACT: operator.sub, code.MULTIPLY: operator.mul,
@@ -47,7 +53,8 @@ _REFUSED = {
     ast.FloorDiv: ("the operator //", "use floor(x/y)"), ast.BitXor: ("the operator ^", "a power is written x**y"),
 } | {getattr(ast, name): (f"the operator {sign}", None) for name, sign in
      (("MatMult", "@"), ("LShift", "<<"), ("RShift", ">>"), ("BitOr", "|"), ("BitAnd", "&"), ("Invert", "~"))}
-_STATE_CALL = re.compile(r"(?<![\w.])([qv])\s*\(([^()]*)\)")
+_NAMED_CALL = re.compile(rf"(?<![\w.])({'|'.join(_NAMED)})\s*\(([^()]*)\)")
+_QUOTED_CALL = re.compile(rf"\b({'|'.join(_NAMED)})\('(.*?)'")
 _FORBIDDEN = re.compile(r"[^\x20-\x7e]|[\"'`\\#$;]")
 
 
@@ -71,11 +78,27 @@ def passing(program: Program, x: float) -> Program:
     return Program((*program.code, *words), (*program.literals, x), max(program.depth, 2))
 
 
-def compile_expression(text: str, place: Place, state_allowed: bool, resolve: Callable[[str, str | None], int]) -> Program:
+def started(program: Program, origins: Sequence[float]) -> Program:
+    """The program where each clock began at its origin: of t alone. A clock that has not begun stands at infinity."""
+    words, literals = [], list(program.literals)
+    for word in program.code:
+        if word & 255 != code.CLOCK:
+            words.append(word)
+            continue
+        origin, place = origins[word >> 8], code.LITERAL + 256 * len(literals)
+        begun = origin > -math.inf
+        words += [code.TIME, place, code.SUBTRACT] if begun else [place]
+        literals.append(origin if begun else math.inf)
+    return Program(tuple(words), tuple(literals), program.depth + 1)
+
+
+def compile_expression(text: str, place: Place, state_allowed: bool, resolve: Callable[..., int]) -> Program:
     """The program of an expression.
 
     `resolve(kind, name)` gives the index in q (kind "q") or v (kind "v") of a coordinate, the signal's own where name is
-    None, and raises ScenarioError where there is none. Raises ScenarioError naming `place` for whatever is not allowed.
+    None; the place in what is measured of a joint force ("tau") or, as `resolve(kind, name, point)`, of a point of a link (kinds
+    of OF_LINKS); the clock that runs from the beginning of the phase ("phase", None) or from an event ("since"). It raises
+    ScenarioError where there is none. Raises ScenarioError naming `place` for whatever is not allowed.
     """
     instructions = _Reader(text, place, state_allowed, resolve).read()
     words, literals, depth, deepest = [], [], 0, 0
@@ -100,7 +123,7 @@ class _Reader:
     def _refuse(self, message: str, node=None, *, found=None, expected: str | None = None, hint: str | None = None):
         if found is None:
             segment = ast.get_source_segment(self.text, node) if node is not None else None
-            found = re.sub(r"\b([qv])\('(.*?)'\)", r"\1(\2)", segment) if segment else self.written
+            found = _QUOTED_CALL.sub(r"\1(\2", segment) if segment else self.written
         return ScenarioError(message, place=self.place, found=found, expected=expected, hint=hint)
 
     def _parse(self) -> ast.expr:
@@ -110,11 +133,11 @@ class _Reader:
         text = re.sub(r"[ \t\r\n]+", " ", self.written).strip()
         if not text:
             raise self._refuse("the expression is empty", expected="a number or an expression of t")
-        outside = _STATE_CALL.sub("", text)              # names inside q(…) and v(…) are looked up, not parsed
+        outside = _NAMED_CALL.sub(_numbers_of_point, text)          # names inside q(…) and z(…) are looked up, not parsed
         strange = _FORBIDDEN.search(outside)
         if strange:
             raise self._refuse(f"the character {strange.group()!r} is not allowed in an expression")
-        self.text = _STATE_CALL.sub(lambda m: f"{m[1]}({m[2].strip()!r})", text)
+        self.text = _NAMED_CALL.sub(_quoted, text)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
@@ -190,23 +213,25 @@ class _Reader:
             return code.TIME, 0
         if name in CONSTANTS:
             return code.LITERAL, CONSTANTS[name]
-        if name in _STATE:
+        if name in ("q", "v"):
             return self._state(node, name, None)
+        if name == "t_phase":
+            return code.CLOCK, self.resolve("phase", None)
         if name in FUNCTIONS:
             raise self._refuse(f"the function {name} needs an argument: {name}(…)")
         raise self._unknown("name", name)
 
-    def _state(self, node: ast.expr, kind: str, name: str | None) -> tuple[int, float]:
+    def _state(self, node: ast.expr, kind: str, name: str | None, *point) -> tuple[int, float]:
         if not self.state_allowed:
             raise self._refuse(f"{kind} may not be used here: this signal is a function of time only", node)
-        return _STATE[kind], self.resolve(kind, name)
+        return _STATE.get(kind, code.MEASURED), self.resolve(kind, name, *point)
 
     def _call(self, node: ast.Call, depth: int) -> list[tuple[int, float]]:
         if not isinstance(node.func, ast.Name):
             raise self._not_allowed(node, node.func, "a call of something that is not a function")
         name, given = node.func.id, node.args
-        if name in _STATE:
-            return [self._state_call(node)]
+        if name in _NAMED:
+            return [self._named_call(node, depth)]
         if name not in FUNCTIONS:
             raise self._unknown("function", name)
         least = 2 if name in ("min", "max") else ARGUMENTS[name]
@@ -221,22 +246,57 @@ class _Reader:
             value = self._apply(FUNCTIONS[name], node, value, other)
         return value
 
-    def _state_call(self, node: ast.Call) -> tuple[int, float]:
-        named = len(node.args) == 1 and not node.keywords and isinstance(node.args[0], ast.Constant)
-        name = node.args[0].value if named else None
+    def _named_call(self, node: ast.Call, depth: int) -> tuple[int, float]:
+        kind = node.func.id
+        named = node.args and not node.keywords and isinstance(node.args[0], ast.Constant)
+        name, point = (node.args[0].value, node.args[1:]) if named else (None, ())
+        expected = f"{kind}({_takes(kind)})"
         if not isinstance(name, str) or not name:
-            raise self._refuse(f"{node.func.id}(…) takes the name of a joint", node, expected=f"{node.func.id}(joint)")
-        return self._state(node, node.func.id, name)
+            raise self._refuse(f"{kind}(…) takes the name of {_of(kind)}", node, expected=expected)
+        if kind not in OF_LINKS:
+            return (code.CLOCK, self.resolve(kind, name)) if kind == "since" else self._state(node, kind, name)
+        if point and (kind in _TURNING or len(point) != 3):
+            more = "" if kind in _TURNING else f", or {kind}(link, x, y, z) for a point in link coordinates"
+            raise self._refuse(f"wrong arguments of {kind}", node, expected=expected + more)
+        values = [self._emit(argument, depth + 1) for argument in point]
+        if any(len(value) > 1 or value[0][0] != code.LITERAL for value in values):
+            raise self._refuse(f"the point of {kind}({name}, …) must be three numbers", node)
+        return self._state(node, kind, name, tuple(value[0][1] for value in values) or (0.0, 0.0, 0.0))
 
     def _not_allowed(self, node: ast.expr, what: ast.AST, otherwise: str | None = None):
         name, hint = _REFUSED.get(type(what), (otherwise or f"{type(what).__name__}", None))
         return self._refuse(f"{name} is not part of an expression", node, hint=hint)
 
     def _unknown(self, kind: str, name: str):
-        known = ["t", *CONSTANTS, *_STATE, *FUNCTIONS] if kind == "name" else list(FUNCTIONS)
+        known = ["t", "t_phase", *CONSTANTS, *_STATE, *FUNCTIONS] if kind == "name" else [*FUNCTIONS, *_NAMED]
         close = difflib.get_close_matches(name[:100], known, n=1)
+        close = [f"{name}({_takes(name)})"] if name in _NAMED else close
         return self._refuse(f"unknown {kind} {name[:100]}", expected="t, pi, e, or a function: " + ", ".join(FUNCTIONS),
                             hint=f"did you mean {close[0]}?" if close else None)
+
+
+def _parts_of_call(inside: str) -> tuple[str, str]:
+    """Name and the rest from its comma on: of a name with a comma, three numbers follow."""
+    parts = inside.split(",")
+    cut = len(parts) - 3 if len(parts) > 4 else 1
+    return ",".join(parts[:cut]).strip(), "".join("," + part for part in parts[cut:])
+
+
+def _quoted(call: re.Match) -> str:
+    name, rest = _parts_of_call(call[2])
+    return f"{call[1]}({name!r}{rest})"
+
+
+def _numbers_of_point(call: re.Match) -> str:
+    return _parts_of_call(call[2])[1]
+
+
+def _of(kind: str) -> str:
+    return "a link" if kind in OF_LINKS else "an event" if kind == "since" else "a joint"
+
+
+def _takes(kind: str) -> str:
+    return _of(kind).split()[-1]
 
 
 def _constant_kind(value) -> str:

@@ -5,21 +5,24 @@ import difflib
 import math
 import os
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.csv import Trajectory, read_trajectory
-from liedyn.io.scenario import Column, Constant, Expression, Quintic, Signal, Sine, Spline
+from liedyn.io.scenario import PHASE_START, Begun, Column, Constant, Expression, Quintic, Signal, Sine, Spline
 from liedyn.kernels.simulation import signals as code
-from liedyn.simulate.names import unknown
-from liedyn.simulate.signals.curves import LEAST_ROWS, Curve, interpolant, quintic, spline
-from liedyn.simulate.signals.expression import Program, compile_expression
+from liedyn.kernels.simulation.link_points import NUMBERS
+from liedyn.simulate.measured import points_of
+from liedyn.simulate.names import find, unknown
+from liedyn.simulate.signals.curves import LEAST_ROWS, Curve, held_at_ends, interpolant, quintic, spline
+from liedyn.simulate.signals.expression import OF_LINKS, Program, compile_expression, started
 from liedyn.simulate.signals.switches import MOST, switches_in_time, switches_of_state
 
 SAME_TIME = 1e-12               # relative to the duration: 3 * 0.1 and 0.3
+_AT_REST = 1e-6                 # of the largest velocity
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +30,8 @@ class Use:
     """What a signal is for.
 
     name         for messages: "torque of elbow"
-    state        whether it may depend on q and v
+    state        whether it may depend on q, v and points of links
+    forces       and on joint forces; then what depends on clocks is located like what depends on the state
     q, v         its own coordinate: index in q (None: it has none) and in v
     column       the column of a CSV that belongs to it
     unit         that a CSV column must have, where it says one
@@ -38,6 +42,7 @@ class Use:
 
     name: str
     state: bool = True
+    forces: bool = False
     q: int | None = None
     v: int | None = None
     column: str | None = None
@@ -48,10 +53,18 @@ class Use:
 
 
 class SignalTable:
-    """Collects signals; `arrays` gives them as the kernels read them."""
+    """Collects signals; `arrays` gives them as the kernels read them.
 
-    def __init__(self, model, duration: float, q_of_v: np.ndarray):
-        self.model, self.duration, self.q_of_v = model, duration, q_of_v
+    phases, events   whether there are phases, and the names of events: what clocks may begin with
+    clocks           those that signals read: the name of an event, or PHASE_START
+    """
+
+    def __init__(self, model, duration: float, q_of_v: np.ndarray, phases: bool = False, events: tuple[str, ...] = ()):
+        self.model, self.duration, self.q_of_v, self.phases, self.events = model, duration, q_of_v, phases, events
+        self.clocks: list[str] = []
+        self._points: dict[tuple[int, tuple[float, float, float]], int] = {}
+        self._measures = False
+        self._at_run: list[bool] = []
         self.names: list[str] = []
         self.places: list[Place] = []
         self.stack_size = 3
@@ -69,12 +82,31 @@ class SignalTable:
             "torque": (f"tau.{name}", {"rad": "N m", "m": "N"}[unit], 0),
             "target": (f"q.{name}", unit, 1), "position": (f"q.{name}", unit, 2),
             "velocity": (f"v.{name}", f"{unit}/s", 1), "acceleration": (f"a.{name}", f"{unit}/s^2", 0)}[role]
-        return Use(f"{role} of {name}", state=role == "torque", q=q, v=i, column=column, unit=dimension,
+        return Use(f"{role} of {name}", state=role in ("torque", "target"), q=q, v=i, column=column, unit=dimension,
                    interpolate="linear" if role == "torque" else "quintic", derivatives=derivatives)
 
     def add(self, given: Signal, use: Use) -> int:
         """Index of a signal."""
         return self.put(self.lower(given, use), use, given.place)
+
+    def add_target(self, given: Signal, use: Use, rate: bool) -> int:
+        """Index of a signal of a pd law; rate: its time derivative is used. Where it reads the state, that moves."""
+        lowered = self.lower(given, use)
+        if isinstance(lowered, Program) and rate:
+            lowered = replace(lowered, code=tuple(self._moving(word, given) for word in lowered.code))
+        return self.put(lowered, use, given.place)
+
+    def _moving(self, word: int, given: Expression) -> int:
+        operation, i = word & 255, word >> 8
+        if operation == code.STATE_Q and i in self.q_of_v:
+            return code.MOVING_Q + 256 * (i + code.RATE * int(np.flatnonzero(self.q_of_v == i)[0]))
+        if operation == code.MEASURED and (i - self.model.nv) % NUMBERS < 3:
+            return code.MOVING_POINT + 256 * i
+        if operation in code.OF_STATE:
+            raise ScenarioError("the target's time derivative, which kd needs, is not known", place=given.place, found=given.text,
+                                expected="q(joint) of joints with one coordinate, x(link), y(link), z(link), and times",
+                                hint="or kd: 0 and a feedforward")
+        return word
 
     def put(self, lowered: float | Program | Curve, use: Use, place: Place | None = None) -> int:
         """Index of what `lower` made."""
@@ -86,9 +118,19 @@ class SignalTable:
             self.stack_size = max(self.stack_size, 3 * lowered.depth)
         self._lowered.append(lowered)
         self._windows.append(use.window or (0.0, self.duration))
+        self._at_run.append(use.forces)
         self.names.append(use.name)
         self.places.append(place or Place())
         return len(self.names) - 1
+
+    def put_own(self, value: float, use: Use) -> int:
+        """Index of a constant that no other signal shares, since a run changes it."""
+        shared = self._constants.pop(value, None)
+        index = self.put(value, use)
+        del self._constants[value]
+        if shared is not None:
+            self._constants[value] = shared
+        return index
 
     def lower(self, given: Signal, use: Use) -> float | Program | Curve:
         """A constant, a program or a curve."""
@@ -97,6 +139,8 @@ class SignalTable:
         if isinstance(given, Expression):
             program = compile_expression(given.text, given.place, use.state, self._resolver(given.place, use))
             return program if program.constant is None else program.constant
+        if isinstance(given, Begun):
+            return self._begun(given, use)
         if isinstance(given, Sine):
             return _sine(given)
         if isinstance(given, Column):
@@ -107,18 +151,23 @@ class SignalTable:
             self._check_rest(given)
         return _finite(given.place, quintic, given.points)
 
-    def knots(self) -> np.ndarray:
-        """Times at which a curve is not smooth."""
-        return np.concatenate([np.empty(0), *(x.knots for x in self._lowered if isinstance(x, Curve))])
+    def origins(self, begun: Mapping[str, float]) -> np.ndarray:
+        """When each clock began; -inf where it has not."""
+        return np.array([begun.get(name, -math.inf) for name in self.clocks], dtype=float)
 
-    def switches(self) -> tuple[np.ndarray, list[str]]:
+    def knots(self, origins) -> np.ndarray:
+        """Times at which a curve is not smooth."""
+        return np.concatenate([np.empty(0), *(x.started(origins).knots for x in self._lowered if isinstance(x, Curve))])
+
+    def switches(self, origins) -> tuple[np.ndarray, list[str]]:
         """(k, 2) windows of time in which an expression's step, sign, abs, min … switch, and a note on each whose switches are
         not all known."""
         windows, notes = [np.empty((0, 2))], []
-        for x, window, name, place in zip(self._lowered, self._windows, self.names, self.places, strict=True):
+        for x, window, at_run, name, place in zip(self._lowered, self._windows, self._at_run, self.names, self.places,
+                                                  strict=True):
             if not isinstance(x, Program):
                 continue
-            found = switches_in_time(x, *window)
+            found = switches_in_time(x if at_run else started(x, origins), *window)
             windows.append(found.windows)
             if not found.complete:
                 where = f"{place}: " if str(place) else ""
@@ -126,12 +175,13 @@ class SignalTable:
                              f"{MOST}): adaptive methods take steps of at most {self.duration / MOST:.3g} s")
         return np.concatenate(windows), notes
 
-    def arrays(self, breaks: np.ndarray) -> code.Signals:
+    def arrays(self, breaks: np.ndarray, origins) -> code.Signals:
         """All signals; knots that are one of the schedule's `breaks` but for rounding are made equal to it."""
         kinds, first, count = [], [], []
         pieces, coefficients, words, literals = [np.empty(0)], [np.empty((0, code.ORDER))], [], []
         begun = switches = 0
-        for x in self._lowered:
+        for x, at_run in zip(self._lowered, self._at_run, strict=True):
+            x = x.started(origins) if isinstance(x, Curve) else x
             if isinstance(x, float):
                 kind, start, n = code.CONSTANT, len(literals), 1
                 literals.append(x)
@@ -145,18 +195,53 @@ class SignalTable:
                 kind, start, n = code.PROGRAM, len(words), len(x.code)
                 words += [w + 256 * len(literals) if w & 255 == code.LITERAL else w for w in x.code]
                 literals += x.literals
-                for i in switches_of_state(x):
+                for i in switches_of_state(x, at_run):
                     switches += 1
                     words[start + i] += 256 * switches
             kinds.append(kind), first.append(start), count.append(n)
+        measured = np.zeros(self.model.nv + NUMBERS * len(self._points) if self._measures else 0)
         return code.Signals(*(np.array(x, dtype=np.int64) for x in (kinds, first, count)), np.concatenate(pieces),
                             np.concatenate(coefficients).reshape(-1), np.array(words, dtype=np.int64),
-                            np.array(literals, dtype=float), np.tile([np.nan, 0.0, 0.0, 0.0], switches))
+                            np.array(literals, dtype=float), np.tile([np.nan, 0.0, 0.0, 0.0], switches),
+                            measured, points_of(self.model, list(self._points)), origins)
+
+    def _clock(self, name: str, place: Place) -> int:
+        """Index of a clock."""
+        if name == PHASE_START and not self.phases:
+            raise ScenarioError("there are no phases that a time could begin with", place=place, expected="the key phases, or t")
+        if name != PHASE_START and not self.events:
+            raise ScenarioError("there are no events that a time could begin with", place=place, found=name,
+                                expected="the key events")
+        if name != PHASE_START:
+            find(name, self.events, "event", place)
+        if name not in self.clocks:
+            self.clocks.append(name)
+        return self.clocks.index(name)
+
+    def _begun(self, given: Begun, use: Use) -> Program | Curve:
+        """A curve whose time begins with a phase or an event."""
+        clock = self._clock(given.start, given.place)
+        if isinstance(given.curve, Column):
+            return replace(self._column(given.curve, replace(use, window=(0.0, 0.0)), held=True), clock=clock)
+        lowered = self.lower(given.curve, use)
+        if isinstance(lowered, Program):
+            words = tuple(code.CLOCK + 256 * clock if word == code.TIME else word for word in lowered.code)
+            return replace(lowered, code=words)
+        return replace(lowered, clock=clock)
 
     def _resolver(self, place: Place, use: Use):
         model = self.model
 
-        def resolve(kind: str, name: str | None) -> int:
+        def resolve(kind: str, name: str | None, point: tuple[float, float, float] | None = None) -> int:
+            if kind in ("phase", "since"):
+                return self._clock(PHASE_START if kind == "phase" else name, place)
+            if kind in OF_LINKS:
+                self._measures, key = True, (find(name, model.link_names, "link", place), point)
+                return model.nv + NUMBERS * self._points.setdefault(key, len(self._points)) + OF_LINKS.index(kind)
+            if kind == "tau" and not use.forces:
+                raise ScenarioError("joint forces may be read by events only", place=place, found=f"tau({name})",
+                                    expected="q(joint), v(joint), or a link's position such as z(link)")
+            self._measures = self._measures or kind == "tau"
             if name is None:
                 own = use.q if kind == "q" else use.v
                 if own is None:
@@ -183,8 +268,14 @@ class SignalTable:
                                                                                           "point",
                                     hint=f"or waypoints from 0 to {self.duration:g} s")
 
-    def _column(self, given: Column, use: Use) -> Curve:
-        return _finite(given.place, interpolant, *self.samples(given, use))
+    def _column(self, given: Column, use: Use, held: bool = False) -> Curve:
+        t, x, interpolation = self.samples(given, use)
+        curve = _finite(given.place, interpolant, t, x, interpolation)
+        if held and use.derivatives >= 2 and abs(curve.end_slope(t[-1])) > _AT_REST * np.abs(curve.coefficients[:, 1]).max():
+            raise ScenarioError(f"the motion in {given.file} would stop with a velocity jump at its end", place=given.place,
+                                found=f"velocity {curve.end_slope(t[-1]):.3g} at t = {t[-1]:g}",
+                                expected="a motion that ends at rest")
+        return held_at_ends(curve, t, x) if held else curve
 
     def samples(self, given: Column, use: Use) -> tuple[np.ndarray, np.ndarray, str]:
         """Times and values of the column, and how they are interpolated."""

@@ -83,13 +83,13 @@ def _frontier(program: Program, label: np.ndarray, alike: np.ndarray, other: np.
         alike, other = np.where(same, middle, alike), np.where(same, other, middle)
 
 
-def switches_of_state(program: Program) -> list[int]:
-    """Positions in the code of the operations whose jumps or kinks depend on the state."""
-    stack, found = [], []
+def switches_of_state(program: Program, clocks: bool = False) -> list[int]:
+    """Positions in the code of the operations whose jumps or kinks depend on the state; or on a clock, if asked for."""
+    stack, found, state = [], [], (*code.OF_STATE, *((code.CLOCK,) if clocks else ()))
     for i, word in enumerate(program.code):
         operation = word & 255
         if operation < code.FIRST_UNARY:
-            stack.append(operation in (code.STATE_Q, code.STATE_V))
+            stack.append(operation in state)
             continue
         count = 1 if operation < code.FIRST_BINARY else 2
         by_state = any(stack[-count:])

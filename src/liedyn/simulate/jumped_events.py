@@ -1,0 +1,43 @@
+"""Events that read joint forces, which jump where another event locks or frees joints: what is jumped over has happened."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.codegen.signals import read_signal
+from liedyn.integrators.problem import failure
+from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.kernels.simulation.right_hand_side import RUNNING
+from liedyn.kernels.simulation.signals import MEASURED
+from liedyn.simulate.measured import measured_at
+
+_LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
+
+
+def reading_forces(problem) -> list[int]:
+    """Which of the events that schedule.watch looks for read joint forces."""
+    signals, found = problem.signals, []
+    for event, k in enumerate(problem.schedule.watch):
+        words = signals.code[signals.first[k]:][:signals.count[k]]
+        if ((words & 255 == MEASURED) & (words >> 8 < problem.model.nv)).any():
+            found.append(event)
+    return found
+
+
+def sides(problem, t: float, q, v, events) -> np.ndarray:
+    """The sign of each event's expression less its value at a state."""
+    if not events:
+        return np.zeros(0)
+    work, n, run = problem.work(), 2 * problem.model.nv + 1, RightHandSide(problem, problem.signals)
+    y = np.concatenate([np.zeros(problem.model.nv), v, [0.0]])
+    code = run.evaluate(*_LONE, t, 0.0, t, np.array(q), y, np.zeros((2, n)), np.zeros(n), 0, 1, 0, work)
+    if code != RUNNING:
+        raise failure(problem, code, t, work, run.ties)
+    measured = measured_at(problem.model, problem.signals, work.q, work.v)
+    measured.measured[:problem.model.nv] = work.tau
+    return np.array([read_signal(measured, int(problem.schedule.watch[k]), t, work.q, work.v)[0] for k in events])
+
+
+def jumped(before: np.ndarray, after: np.ndarray, events, directions) -> tuple[int, ...]:
+    """Events whose sides have changed in the direction that they wait for."""
+    return tuple(event for event, one, other in zip(events, before, after, strict=True)
+                 if one * other < 0.0 and directions[event] in (0, other))
