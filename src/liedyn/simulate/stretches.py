@@ -474,7 +474,8 @@ class Timeline:
     def _check_poses(self, moment: _Moment, t: float, impulsive: bool, who: str, place: Place, targets: dict[int, float]) -> None:
         """The same for ball and free joints whose pose is prescribed. Adds their velocities to the targets."""
         problem = self._known[self.mode][1]
-        q, v = prescribed_at(problem.schedule.poses, problem.signals, t, moment.q, moment.v)
+        q, v = prescribed_at(problem.schedule.poses, problem.signals, t, moment.q, moment.v, problem.signal_names,
+                             problem.signal_places)
         for name, parts in held_by(problem.schedule.poses, self.model).items():
             for what, here, there, part, gap in (("pose", moment.q, q, parts[0], pose_gap), ("twist", moment.v, v, parts[1],
                                                                                              velocity_gap)):
