@@ -11,7 +11,7 @@ from liedyn.integrators.jacobian_of_rates import chart_slopes
 from liedyn.integrators.problem import Options, Start
 from liedyn.integrators.scipy_solvers import _Run
 from liedyn.io.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Torque
-from liedyn.model.spatial import bracket, skew
+from liedyn.model.spatial import skew
 from liedyn.simulate.extrapolation import slope
 from liedyn.simulate.schedule import compile_schedule
 
@@ -94,15 +94,15 @@ def test_jacobian_of_a_state_beyond_all_numbers_is_finite():
     assert np.array_equal(run.extra["jac"](TIME, y), before) and np.isfinite(before).all()
 
 
-@pytest.mark.parametrize("ad, n", [(skew, 3), (bracket, 6)], ids=["ball", "free"])
-def test_chart_slopes_to_the_end_of_a_chart(ad, n):
+@pytest.mark.parametrize("n", [3, 6], ids=["ball", "free"])
+def test_chart_slopes_to_the_end_of_a_chart(n):
     """Up to turns of 1.6 rad, where the solver begins a new chart; P' by differences of P v."""
     rng = np.random.default_rng(0)
     for _ in range(20):
         x, v = rng.standard_normal(n), rng.standard_normal(n)
         x[:3] *= 1.6 / np.linalg.norm(x[:3])
-        P, by_x = chart_slopes(x, v, ad)
-        theirs = np.column_stack([slope(lambda h, u=u, x=x, v=v: chart_slopes(x + h * u, v, ad)[0] @ v, 0.02)[0]
+        P, by_x = chart_slopes(x, v)
+        theirs = np.column_stack([slope(lambda h, u=u, x=x, v=v: chart_slopes(x + h * u, v)[0] @ v, 0.02)[0]
                                   for u in np.eye(n)])
         assert np.abs(by_x - theirs).max() < 1e-9
         w = np.linalg.norm(x[:3])

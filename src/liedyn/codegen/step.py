@@ -110,8 +110,8 @@ _OF_LAW = ("index", "constants", "elastic", "motor", "spring", "stiffness", "res
 
 def curves_of(plant, schedule, signals, tied=None) -> np.ndarray:
     """Signals in use that are curves."""
-    used = [schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal, schedule.watch,
-            schedule.poses.signal[schedule.poses.signal >= 0],
+    used = [schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal,
+            schedule.watch[schedule.watch >= 0], schedule.poses.signal[schedule.poses.signal >= 0],
             tied.signal if tied else [], [] if plant.law is None else plant.law.signal,
             [] if plant.joint_laws is None else plant.joint_laws.signal[plant.joint_laws.driven]]
     used = np.unique(np.concatenate(used)).astype(int)
@@ -255,7 +255,8 @@ def _with_inputs(schedule, signals, curves, given):
 
 def _contacts_of(contacts, values):
     """Materials stand at the end of the values."""
-    return contacts and contacts._replace(material=values[len(values) - contacts.material.size:])
+    return contacts and contacts._replace(material=values[len(values) - contacts.material.size:],
+                                          depth=zeros(contacts.depth.size))
 
 
 def _stops_of(plant, values):

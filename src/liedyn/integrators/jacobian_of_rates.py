@@ -12,10 +12,10 @@ import numpy as np
 from scipy.special import bernoulli, factorial
 
 from liedyn.errors import ComputationError
-from liedyn.joints.kinds import FREE, SCREW
+from liedyn.joints.kinds import SCREW
+from liedyn.kernels.simulation.chart_slopes import chart_series
 from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.kernels.simulation.signals import POSITION, PROGRAM, VELOCITY
-from liedyn.model.spatial import bracket, skew
 
 _STEP = 1.5e-8            # of differences, relative: the root of a rounding
 _SERIES = bernoulli(30) / factorial(np.arange(31))      # of t / (e^t - 1): good to rounding for turns below 1.6 rad
@@ -69,13 +69,13 @@ class RateJacobian:
         J[:nv, nv:2 * nv] = np.eye(nv)
         for joint in self.turning:                               # q (+) J_r(x) dx = q0 (+) (x + dx), with P = 1 / J_r
             k, m = joint.v, slice(nv + joint.v.start, nv + joint.v.stop)
-            P, by_x = chart_slopes(y[k], v[k], bracket if joint.kind == FREE else skew)
+            P, by_x = chart_slopes(y[k], v[k])
             J[k, m], J[k, k] = P, by_x
             J[nv:2 * nv, k] = J[nv:2 * nv, k] @ np.linalg.inv(P)
         J[:, self.ignored] = 0.0
         for joint in self.turning:                               # dx/dt of a prescribed pose depends on x, but nothing else
             if self.ignored[joint.v.start]:
-                J[joint.v, joint.v] = chart_slopes(y[joint.v], v[joint.v], bracket if joint.kind == FREE else skew)[1]
+                J[joint.v, joint.v] = chart_slopes(y[joint.v], v[joint.v])[1]
         return J
 
     def _wrenches(self):
@@ -99,13 +99,8 @@ class RateJacobian:
         return J
 
 
-def chart_slopes(x, v, ad) -> tuple[np.ndarray, np.ndarray]:
-    """P and d(P v)/dx, where dx/dt = P v is the rate of the chart: P = sum_k c_k (-ad_x)^k. ad: `skew` or `bracket`."""
-    A, n = -ad(x), len(x)
-    P, power, u, by_x, slope = np.zeros((n, n)), np.eye(n), np.array(v), np.zeros((n, n)), np.zeros((n, n))
-    for c in _SERIES:
-        P += c * power
-        by_x += c * slope
-        slope = A @ slope + ad(u)                                # d(A u) = A du - ad_dx u = A du + ad_u dx
-        power, u = A @ power, A @ u
+def chart_slopes(x, v) -> tuple[np.ndarray, np.ndarray]:
+    """P and d(P v)/dx, where dx/dt = P v is the rate of the chart of a ball (3,) or free joint (6,)."""
+    P, by_x = np.empty((2, len(x), len(x)))
+    chart_series(_SERIES, np.array(x, dtype=float), np.array(v, dtype=float), P, by_x, np.empty((5, len(x), len(x))))
     return P, by_x

@@ -11,6 +11,7 @@ from liedyn.codegen.step import Step, Tied, step_of
 from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.errors import ComputationError, Place
+from liedyn.integrators.row_memory import zeros
 from liedyn.integrators.run_state import Record, Stages, State
 from liedyn.kernels.loops.by_parts import CONTRADICTION, LOOP_OPEN, LOOSE_JOINT
 from liedyn.kernels.loops.desk import (
@@ -62,7 +63,7 @@ class Problem:
     joint_laws           the same for other joints, and limits of all forces; or None
     max_step             bounds that of the options [s]
     sampled              laws of a sampled controller (`simulate.sampled_laws`); or None
-    contacts             of links with planes; or None
+    contacts             of links with planes and each other; or None
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
                          state by the schedule's laws (`simulate.feedback`); None: implicit methods take differences
     signal_names, signal_places   what each signal drives, then what each limit of a force is of, for messages
@@ -115,13 +116,14 @@ class Problem:
     @property
     def forced_links(self) -> np.ndarray:
         """Links that external wrenches and contacts act on, sorted."""
-        touching = [] if self.contacts is None else self.contacts.link
-        return np.unique(np.concatenate([self.schedule.force_link, touching]).astype(np.int64))
+        touching = [] if self.contacts is None else [self.contacts.link, self.contacts.other]
+        return np.unique(np.concatenate([self.schedule.force_link, *touching]).astype(np.int64))
 
     def plant(self) -> Plant:
         links, contacts = self.forced_links, self.contacts
         if contacts is not None:
-            contacts = contacts._replace(slot=np.searchsorted(links, contacts.link).astype(np.int64))
+            slot, other = (np.searchsorted(links, x).astype(np.int64) for x in (contacts.link, contacts.other))
+            contacts = contacts._replace(slot=slot, other_slot=other, depth=np.zeros(len(slot)))
         return Plant(self.prescribed, np.searchsorted(links, self.schedule.force_link).astype(np.int64),
                      links.astype(np.int64), np.array([self.passive and self.model.has_passive_forces]), self.law,
                      contacts, self.joint_laws, self.stops or _no_stops(self.model.nv))
@@ -159,9 +161,9 @@ class Problem:
 
     def record(self, times: np.ndarray) -> Record:
         m, n, tied = self.model, len(times), self.ties is not None
-        return Record(times, np.zeros((n, m.nq)), *(np.zeros((n, m.nv)) for _ in range(3)),
-                      np.zeros((n, 6 * len(self.forced_links))), np.zeros(n), np.zeros((n, m.nc if tied else 0)),
-                      np.zeros((n, 2 if tied else 0)), np.zeros((n, 4 * len(self.ties.signals) if tied else 0)))
+        return Record(times, zeros((n, m.nq)), *(zeros((n, m.nv)) for _ in range(3)),
+                      zeros((n, 6 * len(self.forced_links))), zeros((n,)), zeros((n, m.nc if tied else 0)),
+                      zeros((n, 2 if tied else 0)), zeros((n, 4 * len(self.ties.signals) if tied else 0)))
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,21 @@ class Stretch:
     record: Record
     statistics: Statistics
     end: Start
+
+
+class Keeper:
+    """Who is told of a stretch while it is computed; this one does nothing.
+
+    saved   the numbers of a state to go on from, of `between`; None: from the start
+    """
+
+    saved: Mapping[str, np.ndarray] | None = None
+
+    def follow(self, record: Record, count: np.ndarray) -> None:
+        """Before the first step: the rows [0, count[0]) of record are done, now and later."""
+
+    def between(self, t: float, snapshot: Callable[[], dict[str, np.ndarray]]) -> None:
+        """Between two chunks or steps, at the time t. snapshot: all numbers to go on from here. May raise, which ends the run."""
 
 
 @dataclass
@@ -276,6 +293,8 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
                                 f"joint in a singular position); {mend_inertia(problem.model, loose)}")
     worst = _worst_coordinates(problem.model.v_names, work)
     mend = advice(problem, options.method, options.step) if options else "try a smaller step"
+    if problem.sampled is not None and code == NOT_FINITE:
+        mend = f"the gains may be too large for the rate of sampling, try a higher one or a smaller kd; or {mend}"
     if code == NOT_FINITE:
         return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s{worst}: {mend}")
     if code == STEP_TOO_SMALL:

@@ -169,7 +169,10 @@ def _events(problem, owner) -> np.ndarray:
     watch = problem.schedule.watch
     event = np.full(len(owner), -1)
     for e, k in enumerate(watch):
-        event[np.flatnonzero(owner == k)[-1]] = e
+        if k >= 0:
+            event[np.flatnonzero(owner == k)[-1]] = e
+    if problem.contacts is not None:                       # an event without a signal waits for a contact
+        event[problem.contacts.switch] = np.flatnonzero(np.asarray(watch) < 0)
     if problem.stops is not None:
         event[problem.stops.held_switch] = len(watch) + np.arange(len(problem.stops.held))
     return event

@@ -1,5 +1,4 @@
-"""Contacts at given states in NumPy: forces, their derivatives, and how fast they act. The law is that of
-`kernels.simulation.contact`."""
+"""Contacts at given states: forces, their derivatives, and how fast they act. The law is that of `kernels.simulation.contact`."""
 from __future__ import annotations
 
 from typing import NamedTuple
@@ -7,14 +6,16 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.dynamics.kinematics import jacobian, link_pose, link_twist
-from liedyn.kernels.simulation.contact import MATERIAL, Contacts
+from liedyn.kernels.simulation.contact import GROUND, MATERIAL, SOFT, SPHERE, Contacts
+from liedyn.kernels.simulation.contact_slopes import contact_slopes
 from liedyn.model.spatial import bracket, skew
 
 
 class Touch(NamedTuple):
-    """m contacts at N states; vectors in link frames but for point_world.
+    """m contacts at N states; vectors in the frames of the links a but for point_world.
 
-    normal, point, velocity, slip   (N, m, 3): of the plane, of the sphere's lowest point, its velocity, that along the plane
+    normal, point, velocity, slip   (N, m, 3): out of what is touched, the point of contact, its velocity against what is touched,
+                                    that along the plane
     depth, rate, force              (N, m): below zero, and d/dt, where nothing touches; normal force
     """
 
@@ -30,35 +31,67 @@ class Touch(NamedTuple):
 
 def touch(model, contacts: Contacts, q, v) -> Touch:
     """Of states q (N, nq), v (N, nv)."""
-    rows = []
-    k, c, _, _ = materials(contacts)
-    for j, link in enumerate(model.link_names[i] for i in contacts.link):
-        T, V = link_pose(model, q, link), link_twist(model, q, v, link)
-        world = contacts.normal[3 * j:3 * j + 3]
-        n = np.einsum("nij,i->nj", T[:, :3, :3], world)
-        p = contacts.centre[3 * j:3 * j + 3] - contacts.radius[j] * n
-        u = V[:, 3:] + np.cross(V[:, :3], p)
-        p_world = T[:, :3, 3] + np.einsum("nij,nj->ni", T[:, :3, :3], p)
-        depth, rate = -contacts.height[j] - p_world @ world, -(n * u).sum(axis=1)
-        force = k[j] * np.maximum(depth, 0.0) ** (contacts.twice[j] / 2) * np.maximum(1.0 + c[j] * rate, 0.0)
-        rows.append((n, p, u, u + rate[:, None] * n, depth, rate, force, p_world))
+    rows, seen = [], {}
+    for link in {*contacts.link, *contacts.other[contacts.kind != GROUND]}:
+        name = model.link_names[link]
+        seen[link] = link_pose(model, q, name), link_twist(model, q, v, name)
+    for j, (a, b) in enumerate(zip(contacts.link, contacts.other, strict=True)):
+        T, V = seen[a]
+        R, W = T[:, :3, :3], np.zeros((len(q), 6))
+        if contacts.kind[j] != GROUND:
+            Tb, Vb = seen[b]
+            turn = np.swapaxes(R, 1, 2) @ Tb[:, :3, :3]                    # from b to a
+            away = np.einsum("nji,nj->ni", R, Tb[:, :3, 3] - T[:, :3, 3])
+            w = np.einsum("nij,nj->ni", turn, Vb[:, :3])
+            W = np.hstack([w, np.einsum("nij,nj->ni", turn, Vb[:, 3:]) + np.cross(away, w)])
+        n, p, depth = _geometry(contacts, j, T, None if contacts.kind[j] == GROUND else (turn, away))
+        u = V[:, 3:] - W[:, 3:] + np.cross(V[:, :3] - W[:, :3], p)
+        rate = -(n * u).sum(axis=1)
+        p_world = T[:, :3, 3] + np.einsum("nij,nj->ni", R, p)
+        rows.append((n, p, u, u + rate[:, None] * n, depth, rate, _force(contacts, j, depth, rate), p_world))
     return Touch(*(np.stack(x, axis=1) for x in zip(*rows, strict=True)))
 
 
+def _geometry(contacts: Contacts, j: int, T, relative):
+    """Normal, point of contact, depth. relative: rotation and origin of b in a."""
+    x, centre, radius, height = contacts.normal[3 * j:3 * j + 3], contacts.centre[3 * j:3 * j + 3], contacts.radius[j], \
+        contacts.height[j]
+    if relative is None:
+        n = np.einsum("nji,j->ni", T[:, :3, :3], x)
+        p = centre - radius * n
+        return n, p, -height - (T[:, :3, 3] + np.einsum("nij,nj->ni", T[:, :3, :3], p)) @ x
+    turn, away = relative
+    if contacts.kind[j] != SPHERE:
+        n = turn @ x
+        p = centre - radius * n
+        return n, p, -height - (n * (p - away)).sum(axis=1)
+    x = away + turn @ x
+    length = np.linalg.norm(centre - x, axis=1)
+    n, depth = (centre - x) / length[:, None], radius + height - length
+    return n, x + (height - depth / 2)[:, None] * n, depth
+
+
+def _force(contacts: Contacts, j: int, depth, rate):
+    k, c, _, _, w = materials(contacts)[:, j]
+    hit, factor = (_softened(depth, w), _softened(1.0 + c * rate, SOFT)) if contacts.smooth[j] else (
+        np.maximum(depth, 0.0), np.maximum(1.0 + c * rate, 0.0))
+    return k * hit ** (contacts.twice[j] / 2) * factor
+
+
+def _softened(x, w):
+    return np.where(x > w, x, np.maximum(x + w, 0.0)**2 / (4 * w))
+
+
 def materials(contacts: Contacts) -> np.ndarray:
-    """(MATERIAL, m) k, c, mu, e."""
+    """(MATERIAL, m) k, c, mu, e, w."""
     return contacts.material.reshape(-1, MATERIAL).T
 
 
 def touch_slopes(model, contacts: Contacts, q, v) -> np.ndarray:
     """(nv, 2 nv) derivative by x = [dq; dv] of the generalized force sum J^T F of the contact wrenches F, less what it would be
     if each F stood still in its link's frame."""
-    nv, at = model.nv, touch(model, contacts, q[None], v[None])
-    out = np.zeros((nv, 2 * nv))
-    for j in np.flatnonzero(at.force[0] > 0.0):
-        link = model.link_names[contacts.link[j]]
-        J, dV = twist_slopes(model, q, v, link)
-        out += J.T @ _wrench_slopes(contacts, j, at, link_twist(model, q, v, link)[:3], J, dV)
+    out, room = np.zeros((model.nv, 2 * model.nv)), np.zeros((2, 6 * model.nv))
+    contact_slopes(model.index, model.constants, contacts, np.array(q), np.array(v), *room, out)
     return out
 
 
@@ -76,38 +109,25 @@ def twist_slopes(model, q, v, link) -> tuple[np.ndarray, np.ndarray]:
     return J, np.hstack([by_q, J])
 
 
-def _wrench_slopes(contacts: Contacts, j: int, at: Touch, w, J, dV) -> np.ndarray:
-    """(6, 2 nv) of the wrench of contact j in its link's frame."""
-    n, p, u, slip = (x[0, j] for x in (at.normal, at.point, at.velocity, at.slip))
-    d, rate, N = at.depth[0, j], at.rate[0, j], at.force[0, j]
-    (k, c, mu, e), power = materials(contacts)[:, j], contacts.twice[j] / 2
-    still = np.zeros_like(J)
-    dn = np.hstack([skew(n) @ J[:3], still[:3]])                             # R^T n turns by n x w
-    dp = -contacts.radius[j] * dn
-    dd = -(n @ np.hstack([J[3:], still[3:]])) - contacts.centre[3 * j:3 * j + 3] @ dn
-    du = dV[3:] - skew(p) @ dV[:3] + skew(w) @ dp
-    drate = -(u @ dn + n @ du)
-    dN = k * d**power * c * drate + power * N / d * dd
-    dslip = du + np.outer(n, drate) + rate * dn
-    s = 1.0 / np.sqrt(slip @ slip + e * e)
-    ds = -s**3 * (slip @ dslip)
-    f = N * (n - mu * s * slip)
-    df = np.outer(n - mu * s * slip, dN) + N * (dn - mu * (np.outer(slip, ds) + s * dslip))
-    return np.vstack([skew(p) @ df - skew(f) @ dp, df])
-
-
 def touch_coefficients(model, contacts: Contacts, q, v, pressed: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Directions (3m, nv) in which contacts resist, damping and stiffness (3m,) along them. pressed: each carries its share of
     the weight at the least."""
-    at, (k, c, mu, e), power = touch(model, contacts, q[None], v[None]), materials(contacts), contacts.twice / 2
+    at, (k, c, mu, e, _), power = touch(model, contacts, q[None], v[None]), materials(contacts), contacts.twice / 2
     N = np.maximum(at.force[0], contacts.share if pressed else 0.0)
     depth = np.maximum((N / k) ** (1.0 / power), 1e-300)
     friction = mu * N / np.hypot(np.linalg.norm(at.slip[0], axis=1), e)
-    rows, resist, spring = [], [], []
-    for j, link in enumerate(model.link_names[i] for i in contacts.link):
-        J, n, p = jacobian(model, q, link), at.normal[0, j], at.point[0, j]
+    rows, resist, spring, of, poses = [], [], [], {}, {}
+    for i in {*contacts.link, *contacts.other}:
+        of[i], poses[i] = jacobian(model, q, model.link_names[i]), link_pose(model, q, model.link_names[i])
+    for j, (a, b) in enumerate(zip(contacts.link, contacts.other, strict=True)):
+        n, p = at.normal[0, j], at.point[0, j]
+        moved = of[a][3:] - skew(p) @ of[a][:3]
+        if contacts.kind[j] != GROUND:
+            R = poses[b][:3, :3]
+            there = R.T @ (at.point_world[0, j] - poses[b][:3, 3])
+            moved = moved - poses[a][:3, :3].T @ R @ (of[b][3:] - skew(there) @ of[b][:3])
         _, _, axes = np.linalg.svd(n[None])                                  # the normal, and two along the plane
-        rows.append(axes @ (J[3:] - skew(p) @ J[:3]))
+        rows.append(axes @ moved)
         resist.append([c[j] * N[j], friction[j], friction[j]])
         spring.append([power[j] * N[j] / depth[j] if N[j] else 0.0, 0.0, 0.0])
     return np.vstack(rows), np.concatenate(resist), np.concatenate(spring)

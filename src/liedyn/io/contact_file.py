@@ -4,7 +4,7 @@ from __future__ import annotations
 import math
 
 from liedyn.io.contact_keys import CONTACTS, MATERIAL, PLANE, SHAPE
-from liedyn.io.contact_shapes import EXPONENTS, SHAPES, Contact, Plane, Shape
+from liedyn.io.contact_shapes import EXPONENTS, SHAPES, Contact, Pair, Plane, Shape
 from liedyn.io.scenario import WITHOUT_EVENTS, Rule
 from liedyn.io.yaml_text import Node
 
@@ -20,10 +20,15 @@ def read_contacts(node: Node, method: str) -> Contact:
     planes = (Plane("ground"),)
     if "planes" in given:
         planes = tuple(_plane(name, child) for name, child in given["planes"].mapping().items())
-        if not planes:
+        if not planes and "pairs" not in given:
             raise given["planes"].problem("no plane", expected="{ground: {point: [0, 0, 0], normal: [0, 0, 1]}}")
+    pairs = tuple(_pair(child) for child in given["pairs"].items(least=1, of="pairs")) if "pairs" in given else ()
     return Contact(tuple(Rule(name, _shapes(child), child.place) for name, child in links.items()), planes, _material(given),
-                   node.place)
+                   pairs, node.place)
+
+
+def _pair(node: Node) -> Pair:
+    return Pair(tuple(one.text() for one in node.items(2, of="names of links")), node.place)
 
 
 def _plane(name: str, node: Node) -> Plane:
@@ -80,5 +85,7 @@ def plain_contacts(contact: Contact) -> dict:
 
     return {"links": {rule.pattern: shape(rule.value[0]) if len(rule.value) == 1 else [shape(one) for one in rule.value]
                       for rule in contact.links},
-            "planes": {plane.name: {"point": list(plane.point), "normal": list(plane.normal)} for plane in contact.planes},
+            "planes": {plane.name: {"point": list(plane.point), "normal": list(plane.normal),
+                                    **({"link": plane.link} if plane.link else {})} for plane in contact.planes},
+            **({"pairs": [list(pair.links) for pair in contact.pairs]} if contact.pairs else {}),
             **dict(contact.material)}

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from liedyn.io.contact_shapes import LARGEST, LEAST_CREEP, Material
-from liedyn.io.keys import Either, Key, Keys, List, Named, Number, Vector, default_of
+from liedyn.io.keys import Either, Key, Keys, List, Named, Number, Text, Vector, default_of
 from liedyn.io.robot_keys import SHAPE as BODY
 
 MATERIAL = (
@@ -13,7 +13,9 @@ MATERIAL = (
     Key("exponent", Number(), "of the normal force: 1, 1.5 or 2", default_of(Material, "exponent"), example=1.5),
     Key("damping", Number(least=0, most=LARGEST), "of the normal force [s/m]", default_of(Material, "damping"), example=2),
     Key("creep", Number(least=LEAST_CREEP), "speed below which friction is smooth [m/s]", default_of(Material, "creep"),
-        example=1e-3))
+        example=1e-3),
+    Key("smooth", Number(above=0), "width of the smooth form of the normal force, which is differentiable everywhere [m]", "none",
+        example=1e-4))
 SHAPE = Keys("contact_shape", (
     Key("point", Vector(3), "position in the link frame [m]", example=[0, 0, -0.5]),
     Key("sphere", BODY["sphere"].value, "by its radius"),
@@ -24,9 +26,12 @@ SHAPE = Keys("contact_shape", (
     one_of=(("point", "sphere", "capsule", "box"),))
 PLANE = Keys("plane", (
     Key("point", Vector(3), "a point of it in the world [m]", "the origin", example=[0, 0, -1]),
-    Key("normal", Vector(3), "direction out of the ground", "z", example=[0, 0, 1])))
+    Key("normal", Vector(3), "direction out of the ground", "z", example=[0, 0, 1]),
+    Key("link", Text(), "link that carries the plane; `point` and `normal` are then in its frame", "none", example="lower")))
 CONTACTS = Keys("contacts", (
     Key("links", Named(Either((SHAPE, List(SHAPE, 1)), "contact_shapes"), "link*"),
         "what touches, by link: a shape or a list of them",
         required=True, missing="what touches, by link: {foot: {sphere: {radius: 0.02}}}"),
-    Key("planes", Named(PLANE, "ground"), "by name", "the ground z = 0"), *MATERIAL))
+    Key("planes", Named(PLANE, "ground"), "by name", "the ground z = 0"),
+    Key("pairs", List(List(Text(), 2, 2), 1), "links that touch each other: names or patterns of two links each", "none",
+        example=[["upper", "lower"]]), *MATERIAL))

@@ -18,6 +18,7 @@ class Material:
     """N = stiffness d^exponent (1 + damping d'), friction mu N u / sqrt(u^2 + creep^2), see `kernels.simulation.contact`.
 
     stiffness    [N/m^exponent]; None: such that a contact sinks by `sink` [m] under its share of the weight
+    smooth       width [m] of the smooth form; None: the law itself
     """
 
     friction: float = 0.8
@@ -26,6 +27,7 @@ class Material:
     exponent: float = 1.5
     damping: float = 2.0         # s/m
     creep: float = 1e-3          # m/s
+    smooth: float | None = None  # m
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,19 +61,29 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Plane:
-    """The half space below it is solid. normal: any length but zero."""
+    """The half space below it is solid. normal: any length but zero; link: that carries it, in whose frame both vectors are."""
 
     name: str
     point: tuple[float, float, float] = (0.0, 0.0, 0.0)
     normal: tuple[float, float, float] = (0.0, 0.0, 1.0)
+    link: str | None = None
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """links: two names or patterns."""
+
+    links: tuple[str, str]
     place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
 class Contact:
-    """links: rules whose value is a tuple of `Shape`. Each shape touches each plane."""
+    """links: rules whose value is a tuple of `Shape`. Each shape touches each plane; links of a pair touch each other."""
 
     links: tuple[Rule, ...]
     planes: tuple[Plane, ...] = (Plane("ground"),)
     material: tuple[tuple[str, float], ...] = ()
+    pairs: tuple[Pair, ...] = ()
     place: Place = field(default=Place(), compare=False)

@@ -43,17 +43,24 @@ ACTION = Keys("action", (
     Key("impact", IMPACT, "of a joint against a stop, or of a point of a link"),
     Key("attach", ATTACH, "a rigid body to a link; before, it rests in the world"),
     Key("detach", Text(), "what is attached to this link goes on by itself", example="lower"),
+    Key("record", Boolean(), "nothing else than a row of the result and a line of events.csv", example=True),
     Key("stop", Boolean(), "the end of the run", example=True)))
+WORDS = Choice(("stop", "record"))
+TOUCH = Keys("touch_event", (
+    Key("touch", Text(), "link whose first contact begins", example="foot"),
+    Key("lift", Text(), "link whose last contact ends", example="foot")), one_of=(("touch", "lift"),))
 EVENT = Keys("event", (
     Key("at", Either((Number(least=0), List(Number(least=0), 1)), "times"), "time or list of times [s]", example=1.5),
     Key("every", Number(above=0), "period [s]; the first time is one period after the start", example=0.5),
-    Key("when", Text(), "an expression of the state, such as `q(joint)` or `z(link)`, of joint forces `tau(joint)`, or of times "
-        "such as `t_phase`; the event happens when it passes `value`",
+    Key("when", Either((Text(), TOUCH), "when"), "an expression of the state, such as `q(joint)` or `z(link)`, of joint forces "
+        "`tau(joint)`, or of times such as `t_phase`; the event happens when it passes `value`. Or a contact that begins or "
+        "ends: `touch(link)`, `lift(link)`, `touch(link, plane)`",
         example="q(elbow)"),
     Key("value", Number(), "of `when`: the value that is passed", 0, example=0.5),
-    Key("direction", Choice(tuple(DIRECTIONS)), "of `when`: `rising`, `falling` or `both`", "both", example="rising"),
+    Key("direction", Choice(tuple(DIRECTIONS)), "of `when`: `rising`, `falling` or `both`", "both; touch rises and lift falls",
+        example="rising"),
     Key("debounce", Number(least=0), "of `when`: time after the event in which it does not happen again [s]", 0, example=0.1),
     Key("in", _NAMES, "phase or list of phases in which the event happens", "all", example="phase"),
     Key("once", Boolean(), "whether it happens only the first time", False, example=True),
-    Key("do", Either((ACTION, Choice(("stop",)), List(Either((ACTION, Choice(("stop",)))), 1)), "actions"),
+    Key("do", Either((ACTION, WORDS, List(Either((ACTION, WORDS)), 1)), "actions"),
         "an action, or a list of actions in their order", required=True)), one_of=(TIMED,))

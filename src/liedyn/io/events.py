@@ -8,6 +8,7 @@ from liedyn.errors import Place
 from liedyn.io.event_keys import ACTION, ATTACH, AXES, DIRECTIONS, EVENT, IMPACT, OF_WHEN, PHASE, SET, TIMED
 from liedyn.io.robot_yaml import read_inertia
 from liedyn.io.scenario import Expression, Rule
+from liedyn.io.touch_events import TouchEvent, read_touch, touch_text
 from liedyn.io.yaml_text import Node
 
 
@@ -83,19 +84,27 @@ class Detach:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """Nothing but a row of the result and a line of events.csv."""
+
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
 class Stop:
     """The end of the run."""
 
     place: Place = field(default=Place(), compare=False)
 
 
-Action = Go | Lock | Set | Impact | Attach | Detach | Stop
+Action = Go | Lock | Set | Impact | Attach | Detach | Note | Stop
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
     """Happens at the times `at`, or after each `every` seconds, or when an expression passes `value`.
 
+    touch       instead of the expression: a contact that begins or ends
     direction   of `when`: 1 rising, -1 falling, 0 both
     debounce    [s] after it has happened, in which it does not happen again
     phases      in which it happens; empty: in all
@@ -112,6 +121,7 @@ class Event:
     debounce: float = 0.0
     phases: tuple[str, ...] = ()
     once: bool = False
+    touch: TouchEvent | None = None
     place: Place = field(default=Place(), compare=False)
 
 
@@ -153,9 +163,14 @@ def _event(name: str, node: Node, phases: list[str], values: Rules) -> Event:
     if "every" in given:
         timed["every"] = EVENT.value(given, "every")
     if "when" in given:
-        timed["when"] = Expression(given["when"].text(), given["when"].place)
+        timed["touch"] = touch = read_touch(given["when"])
+        if touch and "value" in given:
+            raise given["value"].problem("value does not apply to touch and lift", expected="no value")
+        timed["when"] = Expression(touch_text(touch) if touch else given["when"].text(), given["when"].place)
         timed["value"] = EVENT.value(given, "value", 0.0)
         timed["direction"] = DIRECTIONS[EVENT.value(given, "direction", "both")]
+        if touch and "direction" not in given:
+            timed["direction"] = touch.way
         timed["debounce"] = EVENT.value(given, "debounce", 0.0)
     within = _names(given["in"]) if "in" in given else ()
     for one in within:
@@ -170,8 +185,7 @@ def _actions(node: Node, phases: list[str], values: Rules) -> tuple[Action, ...]
     actions: list[Action] = []
     for one in node.items(least=1, of="actions") if node.kind == "list" else [node]:
         if one.kind == "text":
-            one.choice(("stop",))
-            actions.append(Stop(one.place))
+            actions.append(_WORDS[one.choice(tuple(_WORDS))](one.place))
             continue
         for key, child in one.mapping(ACTION).items():
             action = _READ[key](child, phases, values)
@@ -240,8 +254,10 @@ _READ = {
     "lock": lambda node, *_: Lock(_names(node), True, node.place),
     "unlock": lambda node, *_: Lock(_names(node), False, node.place),
     "detach": lambda node, *_: Detach(node.text(), node.place),
+    "record": lambda node, *_: Note(node.place) if node.boolean() else None,
     "stop": lambda node, *_: Stop(node.place) if node.boolean() else None,
 }
+_WORDS = {"stop": Stop, "record": Note}
 
 
 # writing ------------------------------------------------------------------------------------------------------------
@@ -254,7 +270,7 @@ def plain_phase(phase: Phase, rules) -> dict:
 def plain_event(event: Event, values) -> dict:
     """values: writes values of joints."""
     timed = {"at": list(event.at)} if event.at else {"every": event.every} if event.every else {
-        "when": event.when.text, "value": event.value, "debounce": event.debounce,
+        "when": event.when.text, **({} if event.touch else {"value": event.value}), "debounce": event.debounce,
         "direction": next(name for name, way in DIRECTIONS.items() if way == event.direction)}
     within = {"in": list(event.phases)} if event.phases else {}
     return {**timed, **within, **({"once": True} if event.once else {}),
@@ -275,4 +291,6 @@ def _plain_action(action: Action, values) -> dict:
     if isinstance(action, Attach):
         return {"attach": {"link": action.link, "mass": action.mass, "com": list(action.com),
                            "inertia": list(action.inertia)}}
-    return {"detach": action.link} if isinstance(action, Detach) else {"stop": True}
+    if isinstance(action, Detach):
+        return {"detach": action.link}
+    return {"record": True} if isinstance(action, Note) else {"stop": True}

@@ -9,7 +9,7 @@ from liedyn.io.scenario import Integrator, Scenario
 
 # Where forces are stiff: within 1e-6 of the converged motion on robots of example-robot-data, in half of Radau's time or less.
 _STIFF = Integrator("rodas5p", rtol=1e-6, atol=1e-8)
-_HELD = Integrator("Radau", rtol=1e-6, atol=1e-8)        # with constraints or contacts: Jacobians take long, and it keeps them
+_HELD = Integrator("Radau", rtol=1e-6, atol=1e-8)        # with constraints: Jacobians take long, and it keeps them
 _MARGIN = 0.7            # of the limit of stability: inertias change along the way
 
 
@@ -25,7 +25,7 @@ def choose_integrator(scenario: Scenario, problem: Problem, between: float) -> t
     step = _taken(default.step, between)
     if found.rate * step <= _MARGIN * LIMIT:
         return default, []
-    taken = _STIFF if problem.ties is None and problem.contacts is None else _HELD
+    taken = _STIFF if problem.ties is None else _HELD
     return taken, [f"{_cause(found, problem)}, too fast for rk4 with steps of {step:g} s: the run uses {taken.method} with "
                    f"rtol {taken.rtol:g} and atol {taken.atol:g} (set integrator.method to choose another)"]
 

@@ -8,9 +8,8 @@ from liedyn.dynamics.derivatives.first_derivatives import hybrid_dynamics_deriva
 from liedyn.dynamics.manifold import difference
 from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.jacobian_of_rates import chart_slopes
-from liedyn.joints.kinds import FREE, SCREW
+from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.joint_laws import COMPUTED, FEEDBACK, GRAVITY
-from liedyn.model.spatial import bracket, skew
 
 
 def with_joint_laws(problem, t: float, q, v, out: np.ndarray) -> np.ndarray:
@@ -54,6 +53,6 @@ def _slope_of_difference(model, q0, q) -> np.ndarray:
     x, out = difference(model, q0, q), np.eye(model.nv)
     for joint in model.joints:
         if joint.kind != SCREW:
-            out[joint.v, joint.v] = chart_slopes(x[joint.v], 0 * x[joint.v], bracket if joint.kind == FREE else skew)[0]
+            out[joint.v, joint.v] = chart_slopes(x[joint.v], 0 * x[joint.v])[0]
     return out
 

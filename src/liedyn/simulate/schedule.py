@@ -32,7 +32,7 @@ from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
 from liedyn.kernels.simulation.stops import Stops
-from liedyn.simulate.contact import bind_contacts
+from liedyn.simulate.contact import bind_contacts, with_touch_switches
 from liedyn.simulate.control import Bound, bind_control, motor_law, start
 from liedyn.simulate.driven_loops import closed_state, tie
 from liedyn.simulate.ended_state import ended_state
@@ -128,7 +128,7 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     laws = bind_laws(scenario, model, table, drives, rules, held)
     watched = [event for event in scenario.events if event.when]
     at_limits = bind_stops(stops_of(scenario, model) if stops is None else stops, drives["level"], resting, table)
-    watch = np.array([*(_watch(event, table) for event in watched), *at_limits.watch], dtype=np.int64)
+    watch = np.array([*(-1 if event.touch else _watch(event, table) for event in watched), *at_limits.watch], dtype=np.int64)
 
     def bound(begun: Mapping[str, float]):
         origins = table.origins(begun)
@@ -138,16 +138,17 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
         schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before, watch=watch)
         signals, joint_laws = laws.with_switches(table.arrays(breaks, origins))
         signals, acting = at_limits.with_switches(signals, model.nv)
-        return schedule, signals, joint_laws, acting, doubts
+        signals, touching = with_touch_switches(signals, contacts, scenario, model)
+        return schedule, signals, joint_laws, acting, touching, doubts
 
-    schedule, signals, joint_laws, acting, doubts = bound({PHASE_START: 0.0})
+    schedule, signals, joint_laws, acting, touching, doubts = bound({PHASE_START: 0.0})
     law = motor_law(control, model, table.stack_size)
     at_rest = model.neutral(), np.zeros(model.nv), None, []
     q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law, laws) if initial else at_rest
     compiled = Compiled(schedule, signals, q, v, (*table.names, *laws.limit_names, *at_limits.names),
                         (*table.places, *laws.limit_places), tuple(forces.names), table.stack_size, ties=ties, law=law,
                         max_step=_largest_step(scenario.duration, doubts, watched or acting),
-                        directions=(*(event.direction for event in watched), *at_limits.directions), contacts=contacts,
+                        directions=(*(event.direction for event in watched), *at_limits.directions), contacts=touching,
                         contact_names=contact_names, joint_laws=joint_laws, clocks=tuple(table.clocks),
                         bound=lambda begun: bound(begun)[:2], stops=acting, at_limits=at_limits)
     if ties is not None and initial:

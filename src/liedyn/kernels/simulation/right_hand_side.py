@@ -120,8 +120,9 @@ def watch(schedule, signals, t, work):
     """Events, once all joint forces are known."""
     measure_forces(work.tau, signals.measured)
     for k in range(schedule.watch.size):
-        x, _, _ = value(signals, schedule.watch[k], t, work.q, work.v, work.stack)
-        note(work.flag, schedule.watch[k], x)
+        if schedule.watch[k] >= 0:
+            x, _, _ = value(signals, schedule.watch[k], t, work.q, work.v, work.stack)
+            note(work.flag, schedule.watch[k], x)
 
 
 @primitive
@@ -190,7 +191,7 @@ def apply_forces(tree, plant, schedule, signals, t, work):
             F = plus_cross(rotate_back(R, F[0]), load3(schedule.force_point, 3 * j), f), f
         s = plant.slot[j]
         store_twist(work.wrench, s, add(load_twist(work.wrench, s), F))
-    push_contacts(plant.contacts, tree, work)
+    push_contacts(plant.contacts, tree, signals, work)
     for s in range(plant.slot_link.size):
         link = plant.slot_link[s]
         i = tree.link_body[link]

@@ -98,7 +98,7 @@ class Schedule(NamedTuple):
     force_until: ndarray     # (f,) inf: to the end
     breaks: ndarray          # sorted times in (0, duration) on which steps must land
     before: ndarray          # the last time before each at which all signals are as in the step that ends there
-    watch: ndarray = zeros(0, int64)     # signals that are looked at for their switches alone: events
+    watch: ndarray = zeros(0, int64)     # of each event, a signal that is looked at for its switch alone; -1: contacts switch
     poses: Poses = Poses(*[zeros(0, int64)] * 5)
 
 

@@ -1,0 +1,158 @@
+"""Contact of links with each other and with planes that links carry; the smooth form; touch and lift as events."""
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from differences import by_each
+from liedyn.analyse.linearization.instant import prepare
+from liedyn.errors import ScenarioError
+from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.touch import materials, touch
+from liedyn.simulate.feedback import wrench_laws
+from liedyn.simulate.run import run_scenario
+
+TIGHT = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
+# two bodies in space, the second given against the first; the first is hit off its centre of mass
+BODIES = """
+base: floating
+links: {a: {mass: 2.0, com: [0.01, 0.02, 0], inertia: [0.01, 0.012, 0.015]}, b: {mass: 1.0, inertia: [0.004, 0.004, 0.004]}}
+joints: {fly: {type: free, parent: a, child: b}}
+"""
+# a table that a drive moves, with a tray on a tilted hinge, and a ball
+TABLE = """
+links:
+  ball: {shape: {sphere: {radius: 0.1}}, mass: 2.0}
+  table: {mass: 3.0, inertia: [0.1, 0.1, 0.1]}
+  tray: {mass: 1.0, com: [0.1, 0, 0], inertia: [0.01, 0.02, 0.03]}
+joints:
+  fly: {type: free, parent: world, child: ball}
+  lift: {type: prismatic, parent: world, child: table, axis: [0, 0, 1]}
+  hinge: {type: revolute, parent: table, child: tray, axis: [0, 1, 0.2], origin: {xyz: [0.5, 0, 0.1], rpy: [0.1, 0, 0]}}
+"""
+G = 9.81
+
+
+@pytest.fixture(autouse=True)
+def lines(monkeypatch):
+    """Lines, which take no time to compile; tests/codegen/test_contact_step.py compares them with the loops."""
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+
+
+def evaluated(problem, q, v):
+    """Wrenches by link."""
+    sides, work, nv = RightHandSide(problem, problem.signals), problem.work(), problem.model.nv
+    y, K = np.r_[np.zeros(nv), v, 0.0], np.zeros((2, 2 * nv + 1))
+    assert sides.evaluate(np.zeros((1, 1)), np.zeros(1), 0.0, 0.0, 0.0, q.copy(), y, K, y.copy(), 0, 1, 0, work) == 0
+    return dict(zip((problem.model.link_names[k] for k in problem.forced_links), work.wrench.reshape(-1, 6).copy(), strict=True))
+
+
+def of_two(scenario, **contacts):
+    return scenario(BODIES, gravity=[0, 0, 0], duration=0.6, output_step=0.01, integrator=TIGHT,
+                    initial={"q": {"fly": [0.3, 0.05, 0.02, 0, 0, 0, 1]},
+                             "v": {"base": [0.3, 0.2, 0.5, 0.4, 0, 0], "fly": [0, 0, 0, -0.6, 0, 0]}},
+                    contacts={"links": {"a": {"sphere": {"radius": 0.1}}, "b": {"capsule": {"radius": 0.08, "length": 0.02}}},
+                              "planes": {}, "pairs": [["a", "b"]], "friction": 0.5, "stiffness": 1e5, **contacts})
+
+
+@pytest.mark.parametrize("form", [{}, {"smooth": 1e-4}], ids=["law", "smooth"])
+def test_two_bodies_collide_in_space_and_keep_their_momentum(scenario, form, worst):
+    run = run_scenario(of_two(scenario, **form), {"events": {"hit": {"when": "touch(a, b)", "do": "record"},
+                                                             "off": {"when": {"lift": "b"}, "do": "record"}}})
+    momentum = np.array([ld.momentum(run.model, q, v) for q, v in zip(run.q, run.v, strict=True)])
+    assert run.contacts.names == ("a.b.1", "a.b.2") and run.contacts.force.max() > 10 and run.contacts.slip.max() > 0.1
+    assert worst("momentum of a pair", np.abs(momentum - momentum[0]).max()) < 1e-12        # of the integration
+    assert run.check["energy_balance_relative"] < 1e-9
+    # both events are rows twice, at which the depth passes zero
+    assert [event.name for event in run.events] == ["hit", "off"]
+    deepest = run.contacts.depth.max(axis=1)
+    for event in run.events:
+        before, after = np.flatnonzero(run.t == event.t)
+        speed = np.abs(np.diff(deepest)[before - 1] / np.diff(run.t)[before - 1])
+        assert worst("time of touch and lift", abs(deepest[after]) / speed) < 1e-12
+        assert deepest[before] == deepest[after]
+
+
+def pile(scenario, **contacts):
+    """A ball on a tray, a plane of the world, and the ball against the hinge's corner sphere."""
+    return prepare(scenario(
+        TABLE, initial={"q": {"fly": [0.55, 0.05, 0.26, 0.1, 0.2, 0.3, 0.927361849549570], "lift": 0.05, "hinge": 0.2},
+                        "v": {"fly": [0.3, 0.2, 0.1, 0.1, -0.3, -0.2], "lift": 0.4, "hinge": -0.7}},
+        contacts={"links": {"ball": {"sphere": {"radius": 0.1}},
+                            "tray": {"capsule": {"radius": 0.05, "length": 0.2}, "at": [0, 0.1, 0.04]}},
+                  "planes": {"top": {"link": "tray", "point": [0, 0, 0.03], "normal": [0.1, 0, 1]},
+                             "ground": {"point": [0, 0, 0.21]}},
+                  "pairs": [["ball", "tray"]], "stiffness": 1e4, "damping": 0.3, **contacts}), ())
+
+
+def only(problem, which):
+    """The problem with these contacts alone; the others have no stiffness."""
+    material = problem.contacts.material.reshape(-1, 5).copy()
+    material[~which, 0] = 0.0
+    return replace(problem, contacts=problem.contacts._replace(material=material.reshape(-1)))
+
+
+FORMS = [{}, {"smooth": 0.2}, {"smooth": 0.2, "exponent": 1}]
+
+
+@pytest.mark.parametrize("form", FORMS, ids=["law", "smooth", "smooth, linear"])
+def test_action_and_reaction_and_their_slopes(scenario, form, worst):
+    """Forces on both links cancel in the world, and are those of NumPy's law; slopes are those of differences."""
+    setup = pile(scenario, **form)
+    problem, model, q, v = setup.problem, setup.model, setup.problem.q, setup.problem.v
+    at = touch(model, problem.contacts, q[None], v[None])
+    assert set(problem.contacts.kind[at.force[0] > 0]) == {0, 1, 2}              # the ground, a plane of a link, a pair
+    total = np.zeros(6)
+    for link, F in evaluated(only(problem, problem.contacts.kind > 0), q, v).items():
+        T = ld.link_pose(model, q, link)
+        f = T[:3, :3] @ F[3:]
+        total += np.r_[T[:3, :3] @ F[:3] + np.cross(T[:3, 3], f), f]
+    assert worst("action and reaction", np.abs(total).max() / at.force.max()) < 1e-13
+    _, _, mu, e, _ = materials(problem.contacts)
+    for j in range(len(mu)):
+        slip = at.slip[0, j]
+        f = at.force[0, j] * (at.normal[0, j] - mu[j] * slip / np.sqrt(slip @ slip + e[j]**2))
+        found = evaluated(only(problem, np.arange(len(mu)) == j), q, v)[model.link_names[problem.contacts.link[j]]]
+        assert np.abs(found - np.r_[np.cross(at.point[0, j], f), f]).max() < 1e-11 * (1 + at.force.max())
+    links = [model.link_names[k] for k in problem.forced_links]
+    still = evaluated(problem, q, v)
+
+    def force(x):
+        there = ld.integrate(model, q, x[:model.nv])
+        wrench = evaluated(problem, there, v + x[model.nv:])
+        return sum(ld.jacobian(model, q, link).T @ (wrench[link] - still[link]) for link in links)
+
+    found, expected = wrench_laws(problem, 0.0, q, v), by_each(force, 2 * model.nv, 1e-5)
+    assert worst("slopes of contacts of links", np.abs(found - expected).max() / np.abs(expected).max()) < 1e-8
+
+
+def test_a_ball_rides_on_a_table_that_is_driven(scenario, worst):
+    """The table rises with constant acceleration, by which the ball's weight grows."""
+    run = run_scenario(scenario(TABLE, duration=1.5, output_step=0.01, integrator={"method": "dopri5"},
+        initial={"q": {"fly": [0.5, 0, 0.199, 0, 0, 0, 1]}},
+        joints={"lift": {"prescribe": {"position": "0.6*t**2"}}, "hinge": {"prescribe": {"position": 0}}},
+        contacts={"links": {"ball": {"sphere": {"radius": 0.1}}}, "planes": {"deck": {"link": "table", "point": [0, 0, 0.1]}},
+                  "stiffness": 2 * G / 1e-3**1.5}))
+    assert worst("ball on a driven table", abs(run.contacts.force[-1, 0] / (2 * (G + 1.2)) - 1)) < 1e-6
+    assert run.q[-1, 2] > 1.0 and run.contacts.centre is not None and np.isnan(run.contacts.centre).all()
+    assert run.check["energy_balance_relative"] < 1e-7
+
+
+@pytest.mark.parametrize("contacts, events, message", [
+    ({"pairs": [["a", "c"]]}, {}, "no such link; found 'c'"),
+    ({"pairs": [["a", "a"]]}, {}, "nothing of a and a can touch"),
+    ({"pairs": [["a"]]}, {}, "contacts.pairs[0]: wrong value; found ['a']; expected a list of 2 names of links"),
+    ({"links": {"a": {"sphere": {"radius": 0.1}}}}, {}, "the link b of a pair has no shape"),
+    ({"planes": {"deck": {"link": "c"}}}, {}, "no such link; found 'c'"),
+    ({"smooth": 0}, {}, "contacts.smooth: out of range; found 0"),
+    ({}, {"when": "touch(c)"}, "no such link; found 'c'"),
+    ({}, {"when": "touch(a, ground)"}, "event hit: touch(a, ground) is never a contact; expected one of a and b"),
+    ({}, {"when": "touch()"}, "expected touch(link), lift(link), touch(link, plane) or touch(link, link)"),
+    ({}, {"when": {"hit": "a"}}, "expected an expression, or touch(link)"),
+    ({}, {"when": "lift(a)", "value": 1}, "value does not apply to touch and lift"),
+])
+def test_what_cannot_touch_is_told(scenario, contacts, events, message):
+    with pytest.raises(ScenarioError) as caught:
+        prepare(of_two(scenario, **contacts), {"events": {"hit": {**events, "do": "record"}}} if events else ())
+    assert message in str(caught.value) and "\n" not in str(caught.value)
