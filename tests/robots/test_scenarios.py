@@ -66,6 +66,17 @@ def test_panda_comes_back_later_with_a_limited_motor():
     assert np.abs(result.tracking.error[:, [0, 2]]).max() < 0.2
 
 
+def test_arm_holds_its_posture_on_a_moving_deck():
+    """The deck moves as the file says; what it carries is the weight, but for the motion; the arm gives way by half a degree."""
+    result = run("panda_on_ship")
+    deck = Rotation.from_quat(result.q[:, 3:7])
+    np.testing.assert_allclose(deck.as_euler("ZYX")[:, 2], 0.21 * np.sin(2 * np.pi * result.t / 8 + 1), atol=1e-12)
+    weight = 9.81 * sum(link.mass for link in result.model.description.links)
+    force = deck.apply(result.tau[:, 3:6])[:, 2]
+    assert np.abs(force / weight - 1).max() < 0.08 and abs(force[result.t < 24].mean() / weight - 1) < 0.005
+    assert np.abs(result.q[:, 7:14] - [0.4, 0.3, 0, -1.8, 0, 2.1, 0.8]).max() < 0.01
+
+
 def test_panda_dangles_only_where_it_is_driven_by_no_force():
     result = run("panda_hybrid")
     names = [name for name, prescribed in zip(result.model.v_names, result.prescribed, strict=True) if not prescribed]
