@@ -86,9 +86,23 @@ class NameLookupError(LiedynError, KeyError, ValueError):
 
 
 class ComputationError(LiedynError):
-    """A computation that failed: a vanishing articulated inertia, a step size that underflowed, …"""
+    """A computation that failed: a vanishing articulated inertia, a step size that underflowed, …
+
+    result   of a simulation that ended early: the motion before (`Result`); None where there is nothing of it
+    """
 
     exit_status = 1
+    result = None
+
+
+class Interrupted(LiedynError):
+    """A run that a signal has ended at the time t [s]; result as that of ComputationError."""
+
+    result = None
+
+    def __init__(self, signal: int, t: float):
+        self.exit_status = 128 + signal
+        super().__init__(f"interrupted at t = {t:.6g} s")
 
 
 class UsageError(LiedynError):

@@ -36,7 +36,14 @@ def test_a_result_that_does_not_fit_onto_the_disk_is_refused_with_the_figure(fol
     monkeypatch.setattr(room.shutil, "disk_usage", lambda place: Disk(1e9, 0.9e9, 0.1e9))
     result = run("simulate", "long.yaml", "-o", "runs/one", "--no-plots")
     assert result.exit_code == 1 and not (folder / "runs").exists()
-    assert f"the result of 1000002 rows needs about 0.2 GB of disk in {folder}; 0.1 GB are free" in result.stderr
+    assert f"the result of 1000002 rows needs about 0.28 GB of disk in {folder}; 0.1 GB are free" in result.stderr
+
+
+def test_rows_that_go_to_disk_need_no_memory(folder, monkeypatch):
+    """But for their times, and some of them."""
+    monkeypatch.setattr(room, "available_memory", lambda: 200e6)
+    result = run("simulate", "long.yaml", "-o", "runs/one", "--dry-run", "--json")
+    assert result.exit_code == 0 and '"memory": 104000040' in result.stdout, result.output
 
 
 def test_a_short_run_is_not_refused_where_the_system_tells_nothing(folder, monkeypatch):

@@ -1,17 +1,31 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
 from liedyn.cli.console import check_drawn, with_console
-from liedyn.cli.options import FILE, force_option, json_option, override_option, strict_option
+from liedyn.cli.options import Existing, force_option, json_option, override_option, strict_option
+from liedyn.errors import ComputationError, Interrupted, LiedynError, UsageError
+
+
+class _Run(Existing):
+    """A scenario, a robot file, or the folder of a run that may not have got its name yet."""
+
+    def convert(self, value, param, ctx):
+        from liedyn.io.output import UNFINISHED, is_unfinished
+
+        name = os.fspath(value).rstrip("/").removesuffix(UNFINISHED)
+        return name if is_unfinished(name) else super().convert(value, param, ctx)
 
 
 @click.command(short_help="Simulate a scenario: trajectory, self-check and pictures.")
-@click.argument("scenario", metavar="SCENARIO_OR_ROBOT", type=FILE)
+@click.argument("scenario", metavar="SCENARIO_OR_ROBOT", type=_Run())
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Run folder to write. Default: runs/NAME.")
 @override_option(", such as -S integrator.step=1e-4")
+@click.option("--resume", is_flag=True, help="Continue a run that was interrupted or killed. SCENARIO_OR_ROBOT may be its run "
+              "folder.")
 @click.option("--force-long", is_flag=True, help="Allow more than 1e8 steps or 1e7 rows, and results that may not fit into "
               "memory or on disk.")
 @click.option("--dry-run", is_flag=True, help="Check everything and say what would be done, without simulating or writing.")
@@ -21,7 +35,7 @@ from liedyn.cli.options import FILE, force_option, json_option, override_option,
 @force_option
 @json_option
 @with_console
-def simulate(scenario, output, overrides, force_long, dry_run, print_config, no_plots, strict, force, as_json, console):
+def simulate(scenario, output, overrides, resume, force_long, dry_run, print_config, no_plots, strict, force, as_json, console):
     """Simulate a scenario and write its trajectory, self-check and pictures to a run folder.
 
     If a robot file is given instead of a scenario, its passive motion is simulated from the neutral configuration.
@@ -30,16 +44,25 @@ def simulate(scenario, output, overrides, force_long, dry_run, print_config, no_
     Example:  liedyn simulate configs/panda_hybrid.yaml -S duration=10
     writes    runs/panda_hybrid/: trajectory.csv, run.json, plots/
     Example:  liedyn simulate configs/panda_hybrid.yaml -S duration=10 --dry-run
+    Example:  liedyn simulate runs/panda_hybrid --resume
     """
-    from liedyn.io.output import check_folder, path_part
+    from liedyn.io.output import check_folder, is_unfinished, path_part
 
-    folder = Path(output) if output else Path("runs", path_part(Path(scenario).stem))
+    if resume and (dry_run or print_config):
+        raise click.UsageError("--resume goes without --dry-run and --print-config.")
+    if not resume and not os.path.isfile(scenario):
+        raise click.UsageError(f"{scenario} is a directory: a scenario or robot file is needed, or --resume.")
+    folder = Path(output or (Path("runs", path_part(Path(scenario).stem)) if os.path.isfile(scenario) else scenario))
     if print_config:
         if dry_run or as_json:
             raise click.UsageError("--print-config goes without --dry-run and --json.")
-        _print_config(scenario, overrides, force_long, strict, console)
+        _print_config(scenario, overrides, force_long, strict, folder, console)
         return
-    check_folder(folder, mark="run.json", force=force)
+    if resume and not is_unfinished(folder) and _has_ended(scenario, folder, force, console):
+        return
+    if not resume and not force and is_unfinished(folder):
+        raise UsageError(f"the run in {folder} is not finished; --resume continues it, --force starts anew")
+    check_folder(folder, mark="run.json", force=force or resume)
 
     if dry_run:
         _dry_run(scenario, overrides, force_long, strict, folder, as_json, console)
@@ -49,28 +72,82 @@ def simulate(scenario, output, overrides, force_long, dry_run, print_config, no_
 
     with Draughtsman(idle=no_plots) as draughtsman:         # before the imports that take long
         from liedyn.report.run_folder import write_run
-        from liedyn.simulate.run import simulate_file
 
-        result = simulate_file(scenario, list(overrides), console.progress, strict, force_long, folder)
+        result, ended, disk = _simulate(scenario, list(overrides), console, strict, force_long, folder, resume)
         console.robot(result.model)
         with console.progress.stage("writing results"):
-            written = write_run(result, folder, force=force, plots=not no_plots, draughtsman=draughtsman)
+            written = write_run(result, folder, force=force or resume, plots=not no_plots and result.status != "interrupted",
+                                draughtsman=draughtsman)
+    disk.close(finished=result.status != "interrupted")
     console.notes(result.notes)
     if as_json:
         console.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
     console.say(result.summary)
     console.detail("seconds: " + ", ".join(f"{part} {seconds:.2f}" for part, seconds in result.timing.items()))
     console.wrote(written.paths)
+    if ended is not None:
+        raise ended
     check_drawn(written.failures)
 
 
-def _print_config(scenario, overrides, force_long, strict, console):
+def _simulate(scenario, overrides, console, strict, force_long, folder, resume):
+    """The result, the error that it ended with (or None), and the folder where it is unfinished."""
+    from liedyn.cli.interrupts import asked_to_stop
+    from liedyn.io.output import is_unfinished
+    from liedyn.io.unfinished import Unfinished, read_checkpoint
+    from liedyn.simulate.run import simulate_file
+
+    resumed = resume and is_unfinished(folder)
+    disk = Unfinished(folder)
+    if resumed and not os.path.isfile(scenario):
+        disk.command = read_checkpoint(disk.path)[1]["command"]
+    else:
+        disk.command = {"scenario": os.path.abspath(scenario), "overrides": overrides, "strict": strict, "force_long": force_long}
+    try:
+        with asked_to_stop(disk):
+            return simulate_file(disk.command["scenario"], disk.command["overrides"], console.progress, disk.command["strict"],
+                                 force_long or disk.command["force_long"], disk, resumed), None, disk
+    except (ComputationError, Interrupted) as error:
+        if error.result is None:
+            disk.close(finished=not isinstance(error, Interrupted))
+            raise
+        again = f" (`liedyn simulate {folder} --resume` continues)" if isinstance(error, Interrupted) else ""
+        t = error.result.t
+        error.args = (f"{error}; {len(t)} rows, up to t = {t[-1]:.6g} s, are in {folder}{again}",)
+        return error.result, error, disk
+    except LiedynError:
+        disk.close(finished=False)
+        raise
+    except KeyboardInterrupt:
+        disk.close(finished=False)
+        if not is_unfinished(folder):
+            raise
+        raise KeyboardInterrupt(f"`liedyn simulate {folder} --resume` continues from the last checkpoint") from None
+
+
+def _has_ended(scenario, folder, force, console) -> bool:
+    """Where there is no checkpoint: whether the run has ended. If not, it starts from the beginning."""
+    from liedyn.report.run_folder import status_of
+
+    status = status_of(folder)
+    if status == "diverged":
+        raise ComputationError(f"the run in {folder} has diverged: there is nothing to resume")
+    if status is not None:
+        console.say(f"{folder}: the run is complete, there is nothing to resume")
+        return True
+    if not os.path.isfile(scenario):
+        raise UsageError(f"{folder} is no run folder: there is nothing to resume")
+    console.note(f"there is no checkpoint of {folder}: the run starts from the beginning")
+    return False
+
+
+def _print_config(scenario, overrides, force_long, strict, folder, console):
     from liedyn.io.output import STDIO
     from liedyn.io.plain_scenario import to_plain
     from liedyn.io.write_yaml import to_yaml
     from liedyn.simulate.preparation import prepare
 
-    prepared = prepare(scenario, list(overrides), strict, force_long)
+    prepared = prepare(scenario, list(overrides), strict, force_long, folder)
     console.notes((*prepared.notes, *prepared.chosen))
     console.write_text(STDIO, to_yaml(to_plain(prepared.scenario)), force=False)
 

@@ -6,8 +6,9 @@ import time
 import numpy as np
 
 from liedyn.errors import ComputationError, UsageError
-from liedyn.integrators.problem import Statistics, begin, failure, loop_figures
+from liedyn.integrators.problem import Keeper, Statistics, begin, failure, loop_figures
 from liedyn.integrators.run_state import copy, next_break, next_goal
+from liedyn.integrators.saved_state import numbers_of, put_back, put_back_constraints
 from liedyn.jit import kernel, primitive
 from liedyn.joints.closures import HEADER, loops_of
 from liedyn.joints.tree import tree_of
@@ -206,7 +207,7 @@ def newton(tree, loops, plant, schedule, signals, ties, t, h, state, work, own):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def solve_generalized_alpha(problem, times: np.ndarray, options, progress=lambda fraction: None):
+def solve_generalized_alpha(problem, times: np.ndarray, options, progress=lambda fraction: None, keeper=None):
     """As `solve`: the motion at `times` (increasing, from 0) by steps of options.step, and what it took.
 
     options.rho is the spectral radius at infinite frequency, from 0 (damps the most) to 1 (not at all). Position, velocity and
@@ -223,8 +224,14 @@ def solve_generalized_alpha(problem, times: np.ndarray, options, progress=lambda
     record, work, plant, state = problem.record(times), problem.work(), problem.plant(), begin(problem)
     own = _work(model, ties, method_of(getattr(options, "rho", 0.9), options.step))
     loops = (np.zeros(HEADER, dtype=np.int64), np.zeros(0)) if ties is None else (model.loop_index, model.loop_constants)
-    steps, code = _FIRST_CHUNK, RUNNING
+    steps, code, keeper = _FIRST_CHUNK, RUNNING, keeper or Keeper()
+    carried = {"state": state, "work": work, "own": own}
+    if keeper.saved is not None:
+        put_back(keeper.saved, **carried)
+        put_back_constraints(keeper.saved, ties)
+    keeper.follow(record, state.count)
     while code == RUNNING:
+        keeper.between(float(state.clock[0]), lambda: numbers_of(**carried, ties=ties))
         chunk = time.perf_counter()
         code = run_alpha(model.index, model.constants, *loops, plant, problem.schedule, problem.signals, ties, state, record,
                          work, own, steps)

@@ -11,6 +11,7 @@ from liedyn.codegen.step import Step, Tied, step_of
 from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.errors import ComputationError, Place
+from liedyn.integrators.row_memory import zeros
 from liedyn.integrators.run_state import Record, Stages, State
 from liedyn.kernels.loops.by_parts import CONTRADICTION, LOOP_OPEN, LOOSE_JOINT
 from liedyn.kernels.loops.desk import (
@@ -160,9 +161,9 @@ class Problem:
 
     def record(self, times: np.ndarray) -> Record:
         m, n, tied = self.model, len(times), self.ties is not None
-        return Record(times, np.zeros((n, m.nq)), *(np.zeros((n, m.nv)) for _ in range(3)),
-                      np.zeros((n, 6 * len(self.forced_links))), np.zeros(n), np.zeros((n, m.nc if tied else 0)),
-                      np.zeros((n, 2 if tied else 0)), np.zeros((n, 4 * len(self.ties.signals) if tied else 0)))
+        return Record(times, zeros((n, m.nq)), *(zeros((n, m.nv)) for _ in range(3)),
+                      zeros((n, 6 * len(self.forced_links))), zeros((n,)), zeros((n, m.nc if tied else 0)),
+                      zeros((n, 2 if tied else 0)), zeros((n, 4 * len(self.ties.signals) if tied else 0)))
 
 
 @dataclass(frozen=True)
@@ -199,6 +200,21 @@ class Stretch:
     record: Record
     statistics: Statistics
     end: Start
+
+
+class Keeper:
+    """Who is told of a stretch while it is computed; this one does nothing.
+
+    saved   the numbers of a state to go on from, of `between`; None: from the start
+    """
+
+    saved: Mapping[str, np.ndarray] | None = None
+
+    def follow(self, record: Record, count: np.ndarray) -> None:
+        """Before the first step: the rows [0, count[0]) of record are done, now and later."""
+
+    def between(self, t: float, snapshot: Callable[[], dict[str, np.ndarray]]) -> None:
+        """Between two chunks or steps, at the time t. snapshot: all numbers to go on from here. May raise, which ends the run."""
 
 
 @dataclass
@@ -277,6 +293,8 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
                                 f"joint in a singular position); {mend_inertia(problem.model, loose)}")
     worst = _worst_coordinates(problem.model.v_names, work)
     mend = advice(problem, options.method, options.step) if options else "try a smaller step"
+    if problem.sampled is not None and code == NOT_FINITE:
+        mend = f"the gains may be too large for the rate of sampling, try a higher one or a smaller kd; or {mend}"
     if code == NOT_FINITE:
         return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s{worst}: {mend}")
     if code == STEP_TOO_SMALL:

@@ -11,11 +11,13 @@ import numpy as np
 from liedyn.dynamics.manifold import difference
 from liedyn.integrators.constraint_steps import copy_constraints
 from liedyn.integrators.held_torques import HeldTorques
-from liedyn.integrators.problem import Start, Statistics, Stretch, begin, failure, kept_rows, loop_figures, stages_for
+from liedyn.integrators.problem import Keeper, Start, Statistics, Stretch, begin, failure, kept_rows, loop_figures, stages_for
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.rosenbrock import RosenbrockSolver
 from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import SMALLEST_STEP
+from liedyn.integrators.saved_solver import set_solver, solver_numbers
+from liedyn.integrators.saved_state import numbers_of, put_back, put_back_constraints, put_back_text, text_of
 from liedyn.integrators.switching import LOOSE_STEPS, Switches
 from liedyn.jit import kernel
 from liedyn.joints.kinds import SCREW
@@ -38,18 +40,20 @@ class _Stop(Exception):
         self.code = code
 
 
-def solve_by_scipy(problem, start, times, options, progress, controller=None) -> Stretch:
+def solve_by_scipy(problem, start, times, options, progress, controller=None, keeper=None) -> Stretch:
     """As `solve_stretch`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
-    run = _Run(problem, start, times, options, controller)
+    run = _Run(problem, start, times, options, controller, keeper or Keeper())
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as heard, np.errstate(all="ignore"):     # of trials too far, which are taken back
         warnings.simplefilter("always")
+        run.heard = heard
         try:
             run.all(progress)
         except _Stop as stop:
             raise failure(problem, stop.code, run.now, run.work, run.ties, options) from None
+    warned = dict.fromkeys((*run.warned, *_notes(options.method, heard)))
     statistics = Statistics(int(run.state.count[2]), 0, run.evaluations, time.perf_counter() - began,
-                            loop_figures(run.ties), (*run.switches.notes.values(), *_notes(options.method, heard)))
+                            loop_figures(run.ties), (*run.switches.notes.values(), *warned))
     record = kept_rows(run.record, int(run.state.count[0]))
     end = Start(float(record.t[-1]), run.work.q.copy(), run.work.v.copy(), float(record.work[-1]), run.fired)
     return Stretch(record, statistics, end)
@@ -61,7 +65,7 @@ def _notes(method: str, heard) -> tuple[str, ...]:
 
 
 class _Run:
-    def __init__(self, problem, start, times, options, controller=None):
+    def __init__(self, problem, start, times, options, controller, keeper):
         import scipy.integrate
 
         self.problem, self.model, self.options = problem, problem.model, options
@@ -82,6 +86,10 @@ class _Run:
             from liedyn.integrators.jacobian_of_rates import RateJacobian
             self.jacobian = jacobian = RateJacobian(problem, self.work, self.trial)
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
+        self.keeper, self.saved, self.heard, self.warned = keeper, keeper.saved, [], ()
+        signals = self.switches.signals
+        self.carried = {"state": self.state, "stages": self.stages, "work": self.work, "held": signals.held,
+                        "measured": signals.measured}
         self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
 
     @property
@@ -91,13 +99,22 @@ class _Run:
     def all(self, progress) -> None:
         if len(self.record.t) == 1 and self.extra:
             self.extra["jac"](self.last, self.state.y)           # a run of the first instant is there to compile
+        if self.saved is not None:
+            put_back_text(self.saved, self.sides, self.switches)
+            put_back(self.saved, **self.carried)
+            if self.torques:
+                put_back(self.saved, torques=self.torques.carried)
+        self.keeper.follow(self.record, self.state.count)
         for wall, before in self.walls():
             self.ceiling, h = before, None
-            self.begin_switches(wall)
+            if self.saved is None:
+                self.begin_switches(wall)
             while self.state.clock[0] < wall and not self.fired:
                 h = self.until_far(wall, h, progress)
             if self.fired:
                 return
+        if self.fired:
+            return
         self.ceiling = self.last
         self.outputs(lambda t: self.state.y, self.last)
 
@@ -106,20 +123,41 @@ class _Run:
         schedule, now = self.problem.schedule, self.state.clock[0]
         end = self.last, float(np.nextafter(self.last, -np.inf))
         while self.torques and self.state.clock[0] < self.last:
-            self.torques.act(self.state)
+            if self.saved is None:
+                self.torques.act(self.state)
+                if self.jumped():
+                    return
             yield min(self.torques.wall, end)
         if self.torques is None:
             yield from (wall for wall in zip(schedule.breaks, schedule.before, strict=True) if now < wall[0] < self.last)
             yield end
 
+    def jumped(self) -> bool:
+        """Whether events that read forces are passed by a new torque of the controller."""
+        now, y = float(self.state.clock[0]), self.state.y
+        if len(self.switches):
+            self.ceiling = now
+            self.rates(now, y)
+            self.fired = self.switches.fired()
+        if self.fired:
+            self.record.t[self.state.count[0]] = now
+            self.keep_at(now, y, now)
+        return bool(self.fired)
+
     def until_far(self, wall: float, h, progress) -> float:
         """Steps of one solver, until the wall or until the chart should be renewed. Returns the last step size."""
         t = float(self.state.clock[0])
-        self.outputs(lambda s: self.state.y, t)
+        if self.saved is None:
+            self.outputs(lambda s: self.state.y, t)
+        else:
+            t, self.state.y[:] = float(self.saved["solver.t"]), self.saved["solver.y"]
         most = min(self.options.max_step, self.last / LOOSE_STEPS if self.switches.any_loose else np.inf)
         solver = self.solver(self.rates, t, self.state.y.copy(), wall, rtol=self.options.rtol, atol=self.atol,
                              max_step=most, first_step=None if h is None else min(h, wall - t, most), **self.extra)
+        if self.saved is not None:
+            self.put_back(solver)
         while solver.status == "running":
+            self.keeper.between(float(solver.t), lambda: self.snapshot(solver))
             try:
                 solver.step()
             except ValueError:                       # SciPy's linear algebra refuses numbers that overflowed in a trial
@@ -142,6 +180,23 @@ class _Run:
                 break
         self.move_to(solver.t, solver.y)
         return solver.step_size if solver.step_size else None
+
+    def snapshot(self, solver) -> dict[str, np.ndarray]:
+        text = text_of(self.sides, self.switches, warned=[*self.warned, *_notes(self.options.method, self.heard)],
+                       evaluations=self.evaluations, trouble=self.trouble)
+        last = {"jacobian": self.jacobian.last} if self.extra else {}
+        last |= {"torques": self.torques.carried} if self.torques else {}
+        return numbers_of(**self.carried, ties=self.ties, **last) | solver_numbers(solver) | text
+
+    def put_back(self, solver) -> None:
+        """Into a new solver, whose making has evaluated this and that."""
+        saved, self.saved = self.saved, None
+        text = put_back_text(saved, self.sides, self.switches)
+        set_solver(solver, saved)
+        put_back(saved, **self.carried, **({"jacobian": self.jacobian.last} if self.extra else {}))
+        put_back_constraints(saved, self.ties)
+        self.evaluations, self.trouble, self.warned, self.now = text["evaluations"], text["trouble"], text["warned"], solver.t
+        self.just_fired = ()
 
     def move_to(self, t: float, y) -> None:
         """The state y at t, in the chart of the present anchor, becomes the next anchor."""

@@ -10,6 +10,7 @@ import numpy as np
 from liedyn.integrators.cut_steps import CutSteps
 from liedyn.integrators.held_torques import HeldTorques
 from liedyn.integrators.problem import (
+    Keeper,
     Options,
     Problem,
     Start,
@@ -25,6 +26,7 @@ from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import Method, Record
 from liedyn.integrators.runge_kutta import keep_now, run_adaptive, run_fixed
+from liedyn.integrators.saved_state import numbers_of, put_back, put_back_constraints, put_back_text, text_of
 from liedyn.integrators.switching import Switches
 from liedyn.integrators.tableaux import METHODS, Tableau
 from liedyn.kernels.simulation.line_stages import REFUSED
@@ -35,33 +37,35 @@ _CHUNK_SECONDS = 0.2      # how often the caller hears of progress, and an inter
 _FIRST_CHUNK = 100        # steps
 
 
-def solve(problem: Problem, times: np.ndarray, options: Options,
-          progress: Callable[[float], None] = lambda fraction: None) -> tuple[Record, Statistics]:
-    """The motion at `times` (increasing, from 0), and what it took.
+def solve(problem: Problem, times: np.ndarray, options: Options, progress: Callable[[float], None] = lambda fraction: None,
+          keeper: Keeper | None = None) -> tuple[Record, Statistics]:
+    """The motion at `times` (increasing, from 0), and what it took. keeper: see there; rows that it has saved are not in the
+    record.
 
     Raises ComputationError, with the time at which and the reason why the run ended early.
     """
     if options.method == "generalized_alpha":
         from liedyn.integrators.generalized_alpha import solve_generalized_alpha
-        return solve_generalized_alpha(problem, times, options, progress)
+        return solve_generalized_alpha(problem, times, options, progress, keeper or Keeper())
     if options.method == "variational":
         from liedyn.integrators.variational import solve_variational
-        return solve_variational(problem, times, options, progress)
-    stretch = solve_stretch(problem, Start(float(times[0]), problem.q, problem.v), times, options, progress)
+        return solve_variational(problem, times, options, progress, keeper or Keeper())
+    stretch = solve_stretch(problem, Start(float(times[0]), problem.q, problem.v), times, options, progress, keeper=keeper)
     return stretch.record, stretch.statistics
 
 
 def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Options,
-                  progress: Callable[[float], None] = lambda fraction: None, controller=None) -> Stretch:
+                  progress: Callable[[float], None] = lambda fraction: None, controller=None,
+                  keeper: Keeper | None = None) -> Stretch:
     """The motion from `start` at `times` (increasing, from its time), or until an event that schedule.watch looks for.
     controller: see `HeldTorques`, of a problem that is `sampled`.
 
     Raises ComputationError as `solve`. Not for generalized_alpha and variational, whose steps do not end at events.
     """
-    options = replace(options, max_step=min(options.max_step, problem.max_step))
+    options, keeper = replace(options, max_step=min(options.max_step, problem.max_step)), keeper or Keeper()
     if options.method in SCIPY_METHODS or options.method in ROSENBROCK:
         from liedyn.integrators.scipy_solvers import solve_by_scipy
-        return solve_by_scipy(problem, start, times, options, progress, controller)
+        return solve_by_scipy(problem, start, times, options, progress, controller, keeper)
     tableau, switches = METHODS[options.method](), Switches(problem) if problem.signals.held.size else None
     sides = RightHandSide(problem, switches.signals if switches else problem.signals)
     record, work, state = problem.record(np.array(times)), problem.work(), begin(problem, start)
@@ -69,11 +73,23 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
     run = run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
     torques = None if controller is None else HeldTorques(problem, controller, sides, record.t)
-    if torques:
+    if torques and keeper.saved is None:
         torques.act(state)
     cuts = CutSteps(problem, sides, switches, method, state, stages, record, work, start.fired, torques) if switches else None
+    carried = {"state": state, "stages": stages, "work": work, "control": method.control, "held": sides.signals.held,
+               "measured": sides.signals.measured}
+
+    def held():
+        return {"torques": torques.carried} if torques else {}
+
+    if keeper.saved is not None:
+        put_back_text(keeper.saved, sides, switches)
+        put_back(keeper.saved, **carried, **held())
+        put_back_constraints(keeper.saved, sides.ties)
+    keeper.follow(record, state.count)
     chunk = began
     while code == RUNNING:
+        keeper.between(float(state.clock[0]), lambda: numbers_of(**carried, **held(), ties=sides.ties) | text_of(sides, switches))
         code = run(sides.line, sides.loops, sides.walls, method, state, stages, record, work, steps)
         spent = time.perf_counter() - chunk
         if code != WALL or spent >= _CHUNK_SECONDS:

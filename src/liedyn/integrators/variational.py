@@ -6,8 +6,9 @@ import time
 import numpy as np
 
 from liedyn.errors import ComputationError, Place, ScenarioError
-from liedyn.integrators.problem import Problem, Statistics, begin, failure
+from liedyn.integrators.problem import Keeper, Problem, Statistics, begin, failure
 from liedyn.integrators.run_state import copy, next_break, next_goal
+from liedyn.integrators.saved_state import numbers_of, put_back
 from liedyn.jit import kernel, primitive
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.derivatives.inverse_derivatives import derivatives_memory, derivatives_work
@@ -111,7 +112,7 @@ def keep_state(tree, plant, schedule, signals, state, record, work, own):
 
 
 # from Python ------------------------------------------------------------------------------------------------------
-def solve_variational(problem: Problem, times: np.ndarray, options, progress=lambda fraction: None):
+def solve_variational(problem: Problem, times: np.ndarray, options, progress=lambda fraction: None, keeper=None):
     """As `solve`: the motion at `times` (increasing, from 0) by steps of options.step, and what it took.
 
     Of second order. Without forces that depend on time or velocity the energy error stays bounded over exponentially many steps,
@@ -126,8 +127,13 @@ def solve_variational(problem: Problem, times: np.ndarray, options, progress=lam
     refuse_what_is_given(problem)
     model, began = problem.model, time.perf_counter()
     record, work, plant, state, own = problem.record(times), problem.work(), problem.plant(), begin(problem), _work(problem.model)
-    steps, code = _FIRST_CHUNK, RUNNING
+    steps, code, keeper = _FIRST_CHUNK, RUNNING, keeper or Keeper()
+    carried = {"state": state, "work": work, "own": own}
+    if keeper.saved is not None:
+        put_back(keeper.saved, **carried)
+    keeper.follow(record, state.count)
     while code == RUNNING:
+        keeper.between(float(state.clock[0]), lambda: numbers_of(**carried))
         chunk = time.perf_counter()
         code = run_variational(model.index, model.constants, plant, problem.schedule, problem.signals, state, record, work, own,
                                float(options.step), steps)

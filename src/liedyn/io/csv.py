@@ -26,6 +26,7 @@ from liedyn.io.output import STDIO, open_output
 from liedyn.io.text_file import read_whole, too_large
 
 LARGEST_TRAJECTORY = 1_000_000_000      # bytes: a million rows of 50 columns; reading takes some eight times this memory
+_BLOCK = 10_000                         # rows that are written together
 LONGEST_LINE = 1_000_000                # characters; a row of 40,000 numbers is shorter
 _COLUMN = re.compile(r"\s*(?P<name>.*?)\s*(?:\[(?P<unit>[^\[\]]*)\])?\s*", re.DOTALL)
 _ESCAPE = re.compile(r"\\(?:\\|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
@@ -93,18 +94,23 @@ def write_trajectory(path: str | Path, header: dict[str, object], t, columns: Se
     ------
     UsageError, ComputationError (a number that is not finite)
     """
-    table = np.column_stack([np.asarray(t, dtype=float), *(np.asarray(x, dtype=float) for _, _, x in columns)])
     names = [column_title("t", "s"), *(column_title(name, unit) for name, unit, _ in columns)]
-    bad = np.argwhere(~np.isfinite(table))
-    if bad.size:
-        row, column = bad[0]
-        raise ComputationError(f"{names[column]} is {table[row, column]} at t = {float(table[row, 0])!r} s: nothing is written")
     titles = [column_title("t", "s"), *(_title(name, unit) for name, unit, _ in columns)]
     with open_output(path, force=force) as file:
         for key, value in header.items():
             file.write(f"# {_escaped(key, _IN_COMMENT)}: {_escaped(str(value), _IN_COMMENT)}\n")
         csv.writer(file, lineterminator="\n").writerow(titles)
-        file.writelines(repr(row)[1:-1].replace(", ", ",") + "\n" for row in table.tolist())
+        for i in range(0, len(t), _BLOCK):
+            table = np.column_stack([np.asarray(x[i:i + _BLOCK], dtype=float) for x in (t, *(x for _, _, x in columns))])
+            _check_written(table, names)
+            file.writelines(repr(row)[1:-1].replace(", ", ",") + "\n" for row in table.tolist())
+
+
+def _check_written(table: np.ndarray, names: list[str]) -> None:
+    bad = np.argwhere(~np.isfinite(table))
+    if bad.size:
+        row, column = bad[0]
+        raise ComputationError(f"{names[column]} is {table[row, column]} at t = {float(table[row, 0])!r} s: nothing is written")
 
 
 def column_title(name: str, unit: str) -> str:

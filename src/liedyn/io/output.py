@@ -22,6 +22,7 @@ try:
 except ImportError:                     # not on Windows: nothing is locked there, and nothing left over is removed
     fcntl = None
 
+UNFINISHED, CHECKPOINT = ".unfinished", "checkpoint"
 STDIO = "-"                             # standard input or output in place of a file
 _PART = re.compile(r"\.liedyn-[0-9a-f]{16}\.part")
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2   # of Linux
@@ -49,7 +50,7 @@ def open_output(path: str | Path, *, force: bool = False) -> Iterator[TextIO]:
         return
     check_output(path, force=force)
     target = Path(os.path.realpath(path))                   # a link stays a link
-    with _told(path):
+    with told(path):
         if target.exists() and not target.is_file():        # a pipe or a device is written to, never replaced
             with open(target, "w", encoding="utf-8", newline="") as file:
                 yield file
@@ -93,7 +94,7 @@ def open_folder(path: str | Path, *, mark: str, force: bool = False) -> Iterator
     check_folder(path, mark=mark, force=force)
     target, done = Path(os.path.realpath(path)), False
     try:
-        with _told(path), _folders(target.parent), _part(target.parent, folder=True) as part:
+        with told(path), _folders(target.parent), _part(target.parent, folder=True) as part:
             yield part
             check_folder(path, mark=mark, force=force)      # again: somebody else may have come first
             done = _publish(part, target, force)
@@ -103,6 +104,17 @@ def open_folder(path: str | Path, *, mark: str, force: bool = False) -> Iterator
         if done:
             raise KeyboardInterrupt(f"{path} is written") from None
         raise
+
+
+def unfinished_of(folder: str | Path) -> Path:
+    """Where the run of a run folder is while it is not finished: see `io.unfinished`."""
+    real = Path(os.path.realpath(folder))
+    return real.with_name(real.name + UNFINISHED)
+
+
+def is_unfinished(folder: str | Path) -> bool:
+    """Whether there is a checkpoint of this folder's run."""
+    return (unfinished_of(folder) / CHECKPOINT).is_file()
 
 
 def standard_output() -> TextIO:
@@ -146,7 +158,7 @@ def _utf8(stream: TextIO) -> Iterator[TextIO]:
 
 
 @contextmanager
-def _told(path: str | Path) -> Iterator[None]:
+def told(path: str | Path) -> Iterator[None]:
     """Errors of the system become one that names the result."""
     try:
         yield
@@ -179,28 +191,33 @@ def _part(parent: Path, *, folder: bool) -> Iterator[Path]:
     part, lock = None, None
     try:
         while lock is None:                                 # again where another process took it for a left-over
-            part = parent / f".liedyn-{os.urandom(8).hex()}.part"
+            part = parent / part_name()
             part.mkdir() if folder else part.touch(exist_ok=False)
-            lock = _lock(part)
+            lock = hold(part)
         yield part
     finally:
         if part is not None:
-            _remove(part)
+            remove(part)
         if lock is not None and lock >= 0:
             os.close(lock)
+
+
+def part_name() -> str:
+    """A hidden name, of what is removed where no process holds it."""
+    return f".liedyn-{os.urandom(8).hex()}.part"
 
 
 def _remove_left_overs(parent: Path) -> None:
     """Remove the parts in `parent` that nobody holds: their process was killed."""
     with suppress(OSError):
         for part in [one for one in parent.iterdir() if _PART.fullmatch(one.name)]:
-            lock = _lock(part)
+            lock = hold(part)
             if lock is not None and lock >= 0:
-                _remove(part)
+                remove(part)
                 os.close(lock)
 
 
-def _lock(path: Path) -> int | None:
+def hold(path: Path) -> int | None:
     """Lock the file or folder: a descriptor that holds the lock until it is closed, or -1 where the system or its file system
     has no locks; None where another process holds it or has removed it.
 
@@ -227,14 +244,14 @@ def _lock(path: Path) -> int | None:
     return None
 
 
-def _remove(part: Path) -> None:
+def remove(part: Path) -> None:
     try:
         if part.is_dir() and not part.is_symlink():
             shutil.rmtree(part, ignore_errors=True)
         else:
             part.unlink(missing_ok=True)
     except KeyboardInterrupt:               # it takes a moment, and a moment later nobody would do it
-        _remove(part)
+        remove(part)
         raise
 
 

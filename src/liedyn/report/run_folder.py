@@ -3,11 +3,14 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import platform
 from dataclasses import asdict, replace
 from importlib.metadata import version
 from pathlib import Path
+
+import numpy as np
 
 from liedyn import __version__
 from liedyn.io.csv import column_title, write_trajectory
@@ -22,6 +25,7 @@ from liedyn.simulate.motion_columns import header_of
 from liedyn.simulate.run import Result
 
 MARK = "run.json"                       # what tells a run folder from others
+_MOST = 100_000                         # rows that are drawn: of longer runs every second, third, … one
 _PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
 
 
@@ -55,6 +59,14 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     return written + draw_beside(folder, lambda part: draw(recording_of(result), part, FORMATS))
 
 
+def status_of(folder: str | Path) -> str | None:
+    """Of the run in a folder: complete, diverged, interrupted; None where there is none."""
+    try:
+        return json.loads((Path(folder) / MARK).read_text(encoding="utf-8")).get("status", "complete")
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
 def write_events(path: Path, result: Result) -> None:
     """What happened, a row an event: time, name, phase after it, energy lost by impulses and the change of energy [J], then the
     jump of each velocity coordinate and the impulse along it."""
@@ -77,11 +89,13 @@ def summary(result: Result, folder: str | Path | None = None) -> dict:
         "liedyn": __version__,
         "python": platform.python_version(),
         "packages": {name: version(name) for name in _PACKAGES},
+        "status": result.status,
+        **({"reason": result.reason} if result.reason else {}),
         "robot": result.model.name,
         "scenario": to_plain(result.scenario, os.path.abspath(folder) if folder is not None else None),
         "coordinates": {"q": list(result.model.q_names), "v": list(result.model.v_names)},
         "findings": [str(finding) for finding in result.model.findings],
-        "self_check": result.check,
+        "self_check": {name: value if math.isfinite(value) else None for name, value in result.check.items()},
         **({"events": len(result.events)} if result.has_events else {}),
         "limits": [asdict(excess) for excess in result.limits],
         "statistics": {"steps": statistics.steps, "rejected": statistics.rejected, "evaluations": statistics.evaluations},
@@ -92,10 +106,12 @@ def summary(result: Result, folder: str | Path | None = None) -> dict:
 
 def recording_of(result: Result) -> Recording:
     """What the pictures of a simulation are drawn from."""
-    values = {name: x for name, _, x in result.columns}
+    n = len(result.t)
+    drawn = slice(None) if n <= _MOST else np.append(np.arange(0, n - 1, -(-n // _MOST)), n - 1)
+    t, values = result.t[drawn], {name: x[drawn] for name, _, x in result.columns}
     units = {name: unit for name, unit, _ in result.columns}
-    recording = record(result.model, result.t, values, units, title=result.model.name, prescribed=_prescribed(result))
-    return replace(recording, tracking=followed_of_columns(result.t, values, units, _law(result.scenario))) \
+    recording = record(result.model, t, values, units, title=result.model.name, prescribed=_prescribed(result))
+    return replace(recording, tracking=followed_of_columns(t, values, units, _law(result.scenario))) \
         if result.tracking is not None else recording
 
 

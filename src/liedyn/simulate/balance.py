@@ -9,19 +9,37 @@ GOOD = 1e-3              # a relative balance above it is said
 _ROUNDINGS = 4.0         # that the energies of a step may be off by; they add up like a random walk
 
 
-def energy_balance(model, record, kinetic, potential, steps: int) -> tuple[float, float]:
-    """The largest balance [J] in a run, and the same relative to the energy exchanged.
+class EnergyBalance:
+    """Of a run of `model`, some rows after the other."""
 
-    What the integrator lost or made counts against the energy that went to and fro: kinetic, potential, supplied. At rest that is
-    rounding as well, and nothing can be said of it: where rounding alone could be more than `GOOD` of the energy exchanged, the
-    balance is relative to 1 / `GOOD` of that rounding. It is a rounding of the energies themselves, and of the work that the
-    forces, which may cancel each other, do along 1 rad or 1 m: some 1e-14 of them, so that a motion of any size is judged.
-    """
-    total = kinetic + potential
-    balance = np.abs(total - total[0] - record.work).max()
-    exchanged = max(kinetic.max(), np.ptp(potential), np.ptp(record.work))
-    weight = math.fsum(link.mass for link in model.description.links) * float(np.linalg.norm(model.gravity))
-    forces = sum(np.abs(x).max(axis=0, initial=0.0).sum() for x in (record.tau, record.wrench)) + weight
-    energies = np.abs(kinetic).max() + np.abs(potential).max() + np.abs(record.work).max()
-    rounding = _ROUNDINGS * np.finfo(float).eps * math.sqrt(1 + steps) * (energies + forces)
-    return float(balance), float(balance / max(exchanged, rounding / GOOD, 1e-300))
+    def __init__(self, model):
+        self.model, self._first, self._balance = model, None, 0.0
+        self._least, self._most, self._size = np.full(3, np.inf), np.full(3, -np.inf), np.zeros(3)
+        self._forces = None
+
+    def add(self, record, kinetic, potential) -> None:
+        """Rows of a record, with their energies (N,) [J]."""
+        total, energies = kinetic + potential, (kinetic, potential, record.work)
+        if self._first is None:
+            self._first, self._forces = total[0], [np.zeros(x.shape[1]) for x in (record.tau, record.wrench)]
+        self._balance = np.maximum(self._balance, np.abs(total - self._first - record.work).max())       # NaN stays
+        self._least = np.minimum(self._least, [x.min() for x in energies])
+        self._most = np.maximum(self._most, [x.max() for x in energies])
+        self._size = np.maximum(self._size, [np.abs(x).max() for x in energies])
+        self._forces = [np.maximum(most, np.abs(x).max(axis=0, initial=0.0))
+                        for most, x in zip(self._forces, (record.tau, record.wrench), strict=True)]
+
+    def value(self, steps: int) -> tuple[float, float]:
+        """The largest balance [J] in a run of so many steps, and the same relative to the energy exchanged.
+
+        What the integrator lost or made counts against the energy that went to and fro: kinetic, potential, supplied. At rest
+        that is rounding as well, and nothing can be said of it: where rounding alone could be more than `GOOD` of the energy
+        exchanged, the balance is relative to 1 / `GOOD` of that rounding. It is a rounding of the energies themselves, and of the
+        work that the forces, which may cancel each other, do along 1 rad or 1 m: some 1e-14 of them, so that a motion of any
+        size is judged.
+        """
+        exchanged = max(self._most[0], *(self._most - self._least)[1:])
+        weight = math.fsum(link.mass for link in self.model.description.links) * float(np.linalg.norm(self.model.gravity))
+        forces = sum(x.sum() for x in self._forces) + weight
+        rounding = _ROUNDINGS * np.finfo(float).eps * math.sqrt(1 + steps) * (self._size.sum() + forces)
+        return float(self._balance), float(self._balance / max(exchanged, rounding / GOOD, 1e-300))

@@ -222,10 +222,11 @@ def start(bound: Bound, law: MotorLaw, signals, q, v) -> None:
                             place=rule.value.place)
 
 
-def tracking(law: MotorLaw, model: Model, signals, t, q) -> Tracking:
-    """At the output times."""
+def tracking(law: MotorLaw, model: Model, signals, t, q, final: bool = True) -> Tracking:
+    """At output times, the last of the run among them if `final`."""
     reference, last = np.zeros((len(t), len(law.motor))), np.array(t)
-    last[-1] = np.nextafter(last[-1], -np.inf)            # the last instant belongs to what came before it
+    if final:
+        last[-1] = np.nextafter(last[-1], -np.inf)        # the last instant belongs to what came before it
     references(law, signals, last, reference)
     names = tuple(model.v_names[i] for i in law.motor)
     return Tracking(names, tuple(model.v_units[i] for i in law.motor), q[:, law.motor] + q[:, law.spring], reference)

@@ -48,6 +48,16 @@ class HardStops:
         self.stops, self.duration, self.place = tuple(stop for stop in stops if stop.hard), duration, place
         self._history = {stop: _History() for stop in self.stops}
 
+    def about(self) -> list:
+        """All that further impacts depend on, as plain values."""
+        return [[one.last, one.short, list(one.times)] for one in self._history.values()]
+
+    def go_on(self, about: list) -> None:
+        """From what `about` said."""
+        for one, (last, short, times) in zip(self._history.values(), about, strict=True):
+            one.last, one.short = last, short
+            one.times.extend(times)
+
     def names(self, stops) -> str:
         return " and ".join(dict.fromkeys(stop.name for stop in stops))
 

@@ -150,15 +150,24 @@ def _limits(scenario: Scenario, model, prescribed) -> tuple[np.ndarray, dict[int
     return limit, places
 
 
-def saturation_notes(parts, model, t, tau) -> list[str]:
-    """Which forces were at their limits at output times: t (N,), tau (N, nv). parts: the stretches of the run."""
-    none, notes = np.full(model.nv, np.inf), []
-    limit = np.concatenate([np.tile(_limits_of(part.problem, none), (len(part.record.t), 1)) for part in parts])
-    at = np.abs(tau) >= limit * (1 - _AT_LIMIT)
-    for k in np.flatnonzero(at.any(axis=0)):
+def saturation_notes(parts, model, stops=None) -> list[str]:
+    """Which forces were at their limits at output times. parts: the stretches of the run; stops (N, nv): what stops add to
+    them."""
+    none, first, place = np.full(model.nv, np.inf), np.full(model.nv, np.nan), 0
+    least, count = none.copy(), np.zeros(model.nv, dtype=np.int64)
+    for part in parts:
+        limit, record, place = _limits_of(part.problem, none), part.record, place + len(part.record.t)
+        for k in np.flatnonzero(np.isfinite(limit)):
+            driven = record.tau[:, k] if stops is None else record.tau[:, k] - stops[place - len(record.t):place, k]
+            at = np.abs(driven) >= limit[k] * (1 - _AT_LIMIT)
+            if at.any() and not count[k]:
+                first[k] = record.t[np.argmax(at)]
+            least[k], count[k] = min(least[k], limit[k]), count[k] + np.count_nonzero(at)
+    rows, notes = place, []
+    for k in np.flatnonzero(count):
         unit = {"rad": "N m", "m": "N"}[model.v_units[k]]
-        notes.append(f"the force of {model.v_names[k]} is at its limit of {limit[:, k].min():g} {unit} from t = "
-                     f"{t[np.argmax(at[:, k])]:.6g} s, in {np.count_nonzero(at[:, k])} of {len(t)} rows")
+        notes.append(f"the force of {model.v_names[k]} is at its limit of {least[k]:g} {unit} from t = {first[k]:.6g} s, in "
+                     f"{count[k]} of {rows} rows")
     return notes
 
 
@@ -263,16 +272,19 @@ def _by_name(control: Control, gain, model, mask) -> tuple[np.ndarray, np.ndarra
     return full, np.array(rows)
 
 
-def followed(problem, t, q) -> Tracking | None:
-    """Desired motions and those of the joints at the output times; None without desired motions."""
+def followed(problem, t, q, final: bool = True) -> Tracking | None:
+    """Desired motions and those of the joints at output times, the last of the run among them if `final`; None without desired
+    motions."""
     laws, model = problem.joint_laws, problem.model
     if problem.sampled is not None:
-        problem, laws = problem.sampled.law, problem.sampled.targets
+        sampled, problem = problem.sampled, problem.sampled.law
+        laws = sampled.references if sampled.all_along else problem.joint_laws
     if laws is None or not (laws.signal >= 0).any():
         return None
     laws = laws._replace(driven=laws.signal >= 0)             # also those that are prescribed or locked in between
     driven, last = np.flatnonzero(laws.driven), np.array(t)
-    last[-1] = np.nextafter(last[-1], -np.inf)                 # the last instant belongs to what came before it
+    if final:
+        last[-1] = np.nextafter(last[-1], -np.inf)             # the last instant belongs to what came before it
     reference = np.zeros((len(t), len(driven)))
     desired(laws, problem.signals, last, q[0], np.zeros(problem.stack_size), reference)
     return Tracking(tuple(model.v_names[k] for k in driven), tuple(model.v_units[k] for k in driven),

@@ -1,7 +1,7 @@
 """Where a motion leaves the limits of its robot. Limits that do not act on a motion are looked at after the run."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -55,6 +55,19 @@ def limits_exceeded(model, t, q, v, tau) -> tuple[Excess, ...]:
             rows.append(("position", unit, q[:, same[k]], model.lower[k], model.upper[k]))
         found += [excess for row in rows if (excess := _excess(t, model.v_names[k], *row))]
     return tuple(sorted(found, key=lambda excess: KINDS.index(excess.kind)))
+
+
+def merged(one: tuple[Excess, ...], other: tuple[Excess, ...]) -> tuple[Excess, ...]:
+    """Of rows, and of those that came later."""
+    found = {(excess.kind, excess.coordinate): excess for excess in one}
+    for later in other:
+        known = found.get((later.kind, later.coordinate))
+        if known is None:
+            found[later.kind, later.coordinate] = later
+        else:
+            farther = abs(later.worst - later.limit) > abs(known.worst - known.limit)
+            found[later.kind, later.coordinate] = replace(later if farther else known, first=known.first)
+    return tuple(found.values())
 
 
 def _excess(t, name: str, kind: str, unit: str, x, lower: float, upper: float) -> Excess | None:

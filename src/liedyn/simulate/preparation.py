@@ -58,7 +58,7 @@ class Prepared:
     def report(self, folder: str | os.PathLike | None = None) -> dict:
         """What a run would do, as plain values."""
         scenario, model, integrator = self.scenario, self.model, self.scenario.integrator
-        memory, disk = size_of_result(self.problem, self.rows)
+        memory, disk = size_of_result(self.problem, self.rows, folder is not None)
         rules = bind(scenario.joints, model.joint_names, "joint")
         prescribed = [name for name, rule in rules.items() if isinstance(rule.value, Prescribe)]
         options = {key: value for key in METHODS[integrator.method] if math.isfinite(value := getattr(integrator, key))}

@@ -10,25 +10,27 @@ import numpy as np
 from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Problem
 
-_IN_MEMORY = 80          # bytes a number of the result: the record, its checks, and Python's floats while it is written
-_ON_DISK = 20            # bytes a number of the CSV
+_IN_MEMORY = 80          # bytes a number of a result that stays in memory: the record, its checks, columns made of it
+_A_ROW, _SOME = 40, 64_000_000      # bytes where the rows go to disk: of a row its time, and copies of that; some rows
+_ON_DISK = 28            # bytes a number: 20 of the CSV, 8 of the rows while the run is not finished
 _ENOUGH = 100e6          # bytes: less than this needs no looking
 
 
 def check_room(problem: Problem, rows: int, folder: str | os.PathLike | None = None) -> None:
     """Refuse a run of so many rows whose result needs more memory than is free, or more disk than is free where `folder` is or
-    will be. Raises ComputationError with the estimate."""
-    memory, disk = size_of_result(problem, rows)
+    will be. Without a folder the rows stay in memory. Raises ComputationError with the estimate."""
+    memory, disk = size_of_result(problem, rows, folder is not None)
     _refuse(memory, available_memory(), rows, "memory")
     if folder is not None:
         place = next(p for p in (Path(folder).absolute(), *Path(folder).absolute().parents) if p.is_dir())
         _refuse(disk, shutil.disk_usage(place).free, rows, f"disk in {place}")
 
 
-def size_of_result(problem: Problem, rows: int) -> tuple[int, int]:
+def size_of_result(problem: Problem, rows: int, to_disk: bool) -> tuple[int, int]:
     """Bytes that a result of so many rows takes in memory and on disk, about."""
     numbers = rows * numbers_of_a_row(problem)
-    return numbers * _IN_MEMORY, numbers * _ON_DISK
+    memory = numbers * _IN_MEMORY
+    return min(memory, rows * _A_ROW + _SOME) if to_disk else memory, numbers * _ON_DISK
 
 
 def numbers_of_a_row(problem: Problem) -> int:

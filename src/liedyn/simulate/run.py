@@ -5,32 +5,33 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from liedyn.errors import ComputationError, Interrupted, LiedynError
 from liedyn.integrators.problem import Statistics
-from liedyn.integrators.run_state import Record
 from liedyn.io.csv import column_title
 from liedyn.io.events import Attach
 from liedyn.io.override import Overrides
 from liedyn.io.scenario import Integrator, Scenario
 from liedyn.model.model import Model
-from liedyn.simulate.balance import GOOD, energy_balance
-from liedyn.simulate.contact import ContactMotion, contact_motion
-from liedyn.simulate.limits import Excess, limit_notes, limits_exceeded
+from liedyn.simulate.balance import GOOD
+from liedyn.simulate.contact import ContactMotion
+from liedyn.simulate.limits import Excess, limit_notes
 from liedyn.simulate.motion_columns import columns_of, constraint_columns
-from liedyn.simulate.parts import Part, whole_record
 from liedyn.simulate.preparation import prepare
 from liedyn.simulate.prescribed_power import prescribed_power
-from liedyn.simulate.stops import stop_forces, stop_notes, stops_of
+from liedyn.simulate.stops import stop_notes, stops_of
 from liedyn.simulate.tracking import Tracking
 
 if TYPE_CHECKING:
     import pandas
 
+    from liedyn.io.unfinished import Unfinished
+    from liedyn.simulate.rows import Rows
     from liedyn.simulate.stretches import Occurrence
 
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
@@ -56,6 +57,7 @@ class Result:
     check     values of the self-check, by name
     notes     notes for the user, one line each
     timing    seconds by part of the run
+    status    complete; diverged or interrupted: the rows before that, and reason says why
     """
 
     scenario: Scenario
@@ -83,6 +85,8 @@ class Result:
     events: tuple[Occurrence, ...] = ()
     contacts: ContactMotion | None = None
     stops: np.ndarray | None = None
+    status: str = "complete"
+    reason: str = ""
 
     def __repr__(self) -> str:
         m, notes = self.model, f", {len(self.notes)} notes" if self.notes else ""
@@ -188,40 +192,74 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
     ScenarioError, ModelError, TrajectoryError
         With file, line and key.
     ComputationError
-        If the integration or the controller fails, or the result would not fit into memory.
+        If the integration or the controller fails, with the motion before as its `result`; or the result would not fit into
+        memory.
     UsageError
         For a controller without the key ``sampling``.
     """
     return simulate_file(scenario, overrides, Silent(), strict, force_long, controller=controller)
 
 
-def simulate_file(path, overrides, progress, strict: bool = False, force_long: bool = False, folder=None,
-                  controller: Callable | None = None) -> Result:
-    """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`; for a result that is to be
-    written into `folder`."""
+def simulate_file(path, overrides, progress, strict: bool = False, force_long: bool = False,
+                  disk: Unfinished | None = None, resumed: bool = False, controller: Callable | None = None) -> Result:
+    """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`.
+
+    disk      for a result that is to be written into its folder
+    resumed   from its checkpoint
+
+    Raises Interrupted where disk.stop has asked for it.
+    """
     began = time.perf_counter()
     with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
-        prepared = prepare(path, overrides, strict, force_long, folder, controller)
-        scenario, model, problem, timeline = prepared.scenario, prepared.model, prepared.problem, prepared.timeline
+        prepared = prepare(path, overrides, strict, force_long, disk and disk.folder, controller)
+        scenario, problem = prepared.scenario, prepared.problem
         from liedyn.integrators.solve import solve
         from liedyn.simulate.integrator import options_of
+        from liedyn.simulate.resume import identity, resume
+        from liedyn.simulate.rows import Rows, listening
         options = options_of(scenario.integrator)
+        own = identity(prepared) if disk else {}               # before anything is written to its arrays
         ready = time.perf_counter()
         solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only
-    with progress.stage("simulating"):
         start = time.perf_counter()
-        times = output_times(scenario)
-        if timeline:
-            statistics, parts = timeline.run(times, options, progress.update), timeline.parts
-        else:
-            record, statistics = solve(problem, times, options, progress.update)
-            parts = [Part(model, problem, record)]
+        motion = prepared.timeline or OneStretch(prepared.model, problem)
+        rows = Rows(prepared.model, problem, disk)
+        before = resume(prepared, own, rows)["seconds"] if resumed else 0.0
+        rows.about = lambda: own | motion.about() | {"seconds": before + time.perf_counter() - start}
+    with progress.stage("simulating"):
+        ended = None
+        try:
+            with listening(disk):
+                statistics = motion.run(output_times(scenario), options, progress.update, rows)
+        except (ComputationError, Interrupted) as error:
+            ended, statistics = error, motion.so_far(rows.cut())
         stop = time.perf_counter()
+    timing = {"load": ready - began, "compile": start - ready, "simulate": before + stop - start}
     with progress.stage("checking the result"):
-        result = _result(scenario, model, parts, statistics, [*prepared.notes, *prepared.chosen], timeline)
-        contacts = contact_motion(problem, prepared.contact_names, result.q, result.v)
-    timing = {"load": ready - began, "compile": start - ready, "simulate": stop - start, "check": time.perf_counter() - stop}
-    return replace(result, timing=timing, contacts=contacts)
+        if ended is None:
+            return _result(prepared, rows, rows.parts(), statistics, timing)
+        ended.result = _result_before(ended, prepared, rows, statistics, timing)
+        raise ended
+
+
+class OneStretch:
+    """The motion of a scenario without events, with the methods of a `Timeline`."""
+
+    def __init__(self, model, problem):
+        self.model, self.problem = model, problem
+
+    def run(self, times: np.ndarray, options, progress, rows: Rows) -> Statistics:
+        from liedyn.integrators.solve import solve
+        rows.begin(self.model, self.problem)
+        record, statistics = solve(self.problem, times, options, progress, rows)
+        rows.end(record)
+        return statistics
+
+    def so_far(self, cut: Statistics) -> Statistics:
+        return cut
+
+    def about(self) -> dict:
+        return {}
 
 
 def output_times(scenario: Scenario) -> np.ndarray:
@@ -234,60 +272,42 @@ def output_times(scenario: Scenario) -> np.ndarray:
     return times
 
 
-def _inverse(part: Part, passive: bool):
-    """Joint forces of a stretch again, by inverse dynamics of its motion."""
-    from liedyn.dynamics.inverse import inverse_dynamics
-    record, links, f_ext = part.record, part.problem.forced_links, None
-    if len(links):
-        f_ext = np.zeros((len(record.t), len(part.model.link_names), 6))
-        f_ext[:, links] = record.wrench.reshape(len(record.t), len(links), 6)
-    return inverse_dynamics(part.model.open_tree(), record.q, record.v, record.a, f_ext=f_ext, passive=passive)
+def _result_before(ended, prepared, rows, statistics, timing) -> Result | None:
+    """The motion up to an interrupt, or as far as it means something up to an error; None where there is nothing of it."""
+    from liedyn.simulate.rows import meaningful
+    status = "interrupted" if isinstance(ended, Interrupted) else "diverged"
+    parts = rows.parts()
+    if status == "diverged":
+        parts = meaningful(parts)
+    try:
+        return _result(prepared, rows, parts, statistics, timing, status, str(ended)) if parts else None
+    except LiedynError:                                        # a motion that means nothing: the error stands
+        return None
 
 
-def _result(scenario, model, parts, statistics, warnings, timeline) -> Result:
-    from liedyn.dynamics.kinematics import energy
+def _result(prepared, rows, parts, statistics, timing, status: str = "complete", reason: str = "") -> Result:
     from liedyn.simulate.integrator import step_note
     from liedyn.simulate.laws import saturation_notes
-    problem = parts[0].problem
-    record = Record(*(np.concatenate(rows) for rows in zip(*(whole_record(part, model) for part in parts), strict=True)))
-    kinetic, potential = (np.concatenate(x) for x in zip(*(energy(one.model, one.record.q, one.record.v) for one in parts),
-                                                         strict=True))
+    from liedyn.simulate.self_check import SelfCheck
+    began = time.perf_counter()
+    scenario, model, problem, timeline = prepared.scenario, prepared.model, prepared.problem, prepared.timeline
+    record = rows.whole(parts)
+    found = SelfCheck(scenario, model, problem, rows, parts, prepared.contact_names)
+    check, loop_notes = found.values(statistics)
     wrench = record.wrench.reshape(len(record.t), len(problem.forced_links), 6)
-    again = np.concatenate([_inverse(part, scenario.passive) for part in parts])
-    values, loop_notes, loops = {}, [], (None, None, None)
-    if any(part.problem.ties is not None for part in parts):
-        from liedyn.simulate.constraint_check import constraint_check, joint_forces, reactions
-        forces = joint_forces(model, record)
-        values, loop_notes = constraint_check(model, forces, record, statistics)
-        again -= forces
-        loops = record.multipliers, reactions(model, record), record.residual[:, 0]
-    followed = None
-    if problem.law is not None:
-        from liedyn.simulate.control import tracking
-        followed = tracking(problem.law, model, problem.signals, record.t, record.q)
-    else:
-        from liedyn.simulate.laws import followed as of_joints
-        followed = of_joints(problem, record.t, record.q)
-    if followed is not None:
-        values["tracking_error"] = float(_worst(followed.error))
-    balance, relative = energy_balance(model, record, kinetic, potential, statistics.steps)
-    check = {
-        "energy_balance": balance, "energy_balance_relative": relative,
-        "inverse_dynamics_residual": float(_worst(again - record.tau) / max(_worst(again), 1.0)),
-        "quaternion_norm": _norm_error(model, record.q), **values,
-    }
+    tied = found.reactions is not None
+    loops = (record.multipliers, found.reactions, record.residual[:, 0]) if tied else (None, None, None)
     prescribed = np.all([part.problem.plant().prescribed for part in parts], axis=0)
-    stops = None if scenario.limits is None else stop_forces(parts, model.nv)
-    driven = record.tau if stops is None else record.tau - stops
-    exceeded = limits_exceeded(model, record.t, record.q, record.v, driven)
     fastest = [note for part in parts for note in step_note(scenario.integrator, part.problem, part.record)]
-    notes = [*warnings, *(timeline.notes.values() if timeline else ()), *loop_notes, *statistics.notes, *fastest[:1],
-             *_doubts(check, scenario.integrator), *limit_notes(exceeded, {stop.name for stop in stops_of(scenario, model)}),
-             *stop_notes(parts), *saturation_notes(parts, model, record.t, driven)]
+    notes = [*prepared.notes, *prepared.chosen, *(timeline.notes.values() if timeline else ()), *loop_notes, *statistics.notes,
+             *fastest[:1], *_doubts(check, scenario.integrator),
+             *limit_notes(found.limits, {stop.name for stop in stops_of(scenario, model)}), *stop_notes(parts),
+             *saturation_notes(parts, model, found.stops)]
     links = tuple(model.link_names[k] for k in problem.forced_links)
-    return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, kinetic, potential,
-                  record.work, prescribed, check, statistics, tuple(notes), {},
-                  *loops, followed, exceeded, tuple(timeline.occurrences) if timeline else (), stops=stops)
+    timing = timing | {"check": time.perf_counter() - began}
+    return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, found.kinetic,
+                  found.potential, record.work, prescribed, check, statistics, tuple(notes), timing, *loops, found.tracking,
+                  found.limits, tuple(timeline.occurrences) if timeline else (), found.contacts, found.stops, status, reason)
 
 
 def _doubts(check: dict[str, float], integrator: Integrator) -> list[str]:
@@ -302,17 +322,3 @@ def _doubts(check: dict[str, float], integrator: Integrator) -> list[str]:
         mend = "a smaller integrator.step" if integrator.step_is_fixed else "a smaller integrator.rtol"
         notes.append(f"the relative error of the energy balance is {balance:.1e}: the motion is not accurate; try {mend}")
     return notes
-
-
-def _worst(x: np.ndarray) -> float:
-    return np.abs(x).max(initial=0.0)
-
-
-def _norm_error(model, q) -> float:
-    """Largest difference of a quaternion's norm from 1."""
-    worst = 0.0
-    for joint in model.joints:
-        if joint.type in ("ball", "free"):
-            norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
-            worst = max(worst, float(np.abs(norms - 1).max()))
-    return worst

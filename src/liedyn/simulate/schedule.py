@@ -139,16 +139,16 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
         signals, joint_laws = laws.with_switches(table.arrays(breaks, origins))
         signals, acting = at_limits.with_switches(signals, model.nv)
         signals, touching = with_touch_switches(signals, contacts, scenario, model)
-        return schedule, signals, touching, joint_laws, acting, doubts
+        return schedule, signals, joint_laws, acting, touching, doubts
 
-    schedule, signals, contacts, joint_laws, acting, doubts = bound({PHASE_START: 0.0})
+    schedule, signals, joint_laws, acting, touching, doubts = bound({PHASE_START: 0.0})
     law = motor_law(control, model, table.stack_size)
     at_rest = model.neutral(), np.zeros(model.nv), None, []
     q, v, given, warnings = _initial_state(scenario, model, schedule, signals, table, control, law, laws) if initial else at_rest
     compiled = Compiled(schedule, signals, q, v, (*table.names, *laws.limit_names, *at_limits.names),
                         (*table.places, *laws.limit_places), tuple(forces.names), table.stack_size, ties=ties, law=law,
                         max_step=_largest_step(scenario.duration, doubts, watched or acting),
-                        directions=(*(event.direction for event in watched), *at_limits.directions), contacts=contacts,
+                        directions=(*(event.direction for event in watched), *at_limits.directions), contacts=touching,
                         contact_names=contact_names, joint_laws=joint_laws, clocks=tuple(table.clocks),
                         bound=lambda begun: bound(begun)[:2], stops=acting, at_limits=at_limits)
     if ties is not None and initial:
@@ -367,11 +367,8 @@ def _settle(values: np.ndarray, i: int, prescribed: float, rule: Rule | None, wh
 
 def _settle_poses(model, schedule: Schedule, signals: Signals, table: SignalTable, state, rules) -> None:
     """The same for joints whose pose is prescribed."""
-    on_motion = prescribed_at(schedule.poses, signals, 0.0, *state)
+    on_motion = prescribed_at(schedule.poses, signals, 0.0, *state, table.names, table.places)
     for name, parts in held_by(schedule.poses, model).items():
-        if not all(np.isfinite(x[part]).all() for x, part in zip(on_motion, parts, strict=True)):
-            k = schedule.signal[parts[1].start]
-            raise ScenarioError(f"the pose of {name} is not finite at t = 0", place=table.places[k])
         for x, begins, part, given, gap in zip(state, on_motion, parts, rules, (pose_gap, velocity_gap), strict=True):
             if name in given and gap(x[part], begins[part]) > _AGREE:
                 raise ScenarioError("the initial value contradicts the prescribed motion: "

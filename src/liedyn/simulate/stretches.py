@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from liedyn.dynamics.kinematics import energy, jacobian, link_poses
 from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual
 from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError, Place, ScenarioError
-from liedyn.integrators.problem import LoopFigures, Options, Problem, Start, Statistics
+from liedyn.integrators.problem import LoopFigures, Options, Problem, Start, Statistics, Stretch
 from liedyn.integrators.solve import solve_stretch
 from liedyn.io.events import Attach, Detach, Event, Go, Impact, Lock, Note, Set, Stop
 from liedyn.io.scenario import PHASE_START, Constant, Prescribe, Rule, Scenario
@@ -32,8 +32,9 @@ from liedyn.simulate.joint_values import write_values
 from liedyn.simulate.jumped_events import jumped, reading_forces, sides
 from liedyn.simulate.jumps import REST_AFTER, Jump, comes_at_once, jump
 from liedyn.simulate.names import find, matching, phase_rules, unknown
-from liedyn.simulate.parts import Part, opened
+from liedyn.simulate.parts import opened
 from liedyn.simulate.prescribed_poses import held_by, pose_gap, prescribed_at, velocity_gap
+from liedyn.simulate.rows import Rows
 from liedyn.simulate.sampled_controller import SampledController
 from liedyn.simulate.schedule import compile_schedule, coordinates
 from liedyn.simulate.signals.signal_table import SAME_TIME
@@ -77,6 +78,14 @@ class _Mode:
     resting: tuple[LimitStop, ...] = ()
 
 
+@dataclass(frozen=True, eq=False)
+class _Standing:
+    """Where the present stretch began; silent: without a row of its own there."""
+
+    start: Start
+    silent: bool
+
+
 class Timeline:
     """Of one run. first: the problem of the scenario as it begins, which the first stretch takes."""
 
@@ -94,7 +103,10 @@ class Timeline:
         self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
         for event in scenario.events:
             self._check_names(event)
-        self.parts: list[Part] = []
+        self.modes: list[_Mode] = []                           # of the stretches
+        self.totals = Statistics(notes=())
+        self._standing: _Standing | None = None
+        self._recent: deque[float] = deque(maxlen=_MANY)       # ends of stretches
         self.occurrences: list[Occurrence] = []
         self.notes: dict[str, str] = {}
         self._last: dict[str, float] = {}                      # when each event happened last
@@ -104,57 +116,63 @@ class Timeline:
         self._done: set[str] = set()
         self.stopped = False
 
-    def run(self, times: np.ndarray, options: Options, progress: Callable[[float], None]) -> Statistics:
-        """Fills `parts` and `occurrences`."""
-        model, problem = self._known[self.mode]
-        duration, totals = float(times[-1]), Statistics(notes=())
-        now = Start(0.0, problem.q, problem.v)
-        timed = _timed(self.scenario.events, duration)
+    def run(self, times: np.ndarray, options: Options, progress: Callable[[float], None], rows: Rows) -> Statistics:
+        """Hands its stretches to `rows`, and fills `occurrences`."""
+        _, problem = self._known[self.mode]
+        duration, timed = float(times[-1]), _timed(self.scenario.events, float(times[-1]))
         late = [event.name for event in self.scenario.events if event.at and event.at[-1] > duration]
         if late:
             self.notes["late"] = f"the run ends before the events {', '.join(late)}"
-        slack, recent, silent = SAME_TIME * duration, deque(maxlen=_MANY), False
-        now = replace(self._meet_limits(now), work=0.0)
+        slack, recent = SAME_TIME * duration, self._recent
+        if self._standing is None:
+            now, silent = replace(self._meet_limits(Start(0.0, problem.q, problem.v)), work=0.0), False
+        else:                                                  # in the middle of a stretch
+            now, silent = self._standing.start, self._standing.silent
+            timed = [(t, event) for t, event in timed if t > now.t + slack]
         while not self.stopped:
             due = [event for t, event in timed if t <= now.t + slack]
             if due:
                 timed, known = [(t, event) for t, event in timed if t > now.t + slack], len(self.occurrences)
                 now = self._happen(now, due)
-                silent = bool(self.parts) and (silent or not now.fired) and len(self.occurrences) == known
-                now = now if self.parts else replace(now, work=0.0)          # the motion begins with what it makes
+                silent = bool(self.modes) and (silent or not now.fired) and len(self.occurrences) == known
+                now = now if self.modes else replace(now, work=0.0)          # the motion begins with what it makes
                 continue
             end = min([t for t, _ in timed], default=duration)
             if now.t >= duration - slack:
                 break
             end = end if end < duration - slack else duration
             inside = times[(times > now.t + slack) & (times < end - slack)]
+            asked = np.concatenate([[] if silent else [now.t], inside, [end]])
+            self._standing = _Standing(now, silent)
             model, problem = self._known[self.mode]
-            rows = np.concatenate([[] if silent else [now.t], inside, [end]])
-            stretch = solve_stretch(problem, now, rows, options, lambda share, end=end: progress(share * end / duration),
-                                    self.controller)
-            totals = _sum(totals, self._by_all_rows(model, stretch.statistics))
+            stretch = self._stretch(now, asked, options, rows, lambda share, end=end: progress(share * end / duration))
+            self.totals = _sum(self.totals, self._by_all_rows(model, stretch.statistics))
             now = stretch.end
             recent.append(now.t)
             if len(recent) == _MANY and now.t - recent[0] <= _AT_ONCE * duration:
                 raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is "
                                        f"{self.occurrences[-1].name if self.occurrences else '?'} (give it a debounce, or an "
                                        "action after which the motion goes on)")
-            self.parts.append(Part(model, problem, stretch.record))
             known = len(self.occurrences)
             if now.fired:
                 now = self._meet_limits(now, problem)
                 now = self._happen(now, [self.watched[k] for k in now.fired])
             silent = bool(stretch.end.fired) and len(self.occurrences) == known          # nothing has happened: no second row
-        if self.stopped or not self.parts:
-            self.parts.append(self._instant(now, options))
-        return totals
+        if self.stopped or not self.modes:
+            self._stretch(replace(now, fired=()), np.array([now.t]), options, rows)          # the state after the last event
+        return self.totals
 
-    def _instant(self, now: Start, options: Options) -> Part:
-        """The state after the last event, as a row."""
+    def _stretch(self, now: Start, times, options: Options, rows: Rows, progress=lambda share: None) -> Stretch:
         model, problem = self._known[self.mode]
-        still = replace(now, fired=())
-        row = solve_stretch(problem, still, np.array([now.t]), options, controller=self.controller)
-        return Part(model, problem, row.record)
+        self.modes.append(self.mode)
+        rows.begin(model, problem)
+        stretch = solve_stretch(problem, now, times, options, progress, self.controller, rows)
+        rows.end(stretch.record)
+        return stretch
+
+    def so_far(self, cut: Statistics) -> Statistics:
+        """What it took, with a stretch that was cut."""
+        return _sum(self.totals, cut)
 
     def _by_all_rows(self, model, statistics: Statistics) -> Statistics:
         """The row that they name is one of all constraints."""
@@ -163,6 +181,55 @@ class Timeline:
             row = self.model.row_names.index(model.row_names[loops.singular_row])
             statistics = replace(statistics, loops=replace(loops, singular_row=row))
         return statistics
+
+    # checkpoints --------------------------------------------------------------------------------------------------------
+    def about(self) -> dict:
+        """All that the rest of the run depends on but the numbers of its stretch, as plain values."""
+        start = self._standing.start
+        return {"timeline": {
+            "modes": [self._plain(mode) for mode in self.modes], "silent": self._standing.silent, "recent": list(self._recent),
+            "start": {"t": start.t, "q": start.q.tolist(), "v": start.v.tolist(), "work": float(start.work),
+                      "fired": list(start.fired), "step": float(start.step)},
+            "occurrences": [asdict(one) | {"dv": one.dv.tolist(), "impulse": one.impulse.tolist()} for one in self.occurrences],
+            "totals": asdict(self.totals), "phase_began": self._phase_began, "stops": self._hard.about(),
+            "controller": self.controller and self.controller.about(),
+            "notes": self.notes, "last": self._last, "short": self._short, "came": self._came,
+            "done": sorted(self._done)}}
+
+    def go_on(self, about: dict) -> list[tuple[object, Problem]]:
+        """From what `about` said. Returns model and problem of each stretch so far."""
+        saved = about["timeline"]
+        stages, start, loops = [], saved["start"], saved["totals"]["loops"]
+        self._last, self._phase_began = saved["last"], saved["phase_began"]
+        for plain in saved["modes"]:
+            self._enter(self._mode(plain))
+            stages.append(self._known[self.mode])
+            self.modes.append(self.mode)
+        self.modes.pop()                                       # the last one begins again
+        self._standing = _Standing(Start(**start | {"q": np.array(start["q"]), "v": np.array(start["v"]),
+                                                    "fired": tuple(start["fired"])}), saved["silent"])
+        self._recent.extend(saved["recent"])
+        self.occurrences += [Occurrence(**one | {"dv": np.array(one["dv"]), "impulse": np.array(one["impulse"])})
+                             for one in saved["occurrences"]]
+        self.totals = Statistics(**saved["totals"] | {"loops": loops and LoopFigures(**loops),
+                                                      "notes": tuple(saved["totals"]["notes"])})
+        self.notes, self._short = saved["notes"], saved["short"]
+        self._hard.go_on(saved["stops"])
+        if self.controller:
+            self.controller.go_on(saved["controller"])
+        self._came, self._done = saved["came"], set(saved["done"])
+        return stages
+
+    def _bodies(self) -> list[Attach]:
+        return [action for event in self.scenario.events for action in event.actions if isinstance(action, Attach)]
+
+    def _plain(self, mode: _Mode) -> list:
+        return [mode.phase, list(mode.locked), [self._bodies().index(one) for one in mode.attached],
+                [self._stops.index(one) for one in mode.resting]]
+
+    def _mode(self, plain: list) -> _Mode:
+        phase, locked, attached, resting = plain
+        return _Mode(phase, tuple(locked), tuple(self._bodies()[k] for k in attached), tuple(self._stops[k] for k in resting))
 
     # what an event does -------------------------------------------------------------------------------------------------
     def _happen(self, now: Start, events: list[Event]) -> Start:
@@ -182,7 +249,7 @@ class Timeline:
         return now
 
     def _sides(self, now: Start) -> np.ndarray:
-        return sides(self._known[self.mode][1], now.t, now.q, now.v, self._of_forces)
+        return sides(self._known[self.mode][1], now.t, now.q, now.v, self._of_forces, self.controller)
 
     def _is_heard(self, event: Event, t: float) -> bool:
         if event.name in self._done or (event.phases and self.mode.phase not in event.phases):
@@ -407,7 +474,8 @@ class Timeline:
     def _check_poses(self, moment: _Moment, t: float, impulsive: bool, who: str, place: Place, targets: dict[int, float]) -> None:
         """The same for ball and free joints whose pose is prescribed. Adds their velocities to the targets."""
         problem = self._known[self.mode][1]
-        q, v = prescribed_at(problem.schedule.poses, problem.signals, t, moment.q, moment.v)
+        q, v = prescribed_at(problem.schedule.poses, problem.signals, t, moment.q, moment.v, problem.signal_names,
+                             problem.signal_places)
         for name, parts in held_by(problem.schedule.poses, self.model).items():
             for what, here, there, part, gap in (("pose", moment.q, q, parts[0], pose_gap), ("twist", moment.v, v, parts[1],
                                                                                              velocity_gap)):

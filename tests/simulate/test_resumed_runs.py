@@ -1,0 +1,190 @@
+"""A run that goes on from its checkpoint is the run that was not interrupted, bit for bit; rows that go to disk are the same."""
+import json
+import signal
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.errors import Interrupted
+from liedyn.integrators import generalized_alpha, solve, variational
+from liedyn.integrators.row_memory import give_back, zeros
+from liedyn.io.unfinished import Unfinished
+from liedyn.simulate import rows
+from liedyn.simulate.run import Silent, simulate_file
+
+ROOT = Path(__file__).parents[2]
+ARM = {"name": "arm", "links": {
+    "base": {"mass": 1.0, "inertia": [0.1, 0.1, 0.1]},
+    "upper": {"mass": 1.0, "com": [0, 0, -0.5], "inertia": [0.08, 0.08, 0.001]},
+    "lower": {"mass": 0.7, "com": [0, 0, -0.4], "inertia": [0.05, 0.05, 0.001]}}, "joints": {
+    "ball": {"type": "ball", "parent": "world", "child": "base"},
+    "shoulder": {"type": "continuous", "parent": "base", "child": "upper", "axis": [0, 1, 0]},
+    "elbow": {"type": "continuous", "parent": "upper", "child": "lower", "origin": {"xyz": [0, 0, -1]}, "axis": [0, 1, 0]}}}
+SWING = {"initial": {"q": {"shoulder": 1.0}, "v": {"ball": [0.5, -0.3, 4.0]}}, "output_step": 0.02}
+RUBS = {"joints": {"shoulder": {"torque": "-sign(v)"}, "elbow": {"torque": "-0.4*sign(v) + sin(9*t)"}}}
+EVENTS = {
+    "initial": {"q": {"shoulder": 1.0, "elbow": -0.1}, "v": {"ball": [0.5, -0.3, 4.0], "elbow": -4.0}}, "output_step": 0.02,
+    "phases": {"first": {}, "second": {"joints": {"shoulder": {"torque": "-0.8*v"}}}},
+    "events": {
+        "stop": {"when": "q(elbow)", "value": -0.3, "direction": "falling", "debounce": 0.1,
+                 "do": {"impact": {"joint": "elbow", "restitution": 0.7}}},
+        "latch": {"when": "q(elbow)", "direction": "rising", "once": True, "do": {"lock": "elbow"}},
+        "tick": {"every": 0.11, "do": {"set": {"v": {"shoulder": 0.5}}}},
+        "load": {"at": 0.3, "do": [{"attach": {"link": "lower", "mass": 0.5, "inertia": [0.01, 0.01, 0.01]}},
+                                   {"unlock": "elbow"}]},
+        "drop": {"at": 0.7, "do": [{"detach": "lower"}, {"phase": "second"}]}}}
+FIXED = {"method": "rk4", "step": 1e-3}
+
+
+class Stopping(Unfinished):
+    """Asked to stop after so many looks."""
+
+    def __init__(self, folder, looks):
+        self.looks = looks
+        super().__init__(folder)
+
+    @property
+    def stop(self):
+        self.looks -= 1
+        return signal.SIGINT if self.looks < 0 else 0
+
+    @stop.setter
+    def stop(self, number):
+        pass
+
+
+@pytest.fixture
+def in_pieces(tmp_path, monkeypatch):
+    """in_pieces(scenario, looks): the result of a run that is interrupted after so many looks at it each time, and the number of
+    pieces."""
+    monkeypatch.setattr(solve, "_FIRST_CHUNK", 8)
+    monkeypatch.setattr(generalized_alpha, "_FIRST_CHUNK", 20)
+    monkeypatch.setattr(variational, "_FIRST_CHUNK", 20)
+
+    def run(given, looks):
+        for piece in range(100):
+            disk = Stopping(tmp_path / "run", looks)
+            try:
+                return simulate_file(given, (), Silent(), disk=disk, resumed=piece > 0), piece + 1
+            except Interrupted:
+                disk.close(finished=False)
+    return run
+
+
+def equal(one, other):
+    """Bit for bit."""
+    np.testing.assert_array_equal(one.t, other.t)
+    for (name, unit, x), (name_there, unit_there, y) in zip(one.columns, other.columns, strict=True):
+        assert (name, unit) == (name_there, unit_there)
+        np.testing.assert_array_equal(x, y, err_msg=name)
+    for name in ("check", "notes", "limits"):
+        assert getattr(one, name) == getattr(other, name)
+    for name in ("steps", "rejected", "evaluations", "notes"):
+        assert getattr(one.statistics, name) == getattr(other.statistics, name)
+    assert [(x.t, x.name, x.phase, x.lost, *x.dv, *x.impulse) for x in one.events] == \
+        [(x.t, x.name, x.phase, x.lost, *x.dv, *x.impulse) for x in other.events]
+
+
+@pytest.mark.parametrize("integrator, looks", [
+    (FIXED, 3), ({"method": "dopri5"}, 1), ({"method": "dop853"}, 1), ({"method": "rodas5p"}, 20), ({"method": "RK45"}, 40),
+    ({"method": "DOP853"}, 9), ({"method": "Radau"}, 60), ({"method": "BDF"}, 120),
+    ({"method": "generalized_alpha", "step": 1e-3}, 2), ({"method": "variational", "step": 1e-3}, 2)],
+    ids=lambda x: x["method"] if isinstance(x, dict) else "")
+def test_a_resumed_run_is_the_undisturbed_one(scenario, in_pieces, integrator, looks):
+    given = scenario(json.dumps(ARM), **SWING, integrator=integrator)
+    resumed, pieces = in_pieces(given, looks)
+    assert pieces > 2
+    equal(resumed, ld.run_scenario(given))
+
+
+def test_lsoda_begins_anew_at_a_checkpoint(scenario, in_pieces):
+    """Nobody can read the numbers that it keeps: equal within its tolerances."""
+    given = scenario(json.dumps(ARM), **SWING, integrator={"method": "LSODA"})
+    resumed, pieces = in_pieces(given, 60)
+    alone = ld.run_scenario(given)
+    assert pieces > 1 and np.abs(resumed.q - alone.q).max() < 1e-5
+
+
+@pytest.mark.parametrize("integrator, looks", [(FIXED, 6), ({"method": "dopri5"}, 9)], ids=["rk4", "dopri5"])
+def test_switches_go_on_as_they_were(scenario, in_pieces, integrator, looks):
+    """Cut, free and loose ones."""
+    given = scenario(json.dumps(ARM), **SWING, **RUBS, integrator=integrator)
+    resumed, pieces = in_pieces(given, looks)
+    assert pieces > 2
+    equal(resumed, ld.run_scenario(given))
+
+
+@pytest.mark.parametrize("integrator, looks", [(FIXED, 7), ({"method": "dopri5"}, 7)], ids=["rk4", "dopri5"])
+def test_events_go_on_as_they_were(scenario, in_pieces, integrator, looks):
+    """Phases, locked joints, bodies, what has been heard when and may be heard once."""
+    given = scenario(json.dumps(ARM), **EVENTS, integrator=integrator)
+    alone = ld.run_scenario(given)
+    assert {one.name for one in alone.events} == set(EVENTS["events"])
+    resumed, pieces = in_pieces(given, looks)
+    assert pieces > 2
+    equal(resumed, alone)
+
+
+def test_constraints_go_on_as_they_were(in_pieces):
+    given = {"robot": ROOT / "robots/four_bar.yaml", "duration": 0.3, "output_step": 0.01, "initial": {"v": {"crank": 3.0}}}
+    resumed, pieces = in_pieces(given, 1)
+    assert pieces > 2
+    equal(resumed, ld.run_scenario(given))
+
+
+def test_rows_on_disk_are_those_in_memory(scenario, tmp_path, monkeypatch):
+    """Looked at in blocks, too: energies and checks but for rounding."""
+    given = scenario(json.dumps(ARM), **EVENTS, integrator={"method": "dopri5"}, external_forces=[
+        {"link": "lower", "wrench": [0, 0, 0, 1, 0, 0]}])
+    alone = ld.run_scenario(given)
+    monkeypatch.setattr(rows, "IN_MEMORY", 100.0)
+    monkeypatch.setattr(rows, "BLOCK", 5)
+    disk = Unfinished(tmp_path / "run")
+    result = simulate_file(given, (), Silent(), disk=disk)
+    assert disk.is_open and result.q.base is not None and not result.q.flags.c_contiguous
+    for name in ("t", "q", "v", "a", "tau", "wrench", "work"):
+        np.testing.assert_array_equal(getattr(result, name), getattr(alone, name), err_msg=name)
+    for name in ("kinetic", "potential"):
+        np.testing.assert_allclose(getattr(result, name), getattr(alone, name), rtol=1e-12, atol=1e-12)
+    assert result.limits == alone.limits and result.notes == alone.notes
+    for name, value in alone.check.items():
+        assert abs(result.check[name] - value) < 1e-12, name
+    disk.close(finished=True)
+    assert not disk.path.exists()
+
+
+def test_memory_of_rows_is_given_back():
+    x = zeros((400_000, 20))
+    x[:] = 1.0
+    before = _resident()
+    give_back(x, 300_000)
+    assert before - _resident() > 0.9 * 300_000 * 160
+    assert not x[:299_000].any() and (x[300_000:] == 1.0).all()
+    small = zeros((10, 2))
+    small[:] = 1.0
+    give_back(small, 10)
+    assert (small == 1.0).all()
+
+
+def _resident() -> int:
+    """Bytes of this process that are in memory."""
+    import mmap
+    return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+
+
+def test_an_error_has_the_motion_before_it(scenario):
+    """A signal that leaves its domain at 0.5 s; the rows before are those of a run that ends there."""
+    given = scenario(json.dumps(ARM), **SWING, integrator=FIXED, joints={"shoulder": {"torque": "sqrt(0.5 - t)"}})
+    with pytest.raises(ld.ComputationError, match=r"not a finite number at or soon after t = 0\.5") as caught:
+        ld.run_scenario(given)
+    result = caught.value.result
+    assert result.status == "diverged" and result.reason == str(caught.value)
+    before = ld.run_scenario(given | {"duration": 0.48})
+    for name in ("t", "q", "v", "work", "kinetic"):
+        np.testing.assert_array_equal(getattr(result, name)[:len(before.t)], getattr(before, name), err_msg=name)
+    assert 0.48 <= result.t[-1] <= 0.5 and before.status == "complete"
+    with pytest.raises(ld.ComputationError) as caught:
+        ld.run_scenario(given | {"joints": {"shoulder": {"torque": "sqrt(-1 - t)"}}})
+    assert caught.value.result is None
