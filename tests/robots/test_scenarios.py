@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -198,3 +199,25 @@ def test_showcase_prescribes_drives_and_leaves_alone():
     result = run("showcase")
     assert 0 < result.prescribed.sum() < result.model.nv
     assert set(result.forced_links) == {"balloon", "bob", "lamp"}
+
+
+def test_quadruped_trots_over_a_metre_without_falling():
+    """Diagonal feet touch and lift in turn with each other, 3.2 times a second; the body stays level, in line, and up."""
+    result = run("quadruped_walks")
+    assert result.q[-1, 0] > 1.0 and abs(result.q[-1, 1]) < 0.05
+    assert rotations(result.q[:, 3:7])[:, 2, 2].min() > 0.99 and result.q[:, 2].min() > 0.27
+    assert "knee" not in {event.name for event in result.events}
+    for leg in ("FL", "HR"):
+        words = [event.name.split()[1] for event in result.events if event.name.startswith(leg)]
+        assert len(words) > 12 and all(one != next_one for one, next_one in pairwise(words))
+        touches = np.array([event.t for event in result.events if event.name == f"{leg} touches" and event.t > 1.0])
+        assert np.diff(touches) == pytest.approx(np.full(len(touches) - 1, 2 * math.pi / 20), rel=0.05)
+
+
+def test_humanoid_falls_and_comes_to_rest():
+    result = run("humanoid_falls")
+    assert result.kinetic.max() > 200 and result.kinetic[-1] < 1e-3
+    touching = {name for name, force in zip(result.contacts.names, result.contacts.force[-1], strict=True) if force > 5}
+    assert {"left_shank", "right_shank", "left_forearm", "right_forearm"} <= touching
+    weight = 9.81 * sum(link.mass for link in result.model.description.links)
+    assert result.contacts.force[-1].sum() == pytest.approx(weight, rel=1e-2)
