@@ -1,12 +1,15 @@
 """Poses of ball and free joints as prescribed motions: curves against SciPy, runs against robots that carry the base by hinges
 and slides, forces against inverse dynamics of the curve."""
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 from scipy.spatial.transform import Rotation, RotationSpline
 
 import liedyn as ld
+from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.errors import ScenarioError
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario_file import scenario_of
@@ -14,6 +17,7 @@ from liedyn.simulate.prescribed_poses import prescribed_at
 from liedyn.simulate.schedule import compile_schedule
 from liedyn.simulate.signals.rotation_spline import Unsettled, rotation_spline
 
+ROOT = Path(__file__).parents[2]
 ARM = {"upper": {"mass": 1.2, "com": [0.05, 0, -0.3], "inertia": [0.06, 0.05, 0.004, 0.06, 0.002, 0.02]},
        "lower": {"mass": 0.7, "com": [0, 0.02, -0.25], "inertia": [0.03, 0.03, 0.002]}}
 JOINTS = {"shoulder": {"type": "ball", "parent": "body", "child": "upper", "origin": {"xyz": [0.1, 0.2, 0]}},
@@ -31,7 +35,8 @@ POSE = {"xyz": ["0.3*sin(2*t)", {"sine": {"amplitude": 0.2, "frequency": 0.4}}, 
 TIGHT = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
 START = {"q": {"elbow": 0.4, "shoulder": [0.1, 0.2, 0, 0.974679434480896]}, "v": {"elbow": -0.5, "shoulder": [0.3, -0.2, 1]}}
 WAYPOINTS = [{"t": 0.2, "xyz": [0, 0, 0.5]}, {"t": 0.7, "xyz": [0.1, 0.2, 0.6], "rpy": [0.5, -0.3, 1.0]},
-             {"t": 1.1, "xyz": [0.3, 0.2, 0.4], "quaternion": [0, -0.6, 0, -0.8]}, {"t": 1.8, "xyz": [0, 0, 0.5], "rpy": [0, 0, 2.5]}]
+             {"t": 1.1, "xyz": [0.3, 0.2, 0.4], "quaternion": [0, -0.6, 0, -0.8]},
+             {"t": 1.8, "xyz": [0, 0, 0.5], "rpy": [0, 0, 2.5]}]
 
 
 @pytest.fixture(autouse=True)
@@ -85,7 +90,8 @@ def test_rotations_through_waypoints_are_those_of_scipy(count, size, worst):
 
 def test_a_rotation_without_a_curve_is_told():
     with pytest.raises(Unsettled):
-        rotation_spline([0, 1e-3, 1], Rotation.from_rotvec([[0, 0, 0], [3, 0, 0], [0, 3, 0]]).as_quat(), (0, 1e4, 0), (9e3, 0, 1e5))
+        turns = Rotation.from_rotvec([[0, 0, 0], [3, 0, 0], [0, 3, 0]]).as_quat()
+        rotation_spline([0, 1e-3, 1], turns, (0, 1e4, 0), (9e3, 0, 1e5))
 
 
 def test_waypoints_are_passed_with_continuous_acceleration(given):
@@ -96,15 +102,16 @@ def test_waypoints_are_passed_with_continuous_acceleration(given):
     assert list(c.schedule.breaks) == [0.2, 0.7, 1.1, 1.8]
 
     def at(t):
-        return prescribed_at(c.schedule.poses, c.signals, t, c.q, c.v)
+        return prescribed_at(c.schedule.poses, c.signals, t, c.q, c.v, c.signal_names, c.signal_places)
 
     for one in WAYPOINTS:
-        q, v = at(one["t"])
-        turn = Rotation.from_quat(one["quaternion"]) if "quaternion" in one else Rotation.from_euler("xyz", one.get("rpy", [0, 0, 0]))
+        q, _ = at(one["t"])
+        angles = Rotation.from_euler("xyz", one.get("rpy", [0, 0, 0]))
+        turn = Rotation.from_quat(one["quaternion"]) if "quaternion" in one else angles
         np.testing.assert_allclose(q[:3], one["xyz"], atol=1e-15)
         assert (turn.inv() * Rotation.from_quat(q[3:7])).magnitude() < 1e-15
     for t in (0.0, 0.2, 1.8, 2.0):
-        assert not at(t)[1][:6].any()
+        assert np.abs(at(t)[1][:6]).max() < 1e-14
     h = 1e-4
     for t in (0.7, 1.1):
         before, here, after = (at(t + s * h)[1][:6] for s in (-1, 0, 1))
@@ -146,7 +153,8 @@ def test_the_base_carried_by_slides_and_hinges_moves_the_robot_alike(given, wors
     """The same motion of the base by six joints with one coordinate each, which other code prescribes."""
     signals = dict(zip(SLIDES, [*POSE["xyz"], *POSE["rpy"][::-1]], strict=True))
     here = ld.run_scenario(given())
-    there = ld.run_scenario(given(CARRIED, pose=None, joints={name: {"prescribe": {"position": x}} for name, x in signals.items()}))
+    joints = {name: {"prescribe": {"position": x}} for name, x in signals.items()}
+    there = ld.run_scenario(given(CARRIED, pose=None, joints=joints))
     for kind in ("v", "a", "tau"):
         assert worst("base carried", np.abs(getattr(here, kind)[:, 6:] - getattr(there, kind)[:, 6:]).max(), kind) < 1e-8
     np.testing.assert_allclose(here.q[:, 7:], there.q[:, 6:], atol=1e-9)
@@ -189,8 +197,8 @@ def test_a_recorded_free_motion_takes_no_force(given, tmp_path):
     for rows in (50, 100):
         free = ld.run_scenario(given(body, pose=None, initial=start, output_step=1 / rows))
         names = [f"q.base.{x}" for x in ("px", "py", "pz", "qx", "qy", "qz", "qw")]
-        table = [",".join(["t[s]", *names]), *(",".join(map(repr, map(float, (t, *q)))) for t, q in zip(free.t, free.q, strict=True))]
-        (tmp_path / "motion.csv").write_text("\n".join(table) + "\n")
+        np.savetxt(tmp_path / "motion.csv", np.column_stack([free.t, free.q]), "%.17g", ",", header=",".join(["t[s]", *names]),
+                   comments="")
         run = ld.run_scenario(given(body, pose={"csv": {"file": str(tmp_path / "motion.csv")}}, initial={}, output_step=0.013))
         np.testing.assert_allclose(run.v[-1], ld.run_scenario(given(body, pose=None, initial=start)).v[-1], atol=1e-3)
         sizes.append(np.abs(run.tau[10:-10]).max())
@@ -198,9 +206,24 @@ def test_a_recorded_free_motion_takes_no_force(given, tmp_path):
 
 
 def test_a_linearization_takes_the_acceleration_of_the_base_for_an_input(given):
-    found = ld.linearize(given(integrator={"method": "rk4"}))
-    assert found.A.shape == (20, 20) and np.isfinite(found.A).all()
-    assert {f"a.base.{x}" for x in ("wx", "wy", "wz", "vx", "vy", "vz")} <= set(found.inputs)
+    found = linearize_scenario(given(), at=0.3)
+    p, _ = pose_at(np.array([0.3]))
+    np.testing.assert_allclose(found.here.q[:3], p[0], atol=1e-15)
+    assert {f"a.base.{x}" for x in ("wx", "wy", "wz", "vx", "vy", "vz")} <= set(found.system.inputs)
+    assert found.system.A.shape == (20, 20) and np.isfinite(found.system.A).all()
+
+
+def test_a_platform_that_is_moved_moves_its_legs(scenario):
+    """A Stewart platform with loops: the legs have the lengths that `configs/stewart.yaml` prescribes in closed form, and the
+    platform takes the power that they take there."""
+    there = yaml.safe_load((ROOT / "configs/stewart.yaml").read_text())
+    there |= {"robot": str(ROOT / "robots/stewart.yaml"), "duration": 1}
+    pose = {"xyz": [0, 0, "0.64 - 0.04*cos(pi*t)"], "rpy": ["0.2*sin(pi*t/2)**3", 0, 0]}
+    here = ld.run_scenario(there | {"joints": {"platform": {"prescribe": {"position": pose}}}})
+    there = ld.run_scenario(there)
+    for kind in ("q", "v", "a"):
+        np.testing.assert_allclose(getattr(here, kind), getattr(there, kind), atol=1e-9)
+    np.testing.assert_allclose(here.power["platform"], sum(there.power.values()), atol=1e-8)
 
 
 # phases --------------------------------------------------------------------------------------------------------------

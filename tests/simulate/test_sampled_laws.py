@@ -176,6 +176,12 @@ def test_loops_give_what_lines_give_and_runs_repeat_themselves(of, monkeypatch):
     np.testing.assert_allclose(loops.tau, line.tau, rtol=0, atol=1e-9)
 
 
+def test_gains_that_are_too_large_for_the_rate_are_told(of):
+    with pytest.raises(ComputationError, match="the gains may be too large for the rate of sampling"):
+        run_scenario(of(law={"pd": {"kp": 60, "kd": 2e4, "target": 0.2}}, sampling={"rate": 200}, duration=3,
+                        integrator={"method": "rk4", "step": 5e-3}))
+
+
 def test_a_controller_goes_on_from_its_plain_values(of):
     """In the middle of a sample and of a delay, bit for bit."""
     s = scenario_of(of(law={"pid": GAINS | {"ki": 40}}, sampling={"rate": 20, "delay": 0.03}))
@@ -188,6 +194,21 @@ def test_a_controller_goes_on_from_its_plain_values(of):
     ends = [solve_stretch(problem, first.end, np.array([0.51, 0.8]), Options("rk4"), controller=each).end
             for each in (one, other)]
     assert np.array_equal(ends[0].q, ends[1].q) and np.array_equal(ends[0].v, ends[1].v)
+
+
+def test_a_target_may_read_where_a_link_is(of):
+    """Always 0.1 m ahead of where the cart is: the error is constant, and its integral grows."""
+    run = run_scenario(of(law={"pid": {"kp": 60, "ki": 30, "kd": 12, "target": "0.5*q(x) + 0.5*x(cart) + 0.1"}}))
+    z = [0.0]
+
+    def pid(k, q, v):
+        asked = 60 * 0.1 + z[0]
+        z[0] += 30 * 0.05 * 0.1
+        return asked
+    states, torques = recursion(21, 0.05, pid, [0, 0])
+    np.testing.assert_allclose(run.q[:, 0], states[:, 0], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(run.tau[:-1, 0], torques[:-1], rtol=0, atol=1e-9)
+    assert run.tracking is None
 
 
 def test_phases_begin_between_samples(of):
@@ -213,6 +234,19 @@ def test_an_event_between_samples_is_located(of):
     q, v = Phi @ [run.q[k, 0], run.v[k, 0]] + Gamma * u
     assert abs(q - 0.1) < 1e-12 * v and 0 < run.t[-1] - 0.05 * k < 0.05
     assert run.tau[-1, 0] == pytest.approx(u, abs=1e-9)
+
+
+@pytest.mark.parametrize("integrator", [FINE, {"method": "RK45", "rtol": 1e-12, "atol": 1e-13}],
+                         ids=lambda given: given["method"])
+def test_an_event_reads_a_force_that_jumps_at_a_sample(of, integrator):
+    event = {"weak": {"when": "tau(x)", "value": 3, "direction": "falling", "once": True, "do": {"set": {"v": {"x": 0}}}}}
+    run = run_scenario(of(events=event, integrator=integrator))
+    before = run_scenario(of())
+    first = int(np.flatnonzero(before.tau[:, 0] < 3)[0])
+    assert [one.t for one in run.events] == [pytest.approx(0.05 * first, abs=1e-12)]
+    assert run.events[0].dv[0] == pytest.approx(-before.v[first, 0], abs=1e-9)
+    at = np.flatnonzero(np.isclose(run.t, 0.05 * first))
+    assert len(at) == 2 and run.tau[at[0], 0] == run.tau[at[1], 0] == pytest.approx(before.tau[first, 0], abs=1e-8)
 
 
 def test_the_sum_with_a_continuous_torque_is_limited(of):
@@ -279,6 +313,7 @@ def test_a_function_needs_samples(of):
     ({"sampling": {"rate": 10, "hold": 1}}, "unknown key"),
     ({"sampling": {"rate": 1e9}}, "about 1e.09 samples in 1 s; found 1000000000.0; expected at most 1e.08"),
     ({"joints": {}}, "the sampled controller has no law"),
+    ({"limits": "hard"}, "hard stops do not go with sampling"),
     ({"integrator": {"method": "generalized_alpha"}}, "generalized_alpha does not go with sampling"),
     ({"joints": {"x": {"torque": {"pid": {"kp": 1, "target": 0}}}}}, "ki"),
     ({"joints": {"x": {"torque": {"pid": {"kp": 1, "ki": [1, 2], "target": 0}}}}},

@@ -295,7 +295,8 @@ def test_arrays_are_what_the_kernels_were_compiled_for(compiled):
         integers = {"kind", "first", "count", "code", "level", "signal", "target", "q_of_v", "force_link", "force_world",
                     "force_signal", "watch", "link", "path"}
         poses = c.schedule.poses
-        for table in (c.signals._replace(points=c.signals.clocks), c.signals.points, c.schedule._replace(poses=c.schedule.breaks), poses):
+        for table in (c.signals._replace(points=c.signals.clocks), c.signals.points,
+                      c.schedule._replace(poses=c.schedule.breaks), poses):
             for name, array in table._asdict().items():
                 name = name if table is not poses else "signal"
                 assert array.dtype == (np.int64 if name in integers else np.float64), name

@@ -11,6 +11,8 @@ from liedyn.errors import ScenarioError
 from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.jacobian_of_rates import RateJacobian
 from liedyn.integrators.stop_forces import stop_slopes
+from liedyn.io.plain_scenario import to_plain
+from liedyn.io.scenario_file import scenario_of
 from liedyn.simulate.preparation import prepare
 from limited_robots import ARM, SLIDER, TIGHT
 
@@ -145,6 +147,15 @@ def test_stops_are_no_part_of_what_motors_give(simulate):
 def test_what_cannot_be_is_refused(scenario, limits, text):
     with pytest.raises(ScenarioError, match=text):
         prepare(scenario(json.dumps(ARM), limits=limits), ())
+
+
+@pytest.mark.parametrize("limits", ["stop", "hard", {"mode": "hard", "restitution": 0.3, "joints": ["el*"]},
+                                    {"sink": 0.02, "damping": 0.5}, {"stiffness": 900}])
+def test_what_is_written_reads_back(scenario, limits):
+    given = scenario_of(scenario(json.dumps(ARM), limits=limits))
+    again = scenario_of(to_plain(given))
+    assert given.limits == again.limits is not None
+    assert scenario_of(scenario(json.dumps(ARM), limits="note")).limits is None
 
 
 def test_methods_without_switches_are_refused_and_notes_name_the_key(simulate):

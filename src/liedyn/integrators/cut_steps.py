@@ -45,6 +45,10 @@ class CutSteps:
         if clock[0] < self.last:
             if self.torques is not None:
                 self.torques.act(self.state)
+                self._look()
+                self.fired = self.switches.fired()             # events that read forces, which jump here
+                if self.fired:
+                    return EVENT
             self._begin()
         return RUNNING
 

@@ -14,11 +14,11 @@ SAME = 4                 # spacings of floats between times that are the same bu
 class HeldTorques:
     """sides: the `RightHandSide` of the stretch, which gets constants and walls of its own. times: of its outputs.
 
-    controller   has `act(problem, t, q0, y) -> torque (nv,)`, once at the beginning and at each time `due`
+    controller   has `act(problem, t, q0, y)`, called at the beginning and at each time `due`, and `torque` (nv,), which it holds
     """
 
-    def __init__(self, problem, controller, sides, times):
-        self.problem, self.controller, self.sides, self.times = problem, controller, sides, times
+    def __init__(self, problem, controller, sides, times=()):
+        self.problem, self.controller, self.sides, self.times = problem, controller, sides, np.asarray(times)
         signals, signal = problem.signals, problem.sampled.signal
         self.coordinates = np.flatnonzero(signal >= 0)
         self.literals = signals.first[signal[self.coordinates]]
@@ -43,11 +43,14 @@ class HeldTorques:
     def act(self, state: State) -> None:
         """At the state of the run: what is due, and where the next step must end."""
         t = float(state.clock[0])
-        self._write(self.controller.act(self.problem, t, state.q, state.y)[self.coordinates])
+        self.controller.act(self.problem, t, state.q, state.y)
+        self.show()
         self._limit_step(t)
         state.count[1] = state.count[5] = 0                    # the wall is a new one, and so are the rates
 
-    def _write(self, torque: np.ndarray) -> None:
+    def show(self) -> None:
+        """The torque that the controller holds."""
+        torque = self.controller.torque[self.coordinates]
         self.sides.signals.literals[self.literals] = torque
         if self.sides.line is not None:
             self.sides.line.numbers[self.numbers] = torque

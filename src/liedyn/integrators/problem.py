@@ -293,6 +293,8 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
                                 f"joint in a singular position); {mend_inertia(problem.model, loose)}")
     worst = _worst_coordinates(problem.model.v_names, work)
     mend = advice(problem, options.method, options.step) if options else "try a smaller step"
+    if problem.sampled is not None and code == NOT_FINITE:
+        mend = f"the gains may be too large for the rate of sampling, try a higher one or a smaller kd; or {mend}"
     if code == NOT_FINITE:
         return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s{worst}: {mend}")
     if code == STEP_TOO_SMALL:

@@ -113,6 +113,8 @@ class _Run:
                 h = self.until_far(wall, h, progress)
             if self.fired:
                 return
+        if self.fired:
+            return
         self.ceiling = self.last
         self.outputs(lambda t: self.state.y, self.last)
 
@@ -123,10 +125,24 @@ class _Run:
         while self.torques and self.state.clock[0] < self.last:
             if self.saved is None:
                 self.torques.act(self.state)
+                if self.jumped():
+                    return
             yield min(self.torques.wall, end)
         if self.torques is None:
             yield from (wall for wall in zip(schedule.breaks, schedule.before, strict=True) if now < wall[0] < self.last)
             yield end
+
+    def jumped(self) -> bool:
+        """Whether events that read forces are passed by a new torque of the controller."""
+        now, y = float(self.state.clock[0]), self.state.y
+        if len(self.switches):
+            self.ceiling = now
+            self.rates(now, y)
+            self.fired = self.switches.fired()
+        if self.fired:
+            self.record.t[self.state.count[0]] = now
+            self.keep_at(now, y, now)
+        return bool(self.fired)
 
     def until_far(self, wall: float, h, progress) -> float:
         """Steps of one solver, until the wall or until the chart should be renewed. Returns the last step size."""

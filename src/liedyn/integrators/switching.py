@@ -35,8 +35,6 @@ class Switches:
         self.owner, operation = _owners(problem.signals, len(self.side))
         self.floor = operation == FLOOR
         self.event = _events(problem, self.owner)
-        if problem.contacts is not None:                       # an event without a signal waits for a contact
-            self.event[problem.contacts.switch] = np.flatnonzero(np.asarray(problem.schedule.watch) < 0)
         self.inside = _guarded(problem, self.event)
         self.cuts = [deque(maxlen=MOST_CUTS) for _ in self.side]
         self.notes: dict[int, str] = {}
@@ -173,6 +171,8 @@ def _events(problem, owner) -> np.ndarray:
     for e, k in enumerate(watch):
         if k >= 0:
             event[np.flatnonzero(owner == k)[-1]] = e
+    if problem.contacts is not None:                       # an event without a signal waits for a contact
+        event[problem.contacts.switch] = np.flatnonzero(np.asarray(watch) < 0)
     if problem.stops is not None:
         event[problem.stops.held_switch] = len(watch) + np.arange(len(problem.stops.held))
     return event

@@ -95,7 +95,7 @@ SCENARIO = Keys("scenario", (
         live=True,
         example={"shoulder": {"prescribe": {"position": {"quintic": [[0, 0], [2, 1]]}}},
                  "elbow": {"torque": {"pd": {"kp": 50, "kd": 5, "target": 0.3}}}}),
-    Key("contacts", CONTACTS, "links that touch planes: see [contact](#contact)"),
+    Key("contacts", CONTACTS, "links that touch planes and each other: see [contact](#contact)"),
     Key("control", CONTROL, "a control law: see [control laws](#control-laws) and [elastic joints](#elastic-joints)"),
     Key("sampling", SAMPLING, "when a sampled controller computes the laws: see [sampled controllers](#sampled-controllers)",
         "the laws are continuous", example={"rate": 1000}),

@@ -85,7 +85,7 @@ def _rows(contact: Contact, model) -> tuple[list[_Row], float]:
 
 def with_touch_switches(signals, contacts: Contacts | None, scenario: Scenario, model):
     """The signals with a switch of the state for each event that waits for a contact, and the contacts that know where."""
-    events = [event for event in scenario.events if event.touch]
+    events = [event for event in scenario.events if event.when and event.touch]
     if not events:
         return signals, contacts
     if contacts is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.codegen.signals import read_signal
+from liedyn.integrators.held_torques import HeldTorques
 from liedyn.integrators.problem import failure
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.kernels.simulation.right_hand_side import RUNNING
@@ -25,11 +26,13 @@ def reading_forces(problem) -> list[int]:
     return found
 
 
-def sides(problem, t: float, q, v, events) -> np.ndarray:
-    """The sign of each event's expression less its value at a state."""
+def sides(problem, t: float, q, v, events, controller=None) -> np.ndarray:
+    """The sign of each event's expression less its value at a state. controller: whose torques act; or None."""
     if not events:
         return np.zeros(0)
     work, n, run = problem.work(), 2 * problem.model.nv + 1, RightHandSide(problem, problem.signals)
+    if controller is not None:
+        HeldTorques(problem, controller, run).show()
     y = np.concatenate([np.zeros(problem.model.nv), v, [0.0]])
     code = run.evaluate(*_LONE, t, 0.0, t, np.array(q), y, np.zeros((2, n)), np.zeros(n), 0, 1, 0, work)
     if code != RUNNING:

@@ -277,7 +277,8 @@ def followed(problem, t, q, final: bool = True) -> Tracking | None:
     motions."""
     laws, model = problem.joint_laws, problem.model
     if problem.sampled is not None:
-        problem, laws = problem.sampled.law, problem.sampled.targets
+        sampled, problem = problem.sampled, problem.sampled.law
+        laws = sampled.references if sampled.all_along else problem.joint_laws
     if laws is None or not (laws.signal >= 0).any():
         return None
     laws = laws._replace(driven=laws.signal >= 0)             # also those that are prescribed or locked in between

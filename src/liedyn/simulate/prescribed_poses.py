@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.codegen.plain import plain
+from liedyn.codegen.signals import read_signal
 from liedyn.errors import ScenarioError
 from liedyn.io.scenario import Column, Constant, Motion, Prescribe
 from liedyn.io.waypoints import Waypoints
@@ -127,9 +128,15 @@ def _no_position(name: str, place) -> ScenarioError:
     return ScenarioError(f"{name} is a ball joint: it has no position", place=place, found="xyz", expected="rpy alone")
 
 
-def prescribed_at(poses: Poses, signals: Signals, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
-    """q and v at t, with the coordinates of these joints on their motion. Not a number where a signal is not finite."""
+def prescribed_at(poses: Poses, signals: Signals, t: float, q, v, names, places) -> tuple[np.ndarray, np.ndarray]:
+    """q and v at t, with the coordinates of these joints on their motion. names, places: of the signals, for the error where one
+    is not finite."""
     q, v = np.array(q, dtype=float), np.array(v, dtype=float)
+    for k in poses.signal[poses.signal >= 0]:
+        jet = read_signal(signals, k, t, q, v)
+        if not np.isfinite(jet).all():
+            raise ScenarioError(f"the {names[k]} is not finite at t = {t:g}", place=places[k], found=f"{jet[0]}, derivatives "
+                                f"{jet[1]} and {jet[2]}")
     work = _Work(q.copy(), v.copy(), np.zeros(3 * max(1, int(np.max(signals.count, initial=1)))), np.zeros(2))
     a = np.zeros_like(v)
     with np.errstate(all="ignore"):

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from liedyn.codegen.signals import read_signal
 from liedyn.errors import ComputationError
 from liedyn.integrators.held_torques import SAME
 from liedyn.integrators.problem import Problem, failure
@@ -24,12 +25,14 @@ from liedyn.io.sampling import Sampling
 from liedyn.kernels.simulation.joint_laws import desired
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
 from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.simulate.measured import measured_at
+from liedyn.simulate.sampled_laws import reads_state
 
 _LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
 
 
 class SampledController:
-    """Of one run, through all its stretches. due: when it acts next [s]."""
+    """Of one run, through all its stretches. due: when it acts next [s]; torque: (nv,) that it holds."""
 
     def __init__(self, sampling: Sampling, model):
         self.sampling, self.model = sampling, model
@@ -37,15 +40,15 @@ class SampledController:
         self.torque = np.zeros(model.nv)                       # that acts
         self.integral = np.zeros(model.nv)
         self.waiting: deque[tuple[float, np.ndarray]] = deque()         # torques with the time from which they act
-        self._laws: dict[int, _Law] = {}
+        self._law: _Law | None = None
 
     @property
     def due(self) -> float:
         sample = self.sampling.time(self.samples)
         return min(sample, self.waiting[0][0]) if self.waiting else sample
 
-    def act(self, problem: Problem, t: float, q0, y) -> np.ndarray:
-        """The torque (nv,) that acts from t on, where the state is q0 (+) y. Raises ComputationError."""
+    def act(self, problem: Problem, t: float, q0, y) -> None:
+        """What is due at t, where the state is q0 (+) y. Raises ComputationError."""
         while self.due - t <= SAME * math.ulp(t):
             if self.waiting and self.waiting[0][0] <= self.sampling.time(self.samples):
                 _, self.torque = self.waiting.popleft()
@@ -56,7 +59,6 @@ class SampledController:
             else:
                 self.torque = torque
             self.samples += 1
-        return np.where(problem.sampled.held, self.torque, 0.0)
 
     def about(self) -> dict:
         """All that its further work depends on, as plain values, but for what a function of the user keeps."""
@@ -70,7 +72,9 @@ class SampledController:
 
     def _sample(self, problem: Problem, t: float, q0, y) -> np.ndarray:
         sampled = problem.sampled
-        law = self._laws.get(id(sampled)) or self._laws.setdefault(id(sampled), _Law(sampled))
+        if self._law is None or self._law.sampled is not sampled:
+            self._law = _Law(sampled)
+        law = self._law
         q, v, torque = law.at(t, q0, y)
         integral = np.where(law.integrating, self.integral, 0.0)          # of joints that had a pid law before, too
         torque = np.where(sampled.held, torque, 0.0) + integral
@@ -81,7 +85,7 @@ class SampledController:
             raise ComputationError(f"the sampled torque of {name} is not a finite number at t = {t:.9g} s")
         put = law.put_out(torque).clip(-sampled.limit, sampled.limit)
         if law.integrates:
-            step = sampled.ki * self.sampling.interval * law.errors(t, q)
+            step = sampled.ki * self.sampling.interval * law.errors(t, q, v)
             winding = (np.abs(torque) > sampled.limit) & (step * torque > 0.0)
             integral = integral + np.where(winding, 0.0, step)
         self.integral = integral
@@ -125,6 +129,7 @@ class _Law:
         self.summed = np.flatnonzero(self.integrating)
         self.integrates = len(self.summed) > 0
         self.targets = sampled.targets
+        self.moving = [i for i, k in enumerate(self.summed) if reads_state(law.signals, self.targets.signal[k])]
 
     def at(self, t: float, q0, y) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """What is measured of q and v, and the torque (nv,)."""
@@ -136,11 +141,14 @@ class _Law:
             self._evaluate(t, q, np.concatenate([np.zeros(nv), self.read_v(self.work.v), [0.0]]))
         return self.work.q.copy(), self.work.v.copy(), self.work.tau.copy()
 
-    def errors(self, t: float, q) -> np.ndarray:
+    def errors(self, t: float, q, v) -> np.ndarray:
         """(nv,) target less position where there is an integral."""
         k, out = self.summed, np.zeros(self.nv)
         target = np.zeros((1, len(k)))
         desired(self.targets, self.problem.signals, np.array([t]), q, self.work.stack, target)
+        if self.moving:
+            signals = measured_at(self.problem.model, self.problem.signals, q, v)
+            target[0, self.moving] = [read_signal(signals, self.targets.signal[k[i]], t, q, v)[0] for i in self.moving]
         out[k] = target[0] - q[self.q_of_v[k]]
         return out
 

@@ -15,7 +15,7 @@ from liedyn.integrators.problem import Problem
 from liedyn.io.sampling import MEASURED, Sampling
 from liedyn.io.scenario import Constant, Pd, Rule, Scenario, Torque
 from liedyn.kernels.simulation.joint_laws import JointLaws
-from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.kernels.simulation.signals import OF_STATE, PROGRAM, TORQUE
 from liedyn.simulate.control import drives_motors
 from liedyn.simulate.laws import no_laws
 from liedyn.simulate.names import bind, fixed_joints, phase_rules
@@ -31,6 +31,7 @@ class SampledLaws:
     limit      (nv,) of the torque [N m | N]
     ki         (nv,) gains of integrals
     resolution   of q, v and tau, each (nv,); 0: exact
+    all_along  whether the laws are those of the whole run, without other phases
     """
 
     law: Problem
@@ -39,6 +40,7 @@ class SampledLaws:
     limit: np.ndarray
     ki: np.ndarray
     resolution: tuple[np.ndarray, np.ndarray, np.ndarray]
+    all_along: bool
 
     def begun(self, begun: Mapping[str, float]) -> SampledLaws:
         """As `Problem.begun`."""
@@ -46,10 +48,16 @@ class SampledLaws:
 
     @property
     def targets(self) -> JointLaws:
-        """Of the desired motions of pd, pid and computed torque, by `desired`; `driven` are those with an integral."""
+        """Of the desired motions of pd, pid and computed torque, for `desired`; `driven` are those with an integral."""
         law, none = self.law, np.zeros(len(self.held), dtype=bool)
         signal = law.schedule.target if law.joint_laws is None else np.maximum(law.schedule.target, law.joint_laws.signal)
         return no_laws(law.model, self.limit, none, none)._replace(driven=self.ki > 0.0, signal=signal)
+
+    @property
+    def references(self) -> JointLaws:
+        """The same, where they are functions of time."""
+        targets, signals = self.targets, self.law.signals
+        return targets._replace(signal=np.array([k if k >= 0 and not reads_state(signals, k) else -1 for k in targets.signal]))
 
 
 def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules: dict[str, Rule] | None, stops, resting,
@@ -59,6 +67,9 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     if control is not None and drives_motors(control, model):
         raise ScenarioError(f"sampling is not available for the law {control.law} of elastic joints", place=sampling.place,
                             expected="no key sampling")
+    if scenario.limits is not None and scenario.limits.mode == "hard":
+        raise ScenarioError("hard stops do not go with sampling", place=scenario.limits.place,
+                            expected="compliant stops, limits: stop")
     rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None) if rules is None else rules
     feedback = {name: rule for name, rule in rules.items() if isinstance(rule.value, Pd)}
     unwatched = tuple(replace(event, when=None, touch=None) for event in scenario.events)          # their times may be read
@@ -84,9 +95,15 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
     motion = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, stops, resting,
                               initial=False, held=held)
     sampled = SampledLaws(law.problem(model, scenario.passive), held, motion.joint_laws.held, limit, _integrals(feedback, model),
-                          _resolutions(sampling, model))
+                          _resolutions(sampling, model), not (scenario.phases or law.clocks))
     return replace(motion, q=law.q, v=law.v, warnings=tuple(dict.fromkeys((*law.warnings, *motion.warnings))), sampled=sampled,
                    clocks=tuple(dict.fromkeys((*motion.clocks, *law.clocks))))
+
+
+def reads_state(signals, k: int) -> bool:
+    """Whether signal k is more than a function of time."""
+    words = signals.code[signals.first[k]:][:signals.count[k]] if signals.kind[k] == PROGRAM else np.zeros(0, dtype=np.int64)
+    return bool(np.isin(words & 255, OF_STATE).any())
 
 
 def _without_integral(rule: Rule) -> Rule:

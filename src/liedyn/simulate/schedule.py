@@ -367,11 +367,8 @@ def _settle(values: np.ndarray, i: int, prescribed: float, rule: Rule | None, wh
 
 def _settle_poses(model, schedule: Schedule, signals: Signals, table: SignalTable, state, rules) -> None:
     """The same for joints whose pose is prescribed."""
-    on_motion = prescribed_at(schedule.poses, signals, 0.0, *state)
+    on_motion = prescribed_at(schedule.poses, signals, 0.0, *state, table.names, table.places)
     for name, parts in held_by(schedule.poses, model).items():
-        if not all(np.isfinite(x[part]).all() for x, part in zip(on_motion, parts, strict=True)):
-            k = schedule.signal[parts[1].start]
-            raise ScenarioError(f"the pose of {name} is not finite at t = 0", place=table.places[k])
         for x, begins, part, given, gap in zip(state, on_motion, parts, rules, (pose_gap, velocity_gap), strict=True):
             if name in given and gap(x[part], begins[part]) > _AGREE:
                 raise ScenarioError("the initial value contradicts the prescribed motion: "

@@ -249,7 +249,7 @@ class Timeline:
         return now
 
     def _sides(self, now: Start) -> np.ndarray:
-        return sides(self._known[self.mode][1], now.t, now.q, now.v, self._of_forces)
+        return sides(self._known[self.mode][1], now.t, now.q, now.v, self._of_forces, self.controller)
 
     def _is_heard(self, event: Event, t: float) -> bool:
         if event.name in self._done or (event.phases and self.mode.phase not in event.phases):
@@ -474,7 +474,8 @@ class Timeline:
     def _check_poses(self, moment: _Moment, t: float, impulsive: bool, who: str, place: Place, targets: dict[int, float]) -> None:
         """The same for ball and free joints whose pose is prescribed. Adds their velocities to the targets."""
         problem = self._known[self.mode][1]
-        q, v = prescribed_at(problem.schedule.poses, problem.signals, t, moment.q, moment.v)
+        q, v = prescribed_at(problem.schedule.poses, problem.signals, t, moment.q, moment.v, problem.signal_names,
+                             problem.signal_places)
         for name, parts in held_by(problem.schedule.poses, self.model).items():
             for what, here, there, part, gap in (("pose", moment.q, q, parts[0], pose_gap), ("twist", moment.v, v, parts[1],
                                                                                              velocity_gap)):

@@ -97,9 +97,9 @@ def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[f
     t = at if at < scenario.duration else float(np.nextafter(at, -np.inf))
     if at == 0.0:
         return t, problem.q.copy(), problem.v.copy()
-    if scenario.events:
-        raise UsageError(f"the motion to t = {at:g} s has events, which linearize does not simulate (simulate it, then linearize "
-                         "a scenario without events that starts where that run ends, by initial: {from: RUN})")
+    if scenario.events or (scenario.limits is not None and scenario.limits.mode == "hard"):
+        raise UsageError(f"the motion to t = {at:g} s has events or hard stops, which linearize does not simulate (simulate it, "
+                         "then linearize a scenario without events that starts where that run ends, by initial: {from: RUN})")
     from liedyn.integrators.solve import solve
     from liedyn.simulate.integrator import choose_integrator, options_of
 
