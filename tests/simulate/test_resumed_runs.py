@@ -67,7 +67,9 @@ def in_pieces(tmp_path, monkeypatch):
         for piece in range(100):
             disk = Stopping(tmp_path / "run", looks)
             try:
-                return simulate_file(given, (), Silent(), disk=disk, resumed=piece > 0), piece + 1
+                result = simulate_file(given, (), Silent(), disk=disk, resumed=piece > 0)
+                disk.close(finished=True)
+                return result, piece + 1
             except Interrupted:
                 disk.close(finished=False)
         raise AssertionError("it does not get on")
