@@ -60,8 +60,9 @@ def solve_by_scipy(problem, start, times, options, progress, controller=None, ke
 
 
 def _notes(method: str, heard) -> tuple[str, ...]:
-    """What SciPy warned of on the way to a result, each once."""
-    return tuple(dict.fromkeys(f"{method} of SciPy warned: {' '.join(str(one.message).split())}" for one in heard))
+    """What SciPy warned of on the way to a result, each once. Files that somebody forgot to close are not its."""
+    return tuple(dict.fromkeys(f"{method} of SciPy warned: {' '.join(str(one.message).split())}" for one in heard
+                               if not issubclass(one.category, ResourceWarning)))
 
 
 class _Run:
