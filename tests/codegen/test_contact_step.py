@@ -8,7 +8,7 @@ import liedyn as ld
 from liedyn.codegen.compiled import supported
 from liedyn.codegen.step import _name
 from liedyn.integrators.right_hand_side import RightHandSide
-from liedyn.io.contact_shapes import Contact, Plane, Shape
+from liedyn.io.contact_shapes import Contact, Pair, Plane, Shape
 from liedyn.io.scenario import Rule, Scenario
 from liedyn.kernels.simulation.line_stages import evaluate_line
 from liedyn.kernels.simulation.right_hand_side import RUNNING
@@ -17,7 +17,7 @@ from liedyn.simulate.schedule import compile_schedule
 from zoo import MOVING, model_of
 
 pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
-SHAPES = (Shape("sphere", (0.1,), material=(("exponent", 2.0),)), Shape("point", (), (0.1, 0.2, 0.3)),
+SHAPES = (Shape("sphere", (0.1,), material=(("exponent", 2.0), ("smooth", 0.3))), Shape("point", (), (0.1, 0.2, 0.3)),
           Shape("capsule", (0.1, 0.3), rpy=(0.1, 0.2, 0.3)), Shape("box", (0.1, 0.2, 0.3), material=(("exponent", 1.0),)))
 PLANES = Plane("deep", (0.0, 0.0, 3.0), (0.2, -0.1, 2.0)), Plane("through", (0.0, 0.0, 0.0), (0.3, 0.4, 0.1))
 
@@ -28,8 +28,11 @@ def lines(monkeypatch):
 
 
 def problem_of(model, **material):
-    contact = Contact((Rule(model.link_names[-1], SHAPES), Rule("*", SHAPES[1:2])), PLANES,
-                      tuple(({"stiffness": 10.0, "damping": 0.3} | material).items()))
+    last, several = model.link_names[-1], len({*model.link_body} - {0}) > 1
+    planes = (*PLANES, *([Plane("carried", (0.0, 0.0, 1.0), (0.1, 0.2, 1.0), last)] if several else []))
+    contact = Contact((Rule(last, SHAPES), Rule("*", SHAPES[1:2])), planes,
+                      tuple(({"stiffness": 10.0, "damping": 0.3} | material).items()),
+                      (Pair((last, "*")),) if several else ())
     return compile_schedule(Scenario("robot", 1.0, 0.1, contacts=contact), model).problem(model)
 
 

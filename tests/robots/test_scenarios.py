@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import math
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,17 @@ def test_panda_comes_back_later_with_a_limited_motor():
     early = (t > 0.05) & (t < 1)
     assert (e[early] > ideal[early]).all() and e[(t > 1.5) & before].max() < 1e-6
     assert np.abs(result.tracking.error[:, [0, 2]]).max() < 0.2
+
+
+def test_arm_holds_its_posture_on_a_moving_deck():
+    """The deck moves as the file says; what it carries is the weight, but for the motion; the arm gives way by half a degree."""
+    result = run("panda_on_ship")
+    deck = Rotation.from_quat(result.q[:, 3:7])
+    np.testing.assert_allclose(deck.as_euler("ZYX")[:, 2], 0.21 * np.sin(2 * np.pi * result.t / 8 + 1), atol=1e-12)
+    weight = 9.81 * sum(link.mass for link in result.model.description.links)
+    force = deck.apply(result.tau[:, 3:6])[:, 2]
+    assert np.abs(force / weight - 1).max() < 0.08 and abs(force[result.t < 24].mean() / weight - 1) < 0.005
+    assert np.abs(result.q[:, 7:14] - [0.4, 0.3, 0, -1.8, 0, 2.1, 0.8]).max() < 0.01
 
 
 def test_panda_dangles_only_where_it_is_driven_by_no_force():
@@ -187,3 +199,25 @@ def test_showcase_prescribes_drives_and_leaves_alone():
     result = run("showcase")
     assert 0 < result.prescribed.sum() < result.model.nv
     assert set(result.forced_links) == {"balloon", "bob", "lamp"}
+
+
+def test_quadruped_trots_over_a_metre_without_falling():
+    """Diagonal feet touch and lift in turn with each other, 3.2 times a second; the body stays level, in line, and up."""
+    result = run("quadruped_walks")
+    assert result.q[-1, 0] > 1.0 and abs(result.q[-1, 1]) < 0.05
+    assert rotations(result.q[:, 3:7])[:, 2, 2].min() > 0.99 and result.q[:, 2].min() > 0.27
+    assert "knee" not in {event.name for event in result.events}
+    for leg in ("FL", "HR"):
+        words = [event.name.split()[1] for event in result.events if event.name.startswith(leg)]
+        assert len(words) > 12 and all(one != next_one for one, next_one in pairwise(words))
+        touches = np.array([event.t for event in result.events if event.name == f"{leg} touches" and event.t > 1.0])
+        assert np.diff(touches) == pytest.approx(np.full(len(touches) - 1, 2 * math.pi / 20), rel=0.05)
+
+
+def test_humanoid_falls_and_comes_to_rest():
+    result = run("humanoid_falls")
+    assert result.kinetic.max() > 200 and result.kinetic[-1] < 1e-3
+    touching = {name for name, force in zip(result.contacts.names, result.contacts.force[-1], strict=True) if force > 5}
+    assert {"left_shank", "right_shank", "left_forearm", "right_forearm"} <= touching
+    weight = 9.81 * sum(link.mass for link in result.model.description.links)
+    assert result.contacts.force[-1].sum() == pytest.approx(weight, rel=1e-2)

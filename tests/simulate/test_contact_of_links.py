@@ -5,11 +5,13 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from differences import by_each
 from liedyn.analyse.linearization.instant import prepare
 from liedyn.errors import ScenarioError
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.touch import materials, touch
+from liedyn.io.plain_scenario import to_plain
+from liedyn.io.scenario_file import scenario_of
+from liedyn.simulate.extrapolation import slope
 from liedyn.simulate.feedback import wrench_laws
 from liedyn.simulate.run import run_scenario
 
@@ -98,7 +100,7 @@ FORMS = [{}, {"smooth": 0.2}, {"smooth": 0.2, "exponent": 1}]
 
 @pytest.mark.parametrize("form", FORMS, ids=["law", "smooth", "smooth, linear"])
 def test_action_and_reaction_and_their_slopes(scenario, form, worst):
-    """Forces on both links cancel in the world, and are those of NumPy's law; slopes are those of differences."""
+    """Forces on both links cancel in the world, and are those of NumPy's law; slopes are those of extrapolated differences."""
     setup = pile(scenario, **form)
     problem, model, q, v = setup.problem, setup.model, setup.problem.q, setup.problem.v
     at = touch(model, problem.contacts, q[None], v[None])
@@ -123,8 +125,9 @@ def test_action_and_reaction_and_their_slopes(scenario, form, worst):
         wrench = evaluated(problem, there, v + x[model.nv:])
         return sum(ld.jacobian(model, q, link).T @ (wrench[link] - still[link]) for link in links)
 
-    found, expected = wrench_laws(problem, 0.0, q, v), by_each(force, 2 * model.nv, 1e-5)
-    assert worst("slopes of contacts of links", np.abs(found - expected).max() / np.abs(expected).max()) < 1e-8
+    expected = np.column_stack([slope(lambda h, x=x: force(h * x), 2e-3)[0] for x in np.eye(2 * model.nv)])
+    found = wrench_laws(problem, 0.0, q, v)
+    assert worst("slopes of contacts of links", np.abs(found - expected).max() / np.abs(expected).max()) < 1e-11
 
 
 def test_a_ball_rides_on_a_table_that_is_driven(scenario, worst):
@@ -137,6 +140,39 @@ def test_a_ball_rides_on_a_table_that_is_driven(scenario, worst):
     assert worst("ball on a driven table", abs(run.contacts.force[-1, 0] / (2 * (G + 1.2)) - 1)) < 1e-6
     assert run.q[-1, 2] > 1.0 and run.contacts.centre is not None and np.isnan(run.contacts.centre).all()
     assert run.check["energy_balance_relative"] < 1e-7
+
+
+ADAPTIVE = {"rtol": 1e-10, "atol": 1e-12}
+
+
+@pytest.mark.parametrize("method, when", [
+    ({"method": "rk4", "step": 1e-3}, "touch(ball)"), ({"method": "dopri5"} | ADAPTIVE, {"touch": "ball"}),
+    ({"method": "dop853"} | ADAPTIVE, "touch(b*, floor)"), ({"method": "rodas5p"} | ADAPTIVE, "touch( ball )"),
+    ({"method": "Radau"} | ADAPTIVE, "touch(ball, floor)")], ids=str)
+def test_a_falling_ball_touches_at_its_time_and_changes_the_phase(scenario, method, when, worst):
+    """t = sqrt(2 h / g); then a brake holds the drive, which moved freely before, and the run goes on through the bounce."""
+    run = run_scenario(scenario(
+        TABLE, duration=0.25, output_step=0.05, integrator=method, initial={"q": {"fly": [2, 0, 0.3, 0, 0, 0, 1]}},
+        joints={"lift": {"prescribe": {"acceleration": 0}}, "hinge": {"prescribe": {"acceleration": 0}}},
+        phases={"falls": {}, "lies": {"joints": {"lift": {"prescribe": {"acceleration": 2}}}}},
+        contacts={"links": {"ball": {"sphere": {"radius": 0.1}}}, "planes": {"floor": {}}, "sink": 0.01},
+        events={"hit": {"when": when, "do": {"phase": "lies"}, "once": True}}))
+    t = np.sqrt(2 * 0.2 / G)
+    assert [(event.name, event.phase) for event in run.events] == [("hit", "lies")]
+    assert worst("time of a touch", abs(run.events[0].t - t), method["method"]) < 1e-12
+    assert run.v[-1, run.model.v_index("lift")] == pytest.approx(2 * (0.25 - t), rel=1e-9)
+    before, after = np.flatnonzero(run.t == run.events[0].t)
+    assert np.abs(run.contacts.depth[[before, after], 0]).max() < 1e-12 and run.contacts.force[-1, 0] > 0
+
+
+def test_touch_and_lift_are_written_as_they_are_read(scenario, tmp_path):
+    given = of_two(scenario, smooth=1e-4) | {"events": {"hit": {"when": {"touch": "a"}, "do": "record"},
+                                                        "off": {"when": "lift(a , b)", "do": {"record": True}}}}
+    plain = to_plain(scenario_of(given, ()), tmp_path)
+    assert plain["events"]["hit"]["when"] == "touch(a)" and plain["events"]["off"]["when"] == "lift(a, b)"
+    assert plain["events"]["off"]["direction"] == "falling" and plain["contacts"]["pairs"] == [["a", "b"]]
+    again = scenario_of(plain | {"robot": given["robot"]}, ())
+    assert again.events == scenario_of(given, ()).events and again.contacts == scenario_of(given, ()).contacts
 
 
 @pytest.mark.parametrize("contacts, events, message", [

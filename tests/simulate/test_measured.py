@@ -157,7 +157,7 @@ def test_time_of_the_phase_begins_anew(simulate):
     run = simulate(SLIDER, phases=PHASES, duration=3.0, initial={"v": {"x": 0.1}}, events={
         "go": {"at": [0.7, 2.1], "do": {"phase": "push"}}, "rest": {"at": 1.5, "do": {"phase": "wait"}}})
     v = np.interp([0.69, 0.825, 1.4, 2.2, 2.9], run.t, run.v[:, 0])
-    np.testing.assert_allclose(v, [0.1, 0.35, 0.6, 0.8, 1.1], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(v, [0.1, 0.35, 0.6, 0.8, 1.1], rtol=0, atol=1e-13)
 
 
 def test_a_force_dies_out_after_an_event(simulate, worst):

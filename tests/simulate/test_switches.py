@@ -58,6 +58,15 @@ def test_switches_lie_where_closed_forms_say(text, end, expected):
     assert (np.abs(found.windows[:, 0] - expected) <= slack).all() and (np.abs(found.windows[:, 1] - expected) <= slack).all()
 
 
+@pytest.mark.parametrize("text", ["step(0.25-t)", "step(t-0.25)", "floor(1-4*t)", "floor(4*t)", "4*step(0.95-t)*step(t-0.7)",
+                                  "sign(0.25-t)", "step(exp(-t)-0.5)"])
+def test_a_window_begins_with_the_value_before_and_ends_with_that_after(text):
+    """'step(0.25-t)' was on its new side at the last time before its break: 91 steps where there should be 8."""
+    for low, high in switches_in_time(program(text), 0.0, 0.99).windows:
+        before, first, last, after = values(program(text), [low - 1e-3, low, high, high + 1e-3])[:, 0]
+        assert before == first != last == after
+
+
 def test_kinks_where_an_argument_only_touches():
     """asin(sin(t)) has corners where sin(t) is 1: they are found to the root of rounding, as touching roots can be."""
     found = switches_in_time(program("asin(sin(3*t))"), 0.0, 10.0)

@@ -121,7 +121,7 @@ def labels(program: Program, start: np.ndarray, end: np.ndarray) -> np.ndarray:
             stack.append(None)
             continue
         if operation in _SWITCHES:
-            found.append(_label(operation, *_switching(operation, x, bounds)))
+            found.append(_label(operation, *_switching(operation, x, bounds), x[0].fast[:n] < 0))
         stack.append(interval.apply(operation, *x))
     return np.stack(found, axis=1) if found else np.empty((n, 0))
 
@@ -149,12 +149,14 @@ def _switching(operation: int, x: list, bounds):
     return bounds(x[0])
 
 
-def _label(operation: int, low: np.ndarray, high: np.ndarray, still: np.ndarray) -> np.ndarray:
-    """The same number throughout the pieces on one side."""
+def _label(operation: int, low: np.ndarray, high: np.ndarray, still: np.ndarray, falling: np.ndarray) -> np.ndarray:
+    """The same number throughout the pieces on one side. Where step and floor switch, the value just after counts."""
     if operation == code.STEP:
-        label = np.where(low >= 0, 1.0, np.where(high < 0, -1.0, np.nan))
+        upper, lower = np.where(falling, low > 0, low >= 0), np.where(falling, high <= 0, high < 0)
+        label = np.where(upper, 1.0, np.where(lower, -1.0, np.nan))
     elif operation in (code.FLOOR, code.TAN):
-        count = (lambda x: np.floor(x)) if operation == code.FLOOR else lambda x: np.floor(x / np.pi + 0.5)
+        below = lambda x: np.where(falling, np.ceil(x) - 1, np.floor(x))       # noqa: E731
+        count = below if operation == code.FLOOR else lambda x: np.floor(x / np.pi + 0.5)
         label = np.where(count(low) == count(high), count(low), np.nan)
     elif operation in (code.ASIN, code.ACOS):
         label = np.where((low > -1) & (high < 1), 1.0, np.nan)
