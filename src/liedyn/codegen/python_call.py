@@ -133,10 +133,13 @@ def _known() -> np.ndarray:
 
 def _new_array() -> int:
     """Address of NumPy's PyArray_New."""
-    core = getattr(np, "_core", None) or np.core                # the name before NumPy 2
+    try:
+        from numpy._core import _multiarray_umath as core
+    except ImportError:                                        # its place before NumPy 2
+        from numpy.core import _multiarray_umath as core
     table = ctypes.pythonapi.PyCapsule_GetPointer
     table.restype, table.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    return ctypes.c_void_p.from_address(table(core._multiarray_umath._ARRAY_API, None) + 8 * _NEW_ARRAY).value
+    return ctypes.c_void_p.from_address(table(core._ARRAY_API, None) + 8 * _NEW_ARRAY).value
 
 
 @cache
