@@ -7,15 +7,13 @@ from liedyn.integrators.problem import Problem, failure
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.kernels.simulation.right_hand_side import RUNNING, MotionWork
 
-_LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
-
 
 def evaluated(problem: Problem, t: float, q, v, sides: RightHandSide | None = None) -> MotionWork:
     """What is prescribed and what acts at a state, with accelerations. sides: where several states of a problem are evaluated;
     default: with the problem's own switches. Raises ComputationError where the scenario cannot be evaluated."""
     work, n, sides = problem.work(), 2 * problem.model.nv + 1, sides or RightHandSide(problem, problem.signals)
     y = np.concatenate([np.zeros(problem.model.nv), v, [0.0]])
-    code = sides.evaluate(*_LONE, t, 0.0, t, np.array(q), y, np.zeros((2, n)), np.zeros(n), 0, 1, 0, work)
+    code = sides.at(t, t, np.array(q), y, np.zeros((2, n)), np.zeros(n), 0, work)
     if code != RUNNING:
         raise failure(problem, code, t, work, sides.ties)
     return work

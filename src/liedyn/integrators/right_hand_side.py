@@ -12,6 +12,8 @@ from liedyn.kernels.simulation.line_stages import REFUSED, TERMS, Line, back_by_
 from liedyn.kernels.simulation.signals import ORDER, SWITCH, Signals
 from liedyn.kernels.simulation.stages import evaluate
 
+_LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of an evaluation that is no stage of a step
+
 
 class RightHandSide:
     """line, loops: the one that is used, the other is None. signals: with the switches of this run.
@@ -33,6 +35,10 @@ class RightHandSide:
     def evaluate(self, *arguments) -> int:
         """(A, c, t, h, ceiling, q0, y0, K, y, first, last, row, work): see `kernels.simulation.stages.evaluate`."""
         return self._either(evaluate_line, evaluate, arguments)
+
+    def at(self, t: float, ceiling: float, q0, y, K, stage, row: int, work) -> int:
+        """Rates at (t, q0, y) into K[row]: `evaluate` for one state. Signals are read at `ceiling` at the latest."""
+        return self.evaluate(*_LONE, t, 0.0, ceiling, q0, y, K, stage, 0, 1, row, work)
 
     def bring_back(self, *arguments) -> int:
         """(t, counted, q0, y, q, work): see `constraint_steps.bring_back`."""

@@ -25,7 +25,6 @@ from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGU
 
 IMPLICIT = "Radau", "BDF", "LSODA", *ROSENBROCK        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
-_LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
 _LOOSE = 1e-8             # rad or m
 _UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follows and does not lead
 
@@ -312,7 +311,7 @@ class _Run:
 
     def evaluate(self, t, y, ceiling, row=0) -> int:
         """Rates at (t, y) into stages.K[row]; row 0 is for accepted states."""
-        return self.sides.evaluate(*_LONE, t, 0.0, ceiling, self.state.q, y, self.stages.K, self.stages.y, 0, 1, row, self.work)
+        return self.sides.at(t, ceiling, self.state.q, y, self.stages.K, self.stages.y, row, self.work)
 
     def trial(self, t, y) -> tuple[int, np.ndarray]:
         self.evaluations += 1

@@ -4,14 +4,11 @@ from __future__ import annotations
 import numpy as np
 
 from liedyn.codegen.signals import read_signal
+from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.held_torques import HeldTorques
-from liedyn.integrators.problem import failure
 from liedyn.integrators.right_hand_side import RightHandSide
-from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.kernels.simulation.signals import MEASURED
 from liedyn.simulate.measured import measured_at
-
-_LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
 
 
 def reading_forces(problem) -> list[int]:
@@ -30,13 +27,10 @@ def sides(problem, t: float, q, v, events, controller=None) -> np.ndarray:
     """The sign of each event's expression less its value at a state. controller: whose torques act; or None."""
     if not events:
         return np.zeros(0)
-    work, n, run = problem.work(), 2 * problem.model.nv + 1, RightHandSide(problem, problem.signals)
+    run = RightHandSide(problem, problem.signals)
     if controller is not None:
         HeldTorques(problem, controller, run).show()
-    y = np.concatenate([np.zeros(problem.model.nv), v, [0.0]])
-    code = run.evaluate(*_LONE, t, 0.0, t, np.array(q), y, np.zeros((2, n)), np.zeros(n), 0, 1, 0, work)
-    if code != RUNNING:
-        raise failure(problem, code, t, work, run.ties)
+    work = evaluated(problem, t, q, v, run)
     measured = measured_at(problem.model, problem.signals, work.q, work.v)
     measured.measured[:problem.model.nv] = work.tau
     return np.array([read_signal(measured, int(problem.schedule.watch[k]), t, work.q, work.v)[0] for k in events])

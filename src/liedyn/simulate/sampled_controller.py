@@ -28,8 +28,6 @@ from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulate.measured import measured_at
 from liedyn.simulate.sampled_laws import reads_state
 
-_LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
-
 
 class SampledController:
     """Of one run, through all its stretches. due: when it acts next [s]; torque: (nv,) that it holds."""
@@ -153,7 +151,7 @@ class _Law:
         return out
 
     def _evaluate(self, t: float, q0, y) -> None:
-        code = self.sides.evaluate(*_LONE, t, 0.0, t, q0, y, self.rates, self.stage, 0, 1, 0, self.work)
+        code = self.sides.at(t, t, q0, y, self.rates, self.stage, 0, self.work)
         if code == BAD_SIGNAL:                                 # other trouble is the motion's, too
             raise failure(self.problem, code, t, self.work, self.sides.ties)
 

@@ -11,16 +11,13 @@ from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
-from liedyn.integrators.problem import Problem, failure
-from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.evaluation import evaluated
+from liedyn.integrators.problem import Problem
 from liedyn.io.scenario import Constant, Rule, Scenario, Torque
 from liedyn.io.scenario_file import scenario_of
-from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, Schedule
 from liedyn.loading import load
 from liedyn.model.model import Model
-
-_LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of a lone evaluation
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,11 +107,7 @@ def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[f
 def instant(problem: Problem, t: float, q, v, u=None) -> Instant:
     """What the scenario does at a state; `u` (nv + actuators,) is added to its inputs: to the acceleration of each prescribed
     coordinate, the force of each other one, the thrusts. Raises ComputationError."""
-    m, work, nv, sides = problem.model, problem.work(), problem.model.nv, RightHandSide(problem, problem.signals)
-    y, K = np.concatenate([np.zeros(nv), v, [0.0]]), np.zeros((2, 2 * nv + 1))
-    code = sides.evaluate(*_LONE, t, 0.0, t, np.array(q), y, K, np.zeros(2 * nv + 1), 0, 1, 0, work)
-    if code != RUNNING:
-        raise failure(problem, code, t, work, sides.ties)
+    m, nv, work = problem.model, problem.model.nv, evaluated(problem, t, q, v)
     f_ext = None
     if len(problem.forced_links):
         f_ext = np.zeros((len(m.link_names), 6))
