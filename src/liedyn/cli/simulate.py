@@ -101,11 +101,12 @@ def _simulate(scenario, overrides, console, strict, force_long, folder, resume):
     disk = Unfinished(folder)
     if resumed and not os.path.isfile(scenario):
         disk.command = read_checkpoint(disk.path)[1]["command"]
+        scenario = disk.command["scenario"]
     else:
         disk.command = {"scenario": os.path.abspath(scenario), "overrides": overrides, "strict": strict, "force_long": force_long}
     try:
         with asked_to_stop(disk):
-            return simulate_file(disk.command["scenario"], disk.command["overrides"], console.progress, disk.command["strict"],
+            return simulate_file(scenario, disk.command["overrides"], console.progress, disk.command["strict"],
                                  force_long or disk.command["force_long"], disk, resumed), None, disk
     except (ComputationError, Interrupted) as error:
         if error.result is None:

@@ -41,7 +41,7 @@ class _Stop(Exception):
 
 def solve_by_scipy(problem, start, times, options, progress, controller=None, keeper=None) -> Stretch:
     """As `solve_stretch`, by one of SciPy's `OdeSolver` classes; restarted at each break of the schedule and each new anchor."""
-    run = _Run(problem, start, times, options, controller, keeper or Keeper())
+    run = _Run(problem, start, times, options, controller, keeper)
     began = time.perf_counter()
     with warnings.catch_warnings(record=True) as heard, np.errstate(all="ignore"):     # of trials too far, which are taken back
         warnings.simplefilter("always")
@@ -65,7 +65,7 @@ def _notes(method: str, heard) -> tuple[str, ...]:
 
 
 class _Run:
-    def __init__(self, problem, start, times, options, controller, keeper):
+    def __init__(self, problem, start, times, options, controller=None, keeper=None):
         import scipy.integrate
 
         self.problem, self.model, self.options = problem, problem.model, options
@@ -86,7 +86,8 @@ class _Run:
             from liedyn.integrators.jacobian_of_rates import RateJacobian
             self.jacobian = jacobian = RateJacobian(problem, self.work, self.trial)
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
-        self.keeper, self.saved, self.heard, self.warned = keeper, keeper.saved, [], ()
+        self.keeper, self.heard, self.warned = keeper or Keeper(), [], ()
+        self.saved = self.keeper.saved
         signals = self.switches.signals
         self.carried = {"state": self.state, "stages": self.stages, "work": self.work, "held": signals.held,
                         "measured": signals.measured}
