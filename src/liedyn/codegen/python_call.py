@@ -36,7 +36,7 @@ def text(name: str, shapes: list[tuple[int, ...]], made: list[bool]) -> list[str
             "end:", f"%result = phi i64 [%code, %w_good], [{REFUSED}, %refuse]",
             "%int = call ptr %new_int(i64 %result)", "ret ptr %int",
             "some:", f"%inputs = icmp eq i64 %count, {len(given) if any(made) else -1}",
-            "br i1 %inputs, label %n_0, label %nothing",
+            f"br i1 %inputs, label %{'n_0' if given else 'n_good'}, label %nothing",
             *_checked("n", given, shapes, "nothing"), "n_good:", *_made(new, shapes),
             "make:", *_called("made", name, "n", shapes), "%well = icmp eq i64 %made, 0",
             "br i1 %well, label %give, label %drop0", *_given(new),
