@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do $
 BIN := .venv/bin
 
 # What `make test-oldest` runs: what rests on insides of other packages, and one of each kind of the rest.
-CORE := $(addprefix tests/, test_jit.py seam test_code_cache.py codegen io model lie/test_so3.py lie/test_lanes.py \
+CORE := $(addprefix tests/, test_jit.py seam test_code_cache.py codegen/test_lines.py codegen/test_plan.py io model lie/test_so3.py lie/test_lanes.py \
 	integrators/test_tableaux.py oracles/test_mujoco.py simulate/test_run.py report cli/test_cli.py)
 # The versions that are the lower bounds of pyproject.toml.
 OLDEST := -c 'import re, tomllib; \
