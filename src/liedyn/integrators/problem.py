@@ -226,6 +226,12 @@ class Statistics:
     loops: LoopFigures | None = None
     notes: tuple[str, ...] = ()
 
+    def plus(self, other: Statistics) -> Statistics:
+        """With what another stretch took."""
+        loops = self.loops.worse(other.loops) if self.loops and other.loops else self.loops or other.loops
+        return Statistics(self.steps + other.steps, self.rejected + other.rejected, self.evaluations + other.evaluations,
+                          self.seconds + other.seconds, loops, tuple(dict.fromkeys((*self.notes, *other.notes))))
+
 
 @dataclass(frozen=True)
 class LoopFigures:
@@ -240,6 +246,12 @@ class LoopFigures:
     singular: int = 0
     singular_time: float = np.nan
     singular_row: int = -1
+
+    def worse(self, other: LoopFigures) -> LoopFigures:
+        """The larger of each; of singular configurations all, and which came first."""
+        first = self if self.singular else other
+        return LoopFigures(max(self.drift, other.drift), max(self.drift_velocity, other.drift_velocity),
+                           self.singular + other.singular, first.singular_time, first.singular_row)
 
 
 def loop_figures(ties: LoopPlant | None) -> LoopFigures | None:
