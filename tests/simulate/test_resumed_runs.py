@@ -8,7 +8,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import Interrupted
-from liedyn.integrators import generalized_alpha, solve, variational
+from liedyn.integrators import chunks, generalized_alpha, solve, variational
 from liedyn.integrators.row_memory import give_back, zeros
 from liedyn.io.unfinished import Unfinished
 from liedyn.simulate import rows
@@ -61,7 +61,7 @@ def in_pieces(tmp_path, monkeypatch):
     pieces."""
     for method in (solve, generalized_alpha, variational):
         monkeypatch.setattr(method, "_FIRST_CHUNK", 8)
-        monkeypatch.setattr(method, "_CHUNK_SECONDS", np.inf)            # chunks of 8, 32, 128, … steps on any machine
+    monkeypatch.setattr(chunks, "SECONDS", np.inf)                       # chunks of 8, 32, 128, … steps on any machine
 
     def run(given, looks):
         for piece in range(100):

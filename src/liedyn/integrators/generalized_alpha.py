@@ -6,9 +6,10 @@ import time
 import numpy as np
 
 from liedyn.errors import ComputationError, UsageError
+from liedyn.integrators.chunks import run_in_chunks
 from liedyn.integrators.problem import Keeper, Statistics, begin, failure, loop_figures
 from liedyn.integrators.run_state import copy, next_break, next_goal
-from liedyn.integrators.saved_state import numbers_of, put_back, put_back_constraints
+from liedyn.integrators.saved_state import put_back, put_back_constraints
 from liedyn.jit import kernel, primitive
 from liedyn.joints.closures import HEADER, loops_of
 from liedyn.joints.tree import tree_of
@@ -48,7 +49,6 @@ from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, FINISHED, RUNN
 NOT_CONVERGED = 20            # beside the codes of `right_hand_side`
 _TOLERANCE = 1e-11            # rad, m: of the constraints in a step
 _BALANCED = 1e-10             # of the largest force: of the balance in a step
-_CHUNK_SECONDS = 0.2
 _FIRST_CHUNK = 20
 
 
@@ -224,20 +224,18 @@ def solve_generalized_alpha(problem, times: np.ndarray, options, progress=lambda
     record, work, plant, state = problem.record(times), problem.work(), problem.plant(), begin(problem)
     own = _work(model, ties, method_of(getattr(options, "rho", 0.9), options.step))
     loops = (np.zeros(HEADER, dtype=np.int64), np.zeros(0)) if ties is None else (model.loop_index, model.loop_constants)
-    steps, code, keeper = _FIRST_CHUNK, RUNNING, keeper or Keeper()
+    keeper = keeper or Keeper()
     carried = {"state": state, "work": work, "own": own}
     if keeper.saved is not None:
         put_back(keeper.saved, **carried)
         put_back_constraints(keeper.saved, ties)
     keeper.follow(record, state.count)
-    while code == RUNNING:
-        keeper.between(float(state.clock[0]), lambda: numbers_of(**carried, ties=ties))
-        chunk = time.perf_counter()
-        code = run_alpha(model.index, model.constants, *loops, plant, problem.schedule, problem.signals, ties, state, record,
+
+    def advance(steps):
+        return run_alpha(model.index, model.constants, *loops, plant, problem.schedule, problem.signals, ties, state, record,
                          work, own, steps)
-        spent = time.perf_counter() - chunk
-        steps = int(np.clip(steps * _CHUNK_SECONDS / max(spent, 1e-9), steps / 4 + 1, steps * 4))
-        progress(state.clock[0] / max(times[-1], 1e-300))
+
+    code = run_in_chunks(advance, _FIRST_CHUNK, state, times[-1], progress, keeper, carried | {"ties": ties})
     t, count = float(state.clock[0]), state.count
     if code == NOT_CONVERGED:
         raise ComputationError(f"generalized_alpha did not converge in the step from t = {t:.6g} s: try a smaller step; a "

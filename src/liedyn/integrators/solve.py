@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from liedyn.integrators.chunks import SECONDS, next_count
 from liedyn.integrators.cut_steps import CutSteps
 from liedyn.integrators.held_torques import HeldTorques
 from liedyn.integrators.problem import (
@@ -33,7 +34,6 @@ from liedyn.kernels.simulation.line_stages import REFUSED
 from liedyn.kernels.simulation.right_hand_side import EVENT, FINISHED, PASSED, RUNNING, WALL
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
-_CHUNK_SECONDS = 0.2      # how often the caller hears of progress, and an interrupt is heard
 _FIRST_CHUNK = 100        # steps
 
 
@@ -46,10 +46,10 @@ def solve(problem: Problem, times: np.ndarray, options: Options, progress: Calla
     """
     if options.method == "generalized_alpha":
         from liedyn.integrators.generalized_alpha import solve_generalized_alpha
-        return solve_generalized_alpha(problem, times, options, progress, keeper or Keeper())
+        return solve_generalized_alpha(problem, times, options, progress, keeper)
     if options.method == "variational":
         from liedyn.integrators.variational import solve_variational
-        return solve_variational(problem, times, options, progress, keeper or Keeper())
+        return solve_variational(problem, times, options, progress, keeper)
     stretch = solve_stretch(problem, Start(float(times[0]), problem.q, problem.v), times, options, progress, keeper=keeper)
     return stretch.record, stretch.statistics
 
@@ -92,7 +92,7 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
         keeper.between(float(state.clock[0]), lambda: numbers_of(**carried, **held(), ties=sides.ties) | text_of(sides, switches))
         code = run(sides.line, sides.loops, sides.walls, method, state, stages, record, work, steps)
         spent = time.perf_counter() - chunk
-        if code != WALL or spent >= _CHUNK_SECONDS:
+        if code != WALL or spent >= SECONDS:
             progress(state.clock[0] / max(times[-1], 1e-300))
             chunk = time.perf_counter()
         if code in (PASSED, WALL) and cuts:
@@ -109,7 +109,7 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
             state.count[5], code = 0, RUNNING
         if code == EVENT:
             break
-        steps = int(np.clip(steps * _CHUNK_SECONDS / max(spent, 1e-9), steps / 4 + 1, steps * 4))
+        steps = next_count(steps, spent)
     if code == EVENT:
         record.t[state.count[0]] = state.clock[0]
         record, state.count[5] = kept_rows(record, int(state.count[0]) + 1), 0

@@ -6,9 +6,10 @@ import time
 import numpy as np
 
 from liedyn.errors import ComputationError, Place, ScenarioError
+from liedyn.integrators.chunks import run_in_chunks
 from liedyn.integrators.problem import Keeper, Problem, Statistics, begin, failure
 from liedyn.integrators.run_state import copy, next_break, next_goal
-from liedyn.integrators.saved_state import numbers_of, put_back
+from liedyn.integrators.saved_state import put_back
 from liedyn.jit import kernel, primitive
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.derivatives.inverse_derivatives import derivatives_memory, derivatives_work
@@ -21,7 +22,6 @@ from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.kernels.simulation.variational import VariationalWork, multiply, variational_step
 
 NOT_CONVERGED = 21            # beside the codes of `right_hand_side`
-_CHUNK_SECONDS = 0.2
 _FIRST_CHUNK = 20
 
 
@@ -127,19 +127,17 @@ def solve_variational(problem: Problem, times: np.ndarray, options, progress=lam
     refuse_what_is_given(problem)
     model, began = problem.model, time.perf_counter()
     record, work, plant, state, own = problem.record(times), problem.work(), problem.plant(), begin(problem), _work(problem.model)
-    steps, code, keeper = _FIRST_CHUNK, RUNNING, keeper or Keeper()
+    keeper = keeper or Keeper()
     carried = {"state": state, "work": work, "own": own}
     if keeper.saved is not None:
         put_back(keeper.saved, **carried)
     keeper.follow(record, state.count)
-    while code == RUNNING:
-        keeper.between(float(state.clock[0]), lambda: numbers_of(**carried))
-        chunk = time.perf_counter()
-        code = run_variational(model.index, model.constants, plant, problem.schedule, problem.signals, state, record, work, own,
+
+    def advance(steps):
+        return run_variational(model.index, model.constants, plant, problem.schedule, problem.signals, state, record, work, own,
                                float(options.step), steps)
-        spent = time.perf_counter() - chunk
-        steps = int(np.clip(steps * _CHUNK_SECONDS / max(spent, 1e-9), steps / 4 + 1, steps * 4))
-        progress(state.clock[0] / max(times[-1], 1e-300))
+
+    code = run_in_chunks(advance, _FIRST_CHUNK, state, times[-1], progress, keeper, carried)
     t, count = float(state.clock[0]), state.count
     if code == NOT_CONVERGED:
         raise ComputationError(f"variational did not converge in the step from t = {t:.6g} s: try a smaller integrator.step, or "
