@@ -28,9 +28,8 @@ class Waypoint:
         """(4,) unit quaternion x y z w."""
         if self.quaternion:
             return np.array(self.quaternion) / math.hypot(*self.quaternion)
-        roll, pitch, yaw = (0.5 * x for x in self.rpy or (0.0, 0.0, 0.0))
-        (a, b, c), (d, e, f) = map(math.sin, (roll, pitch, yaw)), map(math.cos, (roll, pitch, yaw))
-        return np.array([a * e * f - d * b * c, d * b * f + a * e * c, d * e * c - a * b * f, d * e * f + a * b * c])
+        from scipy.spatial.transform import Rotation
+        return Rotation.from_euler("xyz", self.rpy or (0.0, 0.0, 0.0)).as_quat()
 
 
 @dataclass(frozen=True, slots=True)

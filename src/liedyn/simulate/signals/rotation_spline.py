@@ -30,7 +30,7 @@ def rotation_spline(t, quaternions, first=(0.0, 0.0, 0.0), last=(0.0, 0.0, 0.0))
     Raises Unsettled.
     """
     u = _without_jumps(np.array(quaternions, dtype=float))
-    r, h = _log(_product(_conjugate(u[:-1]), u[1:])), np.diff(t)[:, None]
+    r, h = _turns(u[:-1], u[1:]), np.diff(t)[:, None]
     w = _rates(r, h, np.array(first, dtype=float), np.array(last, dtype=float))
     dx0, dx1 = w[:-1], _solve(_jacobian(r), w[1:])
     # cubic from 0 to r with these rates at the ends
@@ -54,18 +54,13 @@ def rotation_curves(t: np.ndarray, u: np.ndarray, coefficients: np.ndarray, held
 def rate_at_start(t, quaternions) -> np.ndarray:
     """Angular velocity in the body at the first of a few samples: by the polynomial through their rotation vectors from there.
     At the last, of the samples in reverse order."""
-    x = _log(_upright(_product(_conjugate(np.repeat(quaternions[:1], len(t), axis=0)), quaternions)))
+    x = _turns(np.repeat(quaternions[:1], len(t), axis=0), quaternions)
     return np.linalg.solve(np.vander(t[1:] - t[0], len(t), increasing=True)[:, 1:], x[1:])[0]
-
-
-def _upright(u) -> np.ndarray:
-    return u * np.where(u[:, 3:] < 0.0, -1.0, 1.0)
 
 
 def largest_turn(quaternions) -> tuple[int, float]:
     """Between which waypoint and the next the rotation turns most, and how far [rad]."""
-    u = np.asarray(quaternions, dtype=float)
-    angle = 2 * np.arccos(np.clip(np.abs(np.sum(u[:-1] * u[1:], axis=1)), 0.0, 1.0))
+    angle = np.linalg.norm(_turns(quaternions[:-1], quaternions[1:]), axis=1)
     return int(np.argmax(angle)), float(angle.max(initial=0.0))
 
 
@@ -148,23 +143,13 @@ def _solve(J, w) -> np.ndarray:
     return np.linalg.solve(J, w[..., None])[..., 0]
 
 
-# quaternions, row by row ----------------------------------------------------------------------------------------------------
+def _turns(u, r) -> np.ndarray:
+    """(n, 3) rotation vectors that lead from the rotations u to r, by the shorter way."""
+    from scipy.spatial.transform import Rotation
+    return (Rotation.from_quat(u).inv() * Rotation.from_quat(r)).as_rotvec()
+
+
 def _without_jumps(u) -> np.ndarray:
+    """Quaternions of the same sign, each as the one before."""
     turned = np.r_[u[0, 3] < 0.0, np.sum(u[:-1] * u[1:], axis=1) < 0.0]
     return u * np.where(np.cumsum(turned) % 2 == 1, -1.0, 1.0)[:, None]
-
-
-def _conjugate(u) -> np.ndarray:
-    return u * [-1.0, -1.0, -1.0, 1.0]
-
-
-def _product(u, r) -> np.ndarray:
-    v = u[:, 3:] * r[:, :3] + r[:, 3:] * u[:, :3] + np.cross(u[:, :3], r[:, :3])
-    return np.column_stack([v, u[:, 3] * r[:, 3] - np.sum(u[:, :3] * r[:, :3], axis=1)])
-
-
-def _log(u) -> np.ndarray:
-    """Rotation vectors of quaternions with w >= 0."""
-    s = np.linalg.norm(u[:, :3], axis=1)
-    safe = np.where(s < 1e-16, 1.0, s)
-    return np.where(s < 1e-16, 2.0, 2 * np.arctan2(s, u[:, 3]) / safe)[:, None] * u[:, :3]
