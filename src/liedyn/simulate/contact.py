@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import product, takewhile
 from typing import NamedTuple
@@ -12,11 +13,11 @@ from liedyn.errors import ScenarioError
 from liedyn.integrators.touch import touch
 from liedyn.io.contact_shapes import Contact, Material, Pair, Shape
 from liedyn.io.events import Event
-from liedyn.io.scenario import Scenario
 from liedyn.kernels.simulation.contact import GROUND, PLANE, SPHERE, Contacts
 from liedyn.kernels.simulation.signals import SWITCH
 from liedyn.model.description import Pose
 from liedyn.model.spatial import pose
+from liedyn.simulate.measured import path_to
 from liedyn.simulate.names import bind, find, matching, unknown
 
 _STANDARD = 9.81         # m/s^2: for the weight of a robot without gravity
@@ -47,13 +48,19 @@ class ContactMotion:
         return of_each + [(f"cop.{axis}", "m", np.nan_to_num(self.centre[:, k])) for k, axis in enumerate("xyz")]
 
 
-def bind_contacts(contact: Contact | None, model) -> tuple[Contacts | None, tuple[str, ...]]:
-    """The contacts and their names. Raises ScenarioError for links that the model does not have, that nothing moves against, or
-    that have no shape, and for a robot without weight whose stiffness is not given."""
+def bind_contacts(contact: Contact | None, model, events: Sequence[Event] = ()) -> tuple[Contacts | None, tuple[str, ...]]:
+    """The contacts, with what events wait for, and their names. Raises ScenarioError for links that the model does not have, that
+    nothing moves against, or that have no shape; for a robot without weight whose stiffness is not given; and for events that
+    wait for no contact."""
+    waiting = [event for event in events if event.when and event.touch]
     if contact is None:
+        if waiting:
+            raise ScenarioError(f"event {waiting[0].name}: the scenario has no contacts", place=waiting[0].when.place,
+                                found=waiting[0].when.text, expected="the key contacts")
         return None, ()
     rows, share = _rows(contact, model)
-    return _arrays(rows, model, share), tuple(row.name for row in rows)
+    group, member = _joined([_contacts_of(event, rows, model) for event in waiting])
+    return _arrays(rows, model, share)._replace(group=group, member=member), tuple(row.name for row in rows)
 
 
 class _Row(NamedTuple):
@@ -83,21 +90,13 @@ def _rows(contact: Contact, model) -> tuple[list[_Row], float]:
     return rows, share
 
 
-def with_touch_switches(signals, contacts: Contacts | None, scenario: Scenario, model):
+def with_touch_switches(signals, contacts: Contacts | None):
     """The signals with a switch of the state for each event that waits for a contact, and the contacts that know where."""
-    events = [event for event in scenario.events if event.when and event.touch]
-    if not events:
+    count = 0 if contacts is None else len(contacts.group) - 1
+    if not count:
         return signals, contacts
-    if contacts is None:
-        raise ScenarioError(f"event {events[0].name}: the scenario has no contacts", place=events[0].when.place,
-                            found=events[0].when.text, expected="the key contacts")
-    rows, _ = _rows(scenario.contacts, model)
-    groups = [_contacts_of(event, rows, model) for event in events]
-    first = len(signals.held) // SWITCH
-    held = np.concatenate([signals.held, np.tile([np.nan, 0.0, 0.0, 0.0], len(groups))])
-    return signals._replace(held=held), contacts._replace(
-        switch=first + np.arange(len(groups)), group=np.cumsum([0, *map(len, groups)]).astype(np.int64),
-        member=np.concatenate(groups).astype(np.int64))
+    first, more = len(signals.held) // SWITCH, np.tile([np.nan, 0.0, 0.0, 0.0], count)
+    return signals._replace(held=np.concatenate([signals.held, more])), contacts._replace(switch=first + np.arange(count))
 
 
 def _contacts_of(event: Event, rows: list[_Row], model) -> list[int]:
@@ -230,19 +229,11 @@ def _joined(paths) -> tuple[np.ndarray, np.ndarray]:
 
 def _paths(model, a: int, b: int, kind: int) -> tuple[list[int], list[int]]:
     """Bodies from the ground to that of link a; or to those of a and b from below the last body that carries both."""
-    on_a, on_b = (_path(model, int(model.link_body[k])) for k in (a, b))
+    on_a, on_b = (path_to(model, k) for k in (a, b))
     if kind == GROUND:
         return on_a, []
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(on_a, on_b, strict=False)))
     return on_a[common:], on_b[common:]
-
-
-def _path(model, body: int) -> list[int]:
-    parent, path = model.index[8:8 + model.n_bodies], []
-    while body > 0:
-        path.append(body)
-        body = int(parent[body])
-    return path[::-1]
 
 
 def contact_motion(problem, names, q, v) -> ContactMotion | None:

@@ -11,16 +11,19 @@ from liedyn.kernels.simulation.signals import Signals
 from liedyn.model.spatial import skew
 
 
+def path_to(model, link: int) -> list[int]:
+    """Bodies from the ground to that of a link."""
+    parent, path, body = model.index[8:8 + model.n_bodies], [], int(model.link_body[link])
+    while body > 0:
+        path.append(body)
+        body = int(parent[body])
+    return path[::-1]
+
+
 def points_of(model, keys) -> Points:
     """keys: link and place on it, of each point."""
-    parent = model.index[8:8 + model.n_bodies]
-    links, paths = np.array([link for link, _ in keys], dtype=np.int64), []
-    for body in model.link_body[links]:
-        path = []
-        while body > 0:
-            path.append(int(body))
-            body = parent[body]
-        paths.append(path[::-1])
+    links = np.array([link for link, _ in keys], dtype=np.int64)
+    paths = [path_to(model, link) for link in links]
     return Points(links, np.cumsum([0, *map(len, paths)]).astype(np.int64),
                   np.array([body for path in paths for body in path], dtype=np.int64),
                   np.array([at for _, at in keys], dtype=float).reshape(-1))

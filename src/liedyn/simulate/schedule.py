@@ -123,7 +123,7 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
         forces.add(force, f"external force {number} on link {force.link}")
     forces.add_actuators(scenario.actuators)
     ties = tie(scenario, model, table)
-    contacts, contact_names = bind_contacts(scenario.contacts, model)
+    contacts, contact_names = bind_contacts(scenario.contacts, model, scenario.events)
     control = bind_control(scenario, model, table, drives["level"])
     laws = bind_laws(scenario, model, table, drives, rules, held)
     watched = [event for event in scenario.events if event.when]
@@ -138,7 +138,7 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
         schedule = Schedule(**drives, **forces.arrays(breaks), breaks=breaks, before=before, watch=watch)
         signals, joint_laws = laws.with_switches(table.arrays(breaks, origins))
         signals, acting = at_limits.with_switches(signals, model.nv)
-        signals, touching = with_touch_switches(signals, contacts, scenario, model)
+        signals, touching = with_touch_switches(signals, contacts)
         return schedule, signals, joint_laws, acting, touching, doubts
 
     schedule, signals, joint_laws, acting, touching, doubts = bound({PHASE_START: 0.0})

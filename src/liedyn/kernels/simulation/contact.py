@@ -17,6 +17,7 @@ import numpy as np
 
 from liedyn.jit import kernel, primitive
 from liedyn.joints.motion import joint_add, joint_pose
+from liedyn.kernels.simulation.link_points import along
 from liedyn.kernels.simulation.signals import SIGN, SWITCH, look
 from liedyn.lie.lanes import load, maximum, number_like, sqrt, where_less
 from liedyn.lie.rows import load3, load_pose, load_twist, store_twist
@@ -97,21 +98,6 @@ def in_link(contacts, j, tree, q, v):
         n = rotate_back(T[0], n)
     X = load_pose(tree.link_pose, contacts.link[j])
     return rotate_back(X[0], n), h + dot3(n, X[1]), Ad_inv(X, V)
-
-
-@primitive
-def along(path, first, last, link, tree, q, v):
-    """Pose and twist of a link, seen from where its path begins; twist in the link's frame."""
-    zero = number_like(q, 0.0)
-    one = zero + 1.0
-    T, V = ((one, zero, zero, zero, one, zero, zero, zero, one), (zero, zero, zero)), ((zero, zero, zero), (zero, zero, zero))
-    for k in range(first, last):
-        i = path[k]
-        X = joint_pose(tree, i, q)
-        V = joint_add(tree, i, Ad_inv(X, V), v)
-        T = compose(T, X)
-    X = load_pose(tree.link_pose, link)
-    return compose(T, X), Ad_inv(X, V)
 
 
 @primitive

@@ -23,12 +23,12 @@ from liedyn.kernels.simulation.contact import (
     SPHERE,
     STIFFNESS,
     WIDTH,
-    along,
     normal_force,
     power,
     softened,
     touching,
 )
+from liedyn.kernels.simulation.link_points import along
 from liedyn.lie.lanes import sqrt
 from liedyn.lie.rows import load3, load_pose, load_twist, store_twist
 from liedyn.lie.se3 import Ad, Ad_inv, ad, compose, dot, inverse, minus_dad, neg, sub

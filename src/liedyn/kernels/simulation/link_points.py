@@ -9,6 +9,7 @@ from numpy import int64, ndarray, zeros
 
 from liedyn.jit import kernel, primitive
 from liedyn.joints.motion import joint_add, joint_pose
+from liedyn.lie.lanes import number_like
 from liedyn.lie.rows import load3, load_pose
 from liedyn.lie.se3 import Ad_inv, compose
 from liedyn.lie.vec3 import plus_cross, plus_rotate, rotate
@@ -43,16 +44,24 @@ def look_at_points(points, tree, q, v, measured):
 @primitive
 def point_motion(points, j, tree, q, v):
     """Position, velocity and angular velocity in world axes."""
-    zero = 0.0, 0.0, 0.0
-    X, V = ((1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0), zero), (zero, zero)
-    for k in range(points.first[j], points.first[j + 1]):
-        i = points.path[k]
-        T = joint_pose(tree, i, q)
-        V = joint_add(tree, i, Ad_inv(T, V), v)
-        X = compose(X, T)
-    L = load_pose(tree.link_pose, points.link[j])
-    V, X, p = Ad_inv(L, V), compose(X, L), load3(points.at, 3 * j)
+    X, V = along(points.path, points.first[j], points.first[j + 1], points.link[j], tree, q, v)
+    p = load3(points.at, 3 * j)
     return plus_rotate(X[1], X[0], p), rotate(X[0], plus_cross(V[1], V[0], p)), rotate(X[0], V[0])
+
+
+@primitive
+def along(path, first, last, link, tree, q, v):
+    """Pose and twist of a link, seen from where its path begins; twist in the link's frame."""
+    zero = number_like(q, 0.0)
+    one = zero + 1.0
+    T, V = ((one, zero, zero, zero, one, zero, zero, zero, one), (zero, zero, zero)), ((zero, zero, zero), (zero, zero, zero))
+    for k in range(first, last):
+        i = path[k]
+        X = joint_pose(tree, i, q)
+        V = joint_add(tree, i, Ad_inv(X, V), v)
+        T = compose(T, X)
+    X = load_pose(tree.link_pose, link)
+    return compose(T, X), Ad_inv(X, V)
 
 
 @primitive
