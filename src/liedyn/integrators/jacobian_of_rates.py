@@ -67,15 +67,16 @@ class RateJacobian:
             J[nv:2 * nv, :2 * nv] += d.dy_du[:, free] @ sum(p.slopes(p, t, q, v))[free]
         J[nv:2 * nv][self.prescribed] = 0.0
         J[:nv, nv:2 * nv] = np.eye(nv)
+        by_x = {}
         for joint in self.turning:                               # q (+) J_r(x) dx = q0 (+) (x + dx), with P = 1 / J_r
             k, m = joint.v, slice(nv + joint.v.start, nv + joint.v.stop)
-            P, by_x = chart_slopes(y[k], v[k])
-            J[k, m], J[k, k] = P, by_x
+            P, by_x[k.start] = chart_slopes(y[k], v[k])
+            J[k, m], J[k, k] = P, by_x[k.start]
             J[nv:2 * nv, k] = J[nv:2 * nv, k] @ np.linalg.inv(P)
         J[:, self.ignored] = 0.0
         for joint in self.turning:                               # dx/dt of a prescribed pose depends on x, but nothing else
             if self.ignored[joint.v.start]:
-                J[joint.v, joint.v] = chart_slopes(y[joint.v], v[joint.v])[1]
+                J[joint.v, joint.v] = by_x[joint.v.start]
         return J
 
     def _wrenches(self):

@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -96,14 +96,20 @@ def write_trajectory(path: str | Path, header: dict[str, object], t, columns: Se
     """
     names = [column_title("t", "s"), *(column_title(name, unit) for name, unit, _ in columns)]
     titles = [column_title("t", "s"), *(_title(name, unit) for name, unit, _ in columns)]
+    for table in _tables(t, columns):                          # before anything is written, also to standard output
+        _check_written(table, names)
     with open_output(path, force=force) as file:
         for key, value in header.items():
             file.write(f"# {_escaped(key, _IN_COMMENT)}: {_escaped(str(value), _IN_COMMENT)}\n")
         csv.writer(file, lineterminator="\n").writerow(titles)
-        for i in range(0, len(t), _BLOCK):
-            table = np.column_stack([np.asarray(x[i:i + _BLOCK], dtype=float) for x in (t, *(x for _, _, x in columns))])
-            _check_written(table, names)
+        for table in _tables(t, columns):
             file.writelines(repr(row)[1:-1].replace(", ", ",") + "\n" for row in table.tolist())
+
+
+def _tables(t, columns) -> Iterator[np.ndarray]:
+    """Some rows after the other, the time first."""
+    for i in range(0, len(t), _BLOCK):
+        yield np.column_stack([np.asarray(x[i:i + _BLOCK], dtype=float) for x in (t, *(x for _, _, x in columns))])
 
 
 def _check_written(table: np.ndarray, names: list[str]) -> None:

@@ -101,8 +101,8 @@ def no_laws(model, limit, prescribed, gravity) -> JointLaws:
     nv, none = model.nv, np.zeros(0)
     return JointLaws(np.zeros(3, dtype=bool), gravity, np.full(nv, -1), none, np.zeros(model.nq), np.zeros(nv), none,
                      np.zeros(nv, dtype=bool), prescribed.copy(), np.full(nv, -1), np.zeros(2), np.full(nv, -1), limit,
-                     np.full(nv, -1),
-                     np.ones(nv, dtype=bool), *(np.zeros(nv) for _ in range(4)), np.zeros(hybrid_memory(model.n_bodies, nv)),
+                     np.full(nv, -1), np.ones(nv, dtype=bool),
+                     *(np.zeros(nv) for _ in range(4)), np.zeros(hybrid_memory(model.n_bodies, nv)),
                      none)
 
 

@@ -80,7 +80,7 @@ def _timeline(scenario: Scenario, model, problem):
     if not scenario.events and scenario.sampling is None and not hard:
         return None
     if scenario.integrator.method in WITHOUT_EVENTS:
-        what = "events" if scenario.events else "sampling"
+        what = "events" if scenario.events else "sampling" if scenario.sampling else "hard stops"
         raise ScenarioError(f"{scenario.integrator.method} does not go with {what}", place=scenario.integrator.place,
                             expected="another integrator.method")
     from liedyn.simulate.stretches import Timeline

@@ -18,7 +18,7 @@ def identity(prepared) -> dict:
     """What a checkpoint says of its run: the scenario, and a hash of all numbers that the robot and the files of signals gave."""
     p, hashed = prepared.problem, hashlib.sha256()
     numbers = numbers_of(model=(p.model.index, p.model.constants), schedule=p.schedule, signals=p.signals, start=(p.q, p.v),
-                         law=p.law, contacts=p.contacts, joint_laws=p.joint_laws)
+                         law=p.law, contacts=p.contacts, joint_laws=p.joint_laws, stops=p.stops)
     for name, x in numbers.items():
         hashed.update(f"{name} {x.dtype} {x.shape}".encode() + np.ascontiguousarray(x).tobytes())
     return {"format": _FORMAT, "scenario": json.loads(json.dumps(to_plain(prepared.scenario))), "numbers": hashed.hexdigest()}

@@ -53,8 +53,8 @@ class SelfCheck:
             if self.reactions is None:
                 self.reactions = self.rows.room("reactions", self.n, *wrenches.shape[1:])
             self.reactions[place] = wrenches
-        self._force, self._off = max(self._force, _worst(again)), max(self._off, _worst(again - record.tau))
-        self._norm = max(self._norm, _norm_error(model, record.q))
+        self._force, self._off, self._norm = np.maximum(                   # NaN stays
+            (self._force, self._off, self._norm), (_worst(again), _worst(again - record.tau), _norm_error(model, record.q)))
         driven = record.tau
         if self.stops is not None:
             self.stops[place] = stop_forces([block], model.nv)
@@ -75,7 +75,7 @@ class SelfCheck:
             self.tracking = replace(found, **{name: self.rows.room(name, self.n, len(found.names))
                                               for name in ("link", "reference")})
         self.tracking.link[place], self.tracking.reference[place] = found.link, found.reference
-        self._tracking = max(self._tracking, _worst(found.error))
+        self._tracking = np.maximum(self._tracking, _worst(found.error))
 
     def _touch(self, place: slice, record) -> None:
         found, names = contact_motion(self.problem, self.contact_names, record.q, record.v), ("force", "depth", "slip", "centre")
@@ -91,10 +91,10 @@ class SelfCheck:
         """Of `Result.check`, and notes about the constraints. statistics: what the run took."""
         of_constraints, notes = ({}, []) if self._constraints is None else self._constraints.value(self.model, statistics)
         balance, relative = self._balance.value(statistics.steps)
-        followed_by = {} if self.tracking is None else {"tracking_error": self._tracking}
+        followed_by = {} if self.tracking is None else {"tracking_error": float(self._tracking)}
         return {"energy_balance": balance, "energy_balance_relative": relative,
-                "inverse_dynamics_residual": self._off / max(self._force, 1.0),
-                "quaternion_norm": self._norm, **of_constraints, **followed_by}, notes
+                "inverse_dynamics_residual": float(self._off / max(self._force, 1.0)),
+                "quaternion_norm": float(self._norm), **of_constraints, **followed_by}, notes
 
 
 def _inverse(part: Part, passive: bool):
@@ -116,5 +116,5 @@ def _norm_error(model, q) -> float:
     for joint in model.joints:
         if joint.type in ("ball", "free"):
             norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
-            worst = max(worst, float(np.abs(norms - 1).max()))
+            worst = np.maximum(worst, np.abs(norms - 1).max())
     return worst
