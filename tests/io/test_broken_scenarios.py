@@ -302,9 +302,11 @@ BROKEN = {
     "unknown stabilization": ("@constraints: {stabilization: index2} #!\n", "constraints.stabilization",
                               "found index2; expected one of projection, baumgarte, none"),
     "frequency of a projection": ("@constraints: {frequency: 5} #!\n", "constraints.frequency",
-                                  "frequency does not apply to the stabilization projection (write stabilization: baumgarte)"),
+                                  "frequency does not apply to the stabilization projection; expected tolerance (write stabilization: "
+                                  "baumgarte)"),
     "tolerance of Baumgarte": ("@constraints: {stabilization: baumgarte, tolerance: 1e-9} #!\n", "constraints.tolerance",
-                               "tolerance does not apply to the stabilization baumgarte (write stabilization: projection)"),
+                               "tolerance does not apply to the stabilization baumgarte; expected frequency (write stabilization: "
+                               "projection)"),
     "tolerance below rounding": ("@constraints: {tolerance: 1e-17} #!\n", "constraints.tolerance",
                                  "out of range; found 1e-17; expected a number above 0 of at least 1e-15 and at most 0.001"),
     "frequency zero": ("@constraints: {stabilization: baumgarte, frequency: 0} #!\n", "constraints.frequency", "found 0"),
@@ -396,7 +398,7 @@ def test_pipes_instead_of_files_are_named(folder, model):
 
 
 @pytest.mark.parametrize("action, message", [
-    ("{lock: elbo}", "no such joint; found 'elbo'"), ("{unlock: weld}", "no such joint"),
+    ("{lock: elbo}", "no such joint; found 'elbo'"), ("{unlock: weld}", "joint weld is fixed"),
     ("{impact: {joint: bal}}", "no such coordinate"), ("{impact: {link: nobody}}", "no such link"),
     ("{attach: {link: nobody, mass: 1}}", "no such link"), ("{detach: nobody}", "no such link"),
     ("{attach: {link: tip, mass: 1, inertia: [-5, 1, 1]}}", "the inertia of the body is not positive semidefinite"),

@@ -67,7 +67,8 @@ def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tu
     """Apply "key.path=value" to the tree; the value is YAML, its errors name the override. Keys that it replaced beside its own.
 
     A name with a dot is written in quotes, an entry of a list by its number: ``external_forces.0.until=2``. A key of one of
-    the groups `exclusive` replaces its siblings of the same group, in ``control`` and below an entry of ``joints``.
+    the groups `exclusive` replaces its siblings of the same group, in ``control`` and below an entry of ``joints``, also of a
+    phase.
     """
     file = f"-S {text}"
     match = _OVERRIDE.match(text)
@@ -93,7 +94,7 @@ def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tu
 
 
 def _make_room(node: Node, part: str, exclusive: tuple[tuple[str, ...], ...]) -> list[str]:
-    if node.kind != "mapping" or not node.key.startswith(("joints.", "control")):
+    if node.kind != "mapping" or not re.match(r"control|(phases\..*\.)?joints\.", node.key):
         return []
     others = {key for group in exclusive if part in group for key in group} - {part}
     return [_key(node, other) for other in sorted(others) if node.value.pop(other, None)]

@@ -8,9 +8,9 @@ checkpoint with at least its rows. Whoever computes the run holds a lock on the 
 """
 from __future__ import annotations
 
+import io
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -22,6 +22,7 @@ from liedyn.io.output import CHECKPOINT, hold, part_name, remove, told, unfinish
 
 _ROWS, _NEW = "rows", "checkpoint.new"
 _ABOUT = "about"
+_FORMAT = 1              # of the checkpoint
 
 
 class Unfinished:
@@ -78,7 +79,8 @@ class Unfinished:
         with told(self.folder):
             self._sync(self._file)
             with open(self.path / _NEW, "wb") as file:
-                np.savez(file, **numbers, **{_ABOUT: np.array(json.dumps(about | {"command": self.command}))})
+                told_of_it = json.dumps(about | {"format": _FORMAT, "command": self.command})
+                np.savez(file, **numbers, **{_ABOUT: np.array(told_of_it)})
                 self._sync(file)
             os.replace(self.path / _NEW, self.path / CHECKPOINT)
 
@@ -132,12 +134,23 @@ class Unfinished:
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict]:
+    """What `save` was given, and the command. UsageError where the file is damaged, or of another version."""
+    data = (path / CHECKPOINT).read_bytes()
     try:
-        with np.load(path / CHECKPOINT, allow_pickle=False) as file:
+        with np.load(io.BytesIO(data), allow_pickle=False) as file:
             numbers = {name: file[name] for name in file.files}
-        return numbers, json.loads(str(numbers.pop(_ABOUT)))
-    except (KeyError, ValueError, EOFError, zipfile.BadZipFile):
+        about = json.loads(str(numbers.pop(_ABOUT)))
+        version = about["format"]
+    except Exception:                                          # NumPy and zipfile raise a dozen kinds of errors
         raise _damaged(path) from None
+    if version != _FORMAT:
+        raise of_another_version(path)
+    return numbers, about
+
+
+def of_another_version(path: Path) -> UsageError:
+    return UsageError(f"the run in {path} cannot be resumed: another version of liedyn began it (--force without --resume starts "
+                      "anew)")
 
 
 def _damaged(path: Path) -> UsageError:

@@ -145,9 +145,10 @@ class Node:
             raise self.wrong("a whole number")
         return int(value)
 
-    def vector(self, count: int) -> tuple[float, ...]:
-        """A list of `count` finite numbers."""
-        return tuple(child.number() for child in self.items(count, of="numbers"))
+    def vector(self, count: int, most: float | None = None) -> tuple[float, ...]:
+        """A list of `count` finite numbers, at most `most` in magnitude."""
+        least = None if most is None else -most
+        return tuple(child.number(least=least, most=most) for child in self.items(count, of="numbers"))
 
     def text(self) -> str:
         if self.kind != "text":
@@ -270,8 +271,8 @@ class _TreeBuilder:
         if plain and event.value == "<<":
             raise self._refuse(line, "YAML merge keys are not supported", expected="the keys written out")
         if kind != "text" or not value:
-            raise self._refuse(line, f"a key that is {'empty' if not value else f'a {kind}'}", found=_Written(event.value),
-                               expected="a name", hint=f'write "{event.value}"' if event.value else None)
+            raise self._refuse(line, f"a key that is {'empty' if not value else f'a {kind}'}",
+                               found=_Written(event.value) if event.value else None, expected="a name", hint=f'write "{event.value}"' if event.value else None)
         first = self.open[-1].value.get(value)
         if first is not None:
             raise self.error(f"duplicate key, first on line {first.line}",

@@ -103,11 +103,16 @@ def _contacts_of(event: Event, rows: list[_Row], model) -> list[int]:
     """Numbers of the contacts that an event waits for."""
     touch, place = event.touch, event.when.place
     links = matching(touch.link, model.link_names)
+    if not links and touch.link in [row.what for row in rows]:
+        raise ScenarioError(f"{touch.link} is a plane", place=place, found=event.when.text,
+                            expected=f"touch({touch.other or 'link'}, {touch.link})")
     if not links:
         raise unknown(touch.link, model.link_names, "link", place)
     found = [k for k, row in enumerate(rows) if row.link in links or (row.kind != GROUND and row.other in links)]
     if touch.other is not None:
-        others = {touch.other, *matching(touch.other, model.link_names)}
+        others, planes = {touch.other, *matching(touch.other, model.link_names)}, [row.what for row in rows]
+        if len(others) == 1 and touch.other not in (*planes, *model.link_names):
+            raise unknown(touch.other, list(dict.fromkeys((*planes, *model.link_names))), "plane or link", place)
         found = [k for k in found if others & {rows[k].what, *([rows[k].link] if rows[k].other in links else [])}]
     if not found:
         touching = list(dict.fromkeys(x for row in rows for x in (row.link, row.other)))
@@ -135,6 +140,8 @@ def _on_planes(contact: Contact, model, parts, share: float) -> list[_Row]:
 def _of_pair(contact: Contact, model, pair: Pair, parts, share: float, known) -> list[_Row]:
     """Spheres and points of the one link against spheres of the other."""
     rows = []
+    if pair.links[0] == pair.links[1] and pair.links[0] in model.link_names:
+        raise ScenarioError(f"the link {pair.links[0]} cannot touch itself", place=pair.place, expected="two links")
     for a, b in product(*(_with_shapes(name, model, parts, pair.place) for name in pair.links)):
         if _body(model, a) == _body(model, b) or {(a, b), (b, a)} & known:
             continue

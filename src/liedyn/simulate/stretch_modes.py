@@ -37,14 +37,15 @@ class Modes:
     def __init__(self, scenario: Scenario, model, first: Problem):
         self.scenario, self.model = scenario, model
         self.phases = {phase.name: phase for phase in scenario.phases}
-        for phase in scenario.phases:
-            opened(model, phase)
         self.stops = stops_of(scenario, model)
         self.mode = Mode(scenario.phases[0].name if scenario.phases else None)
         self._known, self._contacts = {self.mode: (first.model, first)}, first.contacts
+        self._warnings: dict[Mode, tuple[str, ...]] = {}
         self.last: dict[str, float] = {}
         self.phase_began = 0.0
         self.notes: dict[str, str] = {}
+        for phase in scenario.phases[1:]:                      # what is wrong with a later phase is said before the run
+            self._make(Mode(phase.name))
 
     @property
     def present(self) -> tuple[object, Problem]:
@@ -62,15 +63,18 @@ class Modes:
     def enter(self, mode: Mode) -> None:
         self.mode = mode
         if mode not in self._known:
-            model = _carrying(opened(self.model, self.phases.get(mode.phase)), mode.attached)
-            compiled = compile_schedule(self.scenario, model, self._rules(mode), self.stops, mode.resting)
-            problem = compiled.problem(model, self.scenario.passive)
-            if problem.contacts is not None:                   # a payload makes contacts no stiffer
-                problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
-            self._known[mode] = model, problem
-            for text in compiled.warnings:
-                self.notes.setdefault(text, text)
+            self._make(mode)
+        for text in self._warnings.get(mode, ()):
+            self.notes.setdefault(text, text)
         self._start_clocks()
+
+    def _make(self, mode: Mode) -> None:
+        model = _carrying(opened(self.model, self.phases.get(mode.phase)), mode.attached)
+        compiled = compile_schedule(self.scenario, model, self._rules(mode), self.stops, mode.resting)
+        problem = compiled.problem(model, self.scenario.passive)
+        if problem.contacts is not None:                       # a payload makes contacts no stiffer
+            problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
+        self._known[mode], self._warnings[mode] = (model, problem), compiled.warnings
 
     def _start_clocks(self) -> None:
         """Times since the beginning of the phase and since events count from where they happened last."""

@@ -44,7 +44,7 @@ _VALUES: dict[int, Callable[..., float]] = {
 
 _REFUSED = {
     ast.Attribute: ("attribute access", None), ast.Subscript: ("a subscript", None), ast.Lambda: ("a lambda", None),
-    ast.Compare: ("a comparison", "step(x) is 1 where x >= 0, else 0"), ast.IfExp: ("a condition", "use step(x)"),
+    ast.Compare: ("a comparison", "step(x) is 1 where x >= 0, else 0; an event has value and direction"), ast.IfExp: ("a condition", "use step(x)"),
     ast.BoolOp: ("a logical operation", "use step, min, max"), ast.NamedExpr: ("an assignment", None),
     ast.ListComp: ("a comprehension", None), ast.SetComp: ("a comprehension", None), ast.DictComp: ("a comprehension", None),
     ast.GeneratorExp: ("a comprehension", None), ast.List: ("a list", None), ast.Tuple: ("a list", "decimals have a point"),
@@ -79,16 +79,17 @@ def passing(program: Program, x: float) -> Program:
 
 
 def started(program: Program, origins: Sequence[float]) -> Program:
-    """The program where each clock began at its origin: of t alone. A clock that has not begun stands at infinity."""
+    """The program where each clock began at its origin: of t alone. A clock that has not begun stands at infinity, a held one
+    at 0."""
     words, literals = [], list(program.literals)
     for word in program.code:
-        if word & 255 != code.CLOCK:
+        if word & 255 not in (code.CLOCK, code.HELD_CLOCK):
             words.append(word)
             continue
         origin, place = origins[word >> 8], code.LITERAL + 256 * len(literals)
         begun = origin > -math.inf
         words += [code.TIME, place, code.SUBTRACT] if begun else [place]
-        literals.append(origin if begun else math.inf)
+        literals.append(origin if begun else math.inf if word & 255 == code.CLOCK else 0.0)
     return Program(tuple(words), tuple(literals), program.depth + 1)
 
 
@@ -186,6 +187,8 @@ class _Reader:
 
     def _apply(self, operation: int, node: ast.expr, *arguments: list[tuple[int, float]]) -> list[tuple[int, float]]:
         """The operation behind its arguments, or its value where they are numbers."""
+        if operation == code.DIVIDE and arguments[1] == [(code.LITERAL, 0.0)]:
+            raise self._refuse("a division by zero", node)
         if all(len(a) == 1 and a[0][0] == code.LITERAL for a in arguments):
             try:
                 value = float(_VALUES[operation](*(a[0][1] for a in arguments)))
@@ -253,6 +256,8 @@ class _Reader:
         expected = f"{kind}({_takes(kind)})"
         if not isinstance(name, str) or not name:
             raise self._refuse(f"{kind}(…) takes the name of {_of(kind)}", node, expected=expected)
+        if kind not in OF_LINKS and point:
+            raise self._refuse(f"wrong arguments of {kind}", node, expected=expected)
         if kind not in OF_LINKS:
             return (code.CLOCK, self.resolve(kind, name)) if kind == "since" else self._state(node, kind, name)
         if point and (kind in _TURNING or len(point) != 3):
@@ -270,7 +275,7 @@ class _Reader:
     def _unknown(self, kind: str, name: str):
         known = ["t", "t_phase", *CONSTANTS, *_STATE, *FUNCTIONS] if kind == "name" else [*FUNCTIONS, *_NAMED]
         close = difflib.get_close_matches(name[:100], known, n=1)
-        close = [f"{name}({_takes(name)})"] if name in _NAMED else close
+        close = [f"{name}({_takes(name)})"] if name in _NAMED else [f"{name}(link) alone"] if name in ("touch", "lift") else close
         return self._refuse(f"unknown {kind} {name[:100]}", expected="t, pi, e, or a function: " + ", ".join(FUNCTIONS),
                             hint=f"did you mean {close[0]}?" if close else None)
 

@@ -224,8 +224,8 @@ class SignalTable:
         if isinstance(given.curve, Column):
             return replace(self._column(given.curve, replace(use, window=(0.0, 0.0)), held=True), clock=clock)
         lowered = self.lower(given.curve, use)
-        if isinstance(lowered, Program):
-            words = tuple(code.CLOCK + 256 * clock if word == code.TIME else word for word in lowered.code)
+        if isinstance(lowered, Program):                       # a sine, which has no value at infinity
+            words = tuple(code.HELD_CLOCK + 256 * clock if word == code.TIME else word for word in lowered.code)
             return replace(lowered, code=words)
         return replace(lowered, clock=clock)
 
