@@ -302,11 +302,11 @@ BROKEN = {
     "unknown stabilization": ("@constraints: {stabilization: index2} #!\n", "constraints.stabilization",
                               "found index2; expected one of projection, baumgarte, none"),
     "frequency of a projection": ("@constraints: {frequency: 5} #!\n", "constraints.frequency",
-                                  "frequency does not apply to the stabilization projection; expected tolerance (write stabilization: "
-                                  "baumgarte)"),
+                                  "frequency does not apply to the stabilization projection; expected tolerance (write "
+                                  "stabilization: baumgarte)"),
     "tolerance of Baumgarte": ("@constraints: {stabilization: baumgarte, tolerance: 1e-9} #!\n", "constraints.tolerance",
-                               "tolerance does not apply to the stabilization baumgarte; expected frequency (write stabilization: "
-                               "projection)"),
+                               "tolerance does not apply to the stabilization baumgarte; expected frequency (write "
+                               "stabilization: projection)"),
     "tolerance below rounding": ("@constraints: {tolerance: 1e-17} #!\n", "constraints.tolerance",
                                  "out of range; found 1e-17; expected a number above 0 of at least 1e-15 and at most 0.001"),
     "frequency zero": ("@constraints: {stabilization: baumgarte, frequency: 0} #!\n", "constraints.frequency", "found 0"),
@@ -323,7 +323,7 @@ BROKEN = {
     "event before the start": ("@events: {go: {at: -1, do: stop}} #!\n", "events.go.at", "at least 0"),
     "event of no period": ("@events: {go: {every: 0, do: stop}} #!\n", "events.go.every", "a number above 0"),
     "event of an unknown action": ("@events: {go: {at: 1, do: {jump: elbow}}} #!\n", "events.go.do.jump", "unknown key"),
-    "event of an unknown word": ("@events: {go: {at: 1, do: halt}} #!\n", "events.go.do", "expected one of stop"),
+    "event of an unknown word": ("@events: {go: {at: 1, do: halt}} #!\n", "events.go.do", "expected one of record, stop"),
     "event of an unknown phase": ("@phases: {a: {}}\nevents: {go: {at: 1, do: {phase: b}}} #!\n", "events.go.do.phase",
                                   "no such phase; found 'b'; expected a"),
     "event in an unknown phase": ("@phases: {a: {}}\nevents: {go: {at: 1, in: b, do: stop}} #!\n",

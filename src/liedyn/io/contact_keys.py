@@ -4,7 +4,7 @@ from __future__ import annotations
 from liedyn.io.contact_shapes import LARGEST_CREEP, LEAST_CREEP, LEAST_LENGTH, Material
 from liedyn.io.keys import Either, Key, Keys, List, Named, Number, Text, Vector, default_of
 from liedyn.io.robot_keys import SHAPE as BODY
-from liedyn.model.numbers import LARGEST
+from liedyn.model.description import LARGEST
 
 MATERIAL = (
     Key("friction", Number(least=0, most=100), "coefficient of friction", default_of(Material, "friction"), example=0.8),

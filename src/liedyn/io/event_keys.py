@@ -4,7 +4,7 @@ from __future__ import annotations
 from liedyn.io.joint_keys import DRIVES
 from liedyn.io.keys import Boolean, Choice, Either, Key, Keys, List, Named, Number, Text, Vector
 from liedyn.io.robot_keys import LINK
-from liedyn.model.numbers import LARGEST
+from liedyn.model.description import LARGEST
 
 DIRECTIONS = {"both": 0, "rising": 1, "falling": -1}
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}

@@ -25,7 +25,7 @@ from liedyn.io.robot_yaml import read_inertia
 from liedyn.io.scenario import PHASE_START, Expression, Rule
 from liedyn.io.touch_events import TouchEvent, read_touch, touch_text
 from liedyn.io.yaml_text import Node
-from liedyn.model.numbers import LARGEST
+from liedyn.model.description import LARGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,7 +172,7 @@ def read_events(node: Node, phases: tuple[Phase, ...], values: Rules, duration: 
 
 def _event(name: str, node: Node, phases: list[str], values: Rules, duration: float) -> Event:
     if name == PHASE_START:
-        raise node.problem(f"an event cannot be called {name}: `from: {name}` means the present phase", expected="another name")
+        raise node.problem(f"an event cannot be called {name}: `from: {name}` is the present phase", expected="another name")
     given = node.mapping(EVENT)
     kinds = [key for key in TIMED if key in given]
     if len(kinds) != 1:
@@ -240,7 +240,8 @@ def _go(node: Node, phases: list[str], _values) -> Go:
 
 def _check_phase(name: str, phases: list[str], node: Node) -> None:
     if name not in phases:
-        raise node.problem("no such phase", found=name, expected=", ".join(phases) or "the key phases", hint=nearest(name, phases))
+        raise node.problem("no such phase", found=name, expected=", ".join(phases) or "the key phases",
+                           hint=nearest(name, phases))
 
 
 def _set(node: Node, _phases, values: Rules) -> Set:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from liedyn.io.keys import Boolean, Choice, Either, Key, Keys, List, Named, Number, Text, Vector, default_of, one_of
 from liedyn.io.shapes import SHAPES
-from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, Actuator, Coordinate, Link, Mimic, Robot
-from liedyn.model.numbers import LARGEST
+from liedyn.model.description import JOINT_TYPES, LARGEST, LOOP_TYPES, Actuator, Coordinate, Link, Mimic, Robot
 
 # links --------------------------------------------------------------------------------------------------------------
 

@@ -190,7 +190,8 @@ def _pose(node: Node) -> Motion | Waypoints:
     given = node.mapping((*POSE_MOTION, *CURVES))
     for key in given:
         if key not in POSE_MOTION:
-            raise given[key].problem(f"{key} does not apply to a pose by {' and '.join(one for one in given if one in POSE_MOTION)}",
+            by = ", ".join(one for one in given if one in POSE_MOTION)
+            raise given[key].problem(f"{key} does not stand beside {by} of a pose",
                                      hint="it may stand beside a curve in xyz and rpy" if key == "from" else None)
     if "waypoints" not in given:
         return _motion(node, "a pose")

@@ -25,7 +25,7 @@ from liedyn.io.law_keys import CONTROL, SATURATE
 from liedyn.io.sampling_keys import SAMPLING
 from liedyn.io.scenario import FORCE_FRAMES, METHODS, STABILIZATIONS, ExternalForce, Integrator, Stabilization
 from liedyn.io.stop_keys import LIMITS
-from liedyn.model.numbers import LARGEST
+from liedyn.model.description import LARGEST
 
 SHORTEST = 1e-12                                 # s, of a run
 

@@ -271,8 +271,8 @@ class _TreeBuilder:
         if plain and event.value == "<<":
             raise self._refuse(line, "YAML merge keys are not supported", expected="the keys written out")
         if kind != "text" or not value:
-            raise self._refuse(line, f"a key that is {'empty' if not value else f'a {kind}'}",
-                               found=_Written(event.value) if event.value else None, expected="a name", hint=f'write "{event.value}"' if event.value else None)
+            more = {"found": _Written(event.value), "hint": f'write "{event.value}"'} if event.value else {}
+            raise self._refuse(line, f"a key that is {'empty' if not value else f'a {kind}'}", expected="a name", **more)
         first = self.open[-1].value.get(value)
         if first is not None:
             raise self.error(f"duplicate key, first on line {first.line}",

@@ -98,6 +98,10 @@ class Actions:
         q, v = moment.q.copy(), moment.v.copy()
         unit_quaternions(q, write_values(q, action.q, self.model, self.model.q_index), self.model)
         write_values(v, action.v, self.model, self.model.v_index)
+        moving = [name for name in self.modes.mode.locked if v[self.model.v_index(name)].any()]
+        if moving:
+            raise ScenarioError(f"event {event.name} at t = {t:.9g} s: joint {moving[0]} is locked, its velocity cannot be set",
+                                place=action.place, expected="unlock before")
         after = replace(moment, q=q, v=v)
         return begin_motions(after.with_work(sum(after.energies) - sum(moment.energies)), self.modes.problem, t, False,
                              f"event {event.name}", action.place)

@@ -21,7 +21,7 @@ from liedyn.simulate.signals.rotation_spline import (
     rotation_curves,
     rotation_spline,
 )
-from liedyn.simulate.signals.signal_table import SignalTable, Use
+from liedyn.simulate.signals.signal_table import SignalTable, Use, finite
 
 _AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 _UNUSED = -1
@@ -76,7 +76,7 @@ class PoseTable:
             raise _no_position(name, place)
         t = np.array([one.t for one in points])
         turn = _turning(name, given.place, t, turns, held=True)
-        position = [spline([(one.t, (one.xyz or (0.0,) * 3)[k]) for one in points]) for k in range(3)]
+        position = [finite(given.place, spline, [(one.t, (one.xyz or (0.0,) * 3)[k]) for one in points]) for k in range(3)]
         return [self._put(curve, self._use(axis, name), given)
                 for axis, curve in zip((*_AXES, *("quaternion",) * 4), (*position, *turn), strict=True)]
 

@@ -162,7 +162,11 @@ def _rounding(resolution: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
     """To multiples of the resolution; unchanged where that is 0, or less than the spacing of the number."""
     has = resolution > 0.0
     step = np.where(has, resolution, 1.0)
-    return (lambda x: np.where(has & (np.abs(x) < step / _EPS), np.rint(x / step) * step, x)) if has.any() else (lambda x: x)
+
+    def rounded(x):
+        with np.errstate(over="ignore"):
+            return np.where(has & (_EPS * np.abs(x) < step), np.rint(x / step) * step, x)
+    return rounded if has.any() else (lambda x: x)
 
 
 def _numbers(given, n: int, what: str) -> np.ndarray:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.errors import ModelError, ScenarioError
 from liedyn.integrators.problem import Problem
 from liedyn.io.events import Attach
 from liedyn.io.scenario import PHASE_START, Constant, Prescribe, Rule, Scenario
@@ -106,7 +107,11 @@ def _carrying(model, attached: tuple[Attach, ...]):
         return model
     by_link = {one.link: one for one in attached}
     links = tuple(_with_body(link, by_link[link.name]) if link.name in by_link else link for link in model.description.links)
-    return build(replace(model.description, links=links))
+    try:
+        return build(replace(model.description, links=links))
+    except ModelError as problem:
+        raise ScenarioError(f"with the body on link {attached[-1].link}, {problem.message}", place=attached[-1].place,
+                            hint="the body is too heavy or too large for the robot") from None
 
 
 def _with_body(link, body: Attach):

@@ -44,7 +44,8 @@ _VALUES: dict[int, Callable[..., float]] = {
 
 _REFUSED = {
     ast.Attribute: ("attribute access", None), ast.Subscript: ("a subscript", None), ast.Lambda: ("a lambda", None),
-    ast.Compare: ("a comparison", "step(x) is 1 where x >= 0, else 0; an event has value and direction"), ast.IfExp: ("a condition", "use step(x)"),
+    ast.Compare: ("a comparison", "step(x) is 1 where x >= 0, else 0; an event has value and direction"),
+    ast.IfExp: ("a condition", "use step(x)"),
     ast.BoolOp: ("a logical operation", "use step, min, max"), ast.NamedExpr: ("an assignment", None),
     ast.ListComp: ("a comprehension", None), ast.SetComp: ("a comprehension", None), ast.DictComp: ("a comprehension", None),
     ast.GeneratorExp: ("a comprehension", None), ast.List: ("a list", None), ast.Tuple: ("a list", "decimals have a point"),
