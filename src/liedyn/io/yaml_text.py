@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.?(inf|nan|infinity)\Z", re.IGNORECASE)
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|\'[^\']*\'', re.DOTALL)
 _BOOLEAN = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_NULL = ("", "~", "null", "Null", "NULL")
+NULL = ("", "~", "null", "Null", "NULL")
 
 
 @dataclass(slots=True, eq=False)
@@ -310,7 +310,7 @@ class _TreeBuilder:
 
 def _resolve(text: str) -> tuple[str, Any]:
     """Kind and value of a plain (unquoted) scalar."""
-    if text in _NULL:
+    if text in NULL:
         return "null", None
     if text in _BOOLEAN:
         return "boolean", _BOOLEAN[text]

@@ -118,7 +118,8 @@ def _turning(name: str, place, t, turns, held: bool) -> list[Curve]:
                             hint="add a pose between them")
     ends = ((0.0,) * 3,) * 2 if held else tuple(rate_at_start(*(x[::way][:_END] for x in (t, turns))) for way in (1, -1))
     try:
-        return rotation_curves(t, *rotation_spline(t, turns, *ends), held)
+        with np.errstate(all="ignore"):
+            return rotation_curves(t, *rotation_spline(t, turns, *ends), held)
     except (Unsettled, ValueError, np.linalg.LinAlgError):     # the latter of times that are too close
         raise ScenarioError(f"no smooth rotation through the poses of {name} was found", place=place,
                             expected="poses that turn less from one to the next, or times farther apart") from None
