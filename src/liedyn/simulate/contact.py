@@ -21,6 +21,7 @@ from liedyn.simulate.measured import path_to
 from liedyn.simulate.names import bind, find, matching, unknown
 
 _STANDARD = 9.81         # m/s^2: for the weight of a robot without gravity
+_THROWN = 30.0           # of the weight: the force of no contact that a scenario means to begin with
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +242,18 @@ def _paths(model, a: int, b: int, kind: int) -> tuple[list[int], list[int]]:
         return on_a, []
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(on_a, on_b, strict=False)))
     return on_a[common:], on_b[common:]
+
+
+def deep_notes(problem, names) -> list[str]:
+    """A note on the contact that pushes most at the start, where it will throw the robot."""
+    if problem.contacts is None:
+        return []
+    at, weight = touch(problem.model, problem.contacts, problem.q[None], problem.v[None]), _weight(problem.model)
+    k = int(np.argmax(at.force[0]))
+    if not (weight > 0.0 and at.force[0, k] > _THROWN * weight):
+        return []
+    return [f"the contact of {names[k]} begins {at.depth[0, k]:.3g} m deep, with {at.force[0, k] / weight:.3g} times the weight "
+            "of the robot: start higher (initial.q), or make it softer (contacts.sink)"]
 
 
 def contact_motion(problem, names, q, v) -> ContactMotion | None:
