@@ -400,7 +400,7 @@ BROKEN = {
     "curve from a mistyped event": (joint("{torque: {spline: [[0, 0], [1, 1]], from: og}}") + GO,
                                     "joints.elbow.torque.from", "no such event; found 'og' (did you mean go?)"),
     "since with a number": (joint("{torque: 'since(go, 1)'}") + GO, "joints.elbow.torque",
-                            "wrong arguments of since; found 'since(go, 1)'; expected since(event)"),
+                            "no such event; found 'go, 1' (did you mean go?)"),
     "division by zero": (joint("{torque: t/(2 - 2)}"), "joints.elbow.torque", "a division by zero; found 't/(2 - 2)'"),
     "pose with from": (pose("{rpy: [0, 0, t], from: phase}"), "joints.ball.prescribe.position.from",
                        "from does not stand beside rpy of a pose (it may stand beside a curve in xyz and rpy)"),

@@ -257,8 +257,6 @@ class _Reader:
         expected = f"{kind}({_takes(kind)})"
         if not isinstance(name, str) or not name:
             raise self._refuse(f"{kind}(…) takes the name of {_of(kind)}", node, expected=expected)
-        if kind not in OF_LINKS and point:
-            raise self._refuse(f"wrong arguments of {kind}", node, expected=expected)
         if kind not in OF_LINKS:
             return (code.CLOCK, self.resolve(kind, name)) if kind == "since" else self._state(node, kind, name)
         if point and (kind in _TURNING or len(point) != 3):
@@ -281,20 +279,22 @@ class _Reader:
                             hint=f"did you mean {close[0]}?" if close else None)
 
 
-def _parts_of_call(inside: str) -> tuple[str, str]:
-    """Name and the rest from its comma on: of a name with a comma, three numbers follow."""
+def _parts_of_call(kind: str, inside: str) -> tuple[str, str]:
+    """Name and the rest from its comma on: of a link's name with a comma, three numbers follow."""
+    if kind not in OF_LINKS:
+        return inside.strip(), ""
     parts = inside.split(",")
     cut = len(parts) - 3 if len(parts) > 4 else 1
     return ",".join(parts[:cut]).strip(), "".join("," + part for part in parts[cut:])
 
 
 def _quoted(call: re.Match) -> str:
-    name, rest = _parts_of_call(call[2])
+    name, rest = _parts_of_call(call[1], call[2])
     return f"{call[1]}({name!r}{rest})"
 
 
 def _numbers_of_point(call: re.Match) -> str:
-    return _parts_of_call(call[2])[1]
+    return _parts_of_call(call[1], call[2])[1]
 
 
 def _of(kind: str) -> str:
