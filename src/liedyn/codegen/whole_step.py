@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn import code_cache
+from liedyn.codegen.adjoint import adjoint
 from liedyn.codegen.lines import Batch, Built, build, folder, wanted, width
 from liedyn.codegen.plain import plain
 from liedyn.codegen.recording import Array, Recording, bounds_of_angles, written
@@ -17,7 +18,7 @@ from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.line_stages import REFUSED, TERMS
 from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.lie.recorded import NotALine, Tape, where_less, zeros
+from liedyn.lie.recorded import NotALine, Tape, numbers, where_less, zeros
 
 TIMES = 3            # of a step, at which signals are read: its beginning, middle and end
 METHODS = "rk4", "semi_implicit"
@@ -64,6 +65,12 @@ def whole_step(model, plant, schedule, signals, method: str, varying: tuple[int,
         return None
     numbers = np.concatenate([values_of(plant, schedule, signals), law_numbers(plant.joint_laws)])
     return WholeStep(*map(Batch, lines), curves_of(plant, schedule, signals), numbers)
+
+
+def adjoint_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = ()) -> Batch | None:
+    """step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying): see `record_adjoint`."""
+    line = _kept(record_adjoint, model, plant, schedule, signals, method, varying)
+    return Batch(line) if line.code else None
 
 
 def _kept(record, model, plant, schedule, signals, asked: str, varying) -> Built:
@@ -146,12 +153,18 @@ def _with_law(laws, numbers):
 
 def record_whole_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = ()) -> Recording:
     runs = _Runs(model, plant, schedule, signals, varying)
+    (code, work), q, v = _after(runs, method)
+    return runs.recording(code, q=q, v=v, work=work)
+
+
+def _after(runs: _Runs, method: str):
+    """(code, work), q, v at the end of the step."""
     code, q0, y = _STEPS[method](runs)
-    w, nv = runs.work, model.nv
+    w, nv = runs.work, len(runs.work.v)
     plain("joints.retraction").retract(runs.tree, q0, y[:nv], w.q)
     w.v[:] = y[nv:2 * nv]
     runs.motion.impose(runs.tree, runs.schedule, runs.signals[-1], runs.given["clock"][TIMES], w.q, w.v, w)
-    return runs.recording(code, q=w.q, v=w.v, work=y[-1:])
+    return (code, y[-1:]), w.q, w.v
 
 
 def _rk4(runs: _Runs):
@@ -182,6 +195,19 @@ def _first(*codes):
     for code in reversed(codes):
         found = where_less(RUNNING + 0.5, code, code, found)
     return found
+
+
+def record_adjoint(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = ()) -> Recording:
+    """Derivatives of a cost by the state after a step become those by the state before it: arrays by_q, by_v, in place, by the
+    numbers of q (quaternions are not tangent); and those by the values and parameters: by_values, by_varying."""
+    runs = _Runs(model, plant, schedule, signals, varying)
+    _, q, v = _after(runs, method)
+    given = {"by_q": runs.tape.inputs("by_q", model.nq), "by_v": runs.tape.inputs("by_v", model.nv)}
+    back = adjoint(runs.tape, zip([*q, *v], [*given["by_q"], *given["by_v"]], strict=True))
+    found = {f"by_{name}": numbers([back(x) for x in inputs])
+             for name, inputs in (*((name, runs.given[name]) for name in ("q", "v", "values")), ("varying", runs.varying))}
+    runs.given |= given
+    return runs.recording(float(RUNNING), **found)
 
 
 def record_rows(model, plant, schedule, signals, _: str = "", varying: tuple[int, ...] = ()) -> Recording:

@@ -1,8 +1,9 @@
 """`ld.rollout`: many motions of one robot, or of variants of it, side by side with a fixed step."""
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from math import prod
 from types import SimpleNamespace
 
@@ -23,6 +24,7 @@ from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SI
 from liedyn.kernels.simulation.signals import CONSTANT, Poses, Schedule, Signals
 from liedyn.model.model import Model
 from liedyn.simulate.laws import no_laws
+from liedyn.simulate.rollout_adjoint import RolloutAdjoint, adjoint_of
 from liedyn.simulate.schedule import coordinates
 
 REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
@@ -70,6 +72,30 @@ class Rollout:
     tau: Array | None
     ended_at: Array
     reasons: dict[int, str]
+    _back: Callable | None = field(default=None)
+
+    def adjoint(self, d_q: ArrayLike | None = None, d_v: ArrayLike | None = None,
+                parameters: Sequence[str] = ()) -> RolloutAdjoint:
+        """Derivatives of a cost by what the runs began with: exact for the steps that were computed.
+
+        Needs ``every=1``.
+
+        Parameters
+        ----------
+        d_q, d_v : (…, S + 1, nv), optional
+            Derivatives of the cost by each state alone, those by q tangent: by x of q (+) x. Default: zero.
+        parameters : sequence of str, optional
+            Names of `parameter_names`: masses, inertias, gravity, armature, damping, friction, springs.
+
+        Raises
+        ------
+        UsageError
+            If states in between were not kept, for a policy, and for robots without straight-line code.
+        """
+        if self._back is None:
+            raise UsageError("the adjoint needs each state, joint forces by array, and straight-line code; found every > 1, a "
+                             "policy, or a robot with loops", hint="use every=1 and method semi_implicit or rk4")
+        return self._back(self, d_q, d_v, tuple(parameters))
 
     @property
     def complete(self) -> Array:
@@ -150,7 +176,20 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     q, v, *more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (found.q, found.v, found.more))
     q, v = hand_over((q, v), out)
     a, tau = (more[0][..., :model.nv], more[0][..., model.nv:]) if forces else (None, None)
-    return Rollout(dt * rows, q, v, a, tau, ended, reasons)
+    back = None
+    if engine is not None and every == 1 and runs.policy is None:
+        back = partial(_adjoint, engine, runs, clocks_of(steps, dt), method)
+    return Rollout(dt * rows, q, v, a, tau, ended, reasons, back)
+
+
+def _adjoint(engine, runs, clocks, method, out: Rollout, d_q, d_v, parameters) -> RolloutAdjoint:
+    return adjoint_of(engine, runs, out, clocks, method, d_q, d_v, parameters)
+
+
+def clocks_of(steps: int, dt: float) -> np.ndarray:
+    """(S + 1, 4) for `WholeStep`."""
+    t = dt * np.arange(steps + 1)
+    return np.stack([np.full(steps + 1, dt), t, t + 0.5 * dt, t + dt], axis=1)
 
 
 def _check_numbers(method, dt, steps, every) -> None:
@@ -167,7 +206,7 @@ class _Given:
     """The arguments as rows of runs."""
 
     def __init__(self, model, variants, q0, v0, tau, feedback, last, steps: int):
-        self.model, self.steps = model, steps
+        self.model, self.variants, self.steps = model, variants, steps
         q0, v0 = as_array(_imported(q0), "q0", (model.nq,)), as_array(_imported(v0), "v0", (model.nv,))
         self.policy = tau if callable(tau) else None
         tau = np.zeros((1, model.nv)) if tau is None or self.policy else as_array(_imported(tau), "tau", (model.nv,))
@@ -279,13 +318,12 @@ def _problem(model, pattern, passive: bool) -> Problem:
 def _side_by_side(engine: SideBySide, runs: _Given, moving: Runs, found: Outputs, dt: float, rows: np.ndarray) -> None:
     steps, values, row = runs.steps, runs.values(), np.full(runs.steps + 1, -1)
     row[rows] = np.arange(len(rows))
-    t = dt * np.arange(steps + 1)
-    clocks = np.stack([np.full(steps + 1, dt), t, t + 0.5 * dt, t + dt], axis=1)
+    clocks = clocks_of(steps, dt)
     if runs.policy is None:
         engine.advance(moving, Grid(clocks, row), found, values, runs.driven(runs.tau))
         return
     for s in range(steps):
-        asked = _asked(runs, t[s], moving.q, moving.v)
+        asked = _asked(runs, s * dt, moving.q, moving.v)
         before = moving.ended.copy()
         moving.last[:] = runs.last - s                             # of this call
         shown = np.array([row[s], row[s + 1] if s + 1 == steps else -1])

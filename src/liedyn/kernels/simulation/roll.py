@@ -84,3 +84,54 @@ def keep(q, v, work, chunk, j, i, r, nv, out_q, out_v, out_more, out_work):
             out_more[j, r, at + k] = chunk[TOGETHER * at + size * i + k]
         at += size
     out_work[j, r] = work[j, 0]
+
+
+@entry("i8(i8, f8[:,::1], f8[:,::1], i8[::1], f8[:,:,::1], f8[:,::1], f8[:,:,::1], f8[:,:,::1], f8[:,::1], i8[::1], f8[:,:,::1], "
+       "f8[:,:,::1], f8[:,::1], f8[:,::1], f8[:,:,::1], f8[:,::1], f8[:,::1], f8[::1], f8[::1], f8[::1], i8, i8)", nogil=True)
+def roll_back(step, clocks, curves, driven, series, values, q, v, varying, last, d_q, d_v, by_q, by_v, by_series, by_values,
+              by_varying, chunk, rest_q, scratch, first, until):
+    """The way back of `roll`: from derivatives of a cost by the states of each step to those by what the runs began with.
+
+    step         address, see `codegen.whole_step.record_adjoint`
+    q, v         (N, S + 1, nq), (N, S + 1, nv): the states of the runs; d_q, d_v: derivatives of the cost by these alone
+    by_q, by_v   (N, nq), (N, nv): by the first states, zero before; by_series (N, S, m), by_values (N, k), by_varying (N, l)
+    chunk        (TOGETHER (nq + nv + 1 + k + l + 1),) room
+    """
+    steps, m, k, l = clocks.shape[0] - 1, driven.size, values.shape[1], varying.shape[1]
+    nq, nv, start = q.shape[2], v.shape[2], place_of(chunk)
+    v_at, values_at = TOGETHER * nq, TOGETHER * (nq + nv + 1)
+    varying_at = values_at + TOGETHER * k
+    for at in range(first, until, TOGETHER):
+        n = min(TOGETHER, until - at)
+        room, numbers, parameters = place_of(scratch), place_of(values) + 8 * at * k, place_of(varying) + 8 * at * l
+        back = (place_of(by_q) + 8 * at * nq, place_of(by_v) + 8 * at * nv, start + 8 * values_at, start + 8 * varying_at,
+                start + 8 * (varying_at + TOGETHER * l))
+        for s in range(steps - 1, -1, -1):
+            for i in range(n):
+                j = at + i
+                alive = s < last[j]
+                for c in range(nq):
+                    chunk[nq * i + c] = q[j, s, c] if alive else rest_q[c]
+                    by_q[j, c] += d_q[j, s + 1, c] if alive else 0.0
+                for c in range(nv):
+                    chunk[v_at + nv * i + c] = v[j, s, c] if alive else 0.0
+                    by_v[j, c] += d_v[j, s + 1, c] if alive else 0.0
+                for c in range(m):
+                    values[j, driven[c]] = series[min(j, series.shape[0] - 1), min(s, series.shape[1] - 1), c]
+            call_at(step, (place_of(clocks) + 8 * s * clocks.shape[1], place_of(curves) + 8 * s * curves.shape[1], numbers, start,
+                           start + 8 * v_at, start + 8 * (v_at + TOGETHER * nv), *back, parameters, room, int64(0), n))
+            for i in range(n):
+                j = at + i
+                if s < last[j]:
+                    for c in range(m):
+                        by_series[j, s, c] = chunk[values_at + k * i + driven[c]]
+                    for c in range(k):
+                        by_values[j, c] += chunk[values_at + k * i + c]
+                    for c in range(l):
+                        by_varying[j, c] += chunk[varying_at + l * i + c]
+        for i in range(n):
+            for c in range(nq):
+                by_q[at + i, c] += d_q[at + i, 0, c]
+            for c in range(nv):
+                by_v[at + i, c] += d_v[at + i, 0, c]
+    return 0
