@@ -94,7 +94,7 @@ class Rollout:
         """
         if self._back is None:
             raise UsageError("the adjoint needs each state, joint forces by array, and straight-line code; found every > 1, a "
-                             "policy, or a robot with loops", hint="use every=1 and method semi_implicit or rk4")
+                             "policy, or a robot with loops (use every=1)")
         return self._back(self, d_q, d_v, tuple(parameters))
 
     @property
@@ -190,6 +190,40 @@ def clocks_of(steps: int, dt: float) -> np.ndarray:
     """(S + 1, 4) for `WholeStep`."""
     t = dt * np.arange(steps + 1)
     return np.stack([np.full(steps + 1, dt), t, t + 0.5 * dt, t + dt], axis=1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RolloutDerivatives:
+    """What the end of each run answers to: rows are the end's state, tangent x of q (+) x, then v; 2 nv of them.
+
+    q0, v0   (…, 2 nv, nv) by the initial state, of q0 tangent
+    tau      (…, 2 nv, S, nv) by the joint forces of each step
+    """
+
+    q0: Array
+    v0: Array
+    tau: Array
+
+    def __repr__(self) -> str:
+        return f"<RolloutDerivatives: {prod(self.q0.shape[:-2])} runs, {self.tau.shape[-2]} steps, nv {self.q0.shape[-1]}>"
+
+
+def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | None = None, *, dt: float,
+                        steps: int, method: str = "rk4", feedback: Feedback | None = None,
+                        passive: bool = True) -> RolloutDerivatives:
+    """Exact derivatives of the end of each run by its initial state and its joint forces: those of the steps as they are
+    computed. For arguments and errors see `rollout`; for the derivatives of one cost `Rollout.adjoint` is cheaper.
+
+    Each of the 2 nv rows is an adjoint of its own.
+    """
+    run = rollout(model, q0, v0, tau, dt=dt, steps=steps, method=method, feedback=feedback, passive=passive)
+    nv, lead = run.v.shape[-1], run.ended_at.shape
+    rows = []
+    for k in range(2 * nv):
+        unit = np.zeros((*lead, steps + 1, nv))
+        unit[..., -1, k % nv] = 1.0
+        rows.append(run.adjoint(unit, None) if k < nv else run.adjoint(None, unit))
+    return RolloutDerivatives(*(np.stack([getattr(row, name) for row in rows], axis=len(lead)) for name in ("q0", "v0", "tau")))
 
 
 def _check_numbers(method, dt, steps, every) -> None:
