@@ -15,7 +15,6 @@ from liedyn.kernels.simulation.signals import Poses, Signals
 from liedyn.simulate.signals.curves import Curve, spline
 from liedyn.simulate.signals.rotation_spline import (
     TURN,
-    Unsettled,
     largest_turn,
     rate_at_start,
     rotation_curves,
@@ -120,7 +119,7 @@ def _turning(name: str, place, t, turns, held: bool) -> list[Curve]:
     try:
         with np.errstate(all="ignore"):
             return rotation_curves(t, *rotation_spline(t, turns, *ends), held)
-    except (Unsettled, ValueError, np.linalg.LinAlgError):     # the latter of times that are too close
+    except ValueError:                                         # unsettled, or not finite where times are too close
         raise ScenarioError(f"no smooth rotation through the poses of {name} was found", place=place,
                             expected="poses that turn less from one to the next, or times farther apart") from None
 
