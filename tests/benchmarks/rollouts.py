@@ -17,7 +17,7 @@ AGREE = 1e-5               # of the ends: Euler's steps of a free body differ by
 
 
 def mjcf(model, integrator: str) -> str:
-    """Its bodies as they stand in the model's arrays, with joints about z and a free base; without contacts and passive forces."""
+    """Its bodies as they stand in the model's arrays, with joints about z or free; without contacts and passive forces."""
     tree = tree_of.py_func(model.index, model.constants)
     children = {i: [k for k in range(1, len(tree.parent)) if tree.parent[k] == i] for i in range(len(tree.parent))}
 
