@@ -11,7 +11,7 @@ from liedyn.analyse.linearization.instant import frozen, instant, prepare, state
 from liedyn.analyse.linearization.linearize import linearize, linearize_scenario
 from liedyn.analyse.linearization.system_at import linear_system
 from liedyn.analyse.linearization.verify_linear import differences
-from liedyn.errors import ComputationError, ConfigurationError, ModelError, ShapeError, UsageError
+from liedyn.errors import ComputationError, ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.problem import Options, Problem
 from liedyn.integrators.solve import solve
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Schedule, Signals
@@ -414,3 +414,53 @@ def test_one_pattern_may_stand_alone():
     model = ld.load(ROOT / "robots/cart_pole.yaml")
     s = linearize(model, np.zeros(2), np.zeros(2), np.zeros(2), inputs="tau.cart", outputs="p.tip.?")
     assert s.inputs == ("tau.cart",) and s.outputs == ("p.tip.x", "p.tip.y", "p.tip.z")
+
+
+EVENTFUL = """
+initial: {q: {shoulder: 0.5, elbow: -0.8}, v: {elbow: 2, wrist: [1, -3, 5]}}
+phases:
+  free: {joints: {shoulder: {torque: "-2*q - 0.3*v"}}}
+  driven: {joints: {shoulder: {torque: "-5*sin(q) - 0.1*v + q(elbow)"}}}
+events:
+  take: {at: 0.2, do: {attach: {link: hand, mass: 0.7, com: [0.1, 0.05, -0.02], inertia: [0.002, 0.003, 0.004]}}}
+  latch: {at: 0.3, do: {lock: elbow}}
+  go: {at: 0.4, do: {phase: driven}}
+  let: {at: 0.7, do: [{unlock: elbow}, {detach: hand}]}
+"""
+
+
+def test_after_events_it_is_the_system_of_that_time(write):
+    """Against the same robot and laws without events: with the body, with the elbow prescribed, in the phase that holds then."""
+    path = write(FIXED, EVENTFUL, "duration: 1\noutput_step: 0.1\n")
+    run = ld.run_scenario(path)
+    result = linearize_scenario(path, at=0.5, verify=True)
+    here = result.here
+    np.testing.assert_allclose(np.r_[here.q, here.v], np.r_[run.q[run.t == 0.5][0], run.v[run.t == 0.5][0]], atol=1e-9)
+    assert result.system.inputs[:2] == ("tau.shoulder", "a.elbow") and "tau.elbow" in result.system.outputs
+    assert any("phase driven; elbow locked; a body attached to hand" in note for note in result.notes)
+    assert max(one.off for one in result.differences.values()) < 1e-8
+    loaded = linearize_scenario(path, at=0.5).model
+    state = {f"initial.{x}": {joint.name: (y[part(joint)] if joint.q.stop - joint.q.start > 1 else float(y[part(joint)][0]))
+                              for joint in loaded.joints}
+             for x, y, part in (("q", here.q, lambda joint: joint.q), ("v", here.v, lambda joint: joint.v))}
+    laws = {"phases": None, "events": None, "joints.shoulder.torque": "-5*sin(q) - 0.1*v + q(elbow)",
+            "joints.elbow": {"prescribe": {"acceleration": 0}}}
+    setup = prepare(path, {**state, **laws})
+    setup = replace(setup, model=loaded, problem=replace(setup.problem, model=loaded))
+    rest = frozen(setup.problem, instant(setup.problem, 0.0, here.q, here.v))
+    system = linear_system(setup, rest, instant(rest, 0.0, here.q, here.v))
+    np.testing.assert_allclose(result.system.A, system.A, rtol=0, atol=1e-12 * np.abs(system.A).max())
+    np.testing.assert_allclose(result.system.B, system.B, rtol=0, atol=1e-12 * np.abs(system.B).max())
+    bare = np.linalg.norm(ld.mass_matrix(ld.load(prepare(path).scenario.robot), here.q) - ld.mass_matrix(loaded, here.q))
+    assert bare > 1e-3                                        # the body is felt
+    late = linearize_scenario(path, at=0.8)
+    assert late.system.inputs[:2] == ("tau.shoulder", "tau.elbow") and late.model.description == run.model.description
+    assert linearize_scenario(path, at=0.3).system.inputs[1] == "a.elbow"       # after what happens at that time
+
+
+def test_what_has_no_linear_system_after_events_is_refused_by_name(write):
+    stopped = write(FIXED, "events: {end: {at: 0.4, do: stop}}\n")
+    with pytest.raises(UsageError, match=r"the run ends at t = 0\.4 s, by the event end; found t = 0\.5 s"):
+        linearize_scenario(stopped, at=0.5)
+    with pytest.raises(ScenarioError, match="generalized_alpha does not go with events"):
+        linearize_scenario(stopped, at=0.2, overrides={"integrator.method": "generalized_alpha"})

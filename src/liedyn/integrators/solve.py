@@ -67,9 +67,10 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
         from liedyn.integrators.scipy_solvers import solve_by_scipy
         return solve_by_scipy(problem, start, times, options, progress, controller, keeper)
     tableau, switches = METHODS[options.method](), Switches(problem) if problem.signals.held.size else None
-    sides = RightHandSide(problem, switches.signals if switches else problem.signals)
+    sides = RightHandSide(problem, switches.signals if switches else problem.signals, switches.events if switches else None)
     record, work, state = problem.record(np.array(times)), problem.work(), begin(problem, start)
-    stages, method = stages_for(max(len(tableau.b), len(tableau.c) - 1), problem.model), _method(tableau, options)
+    stages = stages_for(max(len(tableau.b), len(tableau.c) - 1), problem.model, len(switches) if switches else 0)
+    method = _method(tableau, options)
     run = run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
     torques = None if controller is None else HeldTorques(problem, controller, sides, record.t)
@@ -126,4 +127,4 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
 def _method(tableau: Tableau, options: Options) -> Method:
     step = options.max_step if tableau.adaptive else options.step
     control = np.array([step, options.rtol, options.atol, 1.0 / (tableau.error_order + 1)])
-    return Method(tableau.A, tableau.b, tableau.c, tableau.error, tableau.dense, control)
+    return Method(tableau.A, tableau.b, tableau.c, tableau.error, tableau.dense, control, tableau.between)

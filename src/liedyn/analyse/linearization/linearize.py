@@ -167,13 +167,14 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
 
     progress, began = progress or Silent(), time.perf_counter()
     setup = prepare(path, overrides, strict)
-    notes, offset, u = list(setup.notes), None, None
-    outputs = _default_outputs(setup) if outputs is None else outputs
-    refuse_unmatched(setup.model, setup.prescribed, inputs, outputs)
-    if equilibrium:
-        held(setup, hold)
+    offset, u = None, None
+    if not setup.scenario.events:                            # else what is prescribed depends on the time
+        refuse_unmatched(setup.model, setup.prescribed, inputs, _default_outputs(setup) if outputs is None else outputs)
+        if equilibrium:
+            held(setup, hold)
     with progress.stage("simulating up to the instant (the first run compiles the kernels)"):
-        t, q, v = state_at(setup, float(at), progress.update)
+        setup, t, q, v = state_at(setup, float(at), progress.update)
+    notes, outputs = list(setup.notes), _default_outputs(setup) if outputs is None else outputs
     if equilibrium:
         with progress.stage("looking for an equilibrium (the first run compiles the kernels)"):
             found = settle(setup, t, q, v, hold)

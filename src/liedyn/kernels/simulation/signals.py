@@ -224,6 +224,13 @@ def look(operation, held, i, x):
 
 
 @primitive
+def keep_readings(held, row, n):
+    """What the switches have read, into row[n:], as many as it holds."""
+    for k in range(row.size - n):
+        row[n + k] = held[SWITCH * k + READING]
+
+
+@primitive
 def held_unary(operation, held, i, x, dx, ddx, free):
     """Jet of sign, floor, step or abs on its side; `free` where it is on none."""
     side = look(operation, held, i, x)
