@@ -162,7 +162,8 @@ def test_paths_of_an_override_are_relative_to_the_current_folder(folder, monkeyp
 
 @pytest.mark.parametrize("override, message", [
     ("duration=-1", "-S duration=-1: duration: out of range; found -1; expected a number of at least 1e-12"),
-    ("duration=", "-S duration=: no value; expected -S key.path=value"),
+    ("duration=", "-S duration=: no value; expected -S key.path=value, or null for no such key"),
+    ("samplnig=null", "-S samplnig=null: no such key; found 'samplnig'; expected a key that is to be removed"),
     ("duration", "-S duration: not an override; expected -S key.path=value"),
     ("=3", "-S =3: not an override"),
     ("", "not an override"),

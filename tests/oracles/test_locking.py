@@ -70,7 +70,7 @@ def test_a_planar_arm_locks_joint_by_joint(scenario, worst):
         before, after = np.flatnonzero(run.t == t)
         assert worst("planar arm before a lock", state_gap(run, before, y), joint) < 1e-10
         locked.append(int(joint[1]))
-        M, u = arm.mass(y[:3]), y[3:]
+        M, u = arm.mass(y[:3]), y[3:].copy()
         y[3:] = kkt(M, relative(locked), M @ u, np.zeros(len(locked)))
         assert worst("planar arm after a lock", state_gap(run, after, y), joint) < 1e-10
         assert worst("energy lost by a lock", abs(one.lost - 0.5 * (y[3:] - u) @ M @ (y[3:] - u)), joint) < 1e-12
@@ -85,7 +85,8 @@ def test_a_planar_arm_locks_joint_by_joint(scenario, worst):
     rigid = np.flatnonzero(run.t == locks["j1"])[1]
     speed = momentum / arm.mass(np.cumsum(run.q[rigid])).sum()
     assert worst("speed of one body", np.abs(run.v[rigid:][run.t[rigid:] < locks["j0"]][:, 0] / speed - 1).max()) < 1e-12
-    assert run.events[2].lost == pytest.approx(momentum * speed / 2, rel=1e-12) and not run.v[-1].any()
+    assert run.events[2].lost == pytest.approx(momentum * speed / 2, rel=1e-12)
+    assert np.abs(run.v[-1]).max() < 1e-15                    # rounding of what kept the first locks at rest
     assert run.check["energy_balance_relative"] < 1e-12
 
 

@@ -66,16 +66,20 @@ def is_override(text: str) -> bool:
 def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tuple[str, ...], ...] = ()) -> list[str]:
     """Apply "key.path=value" to the tree; the value is YAML, its errors name the override. Keys that it replaced beside its own.
 
-    A name with a dot is written in quotes, an entry of a list by its number: ``external_forces.0.until=2``. A key of one of
-    the groups `exclusive` replaces its siblings of the same group, in ``control`` and below an entry of ``joints``.
+    A name with a dot is written in quotes, an entry of a list by its number: ``external_forces.0.until=2``. The value null
+    removes the key, so that its default holds. A key of one of the groups `exclusive` replaces its siblings of the same group, in
+    ``control`` and below an entry of ``joints``.
     """
     file = f"-S {text}"
     match = _OVERRIDE.match(text)
     if match is None:
         raise error("not an override", place=Place(file), expected="-S key.path=value")
     path = [part.strip('"').strip() for part in re.findall(_PART, match[1])]
-    if match[2].strip() in ("", "~", "null", "Null", "NULL"):
-        raise error("no value", place=Place(file), expected="-S key.path=value")
+    if match[2].strip() == "":
+        raise error("no value", place=Place(file), expected="-S key.path=value, or null for no such key")
+    if match[2].strip() in ("~", "null", "Null", "NULL"):
+        _remove(root, path, file)
+        return []
     new = parse_yaml(match[2].strip(), file, error)
     holder, replaced = root, []
     holder.mapping()
@@ -90,6 +94,16 @@ def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tu
     else:
         holder.value[part] = new
     return replaced
+
+
+def _remove(node: Node, path: list[str], file: str) -> None:
+    for part in path[:-1]:
+        node = _enter(node, part, file)
+    node, part = _entry(node, path[-1])
+    if node.kind == "list":
+        del node.value[_index(node, part, file)]
+    elif node.value.pop(part, None) is None:
+        raise node.error("no such key", place=Place(file), found=_key(node, part), expected="a key that is to be removed")
 
 
 def _make_room(node: Node, part: str, exclusive: tuple[tuple[str, ...], ...]) -> list[str]:

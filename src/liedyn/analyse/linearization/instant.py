@@ -34,7 +34,8 @@ class Instant:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """A scenario bound to its robot, ready to be evaluated. model: in the present phase, with what it carries; whole: as loaded."""
+    """A scenario bound to its robot, ready to be evaluated. model: in the present phase, with bodies that are attached; whole: as
+    loaded."""
 
     scenario: Scenario
     model: Model

@@ -23,8 +23,8 @@ def past_events(setup, at: float, options: Options, progress):
         raise UsageError(f"the run ends at t = {now.t:g} s, by the event {timeline.occurrences[-1].name}; found t = {at:g} s")
     if mode.resting:
         names = ", ".join(dict.fromkeys(stop.name for stop in mode.resting))
-        raise UsageError(f"{names} rests at its hard stop at t = {at:g} s, where there is no linear system: it leaves to one side "
-                         "only (limits: stop gives compliant stops; or lock the joint by an event)")
+        raise UsageError(f"{names} rests at its hard stop at t = {at:g} s, where there is no linear system: it leaves to one "
+                         "side only (limits: stop gives compliant stops; or lock the joint by an event)")
     model, problem = timeline.modes.present
     notes = setup.notes if not timeline.occurrences else (*setup.notes, _told(mode, at))
     return replace(setup, model=model, problem=problem, notes=notes), now
