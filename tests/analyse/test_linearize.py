@@ -379,7 +379,7 @@ def test_the_state_is_that_of_the_simulation(write):
     here = linearize_scenario(path, at=0.6).here
     for x, y in ((here.q, run.q), (here.v, run.v), (here.a, run.a), (here.tau, run.tau)):
         np.testing.assert_allclose(x, y[6], atol=1e-9)
-    t, q, v = state_at(prepare(path), 0.0)
+    _, t, q, v = state_at(prepare(path), 0.0)
     assert t == 0.0 and np.array_equal(q, run.q[0]) and np.array_equal(v, run.v[0])
 
 
@@ -456,5 +456,10 @@ def test_what_has_no_linear_system_after_events_is_refused_by_name(write):
     stopped = write(FIXED, "events: {end: {at: 0.4, do: stop}}\n")
     with pytest.raises(UsageError, match=r"the run ends at t = 0\.4 s, by the event end; found t = 0\.5 s"):
         linearize_scenario(stopped, at=0.5)
+    pressed = write(FIXED.replace("lower: -9, upper: 9", "lower: -0.1, upper: 0.1", 1),
+                    "limits: hard\njoints: {shoulder: {torque: 20}}\n")
+    with pytest.raises(UsageError, match=r"shoulder rests at its hard stop at t = 0\.9 s.*limits: stop gives compliant"):
+        linearize_scenario(pressed, at=0.9)
+    stopped = write(FIXED, "events: {end: {at: 0.4, do: stop}}\n")
     with pytest.raises(ScenarioError, match="generalized_alpha does not go with events"):
         linearize_scenario(stopped, at=0.2, overrides={"integrator.method": "generalized_alpha"})

@@ -9,7 +9,6 @@ import numpy as np
 _BENT = 0.5              # of how far readings are from a straight line: a lowest value below this may be one beyond
 _SURE = 0.1              # of a reading: how much lower than it the next one may be, so that none is beyond
 _TRIES = 20              # on the way to a lowest reading
-_FINEST = 1e-14          # of a step
 
 
 def first_beyond(excess_after: Callable[[float], float], within: Callable[[], np.ndarray], parts: int) -> float | None:
@@ -26,31 +25,33 @@ def first_beyond(excess_after: Callable[[float], float], within: Callable[[], np
         if beyond:
             break
     shares, readings = np.arange(len(readings)) / parts, np.array(readings)
-    near = sorted((share, e) for e, y in enumerate(readings.T) for share in _dips(shares, y))
-    for share, e in near:
-        found = _lowest(excess_after, lambda e=e: within()[e], share, dict(zip(shares, readings[:, e], strict=True)))
+    near = sorted((*dip, e) for e, y in enumerate(readings.T) for dip in _dips(shares, y))
+    for share, lowest, e in near:
+        found = _lowest(excess_after, lambda e=e: within()[e], share, lowest, dict(zip(shares, readings[:, e], strict=True)))
         if found is not None:
             return found
     return float(shares[-1]) if beyond else None
 
 
-def _dips(x, y) -> list[float]:
-    """Where y(x) may be lowest, and below zero."""
+def _dips(x, y) -> list[tuple[float, float]]:
+    """Where y(x) may be lowest, and below zero; and that value."""
     found = []
     for k in range(len(x) - 2):
         at, lowest = _vertex(x[k:k + 3], y[k:k + 3])
         chord = y[k] + (x[k + 1] - x[k]) / (x[k + 2] - x[k]) * (y[k + 2] - y[k])
         if at is not None and lowest < _BENT * (chord - y[k + 1]):
-            found.append(float(at))
+            found.append((float(at), float(lowest)))
     return found
 
 
-def _lowest(excess_after, reading, share: float, known: dict[float, float]) -> float | None:
-    """A share at which a switch is beyond, on the way from `share` to the lowest reading near it. known: readings by share."""
+def _lowest(excess_after, reading, share: float, lowest: float, known: dict[float, float]) -> float | None:
+    """A share at which a switch is beyond, on the way from `share`, where the reading may be `lowest`, to the lowest one near it;
+    None as soon as parabolas foretell the readings and none that is beyond. known: readings by share."""
     for _ in range(_TRIES):
         if excess_after(share) > 0:
             return share
         known[share] = reading()
+        off = abs(known[share] - lowest)
         order = sorted(known)
         at = order.index(share)
         at = min((at - 1, at, at + 1), key=lambda n: known[order[n]])
@@ -58,7 +59,7 @@ def _lowest(excess_after, reading, share: float, known: dict[float, float]) -> f
             return None
         least, near = known[order[at]], order[at - 1:at + 2]
         share, lowest = _vertex(near, [known[x] for x in near])
-        if share is None or least - lowest < _SURE * least or abs(share - order[at]) < _FINEST:
+        if share is None or max(least - lowest, off) < _SURE * least or share in known:
             return None
     return None
 
