@@ -22,7 +22,7 @@ _GLANCE = 1e-6            # of a step: how far ahead it is looked where an argum
 _FINEST = 1e-14           # of a step
 _ROUNDING = 1e-10         # of a step: an event that has just been is no farther away
 _LEFT = 1e-13             # rad | m: or what rounding has left of q less a value, where a bounce is slow
-_LOOKS, _CLOSER = 4, 32                   # parts of a step at whose ends it is looked; closer where a stage saw an event
+_LOOKS = 4                # parts of a step at whose ends it is looked
 
 
 class Switches:
@@ -89,10 +89,7 @@ class Switches:
         """The share of a step after which a switch is just passed, None where none is; it was looked last there, or at the end.
         excess_after(share): `excess` then."""
         from scipy.optimize import brentq
-        seen = bool((self.beyond[self.events] != 0.0).any())
         end = first_beyond(excess_after, self._within, _LOOKS)
-        if end is None and seen:
-            end = first_beyond(excess_after, self._within, _CLOSER)
         height = excess_after(1.0 if end is None else end)
         if end is None:
             return None
