@@ -96,7 +96,7 @@ def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[S
         raise UsageError(f"the run lasts from 0 to {scenario.duration:g} s; found t = {at:g} s")
     t = at if at < scenario.duration else float(np.nextafter(at, -np.inf))
     hard = scenario.limits is not None and scenario.limits.mode == "hard"
-    if at == 0.0 and not scenario.events and not hard:
+    if at == 0.0 and not hard and not any(0.0 in event.at for event in scenario.events):
         return setup, t, problem.q.copy(), problem.v.copy()
     from liedyn.simulate.integrator import choose_integrator, options_of
 

@@ -136,7 +136,7 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
     Parameters
     ----------
     at : float
-        Time [s] up to which the scenario is simulated.
+        Time [s] up to which the scenario is simulated; the system is that of the phase, locked joints and attached bodies then.
     equilibrium : bool
         Linearize about an equilibrium near the state at that time (`find_equilibrium`).
     hold : names or patterns, one or several
@@ -159,8 +159,9 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
     Raises
     ------
     ScenarioError, ModelError, TrajectoryError, UsageError
+        UsageError also if an event ends the run before `at`, or a joint rests at a hard stop then.
     ComputationError
-        If the simulation ends before `at`, a force has no derivative, or no equilibrium is found.
+        If the simulation fails before `at`, a force has no derivative, or no equilibrium is found.
     """
     from liedyn.analyse.linearization.verify_linear import differences
     from liedyn.simulate.run import Silent
