@@ -8,6 +8,7 @@ import numpy as np
 
 _BENT = 0.5              # of how far readings are from a straight line: a lowest value below this may be one beyond
 _SURE = 0.1              # of a reading: how much lower than it the next one may be, so that none is beyond
+_FAR = 2.0               # of the difference between the highest and the lowest
 _TRIES = 20              # on the way to a lowest reading
 
 
@@ -25,12 +26,18 @@ def first_beyond(excess_after: Callable[[float], float], within: Callable[[], np
         if beyond:
             break
     shares, readings = np.arange(len(readings)) / parts, np.array(readings)
-    near = sorted((*dip, e) for e, y in enumerate(readings.T) for dip in _dips(shares, y))
+    near = sorted((*dip, e) for e in np.flatnonzero(~far(readings)) for dip in _dips(shares, readings[:, e]))
     for share, lowest, e in near:
         found = _lowest(excess_after, lambda e=e: within()[e], share, lowest, dict(zip(shares, readings[:, e], strict=True)))
         if found is not None:
             return found
     return float(shares[-1]) if beyond else None
+
+
+def far(readings) -> np.ndarray:
+    """Whether each of the readings along a step (looks, events) is farther from its side's end than it can fall between looks."""
+    low = readings.min(axis=0)
+    return ~(low <= _FAR * (readings.max(axis=0) - low))
 
 
 def _dips(x, y) -> list[tuple[float, float]]:

@@ -12,7 +12,7 @@ from collections import deque
 import numpy as np
 
 from liedyn.errors import Place
-from liedyn.integrators.dips import first_beyond
+from liedyn.integrators.dips import far, first_beyond
 from liedyn.kernels.simulation.signals import ABS, BEYOND, FLOOR, LOOSE, MAX, MIN, PROGRAM, READING, SIDE, SIGN, STEP, SWITCH
 
 FEW_CUTS, SOON = 10, 1e-6     # so many of one switch within this share of a step: it sticks or slides
@@ -53,6 +53,13 @@ class Switches:
         out = np.where(self.floor, np.maximum(s - x, x - (s + 1)), -s * x)
         return float(np.max(out[self._kept], initial=-np.inf))
 
+    def _all_far(self, excess_after) -> bool:
+        readings = []
+        for share in (0.0, 0.5, 1.0):
+            excess_after(share)
+            readings.append(self._within())
+        return bool(far(np.array(readings)).all())
+
     def _within(self) -> np.ndarray:
         return self.side[self.events] * self.reading[self.events]
 
@@ -85,9 +92,11 @@ class Switches:
         self.side[:] = np.where((side == 0) & ~self.floor, np.nan, side)
         self.beyond[:] = 0.0
 
-    def first_passing(self, excess_after) -> float | None:
+    def first_passing(self, excess_after, suspected: bool = True) -> float | None:
         """The share of a step after which a switch is just passed, None where none is; it was looked last there, or at the end.
-        excess_after(share): `excess` then."""
+        excess_after(share): `excess` then. suspected: whether there is a sign that one is."""
+        if not suspected and len(self.events) == len(self) and self._all_far(excess_after):
+            return None
         from scipy.optimize import brentq
         end = first_beyond(excess_after, self._within, _LOOKS)
         height = excess_after(1.0 if end is None else end)
