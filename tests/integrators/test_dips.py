@@ -58,3 +58,9 @@ def test_what_begins_at_zero_is_not_beyond_there():
     """An event that has just been: a rounding on the wrong side."""
     assert Step(lambda x: x - 1e-17).beyond() is None
     assert Step(lambda x: x * (x - 0.4)).beyond() <= 0.4
+
+
+def test_what_is_infinitely_far_is_passed_over(recwarn):
+    """A time since an event that has not happened."""
+    step = Step(lambda x: np.inf, lambda x: (x - 0.4)**2 - 1e-6)
+    assert abs(step.beyond() - 0.4) < 1e-3 and not recwarn.list

@@ -37,7 +37,8 @@ def first_beyond(excess_after: Callable[[float], float], within: Callable[[], np
 def far(readings) -> np.ndarray:
     """Whether each of the readings along a step (looks, events) is farther from its side's end than it can fall between looks."""
     low = readings.min(axis=0)
-    return ~(low <= _FAR * (readings.max(axis=0) - low))
+    with np.errstate(invalid="ignore"):                        # a time since what has not happened is infinite: far
+        return ~(low <= _FAR * (readings.max(axis=0) - low))
 
 
 def _dips(x, y) -> list[tuple[float, float]]:
