@@ -17,7 +17,7 @@ class Method(NamedTuple):
     c: np.ndarray          # (s,)
     error: np.ndarray      # (s + 1,) or empty: fixed steps
     dense: np.ndarray      # (s + 1, k) or empty
-    control: np.ndarray    # (4,) step or largest step, rtol, atol, 1/(error order + 1)
+    control: np.ndarray    # (5,) step or largest step, rtol, atol, 1/(error order + 1), rtol of the work (0: not controlled)
     between: np.ndarray    # (k, s + 1) see `Tableau`
 
 

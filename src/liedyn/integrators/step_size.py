@@ -4,26 +4,34 @@ from liedyn.jit import primitive
 from liedyn.lie.lanes import sqrt
 
 SAFETY, LEAST_FACTOR, MOST_FACTOR = 0.9, 0.2, 10.0       # as in SciPy
-WORK = 100.0             # rtol: of the work that a step exchanges; so that the motion chooses the step where it moves freely
 
 
 @primitive
 def error_norm(method, state, stages, h):
     """Root mean square of the error estimate against atol + rtol size, over x and v. Of two estimates E5, E3, as of dop853:
-    E5^2 / sqrt(E5^2 + 0.01 E3^2) (Hairer, Norsett, Wanner, II.10). The work follows the motion and its error is smaller, but
-    where motions are prescribed, which a step may integrate without an error, however long it is."""
+    E5^2 / sqrt(E5^2 + 0.01 E3^2) (Hairer, Norsett, Wanner, II.10). The work follows the motion; but where motions are
+    prescribed, which a step may integrate without an error, however long it is, its error counts, too."""
     nv, total, other = (state.y.size - 1) // 2, 0.0, 0.0
     for k in range(2 * nv):
         e, e3 = estimates(method, stages, k)
         scale = h / (method.control[2] + method.control[1] * size_of(state, stages, k, nv))
         total += (scale * e)**2
         other += (scale * e3)**2
-    error, exchanged = combined(total, other) / sqrt(max(2.0 * nv, 1.0)), 0.0
+    error = combined(total, other) / sqrt(max(2.0 * nv, 1.0))
+    if method.control[4] > 0.0:
+        error = max(error, error_of_work(method, stages, 2 * nv, h))
+    return error
+
+
+@primitive
+def error_of_work(method, stages, k, h):
+    """Against the work that the step exchanges."""
+    exchanged = 0.0
     for s in range(method.b.size):
-        exchanged += abs(h * method.b[s] * stages.K[s, 2 * nv])
-    e, e3 = estimates(method, stages, 2 * nv)
-    scale = h / (method.control[2] + WORK * method.control[1] * exchanged)
-    return max(error, combined((scale * e)**2, (scale * e3)**2))
+        exchanged += abs(h * method.b[s] * stages.K[s, k])
+    e, e3 = estimates(method, stages, k)
+    scale = h / (method.control[2] + method.control[4] * exchanged)
+    return combined((scale * e)**2, (scale * e3)**2)
 
 
 @primitive

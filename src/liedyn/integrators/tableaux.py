@@ -13,7 +13,7 @@ there lies on a polynomial in time.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
 
@@ -50,7 +50,7 @@ class Tableau:
     def adaptive(self) -> bool:
         return self.error.size > 0
 
-    @property
+    @cached_property
     def between(self) -> np.ndarray:
         """(k, stages + 1): by readings at the stages and at the end of a step, values at k evenly spaced times within it of the
         polynomial through those at the beginning, `inside` and at the end."""
@@ -61,6 +61,7 @@ class Tableau:
         return np.vander(times, len(nodes)) @ np.linalg.inv(np.vander(nodes)) @ means
 
 
+@cache
 def rk4() -> Tableau:
     """The classical method of order 4 (Kutta 1901)."""
     A = np.zeros((4, 4))
@@ -69,6 +70,7 @@ def rk4() -> Tableau:
                    np.empty((0, 0)), inside=((1, 2),))
 
 
+@cache
 def dopri5() -> Tableau:
     """Dormand and Prince 5(4) with Shampine's dense output, as SciPy has it."""
     from scipy.integrate import RK45

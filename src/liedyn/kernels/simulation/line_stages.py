@@ -52,7 +52,7 @@ def evaluate_line(line, A, c, t, h, ceiling, q0, y0, K, y, first, last, row, wor
                     y[k] += w * K[r, k]
         now = min(t + c[s] * h, ceiling)
         code = line_rates(line, now, q0, y, K[s + row], work)
-        keep_readings(line.held, K[s + row], y0.size)
+        keep_readings(line.held, K, s + row, y0.size)
         if line.desk.size and s + row == 0 and code == RUNNING:
             desk_of(line.desk).figures[TIME] = now
             code = run(line.desk, LOOK)

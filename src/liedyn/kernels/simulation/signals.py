@@ -224,10 +224,10 @@ def look(operation, held, i, x):
 
 
 @primitive
-def keep_readings(held, row, n):
-    """What the switches have read, into row[n:], as many as it holds."""
-    for k in range(row.size - n):
-        row[n + k] = held[SWITCH * k + READING]
+def keep_readings(held, K, row, n):
+    """What the switches have read, into K[row, n:], as many as it holds."""
+    for k in range(n, K.shape[1]):
+        K[row, k] = held[SWITCH * (k - n) + READING]
 
 
 @primitive

@@ -32,7 +32,7 @@ def evaluate(index, constants, plant, schedule, signals, ties, A, c, t, h, ceili
                     y[k] += w * K[r, k]
         now = min(t + c[s] * h, ceiling)
         code = int64(open_or_tied(tree, plant, schedule, signals, ties, now, q0, y, K[s + row][:y0.size], work))
-        keep_readings(signals.held, K[s + row], y0.size)
+        keep_readings(signals.held, K, s + row, y0.size)
         if ties is not None and s + row == 0 and code == RUNNING:
             code = look_around(ties, now)
         if code != RUNNING:
