@@ -329,7 +329,8 @@ def test_bad_values_are_told_in_a_line(of, keys, message):
 def test_a_sampled_controller_is_not_linearized(of):
     with pytest.raises(ScenarioError, match=r"a sampled controller has no linear system .* sampling=null"):
         linearize_scenario(of())
-    assert linearize_scenario(of(sampling=None)).system.A[1, 0] == -(STIFFNESS + 60) / MASS
+    for path, overrides in ((of(sampling=None), ()), (of(), ["sampling=null"])):
+        assert linearize_scenario(path, overrides=overrides).system.A[1, 0] == -(STIFFNESS + 60) / MASS
 
 
 def test_it_reads_back_what_it_writes(of, tmp_path):

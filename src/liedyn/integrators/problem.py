@@ -278,9 +278,11 @@ def kept_rows(record: Record, count: int) -> Record:
     return Record(*(x[:count] for x in record))
 
 
-def stages_for(stages: int, model) -> Stages:
+def stages_for(stages: int, model, switches: int = 0) -> Stages:
+    """switches: whose readings are kept beside the rates."""
     n, nv = 2 * model.nv + 1, model.nv
-    return Stages(np.zeros((stages + 2, n)), *(np.zeros(n) for _ in range(3)), np.zeros(nv), np.zeros(model.nq), np.zeros(nv))
+    return Stages(np.zeros((stages + 2, n + switches)), *(np.zeros(n) for _ in range(3)), np.zeros(nv), np.zeros(model.nq),
+                  np.zeros(nv))
 
 
 def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopPlant | None = None,

@@ -26,7 +26,7 @@ from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGU
 IMPLICIT = "Radau", "BDF", "LSODA", *ROSENBROCK        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
 _LOOSE = 1e-8             # rad or m
-_UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follows and does not lead
+_UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follows and does not lead unless all is prescribed
 
 
 @kernel
@@ -80,7 +80,7 @@ class _Run:
         self.torques = None if controller is None else HeldTorques(problem, controller, self.sides, self.record.t)
         self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, start.t, RUNNING
         n = self.model.nv
-        self.atol = np.r_[np.full(2 * n, options.atol), _UNCONTROLLED]
+        self.atol = np.r_[np.full(2 * n, options.atol), options.atol if problem.prescribed.all() else _UNCONTROLLED]
         self.extra = {}
         if options.method in IMPLICIT:
             from liedyn.integrators.jacobian_of_rates import RateJacobian
@@ -230,7 +230,7 @@ class _Run:
             self.rates(t + share * step, dense(t + share * step) if share < 1.0 else solver.y)
             return switches.excess()
 
-        share = switches.first_passing(excess_after)
+        share = switches.first_passing(excess_after, bool(switches.beyond.any()))
         if share is None:
             switches.settle_free()
             turned = switches.turn_loose()

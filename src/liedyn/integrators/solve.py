@@ -35,6 +35,7 @@ from liedyn.kernels.simulation.right_hand_side import EVENT, FINISHED, PASSED, R
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
 _FIRST_CHUNK = 100        # steps
+_WORK = 100.0             # rtol of the work that a step exchanges; where joints move freely, too, these choose the step
 
 
 def solve(problem: Problem, times: np.ndarray, options: Options, progress: Callable[[float], None] = lambda fraction: None,
@@ -67,9 +68,10 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
         from liedyn.integrators.scipy_solvers import solve_by_scipy
         return solve_by_scipy(problem, start, times, options, progress, controller, keeper)
     tableau, switches = METHODS[options.method](), Switches(problem) if problem.signals.held.size else None
-    sides = RightHandSide(problem, switches.signals if switches else problem.signals)
+    sides = RightHandSide(problem, switches.signals if switches else problem.signals, switches.events if switches else None)
     record, work, state = problem.record(np.array(times)), problem.work(), begin(problem, start)
-    stages, method = stages_for(max(len(tableau.b), len(tableau.c) - 1), problem.model), _method(tableau, options)
+    stages = stages_for(max(len(tableau.b), len(tableau.c) - 1), problem.model, len(switches) if switches else 0)
+    method = _method(tableau, options, bool(problem.prescribed.any()))
     run = run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
     torques = None if controller is None else HeldTorques(problem, controller, sides, record.t)
@@ -125,7 +127,7 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
     return Stretch(record, statistics, end)
 
 
-def _method(tableau: Tableau, options: Options) -> Method:
+def _method(tableau: Tableau, options: Options, prescribed: bool) -> Method:
     step = options.max_step if tableau.adaptive else options.step
-    control = np.array([step, options.rtol, options.atol, 1.0 / (tableau.error_order + 1)])
-    return Method(tableau.A, tableau.b, tableau.c, tableau.error, tableau.dense, control)
+    control = np.array([step, options.rtol, options.atol, 1.0 / (tableau.error_order + 1), _WORK * options.rtol * prescribed])
+    return Method(tableau.A, tableau.b, tableau.c, tableau.error, tableau.dense, control, tableau.between)

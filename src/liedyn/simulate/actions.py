@@ -87,6 +87,9 @@ class Actions:
         if action.hold:
             held = np.concatenate([np.arange(self.model.nv)[self.model.v_index(name)] for name in names])
             moment = collided(moment, modes.problem, np.eye(self.model.nv)[held], np.zeros(len(held)), set(held))
+            v = moment.v.copy()
+            v[held] = 0.0                                      # also of rounding: it is held
+            moment = replace(moment, v=v)
             modes.change(locked=tuple(sorted({*modes.mode.locked, *names})))
             return moment
         modes.change(locked=tuple(name for name in modes.mode.locked if name not in names))
@@ -149,8 +152,9 @@ class Actions:
         rows, b = kept(moment, problem, set())
         found = jump(model, moment.q, free, rows, b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0))
         after = replace(moment, model=model, v=found.v, impulse=moment.impulse + found.impulse)
-        kinetic = before @ moment.v / 2 - after.energies[0]
-        return replace(after.with_work(sum(after.energies) - sum(moment.energies)), lost=moment.lost + kinetic)
+        driven = float(found.impulse @ found.v)                # the work of what moves prescribed joints
+        lost = before @ moment.v / 2 - after.energies[0] + driven
+        return replace(after.with_work(sum(after.energies) - sum(moment.energies)), lost=moment.lost + lost)
 
     def _detach(self, moment: Moment, action: Detach, t: float, event: Event) -> Moment:
         modes = self.modes

@@ -16,7 +16,8 @@ from liedyn.dynamics.mass import inverse_mass_matrix
 from liedyn.errors import ComputationError
 
 _DEPENDENT = 1e-11           # of the largest singular value: rows that depend on each other
-_CONTRADICTS = 1e-8          # relative: what rows may miss
+_CONTRADICTS = 1e-8          # relative to what is asked for: what rows may miss
+_NOTHING = 1e-12             # of the velocity: what rounding makes rows miss where nothing is asked for
 REST_AFTER = 3               # impacts of a joint that come at once: it rests
 _AT_ONCE = 5e-13             # s, and 64 spacings of the time
 _ROUNDING = 16               # spacings of the position: the way there and back is less
@@ -45,7 +46,7 @@ def jump(model, q, v, rows, b) -> Jump:
     impulse = G.T @ p
     after = v + W @ impulse
     scale = max(np.abs(miss).max(initial=0.0), np.abs(b).max(initial=0.0))
-    if np.abs(G @ after - b).max(initial=0.0) > _CONTRADICTS * max(scale, 1e-12):
+    if np.abs(G @ after - b).max(initial=0.0) > _CONTRADICTS * scale + _NOTHING * max(np.abs(v).max(initial=0.0), 1e-8):
         raise ComputationError("the velocities that are asked for contradict each other, or the constraints of the robot")
     return Jump(after, impulse, p * (G @ (after + v)) / 2)
 

@@ -80,12 +80,17 @@ def _timeline(scenario: Scenario, model, problem):
     hard = scenario.limits is not None and scenario.limits.mode == "hard"
     if not scenario.events and scenario.sampling is None and not hard:
         return None
+    refuse_uneventful(scenario)
+    from liedyn.simulate.stretches import Timeline
+    return Timeline(scenario, model, problem)
+
+
+def refuse_uneventful(scenario: Scenario) -> None:
+    """ScenarioError for a method whose steps do not end at events."""
     if scenario.integrator.method in WITHOUT_EVENTS:
         what = "events" if scenario.events else "sampling" if scenario.sampling else "hard stops"
         raise ScenarioError(f"{scenario.integrator.method} does not go with {what}", place=scenario.integrator.place,
                             expected="another integrator.method")
-    from liedyn.simulate.stretches import Timeline
-    return Timeline(scenario, model, problem)
 
 
 def _called(scenario: Scenario, controller) -> Scenario:

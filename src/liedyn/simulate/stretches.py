@@ -75,6 +75,7 @@ class Timeline:
         self.entered: list[Mode] = []                          # of the stretches
         self.totals = Statistics(notes=())
         self._standing: _Standing | None = None
+        self.ended: Start | None = None                        # the state after the last event
         self._recent: deque[float] = deque(maxlen=_MANY)       # ends of stretches
         self.occurrences: list[Occurrence] = []
         self._done: set[str] = set()
@@ -128,6 +129,7 @@ class Timeline:
             silent = bool(stretch.end.fired) and len(self.occurrences) == known          # nothing has happened: no second row
         if self.actions.stopped or not self.entered:
             self._stretch(replace(now, fired=()), np.array([now.t]), options, rows)          # the state after the last event
+        self.ended = now
         return self.totals
 
     def _stretch(self, now: Start, times, options: Options, rows: Rows, progress=lambda share: None) -> Stretch:

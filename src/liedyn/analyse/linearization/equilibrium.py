@@ -88,7 +88,7 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
         raise UsageError("q, tau and passive are for a Model; for a scenario use overrides such as 'passive=false'")
     else:
         setup = prepare(robot, overrides, strict)
-        t, q, v = state_at(setup, float(at))
+        setup, t, q, v = state_at(setup, float(at))
     found = settle(setup, t, q, v, hold)
     rest = frozen(setup.problem, instant(setup.problem, t, q, v), rest=True)
     return replace(found, system=linear_system(setup, rest, instant(rest, t, found.q, np.zeros_like(v), found.u)))

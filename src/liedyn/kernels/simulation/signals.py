@@ -234,6 +234,13 @@ def look(operation, held, i, x):
 
 
 @primitive
+def keep_readings(held, K, row, n):
+    """What the switches have read, into K[row, n:], as many as it holds."""
+    for k in range(n, K.shape[1]):
+        K[row, k] = held[SWITCH * (k - n) + READING]
+
+
+@primitive
 def held_unary(operation, held, i, x, dx, ddx, free):
     """Jet of sign, floor, step or abs on its side; `free` where it is on none."""
     side = look(operation, held, i, x)
