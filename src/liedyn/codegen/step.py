@@ -135,10 +135,10 @@ class _Scenario:
 
     def __init__(self, model, plant, schedule, signals, tied=None, desk: int = 0):
         self.tape = Tape()
-        nq, nv, slots = model.nq, model.nv, len(plant.slot_link)
+        nq, nv, m, slots = model.nq, model.nv, len(schedule.integral), len(plant.slot_link)
         curves, count = curves_of(plant, schedule, signals, tied), len(values_of(plant, schedule, signals))
         self.switches = signals.held.size // SWITCH
-        sizes = {"t": 1, "q0": nq, "y": 2 * nv + 1, "curves": TERMS * len(curves), "sides": self.switches, "values": count}
+        sizes = {"t": 1, "q0": nq, "y": 2 * nv + m + 1, "curves": TERMS * len(curves), "sides": self.switches, "values": count}
         self.given = {name: self.tape.inputs(name, size) for name, size in sizes.items()}
         self.desk = self.tape.inputs("desk", desk)
         self.plant = plant._replace(law=_law_of(plant.law), contacts=_contacts_of(plant.contacts, self.given["values"]),
@@ -146,9 +146,9 @@ class _Scenario:
                                     stops=_stops_of(plant, self.given["values"]))
         self.schedule, self.signals = _with_inputs(schedule, signals, curves, self.given)
         sizes_of_work = (nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * signals.code.size, 2,
-                         hybrid_memory(model.n_bodies, nv))
+                         hybrid_memory(model.n_bodies, nv), 2 * m)
         self.work = plain("kernels.simulation.right_hand_side").MotionWork(*map(zeros, sizes_of_work))
-        self.dy, self.tree = zeros(2 * nv + 1), plain("joints.tree").tree_of(model.index, model.constants)
+        self.dy, self.tree = zeros(2 * nv + m + 1), plain("joints.tree").tree_of(model.index, model.constants)
         self.before = self.desk.copy()
 
     @property
@@ -157,7 +157,8 @@ class _Scenario:
 
     def recording(self, results) -> Recording:
         """results: what arrays hold; those that are not in it are not written."""
-        sizes = {"q": self.work.q.size, "v": self.dy.size // 2, "a": self.dy.size // 2, "tau": self.dy.size // 2,
+        nv = self.work.v.size
+        sizes = {"q": self.work.q.size, "v": nv, "a": nv, "tau": nv,
                  "wrench": self.work.wrench.size, "dy": self.dy.size, "verdict": 2, "readings": 2 * self.switches}
         arrays = [Array(name, x.size, (None,) * x.size) for name, x in self.given.items()]
         for name, size in sizes.items():

@@ -8,10 +8,10 @@ SAFETY, LEAST_FACTOR, MOST_FACTOR = 0.9, 0.2, 10.0       # as in SciPy
 
 @primitive
 def error_norm(method, state, stages, h):
-    """Root mean square of the error estimate against atol + rtol size, over x and v; the work is not controlled. Of two
+    """Root mean square of the error estimate against atol + rtol size, over x, v and z; the work is not controlled. Of two
     estimates E5, E3, as of dop853: E5^2 / sqrt(E5^2 + 0.01 E3^2) (Hairer, Norsett, Wanner, II.10)."""
-    nv, count, total, other = (state.y.size - 1) // 2, method.b.size + 1, 0.0, 0.0
-    for k in range(2 * nv):
+    n, nv, count, total, other = state.y.size - 1, stages.q.size, method.b.size + 1, 0.0, 0.0
+    for k in range(n):
         e, e3 = 0.0, 0.0
         for s in range(count):
             e += method.error[s] * stages.K[s, k]
@@ -22,7 +22,7 @@ def error_norm(method, state, stages, h):
         other += (scale * e3)**2
     if other != 0.0:
         total = total * total / (total + 0.01 * other)
-    return sqrt(total / max(2 * nv, 1))
+    return sqrt(total / max(n, 1))
 
 
 @primitive
@@ -36,9 +36,9 @@ def size_of(state, stages, k, nv):
 @primitive
 def first_step(method, state, stages, span):
     """A first step from the size of the rates (Hairer, Norsett, Wanner, II.4, without the second evaluation)."""
-    nv, d0, d1 = (state.y.size - 1) // 2, 0.0, 0.0
+    n, nv, d0, d1 = state.y.size - 1, stages.q.size, 0.0, 0.0
     copy(state.y, stages.end)
-    for k in range(2 * nv):
+    for k in range(n):
         scale = method.control[2] + method.control[1] * size_of(state, stages, k, nv)
         x = stages.q[k] if k < nv else state.y[k]
         d0 += (x / scale) ** 2

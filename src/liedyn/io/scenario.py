@@ -103,7 +103,7 @@ class Torque:
 @dataclass(frozen=True, slots=True)
 class Pd:
     """tau = kp (target - q) + kd (d target/dt - v) + feedforward, and the gravity force where `gravity`; tuples have an entry for
-    each coordinate. ki: of the sum of (target - q) at samples times their period, a pid law; None: a pd law."""
+    each coordinate. ki: of the integral of target - q, a pid law, by a sum where it is sampled; None: a pd law."""
 
     kp: float | tuple[float, ...]
     kd: float | tuple[float, ...]

@@ -29,6 +29,7 @@ _AT_LIMIT = 1e-12        # relative
 @dataclass(frozen=True, eq=False)
 class BoundLaws:
     """laws: without the places of their switches; None where the scenario has none.
+    limit_names   of each limit of a force, then of each integral beside one; and their places
     motions: name of the joint and place of each desired motion, by coordinate."""
 
     laws: JointLaws | None
@@ -42,11 +43,13 @@ class BoundLaws:
         """The signals with two more switches of the state for each limit, and the laws that know where."""
         if self.laws is None:
             return signals, None
-        first, limited = len(signals.held) // SWITCH, self.laws.limit < np.inf
+        first, winding = len(signals.held) // SWITCH, np.full(len(self.laws.limit), -1)
         held = np.concatenate([signals.held, np.tile([np.nan, 0.0, 0.0, 0.0], 2 * len(self.limit_names))])
-        switch = np.full(len(limited), -1)
-        switch[limited] = first + 2 * np.arange(len(self.limit_names))
-        return signals._replace(held=held), self.laws._replace(switch=switch)
+        limited, wound = np.flatnonzero(self.laws.limit < np.inf), np.flatnonzero(self.laws.integral >= 0)
+        switch = winding.copy()
+        switch[limited] = first + 2 * np.arange(len(limited))
+        winding[wound] = first + 2 * len(limited) + 2 * np.arange(len(wound))
+        return signals._replace(held=held), self.laws._replace(switch=switch, winding=winding)
 
     def start(self, signals, q, v) -> None:
         """Write the positions and velocities of the desired motions."""
@@ -93,15 +96,19 @@ def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, n
                 laws = laws._replace(row=np.where(now, -1, laws.row))
     acts = np.array([laws.gravity.any(), (laws.row >= 0).any(), laws.driven.any()])
     order = sorted(places)
-    return BoundLaws(laws._replace(acts=acts), tuple(f"limit of the force of {model.v_names[k]}" for k in order),
-                     tuple(places[k] for k in order), tuple(notes), motions, drives["q_of_v"])
+    summed = [k for k in drives["integral"] if k in places]
+    laws = laws._replace(integral=np.array([list(drives["integral"]).index(k) if k in summed else -1 for k in range(model.nv)]))
+    names = (*(f"limit of the force of {model.v_names[k]}" for k in order),
+             *(f"integral of {model.v_names[k]}" for k in summed))
+    return BoundLaws(laws._replace(acts=acts), names, tuple(places[k] for k in (*order, *summed)), tuple(notes), motions,
+                     drives["q_of_v"])
 
 
 def no_laws(model, limit, prescribed, gravity) -> JointLaws:
     nv, none = model.nv, np.zeros(0)
     return JointLaws(np.zeros(3, dtype=bool), gravity, np.full(nv, -1), none, np.zeros(model.nq), np.zeros(nv), none,
                      np.zeros(nv, dtype=bool), prescribed.copy(), np.full(nv, -1), np.zeros(2), np.full(nv, -1), limit,
-                     np.full(nv, -1), np.ones(nv, dtype=bool),
+                     *(np.full(nv, -1) for _ in range(5)), np.ones(nv, dtype=bool),
                      *(np.zeros(nv) for _ in range(4)), np.zeros(hybrid_memory(model.n_bodies, nv)),
                      none)
 
