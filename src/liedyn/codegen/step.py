@@ -20,6 +20,8 @@ from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.joint_laws import GIVEN, SCRATCH
 from liedyn.kernels.simulation.line_stages import TERMS
 from liedyn.kernels.simulation.signals import BEYOND, CONSTANT, POLYNOMIAL, READING, SIDE, SWITCH
+from liedyn.kernels.simulation.task_law import GIVEN as TASK
+from liedyn.kernels.simulation.task_law import SCRATCH as OF_TASK
 from liedyn.lie.recorded import NotALine, Recorded, Tape, zeros
 
 _ENTRY, _TIED = "kernels.simulation.right_hand_side.right_hand_side", "kernels.simulation.stages.tied_right_hand_side"
@@ -96,13 +98,18 @@ def _name(model, plant, schedule, signals, tied=None) -> str:
     law = () if plant.law is None else [getattr(plant.law, name) for name in _OF_LAW]
     touch = () if plant.contacts is None else plant.contacts._replace(material=np.zeros(0), share=np.zeros(0))
     joint_laws = () if plant.joint_laws is None else [getattr(plant.joint_laws, name) for name in GIVEN]
+    task = () if plant.joint_laws is None or plant.joint_laws.task is None else _of_task(plant.joint_laws.task)
     stops = plant.stops._replace(numbers=np.zeros(0), applied=np.zeros(0))
     arrays = (plant.prescribed, plant.slot, plant.slot_link, plant.passive, *shape, *schedule.poses, *kinds, *signals.points,
-              *law, *touch, *joint_laws, *stops)
+              *law, *touch, *joint_laws, *task, *stops)
     if tied:
         arrays += (model.loop_index, model.loop_constants, tied.signal, tied.turn, np.array([tied.stabilized]))
     return code_cache.digest(model.index.tobytes(), model.constants.tobytes(), repr(processor()).encode(),
                              *(np.asarray(x).tobytes() for x in arrays))
+
+
+def _of_task(task) -> list[np.ndarray]:
+    return [*(getattr(task, name) for name in TASK if name != "poses"), *task.poses]
 
 
 _OF_LAW = ("index", "constants", "elastic", "motor", "spring", "stiffness", "rest", "inertia", "gains", "signal", "free")
@@ -113,9 +120,17 @@ def curves_of(plant, schedule, signals, tied=None) -> np.ndarray:
     used = [schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal,
             schedule.watch[schedule.watch >= 0], schedule.poses.signal[schedule.poses.signal >= 0],
             tied.signal if tied else [], [] if plant.law is None else plant.law.signal,
-            [] if plant.joint_laws is None else plant.joint_laws.signal[plant.joint_laws.driven]]
+            *_of_joint_laws(plant.joint_laws)]
     used = np.unique(np.concatenate(used)).astype(int)
+    used = used[used >= 0]
     return used[signals.kind[used] == POLYNOMIAL]
+
+
+def _of_joint_laws(laws) -> list[np.ndarray]:
+    """Signals that are used; -1: none."""
+    if laws is None:
+        return []
+    return [laws.signal[laws.driven], *([] if laws.task is None else [laws.task.poses.signal])]
 
 
 def _constants(signals) -> np.ndarray:
@@ -277,7 +292,10 @@ def _law_of(law):
 
 def _joint_laws_of(laws):
     """Over recorded numbers."""
-    return None if laws is None else laws._replace(**{name: zeros(getattr(laws, name).size) for name in SCRATCH})
+    if laws is None:
+        return None
+    task = laws.task and laws.task._replace(**{name: zeros(getattr(laws.task, name).size) for name in OF_TASK})
+    return laws._replace(task=task, **{name: zeros(getattr(laws, name).size) for name in SCRATCH})
 
 
 def _jet(original):

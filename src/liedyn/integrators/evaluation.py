@@ -10,7 +10,8 @@ from liedyn.kernels.simulation.right_hand_side import RUNNING, MotionWork
 
 def evaluated(problem: Problem, t: float, q, v, sides: RightHandSide | None = None, integral=None) -> MotionWork:
     """What is prescribed and what acts at a state, with accelerations. sides: where several states of a problem are evaluated;
-    default: with the problem's own switches. integral (nv,): of pid laws; None: zero. Raises ComputationError where the scenario cannot be evaluated."""
+    default: with the problem's own switches. integral (nv,): of pid laws; None: zero. Raises ComputationError where the scenario
+    cannot be evaluated."""
     work, n, sides = problem.work(), problem.size, sides or RightHandSide(problem, problem.signals)
     code = sides.at(t, t, np.array(q), state_vector(problem, v, integral), np.zeros((2, n)), np.zeros(n), 0, work)
     if code != RUNNING:

@@ -1,8 +1,9 @@
 """The derivative of a problem's rates by the state y = [x; v; z; work], for implicit methods.
 
-Exact for robots without constraints and integrals of pid laws: derivatives of hybrid dynamics, of the schedule's laws, and of the chart q = q0 (+) x. Else,
-and where a law has no derivative, by differences. Always finite: a state that cannot be evaluated gets the last Jacobian that
-was found, with which Newton's iteration fails and the solver shortens its step.
+Exact for robots without constraints, integrals of pid laws and laws in task space: derivatives of hybrid dynamics, of the
+schedule's laws, and of the chart q = q0 (+) x. Else, and where a law has no derivative, by differences. Always finite: a state
+that cannot be evaluated gets the last Jacobian that was found, with which Newton's iteration fails and the solver shortens its
+step.
 
 The row of the work stays zero: nothing depends on the work, and its error does not choose the step.
 """
@@ -34,7 +35,8 @@ class RateJacobian:
         kept = np.zeros(len(problem.schedule.integral), dtype=bool)
         self.ignored = np.concatenate([level == POSITION, given, kept, [True]])
         self.prescribed = problem.prescribed
-        self.exact = problem.ties is None and problem.law is None and problem.slopes is not None and not len(kept)
+        self.exact = problem.ties is None and problem.law is None and problem.slopes is not None and not len(kept) \
+            and (problem.joint_laws is None or problem.joint_laws.task is None)          # whose slopes take longer
         self.last, self.tree = np.zeros((problem.size,) * 2), problem.model.open_tree()
         self.links, self.turning = problem.forced_links, [joint for joint in problem.model.joints if joint.kind != SCREW]
         self.acted = bool((problem.signals.kind == PROGRAM).any() or (np.asarray(problem.schedule.target) >= 0).any()

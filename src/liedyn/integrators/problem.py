@@ -327,6 +327,8 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
     mend = advice(problem, options.method, options.step) if options else "try a smaller step"
     if problem.sampled is not None and code == NOT_FINITE:
         mend = f"the gains may be too large for the rate of sampling, try a higher one or a smaller kd; or {mend}"
+    if problem.joint_laws is not None and problem.joint_laws.task is not None:
+        mend = f"the target of task_space may be out of reach, or near a singular configuration; or {mend}"
     if code == NOT_FINITE:
         return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s{worst}: {mend}")
     if code == STEP_TOO_SMALL:

@@ -315,9 +315,9 @@ class RosenbrockSolver:
         block = np.array([(j.v.start, j.v.stop - j.v.start) for j in blocks], dtype=np.int64).reshape(-1, 2)
         q_of_v = run.problem.schedule.q_of_v
         size = np.where(q_of_v >= 0, np.abs(run.state.q[q_of_v]), 1.0)
-        self.room = Room(np.zeros((n, n)), np.zeros((n, n)), np.zeros((nv, nv)), np.zeros(nv, dtype=np.int64), block, np.zeros((nv, 6)),
-                         np.zeros((6, 12)), np.zeros((len(self.method.b), n)), *(np.zeros(n) for _ in range(4)), np.zeros(nv),
-                         np.zeros(4), size, np.asarray(atol, dtype=float))
+        self.room = Room(np.zeros((n, n)), np.zeros((n, n)), np.zeros((nv, nv)), np.zeros(nv, dtype=np.int64), block,
+                         np.zeros((nv, 6)), np.zeros((6, 12)), np.zeros((len(self.method.b), n)), *np.zeros((4, n)),
+                         np.zeros(nv), np.zeros(4), size, np.asarray(atol, dtype=float))
         self.K, self.lone = np.zeros((3, n)), Lone(np.zeros((1, 1)), np.zeros(1))
         self.h_abs = max(first_step or self._first_step(), SMALLEST_STEP * np.spacing(t_bound))
 

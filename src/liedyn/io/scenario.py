@@ -23,7 +23,7 @@ METHODS |= dict.fromkeys(("dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Rada
 WITHOUT_EVENTS = "generalized_alpha", "variational"       # their steps do not end at events, and they know no slopes of contacts
 STABILIZATIONS = {"projection": ("tolerance",), "baumgarte": ("frequency",), "none": ()}
 # and how many poles the error of each joint has
-LAWS = {"feedback_linearization": 4, "computed_torque": 2, "gravity_compensation": 0, "state_feedback": 0}
+LAWS = {"feedback_linearization": 4, "computed_torque": 2, "task_space": 2, "gravity_compensation": 0, "state_feedback": 0}
 EFFORT = "effort"                # of `saturate`: the limit of the robot file
 
 
@@ -176,6 +176,8 @@ class Control:
     joints     of the last two: names or patterns; none: all that are not prescribed, but a free one
     gain       rows by coordinate of `joints`, columns by deviation of q (tangent), then of v; or with names:
     rows, columns   of the gain: tau.<coordinate>; q.<coordinate>, v.<coordinate>
+    link, point   of task_space: a point of a link, in link coordinates [m], whose pose is `target`
+    posture    of task_space: positions by joint
     about_q, about_v   values by joint; those that are not given are neutral, zero
     """
 
@@ -187,6 +189,10 @@ class Control:
     gain: tuple[tuple[float, ...], ...] = ()
     rows: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    link: str = ""
+    point: tuple[float, ...] = (0.0, 0.0, 0.0)
+    target: Motion | Waypoints | None = None
+    posture: tuple[Rule, ...] = ()
     about_q: tuple[Rule, ...] = ()
     about_v: tuple[Rule, ...] = ()
     place: Place = field(default=Place(), compare=False)
@@ -258,6 +264,7 @@ class Scenario:
     control: Control | None = None
     sampling: Sampling | None = None             # of the laws; None: they are continuous
     saturate: tuple[Rule, ...] = ()              # limits of joint forces: EFFORT or a number
+    motors: tuple[Rule, ...] = ()                # of joints: `motor_keys.Motor`
     contacts: Contact | None = None
     limits: LimitStops | None = None             # stops at position limits; None: limits are only noted
     phases: tuple[Phase, ...] = ()

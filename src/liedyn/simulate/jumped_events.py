@@ -24,7 +24,8 @@ def reading_forces(problem) -> list[int]:
 
 
 def sides(problem, now, events, controller=None) -> np.ndarray:
-    """The sign of each event's expression less its value at the state `now`, a `Start`. controller: whose torques act; or None."""
+    """The sign of each event's expression less its value at the state `now`, a `Start`. controller: whose torques act;
+    or None."""
     if not events:
         return np.zeros(0)
     run = RightHandSide(problem, problem.signals)

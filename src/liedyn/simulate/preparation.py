@@ -12,6 +12,7 @@ from liedyn.io.scenario import METHODS, WITHOUT_EVENTS, Prescribe, Scenario
 from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
+from liedyn.simulate.motors import with_rotors
 from liedyn.simulate.names import bind, continuous_pid
 from liedyn.simulate.parts import opened
 from liedyn.simulate.room import check_room, size_of_result
@@ -116,6 +117,7 @@ def prepare(path, overrides, strict: bool = False, force_long: bool = False, fol
     if controller is not None:
         scenario = _called(scenario, controller)
     model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
+    model = with_rotors(scenario, model)
     from liedyn.simulate.integrator import choose_integrator
     from liedyn.simulate.schedule import compile_schedule
     first = opened(model, scenario.phases[0] if scenario.phases else None)

@@ -72,6 +72,7 @@ def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:
 
 
 def _setup(scenario: Scenario, model: Model) -> Setup:
+    from liedyn.simulate.motors import with_rotors
     from liedyn.simulate.names import continuous_pid
     from liedyn.simulate.parts import opened
     from liedyn.simulate.schedule import compile_schedule
@@ -85,7 +86,7 @@ def _setup(scenario: Scenario, model: Model) -> Setup:
     if law is not None:
         raise ScenarioError("the integral of a pid law is no state of linear models", place=law.place,
                             expected="torque: {pd: …}; the gain of the integral is to be chosen from the linear model")
-    model = opened(model, scenario.phases[0] if scenario.phases else None)
+    model = opened(with_rotors(scenario, model), scenario.phases[0] if scenario.phases else None)
     compiled = compile_schedule(scenario, model)
     return Setup(scenario, model, compiled.problem(model, scenario.passive), compiled.warnings)
 

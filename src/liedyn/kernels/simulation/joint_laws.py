@@ -4,6 +4,7 @@
     state feedback         tau += tau_0 - K [q (-) q_0; v - v_0]
     computed torque        tau += what hybrid dynamics asks for where the driven joints have the accelerations
                            a = r'' + k_1 (r' - v) + k_0 (r - q), the prescribed ones their own, and the others their forces
+    task space             the same, where `task_law` gives the accelerations of all joints that are not prescribed
     sampled controller     tau += a signal that is constant between its samples
     saturation             -limit <= tau <= limit, or bottom <= tau <= top where these are signals, as of motors; last
 
@@ -19,6 +20,7 @@ from liedyn.jit import kernel, primitive
 from liedyn.joints.retraction import difference
 from liedyn.kernels.recursions.hybrid import hybrid, hybrid_work
 from liedyn.kernels.simulation.signals import MAX, MIN, STEP, SWITCH, held_choice, held_unary, note, value
+from liedyn.kernels.simulation.task_law import Task, follow_task
 from liedyn.lie.lanes import where_less
 
 GRAVITY, FEEDBACK, COMPUTED = range(3)             # JointLaws.acts
@@ -32,7 +34,7 @@ class JointLaws(NamedTuple):
     about_q: np.ndarray      # (nq,)
     about_v: np.ndarray      # (nv,)
     about_tau: np.ndarray    # (rows,)
-    driven: np.ndarray       # (nv,) bool: by computed torque
+    driven: np.ndarray       # (nv,) bool: by computed torque, or in task space
     given: np.ndarray        # (nv,) bool: driven or prescribed
     signal: np.ndarray       # (nv,) int64 desired motion where driven
     gains: np.ndarray        # (2,) k_0, k_1
@@ -50,6 +52,7 @@ class JointLaws(NamedTuple):
     x: np.ndarray            # (nv,)
     memory: np.ndarray       # of hybrid dynamics
     none: np.ndarray         # (0,) no external wrenches
+    task: Task | None        # gives accelerations of driven coordinates instead of `signal`; where None, it is not compiled
 
 
 GIVEN = JointLaws._fields[:JointLaws._fields.index("all")]
@@ -108,10 +111,11 @@ def feed_back(laws, tree, work):
 def compute_forces(laws, tree, passive, q_of_v, signals, t, work):
     for k in range(laws.v.size):
         laws.a[k], laws.tau[k] = work.a[k], work.tau[k]
-        if laws.driven[k]:
+        if laws.driven[k] and laws.signal[k] >= 0:
             r, dr, ddr = value(signals, laws.signal[k], t, work.q, work.v, work.stack)
             note(work.flag, laws.signal[k], r + dr + ddr)
             laws.a[k] = ddr + laws.gains[1] * (dr - work.v[k]) + laws.gains[0] * (r - work.q[q_of_v[k]])
+    follow_task(laws.task, laws, tree, q_of_v, signals, t, work)
     law_dynamics(laws, laws.given, tree, passive[0], work.q, work.v)
     for k in range(laws.v.size):
         if laws.driven[k]:
