@@ -10,7 +10,8 @@ one nearest to a_0 in the metric of the mass matrix (Gauss; Khatib 1987),
 
     a = a_0 + M^-1 J^T lambda,      (J M^-1 J^T) lambda = what is asked - dJ v - J a_0,
 
-with a_0 = -k_1 v + k_0 (posture - q): what the task leaves free goes to the posture, or comes to rest. Prescribed coordinates
+with a_0 = -k_1 v + M^-1 f. The force f_k of a coordinate with a posture is what alone would give it the acceleration
+k_0 (posture_k - q_k): what the task leaves free comes to rest where these are in balance, and no faster. Prescribed coordinates
 keep their accelerations. J M^-1 J^T is factored as L D L^T. A pivot d below b = DAMPED times the mean of the diagonal becomes
 d + (b - d)^2 / b: then the task is not followed exactly, and accelerations stay bounded.
 """
@@ -72,25 +73,39 @@ def follow_task(task, laws, tree, q_of_v, signals, t, work):
 @kernel
 def task_accelerations(task, laws, tree, q_of_v, signals, t, work):
     m, nv = task.rows.size, laws.a.size
-    for k in range(nv):
-        if not task.fixed[k]:
-            laws.a[k] = -laws.gains[1] * work.v[k]
-            if task.kept[k]:
-                laws.a[k] += laws.gains[0] * (task.posture[k] - work.q[q_of_v[k]])
     asked = asked_of_link(task, laws.gains, tree, signals, t, work)
+    mobility(task, tree, work.q)
+    go_to_posture(task, laws, tree, q_of_v, work)
     for i in range(m):
         row = task.rows[i]
         x = asked[row // 3][row % 3]
         for k in range(nv):
             x -= task.dJ[row * nv + k] * work.v[k] + task.J[row * nv + k] * laws.a[k]
         task.r[i] = x
-    mobility(task, tree, work.q)
     factor_mobility(task)
     solve_mobility(task)
     for k in range(nv):
         if not task.fixed[k]:
             for i in range(m):
                 laws.a[k] += task.X[i * nv + k] * task.r[i]
+
+
+@primitive
+def go_to_posture(task, laws, tree, q_of_v, work):
+    """a_0 into laws.a."""
+    nv, x = laws.a.size, laws.x
+    for k in range(nv):
+        if not task.fixed[k]:
+            laws.a[k] = -laws.gains[1] * work.v[k]
+    for k in range(nv):
+        if task.kept[k] and not task.fixed[k]:
+            for i in range(nv):
+                x[i] = 1.0 if i == k else 0.0
+            solve(tree, task.fixed, task.L, task.Psi, x)
+            share = laws.gains[0] * (task.posture[k] - work.q[q_of_v[k]]) / x[k]
+            for i in range(nv):
+                if not task.fixed[i]:
+                    laws.a[i] += share * x[i]
 
 
 @primitive
