@@ -2,9 +2,12 @@
 limit of sampled laws, limits, phases, and what is refused."""
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.interpolate import CubicSpline
 from scipy.linalg import expm
 from scipy.optimize import brentq
 
@@ -165,6 +168,21 @@ def test_the_integral_goes_on_through_events_and_begins_anew_after_a_lock(of):
     begin = motion([0.4])[0]
     y = motion([0.4], (begin[0], 0.0, 0.0))[0]
     assert held.q[-1, 0] == pytest.approx(y[0], abs=1e-9) and abs(last[0, 0] - y[0]) > 1e-3
+
+
+def test_a_mechanism_has_integrals_beside_its_constraints():
+    """The force again from the rows, with the integral by a spline: good to its error of fourth order."""
+    law = {"kp": 8, "ki": 6, "kd": 1, "target": "0.5 + 0.3*sin(3*t)"}
+    keys = {"robot": str(Path(__file__).parents[2] / "robots/four_bar.yaml"), "duration": 0.6, "output_step": 0.01,
+            "joints": {"crank": {"torque": {"pid": law}}}}
+    runs = [run_scenario(keys | {"integrator": one}) for one in (FINE, {"method": "rk4", "step": 1e-3},
+                                                                 {"method": "Radau", "rtol": 1e-9, "atol": 1e-10})]
+    for run in runs:
+        e = 0.5 + 0.3 * np.sin(3 * run.t) - run.q[:, 0]
+        z = 6 * CubicSpline(run.t, e).antiderivative()(run.t)
+        np.testing.assert_allclose(run.tau[:, 0], 8 * e + 0.9 * np.cos(3 * run.t) - run.v[:, 0] + z, rtol=0, atol=1e-6)
+        np.testing.assert_allclose(run.q, runs[0].q, rtol=0, atol=1e-8)
+        assert run.check["energy_balance_relative"] < 1e-7 and run.check["constraint_residual"] < 1e-11
 
 
 @pytest.mark.parametrize("keys, message", [
