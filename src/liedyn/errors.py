@@ -89,10 +89,12 @@ class ComputationError(LiedynError):
     """A computation that failed: a vanishing articulated inertia, a step size that underflowed, …
 
     result   of a simulation that ended early: the motion before (`Result`); None where there is nothing of it
+    at       [s] where the motion ended, if that is known
     """
 
     exit_status = 1
     result = None
+    at = None
 
 
 class Interrupted(LiedynError):

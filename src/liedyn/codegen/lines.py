@@ -47,8 +47,9 @@ class Batch:
     def __init__(self, built: Built):
         self.size, self.width, self.scratch = built.size, built.width, built.scratch
         self._engine = loaded(built.code)
+        self.address = self._engine.get_function_address("batch")
         self._call = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * (len(built.made) + 1), ctypes.c_int64, ctypes.c_int64)(
-            self._engine.get_function_address("batch"))
+            self.address)
 
     def run(self, arrays, scratch: np.ndarray, first: int, last: int) -> bool:
         """States first … last - 1; arrays (N, n), C-contiguous float64. Whether the results can be used."""

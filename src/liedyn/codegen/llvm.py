@@ -35,7 +35,7 @@ def batch_text(recording: Recording, width: int) -> str:
             stores.setdefault(k, []).append(("kept", slot))
         text += _line(f"line{number}", recording, part, width, blocks, stores)
     for array in read:
-        text += rows.read(array.name, array.size, width)
+        text += rows.read(array.name, array.size, width, array.shared)
     for array in recording.arrays:
         if array.results:
             text += rows.write(array.name, [slots[x.k] if isinstance(x, Recorded) else x for x in array.written], width)

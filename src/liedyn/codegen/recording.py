@@ -18,11 +18,13 @@ class Array:
     """An array of an entry: rows of `size` numbers, one a state.
 
     written    the numbers that a state's row holds afterwards, None where it keeps its own
+    shared     one row for all states, which is read only
     """
 
     name: str
     size: int
     written: tuple
+    shared: bool = False
 
     @property
     def results(self) -> list:

@@ -8,10 +8,10 @@ from liedyn.codegen.instructions import NUMBER, Instructions, numbers
 _GROUPS = 16               # transpositions to a block of code
 
 
-def read(name: str, count: int, width: int) -> list[str]:
+def read(name: str, count: int, width: int, shared: bool = False) -> list[str]:
     """@read_NAME(array, i, last, block): rows i … i + width - 1 of an array (N, count) into a block (count, width). For rows
-    beyond the last, the last."""
-    rows = _Rows(width)
+    beyond the last, the last. shared: its only row instead of each."""
+    rows = _Rows(width, shared)
     for first in _groups(count, width):
         if first is None:
             for j in range(count):
@@ -61,9 +61,9 @@ def _groups(count: int, width: int) -> Iterator[int | None]:
 class _Rows(Instructions):
     """Of a function between `width` rows of an array, from %row0 on, and a %block."""
 
-    def __init__(self, width: int):
+    def __init__(self, width: int, shared: bool = False):
         super().__init__(width)
-        self._groups = 0
+        self._groups, self._shared = 0, shared
 
     def number(self, row: int, j: int) -> str:
         return self.let(f"getelementptr double, ptr %row{row}, i64 {j}")
@@ -92,10 +92,10 @@ class _Rows(Instructions):
             self.end_block(f"group{self._groups}")
 
     def function(self, name: str, count: int, array: str, block: str) -> list[str]:
-        rows = []
+        rows, stride = [], 0 if self._shared else count
         for k in range(self.width):
             rows += [f"%i{k} = add i64 %i, {k}", f"%in{k} = icmp slt i64 %i{k}, %last",
-                     f"%state{k} = select i1 %in{k}, i64 %i{k}, i64 %end", f"%first{k} = mul i64 %state{k}, {count}",
+                     f"%state{k} = select i1 %in{k}, i64 %i{k}, i64 %end", f"%first{k} = mul i64 %state{k}, {stride}",
                      f"%row{k} = getelementptr double, ptr %array, i64 %first{k}"]
         return [f"define internal void @{name}(ptr {array} %array, i64 %i, i64 %last, ptr {block} %block) {{",
                 "%end = sub i64 %last, 1", "%go = icmp ne ptr %block, null", *rows, *self.taken(),

@@ -86,6 +86,10 @@ def _recordings(model, plant, schedule, signals, tied) -> list[Recording]:
 
 
 def _name(model, plant, schedule, signals, tied=None) -> str:
+    return code_cache.digest(*content(model, plant, schedule, signals, tied))
+
+
+def content(model, plant, schedule, signals, tied=None) -> list[bytes]:
     """What the code depends on: not on times of breaks, on curves, or on `values`."""
     shape = schedule._replace(kp=schedule.kp != 0.0, kd=schedule.kd != 0.0, breaks=np.zeros(0), before=np.zeros(0),
                               poses=schedule.poses.q)
@@ -104,8 +108,8 @@ def _name(model, plant, schedule, signals, tied=None) -> str:
               *law, *touch, *joint_laws, *task, *stops)
     if tied:
         arrays += (model.loop_index, model.loop_constants, tied.signal, tied.turn, np.array([tied.stabilized]))
-    return code_cache.digest(model.index.tobytes(), model.constants.tobytes(), repr(processor()).encode(),
-                             *(np.asarray(x).tobytes() for x in arrays))
+    return [model.index.tobytes(), model.constants.tobytes(), repr(processor()).encode(),
+            *(np.asarray(x).tobytes() for x in arrays)]
 
 
 def _of_task(task) -> list[np.ndarray]:
@@ -156,10 +160,8 @@ class _Scenario:
         sizes = {"t": 1, "q0": nq, "y": 2 * nv + m + 1, "curves": TERMS * len(curves), "sides": self.switches, "values": count}
         self.given = {name: self.tape.inputs(name, size) for name, size in sizes.items()}
         self.desk = self.tape.inputs("desk", desk)
-        self.plant = plant._replace(law=_law_of(plant.law), contacts=_contacts_of(plant.contacts, self.given["values"]),
-                                    joint_laws=_joint_laws_of(plant.joint_laws),
-                                    stops=_stops_of(plant, self.given["values"]))
-        self.schedule, self.signals = _with_inputs(schedule, signals, curves, self.given)
+        self.plant, self.schedule, self.signals = with_inputs(
+            plant, schedule, signals, curves, *(self.given[name] for name in ("values", "curves", "sides")))
         sizes_of_work = (nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * signals.code.size, 2,
                          hybrid_memory(model.n_bodies, nv), 2 * m)
         self.work = plain("kernels.simulation.right_hand_side").MotionWork(*map(zeros, sizes_of_work))
@@ -251,21 +253,27 @@ def _record_back(s, tied, sizes) -> None:
     desk.q[:], desk.v[:] = w.q, w.v
 
 
-def _with_inputs(schedule, signals, curves, given):
-    """Curves, sides and numbers are what the line reads. Of a curve, Taylor coefficients stand in the place of its breaks."""
+def with_inputs(plant, schedule, signals, curves, values, coefficients, sides):
+    """Over what the line reads: curves, sides and numbers. Of a curve, Taylor coefficients stand in the place of its breaks."""
+    plant = plant._replace(law=_law_of(plant.law), contacts=_contacts_of(plant.contacts, values),
+                           joint_laws=_joint_laws_of(plant.joint_laws), stops=_stops_of(plant, values))
+    return plant, *_signals_of(schedule, signals, curves, values, coefficients, sides)
+
+
+def _signals_of(schedule, signals, curves, values, coefficients, sides):
     first, literals = signals.first.copy(), signals.literals.astype(object)
     first[curves] = TERMS * np.arange(len(curves))
     constant, kp, kd = _constants(signals), schedule.kp.astype(object), schedule.kd.astype(object)
     first_kp = len(constant)
     first_kd = first_kp + np.count_nonzero(schedule.kp)
     end = first_kd + np.count_nonzero(schedule.kd)
-    clocks = given["values"][end:end + signals.clocks.size]
-    literals[constant] = given["values"][:first_kp]
-    kp[schedule.kp != 0.0], kd[schedule.kd != 0.0] = given["values"][first_kp:first_kd], given["values"][first_kd:end]
+    clocks = values[end:end + signals.clocks.size]
+    literals[constant] = values[:first_kp]
+    kp[schedule.kp != 0.0], kd[schedule.kd != 0.0] = values[first_kp:first_kd], values[first_kd:end]
     held = zeros(signals.held.size)
-    held[SIDE::SWITCH] = given["sides"]
+    held[SIDE::SWITCH] = sides
     return (schedule._replace(kp=kp, kd=kd),
-            signals._replace(first=first, literals=literals, breaks=given["curves"], held=held,
+            signals._replace(first=first, literals=literals, breaks=coefficients, held=held,
                              measured=zeros(signals.measured.size), clocks=clocks))
 
 

@@ -58,6 +58,11 @@ class Variants:
         self._places = tuple(map(int, different))
         self._numbers = np.ascontiguousarray(self.constants[:, different])
 
+    @property
+    def varying(self) -> tuple[tuple[int, ...], np.ndarray]:
+        """Places in the constants of a model at which the robots differ, and the numbers there (robots, places)."""
+        return self._places, self._numbers
+
     def __len__(self) -> int:
         return len(self.constants)
 

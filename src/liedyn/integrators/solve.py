@@ -116,7 +116,9 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
         record, state.count[5] = kept_rows(record, int(state.count[0]) + 1), 0
         code = keep_now(sides.line, sides.loops, method, state, stages, record, work)
     if code != FINISHED:
-        raise failure(problem, code, state.clock[0], work, sides.ties, options)
+        error = failure(problem, code, state.clock[0], work, sides.ties, options)
+        error.at = float(state.clock[0])
+        raise error
     statistics = Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began,
                             loop_figures(sides.ties), tuple(switches.notes.values()) if switches else ())
     end = Start(float(state.clock[0]), work.q.copy(), work.v.copy(), float(state.y[-1]), cuts.fired if cuts else (),

@@ -28,6 +28,7 @@ class Tape:
 
     library   whether sine and cosine are operations, for whom has a library for them; else they are made of others
     angles    of sines and cosines
+    turned    places of sines and cosines of lines: the angle of each, and its derivative by that
     bounds    (x, bound): what kernels verify is x < bound
     finite    numbers that kernels verify to be finite
     """
@@ -37,6 +38,7 @@ class Tape:
         self.operations: list[tuple] = []
         self._known: dict[tuple, int] = {}
         self.angles: list[Recorded] = []
+        self.turned: dict[int, tuple[Recorded, Recorded]] = {}
         self.bounds: list[tuple[Recorded, float]] = []
         self.finite: dict[int, Recorded] = {}
 
@@ -248,4 +250,6 @@ def sincos(x):
     x.tape.angles.append(x)
     turns = x * QUARTER_TURNS + _MAGIC
     s, c = sincos_less_turns(x, turns - _MAGIC)
-    return tuple(x.tape.record(name, turns.k, s.k, c.k) for name in ("turned_sine", "turned_cosine"))
+    sine, cosine = (x.tape.record(name, turns.k, s.k, c.k) for name in ("turned_sine", "turned_cosine"))
+    x.tape.turned |= {sine.k: (x, cosine), cosine.k: (x, -sine)}
+    return sine, cosine

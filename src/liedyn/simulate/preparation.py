@@ -111,12 +111,17 @@ def refuse_integrals(scenario: Scenario, method: str) -> None:
                             expected="compliant stops, limits: stop")
 
 
-def prepare(path, overrides, strict: bool = False, force_long: bool = False, folder=None, controller=None) -> Prepared:
-    """Check everything about a run and compile its signals, without a step of it; see `run_scenario` for what it raises."""
+def prepare(path, overrides, strict: bool = False, force_long: bool = False, folder=None, controller=None,
+            model: Model | None = None) -> Prepared:
+    """Check everything about a run and compile its signals, without a step of it; see `run_scenario` for what it raises.
+    model: instead of that of the scenario."""
     scenario = scenario_of(path, overrides, force_long)
     if controller is not None:
         scenario = _called(scenario, controller)
-    model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
+    if model is not None:
+        scenario = replace(scenario, robot=model.name)
+    else:
+        model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     model = with_rotors(scenario, model)
     from liedyn.simulate.integrator import choose_integrator
     from liedyn.simulate.schedule import compile_schedule

@@ -1,0 +1,80 @@
+"""The adjoint of a line, operation by operation: from derivatives of a cost by its results to those by its inputs.
+
+Each operation y = f(a, b, …) hands its share back, a* += y* df/da, in the opposite order (reverse accumulation: Griewank and
+Walther, Evaluating Derivatives, 2008, ch. 3). What it needs of the line itself is computed once more beside it.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from liedyn.codegen import library
+from liedyn.lie.recorded import NotALine, Recorded, Tape, sqrt, where_less
+
+Number = Recorded | float
+
+
+def adjoint(tape: Tape, results: Iterable[tuple[Number, Number]]) -> Callable[[Recorded], Number]:
+    """What takes an input to the derivative of a cost by it. results: pairs of a result and the derivative by it.
+
+    Raises NotALine for an operation whose derivative is not known here."""
+    shares: dict[int, Number] = {}
+
+    def give(x: Number, share: Number) -> None:
+        if isinstance(x, Recorded):
+            shares[x.k] = shares.get(x.k, 0.0) + share
+
+    for x, share in results:
+        give(x, share)
+    for k in reversed(tape.needed([Recorded(tape, k) for k in shares])):
+        if k not in shares:
+            continue
+        name, *rest = tape.operations[k]
+        if k in tape.turned:                                    # sine or cosine of x: the pair differentiates itself
+            x, derivative = tape.turned[k]
+            give(x, shares[k] * derivative)
+        elif name != "input":
+            _hand_back(give, name, [Recorded(tape, y) if isinstance(y, int) else y for y in rest], Recorded(tape, k), shares[k])
+    return lambda x: shares.get(x.k, 0.0)
+
+
+def _hand_back(give, name: str, operands: list[Number], y: Recorded, share: Number) -> None:
+    if name not in _RULES:
+        raise NotALine
+    for x, part in zip(operands, _RULES[name](share, y, *operands), strict=True):
+        give(x, part)
+
+
+def _of_choice(g, y, a, b, yes, no):
+    return 0.0, 0.0, where_less(a, b, g, 0.0), where_less(a, b, 0.0, g)
+
+
+def _of_quotient(g, y, a, b):
+    share = g / b
+    return share, -share * y
+
+
+# (share of y, y, operands …) -> shares of the operands
+_RULES = {
+    "fadd": lambda g, y, a, b: (g, g),
+    "fsub": lambda g, y, a, b: (g, -g),
+    "fmul": lambda g, y, a, b: (g * b, g * a),
+    "fdiv": _of_quotient,
+    "quotient": _of_quotient,
+    "fneg": lambda g, y, a: (-g,),
+    "fabs": lambda g, y, a: (where_less(a, 0.0, -g, g),),
+    "sqrt": lambda g, y, a: (g * 0.5 / y,),
+    "less": _of_choice,
+    "exp": lambda g, y, a: (g * y,),
+    "log": lambda g, y, a: (g / a,),
+    "sin": lambda g, y, a: (g * library.math.cos(a),),
+    "cos": lambda g, y, a: (-g * library.math.sin(a),),
+    "tan": lambda g, y, a: (g * (1.0 + y * y),),
+    "tanh": lambda g, y, a: (g * (1.0 - y * y),),
+    "sinh": lambda g, y, a: (g * library.math.cosh(a),),
+    "cosh": lambda g, y, a: (g * library.math.sinh(a),),
+    "atan": lambda g, y, a: (g / (1.0 + a * a),),
+    "asin": lambda g, y, a: (g / sqrt(1.0 - a * a),),
+    "acos": lambda g, y, a: (-g / sqrt(1.0 - a * a),),
+    "atan2": lambda g, y, a, b: (g * b / (a * a + b * b), -g * a / (a * a + b * b)),
+    "floor": lambda g, y, a: (0.0,),
+}

@@ -1,0 +1,224 @@
+"""A whole step of a simulation as a line over many runs side by side: the integrator, recorded with the right-hand side that it
+calls. Runs share robot, modes and signals, and the times of their steps; each has its own state, numbers (gains, constants,
+torques) and, if asked, parameters of the robot.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn import code_cache
+from liedyn.codegen.adjoint import adjoint
+from liedyn.codegen.lines import Batch, build, folder, wanted, width
+from liedyn.codegen.plain import plain
+from liedyn.codegen.recording import Array, Recording, bounds_of_angles, written
+from liedyn.codegen.step import content, curves_of, values_of, with_inputs
+from liedyn.kernels.recursions.hybrid import hybrid_memory
+from liedyn.kernels.simulation.line_stages import REFUSED, TERMS
+from liedyn.kernels.simulation.right_hand_side import RUNNING
+from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.lie.recorded import NotALine, Tape, numbers, where_less, zeros
+
+TIMES = 3            # of a step, at which signals are read: its beginning, middle and end
+METHODS = "rk4", "semi_implicit"
+
+
+@dataclass(frozen=True)
+class WholeStep:
+    """step(clock, curves, values, q, v, work, code, varying): one step of each run, in place.
+
+    clock     (1, 4) length of the step, and its times
+    curves    (1, 15 c) Taylor coefficients at these of the signals `curves`
+    values    (N, k) numbers, for a run by itself `numbers`: those of a `Step`, then those of state feedback, see `law_numbers`
+    q, v      (N, nq), (N, nv)
+    work      (N, 1) supplied
+    code      (N, 1) of `right_hand_side`, or REFUSED for angles beyond the range of sines: else RUNNING. What is written of a
+              run with another code is worthless
+    varying   (N, m) constants of the model at the places that the line was made for
+
+    rows(clock, curves, values, q, v, work, a, tau, wrench, code, varying): accelerations, forces and wrenches of each run, at
+    clock[1], and what is prescribed there into q, v.
+    """
+
+    step: Batch
+    rows: Batch
+    curves: np.ndarray
+    numbers: np.ndarray
+
+
+def law_numbers(laws) -> np.ndarray:
+    """Of state feedback: gains that are not zero, then the state and the forces that it is about."""
+    if laws is None or not laws.row.size or (laws.row < 0).all():
+        return np.zeros(0)
+    return np.concatenate([laws.gain[laws.gain != 0.0], laws.about_q, laws.about_v, laws.about_tau])
+
+
+def whole_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = ()) -> WholeStep | None:
+    """None where there is no line: too many operations, a law that decides on numbers, switches of the state, integrals of pid
+    laws, an old LLVM.
+    method: one of METHODS; varying: places in model.constants that differ from run to run."""
+    if not wanted() or signals.held.size or schedule.watch.size or schedule.integral.size or model.nv == 0:
+        return None
+    lines = [_kept(record, model, plant, schedule, signals, asked, varying)
+             for record, asked in ((record_whole_step, method), (record_rows, ""))]
+    if not all(lines):
+        return None
+    numbers = np.concatenate([values_of(plant, schedule, signals), law_numbers(plant.joint_laws)])
+    return WholeStep(*lines, curves_of(plant, schedule, signals), numbers)
+
+
+def adjoint_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = ()) -> Batch | None:
+    """step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying): see `record_adjoint`."""
+    return _kept(record_adjoint, model, plant, schedule, signals, method, varying)
+
+
+def _kept(record, model, plant, schedule, signals, asked: str, varying) -> Batch | None:
+    """With the model and on disk."""
+    place = folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.whole_step")
+    pattern = plant._replace(joint_laws=_with_law(plant.joint_laws, np.ones(law_numbers(plant.joint_laws).size)))
+    asked_for = repr((record.__name__, asked, varying, width()))
+    name = code_cache.digest(*content(model, pattern, schedule, signals), asked_for.encode())
+    if name in model._cache:
+        return model._cache[name]
+    built = code_cache.kept(place, name)
+    if built is None:
+        try:
+            recording = record(model, plant, schedule, signals, asked, varying)
+        except NotALine:
+            recording = None
+        built = build(recording, width())
+        code_cache.keep(place, name, built)
+    model._cache[name] = Batch(built) if built.code else None
+    return model._cache[name]
+
+
+class _Runs:
+    """What a recording begins with: inputs, and what the right-hand side works on."""
+
+    def __init__(self, model, plant, schedule, signals, varying):
+        self.tape = tape = Tape()
+        nq, nv, slots = model.nq, model.nv, len(plant.slot_link)
+        curves, count = curves_of(plant, schedule, signals), len(values_of(plant, schedule, signals))
+        sizes = {"clock": 1 + TIMES, "curves": TIMES * TERMS * len(curves),
+                 "values": count + law_numbers(plant.joint_laws).size, "q": nq, "v": nv, "work": 1}
+        self.given = given = {name: tape.inputs(name, size) for name, size in sizes.items()}
+        self.varying = tape.inputs("varying", len(varying))
+        constants = model.constants
+        if varying:
+            constants = constants.astype(object)
+            constants[list(varying)] = self.varying
+        self.tree = plain("joints.tree").tree_of(model.index, constants)
+        sides = zeros(0)
+        at = [with_inputs(plant, schedule, signals, curves, given["values"][:count], taken, sides)
+              for taken in given["curves"].reshape(TIMES, -1)]
+        laws = _with_law(at[0][0].joint_laws, given["values"][count:])
+        self.plant, self.schedule, self.signals = at[0][0]._replace(joint_laws=laws), at[0][1], [one[2] for one in at]
+        self.motion = plain("kernels.simulation.right_hand_side")
+        self.work = self.motion.MotionWork(*map(zeros, (
+            nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * signals.code.size, 2,
+            hybrid_memory(model.n_bodies, nv), 0)))
+
+    def rates(self, k: int, q0, y):
+        """(dy, code) at time k of the step."""
+        dy = zeros(len(y))
+        with np.errstate(all="ignore"):
+            code = self.motion.right_hand_side(self.tree, self.plant, self.schedule, self.signals[k], self.given["clock"][1 + k],
+                                               q0, y, dy, self.work)
+        return dy, code
+
+    def at_rest(self, v):
+        """A state in the chart about its own configuration."""
+        return np.concatenate([zeros(len(v)), v, self.given["work"]])
+
+    def recording(self, code, **results) -> Recording:
+        """results: what arrays hold afterwards."""
+        for x, bound in bounds_of_angles(self.tape):
+            code = where_less(x, bound, code, float(REFUSED))
+        arrays = []
+        for name, x in self.given.items():
+            shared = name in ("clock", "curves")
+            arrays.append(Array(name, len(x), written(x, results.pop(name)) if name in results else (None,) * len(x), shared))
+        arrays += [Array(name, len(x), written(zeros(len(x)), x)) for name, x in results.items()]
+        arrays.append(Array("code", 1, (code,)))
+        arrays.append(Array("varying", len(self.varying), (None,) * len(self.varying)))
+        return Recording(self.tape, tuple(arrays), (), ())
+
+
+def _with_law(laws, numbers):
+    """Other numbers in the place of `law_numbers`."""
+    if not len(numbers):
+        return laws
+    gain, places = laws.gain.astype(numbers.dtype), laws.gain != 0.0
+    ends = np.cumsum([np.count_nonzero(places), laws.about_q.size, laws.about_v.size])
+    gain[places], q, v, tau = np.split(numbers, ends)
+    return laws._replace(gain=gain, about_q=q, about_v=v, about_tau=tau)
+
+
+def record_whole_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = ()) -> Recording:
+    runs = _Runs(model, plant, schedule, signals, varying)
+    (code, work), q, v = _after(runs, method)
+    return runs.recording(code, q=q, v=v, work=work)
+
+
+def _after(runs: _Runs, method: str):
+    """(code, work), q, v at the end of the step."""
+    code, q0, y = _STEPS[method](runs)
+    w, nv = runs.work, len(runs.work.v)
+    plain("joints.retraction").retract(runs.tree, q0, y[:nv], w.q)
+    w.v[:] = y[nv:2 * nv]
+    runs.motion.impose(runs.tree, runs.schedule, runs.signals[-1], runs.given["clock"][TIMES], w.q, w.v, w)
+    return (code, y[-1:]), w.q, w.v
+
+
+def _rk4(runs: _Runs):
+    """The classical method in the chart about the configuration at the beginning. (code, origin of the chart, y at the end)."""
+    q0, y0, h = runs.given["q"], runs.at_rest(runs.given["v"]), runs.given["clock"][0]
+    k1, c1 = runs.rates(0, q0, y0)
+    k2, c2 = runs.rates(1, q0, y0 + k1 * (0.5 * h))
+    k3, c3 = runs.rates(1, q0, y0 + k2 * (0.5 * h))
+    k4, c4 = runs.rates(2, q0, y0 + k3 * h)
+    return _first(c1, c2, c3, c4), q0, y0 + (k1 + 2.0 * (k2 + k3) + k4) * (h / 6.0)
+
+
+def _semi_implicit(runs: _Runs):
+    """Symplectic Euler: v' = v + h a(q, v), q' = q (+) h v'."""
+    q0, y0, h, nv = runs.given["q"], runs.at_rest(runs.given["v"]), runs.given["clock"][0], len(runs.given["v"])
+    k, code = runs.rates(0, q0, y0)
+    y = y0 + k * h
+    y[:nv] = y[nv:2 * nv] * h
+    return code, q0, y
+
+
+_STEPS = {"rk4": _rk4, "semi_implicit": _semi_implicit}
+
+
+def _first(*codes):
+    """The first that is not RUNNING."""
+    found = float(RUNNING)
+    for code in reversed(codes):
+        found = where_less(RUNNING + 0.5, code, code, found)
+    return found
+
+
+def record_adjoint(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = ()) -> Recording:
+    """Derivatives of a cost by the state after a step become those by the state before it: arrays by_q, by_v, in place, by the
+    numbers of q (quaternions are not tangent); and those by the values and parameters: by_values, by_varying."""
+    runs = _Runs(model, plant, schedule, signals, varying)
+    _, q, v = _after(runs, method)
+    given = {"by_q": runs.tape.inputs("by_q", model.nq), "by_v": runs.tape.inputs("by_v", model.nv)}
+    back = adjoint(runs.tape, zip([*q, *v], [*given["by_q"], *given["by_v"]], strict=True))
+    found = {f"by_{name}": numbers([back(x) for x in inputs])
+             for name, inputs in (*((name, runs.given[name]) for name in ("q", "v", "values")), ("varying", runs.varying))}
+    runs.given |= given
+    return runs.recording(float(RUNNING), **found)
+
+
+def record_rows(model, plant, schedule, signals, _: str = "", varying: tuple[int, ...] = ()) -> Recording:
+    runs = _Runs(model, plant, schedule, signals, varying)
+    _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
+    w, q, v = runs.work, runs.given["q"].copy(), runs.given["v"].copy()
+    for joint in model.joints:
+        if (schedule.level[joint.v] != TORQUE).any():
+            q[joint.q], v[joint.v] = w.q[joint.q], w.v[joint.v]
+    return runs.recording(code, q=q, v=v, a=w.a, tau=w.tau, wrench=w.wrench)

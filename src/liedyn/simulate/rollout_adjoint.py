@@ -1,0 +1,165 @@
+"""Derivatives of a cost through the steps of a rollout: the adjoint of what was computed, step by step."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from liedyn.codegen.whole_step import adjoint_step
+from liedyn.dynamics.calling.annotations import Array, ArrayLike
+from liedyn.dynamics.calling.calls import as_array, scratch
+from liedyn.dynamics.calling.cores import cores
+from liedyn.dynamics.calling.threads import on_threads
+from liedyn.dynamics.parameters.model_parameters import rates_of
+from liedyn.errors import ShapeError, UsageError
+from liedyn.integrators.many_runs import curves_at
+from liedyn.jit import prepare
+from liedyn.joints.kinds import FREE, SCREW
+from liedyn.kernels.simulation.roll import TOGETHER, roll_back
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RolloutAdjoint:
+    """Derivatives of a cost, by run; NaN for runs that diverged.
+
+    q0, v0      (…, nv) by the initial state; of q0 tangent: by x of q0 (+) x
+    tau         (…, S, nv) by the joint forces of each step
+    gain        (…, nv, 2 nv) by the gains of the feedback, zero where a gain is zero; None without
+    parameters  (…, m) by the parameters that were asked for, in their order
+    """
+
+    q0: Array
+    v0: Array
+    tau: Array
+    gain: Array | None
+    parameters: Array
+
+    def __repr__(self) -> str:
+        return f"<RolloutAdjoint: {prod(self.q0.shape[:-1])} runs, {self.tau.shape[-2]} steps, nv {self.q0.shape[-1]}>"
+
+
+def adjoint_of(engine, given, out, clocks, method: str, d_q: ArrayLike | None, d_v: ArrayLike | None,
+               parameters: tuple[str, ...]) -> RolloutAdjoint:
+    """engine: `SideBySide` of the rollout; given: its arguments; out: its states, one for each step. See `Rollout.adjoint`."""
+    model, count, steps = given.model, given.count, given.steps
+    if given.variants and parameters:
+        raise UsageError("derivatives by parameters are for runs of one model; found variants")
+    if given.variants:
+        places, numbers = given.variants.varying
+        rates = np.zeros((0, len(places)))
+    else:
+        places, rates = _constants_of(model, parameters)
+        numbers = np.broadcast_to(model.constants[places], (count, len(places)))
+    problem = engine.problem
+    line = adjoint_step(model, problem.plant(), problem.schedule, problem.signals, method, tuple(map(int, places)))
+    if line is None:
+        raise UsageError("the adjoint of a step of this robot has no straight-line code: too many operations (semi_implicit "
+                         "has a quarter of those of rk4)")
+    q, v = (np.require(x.reshape(count, steps + 1, -1), requirements="CW") for x in (out.q, out.v))
+    tangent = _cotangent("d_q", d_q, (*given.lead, steps + 1, model.nv)).reshape(count, steps + 1, model.nv)
+    d_v = _cotangent("d_v", d_v, (*given.lead, steps + 1, model.nv)).reshape(count, steps + 1, model.nv)
+    ended = np.isnan(q[np.arange(count), given.last]).any(axis=1)
+    last = np.where(ended, 0, given.last)
+    after = np.arange(steps + 1) > last[:, None]
+    rest = model.neutral()
+    safe = np.where(after[..., None], rest, q)
+    d_q = np.where(after[..., None], 0.0, numbers_of_tangent(model, safe, np.where(after[..., None], 0.0, tangent)))
+    d_v = np.where(after[..., None], 0.0, d_v)
+    driven, values = given.driven(given.tau), given.values()
+    curves = curves_at(problem.signals, engine.line.curves, clocks)
+    k, l = values.shape[1], len(places)
+    by_q, by_v, by_values, by_constants = (np.zeros((count, n)) for n in (model.nq, model.nv, k, l))
+    by_series = np.zeros((count, steps, len(driven.places)))
+    numbers, size = np.require(numbers, requirements="CW"), max(line.scratch, 8)
+    prepare(roll_back)
+
+    def part(first, until):
+        chunk = np.zeros(TOGETHER * (model.nq + model.nv + 1 + k + l + 1))
+        return roll_back(line.address, clocks, curves, driven.places, driven.series, values, q, v, numbers, last, d_q, d_v, by_q,
+                         by_v, by_series, by_values, by_constants, chunk, rest, scratch(size), first, until)
+
+    share = max(1, -(-count // (TOGETHER * cores()))) * TOGETHER
+    on_threads(part, [*range(0, count, share), count])
+    found = [tangent_of_numbers(model, safe[:, 0], by_q), by_v, by_series[..., :model.nv], by_constants @ rates.T]
+    gain = None
+    if given.pattern is not None:
+        gain = np.zeros((count, model.nv, 2 * model.nv))
+        gain[:, given.pattern] = by_values[:, model.nv:model.nv + given.gains.shape[1]]
+        found.append(gain)
+    for x in found:
+        x[ended] = np.nan
+    q0, v0, tau, by_parameters, *gains = (x.reshape(*given.lead, *x.shape[1:]) for x in found)
+    return RolloutAdjoint(q0, v0, tau, gains[0] if gains else None, by_parameters)
+
+
+def _cotangent(name: str, x, shape) -> np.ndarray:
+    """Derivatives of the cost by states (…, S + 1, nv)."""
+    if x is None:
+        return np.zeros(shape)
+    x = as_array(x, name, shape[-1:])
+    try:
+        return np.array(np.broadcast_to(x, shape))
+    except ValueError:
+        raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected {shape}: each step and the end") from None
+
+
+def _constants_of(model, parameters: tuple[str, ...]) -> tuple[np.ndarray, np.ndarray]:
+    """Places in the constants of a model that the parameters change, and by how much each (parameters, places)."""
+    n, nv = model.n_bodies, model.nv
+    # what `rates_of` says of: gravity, inertias, coordinates; where that stands in the constants
+    blocks = ((0, 6, 0), (6 + 12 * n, 10 * n, 6 + 14 * n), (6 + 22 * n, 5 * nv, 6 + 24 * n + 12 * len(model.link_names)))
+    dense = np.zeros((len(parameters), model.constants.size))
+    for row, name in enumerate(parameters):
+        found = rates_of(model, name)
+        for first, size, to in blocks:
+            here = (found.at >= first) & (found.at < first + size)
+            dense[row, found.at[here] - first + to] = found.values[here]
+        if not dense[row].any() and found.at.size:
+            raise UsageError(f"the adjoint has no derivative by {name!r}: it moves a joint (masses, inertias, gravity, "
+                             "armature, damping, friction and springs are available)")
+    places = np.flatnonzero(dense.any(axis=0))
+    return places, dense[:, places]
+
+
+def numbers_of_tangent(model, q: np.ndarray, w: np.ndarray) -> np.ndarray:
+    """(…, nq) derivatives by the numbers of q that give the tangent ones w (…, nv), and none across the unit sphere."""
+    out = np.empty((*q.shape[:-1], model.nq))
+    for joint in model.joints:
+        u, x = q[..., joint.q], w[..., joint.v]
+        if joint.kind == SCREW:
+            out[..., joint.q] = x
+            continue
+        if joint.kind == FREE:
+            out[..., joint.q.start:joint.q.start + 3] = _turned(u[..., 3:], x[..., 3:])
+            u = u[..., 3:]
+        s, c = u[..., :3], u[..., 3:]                           # 2 u (x) [x, 0], as du = u (x) [dx, 0] / 2
+        x = x[..., :3]
+        out[..., joint.q.stop - 4:joint.q.stop - 1] = 2.0 * (c * x + np.cross(s, x))
+        out[..., joint.q.stop - 1] = -2.0 * (s * x).sum(axis=-1)
+    return out
+
+
+def tangent_of_numbers(model, q: np.ndarray, g: np.ndarray) -> np.ndarray:
+    """(…, nv) tangent derivatives from those by the numbers of q, (…, nq)."""
+    out = np.empty((*q.shape[:-1], model.nv))
+    for joint in model.joints:
+        u, x = q[..., joint.q], g[..., joint.q]
+        if joint.kind == SCREW:
+            out[..., joint.v] = x
+            continue
+        turn = joint.v.start
+        if joint.kind == FREE:
+            back = u[..., 3:] * [-1.0, -1.0, -1.0, 1.0]
+            out[..., turn + 3:turn + 6] = _turned(back, x[..., :3])
+            u, x = u[..., 3:], x[..., 3:]
+        s, c = u[..., :3], u[..., 3:]
+        out[..., turn:turn + 3] = 0.5 * (c * x[..., :3] - x[..., 3:] * s - np.cross(s, x[..., :3]))
+    return out
+
+
+def _turned(u: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Vectors by the rotation of unit quaternions."""
+    s, c = u[..., :3], u[..., 3:]
+    t = 2.0 * np.cross(s, x)
+    return x + c * t + np.cross(s, t)
