@@ -167,6 +167,7 @@ class Control:
 
     law        feedback_linearization   the links' error e obeys a linear equation of fourth order; elastic joints only
                computed_torque          of second order: for the motors of elastic joints as if these were rigid, else for joints
+               task_space               of second order, of the pose of a link
                gravity_compensation     the gravity force
                state_feedback           what holds the state `about` less gain times the deviation from it
     motion     of the first two: desired motion of each joint; for elastic ones of each link relative to its parent, by the name
