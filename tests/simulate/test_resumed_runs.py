@@ -124,7 +124,7 @@ def test_integrals_of_pid_laws_go_on(scenario, in_pieces, monkeypatch, integrato
     given = scenario(json.dumps(ARM), **EVENTS | {"joints": {"shoulder": pid, "elbow": pid}}, integrator=integrator,
                      saturate={"shoulder": 5})
     alone = ld.run_scenario(given)
-    assert {one.name for one in alone.events} == set(EVENTS["events"]) and any("at its limit of 5" in x for x in alone.notes)
+    assert {one.name for one in alone.events} >= {"latch", "load", "drop"} and any("at its limit of 5" in x for x in alone.notes)
     resumed, pieces = in_pieces(given, looks)
     assert pieces > 2
     equal(resumed, alone)
