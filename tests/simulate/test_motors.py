@@ -12,6 +12,7 @@ import liedyn as ld
 from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.cli import main
 from liedyn.errors import ScenarioError
+from liedyn.io.csv import read_trajectory
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario_file import read_scenario, scenario_of
 from liedyn.simulate.run import run_scenario
@@ -104,7 +105,7 @@ def test_an_arm_moves_as_by_scipy(of, worst):
     force = np.array([tau(*x) for x in zip(run.t, run.q, run.v, strict=True)])
     np.testing.assert_allclose(run.tau, force, atol=1e-8)
     assert model.description.joints[2].coordinates[0].armature == 500**2 * 1e-6
-    assert run.check["energy_balance_relative"] < 1e-9 and run.rotors == "slide"
+    assert run.check["energy_balance_relative"] < 1e-9 and run.armatures == {"slide": 0.25}
     assert any("the motor of slide is at its curve" in note for note in run.notes)
     assert any("the force of shoulder is at its limit of 15 N m" in note for note in run.notes)
     assert not any("the force of elbow is at its limit" in note for note in run.notes)
@@ -161,14 +162,22 @@ def test_sampled_torques_meet_the_curve(of):
             z += step
 
 
-def test_other_commands_tell_that_they_know_no_rotors(of, tmp_path):
+def test_other_commands_know_the_rotors(of, tmp_path):
     keys = of(ARM, motors=MOTORS, joints=FORCES, duration=0.1)
     (tmp_path / "run.yaml").write_text(yaml.safe_dump(keys))
     done = CliRunner().invoke(main, ["simulate", str(tmp_path / "run.yaml"), "-o", str(tmp_path / "run"), "--no-plots"])
     assert done.exit_code == 0, done.output
-    again = CliRunner().invoke(main, ["inverse", str(tmp_path / "run" / "trajectory.csv"), "-o", str(tmp_path / "again.csv")])
-    assert again.exit_code == 0 and "the scenario of this file gave rotors to slide" in again.output
-    assert "unknown columns" not in again.output
+    csv = tmp_path / "run" / "trajectory.csv"
+    again = CliRunner().invoke(main, ["inverse", str(csv), "-o", str(tmp_path / "again.csv")])
+    assert again.exit_code == 0 and "unknown columns" not in again.output
+    one, other = (read_trajectory(path).columns["tau.slide"] for path in (csv, tmp_path / "again.csv"))
+    np.testing.assert_allclose(one, other, rtol=0, atol=1e-10)
+    assert '# armatures: {"slide": 0.25}' in (tmp_path / "again.csv").read_text()          # 500^2 1e-6
+    text = csv.read_text()
+    for broken in ('{"slid": 0.25}', '{"slide": -1}', '{"slide": NaN}', "0.25", '{"slide"'):
+        csv.write_text(text.replace('{"slide": 0.25}', broken))
+        again = CliRunner().invoke(main, ["inverse", str(csv), "-o", str(tmp_path / "again.csv"), "--force"])
+        assert again.exit_code == 3 and "invalid armatures" in again.output
 
 
 def test_it_reads_back_what_it_writes(of, tmp_path):

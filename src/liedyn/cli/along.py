@@ -30,9 +30,7 @@ def compute_along(compute: Callable, name: str, console: Console, trajectory: st
     write_trajectory(target, comments_for(result.header, model, target), result.t, result.columns, force=force)
     links = motion.header.get("attached")
     carried = f"the run of this file had bodies attached to {links}: results are those of the robot without them"
-    rotors = motion.header.get("rotors")
-    turned = f"the scenario of this file gave rotors to {rotors}: results are those of the robot without them"
-    notes = [*notes, *([carried] if links else []), *([turned] if rotors else []), *result.notes]
+    notes = [*notes, *([carried] if links else []), *result.notes]
     console.notes(notes)
     if as_json:
         console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns],

@@ -84,13 +84,19 @@ def with_rotors(scenario: Scenario, model):
                                 place=rotors[joint.name].rule.place, expected="one of both",
                                 found=f"inertia: {rotors[joint.name].motor.inertia:g}, armature: "
                                       f"{joint.coordinates[0].armature:g}")
-    joints = tuple(_with_rotor(joint, rotors[joint.name].motor) if joint.name in rotors else joint
-                   for joint in model.description.joints)
+    return with_armatures(model, armatures_of(scenario, model))
+
+
+def armatures_of(scenario: Scenario, model) -> dict[str, float]:
+    """Of joints whose motors have rotors with inertia."""
+    return {one.joint: one.motor.gear**2 * one.motor.inertia for one in bind_motors(scenario, model) if one.motor.inertia}
+
+
+def with_armatures(model, armatures: dict[str, float]):
+    """The model with other armatures of joints of one coordinate."""
+    joints = tuple(replace(joint, coordinates=(replace(joint.coordinates[0], armature=armatures[joint.name]),))
+                   if joint.name in armatures else joint for joint in model.description.joints)
     return build(replace(model.description, joints=joints))
-
-
-def _with_rotor(joint, motor: Motor):
-    return replace(joint, coordinates=(replace(joint.coordinates[0], armature=motor.gear**2 * motor.inertia),))
 
 
 def motor_columns(motors: list[BoundMotor], v, tau) -> list[tuple[str, str, np.ndarray]]:

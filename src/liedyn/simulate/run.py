@@ -106,10 +106,10 @@ class Result:
         return ", ".join(dict.fromkeys(action.link for action in actions if isinstance(action, Attach)))
 
     @property
-    def rotors(self) -> str:
-        """The joints whose motors have rotors with inertia; the other commands do not know these."""
-        from liedyn.simulate.motors import bind_motors
-        return ", ".join(one.joint for one in bind_motors(self.scenario, self.model) if one.motor.inertia)
+    def armatures(self) -> dict[str, float]:
+        """Of joints whose motors have rotors with inertia, by `motors` and not by the robot file."""
+        from liedyn.simulate.motors import armatures_of
+        return armatures_of(self.scenario, self.model)
 
     @cached_property
     def power(self) -> dict[str, np.ndarray]:
