@@ -20,7 +20,8 @@ def read_control(node: Node, rules: Callable, signal: Callable, numbers: Callabl
     """rules, signal, numbers, pose: readers of `scenario_file`."""
     node.mapping()
     law = CONTROL.required(node, "law")
-    given = node.mapping(CONTROL.of_kind(law))
+    given = node.mapping(CONTROL)
+    CONTROL.check_kind(given, law, f"the law {law}")
     if law in OF_JOINTS:
         return replace(_poles(node, law), motion=rules(CONTROL.require(node, "motion"), signal))
     if law in TRACKING:

@@ -12,6 +12,7 @@ from liedyn.io.scenario import METHODS, WITHOUT_EVENTS, Prescribe, Scenario
 from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
+from liedyn.simulate.contact import deep_notes
 from liedyn.simulate.motors import with_rotors
 from liedyn.simulate.names import bind, continuous_pid
 from liedyn.simulate.parts import opened
@@ -136,5 +137,6 @@ def prepare(path, overrides, strict: bool = False, force_long: bool = False, fol
     if not force_long:
         check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)
-    return Prepared(scenario, model, problem, compiled.warnings, tuple(chosen), _timeline(scenario, model, problem),
+    notes = (*compiled.warnings, *deep_notes(problem, compiled.contact_names))
+    return Prepared(scenario, model, problem, notes, tuple(chosen), _timeline(scenario, model, problem),
                     compiled.contact_names)
