@@ -115,6 +115,21 @@ def test_a_sampled_controller_goes_on(scenario, in_pieces, monkeypatch, integrat
     equal(resumed, ld.run_scenario(given))
 
 
+@pytest.mark.parametrize("integrator, looks", [(FIXED, 7), ({"method": "dopri5"}, 7), ({"method": "rodas5p"}, 60)],
+                         ids=["rk4", "dopri5", "rodas5p"])
+def test_integrals_of_pid_laws_go_on(scenario, in_pieces, monkeypatch, integrator, looks):
+    """Through events, where one joint is at its limit and the other loses its law for some time."""
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    pid = {"torque": {"pid": {"kp": 9, "ki": 40, "kd": 1, "target": 0.2}}}
+    given = scenario(json.dumps(ARM), **EVENTS | {"joints": {"shoulder": pid, "elbow": pid}}, integrator=integrator,
+                     saturate={"shoulder": 5})
+    alone = ld.run_scenario(given)
+    assert {one.name for one in alone.events} >= {"latch", "load", "drop"} and any("at its limit of 5" in x for x in alone.notes)
+    resumed, pieces = in_pieces(given, looks)
+    assert pieces > 2
+    equal(resumed, alone)
+
+
 def test_lsoda_begins_anew_at_a_checkpoint(scenario, in_pieces):
     """Nobody can read the numbers that it keeps: equal within its tolerances."""
     given = scenario(json.dumps(ARM), **SWING, integrator={"method": "LSODA"})

@@ -317,9 +317,7 @@ def test_a_function_needs_samples(of):
     ({"integrator": {"method": "generalized_alpha"}}, "generalized_alpha does not go with sampling"),
     ({"joints": {"x": {"torque": {"pid": {"kp": 1, "target": 0}}}}}, "ki"),
     ({"joints": {"x": {"torque": {"pid": {"kp": 1, "ki": [1, 2], "target": 0}}}}},
-     "joint x has 1 coordinate; found '2 ki values'"),
-    ({"sampling": None, "joints": {"x": {"torque": {"pid": {"kp": 1, "ki": 1, "target": 0}}}}},
-     "the pid law of x needs a sampled controller")])
+     "joint x has 1 coordinate; found '2 ki values'")])
 def test_bad_values_are_told_in_a_line(of, keys, message):
     with pytest.raises(ScenarioError, match=message) as caught:
         run_scenario(of(**keys))

@@ -47,17 +47,17 @@ class State(NamedTuple):
     """Of a run, carried from chunk to chunk."""
 
     q: np.ndarray          # (nq,) origin of the chart
-    y: np.ndarray          # (2 nv + 1,) x, v, work
+    y: np.ndarray          # (n,) x, v, z, work: see `right_hand_side`; n = 2 nv + m + 1
     clock: np.ndarray      # (6,) t, next step (0: to be chosen); of a step tried: length, end, wall, the last time before that
     count: np.ndarray      # (6,) int64: next output, next break, steps, rejected steps, evaluations, K[0] known
 
 
 class Stages(NamedTuple):
-    K: np.ndarray          # (s + 2, 2 nv + 1) rates of the stages, at the end of the step, and one to spare; perhaps with further
+    K: np.ndarray          # (s + 2, n) rates of the stages, at the end of the step, and one to spare; perhaps with further
                            # columns, for what the switches of the state read there
-    y: np.ndarray          # (2 nv + 1,) of a stage
-    end: np.ndarray        # (2 nv + 1,) after the step
-    output: np.ndarray     # (2 nv + 1,) between steps
+    y: np.ndarray          # (n,) of a stage
+    end: np.ndarray        # (n,) after the step
+    output: np.ndarray     # (n,) between steps
     q: np.ndarray          # (nv,) what errors of x are relative to
     next_q: np.ndarray     # (nq,) at the end of the step
     next_v: np.ndarray     # (nv,)

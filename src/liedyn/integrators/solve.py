@@ -19,6 +19,7 @@ from liedyn.integrators.problem import (
     Stretch,
     begin,
     failure,
+    integral_of,
     kept_rows,
     loop_figures,
     stages_for,
@@ -70,7 +71,7 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
     tableau, switches = METHODS[options.method](), Switches(problem) if problem.signals.held.size else None
     sides = RightHandSide(problem, switches.signals if switches else problem.signals, switches.events if switches else None)
     record, work, state = problem.record(np.array(times)), problem.work(), begin(problem, start)
-    stages = stages_for(max(len(tableau.b), len(tableau.c) - 1), problem.model, len(switches) if switches else 0)
+    stages = stages_for(max(len(tableau.b), len(tableau.c) - 1), problem, len(switches) if switches else 0)
     method = _method(tableau, options, bool(problem.prescribed.any()))
     run = run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
@@ -123,7 +124,7 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
     statistics = Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began,
                             loop_figures(sides.ties), tuple(switches.notes.values()) if switches else ())
     end = Start(float(state.clock[0]), work.q.copy(), work.v.copy(), float(state.y[-1]), cuts.fired if cuts else (),
-                float(state.clock[1]))
+                float(state.clock[1]), integral_of(problem, state.y))
     return Stretch(record, statistics, end)
 
 

@@ -45,6 +45,8 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
             header["events"] = str(len(result.events))
         if result.attached:
             header["attached"] = result.attached
+        if result.armatures:
+            header["armatures"] = json.dumps(result.armatures)
         law = _law(result.scenario)
         if law:
             header["control"] = law

@@ -1,5 +1,5 @@
 """Compiled functions that only compiled code calls."""
-from functools import partial
+from functools import cache, partial
 
 from numba import njit
 from numba.core.codegen import JITCodeLibrary
@@ -16,15 +16,16 @@ LINKED = FOUND and all(hasattr(JITCodeLibrary, name) for name in _OF_LIBRARIES)
 
 
 def without_wrappers(function, **options):
-    """Without the wrappers that Python would call it through, and without machine code of its own: callers take its LLVM code into
-    theirs and optimize it there. Everything compiles in less than half the time. A call from Python is an error, not a crash."""
+    """Without the wrappers that Python would call it through, and without machine code of its own: callers take its LLVM code
+    into theirs and optimize it there. Everything compiles in less than half the time. A call from Python is an error, not a
+    crash."""
     if not FOUND:
         return njit(function, **options)
     dispatcher = njit(function, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)
     dispatcher._insert = lambda *overload: None          # no wrapper is there to be called
     dispatcher._compile_for_args = partial(_refuse, function.__name__)
     if LINKED:
-        dispatcher._compiler.pipeline_class = _Compiler
+        dispatcher._compiler.pipeline_class = _into_callers(options.get("pipeline_class", _Nopython))
     return dispatcher
 
 
@@ -79,9 +80,18 @@ class _IntoLinked(FunctionPass):
         return False
 
 
-class _Compiler(CompilerBase):
+class _Nopython(CompilerBase):
     def define_pipelines(self):
-        passes = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        passes.add_pass_after(_IntoLinked, FixupArgs)
-        passes.finalize()
-        return [passes]
+        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+
+
+@cache
+def _into_callers(compiler):
+    """Numba's passes as `compiler` has them, into a library that callers link."""
+    class IntoCallers(compiler):
+        def define_pipelines(self):
+            passes, = super().define_pipelines()
+            passes.add_pass_after(_IntoLinked, FixupArgs)
+            passes.finalize()
+            return [passes]
+    return IntoCallers

@@ -23,17 +23,18 @@ def reading_forces(problem) -> list[int]:
     return found
 
 
-def sides(problem, t: float, q, v, events, controller=None) -> np.ndarray:
-    """The sign of each event's expression less its value at a state. controller: whose torques act; or None."""
+def sides(problem, now, events, controller=None) -> np.ndarray:
+    """The sign of each event's expression less its value at the state `now`, a `Start`. controller: whose torques act;
+    or None."""
     if not events:
         return np.zeros(0)
     run = RightHandSide(problem, problem.signals)
     if controller is not None:
         HeldTorques(problem, controller, run).show()
-    work = evaluated(problem, t, q, v, run)
+    work = evaluated(problem, now.t, now.q, now.v, run, now.integral)
     measured = measured_at(problem.model, problem.signals, work.q, work.v)
     measured.measured[:problem.model.nv] = work.tau
-    return np.array([read_signal(measured, int(problem.schedule.watch[k]), t, work.q, work.v)[0] for k in events])
+    return np.array([read_signal(measured, int(problem.schedule.watch[k]), now.t, work.q, work.v)[0] for k in events])
 
 
 def jumped(before: np.ndarray, after: np.ndarray, events, directions) -> tuple[int, ...]:

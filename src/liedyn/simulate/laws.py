@@ -18,8 +18,10 @@ from liedyn.kernels.simulation.joint_laws import JointLaws, desired
 from liedyn.kernels.simulation.signals import SWITCH, TORQUE
 from liedyn.simulate.control import drives_motors, gains
 from liedyn.simulate.joint_values import unit_quaternions, write_values
+from liedyn.simulate.motors import BoundMotor, bind_motors
 from liedyn.simulate.names import bind, find, fixed_joints, phase_rules
 from liedyn.simulate.signals.signal_table import SignalTable, Use
+from liedyn.simulate.task_space import bind_task, task_tracking
 from liedyn.simulate.tracking import Tracking
 
 _BALANCED = 1e-6         # N m, N: an equilibrium, relative to the largest force there
@@ -29,6 +31,7 @@ _AT_LIMIT = 1e-12        # relative
 @dataclass(frozen=True, eq=False)
 class BoundLaws:
     """laws: without the places of their switches; None where the scenario has none.
+    limit_names   of each limit of a force, then of each integral beside one; and their places
     motions: name of the joint and place of each desired motion, by coordinate."""
 
     laws: JointLaws | None
@@ -42,11 +45,13 @@ class BoundLaws:
         """The signals with two more switches of the state for each limit, and the laws that know where."""
         if self.laws is None:
             return signals, None
-        first, limited = len(signals.held) // SWITCH, self.laws.limit < np.inf
+        first, winding = len(signals.held) // SWITCH, np.full(len(self.laws.limit), -1)
         held = np.concatenate([signals.held, np.tile([np.nan, 0.0, 0.0, 0.0], 2 * len(self.limit_names))])
-        switch = np.full(len(limited), -1)
-        switch[limited] = first + 2 * np.arange(len(self.limit_names))
-        return signals._replace(held=held), self.laws._replace(switch=switch)
+        limited, wound = np.flatnonzero(self.laws.limit < np.inf), np.flatnonzero(self.laws.integral >= 0)
+        switch = winding.copy()
+        switch[limited] = first + 2 * np.arange(len(limited))
+        winding[wound] = first + 2 * len(limited) + 2 * np.arange(len(wound))
+        return signals._replace(held=held), self.laws._replace(switch=switch, winding=winding)
 
     def start(self, signals, q, v) -> None:
         """Write the positions and velocities of the desired motions."""
@@ -68,9 +73,10 @@ def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, n
     control = scenario.control if scenario.control and not drives_motors(scenario.control, model) else None
     gravity, now, always = _pd_with_gravity(rules, model), drives["level"] != TORQUE, _always_prescribed(scenario, model)
     limit, places = _limits(scenario, model, always)
+    motors = {one.k: one for one in bind_motors(scenario, model) if one.motor.curve and not now[one.k]}
     alone = now.copy() if held is None else now | (held & _without_torque(drives, table))
     limit[alone] = np.inf
-    places = {k: place for k, place in places.items() if not alone[k]}
+    places = {k: place for k, place in places.items() if not alone[k]} | {k: one.rule.place for k, one in motors.items()}
     if control is None and held is None and not gravity.any() and not places:
         return BoundLaws(None)
     if model.nc and (control or gravity.any()):
@@ -81,9 +87,13 @@ def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, n
     if held is not None:
         laws = laws._replace(held=np.array([table.put_own(1.0, Use(f"held torque of {name}")) if has else -1
                                             for name, has in zip(model.v_names, held, strict=True)]))
+    laws = _limited_by_motors(laws, motors, table)
     if control is not None:
         if control.law == "computed_torque":
             laws, motions = _computed(control, model, table, always, laws)
+        elif control.law == "task_space":
+            laws = laws._replace(driven=~now, given=laws.all.copy(), gains=gains(control),
+                                 task=bind_task(control, model, table, now))
         else:
             mask = _driven(control, model, always)
             if control.law == "gravity_compensation":
@@ -93,17 +103,31 @@ def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, n
                 laws = laws._replace(row=np.where(now, -1, laws.row))
     acts = np.array([laws.gravity.any(), (laws.row >= 0).any(), laws.driven.any()])
     order = sorted(places)
-    return BoundLaws(laws._replace(acts=acts), tuple(f"limit of the force of {model.v_names[k]}" for k in order),
-                     tuple(places[k] for k in order), tuple(notes), motions, drives["q_of_v"])
+    summed = [k for k in drives["integral"] if k in places]
+    laws = laws._replace(integral=np.array([list(drives["integral"]).index(k) if k in summed else -1 for k in range(model.nv)]))
+    names = (*(f"limit of the force of {model.v_names[k]}" for k in order),
+             *(f"integral of {model.v_names[k]}" for k in summed))
+    return BoundLaws(laws._replace(acts=acts), names, tuple(places[k] for k in (*order, *summed)), tuple(notes), motions,
+                     drives["q_of_v"])
 
 
 def no_laws(model, limit, prescribed, gravity) -> JointLaws:
     nv, none = model.nv, np.zeros(0)
     return JointLaws(np.zeros(3, dtype=bool), gravity, np.full(nv, -1), none, np.zeros(model.nq), np.zeros(nv), none,
                      np.zeros(nv, dtype=bool), prescribed.copy(), np.full(nv, -1), np.zeros(2), np.full(nv, -1), limit,
-                     np.full(nv, -1), np.ones(nv, dtype=bool),
+                     *(np.full(nv, -1) for _ in range(5)), np.ones(nv, dtype=bool),
                      *(np.zeros(nv) for _ in range(4)), np.zeros(hybrid_memory(model.n_bodies, nv)),
-                     none)
+                     none, None)
+
+
+def _limited_by_motors(laws: JointLaws, motors: dict[int, BoundMotor], table: SignalTable) -> JointLaws:
+    """`limit` is then that at the best speed."""
+    limit, top, bottom = laws.limit.copy(), laws.top.copy(), laws.bottom.copy()
+    for k, one in motors.items():
+        use = replace(table.joint_use("torque", k), name=f"motor of {one.joint}")
+        top[k], bottom[k] = (table.add(given, use) for given in one.limits(float(limit[k])))
+        limit[k] = min(limit[k], one.most)
+    return laws._replace(limit=limit, top=top, bottom=bottom)
 
 
 def _pd_with_gravity(rules: dict[str, Rule], model) -> np.ndarray:
@@ -157,7 +181,7 @@ def saturation_notes(parts, model, stops=None) -> list[str]:
     least, count = none.copy(), np.zeros(model.nv, dtype=np.int64)
     for part in parts:
         limit, record, place = _limits_of(part.problem, none), part.record, place + len(part.record.t)
-        for k in np.flatnonzero(np.isfinite(limit)):
+        for k in np.flatnonzero(np.isfinite(limit) & ~_has_curve(part.problem)):          # `motors` tells of those
             driven = record.tau[:, k] if stops is None else record.tau[:, k] - stops[place - len(record.t):place, k]
             at = np.abs(driven) >= limit[k] * (1 - _AT_LIMIT)
             if at.any() and not count[k]:
@@ -175,6 +199,18 @@ def _limits_of(problem, none):
     if problem.sampled is not None:
         return problem.sampled.limit
     return none if problem.joint_laws is None else problem.joint_laws.limit
+
+
+def _has_curve(problem):
+    return False if problem.joint_laws is None else problem.joint_laws.top >= 0
+
+
+def limits_at(problem, limit, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
+    """(nv,) the lowest and the highest joint force at a state [N m | N]. limit (nv,): where no motor limits it."""
+    bottom, top, laws = -limit, limit.copy(), problem.joint_laws
+    for k in np.flatnonzero(_has_curve(problem)):
+        bottom[k], top[k] = (read_signal(problem.signals, one[k], t, q, v)[0] for one in (laws.bottom, laws.top))
+    return bottom, top
 
 
 # laws -----------------------------------------------------------------------------------------------------------------
@@ -279,12 +315,16 @@ def followed(problem, t, q, final: bool = True) -> Tracking | None:
     if problem.sampled is not None:
         sampled, problem = problem.sampled, problem.sampled.law
         laws = sampled.references if sampled.all_along else problem.joint_laws
-    if laws is None or not (laws.signal >= 0).any():
+    task = None if problem.joint_laws is None else problem.joint_laws.task
+    if task is None and (laws is None or not (laws.signal >= 0).any()):
         return None
-    laws = laws._replace(driven=laws.signal >= 0)             # also those that are prescribed or locked in between
-    driven, last = np.flatnonzero(laws.driven), np.array(t)
+    last = np.array(t)
     if final:
         last[-1] = np.nextafter(last[-1], -np.inf)             # the last instant belongs to what came before it
+    if task is not None:
+        return task_tracking(problem, task, last, q)
+    laws = laws._replace(driven=laws.signal >= 0)             # also those that are prescribed or locked in between
+    driven = np.flatnonzero(laws.driven)
     reference = np.zeros((len(t), len(driven)))
     desired(laws, problem.signals, last, q[0], np.zeros(problem.stack_size), reference)
     return Tracking(tuple(model.v_names[k] for k in driven), tuple(model.v_units[k] for k in driven),

@@ -22,7 +22,8 @@ WRENCH = tuple(part for part, _ in _WRENCH)
 _REACTIONS = ("of a loop: wrench on link b from link a, world axes, about the origin of frame b; of a coupling: force on a joint "
               "with coefficient 1; where constraints are redundant: those of the least multipliers")
 _ORDER = ("q", "v", "a", "tau")
-_OTHERS = ("reaction", "reference", "link", "energy", "drift", "contact", "cop", "power", "stop")    # kinds that only runs write
+_OTHERS = ("reaction", "reference", "link", "energy", "drift", "contact", "cop", "power", "stop",
+           "motor")                                             # kinds that only runs write
 _KIND = re.compile(r"(?:d(?P<rate>[1-9][0-9]*))?(?P<kind>q|v|a|tau|fext)")
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from liedyn.errors import Place, ScenarioError
-from liedyn.io.scenario import Rule, Scenario
+from liedyn.io.scenario import Pd, Rule, Scenario
 
 
 def bind(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence[str] = ()) -> dict[str, Rule]:
@@ -36,6 +36,13 @@ def phase_rules(scenario: Scenario, model, phase: str | None) -> dict[str, Rule]
     rules = bind(scenario.joints, model.joint_names, "joint", fixed)
     own = next((one.joints for one in scenario.phases if one.name == phase), ())
     return rules | bind(own, model.joint_names, "joint", fixed)
+
+
+def continuous_pid(scenario: Scenario) -> Pd | None:
+    """A pid law whose integral is part of the state; None where there is none, or where laws are sampled."""
+    rules = (*scenario.joints, *(rule for phase in scenario.phases for rule in phase.joints))
+    laws = (rule.value for rule in rules if isinstance(rule.value, Pd) and rule.value.ki is not None)
+    return next(laws, None) if scenario.sampling is None else None
 
 
 def find(name: str, names: Sequence[str], what: str, place: Place) -> int:

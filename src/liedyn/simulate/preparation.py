@@ -13,7 +13,8 @@ from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
 from liedyn.simulate.contact import deep_notes
-from liedyn.simulate.names import bind
+from liedyn.simulate.motors import with_rotors
+from liedyn.simulate.names import bind, continuous_pid
 from liedyn.simulate.parts import opened
 from liedyn.simulate.room import check_room, size_of_result
 
@@ -103,6 +104,19 @@ def _called(scenario: Scenario, controller) -> Scenario:
     return replace(scenario, sampling=replace(scenario.sampling, function=controller))
 
 
+def refuse_integrals(scenario: Scenario, method: str) -> None:
+    """ScenarioError where pid laws that are not sampled do not go with the method of the integrator, or with hard stops."""
+    law = continuous_pid(scenario)
+    if law is None:
+        return
+    if method in WITHOUT_EVENTS:
+        raise ScenarioError(f"{method} does not carry the integrals of pid laws", place=scenario.integrator.place,
+                            expected="another integrator.method, or the key sampling")
+    if scenario.limits is not None and scenario.limits.mode == "hard":
+        raise ScenarioError("hard stops do not go with pid laws", place=scenario.limits.place,
+                            expected="compliant stops, limits: stop")
+
+
 def prepare(path, overrides, strict: bool = False, force_long: bool = False, folder=None, controller=None,
             model: Model | None = None) -> Prepared:
     """Check everything about a run and compile its signals, without a step of it; see `run_scenario` for what it raises.
@@ -114,12 +128,14 @@ def prepare(path, overrides, strict: bool = False, force_long: bool = False, fol
         scenario = replace(scenario, robot=model.name)
     else:
         model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
+    model = with_rotors(scenario, model)
     from liedyn.simulate.integrator import choose_integrator
     from liedyn.simulate.schedule import compile_schedule
     first = opened(model, scenario.phases[0] if scenario.phases else None)
     compiled = compile_schedule(scenario, first)
     problem = compiled.problem(first, scenario.passive)
     integrator, chosen = choose_integrator(scenario, problem, scenario.output_step)
+    refuse_integrals(scenario, integrator.method)
     if integrator.method == "variational":
         from liedyn.integrators.variational import refuse_what_is_given
         refuse_what_is_given(problem, integrator.place)

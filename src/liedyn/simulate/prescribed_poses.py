@@ -53,6 +53,12 @@ class PoseTable:
         self.signals += numbers + [_UNUSED] * (10 - len(numbers))
         return [*numbers[3:6], *(numbers[:3] if free else ())]
 
+    def add_target(self, name: str, given: Motion | Waypoints) -> None:
+        """A pose that is no joint's."""
+        numbers = self._waypoints(name, given, True) if isinstance(given, Waypoints) else self._motion(name, given, True)
+        self.rows.append((0, 0, True, len(numbers) == 10))
+        self.signals += numbers + [_UNUSED] * (10 - len(numbers))
+
     @property
     def poses(self) -> Poses:
         return Poses(*np.array(self.rows, dtype=np.int64).reshape(-1, 4).T.copy(), np.array(self.signals, dtype=np.int64))

@@ -105,6 +105,12 @@ class Result:
                    for action in event.actions]
         return ", ".join(dict.fromkeys(action.link for action in actions if isinstance(action, Attach)))
 
+    @property
+    def armatures(self) -> dict[str, float]:
+        """Of joints whose motors have rotors with inertia, by `motors` and not by the robot file."""
+        from liedyn.simulate.motors import armatures_of
+        return armatures_of(self.scenario, self.model)
+
     @cached_property
     def power(self) -> dict[str, np.ndarray]:
         """(N,) power tau . v [W] of each joint whose motion is prescribed, in one phase at least."""
@@ -118,12 +124,20 @@ class Result:
         columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
         if self.tracking is not None:
             columns += self.tracking.columns
+        if self.scenario.motors:
+            columns += self._motor_columns
         if self.contacts is not None:
             columns += self.contacts.columns
         if self.stops is not None:
             columns += self._stop_columns
         return [*columns, *((f"energy.{name}", "J", x) for name, x in (("kinetic", self.kinetic), ("potential", self.potential),
                                                                       ("work", self.work)))]
+
+    @property
+    def _motor_columns(self) -> list[tuple[str, str, np.ndarray]]:
+        from liedyn.simulate.motors import bind_motors, motor_columns
+        driven = self.tau if self.stops is None else self.tau - self.stops
+        return motor_columns(bind_motors(self.scenario, self.model), self.v, driven)
 
     @property
     def _stop_columns(self) -> list[tuple[str, str, np.ndarray]]:
@@ -302,7 +316,9 @@ def _result_before(ended, prepared, rows, statistics, timing) -> Result | None:
 def _result(prepared, rows, parts, statistics, timing, status: str = "complete", reason: str = "") -> Result:
     from liedyn.simulate.integrator import step_note
     from liedyn.simulate.laws import saturation_notes
+    from liedyn.simulate.motors import bind_motors, motor_notes
     from liedyn.simulate.self_check import SelfCheck
+    from liedyn.simulate.task_space import task_notes
     began = time.perf_counter()
     scenario, model, problem, timeline = prepared.scenario, prepared.model, prepared.problem, prepared.timeline
     record = rows.whole(parts)
@@ -316,7 +332,8 @@ def _result(prepared, rows, parts, statistics, timing, status: str = "complete",
     notes = [*prepared.notes, *prepared.chosen, *(timeline.notes.values() if timeline else ()), *loop_notes, *statistics.notes,
              *fastest[:1], *_doubts(check, scenario.integrator),
              *limit_notes(found.limits, {stop.name for stop in stops_of(scenario, model)}), *stop_notes(parts),
-             *saturation_notes(parts, model, found.stops)]
+             *saturation_notes(parts, model, found.stops), *task_notes(parts),
+             *motor_notes(bind_motors(scenario, model), parts, found.stops)]
     links = tuple(model.link_names[k] for k in problem.forced_links)
     timing = timing | {"check": time.perf_counter() - began}
     return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, found.kinetic,

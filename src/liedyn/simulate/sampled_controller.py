@@ -25,6 +25,7 @@ from liedyn.io.sampling import Sampling
 from liedyn.kernels.simulation.joint_laws import desired
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL
 from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.simulate.laws import limits_at
 from liedyn.simulate.measured import measured_at
 from liedyn.simulate.sampled_laws import reads_state
 
@@ -83,10 +84,11 @@ class SampledController:
         if not np.isfinite(torque).all():
             name = self.model.v_names[int(np.argmin(np.isfinite(torque)))]
             raise ComputationError(f"the sampled torque of {name} is not a finite number at t = {t:.9g} s")
-        put = law.put_out(torque).clip(-sampled.limit, sampled.limit)
+        bottom, top = limits_at(sampled.law, sampled.limit, t, q, v)
+        put = law.put_out(torque).clip(bottom, top)
         if law.integrates:
             step = sampled.ki * self.sampling.interval * law.errors(t, q, v)
-            winding = (np.abs(torque) > sampled.limit) & (step * torque > 0.0)
+            winding = ((torque > top) & (step > 0.0)) | ((torque < bottom) & (step < 0.0))
             integral = integral + np.where(winding, 0.0, step)
         self.integral = integral
         return put

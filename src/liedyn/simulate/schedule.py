@@ -174,17 +174,20 @@ def coordinates(model) -> np.ndarray:
 
 def _drives(rules: dict[str, Rule], model, table: SignalTable) -> dict[str, np.ndarray]:
     nothing = Torque(Constant(0.0))
+    integrals: dict[int, float] = {}
     arrays = {"level": np.zeros(model.nv, dtype=np.int64), "signal": np.zeros(model.nv, dtype=np.int64),
               "target": np.full(model.nv, -1, dtype=np.int64), "kp": np.zeros(model.nv), "kd": np.zeros(model.nv),
               "q_of_v": table.q_of_v}
     poses = PoseTable(model, table)
     for name in model.joint_names:
         rule = rules.get(name)
-        _drive_joint(arrays, name, rule.value if rule else nothing, model.v_index(name), table, poses)
-    return arrays | {"poses": poses.poses}
+        _drive_joint(arrays, name, rule.value if rule else nothing, model.v_index(name), table, poses, integrals)
+    return arrays | {"poses": poses.poses, "integral": np.array(list(integrals), dtype=np.int64),
+                     "ki": np.array(list(integrals.values()), dtype=float)}
 
 
-def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, table: SignalTable, poses: PoseTable) -> None:
+def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slice, table: SignalTable, poses: PoseTable,
+                 integrals: dict[int, float]) -> None:
     n = v.stop - v.start
     manifold = n > 0 and arrays["q_of_v"][v.start] < 0
     if isinstance(drive, Prescribe) and drive.level == "position":
@@ -206,21 +209,24 @@ def _drive_joint(arrays: dict[str, np.ndarray], name: str, drive: Drive, v: slic
                 raise ScenarioError(f"joint {name} is a {_kind(n)} joint: pd is not available for it",
                                     place=drive.place, hint="give a torque for each component")
             _pd_coordinate(arrays, name, drive, k, i, n, table)
+            if drive.ki is not None:
+                integrals[i] = _gain(drive, "ki", k, n, name)
 
 
 def _pd_coordinate(arrays: dict[str, np.ndarray], name: str, drive: Pd, k: int, i: int, n: int, table: SignalTable) -> None:
-    if drive.ki is not None:
-        raise ScenarioError(f"the pid law of {name} needs a sampled controller: its integral is a sum at sample times",
-                            place=drive.place, expected="the key sampling, for example {rate: 1000}")
     for key in ("kp", "kd"):
-        gain = getattr(drive, key)
-        if isinstance(gain, tuple):
-            _check_count(gain, n, name, drive.place, f"{key} values")
-            gain = gain[k]
-        arrays[key][i] = gain
+        arrays[key][i] = _gain(drive, key, k, n, name)
     target = _component(drive.target, k, n, name, drive.place)
     arrays["target"][i] = table.add_target(target, table.joint_use("target", i), arrays["kd"][i] != 0.0)
     arrays["signal"][i] = table.add(_component(drive.feedforward, k, n, name, drive.place), table.joint_use("torque", i))
+
+
+def _gain(drive: Pd, key: str, k: int, n: int, name: str) -> float:
+    gain = getattr(drive, key)
+    if not isinstance(gain, tuple):
+        return gain
+    _check_count(gain, n, name, drive.place, f"{key} values")
+    return gain[k]
 
 
 def _component(signals: Signal | tuple[Signal, ...], k: int, n: int, name: str, place: Place, motion: bool = False) -> Signal:

@@ -159,7 +159,8 @@ class Timeline:
         return {"timeline": {
             "modes": [modes.plain(mode) for mode in self.entered], "silent": self._standing.silent, "recent": list(self._recent),
             "start": {"t": start.t, "q": start.q.tolist(), "v": start.v.tolist(), "work": float(start.work),
-                      "fired": list(start.fired), "step": float(start.step)},
+                      "fired": list(start.fired), "step": float(start.step),
+                      "integral": None if start.integral is None else start.integral.tolist()},
             "occurrences": [asdict(one) | {"dv": one.dv.tolist(), "impulse": one.impulse.tolist()} for one in self.occurrences],
             "totals": asdict(self.totals), "phase_began": modes.phase_began, "stops": self._hard.about(),
             "controller": self.controller and self.controller.about(),
@@ -177,7 +178,9 @@ class Timeline:
             self.entered.append(modes.mode)
         self.entered.pop()                                     # the last one begins again
         self._standing = _Standing(Start(**start | {"q": np.array(start["q"]), "v": np.array(start["v"]),
-                                                    "fired": tuple(start["fired"])}), saved["silent"])
+                                                    "fired": tuple(start["fired"]),
+                                                    "integral": start["integral"] and np.array(start["integral"])}),
+                                   saved["silent"])
         self._recent.extend(saved["recent"])
         self.occurrences += [Occurrence(**one | {"dv": np.array(one["dv"]), "impulse": np.array(one["impulse"])})
                              for one in saved["occurrences"]]
@@ -208,7 +211,7 @@ class Timeline:
         return now
 
     def _sides(self, now: Start) -> np.ndarray:
-        return sides(self.modes.problem, now.t, now.q, now.v, self._of_forces, self.controller)
+        return sides(self.modes.problem, now, self._of_forces, self.controller)
 
     def _is_heard(self, event: Event, t: float) -> bool:
         if event.name in self._done or (event.phases and self.modes.mode.phase not in event.phases):
@@ -238,7 +241,7 @@ class Timeline:
     def _happened(self, name: str, now: Start, before: Moment, after: Moment) -> Start:
         change, phase = sum(after.energies) - sum(before.energies), self.modes.mode.phase or ""
         self.occurrences.append(Occurrence(now.t, name, phase, after.v - before.v, after.impulse, after.lost, change))
-        return Start(now.t, after.q, after.v, now.work + after.work, now.fired, now.step)
+        return Start(now.t, after.q, after.v, now.work + after.work, now.fired, now.step, now.integral)
 
     # limits -------------------------------------------------------------------------------------------------------------
     def _meet_limits(self, now: Start, problem: Problem | None = None) -> Start:

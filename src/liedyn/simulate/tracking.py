@@ -1,4 +1,4 @@
-"""How well the links of a robot under `control` followed."""
+"""How well the joints or links of a robot under `control` followed."""
 from __future__ import annotations
 
 from dataclasses import dataclass
@@ -8,9 +8,10 @@ import numpy as np
 
 @dataclass(frozen=True, eq=False)
 class Tracking:
-    """By elastic joint, under the name of its motor's joint.
+    """By joint, an elastic one under the name of its motor's joint; in task space by axis of the link, and the angle between its
+    orientation and that of its target.
 
-    link       (N, n) positions of the links against the ones before [rad | m]
+    link       (N, n) positions of joints, or of the link [rad | m]
     reference  (N, n) what was desired
     """
 

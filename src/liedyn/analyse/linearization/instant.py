@@ -74,6 +74,8 @@ def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:
 
 
 def _setup(scenario: Scenario, model: Model) -> Setup:
+    from liedyn.simulate.motors import with_rotors
+    from liedyn.simulate.names import continuous_pid
     from liedyn.simulate.parts import opened
     from liedyn.simulate.schedule import compile_schedule
 
@@ -82,6 +84,11 @@ def _setup(scenario: Scenario, model: Model) -> Setup:
     if scenario.sampling is not None:
         raise ScenarioError("a sampled controller has no linear system in continuous time", place=scenario.sampling.place,
                             expected="no sampling: -S sampling=null linearizes with continuous laws")
+    law = continuous_pid(scenario)
+    if law is not None:
+        raise ScenarioError("the integral of a pid law is no state of linear models", place=law.place,
+                            expected="torque: {pd: …}; the gain of the integral is to be chosen from the linear model")
+    model = with_rotors(scenario, model)
     whole, model = model, opened(model, scenario.phases[0] if scenario.phases else None)
     compiled = compile_schedule(scenario, model)
     return Setup(scenario, model, compiled.problem(model, scenario.passive), compiled.warnings, whole)

@@ -24,7 +24,7 @@ class Line(NamedTuple):
     back: int
     desk: np.ndarray           # see `kernels.loops.desk`; empty without constraints
     q: np.ndarray              # (nq,) an output between two steps, back on the constraints
-    y: np.ndarray              # (2 nv + 1,) and the rest of its state
+    y: np.ndarray              # (n,) and the rest of its state
     t: np.ndarray              # (1,)
     curves: np.ndarray         # (5 c,) Taylor coefficients now of the signals that are curves, found by the next four
     first: np.ndarray          # (c,) int64
