@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from liedyn.simulate.balance import GOOD
-from liedyn.simulate.run import run_scenario
+from liedyn.simulation.balance import GOOD
+from liedyn.simulation.run import run_scenario
 
 HOVER = Path(__file__).parents[2] / "configs/hexarotor_hover.yaml"
 AT_REST = {"actuators": {"rotor*": 6.959722631992465}, "joints": {}}          # thrusts carry the weight

@@ -21,9 +21,9 @@ from liedyn.integrators.stiffness import fastest
 from liedyn.integrators.touch import materials, touch
 from liedyn.io.contact_shapes import Contact, Plane, Shape
 from liedyn.io.scenario import Rule, Scenario
-from liedyn.simulate.feedback import wrench_laws
-from liedyn.simulate.run import run_scenario
-from liedyn.simulate.schedule import compile_schedule
+from liedyn.simulation.feedback import wrench_laws
+from liedyn.simulation.run import run_scenario
+from liedyn.simulation.schedule import compile_schedule
 from zoo import model_of
 
 STANDS = Path(__file__).parents[2] / "configs" / "quadruped_stands.yaml"

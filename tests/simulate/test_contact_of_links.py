@@ -13,9 +13,9 @@ from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.touch import materials, touch
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario_file import scenario_of
-from liedyn.simulate.extrapolation import slope
-from liedyn.simulate.feedback import wrench_laws
-from liedyn.simulate.run import run_scenario
+from liedyn.simulation.extrapolation import slope
+from liedyn.simulation.feedback import wrench_laws
+from liedyn.simulation.run import run_scenario
 
 TIGHT = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
 # two bodies in space, the second given against the first; the first is hit off its centre of mass

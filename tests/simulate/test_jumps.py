@@ -10,10 +10,10 @@ from complex_step import Reference
 from liedyn.io.events import Attach, Event, Go, Impact, Lock, Phase
 from liedyn.io.scenario import Constant, Prescribe, Rule, Scenario
 from liedyn.model.spatial import full, skew
-from liedyn.simulate.actions import Actions
-from liedyn.simulate.moments import Moment
-from liedyn.simulate.schedule import compile_schedule
-from liedyn.simulate.stretch_modes import Modes
+from liedyn.simulation.actions import Actions
+from liedyn.simulation.moments import Moment
+from liedyn.simulation.schedule import compile_schedule
+from liedyn.simulation.stretch_modes import Modes
 from loop_zoo import looped_of, motion
 from zoo import model_of, state
 

@@ -15,7 +15,7 @@ from liedyn.errors import ScenarioError
 from liedyn.io.csv import read_trajectory
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario_file import read_scenario, scenario_of
-from liedyn.simulate.run import run_scenario
+from liedyn.simulation.run import run_scenario
 
 INERTIA, GEAR, ROTOR = 0.8, 50.0, 2e-4
 WHEEL = """\

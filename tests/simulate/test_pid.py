@@ -14,7 +14,7 @@ from scipy.optimize import brentq
 import liedyn as ld
 from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.errors import ScenarioError
-from liedyn.simulate.run import run_scenario
+from liedyn.simulation.run import run_scenario
 
 CART = """\
 links:

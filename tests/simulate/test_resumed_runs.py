@@ -11,8 +11,8 @@ from liedyn.errors import Interrupted
 from liedyn.integrators import chunks, generalized_alpha, solve, variational
 from liedyn.integrators.row_memory import give_back, zeros
 from liedyn.io.unfinished import Unfinished
-from liedyn.simulate import rows
-from liedyn.simulate.run import Silent, simulate_file
+from liedyn.simulation import rows
+from liedyn.simulation.run import Silent, simulate_file
 
 ROOT = Path(__file__).parents[2]
 ARM = {"name": "arm", "links": {

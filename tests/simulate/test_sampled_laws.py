@@ -17,9 +17,9 @@ from liedyn.integrators.solve import solve_stretch
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
-from liedyn.simulate.run import run_scenario
-from liedyn.simulate.sampled_controller import SampledController
-from liedyn.simulate.schedule import compile_schedule
+from liedyn.simulation.run import run_scenario
+from liedyn.simulation.sampled_controller import SampledController
+from liedyn.simulation.schedule import compile_schedule
 
 MASS, DAMPING, STIFFNESS = 2.0, 0.3, 5.0
 CART = """\

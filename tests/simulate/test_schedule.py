@@ -9,8 +9,8 @@ from liedyn.io.robot_yaml import read_robot_yaml
 from liedyn.io.scenario_file import read_scenario
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, TORQUE, VELOCITY, signal
 from liedyn.model.build import build
-from liedyn.simulate.schedule import Compiled, compile_schedule
-from liedyn.simulate.signals.signal_table import merge_times, snap
+from liedyn.simulation.schedule import Compiled, compile_schedule
+from liedyn.simulation.signals.signal_table import merge_times, snap
 
 LINK = "{mass: 1.0, inertia: [0.01, 0.01, 0.01]}"
 ROBOT = f"""\

@@ -17,9 +17,9 @@ from liedyn.integrators.evaluation import evaluated
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario_file import read_scenario, scenario_of
 from liedyn.kernels.simulation.task_law import DAMPED
-from liedyn.simulate.run import run_scenario
-from liedyn.simulate.schedule import compile_schedule
-from liedyn.simulate.task_space import _pivots
+from liedyn.simulation.run import run_scenario
+from liedyn.simulation.schedule import compile_schedule
+from liedyn.simulation.task_space import _pivots
 from zoo import ROBOTS, state
 
 ROOT = Path(__file__).parents[2]

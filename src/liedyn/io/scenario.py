@@ -1,6 +1,6 @@
 """What a scenario is: the description of a run, checked as far as can be without the robot (`scenario_file` reads it).
 
-Signals keep what was asked for (an expression stays text); `simulate.schedule` binds names to a model and compiles them.
+Signals keep what was asked for (an expression stays text); `simulation.schedule` binds names to a model and compiles them.
 """
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A law that gives forces of joints, see `simulate.control` (elastic joints) and `simulate.laws` (rigid joints).
+    """A law that gives forces of joints, see `simulation.control` (elastic joints) and `simulation.laws` (rigid joints).
 
     law        feedback_linearization   the links' error e obeys a linear equation of fourth order; elastic joints only
                computed_torque          of second order: for the motors of elastic joints as if these were rigid, else for joints

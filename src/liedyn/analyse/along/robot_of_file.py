@@ -12,8 +12,8 @@ from liedyn.io.csv import Trajectory
 from liedyn.io.output import STDIO
 from liedyn.loading import load
 from liedyn.model.model import Model
-from liedyn.simulate.motion_columns import header_of, passed_over
-from liedyn.simulate.motors import with_armatures
+from liedyn.simulation.motion_columns import header_of, passed_over
+from liedyn.simulation.motors import with_armatures
 
 _NAMED = 8          # columns of a note
 

@@ -74,10 +74,10 @@ def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:
 
 
 def _setup(scenario: Scenario, model: Model) -> Setup:
-    from liedyn.simulate.motors import with_rotors
-    from liedyn.simulate.names import continuous_pid
-    from liedyn.simulate.parts import opened
-    from liedyn.simulate.schedule import compile_schedule
+    from liedyn.simulation.motors import with_rotors
+    from liedyn.simulation.names import continuous_pid
+    from liedyn.simulation.parts import opened
+    from liedyn.simulation.schedule import compile_schedule
 
     if not model.nv:
         raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
@@ -105,12 +105,12 @@ def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[S
     hard = scenario.limits is not None and scenario.limits.mode == "hard"
     if at == 0.0 and not hard and not any(0.0 in event.at for event in scenario.events):
         return setup, t, problem.q.copy(), problem.v.copy()
-    from liedyn.simulate.integrator import choose_integrator, options_of
+    from liedyn.simulation.integrator import choose_integrator, options_of
 
     integrator = choose_integrator(scenario, problem, at or scenario.output_step)[0]
     if scenario.events or hard:
         from liedyn.analyse.linearization.past_events import past_events
-        from liedyn.simulate.preparation import refuse_uneventful
+        from liedyn.simulation.preparation import refuse_uneventful
         refuse_uneventful(replace(scenario, integrator=integrator))
         setup, now = past_events(setup, at, options_of(integrator), progress)
         return setup, t, now.q, now.v
@@ -145,7 +145,7 @@ def _response(problem: Problem, t: float, here: Instant, a, tau, f_ext):
     if problem.ties is None:
         return hybrid_dynamics(*state, f_ext=f_ext, passive=problem.passive)
     from liedyn.dynamics.loops.constrained import constrained_hybrid_dynamics
-    from liedyn.simulate.driven_loops import drives_at
+    from liedyn.simulation.driven_loops import drives_at
 
     found = constrained_hybrid_dynamics(*state, f_ext=f_ext, passive=problem.passive, drive=drives_at(problem, t))
     return found.a, found.tau
@@ -179,7 +179,7 @@ def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = F
 
 
 def _value(problem: Problem, k: int, here: Instant) -> float:
-    from liedyn.simulate.measured import measured_at
+    from liedyn.simulation.measured import measured_at
     return read_signal(measured_at(problem.model, problem.signals, here.q, here.v), k, here.t, here.q, here.v)[0]
 
 

@@ -21,8 +21,8 @@ from liedyn.errors import ComputationError, ShapeError
 from liedyn.io.override import Overrides
 from liedyn.io.scenario import Scenario
 from liedyn.model.model import Model
-from liedyn.simulate.extrapolation import Compared
-from liedyn.simulate.feedback import friction_note
+from liedyn.simulation.extrapolation import Compared
+from liedyn.simulation.feedback import friction_note
 
 _CLOSED = 1e-7       # rad, m, rad/s, m/s: how far a state may be off its constraints
 
@@ -164,7 +164,7 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
         If the simulation fails before `at`, a force has no derivative, or no equilibrium is found.
     """
     from liedyn.analyse.linearization.verify_linear import differences
-    from liedyn.simulate.run import Silent
+    from liedyn.simulation.run import Silent
 
     progress, began = progress or Silent(), time.perf_counter()
     setup = prepare(path, overrides, strict)
