@@ -77,6 +77,6 @@ def test_ctrl_c_while_drawing_says_what_stands(folder, monkeypatch):
 
 def test_a_new_run_takes_the_pictures_of_the_old_one_away(folder):
     ok("simulate", "run.yaml")
-    assert sorted(os.listdir("runs/run")) == ["plots", "run.json", "trajectory.csv"]
+    assert sorted(os.listdir("runs/run")) == ["plots", "replay.html", "run.json", "trajectory.csv"]
     ok("simulate", "run.yaml", "--no-plots", "--force")
     assert sorted(os.listdir("runs/run")) == ["run.json", "trajectory.csv"] and os.listdir("runs") == ["run"]

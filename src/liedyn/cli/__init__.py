@@ -18,7 +18,7 @@ from liedyn import __version__
 from liedyn.cli.streams import prepare, tell
 from liedyn.errors import LiedynError, nearest, shown
 
-_COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives",
+_COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "replay", "parameters", "derivatives",
              "assemble", "export", "template", "schema", "warmup")
 
 

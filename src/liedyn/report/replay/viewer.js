@@ -1,0 +1,467 @@
+// The page: camera, time, controls and what they change. `window.replay` is for scripts.
+
+const $ = (id) => document.getElementById(id);
+const SPEEDS = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10];
+const PHASE_COLOURS = ["#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#D55E00"];
+const ANGLE = 40 * Math.PI / 180;                           // of the camera, from top to bottom
+
+function element(tag, properties = {}, ...children) {
+  const node = Object.assign(document.createElement(tag), properties);
+  node.append(...children);
+  return node;
+}
+
+class Viewer {
+  constructor(runs, { traces, follow }) {
+    Object.assign(this, { runs, main: runs[0], playing: false, loop: true, speed: 1, dirty: true, frames: [], detail: 1, pace: 16, told: 0 });
+    this.start = Math.min(...runs.map((run) => run.start));
+    this.end = Math.max(...runs.map((run) => run.end));
+    this.show = { grid: true, shadows: true, axes: false, inertia: !this.main.scene.shapes.length, forces: true, ghost: true };
+    this.arrowScale = 1;
+    this.traces = new Map();
+    this.drawing = new Drawing($("view"));
+    this.follow = -1;
+    this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
+    this.resetView();
+    this.addChoices();
+    this.addTimes();
+    this.addKeys();
+    this.addCamera();
+    this.curves = new Curves($("curves"), $("cursor"), (time) => this.seek(time));
+    this.addPlots();
+    for (const name of traces) this.trace(this.number(name), true);
+    if (follow) this.setFollow(this.number(follow));
+    this.seek(this.timeOfAddress() ?? this.start);
+    addEventListener("hashchange", () => { const time = this.timeOfAddress(); if (time !== null) this.seek(time); });
+    new ResizeObserver(() => { this.curves.redraw(); this.dirty = true; }).observe($("stage"));
+    new ResizeObserver(() => this.curves.redraw()).observe($("curves"));
+    requestAnimationFrame((now) => this.tick(now));
+  }
+
+  number(name) { return this.main.links.findIndex((link) => link.name === name); }
+
+  // --- time -----------------------------------------------------------------------------------------------------------
+
+  timeOfAddress() {
+    const found = /[#&]t=([-+.\deE]+)/.exec(location.hash), time = found ? Number(found[1]) : NaN;
+    return Number.isFinite(time) ? time : null;
+  }
+
+  seek(time) {
+    this.time = Math.min(this.end, Math.max(this.start, time));
+    for (const run of this.runs) run.seek(this.time);
+    this.curves.cursor(this.time);
+    this.dirty = true;
+    const now = performance.now();
+    if (this.playing && now - this.told < 60) return;       // text costs more than the picture
+    this.told = now;
+    $("scrub").value = this.time;
+    $("time").textContent = `${this.time.toFixed(3)} s of ${this.end.toFixed(3)} s`;
+    $("phase").textContent = this.phaseAt(this.time);
+    this.showValues();
+    if (!this.playing) this.keepAddress();
+  }
+
+  keepAddress() {
+    try { history.replaceState(null, "", `#t=${Number(this.time.toFixed(4))}`); } catch { /* not from every place */ }
+  }
+
+  step(frames) {
+    this.play(false);
+    const { t } = this.main, [k, s] = this.main.frame(this.time);
+    const from = s > 0 && frames < 0 ? k + 1 : k;
+    this.seek(t[Math.min(t.length - 1, Math.max(0, from + frames))]);
+  }
+
+  play(playing = !this.playing) {
+    if (playing && this.time >= this.end) this.seek(this.start);
+    this.playing = playing;
+    Object.assign(this, { detail: playing ? this.detail : 1, pace: 16, dirty: true });
+    $("play").textContent = playing ? "Pause" : "Play";
+    if (!playing) this.seek(this.time);
+  }
+
+  setSpeed(speed) {
+    this.speed = speed;
+    $("speed").value = speed;
+  }
+
+  tick(now) {
+    const seconds = Math.min(0.1, (now - (this.last ?? now)) / 1000);
+    this.last = now;
+    if (this.playing) {
+      this.keepPace(1000 * seconds);
+      let time = this.time + seconds * this.speed;
+      if (time >= this.end) {
+        if (this.loop) time = this.start + (time - this.end) % (this.end - this.start || 1);
+        else { time = this.end; this.play(false); }
+      }
+      this.seek(time);
+    }
+    if (this.dirty) {
+      this.draw();
+      this.frames.push(now);
+      if (this.frames.length > 120) this.frames.shift();
+    }
+    requestAnimationFrame((next) => this.tick(next));
+  }
+
+  // Where frames take long, as without a graphics processor, fewer pixels are drawn while the motion plays.
+  keepPace(milliseconds) {
+    this.pace = 0.85 * this.pace + 0.15 * milliseconds;
+    if (this.pace > 26 && this.detail > 0.7) { this.detail *= 0.8; this.pace = 16; }
+  }
+
+  phaseAt(time) {
+    const { marks, phase } = this.main.data;
+    return marks.reduce((found, [t, , next]) => (t <= time && next ? next : found), phase);
+  }
+
+  addTimes() {
+    const scrub = $("scrub"), { marks, phase } = this.main.data, span = this.end - this.start || 1;
+    Object.assign(scrub, { min: this.start, max: this.end });
+    scrub.addEventListener("input", () => this.seek(Number(scrub.value)));
+    const share = (t) => `${100 * (t - this.start) / span}%`;
+    for (const [t, name, next] of marks.slice(0, 2000)) {
+      const mark = element("button", { title: `${name} at ${t.toFixed(4)} s${next ? `, then ${next}` : ""}`, tabIndex: -1 });
+      mark.style.left = share(t);
+      mark.addEventListener("click", () => this.seek(t));
+      $("marks").append(mark);
+    }
+    const names = [], bands = [[this.start, phase]];
+    for (const [t, , next] of marks) if (next && next !== bands[bands.length - 1][1]) bands.push([t, next]);
+    bands.forEach(([t, name], k) => {
+      if (!name) return;
+      if (!names.includes(name)) names.push(name);
+      const band = element("div", { title: name });
+      Object.assign(band.style, { left: share(t), width: `${100 * ((bands[k + 1]?.[0] ?? this.end) - t) / span}%`,
+        background: PHASE_COLOURS[names.indexOf(name) % PHASE_COLOURS.length] });
+      $("phases").append(band);
+    });
+    $("play").addEventListener("click", () => this.play());
+    $("first").addEventListener("click", () => this.seek(this.start));
+    $("back").addEventListener("click", () => this.step(-1));
+    $("forward").addEventListener("click", () => this.step(1));
+    for (const speed of SPEEDS) $("speed").append(element("option", { value: speed, textContent: speed }));
+    this.setSpeed(1);
+    $("speed").addEventListener("change", () => this.setSpeed(Number($("speed").value)));
+    $("loop").checked = this.loop;
+    $("loop").addEventListener("change", () => { this.loop = $("loop").checked; });
+  }
+
+  // --- view -----------------------------------------------------------------------------------------------------------
+
+  resetView(side = null) {
+    const { bounds: [low, high], scene: { size } } = this.main.data;
+    const reach = Math.max(size, Math.min(6 * size, Math.hypot(...minus(high, low)) + 0.3 * size));
+    this.centre = low.map((x, k) => (x + high[k]) / 2);
+    this.offset = [0, 0, 0];                                // of the target from what is followed
+    [this.azimuth, this.height] = side ?? [-0.9, 0.32];
+    this.distance = 0.52 * reach / Math.tan(ANGLE / 2);
+    this.dirty = true;
+  }
+
+  target() {
+    return along(this.follow < 0 ? this.centre : place(this.main.link(this.follow)), this.offset, 1);
+  }
+
+  setFollow(k) {
+    this.follow = k;
+    this.offset = [0, 0, 0];
+    if (k >= 0) this.distance = Math.min(this.distance, 1.1 * this.main.scene.size / Math.tan(ANGLE / 2));
+    $("follow").value = k;
+    this.dirty = true;
+  }
+
+  camera() {
+    const target = this.target(), { azimuth, height, distance } = this;
+    const way = [Math.cos(height) * Math.cos(azimuth), Math.cos(height) * Math.sin(azimuth), Math.sin(height)];
+    const eye = along(target, way, distance), { canvas } = this.drawing;
+    const lens = perspective(ANGLE, canvas.width / canvas.height || 1, 0.02 * distance, distance + 60 * this.main.scene.size);
+    const turn = looking(eye, target);
+    return { view: product(lens, turn), eye, right: [turn[0], turn[4], turn[8]], up: [turn[1], turn[5], turn[9]] };
+  }
+
+  addCamera() {
+    const canvas = $("view"), fingers = new Map();
+    const move = (dx, dy) => {
+      const { right, up } = this.camera(), metres = 2 * this.distance * Math.tan(ANGLE / 2) / canvas.clientHeight;
+      this.offset = along(along(this.offset, right, -dx * metres), up, dy * metres);
+    };
+    canvas.addEventListener("contextmenu", (event) => event.preventDefault());
+    canvas.addEventListener("pointerdown", (event) => {
+      canvas.setPointerCapture(event.pointerId);
+      fingers.set(event.pointerId, [event.clientX, event.clientY]);
+    });
+    for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, (event) => fingers.delete(event.pointerId));
+    canvas.addEventListener("pointermove", (event) => {
+      const before = fingers.get(event.pointerId);
+      if (!before) return;
+      const now = [event.clientX, event.clientY], dx = now[0] - before[0], dy = now[1] - before[1];
+      if (fingers.size === 2) {
+        const other = [...fingers.entries()].find(([id]) => id !== event.pointerId)[1];
+        const gap = (p) => Math.hypot(p[0] - other[0], p[1] - other[1]) || 1;
+        this.zoom(gap(before) / gap(now));
+        move(dx / 2, dy / 2);
+      } else if (event.shiftKey || event.buttons & 6) move(dx, dy);
+      else {
+        this.azimuth -= 0.008 * dx;
+        this.height = Math.min(1.55, Math.max(-1.55, this.height + 0.008 * dy));
+      }
+      fingers.set(event.pointerId, now);
+      this.dirty = true;
+    });
+    canvas.addEventListener("wheel", (event) => {
+      event.preventDefault();
+      this.zoom(Math.exp(Math.min(0.5, Math.max(-0.5, 0.0015 * event.deltaY * (event.deltaMode ? 20 : 1)))));
+    }, { passive: false });
+    canvas.addEventListener("dblclick", () => this.resetView());
+  }
+
+  zoom(factor) {
+    const { size } = this.main.scene;
+    this.distance = Math.min(200 * size, Math.max(0.05 * size, this.distance * factor));
+    this.dirty = true;
+  }
+
+  setTheme(dark) {
+    this.dark = dark;
+    document.documentElement.classList.toggle("dark", dark);
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    this.colours = { back: colour("--back"), line: colour("--line"), faint: colour("--faint"), accent: colour("--accent"),
+      grid: colour("--grid") };
+    this.ground = null;
+    if (this.curves) this.showCurves();
+    this.dirty = true;
+  }
+
+  rgb(text) { return [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16) / 255); }
+
+  makeGround() {                                            // a grid around all of the motion, and the world's axes
+    const { bounds: [low, high], scene: { size }, floor } = this.main.data, numbers = [];
+    const power = 10 ** Math.floor(Math.log10(size / 3)), step = power * [1, 2, 5, 10].find((k) => k * power >= size / 4.5);
+    const most = 200, c = this.rgb(this.colours.grid);
+    const range = [0, 1].map((k) => {
+      const from = Math.floor((low[k] - 1.2 * size) / step), until = Math.ceil((high[k] + 1.2 * size) / step);
+      const thin = Math.max(1, Math.ceil((until - from) / most));
+      return [from * step, until * step, thin * step];
+    });
+    const [[x0, x1, dx], [y0, y1, dy]] = range;
+    for (let x = x0; x <= x1 + 0.01 * dx; x += dx) numbers.push(x, y0, floor, x, y1, floor, ...c, 0.7);
+    for (let y = y0; y <= y1 + 0.01 * dy; y += dy) numbers.push(x0, y, floor, x1, y, floor, ...c, 0.7);
+    this.ground = this.drawing.lines(numbers);
+    const axes = [[[0.85, 0.25, 0.2], [1, 0, 0]], [[0.2, 0.65, 0.25], [0, 1, 0]], [[0.25, 0.45, 0.95], [0, 0, 1]]];
+    this.world = this.drawing.lines(axes.flatMap(([colour, way]) => [0, 0, 0, ...way.map((x) => 0.35 * size * x), ...colour, 1]));
+    $("ground").textContent = `grid ${Number(step.toPrecision(3))} m · x red, y green, z blue`;
+  }
+
+  frameAxes() {
+    const length = 0.08 * this.main.scene.size, numbers = [];
+    this.main.links.forEach((_, k) => {
+      const m = this.main.link(k), p = place(m);
+      [[0.85, 0.25, 0.2], [0.2, 0.65, 0.25], [0.25, 0.45, 0.95]].forEach((colour, j) => {
+        numbers.push(...p, ...along(p, m.slice(4 * j, 4 * j + 3), length), ...colour, 1);
+      });
+    });
+    return numbers;
+  }
+
+  draw() {
+    this.dirty = false;
+    const { drawing, show, main } = this, ratio = this.detail * Math.min(2, window.devicePixelRatio || 1), { canvas } = drawing;
+    const w = Math.round(canvas.clientWidth * ratio), h = Math.round(canvas.clientHeight * ratio);
+    if (canvas.width !== w || canvas.height !== h) Object.assign(canvas, { width: w, height: h });
+    if (!this.ground) this.makeGround();
+    const { floor } = main.data;
+    drawing.begin(this.camera(), this.rgb(this.colours.back));
+    const drawn = this.runs.filter((_, k) => k === 0 || show.ghost).map((run, k) => run.solids({ ...show, ghost: k > 0, arrowScale: this.arrowScale }));
+    drawing.drawSolids(drawn[0].solid);
+    if (show.grid) { drawing.drawLines(this.ground, ratio); drawing.drawLines(this.world, 2 * ratio); }
+    if (show.shadows) drawing.drawSolids({ ...drawn[0].solid, bead: null }, { shadow: { floor, shade: [0, 0, 0, this.dark ? 0.4 : 0.16] } });
+    const now = main.at.k;
+    for (const { lines } of this.traces.values()) {
+      drawing.drawLines(lines, 1.6 * ratio, { until: now });
+      drawing.drawLines(lines, 1.2 * ratio, { from: now, tint: [0.3, 0.3, 0.3, 0.3] });
+    }
+    if (show.axes) {
+      const lines = drawing.lines(this.frameAxes());
+      drawing.drawLines(lines, 2 * ratio);
+      drawing.gl.deleteBuffer(lines.buffer);
+    }
+    for (const one of drawn) drawing.drawSolids(one.clear, { clear: true });
+  }
+
+  // --- choices --------------------------------------------------------------------------------------------------------
+
+  addChoices() {
+    const { name, robot, status, reason } = this.main.data;
+    $("title").textContent = name;
+    $("robot").textContent = this.runs.length > 1 ? `${robot}, against ${this.runs.slice(1).map((run) => run.data.name).join(", ")}` : robot;
+    $("status").textContent = reason ? `${status}: ${reason}` : status;
+    $("status").classList.toggle("bad", status !== "" && status !== "complete");
+    $("follow").append(element("option", { value: -1, textContent: "nothing" }));
+    this.main.links.forEach((link, k) => {
+      $("follow").append(element("option", { value: k, textContent: link.name }));
+      const box = element("input", { type: "checkbox", id: `trace${k}` });
+      box.addEventListener("change", () => this.trace(k, box.checked));
+      const colour = element("i");
+      colour.style.background = CURVE_COLOURS[k % CURVE_COLOURS.length];
+      $("trace-list").append(element("label", {}, box, colour, element("span", { textContent: link.name })));
+    });
+    $("follow").addEventListener("change", () => this.setFollow(Number($("follow").value)));
+    const { data: { arrows }, scene } = this.main;
+    if (!arrows.of.length) { $("scale-label").hidden = true; delete this.show.forces; }
+    if (!scene.ellipsoids.some((one) => !one.solid)) delete this.show.inertia;
+    if (this.runs.length < 2) delete this.show.ghost;
+    for (const what of Object.keys(this.show)) {
+      const box = element("input", { type: "checkbox", checked: this.show[what], id: `show-${what}` });
+      box.addEventListener("change", () => this.toggle(what, box.checked));
+      $("toggles").append(element("label", {}, box, ` ${what === "axes" ? "link axes" : what}`));
+    }
+    for (const kind of Object.keys(ARROWS).filter((one) => arrows.of.some((arrow) => arrow.kind === one))) {
+      const colour = element("i");
+      colour.style.background = `rgb(${ARROWS[kind].map((x) => 255 * x)})`;
+      $("legend").append(colour, { force: "force", contact: "contact force", reaction: "reaction", moment: "moment" }[kind]);
+    }
+    $("scale").addEventListener("input", () => { this.arrowScale = 10 ** Number($("scale").value); this.dirty = true; });
+    $("reset").addEventListener("click", () => { this.setFollow(-1); this.resetView(); });
+    $("picture").addEventListener("click", () => this.save());
+    $("theme").addEventListener("click", () => this.setTheme(!this.dark));
+    $("panel-toggle").addEventListener("click", () => { $("panel").hidden = !$("panel").hidden; });
+    $("help-toggle").addEventListener("click", () => $("help").showModal());
+  }
+
+  toggle(what, on = !this.show[what]) {
+    if (!(what in this.show)) return;
+    this.show[what] = on;
+    $(`show-${what}`).checked = on;
+    this.dirty = true;
+  }
+
+  trace(k, on) {
+    $(`trace${k}`).checked = on;
+    if (!on) this.traces.delete(k);
+    else if (!this.traces.has(k)) {
+      const path = this.main.path(k), colour = this.rgb(CURVE_COLOURS[k % CURVE_COLOURS.length]), numbers = [];
+      for (let i = 0; i + 1 < path.length; i++) numbers.push(...path[i], ...path[i + 1], ...colour, 1);
+      this.traces.set(k, { lines: this.drawing.lines(numbers) });
+    }
+    this.dirty = true;
+  }
+
+  save() {
+    this.draw();                                            // in the same turn: the picture is still there
+    const name = this.main.data.name.replace(/[^\w.-]+/g, "_");
+    $("view").toBlob((blob) => {
+      const link = element("a", { href: URL.createObjectURL(blob), download: `${name}_${this.time.toFixed(3)}s.png` });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    });
+  }
+
+  addKeys() {
+    const faster = (k) => this.setSpeed(SPEEDS[Math.min(SPEEDS.length - 1, Math.max(0, SPEEDS.indexOf(this.speed) + k))]);
+    const keys = { " ": () => this.play(), home: () => this.seek(this.start), end: () => this.seek(this.end), "+": () => faster(1),
+      "=": () => faster(1), "-": () => faster(-1), l: () => { this.loop = !this.loop; $("loop").checked = this.loop; },
+      f: () => this.setFollow(this.follow + 1 < this.main.links.length ? this.follow + 1 : -1),
+      r: () => { this.setFollow(-1); this.resetView(); }, 1: () => this.resetView([0, 0]), 2: () => this.resetView([-Math.PI / 2, 0]),
+      3: () => this.resetView([-Math.PI / 2, 1.55]), g: () => this.toggle("grid"), a: () => this.toggle("axes"),
+      h: () => this.toggle("shadows"), e: () => this.toggle("forces"), i: () => this.toggle("inertia"),
+      t: () => this.follow >= 0 && this.trace(this.follow, !this.traces.has(this.follow)), s: () => this.save(),
+      d: () => this.setTheme(!this.dark), p: () => $("panel-toggle").click(), "?": () => $("help").showModal() };
+    addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
+      if (event.target.tagName === "SELECT") return;
+      const { key } = event;
+      if (key === "ArrowLeft" || key === "ArrowRight") this.step((key === "ArrowLeft" ? -1 : 1) * (event.shiftKey ? 10 : 1));
+      else if (keys[key.toLowerCase()]) keys[key.toLowerCase()]();
+      else return;
+      event.preventDefault();
+    });
+  }
+
+  // --- plots ----------------------------------------------------------------------------------------------------------
+
+  addPlots() {
+    const { plots } = this.main.data;
+    if (!plots.length) { $("plots").hidden = true; return; }
+    plots.forEach(({ title }, k) => $("plot").append(element("option", { value: k, textContent: title })));
+    $("plot").addEventListener("change", () => this.choosePlot(Number($("plot").value)));
+    for (const [id, on] of [["all", true], ["none", false]]) {
+      $(id).addEventListener("click", () => { this.chosen.fill(on); this.listCurves(); this.showCurves(); });
+    }
+    this.choosePlot(0);
+  }
+
+  choosePlot(k) {
+    const { plots } = this.main.data;
+    this.plot = plots[k];
+    this.first = plots.slice(0, k).reduce((sum, one) => sum + one.curves.length, 0);
+    const joint = this.plot.curves.findIndex(([name]) => !name.startsWith("base."));      // a base has another scale
+    const from = Math.max(0, joint);
+    this.chosen = this.plot.curves.map((_, j) => j >= from && j < from + 7);
+    this.listCurves();
+    this.showCurves();
+  }
+
+  listCurves() {
+    this.values = [];
+    $("curve-list").replaceChildren(...this.plot.curves.map(([name, unit], j) => {
+      const box = element("input", { type: "checkbox", checked: this.chosen[j] }), colour = element("i"), value = element("output");
+      colour.style.background = CURVE_COLOURS[j % CURVE_COLOURS.length];
+      box.addEventListener("change", () => { this.chosen[j] = box.checked; this.showCurves(); });
+      this.values.push(value);
+      return element("label", { title: unit ? `${name} [${unit}]` : name }, box, colour, element("span", { textContent: name }), value);
+    }));
+  }
+
+  showCurves() {
+    if (!this.plot) return;
+    const shown = [];
+    this.plot.curves.forEach(([name], j) => {
+      if (!this.chosen[j]) return;
+      const colour = CURVE_COLOURS[j % CURVE_COLOURS.length];
+      this.runs.forEach((run, k) => {
+        const x = k ? this.curveOf(run, this.plot.title, name) : run.curves[this.first + j];
+        if (x) shown.push({ t: run.t, x, colour, dashed: k > 0 });
+      });
+    });
+    this.curves.show(shown, this.start, this.end, this.colours);
+    this.showValues();
+  }
+
+  curveOf(run, title, name) {                               // of a ghost: the curve of the same name
+    let first = 0;
+    for (const plot of run.data.plots) {
+      const j = plot.title === title ? plot.curves.findIndex(([other]) => other === name) : -1;
+      if (j >= 0) return run.curves[first + j];
+      first += plot.curves.length;
+    }
+    return null;
+  }
+
+  showValues() {
+    if (!this.plot || !this.main.at) return;
+    const { k, s } = this.main.at;
+    this.values.forEach((value, j) => {
+      const x = this.main.curves[this.first + j], now = s > 0 ? (1 - s) * x[k] + s * x[k + 1] : x[k], unit = this.plot.curves[j][1];
+      value.textContent = `${Math.abs(now) < 1e-9 ? "0" : now.toPrecision(4)} ${unit}`;
+    });
+  }
+}
+
+try {
+  if (typeof DecompressionStream === "undefined") throw new Error("this browser is too old: it needs DecompressionStream (2023)");
+  const data = JSON.parse($("data").textContent);
+  const viewer = new Viewer(await Promise.all(data.runs.map((run) => Motion.of(run))), data);
+  // for scripts: replay.seek(1.5), replay.position("hand"), replay.framesPerSecond()
+  window.replay = {
+    viewer, seek: (time) => { viewer.play(false); viewer.seek(time); }, position: (link) => place(viewer.main.link(viewer.number(link))),
+    framesPerSecond: () => 1000 * (viewer.frames.length - 1) / (viewer.frames[viewer.frames.length - 1] - viewer.frames[0]),
+  };
+} catch (error) {
+  $("problem").hidden = false;
+  $("problem").textContent = `The motion cannot be shown: ${error.message}.`;
+  throw error;
+}
