@@ -103,6 +103,11 @@ def prepare(path, overrides, strict: bool = False, force_long: bool = False, fol
     if controller is not None:
         scenario = _called(scenario, controller)
     model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
+    return prepare_with(scenario, model, force_long, folder)
+
+
+def prepare_with(scenario: Scenario, model: Model, force_long: bool = False, folder=None) -> Prepared:
+    """`prepare` of a scenario that is read, and its robot."""
     from liedyn.simulate.integrator import choose_integrator
     from liedyn.simulate.schedule import compile_schedule
     first = opened(model, scenario.phases[0] if scenario.phases else None)
