@@ -20,6 +20,7 @@ from liedyn.simulate.preparation import Prepared
 from liedyn.simulate.run import output_times
 
 _ROUNDING = 1e-13        # relative: an affine map against a run that is bound in full
+_OF_FLOORS = 0.5         # the same for pivots below which all is rounding, of which the size matters
 _LOOKED_AT = 4096        # runs, at most, among which values are looked for that the map is found by
 _CHECKED = 6             # runs that are bound in full to check it
 
@@ -164,7 +165,8 @@ def _affine_map(binding: Binding, first: Prepared, looked: list, origin: list) -
     """The map, or None; and the numbers of all runs that were bound to find it. looked: values of the first runs; origin: of
     `first`."""
     kind, base, seen = signature(first), numbers_of(first), []
-    count = binding.design.count
+    count, tolerance = binding.design.count, np.full(len(base), _ROUNDING)
+    tolerance[len(base) - first.model.nv:] = _OF_FLOORS        # the last constants of a robot
 
     def bound(values) -> np.ndarray | None:
         try:
@@ -182,7 +184,7 @@ def _affine_map(binding: Binding, first: Prepared, looked: list, origin: list) -
             held = held and all(x == values[0] for x in values)
             columns.append((np.zeros(0, int), np.zeros(0, int), np.zeros(0)))
             continue
-        found = _column(values, origin[k], base, lambda x, k=k: bound([*origin[:k], x, *origin[k + 1:]]))
+        found = _column(values, origin[k], base, tolerance, lambda x, k=k: bound([*origin[:k], x, *origin[k + 1:]]))
         held = held and found is not None
         columns.append(found)
     if not held:
@@ -190,10 +192,10 @@ def _affine_map(binding: Binding, first: Prepared, looked: list, origin: list) -
             bound([x[0] for x in binding.values(int(k), int(k) + 1)])
         return None, seen
     affine = _Affine(base, origin, columns)
-    return (affine if _agrees(binding, affine, bound, count, looked) else None), seen
+    return (affine if _agrees(binding, affine, tolerance, bound, looked) else None), seen
 
 
-def _column(values: np.ndarray, x0: float, base: np.ndarray, bound) -> tuple | None:
+def _column(values: np.ndarray, x0: float, base: np.ndarray, tolerance: np.ndarray, bound) -> tuple | None:
     """What of the numbers follows one value: places that are the value itself; other places, and their slopes."""
     distinct = np.unique(values[values != 0.0])
     others = distinct[distinct != x0]
@@ -212,15 +214,15 @@ def _column(values: np.ndarray, x0: float, base: np.ndarray, bound) -> tuple | N
     slope = (rows[far][rest] - base[rest]) / (probes[far] - x0)
     for row, x in zip(rows, probes, strict=True):
         scale = np.abs(base[rest]) + np.abs(rows[far][rest])
-        if (np.abs(base[rest] + slope * (x - x0) - row[rest]) > _ROUNDING * scale).any():
+        if (np.abs(base[rest] + slope * (x - x0) - row[rest]) > tolerance[rest] * scale).any():
             return None
     return same, rest, slope
 
 
-def _agrees(binding: Binding, affine: _Affine, bound, count: int, looked: list) -> bool:
+def _agrees(binding: Binding, affine: _Affine, tolerance: np.ndarray, bound, looked: list) -> bool:
     """Against runs bound in full: the corners, and some from all over the sweep."""
     corners = [[pick(x) if isinstance(x, np.ndarray) else x[0] for x in looked] for pick in (np.min, np.max)]
-    numbers = np.unique(np.linspace(0, count - 1, _CHECKED).astype(int))
+    numbers = np.unique(np.linspace(0, binding.design.count - 1, _CHECKED).astype(int))
     runs = [[x[0] for x in binding.values(int(k), int(k) + 1)] for k in numbers]
     for values in (*runs, *corners):
         values = [x0 if isinstance(x, float) and x == 0.0 else x for x, x0 in zip(values, affine.origin, strict=True)]
@@ -228,6 +230,6 @@ def _agrees(binding: Binding, affine: _Affine, bound, count: int, looked: list) 
         if row is None:
             return False
         mapped = affine.rows([[x] for x in values])[0]
-        if (np.abs(mapped - row) > 4.0 * _ROUNDING * (np.abs(row) + np.abs(affine.base))).any():
+        if (np.abs(mapped - row) > 4.0 * tolerance * (np.abs(row) + np.abs(affine.base))).any():
             return False
     return True
