@@ -76,9 +76,9 @@ def quantile(x: Distribution, u: np.ndarray) -> np.ndarray:
     centre = np.log(x.centre) if of_logarithm else x.centre
     a, b = (low - centre) / x.spread, (high - centre) / x.spread
     if a > 0.0:                                                        # by the other tail, where numbers are dense
-        z = -ndtri(ndtr(-a) - u * (ndtr(-a) - ndtr(-b)))
+        z = -ndtri(ndtr(-a) * (1.0 - u) + ndtr(-b) * u)
     else:
-        z = ndtri(ndtr(a) + u * (ndtr(b) - ndtr(a)))
+        z = ndtri(ndtr(a) * (1.0 - u) + ndtr(b) * u)
     found = centre + x.spread * z
     return np.clip(np.exp(found) if of_logarithm else found, x.low, x.high)
 
