@@ -93,8 +93,8 @@ class Cluster:
         from shutil import which
         dask = which("dask", path=os.path.dirname(sys.executable))
         commands = {"scheduler": [dask, "scheduler", "--host", "127.0.0.1", "--port", str(self.port), "--no-dashboard"]}
-        commands |= {f"worker {k}": [dask, "worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--death-timeout", "60",
-                                     "--local-directory", str(self.place)] for k in range(2)}
+        commands |= {f"worker {k}": [dask, "worker", self.address, "--nthreads", "1", "--no-nanny", "--no-dashboard",
+                                     "--death-timeout", "60", "--local-directory", str(self.place)] for k in range(2)}
         for name, command in commands.items():
             if name not in self.processes or self.processes[name].poll() is not None:
                 self.processes[name] = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)

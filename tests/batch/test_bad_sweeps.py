@@ -65,15 +65,18 @@ def test_files(tmp_path, text, message):
 
 
 BOUND = [
-    ("vary: [{key: initial.q.elbo, list: [0]}]\n", r"sweep.yaml:2: vary\[0\]: the first run cannot start: -S initial.q.elbo=0.0: .*elbo"),
+    ("vary: [{key: initial.q.elbo, list: [0]}]\n",
+     r"sweep.yaml:2: vary\[0\]: the first run cannot start: -S initial.q.elbo=0.0: .*elbo"),
     ("vary: [{key: initial.qq.elbow, list: [0]}]\n", "the first run cannot start: .*unknown key.*did you mean q"),
     ("vary: [{key: integrator.method, list: [rk5]}]\n", "the first run cannot start: .*expected one of rk4"),
-    ("vary: [{key: robot.mass.lowr, list: [1]}]\n", "no such parameter of the robot; found 'mass.lowr'.*did you mean robot.mass.lower"),
+    ("vary: [{key: robot.mass.lowr, list: [1]}]\n",
+     "no such parameter of the robot; found 'mass.lowr'.*did you mean robot.mass.lower"),
     ("vary: [{key: robot.mass.lower, list: [-1]}]\n", "the first run cannot start: .*lower.*mass"),
     ("vary: [{key: robot.links.lower.mas, list: [1]}]\n", "the first run cannot start: .*unknown key"),
     ("vary: [{key: robot.mass.lower, list: [a]}]\n", "a parameter of the robot is a number"),
     ("vary: [{key: robot.origin.elbow.wx, list: [1], scale: relative}]\n", "placements and screws have no relative values"),
-    ("vary: [{key: initial.q.tip, list: [1], scale: relative}]\n", "relative values need a number to be factors of; .*has no value"),
+    ("vary: [{key: initial.q.tip, list: [1], scale: relative}]\n",
+     "relative values need a number to be factors of; .*has no value"),
     ("vary: [{key: integrator.method, list: [1], scale: relative}]\n", "relative values need a number .*integrator.method = rk4"),
     (ONE + "outputs: {x: final(q.elbo)}\n", "outputs.x: no such column; found 'q.elbo'.*did you mean q.elbow"),
     (ONE + "outputs: {x: final(z(tipp))}\n", "outputs.x: no such link; found 'tipp'.*did you mean tip"),
@@ -102,7 +105,7 @@ def test_what_the_scenario_or_the_robot_does_not_have(tmp_path, text, message):
 def test_a_robot_of_urdf_has_parameters_but_no_keys(tmp_path):
     scenario = SCENARIO.replace("double_pendulum.yaml", "double_pendulum.urdf")
     assert batch(tmp_path, "vary: [{key: robot.mass.lower, list: [1, 2]}]\n", scenario=scenario).count == 2
-    with pytest.raises(InputError, match="no such parameter of the robot; found 'links.lower.mass'"):
+    with pytest.raises(InputError, match=r"no such parameter of the robot; found 'links\.lower\.mass'"):
         batch(tmp_path, "vary: [{key: robot.links.lower.mass, list: [1, 2]}]\n", scenario=scenario)
 
 

@@ -13,12 +13,14 @@ from liedyn.io.loops import read_loops_file
 from liedyn.io.robot_yaml import read_robot_yaml
 from liedyn.io.scenario_file import read_scenario, scenario_of
 from liedyn.io.schema import described, json_schema
+from liedyn.io.sweep_file import read_sweep
 from liedyn.io.yaml_text import Node, parse_yaml, read_yaml
 
 ROOT = Path(__file__).parents[2]
-READERS = {"scenario": read_scenario, "robot": read_robot_yaml, "loops": read_loops_file}
+READERS = {"scenario": read_scenario, "robot": read_robot_yaml, "loops": read_loops_file, "sweep": read_sweep}
 SCENARIOS, ROBOTS = (sorted((ROOT / folder).glob("*.yaml")) for folder in ("configs", "robots"))
 FILES = [*((path, "scenario") for path in SCENARIOS),
+         *((path, "sweep") for path in sorted((ROOT / "configs/sweeps").glob("*.yaml"))),
          *((path, "loops" if path.name.endswith(".loops.yaml") else "robot") for path in ROBOTS)]
 SCHEMAS = {kind: json_schema(keys) for kind, keys in KINDS.items()}
 
@@ -172,7 +174,8 @@ def test_the_template_has_every_key_with_its_meaning_and_is_valid(kind, tmp_path
     assert accepts(kind, parse_yaml(text).plain())
     assert max(map(len, text.splitlines())) <= 130
     assert text.startswith(f"# yaml-language-server: $schema={kind}.schema.json\n")
-    (tmp_path / "robot.yaml").touch()
+    for name in ("robot.yaml", "scenario.yaml"):
+        (tmp_path / name).touch()
     (tmp_path / "file.yaml").write_text(text, encoding="utf-8")
     READERS[kind](tmp_path / "file.yaml")
 
@@ -191,7 +194,8 @@ def test_lines_of_the_template_can_be_uncommented(kind):
 TABLES = [("docs/scenarios.md", "scenario"), ("docs/scenarios.md", "integrator"), ("docs/scenarios.md", "constraints"),
           ("docs/scenarios.md", "control"), ("docs/scenarios.md", "external_force"), ("docs/scenarios.md", "initial"),
           ("docs/scenarios.md", "phase"), ("docs/scenarios.md", "event"), ("docs/files.md", "link"),
-          ("docs/files.md", "joint"), ("docs/files.md", "actuator"), ("docs/loops.md", "loop"), ("docs/loops.md", "coupling")]
+          ("docs/files.md", "joint"), ("docs/files.md", "actuator"), ("docs/loops.md", "loop"), ("docs/loops.md", "coupling"),
+          ("docs/batches.md", "sweep"), ("docs/batches.md", "vary"), ("docs/batches.md", "trajectories")]
 
 
 @pytest.mark.parametrize("page, title", TABLES, ids=lambda x: x.rpartition("/")[2])

@@ -10,10 +10,11 @@ import numpy as np
 from liedyn.analyse.along.varied import value, with_parameters
 from liedyn.batch.design import Design
 from liedyn.dynamics.parameters.model_parameters import parameter_names
-from liedyn.errors import LiedynError, ScenarioError
+from liedyn.errors import LiedynError, ModelError, ScenarioError
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario_file import scenario_of
 from liedyn.io.sweep import Sweep, Varied
+from liedyn.io.yaml_text import read_yaml
 from liedyn.loading import load, load_description
 from liedyn.model.build import build
 from liedyn.simulate.preparation import Prepared, prepare_with
@@ -107,8 +108,9 @@ class Binding:
                                                                                       "couplings", "actuators")):
             return
         close = difflib.get_close_matches(rest, known, 1)
-        raise ScenarioError("no such parameter of the robot", place=one.place, found=rest, expected="one of ld.parameter_names(model)"
-                            + (", or a key such as links.hand.mass of the robot YAML" if is_yaml else ""),
+        also = ", or a key such as links.hand.mass of the robot YAML" if is_yaml else ""
+        raise ScenarioError("no such parameter of the robot", place=one.place, found=rest,
+                            expected=f"one of ld.parameter_names(model){also}",
                             hint=f"did you mean robot.{close[0]}?" if close else None)
 
     def _nominal(self, one: Varied, name: str | None) -> float:
@@ -130,8 +132,6 @@ class Binding:
     def _file_of(self, one: Varied):
         if one.of_robot is None:
             return to_plain(self.prepared.scenario)
-        from liedyn.errors import ModelError
-        from liedyn.io.yaml_text import read_yaml
         return read_yaml(self.prepared.scenario.robot, ModelError).plain()
 
 

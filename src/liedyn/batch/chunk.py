@@ -85,8 +85,8 @@ class Bench:
         for output, one in zip(self.outputs, self.sweep.outputs, strict=True):
             for name in output.columns:
                 if name not in known and name.partition(".")[0] in (*_KINDS, "energy"):
-                    raise ScenarioError("no such column", place=one.place, found=name, expected="a column of the trajectory, such as "
-                                        + ", ".join(list(known)[:3]), hint=nearest(name, known))
+                    raise ScenarioError("no such column", place=one.place, found=name, hint=nearest(name, known),
+                                        expected=f"a column of the trajectory, such as {', '.join(list(known)[:3])}")
                 others |= {(name, one)} if name not in known else set()
             for link in output.links:
                 if link not in links:
@@ -99,8 +99,9 @@ class Bench:
         """Columns that some runs have: against a run of one row."""
         scenario = self.binding.prepared.scenario
         step = min(scenario.output_step, scenario.duration)
+        short = replace(scenario, duration=step, output_step=step)
         try:
-            found = simulate_prepared(prepare_with(replace(scenario, duration=step, output_step=step), self.binding.model), Silent())
+            found = simulate_prepared(prepare_with(short, self.binding.model), Silent())
         except LiedynError:                                    # its own error comes with the run
             return
         names = [name for name, _, _ in found.columns]
@@ -181,7 +182,8 @@ class Bench:
     def _rows_side_by_side(self, motion: SideBySideMotion, number, which) -> Motions:
         rows = _every(len(motion.t), self.sweep.trajectories.every)
         units = self._known()
-        columns = {column_title(name, units[name]): motion.column(name)[which][:, rows].reshape(-1) for name in self._kept_names(units)}
+        columns = {column_title(name, units[name]): motion.column(name)[which][:, rows].reshape(-1)
+                   for name in self._kept_names(units)}
         return Motions(np.repeat(number[which], len(rows)), np.tile(motion.t[rows], len(which)), columns)
 
     def _alone(self, table: Table, i: int, kept: list[Motions]) -> None:
@@ -197,8 +199,9 @@ class Bench:
                 result = simulate_prepared(run, Silent())
             table.status[i] = COMPLETE
         except ComputationError as error:
-            table.status[i], table.reason[i], result = DIVERGED if error.result is not None or error.at is not None else FAILED, \
-                str(error), error.result
+            result = error.result
+            table.status[i] = FAILED if result is None and error.at is None else DIVERGED
+            table.reason[i] = str(error)
         except LiedynError as error:
             table.status[i], table.reason[i] = FAILED, str(error)
         if result is None:

@@ -1,8 +1,8 @@
 """Outputs of a sweep: text -> a checked tree -> numbers of many runs. Nothing of the text is ever executed by Python.
 
-There are numbers of a run and series over its time. Columns and points of links are series: `q.elbow` or `q(elbow)`, `energy.work`,
-`z(hand)`, `t`. `final`, `initial`, `min`, `max`, `mean`, `integral` and `at(time, …)` make numbers of them; operators and functions
-take both. An output is a number.
+There are numbers of a run and series over its time. Columns and points of links are series: `q.elbow` or `q(elbow)`,
+`energy.work`, `z(hand)`, `t`. `final`, `initial`, `min`, `max`, `mean`, `integral` and `at(time, …)` make numbers of them;
+operators and functions take both. An output is a number.
 """
 from __future__ import annotations
 
@@ -63,12 +63,11 @@ def compile_output(output: Output) -> Compiled:
 
 class _Reader:
     def __init__(self, output: Output):
-        self.output, self.words = output, []                    # names that stand in the text as _0, _1, …
+        self.output, self.words = output, []                    # names that stand in the text as _0_, _1_, …
         self.columns: list[str] = []
         self.links: list[str] = []
-        self.text = ""
 
-    def refuse(self, message: str, node=None, *, expected=None, hint=None) -> ScenarioError:
+    def refuse(self, message: str, *, expected=None, hint=None) -> ScenarioError:
         return ScenarioError(message, place=self.output.place, found=self.output.text, expected=expected, hint=hint)
 
     def parsed(self) -> ast.expr:
@@ -112,7 +111,8 @@ class _Reader:
             return _applied(_OPERATORS[type(node.op)], self.part(node.left, depth + 1), self.part(node.right, depth + 1))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
             return self._call(node, depth)
-        raise self.refuse(f"{type(node).__name__} is not part of an expression", expected="numbers, columns, + - * / ** and functions")
+        raise self.refuse(f"{type(node).__name__} is not part of an expression",
+                          expected="numbers, columns, + - * / ** and functions")
 
     def _number(self, node: ast.Constant) -> _Part:
         if type(node.value) not in (int, float) or not math.isfinite(node.value):
@@ -132,7 +132,8 @@ class _Reader:
         if name == "drift":
             return self._column(name, "", ())
         known = ["t", *CONSTANTS, *_FUNCTIONS, *_OF_TWO, *REDUCTIONS]
-        raise self.refuse(f"unknown name {name}", expected="a column such as q.elbow, t, pi, e, or a function", hint=nearest(name, known))
+        raise self.refuse(f"unknown name {name}", hint=nearest(name, known),
+                          expected="a column such as q.elbow, t, pi, e, or a function")
 
     def _column(self, name: str, kind: str, point) -> _Part:
         if not kind:
@@ -144,7 +145,8 @@ class _Reader:
         except ValueError:
             at = ()
         if len(at) != 3 or (point and kind in ("wx", "wy", "wz")):
-            raise self.refuse(f"wrong arguments of {kind}", expected=f"{kind}(link), or x(link, 0, 0, 0.1) for a point in link axes")
+            raise self.refuse(f"wrong arguments of {kind}",
+                              expected=f"{kind}(link), or x(link, 0, 0, 0.1) for a point in link axes")
         return _Part(True, lambda motion: motion.point(kind, name, at))
 
     def _call(self, node: ast.Call, depth: int) -> _Part:

@@ -126,16 +126,16 @@ def signature(run: Prepared) -> tuple:
     integrator, signals = scenario.integrator, problem.signals
     curves = curves_of(plant, problem.schedule, signals)
     return (index, tuple(rest), integrator.method, integrator.step, scenario.duration, scenario.output_step, problem.passive,
-            problem.schedule.breaks.tobytes(), signals.breaks.tobytes(), signals.coefficients.tobytes(), signals.first[curves].tobytes(),
-            signals.count[curves].tobytes(), len(run.model.constants))
+            problem.schedule.breaks.tobytes(), signals.breaks.tobytes(), signals.coefficients.tobytes(),
+            signals.first[curves].tobytes(), signals.count[curves].tobytes(), len(run.model.constants))
 
 
 def numbers_of(run: Prepared) -> np.ndarray:
     """q, v, values of the scenario, constants of the robot, one after the other."""
     problem = run.problem
     plant = problem.plant()
-    return np.concatenate([problem.q, problem.v, values_of(plant, problem.schedule, problem.signals), law_numbers(plant.joint_laws),
-                           problem.model.constants])
+    values = values_of(plant, problem.schedule, problem.signals)
+    return np.concatenate([problem.q, problem.v, values, law_numbers(plant.joint_laws), problem.model.constants])
 
 
 class _Affine:

@@ -61,7 +61,8 @@ class SideBySideMotion:
         q, v = self.arrays["q"], self.arrays["v"]
         if self.variants is None:
             return _of_point(self.model, q, v, kind, link, at)
-        return np.stack([_of_point(self.variants, q[:, r].copy(), v[:, r].copy(), kind, link, at) for r in range(len(self.t))], axis=1)
+        rows = [_of_point(self.variants, q[:, r].copy(), v[:, r].copy(), kind, link, at) for r in range(len(self.t))]
+        return np.stack(rows, axis=1)
 
 
 def _of_point(model, q, v, kind: str, link: str, at) -> np.ndarray:

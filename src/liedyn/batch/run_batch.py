@@ -91,7 +91,8 @@ class Batch:
         sweep = self.sweep
         if sweep.combine == "sample":
             whole = self.count if sweep.sampling == "latin_hypercube" else 0
-            return repr((sweep.seed, sweep.sampling, whole, [(one.key, one.values, one.drawn, one.scale) for one in sweep.vary])).encode()
+            sources = [(one.key, one.values, one.drawn, one.scale) for one in sweep.vary]
+            return repr((sweep.seed, sweep.sampling, whole, sources)).encode()
         values = self.binding.values(first, until)
         return b" ".join(x.tobytes() if isinstance(x, np.ndarray) else json.dumps(x).encode() for x in values)
 
@@ -127,8 +128,8 @@ class Batch:
         """ComputationError where the disk does not hold it."""
         needed, free, place = self.bytes_on_disk(), *free_disk(folder)
         if needed > free:
-            raise ComputationError(f"{self.count} runs need about {needed / 1e9:.3g} GB of disk in {place}; {free / 1e9:.3g} GB are free "
-                                   "(keep fewer columns or rows of trajectories, or give another folder with -o)")
+            raise ComputationError(f"{self.count} runs need about {needed / 1e9:.3g} GB of disk in {place}; {free / 1e9:.3g} GB "
+                                   "are free (keep fewer columns or rows of trajectories, or give another folder with -o)")
 
     def report(self, folder, jobs: int) -> dict:
         """What would be done, as plain values; a few runs are computed to say how long."""
@@ -140,7 +141,8 @@ class Batch:
         each = (time.perf_counter() - began) / some
         way = "one after the other" if lineup is None else "side by side" + ("" if lineup.affine else ", each bound by itself")
         return {"scenario": self.sweep.scenario, "robot": self.binding.model.name, "runs": self.count, "way": way,
-                "vary": {one.name: one.key for one in self.sweep.vary}, "outputs": {one.name: one.text for one in self.sweep.outputs},
+                "vary": {one.name: one.key for one in self.sweep.vary},
+                "outputs": {one.name: one.text for one in self.sweep.outputs},
                 "trajectories": self.sweep.trajectories is not None, "rows": self.first.rows, "chunks": self.chunks,
                 "runs_in_a_chunk": self.size, "bytes": int(self.bytes_on_disk()), "seconds_each": each,
                 "seconds": each * self.count / (1 if lineup is not None else jobs), "folder": os.fspath(folder)}
@@ -164,16 +166,17 @@ class Batch:
         mine = [chunk for chunk in range(self.chunks) if shard.has(chunk)]
         missing = [chunk for chunk in mine if not store.has(names[chunk])]
         count, todo = (sum(until - first for first, until in map(self.span, which)) for which in (mine, missing))
-        done = count - todo
-        progress(done, count)
-        for runs in self._computed(store, missing, names, jobs, scheduler, lambda more: progress(done + more, count)):
-            done += runs
-            progress(done, count)
+        done = [count - todo]                                  # runs
+        progress(done[0], count)
+        for runs in self._computed(store, missing, names, jobs, scheduler, lambda more: progress(done[0] + more, count)):
+            done[0] += runs
+            progress(done[0], count)
         absent = [name for name in names if not store.has(name)]
         counts = {} if absent else store.finish(names, csv)
         return Done(self.count, todo, count - todo, len(absent), time.perf_counter() - began, counts)
 
-    def _computed(self, store: Store, missing: list[int], names: list[str], jobs: int, scheduler: str | None, within) -> Iterator[int]:
+    def _computed(self, store: Store, missing: list[int], names: list[str], jobs: int, scheduler: str | None,
+                  within: Callable[[int], None]) -> Iterator[int]:
         """Runs of each chunk that is written."""
         job = Job(self.sweep, os.path.abspath(store.folder), self.identity)
         todo = [(names[chunk], *self.span(chunk)) for chunk in missing]
@@ -197,9 +200,10 @@ class Batch:
     def _about(self) -> dict:
         sweep = self.sweep
         return {"liedyn": __version__, "identity": self.identity, "count": self.count, "runs_in_a_chunk": self.size,
-                "scenario": sweep.scenario, "overrides": list(sweep.overrides), "source": sweep.source and os.path.abspath(sweep.source),
+                "scenario": sweep.scenario, "overrides": list(sweep.overrides),
+                "source": sweep.source and os.path.abspath(sweep.source),
                 "combine": sweep.combine, "sampling": sweep.sampling, "seed": sweep.seed,
-                "vary": [{"key": one.key, "name": one.name, "scale": one.scale, "drawn": one.drawn is not None} for one in sweep.vary],
+                "vary": [{"key": one.key, "name": one.name, "scale": one.scale} for one in sweep.vary],
                 "outputs": {one.name: one.text for one in sweep.outputs}, "trajectories": sweep.trajectories is not None}
 
 

@@ -104,7 +104,8 @@ def runs_table(sweep: Sweep, table: Table):
     import pyarrow as pa
     columns = {"number": pa.array(table.number, pa.int64())}
     for one, x in zip(sweep.vary, table.values, strict=True):
-        columns[one.name] = pa.array(x, pa.float64()) if isinstance(x, np.ndarray) else pa.array([_text(y) for y in x], pa.string())
+        numbers = isinstance(x, np.ndarray)
+        columns[one.name] = pa.array(x, pa.float64()) if numbers else pa.array([_text(y) for y in x], pa.string())
     for k, output in enumerate(sweep.outputs):
         columns[output.name] = pa.array(table.outputs[:, k], pa.float64(), mask=np.isnan(table.outputs[:, k]))
     columns["energy_balance"] = pa.array(table.energy_balance, pa.float64(), mask=np.isnan(table.energy_balance))

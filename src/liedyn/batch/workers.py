@@ -5,7 +5,7 @@ import os
 import signal
 import threading
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Executor, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ from liedyn.batch.store import Store
 from liedyn.errors import ComputationError, UsageError
 from liedyn.io.sweep import Sweep
 
-_AHEAD = 4               # chunks that wait for each worker
+_AHEAD = 4               # chunks that wait for each worker,
+_AT_SCHEDULER = 1000     # and for those of a cluster
 _TRIES = 5               # times that workers may end without a chunk between
 
 
@@ -90,9 +91,7 @@ def on_scheduler(job: Job, todo: list, address: str) -> Iterator[int]:
             yield executor
             executor.shutdown(wait=False)
 
-    import concurrent.futures
-    lost = (distributed.KilledWorker, concurrent.futures.CancelledError)
-    yield from _by(cluster, job, todo, 1000, lost)
+    yield from _by(cluster, job, todo, _AT_SCHEDULER, (distributed.KilledWorker, CancelledError))
 
 
 def _by(opened, job: Job, todo: list, ahead: int, lost: tuple) -> Iterator[int]:
@@ -108,8 +107,8 @@ def _by(opened, job: Job, todo: list, ahead: int, lost: tuple) -> Iterator[int]:
         except lost as error:
             tries += 1
             if tries == _TRIES:
-                raise ComputationError(f"workers have ended {tries} times in turn, for want of memory or killed: {error}; --resume "
-                                       "goes on") from None
+                raise ComputationError(f"workers have ended {tries} times in turn, for want of memory or killed: {error}; "
+                                       "--resume goes on") from None
 
 
 def _finished(executor: Executor, job: Job, left: dict, ahead: int) -> Iterator[str]:

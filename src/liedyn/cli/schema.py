@@ -12,7 +12,7 @@ from liedyn.cli.options import file_kind_argument, force_option, text_output_opt
 @force_option
 @with_console
 def schema(kind, output, force, console):
-    """Write the JSON schema (draft 2020-12) of scenario, robot, loops or sweep files, so that editors can complete and check them.
+    """Write the JSON schema (draft 2020-12) of scenario, robot, loops or sweep files, with which editors complete and check them.
 
     \b
     Example:  liedyn schema scenario -o scenario.schema.json

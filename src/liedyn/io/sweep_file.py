@@ -37,10 +37,11 @@ def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
         if "outputs" in given else ()
     _check_names(vary, outputs)
     own = given["overrides"].mapping() if "overrides" in given else {}
-    return Sweep(scenario, vary, combine, samples, SWEEP.value(given, "sampling", "random"), SWEEP.value(given, "seed", 0), outputs,
+    changed = (f"{key}={json.dumps(node.plain())}" for key, node in own.items())
+    sampling, seed = SWEEP.value(given, "sampling", "random"), SWEEP.value(given, "seed", 0)
+    return Sweep(scenario, vary, combine, samples, sampling, seed, outputs,
                  _trajectories(given["trajectories"]) if "trajectories" in given else None,
-                 (*(f"{key}={json.dumps(node.plain())}" for key, node in own.items()), *override_texts(overrides, ScenarioError)),
-                 os.fspath(path))
+                 (*changed, *override_texts(overrides, ScenarioError)), os.fspath(path))
 
 
 def _varied(node: Node) -> Varied:
@@ -81,9 +82,10 @@ def _plain(node: Node):
 def _range(node: Node) -> tuple[float, ...]:
     first, last, count = node.vector(3)
     if count != int(count) or count < 1 or count > MOST_RUNS:
-        raise node.problem("the count of a range is wrong", found=f"{count:g}", expected=f"a whole number from 1 to {MOST_RUNS:.0e}")
+        raise node.problem("the count of a range is wrong", found=f"{count:g}",
+                           expected=f"a whole number from 1 to {MOST_RUNS:.0e}")
     n = int(count)
-    return tuple(first + (last - first) * k / (n - 1) for k in range(n - 1)) + (last,) if n > 1 else (first,)
+    return (*(first + (last - first) * k / (n - 1) for k in range(n - 1)), last if n > 1 else first)
 
 
 def _csv(node: Node) -> tuple[float, ...]:
@@ -149,7 +151,8 @@ def _check_combination(root: Node, given, vary: tuple[Varied, ...], combine: str
         if key in given:
             raise given[key].problem(f"{key} does not apply to {combine}", expected="combine: sample")
     if drawn:
-        raise at.problem(f"a distribution does not go with {combine}", found=drawn[0].key, expected="combine: sample, or a list or range")
+        raise at.problem(f"a distribution does not go with {combine}", found=drawn[0].key,
+                         expected="combine: sample, or a list or range")
     counts = {one.name: len(one.values) for one in vary}
     if combine == "zip" and len(set(counts.values())) > 1:
         raise at.problem("the lists of zip have different lengths", found=", ".join(f"{name}: {n}" for name, n in counts.items()),

@@ -47,7 +47,9 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
         raise UsageError(f"{source} has nothing to plot: no run is complete, or there are no outputs and no trajectories")
     above = next(p for p in folder.absolute().parents if p.is_dir())
     with told(folder), scratch_folder(above) as part:
-        drawn = sum((save_sheet(name, lambda name=name, draw=draw: {name: draw()}, part, formats) for name, draw in sheets), Written())
+        drawn = Written()
+        for name, draw in sheets:
+            drawn += save_sheet(name, lambda name=name, draw=draw: {name: draw()}, part, formats)
         folder.mkdir(parents=True, exist_ok=True)
         for path in drawn.paths:
             os.replace(path, folder / path.name)

@@ -46,8 +46,8 @@ class EnergyBalance:
 
 
 def relative_balance(model, kinetic, potential, work, steps: int) -> np.ndarray:
-    """(N,) the relative balance of N runs side by side from energies and supplied work (N, R), as `EnergyBalance` says it. NaN where
-    so little energy was exchanged that the forces decide what is rounding, which are not known here."""
+    """(N,) the relative balance of N runs side by side from energies and supplied work (N, R), as `EnergyBalance` says it. NaN
+    where so little energy was exchanged that the forces decide what is rounding, which are not known here."""
     total, energies = kinetic + potential, (kinetic, potential, work)
     balance = np.abs(total - total[:, :1] - work).max(axis=1)
     exchanged = np.maximum.reduce([kinetic.max(axis=1), np.ptp(potential, axis=1), np.ptp(work, axis=1)])

@@ -44,7 +44,8 @@ def draw_scatter(varied: Sequence[Quantity], outputs: Sequence[Quantity], subtit
             axes = _axes(figure, place(i, k), one.values, output.values)
             style.rulers(axes, style.ticks(*axes.get_xlim(), most=4), style.ticks(*axes.get_ylim(), most=4))
             some = _some(len(one.values), _POINTS)
-            axes.plot(one.values[some], output.values[some], ".", color=style.BLUE, markersize=2.5 if len(some) > 1000 else 5, alpha=0.5, markeredgewidth=0)
+            axes.plot(one.values[some], output.values[some], ".", color=style.BLUE, alpha=0.5, markeredgewidth=0,
+                      markersize=2.5 if len(some) > 1000 else 5)
             _medians(axes, one.values, output.values)
             if k == 0:
                 style.heading(axes, (style.shortened(output.name, 40), style.INK, "bold"))
@@ -60,8 +61,9 @@ def draw_histograms(outputs: Sequence[Quantity], subtitle: str) -> Figure:
         x = output.values
         bins = int(np.clip(math.sqrt(len(x)), 5, 60))
         counts, edges = np.histogram(x, bins, range=_span(x))
-        axes = style.plain_axes(figure, *place(*divmod(n, columns)), xlim=(edges[0], edges[-1]), ylim=(0, 1.08 * max(counts.max(), 1)))
-        style.rulers(axes, style.ticks(*axes.get_xlim(), most=5), [y for y in style.ticks(*axes.get_ylim(), most=3) if y == int(y)])
+        most = 1.08 * max(counts.max(), 1)
+        axes = style.plain_axes(figure, *place(*divmod(n, columns)), xlim=(edges[0], edges[-1]), ylim=(0, most))
+        style.rulers(axes, style.ticks(*axes.get_xlim(), most=5), [y for y in style.ticks(0, most, most=3) if y == int(y)])
         axes.bar(edges[:-1], counts, np.diff(edges), align="edge", color=style.SKY, linewidth=0)
         low, middle, high = np.quantile(x, (0.05, 0.5, 0.95))
         for at, line in ((low, (0, (2, 2))), (middle, "-"), (high, (0, (2, 2)))):
@@ -100,15 +102,16 @@ def draw_envelopes(envelopes: Sequence[Envelope], subtitle: str) -> Figure:
         for k, (_, _, colour) in enumerate(BANDS):
             axes.fill_between(one.t, one.quantiles[k], one.quantiles[-1 - k], color=colour, linewidth=0)
         axes.plot(one.t, one.quantiles[2], color=style.BLUE, linewidth=1.4)
-        style.heading(axes, (style.shortened(one.name, 40), style.INK, "bold"), (style.unit_text(one.unit), style.FAINT, "normal"))
+        style.heading(axes, (style.shortened(one.name, 40), style.INK, "bold"),
+                      (style.unit_text(one.unit), style.FAINT, "normal"))
         if n >= len(envelopes) - columns:
             style.name_time(axes)
     return figure
 
 
 def first_order(x: np.ndarray, y: np.ndarray) -> float:
-    """Sobol's first-order index of y by x from given data: the share of the variance of y that is between slices of x with equally many
-    runs, less what chance puts there (Plischke, Borgonovo and Smith, 2013). For values that were drawn independently."""
+    """Sobol's first-order index of y by x from given data: the share of the variance of y that is between slices of x with
+    equally many runs, less what chance puts there (Plischke, Borgonovo and Smith, 2013). Values must be drawn independently."""
     n, distinct = len(y), np.unique(x)
     slices = min(len(distinct), max(2, int(math.sqrt(n) / 2)), 50)
     if slices < 2 or n <= slices or not np.ptp(y) > 0.0:
@@ -151,12 +154,13 @@ def _medians(axes: Axes, x: np.ndarray, y: np.ndarray) -> None:
         return
     parts = [np.flatnonzero(x == value) for value in distinct] if len(distinct) <= _SLICES else \
         np.array_split(np.argsort(x, kind="stable"), _SLICES)
-    axes.plot([np.median(x[part]) for part in parts], [np.median(y[part]) for part in parts], color=style.VERMILLION, linewidth=1.4)
+    middles = ([np.median(values[part]) for part in parts] for values in (x, y))
+    axes.plot(*middles, color=style.VERMILLION, linewidth=1.4)
 
 
 def _name_below(axes: Axes, name: str, width: float) -> None:
-    axes.annotate(style.shortened(name, int(13 * width)), (0.5, 0), (0, -17), xycoords="axes fraction", textcoords="offset points",
-                  ha="center", va="top", size=style.LABEL, color=style.INK)
+    axes.annotate(style.shortened(name, int(13 * width)), (0.5, 0), (0, -17), xycoords="axes fraction",
+                  textcoords="offset points", ha="center", va="top", size=style.LABEL, color=style.INK)
 
 
 def _some(n: int, most: int) -> np.ndarray:
