@@ -142,7 +142,16 @@ from liedyn.analyse.linearization.equilibrium import find_equilibrium as find_eq
 from liedyn.analyse.identification.identify import Identification as Identification, identify as identify
 from liedyn.analyse.linearization.linear_system import LinearSystem as LinearSystem
 from liedyn.analyse.linearization.linearize import linearize as linearize, linearize_scenario as linearize_scenario
-from liedyn.simulate.rollout import Feedback as Feedback, Rollout as Rollout, rollout as rollout
+from liedyn.report.result_figures import figure_of as figure_of
+from liedyn.report.run_folder import write_run as write_run
+from liedyn.simulate.rollout import (
+    Feedback as Feedback,
+    Rollout as Rollout,
+    rollout as rollout,
+    rollout_derivatives as rollout_derivatives,
+    RolloutDerivatives as RolloutDerivatives,
+)
+from liedyn.simulate.rollout_adjoint import RolloutAdjoint as RolloutAdjoint
 from liedyn.simulate.run import Result as Result, run_scenario as run_scenario
 from liedyn.simulate.warmup import Warmup as Warmup, warmup as warmup
 

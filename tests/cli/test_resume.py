@@ -12,6 +12,7 @@ import pytest
 
 from command_line import ok, run
 from liedyn.integrators import solve
+from liedyn.io import unfinished
 from liedyn.io.csv import read_trajectory
 from liedyn.io.output import hold, unfinished_of
 from liedyn.simulate.rows import Rows
@@ -113,8 +114,14 @@ def test_only_the_same_run_resumes(folder, signalled, monkeypatch):
     (place / "rows").write_bytes(rows[:-8])
     refused("is damaged: the run cannot be resumed (--force without --resume starts anew)")
     (place / "rows").write_bytes(rows + b"left by a process that was killed")
-    (place / "checkpoint").write_bytes(b"PK")
-    refused("is damaged")
+    whole = (place / "checkpoint").read_bytes()
+    for damaged in (b"", b"PK", whole[:-1], whole[:1000] + bytes([whole[1000] ^ 1]) + whole[1001:]):
+        (place / "checkpoint").write_bytes(damaged)
+        refused("is damaged")
+    (place / "checkpoint").write_bytes(whole)
+    with monkeypatch.context() as patch:
+        patch.setattr(unfinished, "_VERSION", "0.0.9, 1")
+        refused("another version of liedyn began it (--force without --resume starts anew)")
 
 
 @contextmanager

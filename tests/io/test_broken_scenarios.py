@@ -7,6 +7,7 @@ from liedyn.errors import InputError, ScenarioError, TrajectoryError
 from liedyn.io.robot_yaml import read_robot_yaml
 from liedyn.io.scenario_file import read_scenario
 from liedyn.model.build import build
+from liedyn.simulate.preparation import prepare
 from liedyn.simulate.run import run_scenario
 from liedyn.simulate.schedule import compile_schedule
 
@@ -53,6 +54,17 @@ def joint(drive: str) -> str:
 def pose(position: str) -> str:
     return HEAD + f"joints:\n  ball: {{prescribe: {{position: {position}}}}} #!\n"
 
+
+def event(keys: str, more: str = "") -> str:
+    return HEAD + more + f"events: {{go: {{{keys}}}}} #!\n"
+
+
+def contacts(keys: str) -> str:
+    return HEAD + f"contacts: {{links: {{tip: {{sphere: {{radius: 0.1}}}}}}, {keys}}} #!\n"
+
+
+GO = "events: {go: {at: 1, do: record}}\n"
+TOUCH = "contacts: {links: {tip: {sphere: {radius: 0.1}}}}\n"
 
 # what is in the file (a text that starts with "@" follows HEAD), the key, what the line says
 BROKEN = {
@@ -302,9 +314,11 @@ BROKEN = {
     "unknown stabilization": ("@constraints: {stabilization: index2} #!\n", "constraints.stabilization",
                               "found index2; expected one of projection, baumgarte, none"),
     "frequency of a projection": ("@constraints: {frequency: 5} #!\n", "constraints.frequency",
-                                  "frequency does not apply to the stabilization projection (write stabilization: baumgarte)"),
+                                  "frequency does not apply to the stabilization projection; expected tolerance (write "
+                                  "stabilization: baumgarte)"),
     "tolerance of Baumgarte": ("@constraints: {stabilization: baumgarte, tolerance: 1e-9} #!\n", "constraints.tolerance",
-                               "tolerance does not apply to the stabilization baumgarte (write stabilization: projection)"),
+                               "tolerance does not apply to the stabilization baumgarte; expected frequency (write "
+                               "stabilization: projection)"),
     "tolerance below rounding": ("@constraints: {tolerance: 1e-17} #!\n", "constraints.tolerance",
                                  "out of range; found 1e-17; expected a number above 0 of at least 1e-15 and at most 0.001"),
     "frequency zero": ("@constraints: {stabilization: baumgarte, frequency: 0} #!\n", "constraints.frequency", "found 0"),
@@ -321,7 +335,7 @@ BROKEN = {
     "event before the start": ("@events: {go: {at: -1, do: stop}} #!\n", "events.go.at", "at least 0"),
     "event of no period": ("@events: {go: {every: 0, do: stop}} #!\n", "events.go.every", "a number above 0"),
     "event of an unknown action": ("@events: {go: {at: 1, do: {jump: elbow}}} #!\n", "events.go.do.jump", "unknown key"),
-    "event of an unknown word": ("@events: {go: {at: 1, do: halt}} #!\n", "events.go.do", "expected one of stop"),
+    "event of an unknown word": ("@events: {go: {at: 1, do: halt}} #!\n", "events.go.do", "expected one of record, stop"),
     "event of an unknown phase": ("@phases: {a: {}}\nevents: {go: {at: 1, do: {phase: b}}} #!\n", "events.go.do.phase",
                                   "no such phase; found 'b'; expected a"),
     "event in an unknown phase": ("@phases: {a: {}}\nevents: {go: {at: 1, in: b, do: stop}} #!\n",
@@ -344,6 +358,78 @@ BROKEN = {
     "set nothing": ("@events: {go: {at: 1, do: {set: {}}}} #!\n", "events.go.do.set", "set needs q or v"),
     "no phases": ("@phases: {} #!\n", "phases", "no phase is given"),
     "phase of an unknown joint": ("@phases: {a: {joints: {elbo: {torque: 1}}}} #!\n", "phases.a.joints.elbo", "no such joint"),
+    "event that is called phase": ("@events: {phase: {at: 1, do: stop}} #!\n", "events.phase", "an event cannot be called phase"),
+    "event twice at one time": (event("at: [1, 2, 1], do: record"), "events.go.at[2]", "a time is given twice; found 1"),
+    "event at a time that is none": (event("at: [1, .nan], do: record"), "events.go.at[1]", "not a finite number; found .nan"),
+    "event that happens without end": (event("every: 1e-9, do: record"), "events.go.every",
+                                       "the event happens about 2e+09 times in 2 s; found 1e-9; expected at most 1e+06 times"),
+    "event by a number": (event("when: 3, do: stop"), "events.go.when", "wrong value; found 3; expected an expression, or touch"),
+    "event by a comparison": (event("when: 'q(elbow) > 1', do: stop"), "events.go.when",
+                              "a comparison is not part of an expression; found 'q(elbow) > 1' (step(x) is 1 where x >= 0, "
+                              "else 0; an event has value and direction)"),
+    "event that divides by zero": (event("when: 'q(elbow)/0', do: stop"), "events.go.when", "a division by zero"),
+    "event with a value that is infinite": (event("when: 'q(elbow)', value: .inf, do: stop"), "events.go.value", "not a finite"),
+    "debounce of a time": (event("at: 1, debounce: 1, do: stop"), "events.go.debounce", "debounce belongs to events with when"),
+    "event in no list of phases": (event("at: 1, in: [], do: stop"), "events.go.in", "expected a list of at least 1 names"),
+    "event in a mistyped phase": ("@phases: {drive: {}, free: {}}\nevents: {go: {at: 1, in: dirve, do: stop}} #!\n",
+                                  "events.go.in", "no such phase; found 'dirve'; expected drive, free (did you mean drive?)"),
+    "action without its value": (event("at: 1, do: lock"), "events.go.do", "an action without its value; found 'lock'; expected "
+                                                                          "{lock: …}"),
+    "mistyped action": (event("at: 1, do: {lok: elbow}"), "events.go.do.lok", "(did you mean lock?)"),
+    "lock of nothing": (event("at: 1, do: {lock: []}"), "events.go.do.lock", "expected a list of at least 1 names"),
+    "no action": (event("at: 1, do: {stop: false}"), "events.go.do", "an event without an action"),
+    "touch without contacts": (event("when: touch(tip), do: stop"), "events.go.when", "the scenario has no contacts"),
+    "touch of a mistyped plane": (event("when: 'touch(tip, grund)', do: stop", TOUCH), "events.go.when",
+                                  "no such plane or link; found 'grund' (did you mean ground?)"),
+    "touch of a plane first": (event("when: 'touch(ground, tip)', do: stop", TOUCH), "events.go.when",
+                               "ground is a plane; found 'touch(ground, tip)'; expected touch(tip, ground)"),
+    "touch in an expression": (event("when: 'touch(tip) + 1', do: stop", TOUCH), "events.go.when",
+                               "(did you mean touch(link) alone?)"),
+    "touch and lift": (event("when: {touch: tip, lift: tip}, do: stop"), "events.go.when",
+                       "wrong value; found {touch: tip, lift: tip}; expected an expression, or touch(link), lift(link), touch("),
+    "mistyped touch": (event("when: {toch: tip}, do: stop"), "events.go.when.toch", "expected one of touch, lift (did you mean"),
+    "impact along a huge normal": (event("at: 1, do: {impact: {link: tip, normal: [1e200, 0, 0]}}"),
+                                   "events.go.do.impact.normal[0]", "out of range; found 1e200"),
+    "huge body": (event("at: 1, do: {attach: {link: tip, mass: 1e300}}"), "events.go.do.attach.mass", "at most 1e+30"),
+    "body of huge inertia": (event("at: 1, do: {attach: {link: tip, mass: 1, inertia: [1e200, 1, 1]}}"),
+                             "events.go.do.attach.inertia[0]", "out of range; found 1e200"),
+    "phase without a name": ("@phases: {'': {}} #!\n", "phases", "a key that is empty; expected a name"),
+    "mistyped key of a phase": ("@phases: {a: {joins: {}}} #!\n", "phases.a.joins", "(did you mean joints?)"),
+    "time of a mistyped event": (joint("{torque: since(og)}") + GO, "joints.elbow.torque",
+                                 "no such event; found 'og' (did you mean go?)"),
+    "curve from a mistyped event": (joint("{torque: {spline: [[0, 0], [1, 1]], from: og}}") + GO,
+                                    "joints.elbow.torque.from", "no such event; found 'og' (did you mean go?)"),
+    "since with a number": (joint("{torque: 'since(go, 1)'}") + GO, "joints.elbow.torque",
+                            "no such event; found 'go, 1' (did you mean go?)"),
+    "division by zero": (joint("{torque: t/(2 - 2)}"), "joints.elbow.torque", "a division by zero; found 't/(2 - 2)'"),
+    "pose with from": (pose("{rpy: [0, 0, t], from: phase}"), "joints.ball.prescribe.position.from",
+                       "from does not stand beside rpy of a pose (it may stand beside a curve in xyz and rpy)"),
+    "pose and columns": (pose("{rpy: [0, 0, t], csv: {file: ref.csv}}"), "joints.ball.prescribe.position.csv",
+                         "csv does not stand beside rpy of a pose"),
+    "waypoints too close": (pose("{waypoints: [{t: 0}, {t: 1e-300, rpy: [0.1, 0, 0]}, {t: 2}]}"),
+                            "joints.ball.prescribe.position.waypoints", "or times farther apart"),
+    "mistyped key of a waypoint": (pose("{waypoints: [{t: 0}, {t: 1, rpj: [0, 0, 1]}]}"),
+                                   "joints.ball.prescribe.position.waypoints[1].rpj", "(did you mean rpy?)"),
+    "contact of a link with itself": (contacts("pairs: [[tip, tip]]"), "contacts.pairs[0]", "the link tip cannot touch itself"),
+    "contact without depth": (contacts("sink: 1e-300"), "contacts.sink", "out of range; found 1e-300"),
+    "contact of huge stiffness": (contacts("stiffness: 1e40"), "contacts.stiffness", "at most 1e+30"),
+    "contact of no width": (contacts("smooth: 1e-320"), "contacts.smooth", "out of range; found 1e-320"),
+    "contact of huge creep": (contacts("creep: 1e200"), "contacts.creep", "out of range; found 1e200"),
+    "huge sphere": ("@contacts: {links: {tip: {sphere: {radius: 1e300}}}} #!\n", "contacts.links.tip.sphere.radius",
+                    "out of range; found 1e300"),
+    "plane of huge normal": (contacts("planes: {g: {normal: [0, 0, 1.7e308]}}"), "contacts.planes.g.normal[2]", "found 1.7e308"),
+    "plane out of reach": (contacts("planes: {g: {point: [0, 0, 1e308]}}"), "contacts.planes.g.point[2]", "found 1e308"),
+    "plane on a mistyped link": (contacts("planes: {g: {link: tpi}}"), "contacts.planes.g", "no such link; found 'tpi' (did you"),
+    "planes in a list": (contacts("planes: [ground]"), "contacts.planes", "expected a mapping"),
+    "stop without depth": ("@limits: {sink: 1e-320} #!\n", "limits.sink", "out of range; found 1e-320"),
+    "restitution of compliant stops": ("@limits: {restitution: 0.5} #!\n", "limits.restitution",
+                                       "restitution does not apply to compliant stops; expected stiffness, sink, damping, joints "
+                                       "(write mode: hard)"),
+    "stops of a word": ("@limits: {joints: elbow} #!\n", "limits.joints", "expected a list of at least 1 joints"),
+    "huge gravity": ("@gravity: [0, 0, 1e308] #!\n", "gravity[2]", "out of range; found 1e308"),
+    "key of another law": ("@control: {law: gravity_compensation, bandwidth: 3} #!\n", "control.bandwidth",
+                           "bandwidth does not apply to the law gravity_compensation; expected joints (write law: feedback"),
+    "saturation of a word": ("@saturate: all #!\n", "saturate", "expected true, false, or limits by joint: effort or a number"),
     "actuators by list": ("@actuators: {rotor1: [1]} #!\n", "actuators.rotor1", "wrong value; found [1]; expected a number"),
 }
 
@@ -395,10 +481,36 @@ def test_pipes_instead_of_files_are_named(folder, model):
         compile_schedule(read_scenario(folder / "s.yaml"), model)
 
 
+@pytest.mark.parametrize("text, key, message", [
+    ("phases: {a: {}, b: {joints: {elbow: {torque: 2*x}}}} #!\nevents: {go: {at: 1, do: {phase: b}}}\n",
+     "phases.b.joints.elbow.torque", "unknown name x"),
+    ("phases: {a: {}, b: {joints: {elbow: {torque: {csv: {file: no.csv}}}}}} #!\nevents: {go: {at: 1, do: {phase: b}}}\n",
+     "phases.b.joints.elbow.torque.csv", "no such CSV file"),
+    ("phases: {a: {}, b: {open: loop}} #!\nevents: {go: {at: 1, do: {phase: b}}}\n", "phases.b", "no loops or couplings"),
+    ("limits: hard #!\ninitial: {q: {elbow: 2}}\n", "limits", "elbow is at 2 at t = 0 s, above its limit 1, a hard stop"),
+])
+def test_later_phases_and_hard_stops_are_checked_before_the_run(folder, text, key, message):
+    (folder / "s.yaml").write_text(HEAD + text)
+    with pytest.raises(ScenarioError) as caught:
+        prepare(folder / "s.yaml", ())
+    assert message in str(caught.value) and caught.value.place.key == key and caught.value.place.line == 3
+
+
+@pytest.mark.parametrize("keys, notes", [
+    ("phases: {a: {}, b: {}, c: {}}\nevents: {go: {at: 1, do: {phase: a}}}\n", ("no event goes to the phases b, c",)),
+    ("phases: {a: {}, b: {}}\n", ("no event goes to the phase b",)),
+    ("phases: {a: {}, b: {}}\nevents: {go: {at: 1, do: {phase: b}}}\n", ())])
+def test_phases_that_never_begin_are_noted(folder, keys, notes):
+    (folder / "s.yaml").write_text(HEAD + keys)
+    assert prepare(folder / "s.yaml", ()).notes == notes
+
+
 @pytest.mark.parametrize("action, message", [
-    ("{lock: elbo}", "no such joint; found 'elbo'"), ("{unlock: weld}", "no such joint"),
+    ("{lock: elbo}", "no such joint; found 'elbo'"), ("{unlock: weld}", "joint weld is fixed"),
     ("{impact: {joint: bal}}", "no such coordinate"), ("{impact: {link: nobody}}", "no such link"),
     ("{attach: {link: nobody, mass: 1}}", "no such link"), ("{detach: nobody}", "no such link"),
+    ("{lock: 'leg*'}", "the pattern matches no joint; found 'leg"), ("{detach: tip}", "no event attaches a body to link tip"),
+    ("{set: {q: {ball: [0, 0, 1, 1]}}}", "joint ball is not of unit norm; found 1.41"),
     ("{attach: {link: tip, mass: 1, inertia: [-5, 1, 1]}}", "the inertia of the body is not positive semidefinite"),
     ("{set: {q: {elbo: 1}}}", "no such joint"), ("{set: {v: {ball: 1}}}", "wrong number of values"),
 ])
@@ -407,6 +519,29 @@ def test_names_of_actions_are_looked_up_before_the_run(folder, action, message):
     with pytest.raises(ScenarioError, match=message) as caught:
         run_scenario(folder / "s.yaml")
     assert caught.value.place.line == 3
+
+
+BAR = """\
+links: {bar: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}}
+joints: {hip: {type: continuous, parent: world, child: bar, axis: [0, 1, 0]}}
+"""
+HIP = "robot: bar.yaml\nduration: 0.02\noutput_step: 0.01\n"
+
+
+@pytest.mark.parametrize("keys, message", [
+    ("events: {lock: {at: 0, do: {lock: hip}}, go: {at: 0.01, do: {set: {v: {hip: 1}}}}}\n",
+     "joint hip is locked, its velocity cannot be set; expected unlock before"),
+    ("joints: {hip: {prescribe: {position: sin(t)}}}\nevents: {go: {at: 0.01, do: {impact: {joint: hip, restitution: 0.5}}}}\n",
+     "event go at t = 0.01 s: the motion of hip is prescribed, so that an impact cannot change it"),
+    ("events: {go: {at: [0, 0.01], do: {attach: {link: bar, mass: 1}}}}\n", "a body is attached to link bar already"),
+    ("events: {go: {at: 0.01, do: [{detach: bar}, {attach: {link: bar, mass: 1}}]}}\n", "nothing is attached to link bar"),
+])
+def test_actions_that_cannot_be_done_name_their_place(folder, keys, message):
+    (folder / "bar.yaml").write_text(BAR)
+    (folder / "s.yaml").write_text(HIP + keys)
+    with pytest.raises(ScenarioError) as caught:
+        run_scenario(folder / "s.yaml")
+    assert message in str(caught.value) and caught.value.place.key.startswith("events.go.do") and caught.value.place.line
 
 
 def test_generalized_alpha_does_not_go_with_events(folder):

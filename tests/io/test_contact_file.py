@@ -10,6 +10,7 @@ from liedyn.io.scenario import Rule
 from liedyn.io.scenario_file import read_scenario
 from liedyn.loading import load
 from liedyn.simulate.contact import bind_contacts
+from liedyn.simulate.preparation import prepare
 
 ROBOT = """\
 base: floating
@@ -144,6 +145,17 @@ def test_a_method_that_cannot_integrate_contacts_is_refused(read):
     with pytest.raises(ScenarioError, match=r"scenario.yaml:4: contacts: generalized_alpha does not integrate contacts; "
                                             r"expected another integrator.method, such as Radau"):
         read(f"{{links: {FOOT % ''}}}", "integrator: {method: generalized_alpha}\n")
+
+
+@pytest.mark.parametrize("height, notes", [(0.0, ["tip begins 0.01 m deep, with 1e+03 times the weight"]), (0.011, [])])
+def test_a_contact_that_begins_deep_is_noted(tmp_path, height, notes):
+    """Linear, m g at 1e-5 m: a thousand times the weight at 0.01 m."""
+    robot = {"links": {"tip": {"mass": 2.0}}, "joints": {
+        "z": {"type": "prismatic", "parent": "world", "child": "tip", "axis": [0, 0, 1]}}}
+    (tmp_path / "robot.yaml").write_text(yaml.safe_dump(robot))
+    found = prepare({"robot": str(tmp_path / "robot.yaml"), "duration": 1, "initial": {"q": {"z": height}}, "contacts": {
+        "links": {"tip": {"sphere": {"radius": 0.01}}}, "sink": 1e-5, "exponent": 1}}, ()).notes
+    assert len(found) == len(notes) and all(words in note for words, note in zip(notes, found, strict=True))
 
 
 @pytest.mark.parametrize("pattern, robot, message", [

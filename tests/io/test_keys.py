@@ -160,6 +160,102 @@ def test_the_default_of_the_schema_is_that_of_the_reader(tmp_path):
     assert SCHEMAS["scenario"]["properties"]["passive"]["default"] is True
 
 
+# --- each key with a good and a bad value ------------------------------------------------------------------------------
+
+# what a key needs beside it that is not declared
+NEEDS = {"torque.from": {"spline": [[0, 0], [1, 1]]}, "curve.from": {"spline": [[0, 0], [1, 1]]},
+         "contact_shape.at": {"box": [1, 1, 1]}, "contact_shape.rpy": {"box": [1, 1, 1]},
+         "impact.point": {"link": "a"}, "impact.normal": {"link": "a"}, "control.poles": {"law": "computed_torque"},
+         "event.value": {"when": "q(a)"}, "event.direction": {"when": "q(a)"}, "event.debounce": {"when": "q(a)"},
+         "scenario.events": {"phases": {"phase": {}}}, "link.shape": {"mass": 1},
+         "link.density": {"shape": {"box": [1, 1, 1]}}, "link.rpy": {"shape": {"box": [1, 1, 1]}, "mass": 1}}
+
+
+def example_of(value):
+    """The simplest value: what must be given, by the examples of the keys."""
+    if isinstance(value, Either):
+        return example_of(value.values[0])
+    if isinstance(value, Named):
+        return {value.name: example_of(value.of)}
+    if isinstance(value, List):
+        return [example_of(value.of)] * max(value.least, 1)
+    if isinstance(value, Keys):
+        return beside(value, None) or beside(value, value.keys[0])
+    return {Choice: lambda: value.options[0], Number: lambda: 1.0}.get(type(value), lambda: "a")()
+
+
+def beside(keys: Keys, key: Key | None) -> dict:
+    """A mapping with this key and what it needs, by the examples of the keys."""
+    found = dict(NEEDS.get(f"{keys.title}.{key.name}", {})) if key else {}
+    if keys.kind:
+        kinds = key.kinds if key else ()
+        found = {keys.kind: kinds[0] if kinds else keys[keys.kind].example or keys[keys.kind].value.options[0]} | found
+    of_kind = keys.of_kind(found[keys.kind]) if keys.kind else tuple(keys)
+    wanted = [name for name in of_kind if keys[name].required] + ([key.name] if key else [])
+    for group in keys.one_of:
+        if group[0] in of_kind and not any(name in found or name in wanted for name in group):
+            wanted.append(group[0])
+    for one in (keys[name] for name in wanted if name not in found):
+        found[one.name] = example_of(one.value) if one.example is None else one.example
+    return found
+
+
+def keys_with_places(keys: Keys, embed=lambda x: x, path=(), seen=None):
+    """Each key of a file once: its mapping, its path, and what makes a whole file of a mapping in the place of this one."""
+    seen = set() if seen is None else seen
+    if id(keys) in seen:
+        return
+    seen.add(id(keys))
+    for key in keys.keys:
+        yield keys, key, embed, (*path, key.name)
+        for inner, wrap, way in mappings_in(key.value, key.example):
+            yield from keys_with_places(inner, lambda x, key=key, wrap=wrap: embed(beside(keys, key) | {key.name: wrap(x)}),
+                                        (*path, key.name, *way), seen)
+
+
+def mappings_in(value, example):
+    """Mappings with known keys that a value may be or hold, with what wraps one, and the way to it."""
+    if isinstance(value, Keys):
+        yield value, (lambda x: x), ()
+    elif isinstance(value, Either):
+        for one in value.values:
+            yield from mappings_in(one, example)
+    elif isinstance(value, Named):
+        others = example if isinstance(example, dict) else {}
+        for inner, wrap, way in mappings_in(value.of, None):
+            yield inner, lambda x, wrap=wrap: others | {value.name: wrap(x)}, (value.name, *way)
+    elif isinstance(value, List):
+        others = (example if isinstance(example, list) else [])[:max(value.least, 1) - 1]
+        for inner, wrap, way in mappings_in(value.of, None):
+            yield inner, lambda x, wrap=wrap: [*others, wrap(x)], (len(others), *way)
+
+
+PLACES = [(kind, keys, key, embed, path) for kind in KINDS for keys, key, embed, path in keys_with_places(KINDS[kind])]
+
+
+def read_values(kind: str, values: dict, folder: Path):
+    (folder / "runs" / "before").mkdir(parents=True, exist_ok=True)
+    for name in ("robot.yaml", "robot.loops.yaml", "runs/before/trajectory.csv"):
+        (folder / name).touch()
+    (folder / "K.csv").write_text("1, 2\n")
+    (folder / "file.yaml").write_text(yaml.safe_dump(values))
+    return READERS[kind](folder / "file.yaml")
+
+
+@pytest.mark.parametrize("kind, keys, key, embed, path", PLACES, ids=[".".join(map(str, place[4])) for place in PLACES])
+def test_each_key_with_a_good_and_a_bad_value(kind, keys, key, embed, path, tmp_path):
+    good = beside(keys, key)
+    assert accepts(kind, embed(good)), embed(good)
+    read_values(kind, embed(good), tmp_path)
+    bad = embed(good | {key.name: {"no such key": []}})
+    assert not accepts(kind, bad), bad
+    with pytest.raises(ValueError) as caught:
+        read_values(kind, bad, tmp_path)
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)[1:]
+    assert (caught.value.place.key or "").startswith(place), caught.value
+    assert caught.value.place.line and "\n" not in str(caught.value)
+
+
 # --- templates -------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -193,7 +289,9 @@ def test_lines_of_the_template_can_be_uncommented(kind):
 
 TABLES = [("docs/scenarios.md", "scenario"), ("docs/scenarios.md", "integrator"), ("docs/scenarios.md", "constraints"),
           ("docs/scenarios.md", "control"), ("docs/scenarios.md", "external_force"), ("docs/scenarios.md", "initial"),
-          ("docs/scenarios.md", "phase"), ("docs/scenarios.md", "event"), ("docs/files.md", "link"),
+          ("docs/scenarios.md", "phase"), ("docs/scenarios.md", "event"), ("docs/scenarios.md", "limit_stops"),
+          ("docs/scenarios.md", "sampling"), ("docs/scenarios.md", "quantization"), ("docs/scenarios.md", "pose_motion"),
+          ("docs/scenarios.md", "waypoint"), ("docs/files.md", "link"),
           ("docs/files.md", "joint"), ("docs/files.md", "actuator"), ("docs/loops.md", "loop"), ("docs/loops.md", "coupling"),
           ("docs/batches.md", "sweep"), ("docs/batches.md", "vary"), ("docs/batches.md", "trajectories")]
 
@@ -205,6 +303,15 @@ def test_the_tables_of_the_documents_are_the_declarations(page, title):
     rows = [f"| `{key.name}` | {described(key)} |" for key in everything[title].keys]
     missing = [row for row in rows if row not in text.splitlines()]
     assert not missing, f"{page} needs these rows:\n" + "\n".join(missing)
+
+
+@pytest.mark.parametrize("kind, pages", [("scenario", ["scenarios"]), ("robot", ["files", "loops"]), ("loops", ["loops"])])
+def test_every_key_is_in_the_documents(kind, pages):
+    text = "\n".join((ROOT / "docs" / f"{page}.md").read_text(encoding="utf-8") for page in pages)
+    code = " ".join(re.findall(r"```.*?```|`[^`\n]+`", text, re.DOTALL))
+    missing = [f"{keys.title}.{name}" for keys in declared(KINDS[kind]).values() for name in keys
+               if not re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", code)]
+    assert missing == []
 
 
 def test_an_unknown_value_of_a_declared_key_is_refused_by_its_bounds(tmp_path):

@@ -142,6 +142,9 @@ def test_a_robot_is_no_scenario(folder):
     ("external_forces.1.until=3", lambda s: s.forces[1].end == 3),
     ("external_forces[0].wrench[5]=9", lambda s: s.forces[0].wrench[5] == Constant(9)),
     ("actuators.rotor1=t", lambda s: s.actuators[0].value == Expression("t")),
+    ("external_forces.0=null", lambda s: len(s.forces) == 1), ("passive=null", lambda s: s.passive is True),
+    ("sampling=~", lambda s: s.sampling is None), ("joints.a=null", lambda s: "a" not in [rule.pattern for rule in s.joints]),
+    ("phases.p.joints.a.torque=3", lambda s: s.phases[0].joints[0].value == Torque(Constant(3))),
     ("joints.g.torque=q - 0.5*v", lambda s: s.joints[-1].value == Torque(Expression("q - 0.5*v"))),
 ])
 def test_overrides(folder, override, value):
@@ -163,6 +166,11 @@ def test_paths_of_an_override_are_relative_to_the_current_folder(folder, monkeyp
 @pytest.mark.parametrize("override, message", [
     ("duration=-1", "-S duration=-1: duration: out of range; found -1; expected a number of at least 1e-12"),
     ("duration=", "-S duration=: no value; expected -S key.path=value"),
+    ("joints.a.torqe=null", "joints.a.torqe: unknown key"),
+    ("smapling=null", "-S smapling=null: smapling: unknown key"), ("external_forces.9=null", "no such entry"),
+    ("events.go.at=.nan", "-S events.go.at=.nan: events.go.at: not a finite number"),
+    ("contacts.links.foot.sphere.radius=0", "contacts.links.foot.sphere.radius: out of range; found 0"),
+    ("limits.restitution=0.5", "limits.restitution: restitution does not apply to compliant stops"),
     ("duration", "-S duration: not an override; expected -S key.path=value"),
     ("=3", "-S =3: not an override"),
     ("", "not an override"),

@@ -99,6 +99,18 @@ def test_any_order(order):
     assert list(series(3.5, 1.0, order)) == [3.5] + [0] * order
 
 
+@pytest.mark.parametrize("origin", [-np.inf, 0.4])
+def test_a_held_clock_stands_at_zero_until_it_begins(origin):
+    signals, depth = table("cos(3*t+1)")
+    words = np.where(signals.code == code.TIME, code.HELD_CLOCK, signals.code)
+    signals, out = signals._replace(code=words, clocks=np.array([origin])), np.full(ORDER + 1, np.nan)
+    signal_series(signals, 0, 1.3, np.full(series_stack(depth, ORDER), np.nan), out)
+    expected = series("cos(3*t+1)", 1.3 - origin) if origin > -np.inf else np.r_[np.cos(1.0), np.zeros(ORDER)]
+    np.testing.assert_allclose(out, expected, rtol=1e-14)
+    x, dx, ddx = signal(signals, 0, 1.3, np.zeros(0), np.zeros(0), np.zeros(3 * depth))
+    np.testing.assert_allclose([x, dx, ddx / 2], expected[:3], rtol=1e-14)
+
+
 @pytest.mark.parametrize("text", ["sqrt(t)", "log(t)", "t**2.5", "1/t", "asin(1+t)"])
 def test_what_has_no_series_is_not_finite(text):
     assert not np.isfinite(series(text, 0.0)).all()

@@ -177,15 +177,16 @@ def test_touch_and_lift_are_written_as_they_are_read(scenario, tmp_path):
 
 @pytest.mark.parametrize("contacts, events, message", [
     ({"pairs": [["a", "c"]]}, {}, "no such link; found 'c'"),
-    ({"pairs": [["a", "a"]]}, {}, "nothing of a and a can touch"),
+    ({"pairs": [["a", "a"]]}, {}, "the link a cannot touch itself"),
     ({"pairs": [["a"]]}, {}, "contacts.pairs[0]: wrong value; found ['a']; expected a list of 2 names of links"),
     ({"links": {"a": {"sphere": {"radius": 0.1}}}}, {}, "the link b of a pair has no shape"),
     ({"planes": {"deck": {"link": "c"}}}, {}, "no such link; found 'c'"),
     ({"smooth": 0}, {}, "contacts.smooth: out of range; found 0"),
     ({}, {"when": "touch(c)"}, "no such link; found 'c'"),
-    ({}, {"when": "touch(a, ground)"}, "event hit: touch(a, ground) is never a contact; expected one of a and b"),
+    ({}, {"when": "touch(a, ground)"}, "no such plane or link; found 'ground'; expected one of "),
     ({}, {"when": "touch()"}, "expected touch(link), lift(link), touch(link, plane) or touch(link, link)"),
-    ({}, {"when": {"hit": "a"}}, "expected an expression, or touch(link)"),
+    ({}, {"when": {"hit": "a"}}, "events.hit.when.hit: unknown key; expected one of touch, lift"),
+    ({}, {"when": {"touch": "a", "lift": "a"}}, "expected an expression, or touch(link)"),
     ({}, {"when": "lift(a)", "value": 1}, "value does not apply to touch and lift"),
 ])
 def test_what_cannot_touch_is_told(scenario, contacts, events, message):

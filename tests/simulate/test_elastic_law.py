@@ -280,7 +280,7 @@ BAD_CONTROL = {
     "no law": ("motion: {m1: 0}, bandwidth: 2", "the key law is missing; expected one of feedback_linearization, computed"),
     "another law": (CONTROL.replace("feedback", "feedbak"), "did you mean feedback_linearization?"),
     "no motion": ("law: computed_torque, bandwidth: 2", "the key motion is missing"),
-    "an unknown key": (CONTROL + ", gain: 3", "unknown key"),
+    "an unknown key": (CONTROL + ", gain: 3", "gain does not apply to the law feedback_linearization; expected motion"),
     "no poles": ("law: computed_torque, motion: {m1: 0, m2: 0}", "takes exactly one of bandwidth, poles; found 'neither'"),
     "both": (CONTROL + ", poles: [-1, -2, -3, -4]", "takes exactly one of bandwidth, poles; found 'bandwidth and poles'"),
     "a bandwidth of zero": (CONTROL.replace("20", "0"), "out of range; found 0; expected a number above 0"),

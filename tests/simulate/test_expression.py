@@ -82,7 +82,8 @@ HOSTILE = [
     ("sen(t)", "(did you mean sin?)"),
     ("time", "unknown name time"),
     ("T", "unknown name T"),
-    ("t < 1", "a comparison is not part of an expression; found 't < 1' (step(x) is 1 where x >= 0, else 0)"),
+    ("t < 1", "a comparison is not part of an expression; found 't < 1' (step(x) is 1 where x >= 0, else 0; "
+     "an event has value and direction)"),
     ("t == t", "a comparison"),
     ("t is t", "a comparison"),
     ("t if t else 1", "a condition"),
@@ -120,7 +121,7 @@ HOSTILE = [
     ("-1e999*t", "not a finite number"),
     ("9" * 900, "not a finite number"),
     ("1e308*10", "not a finite number"),
-    ("t + 1/0", "not a finite number; found '1/0'"),
+    ("t + 1/0", "a division by zero; found '1/0'"), ("t/(2 - 2)", "a division by zero; found 't/(2 - 2)'"),
     ("t*log(0)", "not a finite number; found 'log(0)'"),
     ("sqrt(-1)", "not a finite number"),
     ("(-8)**(1/3)", "not a finite number"),

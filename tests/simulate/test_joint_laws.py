@@ -421,9 +421,10 @@ def test_it_reads_back_what_it_writes(of, tmp_path, keys):
 FEEDBACK = {"law": "state_feedback", "gain": [[1.0] * 6] * 3, "about": {}}
 BAD = {
     "no such law": (dict(control={"law": "gravity_compensatoin"}), "did you mean gravity_compensation?"),
-    "a key of another law": (dict(control=TRACK | {"gain": [[1]]}), "unknown key; expected one of law, motion, bandwidth, poles"),
+    "a key of another law": (dict(control=TRACK | {"gain": [[1]]}), "gain does not apply to the law computed_torque; "
+                             "expected motion, bandwidth, poles (write law: state_feedback)"),
     "gravity with motion": (dict(control={"law": "gravity_compensation", "motion": {}}),
-                            "unknown key; expected one of law, joints"),
+                            "motion does not apply to the law gravity_compensation; expected joints (write law: "),
     "no motion": (dict(control=TRACK | {"motion": {}}), "the law drives no joint; expected a motion of at least one joint"),
     "a prescribed joint": (dict(control=TRACK, joints={"elbow": {"prescribe": {"velocity": 0}}}),
                            "joint elbow is prescribed, but control drives it"),

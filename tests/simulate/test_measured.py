@@ -186,6 +186,15 @@ def test_a_motion_begins_with_its_phase(simulate, worst):
     assert np.ptp(runs[0].q[:, 1]) > 0.4
 
 
+def test_a_sine_has_its_first_value_before_its_event(simulate, worst):
+    """Not that at an infinite time, which is none."""
+    sine = {"sine": {"amplitude": 2.0, "frequency": 0.7, "phase": 0.5, "offset": 0.1}, "from": "go"}
+    run = simulate(SLIDER, joints={"x": {"torque": sine}}, events={"go": {"at": 0.5, "do": "record"}})
+    s = np.maximum(run.t - 0.5, 0.0)
+    expected = 0.1 + 2.0 * np.sin(2 * np.pi * 0.7 * s + 0.5)
+    assert worst("sine from an event", np.abs(run.tau[:, 0] - expected).max(), "slider") < 1e-13
+
+
 def test_a_prescribed_motion_that_an_event_would_tear_is_refused(simulate):
     with pytest.raises(ScenarioError, match=r"event go prescribes elbow at 0\.3 from t = 0\.5 s on, where it is at 0"):
         simulate(PENDULUM, joints={"elbow": {"prescribe": {"position": "0.3*exp(-since(go))"}}},

@@ -40,7 +40,8 @@ def test_a_bad_dict_is_refused_by_key(change, message):
 
 
 @pytest.mark.parametrize("overrides, message", [
-    ({"integratr.step": 1}, "integratr: unknown key"), ([3], "not an override; found 3"), ({"duration": None}, "no value"),
+    ({"integratr.step": 1}, "integratr: unknown key"), ([3], "not an override; found 3"),
+    ({"duration": None}, "the key duration is missing"),
     ({"duration": object()}, "duration: invalid values"),
 ])
 def test_bad_overrides_are_refused(overrides, message):

@@ -90,7 +90,7 @@ class Override(click.ParamType):
 
 def override_option(example: str = "") -> Callable:
     return click.option("-S", "overrides", multiple=True, type=Override(), metavar="KEY=VALUE",
-                        help=f"Override a value of the scenario{example}; may be repeated.")
+                        help=f"Override a value of the scenario{example}, or remove a key (KEY=null); may be repeated.")
 
 
 class Order(click.IntRange):

@@ -10,7 +10,7 @@ import numpy as np
 
 from liedyn import code_cache
 from liedyn.codegen.adjoint import adjoint
-from liedyn.codegen.lines import Batch, Built, build, folder, wanted, width
+from liedyn.codegen.lines import Batch, build, folder, wanted, width
 from liedyn.codegen.plain import plain
 from liedyn.codegen.recording import Array, Recording, bounds_of_angles, written
 from liedyn.codegen.step import content, curves_of, values_of, with_inputs
@@ -61,23 +61,25 @@ def whole_step(model, plant, schedule, signals, method: str, varying: tuple[int,
         return None
     lines = [_kept(record, model, plant, schedule, signals, asked, varying)
              for record, asked in ((record_whole_step, method), (record_rows, ""))]
-    if not all(line.code for line in lines):
+    if not all(lines):
         return None
     numbers = np.concatenate([values_of(plant, schedule, signals), law_numbers(plant.joint_laws)])
-    return WholeStep(*map(Batch, lines), curves_of(plant, schedule, signals), numbers)
+    return WholeStep(*lines, curves_of(plant, schedule, signals), numbers)
 
 
 def adjoint_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = ()) -> Batch | None:
     """step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying): see `record_adjoint`."""
-    line = _kept(record_adjoint, model, plant, schedule, signals, method, varying)
-    return Batch(line) if line.code else None
+    return _kept(record_adjoint, model, plant, schedule, signals, method, varying)
 
 
-def _kept(record, model, plant, schedule, signals, asked: str, varying) -> Built:
+def _kept(record, model, plant, schedule, signals, asked: str, varying) -> Batch | None:
+    """With the model and on disk."""
     place = folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.whole_step")
     pattern = plant._replace(joint_laws=with_law(plant.joint_laws, np.ones(law_numbers(plant.joint_laws).size)))
     asked_for = repr((record.__name__, asked, varying, width()))
     name = code_cache.digest(*content(model, pattern, schedule, signals), asked_for.encode())
+    if name in model._cache:
+        return model._cache[name]
     built = code_cache.kept(place, name)
     if built is None:
         try:
@@ -86,7 +88,8 @@ def _kept(record, model, plant, schedule, signals, asked: str, varying) -> Built
             recording = None
         built = build(recording, width())
         code_cache.keep(place, name, built)
-    return built
+    model._cache[name] = Batch(built) if built.code else None
+    return model._cache[name]
 
 
 class _Runs:

@@ -143,10 +143,16 @@ class SideBySide:
         on_threads(part, [*range(0, n, share), n])
 
 
-def side_by_side(problem: Problem, method: str, places: tuple[int, ...] = (), varying: np.ndarray | None = None,
-                 runs: int = 1) -> SideBySide | None:
-    """None where no line can do it. places: in model.constants, that `varying` (runs, m) holds for each run."""
+def line_of(problem: Problem, method: str, places: tuple[int, ...] = ()) -> WholeStep | None:
+    """None where no line can do it: loops of the robot, a sampled controller, and see `whole_step`. places: in model.constants,
+    that differ from run to run."""
     if problem.ties is not None or problem.sampled is not None:
         return None
-    line = whole_step(problem.model, problem.plant(), problem.schedule, problem.signals, method, places)
+    return whole_step(problem.model, problem.plant(), problem.schedule, problem.signals, method, places)
+
+
+def side_by_side(problem: Problem, method: str, places: tuple[int, ...] = (), varying: np.ndarray | None = None,
+                 runs: int = 1) -> SideBySide | None:
+    """None where no line can do it. varying (runs, m): the numbers of each run at the places."""
+    line = line_of(problem, method, places)
     return line and SideBySide(problem, line, np.zeros((runs, 0)) if varying is None else varying)

@@ -303,7 +303,7 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
         return ComputationError(f"a joint's articulated inertia vanishes at or soon after t = {t:.6g} s: the acceleration of "
                                 f"{loose or 'a coordinate'} is not defined (a body without inertia about an axis, or a compound "
                                 f"joint in a singular position); {mend_inertia(problem.model, loose)}")
-    worst = _worst_coordinates(problem.model.v_names, work)
+    worst = _worst_coordinates(problem.model.v_names, work) + _deepest_contact(problem, work)
     mend = advice(problem, options.method, options.step) if options else "try a smaller step"
     if problem.sampled is not None and code == NOT_FINITE:
         mend = f"the gains may be too large for the rate of sampling, try a higher one or a smaller kd; or {mend}"
@@ -320,6 +320,18 @@ def _worst_coordinates(names: tuple[str, ...], work: MotionWork) -> str:
     told = [f"{what} {names[int(np.argmax(sizes))]}" for what, sizes in (("the largest force was that of", forces),
                                                                         ("the fastest coordinate was", speeds)) if sizes.any()]
     return "".join(f"; {one}" for one in told)
+
+
+def _deepest_contact(problem: Problem, work: MotionWork) -> str:
+    """A robot that starts below the ground is thrown out of it."""
+    from liedyn.integrators.touch import touch
+
+    if problem.contacts is None or not (np.abs([*work.q, *work.v]) < _LOST).all():
+        return ""
+    at = touch(problem.model, problem.contacts, work.q[None], work.v[None])
+    k = int(np.argmax(at.depth[0]))
+    depth, link = at.depth[0, k], problem.model.link_names[problem.contacts.link[k]]
+    return f"; the contact of {link} was {depth:.3g} m deep" if depth > 0.0 else ""
 
 
 def _constraint_failure(problem: Problem, code: int, t: float, ties: LoopPlant) -> ComputationError:

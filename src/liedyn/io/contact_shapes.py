@@ -10,7 +10,8 @@ from liedyn.io.scenario import Rule
 SHAPES = {"point": (), "sphere": ("radius",), "capsule": ("radius", "length"), "box": ("x", "y", "z")}
 EXPONENTS = (1.0, 1.5, 2.0)
 LEAST_CREEP = 1e-9
-LARGEST = 1e30
+LEAST_LENGTH = 1e-12     # m: of what a contact sinks, and of the width of the smooth form
+LARGEST_CREEP = 1e6      # m/s
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,9 +4,11 @@ from __future__ import annotations
 from liedyn.io.joint_keys import DRIVES
 from liedyn.io.keys import Boolean, Choice, Either, Key, Keys, List, Named, Number, Text, Vector
 from liedyn.io.robot_keys import LINK
+from liedyn.model.description import LARGEST
 
 DIRECTIONS = {"both": 0, "rising": 1, "falling": -1}
 AXES = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+MOST_TIMES = 1_000_000                           # of an event with `every`: all are kept in memory
 TIMED, OF_WHEN = ("at", "every", "when"), ("value", "direction", "debounce")
 _NAMES = Either((Text(), List(Text(), 1)), "names")
 _NUMBERS = Either((Number(), List(Number(), 1)), "values")
@@ -24,16 +26,16 @@ SET = Keys("set", (
 IMPACT = Keys("impact", (
     Key("joint", Text(), "the coordinate that hits a stop", example="elbow"),
     Key("link", Text(), "instead of `joint`: the link that is hit", example="lower"),
-    Key("point", Vector(3), "of a link: where, in link coordinates [m]", "the origin", example=[0, 0, -0.5]),
-    Key("normal", Either((Choice(tuple(AXES)), Vector(3)), "direction"), "of a link: direction of the impulse in world axes", "z",
-        example="z"),
+    Key("point", Vector(3, LARGEST), "of a link: where, in link coordinates [m]", "the origin", example=[0, 0, -0.5]),
+    Key("normal", Either((Choice(tuple(AXES)), Vector(3, LARGEST)), "direction"), "of a link: direction of the impulse in world "
+        "axes", "z", example="z"),
     Key("restitution", Number(least=0, most=1), "speed after, as a part of the speed before", 0, example=0.5)),
     one_of=(("joint", "link"),))
 ATTACH = Keys("attach", (
     Key("link", Text(), "the link that the body is attached to", required=True, missing="the link that the body is attached to",
         example="lower"),
-    Key("mass", Number(above=0), "[kg]", required=True, missing="the mass in kg", example=0.5),
-    Key("com", Vector(3), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.5]),
+    Key("mass", Number(above=0, most=LARGEST), "[kg]", required=True, missing="the mass in kg", example=0.5),
+    Key("com", Vector(3, LARGEST), "centre of mass in the link frame [m]", "the origin", example=[0, 0, -0.5]),
     Key("inertia", LINK["inertia"].value, LINK["inertia"].meaning, 0, example=[0.01, 0.01, 0.01])))
 ACTION = Keys("action", (
     Key("phase", Text(), "go to this phase", example="phase"),
@@ -45,7 +47,7 @@ ACTION = Keys("action", (
     Key("detach", Text(), "what is attached to this link goes on by itself", example="lower"),
     Key("record", Boolean(), "nothing else than a row of the result and a line of events.csv", example=True),
     Key("stop", Boolean(), "the end of the run", example=True)))
-WORDS = Choice(("stop", "record"))
+WORDS = Choice(tuple(key.name for key in ACTION.keys if isinstance(key.value, Boolean)))          # actions without more
 TOUCH = Keys("touch_event", (
     Key("touch", Text(), "link whose first contact begins", example="foot"),
     Key("lift", Text(), "link whose last contact ends", example="foot")), one_of=(("touch", "lift"),))

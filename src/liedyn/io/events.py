@@ -1,15 +1,31 @@
 """Phases and events of a scenario: what they are, and how they are read from YAML."""
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from liedyn.errors import Place
-from liedyn.io.event_keys import ACTION, ATTACH, AXES, DIRECTIONS, EVENT, IMPACT, OF_WHEN, PHASE, SET, TIMED
+from liedyn.errors import Place, nearest
+from liedyn.io.event_keys import (
+    ACTION,
+    ATTACH,
+    AXES,
+    DIRECTIONS,
+    EVENT,
+    IMPACT,
+    MOST_TIMES,
+    OF_WHEN,
+    PHASE,
+    SET,
+    TIMED,
+    WORDS,
+)
+from liedyn.io.keys import Vector
 from liedyn.io.robot_yaml import read_inertia
-from liedyn.io.scenario import Expression, Rule
+from liedyn.io.scenario import PHASE_START, Expression, Rule
 from liedyn.io.touch_events import TouchEvent, read_touch, touch_text
 from liedyn.io.yaml_text import Node
+from liedyn.model.description import LARGEST
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,13 +157,22 @@ def read_phases(node: Node, joints: Rules) -> tuple[Phase, ...]:
     return tuple(phases)
 
 
-def read_events(node: Node, phases: tuple[Phase, ...], values: Rules) -> tuple[Event, ...]:
-    """values: reads initial values of joints."""
-    return tuple(_event(name, child, [phase.name for phase in phases], values)
+def unreached(phases: tuple[Phase, ...], events: tuple[Event, ...]) -> list[str]:
+    """A note on phases that never begin."""
+    reached = {action.phase for event in events for action in event.actions if isinstance(action, Go)}
+    names = [phase.name for phase in phases[1:] if phase.name not in reached]
+    return [f"no event goes to the phase{'s' * (len(names) > 1)} {', '.join(names)}"] if names else []
+
+
+def read_events(node: Node, phases: tuple[Phase, ...], values: Rules, duration: float) -> tuple[Event, ...]:
+    """values: reads initial values of joints; duration of the run [s]."""
+    return tuple(_event(name, child, [phase.name for phase in phases], values, duration)
                  for name, child in node.mapping().items())
 
 
-def _event(name: str, node: Node, phases: list[str], values: Rules) -> Event:
+def _event(name: str, node: Node, phases: list[str], values: Rules, duration: float) -> Event:
+    if name == PHASE_START:
+        raise node.problem(f"an event cannot be called {name}: `from: {name}` is the present phase", expected="another name")
     given = node.mapping(EVENT)
     kinds = [key for key in TIMED if key in given]
     if len(kinds) != 1:
@@ -157,11 +182,12 @@ def _event(name: str, node: Node, phases: list[str], values: Rules) -> Event:
             raise given[key].problem(f"{key} belongs to events with when", expected="an event with when")
     timed = {}
     if "at" in given:
-        at = given["at"]
-        nodes = at.items(least=1, of="times") if at.kind == "list" else [at]
-        timed["at"] = tuple(sorted(x.number(least=0) for x in nodes))
+        timed["at"] = _times(given["at"])
     if "every" in given:
         timed["every"] = EVENT.value(given, "every")
+        if duration / timed["every"] > MOST_TIMES:
+            raise given["every"].problem(f"the event happens about {duration / timed['every']:.3g} times in {duration:g} s",
+                                         found=given["every"].shown(), expected=f"at most {MOST_TIMES:g} times")
     if "when" in given:
         timed["touch"] = touch = read_touch(given["when"])
         if touch and "value" in given:
@@ -180,12 +206,24 @@ def _event(name: str, node: Node, phases: list[str], values: Rules) -> Event:
                  place=node.place)
 
 
+def _times(node: Node) -> tuple[float, ...]:
+    seen: list[float] = []
+    for one in node.items(least=1, of="times") if node.kind == "list" else [node]:
+        t = one.number(least=0)
+        if t in seen:
+            raise one.problem("a time is given twice", found=one.shown())
+        seen.append(t)
+    return tuple(sorted(seen))
+
+
 def _actions(node: Node, phases: list[str], values: Rules) -> tuple[Action, ...]:
     """A list of mappings, one mapping, or the word stop: in the order that they are written in."""
     actions: list[Action] = []
     for one in node.items(least=1, of="actions") if node.kind == "list" else [node]:
         if one.kind == "text":
-            actions.append(_WORDS[one.choice(tuple(_WORDS))](one.place))
+            if one.value in ACTION and one.value not in WORDS.options:
+                raise one.problem("an action without its value", found=one.value, expected=f"{{{one.value}: …}}")
+            actions.append(_ALONE[WORDS.read(one)](one.place))
             continue
         for key, child in one.mapping(ACTION).items():
             action = _READ[key](child, phases, values)
@@ -202,7 +240,8 @@ def _go(node: Node, phases: list[str], _values) -> Go:
 
 def _check_phase(name: str, phases: list[str], node: Node) -> None:
     if name not in phases:
-        raise node.problem("no such phase", found=name, expected=", ".join(phases) or "the key phases")
+        raise node.problem("no such phase", found=name, expected=", ".join(phases) or "the key phases",
+                           hint=nearest(name, phases))
 
 
 def _set(node: Node, _phases, values: Rules) -> Set:
@@ -230,8 +269,8 @@ def _impact(node: Node, _phases, _values) -> Impact:
 def _direction(node: Node) -> tuple[float, float, float]:
     if node.kind == "text":
         return AXES[node.choice(tuple(AXES))]
-    vector = node.vector(3)
-    length = sum(x * x for x in vector) ** 0.5
+    vector = Vector(3, LARGEST).read(node)
+    length = math.hypot(*vector)
     if length == 0.0:
         raise node.problem("a direction of length zero", expected="x, y, z, or three numbers")
     return tuple(x / length for x in vector)
@@ -239,10 +278,8 @@ def _direction(node: Node) -> tuple[float, float, float]:
 
 def _attach(node: Node, _phases, _values) -> Attach:
     given = node.mapping(ATTACH)
-    return Attach(ATTACH.required(node, "link"),
-                  ATTACH.required(node, "mass"),
-                  ATTACH.value(given, "com", (0.0, 0.0, 0.0)),
-                  read_inertia(given["inertia"]) if "inertia" in given else (0.0,) * 6, node.place)
+    return Attach(ATTACH.required(node, "link"), ATTACH.required(node, "mass"), ATTACH.value(given, "com", (0.0, 0.0, 0.0)),
+                  read_inertia(given["inertia"], LARGEST) if "inertia" in given else (0.0,) * 6, node.place)
 
 
 def _names(node: Node) -> tuple[str, ...]:
@@ -257,7 +294,7 @@ _READ = {
     "record": lambda node, *_: Note(node.place) if node.boolean() else None,
     "stop": lambda node, *_: Stop(node.place) if node.boolean() else None,
 }
-_WORDS = {"stop": Stop, "record": Note}
+_ALONE = {"stop": Stop, "record": Note}                        # by the words that are an action
 
 
 # writing ------------------------------------------------------------------------------------------------------------

@@ -84,12 +84,13 @@ class List:
 
 @dataclass(frozen=True, slots=True)
 class Vector:
-    """A list of `count` numbers."""
+    """A list of `count` numbers, at most `most` in magnitude."""
 
     count: int
+    most: float | None = None
 
     def read(self, node: Node) -> tuple[float, ...]:
-        return node.vector(self.count)
+        return node.vector(self.count, self.most)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -176,6 +177,14 @@ class Keys:
     def kind_of(self, given: Mapping[str, Node]) -> str:
         """The kind that a mapping is of."""
         return self.value(given, self.kind, self[self.kind].default)
+
+    def check_kind(self, given: Mapping[str, Node], kind: str, what: str) -> None:
+        """Refuse keys that do not apply to a kind of the mapping. what: the kind in words, such as "the method rk4"."""
+        for name, node in given.items():
+            if name not in self.of_kind(kind):
+                others = ", ".join(key for key in self.of_kind(kind) if key != self.kind)
+                raise node.problem(f"{name} does not apply to {what}", expected=others or None,
+                                   hint=f"write {self.kind}: {' or '.join(self[name].kinds)}")
 
     def value(self, given: Mapping[str, Node], name: str, otherwise: Any = None, **bounds: Any) -> Any:
         """The value of one key, or `otherwise`; `bounds` are added to those declared."""

@@ -19,7 +19,8 @@ def read_control(node: Node, rules: Callable, signal: Callable, numbers: Callabl
     """rules, signal, numbers: readers of `scenario_file`."""
     node.mapping()
     law = CONTROL.required(node, "law")
-    given = node.mapping(CONTROL.of_kind(law))
+    given = node.mapping(CONTROL)
+    CONTROL.check_kind(given, law, f"the law {law}")
     if law in TRACKING:
         return _tracking(node, law, rules, signal)
     joints = tuple(Rule(child.text(), (), child.place) for child in given["joints"].items(least=1, of="joints")) \

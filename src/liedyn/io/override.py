@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from liedyn.errors import InputError, Place
-from liedyn.io.yaml_text import Node, parse_yaml
+from liedyn.io.yaml_text import NULL, Node, parse_yaml
 
 _PART = r'(?:"[^"]*"|[^.="]+)'
 _OVERRIDE = re.compile(rf"\s*({_PART}(?:\.{_PART})*?)\s*=(.*)\Z", re.DOTALL)
@@ -64,25 +64,34 @@ def is_override(text: str) -> bool:
 
 
 def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tuple[str, ...], ...] = ()) -> list[str]:
-    """Apply "key.path=value" to the tree; the value is YAML, its errors name the override. Keys that it replaced beside its own.
+    """Apply "key.path=value" to the tree; the value is YAML, its errors name the override; null removes the key. Returns
+    keys that it replaced beside its own.
 
     A name with a dot is written in quotes, an entry of a list by its number: ``external_forces.0.until=2``. A key of one of
-    the groups `exclusive` replaces its siblings of the same group, in ``control`` and below an entry of ``joints``.
+    the groups `exclusive` replaces its siblings of the same group, in ``control`` and below an entry of ``joints``, also of a
+    phase.
     """
     file = f"-S {text}"
     match = _OVERRIDE.match(text)
     if match is None:
         raise error("not an override", place=Place(file), expected="-S key.path=value")
     path = [part.strip('"').strip() for part in re.findall(_PART, match[1])]
-    if match[2].strip() in ("", "~", "null", "Null", "NULL"):
-        raise error("no value", place=Place(file), expected="-S key.path=value")
-    new = parse_yaml(match[2].strip(), file, error)
+    text = match[2].strip()
+    if not text:
+        raise error("no value", place=Place(file), expected="-S key.path=value", hint="null removes a key")
+    new = Node("null", None, file, None, "", error) if text in NULL else parse_yaml(text, file, error)
     holder, replaced = root, []
     holder.mapping()
     for part in path[:-1]:
         replaced += _make_room(holder, part, exclusive)
         holder = _enter(holder, part, file)
     holder, part = _entry(holder, path[-1])
+    if new.kind == "null" and holder.kind == "list":
+        del holder.value[_index(holder, part, file)]
+        return replaced
+    if new.kind == "null" and part in holder.value:
+        del holder.value[part]
+        return replaced
     replaced += _make_room(holder, part, exclusive)
     _graft(new, file, _key(holder, part))
     if holder.kind == "list":
@@ -93,7 +102,7 @@ def override(root: Node, text: str, error: type[InputError], exclusive: tuple[tu
 
 
 def _make_room(node: Node, part: str, exclusive: tuple[tuple[str, ...], ...]) -> list[str]:
-    if node.kind != "mapping" or not node.key.startswith(("joints.", "control")):
+    if node.kind != "mapping" or not re.match(r"control|(phases\..*\.)?joints\.", node.key):
         return []
     others = {key for group in exclusive if part in group for key in group} - {part}
     return [_key(node, other) for other in sorted(others) if node.value.pop(other, None)]

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from liedyn.io.keys import Boolean, Choice, Either, Key, Keys, List, Named, Number, Text, Vector, default_of, one_of
 from liedyn.io.shapes import SHAPES
-from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, Actuator, Coordinate, Link, Mimic, Robot
+from liedyn.model.description import JOINT_TYPES, LARGEST, LOOP_TYPES, Actuator, Coordinate, Link, Mimic, Robot
 
 # links --------------------------------------------------------------------------------------------------------------
 
-_LENGTH = Number(above=0)
+_LENGTH = Number(above=0, most=LARGEST)
 _SIZES = {"radius": Key("radius", _LENGTH, "[m]", required=True, missing="a length in metres", example=0.03, live=True),
           "length": Key("length", _LENGTH, "along z [m]", required=True, missing="a length in metres", example=0.5, live=True)}
 _ROUND = {shape: Keys(shape, tuple(_SIZES[size] for size in sizes)) for shape, sizes in SHAPES.items() if shape != "box"}

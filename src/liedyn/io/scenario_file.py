@@ -9,7 +9,7 @@ from typing import Any
 
 from liedyn.errors import ScenarioError
 from liedyn.io.contact_file import read_contacts
-from liedyn.io.events import read_events, read_phases
+from liedyn.io.events import read_events, read_phases, unreached
 from liedyn.io.joint_keys import CSV, CURVES, DRIVES, LARGEST_GAIN, LEVELS, PD, PID, POSE_MOTION, SINE, TORQUES
 from liedyn.io.law_file import read_control, read_saturation
 from liedyn.io.law_keys import POLES
@@ -17,7 +17,6 @@ from liedyn.io.override import Overrides, override, override_texts, tree_of
 from liedyn.io.sampling import read_sampling
 from liedyn.io.scenario import (
     FORCE_FRAMES,
-    METHODS,
     STABILIZATIONS,
     Begun,
     Column,
@@ -100,6 +99,7 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
     state = initial.mapping(INITIAL) if initial else {}
     sampling = read_sampling(given["sampling"], duration, MOST_AT_ALL if long else MOST_STEPS) if "sampling" in given else None
     phases = read_phases(given["phases"], lambda child: _rules(child, _drive)) if "phases" in given else ()
+    events = read_events(given["events"], phases, lambda child: _rules(child, _numbers), duration) if "events" in given else ()
     return Scenario(
         robot=SCENARIO.required(root, "robot"), duration=duration, output_step=output_step,
         base=SCENARIO.value(given, "base"), gravity=SCENARIO.value(given, "gravity"), integrator=integrator,
@@ -117,9 +117,8 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         saturate=read_saturation(given["saturate"]) if "saturate" in given else (),
         contacts=read_contacts(given["contacts"], integrator.method) if "contacts" in given else None,
         limits=read_limits(given["limits"], integrator.method) if "limits" in given else None,
-        phases=phases,
-        events=read_events(given["events"], phases, lambda child: _rules(child, _numbers)) if "events" in given else (),
-        source=source, overrides=overrides, notes=tuple(f"-S {text} replaces {key}" for text, key in replaced))
+        phases=phases, events=events, source=source, overrides=overrides,
+        notes=(*(f"-S {text} replaces {key}" for text, key in replaced), *unreached(phases, events)))
 
 
 def _rules(node: Node | None, read) -> tuple[Rule, ...]:
@@ -135,9 +134,7 @@ def _numbers(node: Node) -> tuple[float, ...]:
 def _integrator(node: Node, duration: float) -> Integrator:
     given = node.mapping(INTEGRATOR)
     method = INTEGRATOR.kind_of(given)
-    for key in given:
-        if key not in INTEGRATOR.of_kind(method):
-            raise given[key].problem(f"{key} does not apply to the method {method}", expected=", ".join(METHODS[method]))
+    INTEGRATOR.check_kind(given, method, f"the method {method}")
     values = {key: INTEGRATOR.value(given, key, **({"most": duration} if key == "step" else {}))
               for key in given if key != "method"}
     return Integrator(method, **values, named=bool(given.keys() & {"method", "step"}), place=node.place)
@@ -171,7 +168,8 @@ def _drive(node: Node) -> Drive:
     key, child = _one_of(node, DRIVES, "a joint")
     if key == "prescribe":
         level, signals = _one_of(child, LEVELS, "prescribe")
-        if level == "position" and signals.kind == "mapping" and not signals.value.keys() & set(CURVES):
+        keys = signals.value.keys() if signals.kind == "mapping" else ()
+        if level == "position" and signals.kind == "mapping" and (keys & set(POSE_MOTION) or not keys & set(CURVES)):
             return Prescribe(level, _pose(signals), signals.place)
         return Prescribe(level, _signals(signals), signals.place)
     if child.kind == "mapping" and child.value.keys() & {"pd", "pid"}:
@@ -190,6 +188,11 @@ def _motion(node: Node, what: str = "a driven loop") -> Motion:
 def _pose(node: Node) -> Motion | Waypoints:
     """Of a ball or free joint."""
     given = node.mapping((*POSE_MOTION, *CURVES))
+    for key in given:
+        if key not in POSE_MOTION:
+            by = ", ".join(one for one in given if one in POSE_MOTION)
+            raise given[key].problem(f"{key} does not stand beside {by} of a pose",
+                                     hint="it may stand beside a curve in xyz and rpy" if key == "from" else None)
     if "waypoints" not in given:
         return _motion(node, "a pose")
     if len(given) > 1:
@@ -200,11 +203,7 @@ def _pose(node: Node) -> Motion | Waypoints:
 def _stabilization(node: Node) -> Stabilization:
     given = node.mapping(CONSTRAINTS)
     method = CONSTRAINTS.kind_of(given)
-    for key in given:
-        if key not in CONSTRAINTS.of_kind(method):
-            wanted = next(name for name, keys in STABILIZATIONS.items() if key in keys)
-            raise given[key].problem(f"{key} does not apply to the stabilization {method}",
-                                     hint=f"write stabilization: {wanted}")
+    CONSTRAINTS.check_kind(given, method, f"the stabilization {method}")
     values = {key: CONSTRAINTS.value(given, key) for key in STABILIZATIONS[method] if key in given}
     return Stabilization(method, **values, place=node.place)
 

@@ -25,6 +25,7 @@ from liedyn.io.law_keys import CONTROL, SATURATE
 from liedyn.io.sampling_keys import SAMPLING
 from liedyn.io.scenario import FORCE_FRAMES, METHODS, STABILIZATIONS, ExternalForce, Integrator, Stabilization
 from liedyn.io.stop_keys import LIMITS
+from liedyn.model.description import LARGEST
 
 SHORTEST = 1e-12                                 # s, of a run
 
@@ -83,7 +84,7 @@ SCENARIO = Keys("scenario", (
     Key("base", Choice(("fixed", "floating")), "`fixed` or `floating`", "from the robot file", example="fixed"),
     Key("loops", File("file of loops"), "file of loops and couplings that belongs to the robot file: see [closed "
         "loops](loops.md)", "beside a URDF", example="robot.loops.yaml"),
-    Key("gravity", Vector(3), "`[x, y, z]` [m/s²]", "from the robot file", example=[0, 0, -9.81]),
+    Key("gravity", Vector(3, LARGEST), "`[x, y, z]` [m/s²]", "from the robot file", example=[0, 0, -9.81]),
     Key("duration", Number(least=SHORTEST), "simulated time [s]", required=True,
         missing="the time to simulate, in seconds", example=5, live=True),
     Key("output_step", Number(above=0), "time between rows of the result [s]", "duration / 500", example=0.01, live=True),

@@ -77,7 +77,8 @@ def _(value: Choice, defined) -> Schema:
 
 @_schema.register
 def _(value: Vector, defined) -> Schema:
-    return _list({"type": "number"}, value.count, value.count)
+    bounds = {} if value.most is None else {"minimum": -value.most, "maximum": value.most}
+    return _list({"type": "number", **bounds}, value.count, value.count)
 
 
 @_schema.register

@@ -23,10 +23,7 @@ def read_limits(node: Node, method: str) -> LimitStops | None:
 def _stops(node: Node) -> LimitStops:
     given = node.mapping(LIMIT_STOPS)
     mode = LIMIT_STOPS.kind_of(given)
-    for key in given:
-        if key not in LIMIT_STOPS.of_kind(mode):
-            wanted = next(name for name, keys in MODES.items() if key in keys)
-            raise given[key].problem(f"{key} does not apply to {mode} stops", hint=f"write mode: {wanted}")
+    LIMIT_STOPS.check_kind(given, mode, f"{mode} stops")
     if "stiffness" in given and "sink" in given:
         raise given["sink"].problem("both stiffness and sink", expected="one of them")
     values = {key: LIMIT_STOPS.value(given, key) for key in MODES[mode] if key in given}

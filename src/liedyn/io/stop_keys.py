@@ -10,6 +10,7 @@ from liedyn.io.scenario import Rule
 MODES = {"compliant": ("stiffness", "sink", "damping"), "hard": ("restitution",)}
 WORDS = {"stop": "compliant", "compliant": "compliant", "hard": "hard", "note": None}        # short forms and their modes
 LARGEST = 1e12
+LEAST_SINK = 1e-12       # rad | m
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +43,8 @@ LIMIT_STOPS = Keys("limit_stops", (
     Key("mode", Choice(tuple(MODES)), "`compliant`: beyond the limit a spring with damping acts; `hard`: the velocity jumps at "
         "the limit", default_of(LimitStops, "mode"), example="hard"),
     _of_mode("stiffness", Number(above=0, most=LARGEST), "of `compliant`: k [N m/rad or N/m]", "by `sink`", example=2000),
-    _of_mode("sink", Number(above=0), "of `compliant`, instead of `stiffness`: depth at which a stop carries the load of its "
-             "joint [rad or m]; see below", "0.01 rad, 0.001 m", example=0.01),
+    _of_mode("sink", Number(least=LEAST_SINK, most=LARGEST), "of `compliant`, instead of `stiffness`: depth at which a stop "
+             "carries the load of its joint [rad or m]; see below", "0.01 rad, 0.001 m", example=0.01),
     _of_mode("damping", Number(least=0, most=LARGEST), "of `compliant`: c [s/rad or s/m]", example=2),
     _of_mode("restitution", Number(least=0, most=1), "of `hard`: speed after an impact, as a part of the speed before",
              example=0.4),

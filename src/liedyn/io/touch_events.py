@@ -4,6 +4,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from liedyn.io.event_keys import TOUCH
 from liedyn.io.yaml_text import Node
 
 _CALL = re.compile(r"\s*(touch|lift)\s*\((.*)\)\s*", re.DOTALL)
@@ -23,11 +24,14 @@ class TouchEvent:
 def read_touch(node: Node) -> TouchEvent | None:
     """None where `when` is an expression."""
     if node.kind == "mapping":
-        given = list(node.mapping().items())
-        if len(given) != 1 or given[0][0] not in WAYS:
+        given = node.mapping(TOUCH)
+        if len(given) != 1:
             raise node.wrong(f"an expression, or {FORM}")
-        return TouchEvent(given[0][1].text(), way=WAYS[given[0][0]])
-    found = _CALL.fullmatch(node.text())
+        word, = given
+        return TouchEvent(TOUCH.value(given, word), way=WAYS[word])
+    if node.kind != "text":
+        raise node.wrong(f"an expression, or {FORM}")
+    found = _CALL.fullmatch(node.value)
     if not found:
         return None
     names = [name.strip().strip("'\"") for name in found[2].split(",")]

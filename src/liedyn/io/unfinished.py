@@ -1,27 +1,32 @@
 """The folder of a run that is not finished, `NAME.unfinished` beside its run folder NAME: its rows so far, and a checkpoint.
 
     rows          a row after the other, float64, as `Rows` lays them out
-    checkpoint    an .npz file: all numbers from which the run goes on, and `about`, JSON: which run it is, how many rows count
+    checkpoint    a SHA-256 digest, then an .npz file: all numbers from which the run goes on, and `about`, JSON: which run it is,
+                  how many rows count
 
 Rows are appended; a checkpoint takes the place of the one before in one step. Whatever moment a process is killed at, there is a
 checkpoint with at least its rows. Whoever computes the run holds a lock on the folder.
 """
 from __future__ import annotations
 
+import hashlib
+import io
 import json
 import os
-import zipfile
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 
+from liedyn import __version__
 from liedyn.errors import UsageError
 from liedyn.io.output import CHECKPOINT, hold, part_name, remove, told, unfinished_of
 
 _ROWS, _NEW = "rows", "checkpoint.new"
 _ABOUT = "about"
+_VERSION = f"{__version__}, 1"     # of liedyn, and of the layout of checkpoints
+_DIGEST = hashlib.sha256().digest_size
 
 
 class Unfinished:
@@ -77,8 +82,11 @@ class Unfinished:
         """A checkpoint, in the place of the one before. about: plain values."""
         with told(self.folder):
             self._sync(self._file)
+            content, about = io.BytesIO(), about | {"version": _VERSION, "command": self.command}
+            np.savez(content, **numbers, **{_ABOUT: np.array(json.dumps(about))})
             with open(self.path / _NEW, "wb") as file:
-                np.savez(file, **numbers, **{_ABOUT: np.array(json.dumps(about | {"command": self.command}))})
+                file.write(hashlib.sha256(content.getvalue()).digest())
+                file.write(content.getvalue())
                 self._sync(file)
             os.replace(self.path / _NEW, self.path / CHECKPOINT)
 
@@ -132,12 +140,22 @@ class Unfinished:
 
 
 def read_checkpoint(path: Path) -> tuple[dict[str, np.ndarray], dict]:
-    try:
-        with np.load(path / CHECKPOINT, allow_pickle=False) as file:
-            numbers = {name: file[name] for name in file.files}
-        return numbers, json.loads(str(numbers.pop(_ABOUT)))
-    except (KeyError, ValueError, EOFError, zipfile.BadZipFile):
-        raise _damaged(path) from None
+    """What `save` was given, and the command. UsageError where the file is damaged, or of another version."""
+    data = (path / CHECKPOINT).read_bytes()
+    digest, content = data[:_DIGEST], data[_DIGEST:]
+    if hashlib.sha256(content).digest() != digest:
+        raise _damaged(path)
+    with np.load(io.BytesIO(content), allow_pickle=False) as file:
+        numbers = {name: file[name] for name in file.files}
+    about = json.loads(str(numbers.pop(_ABOUT)))
+    if about["version"] != _VERSION:
+        raise of_another_version(path)
+    return numbers, about
+
+
+def of_another_version(path: Path) -> UsageError:
+    return UsageError(f"the run in {path} cannot be resumed: another version of liedyn began it (--force without --resume starts "
+                      "anew)")
 
 
 def _damaged(path: Path) -> UsageError:

@@ -25,7 +25,7 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
 _NOT_FINITE = re.compile(r"[-+]?\.?(inf|nan|infinity)\Z", re.IGNORECASE)
 _QUOTED = re.compile(r'"(?:\\.|[^"\\])*"|\'[^\']*\'', re.DOTALL)
 _BOOLEAN = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
-_NULL = ("", "~", "null", "Null", "NULL")
+NULL = ("", "~", "null", "Null", "NULL")
 
 
 @dataclass(slots=True, eq=False)
@@ -145,9 +145,10 @@ class Node:
             raise self.wrong("a whole number")
         return int(value)
 
-    def vector(self, count: int) -> tuple[float, ...]:
-        """A list of `count` finite numbers."""
-        return tuple(child.number() for child in self.items(count, of="numbers"))
+    def vector(self, count: int, most: float | None = None) -> tuple[float, ...]:
+        """A list of `count` finite numbers, at most `most` in magnitude."""
+        least = None if most is None else -most
+        return tuple(child.number(least=least, most=most) for child in self.items(count, of="numbers"))
 
     def text(self) -> str:
         if self.kind != "text":
@@ -270,8 +271,8 @@ class _TreeBuilder:
         if plain and event.value == "<<":
             raise self._refuse(line, "YAML merge keys are not supported", expected="the keys written out")
         if kind != "text" or not value:
-            raise self._refuse(line, f"a key that is {'empty' if not value else f'a {kind}'}", found=_Written(event.value),
-                               expected="a name", hint=f'write "{event.value}"' if event.value else None)
+            more = {"found": _Written(event.value), "hint": f'write "{event.value}"'} if event.value else {}
+            raise self._refuse(line, f"a key that is {'empty' if not value else f'a {kind}'}", expected="a name", **more)
         first = self.open[-1].value.get(value)
         if first is not None:
             raise self.error(f"duplicate key, first on line {first.line}",
@@ -309,7 +310,7 @@ class _TreeBuilder:
 
 def _resolve(text: str) -> tuple[str, Any]:
     """Kind and value of a plain (unquoted) scalar."""
-    if text in _NULL:
+    if text in NULL:
         return "null", None
     if text in _BOOLEAN:
         return "boolean", _BOOLEAN[text]

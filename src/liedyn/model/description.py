@@ -20,6 +20,7 @@ Screw = tuple[float, float, float, float, float, float]                         
 
 WORLD = "world"                                   # the ground, a link of every robot
 IDENTITY: Rotation = (1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0)
+LARGEST = 1e30                                    # of masses, lengths, inertias, gains: the cube of m r^2 is far from overflow
 STANDARD_GRAVITY: Vector = (0.0, 0.0, -9.81)
 
 

@@ -7,9 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from liedyn.errors import ModelError, Place
-from liedyn.model.description import Pose
+from liedyn.model.description import LARGEST, Pose
 
-LARGEST = 1e30                       # of masses, lengths, inertias, gains: the cube of m r^2 is still far from overflow
 _NO_DIRECTION = 1e-9                 # an axis or screw shorter than this has no direction
 _ORTHONORMAL = 1e-6                  # rounding allowed in a rotation
 _PARALLEL = 1e-6                     # rad: two axes closer than this

@@ -38,7 +38,7 @@ def validate(robot: Robot) -> Robot:
     """The robot with unit axes, one `Coordinate` for each velocity coordinate, and its findings (the loader's first).
 
     Raises ModelError with file, line and element where the robot cannot be computed rightly: a number that is not finite or
-    larger than `numbers.LARGEST`, negative mass, a body whose inertia is not positive semidefinite beyond rounding, duplicate
+    larger than LARGEST, negative mass, a body whose inertia is not positive semidefinite beyond rounding, duplicate
     or unknown names, two parents, cycles, unconnected links, no root for a floating base, unknown joint types, axes or screws
     without direction, parallel universal axes, swapped limits, negative damping, friction, armature or stiffness, springs or
     position limits where a joint has no such coordinate; closures over one link or one body, without length or radius;

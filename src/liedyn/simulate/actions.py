@@ -11,13 +11,15 @@ from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_re
 from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.io.events import Attach, Detach, Event, Go, Impact, Lock, Note, Set, Stop
+from liedyn.io.scenario import Rule
+from liedyn.kernels.simulation.signals import POSITION, VELOCITY
 from liedyn.model.doubts import not_positive
 from liedyn.model.spatial import full
 from liedyn.simulate.begun_motions import begin_motions
-from liedyn.simulate.joint_values import write_values
+from liedyn.simulate.joint_values import unit_quaternions, write_values
 from liedyn.simulate.jumps import REST_AFTER, Jump, comes_at_once, jump
 from liedyn.simulate.moments import Moment, collided, kept
-from liedyn.simulate.names import find, matching, unknown
+from liedyn.simulate.names import bind, find, fixed_joints
 from liedyn.simulate.schedule import coordinates
 from liedyn.simulate.stretch_modes import Modes
 
@@ -36,8 +38,9 @@ class Actions:
         self.short: dict[str, int] = {}
         self.came: dict[str, float] = {}
         self.stopped = False
+        carrying = {action.link for event in events for action in event.actions if isinstance(action, Attach)}
         for event in events:
-            self._check_names(event)
+            self._check_names(event, carrying)
 
     def do(self, moment: Moment, event: Event, t: float) -> Moment:
         for action in event.actions:
@@ -93,8 +96,12 @@ class Actions:
         if self.model.nc:
             raise ScenarioError("set is not possible for a robot with loops or couplings", place=action.place)
         q, v = moment.q.copy(), moment.v.copy()
-        write_values(q, action.q, self.model, self.model.q_index)
+        unit_quaternions(q, write_values(q, action.q, self.model, self.model.q_index), self.model)
         write_values(v, action.v, self.model, self.model.v_index)
+        moving = [name for name in self.modes.mode.locked if v[self.model.v_index(name)].any()]
+        if moving:
+            raise ScenarioError(f"event {event.name} at t = {t:.9g} s: joint {moving[0]} is locked, its velocity cannot be set",
+                                place=action.place, expected="unlock before")
         after = replace(moment, q=q, v=v)
         return begin_motions(after.with_work(sum(after.energies) - sum(moment.energies)), self.modes.problem, t, False,
                              f"event {event.name}", action.place)
@@ -103,6 +110,9 @@ class Actions:
         problem = self.modes.problem
         if action.coordinate:
             k = self.model.v_names.index(action.coordinate)
+            if problem.schedule.level[k] in (VELOCITY, POSITION):
+                raise ScenarioError(f"event {event.name} at t = {t:.9g} s: the motion of {action.coordinate} is prescribed, so "
+                                    "that an impact cannot change it", place=action.place, expected="a phase in which it is free")
             came = np.sign(moment.v[k])
             back = event.direction and came != self.came.setdefault(event.name, came)       # but for rounding, it rests
             if back or action.restitution == 0.0 or self.short.get(event.name, 0) >= REST_AFTER:
@@ -130,7 +140,8 @@ class Actions:
     def _attach(self, moment: Moment, action: Attach, t: float, event: Event) -> Moment:
         modes = self.modes
         if any(one.link == action.link for one in modes.mode.attached):
-            raise ScenarioError(f"a body is attached to link {action.link} already", place=action.place)
+            raise ScenarioError(f"event {event.name} at t = {t:.9g} s: a body is attached to link {action.link} already",
+                                place=action.place)
         before = mass_matrix(moment.model.open_tree(), moment.q) @ moment.v
         modes.change(attached=(*modes.mode.attached, action))
         model, problem = modes.present
@@ -144,7 +155,8 @@ class Actions:
     def _detach(self, moment: Moment, action: Detach, t: float, event: Event) -> Moment:
         modes = self.modes
         if all(one.link != action.link for one in modes.mode.attached):
-            raise ComputationError(f"nothing is attached to link {action.link}")
+            raise ScenarioError(f"event {event.name} at t = {t:.9g} s: nothing is attached to link {action.link}",
+                                place=action.place)
         modes.change(attached=tuple(one for one in modes.mode.attached if one.link != action.link))
         after = replace(moment, model=modes.present[0])
         return after.with_work(sum(after.energies) - sum(moment.energies))
@@ -158,13 +170,10 @@ class Actions:
 
     # names ----------------------------------------------------------------------------------------------------------
     def _joints(self, given: str, place: Place) -> list[str]:
-        found = matching(given, self.model.joint_names)
-        if not found or found[0] not in self.model.joint_names:
-            raise unknown(given, self.model.joint_names, "joint", place)
-        return found
+        return list(bind((Rule(given, "", place),), self.model.joint_names, "joint", fixed_joints(self.model)))
 
-    def _check_names(self, event: Event) -> None:
-        """Before the run: what actions name must be there."""
+    def _check_names(self, event: Event, carrying: set[str]) -> None:
+        """Before the run: what actions name must be there. carrying: links to which something attaches a body."""
         for action in event.actions:
             if isinstance(action, Lock):
                 for given in action.joints:
@@ -173,11 +182,14 @@ class Actions:
                 find(action.coordinate, self.model.v_names, "coordinate", action.place)
             elif isinstance(action, (Impact, Attach, Detach)):
                 find(action.link, self.model.link_names, "link", action.place)
+                if isinstance(action, Detach) and action.link not in carrying:
+                    raise ScenarioError(f"no event attaches a body to link {action.link}", place=action.place)
                 if isinstance(action, Attach) and not_positive(full(action.inertia), action.mass):
                     raise ScenarioError("the inertia of the body is not positive semidefinite", place=action.place,
                                         found=list(action.inertia), expected="principal inertias of at least zero")
             elif isinstance(action, Set):
-                write_values(self.model.neutral(), action.q, self.model, self.model.q_index)
+                q = self.model.neutral()
+                unit_quaternions(q, write_values(q, action.q, self.model, self.model.q_index), self.model)
                 write_values(np.zeros(self.model.nv), action.v, self.model, self.model.v_index)
 
 

@@ -21,6 +21,7 @@ from liedyn.simulate.measured import path_to
 from liedyn.simulate.names import bind, find, matching, unknown
 
 _STANDARD = 9.81         # m/s^2: for the weight of a robot without gravity
+_THROWN = 30.0           # of the weight: the force of no contact that a scenario means to begin with
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +104,16 @@ def _contacts_of(event: Event, rows: list[_Row], model) -> list[int]:
     """Numbers of the contacts that an event waits for."""
     touch, place = event.touch, event.when.place
     links = matching(touch.link, model.link_names)
+    if not links and touch.link in [row.what for row in rows]:
+        raise ScenarioError(f"{touch.link} is a plane", place=place, found=event.when.text,
+                            expected=f"touch({touch.other or 'link'}, {touch.link})")
     if not links:
         raise unknown(touch.link, model.link_names, "link", place)
     found = [k for k, row in enumerate(rows) if row.link in links or (row.kind != GROUND and row.other in links)]
     if touch.other is not None:
-        others = {touch.other, *matching(touch.other, model.link_names)}
+        others, planes = {touch.other, *matching(touch.other, model.link_names)}, [row.what for row in rows]
+        if len(others) == 1 and touch.other not in (*planes, *model.link_names):
+            raise unknown(touch.other, list(dict.fromkeys((*planes, *model.link_names))), "plane or link", place)
         found = [k for k in found if others & {rows[k].what, *([rows[k].link] if rows[k].other in links else [])}]
     if not found:
         touching = list(dict.fromkeys(x for row in rows for x in (row.link, row.other)))
@@ -135,6 +141,8 @@ def _on_planes(contact: Contact, model, parts, share: float) -> list[_Row]:
 def _of_pair(contact: Contact, model, pair: Pair, parts, share: float, known) -> list[_Row]:
     """Spheres and points of the one link against spheres of the other."""
     rows = []
+    if pair.links[0] == pair.links[1] and pair.links[0] in model.link_names:
+        raise ScenarioError(f"the link {pair.links[0]} cannot touch itself", place=pair.place, expected="two links")
     for a, b in product(*(_with_shapes(name, model, parts, pair.place) for name in pair.links)):
         if _body(model, a) == _body(model, b) or {(a, b), (b, a)} & known:
             continue
@@ -234,6 +242,18 @@ def _paths(model, a: int, b: int, kind: int) -> tuple[list[int], list[int]]:
         return on_a, []
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(on_a, on_b, strict=False)))
     return on_a[common:], on_b[common:]
+
+
+def deep_notes(problem, names) -> list[str]:
+    """A note on the contact that pushes most at the start, where it will throw the robot."""
+    if problem.contacts is None:
+        return []
+    at, weight = touch(problem.model, problem.contacts, problem.q[None], problem.v[None]), _weight(problem.model)
+    k = int(np.argmax(at.force[0]))
+    if not (weight > 0.0 and at.force[0, k] > _THROWN * weight):
+        return []
+    return [f"the contact of {names[k]} begins {at.depth[0, k]:.3g} m deep, with {at.force[0, k] / weight:.3g} times the weight "
+            "of the robot: start higher (initial.q), or make it softer (contacts.sink)"]
 
 
 def contact_motion(problem, names, q, v) -> ContactMotion | None:

@@ -61,6 +61,10 @@ class HardStops:
     def names(self, stops) -> str:
         return " and ".join(dict.fromkeys(stop.name for stop in stops))
 
+    def check_start(self, problem) -> None:
+        """Whether no coordinate begins beyond a stop. problem: of the scenario as it begins."""
+        self._refuse_beyond([stop for stop in self.stops if not problem.prescribed[stop.coordinate]], problem.q, 0.0)
+
     def settle(self, moment, t: float, problem, resting, hits, kept: Callable, collide: Callable):
         """The moment after the impacts of coordinates at limits, and which of their stops they rest at.
 

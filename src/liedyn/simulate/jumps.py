@@ -52,4 +52,5 @@ def jump(model, q, v, rows, b) -> Jump:
 
 def comes_at_once(t: float, since: float, speed: float, position: float) -> bool:
     """Whether an impact follows the one before, `since` seconds ago, within what can be told apart: in time, or in position."""
-    return since <= max(_AT_ONCE, 64 * np.spacing(t)) or abs(speed) * since <= _ROUNDING * np.spacing(abs(position))
+    return since <= max(_AT_ONCE, 64 * np.spacing(t)) or (
+        since < np.inf and abs(speed) * since <= _ROUNDING * np.spacing(abs(position)))

@@ -12,6 +12,7 @@ from liedyn.io.scenario import METHODS, WITHOUT_EVENTS, Prescribe, Scenario
 from liedyn.io.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
+from liedyn.simulate.contact import deep_notes
 from liedyn.simulate.names import bind
 from liedyn.simulate.parts import opened
 from liedyn.simulate.room import check_room, size_of_result
@@ -97,12 +98,17 @@ def _called(scenario: Scenario, controller) -> Scenario:
     return replace(scenario, sampling=replace(scenario.sampling, function=controller))
 
 
-def prepare(path, overrides, strict: bool = False, force_long: bool = False, folder=None, controller=None) -> Prepared:
-    """Check everything about a run and compile its signals, without a step of it; see `run_scenario` for what it raises."""
+def prepare(path, overrides, strict: bool = False, force_long: bool = False, folder=None, controller=None,
+            model: Model | None = None) -> Prepared:
+    """Check everything about a run and compile its signals, without a step of it; see `run_scenario` for what it raises.
+    model: instead of that of the scenario."""
     scenario = scenario_of(path, overrides, force_long)
     if controller is not None:
         scenario = _called(scenario, controller)
-    model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
+    if model is not None:
+        scenario = replace(scenario, robot=model.name)
+    else:
+        model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
     return prepare_with(scenario, model, force_long, folder)
 
 
@@ -120,5 +126,6 @@ def prepare_with(scenario: Scenario, model: Model, force_long: bool = False, fol
     if not force_long:
         check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
     scenario = replace(scenario, integrator=integrator)
-    return Prepared(scenario, model, problem, compiled.warnings, tuple(chosen), _timeline(scenario, model, problem),
+    notes = (*compiled.warnings, *deep_notes(problem, compiled.contact_names))
+    return Prepared(scenario, model, problem, notes, tuple(chosen), _timeline(scenario, model, problem),
                     compiled.contact_names)

@@ -15,13 +15,12 @@ from liedyn.kernels.simulation.signals import Poses, Signals
 from liedyn.simulate.signals.curves import Curve, spline
 from liedyn.simulate.signals.rotation_spline import (
     TURN,
-    Unsettled,
     largest_turn,
     rate_at_start,
     rotation_curves,
     rotation_spline,
 )
-from liedyn.simulate.signals.signal_table import SignalTable, Use
+from liedyn.simulate.signals.signal_table import SignalTable, Use, finite
 
 _AXES = ("x", "y", "z", "roll", "pitch", "yaw")
 _UNUSED = -1
@@ -76,7 +75,7 @@ class PoseTable:
             raise _no_position(name, place)
         t = np.array([one.t for one in points])
         turn = _turning(name, given.place, t, turns, held=True)
-        position = [spline([(one.t, (one.xyz or (0.0,) * 3)[k]) for one in points]) for k in range(3)]
+        position = [finite(given.place, spline, [(one.t, (one.xyz or (0.0,) * 3)[k]) for one in points]) for k in range(3)]
         return [self._put(curve, self._use(axis, name), given)
                 for axis, curve in zip((*_AXES, *("quaternion",) * 4), (*position, *turn), strict=True)]
 
@@ -118,10 +117,11 @@ def _turning(name: str, place, t, turns, held: bool) -> list[Curve]:
                             hint="add a pose between them")
     ends = ((0.0,) * 3,) * 2 if held else tuple(rate_at_start(*(x[::way][:_END] for x in (t, turns))) for way in (1, -1))
     try:
-        return rotation_curves(t, *rotation_spline(t, turns, *ends), held)
-    except Unsettled:
+        with np.errstate(all="ignore"):
+            return rotation_curves(t, *rotation_spline(t, turns, *ends), held)
+    except ValueError:                                         # unsettled, or not finite where times are too close
         raise ScenarioError(f"no smooth rotation through the poses of {name} was found", place=place,
-                            expected="poses that turn less from one to the next") from None
+                            expected="poses that turn less from one to the next, or times farther apart") from None
 
 
 def _no_position(name: str, place) -> ScenarioError:

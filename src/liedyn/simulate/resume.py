@@ -9,9 +9,8 @@ import numpy as np
 from liedyn.errors import UsageError
 from liedyn.integrators.saved_state import numbers_of
 from liedyn.io.plain_scenario import to_plain
+from liedyn.io.unfinished import of_another_version
 from liedyn.simulate.rows import Rows
-
-_FORMAT = 1
 
 
 def identity(prepared) -> dict:
@@ -21,7 +20,7 @@ def identity(prepared) -> dict:
                          law=p.law, contacts=p.contacts, joint_laws=p.joint_laws, stops=p.stops)
     for name, x in numbers.items():
         hashed.update(f"{name} {x.dtype} {x.shape}".encode() + np.ascontiguousarray(x).tobytes())
-    return {"format": _FORMAT, "scenario": json.loads(json.dumps(to_plain(prepared.scenario))), "numbers": hashed.hexdigest()}
+    return {"scenario": json.loads(json.dumps(to_plain(prepared.scenario))), "numbers": hashed.hexdigest()}
 
 
 def resume(prepared, own: dict, rows: Rows) -> dict:
@@ -30,9 +29,9 @@ def resume(prepared, own: dict, rows: Rows) -> dict:
     Raises UsageError where it is of another run, or damaged."""
     disk = rows.disk
     numbers, about = disk.load()
+    if about["width"] != rows.width:
+        raise of_another_version(disk.path)
     which = f"the run in {disk.path} cannot be resumed:"
-    if about.get("format") != _FORMAT or about["width"] != rows.width:
-        raise UsageError(f"{which} another version of liedyn began it")
     if about["scenario"] != own["scenario"]:
         raise UsageError(f"{which} it was begun with {_difference(about['scenario'], own['scenario'])} "
                          f"(`liedyn simulate {disk.folder} --resume` takes all options from it)")

@@ -9,14 +9,15 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from liedyn.codegen.whole_step import METHODS
+from liedyn.codegen.lines import wanted
+from liedyn.codegen.whole_step import METHODS, WholeStep
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.calling.calls import as_array
 from liedyn.dynamics.calling.results import hand_over
 from liedyn.dynamics.manifold import integrate
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ComputationError, ConfigurationError, ShapeError, UsageError
-from liedyn.integrators.many_runs import Driven, Grid, Outputs, Runs, SideBySide, side_by_side
+from liedyn.integrators.many_runs import Driven, Grid, Outputs, Runs, SideBySide, line_of
 from liedyn.integrators.problem import Keeper, Options, Problem, Start, Ties
 from liedyn.integrators.solve import solve_stretch
 from liedyn.kernels.simulation.line_stages import REFUSED
@@ -94,7 +95,7 @@ class Rollout:
         """
         if self._back is None:
             raise UsageError("the adjoint needs each state, joint forces by array, and straight-line code; found every > 1, a "
-                             "policy, or a robot with loops", hint="use every=1 and method semi_implicit or rk4")
+                             "policy, or a robot with loops (use every=1)")
         return self._back(self, d_q, d_v, tuple(parameters))
 
     @property
@@ -161,9 +162,9 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     model = variants.model if variants else model
     _check_numbers(method, dt, steps, every)
     runs = _Given(model, variants, q0, v0, tau, feedback, last, steps)
-    problem = _problem(model, runs.pattern, passive)
-    places, numbers = (variants.varying if variants else ((), None))
-    engine = side_by_side(problem, method, places, numbers, runs.count)
+    places, numbers = variants.varying if variants else ((), np.zeros((runs.count, 0)))
+    problem, line = _prepared(model, runs.pattern, passive, method, places)
+    engine = line and SideBySide(problem, line, numbers)
     rows = np.unique([*range(0, steps + 1, every), steps])
     found = Outputs.of(runs.count, len(rows), model.nq, model.nv, 2 * model.nv if forces else 0)
     moving = Runs.from_states(runs.q, runs.v, runs.last)
@@ -190,6 +191,40 @@ def clocks_of(steps: int, dt: float) -> np.ndarray:
     """(S + 1, 4) for `WholeStep`."""
     t = dt * np.arange(steps + 1)
     return np.stack([np.full(steps + 1, dt), t, t + 0.5 * dt, t + dt], axis=1)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RolloutDerivatives:
+    """What the end of each run answers to: rows are the end's state, tangent x of q (+) x, then v; 2 nv of them.
+
+    q0, v0   (…, 2 nv, nv) by the initial state, of q0 tangent
+    tau      (…, 2 nv, S, nv) by the joint forces of each step
+    """
+
+    q0: Array
+    v0: Array
+    tau: Array
+
+    def __repr__(self) -> str:
+        return f"<RolloutDerivatives: {prod(self.q0.shape[:-2])} runs, {self.tau.shape[-2]} steps, nv {self.q0.shape[-1]}>"
+
+
+def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | None = None, *, dt: float,
+                        steps: int, method: str = "rk4", feedback: Feedback | None = None,
+                        passive: bool = True) -> RolloutDerivatives:
+    """Exact derivatives of the end of each run by its initial state and its joint forces: those of the steps as they are
+    computed. For arguments and errors see `rollout`; for the derivatives of one cost `Rollout.adjoint` is cheaper.
+
+    Each of the 2 nv rows is an adjoint of its own.
+    """
+    run = rollout(model, q0, v0, tau, dt=dt, steps=steps, method=method, feedback=feedback, passive=passive)
+    nv, lead = run.v.shape[-1], run.ended_at.shape
+    rows = []
+    for k in range(2 * nv):
+        unit = np.zeros((*lead, steps + 1, nv))
+        unit[..., -1, k % nv] = 1.0
+        rows.append(run.adjoint(unit, None) if k < nv else run.adjoint(None, unit))
+    return RolloutDerivatives(*(np.stack([getattr(row, name) for row in rows], axis=len(lead)) for name in ("q0", "v0", "tau")))
 
 
 def _check_numbers(method, dt, steps, every) -> None:
@@ -299,6 +334,15 @@ def _check_finite(rows: dict[str, np.ndarray]) -> None:
             raise ConfigurationError(f"{name}[{place}] of run {bad[0][0]} is not finite; found {x[tuple(bad[0])]}")
 
 
+def _prepared(model, pattern, passive: bool, method: str, places) -> tuple[Problem, WholeStep | None]:
+    """Kept with the model: a policy or a gradient descent asks for many short rollouts."""
+    key = "rollout", None if pattern is None else pattern.tobytes(), bool(passive), method, places, wanted()
+    if key not in model._cache:
+        problem = _problem(model, pattern, passive)
+        model._cache[key] = problem, line_of(problem, method, places)
+    return model._cache[key]
+
+
 def _problem(model, pattern, passive: bool) -> Problem:
     """Joint forces that are constants, 1 N m each; and feedback with these gains that are not zero."""
     nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
@@ -372,9 +416,9 @@ class _Rows(Keeper):
 def _one_by_one(problem: Problem, variants, runs: _Given, moving: Runs, found: Outputs, dt: float, rows, method: str) -> dict:
     """By the compiled loop of a single run. Returns the reasons of those that diverged."""
     why = "loops" if problem.model.nc else "no straight-line code (ld.plan says why)"
-    for wanted, what in ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
-                         (runs.pattern is not None and runs.about is not None, "feedback about a state that moves")):
-        if wanted:
+    for asked, what in ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
+                        (runs.pattern is not None and runs.about is not None, "feedback about a state that moves")):
+        if asked:
             raise UsageError(f"{what} is not available here: the robot has {why}; use rk4, with joint forces by array")
     reasons = {}
     for k in range(runs.count):

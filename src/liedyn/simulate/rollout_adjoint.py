@@ -54,8 +54,8 @@ def adjoint_of(engine, given, out, clocks, method: str, d_q: ArrayLike | None, d
     problem = engine.problem
     line = adjoint_step(model, problem.plant(), problem.schedule, problem.signals, method, tuple(map(int, places)))
     if line is None:
-        raise UsageError("the adjoint of a step of this robot has no straight-line code (too many operations)",
-                         hint="semi_implicit has a quarter of those of rk4")
+        raise UsageError("the adjoint of a step of this robot has no straight-line code: too many operations (semi_implicit "
+                         "has a quarter of those of rk4)")
     q, v = (np.require(x.reshape(count, steps + 1, -1), requirements="CW") for x in (out.q, out.v))
     tangent = _cotangent("d_q", d_q, (*given.lead, steps + 1, model.nv)).reshape(count, steps + 1, model.nv)
     d_v = _cotangent("d_v", d_v, (*given.lead, steps + 1, model.nv)).reshape(count, steps + 1, model.nv)
@@ -116,8 +116,8 @@ def _constants_of(model, parameters: tuple[str, ...]) -> tuple[np.ndarray, np.nd
             here = (found.at >= first) & (found.at < first + size)
             dense[row, found.at[here] - first + to] = found.values[here]
         if not dense[row].any() and found.at.size:
-            raise UsageError(f"the adjoint has no derivative by {name!r}: it moves a joint",
-                             hint="masses, inertias, gravity, armature, damping, friction and springs are available")
+            raise UsageError(f"the adjoint has no derivative by {name!r}: it moves a joint (masses, inertias, gravity, "
+                             "armature, damping, friction and springs are available)")
     places = np.flatnonzero(dense.any(axis=0))
     return places, dense[:, places]
 

@@ -138,6 +138,18 @@ class Result:
         columns = {column_title(name, unit): x for name, unit, x in self.columns}
         return pandas.DataFrame(columns, index=pandas.Index(self.t, name=column_title("t", "s")))
 
+    def save(self, folder: str | os.PathLike[str], *, force: bool = False, plots: bool = False) -> None:
+        """Write a run folder, as `liedyn simulate` does: trajectory.csv, run.json, events.csv, and with `plots` the pictures.
+        Raises UsageError where the folder exists and `force` is not given."""
+        import liedyn
+        liedyn.write_run(self, folder, force=force, plots=plots)
+
+    def plot(self, what: str = "positions"):
+        """A Matplotlib figure; `what` as the pictures of a run folder are called: replay, positions, velocities, torques, …
+        Raises NameLookupError for a picture that this motion does not have."""
+        import liedyn
+        return liedyn.figure_of(self, what)
+
     @property
     def balance(self) -> np.ndarray:
         """(N,) energy less the initial energy and the supplied work [J]: what the integrator lost or made."""
@@ -201,17 +213,19 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
 
 
 def simulate_file(path, overrides, progress, strict: bool = False, force_long: bool = False,
-                  disk: Unfinished | None = None, resumed: bool = False, controller: Callable | None = None) -> Result:
+                  disk: Unfinished | None = None, resumed: bool = False, controller: Callable | None = None,
+                  model: Model | None = None) -> Result:
     """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`.
 
     disk      for a result that is to be written into its folder
     resumed   from its checkpoint
+    model     instead of that of the scenario
 
     Raises Interrupted where disk.stop has asked for it.
     """
     began = time.perf_counter()
     with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
-        prepared = prepare(path, overrides, strict, force_long, disk and disk.folder, controller)
+        prepared = prepare(path, overrides, strict, force_long, disk and disk.folder, controller, model)
     return simulate_prepared(prepared, progress, disk, resumed, time.perf_counter() - began)
 
 

@@ -28,6 +28,8 @@ from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulate.measured import measured_at
 from liedyn.simulate.sampled_laws import reads_state
 
+_EPS = np.finfo(float).eps
+
 
 class SampledController:
     """Of one run, through all its stretches. due: when it acts next [s]; torque: (nv,) that it holds."""
@@ -157,10 +159,14 @@ class _Law:
 
 
 def _rounding(resolution: np.ndarray) -> Callable[[np.ndarray], np.ndarray]:
-    """To multiples of the resolution; unchanged where that is 0."""
+    """To multiples of the resolution; unchanged where that is 0, or less than the spacing of the number."""
     has = resolution > 0.0
     step = np.where(has, resolution, 1.0)
-    return (lambda x: np.where(has, np.rint(x / step) * step, x)) if has.any() else (lambda x: x)
+
+    def rounded(x):
+        with np.errstate(over="ignore"):
+            return np.where(has & (_EPS * np.abs(x) < step), np.rint(x / step) * step, x)
+    return rounded if has.any() else (lambda x: x)
 
 
 def _numbers(given, n: int, what: str) -> np.ndarray:

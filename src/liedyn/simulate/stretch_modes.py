@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.errors import ModelError, ScenarioError
 from liedyn.integrators.problem import Problem
 from liedyn.io.events import Attach
 from liedyn.io.scenario import PHASE_START, Constant, Prescribe, Rule, Scenario
@@ -37,14 +38,15 @@ class Modes:
     def __init__(self, scenario: Scenario, model, first: Problem):
         self.scenario, self.model = scenario, model
         self.phases = {phase.name: phase for phase in scenario.phases}
-        for phase in scenario.phases:
-            opened(model, phase)
         self.stops = stops_of(scenario, model)
         self.mode = Mode(scenario.phases[0].name if scenario.phases else None)
         self._known, self._contacts = {self.mode: (first.model, first)}, first.contacts
+        self._warnings: dict[Mode, tuple[str, ...]] = {}
         self.last: dict[str, float] = {}
         self.phase_began = 0.0
         self.notes: dict[str, str] = {}
+        for phase in scenario.phases[1:]:                      # what is wrong with a later phase is said before the run
+            self._make(Mode(phase.name))
 
     @property
     def present(self) -> tuple[object, Problem]:
@@ -62,15 +64,18 @@ class Modes:
     def enter(self, mode: Mode) -> None:
         self.mode = mode
         if mode not in self._known:
-            model = _carrying(opened(self.model, self.phases.get(mode.phase)), mode.attached)
-            compiled = compile_schedule(self.scenario, model, self._rules(mode), self.stops, mode.resting)
-            problem = compiled.problem(model, self.scenario.passive)
-            if problem.contacts is not None:                   # a payload makes contacts no stiffer
-                problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
-            self._known[mode] = model, problem
-            for text in compiled.warnings:
-                self.notes.setdefault(text, text)
+            self._make(mode)
+        for text in self._warnings.get(mode, ()):
+            self.notes.setdefault(text, text)
         self._start_clocks()
+
+    def _make(self, mode: Mode) -> None:
+        model = _carrying(opened(self.model, self.phases.get(mode.phase)), mode.attached)
+        compiled = compile_schedule(self.scenario, model, self._rules(mode), self.stops, mode.resting)
+        problem = compiled.problem(model, self.scenario.passive)
+        if problem.contacts is not None:                       # a payload makes contacts no stiffer
+            problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
+        self._known[mode], self._warnings[mode] = (model, problem), compiled.warnings
 
     def _start_clocks(self) -> None:
         """Times since the beginning of the phase and since events count from where they happened last."""
@@ -102,7 +107,11 @@ def _carrying(model, attached: tuple[Attach, ...]):
         return model
     by_link = {one.link: one for one in attached}
     links = tuple(_with_body(link, by_link[link.name]) if link.name in by_link else link for link in model.description.links)
-    return build(replace(model.description, links=links))
+    try:
+        return build(replace(model.description, links=links))
+    except ModelError as problem:
+        raise ScenarioError(f"with the body on link {attached[-1].link}, {problem.message}", place=attached[-1].place,
+                            hint="the body is too heavy or too large for the robot") from None
 
 
 def _with_body(link, body: Attach):

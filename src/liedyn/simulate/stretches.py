@@ -69,6 +69,7 @@ class Timeline:
         self.scenario, self.model, self.modes = scenario, model, Modes(scenario, model, first)
         self.actions = Actions(self.modes, scenario.events)
         self._hard = HardStops(self.modes.stops, scenario.duration, scenario.limits.place if scenario.limits else Place())
+        self._hard.check_start(first)
         self.watched, self._of_forces = [event for event in scenario.events if event.when], reading_forces(first)
         self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
         self.entered: list[Mode] = []                          # of the stretches
@@ -86,7 +87,8 @@ class Timeline:
         """Hands its stretches to `rows`, and fills `occurrences`."""
         _, problem = self.modes.present
         duration, timed = float(times[-1]), _timed(self.scenario.events, float(times[-1]))
-        late = [event.name for event in self.scenario.events if event.at and event.at[-1] > duration]
+        late = [event.name for event in self.scenario.events
+                if (event.at and event.at[-1] > duration) or (event.every and event.every > duration)]
         if late:
             self.modes.notes["late"] = f"the run ends before the events {', '.join(late)}"
         slack, recent = SAME_TIME * duration, self._recent

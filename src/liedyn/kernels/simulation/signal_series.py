@@ -20,6 +20,7 @@ from liedyn.kernels.simulation.signals import (
     EXP,
     FIRST_BINARY,
     FIRST_UNARY,
+    HELD_CLOCK,
     LITERAL,
     LOG,
     MIN,
@@ -35,6 +36,7 @@ from liedyn.kernels.simulation.signals import (
     TAN,
     TANH,
     binary,
+    held_time,
     piece,
     quotient,
     unary,
@@ -90,9 +92,14 @@ def program_series(code, literals, clocks, first, count, t, stack, out):
             if operation == LITERAL:
                 stack[top] = literals[operand]
             else:
-                stack[top] = t - clocks[operand] if operation == CLOCK else t
+                begun, rate = t, 1.0
+                if operation == CLOCK:
+                    begun = t - clocks[operand]
+                elif operation == HELD_CLOCK:
+                    begun, rate = held_time(t - clocks[operand])
+                stack[top] = begun
                 if n > 1:
-                    stack[top + 1] = 1.0
+                    stack[top + 1] = rate
         elif operation < FIRST_BINARY:
             unary_series(operation, stack[top:top + n], a, b)
         else:

@@ -22,12 +22,13 @@ TORQUE, ACCELERATION, VELOCITY, POSITION = range(4)            # Schedule.level
 ORDER = 6                                                      # coefficients of a piece: degree 5
 
 # An instruction is opcode + 256 operand. Operands: index of a literal, of q, of v, of `measured`, of a clock; 1 + index of a
-# switch of the state, or 0. Of a moving position: index in q + RATE times that in v. The rest act on the stack.
-OPERATIONS = ("literal", "time", "position", "velocity", "measured", "clock", "moving position", "moving point",
+# switch of the state, or 0. Of a moving position: index in q + RATE times that in v. The rest act on the stack. Before it begins,
+# a clock is infinite, and a held clock 0.
+OPERATIONS = ("literal", "time", "position", "velocity", "measured", "clock", "held clock", "moving position", "moving point",
               "negative", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log", "sqrt",
               "abs", "sign", "floor", "step",
               "add", "subtract", "multiply", "divide", "power", "atan2", "min", "max")
-(LITERAL, TIME, STATE_Q, STATE_V, MEASURED, CLOCK, MOVING_Q, MOVING_POINT,
+(LITERAL, TIME, STATE_Q, STATE_V, MEASURED, CLOCK, HELD_CLOCK, MOVING_Q, MOVING_POINT,
  NEGATIVE, SIN, COS, TAN, ASIN, ACOS, ATAN, SINH, COSH, TANH, EXP, LOG, SQRT,
  ABS, SIGN, FLOOR, STEP,
  ADD, SUBTRACT, MULTIPLY, DIVIDE, POWER, ATAN2, MIN, MAX) = range(len(OPERATIONS))
@@ -188,6 +189,9 @@ def program(code, literals, held, measured, clocks, first, count, t, q, v, stack
                 x, dx, ddx = measured[operand], 0.0, 0.0
             elif operation == CLOCK:
                 x, dx, ddx = t - clocks[operand], 1.0, 0.0
+            elif operation == HELD_CLOCK:
+                x, dx = held_time(t - clocks[operand])
+                ddx = 0.0
             elif operation == MOVING_Q:
                 x, dx, ddx = q[operand % RATE], v[operand // RATE], 0.0
             else:
@@ -205,6 +209,12 @@ def program(code, literals, held, measured, clocks, first, count, t, q, v, stack
                 x, dx, ddx = held_choice(operation, held, SWITCH * (operand - 1), one, other, (x, dx, ddx))
         stack[top], stack[top + 1], stack[top + 2] = x, dx, ddx
     return stack[0], stack[1], stack[2]
+
+
+@primitive
+def held_time(x):
+    """A held clock and its rate, where the clock is at x."""
+    return where_less(x, inf, x, 0.0), where_less(x, inf, 1.0, 0.0)
 
 
 @primitive

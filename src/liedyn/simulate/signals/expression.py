@@ -44,7 +44,8 @@ _VALUES: dict[int, Callable[..., float]] = {
 
 _REFUSED = {
     ast.Attribute: ("attribute access", None), ast.Subscript: ("a subscript", None), ast.Lambda: ("a lambda", None),
-    ast.Compare: ("a comparison", "step(x) is 1 where x >= 0, else 0"), ast.IfExp: ("a condition", "use step(x)"),
+    ast.Compare: ("a comparison", "step(x) is 1 where x >= 0, else 0; an event has value and direction"),
+    ast.IfExp: ("a condition", "use step(x)"),
     ast.BoolOp: ("a logical operation", "use step, min, max"), ast.NamedExpr: ("an assignment", None),
     ast.ListComp: ("a comprehension", None), ast.SetComp: ("a comprehension", None), ast.DictComp: ("a comprehension", None),
     ast.GeneratorExp: ("a comprehension", None), ast.List: ("a list", None), ast.Tuple: ("a list", "decimals have a point"),
@@ -79,16 +80,17 @@ def passing(program: Program, x: float) -> Program:
 
 
 def started(program: Program, origins: Sequence[float]) -> Program:
-    """The program where each clock began at its origin: of t alone. A clock that has not begun stands at infinity."""
+    """The program where each clock began at its origin: of t alone. A clock that has not begun stands at infinity, a held one
+    at 0."""
     words, literals = [], list(program.literals)
     for word in program.code:
-        if word & 255 != code.CLOCK:
+        if word & 255 not in (code.CLOCK, code.HELD_CLOCK):
             words.append(word)
             continue
         origin, place = origins[word >> 8], code.LITERAL + 256 * len(literals)
         begun = origin > -math.inf
         words += [code.TIME, place, code.SUBTRACT] if begun else [place]
-        literals.append(origin if begun else math.inf)
+        literals.append(origin if begun else math.inf if word & 255 == code.CLOCK else 0.0)
     return Program(tuple(words), tuple(literals), program.depth + 1)
 
 
@@ -186,6 +188,8 @@ class _Reader:
 
     def _apply(self, operation: int, node: ast.expr, *arguments: list[tuple[int, float]]) -> list[tuple[int, float]]:
         """The operation behind its arguments, or its value where they are numbers."""
+        if operation == code.DIVIDE and arguments[1] == [(code.LITERAL, 0.0)]:
+            raise self._refuse("a division by zero", node)
         if all(len(a) == 1 and a[0][0] == code.LITERAL for a in arguments):
             try:
                 value = float(_VALUES[operation](*(a[0][1] for a in arguments)))
@@ -270,25 +274,27 @@ class _Reader:
     def _unknown(self, kind: str, name: str):
         known = ["t", "t_phase", *CONSTANTS, *_STATE, *FUNCTIONS] if kind == "name" else [*FUNCTIONS, *_NAMED]
         close = difflib.get_close_matches(name[:100], known, n=1)
-        close = [f"{name}({_takes(name)})"] if name in _NAMED else close
+        close = [f"{name}({_takes(name)})"] if name in _NAMED else [f"{name}(link) alone"] if name in ("touch", "lift") else close
         return self._refuse(f"unknown {kind} {name[:100]}", expected="t, pi, e, or a function: " + ", ".join(FUNCTIONS),
                             hint=f"did you mean {close[0]}?" if close else None)
 
 
-def _parts_of_call(inside: str) -> tuple[str, str]:
-    """Name and the rest from its comma on: of a name with a comma, three numbers follow."""
+def _parts_of_call(kind: str, inside: str) -> tuple[str, str]:
+    """Name and the rest from its comma on: of a link's name with a comma, three numbers follow."""
+    if kind not in OF_LINKS:
+        return inside.strip(), ""
     parts = inside.split(",")
     cut = len(parts) - 3 if len(parts) > 4 else 1
     return ",".join(parts[:cut]).strip(), "".join("," + part for part in parts[cut:])
 
 
 def _quoted(call: re.Match) -> str:
-    name, rest = _parts_of_call(call[2])
+    name, rest = _parts_of_call(call[1], call[2])
     return f"{call[1]}({name!r}{rest})"
 
 
 def _numbers_of_point(call: re.Match) -> str:
-    return _parts_of_call(call[2])[1]
+    return _parts_of_call(call[1], call[2])[1]
 
 
 def _of(kind: str) -> str:

@@ -146,10 +146,10 @@ class SignalTable:
         if isinstance(given, Column):
             return self._column(given, use)
         if isinstance(given, Spline):
-            return _finite(given.place, spline, given.points)
+            return finite(given.place, spline, given.points)
         if use.derivatives >= 2:
             self._check_rest(given)
-        return _finite(given.place, quintic, given.points)
+        return finite(given.place, quintic, given.points)
 
     def origins(self, begun: Mapping[str, float]) -> np.ndarray:
         """When each clock began; -inf where it has not."""
@@ -224,8 +224,8 @@ class SignalTable:
         if isinstance(given.curve, Column):
             return replace(self._column(given.curve, replace(use, window=(0.0, 0.0)), held=True), clock=clock)
         lowered = self.lower(given.curve, use)
-        if isinstance(lowered, Program):
-            words = tuple(code.CLOCK + 256 * clock if word == code.TIME else word for word in lowered.code)
+        if isinstance(lowered, Program):                       # a sine, which has no value at infinity
+            words = tuple(code.HELD_CLOCK + 256 * clock if word == code.TIME else word for word in lowered.code)
             return replace(lowered, code=words)
         return replace(lowered, clock=clock)
 
@@ -270,7 +270,7 @@ class SignalTable:
 
     def _column(self, given: Column, use: Use, held: bool = False) -> Curve:
         t, x, interpolation = self.samples(given, use)
-        curve = _finite(given.place, interpolant, t, x, interpolation)
+        curve = finite(given.place, interpolant, t, x, interpolation)
         if held and use.derivatives >= 2 and abs(curve.end_slope(t[-1])) > _AT_REST * np.abs(curve.coefficients[:, 1]).max():
             raise ScenarioError(f"the motion in {given.file} would stop with a velocity jump at its end", place=given.place,
                                 found=f"velocity {curve.end_slope(t[-1]):.3g} at t = {t[-1]:g}",
@@ -359,7 +359,7 @@ def snap(times: np.ndarray, breaks: np.ndarray, duration: float) -> np.ndarray:
     return np.where(np.abs(nearest - times) <= 2 * SAME_TIME * duration, nearest, times)
 
 
-def _finite(place: Place, make: Callable[..., Curve], *given) -> Curve:
+def finite(place: Place, make: Callable[..., Curve], *given) -> Curve:
     """The curve through what is given; a ScenarioError where its polynomials overflow."""
     try:
         with np.errstate(all="ignore"):

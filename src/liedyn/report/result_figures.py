@@ -1,0 +1,22 @@
+"""Pictures of a result, one by one."""
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from liedyn.errors import NameLookupError
+from liedyn.report.run_folder import recording_of
+from liedyn.simulate.run import Result
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def figure_of(result: Result, what: str = "positions") -> Figure:
+    """A Matplotlib figure of a simulated motion: replay, positions, velocities, torques, energy, … as the files in the folder
+    `plots` of a run are called. Raises NameLookupError for one that the motion does not have."""
+    from liedyn.report.pictures.all_pictures import figures
+
+    found = figures(recording_of(result))
+    if what not in found:
+        raise NameLookupError(f"there is no picture {what!r} of this motion; there are {', '.join(found)}")
+    return found[what]

@@ -1,0 +1,94 @@
+"""ld.simulate: the same as a scenario, from arrays, dicts and functions."""
+import json
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.simulate.of_model import simulate
+
+ROBOT = "robots/double_pendulum.yaml"
+STEP = {"method": "rk4", "step": 1e-3}
+
+
+@pytest.fixture(autouse=True)
+def lines(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+
+
+@pytest.fixture
+def model():
+    return ld.load(ROBOT)
+
+
+def scenario(**keys):
+    return ld.run_scenario({"robot": ROBOT, "duration": 0.5, "integrator": STEP, **keys})
+
+
+def same(run, other):
+    return all(np.array_equal(getattr(run, name), getattr(other, name)) for name in ("t", "q", "v", "a", "tau", "work"))
+
+
+def test_initial_states_and_constant_torques_are_those_of_a_scenario(model):
+    run = simulate(model, duration=0.5, q0=[0.3, -0.2], v0=[0.0, 1.0], tau=[0.1, 0.0], integrator=STEP)
+    assert same(run, scenario(initial={"q": {"shoulder": 0.3, "elbow": -0.2}, "v": {"shoulder": 0.0, "elbow": 1.0}},
+                              joints={"shoulder": {"torque": 0.1}, "elbow": {"torque": 0.0}}))
+    assert same(run, simulate(ROBOT, {"integrator": STEP, "duration": 3}, duration=0.5, q0=[0.3, -0.2], v0=[0.0, 1.0],
+                                 tau={"shoulder": 0.1}))
+
+
+def test_signals_by_joint_and_other_keys(model):
+    run = simulate(model, {"limits": "stop"}, duration=0.5, tau={"elbow": "0.4*sin(5*t) - 0.1*v"}, integrator=STEP)
+    assert same(run, scenario(limits="stop", joints={"elbow": {"torque": "0.4*sin(5*t) - 0.1*v"}}))
+
+
+def test_a_function_and_rows_are_held_between_samples(model):
+    rows = np.random.default_rng(0).standard_normal((50, 2))
+    by_rows = simulate(model, duration=0.5, tau=rows, rate=100, method="rk4")
+    by_function = simulate(model, duration=0.5, tau=lambda t, q, v: rows[round(100 * t)] if t < 0.495 else rows[-1], rate=100,
+                              method="rk4")
+    assert same(by_rows, by_function)
+    rolled = ld.rollout(model, model.neutral(), np.zeros(2), np.repeat(rows, 10, axis=0), dt=1e-3, steps=500)
+    assert np.abs(rolled.q[::50] - by_rows.q[::50]).max() < 1e-10
+
+
+def test_a_free_base_and_ball_joints_start_where_q0_says():
+    model = ld.load("robots/quadruped.yaml")
+    q = ld.random_configuration(model, np.random.default_rng(0))
+    run = simulate(model, duration=0.01, q0=q, method="rk4")
+    assert np.allclose(run.q[0], q, rtol=0, atol=1e-15)
+
+
+def test_results_are_saved_and_drawn(model, tmp_path):
+    run = simulate(model, duration=0.2, q0=[0.3, 0.0])
+    run.save(tmp_path / "run")
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "complete"
+    with pytest.raises(ld.UsageError, match="exists"):
+        run.save(tmp_path / "run")
+    assert run.plot("velocities").axes
+    with pytest.raises(ld.NameLookupError, match=r"no picture 'speed'.*replay, positions"):
+        run.plot("speed")
+
+
+def test_a_motion_that_diverges_has_its_rows_and_the_reason(model):
+    with pytest.raises(ld.ComputationError) as caught:
+        simulate(model, duration=5, tau={"elbow": "1e3*v**3 + 1"}, method="rk4")
+    result = caught.value.result
+    assert result.status == "diverged" and result.reason and 0 < len(result.t) < 501
+
+
+@pytest.mark.parametrize(("arguments", "error", "message"), [
+    ({"duration": None}, ld.UsageError, "needs a duration"),
+    ({"q0": [0.0]}, ld.ShapeError, r"q0 has the wrong shape; found \(1,\), expected \(…, 2\)"),
+    ({"q0": np.zeros((3, 2))}, ld.ShapeError, r"q0 is one state; found \(3, 2\).*ld.rollout"),
+    ({"tau": {"wrist": 1.0}}, ld.NameLookupError, "tau names no joint of the robot; found 'wrist', expected shoulder, elbow"),
+    ({"tau": lambda t, q, v: q}, ld.UsageError, "need a rate"),
+    ({"tau": [0.0, 0.0], "rate": 10}, ld.UsageError, "rate goes with a function or with rows"),
+    ({"gravity": [0, 0, -1]}, ld.UsageError, "base, gravity and loops are those of the model"),
+    ({"robot": "x.yaml"}, ld.UsageError, "names no robot"),
+    ({"duraton": 3}, ld.ScenarioError, "duraton"),
+    ({"method": "euler"}, ld.ScenarioError, "euler"),
+])
+def test_what_is_refused(model, arguments, error, message):
+    with pytest.raises(error, match=message):
+        simulate(model, **{"duration": 0.1} | arguments)

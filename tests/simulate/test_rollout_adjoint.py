@@ -1,0 +1,155 @@
+"""Derivatives through the steps of runs: against differences of the runs, against each other, and by parameters."""
+import dataclasses
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from zoo import ROBOTS, model_of, state
+
+DT, STEPS = 2e-3, 20
+PENDULUM = "robots/double_pendulum.yaml"
+
+
+@pytest.fixture(autouse=True)
+def lines(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+
+
+def differences(f, e=1e-4):
+    """df(0) by four values: of order e^4, 1e-12 here, and 1e-12 of rounding."""
+    return (8 * (f(e) - f(-e)) - (f(2 * e) - f(-2 * e))) / (12 * e)
+
+
+class Case:
+    """Runs of a robot, a linear cost of all their states, and a direction in which all that is given moves."""
+
+    def __init__(self, name, method, feedback=None, runs=3):
+        self.model, rng = model_of(name), np.random.default_rng(0)
+        self.q, self.v, _, _ = state(self.model, 3, (runs,))
+        self.v = 0.3 * self.v
+        self.tau = rng.standard_normal((runs, STEPS, self.model.nv))
+        self.d_q, self.d_v = rng.standard_normal((2, runs, STEPS + 1, self.model.nv))
+        self.x = [rng.standard_normal(y.shape) for y in (self.v, self.v, self.tau)]
+        # dry friction has kinks
+        self.options = {"dt": DT, "steps": STEPS, "method": method, "passive": False, "feedback": feedback}
+        self.run = ld.rollout(self.model, self.q, self.v, self.tau, **self.options)
+
+    def cost(self, run):
+        return (self.d_q * ld.difference(self.model, self.run.q, run.q)).sum(axis=(1, 2)) + (self.d_v * run.v).sum(axis=(1, 2))
+
+    def moved(self, e):
+        return ld.rollout(self.model, ld.integrate(self.model, self.q, e * self.x[0]), self.v + e * self.x[1],
+                          self.tau + e * self.x[2], **self.options)
+
+
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit"])
+@pytest.mark.parametrize("name", ["universal", "ball", "free", "every kind, floating"])
+def test_a_cost_changes_as_the_adjoint_says(name, method, worst):
+    if name == "every kind, floating" and method == "rk4":
+        pytest.skip("130,000 operations: beyond a line; semi_implicit has a quarter")
+    case = Case(name, method)
+    found = case.run.adjoint(case.d_q, case.d_v)
+    rate = sum((y * x).reshape(3, -1).sum(axis=1) for y, x in zip((found.q0, found.v0, found.tau), case.x, strict=True))
+    expected = differences(lambda e: case.cost(case.moved(e)))
+    assert worst(f"adjoint of {method}", np.abs(rate - expected).max() / np.abs(expected).max(), name) < 1e-9
+
+
+def test_gains_of_feedback(worst):
+    rng = np.random.default_rng(1)
+    model = model_of("ball")
+    gain, direction = rng.uniform(0, 1, (2, 3, model.nv, 2 * model.nv))
+    about = ld.random_configuration(model, rng, 3)
+    case = Case("ball", "rk4", ld.Feedback(gain, about))
+    found = case.run.adjoint(case.d_q, case.d_v)
+
+    def cost(e):
+        options = case.options | {"feedback": ld.Feedback(gain + e * direction, about)}
+        return case.cost(ld.rollout(case.model, case.q, case.v, case.tau, **options))
+    expected = differences(cost)
+    rate = (found.gain * direction).sum(axis=(1, 2))
+    assert worst("adjoint: gains", np.abs(rate - expected).max() / np.abs(expected).max()) < 1e-9
+
+
+def test_parameters_of_the_robot(worst):
+    """By differences of robots that are variants of one: all values of all parameters in one rollout."""
+    kinds = ("mass", "com", "inertia", "gravity", "armature", "damping", "rest")
+    robot = ROBOTS["universal"]
+    for kind in ("armature", "damping", "rest"):                     # above zero, so that less is allowed
+        robot = changed(robot, kind, 0.2)
+    model, steps = ld.build(robot), (-2e-5, -1e-5, 1e-5, 2e-5)
+    names = [name for kind, name in named(model, robot).items() if kind in kinds]
+    q, v, _, tau = (x[0] for x in state(model, 3, (1,)))
+    options = {"dt": DT, "steps": STEPS, "method": "semi_implicit"}
+    d_v = np.random.default_rng(2).standard_normal((STEPS + 1, model.nv))
+    found = ld.rollout(model, q, 0.3 * v, tau, **options).adjoint(None, d_v, names).parameters
+    variants = ld.Variants([ld.build(changed(robot, kind, e)) for kind in kinds for e in steps])
+    runs = ld.rollout(variants, np.broadcast_to(q, (len(variants), model.nq)), 0.3 * v, tau, **options)
+    cost = (d_v * runs.v).sum(axis=(1, 2)).reshape(len(kinds), 4)
+    expected = (8 * (cost[:, 2] - cost[:, 1]) - (cost[:, 3] - cost[:, 0])) / 12e-5
+    for kind, a, b in zip(kinds, found, expected, strict=True):
+        # rounding of the cost: 1e-15 of it over 1e-5
+        assert worst("adjoint: parameters", abs(a - b) / max(abs(b), 1.0), kind) < 1e-8
+
+
+def named(model, robot) -> dict[str, str]:
+    last, coordinate = robot.links[-1].name, model.v_names[1]
+    return {"mass": f"mass.{last}", "com": f"com.{last}.y", "inertia": f"inertia.{last}.xz", "gravity": "gravity.z",
+            "armature": f"armature.{coordinate}", "damping": f"damping.{coordinate}", "rest": f"rest.{coordinate}"}
+
+
+def changed(robot, kind, e):
+    """The robot with another value of the parameter that `named` names; the second coordinate is one of its first joint."""
+    if kind == "gravity":
+        return dataclasses.replace(robot, gravity=(*robot.gravity[:2], robot.gravity[2] + e))
+    if kind in ("armature", "damping", "rest"):
+        first = robot.joints[0]
+        second = dataclasses.replace(first.coordinates[1], **{kind: getattr(first.coordinates[1], kind) + e})
+        return dataclasses.replace(robot, joints=(dataclasses.replace(
+            first, coordinates=(first.coordinates[0], second, *first.coordinates[2:])), *robot.joints[1:]))
+    last = robot.links[-1]
+    part = {"mass": last.mass + e, "com": (last.com[0], last.com[1] + e, last.com[2]),
+            "inertia": (*last.inertia[:2], last.inertia[2] + e, *last.inertia[3:])}[kind]
+    return dataclasses.replace(robot, links=(*robot.links[:-1], dataclasses.replace(last, **{kind: part})))
+
+
+def test_derivatives_of_the_end_are_rows_of_the_adjoint(worst):
+    case = Case("ball", "semi_implicit")
+    options = {name: case.options[name] for name in ("dt", "steps", "method", "passive")}
+    found = ld.rollout_derivatives(case.model, case.q, case.v, case.tau, **options)
+
+    def end(e):
+        run = case.moved(e)
+        return np.concatenate([ld.difference(case.model, case.run.q[:, -1], run.q[:, -1]), run.v[:, -1]], axis=1)
+    rate = np.einsum("nij,nj->ni", found.q0, case.x[0]) + np.einsum("nij,nj->ni", found.v0, case.x[1]) + np.einsum(
+        "nisj,nsj->ni", found.tau, case.x[2])
+    expected = differences(end)
+    assert worst("derivatives of the end", np.abs(rate - expected).max() / np.abs(expected).max()) < 1e-9
+
+
+def test_variants_and_runs_that_diverge(worst):
+    model = ld.load(PENDULUM)
+    q, v, tau = np.zeros((3, 2)), np.ones((3, 2)), np.zeros((3, STEPS, 2))
+    tau[1, 3] = 1e300
+    options = {"dt": DT, "steps": STEPS, "method": "semi_implicit"}
+    d_v = np.ones((3, STEPS + 1, 2))
+    found = ld.rollout(model, q, v, tau, **options).adjoint(None, d_v)
+    alone = ld.rollout(model, q[0], v[0], tau[0], **options).adjoint(None, d_v[0])
+    assert np.isnan(found.tau[1]).all() and np.isnan(found.q0[1]).all()
+    assert np.array_equal(found.tau[2], alone.tau) and np.array_equal(found.q0[0], alone.q0)
+    variants = ld.Variants([model, ld.load(PENDULUM, gravity=(0, 0, -5.0)), model])
+    heavy = ld.rollout(variants, q, v, **options).adjoint(None, d_v)
+    assert worst("adjoint: variants", np.abs(heavy.q0[2] - alone.q0).max()) < 1e-14
+    assert np.abs(heavy.q0[1] - alone.q0).max() > 1e-4
+
+
+@pytest.mark.parametrize(("options", "arguments", "error", "message"), [
+    ({"every": 2}, {}, ld.UsageError, r"the adjoint needs each state.*use every=1"),
+    ({}, {"d_q": np.zeros((3, 2))}, ld.ShapeError, r"d_q has the wrong shape; found \(3, 2\), expected \(21, 2\)"),
+    ({}, {"parameters": ["mass.uper"]}, ld.NameLookupError, "no parameter 'mass.uper'; did you mean 'mass.upper'"),
+    ({}, {"parameters": ["origin.elbow.vx"]}, ld.UsageError, "no derivative by 'origin.elbow.vx': it moves a joint"),
+])
+def test_what_is_refused(options, arguments, error, message):
+    run = ld.rollout(ld.load(PENDULUM), [0.1, 0.0], [0.0, 0.0], dt=DT, steps=STEPS, **options)
+    with pytest.raises(error, match=message):
+        run.adjoint(**arguments)
