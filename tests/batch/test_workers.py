@@ -74,7 +74,7 @@ def test_workers_that_end_again_and_again_are_told(tmp_path):
         raise BrokenProcessPool("killed")
         yield
 
-    with pytest.raises(ComputationError, match="workers have ended 5 times in turn, for want of memory or killed: killed; --resume"):
+    with pytest.raises(ComputationError, match="workers have ended 5 times in turn, for want of memory or killed: killed; "):
         list(workers._by(broken, job, [(found.name(0), 0, 8)], 3, (BrokenProcessPool,)))
 
 

@@ -168,7 +168,10 @@ NEEDS = {"torque.from": {"spline": [[0, 0], [1, 1]]}, "curve.from": {"spline": [
          "impact.point": {"link": "a"}, "impact.normal": {"link": "a"}, "control.poles": {"law": "computed_torque"},
          "event.value": {"when": "q(a)"}, "event.direction": {"when": "q(a)"}, "event.debounce": {"when": "q(a)"},
          "scenario.events": {"phases": {"phase": {}}}, "link.shape": {"mass": 1},
-         "link.density": {"shape": {"box": [1, 1, 1]}}, "link.rpy": {"shape": {"box": [1, 1, 1]}, "mass": 1}}
+         "link.density": {"shape": {"box": [1, 1, 1]}}, "link.rpy": {"shape": {"box": [1, 1, 1]}, "mass": 1},
+         "sweep.vary": {"samples": 3, "combine": "sample"}, "sweep.samples": {"combine": "sample"},
+         "sweep.combine": {"samples": 3},
+         "sweep.sampling": {"samples": 3, "combine": "sample"}}
 
 
 def example_of(value):
@@ -235,8 +238,9 @@ PLACES = [(kind, keys, key, embed, path) for kind in KINDS for keys, key, embed,
 
 def read_values(kind: str, values: dict, folder: Path):
     (folder / "runs" / "before").mkdir(parents=True, exist_ok=True)
-    for name in ("robot.yaml", "robot.loops.yaml", "runs/before/trajectory.csv"):
+    for name in ("robot.yaml", "robot.loops.yaml", "runs/before/trajectory.csv", "scenario.yaml"):
         (folder / name).touch()
+    (folder / "masses.csv").write_text("mass\n1\n")
     (folder / "K.csv").write_text("1, 2\n")
     (folder / "file.yaml").write_text(yaml.safe_dump(values))
     return READERS[kind](folder / "file.yaml")

@@ -37,7 +37,7 @@ def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
         if "outputs" in given else ()
     _check_names(vary, outputs)
     own = given["overrides"].mapping() if "overrides" in given else {}
-    changed = (f"{key}={json.dumps(node.plain())}" for key, node in own.items())
+    changed = [f"{key}={json.dumps(_override(node))}" for key, node in own.items()]
     sampling, seed = SWEEP.value(given, "sampling", "random"), SWEEP.value(given, "seed", 0)
     return Sweep(scenario, vary, combine, samples, sampling, seed, outputs,
                  _trajectories(given["trajectories"]) if "trajectories" in given else None,
@@ -77,6 +77,18 @@ def _plain(node: Node):
     if node.kind not in ("text", "boolean"):
         raise node.wrong("a number, text, true or false, or a list of numbers")
     return node.value
+
+
+def _override(node: Node):
+    if node.kind == "mapping":
+        return {key: _scalar(child) for key, child in node.mapping().items()}
+    return _plain(node)
+
+
+def _scalar(node: Node):
+    if node.kind not in ("number", "text", "boolean"):
+        raise node.wrong("a number, text, true or false", hint="write the path of the key: integrator.step")
+    return node.number() if node.kind == "number" else node.value
 
 
 def _range(node: Node) -> tuple[float, ...]:

@@ -38,7 +38,7 @@ TRAJECTORIES = Keys("trajectories", (
     Key("every", Integer(least=1), "every so many rows", default_of(Kept, "every"), example=10),
     Key("columns", List(Text(), 1), "names or patterns of columns", "all", example=["q.*"])))
 _SCALARS = Number(), Text(), Boolean()
-_VALUE = Either((*_SCALARS, List(Number()), Named(Either(_SCALARS), "key")))
+_VALUE = Either((*_SCALARS, List(Number(), 1), Named(Either(_SCALARS), "key")))
 
 SWEEP = Keys("sweep", (
     Key("scenario", File("scenario file"), "scenario or robot file that all runs begin with", required=True,
