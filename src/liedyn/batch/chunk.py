@@ -141,7 +141,7 @@ class Bench:
         kept: list[Motions] = []
         todo = range(n)
         if self.lineup is not None:
-            todo = self._side_by_side(first, until, table, kept)
+            todo = self._side_by_side(table, kept)
             progress(n - len(todo))
         for i in todo:
             began = time.perf_counter()
@@ -150,11 +150,11 @@ class Bench:
             progress(1)
         return table, _joined(kept) if self.sweep.trajectories else None
 
-    def _side_by_side(self, first: int, until: int, table: Table, kept: list[Motions]) -> list[int]:
+    def _side_by_side(self, table: Table, kept: list[Motions]) -> list[int]:
         """Returns the runs that are left: what cannot go with the others, and what went astray, which is told by itself."""
         began, lineup = time.perf_counter(), self.lineup
-        numbers, alone = lineup.rows(first, until)
-        model, times, n, reads = lineup.first.model, lineup.times, until - first, self._reads_forces
+        numbers, alone = lineup.rows(table.values)
+        model, times, n, reads = lineup.first.model, lineup.times, len(table.number), self._reads_forces
         engine = lineup.engine_for(numbers)
         out = Outputs.of(n, len(times), model.nq, model.nv, engine.more if reads else 0)
         moving = Runs.from_states(numbers.q, numbers.v, np.full(n, lineup.grid.steps))
@@ -242,12 +242,14 @@ def _joined(kept: list[Motions]) -> Motions | None:
 
 def hashes(identity: str, first: int, values: list) -> list[str]:
     """Of what each run is made of."""
-    start = hashlib.sha256(identity.encode())
-    found = []
+    start, found = hashlib.sha256(identity.encode()), []
+    numbers = np.array([x for x in values if isinstance(x, np.ndarray)]).T.copy()
+    others = [x for x in values if not isinstance(x, np.ndarray)]
     for i in range(len(values[0])):
         one = start.copy()
-        one.update(f"{first + i} ".encode() + b" ".join(
-            x[i].tobytes() if isinstance(x, np.ndarray) else json.dumps(x[i]).encode() for x in values))
+        one.update(b"%d " % (first + i) + (numbers[i].tobytes() if len(numbers) else b""))
+        if others:
+            one.update(json.dumps([x[i] for x in others]).encode())
         found.append(one.hexdigest()[:16])
     return found
 

@@ -53,14 +53,13 @@ class Lineup:
     def affine(self) -> bool:
         return self._affine is not None
 
-    def rows(self, first: int, until: int) -> tuple[Numbers, np.ndarray]:
-        """Of these runs; and which of them cannot go side by side: theirs are those of the first run."""
+    def rows(self, values: list) -> tuple[Numbers, np.ndarray]:
+        """Of runs with these values; and which of them cannot go side by side: theirs are those of the first run."""
+        alone = np.zeros(len(values[0]), dtype=bool)
         if self._affine is not None:
-            rows = self._affine.rows(self.binding.values(first, until))
-            return self._parts(rows), np.zeros(until - first, dtype=bool)
-        rows, alone = np.tile(self._base, (until - first, 1)), np.zeros(until - first, dtype=bool)
-        values = self.binding.values(first, until)
-        for i in range(until - first):
+            return self._parts(self._affine.rows(values)), alone
+        rows = np.tile(self._base, (len(alone), 1))
+        for i in range(len(alone)):
             try:
                 run = self.binding.bind([x[i] for x in values])
             except LiedynError:

@@ -12,6 +12,7 @@ from liedyn.kernels.simulation.link_points import COMPONENTS
 from liedyn.model.model import Model
 from liedyn.simulate.run import Result
 
+_BLOCK = 2048            # rows
 _TURNING = COMPONENTS.index("wx")
 
 
@@ -59,8 +60,10 @@ class SideBySideMotion:
 
     def point(self, kind: str, link: str, at) -> np.ndarray:
         q, v = self.arrays["q"], self.arrays["v"]
-        if self.variants is None:
-            return _of_point(self.model, q, v, kind, link, at)
+        if self.variants is None:                              # a few rows after the other: poses of all links take much room
+            q, v = q.reshape(-1, q.shape[2]), v.reshape(-1, v.shape[2])
+            parts = [_of_point(self.model, q[i:i + _BLOCK], v[i:i + _BLOCK], kind, link, at) for i in range(0, len(q), _BLOCK)]
+            return np.concatenate(parts).reshape(self.work.shape)
         rows = [_of_point(self.variants, q[:, r].copy(), v[:, r].copy(), kind, link, at) for r in range(len(self.t))]
         return np.stack(rows, axis=1)
 
