@@ -188,3 +188,20 @@ def test_the_command(tmp_path, monkeypatch):
     assert motion.columns["q.elbow"][-1] == pytest.approx(rows["last"][5], rel=1e-12)
     pictures = ok("plot", "runs/sweep", "-f", "png").stderr
     assert all(f"plots/{name}.png" in pictures for name in ("scatter", "histograms"))
+
+
+LAW = "control: {law: state_feedback, gain: {tau.shoulder: {q.shoulder: 30, v.shoulder: 6}}, about: {q: {shoulder: 0.2}}}\n"
+TORQUE = "control: {law: computed_torque, bandwidth: 8, motion: {shoulder: '0.3*sin(2*t)'}}\n"
+
+
+@pytest.mark.parametrize("law, vary, affine", [
+    (LAW, """{key: 'control.gain."tau.shoulder"."q.shoulder"', list: [20, 30]}, {key: robot.mass.lower, list: [1, 1.1]}""", True),
+    (TORQUE, "{key: robot.mass.lower, list: [1, 1.1, 1.2]}", None), (TORQUE, "{key: control.bandwidth, list: [6, 8]}", None)])
+def test_control_laws(tmp_path, law, vary, affine):
+    scenario = SCENARIO[:SCENARIO.index("joints:")].replace("shoulder: 0.4, ", "") + law
+    found = batch(tmp_path, f"vary: [{vary}]\n{OUTPUTS}", scenario=scenario)
+    rows, _ = found.bench.chunk(0, found.count)
+    assert rows.status == ["complete"] * found.count
+    assert affine is None or found.bench.lineup.affine is affine
+    for k in range(found.count):
+        assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], rel=1e-11, abs=1e-12)

@@ -57,7 +57,7 @@ def test_chunks_of_a_worker_that_ended_are_computed_by_another(tmp_path):
     executor = Breaking(times=2)
     job = workers.Job(found.sweep, str(tmp_path / "broken"), found.identity)
     store = workers.Store(job.folder, False)
-    store.begin(False, False)
+    store.tell({})
     names = [found.name(k) for k in range(found.chunks)]
     todo = [(name, *found.span(k)) for k, name in enumerate(names)]
     assert sum(workers._by(executor.open, job, todo, 3, (BrokenProcessPool,))) == 40

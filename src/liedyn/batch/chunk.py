@@ -111,16 +111,15 @@ class Bench:
                                     hint=nearest(name, names))
 
     def _readable_side_by_side(self) -> bool:
-        scenario, known = self.binding.prepared.scenario, self._known()
-        more = bool(scenario.contacts or scenario.limits or scenario.forces or scenario.actuators) or self._prescribes()
-        if self.sweep.trajectories and more and any(
-                not any(fnmatch.fnmatchcase(name, pattern) for name in known) or pattern.startswith("*")
-                for pattern in self.sweep.trajectories.columns):
-            return False
+        """Whether no other columns are asked for than those of runs side by side."""
+        prepared, known = self.binding.prepared, self._known()
+        scenario = prepared.scenario
+        others = any((scenario.contacts, scenario.limits, scenario.forces, scenario.actuators, scenario.control,
+                      prepared.problem.prescribed.any()))
+        for pattern in self.sweep.trajectories.columns if self.sweep.trajectories and others else ():
+            if pattern[:1] in ("*", "?", "[") or not any(fnmatch.fnmatchcase(name, pattern) for name in known):
+                return False
         return all(name in known for output in self.outputs for name in output.columns)
-
-    def _prescribes(self) -> bool:
-        return bool(self.binding.prepared.problem.prescribed.any())
 
     def _kept_names(self, names) -> list[str]:
         return [name for name in names if any(fnmatch.fnmatchcase(name, p) for p in self.sweep.trajectories.columns)]

@@ -92,15 +92,15 @@ class Lineup:
 
 
 def lineup_of(binding: Binding) -> Lineup | None:
-    """None where runs cannot go side by side: other integrators than rk4, events, samples, loops, control laws of the scenario,
-    switches of the state, robots without straight-line code."""
+    """None where runs cannot go side by side: other integrators than rk4, events, samples, loops, switches of the state, robots
+    and control laws without straight-line code."""
     looked = binding.values(0, min(binding.design.count, _LOOKED_AT))
     origin = [_not_zero(x) for x in looked]
     try:
         first = binding.bind(origin)
     except LiedynError:
         return None
-    if first.timeline is not None or first.scenario.integrator.method != "rk4" or first.scenario.control is not None:
+    if first.timeline is not None or first.scenario.integrator.method != "rk4":
         return None
     if first.problem.ties is not None or first.problem.sampled is not None or first.problem.model.nv == 0:
         return None

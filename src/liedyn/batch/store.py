@@ -16,7 +16,7 @@ import numpy as np
 
 from liedyn.batch.chunk import Motions, Table
 from liedyn.errors import UsageError
-from liedyn.io.output import check_folder, remove, scratch_folder, told
+from liedyn.io.output import check_folder, open_folder, remove, scratch_folder, told
 from liedyn.io.sweep import Sweep
 
 MARK, RUNS, CHUNKS, TRAJECTORIES = "batch.json", "runs.parquet", "chunks", "trajectories"
@@ -30,19 +30,17 @@ class Store:
         self.folder, self.trajectories = Path(folder), trajectories
 
     def begin(self, force: bool, resume: bool) -> dict | None:
-        """Make the folder, or take the one that is there; what it says of the batch before. UsageError for one that is not to be
+        """What the folder says of the batch before, None where there is none. UsageError for a folder that is not to be
         touched."""
         check_folder(self.folder, mark=MARK, force=True)
         there = self.about()
         if there is not None and not (force or resume):
             raise UsageError(f"{self.folder} exists already; --resume computes what is missing, --force starts anew")
-        with told(self.folder):
-            if there is not None and force and not resume:
-                for one in self.folder.iterdir():
+        if there is not None and force and not resume:
+            with told(self.folder):
+                for one in sorted(self.folder.iterdir(), key=lambda path: path.name == MARK):         # the mark goes last
                     remove(one)
-                there = None
-            for name in (CHUNKS, *([TRAJECTORIES] if self.trajectories else [])):
-                (self.folder / name).mkdir(parents=True, exist_ok=True)
+            return None
         return there
 
     def about(self) -> dict | None:
@@ -52,9 +50,21 @@ class Store:
             return None
 
     def tell(self, about: dict) -> None:
-        with told(self.folder), scratch_folder(self.folder) as part:
-            (part / MARK).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
-            os.replace(part / MARK, self.folder / MARK)
+        """Make the folder, whole with what says that it is ours, or write this anew."""
+        text = json.dumps(about, indent=2) + "\n"
+        if self.about() is None:
+            try:
+                with open_folder(self.folder, mark=MARK) as part:
+                    (part / MARK).write_text(text, encoding="utf-8")
+            except UsageError:
+                if self.about() is None:                       # else another shard was faster
+                    raise
+        with told(self.folder):
+            with scratch_folder(self.folder) as part:
+                (part / MARK).write_text(text, encoding="utf-8")
+                os.replace(part / MARK, self.folder / MARK)
+            for name in (CHUNKS, *([TRAJECTORIES] if self.trajectories else [])):
+                (self.folder / name).mkdir(exist_ok=True)
 
     def has(self, name: str) -> bool:
         file = f"{name}.parquet"
@@ -92,9 +102,10 @@ class Store:
                 _write_csv(part / RUNS, part / "runs.csv")
                 os.replace(part / "runs.csv", self.folder / "runs.csv")
             os.replace(part / RUNS, self.folder / RUNS)
+        ours = set(names)
         for place in (CHUNKS, TRAJECTORIES):
             for path in (self.folder / place).glob("*.parquet"):
-                if path.stem not in set(names) or (place == TRAJECTORIES and not self.trajectories):
+                if path.stem not in ours or (place == TRAJECTORIES and not self.trajectories):
                     remove(path)
         return counts
 

@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
-from multiprocessing import get_context, parent_process
+from multiprocessing import active_children, get_context, parent_process
 from multiprocessing.connection import wait as wait_for
 
 from liedyn.batch.chunk import Bench
@@ -59,14 +59,14 @@ def on_processes(job: Job, todo: list, jobs: int) -> Iterator[int]:
     """By processes of this machine. One that is killed costs its chunk, which another computes."""
     @contextmanager
     def pool():
+        others = set(active_children())
         executor = ProcessPoolExecutor(min(jobs, len(todo)), mp_context=get_context("spawn"), initializer=_begin)
         try:
             yield executor
             executor.shutdown()
         except BaseException:
-            workers = list((executor._processes or {}).values())          # no public way to end them before their chunk is done
             executor.shutdown(wait=False, cancel_futures=True)
-            for one in workers:
+            for one in set(active_children()) - others:        # before their chunk is done
                 one.terminate()
             raise
 
