@@ -205,3 +205,45 @@ def test_control_laws(tmp_path, law, vary, affine):
     assert affine is None or found.bench.lineup.affine is affine
     for k in range(found.count):
         assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], rel=1e-11, abs=1e-12)
+
+
+def test_factors_columns_of_a_csv_and_values_for_all_runs(tmp_path):
+    (tmp_path / "values.csv").write_text("# measured\nname, kd\n1, 2\n3, 4.5\n", encoding="utf-8")
+    text = """\
+overrides: {joints.elbow.torque: 0, integrator: {method: rk4, step: 0.001}}
+vary:
+  - {key: initial.q.shoulder, list: [0.5, 2], scale: relative}
+  - {key: joints.shoulder.torque.pd.kd, csv: {file: values.csv, column: kd}}
+  - {key: robot.mass.lower, range: [1, 1.5, 2], scale: relative}
+combine: zip
+"""
+    path = written(tmp_path, text)
+    from liedyn.batch.run_batch import Batch
+    from liedyn.io.sweep_file import read_sweep
+    found = Batch(read_sweep(path, ["duration=0.3"]))
+    assert [list(x) for x in found.binding.values(0, 2)] == [[0.2, 0.8], [2.0, 4.5], [1.0, 1.5]]
+    run = found.binding.run(1)
+    assert (run.scenario.duration, run.scenario.integrator.step, run.problem.q[0]) == (0.3, 0.001, 0.8)
+    assert run.model.description.links[1].mass == 1.5
+
+
+def test_a_robot_of_its_own_goes_alone_by_loops_and_the_others_by_lines(tmp_path):
+    """Its constants would be written into straight-line code, for one run."""
+    from liedyn.codegen import lines
+    text = f"{ADAPTIVE}vary: [{{key: robot.damping.elbow, list: [0, 0.2]}}]\noutputs: {{last: final(q.elbow)}}\n"
+    found, seen = batch(tmp_path, text), []
+    assert found.bench.lineup is None
+    wanted = lines.wanted
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("liedyn.codegen.step.wanted", lambda: seen.append(wanted()) or seen[-1])
+        rows, _ = found.bench.chunk(0, 2)
+    assert seen and False in seen and True in seen and wanted()
+    for k in range(2):
+        # the tolerances of dopri5 are 1e-9; both ways take the same steps but for rounding
+        assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], abs=1e-9)
+
+
+def test_samples_of_sobol_are_a_power_of_two(tmp_path):
+    text = f"{DRAWN}sampling: sobol\n"
+    assert batch(tmp_path, f"{text}samples: 64\n").notes == ()
+    assert "100 samples are no power of two" in batch(tmp_path, f"{text}samples: 100\n").notes[0]

@@ -24,7 +24,7 @@ from liedyn.simulate.room import free_disk
 _FORMAT = 1
 _SIDE_BY_SIDE, _LEAST, _MOST = 48e6, 64, 4096     # bytes of rows in a chunk of runs side by side; runs in it
 _WORK = 4e6                                       # steps times coordinates in a chunk of others, about a second
-_SOON = 5.0                                       # s: what takes less is not worth starting processes
+_SOON, _SOON_BY_THREADS = 5.0, 20.0               # s: what takes less is not worth starting processes
 
 
 @dataclass(frozen=True)
@@ -113,6 +113,14 @@ class Batch:
         work = (self.first.steps or 10 * rows) * max(model.nv, 1)
         return int(np.clip(_power_of_two(min(_WORK / work, self.count / 8)), 1, 256))
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is doubtful, one line each."""
+        if self.sweep.sampling == "sobol" and self.count & (self.count - 1):
+            return (f"{self.count} samples are no power of two: Sobol's sequence is balanced where they are, such as "
+                    f"{1 << self.count.bit_length()}",)
+        return ()
+
     # before ---------------------------------------------------------------------------------------------------------
     def bytes_on_disk(self) -> float:
         """About what the folder will hold."""
@@ -183,10 +191,10 @@ class Batch:
         if scheduler is not None:
             yield from on_scheduler(job, todo, scheduler)
             return
-        began = time.perf_counter()
+        began, soon = time.perf_counter(), _SOON if self.bench.lineup is None else _SOON_BY_THREADS
         for k, (name, first, until) in enumerate(todo):
             left = (time.perf_counter() - began) / max(k, 1) * (len(todo) - k)
-            if self.bench.lineup is None and jobs > 1 and k and left > _SOON:
+            if jobs > 1 and k and left > soon:                 # runs side by side are on threads until then
                 yield from on_processes(job, todo[k:], jobs)
                 return
             seen = [0]

@@ -61,6 +61,7 @@ def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, schedul
         from liedyn.batch.run_batch import Batch
         found = Batch(read, threads=jobs)
     console.robot(found.binding.model)
+    console.notes(found.notes)
     if rerun is not None:
         _rerun(found, rerun, Path(output) if output else folder.with_name(f"{folder.name}_{rerun}"), force, as_json, console)
         return
