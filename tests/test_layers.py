@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "liedyn"
 # DESIGN: each may import from itself and from those before it …
 LAYERS = ("errors", "seam", "code_cache", "jit", "pointer_call", "lie", "joints", "model", "kernels",
-          "codegen", "dynamics", "io", "loading", "integrators", "simulate", "analyse", "batch", "report",
+          "codegen", "dynamics", "io", "loading", "integrators", "simulation", "analyse", "batch", "report",
           "cli")
 # … but for these, which may import from these only (and from themselves).
 NARROWER = {"errors": set(), "seam": {"errors"}, "code_cache": set(),
@@ -156,7 +156,7 @@ def test_names_of_the_package_exist():
         _ = liedyn.nothing
 
 
-@pytest.mark.parametrize("before", ["", "import liedyn.integrators.solve", "import liedyn.simulate.run",
+@pytest.mark.parametrize("before", ["", "import liedyn.integrators.solve", "import liedyn.simulation.run",
                                     "import liedyn\nliedyn.integrate\nimport liedyn.integrators.tableaux"])
 def test_functions_of_the_package_are_not_hidden_by_its_modules(before):
     """`liedyn.integrate` was a function until the first simulation, and then the package of integrators."""

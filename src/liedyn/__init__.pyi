@@ -144,15 +144,16 @@ from liedyn.analyse.linearization.linear_system import LinearSystem as LinearSys
 from liedyn.analyse.linearization.linearize import linearize as linearize, linearize_scenario as linearize_scenario
 from liedyn.report.result_figures import figure_of as figure_of
 from liedyn.report.run_folder import write_run as write_run
-from liedyn.simulate.rollout import (
+from liedyn.simulation.of_model import simulate as simulate
+from liedyn.simulation.rollout import (
     Feedback as Feedback,
     Rollout as Rollout,
     rollout as rollout,
     rollout_derivatives as rollout_derivatives,
     RolloutDerivatives as RolloutDerivatives,
 )
-from liedyn.simulate.rollout_adjoint import RolloutAdjoint as RolloutAdjoint
-from liedyn.simulate.run import Result as Result, run_scenario as run_scenario
-from liedyn.simulate.warmup import Warmup as Warmup, warmup as warmup
+from liedyn.simulation.rollout_adjoint import RolloutAdjoint as RolloutAdjoint
+from liedyn.simulation.run import Result as Result, run_scenario as run_scenario
+from liedyn.simulation.warmup import Warmup as Warmup, warmup as warmup
 
 __version__: str

@@ -12,8 +12,8 @@ from liedyn.analyse.along.robot_of_file import robot_of
 from liedyn.errors import LiedynError, TrajectoryError, UsageError
 from liedyn.io.csv import read_trajectory, write_trajectory
 from liedyn.report.run_folder import write_run
-from liedyn.simulate.motion_columns import columns_of, header_of
-from liedyn.simulate.run import run_scenario
+from liedyn.simulation.motion_columns import columns_of, header_of
+from liedyn.simulation.run import run_scenario
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,12 +11,12 @@ from liedyn.analyse.linearization.instant import frozen, instant, prepare, state
 from liedyn.analyse.linearization.linearize import linearize, linearize_scenario
 from liedyn.analyse.linearization.system_at import linear_system
 from liedyn.analyse.linearization.verify_linear import differences
-from liedyn.errors import ComputationError, ConfigurationError, ModelError, ShapeError, UsageError
+from liedyn.errors import ComputationError, ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.problem import Options, Problem
 from liedyn.integrators.solve import solve
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Schedule, Signals
-from liedyn.simulate.feedback import signal_gradient, tangent
-from liedyn.simulate.schedule import coordinates
+from liedyn.simulation.feedback import signal_gradient, tangent
+from liedyn.simulation.schedule import coordinates
 
 ROOT = Path(__file__).parents[2]
 FIXED = """
@@ -379,7 +379,7 @@ def test_the_state_is_that_of_the_simulation(write):
     here = linearize_scenario(path, at=0.6).here
     for x, y in ((here.q, run.q), (here.v, run.v), (here.a, run.a), (here.tau, run.tau)):
         np.testing.assert_allclose(x, y[6], atol=1e-9)
-    t, q, v = state_at(prepare(path), 0.0)
+    _, t, q, v = state_at(prepare(path), 0.0)
     assert t == 0.0 and np.array_equal(q, run.q[0]) and np.array_equal(v, run.v[0])
 
 
@@ -414,3 +414,52 @@ def test_one_pattern_may_stand_alone():
     model = ld.load(ROOT / "robots/cart_pole.yaml")
     s = linearize(model, np.zeros(2), np.zeros(2), np.zeros(2), inputs="tau.cart", outputs="p.tip.?")
     assert s.inputs == ("tau.cart",) and s.outputs == ("p.tip.x", "p.tip.y", "p.tip.z")
+
+
+EVENTFUL = """
+initial: {q: {shoulder: 0.5, elbow: -0.8}, v: {elbow: 2, wrist: [1, -3, 5]}}
+phases:
+  free: {joints: {shoulder: {torque: "-2*q - 0.3*v"}}}
+  driven: {joints: {shoulder: {torque: "-5*sin(q) - 0.1*v + q(elbow)"}}}
+events:
+  take: {at: 0.2, do: {attach: {link: hand, mass: 0.7, com: [0.1, 0.05, -0.02], inertia: [0.002, 0.003, 0.004]}}}
+  latch: {at: 0.3, do: {lock: elbow}}
+  go: {at: 0.4, do: {phase: driven}}
+  let: {at: 0.7, do: [{unlock: elbow}, {detach: hand}]}
+"""
+
+
+def test_after_events_it_is_the_system_of_that_time(write):
+    """Against the same robot and laws without events: with the body, with the elbow prescribed, in the phase that holds then."""
+    path = write(FIXED, EVENTFUL, "duration: 1\noutput_step: 0.1\n")
+    run = ld.run_scenario(path)
+    result = linearize_scenario(path, at=0.5, verify=True)
+    here = result.here
+    np.testing.assert_allclose(np.r_[here.q, here.v], np.r_[run.q[run.t == 0.5][0], run.v[run.t == 0.5][0]], atol=1e-9)
+    assert result.system.inputs[:2] == ("tau.shoulder", "a.elbow") and "tau.elbow" in result.system.outputs
+    assert any("phase driven; elbow locked; a body attached to hand" in note for note in result.notes)
+    assert max(one.off for one in result.differences.values()) < 1e-8
+    late, at_once, loaded = linearize_scenario(path, at=0.8), linearize_scenario(path, at=0.3), result.model
+    assert late.system.inputs[:2] == ("tau.shoulder", "tau.elbow") and late.model.description == run.model.description
+    assert at_once.system.inputs[1] == "a.elbow"              # after what happens at that time
+    setup = prepare(write(FIXED, "joints: {shoulder: {torque: -5*sin(q) - 0.1*v + q(elbow)}, "
+                                 "elbow: {prescribe: {acceleration: 0}}}\n"))
+    setup = replace(setup, model=loaded, problem=replace(setup.problem, model=loaded))
+    rest = frozen(setup.problem, instant(setup.problem, 0.0, here.q, here.v))
+    system = linear_system(setup, rest, instant(rest, 0.0, here.q, here.v))
+    np.testing.assert_allclose(result.system.A, system.A, rtol=0, atol=1e-12 * np.abs(system.A).max())
+    np.testing.assert_allclose(result.system.B, system.B, rtol=0, atol=1e-12 * np.abs(system.B).max())
+    assert np.abs(ld.mass_matrix(loaded, here.q) - ld.mass_matrix(run.model, here.q)).max() > 1e-3         # the body is felt
+
+
+def test_what_has_no_linear_system_after_events_is_refused_by_name(write):
+    stopped = write(FIXED, "events: {end: {at: 0.4, do: stop}}\n")
+    with pytest.raises(UsageError, match=r"the run ends at t = 0\.4 s, by the event end; found t = 0\.5 s"):
+        linearize_scenario(stopped, at=0.5)
+    pressed = write(FIXED.replace("lower: -9, upper: 9", "lower: -0.1, upper: 0.1", 1),
+                    "limits: hard\njoints: {shoulder: {torque: 20}}\n")
+    with pytest.raises(UsageError, match=r"shoulder rests at its hard stop at t = 0\.9 s.*limits: stop gives compliant"):
+        linearize_scenario(pressed, at=0.9)
+    stopped = write(FIXED, "events: {end: {at: 0.4, do: stop}}\n")
+    with pytest.raises(ScenarioError, match="generalized_alpha does not go with events"):
+        linearize_scenario(stopped, at=0.2, overrides={"integrator.method": "generalized_alpha"})

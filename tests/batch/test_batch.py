@@ -11,8 +11,8 @@ from liedyn.analyse.along.varied import with_parameters
 from liedyn.batch.motions import OfResult
 from liedyn.batch.run_batch import Shard
 from liedyn.io.csv import read_trajectory
-from liedyn.simulate.preparation import prepare_with
-from liedyn.simulate.run import Silent, simulate_prepared
+from liedyn.simulation.preparation import prepare_with
+from liedyn.simulation.run import Silent, simulate_prepared
 from sweeps import DRAWN, OUTPUTS, ROBOT, SCENARIO, batch, table, without_seconds, written
 
 SAMPLES = f"{DRAWN}samples: 150\nseed: 4\n{OUTPUTS}"

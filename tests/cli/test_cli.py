@@ -191,7 +191,7 @@ def test_without_a_command_the_help_is_shown():
 def test_ctrl_c_is_one_line_and_leaves_nothing(folder, monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
-    monkeypatch.setattr("liedyn.simulate.run.output_times", interrupted)
+    monkeypatch.setattr("liedyn.simulation.run.output_times", interrupted)
     before = sorted(folder.rglob("*"))
     (folder / "one.yaml").write_text("links: {a: {mass: 1, inertia: [1, 1, 1]}}\n"
                                      "joints: {j: {type: continuous, parent: world, child: a, axis: [1, 0, 0]}}\n")

@@ -47,11 +47,12 @@ def test_velocities_are_not_derived_across_an_event(tmp_path):
     assert done.exit_code != 0 and "before and after an event" in done.output
 
 
-def test_linearize_does_not_go_past_events(tmp_path):
+def test_linearize_goes_past_events(tmp_path):
     done = CliRunner().invoke(main, ["linearize", "configs/pendulum_latch.yaml", "--at", "1.0", "-o", str(tmp_path / "x")])
-    assert done.exit_code == 2 and "has events" in done.output and not (tmp_path / "x").exists()
-    done = CliRunner().invoke(main, ["linearize", "configs/pendulum_latch.yaml", "--at", "0", "-o", str(tmp_path / "x")])
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == 0 and "after the events up to t = 1 s: phase swing; elbow locked" in done.output, done.output
+    assert "a.elbow" in json.loads((tmp_path / "x" / "linear.json").read_text())["inputs"]
+    done = CliRunner().invoke(main, ["linearize", "configs/bouncing_arm.yaml", "--at", "2.0", "-o", str(tmp_path / "y")])
+    assert done.exit_code == 2 and "shoulder rests at its hard stop" in done.output and not (tmp_path / "y").exists()
 
 
 def test_bodies_that_other_commands_do_not_know_are_told(tmp_path):

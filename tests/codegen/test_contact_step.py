@@ -13,7 +13,7 @@ from liedyn.io.scenario import Rule, Scenario
 from liedyn.kernels.simulation.line_stages import evaluate_line
 from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.kernels.simulation.stages import evaluate
-from liedyn.simulate.schedule import compile_schedule
+from liedyn.simulation.schedule import compile_schedule
 from zoo import MOVING, model_of
 
 pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")

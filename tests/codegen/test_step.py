@@ -22,7 +22,7 @@ from liedyn.kernels.simulation.line_stages import REFUSED, evaluate_line
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, RUNNING, SINGULAR
 from liedyn.kernels.simulation.stages import evaluate
 from liedyn.model.description import Coordinate, Joint, Link, Pose, Robot
-from liedyn.simulate.schedule import compile_schedule
+from liedyn.simulation.schedule import compile_schedule
 from zoo import ROBOTS, model_of
 
 pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")

@@ -12,8 +12,8 @@ from liedyn.integrators.problem import Options, Start
 from liedyn.integrators.scipy_solvers import _Run
 from liedyn.io.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Torque
 from liedyn.model.spatial import skew
-from liedyn.simulate.extrapolation import slope
-from liedyn.simulate.schedule import compile_schedule
+from liedyn.simulation.extrapolation import slope
+from liedyn.simulation.schedule import compile_schedule
 
 TIME = 0.3
 

@@ -7,7 +7,7 @@ from integrators.problems import floating_robot, free_motion, turning_state
 from liedyn.integrators.problem import Options
 from liedyn.integrators.rosenbrock_tableau import METHODS
 from liedyn.integrators.solve import solve
-from liedyn.simulate.run import run_scenario
+from liedyn.simulation.run import run_scenario
 
 EXACT = Options("dop853", rtol=1e-13, atol=1e-14)
 PENDULUM = """

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from liedyn.integrators.tableaux import METHODS
+from liedyn.integrators.tableaux import METHODS, TIMES_BETWEEN
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -37,3 +37,17 @@ def test_a_wrong_tableau_is_refused(change, text):
 def test_adaptive_means_an_error_estimate():
     assert METHODS["dopri5"]().adaptive and not METHODS["rk4"]().adaptive
     assert np.allclose(METHODS["rk4"]().b.sum(), 1)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_readings_between_stages_are_those_of_a_polynomial(name):
+    """Exact where readings at the stages are those of a polynomial through as many points as there are; and states at these
+    stages are right but for terms of third order of the step: sum a_ij c_j = c_i^2 / 2."""
+    m = METHODS[name]()
+    stages, nodes = len(m.b), len(m.inside) + 2
+    c, times = np.append(m.c[:stages], 1.0), np.arange(1, TIMES_BETWEEN + 1) / (TIMES_BETWEEN + 1)
+    for power in range(nodes):
+        assert m.between @ c**power == pytest.approx(times**power, abs=1e-13)
+    assert np.abs(m.between @ c**nodes - times**nodes).max() > 1e-4
+    for rows in m.inside:
+        assert np.mean(m.A[list(rows)] @ m.c) == pytest.approx(m.c[rows[0]]**2 / 2, abs=1e-14)

@@ -7,7 +7,7 @@ import liedyn as ld
 from liedyn.errors import ComputationError, ScenarioError
 from liedyn.integrators.problem import Options
 from liedyn.integrators.solve import solve
-from liedyn.simulate.preparation import prepare
+from liedyn.simulation.preparation import prepare
 
 STEP = 2e-3
 TREE = """base: floating

@@ -7,9 +7,9 @@ from liedyn.errors import InputError, ScenarioError, TrajectoryError
 from liedyn.io.robot_yaml import read_robot_yaml
 from liedyn.io.scenario_file import read_scenario
 from liedyn.model.build import build
-from liedyn.simulate.preparation import prepare
-from liedyn.simulate.run import run_scenario
-from liedyn.simulate.schedule import compile_schedule
+from liedyn.simulation.preparation import prepare
+from liedyn.simulation.run import run_scenario
+from liedyn.simulation.schedule import compile_schedule
 
 ROBOT = """\
 name: show

@@ -9,8 +9,8 @@ from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario import Rule
 from liedyn.io.scenario_file import read_scenario
 from liedyn.loading import load
-from liedyn.simulate.contact import bind_contacts
-from liedyn.simulate.preparation import prepare
+from liedyn.simulation.contact import bind_contacts
+from liedyn.simulation.preparation import prepare
 
 ROBOT = """\
 base: floating

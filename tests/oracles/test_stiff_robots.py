@@ -4,7 +4,7 @@ import pytest
 
 from bridge import file_of
 from liedyn.errors import ComputationError
-from liedyn.simulate.run import run_scenario
+from liedyn.simulation.run import run_scenario
 
 pytest.importorskip("cmeel")
 SHORT = {"base": "fixed", "duration": 0.5, "output_step": 0.01}

@@ -9,7 +9,7 @@ import yaml
 
 import liedyn as ld
 import mechanisms as known
-from liedyn.simulate.run import run_scenario
+from liedyn.simulation.run import run_scenario
 
 ROOT = Path(__file__).parents[2]
 

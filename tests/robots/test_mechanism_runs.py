@@ -10,7 +10,7 @@ from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 import mechanisms as known
-from liedyn.simulate.run import Result, run_scenario
+from liedyn.simulation.run import Result, run_scenario
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 NAMES = ["andrews", "bennett", "bricard", "closures", "delta", "delta_guided", "five_bar", "five_bar_redundant", "five_bar_swing",

@@ -17,7 +17,7 @@ from liedyn.loading import load_description
 from liedyn.model.build import build
 from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, WORLD, Link, Robot
 from liedyn.model.validate import validate
-from liedyn.simulate.schedule import compile_schedule
+from liedyn.simulation.schedule import compile_schedule
 
 ROOT = Path(__file__).parents[2]
 ROBOTS = sorted(path for path in (ROOT / "robots").glob("*.*") if not path.name.endswith(".loops.yaml"))

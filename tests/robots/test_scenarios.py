@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 from scipy.special import ellipk
 
 import liedyn as ld
-from liedyn.simulate.run import Result, run_scenario
+from liedyn.simulation.run import Result, run_scenario
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 NAMES = sorted(path.stem for path in CONFIGS.glob("*.yaml"))

@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from liedyn.simulate.balance import GOOD
-from liedyn.simulate.run import run_scenario
+from liedyn.simulation.balance import GOOD
+from liedyn.simulation.run import run_scenario
 
 HOVER = Path(__file__).parents[2] / "configs/hexarotor_hover.yaml"
 AT_REST = {"actuators": {"rotor*": 6.959722631992465}, "joints": {}}          # thrusts carry the weight
@@ -43,3 +43,27 @@ def test_a_wrong_balance_is_said_however_small_the_energies(tmp_path, size):
     assert wrong.check["energy_balance_relative"] > 0.01 and said(wrong)
     right = run_scenario(given, {"integrator.step": period / 300, "output_step": period})
     assert right.check["energy_balance_relative"] < 1e-6 and not said(right)
+
+
+@pytest.fixture
+def lines(monkeypatch):
+    """What users run, and what compiles once for all robots."""
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+
+
+@pytest.mark.parametrize("name", ["bouncing_arm", "cart_pole", "crane", "double_pendulum_dop853", "four_bar",
+                                  "hexarotor_feedback", "panda_hybrid", "pendulum_latch", "pendulum_throw", "rolling_disc",
+                                  "tennis_racket", "top_precession", "ur5_excite", "ur5_limp", "ur5_pick", "ur5_track"])
+def test_scenarios_balance_at_tight_tolerances(name, lines, worst):
+    """Those that are soon done; of the others a run shows the same."""
+    run = run_scenario(HOVER.parent / f"{name}.yaml", {"integrator": {"method": "dop853", "rtol": 1e-12, "atol": 1e-13}})
+    assert worst("energy balance at tight tolerances", run.check["energy_balance_relative"], name) < 1e-9
+
+
+@pytest.mark.parametrize("method", ["dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA"])
+def test_the_work_of_a_motion_that_is_all_prescribed_is_controlled(method, tmp_path, lines, worst):
+    """A polynomial costs a step no error, however long it is: the work was off by a tenth."""
+    joints = {"j": {"prescribe": {"position": {"quintic": [[0, 0], [2, 2.5], [5, 2.5], [6, -1]]}}}}
+    run = run_scenario({"robot": str(body(tmp_path, 1.0)), "duration": 6, "joints": joints,
+                        "integrator": {"method": method, "rtol": 1e-8, "atol": 1e-10}})
+    assert worst("work of a prescribed motion", run.check["energy_balance_relative"], method) < 3e-6

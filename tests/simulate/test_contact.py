@@ -1,5 +1,6 @@
 """Contact of links with planes: against the law's own solutions, closed forms, balances, differences."""
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -8,17 +9,21 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import liedyn as ld
+from complex_step import Reference
+from contact_law import contact_wrenches, derivative
 from differences import by_each
 from liedyn.analyse.linearization.instant import prepare
 from liedyn.analyse.linearization.linearize import linearize_scenario
+from liedyn.integrators.problem import Options, Start
 from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.scipy_solvers import _Run
 from liedyn.integrators.stiffness import fastest
 from liedyn.integrators.touch import materials, touch
 from liedyn.io.contact_shapes import Contact, Plane, Shape
 from liedyn.io.scenario import Rule, Scenario
-from liedyn.simulate.feedback import wrench_laws
-from liedyn.simulate.run import run_scenario
-from liedyn.simulate.schedule import compile_schedule
+from liedyn.simulation.feedback import wrench_laws
+from liedyn.simulation.run import run_scenario
+from liedyn.simulation.schedule import compile_schedule
 from zoo import model_of
 
 STANDS = Path(__file__).parents[2] / "configs" / "quadruped_stands.yaml"
@@ -223,6 +228,59 @@ def test_slopes_of_contact_are_those_of_differences(setup, h, worst):
 
     found, expected = wrench_laws(problem, 0.0, q, v), by_each(force, 2 * model.nv, h)
     assert worst("slopes of contacts", np.abs(found - expected).max() / np.abs(expected).max()) < 1e-8    # rounding / h
+
+
+def slopes_by_complex_step(setup, q, v):
+    """Wrenches of contacts, the derivative by [dq; dv] of the generalized force that they give less what they would give standing
+    still in their links' frames, and that of the accelerations."""
+    model, problem = setup.model, setup.problem
+    work, _ = evaluated(problem, q, v)
+    links = [model.link_names[k] for k in problem.forced_links]
+    J, push, answer = {link: ld.jacobian(model, q, link) for link in links}, [], []
+    for x in np.eye(2 * model.nv):
+        dq, dv = np.split(x, 2)
+        F = contact_wrenches(Reference(model, q, v, dq=dq, dv=dv), problem.contacts)
+        F, dF = np.real(F), derivative(F)
+        push.append(sum(J[link].T @ dF[model.link_index(link)] for link in links))
+        there = Reference(model, q, v, dq=dq, dv=dv, f_ext=F, df_ext=dF)
+        dtau = law_of(problem, x)
+        answer.append(there.hybrid(work.a, work.tau, problem.prescribed, dtau=dtau, passive=problem.passive)[2])
+    return F, np.column_stack(push), np.column_stack(answer)
+
+
+def law_of(problem, x):
+    """What pd laws with constant targets answer."""
+    dq, dv = np.split(x, 2)
+    return np.where(problem.schedule.target >= 0, -problem.schedule.kp * dq - problem.schedule.kd * dv, 0.0)
+
+
+@pytest.mark.parametrize("setup", [awkward, every_kind])
+def test_slopes_of_contact_are_those_of_a_complex_step(setup, worst):
+    """Of a law of NumPy's own, and of the accelerations by equations of motion in complex numbers: what implicit methods and
+    linearization are told, to rounding."""
+    setup = setup()
+    problem, model, (q, v) = setup.problem, setup.model, state(setup, 1)
+    F, push, answer = slopes_by_complex_step(setup, q, v)
+    work, _ = evaluated(problem, q, v)
+    for k, link in enumerate(problem.forced_links):
+        assert np.abs(work.wrench[6 * k:6 * k + 6] - F[link]).max() < 1e-12 * (1 + np.abs(F).max())
+    found = wrench_laws(problem, 0.0, q, v)
+    assert worst("slopes of contacts, complex step", np.abs(found - push).max() / np.abs(push).max()) < 1e-12
+    problem = replace(problem, q=q)
+    run = _Run(problem, Start(0.0, q, v), np.array([0.0, 1.0]), Options("Radau"))
+    nv = model.nv
+    J = run.extra["jac"](0.0, np.r_[np.zeros(nv), v, 0.0])[nv:2 * nv, :2 * nv]
+    assert worst("Jacobian of contacts, complex step", np.abs(J - answer).max() / np.abs(answer).max()) < 1e-12
+
+
+def test_linearization_in_contact_is_that_of_a_complex_step(worst):
+    """A quadruped that has just landed, and slides and sinks on its feet."""
+    found, setup = linearize_scenario(STANDS, at=0.1), prepare(STANDS)
+    q, v, nv = found.here.q, found.here.v, setup.model.nv
+    _, _, answer = slopes_by_complex_step(setup, q, v)
+    assert (touch(setup.model, setup.problem.contacts, q[None], v[None]).force > 0).sum() >= 2
+    assert worst("linearization in contact, complex step",
+                 np.abs(found.system.A[nv:] - answer).max() / np.abs(answer).max()) < 1e-12
 
 
 def test_linearization_of_a_resting_ball_is_a_damped_spring(scenario):

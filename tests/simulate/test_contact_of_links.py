@@ -5,15 +5,17 @@ import numpy as np
 import pytest
 
 import liedyn as ld
+from complex_step import Reference
+from contact_law import contact_wrenches, derivative
 from liedyn.analyse.linearization.instant import prepare
 from liedyn.errors import ScenarioError
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.touch import materials, touch
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario_file import scenario_of
-from liedyn.simulate.extrapolation import slope
-from liedyn.simulate.feedback import wrench_laws
-from liedyn.simulate.run import run_scenario
+from liedyn.simulation.extrapolation import slope
+from liedyn.simulation.feedback import wrench_laws
+from liedyn.simulation.run import run_scenario
 
 TIGHT = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
 # two bodies in space, the second given against the first; the first is hit off its centre of mass
@@ -128,6 +130,22 @@ def test_action_and_reaction_and_their_slopes(scenario, form, worst):
     expected = np.column_stack([slope(lambda h, x=x: force(h * x), 2e-3)[0] for x in np.eye(2 * model.nv)])
     found = wrench_laws(problem, 0.0, q, v)
     assert worst("slopes of contacts of links", np.abs(found - expected).max() / np.abs(expected).max()) < 1e-11
+
+
+@pytest.mark.parametrize("form", FORMS, ids=["law", "smooth", "smooth, linear"])
+def test_slopes_of_contacts_of_links_are_those_of_a_complex_step(scenario, form, worst):
+    """Of a law of NumPy's own: spheres on a plane of the world, on one that a link carries, and of two links."""
+    setup = pile(scenario, **form)
+    problem, model, q, v = setup.problem, setup.model, setup.problem.q, setup.problem.v
+    links, push = [model.link_names[k] for k in problem.forced_links], []
+    for x in np.eye(2 * model.nv):
+        dq, dv = np.split(x, 2)
+        F = contact_wrenches(Reference(model, q, v, dq=dq, dv=dv), problem.contacts)
+        push.append(sum(ld.jacobian(model, q, link).T @ derivative(F[model.link_index(link)]) for link in links))
+    for link, found in evaluated(problem, q, v).items():
+        assert np.abs(found - np.real(F[model.link_index(link)])).max() < 1e-12 * (1 + np.abs(F).max())
+    found, push = wrench_laws(problem, 0.0, q, v), np.column_stack(push)
+    assert worst("slopes of contacts of links, complex step", np.abs(found - push).max() / np.abs(push).max()) < 1e-12
 
 
 def test_a_ball_rides_on_a_table_that_is_driven(scenario, worst):

@@ -6,7 +6,7 @@ import pytest
 
 import liedyn as ld
 from liedyn.errors import ComputationError, ScenarioError
-from liedyn.simulate.run import run_scenario
+from liedyn.simulation.run import run_scenario
 from mechanisms import four_bar
 from simulate.constrained import FIVE_BAR, FOUR_BAR, HANGING, PARALLELOGRAM
 

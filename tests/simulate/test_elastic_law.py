@@ -21,9 +21,9 @@ from liedyn.io.plain_scenario import to_plain
 from liedyn.io.robot_yaml import read_robot_yaml
 from liedyn.io.scenario_file import read_scenario
 from liedyn.model.build import build
-from liedyn.simulate.control import elastic_joints, rigid_robot
-from liedyn.simulate.run import run_scenario
-from liedyn.simulate.schedule import compile_schedule
+from liedyn.simulation.control import elastic_joints, rigid_robot
+from liedyn.simulation.run import run_scenario
+from liedyn.simulation.schedule import compile_schedule
 
 ROOT = Path(__file__).parents[2]
 # Two links in the x-z plane, angles from the vertical; the second motor's joint stands turned and shifted along its axis, and its

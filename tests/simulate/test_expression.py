@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from liedyn.errors import Place, ScenarioError
 from liedyn.kernels.simulation import signals as code
-from liedyn.simulate.signals.expression import LONGEST, Program, compile_expression
+from liedyn.simulation.signals.expression import LONGEST, Program, compile_expression
 
 PLACE = Place("s.yaml", 7, "joints.elbow.torque")
 

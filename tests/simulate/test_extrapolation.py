@@ -9,7 +9,7 @@ from liedyn.analyse.along.derivative_columns import question
 from liedyn.analyse.along.recorded_motion import Motion
 from liedyn.analyse.along.verify_derivatives import differences
 from liedyn.errors import ComputationError
-from liedyn.simulate.extrapolation import BOUND, Compared, compare, condition_of, own_error, slope, surest_slope
+from liedyn.simulation.extrapolation import BOUND, Compared, compare, condition_of, own_error, slope, surest_slope
 
 
 def one(f):

@@ -19,10 +19,10 @@ from liedyn.integrators.scipy_solvers import _Run
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario import Constant, Prescribe, Rule
 from liedyn.io.scenario_file import read_scenario, scenario_of
-from liedyn.simulate.extrapolation import slope
-from liedyn.simulate.names import phase_rules
-from liedyn.simulate.run import run_scenario
-from liedyn.simulate.schedule import compile_schedule
+from liedyn.simulation.extrapolation import slope
+from liedyn.simulation.names import phase_rules
+from liedyn.simulation.run import run_scenario
+from liedyn.simulation.schedule import compile_schedule
 
 ARM = """\
 links:

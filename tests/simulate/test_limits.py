@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from liedyn.report.run_folder import summary
-from liedyn.simulate.run import run_scenario
+from liedyn.simulation.run import run_scenario
 
 ROOT = Path(__file__).parents[2]
 ARM = """

@@ -10,10 +10,10 @@ import scipy.optimize
 import liedyn as ld
 from liedyn.errors import ScenarioError
 from liedyn.io.scenario import Expression
-from liedyn.simulate.extrapolation import slope
-from liedyn.simulate.measured import measured_at, measured_slope
-from liedyn.simulate.schedule import coordinates
-from liedyn.simulate.signals.signal_table import SignalTable, Use
+from liedyn.simulation.extrapolation import slope
+from liedyn.simulation.measured import measured_at, measured_slope
+from liedyn.simulation.schedule import coordinates
+from liedyn.simulation.signals.signal_table import SignalTable, Use
 from zoo import ROBOTS, model_of, state
 
 PENDULUM = {"name": "pendulum", "links": {

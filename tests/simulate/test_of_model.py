@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from liedyn.simulate.of_model import simulate
 
 ROBOT = "robots/double_pendulum.yaml"
 STEP = {"method": "rk4", "step": 1e-3}
@@ -30,22 +29,22 @@ def same(run, other):
 
 
 def test_initial_states_and_constant_torques_are_those_of_a_scenario(model):
-    run = simulate(model, duration=0.5, q0=[0.3, -0.2], v0=[0.0, 1.0], tau=[0.1, 0.0], integrator=STEP)
+    run = ld.simulate(model, duration=0.5, q0=[0.3, -0.2], v0=[0.0, 1.0], tau=[0.1, 0.0], integrator=STEP)
     assert same(run, scenario(initial={"q": {"shoulder": 0.3, "elbow": -0.2}, "v": {"shoulder": 0.0, "elbow": 1.0}},
                               joints={"shoulder": {"torque": 0.1}, "elbow": {"torque": 0.0}}))
-    assert same(run, simulate(ROBOT, {"integrator": STEP, "duration": 3}, duration=0.5, q0=[0.3, -0.2], v0=[0.0, 1.0],
+    assert same(run, ld.simulate(ROBOT, {"integrator": STEP, "duration": 3}, duration=0.5, q0=[0.3, -0.2], v0=[0.0, 1.0],
                                  tau={"shoulder": 0.1}))
 
 
 def test_signals_by_joint_and_other_keys(model):
-    run = simulate(model, {"limits": "stop"}, duration=0.5, tau={"elbow": "0.4*sin(5*t) - 0.1*v"}, integrator=STEP)
+    run = ld.simulate(model, {"limits": "stop"}, duration=0.5, tau={"elbow": "0.4*sin(5*t) - 0.1*v"}, integrator=STEP)
     assert same(run, scenario(limits="stop", joints={"elbow": {"torque": "0.4*sin(5*t) - 0.1*v"}}))
 
 
 def test_a_function_and_rows_are_held_between_samples(model):
     rows = np.random.default_rng(0).standard_normal((50, 2))
-    by_rows = simulate(model, duration=0.5, tau=rows, rate=100, method="rk4")
-    by_function = simulate(model, duration=0.5, tau=lambda t, q, v: rows[round(100 * t)] if t < 0.495 else rows[-1], rate=100,
+    by_rows = ld.simulate(model, duration=0.5, tau=rows, rate=100, method="rk4")
+    by_function = ld.simulate(model, duration=0.5, tau=lambda t, q, v: rows[round(100 * t)] if t < 0.495 else rows[-1], rate=100,
                               method="rk4")
     assert same(by_rows, by_function)
     rolled = ld.rollout(model, model.neutral(), np.zeros(2), np.repeat(rows, 10, axis=0), dt=1e-3, steps=500)
@@ -55,12 +54,12 @@ def test_a_function_and_rows_are_held_between_samples(model):
 def test_a_free_base_and_ball_joints_start_where_q0_says():
     model = ld.load("robots/quadruped.yaml")
     q = ld.random_configuration(model, np.random.default_rng(0))
-    run = simulate(model, duration=0.01, q0=q, method="rk4")
+    run = ld.simulate(model, duration=0.01, q0=q, method="rk4")
     assert np.allclose(run.q[0], q, rtol=0, atol=1e-15)
 
 
 def test_results_are_saved_and_drawn(model, tmp_path):
-    run = simulate(model, duration=0.2, q0=[0.3, 0.0])
+    run = ld.simulate(model, duration=0.2, q0=[0.3, 0.0])
     run.save(tmp_path / "run")
     assert json.loads((tmp_path / "run" / "run.json").read_text())["status"] == "complete"
     with pytest.raises(ld.UsageError, match="exists"):
@@ -72,7 +71,7 @@ def test_results_are_saved_and_drawn(model, tmp_path):
 
 def test_a_motion_that_diverges_has_its_rows_and_the_reason(model):
     with pytest.raises(ld.ComputationError) as caught:
-        simulate(model, duration=5, tau={"elbow": "1e3*v**3 + 1"}, method="rk4")
+        ld.simulate(model, duration=5, tau={"elbow": "1e3*v**3 + 1"}, method="rk4")
     result = caught.value.result
     assert result.status == "diverged" and result.reason and 0 < len(result.t) < 501
 
@@ -91,4 +90,4 @@ def test_a_motion_that_diverges_has_its_rows_and_the_reason(model):
 ])
 def test_what_is_refused(model, arguments, error, message):
     with pytest.raises(error, match=message):
-        simulate(model, **{"duration": 0.1} | arguments)
+        ld.simulate(model, **{"duration": 0.1} | arguments)

@@ -13,9 +13,9 @@ from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.errors import ScenarioError
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario_file import scenario_of
-from liedyn.simulate.prescribed_poses import prescribed_at
-from liedyn.simulate.schedule import compile_schedule
-from liedyn.simulate.signals.rotation_spline import Unsettled, rotation_spline
+from liedyn.simulation.prescribed_poses import prescribed_at
+from liedyn.simulation.schedule import compile_schedule
+from liedyn.simulation.signals.rotation_spline import Unsettled, rotation_spline
 
 ROOT = Path(__file__).parents[2]
 ARM = {"upper": {"mass": 1.2, "com": [0.05, 0, -0.3], "inertia": [0.06, 0.05, 0.004, 0.06, 0.002, 0.02]},

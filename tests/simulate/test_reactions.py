@@ -8,7 +8,7 @@ import liedyn as ld
 from bridge import relative
 from liedyn.io.csv import read_trajectory
 from liedyn.report.run_folder import write_run
-from liedyn.simulate.run import run_scenario
+from liedyn.simulation.run import run_scenario
 from mechanisms import G, four_bar
 
 ROBOTS = Path(__file__).parents[2] / "robots"

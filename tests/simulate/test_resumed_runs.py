@@ -11,8 +11,8 @@ from liedyn.errors import Interrupted
 from liedyn.integrators import chunks, generalized_alpha, solve, variational
 from liedyn.integrators.row_memory import give_back, zeros
 from liedyn.io.unfinished import Unfinished
-from liedyn.simulate import rows
-from liedyn.simulate.run import Silent, simulate_file
+from liedyn.simulation import rows
+from liedyn.simulation.run import Silent, simulate_file
 
 ROOT = Path(__file__).parents[2]
 ARM = {"name": "arm", "links": {
@@ -113,6 +113,21 @@ def test_a_sampled_controller_goes_on(scenario, in_pieces, monkeypatch, integrat
     resumed, pieces = in_pieces(given, looks)
     assert pieces > 2
     equal(resumed, ld.run_scenario(given))
+
+
+@pytest.mark.parametrize("integrator, looks", [(FIXED, 7), ({"method": "dopri5"}, 7), ({"method": "rodas5p"}, 60)],
+                         ids=["rk4", "dopri5", "rodas5p"])
+def test_integrals_of_pid_laws_go_on(scenario, in_pieces, monkeypatch, integrator, looks):
+    """Through events, where one joint is at its limit and the other loses its law for some time."""
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    pid = {"torque": {"pid": {"kp": 9, "ki": 40, "kd": 1, "target": 0.2}}}
+    given = scenario(json.dumps(ARM), **EVENTS | {"joints": {"shoulder": pid, "elbow": pid}}, integrator=integrator,
+                     saturate={"shoulder": 5})
+    alone = ld.run_scenario(given)
+    assert {one.name for one in alone.events} >= {"latch", "load", "drop"} and any("at its limit of 5" in x for x in alone.notes)
+    resumed, pieces = in_pieces(given, looks)
+    assert pieces > 2
+    equal(resumed, alone)
 
 
 def test_lsoda_begins_anew_at_a_checkpoint(scenario, in_pieces):

@@ -9,8 +9,8 @@ from liedyn.io.robot_yaml import read_robot_yaml
 from liedyn.io.scenario_file import read_scenario
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, TORQUE, VELOCITY, signal
 from liedyn.model.build import build
-from liedyn.simulate.schedule import Compiled, compile_schedule
-from liedyn.simulate.signals.signal_table import merge_times, snap
+from liedyn.simulation.schedule import Compiled, compile_schedule
+from liedyn.simulation.signals.signal_table import merge_times, snap
 
 LINK = "{mass: 1.0, inertia: [0.01, 0.01, 0.01]}"
 ROBOT = f"""\
@@ -293,7 +293,7 @@ def test_the_stack_is_as_deep_as_the_deepest_program(compiled):
 def test_arrays_are_what_the_kernels_were_compiled_for(compiled):
     for c in (compiled(""), compiled("joints: {leg_1: {torque: sin(t)}, leg_12: {torque: {spline: [[0, 0], [1, 1]]}}}")):
         integers = {"kind", "first", "count", "code", "level", "signal", "target", "q_of_v", "force_link", "force_world",
-                    "force_signal", "watch", "link", "path"}
+                    "force_signal", "watch", "link", "path", "integral"}
         poses = c.schedule.poses
         for table in (c.signals._replace(points=c.signals.clocks), c.signals.points,
                       c.schedule._replace(poses=c.schedule.breaks), poses):

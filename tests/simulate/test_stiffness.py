@@ -9,7 +9,7 @@ import liedyn as ld
 from liedyn.analyse.linearization.instant import prepare, state_at
 from liedyn.errors import ComputationError
 from liedyn.integrators.stiffness import fastest
-from liedyn.simulate.run import run_scenario
+from liedyn.simulation.run import run_scenario
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 PENDULUM = """

@@ -13,7 +13,7 @@ from liedyn.integrators.jacobian_of_rates import RateJacobian
 from liedyn.integrators.stop_forces import stop_slopes
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario_file import scenario_of
-from liedyn.simulate.preparation import prepare
+from liedyn.simulation.preparation import prepare
 from limited_robots import ARM, SLIDER, TIGHT
 
 

@@ -8,9 +8,9 @@ import pytest
 from liedyn.errors import Place
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.signals import PROGRAM, Signals, signal
-from liedyn.simulate.signals import interval
-from liedyn.simulate.signals.expression import compile_expression
-from liedyn.simulate.signals.switches import MOST, switches_in_time
+from liedyn.simulation.signals import interval
+from liedyn.simulation.signals.expression import compile_expression
+from liedyn.simulation.signals.switches import MOST, switches_in_time
 
 
 def program(text):

@@ -11,7 +11,7 @@ import pytest
 import liedyn as ld
 from command_line import ok, run
 from liedyn.cli import warmup as command
-from liedyn.simulate import warmup
+from liedyn.simulation import warmup
 
 ROBOTS = Path(__file__).parents[2] / "robots"
 # What compiles nothing, or only what others in a group do.

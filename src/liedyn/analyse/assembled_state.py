@@ -14,7 +14,7 @@ from liedyn.joints.kinds import SCREW
 from liedyn.model.description import Pose
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
-from liedyn.simulate.names import matching
+from liedyn.simulation.names import matching
 
 _AGREE = 1e-9            # of the largest velocity: rows that are left with less obey the constraints
 _UNIT_NORM = 1e-6        # rounding allowed in a quaternion; people write six digits

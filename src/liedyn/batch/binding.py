@@ -17,7 +17,7 @@ from liedyn.io.sweep import Sweep, Varied
 from liedyn.io.yaml_text import read_yaml
 from liedyn.loading import load, load_description
 from liedyn.model.build import build
-from liedyn.simulate.preparation import Prepared, prepare_with
+from liedyn.simulation.preparation import Prepared, prepare_with
 
 
 class Binding:

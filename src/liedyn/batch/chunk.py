@@ -21,13 +21,13 @@ from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
 from liedyn.integrators.many_runs import Outputs, Runs
 from liedyn.io.csv import column_title
 from liedyn.io.sweep import Sweep
-from liedyn.simulate.balance import relative_balance
-from liedyn.simulate.motion_columns import columns_of
-from liedyn.simulate.preparation import Prepared, prepare_with
-from liedyn.simulate.run import Silent, simulate_prepared
+from liedyn.simulation.balance import relative_balance
+from liedyn.simulation.motion_columns import columns_of
+from liedyn.simulation.preparation import Prepared, prepare_with
+from liedyn.simulation.run import Silent, simulate_prepared
 
 COMPLETE, DIVERGED, FAILED = "complete", "diverged", "failed"
-_LOST = 1e12             # as in `simulate.rows`: a state beyond has lost all meaning; the run is told by itself
+_LOST = 1e12             # as in `simulation.rows`: a state beyond has lost all meaning; the run is told by itself
 _KINDS = ("q", "v", "a", "tau")
 
 
@@ -220,7 +220,7 @@ class Bench:
 
     def _has_own_robot(self, run: Prepared) -> bool:
         """Whether straight-line code, in which a robot's constants are written, would be made for this run alone."""
-        return not np.array_equal(run.model.constants, self.binding.model.constants)
+        return not np.array_equal(run.model.constants, self.binding.prepared.model.constants)
 
 
 def _every(rows: int, every: int) -> np.ndarray:

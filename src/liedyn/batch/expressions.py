@@ -18,7 +18,7 @@ import numpy as np
 from liedyn.errors import ScenarioError, nearest
 from liedyn.io.sweep import Output
 from liedyn.kernels.simulation.link_points import COMPONENTS
-from liedyn.simulate.signals.expression import CONSTANTS, DEEPEST, LONGEST
+from liedyn.simulation.signals.expression import CONSTANTS, DEEPEST, LONGEST
 
 _FUNCTIONS: dict[str, Callable] = {name: getattr(np, name) for name in (
     "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sqrt", "abs", "sign", "floor")} | {

@@ -16,8 +16,8 @@ from liedyn.codegen.whole_step import law_numbers, with_law
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import LiedynError
 from liedyn.integrators.many_runs import Grid, SideBySide, grid_of, side_by_side
-from liedyn.simulate.preparation import Prepared
-from liedyn.simulate.run import output_times
+from liedyn.simulation.preparation import Prepared
+from liedyn.simulation.run import output_times
 
 _ROUNDING = 1e-13        # relative: an affine map against a run that is bound in full
 _OF_FLOORS = 0.5         # the same for pivots below which all is rounding, of which the size matters

@@ -10,7 +10,7 @@ from liedyn.dynamics.variants import Variants
 from liedyn.errors import ScenarioError, nearest
 from liedyn.kernels.simulation.link_points import COMPONENTS
 from liedyn.model.model import Model
-from liedyn.simulate.run import Result
+from liedyn.simulation.run import Result
 
 _BLOCK = 2048            # rows
 _TURNING = COMPONENTS.index("wx")

@@ -18,8 +18,8 @@ from liedyn.dynamics.calling.cores import cores
 from liedyn.errors import ComputationError
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.sweep import Sweep
-from liedyn.simulate.resume import identity
-from liedyn.simulate.room import free_disk
+from liedyn.simulation.resume import identity
+from liedyn.simulation.room import free_disk
 
 _FORMAT = 1
 _SIDE_BY_SIDE, _LEAST, _MOST = 48e6, 64, 4096     # bytes of rows in a chunk of runs side by side; runs in it

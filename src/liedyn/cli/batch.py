@@ -122,7 +122,7 @@ def _dry_run(found, folder: Path, jobs: int, as_json: bool, console) -> None:
 def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console) -> None:
     from liedyn.io.output import check_folder
     from liedyn.report.run_folder import write_run
-    from liedyn.simulate.run import simulate_prepared
+    from liedyn.simulation.run import simulate_prepared
 
     if number >= found.count:
         raise UsageError(f"there is no run {number}: the sweep has {found.count} runs, from 0 to {found.count - 1}")

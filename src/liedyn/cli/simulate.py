@@ -95,7 +95,7 @@ def _simulate(scenario, overrides, console, strict, force_long, folder, resume):
     from liedyn.cli.interrupts import asked_to_stop
     from liedyn.io.output import is_unfinished
     from liedyn.io.unfinished import Unfinished, read_checkpoint
-    from liedyn.simulate.run import simulate_file
+    from liedyn.simulation.run import simulate_file
 
     resumed = resume and is_unfinished(folder)
     disk = Unfinished(folder)
@@ -146,7 +146,7 @@ def _print_config(scenario, overrides, force_long, strict, folder, console):
     from liedyn.io.output import STDIO
     from liedyn.io.plain_scenario import to_plain
     from liedyn.io.write_yaml import to_yaml
-    from liedyn.simulate.preparation import prepare
+    from liedyn.simulation.preparation import prepare
 
     prepared = prepare(scenario, list(overrides), strict, force_long, folder)
     console.notes((*prepared.notes, *prepared.chosen))
@@ -155,7 +155,7 @@ def _print_config(scenario, overrides, force_long, strict, folder, console):
 
 def _dry_run(scenario, overrides, force_long, strict, folder, as_json, console):
     from liedyn.report.texts.plan_text import plan_text
-    from liedyn.simulate.preparation import prepare
+    from liedyn.simulation.preparation import prepare
 
     prepared = prepare(scenario, list(overrides), strict, force_long, folder)
     console.robot(prepared.model)

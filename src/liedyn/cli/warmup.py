@@ -25,7 +25,7 @@ def warmup(robot, what, as_json, console):
     Example:  liedyn warmup robots/four_bar.yaml
     Example:  liedyn warmup --what all --json
     """
-    from liedyn.simulate import warmup as library
+    from liedyn.simulation import warmup as library
 
     done = library.warmup(what or None, robot=robot, progress=console.progress)
     if as_json:

@@ -20,6 +20,8 @@ from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.joint_laws import GIVEN, SCRATCH
 from liedyn.kernels.simulation.line_stages import TERMS
 from liedyn.kernels.simulation.signals import BEYOND, CONSTANT, POLYNOMIAL, READING, SIDE, SWITCH
+from liedyn.kernels.simulation.task_law import GIVEN as TASK
+from liedyn.kernels.simulation.task_law import SCRATCH as OF_TASK
 from liedyn.lie.recorded import NotALine, Recorded, Tape, zeros
 
 _ENTRY, _TIED = "kernels.simulation.right_hand_side.right_hand_side", "kernels.simulation.stages.tied_right_hand_side"
@@ -100,13 +102,18 @@ def content(model, plant, schedule, signals, tied=None) -> list[bytes]:
     law = () if plant.law is None else [getattr(plant.law, name) for name in _OF_LAW]
     touch = () if plant.contacts is None else plant.contacts._replace(material=np.zeros(0), share=np.zeros(0))
     joint_laws = () if plant.joint_laws is None else [getattr(plant.joint_laws, name) for name in GIVEN]
+    task = () if plant.joint_laws is None or plant.joint_laws.task is None else _of_task(plant.joint_laws.task)
     stops = plant.stops._replace(numbers=np.zeros(0), applied=np.zeros(0))
     arrays = (plant.prescribed, plant.slot, plant.slot_link, plant.passive, *shape, *schedule.poses, *kinds, *signals.points,
-              *law, *touch, *joint_laws, *stops)
+              *law, *touch, *joint_laws, *task, *stops)
     if tied:
         arrays += (model.loop_index, model.loop_constants, tied.signal, tied.turn, np.array([tied.stabilized]))
     return [model.index.tobytes(), model.constants.tobytes(), repr(processor()).encode(),
             *(np.asarray(x).tobytes() for x in arrays)]
+
+
+def _of_task(task) -> list[np.ndarray]:
+    return [*(getattr(task, name) for name in TASK if name != "poses"), *task.poses]
 
 
 _OF_LAW = ("index", "constants", "elastic", "motor", "spring", "stiffness", "rest", "inertia", "gains", "signal", "free")
@@ -117,9 +124,17 @@ def curves_of(plant, schedule, signals, tied=None) -> np.ndarray:
     used = [schedule.signal, schedule.target[schedule.target >= 0], schedule.force_signal,
             schedule.watch[schedule.watch >= 0], schedule.poses.signal[schedule.poses.signal >= 0],
             tied.signal if tied else [], [] if plant.law is None else plant.law.signal,
-            [] if plant.joint_laws is None else plant.joint_laws.signal[plant.joint_laws.driven]]
+            *_of_joint_laws(plant.joint_laws)]
     used = np.unique(np.concatenate(used)).astype(int)
+    used = used[used >= 0]
     return used[signals.kind[used] == POLYNOMIAL]
+
+
+def _of_joint_laws(laws) -> list[np.ndarray]:
+    """Signals that are used; -1: none."""
+    if laws is None:
+        return []
+    return [laws.signal[laws.driven], *([] if laws.task is None else [laws.task.poses.signal])]
 
 
 def _constants(signals) -> np.ndarray:
@@ -139,18 +154,18 @@ class _Scenario:
 
     def __init__(self, model, plant, schedule, signals, tied=None, desk: int = 0):
         self.tape = Tape()
-        nq, nv, slots = model.nq, model.nv, len(plant.slot_link)
+        nq, nv, m, slots = model.nq, model.nv, len(schedule.integral), len(plant.slot_link)
         curves, count = curves_of(plant, schedule, signals, tied), len(values_of(plant, schedule, signals))
         self.switches = signals.held.size // SWITCH
-        sizes = {"t": 1, "q0": nq, "y": 2 * nv + 1, "curves": TERMS * len(curves), "sides": self.switches, "values": count}
+        sizes = {"t": 1, "q0": nq, "y": 2 * nv + m + 1, "curves": TERMS * len(curves), "sides": self.switches, "values": count}
         self.given = {name: self.tape.inputs(name, size) for name, size in sizes.items()}
         self.desk = self.tape.inputs("desk", desk)
         self.plant, self.schedule, self.signals = with_inputs(
             plant, schedule, signals, curves, *(self.given[name] for name in ("values", "curves", "sides")))
         sizes_of_work = (nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * signals.code.size, 2,
-                         hybrid_memory(model.n_bodies, nv))
+                         hybrid_memory(model.n_bodies, nv), 2 * m)
         self.work = plain("kernels.simulation.right_hand_side").MotionWork(*map(zeros, sizes_of_work))
-        self.dy, self.tree = zeros(2 * nv + 1), plain("joints.tree").tree_of(model.index, model.constants)
+        self.dy, self.tree = zeros(2 * nv + m + 1), plain("joints.tree").tree_of(model.index, model.constants)
         self.before = self.desk.copy()
 
     @property
@@ -159,7 +174,8 @@ class _Scenario:
 
     def recording(self, results) -> Recording:
         """results: what arrays hold; those that are not in it are not written."""
-        sizes = {"q": self.work.q.size, "v": self.dy.size // 2, "a": self.dy.size // 2, "tau": self.dy.size // 2,
+        nv = self.work.v.size
+        sizes = {"q": self.work.q.size, "v": nv, "a": nv, "tau": nv,
                  "wrench": self.work.wrench.size, "dy": self.dy.size, "verdict": 2, "readings": 2 * self.switches}
         arrays = [Array(name, x.size, (None,) * x.size) for name, x in self.given.items()]
         for name, size in sizes.items():
@@ -284,7 +300,10 @@ def _law_of(law):
 
 def _joint_laws_of(laws):
     """Over recorded numbers."""
-    return None if laws is None else laws._replace(**{name: zeros(getattr(laws, name).size) for name in SCRATCH})
+    if laws is None:
+        return None
+    task = laws.task and laws.task._replace(**{name: zeros(getattr(laws.task, name).size) for name in OF_TASK})
+    return laws._replace(task=task, **{name: zeros(getattr(laws, name).size) for name in SCRATCH})
 
 
 def _jet(original):

@@ -55,9 +55,10 @@ def law_numbers(laws) -> np.ndarray:
 
 
 def whole_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = ()) -> WholeStep | None:
-    """None where there is no line: too many operations, a law that decides on numbers, switches of the state, an old LLVM.
+    """None where there is no line: too many operations, a law that decides on numbers, switches of the state, integrals of pid
+    laws, an old LLVM.
     method: one of METHODS; varying: places in model.constants that differ from run to run."""
-    if not wanted() or signals.held.size or schedule.watch.size or model.nv == 0:
+    if not wanted() or signals.held.size or schedule.watch.size or schedule.integral.size or model.nv == 0:
         return None
     lines = [_kept(record, model, plant, schedule, signals, asked, varying)
              for record, asked in ((record_whole_step, method), (record_rows, ""))]
@@ -116,7 +117,7 @@ class _Runs:
         self.motion = plain("kernels.simulation.right_hand_side")
         self.work = self.motion.MotionWork(*map(zeros, (
             nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * signals.code.size, 2,
-            hybrid_memory(model.n_bodies, nv))))
+            hybrid_memory(model.n_bodies, nv), 0)))
 
     def rates(self, k: int, q0, y):
         """(dy, code) at time k of the step."""

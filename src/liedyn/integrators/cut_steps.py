@@ -79,7 +79,7 @@ class CutSteps:
         clock, stages, method = self.state.clock, self.stages, self.method
         t, before = float(clock[0]), float(clock[5])
         self._evaluate(t, h, before, self.state.y, 1, len(method.b), 0)
-        stages.end[:] = self.state.y + h * (method.b @ stages.K[:len(method.b)])
+        stages.end[:] = self.state.y + h * (method.b @ stages.K[:len(method.b), :len(stages.end)])
         self._evaluate(min(t + h, before), 0.0, before, stages.end, 0, 1, len(method.b))
         return self.switches.excess()
 

@@ -3,17 +3,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.integrators.problem import Problem, failure
+from liedyn.integrators.problem import Problem, failure, state_vector
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.kernels.simulation.right_hand_side import RUNNING, MotionWork
 
 
-def evaluated(problem: Problem, t: float, q, v, sides: RightHandSide | None = None) -> MotionWork:
+def evaluated(problem: Problem, t: float, q, v, sides: RightHandSide | None = None, integral=None) -> MotionWork:
     """What is prescribed and what acts at a state, with accelerations. sides: where several states of a problem are evaluated;
-    default: with the problem's own switches. Raises ComputationError where the scenario cannot be evaluated."""
-    work, n, sides = problem.work(), 2 * problem.model.nv + 1, sides or RightHandSide(problem, problem.signals)
-    y = np.concatenate([np.zeros(problem.model.nv), v, [0.0]])
-    code = sides.at(t, t, np.array(q), y, np.zeros((2, n)), np.zeros(n), 0, work)
+    default: with the problem's own switches. integral (nv,): of pid laws; None: zero. Raises ComputationError where the scenario
+    cannot be evaluated."""
+    work, n, sides = problem.work(), problem.size, sides or RightHandSide(problem, problem.signals)
+    code = sides.at(t, t, np.array(q), state_vector(problem, v, integral), np.zeros((2, n)), np.zeros(n), 0, work)
     if code != RUNNING:
         raise failure(problem, code, t, work, sides.ties)
     return work

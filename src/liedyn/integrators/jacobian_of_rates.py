@@ -1,8 +1,9 @@
-"""The derivative of a problem's rates by the state y = [x; v; work], for implicit methods.
+"""The derivative of a problem's rates by the state y = [x; v; z; work], for implicit methods.
 
-Exact for robots without constraints: derivatives of hybrid dynamics, of the schedule's laws, and of the chart q = q0 (+) x. Else,
-and where a law has no derivative, by differences. Always finite: a state that cannot be evaluated gets the last Jacobian that
-was found, with which Newton's iteration fails and the solver shortens its step.
+Exact for robots without constraints, integrals of pid laws and laws in task space: derivatives of hybrid dynamics, of the
+schedule's laws, and of the chart q = q0 (+) x. Else, and where a law has no derivative, by differences. Always finite: a state
+that cannot be evaluated gets the last Jacobian that was found, with which Newton's iteration fails and the solver shortens its
+step.
 
 The row of the work stays zero: nothing depends on the work, and its error does not choose the step.
 """
@@ -22,7 +23,7 @@ _SERIES = bernoulli(30) / factorial(np.arange(31))      # of t / (e^t - 1): good
 
 
 class RateJacobian:
-    """Called with (t, y), returns the (2 nv + 1, 2 nv + 1) derivative, and keeps the rates there and their code.
+    """Called with (t, y), returns the (n, n) derivative, and keeps the rates there and their code.
 
     evaluate   (t, y) -> (code, rates); leaves in `work` the state at y
     """
@@ -31,10 +32,12 @@ class RateJacobian:
         self.problem, self.work, self.evaluate = problem, work, evaluate
         level = np.asarray(problem.schedule.level)
         given = np.isin(level, (POSITION, VELOCITY))             # what follows its signal, whatever y holds
-        self.ignored = np.concatenate([level == POSITION, given, [True]])
+        kept = np.zeros(len(problem.schedule.integral), dtype=bool)
+        self.ignored = np.concatenate([level == POSITION, given, kept, [True]])
         self.prescribed = problem.prescribed
-        self.exact = problem.ties is None and problem.law is None and problem.slopes is not None
-        self.last, self.tree = np.zeros((2 * problem.model.nv + 1,) * 2), problem.model.open_tree()
+        self.exact = problem.ties is None and problem.law is None and problem.slopes is not None and not len(kept) \
+            and (problem.joint_laws is None or problem.joint_laws.task is None)          # whose slopes take longer
+        self.last, self.tree = np.zeros((problem.size,) * 2), problem.model.open_tree()
         self.links, self.turning = problem.forced_links, [joint for joint in problem.model.joints if joint.kind != SCREW]
         self.acted = bool((problem.signals.kind == PROGRAM).any() or (np.asarray(problem.schedule.target) >= 0).any()
                           or len(self.links) or problem.joint_laws is not None              # forces may answer to the state

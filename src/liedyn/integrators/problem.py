@@ -62,10 +62,10 @@ class Problem:
     law                  gives the motors' torques, besides the schedule's; or None
     joint_laws           the same for other joints, and limits of all forces; or None
     max_step             bounds that of the options [s]
-    sampled              laws of a sampled controller (`simulate.sampled_laws`); or None
+    sampled              laws of a sampled controller (`simulation.sampled_laws`); or None
     contacts             of links with planes and each other; or None
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
-                         state by the schedule's laws (`simulate.feedback`); None: implicit methods take differences
+                         state by the schedule's laws (`simulation.feedback`); None: implicit methods take differences
     signal_names, signal_places   what each signal drives, then what each limit of a force is of, for messages
     clocks, bound        what the times of signals begin with, and schedule and signals for other beginnings by name
     directions           of the events that schedule.watch looks for, then of those of `stops.held`: 1 rising, -1 falling, 0 both
@@ -106,6 +106,11 @@ class Problem:
         return other
 
     @property
+    def size(self) -> int:
+        """Of the state y = [x; v; z; work]: see `kernels.simulation.right_hand_side`."""
+        return 2 * self.model.nv + len(self.schedule.integral) + 1
+
+    @property
     def prescribed(self) -> np.ndarray:
         """(nv,) bool: coordinates whose acceleration is given, those that rest at hard stops among them."""
         mask = np.asarray(self.schedule.level != TORQUE)
@@ -142,7 +147,8 @@ class Problem:
         m, slots = self.model, len(self.forced_links)
         return MotionWork(np.zeros(m.nq), np.zeros(m.nv), np.zeros(m.nv), np.zeros(m.nv),
                           np.zeros(6 * m.n_bodies if slots else 0), np.zeros(6 * slots), np.zeros(max(self.stack_size, 3)),
-                          np.array([-1.0, 0.0]), np.zeros(hybrid_memory(m.n_bodies, m.nv)))
+                          np.array([-1.0, 0.0]), np.zeros(hybrid_memory(m.n_bodies, m.nv)),
+                          np.zeros(2 * len(self.schedule.integral)))
 
     def loop_plant(self) -> LoopPlant | None:
         m, ties, level = self.model, self.ties, np.asarray(self.schedule.level)
@@ -153,7 +159,7 @@ class Problem:
         made = desk_for(m, *masks, self.passive, ties.frequency, bool(len(self.forced_links)))
         made.desk.figures[[TOLERANCE, RANK, TIME_1, TIME_2]] = ties.tolerance, -1.0, np.inf, -np.inf
         return LoopPlant(made.numbers, ties.signals, self._turns, made.desk.drive, made.desk.multipliers,
-                         made.desk.figures, np.zeros(m.nq), np.zeros(2 * m.nv + 1))
+                         made.desk.figures, np.zeros(m.nq), np.zeros(self.size))
 
     @property
     def _turns(self) -> np.ndarray:
@@ -182,7 +188,7 @@ class Options:
 @dataclass(frozen=True, eq=False)
 class Start:
     """Where a stretch of a run begins. t [s]; q, v; work [J] supplied so far; fired: events that have just been; step: a first
-    one for adaptive methods, 0: to be found."""
+    one for adaptive methods, 0: to be found; integral (nv,): of pid laws [N m | N], None: zero."""
 
     t: float
     q: np.ndarray
@@ -190,6 +196,7 @@ class Start:
     work: float = 0.0
     fired: tuple[int, ...] = ()
     step: float = 0.0
+    integral: np.ndarray | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -269,8 +276,21 @@ def _no_stops(nv: int) -> Stops:
 
 def begin(problem: Problem, start: Start | None = None) -> State:
     start = start or Start(0.0, problem.q, problem.v)
-    y = np.concatenate([np.zeros(problem.model.nv), start.v, [start.work]])
+    y = state_vector(problem, start.v, start.integral, start.work)
     return State(start.q.copy(), y, np.array([start.t, start.step, 0.0, 0.0, 0.0, 0.0]), np.zeros(6, dtype=np.int64))
+
+
+def state_vector(problem: Problem, v, integral=None, work: float = 0.0) -> np.ndarray:
+    """y = [0; v; z; work]. integral (nv,): of pid laws; None: zero."""
+    z = np.zeros(len(problem.schedule.integral)) if integral is None else integral[problem.schedule.integral]
+    return np.concatenate([np.zeros(problem.model.nv), v, z, [work]])
+
+
+def integral_of(problem: Problem, y) -> np.ndarray:
+    """(nv,) integrals of pid laws in a state y, 0 for other coordinates."""
+    out, nv = np.zeros(problem.model.nv), problem.model.nv
+    out[problem.schedule.integral] = y[2 * nv:-1]
+    return out
 
 
 def kept_rows(record: Record, count: int) -> Record:
@@ -278,9 +298,11 @@ def kept_rows(record: Record, count: int) -> Record:
     return Record(*(x[:count] for x in record))
 
 
-def stages_for(stages: int, model) -> Stages:
-    n, nv = 2 * model.nv + 1, model.nv
-    return Stages(np.zeros((stages + 2, n)), *(np.zeros(n) for _ in range(3)), np.zeros(nv), np.zeros(model.nq), np.zeros(nv))
+def stages_for(stages: int, problem: Problem, switches: int = 0) -> Stages:
+    """switches: whose readings are kept beside the rates."""
+    n, model, nv = problem.size, problem.model, problem.model.nv
+    return Stages(np.zeros((stages + 2, n + switches)), *(np.zeros(n) for _ in range(3)), np.zeros(nv), np.zeros(model.nq),
+                  np.zeros(nv))
 
 
 def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopPlant | None = None,
@@ -307,6 +329,8 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
     mend = advice(problem, options.method, options.step) if options else "try a smaller step"
     if problem.sampled is not None and code == NOT_FINITE:
         mend = f"the gains may be too large for the rate of sampling, try a higher one or a smaller kd; or {mend}"
+    if problem.joint_laws is not None and problem.joint_laws.task is not None:
+        mend = f"the target of task_space may be out of reach, or near a singular configuration; or {mend}"
     if code == NOT_FINITE:
         return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s{worst}: {mend}")
     if code == STEP_TOO_SMALL:

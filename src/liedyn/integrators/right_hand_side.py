@@ -17,14 +17,14 @@ _LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of an evaluation that is no
 
 class RightHandSide:
     """line, loops: the one that is used, the other is None. signals: with the switches of this run.
-    ties: a LoopPlant, or None."""
+    events: which of them are events. ties: a LoopPlant, or None."""
 
-    def __init__(self, problem, signals: Signals):
+    def __init__(self, problem, signals: Signals, events=None):
         self.problem, self.signals, self.ties = problem, signals, problem.loop_plant()
         self.line = line_of(problem, signals, self.ties)
         self.loops = None if self.line else self._loops()
         self.walls = Walls(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held,
-                           False)
+                           np.zeros(0, dtype=np.int64) if events is None else events, False)
 
     def turn_to_loops(self) -> None:
         """Where the line does not hold, as for angles beyond the range of its sine."""

@@ -2,7 +2,8 @@
 
 A step needs one Jacobian and one factorization, and no iteration. The Jacobian leaves out the work, whose power is integrated
 after the step, along its dense output, by Lobatto's formula of order 6. With y = [x; v; work] and J = [[X, P], [A, B]], where
-X and P have blocks only for ball and free joints, the x are eliminated: only a matrix of the size of v is factored.
+X and P have blocks only for ball and free joints, the x are eliminated: only a matrix of the size of v is factored. Integrals z
+of pid laws, with dz'/d[x; v] = D and dv'/dz = C, are eliminated before: A and B stand for [A, B] + C D / g.
 
 The solver has the interface of SciPy's `OdeSolver`, so that `scipy_solvers` runs it as it runs SciPy's; a step is compiled.
 """
@@ -36,21 +37,22 @@ class Lone(NamedTuple):
 
 
 class Room(NamedTuple):
-    J: np.ndarray          # (2 nv + 1, 2 nv + 1) the Jacobian
+    full: np.ndarray       # (n, n) the Jacobian
+    J: np.ndarray          # (n, n) the same, without z
     W: np.ndarray          # (nv, nv) factors of the matrix of v
     order: np.ndarray      # (nv,) int64 rows in the order of the pivots
     block: np.ndarray      # (b, 2) int64 first coordinate and size of ball and free joints
     E: np.ndarray          # (nv, 6) rows of 1 / (g - X) of their blocks
     room: np.ndarray       # (6, 12) where they are inverted
-    U: np.ndarray          # (stages, 2 nv + 1)
-    slope: np.ndarray      # (2 nv + 1,) df/dt
-    right: np.ndarray      # (2 nv + 1,)
-    y: np.ndarray          # (2 nv + 1,) of a stage
-    end: np.ndarray        # (2 nv + 1,) after the step
+    U: np.ndarray          # (stages, n)
+    slope: np.ndarray      # (n,) df/dt
+    right: np.ndarray      # (n,)
+    y: np.ndarray          # (n,) of a stage
+    end: np.ndarray        # (n,) after the step
     swap: np.ndarray       # (nv,)
     power: np.ndarray      # (4,) at the nodes of the work
     size: np.ndarray       # (nv,) what errors of x are relative to besides x
-    atol: np.ndarray       # (2 nv + 1,)
+    atol: np.ndarray       # (n,)
 
 
 @kernel
@@ -155,6 +157,7 @@ def error_norm(method, y, room, rtol):
 def factor(g, room):
     """W = g - B - A (g - X)^-1 P, factored with row pivoting. False: singular."""
     J, W, E, nv = room.J, room.W, room.E, room.W.shape[0]
+    eliminate_integrals(g, room)
     for r in range(nv):
         for c in range(nv):
             W[r, c] = -J[nv + r, nv + c] - J[nv + r, c] * J[c, nv + c] / g
@@ -172,6 +175,19 @@ def factor(g, room):
                     total += J[nv + r, k + i] * ep
                 W[r, k + c] = (g if r == k + c else 0.0) - J[nv + r, nv + k + c] - total
     return lu(W, room.order)
+
+
+@primitive
+def eliminate_integrals(g, room):
+    """[A, B] + C D / g into J."""
+    full, nv, n = room.full, room.W.shape[0], room.full.shape[0]
+    for r in range(nv, 2 * nv):
+        for k in range(2 * nv, n - 1):
+            if k == 2 * nv:
+                for c in range(2 * nv):
+                    room.J[r, c] = full[r, c]
+            for c in range(2 * nv):
+                room.J[r, c] += full[r, k] * full[k, c] / g
 
 
 @primitive
@@ -238,6 +254,7 @@ def lu(W, order):
 def solve_stage(g, room, U):
     """(g - J) U = room.right, by the factors."""
     J, W, right, z, nv = room.J, room.W, room.right, room.swap, room.W.shape[0]
+    full, n = room.full, room.full.shape[0]
     for k in range(nv):
         U[k] = right[k] / g
     eliminate_blocks(room, right, U)                       # (g - X)^-1 r_x
@@ -245,6 +262,8 @@ def solve_stage(g, room, U):
         x = right[nv + r]
         for c in range(nv):
             x += J[nv + r, c] * U[c]
+        for c in range(2 * nv, n - 1):
+            x += full[nv + r, c] * right[c] / g
         z[r] = x
     for k in range(nv):
         x = z[room.order[k]]
@@ -265,7 +284,12 @@ def solve_stage(g, room, U):
             for c in range(m):
                 right[k + i] += J[k + i, nv + k + c] * U[nv + k + c]
     eliminate_blocks(room, right, U)
-    U[2 * nv] = right[2 * nv] / g
+    for k in range(2 * nv, n):
+        x = right[k]
+        if k < n - 1:
+            for c in range(2 * nv):
+                x += full[k, c] * U[c]
+        U[k] = x / g
 
 
 @primitive
@@ -291,16 +315,16 @@ class RosenbrockSolver:
         block = np.array([(j.v.start, j.v.stop - j.v.start) for j in blocks], dtype=np.int64).reshape(-1, 2)
         q_of_v = run.problem.schedule.q_of_v
         size = np.where(q_of_v >= 0, np.abs(run.state.q[q_of_v]), 1.0)
-        self.room = Room(np.zeros((n, n)), np.zeros((nv, nv)), np.zeros(nv, dtype=np.int64), block, np.zeros((nv, 6)),
-                         np.zeros((6, 12)), np.zeros((len(self.method.b), n)), *(np.zeros(n) for _ in range(4)), np.zeros(nv),
-                         np.zeros(4), size, np.asarray(atol, dtype=float))
+        self.room = Room(np.zeros((n, n)), np.zeros((n, n)), np.zeros((nv, nv)), np.zeros(nv, dtype=np.int64), block,
+                         np.zeros((nv, 6)), np.zeros((6, 12)), np.zeros((len(self.method.b), n)), *np.zeros((4, n)),
+                         np.zeros(nv), np.zeros(4), size, np.asarray(atol, dtype=float))
         self.K, self.lone = np.zeros((3, n)), Lone(np.zeros((1, 1)), np.zeros(1))
         self.h_abs = max(first_step or self._first_step(), SMALLEST_STEP * np.spacing(t_bound))
 
     def _first_step(self) -> float:
         """From the size of the rates (Hairer, Norsett, Wanner, Solving ODEs I, II.4), as `step_size.first_step`."""
         f, room = self.fun(self.t, self.y)[:-1], self.room
-        size = np.abs(self.y[:-1]) + np.r_[room.size, np.zeros(len(room.size))]
+        size = np.abs(self.y[:-1]) + np.r_[room.size, np.zeros(len(f) - len(room.size))]
         scale = room.atol[:-1] + self.rtol * size
         d0, d1 = (np.linalg.norm(x / scale) / max(len(f), 1)**0.5 for x in (size, f))
         h = 0.01 * d0 / d1 if d0 > 1e-5 and 1e-5 < d1 < np.inf else 1e-6
@@ -309,7 +333,8 @@ class RosenbrockSolver:
     def step(self) -> None:
         """As `OdeSolver.step`."""
         t, y, run, room = self.t, self.y, self.run, self.room
-        room.J[:] = self.jacobian(t, y)
+        room.full[:] = self.jacobian(t, y)
+        room.J[:] = room.full
         run.check(run.jacobian.code)
         self.K[1] = run.jacobian.rates
         smallest, rejected = SMALLEST_STEP * np.spacing(self.t_bound), False

@@ -17,7 +17,8 @@ class Method(NamedTuple):
     c: np.ndarray          # (s,)
     error: np.ndarray      # (s + 1,) or empty: fixed steps
     dense: np.ndarray      # (s + 1, k) or empty
-    control: np.ndarray    # (4,) step or largest step, rtol, atol, 1/(error order + 1)
+    control: np.ndarray    # (5,) step or largest step, rtol, atol, 1/(error order + 1), rtol of the work (0: not controlled)
+    between: np.ndarray    # (k, s + 1) see `Tableau`
 
 
 class Walls(NamedTuple):
@@ -27,6 +28,7 @@ class Walls(NamedTuple):
     before: np.ndarray
     q_of_v: np.ndarray
     held: np.ndarray       # of the switches of the state: Signals.held of this run
+    events: np.ndarray     # int64: those that are events
     halts: bool            # whether the loop returns at each break
 
 
@@ -45,16 +47,17 @@ class State(NamedTuple):
     """Of a run, carried from chunk to chunk."""
 
     q: np.ndarray          # (nq,) origin of the chart
-    y: np.ndarray          # (2 nv + 1,) x, v, work
+    y: np.ndarray          # (n,) x, v, z, work: see `right_hand_side`; n = 2 nv + m + 1
     clock: np.ndarray      # (6,) t, next step (0: to be chosen); of a step tried: length, end, wall, the last time before that
     count: np.ndarray      # (6,) int64: next output, next break, steps, rejected steps, evaluations, K[0] known
 
 
 class Stages(NamedTuple):
-    K: np.ndarray          # (s + 2, 2 nv + 1) rates of the stages, at the end of the step, and one to spare
-    y: np.ndarray          # (2 nv + 1,) of a stage
-    end: np.ndarray        # (2 nv + 1,) after the step
-    output: np.ndarray     # (2 nv + 1,) between steps
+    K: np.ndarray          # (s + 2, n) rates of the stages, at the end of the step, and one to spare; perhaps with further
+                           # columns, for what the switches of the state read there
+    y: np.ndarray          # (n,) of a stage
+    end: np.ndarray        # (n,) after the step
+    output: np.ndarray     # (n,) between steps
     q: np.ndarray          # (nv,) what errors of x are relative to
     next_q: np.ndarray     # (nq,) at the end of the step
     next_v: np.ndarray     # (nv,)

@@ -155,6 +155,34 @@ def look_at_switches(held):
 
 
 @primitive
+def may_be_passed_twice(walls, method, stages):
+    """Whether an event may be passed and passed back within a step after which all are on their sides: where the polynomial
+    through what it read falls to less than half of how far it is from a straight line. It is only good for so much."""
+    n, last = stages.end.size, method.b.size
+    for e in range(walls.events.size):
+        k = walls.events[e]
+        side = walls.held[SWITCH * k + SIDE]
+        if side != side:
+            continue
+        low, high = np.inf, -np.inf
+        for r in range(last + 1):
+            x = side * stages.K[r, n + k]
+            low, high = min(low, x), max(high, x)
+        if low > 2.0 * (high - low):                          # far away, as nearly always
+            continue
+        begin, slope = side * stages.K[0, n + k], side * (stages.K[last, n + k] - stages.K[0, n + k])
+        least, bent, times = np.inf, 0.0, method.between.shape[0]
+        for j in range(times):
+            x = 0.0
+            for r in range(last + 1):
+                x += method.between[j, r] * stages.K[r, n + k]
+            least, bent = min(least, side * x), max(bent, abs(side * x - begin - slope * (j + 1) / (times + 1)))
+        if least < 0.5 * bent:
+            return True
+    return False
+
+
+@primitive
 def none_loose(held):
     """Loose switches may have gone over between the steps."""
     loose = 0.0
@@ -202,7 +230,7 @@ def fixed_step(line, loops, walls, method, state, stages, record, work):
     if walls.held.size:
         code = rates_at(line, loops, method, min(end, before), 0.0, before, state.q, stages.end, stages, int64(0), int64(1),
                         method.b.size, work)
-        if code == RUNNING and look_at_switches(walls.held):
+        if code == RUNNING and (look_at_switches(walls.held) or may_be_passed_twice(walls, method, stages)):
             copy_trial(state, h, end, wall, before)
             code = PASSED
         if code != RUNNING:
@@ -265,7 +293,7 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
     factor = MOST_FACTOR if error == 0.0 else min(MOST_FACTOR, SAFETY * error ** -method.control[3])
     if h >= state.clock[1] * 0.99 or factor < 1.0:            # a step cut by a wall says nothing of the next
         state.clock[1] = h * (min(1.0, factor) if rejected else max(LEAST_FACTOR, factor))
-    if walls.held.size and look_at_switches(walls.held):
+    if walls.held.size and (look_at_switches(walls.held) or may_be_passed_twice(walls, method, stages)):
         copy_trial(state, h, end, wall, before)
         return PASSED
     copy(work.q, stages.next_q)

@@ -11,7 +11,18 @@ import numpy as np
 from liedyn.dynamics.manifold import difference
 from liedyn.integrators.constraint_steps import copy_constraints
 from liedyn.integrators.held_torques import HeldTorques
-from liedyn.integrators.problem import Keeper, Start, Statistics, Stretch, begin, failure, kept_rows, loop_figures, stages_for
+from liedyn.integrators.problem import (
+    Keeper,
+    Start,
+    Statistics,
+    Stretch,
+    begin,
+    failure,
+    integral_of,
+    kept_rows,
+    loop_figures,
+    stages_for,
+)
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.rosenbrock import RosenbrockSolver
 from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
@@ -26,7 +37,7 @@ from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGU
 IMPLICIT = "Radau", "BDF", "LSODA", *ROSENBROCK        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
 _LOOSE = 1e-8             # rad or m
-_UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follows and does not lead
+_UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follows and does not lead unless all is prescribed
 
 
 @kernel
@@ -54,7 +65,8 @@ def solve_by_scipy(problem, start, times, options, progress, controller=None, ke
     statistics = Statistics(int(run.state.count[2]), 0, run.evaluations, time.perf_counter() - began,
                             loop_figures(run.ties), (*run.switches.notes.values(), *warned))
     record = kept_rows(run.record, int(run.state.count[0]))
-    end = Start(float(record.t[-1]), run.work.q.copy(), run.work.v.copy(), float(record.work[-1]), run.fired)
+    end = Start(float(record.t[-1]), run.work.q.copy(), run.work.v.copy(), float(record.work[-1]), run.fired,
+                integral=run.integral)
     return Stretch(record, statistics, end)
 
 
@@ -72,15 +84,14 @@ class _Run:
         ours = options.method in ROSENBROCK
         self.solver = partial(RosenbrockSolver, self) if ours else getattr(scipy.integrate, options.method)
         self.record, self.work = problem.record(np.array(times)), problem.work()
-        self.state, self.stages, self.fired = begin(problem, start), stages_for(1, self.model), ()
+        self.state, self.stages, self.fired = begin(problem, start), stages_for(1, problem), ()
         self.just_fired = start.fired
         self.last = float(times[-1])
         self.switches = Switches(problem)
         self.sides = RightHandSide(problem, self.switches.signals)
         self.torques = None if controller is None else HeldTorques(problem, controller, self.sides, self.record.t)
         self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, start.t, RUNNING
-        n = self.model.nv
-        self.atol = np.r_[np.full(2 * n, options.atol), _UNCONTROLLED]
+        self.atol = np.r_[np.full(problem.size - 1, options.atol), options.atol if problem.prescribed.all() else _UNCONTROLLED]
         self.extra = {}
         if options.method in IMPLICIT:
             from liedyn.integrators.jacobian_of_rates import RateJacobian
@@ -206,7 +217,7 @@ class _Run:
             self.bring_back(t, y, True)
         self.check(self.evaluate(t, y, self.before_last, 1))
         state.q[:], state.clock[0] = self.work.q, t
-        state.y[:] = np.r_[np.zeros(self.model.nv), self.work.v, y[-1]]
+        state.y[:] = np.r_[np.zeros(self.model.nv), self.work.v, y[2 * self.model.nv:]]
 
     def begin_switches(self, wall: float) -> None:
         t = float(self.state.clock[0])
@@ -230,7 +241,7 @@ class _Run:
             self.rates(t + share * step, dense(t + share * step) if share < 1.0 else solver.y)
             return switches.excess()
 
-        share = switches.first_passing(excess_after)
+        share = switches.first_passing(excess_after, bool(switches.beyond.any()))
         if share is None:
             switches.settle_free()
             turned = switches.turn_loose()
@@ -301,7 +312,7 @@ class _Run:
     def keep(self, i: int, y) -> None:
         for name in ("q", "v", "a", "tau", "wrench"):
             getattr(self.record, name)[i] = getattr(self.work, name)
-        self.record.work[i] = y[-1]
+        self.record.work[i], self.integral = y[-1], integral_of(self.problem, y)
         if self.ties is not None:
             keep_constraints(self.ties, self.record, i, self.work)
 

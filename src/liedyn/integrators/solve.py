@@ -19,6 +19,7 @@ from liedyn.integrators.problem import (
     Stretch,
     begin,
     failure,
+    integral_of,
     kept_rows,
     loop_figures,
     stages_for,
@@ -35,6 +36,7 @@ from liedyn.kernels.simulation.right_hand_side import EVENT, FINISHED, PASSED, R
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
 _FIRST_CHUNK = 100        # steps
+_WORK = 100.0             # rtol of the work that a step exchanges; where joints move freely, too, these choose the step
 
 
 def solve(problem: Problem, times: np.ndarray, options: Options, progress: Callable[[float], None] = lambda fraction: None,
@@ -67,9 +69,10 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
         from liedyn.integrators.scipy_solvers import solve_by_scipy
         return solve_by_scipy(problem, start, times, options, progress, controller, keeper)
     tableau, switches = METHODS[options.method](), Switches(problem) if problem.signals.held.size else None
-    sides = RightHandSide(problem, switches.signals if switches else problem.signals)
+    sides = RightHandSide(problem, switches.signals if switches else problem.signals, switches.events if switches else None)
     record, work, state = problem.record(np.array(times)), problem.work(), begin(problem, start)
-    stages, method = stages_for(max(len(tableau.b), len(tableau.c) - 1), problem.model), _method(tableau, options)
+    stages = stages_for(max(len(tableau.b), len(tableau.c) - 1), problem, len(switches) if switches else 0)
+    method = _method(tableau, options, bool(problem.prescribed.any()))
     run = run_adaptive if tableau.adaptive else run_fixed
     began, steps, code = time.perf_counter(), _FIRST_CHUNK, RUNNING
     torques = None if controller is None else HeldTorques(problem, controller, sides, record.t)
@@ -121,11 +124,11 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
     statistics = Statistics(int(state.count[2]), int(state.count[3]), int(state.count[4]), time.perf_counter() - began,
                             loop_figures(sides.ties), tuple(switches.notes.values()) if switches else ())
     end = Start(float(state.clock[0]), work.q.copy(), work.v.copy(), float(state.y[-1]), cuts.fired if cuts else (),
-                float(state.clock[1]))
+                float(state.clock[1]), integral_of(problem, state.y))
     return Stretch(record, statistics, end)
 
 
-def _method(tableau: Tableau, options: Options) -> Method:
+def _method(tableau: Tableau, options: Options, prescribed: bool) -> Method:
     step = options.max_step if tableau.adaptive else options.step
-    control = np.array([step, options.rtol, options.atol, 1.0 / (tableau.error_order + 1)])
-    return Method(tableau.A, tableau.b, tableau.c, tableau.error, tableau.dense, control)
+    control = np.array([step, options.rtol, options.atol, 1.0 / (tableau.error_order + 1), _WORK * options.rtol * prescribed])
+    return Method(tableau.A, tableau.b, tableau.c, tableau.error, tableau.dense, control, tableau.between)

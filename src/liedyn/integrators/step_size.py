@@ -8,21 +8,46 @@ SAFETY, LEAST_FACTOR, MOST_FACTOR = 0.9, 0.2, 10.0       # as in SciPy
 
 @primitive
 def error_norm(method, state, stages, h):
-    """Root mean square of the error estimate against atol + rtol size, over x and v; the work is not controlled. Of two
-    estimates E5, E3, as of dop853: E5^2 / sqrt(E5^2 + 0.01 E3^2) (Hairer, Norsett, Wanner, II.10)."""
-    nv, count, total, other = (state.y.size - 1) // 2, method.b.size + 1, 0.0, 0.0
-    for k in range(2 * nv):
-        e, e3 = 0.0, 0.0
-        for s in range(count):
-            e += method.error[s] * stages.K[s, k]
-        for s in range(count, method.error.size):
-            e3 += method.error[s] * stages.K[s - count, k]
+    """Root mean square of the error estimate against atol + rtol size, over x, v and z. Of two estimates E5, E3, as of dop853:
+    E5^2 / sqrt(E5^2 + 0.01 E3^2) (Hairer, Norsett, Wanner, II.10). The work follows the motion; but where motions are
+    prescribed, which a step may integrate without an error, however long it is, its error counts, too."""
+    n, nv, total, other = state.y.size - 1, stages.q.size, 0.0, 0.0
+    for k in range(n):
+        e, e3 = estimates(method, stages, k)
         scale = h / (method.control[2] + method.control[1] * size_of(state, stages, k, nv))
         total += (scale * e)**2
         other += (scale * e3)**2
-    if other != 0.0:
-        total = total * total / (total + 0.01 * other)
-    return sqrt(total / max(2 * nv, 1))
+    error = combined(total, other) / sqrt(max(n, 1))
+    if method.control[4] > 0.0:
+        error = max(error, error_of_work(method, stages, n, h))
+    return error
+
+
+@primitive
+def error_of_work(method, stages, k, h):
+    """Against the work that the step exchanges."""
+    exchanged = 0.0
+    for s in range(method.b.size):
+        exchanged += abs(h * method.b[s] * stages.K[s, k])
+    e, e3 = estimates(method, stages, k)
+    scale = h / (method.control[2] + method.control[4] * exchanged)
+    return combined((scale * e)**2, (scale * e3)**2)
+
+
+@primitive
+def estimates(method, stages, k):
+    count, e, e3 = method.b.size + 1, 0.0, 0.0
+    for s in range(count):
+        e += method.error[s] * stages.K[s, k]
+    for s in range(count, method.error.size):
+        e3 += method.error[s] * stages.K[s - count, k]
+    return e, e3
+
+
+@primitive
+def combined(e, e3):
+    """Of squares."""
+    return sqrt(e) if e3 == 0.0 else e / sqrt(e + 0.01 * e3)
 
 
 @primitive
@@ -36,9 +61,9 @@ def size_of(state, stages, k, nv):
 @primitive
 def first_step(method, state, stages, span):
     """A first step from the size of the rates (Hairer, Norsett, Wanner, II.4, without the second evaluation)."""
-    nv, d0, d1 = (state.y.size - 1) // 2, 0.0, 0.0
+    n, nv, d0, d1 = state.y.size - 1, stages.q.size, 0.0, 0.0
     copy(state.y, stages.end)
-    for k in range(2 * nv):
+    for k in range(n):
         scale = method.control[2] + method.control[1] * size_of(state, stages, k, nv)
         x = stages.q[k] if k < nv else state.y[k]
         d0 += (x / scale) ** 2

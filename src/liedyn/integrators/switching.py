@@ -12,6 +12,7 @@ from collections import deque
 import numpy as np
 
 from liedyn.errors import Place
+from liedyn.integrators.dips import far, first_beyond
 from liedyn.kernels.simulation.signals import ABS, BEYOND, FLOOR, LOOSE, MAX, MIN, PROGRAM, READING, SIDE, SIGN, STEP, SWITCH
 
 FEW_CUTS, SOON = 10, 1e-6     # so many of one switch within this share of a step: it sticks or slides
@@ -21,8 +22,7 @@ _GLANCE = 1e-6            # of a step: how far ahead it is looked where an argum
 _FINEST = 1e-14           # of a step
 _ROUNDING = 1e-10         # of a step: an event that has just been is no farther away
 _LEFT = 1e-13             # rad | m: or what rounding has left of q less a value, where a bounce is slow
-_INSIDE = (0.25, 0.5, 0.75, 1.0)
-_CLOSER = tuple(k / 32 for k in range(1, 32))      # where a stage saw an event: it may be passed and passed back within the step
+_LOOKS = 4                # parts of a step at whose ends it is looked
 
 
 class Switches:
@@ -36,6 +36,7 @@ class Switches:
         self.floor = operation == FLOOR
         self.event = _events(problem, self.owner)
         self.inside = _guarded(problem, self.event)
+        self.events = np.flatnonzero(self.event >= 0)
         self.cuts = [deque(maxlen=MOST_CUTS) for _ in self.side]
         self.notes: dict[int, str] = {}
 
@@ -51,6 +52,16 @@ class Switches:
         x, s = self.reading, self.side
         out = np.where(self.floor, np.maximum(s - x, x - (s + 1)), -s * x)
         return float(np.max(out[self._kept], initial=-np.inf))
+
+    def _all_far(self, excess_after) -> bool:
+        readings = []
+        for share in (0.0, 0.5, 1.0):
+            excess_after(share)
+            readings.append(self._within())
+        return bool(far(np.array(readings)).all())
+
+    def _within(self) -> np.ndarray:
+        return self.side[self.events] * self.reading[self.events]
 
     @property
     def _kept(self) -> np.ndarray:
@@ -81,16 +92,16 @@ class Switches:
         self.side[:] = np.where((side == 0) & ~self.floor, np.nan, side)
         self.beyond[:] = 0.0
 
-    def first_passing(self, excess_after) -> float | None:
-        """The share of a step after which a switch is just passed, None where none is. excess_after(share): `excess` then."""
+    def first_passing(self, excess_after, suspected: bool = True) -> float | None:
+        """The share of a step after which a switch is just passed, None where none is; it was looked last there, or at the end.
+        excess_after(share): `excess` then. suspected: whether there is a sign that one is."""
+        if not suspected and len(self.events) == len(self) and self._all_far(excess_after):
+            return None
         from scipy.optimize import brentq
-        seen = bool((self.beyond[self.event >= 0] != 0.0).any())
-        end = next((share for share in _INSIDE if excess_after(share) > 0), None)
-        if end is None and seen:
-            end = next((share for share in _CLOSER if excess_after(share) > 0), None)
+        end = first_beyond(excess_after, self._within, _LOOKS)
+        height = excess_after(1.0 if end is None else end)
         if end is None:
             return None
-        height = excess_after(end)
         share = brentq(lambda s: excess_after(s) if s > 0 else -height, 0.0, end, xtol=_FINEST, maxiter=500,
                        rtol=4 * np.finfo(float).eps)
         further = _FINEST

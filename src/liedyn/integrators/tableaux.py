@@ -7,13 +7,17 @@
       | dense    (rows, k): y(t + s h) = y + h sum_i K_i sum_j dense[i, j] s^(j+1)
 
 The rates at the end of the step are K_i of the row after those of b. Rows of A beyond are stages that dense output alone needs.
+States at the stages `inside`, or their means, are those of the motion but for terms of third order of the step: what is read
+there lies on a polynomial in time.
 """
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 
 import numpy as np
+
+TIMES_BETWEEN = 7
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +32,7 @@ class Tableau:
     error: np.ndarray
     dense: np.ndarray
     error_order: int = 0
+    inside: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self):
         stages = len(self.b)
@@ -45,21 +50,34 @@ class Tableau:
     def adaptive(self) -> bool:
         return self.error.size > 0
 
+    @cached_property
+    def between(self) -> np.ndarray:
+        """(k, stages + 1): by readings at the stages and at the end of a step, values at k evenly spaced times within it of the
+        polynomial through those at the beginning, `inside` and at the end."""
+        stages = len(self.b)
+        nodes = np.array([0.0, *(self.c[rows[0]] for rows in self.inside), 1.0])
+        means = np.array([np.isin(np.arange(stages + 1), rows) / len(rows) for rows in ((0,), *self.inside, (stages,))])
+        times = np.arange(1, TIMES_BETWEEN + 1) / (TIMES_BETWEEN + 1)
+        return np.vander(times, len(nodes)) @ np.linalg.inv(np.vander(nodes)) @ means
 
+
+@cache
 def rk4() -> Tableau:
     """The classical method of order 4 (Kutta 1901)."""
     A = np.zeros((4, 4))
     A[1, 0], A[2, 1], A[3, 2] = 0.5, 0.5, 1.0
     return Tableau("rk4", 4, A, np.array([1.0, 2.0, 2.0, 1.0]) / 6, np.array([0.0, 0.5, 0.5, 1.0]), np.empty(0),
-                   np.empty((0, 0)))
+                   np.empty((0, 0)), inside=((1, 2),))
 
 
+@cache
 def dopri5() -> Tableau:
     """Dormand and Prince 5(4) with Shampine's dense output, as SciPy has it."""
     from scipy.integrate import RK45
     A = np.zeros((6, 6))
     A[:, :5] = RK45.A
-    return Tableau("dopri5", 5, A, RK45.B.copy(), RK45.C.copy(), RK45.E.copy(), RK45.P.copy(), error_order=4)
+    return Tableau("dopri5", 5, A, RK45.B.copy(), RK45.C.copy(), RK45.E.copy(), RK45.P.copy(), error_order=4,
+                   inside=((2,), (3,)))
 
 
 @cache
@@ -79,7 +97,7 @@ def dop853() -> Tableau:
         power = np.poly1d([1.0, 0.0])**(k // 2 + 1) * np.poly1d([-1.0, 1.0])**((k + 1) // 2)
         dense[:, :k + 1] += np.outer(F[k], power.coeffs[-2::-1])
     return Tableau("dop853", 8, A, DOP853.B.copy(), np.concatenate([DOP853.C, [1.0], DOP853.C_EXTRA]),
-                   np.concatenate([DOP853.E5, DOP853.E3]), dense, error_order=7)
+                   np.concatenate([DOP853.E5, DOP853.E3]), dense, error_order=7, inside=((5,), (9,), (10,)))
 
 
 METHODS = {"rk4": rk4, "dopri5": dopri5, "dop853": dop853}

@@ -59,7 +59,7 @@ _OF_PD = (
 PD = Keys("pd", (_KP, *_OF_PD))
 PID = Keys("pid", (_KP, Key("ki", _GAINS, "gain of the integral", required=True, example=20, live=True), *_OF_PD))
 TORQUES = Keys("torque", (Key("pd", PD, "`kp (target - q) + kd (d target/dt - v) + feedforward`"),
-                          Key("pid", PID, "the same and `ki` times the integral of `target - q`: needs `sampling`"),
+                          Key("pid", PID, "the same and `ki` times the integral of `target - q`"),
                           *CURVES.keys),
                one_of=(("pd", "pid", *CURVES.one_of[0]),))
 _TORQUE = Either((Number(), Text(), TORQUES, List(SIGNAL, 1)), "torque_signals")

@@ -4,10 +4,11 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from dataclasses import replace
 
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.keys import File
-from liedyn.io.law_keys import ABOUT, CONTROL, LIMIT, MATRIX, POLES, TRACKING
+from liedyn.io.law_keys import ABOUT, CONTROL, LIMIT, MATRIX, OF_JOINTS, POLES, TRACKING
 from liedyn.io.scenario import EFFORT, LAWS, Control, Rule
 from liedyn.io.text_file import read_text
 from liedyn.io.yaml_text import Node
@@ -15,14 +16,18 @@ from liedyn.io.yaml_text import Node
 _ROW = "a row of a gain matrix: numbers between commas (# begins a comment)"
 
 
-def read_control(node: Node, rules: Callable, signal: Callable, numbers: Callable) -> Control:
-    """rules, signal, numbers: readers of `scenario_file`."""
+def read_control(node: Node, rules: Callable, signal: Callable, numbers: Callable, pose: Callable) -> Control:
+    """rules, signal, numbers, pose: readers of `scenario_file`."""
     node.mapping()
     law = CONTROL.required(node, "law")
     given = node.mapping(CONTROL)
     CONTROL.check_kind(given, law, f"the law {law}")
+    if law in OF_JOINTS:
+        return replace(_poles(node, law), motion=rules(CONTROL.require(node, "motion"), signal))
     if law in TRACKING:
-        return _tracking(node, law, rules, signal)
+        return replace(_poles(node, law), link=CONTROL.require(node, "link").text(),
+                       point=CONTROL.value(given, "point", (0.0, 0.0, 0.0)), target=pose(CONTROL.require(node, "target")),
+                       posture=rules(given.get("posture"), numbers))
     joints = tuple(Rule(child.text(), (), child.place) for child in given["joints"].items(least=1, of="joints")) \
         if "joints" in given else ()
     if law == "gravity_compensation":
@@ -35,20 +40,19 @@ def read_control(node: Node, rules: Callable, signal: Callable, numbers: Callabl
                    about_v=rules(about.get("v"), numbers), place=node.place)
 
 
-def _tracking(node: Node, law: str, rules: Callable, signal: Callable) -> Control:
+def _poles(node: Node, law: str) -> Control:
     given = node.mapping()
-    motion = rules(CONTROL.require(node, "motion"), signal)
     chosen = [key for key in POLES if key in given]
     if len(chosen) != 1:
         raise node.problem("control takes exactly one of " + ", ".join(POLES), found=" and ".join(chosen) or "neither")
     value = given[chosen[0]]
     if chosen == ["bandwidth"]:
-        return Control(law, motion, bandwidth=CONTROL.value(given, "bandwidth"), place=node.place)
+        return Control(law, bandwidth=CONTROL.value(given, "bandwidth"), place=node.place)
     poles = tuple(child.number() for child in value.items(LAWS[law], of=f"poles for {law}"))
     for child, pole in zip(value.value, poles, strict=True):
         if pole >= 0.0:
             raise child.problem("unstable pole", found=child.shown(), expected="a negative pole [1/s]")
-    return Control(law, motion, poles, place=node.place)
+    return Control(law, poles=poles, place=node.place)
 
 
 def _matrix(node: Node) -> tuple[tuple[tuple[float, ...], ...], tuple[str, ...], tuple[str, ...]]:

@@ -1,11 +1,13 @@
 """The keys of `control` and `saturate`: what `law_file` reads."""
 from __future__ import annotations
 
-from liedyn.io.joint_keys import NUMBERS, SIGNAL
-from liedyn.io.keys import Boolean, Choice, Either, File, Key, Keys, List, Named, Number, Text
-from liedyn.io.scenario import EFFORT, LAWS
+from liedyn.io.joint_keys import NUMBERS, POSE_MOTION, SIGNAL
+from liedyn.io.keys import Boolean, Choice, Either, File, Key, Keys, List, Named, Number, Text, Vector, default_of
+from liedyn.io.scenario import EFFORT, LAWS, Control
 
 TRACKING = tuple(law for law, poles in LAWS.items() if poles)
+OF_JOINTS = "computed_torque", "feedback_linearization"          # laws with a motion of joints
+_TASK = ("task_space",)
 POLES = ("bandwidth", "poles")
 MATRIX = "a list of rows of numbers, {tau.joint: {q.joint: number, …}, …}, or the path of a CSV file"
 
@@ -18,12 +20,21 @@ CONTROL = Keys("control", (
         example="computed_torque"),
     Key("motion", Named(SIGNAL, "joint"), "of `computed_torque` and `feedback_linearization`: desired motion by joint, a "
         "signal; of an elastic joint that of its link relative to the parent, by the name of the motor's joint", required=True,
-        missing="the desired motion of each joint; of an elastic one by the name of its motor's", kinds=TRACKING,
+        missing="the desired motion of each joint; of an elastic one by the name of its motor's", kinds=OF_JOINTS,
         example={"motor1": "0.5*sin(t)"}),
-    Key("bandwidth", Number(above=0), "of the same: all poles of the error at -bandwidth [rad/s]", kinds=TRACKING, example=20),
+    Key("bandwidth", Number(above=0), "of these and `task_space`: all poles of the error at -bandwidth [rad/s]", kinds=TRACKING,
+        example=20),
     Key("poles", List(Number(), min(LAWS[law] for law in TRACKING), max(LAWS.values())), "instead of `bandwidth`: a list of "
-        "negative poles [1/s], two for `computed_torque` and four for `feedback_linearization`", kinds=TRACKING,
-        example=[-20, -25]),
+        "negative poles [1/s], four for `feedback_linearization` and two for the others", kinds=TRACKING, example=[-20, -25]),
+    Key("link", Text(), "of `task_space`: the link that follows the target", required=True, kinds=_TASK,
+        missing="the link that follows the target", example="hand"),
+    Key("point", Vector(3), "of `task_space`: the point of the link that does, in link coordinates [m]",
+        default_of(Control, "point"), kinds=_TASK, example=[0, 0, 0.1]),
+    Key("target", POSE_MOTION, "of `task_space`: the pose of the link's axes at the point in the world; `xyz` or `rpy` alone "
+        "leave the other free", required=True, kinds=_TASK, example={"xyz": [0.4, "0.2*sin(t)", 0.5]},
+        missing="xyz: [signal, signal, signal], rpy: the same, or waypoints"),
+    Key("posture", Named(NUMBERS, "joint"), "of `task_space`: positions of joints to which goes what the target leaves free "
+        "[rad or m]", "it comes to rest", kinds=_TASK, example={"elbow": -1.2}),
     Key("joints", List(Text(), 1), "of the other laws: a list of joints or patterns that are driven", "all that are not "
         "prescribed, except a free joint", kinds=("gravity_compensation", "state_feedback"), example=["elbow"]),
     Key("gain", _GAIN, "of `state_feedback`: the matrix K, by names or as rows; see below", required=True,

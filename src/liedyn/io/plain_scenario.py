@@ -6,6 +6,7 @@ import os
 
 from liedyn.io.contact_file import plain_contacts
 from liedyn.io.events import plain_event, plain_phase
+from liedyn.io.motor_keys import plain_motor
 from liedyn.io.sampling import plain_sampling
 from liedyn.io.scenario import (
     METHODS,
@@ -75,6 +76,10 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
                 if value.rows else [list(row) for row in value.gain]
             return named | {"gain": gain, "about": about}
         poles = {"poles": list(value.poles)} if value.poles else {"bandwidth": value.bandwidth}
+        if value.law == "task_space":
+            target = {"waypoints": plain_waypoints(value.target)} if isinstance(value.target, Waypoints) else drive(value.target)
+            posture = {"posture": rules(value.posture, numbers)} if value.posture else {}
+            return {"law": value.law, "link": value.link, "point": list(value.point), "target": target, **poles, **posture}
         return {"law": value.law, "motion": rules(value.motion, signal), **poles}
 
     kept = scenario.stabilization
@@ -92,6 +97,7 @@ def to_plain(scenario: Scenario, folder: str | os.PathLike | None = None) -> dic
         "drives": rules(scenario.drives, drive) or None, "control": scenario.control and law(scenario.control),
         "sampling": scenario.sampling and plain_sampling(scenario.sampling),
         "saturate": {rule.pattern: rule.value for rule in scenario.saturate} or None,
+        "motors": rules(scenario.motors, plain_motor) or None,
         "limits": scenario.limits and plain_limits(scenario.limits),
         "contacts": scenario.contacts and plain_contacts(scenario.contacts),
         "joints": rules(scenario.joints, drive), "actuators": rules(scenario.actuators, signal),

@@ -1,6 +1,6 @@
 """What a scenario is: the description of a run, checked as far as can be without the robot (`scenario_file` reads it).
 
-Signals keep what was asked for (an expression stays text); `simulate.schedule` binds names to a model and compiles them.
+Signals keep what was asked for (an expression stays text); `simulation.schedule` binds names to a model and compiles them.
 """
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ METHODS |= dict.fromkeys(("dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Rada
 WITHOUT_EVENTS = "generalized_alpha", "variational"       # their steps do not end at events, and they know no slopes of contacts
 STABILIZATIONS = {"projection": ("tolerance",), "baumgarte": ("frequency",), "none": ()}
 # and how many poles the error of each joint has
-LAWS = {"feedback_linearization": 4, "computed_torque": 2, "gravity_compensation": 0, "state_feedback": 0}
+LAWS = {"feedback_linearization": 4, "computed_torque": 2, "task_space": 2, "gravity_compensation": 0, "state_feedback": 0}
 EFFORT = "effort"                # of `saturate`: the limit of the robot file
 
 
@@ -103,7 +103,7 @@ class Torque:
 @dataclass(frozen=True, slots=True)
 class Pd:
     """tau = kp (target - q) + kd (d target/dt - v) + feedforward, and the gravity force where `gravity`; tuples have an entry for
-    each coordinate. ki: of the sum of (target - q) at samples times their period, a pid law; None: a pd law."""
+    each coordinate. ki: of the integral of target - q, a pid law, by a sum where it is sampled; None: a pd law."""
 
     kp: float | tuple[float, ...]
     kd: float | tuple[float, ...]
@@ -163,10 +163,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """A law that gives forces of joints, see `simulate.control` (elastic joints) and `simulate.laws` (rigid joints).
+    """A law that gives forces of joints, see `simulation.control` (elastic joints) and `simulation.laws` (rigid joints).
 
     law        feedback_linearization   the links' error e obeys a linear equation of fourth order; elastic joints only
                computed_torque          of second order: for the motors of elastic joints as if these were rigid, else for joints
+               task_space               of second order, of the pose of a link
                gravity_compensation     the gravity force
                state_feedback           what holds the state `about` less gain times the deviation from it
     motion     of the first two: desired motion of each joint; for elastic ones of each link relative to its parent, by the name
@@ -176,6 +177,8 @@ class Control:
     joints     of the last two: names or patterns; none: all that are not prescribed, but a free one
     gain       rows by coordinate of `joints`, columns by deviation of q (tangent), then of v; or with names:
     rows, columns   of the gain: tau.<coordinate>; q.<coordinate>, v.<coordinate>
+    link, point   of task_space: a point of a link, in link coordinates [m], whose pose is `target`
+    posture    of task_space: positions by joint
     about_q, about_v   values by joint; those that are not given are neutral, zero
     """
 
@@ -187,6 +190,10 @@ class Control:
     gain: tuple[tuple[float, ...], ...] = ()
     rows: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()
+    link: str = ""
+    point: tuple[float, ...] = (0.0, 0.0, 0.0)
+    target: Motion | Waypoints | None = None
+    posture: tuple[Rule, ...] = ()
     about_q: tuple[Rule, ...] = ()
     about_v: tuple[Rule, ...] = ()
     place: Place = field(default=Place(), compare=False)
@@ -258,6 +265,7 @@ class Scenario:
     control: Control | None = None
     sampling: Sampling | None = None             # of the laws; None: they are continuous
     saturate: tuple[Rule, ...] = ()              # limits of joint forces: EFFORT or a number
+    motors: tuple[Rule, ...] = ()                # of joints: `motor_keys.Motor`
     contacts: Contact | None = None
     limits: LimitStops | None = None             # stops at position limits; None: limits are only noted
     phases: tuple[Phase, ...] = ()

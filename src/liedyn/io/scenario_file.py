@@ -13,6 +13,7 @@ from liedyn.io.events import read_events, read_phases, unreached
 from liedyn.io.joint_keys import CSV, CURVES, DRIVES, LARGEST_GAIN, LEVELS, PD, PID, POSE_MOTION, SINE, TORQUES
 from liedyn.io.law_file import read_control, read_saturation
 from liedyn.io.law_keys import POLES
+from liedyn.io.motor_keys import read_motors
 from liedyn.io.override import Overrides, override, override_texts, tree_of
 from liedyn.io.sampling import read_sampling
 from liedyn.io.scenario import (
@@ -112,9 +113,10 @@ def _scenario(root: Node, source: str, overrides: Overrides, long: bool) -> Scen
         loops=SCENARIO.value(given, "loops"), assemble=INITIAL.value(state, "assemble", True),
         stabilization=_stabilization(given["constraints"]) if "constraints" in given else Stabilization(),
         drives=_rules(given.get("drives"), _motion),
-        control=read_control(given["control"], _rules, _signal, _numbers) if "control" in given else None,
+        control=read_control(given["control"], _rules, _signal, _numbers, _pose) if "control" in given else None,
         sampling=sampling,
         saturate=read_saturation(given["saturate"]) if "saturate" in given else (),
+        motors=read_motors(given["motors"]) if "motors" in given else (),
         contacts=read_contacts(given["contacts"], integrator.method) if "contacts" in given else None,
         limits=read_limits(given["limits"], integrator.method) if "limits" in given else None,
         phases=phases, events=events, source=source, overrides=overrides,

@@ -22,6 +22,7 @@ from liedyn.io.keys import (
     kinds_with,
 )
 from liedyn.io.law_keys import CONTROL, SATURATE
+from liedyn.io.motor_keys import MOTORS
 from liedyn.io.sampling_keys import SAMPLING
 from liedyn.io.scenario import FORCE_FRAMES, METHODS, STABILIZATIONS, ExternalForce, Integrator, Stabilization
 from liedyn.io.stop_keys import LIMITS
@@ -102,6 +103,8 @@ SCENARIO = Keys("scenario", (
         "the laws are continuous", example={"rate": 1000}),
     Key("saturate", SATURATE, "limits of joint forces that act, `true` for the effort limits of the robot: see "
         "[saturation](#saturation)", "none", example=True),
+    Key("motors", MOTORS, "gears, torque-speed curves and rotors of motors, by joint or pattern: see [motors](#motors)", "none",
+        example={"elbow": {"gear": 100, "curve": [[0, 1.2], [300, 1.2], [420, 0]]}}),
     Key("limits", LIMITS, "whether position limits act: `stop`, `hard` or a mapping: see [stops](#stops-at-joint-limits); "
         "`note`: they do not, and a note tells which are exceeded", "note", example={"mode": "compliant", "damping": 2}),
     Key("constraints", CONSTRAINTS, "what keeps a motion on the loops: see [robots with loops](#robots-with-loops)"),

@@ -22,7 +22,7 @@ from liedyn.io.plain_scenario import to_plain
 from liedyn.report.pictures.beside_data import Written, draw_beside
 from liedyn.report.pictures.picture_data import FORMATS
 from liedyn.report.texts.text_table import counted
-from liedyn.simulate.extrapolation import BOUND
+from liedyn.simulation.extrapolation import BOUND
 
 MARK = "linear.json"                    # what tells such a folder from others
 _SHOWN = 3                              # coordinates named for a mode

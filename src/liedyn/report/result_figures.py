@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from liedyn.errors import NameLookupError
 from liedyn.report.run_folder import recording_of
-from liedyn.simulate.run import Result
+from liedyn.simulation.run import Result
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

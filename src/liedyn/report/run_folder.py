@@ -21,8 +21,8 @@ from liedyn.report.pictures.beside_data import Written, draw_beside
 from liedyn.report.pictures.drawing import Draughtsman
 from liedyn.report.pictures.motion_data import record
 from liedyn.report.pictures.picture_data import FORMATS, Recording, followed_of_columns, prescribed_comment
-from liedyn.simulate.motion_columns import header_of
-from liedyn.simulate.run import Result
+from liedyn.simulation.motion_columns import header_of
+from liedyn.simulation.run import Result
 
 MARK = "run.json"                       # what tells a run folder from others
 _MOST = 100_000                         # rows that are drawn: of longer runs every second, third, … one
@@ -45,6 +45,8 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
             header["events"] = str(len(result.events))
         if result.attached:
             header["attached"] = result.attached
+        if result.armatures:
+            header["armatures"] = json.dumps(result.armatures)
         law = _law(result.scenario)
         if law:
             header["control"] = law

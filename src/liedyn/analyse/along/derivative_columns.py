@@ -17,7 +17,7 @@ from liedyn.dynamics.derivatives.first_derivatives import (
 from liedyn.errors import UsageError
 from liedyn.io.csv import LONGEST_LINE
 from liedyn.model.model import Model
-from liedyn.simulate.names import matching
+from liedyn.simulation.names import matching
 
 LARGEST = 20_000                 # columns
 

@@ -12,7 +12,7 @@ from liedyn.analyse.along.recorded_motion import Along, motion_of, require
 from liedyn.analyse.along.verify_derivatives import verify_rows
 from liedyn.errors import UsageError
 from liedyn.model.model import Model
-from liedyn.simulate.motion_columns import header_of
+from liedyn.simulation.motion_columns import header_of
 
 _ROWS = 256                      # of the trajectory at a time: Jacobians of many rows and joints are large
 _JUDGED = 256                    # rows by which errors are estimated
@@ -65,7 +65,7 @@ def derivatives_along(model: Model, trajectory, *, of: str = "inverse", prescrib
                          names, units, "liedyn inverse --smooth auto (whose result has v and a)" if of == "inverse" else None)
     notes = [*motion.notes, *doubts, *([f"{len(names)} columns; --by and --joint choose among them"] if len(names) > 400 else [])]
     if verify:
-        from liedyn.simulate.run import Silent
+        from liedyn.simulation.run import Silent
         notes.append(verify_rows(model, asked, motion, progress or Silent()))
     header = {**trajectory.header, **{k: x for k, x in header_of(model, passive=motion.passive).items() if k != "robot"}}
     return Along(header, trajectory.t, list(zip(names, units, table.T, strict=True)), tuple(notes))

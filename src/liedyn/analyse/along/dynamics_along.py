@@ -15,7 +15,7 @@ from liedyn.dynamics.loops.constraint_wrenches import closure_wrenches
 from liedyn.dynamics.loops.constraints import constraint_residual
 from liedyn.errors import ConfigurationError, UsageError
 from liedyn.model.model import Model
-from liedyn.simulate.motion_columns import columns_of, constraint_columns, header_of
+from liedyn.simulation.motion_columns import columns_of, constraint_columns, header_of
 
 
 def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "unique", *, order: int = 0,

@@ -21,7 +21,7 @@ from liedyn.dynamics.series.higher_order import (
 from liedyn.errors import ComputationError, UsageError
 from liedyn.io.csv import refuse_events
 from liedyn.model.model import Model
-from liedyn.simulate.motion_columns import (
+from liedyn.simulation.motion_columns import (
     WRENCH,
     bind,
     bind_wrench_rate,
@@ -87,7 +87,7 @@ def higher_order_along(model: Model, trajectory, order: int, *, of: str, pattern
         raise UsageError(f"the robot {model.name} has constraints (loops, couplings): time derivatives of its dynamics are "
                          "not available; omit --order and --smooth")
     if progress is None:
-        from liedyn.simulate.run import Silent
+        from liedyn.simulation.run import Silent
         progress = Silent()
     refuse_events(trajectory, "time derivatives")
     t, q = trajectory.t, positions_of(model, trajectory)

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import os
 from pathlib import Path
@@ -11,14 +12,16 @@ from liedyn.io.csv import Trajectory
 from liedyn.io.output import STDIO
 from liedyn.loading import load
 from liedyn.model.model import Model
-from liedyn.simulate.motion_columns import header_of, passed_over
+from liedyn.simulation.motion_columns import header_of, passed_over
+from liedyn.simulation.motors import with_armatures
 
 _NAMED = 8          # columns of a note
 
 
 def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: str | None = None,
              strict: bool = False) -> tuple[Model, tuple[str, ...]]:
-    """Model of the robot that moved, with the base and the gravity of the recording, and what is to be noted.
+    """Model of the robot that moved, with the base, the gravity and the rotors of motors of the recording, and what is to be
+    noted.
 
     Parameters
     ----------
@@ -45,6 +48,8 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
                               expected="fixed or floating")
     loops = _named_file(trajectory, "loops", "file of loops") if header.get("loops") else None
     model = load(path, base=base or header.get("base"), gravity=_gravity(trajectory), loops=loops, strict=strict)
+    if "armatures" in header:
+        model = _with_rotors(model, trajectory)
     notes = []
     if "robot_sha256" in header and hashlib.sha256(path.read_bytes()).hexdigest() != header["robot_sha256"]:
         notes.append(f"{path} differs from the robot file that {trajectory.source} was recorded with")
@@ -79,6 +84,20 @@ def _named_file(trajectory: Trajectory, key: str, what: str, hint: str | None = 
         raise TrajectoryError(f"the {what} does not exist", place=Place(trajectory.source, key=f"# {key}"), found=named,
                               expected="a file relative to the folder of the trajectory", hint=hint)
     return path
+
+
+def _with_rotors(model: Model, trajectory: Trajectory) -> Model:
+    """The comment `# armatures: {"elbow": 0.1}`: of joints whose motors a scenario has given rotors."""
+    text = trajectory.header["armatures"]
+    try:
+        given = {str(name): float(x) for name, x in json.loads(text).items()}
+    except (ValueError, TypeError, AttributeError):
+        given = {"": math.nan}
+    single = [joint.name for joint in model.joints if joint.v.stop - joint.v.start == 1]
+    if not all(name in single and 0.0 <= x < math.inf for name, x in given.items()):
+        raise TrajectoryError("invalid armatures", place=Place(trajectory.source, key="# armatures"), found=text,
+                              expected="numbers of at least 0 by joints of the robot with one coordinate")
+    return with_armatures(model, given)
 
 
 def _gravity(trajectory: Trajectory) -> tuple[float, ...] | None:

@@ -10,7 +10,7 @@ from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import CheckFailed
 from liedyn.model.model import Model
-from liedyn.simulate.extrapolation import BOUND, Compared, compare, condition_of, own_error, surest_slope
+from liedyn.simulation.extrapolation import BOUND, Compared, compare, condition_of, own_error, surest_slope
 
 ROWS, PARAMETERS = 5, 60   # at most so many rows and parameters of the model are compared
 _STEP = 0.02          # rad, m, rad/s, m/s; inputs and parameters go with their own size

@@ -20,8 +20,8 @@ from liedyn.io.override import Overrides
 from liedyn.joints.kinds import FREE
 from liedyn.kernels.simulation.signals import CONSTANT, TORQUE
 from liedyn.model.model import Model
-from liedyn.simulate.measured import measured_at
-from liedyn.simulate.names import matching
+from liedyn.simulation.measured import measured_at
+from liedyn.simulation.names import matching
 
 _TOLERANCE = 1e-9            # of an acceleration that counts as none, against that of gravity or 1 rad/s^2 or m/s^2
 _STEPS, _LONGEST = 60, 0.7   # Newton steps; rad or m in one of them
@@ -88,7 +88,7 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
         raise UsageError("q, tau and passive are for a Model; for a scenario use overrides such as 'passive=false'")
     else:
         setup = prepare(robot, overrides, strict)
-        t, q, v = state_at(setup, float(at))
+        setup, t, q, v = state_at(setup, float(at))
     found = settle(setup, t, q, v, hold)
     rest = frozen(setup.problem, instant(setup.problem, t, q, v), rest=True)
     return replace(found, system=linear_system(setup, rest, instant(rest, t, found.q, np.zeros_like(v), found.u)))
@@ -120,7 +120,7 @@ def _closed(setup: Setup, t: float, q, prescribed=None) -> np.ndarray:
     if setup.problem.ties is None:
         return q
     from liedyn.dynamics.loops.constraints import project_configuration
-    from liedyn.simulate.driven_loops import drives_at
+    from liedyn.simulation.driven_loops import drives_at
 
     return project_configuration(setup.model, q, prescribed=prescribed, drive=drives_at(setup.problem, t))
 
@@ -128,7 +128,7 @@ def _closed(setup: Setup, t: float, q, prescribed=None) -> np.ndarray:
 def _refuse_moving_drives(setup: Setup, t: float) -> None:
     if setup.problem.ties is None:
         return
-    from liedyn.simulate.driven_loops import drives_at
+    from liedyn.simulation.driven_loops import drives_at
 
     for name, (_, V, dV) in (drives_at(setup.problem, t) or {}).items():
         if np.abs([V, dV]).max() > _MOVING:
@@ -255,7 +255,7 @@ class _Search:
         if self.setup.problem.ties is None:
             return hybrid_dynamics(*state, f_ext=best.here.f_ext, passive=given)[1]
         from liedyn.dynamics.loops.constrained import constrained_hybrid_dynamics
-        from liedyn.simulate.driven_loops import drives_at
+        from liedyn.simulation.driven_loops import drives_at
 
         drive = drives_at(self.setup.problem, self.t)
         return constrained_hybrid_dynamics(*state, f_ext=best.here.f_ext, passive=given, drive=drive).tau

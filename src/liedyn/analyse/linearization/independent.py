@@ -13,7 +13,7 @@ import numpy as np
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.dynamics.loops.constrained_derivatives import balance_derivatives
 from liedyn.errors import ComputationError, UsageError
-from liedyn.simulate.names import matching
+from liedyn.simulation.names import matching
 
 _RANK = 1e-6       # a singular value of A, rows of unit length, below this part of the largest is zero; a coordinate stands still
 _NEARLY = 0.5      # of coordinates that move about as much the first in the file is taken

@@ -34,12 +34,14 @@ class Instant:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """A scenario bound to its robot, ready to be evaluated."""
+    """A scenario bound to its robot, ready to be evaluated. model: in the present phase, with bodies that are attached; whole: as
+    loaded."""
 
     scenario: Scenario
     model: Model
     problem: Problem
     notes: tuple[str, ...]
+    whole: Model
 
     @property
     def prescribed(self) -> np.ndarray:
@@ -72,36 +74,50 @@ def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:
 
 
 def _setup(scenario: Scenario, model: Model) -> Setup:
-    from liedyn.simulate.parts import opened
-    from liedyn.simulate.schedule import compile_schedule
+    from liedyn.simulation.motors import with_rotors
+    from liedyn.simulation.names import continuous_pid
+    from liedyn.simulation.parts import opened
+    from liedyn.simulation.schedule import compile_schedule
 
     if not model.nv:
         raise ModelError(f"the robot {model.name} has no moving joint: there is nothing to linearize")
     if scenario.sampling is not None:
         raise ScenarioError("a sampled controller has no linear system in continuous time", place=scenario.sampling.place,
                             expected="no sampling: -S sampling=null linearizes with continuous laws")
-    model = opened(model, scenario.phases[0] if scenario.phases else None)
+    law = continuous_pid(scenario)
+    if law is not None:
+        raise ScenarioError("the integral of a pid law is no state of linear models", place=law.place,
+                            expected="torque: {pd: …}; the gain of the integral is to be chosen from the linear model")
+    model = with_rotors(scenario, model)
+    whole, model = model, opened(model, scenario.phases[0] if scenario.phases else None)
     compiled = compile_schedule(scenario, model)
-    return Setup(scenario, model, compiled.problem(model, scenario.passive), compiled.warnings)
+    return Setup(scenario, model, compiled.problem(model, scenario.passive), compiled.warnings, whole)
 
 
-def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[float, np.ndarray, np.ndarray]:
-    """t, q, v of the simulated motion at the time `at`, from 0 to the duration. At the very end t is just before it: the
-    last instant belongs to what came before. Raises UsageError for another time, ComputationError."""
+def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[Setup, float, np.ndarray, np.ndarray]:
+    """t, q, v of the simulated motion at the time `at`, from 0 to the duration, with the setup of that time, after the events up
+    to it. At the very end t is just before it: the last instant belongs to what came before. Raises UsageError for another time,
+    ComputationError."""
     scenario, problem = setup.scenario, setup.problem
     if not 0.0 <= at <= scenario.duration:
         raise UsageError(f"the run lasts from 0 to {scenario.duration:g} s; found t = {at:g} s")
     t = at if at < scenario.duration else float(np.nextafter(at, -np.inf))
-    if at == 0.0:
-        return t, problem.q.copy(), problem.v.copy()
-    if scenario.events or (scenario.limits is not None and scenario.limits.mode == "hard"):
-        raise UsageError(f"the motion to t = {at:g} s has events or hard stops, which linearize does not simulate (simulate it, "
-                         "then linearize a scenario without events that starts where that run ends, by initial: {from: RUN})")
-    from liedyn.integrators.solve import solve
-    from liedyn.simulate.integrator import choose_integrator, options_of
+    hard = scenario.limits is not None and scenario.limits.mode == "hard"
+    if at == 0.0 and not hard and not any(0.0 in event.at for event in scenario.events):
+        return setup, t, problem.q.copy(), problem.v.copy()
+    from liedyn.simulation.integrator import choose_integrator, options_of
 
-    record, _ = solve(problem, np.array([0.0, at]), options_of(choose_integrator(scenario, problem, at)[0]), progress)
-    return t, record.q[-1], record.v[-1]
+    integrator = choose_integrator(scenario, problem, at or scenario.output_step)[0]
+    if scenario.events or hard:
+        from liedyn.analyse.linearization.past_events import past_events
+        from liedyn.simulation.preparation import refuse_uneventful
+        refuse_uneventful(replace(scenario, integrator=integrator))
+        setup, now = past_events(setup, at, options_of(integrator), progress)
+        return setup, t, now.q, now.v
+    from liedyn.integrators.solve import solve
+
+    record, _ = solve(problem, np.array([0.0, at]), options_of(integrator), progress)
+    return setup, t, record.q[-1], record.v[-1]
 
 
 def instant(problem: Problem, t: float, q, v, u=None) -> Instant:
@@ -129,7 +145,7 @@ def _response(problem: Problem, t: float, here: Instant, a, tau, f_ext):
     if problem.ties is None:
         return hybrid_dynamics(*state, f_ext=f_ext, passive=problem.passive)
     from liedyn.dynamics.loops.constrained import constrained_hybrid_dynamics
-    from liedyn.simulate.driven_loops import drives_at
+    from liedyn.simulation.driven_loops import drives_at
 
     found = constrained_hybrid_dynamics(*state, f_ext=f_ext, passive=problem.passive, drive=drives_at(problem, t))
     return found.a, found.tau
@@ -163,7 +179,7 @@ def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = F
 
 
 def _value(problem: Problem, k: int, here: Instant) -> float:
-    from liedyn.simulate.measured import measured_at
+    from liedyn.simulation.measured import measured_at
     return read_signal(measured_at(problem.model, problem.signals, here.q, here.v), k, here.t, here.q, here.v)[0]
 
 

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from liedyn.errors import ComputationError, UsageError
-from liedyn.simulate.names import matching
+from liedyn.simulation.names import matching
 
 _RANK = 1e-10        # singular values below this part of the largest count as zero
 

@@ -21,8 +21,8 @@ from liedyn.errors import ComputationError, ShapeError
 from liedyn.io.override import Overrides
 from liedyn.io.scenario import Scenario
 from liedyn.model.model import Model
-from liedyn.simulate.extrapolation import Compared
-from liedyn.simulate.feedback import friction_note
+from liedyn.simulation.extrapolation import Compared
+from liedyn.simulation.feedback import friction_note
 
 _CLOSED = 1e-7       # rad, m, rad/s, m/s: how far a state may be off its constraints
 
@@ -136,7 +136,7 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
     Parameters
     ----------
     at : float
-        Time [s] up to which the scenario is simulated.
+        Time [s] up to which the scenario is simulated; the system is that of the phase, locked joints and attached bodies then.
     equilibrium : bool
         Linearize about an equilibrium near the state at that time (`find_equilibrium`).
     hold : names or patterns, one or several
@@ -159,21 +159,23 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
     Raises
     ------
     ScenarioError, ModelError, TrajectoryError, UsageError
+        UsageError also if an event ends the run before `at`, or a joint rests at a hard stop then.
     ComputationError
-        If the simulation ends before `at`, a force has no derivative, or no equilibrium is found.
+        If the simulation fails before `at`, a force has no derivative, or no equilibrium is found.
     """
     from liedyn.analyse.linearization.verify_linear import differences
-    from liedyn.simulate.run import Silent
+    from liedyn.simulation.run import Silent
 
     progress, began = progress or Silent(), time.perf_counter()
     setup = prepare(path, overrides, strict)
-    notes, offset, u = list(setup.notes), None, None
-    outputs = _default_outputs(setup) if outputs is None else outputs
-    refuse_unmatched(setup.model, setup.prescribed, inputs, outputs)
-    if equilibrium:
-        held(setup, hold)
+    offset, u = None, None
+    if not setup.scenario.events:                            # else what is prescribed depends on the time
+        refuse_unmatched(setup.model, setup.prescribed, inputs, _default_outputs(setup) if outputs is None else outputs)
+        if equilibrium:
+            held(setup, hold)
     with progress.stage("simulating up to the instant (the first run compiles the kernels)"):
-        t, q, v = state_at(setup, float(at), progress.update)
+        setup, t, q, v = state_at(setup, float(at), progress.update)
+    notes, outputs = list(setup.notes), _default_outputs(setup) if outputs is None else outputs
     if equilibrium:
         with progress.stage("looking for an equilibrium (the first run compiles the kernels)"):
             found = settle(setup, t, q, v, hold)

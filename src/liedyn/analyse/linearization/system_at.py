@@ -5,7 +5,7 @@ from liedyn.analyse.linearization.instant import Instant, Setup
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.analyse.linearization.tangent_system import tangent_system
 from liedyn.errors import UsageError
-from liedyn.simulate.feedback import joint_laws, wrench_laws
+from liedyn.simulation.feedback import joint_laws, wrench_laws
 
 
 def linear_system(setup: Setup, problem, here: Instant, inputs="*", outputs="q.*", prescribed=None,
@@ -23,7 +23,7 @@ def chart_at(problem, here: Instant, prescribed, independent=()):
         refuse_independent(independent)
         return None, None
     from liedyn.analyse.linearization.independent import chart
-    from liedyn.simulate.driven_loops import drives_at
+    from liedyn.simulation.driven_loops import drives_at
 
     drive = drives_at(problem, here.t)
     return chart(problem.model, here.q, here.v, prescribed, drive, independent), drive

@@ -9,7 +9,7 @@ from liedyn.dynamics.kinematics import link_pose
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.simulate.extrapolation import Compared, compare, condition_of, own_error, slope, surest_slope
+from liedyn.simulation.extrapolation import Compared, compare, condition_of, own_error, slope, surest_slope
 
 _STEP = 0.02                 # rad, m, rad/s, m/s
 _TOUCHING = 1.0, 1e-2, 1e-4  # of the step, where links touch: contacts are a millimetre deep, and creep a millimetre a second
@@ -57,7 +57,7 @@ def _deviated_tied(problem, here: Instant, index):
     """The same by deviations of the independent coordinates, which the others follow."""
     from liedyn.analyse.linearization.independent import chart
     from liedyn.dynamics.loops.constraints import project_configuration, project_velocity
-    from liedyn.simulate.driven_loops import drives_at
+    from liedyn.simulation.driven_loops import drives_at
 
     model, drive = problem.model, drives_at(problem, here.t)
     given = np.isin(np.arange(model.nv), index)

@@ -4,11 +4,13 @@
     state feedback         tau += tau_0 - K [q (-) q_0; v - v_0]
     computed torque        tau += what hybrid dynamics asks for where the driven joints have the accelerations
                            a = r'' + k_1 (r' - v) + k_0 (r - q), the prescribed ones their own, and the others their forces
+    task space             the same, where `task_law` gives the accelerations of all joints that are not prescribed
     sampled controller     tau += a signal that is constant between its samples
-    saturation             -limit <= tau <= limit, last
+    saturation             -limit <= tau <= limit, or bottom <= tau <= top where these are signals, as of motors; last
 
 Computed torque of all joints is inverse dynamics; of some it is partial feedback linearization (Spong 1994). The limits are
-switches of the state, as `min` and `max` of a signal are: steps end where a force reaches its limit.
+switches of the state, as `min` and `max` of a signal are: steps end where a force reaches its limit. The integral of a pid law
+stands still while the force is at its limit and the integral would drive it further; where that begins and ends is a switch, too.
 """
 from typing import NamedTuple
 
@@ -17,7 +19,8 @@ import numpy as np
 from liedyn.jit import kernel, primitive
 from liedyn.joints.retraction import difference
 from liedyn.kernels.recursions.hybrid import hybrid, hybrid_work
-from liedyn.kernels.simulation.signals import MAX, MIN, SWITCH, held_choice, note, value
+from liedyn.kernels.simulation.signals import MAX, MIN, STEP, SWITCH, held_choice, held_unary, note, value
+from liedyn.kernels.simulation.task_law import Task, follow_task
 from liedyn.lie.lanes import where_less
 
 GRAVITY, FEEDBACK, COMPUTED = range(3)             # JointLaws.acts
@@ -31,13 +34,17 @@ class JointLaws(NamedTuple):
     about_q: np.ndarray      # (nq,)
     about_v: np.ndarray      # (nv,)
     about_tau: np.ndarray    # (rows,)
-    driven: np.ndarray       # (nv,) bool: by computed torque
+    driven: np.ndarray       # (nv,) bool: by computed torque, or in task space
     given: np.ndarray        # (nv,) bool: driven or prescribed
     signal: np.ndarray       # (nv,) int64 desired motion where driven
     gains: np.ndarray        # (2,) k_0, k_1
     held: np.ndarray         # (nv,) int64 signal: torque of a sampled controller, -1: none
     limit: np.ndarray        # (nv,) of the force, infinite: none
     switch: np.ndarray       # (nv,) int64 the first of two in Signals.held where there is a limit
+    top: np.ndarray          # (nv,) int64 signal: the limit of a motor, -1: `limit`
+    bottom: np.ndarray       # (nv,) int64 the same below zero
+    integral: np.ndarray     # (nv,) int64 place in MotionWork.z of an integral beside a limit, -1: none
+    winding: np.ndarray      # (nv,) int64 the first of two more in Signals.held where there is one
     all: np.ndarray          # (nv,) True
     v: np.ndarray            # (nv,) scratch, as all below
     a: np.ndarray            # (nv,)
@@ -45,6 +52,7 @@ class JointLaws(NamedTuple):
     x: np.ndarray            # (nv,)
     memory: np.ndarray       # of hybrid dynamics
     none: np.ndarray         # (0,) no external wrenches
+    task: Task | None        # gives accelerations of driven coordinates instead of `signal`; where None, it is not compiled
 
 
 GIVEN = JointLaws._fields[:JointLaws._fields.index("all")]
@@ -68,10 +76,10 @@ def joint_forces(laws, tree, passive, q_of_v, signals, t, work):
         compensate_gravity(laws, tree, work)
     if laws.acts[FEEDBACK]:
         feed_back(laws, tree, work)
-    saturate(laws, False, signals, work)
+    saturate(laws, False, signals, t, work)
     if laws.acts[COMPUTED]:
         compute_forces(laws, tree, passive, q_of_v, signals, t, work)
-        saturate(laws, True, signals, work)
+        saturate(laws, True, signals, t, work)
 
 
 @primitive
@@ -103,10 +111,11 @@ def feed_back(laws, tree, work):
 def compute_forces(laws, tree, passive, q_of_v, signals, t, work):
     for k in range(laws.v.size):
         laws.a[k], laws.tau[k] = work.a[k], work.tau[k]
-        if laws.driven[k]:
+        if laws.driven[k] and laws.signal[k] >= 0:
             r, dr, ddr = value(signals, laws.signal[k], t, work.q, work.v, work.stack)
             note(work.flag, laws.signal[k], r + dr + ddr)
             laws.a[k] = ddr + laws.gains[1] * (dr - work.v[k]) + laws.gains[0] * (r - work.q[q_of_v[k]])
+    follow_task(laws.task, laws, tree, q_of_v, signals, t, work)
     law_dynamics(laws, laws.given, tree, passive[0], work.q, work.v)
     for k in range(laws.v.size):
         if laws.driven[k]:
@@ -120,19 +129,36 @@ def law_dynamics(laws, given, tree, passive, q, v):
 
 
 @primitive
-def saturate(laws, driven, signals, work):
+def saturate(laws, driven, signals, t, work):
     for k in range(laws.limit.size):
         if laws.driven[k] == driven and laws.limit[k] < np.inf:
-            i, limit = SWITCH * laws.switch[k], laws.limit[k]
-            force = bounded(MIN, signals.held, i, work.tau[k], limit)
-            work.tau[k] = bounded(MAX, signals.held, i + SWITCH, force, -limit)
+            i, top, bottom = SWITCH * laws.switch[k], laws.limit[k], -laws.limit[k]
+            if laws.top[k] >= 0:
+                top = value(signals, laws.top[k], t, work.q, work.v, work.stack)[0]
+                bottom = value(signals, laws.bottom[k], t, work.q, work.v, work.stack)[0]
+            force, above = bounded(MIN, signals.held, i, work.tau[k], top)
+            work.tau[k], below = bounded(MAX, signals.held, i + SWITCH, force, bottom)
+            if laws.integral[k] >= 0:
+                j, n = laws.integral[k], work.z.size // 2
+                rate = unwound(signals.held, SWITCH * laws.winding[k], above, 1.0, work.z[n + j])
+                work.z[n + j] = unwound(signals.held, SWITCH * (laws.winding[k] + 1), below, -1.0, rate)
 
 
 @primitive
 def bounded(operation, held, i, x, bound):
-    """min or max of x and a bound, held on the side of the switch."""
-    free = where_less(bound, x, bound, x) if operation == MIN else where_less(x, bound, bound, x)       # a NaN stays one
-    return held_choice(operation, held, i, (x, 0.0, 0.0), (bound, 0.0, 0.0), (free, 0.0, 0.0))[0]
+    """min or max of x and a bound, held on the side of the switch, and 1 where it is the bound, else 0."""
+    limited = where_less(bound, x, 1.0, 0.0) if operation == MIN else where_less(x, bound, 1.0, 0.0)
+    free = where_less(0.5, limited, bound, x)                                    # a NaN stays one
+    force, limited, _ = held_choice(operation, held, i, (x, 0.0, 0.0), (bound, 1.0, 0.0), (free, limited, 0.0))
+    return force, limited
+
+
+@primitive
+def unwound(held, i, limited, way, rate):
+    """The rate of an integral; 0 where the force is `limited` on that side, and the rate goes the same `way`."""
+    further = where_less(0.5, limited, way * rate, -1.0)
+    winds, _, _ = held_unary(STEP, held, i, further, 0.0, 0.0, (where_less(0.0, further, 1.0, 0.0), 0.0, 0.0))
+    return where_less(0.5, winds, 0.0, rate)
 
 
 @kernel

@@ -9,7 +9,7 @@ from liedyn.kernels.loops.by_parts import CLOSE, CLOSE_UNCOUNTED, FAR, LOOK, MUL
 from liedyn.kernels.loops.desk import TIME, desk_of
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, RUNNING, finite_rates
 from liedyn.kernels.simulation.signal_series import polynomial_series
-from liedyn.kernels.simulation.signals import BEYOND, FREE, READING, SIDE, SWITCH
+from liedyn.kernels.simulation.signals import BEYOND, FREE, READING, SIDE, SWITCH, keep_readings
 from liedyn.pointer_call import call
 
 REFUSED = FAR         # beside the codes of `right_hand_side`: the line does not hold at this state, and loops must go on
@@ -24,7 +24,7 @@ class Line(NamedTuple):
     back: int
     desk: np.ndarray           # see `kernels.loops.desk`; empty without constraints
     q: np.ndarray              # (nq,) an output between two steps, back on the constraints
-    y: np.ndarray              # (2 nv + 1,) and the rest of its state
+    y: np.ndarray              # (n,) and the rest of its state
     t: np.ndarray              # (1,)
     curves: np.ndarray         # (5 c,) Taylor coefficients now of the signals that are curves, found by the next four
     first: np.ndarray          # (c,) int64
@@ -52,6 +52,7 @@ def evaluate_line(line, A, c, t, h, ceiling, q0, y0, K, y, first, last, row, wor
                     y[k] += w * K[r, k]
         now = min(t + c[s] * h, ceiling)
         code = line_rates(line, now, q0, y, K[s + row], work)
+        keep_readings(line.held, K, s + row, y0.size)
         if line.desk.size and s + row == 0 and code == RUNNING:
             desk_of(line.desk).figures[TIME] = now
             code = run(line.desk, LOOK)

@@ -1,8 +1,9 @@
 """The right-hand side of a simulation: schedule and signals -> what is prescribed, joint forces, external wrenches ->
 hybrid dynamics -> rates of the chart, the velocity and the supplied work.
 
-The state is y = [x (nv); v (nv); work (1)], with q = q0 (+) x about the configuration q0 of the present step. Coordinates
-prescribed at position or velocity level take their values from the signal, whatever y holds: no drift.
+The state is y = [x (nv); v (nv); z (m); work (1)], with q = q0 (+) x about the configuration q0 of the present step, and the
+integrals z of pid laws. Coordinates prescribed at position or velocity level take their values from the signal, whatever y
+holds: no drift.
 """
 from typing import NamedTuple
 
@@ -40,6 +41,7 @@ class MotionWork(NamedTuple):
     stack: np.ndarray    # scratch of the signals
     flag: np.ndarray     # (2,) the signal that was not finite, -1: none
     memory: np.ndarray   # scratch of hybrid dynamics
+    z: np.ndarray        # (2m,) integrals of pid laws, then their rates
 
 
 class Plant(NamedTuple):
@@ -77,6 +79,8 @@ def set_out(tree, plant, schedule, signals, t, q0, y, work):
     retract(tree, q0, y[:nv], work.q)
     for k in range(nv):
         work.v[k] = y[nv + k]
+    for k in range(schedule.integral.size):
+        work.z[k] = y[2 * nv + k]
     act(plant, tree, schedule, signals, t, work)
 
 
@@ -91,7 +95,10 @@ def rates(tree, plant, signals, y, deficit, power, dy, work):
         power += work.tau[k] * work.v[k]
         if plant.passive[0]:
             power += resistance(tree, k, work.v) * work.v[k]
-    dy[2 * nv] = power
+    n = work.z.size // 2
+    for k in range(n):
+        dy[2 * nv + k] = work.z[n + k]
+    dy[2 * nv + n] = power
     return where_less(-0.5, work.flag[0], BAD_SIGNAL, where_less(0.0, deficit, SINGULAR, finite_rates(dy)))
 
 
@@ -155,6 +162,18 @@ def prescribe(tree, schedule, signals, t, work):
             force += schedule.kp[k] * (x - work.q[schedule.q_of_v[k]]) + schedule.kd[k] * (dx - work.v[k])
         note(work.flag, schedule.signal[k], force)
         work.tau[k] = force
+    integrate_errors(schedule, signals, t, work)
+
+
+@primitive
+def integrate_errors(schedule, signals, t, work):
+    """Forces of integrals, and their rates."""
+    n = schedule.integral.size
+    for j in range(n):
+        k = schedule.integral[j]
+        x, _, _ = value(signals, schedule.target[k], t, work.q, work.v, work.stack)
+        work.tau[k] += work.z[j]
+        work.z[n + j] = schedule.ki[j] * (x - work.q[schedule.q_of_v[k]])
 
 
 @primitive

@@ -77,7 +77,8 @@ class Schedule(NamedTuple):
 
     Coordinate i: at level TORQUE the force is signal[i], plus, where target[i] >= 0, kp (target - q) + kd (d target/dt - v)
     with q = q[q_of_v[i]]; at the other levels the acceleration, velocity or position is signal[i]. At level POSITION, the
-    coordinates of ball and free joints follow `poses`.
+    coordinates of ball and free joints follow `poses`. Coordinate integral[j] has the force z_j besides, with the rate
+    ki[j] (target - q): a part of the state.
 
     Wrench j on link force_link[j] is force_basis[j] * signal, acting while force_from <= t < force_until. In the link's
     frame the basis is about the link's origin. In the world's axes (force_world 1) it acts at the point force_point[j],
@@ -101,6 +102,8 @@ class Schedule(NamedTuple):
     before: ndarray          # the last time before each at which all signals are as in the step that ends there
     watch: ndarray = zeros(0, int64)     # of each event, a signal that is looked at for its switch alone; -1: contacts switch
     poses: Poses = Poses(*[zeros(0, int64)] * 5)
+    integral: ndarray = zeros(0, int64)  # (m,) coordinates of pid laws
+    ki: ndarray = zeros(0)               # (m,)
 
 
 @kernel
@@ -231,6 +234,13 @@ def look(operation, held, i, x):
     beyond = where_less(held_on, FREE, where_less(within, 0.5, 1.0, held[i + BEYOND]), held[i + BEYOND])
     held[i + BEYOND] = beyond
     return held_on
+
+
+@primitive
+def keep_readings(held, K, row, n):
+    """What the switches have read, into K[row, n:], as many as it holds."""
+    for k in range(n, K.shape[1]):
+        K[row, k] = held[SWITCH * (k - n) + READING]
 
 
 @primitive

@@ -8,12 +8,14 @@ from liedyn.joints.tree import tree_of
 from liedyn.kernels.loops.by_parts import FAR
 from liedyn.kernels.loops.loop_motion import deficit_of, look_around, move_drives, tied_hybrid, tied_power
 from liedyn.kernels.simulation.right_hand_side import RUNNING, rates, right_hand_side, set_out, watch
+from liedyn.kernels.simulation.signals import keep_readings
 
 
 @kernel
 def evaluate(index, constants, plant, schedule, signals, ties, A, c, t, h, ceiling, q0, y0, K, y, first, last, row, work):
-    """Rates at the stages first … last - 1 of a Runge-Kutta step from (t, y0) into K[first + row] …; a lone evaluation is
-    stage 0; stage 0 in row 0 is of an accepted state. Signals are read at `ceiling` at the latest.
+    """Rates at the stages first … last - 1 of a Runge-Kutta step from (t, y0) into K[first + row] …, and behind them what as
+    many switches as K has columns for read; a lone evaluation is stage 0; stage 0 in row 0 is of an accepted state. Signals are
+    read at `ceiling` at the latest.
     ties: LoopPlant, or None for a robot without constraints: then nothing of them is compiled. Leaves in work the state of the
     last stage. Returns a code.
 
@@ -29,7 +31,8 @@ def evaluate(index, constants, plant, schedule, signals, ties, A, c, t, h, ceili
                 for k in range(y0.size):
                     y[k] += w * K[r, k]
         now = min(t + c[s] * h, ceiling)
-        code = int64(open_or_tied(tree, plant, schedule, signals, ties, now, q0, y, K[s + row], work))
+        code = int64(open_or_tied(tree, plant, schedule, signals, ties, now, q0, y, K[s + row][:y0.size], work))
+        keep_readings(signals.held, K, s + row, y0.size)
         if ties is not None and s + row == 0 and code == RUNNING:
             code = look_around(ties, now)
         if code != RUNNING:

@@ -1,0 +1,196 @@
+"""Task-space tracking: accelerations of joints with which a point of a link follows a desired pose.
+
+With the Jacobian J of the link at the point (world axes), J a + dJ v is the acceleration of the point and of the link's turning.
+The law asks for
+
+    p'' = r'' + k_1 (r' - p') + k_0 (r - p),      phi'' = -k_1 phi' - k_0 phi,      R_desired = R exp(phi),
+
+so that the errors r - p and phi (a rotation vector, link axes) obey e'' + k_1 e' + k_0 e = 0. Of all a with these it takes the
+one nearest to a_0 in the metric of the mass matrix (Gauss; Khatib 1987),
+
+    a = a_0 + M^-1 J^T lambda,      (J M^-1 J^T) lambda = what is asked - dJ v - J a_0,
+
+with a_0 = -k_1 v + M^-1 f. The force f_k of a coordinate with a posture is what alone would give it the acceleration
+k_0 (posture_k - q_k): what the task leaves free comes to rest where these are in balance, and no faster. Prescribed coordinates
+keep their accelerations. J M^-1 J^T is factored as L D L^T. A pivot d below b = DAMPED times the mean of the diagonal becomes
+d + (b - d)^2 / b: then the task is not followed exactly, and accelerations stay bounded.
+"""
+from typing import NamedTuple
+
+import numpy as np
+from numpy import int64
+
+from liedyn.jit import kernel, primitive
+from liedyn.kernels.derivatives.tree_factor import factor, solve
+from liedyn.kernels.frames import LOCAL_WORLD_ALIGNED
+from liedyn.kernels.recursions.composite import composite, composite_work
+from liedyn.kernels.recursions.jacobian import jacobian, load_column, store_column
+from liedyn.kernels.simulation.link_points import along
+from liedyn.kernels.simulation.poses import turn_of
+from liedyn.kernels.simulation.signals import Poses, three
+from liedyn.lie.lanes import maximum, where_less
+from liedyn.lie.rotation_motion import rotation_vector_motion
+from liedyn.lie.rows import load3
+from liedyn.lie.so3 import dexp_inv3, log3, quaternion_rotation
+from liedyn.lie.vec3 import add3, cross, neg3, plus_cross, product, rotate, rotate_back, scale3, sub3, transpose
+
+DAMPED = 1e-3
+_NONE = 1e-30            # a direction in which nothing moves the point
+
+
+class Task(NamedTuple):
+    link: np.ndarray         # (1,) int64
+    path: np.ndarray         # int64 bodies from the ground to the link's
+    point: np.ndarray        # (3,) link frame
+    rows: np.ndarray         # (m,) int64 of the Jacobian: 0 … 2 turning, 3 … 5 moving
+    poses: Poses             # one: the desired pose of the link's frame, with the origin at the point
+    posture: np.ndarray      # (nv,)
+    kept: np.ndarray         # (nv,) bool: has a posture
+    fixed: np.ndarray        # (nv,) bool: prescribed
+    J: np.ndarray            # (6 nv,) scratch, as all below
+    dJ: np.ndarray           # (6 nv,)
+    M: np.ndarray            # (nv nv,)
+    L: np.ndarray            # (nv nv,)
+    Psi: np.ndarray          # (nv,)
+    X: np.ndarray            # (m nv,) rows of J M^-1
+    A: np.ndarray            # (m m,) J M^-1 J^T, then its factors
+    D: np.ndarray            # (m,) pivots
+    r: np.ndarray            # (m,)
+    memory: np.ndarray       # (22 n,)
+
+
+GIVEN = Task._fields[:Task._fields.index("J")]
+SCRATCH = Task._fields[Task._fields.index("J"):]
+
+
+@primitive
+def follow_task(task, laws, tree, q_of_v, signals, t, work):
+    """Into laws.a, where driven. task: Task, or None: then nothing is compiled."""
+    if task is not None:
+        task_accelerations(task, laws, tree, q_of_v, signals, t, work)
+
+
+@kernel
+def task_accelerations(task, laws, tree, q_of_v, signals, t, work):
+    m, nv = task.rows.size, laws.a.size
+    asked = asked_of_link(task, laws.gains, tree, signals, t, work)
+    mobility(task, tree, work.q)
+    go_to_posture(task, laws, tree, q_of_v, work)
+    for i in range(m):
+        row = task.rows[i]
+        x = asked[row // 3][row % 3]
+        for k in range(nv):
+            x -= task.dJ[row * nv + k] * work.v[k] + task.J[row * nv + k] * laws.a[k]
+        task.r[i] = x
+    factor_mobility(task)
+    solve_mobility(task)
+    for k in range(nv):
+        if not task.fixed[k]:
+            for i in range(m):
+                laws.a[k] += task.X[i * nv + k] * task.r[i]
+
+
+@primitive
+def go_to_posture(task, laws, tree, q_of_v, work):
+    """a_0 into laws.a."""
+    nv, x = laws.a.size, laws.x
+    for k in range(nv):
+        if not task.fixed[k]:
+            laws.a[k] = -laws.gains[1] * work.v[k]
+    for k in range(nv):
+        if task.kept[k] and not task.fixed[k]:
+            for i in range(nv):
+                x[i] = 1.0 if i == k else 0.0
+            solve(tree, task.fixed, task.L, task.Psi, x)
+            share = laws.gains[0] * (task.posture[k] - work.q[q_of_v[k]]) / x[k]
+            for i in range(nv):
+                if not task.fixed[i]:
+                    laws.a[i] += share * x[i]
+
+
+@primitive
+def asked_of_link(task, gains, tree, signals, t, work):
+    """Writes J and dJ at the point. Returns the accelerations that are asked for, of turning and of moving, in world axes."""
+    nv = work.v.size
+    T, V = along(task.path, int64(0), task.path.size, task.link[0], tree, work.q, work.v)
+    R, p, w = T[0], rotate(T[0], load3(task.point, 0)), rotate(T[0], V[0])
+    jacobian(tree, task.link[0], int64(LOCAL_WORLD_ALIGNED), work.q, work.v, task.J, task.dJ)
+    for k in range(nv):
+        S, dS = load_column(task.J, k, nv), load_column(task.dJ, k, nv)
+        store_column(task.dJ, k, nv, (dS[0], add3(plus_cross(dS[1], dS[0], p), cross(S[0], cross(w, p)))))
+        store_column(task.J, k, nv, (S[0], plus_cross(S[1], S[0], p)))
+    x, dx, ddx = three(signals, task.poses.signal, int64(0), t, work)
+    e, de = sub3(x, add3(T[1], p)), sub3(dx, plus_cross(rotate(R, V[1]), w, p))
+    moving = add3(ddx, add3(scale3(gains[1], de), scale3(gains[0], e)))
+    u, w_desired, dw_desired = turn_of(task.poses, int64(0), signals, t, work)
+    E = product(transpose(R), quaternion_rotation(u))         # exp(phi)
+    phi, seen = log3(E), rotate_back(E, V[0])
+    w_error = sub3(w_desired, seen)
+    rate = dexp_inv3(neg3(phi), w_error)
+    _, dw_error = rotation_vector_motion(phi, rate, neg3(add3(scale3(gains[1], rate), scale3(gains[0], phi))))
+    turning = rotate(E, plus_cross(sub3(dw_desired, dw_error), w_error, seen))
+    return rotate(R, turning), moving
+
+
+@primitive
+def mobility(task, tree, q):
+    """X = J M^-1 and A = J M^-1 J^T, over the coordinates that are not prescribed."""
+    m, nv = task.rows.size, task.Psi.size
+    composite(tree, q, task.M, composite_work(task.memory, tree.parent.size))
+    factor(tree, task.fixed, task.M, task.L, task.Psi)
+    for i in range(m):
+        x = task.X[i * nv:(i + 1) * nv]
+        for k in range(nv):
+            x[k] = task.J[task.rows[i] * nv + k]
+        solve(tree, task.fixed, task.L, task.Psi, x)
+        for j in range(i + 1):
+            total = 0.0
+            for k in range(nv):
+                if not task.fixed[k]:
+                    total += task.J[task.rows[j] * nv + k] * x[k]
+            task.A[i * m + j] = total
+            task.A[j * m + i] = total
+
+
+@primitive
+def factor_mobility(task):
+    """A = L D L^T in place, damped: see above. A pivot is 0 where nothing moves the link in that direction."""
+    m, A, D = task.rows.size, task.A, task.D
+    for i in range(m):
+        bound, d = DAMPED * mean_mobility(task, i), A[i * m + i]
+        for k in range(i):
+            d -= A[i * m + k] * A[i * m + k] * D[k]
+        lack = maximum(bound - d, 0.0 * d)
+        D[i] = where_less(_NONE, A[i * m + i], d + lack * lack / maximum(bound, _NONE), 0.0)
+        for j in range(i + 1, m):
+            for k in range(i):
+                A[j * m + i] -= A[j * m + k] * A[i * m + k] * D[k]
+            A[j * m + i] *= inverse_pivot(D[i])
+
+
+@primitive
+def mean_mobility(task, i):
+    """Over the three axes, of turning or moving as in row i."""
+    m, total = task.rows.size, 0.0
+    for j in range(m):
+        if task.rows[j] // 3 == task.rows[i] // 3:
+            total += task.A[j * m + j]
+    return total / 3.0
+
+
+@primitive
+def inverse_pivot(d): return where_less(_NONE, d, 1.0 / maximum(d, _NONE), 0.0)
+
+
+@primitive
+def solve_mobility(task):
+    """r becomes lambda."""
+    m, A, r = task.rows.size, task.A, task.r
+    for i in range(m):
+        for k in range(i):
+            r[i] -= A[i * m + k] * r[k]
+    for i in range(m):
+        r[i] *= inverse_pivot(task.D[i])
+    for i in range(m - 1, -1, -1):
+        for k in range(i + 1, m):
+            r[i] -= A[k * m + i] * r[k]

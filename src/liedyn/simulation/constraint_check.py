@@ -1,0 +1,63 @@
+"""What a run says of its constraints: residuals, the work of closures, singular configurations."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.dynamics.loops.constraint_wrenches import closure_wrenches
+from liedyn.dynamics.loops.constraints import constraint_jacobian
+from liedyn.simulation.driven_loops import drives_of
+
+_GOOD = 1e-9                # residuals [rad | m] above it are said
+
+
+def joint_forces(model, record) -> np.ndarray:
+    """(N, nv) joint forces A^T lambda of the constraints [N m | N]."""
+    A = constraint_jacobian(model, record.q, drive=drives_of(model, record.drive))
+    return np.einsum("trk,tr->tk", A, record.multipliers)
+
+
+def reactions(model, record) -> np.ndarray:
+    """(N, loops, 6) wrenches on links b, world axes, about the origins of frames b [N m | N]."""
+    return closure_wrenches(model, record.q, record.multipliers, drive=drives_of(model, record.drive))
+
+
+class ConstraintCheck:
+    """Of a run, some rows after the other."""
+
+    def __init__(self):
+        self._work, self._last, self._worst, self._time = 0.0, None, np.zeros(2), 0.0
+
+    def add(self, forces, record) -> None:
+        """Rows of a record; forces (N, nv) as `joint_forces` gives them."""
+        power, t = np.einsum("tk,tk->t", forces, record.v), record.t
+        if self._last is not None:
+            t, power = (np.append(before, x) for before, x in zip(self._last, (t, power), strict=True))
+        self._work += float(0.5 * (power[1:] + power[:-1]) @ np.diff(t))
+        self._last, worst = (t[-1], power[-1]), record.residual.max(axis=0)
+        if not worst[0] <= self._worst[0]:
+            self._time = float(record.t[np.argmax(record.residual[:, 0])])
+        self._worst = np.maximum(self._worst, worst)
+
+    def value(self, model, statistics) -> tuple[dict[str, float], list[str]]:
+        """Values of the self-check and notes.
+
+        constraint_residual            the largest at an output [rad | m]
+        constraint_velocity_residual   the same of velocities [rad/s | m/s]
+        constraint_drift               the largest before a projection
+        closure_work                   what the closures supplied [J], by the trapezoidal rule over the outputs: 0 unless driven
+        """
+        loops, (position, velocity) = statistics.loops, self._worst
+        values = {"constraint_residual": float(position), "constraint_velocity_residual": float(velocity)}
+        if loops is not None:
+            values["constraint_drift"] = max(loops.drift, float(position))
+        values["closure_work"] = self._work
+        notes = []
+        if position > _GOOD:
+            notes.append(f"constraint residuals reach {position:.1e} (rad or m) at t = {self._time:.6g} s: try "
+                         "constraints.stabilization=projection, or a smaller step")
+        if loops is not None and loops.singular:
+            row = model.row_names[loops.singular_row] if loops.singular_row >= 0 else "a constraint"
+            again = f", and {loops.singular - 1} more" if loops.singular > 1 else ""
+            notes.append(f"the mechanism passed a singular configuration at t = {loops.singular_time:.6g} s{again}: {row} became "
+                         "dependent on other constraints there, where the motion may branch; it was continued straight through")
+        return values, notes

@@ -1,0 +1,201 @@
+"""Constraints of a scenario: motions of driven loops, and an initial state that is closed."""
+from __future__ import annotations
+
+import numpy as np
+
+from liedyn.dynamics.loops.constraints import (
+    constraint_jacobian,
+    constraint_residual,
+    constraint_velocity,
+    project_configuration,
+    project_velocity,
+)
+from liedyn.dynamics.manifold import difference, integrate
+from liedyn.errors import ComputationError, Place, ScenarioError
+from liedyn.integrators.problem import Problem, Ties
+from liedyn.io.scenario import Constant, Motion, Scenario
+from liedyn.jit import kernel
+from liedyn.kernels.loops.loop_motion import move_drives
+from liedyn.kernels.simulation.signals import POSITION, VELOCITY
+from liedyn.simulation.names import bind
+from liedyn.simulation.signals.signal_table import SignalTable, Use
+
+_ROUNDING = 1e-9            # a state that is moved less is not worth a word
+_CLOSED = 1e-9              # of velocities, relative to the largest and to one unit
+_RANK = 1e-6                # a singular value of A below this part of the largest is taken for zero
+_AWAY = (1e-2, 3e-2, 1e-3)  # how far neighbouring configurations are looked for [rad | m]
+
+
+@kernel
+def moved(signals, ties, t, work):
+    work.flag[0] = -1.0
+    move_drives(signals, ties, t, work)
+    return work.flag[0] < 0.0
+
+
+def tie(scenario: Scenario, model, table: SignalTable) -> Ties | None:
+    """How the constraints act in the scenario, with the signals of driven loops put into the table.
+
+    Raises ScenarioError where the scenario speaks of constraints that the robot does not have.
+    """
+    driven = tuple(one.name for one in model.constraints if one.driven)
+    if scenario.drives and not driven:
+        rule = scenario.drives[0]
+        raise ScenarioError("the robot has no driven loop", place=rule.place, found=rule.pattern,
+                            hint="set driven: true on a loop of the robot file")
+    if not model.nc:
+        if str(scenario.stabilization.place):
+            raise ScenarioError("the robot has no constraints", place=scenario.stabilization.place,
+                                expected="loops, couplings or a mimic in its file")
+        return None
+    rules = bind(scenario.drives, driven, "driven loop")
+    zero = (Constant(0.0),) * 3
+    signals = [table.add(signal, Use(f"{axis} of closure {name}", state=False, unit="m" if axis in "xyz" else "rad",
+                                     interpolate="quintic", derivatives=2))
+               for name in driven
+               for motion in [rules[name].value if name in rules else Motion()]
+               for axis, signal in zip(("x", "y", "z", "roll", "pitch", "yaw"), (*(motion.xyz or zero), *(motion.rpy or zero)),
+                                       strict=True)]
+    kept = scenario.stabilization
+    return Ties(np.array(signals, dtype=np.int64), kept.tolerance if kept.method == "projection" else 0.0,
+                kept.frequency if kept.method == "baumgarte" else 0.0)
+
+
+def drives_of(model, numbers: np.ndarray):
+    """{name: (T, V, dV)} as the functions of constraints take it, of the kernels' numbers (..., 24 driven)."""
+    drives = {}
+    for k, one in enumerate(one for one in model.constraints if one.driven):
+        x, Q = numbers[..., 24 * k:24 * k + 24], np.eye(3) if one.turn is None else one.turn
+        T = np.zeros((*x.shape[:-1], 4, 4))
+        T[..., :3, :3] = Q @ x[..., :9].reshape(*x.shape[:-1], 3, 3) @ Q.T
+        T[..., :3, 3], T[..., 3, 3] = x[..., 9:12] @ Q.T, 1.0
+        drives[one.name] = (T, *(np.concatenate([x[..., i:i + 3] @ Q.T, x[..., i + 3:i + 6] @ Q.T], axis=-1) for i in (12, 18)))
+    return drives or None
+
+
+def drives_at(problem: Problem, t: float):
+    """The motions of driven loops at a time. Raises ScenarioError where a signal is not finite."""
+    ties, work = problem.loop_plant(), problem.work()
+    if not ties.signal.size:
+        return None
+    if not moved(problem.signals, ties, t, work):
+        k = int(work.flag[0])
+        raise ScenarioError(f"the {problem.signal_names[k]} is not finite at t = {t:g}", place=problem.signal_places[k])
+    return drives_of(problem.model, ties.drive)
+
+
+def closed_state(scenario: Scenario, problem: Problem, given_q, given_v) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """The initial state on the constraints, and what is to be noted.
+
+    Prescribed coordinates stay, and so do those that the scenario gives (given_q, given_v (nv) bool) where the others can follow.
+    Raises ScenarioError for constraints that cannot be closed and for a start in a singular configuration.
+    """
+    model, place = problem.model, Place(scenario.source, None, "initial")
+    fixed, drive = problem.schedule.level == POSITION, drives_at(problem, 0.0)
+    held = fixed | (problem.schedule.level == VELOCITY)
+    if not scenario.assemble:
+        return problem.q, problem.v, _open_note(model, problem, drive)
+    q = _closed_position(model, problem.q, fixed, given_q | fixed, drive, place)
+    _refuse_rank_loss(model, q, drive, place)
+    v = _closed_velocity(model, q, problem.v, held, given_v | held, drive, place)
+    return q, v, _moved_notes(model, difference(model, problem.q, q), v - problem.v)
+
+
+def _open_note(model, problem: Problem, drive) -> list[str]:
+    notes = []
+    for what, x, per in (("constraint", constraint_residual(model, problem.q, drive=drive), ""),
+                         ("velocity of constraint", constraint_velocity(model, problem.q, problem.v, drive=drive), "/s")):
+        r = int(np.argmax(np.abs(x)))
+        if abs(x[r]) > _ROUNDING:
+            unit = [unit for one in model.constraints for unit in one.units][r]
+            notes.append(f"the initial state violates the constraints: the {what} {model.row_names[r]} has a residual of "
+                         f"{abs(x[r]):.3g} {unit}{per}")
+    return notes
+
+
+# position ------------------------------------------------------------------------------------------------------------
+
+def _closed_position(model, q, fixed, given, drive, place: Place):
+    for kept in ([given] if _free_enough(model, q, given, drive) else []) + [fixed]:
+        try:
+            return _close(model, q, kept, drive)
+        except ComputationError as error:
+            reason = error
+    names = [model.v_names[i] for i in np.flatnonzero(fixed)]
+    raise ScenarioError(f"the initial state cannot be assembled: {reason}", place=place,
+                        hint=f"prescribed at t = 0: {', '.join(names)}" if names else "give an initial.q that is nearer to a "
+                                                                                      "closed configuration") from reason
+
+
+def _free_enough(model, q, kept, drive) -> bool:
+    """Whether the other coordinates can close the constraints while those that are kept stay."""
+    A = constraint_jacobian(model, q, drive=drive)
+    return _rank(A[:, ~kept]) == _rank(A)
+
+
+def _close(model, q, kept, drive):
+    """By Newton steps; from farther away by `assemble`."""
+    try:
+        return project_configuration(model, q, prescribed=kept, drive=drive)
+    except ComputationError:
+        from liedyn.dynamics.loops.assembly import assemble
+        found = assemble(model, q, fixed=[joint.name for joint in model.joints if kept[joint.v].all()], drive=drive)
+        return project_configuration(model, found.q, prescribed=kept, drive=drive)
+
+
+def _rank(A) -> int:
+    s = np.linalg.svd(A, compute_uv=False)
+    return int(np.sum(s > _RANK * max(s.max(initial=0.0), 1e-300)))
+
+
+def _refuse_rank_loss(model, q, drive, place: Place) -> None:
+    """At a singular configuration the motion branches: which way it goes on is not determined."""
+    A = constraint_jacobian(model, q, drive=drive)
+    rank = _rank(A)
+    free = np.linalg.svd(A)[2][rank:]
+    rng = np.random.default_rng(0)
+    for away in _AWAY if len(free) else ():
+        x = rng.standard_normal(len(free)) @ free
+        try:
+            near = project_configuration(model, integrate(model, q, x * (away / np.linalg.norm(x))), drive=drive)
+        except ComputationError:
+            continue
+        around = _rank(constraint_jacobian(model, near, drive=drive))
+        if around > rank:
+            raise ScenarioError("the initial configuration is singular: the motion is not determined", place=place,
+                                found=f"{rank} independent rows of {_least_independent(model, A)}",
+                                expected=f"{around}, as in neighbouring configurations", hint="start slightly away from it")
+
+
+def _least_independent(model, A) -> str:
+    """The constraint that takes most part in a relation among the rows."""
+    left = np.linalg.svd(A)[0][:, _rank(A):]
+    r = int(np.argmax(np.abs(left).sum(axis=1))) if left.size else 0
+    return next(one.name for one in model.constraints if one.rows.start <= r < one.rows.stop)
+
+
+# velocity ------------------------------------------------------------------------------------------------------------
+
+def _closed_velocity(model, q, v, held, given, drive, place: Place):
+    off = None
+    for kept in (given, held):
+        after = project_velocity(model, q, v, prescribed=kept, drive=drive)
+        off = np.abs(constraint_velocity(model, q, after, drive=drive))
+        if off.max() <= _CLOSED * (1.0 + np.abs(after).max(initial=0.0)):
+            return after
+    r = int(np.argmax(off))
+    names = [model.v_names[i] for i in np.flatnonzero(held)] or [one.name for one in model.constraints if one.driven]
+    raise ScenarioError(f"the prescribed motion contradicts the constraint {model.row_names[r]} at t = 0", place=place,
+                        found=f"velocities of {', '.join(names)} with a residual of {off[r]:.3g}",
+                        hint="prescribe fewer joints, or consistent motions")
+
+
+def _moved_notes(model, dq, dv) -> list[str]:
+    notes = []
+    for what, x, per in (("position", dq, ""), ("velocity", dv, "/s")):
+        if not model.nv or np.abs(x).max() <= _ROUNDING:
+            continue
+        k = int(np.argmax(np.abs(x)))
+        notes.append(f"the initial {what} was projected onto the constraints; largest change: {model.v_names[k]}, by {x[k]:.3g} "
+                     f"{model.v_units[k]}{per}")
+    return notes

@@ -1,0 +1,45 @@
+"""Values of joints that a scenario gives: an initial state, or one that a law is about."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from liedyn.errors import Place, ScenarioError
+from liedyn.io.scenario import Rule
+from liedyn.simulation.names import bind, fixed_joints
+
+_UNIT_NORM = 1e-6                # a quaternion typed with seven digits is meant to be a unit one
+
+
+def write_values(values: np.ndarray, rules: tuple[Rule, ...], model, index, ended: dict | None = None) -> dict[str, Rule]:
+    """Write the values of joints, those of `ended` where `rules` give none; the rule by joint."""
+    bound = (ended or {}) | bind(rules, model.joint_names, "joint", fixed_joints(model))
+    for name, rule in bound.items():
+        part = index(name)
+        if len(rule.value) != part.stop - part.start:
+            raise ScenarioError(f"joint {name}: wrong number of values", place=rule.place,
+                                found=len(rule.value), expected=str(part.stop - part.start))
+        values[part] = rule.value
+    return bound
+
+
+def unit_quaternions(q: np.ndarray, rules: dict[str, Rule], model) -> list[str]:
+    """Check, and rid of rounding, the quaternions of ball and free joints among `rules`. Returns notes."""
+    found = []
+    for joint in model.joints:
+        if joint.name in rules and joint.q.stop - joint.q.start != joint.v.stop - joint.v.start:
+            found += _unit_quaternion(q[joint.q], joint.name, rules[joint.name].place)
+    return found
+
+
+def _unit_quaternion(part: np.ndarray, name: str, place: Place) -> list[str]:
+    """In a ball or free joint's coordinates."""
+    quaternion = part[-4:]
+    norm = math.hypot(*quaternion)                             # does not overflow
+    if abs(norm - 1.0) > _UNIT_NORM:
+        unit = ", ".join(f"{x:.9g}" for x in quaternion / norm) if norm > 0.0 else "0, 0, 0, 1"
+        raise ScenarioError(f"the quaternion x y z w of joint {name} is not of unit norm", place=place, found=round(norm, 9),
+                            expected="norm 1", hint=f"the unit quaternion is [{unit}]")
+    quaternion /= norm
+    return [f"{place}: the quaternion had norm {norm!r}; it was scaled to 1"] if abs(norm - 1.0) > 1e-12 else []

@@ -1,0 +1,57 @@
+"""Jumps of the velocity: what an impulse along given rows does to a robot.
+
+Rows G of a velocity v take given values b at once. Forces that are not along them are finite and do nothing in no time, so that
+
+    M (v+ - v-) = G^T p,      G v+ = b:      p = (G M^-1 G^T)^-1 (b - G v-)
+
+(Müller, on mechanisms of variable topology). Among all v+ with G v+ = b it is the nearest to v- in the metric of M.
+"""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.dynamics.mass import inverse_mass_matrix
+from liedyn.errors import ComputationError
+
+_DEPENDENT = 1e-11           # of the largest singular value: rows that depend on each other
+_CONTRADICTS = 1e-8          # relative to what is asked for: what rows may miss
+_NOTHING = 1e-12             # of the velocity: what rounding makes rows miss where nothing is asked for
+REST_AFTER = 3               # impacts of a joint that come at once: it rests
+_AT_ONCE = 5e-13             # s, and 64 spacings of the time
+_ROUNDING = 16               # spacings of the position: the way there and back is less
+
+
+@dataclass(frozen=True, eq=False)
+class Jump:
+    """v (nv,) after; impulse (nv,) G^T p [N m s | N s]; work (k,) that the impulse of each row does [J]: p (G v+ + G v-) / 2."""
+
+    v: np.ndarray
+    impulse: np.ndarray
+    work: np.ndarray
+
+
+def jump(model, q, v, rows, b) -> Jump:
+    """Velocity after rows (k, nv) of it have become b (k,). Raises ComputationError where rows contradict each other."""
+    W = inverse_mass_matrix(model.open_tree(), q)
+    G, miss = np.reshape(rows, (-1, len(v))), np.asarray(b, dtype=float)
+    size = np.linalg.norm(G, axis=1)                           # rows in rad and in m: by their own measure
+    size[size == 0.0] = 1.0                                    # as those of a planar mechanism across its plane
+    G, b = G / size[:, None], miss / size
+    miss = b - G @ v
+    response = G @ W @ G.T
+    p = np.linalg.lstsq(response, miss, rcond=_DEPENDENT)[0]
+    p += np.linalg.lstsq(response, miss - response @ p, rcond=_DEPENDENT)[0]          # once more: it takes rounding away
+    impulse = G.T @ p
+    after = v + W @ impulse
+    scale = max(np.abs(miss).max(initial=0.0), np.abs(b).max(initial=0.0))
+    if np.abs(G @ after - b).max(initial=0.0) > _CONTRADICTS * scale + _NOTHING * max(np.abs(v).max(initial=0.0), 1e-8):
+        raise ComputationError("the velocities that are asked for contradict each other, or the constraints of the robot")
+    return Jump(after, impulse, p * (G @ (after + v)) / 2)
+
+
+def comes_at_once(t: float, since: float, speed: float, position: float) -> bool:
+    """Whether an impact follows the one before, `since` seconds ago, within what can be told apart: in time, or in position."""
+    return since <= max(_AT_ONCE, 64 * np.spacing(t)) or (
+        since < np.inf and abs(speed) * since <= _ROUNDING * np.spacing(abs(position)))

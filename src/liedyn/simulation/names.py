@@ -1,0 +1,88 @@
+"""Names and patterns of a scenario bound to the names of a model."""
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+
+from liedyn.errors import Place, ScenarioError
+from liedyn.io.scenario import Pd, Rule, Scenario
+
+
+def bind(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence[str] = ()) -> dict[str, Rule]:
+    """The rule that holds for each name: its own, else that of the longest pattern that matches, "*" last.
+
+    Raises ScenarioError for a pattern that matches nothing (but "*") and for two equally long ones that match one name.
+    """
+    best: dict[str, tuple[float, Rule]] = {}
+    for rule in rules:
+        for name, rank in _matches(rule, names, what, fixed):
+            other = best.get(name)
+            if other and other[0] == rank:
+                raise ScenarioError(f"{what} {name} matches two patterns of the same length", place=rule.place,
+                                    found=f"{other[1].pattern} and {rule.pattern}", hint=f"give {name} an entry of its own")
+            if not other or other[0] < rank:
+                best[name] = rank, rule
+    return {name: best[name][1] for name in names if name in best}
+
+
+def fixed_joints(model) -> tuple[str, ...]:
+    return tuple(joint.name for joint in model.description.joints if joint.name not in model.joint_names)
+
+
+def phase_rules(scenario: Scenario, model, phase: str | None) -> dict[str, Rule]:
+    """What each joint does in a phase: the phase's rule for it, else the scenario's. A run begins in the first phase."""
+    fixed = fixed_joints(model)
+    rules = bind(scenario.joints, model.joint_names, "joint", fixed)
+    own = next((one.joints for one in scenario.phases if one.name == phase), ())
+    return rules | bind(own, model.joint_names, "joint", fixed)
+
+
+def continuous_pid(scenario: Scenario) -> Pd | None:
+    """A pid law whose integral is part of the state; None where there is none, or where laws are sampled."""
+    rules = (*scenario.joints, *(rule for phase in scenario.phases for rule in phase.joints))
+    laws = (rule.value for rule in rules if isinstance(rule.value, Pd) and rule.value.ki is not None)
+    return next(laws, None) if scenario.sampling is None else None
+
+
+def find(name: str, names: Sequence[str], what: str, place: Place) -> int:
+    """Index of a name; ScenarioError listing close ones."""
+    if name not in names:
+        raise unknown(name, names, what, place)
+    return list(names).index(name)
+
+
+def matching(pattern: str, names: Sequence[str]) -> list[str]:
+    """The names that a pattern speaks of: the one that it is, whatever signs are in it, else those that match it."""
+    return [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
+
+
+def unknown(name: str, names: Sequence[str], what: str, place: Place) -> ScenarioError:
+    """The error for a name that the robot does not have."""
+    if not names:
+        return ScenarioError(f"the robot has no {what}s", place=place, found=name)
+    small = {name.lower(): name for name in names}
+    found = difflib.get_close_matches(name.replace("*", "").replace("?", "")[:100].lower(), list(small), n=3, cutoff=0.5)
+    close = [small[word] for word in found]
+    shown = close or [*names[:8], *(["…"] if len(names) > 8 else [])]
+    return ScenarioError(f"no such {what}", place=place, found=name,
+                         expected=None if close else f"one of {', '.join(shown)}",
+                         hint=f"did you mean {' or '.join(close)}?" if close else None)
+
+
+def _matches(rule: Rule, names: Sequence[str], what: str, fixed: Sequence[str]) -> list[tuple[str, float]]:
+    """Names that the rule speaks of, and how specific it is."""
+    if rule.pattern in names:
+        return [(rule.pattern, float("inf"))]
+    if rule.pattern == "*":
+        return [(name, 0.0) for name in names]
+    hits = [(name, float(len(rule.pattern))) for name in matching(rule.pattern, names)]
+    if hits:
+        return hits
+    if rule.pattern in fixed:
+        raise ScenarioError(f"joint {rule.pattern} is fixed: it has no coordinates", place=rule.place)
+    if any(sign in rule.pattern for sign in "*?["):
+        error = unknown(rule.pattern, names, what, rule.place)
+        raise ScenarioError(f"the pattern matches no {what}", place=error.place, found=error.found, expected=error.expected,
+                            hint=error.hint)
+    raise unknown(rule.pattern, names, what, rule.place)

@@ -1,0 +1,113 @@
+"""`ld.simulate`: the motion of a model from arrays and Python functions, without files."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.dynamics.calling.calls import as_array
+from liedyn.errors import NameLookupError, ShapeError, UsageError
+from liedyn.loading import load
+from liedyn.model.model import Model
+from liedyn.simulation.run import Result, Silent, simulate_file
+
+Torques = ArrayLike | Mapping[str, Any] | Callable
+
+
+def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] | None = None, *, duration: float | None = None,
+             q0: ArrayLike | None = None, v0: ArrayLike | None = None, tau: Torques | None = None, rate: float | None = None,
+             method: str | None = None, output_step: float | None = None, **keys: Any) -> Result:
+    """Simulate a model; returns a `Result`.
+
+    Parameters
+    ----------
+    model : Model or path
+    scenario : mapping, optional
+        Keys of a scenario, without `robot`: `joints`, `external_forces`, `contacts`, `events`, … as in a file, see
+        docs/scenarios.md. Keyword arguments replace them.
+    duration : float
+        [s].
+    q0, v0 : (nq,), (nv,), optional
+        Initial state; default: neutral and at rest, or as `scenario` says.
+    tau : array, dict or callable, optional
+        Joint forces [N m | N]. (nv,): constant. (S, nv): each row is held for 1 / `rate`; the last one to the end. A dict by
+        joint: numbers, expressions such as ``"2*sin(t) - 0.1*v"``, or signals as in a scenario. A function ``tau(t, q, v)``,
+        called `rate` times a second: it returns (nv,) or a dict by joint, which is held until the next call.
+    rate : float
+        [1/s] of rows or calls of `tau`.
+    method : str, optional
+        Integrator, such as "rk4", "dopri5", "rodas5p"; ``integrator={…}`` gives its options, too.
+    output_step : float, optional
+        [s] between rows of the result; default: duration / 500.
+    **keys
+        Further keys of a scenario: ``integrator``, ``joints``, ``contacts``, ``limits``, …
+
+    Raises
+    ------
+    ScenarioError, ShapeError, NameLookupError, UsageError
+        For what is wrong with the arguments.
+    ComputationError
+        If the motion diverges; its `result` is the motion before.
+
+    Examples
+    --------
+    >>> run = ld.simulate("robots/double_pendulum.yaml", duration=2, q0=[0.3, 0], tau={"elbow": "-2*q - 0.5*v"})
+    >>> run = ld.simulate(model, duration=2, tau=lambda t, q, v: -20 * q[:2] - 3 * v, rate=500)
+    """
+    given = dict(scenario or {})
+    if "robot" in {**given, **keys}:
+        raise UsageError("the scenario of simulate names no robot: the model is the first argument")
+    if not isinstance(model, Model):
+        model = load(model, **{key: x for key, x in {**given, **keys}.items() if key in ("base", "gravity", "loops")})
+    elif {"base", "gravity", "loops"} & {*given, *keys}:
+        raise UsageError("base, gravity and loops are those of the model: give them to load")
+    named = {"duration": duration, "output_step": output_step, "integrator": None if method is None else {"method": method}}
+    given |= {key: value for key, value in named.items() if value is not None} | keys
+    if method is not None and "integrator" in keys:
+        given["integrator"] = {"method": method, **keys["integrator"]}
+    if "duration" not in given:
+        raise UsageError("simulate needs a duration [s]")
+    state = {"q": _by_joint(model, q0, "q0", "q"), "v": _by_joint(model, v0, "v0", "v")}
+    if q0 is not None or v0 is not None:
+        given["initial"] = dict(given.get("initial", {})) | {key: value for key, value in state.items() if value is not None}
+    given, function = _with_torques(model, given, tau, rate)
+    # a scenario names a file that exists; here there is none
+    return simulate_file({"robot": os.devnull, **given}, (), Silent(), controller=function, model=model)
+
+
+def _by_joint(model, x, name: str, kind: str) -> dict | None:
+    """Coordinates as a scenario writes them."""
+    if x is None:
+        return None
+    x = as_array(x, name, (model.nq if kind == "q" else model.nv,))
+    if x.ndim != 1:
+        raise ShapeError(f"{name} is one state; found {x.shape}, expected {x.shape[-1:]} (many runs at once: ld.rollout)")
+    places = {joint: getattr(model, f"{kind}_index")(joint) for joint in model.joint_names}
+    values = {joint: x[place].tolist() for joint, place in places.items() if place.stop > place.start}
+    return {joint: value[0] if len(value) == 1 else value for joint, value in values.items()}
+
+
+def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Callable | None]:
+    """The scenario with constant torques and signals in it, or with a function that is called at samples."""
+    if tau is None:
+        return given, None
+    held = callable(tau) or (not isinstance(tau, Mapping) and np.ndim(tau) == 2)
+    if held and rate is None:
+        raise UsageError("a function or rows of torques need a rate [1/s], with which they are called or follow each other")
+    if not held and rate is not None:
+        raise UsageError("rate goes with a function or with rows of torques")
+    if callable(tau):
+        return given | {"sampling": {"rate": rate}}, tau
+    if held:
+        rows = as_array(tau, "tau", (model.nv,))
+        return given | {"sampling": {"rate": rate}}, lambda t, q, v: rows[min(round(t * rate), len(rows) - 1)]
+    if not isinstance(tau, Mapping):
+        tau = _by_joint(model, tau, "tau", "v")
+    unknown = [name for name in tau if name not in model.joint_names]
+    if unknown:
+        raise NameLookupError(f"tau names no joint of the robot; found {unknown[0]!r}, expected {', '.join(model.joint_names)}")
+    rules = dict(given.get("joints", {})) | {name: {"torque": value} for name, value in tau.items()}
+    return given | {"joints": rules}, None

@@ -1,0 +1,152 @@
+"""Everything about a run that is known before it starts: the scenario bound to its robot, its integrator, its size."""
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from liedyn.errors import ScenarioError, UsageError
+from liedyn.integrators.problem import Problem
+from liedyn.io.scenario import METHODS, WITHOUT_EVENTS, Prescribe, Scenario
+from liedyn.io.scenario_file import scenario_of
+from liedyn.loading import load
+from liedyn.model.model import Model
+from liedyn.simulation.contact import deep_notes
+from liedyn.simulation.motors import with_rotors
+from liedyn.simulation.names import bind, continuous_pid
+from liedyn.simulation.parts import opened
+from liedyn.simulation.room import check_room, size_of_result
+
+if TYPE_CHECKING:
+    from liedyn.simulation.stretches import Timeline
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A run that could start.
+
+    scenario  with the integrator that is used
+    problem   for `integrators.solve`
+    notes     what is doubtful, one line each
+    chosen    why another integrator than the default is used, one line each
+    timeline  what follows the phases and events; None without
+    contact_names   of what may touch
+    """
+
+    scenario: Scenario
+    model: Model
+    problem: Problem
+    notes: tuple[str, ...]
+    chosen: tuple[str, ...]
+    timeline: Timeline | None
+    contact_names: tuple[str, ...] = ()
+
+    @property
+    def rows(self) -> int:
+        """Rows of the result: 0, output_step, … and the end."""
+        return math.ceil(self.scenario.duration / self.scenario.output_step - 1e-9) + 1
+
+    @property
+    def steps(self) -> int | None:
+        """Steps that a method of fixed step takes where nothing switches; None for the others."""
+        integrator, between = self.scenario.integrator, self.scenario.output_step
+        if not integrator.step_is_fixed:
+            return None
+        last = self.scenario.duration - (self.rows - 2) * between
+        each, few = (math.ceil(length / integrator.step * (1 - 1e-9)) for length in (between, last))
+        return (self.rows - 2) * each + few
+
+    def report(self, folder: str | os.PathLike | None = None) -> dict:
+        """What a run would do, as plain values."""
+        scenario, model, integrator = self.scenario, self.model, self.scenario.integrator
+        memory, disk = size_of_result(self.problem, self.rows, folder is not None)
+        rules = bind(scenario.joints, model.joint_names, "joint")
+        prescribed = [name for name, rule in rules.items() if isinstance(rule.value, Prescribe)]
+        options = {key: value for key in METHODS[integrator.method] if math.isfinite(value := getattr(integrator, key))}
+        why = self.chosen[0] if self.chosen else "named in the scenario" if integrator.named else "the default"
+        return {"robot": {"name": model.name, "file": scenario.robot, "nq": model.nq, "nv": model.nv, "base": model.base,
+                          "constraint_rows": model.nc, "findings": len(model.findings)},
+                "joints": {"prescribed": prescribed, "given_force": [name for name in rules if name not in prescribed],
+                           "free": [name for name in model.joint_names if name not in rules],
+                           "law": scenario.control and scenario.control.law},
+                "events": [event.name for event in scenario.events], "duration": scenario.duration, "rows": self.rows,
+                "integrator": {"method": integrator.method, **options}, "why": why, "steps": self.steps,
+                "bytes": {"memory": memory, "disk": disk}, "folder": None if folder is None else os.fspath(folder),
+                "notes": list(self.notes)}
+
+
+def _timeline(scenario: Scenario, model, problem):
+    """What follows the phases, events, samples and hard stops of a scenario; None without."""
+    hard = scenario.limits is not None and scenario.limits.mode == "hard"
+    if not scenario.events and scenario.sampling is None and not hard:
+        return None
+    refuse_uneventful(scenario)
+    from liedyn.simulation.stretches import Timeline
+    return Timeline(scenario, model, problem)
+
+
+def refuse_uneventful(scenario: Scenario) -> None:
+    """ScenarioError for a method whose steps do not end at events."""
+    if scenario.integrator.method in WITHOUT_EVENTS:
+        what = "events" if scenario.events else "sampling" if scenario.sampling else "hard stops"
+        raise ScenarioError(f"{scenario.integrator.method} does not go with {what}", place=scenario.integrator.place,
+                            expected="another integrator.method")
+
+
+def _called(scenario: Scenario, controller) -> Scenario:
+    """With a function of the user that is called at samples."""
+    if not callable(controller):
+        raise UsageError(f"controller must be a function of (t, q, v); found {type(controller).__name__}")
+    if scenario.sampling is None:
+        raise UsageError("a controller is called at sample times: the scenario needs the key sampling, for example "
+                         "sampling: {rate: 1000} (in continuous time it would be called at trial steps of the integrator, too)")
+    return replace(scenario, sampling=replace(scenario.sampling, function=controller))
+
+
+def refuse_integrals(scenario: Scenario, method: str) -> None:
+    """ScenarioError where pid laws that are not sampled do not go with the method of the integrator, or with hard stops."""
+    law = continuous_pid(scenario)
+    if law is None:
+        return
+    if method in WITHOUT_EVENTS:
+        raise ScenarioError(f"{method} does not carry the integrals of pid laws", place=scenario.integrator.place,
+                            expected="another integrator.method, or the key sampling")
+    if scenario.limits is not None and scenario.limits.mode == "hard":
+        raise ScenarioError("hard stops do not go with pid laws", place=scenario.limits.place,
+                            expected="compliant stops, limits: stop")
+
+
+def prepare(path, overrides, strict: bool = False, force_long: bool = False, folder=None, controller=None,
+            model: Model | None = None) -> Prepared:
+    """Check everything about a run and compile its signals, without a step of it; see `run_scenario` for what it raises.
+    model: instead of that of the scenario."""
+    scenario = scenario_of(path, overrides, force_long)
+    if controller is not None:
+        scenario = _called(scenario, controller)
+    if model is not None:
+        scenario = replace(scenario, robot=model.name)
+    else:
+        model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
+    return prepare_with(scenario, model, force_long, folder)
+
+
+def prepare_with(scenario: Scenario, model: Model, force_long: bool = False, folder=None) -> Prepared:
+    """`prepare` of a scenario that is read, and its robot."""
+    model = with_rotors(scenario, model)
+    from liedyn.simulation.integrator import choose_integrator
+    from liedyn.simulation.schedule import compile_schedule
+    first = opened(model, scenario.phases[0] if scenario.phases else None)
+    compiled = compile_schedule(scenario, first)
+    problem = compiled.problem(first, scenario.passive)
+    integrator, chosen = choose_integrator(scenario, problem, scenario.output_step)
+    refuse_integrals(scenario, integrator.method)
+    if integrator.method == "variational":
+        from liedyn.integrators.variational import refuse_what_is_given
+        refuse_what_is_given(problem, integrator.place)
+    if not force_long:
+        check_room(problem, int(scenario.duration / scenario.output_step) + 2, folder)
+    scenario = replace(scenario, integrator=integrator)
+    notes = (*compiled.warnings, *deep_notes(problem, compiled.contact_names))
+    return Prepared(scenario, model, problem, notes, tuple(chosen), _timeline(scenario, model, problem),
+                    compiled.contact_names)

@@ -1,0 +1,175 @@
+"""Poses of ball and free joints that a scenario prescribes: by signals, by waypoints, or by the columns of a recorded motion."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from liedyn.codegen.plain import plain
+from liedyn.codegen.signals import read_signal
+from liedyn.errors import ScenarioError
+from liedyn.io.scenario import Column, Constant, Motion, Prescribe
+from liedyn.io.waypoints import Waypoints
+from liedyn.joints.kinds import SCREW
+from liedyn.kernels.simulation.signals import Poses, Signals
+from liedyn.simulation.signals.curves import Curve, spline
+from liedyn.simulation.signals.rotation_spline import (
+    TURN,
+    largest_turn,
+    rate_at_start,
+    rotation_curves,
+    rotation_spline,
+)
+from liedyn.simulation.signals.signal_table import SignalTable, Use, finite
+
+_AXES = ("x", "y", "z", "roll", "pitch", "yaw")
+_UNUSED = -1
+_END = 4                 # rows from which the rate at the end of a recorded motion is taken
+_UNIT_NORM = 1e-6
+
+
+class PoseTable:
+    """Collects prescribed poses; `poses` gives them as the kernels read them."""
+
+    def __init__(self, model, table: SignalTable):
+        self.model, self.table = model, table
+        self.rows: list[tuple[int, int, bool, bool]] = []
+        self.signals: list[int] = []
+
+    def add(self, name: str, drive: Prescribe, n: int) -> list[int]:
+        """The pose of joint `name` with n coordinates, 3 or 6. Returns the signal of each, for messages."""
+        given, free = drive.signals, n == 6
+        if isinstance(given, Waypoints):
+            numbers = self._waypoints(name, given, free)
+        elif isinstance(given, Motion):
+            numbers = self._motion(name, given, free)
+        elif isinstance(given, Column) and given.name is None:
+            numbers = self._recorded(name, given, free)
+        else:
+            raise ScenarioError(f"the position of {name}, a {'free' if free else 'ball'} joint, is prescribed as a pose",
+                                place=drive.place, expected="waypoints, or rpy with three signals"
+                                + (" and xyz with three" if free else ""))
+        self.rows.append((self.model.q_index(name).start, self.model.v_index(name).start, free, len(numbers) == 10))
+        self.signals += numbers + [_UNUSED] * (10 - len(numbers))
+        return [*numbers[3:6], *(numbers[:3] if free else ())]
+
+    def add_target(self, name: str, given: Motion | Waypoints) -> None:
+        """A pose that is no joint's."""
+        numbers = self._waypoints(name, given, True) if isinstance(given, Waypoints) else self._motion(name, given, True)
+        self.rows.append((0, 0, True, len(numbers) == 10))
+        self.signals += numbers + [_UNUSED] * (10 - len(numbers))
+
+    @property
+    def poses(self) -> Poses:
+        return Poses(*np.array(self.rows, dtype=np.int64).reshape(-1, 4).T.copy(), np.array(self.signals, dtype=np.int64))
+
+    def _motion(self, name: str, given: Motion, free: bool) -> list[int]:
+        zero = (Constant(0.0, given.place),) * 3
+        if given.xyz and not free:
+            raise _no_position(name, given.xyz[0].place)
+        for signal in (*given.xyz, *given.rpy):
+            if isinstance(signal, Column) and signal.name is None:
+                raise ScenarioError("the key column is missing", place=signal.place, expected="the name of a column")
+        return [self.table.add(signal, self._use(axis, name))
+                for axis, signal in zip(_AXES, (*(given.xyz or zero), *(given.rpy or zero)), strict=True)]
+
+    def _waypoints(self, name: str, given: Waypoints, free: bool) -> list[int]:
+        points = given.points
+        turns = np.array([one.turn for one in points])
+        place = next((one.place for one in points if one.xyz), None)
+        if place is not None and not free:
+            raise _no_position(name, place)
+        t = np.array([one.t for one in points])
+        turn = _turning(name, given.place, t, turns, held=True)
+        position = [finite(given.place, spline, [(one.t, (one.xyz or (0.0,) * 3)[k]) for one in points]) for k in range(3)]
+        return [self._put(curve, self._use(axis, name), given)
+                for axis, curve in zip((*_AXES, *("quaternion",) * 4), (*position, *turn), strict=True)]
+
+    def _recorded(self, name: str, given: Column, free: bool) -> list[int]:
+        """By all rows of a CSV."""
+        q = self.model.q_index(name)
+        names = self.model.q_names[q]
+        t, turns = np.empty(0), []
+        for column in names[-4:]:
+            t, x, _ = self.table.samples(replace(given, name=f"q.{column}"), self._use("quaternion", name))
+            turns.append(x)
+        u = np.column_stack(turns)
+        norm = np.linalg.norm(u, axis=1)
+        k = int(np.argmax(np.abs(norm - 1.0)))
+        if not abs(norm[k] - 1.0) <= _UNIT_NORM:
+            raise ScenarioError(f"the quaternion of {name} in {given.file} is not of unit norm at t = {t[k]:g} s",
+                                place=given.place, found=float(norm[k]), expected="norm 1")
+        turn = _turning(name, given.place, t, u / norm[:, None], held=False)
+        position = [self.table.add(replace(given, name=f"q.{column}"), self._use(axis, name))
+                    for axis, column in zip(_AXES, names[:3], strict=False)] if free else [_UNUSED] * 3
+        return [*position, *(self._put(curve, self._use(axis, name), given)
+                             for axis, curve in zip((*_AXES[3:], *("quaternion",) * 4), turn, strict=True))]
+
+    def _put(self, curve: Curve, use: Use, given) -> int:
+        if not np.isfinite(curve.coefficients).all():
+            raise ScenarioError("the curve is not finite", place=given.place, expected="smaller values, or times farther apart")
+        return self.table.put(curve, use, given.place)
+
+    def _use(self, axis: str, name: str) -> Use:
+        unit = "m" if axis in "xyz" else "rad" if axis in _AXES else ""
+        return Use(f"{axis} of {name}", state=False, unit=unit, interpolate="quintic", derivatives=2)
+
+
+def _turning(name: str, place, t, turns, held: bool) -> list[Curve]:
+    k, angle = largest_turn(turns)
+    if angle > TURN:
+        raise ScenarioError(f"{name} turns by {angle:.4g} rad from t = {t[k]:g} s to the next pose at t = {t[k + 1]:g} s",
+                            place=place, expected=f"at most {TURN:g} rad, since it takes the shorter way",
+                            hint="add a pose between them")
+    ends = ((0.0,) * 3,) * 2 if held else tuple(rate_at_start(*(x[::way][:_END] for x in (t, turns))) for way in (1, -1))
+    try:
+        with np.errstate(all="ignore"):
+            return rotation_curves(t, *rotation_spline(t, turns, *ends), held)
+    except ValueError:                                         # unsettled, or not finite where times are too close
+        raise ScenarioError(f"no smooth rotation through the poses of {name} was found", place=place,
+                            expected="poses that turn less from one to the next, or times farther apart") from None
+
+
+def _no_position(name: str, place) -> ScenarioError:
+    return ScenarioError(f"{name} is a ball joint: it has no position", place=place, found="xyz", expected="rpy alone")
+
+
+def prescribed_at(poses: Poses, signals: Signals, t: float, q, v, names, places) -> tuple[np.ndarray, np.ndarray]:
+    """q and v at t, with the coordinates of these joints on their motion. names, places: of the signals, for the error where one
+    is not finite."""
+    q, v = np.array(q, dtype=float), np.array(v, dtype=float)
+    for k in poses.signal[poses.signal >= 0]:
+        jet = read_signal(signals, k, t, q, v)
+        if not np.isfinite(jet).all():
+            raise ScenarioError(f"the {names[k]} is not finite at t = {t:g}", place=places[k], found=f"{jet[0]}, derivatives "
+                                f"{jet[1]} and {jet[2]}")
+    work = _Work(q.copy(), v.copy(), np.zeros(3 * max(1, int(np.max(signals.count, initial=1)))), np.zeros(2))
+    a = np.zeros_like(v)
+    with np.errstate(all="ignore"):
+        plain("kernels.simulation.poses").move_poses(poses, signals, np.float64(t), q, v, a, work)
+    return q, v
+
+
+class _Work:
+    """What the kernel reads of `right_hand_side.MotionWork`."""
+
+    def __init__(self, q, v, stack, flag):
+        self.q, self.v, self.stack, self.flag = q, v, stack, flag
+
+
+def held_by(poses: Poses, model) -> dict[str, tuple[slice, slice]]:
+    """The joints of these poses, with their coordinates in q and in v."""
+    return {joint.name: (joint.q, joint.v) for joint in model.joints if joint.v.start in poses.v and joint.kind != SCREW}
+
+
+def pose_gap(here, there) -> float:
+    """The largest difference of coordinates of a ball or free joint, relative where they are larger than 1; a quaternion and its
+    negative are the same."""
+    here, sign = np.array(here), 1.0 if here[-4:] @ there[-4:] >= 0.0 else -1.0
+    here[-4:] *= sign
+    return velocity_gap(here, there)
+
+
+def velocity_gap(here, there) -> float:
+    """The largest difference, relative where they are larger than 1."""
+    return float(np.abs(here - there).max() / max(1.0, np.abs(there).max()))

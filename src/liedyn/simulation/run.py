@@ -1,0 +1,362 @@
+"""From a scenario to its motion and the self-check of it."""
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from liedyn.errors import ComputationError, Interrupted, LiedynError
+from liedyn.integrators.problem import Statistics
+from liedyn.io.csv import column_title
+from liedyn.io.events import Attach
+from liedyn.io.override import Overrides
+from liedyn.io.scenario import Integrator, Scenario
+from liedyn.model.model import Model
+from liedyn.simulation.balance import GOOD
+from liedyn.simulation.contact import ContactMotion
+from liedyn.simulation.limits import Excess, limit_notes
+from liedyn.simulation.motion_columns import columns_of, constraint_columns
+from liedyn.simulation.preparation import prepare
+from liedyn.simulation.prescribed_power import prescribed_power
+from liedyn.simulation.stops import stop_notes, stops_of
+from liedyn.simulation.tracking import Tracking
+
+if TYPE_CHECKING:
+    import pandas
+
+    from liedyn.io.unfinished import Unfinished
+    from liedyn.simulation.rows import Rows
+    from liedyn.simulation.stretches import Occurrence
+
+# What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
+_UNIT, _RESIDUAL = 1e-12, 1e-9
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Result:
+    """A simulated motion of N output times.
+
+    t         (N,) [s]
+    q         (N, nq); v, a, tau: (N, nv) [rad | m and their rates; N m | N], in the order of model.q_names and model.v_names
+    wrench    (N, len(forced_links), 6) external wrenches [m; f] on the links `forced_links`, in their local frames [N m | N]
+    kinetic, potential   (N,) energies [J]
+    work      (N,) energy supplied by motors, external wrenches and passive forces but springs since t[0] [J]
+    multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
+              (N, loops, 6) wrenches on their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
+    tracking  how links or joints followed the desired motions of `control`; None without
+    contacts  forces, depths and slips of `contacts`; None without (`simulation.contact.ContactMotion`)
+    stops     (N, nv) what stops at limits add to tau [N m | N]; None without `limits`
+    limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`simulation.limits.Excess`)
+    events    what happened, in order (`simulation.stretches.Occurrence`); the rows before and after an event have its time
+    check     values of the self-check, by name
+    notes     notes for the user, one line each
+    timing    seconds by part of the run
+    status    complete; diverged or interrupted: the rows before that, and reason says why
+    """
+
+    scenario: Scenario
+    model: Model
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    a: np.ndarray
+    tau: np.ndarray
+    forced_links: tuple[str, ...]
+    wrench: np.ndarray
+    kinetic: np.ndarray
+    potential: np.ndarray
+    work: np.ndarray
+    prescribed: np.ndarray
+    check: dict[str, float]
+    statistics: Statistics
+    notes: tuple[str, ...]
+    timing: dict[str, float]
+    multipliers: np.ndarray | None = None
+    reactions: np.ndarray | None = None
+    drift: np.ndarray | None = None
+    tracking: Tracking | None = None
+    limits: tuple[Excess, ...] = ()
+    events: tuple[Occurrence, ...] = ()
+    contacts: ContactMotion | None = None
+    stops: np.ndarray | None = None
+    status: str = "complete"
+    reason: str = ""
+
+    def __repr__(self) -> str:
+        m, notes = self.model, f", {len(self.notes)} notes" if self.notes else ""
+        return (f"<Result {m.name}: {len(self.t)} rows to t = {self.t[-1]:g} s, nq {m.nq}, nv {m.nv}, "
+                f"energy balance {self.check['energy_balance_relative']:.1e}{notes}>")
+
+    @property
+    def has_events(self) -> bool:
+        """Whether something may happen in the course of the run."""
+        return bool(self.scenario.events or self.events)
+
+    @property
+    def attached(self) -> str:
+        """The links that bodies are attached to in the course of the run; the other commands do not know these bodies."""
+        actions = [action for event in self.scenario.events if any(one.name == event.name for one in self.events)
+                   for action in event.actions]
+        return ", ".join(dict.fromkeys(action.link for action in actions if isinstance(action, Attach)))
+
+    @property
+    def armatures(self) -> dict[str, float]:
+        """Of joints whose motors have rotors with inertia, by `motors` and not by the robot file."""
+        from liedyn.simulation.motors import armatures_of
+        return armatures_of(self.scenario, self.model)
+
+    @cached_property
+    def power(self) -> dict[str, np.ndarray]:
+        """(N,) power tau . v [W] of each joint whose motion is prescribed, in one phase at least."""
+        return prescribed_power(self.scenario, self.model, self.v, self.tau)
+
+    @cached_property
+    def columns(self) -> list[tuple[str, str, np.ndarray]]:
+        """(name, unit, (N,) array) of each column of trajectory.csv but the time."""
+        columns = columns_of(self.model, self.forced_links, self.wrench, q=self.q, v=self.v, a=self.a, tau=self.tau)
+        columns += [(f"power.{name}", "W", x) for name, x in self.power.items()]
+        columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
+        if self.tracking is not None:
+            columns += self.tracking.columns
+        if self.scenario.motors:
+            columns += self._motor_columns
+        if self.contacts is not None:
+            columns += self.contacts.columns
+        if self.stops is not None:
+            columns += self._stop_columns
+        return [*columns, *((f"energy.{name}", "J", x) for name, x in (("kinetic", self.kinetic), ("potential", self.potential),
+                                                                      ("work", self.work)))]
+
+    @property
+    def _motor_columns(self) -> list[tuple[str, str, np.ndarray]]:
+        from liedyn.simulation.motors import bind_motors, motor_columns
+        driven = self.tau if self.stops is None else self.tau - self.stops
+        return motor_columns(bind_motors(self.scenario, self.model), self.v, driven)
+
+    @property
+    def _stop_columns(self) -> list[tuple[str, str, np.ndarray]]:
+        stopped = sorted({stop.coordinate for stop in stops_of(self.scenario, self.model)})
+        return [(f"stop.{self.model.v_names[k]}", "N m" if self.model.v_units[k] == "rad" else "N", self.stops[:, k])
+                for k in stopped]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A DataFrame with the columns of trajectory.csv, by the names that they have there: "q.elbow[rad]", …, and the time
+        "t[s]" as its index. Needs pandas, which liedyn does not install."""
+        import pandas
+        columns = {column_title(name, unit): x for name, unit, x in self.columns}
+        return pandas.DataFrame(columns, index=pandas.Index(self.t, name=column_title("t", "s")))
+
+    def save(self, folder: str | os.PathLike[str], *, force: bool = False, plots: bool = False) -> None:
+        """Write a run folder, as `liedyn simulate` does: trajectory.csv, run.json, events.csv, and with `plots` the pictures.
+        Raises UsageError where the folder exists and `force` is not given."""
+        import liedyn
+        liedyn.write_run(self, folder, force=force, plots=plots)
+
+    def plot(self, what: str = "positions"):
+        """A Matplotlib figure; `what` as the pictures of a run folder are called: replay, positions, velocities, torques, …
+        Raises NameLookupError for a picture that this motion does not have."""
+        import liedyn
+        return liedyn.figure_of(self, what)
+
+    @property
+    def balance(self) -> np.ndarray:
+        """(N,) energy less the initial energy and the supplied work [J]: what the integrator lost or made."""
+        energy = self.kinetic + self.potential
+        return energy - energy[0] - self.work
+
+    @property
+    def summary(self) -> str:
+        s, c = self.statistics, self.check
+        closed = f", constraint residual {c['constraint_residual']:.1e}" if "constraint_residual" in c else ""
+        followed = f", tracking error {c['tracking_error']:.1e}" if "tracking_error" in c else ""
+        return (f"{self.model.name}: {self.t[-1]:g} s in {s.steps} steps ({self.scenario.integrator.method}), "
+                f"{self.timing['simulate']:.2f} s of computing; energy balance {c['energy_balance_relative']:.1e}, "
+                f"inverse dynamics residual {c['inverse_dynamics_residual']:.1e}{closed}{followed}")
+
+
+class Silent:
+    """Progress that nobody hears."""
+
+    def stage(self, text):
+        return contextlib.nullcontext()
+
+    def update(self, fraction):
+        pass
+
+
+def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrides = (), *, strict: bool = False,
+                 force_long: bool = False, controller: Callable | None = None) -> Result:
+    """Simulate a scenario, or a robot file with defaults.
+
+    Parameters
+    ----------
+    scenario : path or mapping
+        A scenario YAML, robot YAML or URDF; or the keys of a scenario as a dict, whose paths are relative to the current folder.
+    overrides : {"key.path": value} or iterable of "key.path=value"
+        Replace values of the scenario.
+    strict : bool
+        Findings of the robot become an error.
+    force_long : bool
+        Allow more than 1e8 steps or 1e7 rows (up to 1e12), and a result that may not fit into memory.
+    controller : callable, optional
+        ``controller(t, q, v)`` is called at each sample of the scenario's ``sampling`` with the time [s] and what is measured of
+        the state, q (nq,) and v (nv,). It returns torques [N m | N], an array (nv,) or a dict by joint, which are added to those
+        of the scenario and held until the next sample. Those of prescribed joints are ignored.
+
+    Returns
+    -------
+    Result
+
+    Raises
+    ------
+    ScenarioError, ModelError, TrajectoryError
+        With file, line and key.
+    ComputationError
+        If the integration or the controller fails, with the motion before as its `result`; or the result would not fit into
+        memory.
+    UsageError
+        For a controller without the key ``sampling``.
+    """
+    return simulate_file(scenario, overrides, Silent(), strict, force_long, controller=controller)
+
+
+def simulate_file(path, overrides, progress, strict: bool = False, force_long: bool = False,
+                  disk: Unfinished | None = None, resumed: bool = False, controller: Callable | None = None,
+                  model: Model | None = None) -> Result:
+    """`run_scenario` with progress: an object with `stage(text)`, a context, and `update(fraction)`.
+
+    disk      for a result that is to be written into its folder
+    resumed   from its checkpoint
+    model     instead of that of the scenario
+
+    Raises Interrupted where disk.stop has asked for it.
+    """
+    began = time.perf_counter()
+    with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
+        prepared = prepare(path, overrides, strict, force_long, disk and disk.folder, controller, model)
+    return simulate_prepared(prepared, progress, disk, resumed, time.perf_counter() - began)
+
+
+def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resumed: bool = False, loading: float = 0.0) -> Result:
+    """`simulate_file` of what it has prepared. loading: seconds that this took."""
+    began = time.perf_counter() - loading
+    with progress.stage("loading the compiled kernels (the first run compiles them, up to a minute)"):
+        scenario, problem = prepared.scenario, prepared.problem
+        from liedyn.integrators.solve import solve
+        from liedyn.simulation.integrator import options_of
+        from liedyn.simulation.resume import identity, resume
+        from liedyn.simulation.rows import Rows, listening
+        options = options_of(scenario.integrator)
+        own = identity(prepared) if disk else {}               # before anything is written to its arrays
+        ready = time.perf_counter()
+        solve(problem, np.zeros(1), options)                   # compiles or loads; computes the first instant only
+        start = time.perf_counter()
+        motion = prepared.timeline or OneStretch(prepared.model, problem)
+        rows = Rows(prepared.model, problem, disk)
+        before = resume(prepared, own, rows)["seconds"] if resumed else 0.0
+        rows.about = lambda: own | motion.about() | {"seconds": before + time.perf_counter() - start}
+    with progress.stage("simulating"):
+        ended = None
+        try:
+            with listening(disk):
+                statistics = motion.run(output_times(scenario), options, progress.update, rows)
+        except (ComputationError, Interrupted) as error:
+            ended, statistics = error, motion.so_far(rows.cut())
+        stop = time.perf_counter()
+    timing = {"load": ready - began, "compile": start - ready, "simulate": before + stop - start}
+    with progress.stage("checking the result"):
+        if ended is None:
+            return _result(prepared, rows, rows.parts(), statistics, timing)
+        ended.result = _result_before(ended, prepared, rows, statistics, timing)
+        raise ended
+
+
+class OneStretch:
+    """The motion of a scenario without events, with the methods of a `Timeline`."""
+
+    def __init__(self, model, problem):
+        self.model, self.problem = model, problem
+
+    def run(self, times: np.ndarray, options, progress, rows: Rows) -> Statistics:
+        from liedyn.integrators.solve import solve
+        rows.begin(self.model, self.problem)
+        record, statistics = solve(self.problem, times, options, progress, rows)
+        rows.end(record)
+        return statistics
+
+    def so_far(self, cut: Statistics) -> Statistics:
+        return cut
+
+    def about(self) -> dict:
+        return {}
+
+
+def output_times(scenario: Scenario) -> np.ndarray:
+    """0, output_step, …, and the end of the run, which may stand closer to the last."""
+    n = int(np.floor(scenario.duration / scenario.output_step * (1 + 1e-12)))
+    times = np.arange(n + 1) * scenario.output_step
+    if scenario.duration - times[-1] > 1e-9 * scenario.output_step:
+        return np.append(times, scenario.duration)
+    times[-1] = scenario.duration
+    return times
+
+
+def _result_before(ended, prepared, rows, statistics, timing) -> Result | None:
+    """The motion up to an interrupt, or as far as it means something up to an error; None where there is nothing of it."""
+    from liedyn.simulation.rows import meaningful
+    status = "interrupted" if isinstance(ended, Interrupted) else "diverged"
+    parts = rows.parts()
+    if status == "diverged":
+        parts = meaningful(parts)
+    try:
+        return _result(prepared, rows, parts, statistics, timing, status, str(ended)) if parts else None
+    except LiedynError:                                        # a motion that means nothing: the error stands
+        return None
+
+
+def _result(prepared, rows, parts, statistics, timing, status: str = "complete", reason: str = "") -> Result:
+    from liedyn.simulation.integrator import step_note
+    from liedyn.simulation.laws import saturation_notes
+    from liedyn.simulation.motors import bind_motors, motor_notes
+    from liedyn.simulation.self_check import SelfCheck
+    from liedyn.simulation.task_space import task_notes
+    began = time.perf_counter()
+    scenario, model, problem, timeline = prepared.scenario, prepared.model, prepared.problem, prepared.timeline
+    record = rows.whole(parts)
+    found = SelfCheck(scenario, model, problem, rows, parts, prepared.contact_names)
+    check, loop_notes = found.values(statistics)
+    wrench = record.wrench.reshape(len(record.t), len(problem.forced_links), 6)
+    tied = found.reactions is not None
+    loops = (record.multipliers, found.reactions, record.residual[:, 0]) if tied else (None, None, None)
+    prescribed = np.all([part.problem.plant().prescribed for part in parts], axis=0)
+    fastest = [note for part in parts for note in step_note(scenario.integrator, part.problem, part.record)]
+    notes = [*prepared.notes, *prepared.chosen, *(timeline.notes.values() if timeline else ()), *loop_notes, *statistics.notes,
+             *fastest[:1], *_doubts(check, scenario.integrator),
+             *limit_notes(found.limits, {stop.name for stop in stops_of(scenario, model)}), *stop_notes(parts),
+             *saturation_notes(parts, model, found.stops), *task_notes(parts),
+             *motor_notes(bind_motors(scenario, model), parts, found.stops)]
+    links = tuple(model.link_names[k] for k in problem.forced_links)
+    timing = timing | {"check": time.perf_counter() - began}
+    return Result(scenario, model, record.t, record.q, record.v, record.a, record.tau, links, wrench, found.kinetic,
+                  found.potential, record.work, prescribed, check, statistics, tuple(notes), timing, *loops, found.tracking,
+                  found.limits, tuple(timeline.occurrences) if timeline else (), found.contacts, found.stops, status, reason)
+
+
+def _doubts(check: dict[str, float], integrator: Integrator) -> list[str]:
+    """A line for each value of the self-check that is not as it should be."""
+    notes, balance = [], check["energy_balance_relative"]
+    if check["quaternion_norm"] > _UNIT:
+        notes.append(f"quaternions deviate from unit norm by {check['quaternion_norm']:.1e}")
+    if check["inverse_dynamics_residual"] > _RESIDUAL:
+        notes.append("inverse dynamics of the motion differs from the applied forces by "
+                     f"{check['inverse_dynamics_residual']:.1e} (relative): the robot is ill-conditioned")
+    if balance > GOOD:
+        mend = "a smaller integrator.step" if integrator.step_is_fixed else "a smaller integrator.rtol"
+        notes.append(f"the relative error of the energy balance is {balance:.1e}: the motion is not accurate; try {mend}")
+    return notes

@@ -1,0 +1,382 @@
+"""Signals of a scenario, one by one, into the flat arrays of `kernels.simulation.signals`."""
+from __future__ import annotations
+
+import difflib
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from liedyn.errors import Place, ScenarioError
+from liedyn.io.csv import Trajectory, read_trajectory
+from liedyn.io.scenario import PHASE_START, Begun, Column, Constant, Expression, Quintic, Signal, Sine, Spline
+from liedyn.kernels.simulation import signals as code
+from liedyn.kernels.simulation.link_points import NUMBERS
+from liedyn.simulation.measured import points_of
+from liedyn.simulation.names import find, unknown
+from liedyn.simulation.signals.curves import LEAST_ROWS, Curve, held_at_ends, interpolant, quintic, spline
+from liedyn.simulation.signals.expression import OF_LINKS, Program, compile_expression, started
+from liedyn.simulation.signals.switches import MOST, switches_in_time, switches_of_state
+
+SAME_TIME = 1e-12               # relative to the duration: 3 * 0.1 and 0.3
+_AT_REST = 1e-6                 # of the largest velocity
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """What a signal is for.
+
+    name         for messages: "torque of elbow"
+    state        whether it may depend on q, v and points of links
+    forces       and on joint forces; then what depends on clocks is located like what depends on the state
+    q, v         its own coordinate: index in q (None: it has none) and in v
+    column       the column of a CSV that belongs to it
+    unit         that a CSV column must have, where it says one
+    interpolate  how, where the scenario does not say
+    derivatives  how many time derivatives are used
+    window       times between which it is used; None: the whole run
+    """
+
+    name: str
+    state: bool = True
+    forces: bool = False
+    q: int | None = None
+    v: int | None = None
+    column: str | None = None
+    unit: str = ""
+    interpolate: str = "linear"
+    derivatives: int = 0
+    window: tuple[float, float] | None = None
+
+
+class SignalTable:
+    """Collects signals; `arrays` gives them as the kernels read them.
+
+    phases, events   whether there are phases, and the names of events: what clocks may begin with
+    clocks           those that signals read: the name of an event, or PHASE_START
+    """
+
+    def __init__(self, model, duration: float, q_of_v: np.ndarray, phases: bool = False, events: tuple[str, ...] = ()):
+        self.model, self.duration, self.q_of_v, self.phases, self.events = model, duration, q_of_v, phases, events
+        self.clocks: list[str] = []
+        self._points: dict[tuple[int, tuple[float, float, float]], int] = {}
+        self._measures = False
+        self._at_run: list[bool] = []
+        self.names: list[str] = []
+        self.places: list[Place] = []
+        self.stack_size = 3
+        self._lowered: list[float | Program | Curve] = []
+        self._windows: list[tuple[float, float]] = []           # in which each is used
+        self._constants: dict[float, int] = {}
+        self._files: dict[str, Trajectory] = {}
+
+    def joint_use(self, role: str, i: int) -> Use:
+        """The use of a signal for velocity coordinate i: as its torque, target, position, velocity or acceleration."""
+        model, name = self.model, self.model.v_names[i]
+        q = int(self.q_of_v[i]) if self.q_of_v[i] >= 0 else None
+        unit = model.v_units[i]
+        column, dimension, derivatives = {
+            "torque": (f"tau.{name}", {"rad": "N m", "m": "N"}[unit], 0),
+            "target": (f"q.{name}", unit, 1), "position": (f"q.{name}", unit, 2),
+            "velocity": (f"v.{name}", f"{unit}/s", 1), "acceleration": (f"a.{name}", f"{unit}/s^2", 0)}[role]
+        return Use(f"{role} of {name}", state=role in ("torque", "target"), q=q, v=i, column=column, unit=dimension,
+                   interpolate="linear" if role == "torque" else "quintic", derivatives=derivatives)
+
+    def add(self, given: Signal, use: Use) -> int:
+        """Index of a signal."""
+        return self.put(self.lower(given, use), use, given.place)
+
+    def add_target(self, given: Signal, use: Use, rate: bool) -> int:
+        """Index of a signal of a pd law; rate: its time derivative is used. Where it reads the state, that moves."""
+        lowered = self.lower(given, use)
+        if isinstance(lowered, Program) and rate:
+            lowered = replace(lowered, code=tuple(self._moving(word, given) for word in lowered.code))
+        return self.put(lowered, use, given.place)
+
+    def _moving(self, word: int, given: Expression) -> int:
+        operation, i = word & 255, word >> 8
+        if operation == code.STATE_Q and i in self.q_of_v:
+            return code.MOVING_Q + 256 * (i + code.RATE * int(np.flatnonzero(self.q_of_v == i)[0]))
+        if operation == code.MEASURED and (i - self.model.nv) % NUMBERS < 3:
+            return code.MOVING_POINT + 256 * i
+        if operation in code.OF_STATE:
+            raise ScenarioError("the target's time derivative, which kd needs, is not known", place=given.place, found=given.text,
+                                expected="q(joint) of joints with one coordinate, x(link), y(link), z(link), and times",
+                                hint="or kd: 0 and a feedforward")
+        return word
+
+    def put(self, lowered: float | Program | Curve, use: Use, place: Place | None = None) -> int:
+        """Index of what `lower` made."""
+        if isinstance(lowered, float) and lowered in self._constants:
+            return self._constants[lowered]
+        if isinstance(lowered, float):
+            self._constants[lowered] = len(self.names)
+        if isinstance(lowered, Program):
+            self.stack_size = max(self.stack_size, 3 * lowered.depth)
+        self._lowered.append(lowered)
+        self._windows.append(use.window or (0.0, self.duration))
+        self._at_run.append(use.forces)
+        self.names.append(use.name)
+        self.places.append(place or Place())
+        return len(self.names) - 1
+
+    def put_own(self, value: float, use: Use) -> int:
+        """Index of a constant that no other signal shares, since a run changes it."""
+        shared = self._constants.pop(value, None)
+        index = self.put(value, use)
+        del self._constants[value]
+        if shared is not None:
+            self._constants[value] = shared
+        return index
+
+    def lower(self, given: Signal, use: Use) -> float | Program | Curve:
+        """A constant, a program or a curve."""
+        if isinstance(given, Constant):
+            return given.value
+        if isinstance(given, Expression):
+            program = compile_expression(given.text, given.place, use.state, self._resolver(given.place, use))
+            return program if program.constant is None else program.constant
+        if isinstance(given, Begun):
+            return self._begun(given, use)
+        if isinstance(given, Sine):
+            return _sine(given)
+        if isinstance(given, Column):
+            return self._column(given, use)
+        if isinstance(given, Spline):
+            return finite(given.place, spline, given.points)
+        if use.derivatives >= 2:
+            self._check_rest(given)
+        return finite(given.place, quintic, given.points)
+
+    def origins(self, begun: Mapping[str, float]) -> np.ndarray:
+        """When each clock began; -inf where it has not."""
+        return np.array([begun.get(name, -math.inf) for name in self.clocks], dtype=float)
+
+    def knots(self, origins) -> np.ndarray:
+        """Times at which a curve is not smooth."""
+        return np.concatenate([np.empty(0), *(x.started(origins).knots for x in self._lowered if isinstance(x, Curve))])
+
+    def switches(self, origins) -> tuple[np.ndarray, list[str]]:
+        """(k, 2) windows of time in which an expression's step, sign, abs, min … switch, and a note on each whose switches are
+        not all known."""
+        windows, notes = [np.empty((0, 2))], []
+        for x, window, at_run, name, place in zip(self._lowered, self._windows, self._at_run, self.names, self.places,
+                                                  strict=True):
+            if not isinstance(x, Program):
+                continue
+            found = switches_in_time(x if at_run else started(x, origins), *window)
+            windows.append(found.windows)
+            if not found.complete:
+                where = f"{place}: " if str(place) else ""
+                notes.append(f"{where}the {name} has more switching times than can be located (at most "
+                             f"{MOST}): adaptive methods take steps of at most {self.duration / MOST:.3g} s")
+        return np.concatenate(windows), notes
+
+    def arrays(self, breaks: np.ndarray, origins) -> code.Signals:
+        """All signals; knots that are one of the schedule's `breaks` but for rounding are made equal to it."""
+        kinds, first, count = [], [], []
+        pieces, coefficients, words, literals = [np.empty(0)], [np.empty((0, code.ORDER))], [], []
+        begun = switches = 0
+        for x, at_run in zip(self._lowered, self._at_run, strict=True):
+            x = x.started(origins) if isinstance(x, Curve) else x
+            if isinstance(x, float):
+                kind, start, n = code.CONSTANT, len(literals), 1
+                literals.append(x)
+            elif isinstance(x, Curve):
+                within = _begin_within(x.breaks, self.duration)
+                kind, start, n = code.POLYNOMIAL, begun, int(within.sum())
+                pieces.append(snap(x.breaks[within], breaks, self.duration))
+                coefficients.append(x.coefficients[within])
+                begun += n
+            else:
+                kind, start, n = code.PROGRAM, len(words), len(x.code)
+                words += [w + 256 * len(literals) if w & 255 == code.LITERAL else w for w in x.code]
+                literals += x.literals
+                for i in switches_of_state(x, at_run):
+                    switches += 1
+                    words[start + i] += 256 * switches
+            kinds.append(kind), first.append(start), count.append(n)
+        measured = np.zeros(self.model.nv + NUMBERS * len(self._points) if self._measures else 0)
+        return code.Signals(*(np.array(x, dtype=np.int64) for x in (kinds, first, count)), np.concatenate(pieces),
+                            np.concatenate(coefficients).reshape(-1), np.array(words, dtype=np.int64),
+                            np.array(literals, dtype=float), np.tile([np.nan, 0.0, 0.0, 0.0], switches),
+                            measured, points_of(self.model, list(self._points)), origins)
+
+    def _clock(self, name: str, place: Place) -> int:
+        """Index of a clock."""
+        if name == PHASE_START and not self.phases:
+            raise ScenarioError("there are no phases that a time could begin with", place=place, expected="the key phases, or t")
+        if name != PHASE_START and not self.events:
+            raise ScenarioError("there are no events that a time could begin with", place=place, found=name,
+                                expected="the key events")
+        if name != PHASE_START:
+            find(name, self.events, "event", place)
+        if name not in self.clocks:
+            self.clocks.append(name)
+        return self.clocks.index(name)
+
+    def _begun(self, given: Begun, use: Use) -> Program | Curve:
+        """A curve whose time begins with a phase or an event."""
+        clock = self._clock(given.start, given.place)
+        if isinstance(given.curve, Column):
+            return replace(self._column(given.curve, replace(use, window=(0.0, 0.0)), held=True), clock=clock)
+        lowered = self.lower(given.curve, use)
+        if isinstance(lowered, Program):                       # a sine, which has no value at infinity
+            words = tuple(code.HELD_CLOCK + 256 * clock if word == code.TIME else word for word in lowered.code)
+            return replace(lowered, code=words)
+        return replace(lowered, clock=clock)
+
+    def _resolver(self, place: Place, use: Use):
+        model = self.model
+
+        def resolve(kind: str, name: str | None, point: tuple[float, float, float] | None = None) -> int:
+            if kind in ("phase", "since"):
+                return self._clock(PHASE_START if kind == "phase" else name, place)
+            if kind in OF_LINKS:
+                self._measures, key = True, (find(name, model.link_names, "link", place), point)
+                return model.nv + NUMBERS * self._points.setdefault(key, len(self._points)) + OF_LINKS.index(kind)
+            if kind == "tau" and not use.forces:
+                raise ScenarioError("joint forces may be read by events only", place=place, found=f"tau({name})",
+                                    expected="q(joint), v(joint), or a link's position such as z(link)")
+            self._measures = self._measures or kind == "tau"
+            if name is None:
+                own = use.q if kind == "q" else use.v
+                if own is None:
+                    raise ScenarioError(f"{kind} needs the name of a joint here", place=place, expected=f"{kind}(joint)")
+                return own
+            names = model.q_names if kind == "q" else model.v_names
+            if name in names:
+                return names.index(name)
+            parts = [other for other in names if other.startswith(f"{name}.")]
+            if name in model.joint_names and parts:
+                raise ScenarioError(f"joint {name} has {len(parts)} coordinates", place=place, found=f"{kind}({name})",
+                                    expected=f"one of {', '.join(f'{kind}({part})' for part in parts)}")
+            raise unknown(name, names, "joint", place)
+
+        return resolve
+
+    def _check_rest(self, given: Quintic) -> None:
+        """A prescribed position that is held after its last waypoint, or before its first, must be at rest there."""
+        for (t, _, velocity, _), inside in ((given.points[0], given.points[0][0] > 0.0),
+                                            (given.points[-1], given.points[-1][0] < self.duration)):
+            if inside and velocity != 0.0:
+                raise ScenarioError("the motion would start or stop with a velocity jump", place=given.place,
+                                    found=f"velocity {velocity:g} at t = {t:g}", expected="zero velocity at the first and last "
+                                                                                          "point",
+                                    hint=f"or waypoints from 0 to {self.duration:g} s")
+
+    def _column(self, given: Column, use: Use, held: bool = False) -> Curve:
+        t, x, interpolation = self.samples(given, use)
+        curve = finite(given.place, interpolant, t, x, interpolation)
+        if held and use.derivatives >= 2 and abs(curve.end_slope(t[-1])) > _AT_REST * np.abs(curve.coefficients[:, 1]).max():
+            raise ScenarioError(f"the motion in {given.file} would stop with a velocity jump at its end", place=given.place,
+                                found=f"velocity {curve.end_slope(t[-1]):.3g} at t = {t[-1]:g}",
+                                expected="a motion that ends at rest")
+        return held_at_ends(curve, t, x) if held else curve
+
+    def samples(self, given: Column, use: Use) -> tuple[np.ndarray, np.ndarray, str]:
+        """Times and values of the column, and how they are interpolated."""
+        name = re.sub(r"\s*\[[^\[\]]*\]\s*\Z", "", given.name).strip() if given.name is not None else use.column
+        if name is None:
+            raise ScenarioError("the key column is missing", place=given.place, expected=f"the column with the {use.name}")
+        trajectory = self._file(given)
+        if name not in trajectory.columns:
+            close = difflib.get_close_matches(name, trajectory.columns, n=1)
+            raise ScenarioError(f"the CSV {given.file} has no such column", place=given.place, found=name,
+                                expected=f"one of {', '.join(trajectory.columns)}",
+                                hint=f"did you mean {close[0]}?" if close else None)
+        unit = trajectory.units.get(name, "")
+        if unit and use.unit and _plain_unit(unit) != _plain_unit(use.unit):
+            raise ScenarioError(f"column {name} of {given.file} has the wrong unit", place=given.place, found=unit,
+                                expected=use.unit)
+        interpolation = given.interpolation or use.interpolate
+        if interpolation == "linear" and use.derivatives >= 2:
+            raise ScenarioError("linear interpolation has no acceleration at its points", place=given.place, found=interpolation,
+                                expected="interpolation cubic or quintic")
+        self._check_range(given, trajectory, use, interpolation)
+        return trajectory.t, trajectory.columns[name], interpolation
+
+    def _file(self, given: Column) -> Trajectory:
+        if given.file not in self._files:
+            if not os.path.exists(given.file) or os.path.isdir(given.file):
+                raise ScenarioError("no such CSV file", place=given.place, found=given.file)
+            self._files[given.file] = read_trajectory(given.file)
+        return self._files[given.file]
+
+    def _check_range(self, given: Column, trajectory: Trajectory, use: Use, interpolation: str) -> None:
+        t, least = trajectory.t, LEAST_ROWS[interpolation]
+        if len(t) < least:
+            raise ScenarioError(f"{interpolation} interpolation needs {least} rows", place=given.place,
+                                found=f"{len(t)} in {given.file}")
+        start, end = use.window or (0.0, self.duration)
+        slack = 1e-9 * max(self.duration, 1.0)
+        if start < end and (t[0] > start + slack or t[-1] < end - slack):
+            raise ScenarioError(f"the CSV {given.file} does not cover the required time", place=given.place,
+                                found=f"{t[0]:g} to {t[-1]:g} s", expected=f"{start:g} to {end:g} s")
+
+
+def _begin_within(starts: np.ndarray, duration: float) -> np.ndarray:
+    """Whether each piece begins before the end of the run: at the very end the motion that arrives there counts, not the
+    rest that would follow."""
+    within = starts < duration * (1 - SAME_TIME)
+    within[0] = True
+    return within
+
+
+def merge_times(times: np.ndarray, duration: float) -> np.ndarray:
+    """Sorted times inside (0, duration), those that differ by rounding only taken as one."""
+    slack = SAME_TIME * duration
+    times = np.unique(times[(times > slack) & (times < duration - slack)])
+    return times[np.diff(times, prepend=-math.inf) > slack]
+
+
+def merge_windows(times: np.ndarray, windows: np.ndarray, duration: float) -> tuple[np.ndarray, np.ndarray]:
+    """Breaks and the last time before each. times: of `merge_times`; windows: (k, 2), in which something switches, mostly between
+    neighbouring floats. A time that is the same as a window's but for rounding gives way to it, since curves can be moved and
+    expressions cannot: a break is the end of the windows that fall together, and `before` their beginning."""
+    slack = SAME_TIME * duration
+    windows = windows[(windows[:, 0] > slack) & (windows[:, 1] < duration - slack)]
+    windows = windows[np.argsort(windows[:, 0])]
+    low, high = windows[:, 0], np.maximum.accumulate(windows[:, 1])
+    begins = np.flatnonzero(np.r_[True, low[1:] - high[:-1] > slack]) if len(windows) else np.empty(0, dtype=int)
+    low, high = low[begins], high[np.r_[begins[1:], len(windows)] - 1] if len(begins) else high
+    k = np.searchsorted(low, times + slack, side="right") - 1
+    same = (k >= 0) & (times - high[k] <= slack) if len(low) else np.zeros(len(times), dtype=bool)
+    breaks, before = np.r_[times[~same], high], np.r_[np.nextafter(times[~same], -np.inf), low]
+    order = np.argsort(breaks)
+    return breaks[order], before[order]
+
+
+def snap(times: np.ndarray, breaks: np.ndarray, duration: float) -> np.ndarray:
+    """Times, with those that are a break but for rounding replaced by it."""
+    if not len(breaks) or not len(times):
+        return times
+    above = np.clip(np.searchsorted(breaks, times), 1, len(breaks) - 1) if len(breaks) > 1 else np.zeros(len(times), dtype=int)
+    nearest = np.where(np.abs(breaks[above] - times) < np.abs(breaks[above - 1] - times), breaks[above], breaks[above - 1])
+    return np.where(np.abs(nearest - times) <= 2 * SAME_TIME * duration, nearest, times)
+
+
+def finite(place: Place, make: Callable[..., Curve], *given) -> Curve:
+    """The curve through what is given; a ScenarioError where its polynomials overflow."""
+    try:
+        with np.errstate(all="ignore"):
+            curve = make(*given)
+        if np.isfinite(curve.coefficients).all():
+            return curve
+    except (np.linalg.LinAlgError, ValueError):                # infinite numbers on the way
+        pass
+    raise ScenarioError("the curve is not finite", place=place, expected="smaller values, or times farther apart")
+
+
+def _sine(given: Sine) -> Program:
+    words = ((code.LITERAL, 0), (code.TIME, 0), (code.MULTIPLY, 0), (code.LITERAL, 1), (code.ADD, 0), (code.SIN, 0),
+             (code.LITERAL, 2), (code.MULTIPLY, 0), (code.LITERAL, 3), (code.ADD, 0))
+    literals = (2.0 * math.pi * given.frequency, given.phase, given.amplitude, given.offset)
+    return Program(tuple(operation + 256 * operand for operation, operand in words), literals, 2)
+
+
+def _plain_unit(unit: str) -> str:
+    return re.sub(r"[\s·*^]", "", unit).replace("²", "2")

@@ -1,0 +1,165 @@
+"""Times at which a signal jumps or has a kink: where the arguments of step, sign, abs, min … switch, found before the run.
+
+Every such argument that depends on time alone is bounded over pieces of the run by interval arithmetic. A piece in which no
+switch can happen is done with, any other is halved; what stays is a window around each switch, which is then narrowed to
+neighbouring floats. So no pulse is missed, however narrow beside the run.
+"""
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from liedyn.kernels.simulation import signals as code
+from liedyn.simulation.signals import interval
+from liedyn.simulation.signals.expression import Program
+
+MOST = 20_000                    # switches of one signal
+_PIECES = 4 * MOST               # at once
+_FIRST, _HALVINGS = 64, 26       # so pieces of 2.3e-10 of the run are the last
+_WIDE = 1e-6                     # of the run: what cannot be decided over more is given up
+_CONSTANT = np.inf               # label of an argument that stands still, on whatever side
+
+_HELD = (code.ABS, code.SIGN, code.STEP, code.FLOOR, code.MIN, code.MAX)       # those that the state may switch, too
+_SWITCHES = (*_HELD, code.DIVIDE, code.TAN, code.ATAN2, code.SQRT, code.ASIN, code.ACOS, code.POWER)
+
+
+class Found(NamedTuple):
+    """windows  (k, 2) sorted: the signal is smooth but between the times of a window, which are mostly neighbouring floats
+    complete    whether these are all"""
+
+    windows: np.ndarray
+    complete: bool
+
+
+def switches_in_time(program: Program, start: float, end: float) -> Found:
+    """Where the program's jumps and kinks that depend on time alone lie in [start, end]."""
+    operations = {word & 255 for word in program.code}
+    if start >= end or code.TIME not in operations or not operations & set(_SWITCHES):
+        return Found(np.empty((0, 2)), True)
+    left, right, complete = _undecided(program, start, end)
+    narrow = right - left <= _WIDE * (end - start)
+    inside = narrow & (left > start) & (right < end)           # at the very start the kernels see what comes just after
+    complete = complete and bool(narrow.all())
+    return Found(_narrowed(program, left[inside], right[inside]) if inside.any() else np.empty((0, 2)), complete)
+
+
+def _undecided(program: Program, start: float, end: float) -> tuple[np.ndarray, np.ndarray, bool]:
+    """Ends of the stretches that stay undecided, and whether none was given up."""
+    at = lambda k, pieces: start + (end - start) * (k / pieces)      # noqa: E731  (k / 2^n is exact: neighbours share ends)
+    number, pieces = np.arange(_FIRST), _FIRST
+    for halving in range(_HALVINGS + 1):
+        if not len(number):
+            break
+        number = number[np.isnan(labels(program, at(number, pieces), at(number + 1, pieces))).any(axis=1)]
+        if len(number) > _PIECES:
+            return np.empty(0), np.empty(0), False
+        if halving < _HALVINGS:
+            number, pieces = (2 * number[:, None] + [0, 1]).reshape(-1), 2 * pieces
+    first = number[np.diff(number, prepend=-2) > 1]
+    last = number[np.diff(number, append=2 * pieces) > 1]
+    return at(first, pieces), at(last + 1, pieces), len(first) <= MOST
+
+
+def _narrowed(program: Program, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """(k, 2): the last time that is surely like the left end, the first that is surely like the right one. Where both ends
+    are alike, as where abs touches 0, the middle."""
+    here, there = labels(program, left, left), labels(program, right, right)
+    middle = left + 0.5 * (right - left)
+    touching = (here == there).all(axis=1)
+    low = _frontier(program, here, left, right)
+    high = _frontier(program, there, right, left)
+    windows = np.stack([np.where(touching, np.nextafter(middle, -np.inf), low), np.where(touching, middle, high)], axis=1)
+    return windows[(windows[:, 0] < windows[:, 1])]
+
+
+def _frontier(program: Program, label: np.ndarray, alike: np.ndarray, other: np.ndarray) -> np.ndarray:
+    """The last float on the way from `alike` to `other` that has the label, by bisection."""
+    while True:
+        middle = alike + 0.5 * (other - alike)
+        if ((middle == alike) | (middle == other)).all():
+            return alike
+        same = (labels(program, middle, middle) == label).all(axis=1)
+        alike, other = np.where(same, middle, alike), np.where(same, other, middle)
+
+
+def switches_of_state(program: Program, clocks: bool = False) -> list[int]:
+    """Positions in the code of the operations whose jumps or kinks depend on the state; or on a clock, if asked for."""
+    stack, found, state = [], [], (*code.OF_STATE, *((code.CLOCK,) if clocks else ()))
+    for i, word in enumerate(program.code):
+        operation = word & 255
+        if operation < code.FIRST_UNARY:
+            stack.append(operation in state)
+            continue
+        count = 1 if operation < code.FIRST_BINARY else 2
+        by_state = any(stack[-count:])
+        stack[-count:] = [by_state]
+        if by_state and operation in _HELD:
+            found.append(i)
+    return found
+
+
+def labels(program: Program, start: np.ndarray, end: np.ndarray) -> np.ndarray:
+    """(pieces, switches) on which side each switch is, throughout the piece; not a number where that is not sure."""
+    middle = start + 0.5 * (end - start)
+    half = np.nextafter(np.maximum(end - middle, middle - start), np.inf)
+    n, found, stack = len(start), [], []
+    t = interval.time(np.concatenate([start, middle]), np.concatenate([end, middle]))
+
+    def bounds(x):
+        piece, centre = (interval.Interval(*(row[part] for row in x)) for part in (slice(n), slice(n, None)))
+        still = (piece.slow == 0) & (piece.fast == 0)
+        return *interval.centred(piece, centre, np.where(start == end, 0.0, half)), still
+
+    for word in program.code:
+        operation, operand = word & 255, word >> 8
+        if operation < code.FIRST_UNARY:
+            stack.append(_leaf(operation, operand, program, t))
+            continue
+        x = [stack.pop() for _ in range(1 if operation < code.FIRST_BINARY else 2)][::-1]
+        if None in x:                                           # it depends on the state
+            stack.append(None)
+            continue
+        if operation in _SWITCHES:
+            found.append(_label(operation, *_switching(operation, x, bounds), x[0].fast[:n] < 0))
+        stack.append(interval.apply(operation, *x))
+    return np.stack(found, axis=1) if found else np.empty((n, 0))
+
+
+def _leaf(operation: int, operand: int, program: Program, t: interval.Interval) -> interval.Interval | None:
+    if operation == code.TIME:
+        return t
+    return interval.constant(program.literals[operand], t.low) if operation == code.LITERAL else None
+
+
+def _switching(operation: int, x: list, bounds):
+    """Bounds of what an operation switches at, and whether that stands still."""
+    if operation in (code.MIN, code.MAX):
+        return bounds(interval.apply(code.SUBTRACT, *x))
+    if operation == code.DIVIDE:
+        return bounds(x[1])
+    if operation == code.ATAN2:
+        low, high, still = bounds(x[0])
+        return low, high, still | (bounds(x[1])[0] > 0)         # no jump right of the axis
+    if operation == code.POWER:
+        low, high, still = bounds(x[0])
+        y = x[1]
+        smooth = (y.low == y.high) & (y.low >= 0) & (y.low == np.floor(y.low)) & (y.slow == 0) & (y.fast == 0)
+        return low, high, still | smooth[:len(low)]
+    return bounds(x[0])
+
+
+def _label(operation: int, low: np.ndarray, high: np.ndarray, still: np.ndarray, falling: np.ndarray) -> np.ndarray:
+    """The same number throughout the pieces on one side. Where step and floor switch, the value just after counts."""
+    if operation == code.STEP:
+        upper, lower = np.where(falling, low > 0, low >= 0), np.where(falling, high <= 0, high < 0)
+        label = np.where(upper, 1.0, np.where(lower, -1.0, np.nan))
+    elif operation in (code.FLOOR, code.TAN):
+        below = lambda x: np.where(falling, np.ceil(x) - 1, np.floor(x))       # noqa: E731
+        count = below if operation == code.FLOOR else lambda x: np.floor(x / np.pi + 0.5)
+        label = np.where(count(low) == count(high), count(low), np.nan)
+    elif operation in (code.ASIN, code.ACOS):
+        label = np.where((low > -1) & (high < 1), 1.0, np.nan)
+    else:
+        label = np.where(low > 0, 1.0, np.where(high < 0, -1.0, np.nan))
+    return np.where(still, _CONSTANT, label)

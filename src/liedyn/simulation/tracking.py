@@ -1,0 +1,32 @@
+"""How well the joints or links of a robot under `control` followed."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Tracking:
+    """By joint, an elastic one under the name of its motor's joint; in task space by axis of the link, and the angle between its
+    orientation and that of its target.
+
+    link       (N, n) positions of joints, or of the link [rad | m]
+    reference  (N, n) what was desired
+    """
+
+    names: tuple[str, ...]
+    units: tuple[str, ...]
+    link: np.ndarray
+    reference: np.ndarray
+
+    @property
+    def error(self) -> np.ndarray:
+        """(N, n)"""
+        return self.link - self.reference
+
+    @property
+    def columns(self) -> list[tuple[str, str, np.ndarray]]:
+        """(name, unit, (N,) array) link.<joint> and reference.<joint>, for the trajectory file."""
+        return [(f"{kind}.{name}", unit, values[:, k]) for kind, values in (("link", self.link), ("reference", self.reference))
+                for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True))]
