@@ -73,7 +73,7 @@ class Bench:
         return self._lineup[0]
 
     # columns ------------------------------------------------------------------------------------------------------------
-    def _known(self) -> dict[str, str]:
+    def known_columns(self) -> dict[str, str]:
         """Columns that every run has, and their units; of runs side by side they are all."""
         model = self.binding.model
         arrays = {kind: np.zeros((1, model.nq if kind == "q" else model.nv)) for kind in _KINDS}
@@ -81,7 +81,7 @@ class Bench:
             ("energy.kinetic", "energy.potential", "energy.work"), "J")
 
     def _check_columns(self) -> None:
-        known, links, others = self._known(), self.binding.model.link_names, set()
+        known, links, others = self.known_columns(), self.binding.model.link_names, set()
         for output, one in zip(self.outputs, self.sweep.outputs, strict=True):
             for name in output.columns:
                 if name not in known and name.partition(".")[0] in (*_KINDS, "energy"):
@@ -112,23 +112,24 @@ class Bench:
 
     def _readable_side_by_side(self) -> bool:
         """Whether no other columns are asked for than those of runs side by side."""
-        prepared, known = self.binding.prepared, self._known()
+        prepared, known = self.binding.prepared, self.known_columns()
         scenario = prepared.scenario
-        others = any((scenario.contacts, scenario.limits, scenario.forces, scenario.actuators, scenario.control,
+        others = any((scenario.contacts, scenario.limits, scenario.forces, scenario.actuators, scenario.control, scenario.motors,
                       prepared.problem.prescribed.any()))
         for pattern in self.sweep.trajectories.columns if self.sweep.trajectories and others else ():
             if pattern[:1] in ("*", "?", "[") or not any(fnmatch.fnmatchcase(name, pattern) for name in known):
                 return False
         return all(name in known for output in self.outputs for name in output.columns)
 
-    def _kept_names(self, names) -> list[str]:
+    def kept_names(self, names) -> list[str]:
+        """Of these columns, those that are kept of trajectories."""
         return [name for name in names if any(fnmatch.fnmatchcase(name, p) for p in self.sweep.trajectories.columns)]
 
     @property
     def _reads_forces(self) -> bool:
         """Whether accelerations or joint forces of runs side by side are read."""
         names = [name for output in self.outputs for name in output.columns]
-        names += self._kept_names(self._known()) if self.sweep.trajectories else []
+        names += self.kept_names(self.known_columns()) if self.sweep.trajectories else []
         return any(name.startswith(("a.", "tau.")) for name in names)
 
     # runs ---------------------------------------------------------------------------------------------------------------
@@ -180,9 +181,9 @@ class Bench:
 
     def _rows_side_by_side(self, motion: SideBySideMotion, number, which) -> Motions:
         rows = _every(len(motion.t), self.sweep.trajectories.every)
-        units = self._known()
+        units = self.known_columns()
         columns = {column_title(name, units[name]): motion.column(name)[which][:, rows].reshape(-1)
-                   for name in self._kept_names(units)}
+                   for name in self.kept_names(units)}
         return Motions(np.repeat(number[which], len(rows)), np.tile(motion.t[rows], len(which)), columns)
 
     def _alone(self, table: Table, i: int, kept: list[Motions]) -> None:
@@ -216,7 +217,7 @@ class Bench:
             titles = {name: column_title(name, unit) for name, unit, _ in result.columns}
             columns = {name: x for name, _, x in result.columns}
             kept.append(Motions(np.full(len(rows), number), result.t[rows],
-                                {titles[name]: columns[name][rows] for name in self._kept_names(columns)}))
+                                {titles[name]: columns[name][rows] for name in self.kept_names(columns)}))
 
     def _has_own_robot(self, run: Prepared) -> bool:
         """Whether straight-line code, in which a robot's constants are written, would be made for this run alone."""

@@ -128,7 +128,7 @@ class Batch:
         found = self.count * 2.0 * (8 * columns + 60)
         kept = self.sweep.trajectories
         if kept is not None:
-            names = self.bench._kept_names(self.bench._known())
+            names = self.bench.kept_names(self.bench.known_columns())
             found += self.count * (self.first.rows / kept.every + 1) * 8.0 * (len(names) + 2)
         return found
 

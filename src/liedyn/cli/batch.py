@@ -53,8 +53,8 @@ def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, schedul
 
     if sum((dry_run, rerun is not None, bool(shard or resume or scheduler))) > 1:
         raise click.UsageError("--dry-run, --rerun and --shard, --resume, --scheduler go without each other.")
-    if resume and force:
-        raise click.UsageError("--resume and --force contradict each other.")
+    if force and (resume or shard):
+        raise click.UsageError("--force contradicts --resume and --shard, which keep what is there.")
     folder = Path(output or Path("runs", path_part(Path(sweep).stem)))
     read = read_sweep(sweep, overrides)
     with console.progress.stage("checking the sweep"):
