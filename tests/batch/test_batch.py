@@ -247,3 +247,22 @@ def test_samples_of_sobol_are_a_power_of_two(tmp_path):
     text = f"{DRAWN}sampling: sobol\n"
     assert batch(tmp_path, f"{text}samples: 64\n").notes == ()
     assert "100 samples are no power of two" in batch(tmp_path, f"{text}samples: 100\n").notes[0]
+
+
+def test_values_beyond_those_that_were_looked_at_are_bound_in_full(tmp_path, monkeypatch):
+    """A mass below zero among many: the affine map alone would compute on."""
+    monkeypatch.setattr("liedyn.batch.lineup._LOOKED_AT", 8)
+    text = "vary: [{key: robot.mass.lower, normal: {mean: 1, std: 0.6}}]\nsamples: 200\nseed: 2\n"
+    found = batch(tmp_path, text + OUTPUTS)
+    assert found.bench.lineup.affine
+    rows, _ = found.bench.chunk(0, 200)
+    valid = []
+    for k in range(200):
+        try:
+            valid.append(bool(found.binding.run(k)))
+        except ld.ModelError:
+            valid.append(False)
+    assert 2 < valid.count(False) < 30
+    assert rows.status == ["complete" if good else "failed" for good in valid]
+    k = int(np.argmax(rows.values[0]))
+    assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], rel=1e-12)

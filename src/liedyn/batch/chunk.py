@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -63,14 +64,10 @@ class Bench:
         self.binding = Binding(sweep)
         self.outputs = [compile_output(one) for one in sweep.outputs]
         self._check_columns()
-        self._lineup: list[Lineup | None] = []
-        self._titles: dict[str, tuple[str, ...]] = {}
 
-    @property
+    @cached_property
     def lineup(self) -> Lineup | None:
-        if not self._lineup:
-            self._lineup.append(lineup_of(self.binding) if self._readable_side_by_side() else None)
-        return self._lineup[0]
+        return lineup_of(self.binding) if self._readable_side_by_side() else None
 
     # columns ------------------------------------------------------------------------------------------------------------
     def known_columns(self) -> dict[str, str]:

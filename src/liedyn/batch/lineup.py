@@ -57,6 +57,8 @@ class Lineup:
         """Of runs with these values; and which of them cannot go side by side: theirs are those of the first run."""
         alone = np.zeros(len(values[0]), dtype=bool)
         if self._affine is not None:
+            for i in np.flatnonzero(self._affine.beyond(values)):          # no run so far out was bound: it may not be valid
+                alone[i] = not self._goes([x[i] for x in values])
             return self._parts(self._affine.rows(values)), alone
         rows = np.tile(self._base, (len(alone), 1))
         for i in range(len(alone)):
@@ -78,6 +80,13 @@ class Lineup:
     def variants(self, numbers: Numbers) -> Variants | None:
         """The robots of these runs; None where all have the same."""
         return Variants.of_numbers(self.first.model, self.places, numbers.varying) if len(self.places) else None
+
+    def _goes(self, values) -> bool:
+        """Whether a run with these values can start, and go with the others."""
+        try:
+            return signature(self.binding.bind(values)) == self._kind
+        except LiedynError:
+            return False
 
     def _strays(self, row: np.ndarray) -> bool:
         """Whether constants differ at other places than the line knows."""
@@ -140,8 +149,17 @@ def numbers_of(run: Prepared) -> np.ndarray:
 class _Affine:
     """Numbers of a run = base + sum of slope (x - x0) by what varies; where a number is a value of the sweep, it is that."""
 
-    def __init__(self, base: np.ndarray, origin: list, columns: list):
+    def __init__(self, base: np.ndarray, origin: list, columns: list, looked: list):
         self.base, self.origin, self.columns = base, origin, columns
+        self.spans = [(x.min(), x.max()) if isinstance(x, np.ndarray) else None for x in looked]
+
+    def beyond(self, values: list) -> np.ndarray:
+        """(N,) bool: runs with a value that is not between those that the map was found by."""
+        found = np.zeros(len(values[0]), dtype=bool)
+        for x, span in zip(values, self.spans, strict=True):
+            if span is not None:
+                found |= (x < span[0]) | (x > span[1])
+        return found
 
     def rows(self, values: list) -> np.ndarray:
         rows = np.tile(self.base, (len(values[0]), 1))
@@ -190,7 +208,7 @@ def _affine_map(binding: Binding, first: Prepared, looked: list, origin: list) -
         for k in np.unique(np.linspace(0, count - 1, _CHECKED).astype(int)):
             bound([x[0] for x in binding.values(int(k), int(k) + 1)])
         return None, seen
-    affine = _Affine(base, origin, columns)
+    affine = _Affine(base, origin, columns, looked)
     return (affine if _agrees(binding, affine, tolerance, bound, looked) else None), seen
 
 
