@@ -12,8 +12,8 @@ import liedyn as ld
 from command_line import ok, run
 from liedyn.io.csv import write_trajectory
 from liedyn.io.link_shapes import link_shapes
-from liedyn.report.replay.page import SCRIPTS, data_of
 from liedyn.report.replay.packed import packed, unpacked
+from liedyn.report.replay.page import SCRIPTS, data_of
 from liedyn.report.replay.run_data import RATE, frames_of
 from liedyn.simulation.motion_columns import columns_of, header_of
 
@@ -68,7 +68,8 @@ def poses_in(page):
 
 def test_packed_numbers_come_back_to_half_a_step():
     rng = np.random.default_rng(1)
-    x = np.column_stack([rng.standard_normal(50).cumsum(), 1e3 * rng.standard_normal(50), np.full(50, -7.0), 1e12 * rng.random(50)])
+    x = np.column_stack([rng.standard_normal(50).cumsum(), 1e3 * rng.standard_normal(50), np.full(50, -7.0),
+                         1e12 * rng.random(50)])
     pack = packed(x, [1e-5, 1e-2, 1e-5, 1.0])
     assert (np.abs(unpacked(pack) - x) <= 0.5001 * np.array(pack["steps"]) + 1e-15).all()
     assert pack["steps"][:3] == [1e-5, 1e-2, 1e-5] and pack["steps"][3] > 500        # 32 bits do not hold finer ones
@@ -85,7 +86,8 @@ def test_frames_hold_events_and_no_more_than_sixty_a_second():
     assert frames_of(np.array([3.0])).tolist() == [0] and frames_of(np.array([0.0, 1.0, 9.0])).tolist() == [0, 1, 2]
 
 
-@pytest.mark.parametrize("robot, seconds, largest", [("panda", 5.0, 400_000), ("humanoid", 30.0, 1_500_000), ("showcase", 1.0, 400_000)])
+@pytest.mark.parametrize("robot, seconds, largest", [("panda", 5.0, 400_000), ("humanoid", 30.0, 1_500_000),
+                                                     ("showcase", 1.0, 400_000)])
 def test_the_page_holds_the_motion_and_is_small(tmp_path, robot, seconds, largest):
     """Positions to 1e-4 m at all frames; showcase has joints of every kind. Sizes are those of the data: without the viewer."""
     model, t, q = write_run(tmp_path / "run", ROOT / f"robots/{robot}.yaml", seconds, 125)
@@ -123,7 +125,7 @@ def test_forces_are_drawn_where_they_act(tmp_path):
     r, f = np.array([0.1, 0.2, -0.8]), np.array([1.0, -2.0, 3.0])
     parts = zip(("mx", "my", "mz", "fx", "fy", "fz"), (*np.cross(r, f), *f), strict=True)
     extra = [(f"fext.bar.{part}", "", lambda t, x=x: x + 0 * t) for part, x in parts]
-    model, t, q = write_run(tmp_path / "run", tmp_path / "cart.yaml", 0.2, 50, extra)
+    model, _, q = write_run(tmp_path / "run", tmp_path / "cart.yaml", 0.2, 50, extra)
     ok("replay", tmp_path / "run")
     data, = data_of((tmp_path / "run" / "replay.html").read_text(encoding="utf-8"))["runs"]
     assert [(one["link"], one["kind"]) for one in data["arrows"]["of"]] == [("bar", "force")]        # and no moment is left over
@@ -146,7 +148,7 @@ def test_events_and_phases_become_marks(tmp_path):
     assert (data["name"], data["robot"], data["status"], data["reason"]) == ("run", "cart", "diverged", "too fast")
     (tmp_path / "run" / "events.csv").write_text("t[s],event,phase\nsoon,lift,\n")
     result = run("replay", tmp_path / "run", "--force")
-    assert result.exit_code == 3 and "events.csv:2: not a row of events; found 'soon,lift,'" in result.stderr.replace(": found", "; found")
+    assert result.exit_code == 3 and "events.csv:2" in result.stderr and "soon,lift," in result.stderr
 
 
 def test_outputs_ghosts_and_refusals(tmp_path, monkeypatch):
@@ -192,9 +194,10 @@ def test_in_a_browser(tmp_path):
     ask = ("const wait = setInterval(() => { if (!window.replay) return; clearInterval(wait); document.title = JSON.stringify("
            f"{json.dumps(times.tolist())}.map((t) => {{ replay.seek(t); return replay.position('panda_hand'); }})); }}, 20);")
     (tmp_path / "page.html").write_text(page.replace("</body>", f"<script>{ask}</script></body>"), encoding="utf-8")
-    shown = subprocess.run([CHROMIUM, "--headless=new", "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader",
-                            "--enable-unsafe-swiftshader", f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=5000",
-                            "--dump-dom", (tmp_path / "page.html").as_uri()], capture_output=True, text=True, timeout=120)
+    command = [CHROMIUM, "--headless=new", "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader",
+               "--enable-unsafe-swiftshader", f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=5000",
+               "--dump-dom"]
+    shown = subprocess.run([*command, (tmp_path / "page.html").as_uri()], capture_output=True, text=True, timeout=120)
     title = re.search(r"<title>(.*?)</title>", shown.stdout)[1]
     if "WebGL 2" in shown.stdout and not title.startswith("["):
         pytest.skip("this Chromium draws without WebGL 2")

@@ -55,15 +55,15 @@ def _primitives(link: ElementTree.Element, tag: str) -> tuple[LinkShape, ...]:
     shapes = []
     for part in link.iterfind(tag):
         origin = part.find("origin")
+        origin = {} if origin is None else origin
         for kind, names in _URDF.items():
             geometry = part.find(f"geometry/{kind}")
             if geometry is None:
                 continue
             try:
                 sizes = tuple(float(x) for name in names.split() for x in geometry.get(name, "").split())
-                xyz, rpy = (tuple(float(x) for x in (origin.get(key) if origin is not None else None or "0 0 0").split())
-                            for key in ("xyz", "rpy"))
-            except (ValueError, AttributeError):
+                xyz, rpy = (tuple(float(x) for x in origin.get(key, "0 0 0").split()) for key in ("xyz", "rpy"))
+            except ValueError:
                 continue
             if len(sizes) == len(SHAPES[kind]) and min(sizes) > 0 and len(xyz) == len(rpy) == 3:
                 shapes.append(LinkShape(kind, sizes, Pose.from_xyz_rpy(xyz, rpy)))

@@ -56,8 +56,8 @@ def body_scene(model: Model, T: np.ndarray) -> dict:
 
     return {
         "links": [{"name": name, "body": body, "at": _twelve(pose)} for name, (body, pose) in place.items() if name != WORLD],
-        "shapes": [{"link": link, "body": place[link][0], "kind": one.kind, "sizes": list(one.sizes), "at": at(link, _matrix(one))}
-                   for link, group in shapes.items() for one in group],
+        "shapes": [{"link": link, "body": place[link][0], "kind": one.kind, "sizes": list(one.sizes),
+                    "at": at(link, _matrix(one))} for link, group in shapes.items() for one in group],
         "points": [[place[link][0], *_rounded((place[link][1] @ [*xyz, 1.0])[:3])] for link, xyz in points],
         "edges": sticks, "dots": dots, "rims": [list(rim) for rim in rims],
         "joints": [{"link": joint.child, "body": place[joint.child][0], "at": at(joint.child, pose), "kind": kind}
@@ -83,7 +83,8 @@ def _size(model: Model, T: np.ndarray, points, shapes) -> float:
     for link, group in shapes.items():
         for one in group:
             reach = 0.5 * sum(one.sizes) if one.kind == "box" else sum(one.sizes)
-            cloud += [T[0, model.link_index(link)] @ _matrix(one) @ [*(s * reach / math.sqrt(3) * np.ones(3)), 1.0] for s in (1, -1)]
+            corner = reach / math.sqrt(3)
+            cloud += [T[0, model.link_index(link)] @ _matrix(one) @ [x, x, x, 1.0] for x in (-corner, corner)]
     return float(np.linalg.norm(np.ptp(np.array(cloud)[:, :3], axis=0))) if cloud and np.ptp(cloud, axis=0).any() else 1.0
 
 

@@ -1,6 +1,7 @@
 // Curves of chosen columns over time on a canvas; a drag on it moves the time.
 
-const CURVE_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8F3F00", "#005C43", "#7D3F60", "#6B7F8E"];
+const CURVE_COLOURS = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#8F3F00", "#005C43", "#7D3F60",
+  "#6B7F8E"];
 const MARGIN = { left: 52, right: 8, top: 8, bottom: 20 };
 
 function roundSteps(low, high, most) {                      // round values within [low, high]
@@ -10,7 +11,10 @@ function roundSteps(low, high, most) {                      // round values with
   return values;
 }
 
-const short = (x) => (x === 0 ? "0" : Math.abs(x) >= 1e5 || Math.abs(x) < 1e-3 ? x.toExponential(1) : String(Number(x.toPrecision(4))));
+function short(x) {
+  const extreme = Math.abs(x) >= 1e5 || (x !== 0 && Math.abs(x) < 1e-3);
+  return extreme ? x.toExponential(1) : String(Number(x.toPrecision(4)));
+}
 
 class Curves {
   constructor(canvas, line, onTime) {

@@ -48,7 +48,7 @@ const LIGHT = [...unit([0.35, -0.45, 0.85]), 0];
 
 class Drawing {
   constructor(canvas) {
-    const gl = canvas.getContext("webgl2", { antialias: true, stencil: true, premultipliedAlpha: true, preserveDrawingBuffer: false });
+    const gl = canvas.getContext("webgl2", { antialias: true, stencil: true });
     if (!gl) throw new Error("this browser has no WebGL 2, which the picture is drawn with");
     this.gl = gl;
     this.canvas = canvas;

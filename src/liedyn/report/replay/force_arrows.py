@@ -17,10 +17,12 @@ _SMALL = 1e-3           # moments that are left over, in forces times sizes of t
 
 
 def arrows_of(run: Shown, keep: np.ndarray, T: np.ndarray, size: float) -> tuple[list[dict], np.ndarray]:
-    """Names, links and kinds (force, contact, moment, reaction) of the arrows, and (F, 6 n) of them: foot and vector [N | N m] in the world.
+    """Names, links and kinds (force, contact, moment, reaction) of n arrows, and (F, 6 n) of their feet [m] and vectors
+    [N | N m], in the world.
 
-    A wrench is drawn as its force on its central axis, where it leaves the least moment, and that moment; far from the robot, which weak
-    forces beside strong moments would be, at the link's origin. T: (F, n_links, 4, 4) poses of the links at the rows `keep`.
+    A wrench is drawn as its force on its central axis, where it leaves the least moment, and that moment. Where the axis is far
+    from the robot, the force is weak beside the moment: it is drawn at the link's origin.
+    T: (F, n_links, 4, 4) poses of the links at the rows `keep`.
     """
     names, arrays = [], []
 
@@ -36,7 +38,8 @@ def arrows_of(run: Shown, keep: np.ndarray, T: np.ndarray, size: float) -> tuple
         m, f = wrench[:, :3], wrench[:, 3:]
         foot, left = _reduced(m, f, _touching(run, link), size)
         if f.any():
-            add(link, link, "contact" if f"contact.{link}.force" in run.columns else "force", at + _turned(R, foot), _turned(R, f))
+            kind = "contact" if f"contact.{link}.force" in run.columns else "force"
+            add(link, link, kind, at + _turned(R, foot), _turned(R, f))
         if np.abs(left).max() > _SMALL * size * np.abs(f).max():
             add(link, link, "moment", at, _turned(R, left))
     for loop in run.model.description.loops:

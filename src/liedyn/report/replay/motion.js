@@ -27,9 +27,11 @@ function usualLength({ data, arrows, t }, moments) {
   return lengths[Math.floor(0.9 * lengths.length)] || 1;
 }
 
-const PAINT = [[0.36, 0.54, 0.74], [0.85, 0.55, 0.32], [0.47, 0.64, 0.48], [0.71, 0.56, 0.70], [0.80, 0.70, 0.40], [0.45, 0.66, 0.72]];
+const PAINT = [[0.36, 0.54, 0.74], [0.85, 0.55, 0.32], [0.47, 0.64, 0.48], [0.71, 0.56, 0.70], [0.80, 0.70, 0.40],
+  [0.45, 0.66, 0.72]];
 const JOINT = [0.32, 0.34, 0.38], STICK = [0.70, 0.74, 0.79], DOT = [0.36, 0.54, 0.74], GHOST = [0.55, 0.60, 0.66];
-const ARROWS = { force: [0.90, 0.36, 0.10], contact: [0.10, 0.55, 0.85], reaction: [0.10, 0.65, 0.45], moment: [0.72, 0.35, 0.68] };
+const ARROWS = { force: [0.90, 0.36, 0.10], contact: [0.10, 0.55, 0.85], reaction: [0.10, 0.65, 0.45],
+  moment: [0.72, 0.35, 0.68] };
 
 class Motion {
   static async of(data) {
@@ -96,6 +98,7 @@ class Motion {
     const put = (into, kind, m, [r, g, b], alpha = 1) => { (into[kind] ||= []).push(...m, r, g, b, alpha); };
     const main = ghost ? clear : solid, alpha = ghost ? 0.35 : 1, tone = (paint) => (ghost ? GHOST : paint);
     const { radius, size } = this.scene;
+    const ball = (kind, p, r, paint) => put(main, kind, columns([r, 0, 0], [0, r, 0], [0, 0, r], p), tone(paint), alpha);
     for (const { kind, sizes, at, link, body } of this.marks.shapes) {
       const m = product(this.body(body), at), paint = tone(this.paint(link));
       if (kind === "box") put(main, "box", scaled(m, ...sizes), paint, alpha);
@@ -105,7 +108,7 @@ class Motion {
         put(main, "cylinder", scaled(m, r, r, length), paint, alpha);
         if (kind === "capsule") {
           for (const z of [-length / 2, length / 2]) {
-            put(main, "sphere", scaled(columns(m.slice(0, 3), m.slice(4, 7), m.slice(8, 11), moved(m, [0, 0, z])), r, r, r), paint, alpha);
+            ball("sphere", moved(m, [0, 0, z]), r, this.paint(link));
           }
         }
       }
@@ -118,13 +121,15 @@ class Motion {
     };
     for (const [a, b, r] of this.scene.edges) {
       stick(points[a], points[b], r, tone(STICK));
-      for (const p of [points[a], points[b]]) put(main, "bead", scaled(columns([1, 0, 0], [0, 1, 0], [0, 0, 1], p), r, r, r), tone(STICK), alpha);
+      for (const p of [points[a], points[b]]) ball("bead", p, r, STICK);
     }
-    for (const rim of this.scene.rims) rim.forEach((p, k) => stick(points[p], points[rim[(k + 1) % rim.length]], radius, tone(STICK)));
-    for (const [p, r] of this.scene.dots) put(main, "sphere", scaled(columns([1, 0, 0], [0, 1, 0], [0, 0, 1], points[p]), r, r, r), tone(DOT), alpha);
+    for (const rim of this.scene.rims) {
+      rim.forEach((p, k) => stick(points[p], points[rim[(k + 1) % rim.length]], radius, tone(STICK)));
+    }
+    for (const [p, r] of this.scene.dots) ball("sphere", points[p], r, DOT);
     for (const { kind, at, body } of this.marks.joints) {
       const m = product(this.body(body), at), r = 2.4 * radius;
-      if (kind === "axis") put(main, "cylinder", scaled(m, r, r, 3 * r), tone(JOINT), alpha);
+      if (kind === "axis") put(main, "drum", scaled(m, r, r, 3 * r), tone(JOINT), alpha);
       else if (kind === "slide") put(main, "box", scaled(m, 2 * r, 2 * r, 3 * r), tone(JOINT), alpha);
       else put(main, "bead", scaled(m, 1.2 * r, 1.2 * r, 1.2 * r), tone(JOINT), alpha);
     }

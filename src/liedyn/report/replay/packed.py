@@ -15,7 +15,7 @@ _LARGEST = 1e9          # multiples of a step: sums of three stay within 32 bits
 
 
 def packed(x: np.ndarray, step: float | np.ndarray) -> dict:
-    """{rows, steps, data} of x (n, m) with columns rounded to multiples of `step`, which is made coarser where 32 bits need it."""
+    """{rows, steps, data} of x (n, m) with columns rounded to multiples of `step`; 32 bits may need a coarser one."""
     x = np.asarray(x, dtype=float).reshape(len(x), -1)
     steps = np.maximum(step, np.abs(x).max(axis=0, initial=0.0) / _LARGEST) * np.ones(x.shape[1])
     steps = np.array([float(f"{s:.9g}") for s in steps])         # as they are written

@@ -12,7 +12,7 @@ from liedyn.errors import UsageError, shown
 from liedyn.io.output import STDIO, check_output, open_output
 from liedyn.report.replay.run_data import Shown, run_data, shown_file
 
-SCRIPTS = ("vectors.js", "shapes.js", "drawing.js", "motion.js", "curves.js", "viewer.js")
+SCRIPTS = ("vectors.js", "shapes.js", "drawing.js", "camera.js", "motion.js", "curves.js", "viewer.js")
 PAGE = "replay.html"                    # its name in a run folder
 DATA = '<script id="data" type="application/json">'
 
@@ -62,8 +62,9 @@ def write_replay(trajectory: str, robot: str | None, output: str, *, against: Se
     text = replay_page(runs, traces=traces, follow=follow)
     with open_output(output, force=force) as file:
         file.write(text)
-    data = data_of(text)["runs"][0]
-    return {"file": os.fspath(output), "bytes": len(text.encode()), "frames": data["t"]["rows"], "robot": data["robot"]}, tuple(notes)
+    first = data_of(text)["runs"][0]
+    report = {"file": os.fspath(output), "bytes": len(text.encode()), "frames": first["t"]["rows"], "robot": first["robot"]}
+    return report, tuple(notes)
 
 
 def _trajectory(path: str) -> str:

@@ -77,8 +77,9 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[Shown, tuple[str, ..
         told, marks = _run_json(path.with_name("run.json")), _marks(path.with_name("events.csv"))
     scenario = told.get("scenario") or {}
     name = path.absolute().parent.name if path.name == "trajectory.csv" else path.stem if trajectory != "-" else model.name
-    return Shown(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, told.get("status", ""),
-                 told.get("reason", ""), next(iter(scenario.get("phases") or {}), ""), marks, scenario.get("contacts") or {}), notes
+    run = Shown(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, told.get("status", ""),
+                told.get("reason", ""), next(iter(scenario.get("phases") or {}), ""), marks, scenario.get("contacts") or {})
+    return run, notes
 
 
 def run_data(run: Shown) -> dict:

@@ -43,12 +43,16 @@ function sphereSolid(bands, sides) {                        // radius 1
   return revolved(rows, sides);
 }
 
+function cylinderSolid(sides) {                             // radius 1, length 1, about its middle
+  return revolved([[0, -0.5, 0, -1], [1, -0.5, 0, -1], [1, -0.5, 1, 0], [1, 0.5, 1, 0], [1, 0.5, 0, 1], [0, 0.5, 0, 1]], sides);
+}
+
 const SOLIDS = {
   box: boxSolid(),
   sphere: sphereSolid(12, 18),
   bead: sphereSolid(6, 9),                                  // a small sphere
   rod: revolved([[1, -0.5, 1, 0], [1, 0.5, 1, 0]], 12),     // a thin cylinder without ends
-  // radius 1, length 1, about its middle
-  cylinder: revolved([[0, -0.5, 0, -1], [1, -0.5, 0, -1], [1, -0.5, 1, 0], [1, 0.5, 1, 0], [1, 0.5, 0, 1], [0, 0.5, 0, 1]], 16),
+  cylinder: cylinderSolid(32),
+  drum: cylinderSolid(14),                                  // a small cylinder
   cone: revolved([[0, 0, 0, -1], [1, 0, 0, -1], [1, 0, 0.7, 0.7], [0, 1, 0.7, 0.7]], 16),     // radius 1, height 1, on its base
 };

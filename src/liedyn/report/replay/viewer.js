@@ -3,7 +3,6 @@
 const $ = (id) => document.getElementById(id);
 const SPEEDS = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10];
 const PHASE_COLOURS = ["#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#D55E00"];
-const ANGLE = 40 * Math.PI / 180;                           // of the camera, from top to bottom
 
 function element(tag, properties = {}, ...children) {
   const node = Object.assign(document.createElement(tag), properties);
@@ -13,20 +12,19 @@ function element(tag, properties = {}, ...children) {
 
 class Viewer {
   constructor(runs, { traces, follow }) {
-    Object.assign(this, { runs, main: runs[0], playing: false, loop: true, speed: 1, dirty: true, frames: [], detail: 1, pace: 16, told: 0 });
+    Object.assign(this, { runs, main: runs[0], playing: false, loop: true, speed: 1, arrowScale: 1, follow: -1, traces: new Map(),
+      dirty: true, frames: [], detail: 1, pace: 16, told: 0 });
     this.start = Math.min(...runs.map((run) => run.start));
     this.end = Math.max(...runs.map((run) => run.end));
-    this.show = { grid: true, shadows: true, axes: false, inertia: !this.main.scene.shapes.length, forces: true, ghost: true };
-    this.arrowScale = 1;
-    this.traces = new Map();
+    this.show = { grid: true, shadows: true, axes: false, inertia: this.plainInertia(), forces: true, ghost: true };
     this.drawing = new Drawing($("view"));
-    this.follow = -1;
+    this.camera = new Camera($("view"), this.main.scene.size, () => { this.dirty = true; });
+    $("view").addEventListener("dblclick", () => this.resetView());
     this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
     this.resetView();
     this.addChoices();
     this.addTimes();
     this.addKeys();
-    this.addCamera();
     this.curves = new Curves($("curves"), $("cursor"), (time) => this.seek(time));
     this.addPlots();
     for (const name of traces) this.trace(this.number(name), true);
@@ -36,6 +34,12 @@ class Viewer {
     new ResizeObserver(() => { this.curves.redraw(); this.dirty = true; }).observe($("stage"));
     new ResizeObserver(() => this.curves.redraw()).observe($("curves"));
     requestAnimationFrame((now) => this.tick(now));
+  }
+
+  // Ellipsoids give a robot without shapes its volume, but where inertias are no real bodies' they hide it.
+  plainInertia() {
+    const { shapes, ellipsoids, size } = this.main.scene;
+    return !shapes.length && ellipsoids.every(({ sizes }) => Math.max(...sizes) < 0.3 * size);
   }
 
   number(name) { return this.main.links.findIndex((link) => link.name === name); }
@@ -151,77 +155,12 @@ class Viewer {
 
   // --- view -----------------------------------------------------------------------------------------------------------
 
-  resetView(side = null) {
-    const { bounds: [low, high], scene: { size } } = this.main.data;
-    const reach = Math.max(size, Math.min(6 * size, Math.hypot(...minus(high, low)) + 0.3 * size));
-    this.centre = low.map((x, k) => (x + high[k]) / 2);
-    this.offset = [0, 0, 0];                                // of the target from what is followed
-    [this.azimuth, this.height] = side ?? [-0.9, 0.32];
-    this.distance = 0.52 * reach / Math.tan(ANGLE / 2);
-    this.dirty = true;
-  }
-
-  target() {
-    return along(this.follow < 0 ? this.centre : place(this.main.link(this.follow)), this.offset, 1);
-  }
+  resetView(side) { this.camera.reset(this.main.data.bounds, side); }
 
   setFollow(k) {
     this.follow = k;
-    this.offset = [0, 0, 0];
-    if (k >= 0) this.distance = Math.min(this.distance, 1.1 * this.main.scene.size / Math.tan(ANGLE / 2));
     $("follow").value = k;
-    this.dirty = true;
-  }
-
-  camera() {
-    const target = this.target(), { azimuth, height, distance } = this;
-    const way = [Math.cos(height) * Math.cos(azimuth), Math.cos(height) * Math.sin(azimuth), Math.sin(height)];
-    const eye = along(target, way, distance), { canvas } = this.drawing;
-    const lens = perspective(ANGLE, canvas.width / canvas.height || 1, 0.02 * distance, distance + 60 * this.main.scene.size);
-    const turn = looking(eye, target);
-    return { view: product(lens, turn), eye, right: [turn[0], turn[4], turn[8]], up: [turn[1], turn[5], turn[9]] };
-  }
-
-  addCamera() {
-    const canvas = $("view"), fingers = new Map();
-    const move = (dx, dy) => {
-      const { right, up } = this.camera(), metres = 2 * this.distance * Math.tan(ANGLE / 2) / canvas.clientHeight;
-      this.offset = along(along(this.offset, right, -dx * metres), up, dy * metres);
-    };
-    canvas.addEventListener("contextmenu", (event) => event.preventDefault());
-    canvas.addEventListener("pointerdown", (event) => {
-      canvas.setPointerCapture(event.pointerId);
-      fingers.set(event.pointerId, [event.clientX, event.clientY]);
-    });
-    for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, (event) => fingers.delete(event.pointerId));
-    canvas.addEventListener("pointermove", (event) => {
-      const before = fingers.get(event.pointerId);
-      if (!before) return;
-      const now = [event.clientX, event.clientY], dx = now[0] - before[0], dy = now[1] - before[1];
-      if (fingers.size === 2) {
-        const other = [...fingers.entries()].find(([id]) => id !== event.pointerId)[1];
-        const gap = (p) => Math.hypot(p[0] - other[0], p[1] - other[1]) || 1;
-        this.zoom(gap(before) / gap(now));
-        move(dx / 2, dy / 2);
-      } else if (event.shiftKey || event.buttons & 6) move(dx, dy);
-      else {
-        this.azimuth -= 0.008 * dx;
-        this.height = Math.min(1.55, Math.max(-1.55, this.height + 0.008 * dy));
-      }
-      fingers.set(event.pointerId, now);
-      this.dirty = true;
-    });
-    canvas.addEventListener("wheel", (event) => {
-      event.preventDefault();
-      this.zoom(Math.exp(Math.min(0.5, Math.max(-0.5, 0.0015 * event.deltaY * (event.deltaMode ? 20 : 1)))));
-    }, { passive: false });
-    canvas.addEventListener("dblclick", () => this.resetView());
-  }
-
-  zoom(factor) {
-    const { size } = this.main.scene;
-    this.distance = Math.min(200 * size, Math.max(0.05 * size, this.distance * factor));
-    this.dirty = true;
+    if (k >= 0) this.camera.approach(); else this.resetView([this.camera.azimuth, this.camera.height]);
   }
 
   setTheme(dark) {
@@ -269,13 +208,15 @@ class Viewer {
 
   draw() {
     this.dirty = false;
-    const { drawing, show, main } = this, ratio = this.detail * Math.min(2, window.devicePixelRatio || 1), { canvas } = drawing;
+    const { drawing, show, main, arrowScale } = this, { canvas } = drawing;
+    const ratio = this.detail * Math.min(2, window.devicePixelRatio || 1);
     const w = Math.round(canvas.clientWidth * ratio), h = Math.round(canvas.clientHeight * ratio);
     if (canvas.width !== w || canvas.height !== h) Object.assign(canvas, { width: w, height: h });
     if (!this.ground) this.makeGround();
-    const { floor } = main.data;
-    drawing.begin(this.camera(), this.rgb(this.colours.back));
-    const drawn = this.runs.filter((_, k) => k === 0 || show.ghost).map((run, k) => run.solids({ ...show, ghost: k > 0, arrowScale: this.arrowScale }));
+    const { floor } = main.data, followed = this.follow < 0 ? undefined : place(main.link(this.follow));
+    drawing.begin(this.camera.look(followed), this.rgb(this.colours.back));
+    const drawn = this.runs.filter((_, k) => k === 0 || show.ghost)
+      .map((run, k) => run.solids({ ...show, ghost: k > 0, arrowScale }));
     drawing.drawSolids(drawn[0].solid);
     if (show.grid) { drawing.drawLines(this.ground, ratio); drawing.drawLines(this.world, 2 * ratio); }
     if (show.shadows) drawing.drawSolids({ ...drawn[0].solid, bead: null }, { shadow: { floor, shade: [0, 0, 0, this.dark ? 0.4 : 0.16] } });
@@ -297,7 +238,8 @@ class Viewer {
   addChoices() {
     const { name, robot, status, reason } = this.main.data;
     $("title").textContent = name;
-    $("robot").textContent = this.runs.length > 1 ? `${robot}, against ${this.runs.slice(1).map((run) => run.data.name).join(", ")}` : robot;
+    const others = this.runs.slice(1).map((run) => run.data.name).join(", ");
+    $("robot").textContent = others ? `${robot}, against ${others}` : robot;
     $("status").textContent = reason ? `${status}: ${reason}` : status;
     $("status").classList.toggle("bad", status !== "" && status !== "complete");
     $("follow").append(element("option", { value: -1, textContent: "nothing" }));
@@ -365,7 +307,7 @@ class Viewer {
     const keys = { " ": () => this.play(), home: () => this.seek(this.start), end: () => this.seek(this.end), "+": () => faster(1),
       "=": () => faster(1), "-": () => faster(-1), l: () => { this.loop = !this.loop; $("loop").checked = this.loop; },
       f: () => this.setFollow(this.follow + 1 < this.main.links.length ? this.follow + 1 : -1),
-      r: () => { this.setFollow(-1); this.resetView(); }, 1: () => this.resetView([0, 0]), 2: () => this.resetView([-Math.PI / 2, 0]),
+      r: () => $("reset").click(), 1: () => this.resetView([0, 0]), 2: () => this.resetView([-Math.PI / 2, 0]),
       3: () => this.resetView([-Math.PI / 2, 1.55]), g: () => this.toggle("grid"), a: () => this.toggle("axes"),
       h: () => this.toggle("shadows"), e: () => this.toggle("forces"), i: () => this.toggle("inertia"),
       t: () => this.follow >= 0 && this.trace(this.follow, !this.traces.has(this.follow)), s: () => this.save(),
@@ -399,7 +341,7 @@ class Viewer {
     this.plot = plots[k];
     this.first = plots.slice(0, k).reduce((sum, one) => sum + one.curves.length, 0);
     const joint = this.plot.curves.findIndex(([name]) => !name.startsWith("base."));      // a base has another scale
-    const from = Math.max(0, joint);
+    const from = Math.max(0, joint);                        // seven curves are told apart
     this.chosen = this.plot.curves.map((_, j) => j >= from && j < from + 7);
     this.listCurves();
     this.showCurves();
