@@ -56,7 +56,7 @@ def write_replay(trajectory: str, robot: str | None, output: str, *, against: Se
     check_output(output, force=force)
     runs, notes = [], []
     for path in (trajectory, *against):
-        run, more = shown_file(_trajectory(path), robot if path == trajectory else None)
+        run, more = shown_file(_trajectory(path), robot)
         runs.append(run)
         notes += more
     text = replay_page(runs, traces=traces, follow=follow)

@@ -56,7 +56,7 @@ def shown_result(result: Result, name: str) -> Shown:
     return Shown(name, result.model, result.t, result.q, {column: x for column, _, x in result.columns},
                  {column: unit for column, unit, _ in result.columns}, result.status, result.reason,
                  scenario.phases[0].name if scenario.phases else "",
-                 tuple((one.t, one.name, one.phase) for one in result.events),
+                 tuple((one.t, one.name, one.phase or "") for one in result.events),
                  plain_contacts(scenario.contacts) if scenario.contacts else {})
 
 
@@ -75,10 +75,10 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[Shown, tuple[str, ..
     told, marks = {}, ()
     if path.name == "trajectory.csv":
         told, marks = _run_json(path.with_name("run.json")), _marks(path.with_name("events.csv"))
-    scenario = told.get("scenario") or {}
+    scenario = told.get("scenario", {})
     name = path.absolute().parent.name if path.name == "trajectory.csv" else path.stem if trajectory != "-" else model.name
     run = Shown(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, told.get("status", ""),
-                told.get("reason", ""), next(iter(scenario.get("phases") or {}), ""), marks, scenario.get("contacts") or {})
+                told.get("reason", ""), next(iter(scenario.get("phases", {})), ""), marks, scenario.get("contacts", {}))
     return run, notes
 
 
@@ -155,7 +155,10 @@ def _run_json(path: Path) -> dict:
         told = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return {}
-    return told if isinstance(told, dict) and isinstance(told.get("scenario", {}), dict) else {}
+    if not isinstance(told, dict) or not isinstance(told.get("scenario", {}), dict):
+        return {}
+    scenario = {key: x for key, x in told.get("scenario", {}).items() if key in ("phases", "contacts") and isinstance(x, dict)}
+    return {key: str(told.get(key, "")) for key in ("status", "reason")} | {"scenario": scenario}
 
 
 def _marks(path: Path) -> tuple[tuple[float, str, str], ...]:

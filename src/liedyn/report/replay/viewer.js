@@ -4,8 +4,12 @@ const $ = (id) => document.getElementById(id);
 const SPEEDS = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10];
 const PHASE_COLOURS = ["#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#D55E00"];
 
+// names as people may see them: what does not print, or turns the direction of writing, as an escape
+const printed = (text) => String(text).replace(/\p{C}/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+
 function element(tag, properties = {}, ...children) {
   const node = Object.assign(document.createElement(tag), properties);
+  for (const key of ["textContent", "title"]) if (key in properties) node[key] = printed(properties[key]);
   node.append(...children);
   return node;
 }
@@ -13,11 +17,12 @@ function element(tag, properties = {}, ...children) {
 class Viewer {
   constructor(runs, { traces, follow }) {
     Object.assign(this, { runs, main: runs[0], playing: false, loop: true, speed: 1, arrowScale: 1, follow: -1, traces: new Map(),
-      dirty: true, frames: [], detail: 1, pace: 16, told: 0 });
+      dirty: true, frames: [], pace: 16, told: 0 });
     this.start = Math.min(...runs.map((run) => run.start));
     this.end = Math.max(...runs.map((run) => run.end));
     this.show = { grid: true, shadows: true, axes: false, inertia: this.plainInertia(), forces: true, ghost: true };
     this.drawing = new Drawing($("view"));
+    this.detail = this.stillDetail = this.drawing.bySoftware ? 1.6 : 1;          // pixels drawn for each of the screen
     this.camera = new Camera($("view"), this.main.scene.size, () => { this.dirty = true; });
     $("view").addEventListener("dblclick", () => this.resetView());
     this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
@@ -39,7 +44,7 @@ class Viewer {
   // Ellipsoids give a robot without shapes its volume, but where inertias are no real bodies' they hide it.
   plainInertia() {
     const { shapes, ellipsoids, size } = this.main.scene;
-    return !shapes.length && ellipsoids.every(({ sizes }) => Math.max(...sizes) < 0.3 * size);
+    return !shapes.length && ellipsoids.every(({ sizes }) => Math.max(...sizes) < 0.5 * size);
   }
 
   number(name) { return this.main.links.findIndex((link) => link.name === name); }
@@ -61,7 +66,7 @@ class Viewer {
     this.told = now;
     $("scrub").value = this.time;
     $("time").textContent = `${this.time.toFixed(3)} s of ${this.end.toFixed(3)} s`;
-    $("phase").textContent = this.phaseAt(this.time);
+    $("phase").textContent = printed(this.phaseAt(this.time));
     this.showValues();
     if (!this.playing) this.keepAddress();
   }
@@ -80,7 +85,7 @@ class Viewer {
   play(playing = !this.playing) {
     if (playing && this.time >= this.end) this.seek(this.start);
     this.playing = playing;
-    Object.assign(this, { detail: playing ? this.detail : 1, pace: 16, dirty: true });
+    Object.assign(this, { detail: playing ? Math.min(1, this.detail) : this.stillDetail, pace: 16, dirty: true });
     $("play").textContent = playing ? "Pause" : "Play";
     if (!playing) this.seek(this.time);
   }
@@ -219,7 +224,8 @@ class Viewer {
       .map((run, k) => run.solids({ ...show, ghost: k > 0, arrowScale }));
     drawing.drawSolids(drawn[0].solid);
     if (show.grid) { drawing.drawLines(this.ground, ratio); drawing.drawLines(this.world, 2 * ratio); }
-    if (show.shadows) drawing.drawSolids({ ...drawn[0].solid, bead: null }, { shadow: { floor, shade: [0, 0, 0, this.dark ? 0.4 : 0.16] } });
+    const shade = [0, 0, 0, this.dark ? 0.4 : 0.16];
+    if (show.shadows) drawing.drawSolids({ ...drawn[0].solid, bead: null }, { shadow: { floor, shade } });
     const now = main.at.k;
     for (const { lines } of this.traces.values()) {
       drawing.drawLines(lines, 1.6 * ratio, { until: now });
@@ -237,10 +243,10 @@ class Viewer {
 
   addChoices() {
     const { name, robot, status, reason } = this.main.data;
-    $("title").textContent = name;
+    $("title").textContent = printed(name);
     const others = this.runs.slice(1).map((run) => run.data.name).join(", ");
-    $("robot").textContent = others ? `${robot}, against ${others}` : robot;
-    $("status").textContent = reason ? `${status}: ${reason}` : status;
+    $("robot").textContent = printed(others ? `${robot}, against ${others}` : robot);
+    $("status").textContent = printed(reason ? `${status}: ${reason}` : status);
     $("status").classList.toggle("bad", status !== "" && status !== "complete");
     $("follow").append(element("option", { value: -1, textContent: "nothing" }));
     this.main.links.forEach((link, k) => {
@@ -312,10 +318,13 @@ class Viewer {
       h: () => this.toggle("shadows"), e: () => this.toggle("forces"), i: () => this.toggle("inertia"),
       t: () => this.follow >= 0 && this.trace(this.follow, !this.traces.has(this.follow)), s: () => this.save(),
       d: () => this.setTheme(!this.dark), p: () => $("panel-toggle").click(), "?": () => $("help").showModal() };
+    addEventListener("click", (event) => {                  // by mouse: the next space plays
+      if (event.detail > 0) event.target.closest("button, label, summary, input")?.blur();
+    });
     addEventListener("keydown", (event) => {
       if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
-      if (event.target.tagName === "SELECT") return;
-      const { key } = event;
+      const { key, target: { tagName, type } } = event;
+      if (tagName === "SELECT" || (key === " " && (["BUTTON", "SUMMARY"].includes(tagName) || type === "checkbox"))) return;
       if (key === "ArrowLeft" || key === "ArrowRight") this.step((key === "ArrowLeft" ? -1 : 1) * (event.shiftKey ? 10 : 1));
       else if (keys[key.toLowerCase()]) keys[key.toLowerCase()]();
       else return;
