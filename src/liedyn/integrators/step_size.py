@@ -17,7 +17,7 @@ def error_norm(method, state, stages, h):
         scale = h / (method.control[2] + method.control[1] * size_of(state, stages, k, nv))
         total += (scale * e)**2
         other += (scale * e3)**2
-    error = combined(total, other) / sqrt(max(n, 1))
+    error = combined(total, other) / sqrt(max(1.0 * n, 1.0))
     if method.control[4] > 0.0:
         error = max(error, error_of_work(method, stages, n, h))
     return error
