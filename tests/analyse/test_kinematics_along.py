@@ -172,7 +172,7 @@ def test_free_fall_has_no_zero_moment_point():
 
 
 def test_manipulability_of_an_anthropomorphic_arm():
-    """Yoshikawa 1985, (24): l2 l3 |sin q3| |l2 cos q2 + l3 cos(q2 + q3)|; of three joints, none of all six rows."""
+    """Yoshikawa 1985: l2 l3 |sin q3| |l2 cos q2 + l3 cos(q2 + q3)|; of three joints, none of all six rows."""
     joints = (Joint("q1", "revolute", "base", "turn", axes=((0, 0, 1.0),)),
               Joint("q2", "revolute", "turn", "upper", axes=((0, -1.0, 0),)),
               Joint("q3", "revolute", "upper", "lower", Pose(translation=(0.4, 0, 0)), axes=((0, -1.0, 0),)))
@@ -195,6 +195,14 @@ def test_what_is_derived_is_told_of(swinging):
     exact = found(kinematics_along(model, recorded(model, t, q=q, v=v, a=a), [model.link_names[-1]], com=True))
     for name, x in found(along).items():
         assert np.abs(x - exact[name])[INNER].max() < 1e-5 * max(1.0, np.abs(exact[name]).max()), name
+
+
+def test_too_many_columns_are_refused(monkeypatch):
+    from liedyn.analyse.along import kinematics_along as module
+    monkeypatch.setattr(module, "LARGEST", 11)
+    model, one = cart(), np.zeros((2, 1))
+    with pytest.raises(UsageError, match="would have 12 columns, at most 11 are written"):
+        kinematics_along(model, recorded(model, range(2), q=one, v=one, a=one), ["*"], jacobian=True)
 
 
 @pytest.mark.parametrize("given, words", [

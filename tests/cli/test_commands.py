@@ -142,7 +142,7 @@ def test_kinematics_writes_columns_that_pandas_and_plot_read(folder, swing):
     np.testing.assert_allclose(file.columns["jacobian.lower.vx/knee"], -0.4 * np.cos(tip), atol=1e-14)
     assert file.units["jacobian.lower.vx/knee"] == "m/rad" and file.units["zmp.force"] == "N"
     ok("plot", "runs/swing/trajectory_kinematics.csv", "-f", "svg")
-    assert files("runs/swing/trajectory_kinematics_plots") == [f"runs/swing/trajectory_kinematics_plots/{name}.svg" for name in (
+    assert files("runs/swing/trajectory_kinematics_plots") == [f"{name}.svg" for name in (
         "centre_of_mass", "link_accelerations", "link_path", "link_poses", "link_speeds", "link_twists", "manipulability",
         "zero_moment_point")]
     for args, words in ((["-l", "lowre"], "--link lowre: there is no such link; did you mean lower?"),

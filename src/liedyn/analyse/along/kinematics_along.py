@@ -14,6 +14,7 @@ from liedyn.dynamics.calling.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, ch
 from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, jacobian, momentum
 from liedyn.dynamics.link_loads import link_loads, moving_links
 from liedyn.errors import ComputationError, UsageError
+from liedyn.io.csv import LONGEST_LINE
 from liedyn.model.model import Model
 from liedyn.simulation.motion_columns import header_of
 from liedyn.simulation.names import matching
@@ -115,9 +116,12 @@ def _question(model: Model, patterns, point, frame, *others) -> Question:
     p = np.zeros(3) if point is None else np.array(point, dtype=float)
     if p.shape != (3,) or not np.isfinite(p).all():
         raise UsageError(f"--point: expected three finite numbers [m]; found {' '.join(map(str, point))}")
-    count = 6 * model.nv * len(links) if others[0] else 0
-    if count > LARGEST:
-        raise UsageError(f"the Jacobians would have {count} columns, at most {LARGEST} are written: name fewer links")
+    if others[0]:
+        count = 6 * model.nv * len(links)
+        length = 6 * sum(len(f"jacobian.{link}.wx/{name}[m/rad],") for link in links for name in model.v_names)
+        if count > LARGEST or 2 * length > LONGEST_LINE:
+            raise UsageError(f"the Jacobians would have {count} columns, at most {LARGEST} are written, in a header line of "
+                             f"{LONGEST_LINE} characters: name fewer links")
     return Question(tuple(links), p, frame, *others)
 
 
