@@ -11,7 +11,7 @@ from liedyn.cli import main
 _APART = {"mix_stderr": False} if "mix_stderr" in inspect.signature(CliRunner).parameters else {}
 
 
-_PROGRESS = re.compile(r"^.* …( \d+%)? \(\d+ s\)\n", re.MULTILINE)
+_PROGRESS = re.compile(r"^.* …( \d+%)? \(\d+ s(; [^)\n]*)?\)\n", re.MULTILINE)
 
 
 class Said(NamedTuple):

@@ -10,7 +10,8 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "liedyn"
 # DESIGN: each may import from itself and from those before it …
 LAYERS = ("errors", "seam", "code_cache", "jit", "pointer_call", "lie", "joints", "model", "kernels",
-          "codegen", "dynamics", "io", "loading", "integrators", "simulation", "analyse", "report", "cli")
+          "codegen", "dynamics", "io", "loading", "integrators", "simulation", "analyse", "batch", "report",
+          "cli")
 # … but for these, which may import from these only (and from themselves).
 NARROWER = {"errors": set(), "seam": {"errors"}, "code_cache": set(),
             "jit": {"seam.dispatchers", "seam.stack", "code_cache"},
@@ -20,7 +21,8 @@ NARROWER["model"] = {"errors", "joints.kinds"}
 ABOVE_ALL = {"__init__", "__main__"}                        # names of the package, and its command
 CONFINED = {"numba": {"seam", "lie", "kernels", "jit", "code_cache", "pointer_call"},
             "llvmlite": {"lie", "codegen", "code_cache", "pointer_call"},
-            "click": {"cli"}, "matplotlib": {"report"}, "urdf_parser_py": {"io"}, "yaml": {"io"}}
+            "click": {"cli"}, "matplotlib": {"report"}, "urdf_parser_py": {"io"}, "yaml": {"io"},
+            "pyarrow": {"batch", "report"}, "distributed": {"batch"}}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -115,7 +117,7 @@ def test_every_module_is_imported_by_another():
     assert others - used - ABOVE_ALL == set()
 
 
-HEAVY = ("numba", "llvmlite", "scipy", "matplotlib", "yaml", "urdf_parser_py", "pandas")
+HEAVY = ("numba", "llvmlite", "scipy", "matplotlib", "yaml", "urdf_parser_py", "pandas", "pyarrow")
 
 
 def loaded_by(code: str) -> set[str]:

@@ -11,9 +11,11 @@ from liedyn.model.description import Robot
 from liedyn.model.model import Model
 
 
-def load_description(path: str | os.PathLike[str], base: str | None = None, loops: str | os.PathLike[str] | None = None) -> Robot:
+def load_description(path: str | os.PathLike[str], base: str | None = None, loops: str | os.PathLike[str] | None = None,
+                     overrides: tuple[str, ...] = ()) -> Robot:
     """Description of a robot file: URDF, or YAML (ending .yaml or .yml); or of a loops file (ending loops.yaml): that of
-    the robot that it names, with its loops and couplings. `base` and `loops` as for `load`.
+    the robot that it names, with its loops and couplings. `base` and `loops` as for `load`. overrides: "key.path=value", of a
+    robot YAML.
 
     Raises
     ------
@@ -23,7 +25,7 @@ def load_description(path: str | os.PathLike[str], base: str | None = None, loop
     path = Path(path)
     if path.name.endswith("loops.yaml") and loops is None:
         from liedyn.io.loops import robot_of_loops
-        return load_description(path.parent / robot_of_loops(path), base, path)
+        return load_description(path.parent / robot_of_loops(path), base, path, overrides)
     if path.suffix.lower() in (".yaml", ".yml"):
         from liedyn.io.robot_yaml import read_robot_yaml as read
     elif path.suffix.lower() in (".urdf", ".xml", ".xacro"):
@@ -31,7 +33,10 @@ def load_description(path: str | os.PathLike[str], base: str | None = None, loop
     else:
         raise ModelError("unknown file name extension", place=Place(str(path)), found=path.suffix or "no extension",
                          expected=".urdf, .yaml or .yml")
-    robot = _with_constraints(read(path), path, loops)
+    if overrides and path.suffix.lower() not in (".yaml", ".yml"):
+        raise ModelError("only a robot YAML has keys that can be changed", place=Place(str(path)), found=overrides[0],
+                         hint="name a parameter instead, such as mass.link or damping.joint")
+    robot = _with_constraints(read(path, overrides) if overrides else read(path), path, loops)
     return robot if base is None else dataclasses.replace(robot, base=_base(base))
 
 

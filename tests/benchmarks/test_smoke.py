@@ -1,7 +1,7 @@
 """Every benchmark runs, computes the same as its peer (asserted inside), and has a figure to tell."""
 import pytest
 
-from benchmarks import chains, derivatives, dynamics, higher_order
+from benchmarks import batches, chains, derivatives, dynamics, higher_order
 
 
 @pytest.mark.parametrize("name", dynamics.ROBOTS)
@@ -70,3 +70,9 @@ def test_report_of_higher_orders_has_a_line_for_every_claim():
     higher_order.report(lambda holds, text: lines.append((holds, text)), quick=True)
     assert len(lines) == 2 * 6 * 2 + 2 * 2 * 2 + 2 * 2
     assert all("asked" in text for _, text in lines)
+
+
+def test_batches_are_told(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    rows = list(batches.batches(dict.fromkeys(batches.SWEEPS, 70)))
+    assert [row[0] for row in rows] == list(batches.SWEEPS) and all(row[2] > 0 and row[3] > 0 for row in rows)

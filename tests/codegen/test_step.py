@@ -109,8 +109,7 @@ def test_lines_of_every_joint_kind_give_what_the_loops_give(name, worst):
     compare(problem, np.random.default_rng(2), worst, name, held=True)
 
 
-@pytest.mark.parametrize("config", ["panda_hybrid", "showcase", "hexarotor_feedback", "humanoid_dive", "crane", "elastic_arm",
-                                    "panda_computed_torque"])
+@pytest.mark.parametrize("config", ["panda_hybrid", "showcase", "hexarotor_feedback", "humanoid_dive", "crane", "elastic_arm"])
 def test_lines_of_scenarios_give_what_the_loops_give(config, worst):
     problem = prepare(CONFIGS / f"{config}.yaml").problem
     compare(problem, np.random.default_rng(3), worst, config)

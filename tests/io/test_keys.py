@@ -13,12 +13,14 @@ from liedyn.io.loops import read_loops_file
 from liedyn.io.robot_yaml import read_robot_yaml
 from liedyn.io.scenario_file import read_scenario, scenario_of
 from liedyn.io.schema import described, json_schema
+from liedyn.io.sweep_file import read_sweep
 from liedyn.io.yaml_text import Node, parse_yaml, read_yaml
 
 ROOT = Path(__file__).parents[2]
-READERS = {"scenario": read_scenario, "robot": read_robot_yaml, "loops": read_loops_file}
+READERS = {"scenario": read_scenario, "robot": read_robot_yaml, "loops": read_loops_file, "sweep": read_sweep}
 SCENARIOS, ROBOTS = (sorted((ROOT / folder).glob("*.yaml")) for folder in ("configs", "robots"))
 FILES = [*((path, "scenario") for path in SCENARIOS),
+         *((path, "sweep") for path in sorted((ROOT / "configs/sweeps").glob("*.yaml"))),
          *((path, "loops" if path.name.endswith(".loops.yaml") else "robot") for path in ROBOTS)]
 SCHEMAS = {kind: json_schema(keys) for kind, keys in KINDS.items()}
 
@@ -166,7 +168,10 @@ NEEDS = {"torque.from": {"spline": [[0, 0], [1, 1]]}, "curve.from": {"spline": [
          "impact.point": {"link": "a"}, "impact.normal": {"link": "a"}, "control.poles": {"law": "computed_torque"},
          "event.value": {"when": "q(a)"}, "event.direction": {"when": "q(a)"}, "event.debounce": {"when": "q(a)"},
          "scenario.events": {"phases": {"phase": {}}}, "link.shape": {"mass": 1},
-         "link.density": {"shape": {"box": [1, 1, 1]}}, "link.rpy": {"shape": {"box": [1, 1, 1]}, "mass": 1}}
+         "link.density": {"shape": {"box": [1, 1, 1]}}, "link.rpy": {"shape": {"box": [1, 1, 1]}, "mass": 1},
+         "sweep.vary": {"samples": 3, "combine": "sample"}, "sweep.samples": {"combine": "sample"},
+         "sweep.combine": {"samples": 3},
+         "sweep.sampling": {"samples": 3, "combine": "sample"}}
 
 
 def example_of(value):
@@ -233,8 +238,9 @@ PLACES = [(kind, keys, key, embed, path) for kind in KINDS for keys, key, embed,
 
 def read_values(kind: str, values: dict, folder: Path):
     (folder / "runs" / "before").mkdir(parents=True, exist_ok=True)
-    for name in ("robot.yaml", "robot.loops.yaml", "runs/before/trajectory.csv"):
+    for name in ("robot.yaml", "robot.loops.yaml", "runs/before/trajectory.csv", "scenario.yaml"):
         (folder / name).touch()
+    (folder / "masses.csv").write_text("mass\n1\n")
     (folder / "K.csv").write_text("1, 2\n")
     (folder / "file.yaml").write_text(yaml.safe_dump(values))
     return READERS[kind](folder / "file.yaml")
@@ -268,7 +274,8 @@ def test_the_template_has_every_key_with_its_meaning_and_is_valid(kind, tmp_path
     assert accepts(kind, parse_yaml(text).plain())
     assert max(map(len, text.splitlines())) <= 130
     assert text.startswith(f"# yaml-language-server: $schema={kind}.schema.json\n")
-    (tmp_path / "robot.yaml").touch()
+    for name in ("robot.yaml", "scenario.yaml"):
+        (tmp_path / name).touch()
     (tmp_path / "file.yaml").write_text(text, encoding="utf-8")
     READERS[kind](tmp_path / "file.yaml")
 
@@ -289,7 +296,8 @@ TABLES = [("docs/scenarios.md", "scenario"), ("docs/scenarios.md", "integrator")
           ("docs/scenarios.md", "phase"), ("docs/scenarios.md", "event"), ("docs/scenarios.md", "limit_stops"),
           ("docs/scenarios.md", "sampling"), ("docs/scenarios.md", "quantization"), ("docs/scenarios.md", "pose_motion"),
           ("docs/scenarios.md", "waypoint"), ("docs/files.md", "link"),
-          ("docs/files.md", "joint"), ("docs/files.md", "actuator"), ("docs/loops.md", "loop"), ("docs/loops.md", "coupling")]
+          ("docs/files.md", "joint"), ("docs/files.md", "actuator"), ("docs/loops.md", "loop"), ("docs/loops.md", "coupling"),
+          ("docs/batches.md", "sweep"), ("docs/batches.md", "vary"), ("docs/batches.md", "trajectories")]
 
 
 @pytest.mark.parametrize("page, title", TABLES, ids=lambda x: x.rpartition("/")[2])

@@ -125,7 +125,7 @@ def test_a_robot_that_rk4_carries_hears_nothing(scenario):
 def test_linearizing_along_a_motion_takes_the_same_method(scenario):
     given = scenario(ARM % "friction: 0.1", **START)
     setup = prepare(given)
-    _, q, v = state_at(setup, 1.0)
+    _, _, q, v = state_at(setup, 1.0)
     r = run_scenario(given)
     assert np.abs(v - r.v[50]).max() < 1e-4 * np.abs(r.v).max() and np.abs(q - r.q[50]).max() < 1e-4
 

@@ -6,8 +6,8 @@ from liedyn.cli.console import check_drawn, with_console
 from liedyn.cli.options import Existing, force_option, json_option, robot_option
 
 
-@click.command(short_help="Plot a trajectory or a run folder.")
-@click.argument("trajectory", metavar="TRAJECTORY_OR_RUNFOLDER", type=Existing(allow_dash=True))
+@click.command(short_help="Plot a trajectory, a run folder or a batch.")
+@click.argument("trajectory", metavar="TRAJECTORY_OR_FOLDER", type=Existing(allow_dash=True))
 @robot_option
 @click.option("-o", "--output", type=click.Path(file_okay=False), metavar="FOLDER",
               help="Folder for the pictures. Default: plots/ in the run folder, NAME_plots/ beside a CSV.")
@@ -21,18 +21,35 @@ from liedyn.cli.options import Existing, force_option, json_option, robot_option
 def plot(trajectory, robot, output, formats, against, force, as_json, console):
     """Plot a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, snapshots of the robot.
 
+    Of the folder of a batch: outputs against what varied, their distributions, envelopes of trajectories that were kept.
+
     Joint limits and snapshots need the robot file; without it, only the columns are plotted.
 
     \b
     Example:  liedyn plot runs/panda_hybrid --force
     Example:  liedyn plot motion.csv --robot arm.urdf -f pdf -o figures
     """
+    from pathlib import Path
+
     from liedyn.report.plot_folder import check_pictures, plot_trajectory, sources
 
+    if (Path(trajectory) / "batch.json").is_file():
+        folder = Path(output or Path(trajectory, "plots"))
+        check_pictures(folder, formats, force=force)
+        if robot or against:
+            raise click.UsageError("--robot and --against do not go with a batch.")
+        from liedyn.report.batch_folder import plot_batch
+        with console.progress.stage("drawing"):
+            _tell(*plot_batch(trajectory, folder, formats), as_json, console)
+        return
     csv, folder = sources(trajectory, output)
     check_pictures(folder, formats, force=force)
     with console.progress.stage("drawing"):
         written, notes = plot_trajectory(csv, robot, folder, formats, against)
+    _tell(written, notes, as_json, console)
+
+
+def _tell(written, notes, as_json, console):
     console.notes(notes)
     if as_json:
         console.result_json({"pictures": [str(path) for path in written.paths]})

@@ -26,6 +26,7 @@ class Progress:
         self._terminal = self._stream is not None and self._stream.isatty()
         self._stages: list[tuple[str, float]] = []
         self._fraction: float | None = None
+        self._about = ""
         self._said = ("", 0.0)                               # last text and when
         self._done = threading.Event()
 
@@ -33,21 +34,21 @@ class Progress:
     def stage(self, text: str) -> Iterator[None]:
         """Name what the block does. Stages may stand within each other; the innermost is told."""
         self._stages.append((text, time.monotonic()))
-        self._fraction = None
+        self._fraction, self._about = None, ""
         thread = self._start() if len(self._stages) == 1 else None
         try:
             yield
         finally:
             self._stages.pop()
-            self._fraction = None
+            self._fraction, self._about = None, ""
             if thread is not None:
                 self._done.set()
                 thread.join()
                 self._erase()
 
-    def update(self, fraction: float) -> None:
-        """How much of the innermost stage is done, from 0 to 1. Cheap: only remembered."""
-        self._fraction = fraction
+    def update(self, fraction: float, about: str = "") -> None:
+        """How much of the innermost stage is done, from 0 to 1, and words about it. Cheap: only remembered."""
+        self._fraction, self._about = fraction, about
 
     def _start(self) -> threading.Thread | None:
         if self._quiet:
@@ -70,7 +71,8 @@ class Progress:
             return
         (text, since), now = stages[0], time.monotonic()
         percent = "" if fraction is None else f" {100 * min(max(fraction, 0.0), 1.0):.0f}%"
-        line = f"{shown(text)} …{percent} ({now - since:.0f} s)"
+        about = f"; {self._about}" if self._about else ""
+        line = f"{shown(text)} …{percent} ({now - since:.0f} s{about})"
         if self._terminal:
             self._write("\r\x1b[K" + line)
         elif text != self._said[0] or now - self._said[1] >= _REPEAT:

@@ -6,13 +6,13 @@ from liedyn.cli.console import with_console
 from liedyn.cli.options import file_kind_argument, force_option, text_output_option
 
 
-@click.command(short_help="Write the JSON schema of scenario, robot or loops files.")
+@click.command(short_help="Write the JSON schema of scenario, robot, loops or sweep files.")
 @file_kind_argument
 @text_output_option
 @force_option
 @with_console
 def schema(kind, output, force, console):
-    """Write the JSON schema (draft 2020-12) of scenario, robot or loops files, so that editors can complete and check them.
+    """Write the JSON schema (draft 2020-12) of scenario, robot, loops or sweep files, with which editors complete and check them.
 
     \b
     Example:  liedyn schema scenario -o scenario.schema.json

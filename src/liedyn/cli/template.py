@@ -6,7 +6,7 @@ from liedyn.cli.console import with_console
 from liedyn.cli.options import file_kind_argument, force_option, text_output_option
 
 
-@click.command(short_help="Write a commented scenario, robot or loops file with all keys.")
+@click.command(short_help="Write a commented scenario, robot, loops or sweep file with all keys.")
 @file_kind_argument
 @text_output_option
 @force_option

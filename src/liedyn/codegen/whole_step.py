@@ -76,7 +76,7 @@ def adjoint_step(model, plant, schedule, signals, method: str, varying: tuple[in
 def _kept(record, model, plant, schedule, signals, asked: str, varying) -> Batch | None:
     """With the model and on disk."""
     place = folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.whole_step")
-    pattern = plant._replace(joint_laws=_with_law(plant.joint_laws, np.ones(law_numbers(plant.joint_laws).size)))
+    pattern = plant._replace(joint_laws=with_law(plant.joint_laws, np.ones(law_numbers(plant.joint_laws).size)))
     asked_for = repr((record.__name__, asked, varying, width()))
     name = code_cache.digest(*content(model, pattern, schedule, signals), asked_for.encode())
     if name in model._cache:
@@ -112,7 +112,7 @@ class _Runs:
         sides = zeros(0)
         at = [with_inputs(plant, schedule, signals, curves, given["values"][:count], taken, sides)
               for taken in given["curves"].reshape(TIMES, -1)]
-        laws = _with_law(at[0][0].joint_laws, given["values"][count:])
+        laws = with_law(at[0][0].joint_laws, given["values"][count:])
         self.plant, self.schedule, self.signals = at[0][0]._replace(joint_laws=laws), at[0][1], [one[2] for one in at]
         self.motion = plain("kernels.simulation.right_hand_side")
         self.work = self.motion.MotionWork(*map(zeros, (
@@ -145,7 +145,7 @@ class _Runs:
         return Recording(self.tape, tuple(arrays), (), ())
 
 
-def _with_law(laws, numbers):
+def with_law(laws, numbers):
     """Other numbers in the place of `law_numbers`."""
     if not len(numbers):
         return laws

@@ -58,6 +58,15 @@ class Variants:
         self._places = tuple(map(int, different))
         self._numbers = np.ascontiguousarray(self.constants[:, different])
 
+    @classmethod
+    def of_numbers(cls, model: Model, places, numbers: np.ndarray) -> Variants:
+        """Of a model whose constants at `places` are `numbers` (robots, places)."""
+        found = cls.__new__(cls)
+        found.model, found._places, found._numbers = model, tuple(map(int, places)), np.ascontiguousarray(numbers)
+        found.constants = np.tile(model.constants, (len(numbers), 1))
+        found.constants[:, found._places] = numbers
+        return found
+
     @property
     def varying(self) -> tuple[tuple[int, ...], np.ndarray]:
         """Places in the constants of a model at which the robots differ, and the numbers there (robots, places)."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from liedyn.errors import ModelError
 from liedyn.io.loops import read_couplings, read_loops
+from liedyn.io.override import override
 from liedyn.io.robot_keys import ACTUATOR, JOINT, LIMITS, LINK, MIMIC, ROBOT, SHAPE
 from liedyn.io.shapes import SHAPES, Inertia, rotated_inertia, uniform
 from liedyn.io.yaml_elements import entries, place_of_keys, read_pose
@@ -18,13 +19,15 @@ _POSITION_LIMITS = ("lower", "upper")
 _COORDINATE = tuple(key for key in JOINT if key in {field.name for field in fields(Coordinate)})
 
 
-def read_robot_yaml(path: str | os.PathLike) -> Robot:
-    """The robot of a YAML file; not yet validated.
+def read_robot_yaml(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Robot:
+    """The robot of a YAML file, after `overrides` ("key.path=value"); not yet validated.
 
     Lengths are metres, angles radians, masses kilograms, densities kg/m^3. Raises ModelError with file, line and key: no
     YAML, unknown, missing or repeated keys, values of the wrong kind, numbers that are not finite.
     """
     root = read_yaml(path, ModelError)
+    for text in overrides:
+        override(root, text, ModelError)
     if "robot" in root.mapping() and "links" not in root.value:
         raise root.value["robot"].problem("the file names a robot but does not describe one", found=root.value["robot"].shown(),
                                           expected="links and joints", hint="use that file")

@@ -43,3 +43,17 @@ class EnergyBalance:
         forces = sum(x.sum() for x in self._forces) + weight
         rounding = _ROUNDINGS * np.finfo(float).eps * math.sqrt(1 + steps) * (self._size.sum() + forces)
         return float(self._balance), float(self._balance / max(exchanged, rounding / GOOD, 1e-300))
+
+
+def relative_balance(model, kinetic, potential, work, steps: int) -> np.ndarray:
+    """(N,) the relative balance of N runs side by side from energies and supplied work (N, R), as `EnergyBalance` says it. NaN
+    where so little energy was exchanged that the forces decide what is rounding, which are not known here."""
+    total, energies = kinetic + potential, (kinetic, potential, work)
+    balance = np.abs(total - total[:, :1] - work).max(axis=1)
+    exchanged = np.maximum.reduce([kinetic.max(axis=1), np.ptp(potential, axis=1), np.ptp(work, axis=1)])
+    size = sum(np.abs(x).max(axis=1) for x in energies)
+    weight = math.fsum(link.mass for link in model.description.links) * float(np.linalg.norm(model.gravity))
+    forces = 1e3 * (size + weight + 1.0)                       # far more than acts along 1 rad or 1 m
+    floor = _ROUNDINGS * np.finfo(float).eps * math.sqrt(1 + steps) * (size + forces) / GOOD
+    with np.errstate(invalid="ignore", divide="ignore"):
+        return np.where(exchanged > floor, balance / exchanged, np.nan)

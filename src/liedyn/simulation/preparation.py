@@ -128,6 +128,11 @@ def prepare(path, overrides, strict: bool = False, force_long: bool = False, fol
         scenario = replace(scenario, robot=model.name)
     else:
         model = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops, strict=strict)
+    return prepare_with(scenario, model, force_long, folder)
+
+
+def prepare_with(scenario: Scenario, model: Model, force_long: bool = False, folder=None) -> Prepared:
+    """`prepare` of a scenario that is read, and its robot."""
     model = with_rotors(scenario, model)
     from liedyn.simulation.integrator import choose_integrator
     from liedyn.simulation.schedule import compile_schedule

@@ -22,8 +22,14 @@ def check_room(problem: Problem, rows: int, folder: str | os.PathLike | None = N
     memory, disk = size_of_result(problem, rows, folder is not None)
     _refuse(memory, available_memory(), rows, "memory")
     if folder is not None:
-        place = next(p for p in (Path(folder).absolute(), *Path(folder).absolute().parents) if p.is_dir())
-        _refuse(disk, shutil.disk_usage(place).free, rows, f"disk in {place}")
+        free, place = free_disk(folder)
+        _refuse(disk, free, rows, f"disk in {place}")
+
+
+def free_disk(folder: str | os.PathLike) -> tuple[int, Path]:
+    """Bytes that are free where a folder is or will be, and the folder there that exists."""
+    place = next(p for p in (Path(folder).absolute(), *Path(folder).absolute().parents) if p.is_dir())
+    return shutil.disk_usage(place).free, place
 
 
 def size_of_result(problem: Problem, rows: int, to_disk: bool) -> tuple[int, int]:

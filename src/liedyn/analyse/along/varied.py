@@ -1,6 +1,7 @@
 """A robot with one of its parameters changed, built anew: what derivatives by parameters are checked against."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -17,19 +18,33 @@ _UPPER = ("xx", "xy", "xz", "yy", "yz", "zz")
 def varied(model: Model, name: str, change: float) -> Model:
     """The model with the parameter `name` (of `model_parameters`) larger by `change`. Not validated: a difference may lead
     from a massless link to a negative mass."""
-    robot, (head, _, rest) = _with_root_joint(model), name.partition(".")
-    if head in ("mass", "com", "inertia"):
-        robot = _links(robot, head, rest, change)
-    elif head == "gravity":
-        robot = replace(robot, gravity=_plus(robot.gravity, "xyz".index(rest), change))
-    elif head in ("origin", "screw", "pitch"):
-        robot = _joints(robot, lambda joint: _moved(model, joint, head, rest, change))
-    else:
-        robot = _joints(robot, lambda joint: _coordinate(joint, head, rest, change))
-    tree = Assembly(robot)
+    tree = Assembly(_changed(_with_root_joint(model), model, name, change))
     tree.grow()
     tree.floor = np.zeros(model.nv)
     return tree.model()
+
+
+def with_parameters(model: Model, values: Mapping[str, float]) -> Robot:
+    """The robot where these parameters have these values (those of `value`: placements and screws change against what they
+    are); not validated."""
+    described = {joint.name for joint in model.description.joints}
+    roots = [joint.name for joint in model.joints if joint.name not in described]
+    of_root = any(name.partition(".")[2].partition(".")[0] in roots for name in values)
+    robot = _with_root_joint(model) if of_root else model.description
+    for name, x in values.items():
+        robot = _changed(robot, model, name, x - value(model, name))
+    return robot
+
+
+def _changed(robot: Robot, model: Model, name: str, change: float) -> Robot:
+    head, _, rest = name.partition(".")
+    if head in ("mass", "com", "inertia"):
+        return _links(robot, head, rest, change)
+    if head == "gravity":
+        return replace(robot, gravity=_plus(robot.gravity, "xyz".index(rest), change))
+    if head in ("origin", "screw", "pitch"):
+        return _joints(robot, lambda joint: _moved(model, joint, head, rest, change))
+    return _joints(robot, lambda joint: _coordinate(joint, head, rest, change))
 
 
 def value(model: Model, name: str) -> float:

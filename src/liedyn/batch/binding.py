@@ -1,0 +1,157 @@
+"""One run of a sweep as a scenario and its robot, ready to start."""
+from __future__ import annotations
+
+import difflib
+import json
+from dataclasses import replace
+
+import numpy as np
+
+from liedyn.analyse.along.varied import value, with_parameters
+from liedyn.batch.design import Design
+from liedyn.dynamics.parameters.model_parameters import parameter_names
+from liedyn.errors import LiedynError, ModelError, ScenarioError
+from liedyn.io.plain_scenario import to_plain
+from liedyn.io.scenario_file import scenario_of
+from liedyn.io.sweep import Sweep, Varied
+from liedyn.io.yaml_text import read_yaml
+from liedyn.loading import load, load_description
+from liedyn.model.build import build
+from liedyn.simulation.preparation import Prepared, prepare_with
+
+
+class Binding:
+    """Of the runs of a sweep.
+
+    prepared   the run of the scenario itself
+    nominal    what relative values are multiplied with, by what varies; 1 for absolute ones
+    """
+
+    def __init__(self, sweep: Sweep):
+        self.sweep, self.design = sweep, Design(sweep)
+        self._models: dict[tuple, object] = {}
+        scenario = scenario_of(sweep.scenario, sweep.overrides)
+        self.model = self._model(scenario)
+        self.prepared = prepare_with(scenario, self.model)
+        known = set(parameter_names(self.model)) if any(one.of_robot for one in sweep.vary) else set()
+        self.parameters = [one.of_robot if one.of_robot in known else None for one in sweep.vary]
+        for one, name in zip(sweep.vary, self.parameters, strict=True):
+            self._check_key(one, name, known)
+        self.nominal = [self._nominal(one, name) for one, name in zip(sweep.vary, self.parameters, strict=True)]
+
+    @property
+    def of_robot(self) -> bool:
+        """Whether the robot differs from run to run."""
+        return any(one.of_robot for one in self.sweep.vary)
+
+    def values(self, first: int, until: int) -> list[np.ndarray | list]:
+        """Of runs first … until - 1, by what varies, with factors multiplied."""
+        found = self.design.values(first, until)
+        return [x * factor if one.scale == "relative" else x
+                for one, x, factor in zip(self.sweep.vary, found, self.nominal, strict=True)]
+
+    def run(self, number: int) -> Prepared:
+        return self.bind([x[0] for x in self.values(number, number + 1)])
+
+    def bind(self, values) -> Prepared:
+        """The run where what varies has these values. Raises what `run_scenario` does."""
+        overrides, parameters, of_file = [], {}, []
+        for one, name, x in zip(self.sweep.vary, self.parameters, values, strict=True):
+            text = json.dumps(_plain(x))
+            if name is not None:
+                parameters[name] = float(x)
+            elif one.of_robot:
+                of_file.append(f"{one.of_robot}={text}")
+            else:
+                overrides.append(f"{one.key}={text}")
+        scenario = scenario_of(self.sweep.scenario, (*self.sweep.overrides, *overrides))
+        model = self._model(scenario, tuple(of_file))
+        if parameters:
+            model = build(with_parameters(model, parameters))
+        return prepare_with(scenario, model)
+
+    def first_checked(self) -> Prepared:
+        """The first run; where it cannot be prepared, the error names what is at fault."""
+        values = [x[0] for x in self.values(0, 1)]
+        try:
+            return self.bind(values)
+        except LiedynError as error:
+            for k, one in enumerate(self.sweep.vary):
+                try:
+                    self._only(k, values[k])
+                except LiedynError as cause:
+                    raise ScenarioError(f"the first run cannot start: {cause}", place=one.place) from None
+            raise ScenarioError(f"the first run cannot start: {error}", place=None) from None
+
+    def _only(self, k: int, x) -> None:
+        """The run where one quantity alone has another value than in the scenario."""
+        alone = Binding.__new__(Binding)
+        alone.__dict__.update(self.__dict__ | {"sweep": replace(self.sweep, vary=(self.sweep.vary[k],)),
+                                               "parameters": [self.parameters[k]]})
+        alone.bind([x])
+
+    def _model(self, scenario, of_file: tuple[str, ...] = ()):
+        key = scenario.robot, scenario.base, scenario.gravity, scenario.loops
+        if of_file:
+            robot = load_description(scenario.robot, scenario.base, scenario.loops, of_file)
+            return build(robot if scenario.gravity is None else replace(robot, gravity=scenario.gravity))
+        if key not in self._models:
+            self._models[key] = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops)
+        return self._models[key]
+
+    def _check_key(self, one: Varied, name: str | None, known: set[str]) -> None:
+        numbers = one.drawn is not None or all(isinstance(x, float) for x in one.values)
+        if name is not None and not numbers:
+            raise ScenarioError("a parameter of the robot is a number", place=one.place, found=one.key)
+        rest, is_yaml = one.of_robot, self.prepared.scenario.robot.lower().endswith((".yaml", ".yml"))
+        if rest is None or name is not None or (is_yaml and rest.partition(".")[0] in ("links", "joints", "gravity", "loops",
+                                                                                      "couplings", "actuators")):
+            return
+        close = difflib.get_close_matches(rest, known, 1)
+        also = ", or a key such as links.hand.mass of the robot YAML" if is_yaml else ""
+        raise ScenarioError("no such parameter of the robot", place=one.place, found=rest,
+                            expected=f"one of ld.parameter_names(model){also}",
+                            hint=f"did you mean robot.{close[0]}?" if close else None)
+
+    def _nominal(self, one: Varied, name: str | None) -> float:
+        if one.scale == "absolute":
+            return 1.0
+        if name is not None:
+            if name.startswith(("origin.", "screw.")):
+                raise ScenarioError("placements and screws have no relative values", place=one.place, found=one.key,
+                                    expected="scale: absolute, the change")
+            found = value(self.model, name)
+        else:
+            found = _at_path(self._file_of(one), one.of_robot or one.key)
+        if isinstance(found, bool) or not isinstance(found, int | float):
+            raise ScenarioError("relative values need a number to be factors of", place=one.place,
+                                found=f"{one.key} = {found}" if found is not None else f"{one.key} has no value",
+                                expected="scale: absolute")
+        return float(found)
+
+    def _file_of(self, one: Varied):
+        if one.of_robot is None:
+            return to_plain(self.prepared.scenario)
+        return read_yaml(self.prepared.scenario.robot, ModelError).plain()
+
+
+def _plain(x):
+    if isinstance(x, tuple):
+        return list(x)
+    return x.item() if isinstance(x, np.generic) else x
+
+
+def _at_path(tree, path: str):
+    """The value at a path of keys of plain values; names may have dots. None where there is none."""
+    if not path:
+        return tree
+    if isinstance(tree, list):
+        head, _, rest = path.partition(".")
+        return _at_path(tree[int(head)], rest) if head.isdecimal() and int(head) < len(tree) else None
+    if not isinstance(tree, dict):
+        return None
+    for key, child in tree.items():
+        for written in (key, f'"{key}"'):
+            if path == written or path.startswith(f"{written}."):
+                return _at_path(child, path[len(written) + 1:])
+    return None

@@ -1,0 +1,89 @@
+"""The values of each run of a sweep, from its number alone."""
+from __future__ import annotations
+
+import math
+import warnings
+from functools import cached_property
+
+import numpy as np
+
+from liedyn.io.sweep import Distribution, Sweep
+
+_BITS = 2.0**-53
+
+
+class Design:
+    """Of a sweep. Runs have the numbers 0 … count - 1.
+
+    Of `sample` the values of run k are made of d numbers in (0, 1). With `random` sampling these are hashed from seed and k, so
+    that more samples leave those before as they are; with Sobol's sequence too; a Latin hypercube is another one for each count.
+    """
+
+    def __init__(self, sweep: Sweep):
+        self.sweep, self.vary = sweep, sweep.vary
+        self.counts = [len(one.values) for one in sweep.vary if one.values is not None]
+
+    @property
+    def count(self) -> int:
+        if self.sweep.combine == "sample":
+            return self.sweep.samples
+        return self.counts[0] if self.sweep.combine == "zip" else math.prod(self.counts)
+
+    def values(self, first: int, until: int) -> list[np.ndarray | list]:
+        """Of runs first … until - 1, by what varies: arrays of numbers; lists where values are others. Factors are not yet
+        multiplied."""
+        runs = np.arange(first, until)
+        if self.sweep.combine == "sample":
+            u = self._uniforms(first, until)
+            return [self._drawn(one, u[:, k]) for k, one in enumerate(self.vary)]
+        if self.sweep.combine == "zip":
+            return [_picked(one.values, runs) for one in self.vary]
+        places = np.unravel_index(runs, self.counts)
+        return [_picked(one.values, at) for one, at in zip(self.vary, places, strict=True)]
+
+    def _drawn(self, one, u: np.ndarray) -> np.ndarray | list:
+        if one.drawn is None:
+            return _picked(one.values, np.minimum((u * len(one.values)).astype(int), len(one.values) - 1))
+        return quantile(one.drawn, u)
+
+    def _uniforms(self, first: int, until: int) -> np.ndarray:
+        """(runs, d) in (0, 1)."""
+        if self.sweep.sampling != "random":
+            return self._whole[first:until]
+        seed, d = self.sweep.seed, len(self.vary)
+        found = np.array([np.random.SeedSequence(seed, spawn_key=(k,)).generate_state(d, np.uint64) for k in range(first, until)])
+        return ((found >> np.uint64(11)) + 0.5) * _BITS
+
+    @cached_property
+    def _whole(self) -> np.ndarray:
+        from scipy.stats import qmc
+        kind = {"latin_hypercube": qmc.LatinHypercube, "sobol": qmc.Sobol}[self.sweep.sampling]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)              # counts that are no power of two: a note says so
+            u = kind(len(self.vary), seed=np.random.default_rng(self.sweep.seed)).random(self.count)
+        return np.clip(u, 0.5 * _BITS, 1.0 - _BITS)
+
+
+def quantile(x: Distribution, u: np.ndarray) -> np.ndarray:
+    """Where the distribution function has the values u."""
+    if x.kind == "uniform":
+        return x.low + (x.high - x.low) * u
+    if x.kind == "log_uniform":
+        return np.clip(np.exp(np.log(x.low) + np.log(x.high / x.low) * u), x.low, x.high)
+    from scipy.special import ndtr, ndtri
+    of_logarithm = x.kind == "log_normal"
+    low, high = (np.log(max(b, 0.0)) if of_logarithm and b > 0.0 else -np.inf if of_logarithm else b for b in (x.low, x.high))
+    centre = np.log(x.centre) if of_logarithm else x.centre
+    a, b = (low - centre) / x.spread, (high - centre) / x.spread
+    if a > 0.0:                                                        # by the other tail, where numbers are dense
+        z = -ndtri(ndtr(-a) * (1.0 - u) + ndtr(-b) * u)
+    else:
+        z = ndtri(ndtr(a) * (1.0 - u) + ndtr(b) * u)
+    found = centre + x.spread * z
+    return np.clip(np.exp(found) if of_logarithm else found, x.low, x.high)
+
+
+def _picked(values: tuple, places: np.ndarray) -> np.ndarray | list:
+    if all(isinstance(x, float) for x in values):
+        return np.array(values)[places]
+    return [values[k] for k in places]

@@ -1,0 +1,216 @@
+"""Outputs of a sweep: text -> a checked tree -> numbers of many runs. Nothing of the text is ever executed by Python.
+
+There are numbers of a run and series over its time. Columns and points of links are series: `q.elbow` or `q(elbow)`,
+`energy.work`, `z(hand)`, `t`. `final`, `initial`, `min`, `max`, `mean`, `integral` and `at(time, …)` make numbers of them;
+operators and functions take both. An output is a number.
+"""
+from __future__ import annotations
+
+import ast
+import math
+import re
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.errors import ScenarioError, nearest
+from liedyn.io.sweep import Output
+from liedyn.kernels.simulation.link_points import COMPONENTS
+from liedyn.simulation.signals.expression import CONSTANTS, DEEPEST, LONGEST
+
+_FUNCTIONS: dict[str, Callable] = {name: getattr(np, name) for name in (
+    "sin", "cos", "tan", "sinh", "cosh", "tanh", "exp", "log", "sqrt", "abs", "sign", "floor")} | {
+    "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "step": lambda x: (x >= 0.0).astype(float)}
+_OF_TWO = {"atan2": np.arctan2, "min": np.minimum, "max": np.maximum}
+REDUCTIONS = ("final", "initial", "min", "max", "mean", "integral", "at")
+_OPERATORS = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.true_divide, ast.Pow: np.power}
+KINDS = ("q", "v", "a", "tau", "power", "stop", "reference", "contact", "energy")
+_NAMED = re.compile(rf"(?<![\w.])({'|'.join((*KINDS, *COMPONENTS))})\s*\(([^()]*)\)")
+_DOTTED = re.compile(r"(?<![\w.])([A-Za-z_]\w*(?:\.[A-Za-z_0-9]\w*)+)")
+_FORBIDDEN = re.compile(r"[^\x20-\x7e]|[\"'`\\#$;]")
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """An output: `value(motion)` gives (N,) numbers of the N runs of a `motions.Motion`.
+
+    columns   of trajectories that it reads; links: points of links that it reads
+    """
+
+    name: str
+    value: Callable
+    columns: tuple[str, ...]
+    links: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class _Part:
+    series: bool
+    value: Callable
+
+
+def compile_output(output: Output) -> Compiled:
+    """ScenarioError, with the place of the output, for whatever is not allowed."""
+    reader = _Reader(output)
+    part = reader.part(reader.parsed(), 1)
+    if part.series:
+        raise reader.refuse("an output is one number of a run, and this has one at each time",
+                            expected=f"{', '.join(f'{name}(…)' for name in REDUCTIONS)}")
+    return Compiled(output.name, part.value, tuple(dict.fromkeys(reader.columns)), tuple(dict.fromkeys(reader.links)))
+
+
+class _Reader:
+    def __init__(self, output: Output):
+        self.output, self.words = output, []                    # names that stand in the text as _0_, _1_, …
+        self.columns: list[str] = []
+        self.links: list[str] = []
+
+    def refuse(self, message: str, *, expected=None, hint=None) -> ScenarioError:
+        return ScenarioError(message, place=self.output.place, found=self.output.text, expected=expected, hint=hint)
+
+    def parsed(self) -> ast.expr:
+        text = " ".join(self.output.text.split())
+        if not text or len(text) > LONGEST:
+            raise self.refuse("the expression is empty" if not text else f"the expression is longer than {LONGEST} characters")
+        text = _NAMED.sub(self._call_of_name, text)
+        text = _DOTTED.sub(lambda found: self._word(found[1], ""), text)
+        strange = _FORBIDDEN.search(text)
+        if strange:
+            raise self.refuse(f"the character {strange.group()!r} is not allowed in an expression")
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ast.parse(text, mode="eval").body
+        except SyntaxError as problem:
+            raise self.refuse(f"not an expression: {problem.msg}") from None
+        except (RecursionError, MemoryError, ValueError):
+            raise self.refuse("not an expression") from None
+
+    def _call_of_name(self, found: re.Match) -> str:
+        kind, inside = found[1], found[2]
+        name, *point = inside.split(",") if kind in COMPONENTS else (inside,)
+        return self._word(f"{kind}.{name.strip()}" if kind in KINDS else name.strip(), kind if kind in COMPONENTS else "", point)
+
+    def _word(self, name: str, kind: str, point=()) -> str:
+        self.words.append((name, kind, tuple(point)))
+        return f"_{len(self.words) - 1}_"
+
+    def part(self, node: ast.expr, depth: int) -> _Part:
+        if depth > DEEPEST:
+            raise self.refuse("the expression is too deeply nested", expected=f"at most {DEEPEST} levels")
+        if isinstance(node, ast.Constant):
+            return self._number(node)
+        if isinstance(node, ast.Name):
+            return self._name(node.id)
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
+            part = self.part(node.operand, depth + 1)
+            return part if isinstance(node.op, ast.UAdd) else _applied(np.negative, part)
+        if isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
+            return _applied(_OPERATORS[type(node.op)], self.part(node.left, depth + 1), self.part(node.right, depth + 1))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and not node.keywords:
+            return self._call(node, depth)
+        raise self.refuse(f"{type(node).__name__} is not part of an expression",
+                          expected="numbers, columns, + - * / ** and functions")
+
+    def _number(self, node: ast.Constant) -> _Part:
+        if type(node.value) not in (int, float) or not math.isfinite(node.value):
+            raise self.refuse("not a finite number")
+        x = float(node.value)
+        return _Part(False, lambda motion: np.float64(x))
+
+    def _name(self, name: str) -> _Part:
+        if name in CONSTANTS:
+            x = CONSTANTS[name]
+            return _Part(False, lambda motion: np.float64(x))
+        if name == "t":
+            return _Part(True, lambda motion: motion.t[None])
+        word = re.fullmatch(r"_(\d+)_", name)
+        if word and int(word[1]) < len(self.words):
+            return self._column(*self.words[int(word[1])])
+        if name == "drift":
+            return self._column(name, "", ())
+        known = ["t", *CONSTANTS, *_FUNCTIONS, *_OF_TWO, *REDUCTIONS]
+        raise self.refuse(f"unknown name {name}", hint=nearest(name, known),
+                          expected="a column such as q.elbow, t, pi, e, or a function")
+
+    def _column(self, name: str, kind: str, point) -> _Part:
+        if not kind:
+            self.columns.append(name)
+            return _Part(True, lambda motion: motion.column(name))
+        self.links.append(name)
+        try:
+            at = tuple(float(x) for x in point) or (0.0, 0.0, 0.0)
+        except ValueError:
+            at = ()
+        if len(at) != 3 or (point and kind in ("wx", "wy", "wz")):
+            raise self.refuse(f"wrong arguments of {kind}",
+                              expected=f"{kind}(link), or x(link, 0, 0, 0.1) for a point in link axes")
+        return _Part(True, lambda motion: motion.point(kind, name, at))
+
+    def _call(self, node: ast.Call, depth: int) -> _Part:
+        name, given = node.func.id, [self.part(argument, depth + 1) for argument in node.args]
+        if name in REDUCTIONS and len(given) == (2 if name == "at" else 1):
+            return self._reduced(name, given)
+        if name in _FUNCTIONS and len(given) == 1:
+            return _applied(_FUNCTIONS[name], given[0])
+        if name in _OF_TWO and (len(given) == 2 or (name != "atan2" and len(given) > 2)):
+            part = given[0]
+            for other in given[1:]:
+                part = _applied(_OF_TWO[name], part, other)
+            return part
+        if name in REDUCTIONS or name in _FUNCTIONS or name in _OF_TWO:
+            raise self.refuse(f"wrong arguments of {name}", expected="at(time, series)" if name == "at" else f"{name}(…)")
+        raise self.refuse(f"unknown function {name}", hint=nearest(name, [*_FUNCTIONS, *_OF_TWO, *REDUCTIONS]),
+                          expected=f"one of {', '.join((*REDUCTIONS, *_FUNCTIONS, *_OF_TWO))}")
+
+    def _reduced(self, name: str, given: list[_Part]) -> _Part:
+        series = given[-1]
+        if not series.series:
+            raise self.refuse(f"{name}(…) takes a series", expected="a column such as q.elbow, or an expression of them")
+        if name == "at":
+            if given[0].series:
+                raise self.refuse("the time of at(time, …) is a number")
+            return _Part(False, lambda motion: _at(motion.t, given[0].value(motion), series.value(motion)))
+        reduce = _REDUCE[name]
+        return _Part(False, lambda motion: reduce(motion.t, series.value(motion)))
+
+
+def _applied(function: Callable, *parts: _Part) -> _Part:
+    """Numbers of runs (N,) stand before series (N, R)."""
+    series = any(part.series for part in parts)
+
+    def value(motion):
+        found = [part.value(motion) for part in parts]
+        if series:
+            found = [x if part.series else np.asarray(x)[..., None] for part, x in zip(parts, found, strict=True)]
+        with np.errstate(all="ignore"):
+            return function(*found)
+    return _Part(series, value)
+
+
+def _integral(t, x):
+    x = np.asarray(x)
+    return (0.5 * (x[:, 1:] + x[:, :-1]) * np.diff(t)).sum(axis=1) if len(t) > 1 else np.zeros(len(x))
+
+
+def _mean(t, x):
+    length = t[-1] - t[0]
+    return _integral(t, x) / length if length > 0.0 else x[:, 0]
+
+
+def _at(t, when, x):
+    """Between two rows, by a line; NaN outside."""
+    when = float(when)
+    if not t[0] <= when <= t[-1]:
+        return np.full(len(x), np.nan)
+    k = min(max(int(np.searchsorted(t, when, "right")) - 1, 0), max(len(t) - 2, 0))
+    if len(t) == 1 or t[k + 1] == t[k]:
+        return x[:, k]
+    s = (when - t[k]) / (t[k + 1] - t[k])
+    return x[:, k] + s * (x[:, k + 1] - x[:, k])
+
+
+_REDUCE = {"final": lambda t, x: x[:, -1], "initial": lambda t, x: x[:, 0], "min": lambda t, x: x.min(axis=1),
+           "max": lambda t, x: x.max(axis=1), "mean": _mean, "integral": _integral}

@@ -1,0 +1,220 @@
+"""A sweep and its folder: which chunks there are, which are missing, and who computes them."""
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from liedyn import __version__
+from liedyn.batch.chunk import Bench
+from liedyn.batch.store import Store
+from liedyn.batch.workers import Job, compute, on_processes, on_scheduler
+from liedyn.dynamics.calling.cores import cores
+from liedyn.errors import ComputationError
+from liedyn.io.plain_scenario import to_plain
+from liedyn.io.sweep import Sweep
+from liedyn.simulation.resume import identity
+from liedyn.simulation.room import free_disk
+
+_FORMAT = 1
+_SIDE_BY_SIDE, _LEAST, _MOST = 48e6, 64, 4096     # bytes of rows in a chunk of runs side by side; runs in it
+_WORK = 4e6                                       # steps times coordinates in a chunk of others, about a second
+_SOON, _SOON_BY_THREADS = 5.0, 20.0               # s: what takes less is not worth starting processes
+
+
+@dataclass(frozen=True)
+class Shard:
+    """Number `part` of `parts`, from 1."""
+
+    part: int = 1
+    parts: int = 1
+
+    def has(self, chunk: int) -> bool:
+        return chunk % self.parts == self.part - 1
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a batch. computed, reused: runs; counts: of each status, where the table is written."""
+
+    count: int
+    computed: int
+    reused: int
+    missing: int
+    seconds: float
+    counts: dict[str, int]
+
+
+class Batch:
+    """A sweep that was checked. size: runs to a chunk, None: as fits."""
+
+    def __init__(self, sweep: Sweep, size: int | None = None, threads: int | None = None):
+        sweep = replace(sweep, scenario=os.path.abspath(sweep.scenario))
+        self.bench = Bench(sweep, threads=threads)
+        self.sweep, self.binding = sweep, self.bench.binding
+        self.first = self.binding.first_checked()
+        self.identity = self.bench.identity = self._identity()
+        self.count, self._size = self.binding.design.count, size
+
+    @property
+    def size(self) -> int:
+        """Runs to a chunk."""
+        if self._size is None:
+            self._size = self._fitting_size()
+        return self._size
+
+    @size.setter
+    def size(self, runs: int) -> None:
+        self._size = runs
+
+    @property
+    def chunks(self) -> int:
+        return -(-self.count // self.size)
+
+    def span(self, chunk: int) -> tuple[int, int]:
+        return chunk * self.size, min((chunk + 1) * self.size, self.count)
+
+    def name(self, chunk: int) -> str:
+        """Of the files of a chunk: by what its runs are made of."""
+        first, until = self.span(chunk)
+        hashed = hashlib.sha256(f"{self.identity} {first} {until} ".encode())
+        hashed.update(self._recipe(first, until))
+        return f"{first:09d}-{hashed.hexdigest()[:16]}"
+
+    def _recipe(self, first: int, until: int) -> bytes:
+        """What the values of these runs depend on; with samples at random it is less work than the values."""
+        sweep = self.sweep
+        if sweep.combine == "sample":
+            whole = self.count if sweep.sampling == "latin_hypercube" else 0
+            sources = [(one.key, one.values, one.drawn, one.scale) for one in sweep.vary]
+            return repr((sweep.seed, sweep.sampling, whole, sources)).encode()
+        values = self.binding.values(first, until)
+        return b" ".join(x.tobytes() if isinstance(x, np.ndarray) else json.dumps(x).encode() for x in values)
+
+    def _identity(self) -> str:
+        """A hash of all that the runs have in common."""
+        sweep, base, model = self.sweep, self.binding.prepared, self.binding.model
+        scenario = to_plain(base.scenario, os.path.dirname(sweep.scenario))
+        about = (_FORMAT, __version__, scenario, identity(base)["numbers"], model.q_names, model.link_names,
+                 [(one.key, one.name) for one in sweep.vary], [(one.name, one.text) for one in sweep.outputs],
+                 sweep.trajectories and (sweep.trajectories.every, sweep.trajectories.columns))
+        return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
+
+    def _fitting_size(self) -> int:
+        rows, model = self.first.rows, self.first.model
+        if self.bench.lineup is not None:
+            numbers = rows * (model.nq + 3 * model.nv + 3)
+            return int(np.clip(_power_of_two(_SIDE_BY_SIDE / (8 * numbers)), _LEAST, _MOST))
+        work = (self.first.steps or 10 * rows) * max(model.nv, 1)
+        return int(np.clip(_power_of_two(min(_WORK / work, self.count / 8)), 1, 256))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is doubtful, one line each."""
+        if self.sweep.sampling == "sobol" and self.count & (self.count - 1):
+            return (f"{self.count} samples are no power of two: Sobol's sequence is balanced where they are, such as "
+                    f"{1 << self.count.bit_length()}",)
+        return ()
+
+    # before ---------------------------------------------------------------------------------------------------------
+    def bytes_on_disk(self) -> float:
+        """About what the folder will hold."""
+        columns = len(self.sweep.vary) + len(self.sweep.outputs) + 3
+        found = self.count * 2.0 * (8 * columns + 60)
+        kept = self.sweep.trajectories
+        if kept is not None:
+            names = self.bench.kept_names(self.bench.known_columns())
+            found += self.count * (self.first.rows / kept.every + 1) * 8.0 * (len(names) + 2)
+        return found
+
+    def check_disk(self, folder) -> None:
+        """ComputationError where the disk does not hold it."""
+        needed, free, place = self.bytes_on_disk(), *free_disk(folder)
+        if needed > free:
+            raise ComputationError(f"{self.count} runs need about {needed / 1e9:.3g} GB of disk in {place}; {free / 1e9:.3g} GB "
+                                   "are free (keep fewer columns or rows of trajectories, or give another folder with -o)")
+
+    def report(self, folder, jobs: int) -> dict:
+        """What would be done, as plain values; a few runs are computed to say how long."""
+        lineup = self.bench.lineup
+        some = min(self.count, 64 if lineup is not None else 1)
+        self.bench.chunk(0, some)                              # compiles
+        began = time.perf_counter()
+        self.bench.chunk(0, some)
+        each = (time.perf_counter() - began) / some
+        way = "one after the other" if lineup is None else "side by side" + ("" if lineup.affine else ", each bound by itself")
+        return {"scenario": self.sweep.scenario, "robot": self.binding.model.name, "runs": self.count, "way": way,
+                "vary": {one.name: one.key for one in self.sweep.vary},
+                "outputs": {one.name: one.text for one in self.sweep.outputs},
+                "trajectories": self.sweep.trajectories is not None, "rows": self.first.rows, "chunks": self.chunks,
+                "runs_in_a_chunk": self.size, "bytes": int(self.bytes_on_disk()), "seconds_each": each,
+                "seconds": each * self.count / (1 if lineup is not None else jobs), "folder": os.fspath(folder)}
+
+    # running --------------------------------------------------------------------------------------------------------
+    def run(self, folder, *, shard: Shard | None = None, force: bool = False, resume: bool = False, jobs: int | None = None,
+            scheduler: str | None = None, csv: bool = False,
+            progress: Callable[[int, int], None] = lambda done, count: None) -> Done:
+        """Compute what is missing into the folder. progress(runs done, runs in all).
+
+        Raises UsageError for a folder that is not to be touched, ComputationError where workers end again and again.
+        """
+        began, shard, jobs = time.perf_counter(), shard or Shard(), jobs or cores()
+        self.check_disk(folder)
+        store = Store(folder, self.sweep.trajectories is not None)
+        before = store.begin(force, resume or shard.parts > 1)
+        if before is not None and self._size is None:
+            self._size = int(before.get("runs_in_a_chunk") or self.size)
+        store.tell(self._about())
+        names = [self.name(chunk) for chunk in range(self.chunks)]
+        mine = [chunk for chunk in range(self.chunks) if shard.has(chunk)]
+        missing = [chunk for chunk in mine if not store.has(names[chunk])]
+        count, todo = (sum(until - first for first, until in map(self.span, which)) for which in (mine, missing))
+        done = [count - todo]                                  # runs
+        progress(done[0], count)
+        for runs in self._computed(store, missing, names, jobs, scheduler, lambda more: progress(done[0] + more, count)):
+            done[0] += runs
+            progress(done[0], count)
+        absent = [name for name in names if not store.has(name)]
+        counts = {} if absent else store.finish(names, csv)
+        return Done(self.count, todo, count - todo, len(absent), time.perf_counter() - began, counts)
+
+    def _computed(self, store: Store, missing: list[int], names: list[str], jobs: int, scheduler: str | None,
+                  within: Callable[[int], None]) -> Iterator[int]:
+        """Runs of each chunk that is written."""
+        job = Job(self.sweep, os.path.abspath(store.folder), self.identity)
+        todo = [(names[chunk], *self.span(chunk)) for chunk in missing]
+        if scheduler is not None:
+            yield from on_scheduler(job, todo, scheduler)
+            return
+        began, soon = time.perf_counter(), _SOON if self.bench.lineup is None else _SOON_BY_THREADS
+        for k, (name, first, until) in enumerate(todo):
+            left = (time.perf_counter() - began) / max(k, 1) * (len(todo) - k)
+            if jobs > 1 and k and left > soon:                 # runs side by side are on threads until then
+                yield from on_processes(job, todo[k:], jobs)
+                return
+            seen = [0]
+
+            def told(runs, seen=seen):
+                seen[0] += runs
+                within(seen[0])
+            compute(self.bench, store, name, first, until, told)
+            yield until - first
+
+    def _about(self) -> dict:
+        sweep = self.sweep
+        return {"liedyn": __version__, "identity": self.identity, "count": self.count, "runs_in_a_chunk": self.size,
+                "scenario": sweep.scenario, "overrides": list(sweep.overrides),
+                "source": sweep.source and os.path.abspath(sweep.source),
+                "combine": sweep.combine, "sampling": sweep.sampling, "seed": sweep.seed,
+                "vary": [{"key": one.key, "name": one.name, "scale": one.scale} for one in sweep.vary],
+                "outputs": {one.name: one.text for one in sweep.outputs}, "trajectories": sweep.trajectories is not None}
+
+
+def _power_of_two(x: float) -> int:
+    return 1 << max(int(np.log2(max(x, 1.0))), 0)
+

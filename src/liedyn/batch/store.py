@@ -1,0 +1,148 @@
+"""The folder of a batch: chunks, each written whole, and the table that is made of them.
+
+    batch.json                 the sweep and what was found before the first run
+    chunks/<name>.parquet      rows of the table; the name is a hash of what the runs are made of
+    trajectories/<name>.parquet
+    runs.parquet               the table, when all chunks are there
+"""
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+import numpy as np
+
+from liedyn.batch.chunk import Motions, Table
+from liedyn.errors import UsageError
+from liedyn.io.output import check_folder, open_folder, remove, scratch_folder, told
+from liedyn.io.sweep import Sweep
+
+MARK, RUNS, CHUNKS, TRAJECTORIES = "batch.json", "runs.parquet", "chunks", "trajectories"
+_GROUP = 65536           # rows of the table that are written together
+
+
+class Store:
+    """trajectories: whether they are kept."""
+
+    def __init__(self, folder: str | os.PathLike, trajectories: bool):
+        self.folder, self.trajectories = Path(folder), trajectories
+
+    def begin(self, force: bool, resume: bool) -> dict | None:
+        """What the folder says of the batch before, None where there is none. UsageError for a folder that is not to be
+        touched."""
+        check_folder(self.folder, mark=MARK, force=True)
+        there = self.about()
+        if there is not None and not (force or resume):
+            raise UsageError(f"{self.folder} exists already; --resume computes what is missing, --force starts anew")
+        if there is not None and force and not resume:
+            with told(self.folder):
+                for one in sorted(self.folder.iterdir(), key=lambda path: path.name == MARK):         # the mark goes last
+                    remove(one)
+            return None
+        return there
+
+    def about(self) -> dict | None:
+        try:
+            return json.loads((self.folder / MARK).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
+
+    def tell(self, about: dict) -> None:
+        """Make the folder, whole with what says that it is ours, or write this anew."""
+        text = json.dumps(about, indent=2) + "\n"
+        if self.about() is None:
+            try:
+                with open_folder(self.folder, mark=MARK) as part:
+                    (part / MARK).write_text(text, encoding="utf-8")
+            except UsageError:
+                if self.about() is None:                       # else another shard was faster
+                    raise
+        with told(self.folder):
+            with scratch_folder(self.folder) as part:
+                (part / MARK).write_text(text, encoding="utf-8")
+                os.replace(part / MARK, self.folder / MARK)
+            for name in (CHUNKS, *([TRAJECTORIES] if self.trajectories else [])):
+                (self.folder / name).mkdir(exist_ok=True)
+
+    def has(self, name: str) -> bool:
+        file = f"{name}.parquet"
+        return (self.folder / CHUNKS / file).is_file()
+
+    def write(self, name: str, sweep: Sweep, table: Table, motions: Motions | None) -> None:
+        """Trajectories first: a chunk is there when its rows of the table are."""
+        parquet, file = _parquet(), f"{name}.parquet"
+        with told(self.folder), scratch_folder(self.folder) as part:
+            if motions is not None:
+                parquet.write_table(_motions_table(motions), part / "trajectory")
+                os.replace(part / "trajectory", self.folder / TRAJECTORIES / file)
+            parquet.write_table(runs_table(sweep, table), part / "runs")
+            os.replace(part / "runs", self.folder / CHUNKS / file)
+
+    def finish(self, names: Iterable[str], csv: bool) -> dict[str, int]:
+        """Make the table of the chunks with these names, and remove those of other sweeps. Returns how many runs have each
+        status."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        names, parquet, counts, waiting = list(names), _parquet(), {}, []
+        with told(self.folder), scratch_folder(self.folder) as part:
+            writer = None
+            for k, name in enumerate(names):
+                table = parquet.read_table(self.folder / CHUNKS / f"{name}.parquet")
+                for one in pc.value_counts(table["status"]).to_pylist():
+                    counts[one["values"]] = counts.get(one["values"], 0) + one["counts"]
+                writer = writer or parquet.ParquetWriter(part / RUNS, table.schema)
+                waiting.append(table)
+                if sum(map(len, waiting)) >= _GROUP or k == len(names) - 1:
+                    writer.write_table(pa.concat_tables(waiting))
+                    waiting.clear()
+            writer.close()
+            if csv:
+                _write_csv(part / RUNS, part / "runs.csv")
+                os.replace(part / "runs.csv", self.folder / "runs.csv")
+            os.replace(part / RUNS, self.folder / RUNS)
+        ours = set(names)
+        for place in (CHUNKS, TRAJECTORIES):
+            for path in (self.folder / place).glob("*.parquet"):
+                if path.stem not in ours or (place == TRAJECTORIES and not self.trajectories):
+                    remove(path)
+        return counts
+
+
+def runs_table(sweep: Sweep, table: Table):
+    """Rows of the index: a column for what varies and for each output; outputs of runs that are not complete are null."""
+    import pyarrow as pa
+    columns = {"number": pa.array(table.number, pa.int64())}
+    for one, x in zip(sweep.vary, table.values, strict=True):
+        numbers = isinstance(x, np.ndarray)
+        columns[one.name] = pa.array(x, pa.float64()) if numbers else pa.array([_text(y) for y in x], pa.string())
+    for k, output in enumerate(sweep.outputs):
+        columns[output.name] = pa.array(table.outputs[:, k], pa.float64(), mask=np.isnan(table.outputs[:, k]))
+    columns["energy_balance"] = pa.array(table.energy_balance, pa.float64(), mask=np.isnan(table.energy_balance))
+    columns |= {"status": pa.array(table.status, pa.string()), "reason": pa.array(table.reason, pa.string()),
+                "seconds": pa.array(table.seconds, pa.float64()), "hash": pa.array(table.hash, pa.string())}
+    return pa.table(columns)
+
+
+def _motions_table(motions: Motions):
+    import pyarrow as pa
+    columns = {title: pa.array(x, pa.float64(), mask=np.isnan(x)) for title, x in motions.columns.items()}
+    return pa.table({"number": pa.array(motions.number, pa.int64()), "t[s]": pa.array(motions.t, pa.float64()), **columns})
+
+
+def _write_csv(source: Path, target: Path) -> None:
+    from pyarrow import csv
+    parquet = _parquet()
+    with parquet.ParquetFile(source) as file, csv.CSVWriter(target, file.schema_arrow) as writer:
+        for batch in file.iter_batches():
+            writer.write_batch(batch)
+
+
+def _text(x) -> str:
+    return x if isinstance(x, str) else json.dumps(x)
+
+
+def _parquet():
+    from pyarrow import parquet
+    return parquet

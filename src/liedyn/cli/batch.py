@@ -1,0 +1,149 @@
+from __future__ import annotations
+
+import re
+import time
+from pathlib import Path
+
+import click
+
+from liedyn.cli.console import check_drawn, with_console
+from liedyn.cli.options import FILE, force_option, json_option, override_option
+from liedyn.errors import LiedynError, UsageError
+
+
+class _Shard(click.ParamType):
+    """i/N."""
+
+    name = "i/N"
+
+    def convert(self, value, param, ctx):
+        found = re.fullmatch(r"(\d+)/(\d+)", value)
+        if not found or not 1 <= int(found[1]) <= int(found[2]):
+            self.fail(f"{value!r} is not a part of the runs such as 2/5, from 1/5 to 5/5.", param, ctx)
+        return int(found[1]), int(found[2])
+
+
+@click.command(short_help="Run a sweep: many runs of a scenario, as one table.")
+@click.argument("sweep", type=FILE)
+@click.option("-o", "--output", type=click.Path(file_okay=False), metavar="FOLDER", help="Folder to write. Default: runs/NAME.")
+@override_option(", in all runs")
+@click.option("--dry-run", is_flag=True, help="Check everything and say how many runs there are, how long they take and how "
+              "large the result is.")
+@click.option("--rerun", type=click.IntRange(0), metavar="K", help="Simulate run number K alone, to a run folder of `simulate`.")
+@click.option("--shard", type=_Shard(), metavar="i/N", help="Compute this part of the runs only; the last shard that ends "
+              "writes the table.")
+@click.option("--resume", is_flag=True, help="Compute what is missing in the folder, also of a sweep that was changed.")
+@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes or threads. Default: all cores.")
+@click.option("--scheduler", metavar="ADDRESS", help="Compute on a dask cluster whose workers see the folder: tcp://host:8786.")
+@click.option("--csv", is_flag=True, help="Also write the table as runs.csv.")
+@force_option
+@json_option
+@with_console
+def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, scheduler, csv, force, as_json, console):
+    """Run the scenario of a sweep many times, with other values each time, and write one table of what came out.
+
+    \b
+    Example:  liedyn batch configs/sweeps/pendulum_release.yaml
+    writes    runs/pendulum_release/: runs.parquet, batch.json, and trajectories/ if the sweep asks for them
+    Example:  liedyn batch configs/sweeps/pendulum_release.yaml --dry-run
+    Example:  liedyn batch configs/sweeps/pendulum_release.yaml --rerun 17
+    """
+    from liedyn.io.output import path_part
+    from liedyn.io.sweep_file import read_sweep
+
+    if sum((dry_run, rerun is not None, bool(shard or resume or scheduler))) > 1:
+        raise click.UsageError("--dry-run, --rerun and --shard, --resume, --scheduler go without each other.")
+    if force and (resume or shard):
+        raise click.UsageError("--force contradicts --resume and --shard, which keep what is there.")
+    folder = Path(output or Path("runs", path_part(Path(sweep).stem)))
+    read = read_sweep(sweep, overrides)
+    with console.progress.stage("checking the sweep"):
+        from liedyn.batch.run_batch import Batch
+        found = Batch(read, threads=jobs)
+    console.robot(found.binding.model)
+    console.notes(found.notes)
+    if rerun is not None:
+        _rerun(found, rerun, Path(output) if output else folder.with_name(f"{folder.name}_{rerun}"), force, as_json, console)
+        return
+    from liedyn.dynamics.calling.cores import cores
+    jobs = jobs or cores()
+    if dry_run:
+        _dry_run(found, folder, jobs, as_json, console)
+        return
+    done = _run(found, folder, console, shard=shard, force=force, resume=resume, jobs=jobs, scheduler=scheduler, csv=csv)
+    if as_json:
+        console.result_json({"runs": done.count, "computed": done.computed, "reused": done.reused, "chunks_missing": done.missing,
+                             "seconds": done.seconds, "status": done.counts, "folder": str(folder)})
+    _tell(done, folder, csv, console)
+
+
+def _run(found, folder, console, *, shard, **options):
+    from liedyn.batch.run_batch import Shard
+
+    began = [time.monotonic(), None]
+
+    def progress(done: int, count: int) -> None:
+        if began[1] is None:
+            began[0], began[1] = time.monotonic(), done
+        spent, more = time.monotonic() - began[0], done - began[1]
+        rate = more / spent if spent > 0.0 and more else None
+        about = "" if rate is None else f"; {rate:.3g} runs a second, {(count - done) / rate:.0f} s left"
+        console.progress.update(done / count if count else 1.0, f"{done} of {count} runs{about}")
+
+    with console.progress.stage("simulating"):
+        try:
+            return found.run(folder, shard=Shard(*shard) if shard else None, progress=progress, **options)
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"what is computed is in {folder}; --resume computes the rest") from None
+
+
+def _tell(done, folder: Path, csv: bool, console) -> None:
+    reused = f", {done.reused} were there already" if done.reused else ""
+    told = ", ".join(f"{n} {status}" for status, n in sorted(done.counts.items()))
+    console.say(f"{done.computed} runs in {done.seconds:.2f} s{reused}{f': {told}' if told else ''}")
+    if done.missing:
+        console.note(f"{done.missing} chunks of other shards are missing: the table comes with the last of them")
+        return
+    console.wrote([folder / "runs.parquet", *([folder / "runs.csv"] if csv else []), folder / "batch.json"])
+
+
+def _dry_run(found, folder: Path, jobs: int, as_json: bool, console) -> None:
+    from liedyn.report.texts.batch_text import batch_text
+
+    found.check_disk(folder)
+    with console.progress.stage("timing some runs"):
+        report = found.report(folder, jobs)
+    if as_json:
+        console.result_json(report)
+    else:
+        console.result(batch_text(report))
+
+
+def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console) -> None:
+    from liedyn.io.output import check_folder
+    from liedyn.report.run_folder import write_run
+    from liedyn.simulation.run import simulate_prepared
+
+    if number >= found.count:
+        raise UsageError(f"there is no run {number}: the sweep has {found.count} runs, from 0 to {found.count - 1}")
+    check_folder(folder, mark="run.json", force=force)
+    ended = None
+    try:
+        result = simulate_prepared(found.binding.run(number), console.progress)
+    except LiedynError as error:
+        if getattr(error, "result", None) is None:
+            raise
+        ended, result = error, error.result
+    with console.progress.stage("writing results"):
+        written = write_run(result, folder, force=force)
+    values = [x[0] for x in found.binding.values(number, number + 1)]
+    console.notes((f"run {number}: " + ", ".join(f"{one.key} = {x}" for one, x in zip(found.sweep.vary, values, strict=True)),
+                   *(["the robot is another one than in its file: other commands do not know what differs"]
+                     if found.binding.of_robot else []), *result.notes))
+    if as_json:
+        console.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
+    console.say(result.summary)
+    console.wrote(written.paths)
+    if ended is not None:
+        raise ended
+    check_drawn(written.failures)

@@ -1,0 +1,87 @@
+"""What a sweep is: a scenario, what varies from run to run, and what is kept of each run (`sweep_file` reads it)."""
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from liedyn.errors import Place
+
+COMBINATIONS, SAMPLINGS, SCALES = ("grid", "zip", "sample"), ("random", "latin_hypercube", "sobol"), ("absolute", "relative")
+MOST_RUNS = 100_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """kind: uniform or log_uniform between `low` and `high`; normal of `centre` and `spread`; log_normal of the median `centre`,
+    whose logarithm has the standard deviation `spread`. The last two are cut off at low and high."""
+
+    kind: str
+    low: float
+    high: float
+    centre: float = 0.0
+    spread: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Varied:
+    """A quantity that differs from run to run.
+
+    key      path of a scenario key, or robot.<parameter or key of the robot file>
+    name     of its column
+    values   the list of them; or
+    drawn    the distribution that they are drawn from
+    scale    relative: values are factors of what the scenario or robot has
+    """
+
+    key: str
+    name: str
+    values: tuple[Any, ...] | None = None
+    drawn: Distribution | None = None
+    scale: str = "absolute"
+    place: Place = field(default=Place(), compare=False)
+
+    @property
+    def of_robot(self) -> str | None:
+        """Parameter or key of the robot; None for a key of the scenario."""
+        return self.key.removeprefix("robot.") if self.key.startswith("robot.") else None
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """A named expression over a run."""
+
+    name: str
+    text: str
+    place: Place = field(default=Place(), compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Kept:
+    """What is kept of each trajectory: every so many rows, of the columns that match one of the patterns."""
+
+    every: int = 1
+    columns: tuple[str, ...] = ("*",)
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """A number of runs.
+
+    scenario    path as it can be opened from the current folder
+    overrides   of the scenario, "key.path=value"
+    combine     grid: each value with each, the last quantity changes first; zip: the k-th values together; sample: drawn
+    samples     number of runs that are drawn
+    sampling    one of SAMPLINGS
+    trajectories   None: they are not kept
+    """
+
+    scenario: str
+    vary: tuple[Varied, ...]
+    combine: str
+    samples: int = 0
+    sampling: str = "random"
+    seed: int = 0
+    outputs: tuple[Output, ...] = ()
+    trajectories: Kept | None = None
+    overrides: tuple[str, ...] = ()
+    source: str | None = field(default=None, compare=False)

@@ -1,0 +1,196 @@
+"""Sweep YAML -> `Sweep`."""
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import os
+from collections.abc import Iterable
+
+from liedyn.errors import Place, ScenarioError, nearest
+from liedyn.io.override import override_texts
+from liedyn.io.sweep import MOST_RUNS, Distribution, Kept, Output, Sweep, Varied
+from liedyn.io.sweep_keys import DISTRIBUTIONS, LOG_NORMAL, NORMAL, SOURCES, SWEEP, SWEEP_CSV, TRAJECTORIES, VARY
+from liedyn.io.text_file import read_text
+from liedyn.io.yaml_text import Node, read_yaml
+
+OWN_COLUMNS = ("number", "status", "reason", "seconds", "hash", "energy_balance")
+
+
+def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
+    """The sweep in the YAML file `path`; overrides: more of the scenario ("key.path=value").
+
+    Paths in it are relative to its folder. Raises ScenarioError with file, line and key.
+    """
+    root = read_yaml(path, ScenarioError)
+    if root.kind == "mapping" and "robot" in root.value and "vary" not in root.value:
+        raise root.problem("this is a scenario, not a sweep", expected="the keys scenario and vary")
+    given = root.mapping(SWEEP)
+    scenario = SWEEP.required(root, "scenario")
+    nodes = SWEEP.require(root, "vary").items(least=1, of="what varies")
+    vary = tuple(_varied(node) for node in nodes)
+    combine = SWEEP.value(given, "combine", "sample" if any(one.drawn for one in vary) else "grid")
+    samples = SWEEP.value(given, "samples", 0)
+    _check_combination(root, given, vary, combine, samples)
+    outputs = tuple(Output(name, node.text(), node.place) for name, node in given["outputs"].mapping().items()) \
+        if "outputs" in given else ()
+    _check_names(vary, outputs)
+    own = given["overrides"].mapping() if "overrides" in given else {}
+    changed = [f"{key}={json.dumps(_override(node))}" for key, node in own.items()]
+    sampling, seed = SWEEP.value(given, "sampling", "random"), SWEEP.value(given, "seed", 0)
+    return Sweep(scenario, vary, combine, samples, sampling, seed, outputs,
+                 _trajectories(given["trajectories"]) if "trajectories" in given else None,
+                 (*changed, *override_texts(overrides, ScenarioError)), os.fspath(path))
+
+
+def _varied(node: Node) -> Varied:
+    given = node.mapping(VARY)
+    key = VARY.required(node, "key").strip()
+    sources = [name for name in SOURCES if name in given]
+    if len(sources) != 1:
+        raise node.problem("one source of values is needed", found=", ".join(sources) or "none", expected="one of "
+                           + ", ".join(SOURCES))
+    source = given[sources[0]]
+    scale = VARY.value(given, "scale", "absolute")
+    name = VARY.value(given, "name", key)
+    if not name.strip() or not name.isprintable():
+        raise given["name"].problem("not a name of a column", found=name)
+    if sources[0] in DISTRIBUTIONS:
+        return Varied(key, name, None, _distribution(sources[0], source), scale, node.place)
+    values = _READ[sources[0]](source)
+    numbers = all(isinstance(x, float) for x in values)
+    if scale == "relative" and not numbers:
+        raise source.problem("relative values must be numbers", found=source.shown())
+    return Varied(key, name, values, None, scale, node.place)
+
+
+def _list(node: Node) -> tuple:
+    return tuple(_plain(child) for child in node.items(least=1, of="values"))
+
+
+def _plain(node: Node):
+    if node.kind == "number":
+        return node.number()
+    if node.kind == "list":
+        return tuple(child.number() for child in node.items(least=1, of="numbers"))
+    if node.kind not in ("text", "boolean"):
+        raise node.wrong("a number, text, true or false, or a list of numbers")
+    return node.value
+
+
+def _override(node: Node):
+    if node.kind == "mapping":
+        return {key: _scalar(child) for key, child in node.mapping().items()}
+    return _plain(node)
+
+
+def _scalar(node: Node):
+    if node.kind not in ("number", "text", "boolean"):
+        raise node.wrong("a number, text, true or false", hint="write the path of the key: integrator.step")
+    return node.number() if node.kind == "number" else node.value
+
+
+def _range(node: Node) -> tuple[float, ...]:
+    first, last, count = node.vector(3)
+    if count != int(count) or count < 1 or count > MOST_RUNS:
+        raise node.problem("the count of a range is wrong", found=f"{count:g}",
+                           expected=f"a whole number from 1 to {MOST_RUNS:.0e}")
+    n = int(count)
+    return (*(first + (last - first) * k / (n - 1) for k in range(n - 1)), last if n > 1 else first)
+
+
+def _csv(node: Node) -> tuple[float, ...]:
+    values = SWEEP_CSV.values(node)
+    return column_of(values["file"], values["column"], node.value["column"].place)
+
+
+def column_of(file: str, column: str, place: Place) -> tuple[float, ...]:
+    """The numbers of a column of a CSV whose first line that is no comment names the columns."""
+    rows = [(k, line) for k, line in enumerate(read_text(file, ScenarioError).splitlines(), 1)
+            if line.strip() and not line.startswith("#")]
+    table = list(csv.reader(io.StringIO("\n".join(line for _, line in rows)), skipinitialspace=True))
+    if not table:
+        raise ScenarioError("the file has no columns", place=Place(file), expected="a line of column names, then rows of numbers")
+    names = [name.strip() for name in table[0]]
+    if column not in names:
+        raise ScenarioError("no such column", place=place, found=column, expected=f"one of {', '.join(names)} of {file}",
+                            hint=nearest(column, names))
+    if len(table) == 1:
+        raise ScenarioError("the file has no rows", place=Place(file), expected="rows of numbers")
+    found = []
+    for (line, _), row in zip(rows[1:], table[1:], strict=True):
+        try:
+            found.append(float(row[names.index(column)]))
+        except (ValueError, IndexError):
+            found.append(math.nan)
+        if not math.isfinite(found[-1]):
+            raise ScenarioError("not a finite number", place=Place(file, line, column), found=",".join(row))
+    return tuple(found)
+
+
+_READ = {"list": _list, "range": _range, "csv": _csv}
+
+
+def _distribution(kind: str, node: Node) -> Distribution:
+    if kind in ("uniform", "log_uniform"):
+        low, high = node.vector(2)
+        if low >= high:
+            raise node.problem("the bounds are not in order", found=node.shown(), expected="[low, high] with low below high")
+        if kind == "log_uniform" and low <= 0:
+            raise node.problem("the logarithm needs bounds above 0", found=node.shown())
+        return Distribution(kind, low, high)
+    keys, names = (NORMAL, ("mean", "std")) if kind == "normal" else (LOG_NORMAL, ("median", "sigma"))
+    values = keys.values(node)
+    low, high = values.get("low", -math.inf), values.get("high", math.inf)
+    if low >= high:
+        raise node.problem("the bounds are not in order", found=f"low {low:g}, high {high:g}", expected="low below high")
+    if kind == "log_normal" and high <= 0:
+        raise node.problem("a log-normal distribution has no values below 0", found=f"high {high:g}")
+    return Distribution(kind, low, high, *(values[name] for name in names))
+
+
+def _check_combination(root: Node, given, vary: tuple[Varied, ...], combine: str, samples: int) -> None:
+    at = given.get("combine", root)
+    drawn = [one for one in vary if one.drawn]
+    if combine == "sample":
+        if not samples:
+            raise root.problem("the key samples is missing", expected="a number of runs")
+        if samples > MOST_RUNS:
+            raise given["samples"].problem("too many runs", found=samples, expected=f"at most {MOST_RUNS:.0e}")
+        return
+    for key in ("samples", "sampling"):
+        if key in given:
+            raise given[key].problem(f"{key} does not apply to {combine}", expected="combine: sample")
+    if drawn:
+        raise at.problem(f"a distribution does not go with {combine}", found=drawn[0].key,
+                         expected="combine: sample, or a list or range")
+    counts = {one.name: len(one.values) for one in vary}
+    if combine == "zip" and len(set(counts.values())) > 1:
+        raise at.problem("the lists of zip have different lengths", found=", ".join(f"{name}: {n}" for name, n in counts.items()),
+                         expected="one length")
+    if combine == "grid" and math.prod(counts.values()) > MOST_RUNS:
+        raise at.problem("too many runs", found=" x ".join(map(str, counts.values())), expected=f"at most {MOST_RUNS:.0e}")
+
+
+def _check_names(vary: tuple[Varied, ...], outputs: tuple[Output, ...]) -> None:
+    seen: dict[str, str] = dict.fromkeys(OWN_COLUMNS, "a column that every table has")
+    keys: set[str] = set()
+    for one in vary:
+        if one.key in keys:
+            raise ScenarioError("the same key varies twice", place=one.place, found=one.key)
+        keys.add(one.key)
+    for one in (*vary, *outputs):
+        if one.name in seen:
+            raise ScenarioError("two columns of the table have the same name", place=one.place, found=one.name,
+                                expected=f"another name than that of {seen[one.name]}")
+        seen[one.name] = "another quantity" if isinstance(one, Varied) else "another output"
+
+
+def _trajectories(node: Node) -> Kept | None:
+    if node.kind == "boolean":
+        return Kept() if node.value else None
+    values = TRAJECTORIES.value
+    given = node.mapping(TRAJECTORIES)
+    columns = tuple(child.text() for child in given["columns"].items(least=1, of="names")) if "columns" in given else ("*",)
+    return Kept(values(given, "every", 1), columns)

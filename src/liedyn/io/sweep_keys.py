@@ -1,0 +1,58 @@
+"""The keys of a sweep: what `sweep_file` reads, and what schema, template and documents say."""
+from __future__ import annotations
+
+from liedyn.io.keys import Boolean, Choice, Either, File, Integer, Key, Keys, List, Named, Number, Text, Vector, default_of
+from liedyn.io.sweep import COMBINATIONS, MOST_RUNS, SAMPLINGS, SCALES, Kept, Sweep
+
+_LOW = Key("low", Number(), "smallest value; what is below is not drawn", "none", example=0.5)
+_HIGH = Key("high", Number(), "largest value; what is above is not drawn", "none", example=1.5)
+
+SWEEP_CSV = Keys("sweep_csv", (
+    Key("file", File("CSV file"), "a CSV whose first line names its columns", required=True, missing="a path",
+        example="masses.csv"),
+    Key("column", Text(), "the column that holds the values, one a run", required=True, missing="a column's name",
+        example="mass")))
+NORMAL = Keys("normal", (
+    Key("mean", Number(), "mean", required=True, example=1.0),
+    Key("std", Number(above=0), "standard deviation", required=True, example=0.1), _LOW, _HIGH))
+LOG_NORMAL = Keys("log_normal", (
+    Key("median", Number(above=0), "median", required=True, example=1.0),
+    Key("sigma", Number(above=0), "standard deviation of the logarithm", required=True, example=0.2), _LOW, _HIGH))
+SOURCES = ("list", "range", "csv", "uniform", "log_uniform", "normal", "log_normal")
+DISTRIBUTIONS = SOURCES[3:]
+VARY = Keys("vary", (
+    Key("key", Text(), "what varies: a key of the scenario such as `initial.q.elbow`, as for `-S`; or `robot.` and a parameter "
+        "such as `robot.mass.hand`, or a key of the robot YAML such as `robot.links.hand.com`", required=True,
+        missing="a key of the scenario, or robot.<parameter>", example="initial.q.shoulder", live=True),
+    Key("name", Text(), "name of its column in the table", "the key", example="release"),
+    Key("list", List(Either((Number(), Text(), Boolean(), List(Number()))), 1), "these values", example=[0.5, 1.0, 1.5]),
+    Key("range", Vector(3), "`[first, last, count]`: values at equal distances", example=[0, 1, 11]),
+    Key("csv", SWEEP_CSV, "values of a CSV"),
+    Key("uniform", Vector(2), "`[low, high]`: uniform between these", example=[-0.1, 0.1], live=True),
+    Key("log_uniform", Vector(2), "`[low, high]`: its logarithm is uniform", example=[0.01, 1]),
+    Key("normal", NORMAL, "normal distribution `{mean, std}`, cut off at `low` and `high` if given"),
+    Key("log_normal", LOG_NORMAL, "log-normal distribution `{median, sigma}`, cut off at `low` and `high` if given"),
+    Key("scale", Choice(SCALES), "`relative`: the values are factors of what the scenario or robot has", "absolute",
+        example="relative")), one_of=(SOURCES,))
+TRAJECTORIES = Keys("trajectories", (
+    Key("every", Integer(least=1), "every so many rows", default_of(Kept, "every"), example=10),
+    Key("columns", List(Text(), 1), "names or patterns of columns", "all", example=["q.*"])))
+_SCALARS = Number(), Text(), Boolean()
+_VALUE = Either((*_SCALARS, List(Number(), 1), Named(Either(_SCALARS), "key")))
+
+SWEEP = Keys("sweep", (
+    Key("scenario", File("scenario file"), "scenario or robot file that all runs begin with", required=True,
+        missing="the path of a scenario file", example="scenario.yaml", live=True),
+    Key("overrides", Named(_VALUE, "duration"), "keys of the scenario that have another value in all runs", "none",
+        example={"duration": 2, "integrator.step": 0.002}),
+    Key("vary", List(VARY, 1), "a list: what differs from run to run", required=True, missing="a list of what varies", live=True),
+    Key("combine", Choice(COMBINATIONS), "`grid`: each value with each; `zip`: the first of each, the second of each, …; "
+        "`sample`: drawn", "`sample` if there is a distribution, else `grid`", example="sample", live=True),
+    Key("samples", Integer(least=1), f"number of runs, of `sample`; at most {MOST_RUNS:.0e}", "none", example=100, live=True),
+    Key("sampling", Choice(SAMPLINGS), "of `sample`: `random` (the values of a run depend on seed and number alone), "
+        "`latin_hypercube` or `sobol`", default_of(Sweep, "sampling"), example="latin_hypercube"),
+    Key("seed", Integer(least=0), "of `sample`", default_of(Sweep, "seed"), example=7, live=True),
+    Key("outputs", Named(Text(), "output"), "columns of the table, by name: expressions over a run, see [outputs](#outputs)",
+        "none", example={"height": "max(energy.potential)", "last": "final(q.elbow)"}, live=True),
+    Key("trajectories", Either((Boolean(), TRAJECTORIES)), "whether the motion of each run is kept: `true`, or `{every, "
+        "columns}`", False, example={"every": 10, "columns": ["q.*"]})))

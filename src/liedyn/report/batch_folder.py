@@ -1,0 +1,98 @@
+"""Pictures of a batch: from its table and its trajectories."""
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from liedyn.batch.store import RUNS, TRAJECTORIES, Store
+from liedyn.errors import UsageError
+from liedyn.io.output import scratch_folder, told
+from liedyn.report.pictures.all_pictures import save_sheet
+from liedyn.report.pictures.batch_panels import (
+    Envelope,
+    Quantity,
+    draw_envelopes,
+    draw_histograms,
+    draw_indices,
+    draw_scatter,
+)
+from liedyn.report.pictures.beside_data import Written
+
+_RUNS, _TIMES, _ENVELOPES, _PANELS = 2000, 201, 24, 8      # runs and times of an envelope; pictures stay legible
+_ENOUGH = 50             # runs for shares of a variance
+
+
+def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) -> tuple[Written, tuple[str, ...]]:
+    """Draw the pictures of a batch into `folder`, and notes about what is not drawn. UsageError where there is no table yet."""
+    source, about = Path(source), Store(source, False).about() or {}
+    if not (source / RUNS).is_file():
+        raise UsageError(f"{source} has no table yet: `liedyn batch … --resume` computes what is missing")
+    varied, outputs, notes = _quantities(source, about)
+    subtitle = f"{source.name}: {len(varied[0].values) if varied else len(outputs[0].values) if outputs else 0} runs"
+    sheets = []
+    if varied and outputs:
+        sheets.append(("scatter", lambda: draw_scatter(varied[:_PANELS], outputs[:_PANELS], subtitle)))
+        if about.get("combine") == "sample" and len(outputs[0].values) >= _ENOUGH:
+            sheets.append(("indices", lambda: draw_indices(varied, outputs[:_PANELS], subtitle)))
+    if outputs:
+        sheets.append(("histograms", lambda: draw_histograms(outputs[:_PANELS], subtitle)))
+    envelopes = _envelopes(source)
+    if envelopes:
+        sheets.append(("envelopes", lambda: draw_envelopes(envelopes, subtitle)))
+    if not sheets:
+        raise UsageError(f"{source} has nothing to plot: no run is complete, or there are no outputs and no trajectories")
+    above = next(p for p in folder.absolute().parents if p.is_dir())
+    with told(folder), scratch_folder(above) as part:
+        drawn = Written()
+        for name, draw in sheets:
+            drawn += save_sheet(name, lambda name=name, draw=draw: {name: draw()}, part, formats)
+        folder.mkdir(parents=True, exist_ok=True)
+        for path in drawn.paths:
+            os.replace(path, folder / path.name)
+    return Written([folder / path.name for path in drawn.paths], drawn.failures), notes
+
+
+def _quantities(source: Path, about: dict) -> tuple[list[Quantity], list[Quantity], tuple[str, ...]]:
+    """Of the complete runs: what varied, as numbers, and outputs; those that are one value are left out."""
+    from pyarrow import parquet
+    names = [one["name"] for one in about.get("vary", [])]
+    outputs = [*about.get("outputs", {})]
+    table = parquet.read_table(source / RUNS, columns=[*names, *outputs, "status"])
+    complete = np.array(table["status"].to_pylist()) == "complete"
+    lost = np.count_nonzero(~complete)
+    notes = (f"{lost} of {len(complete)} runs are not complete and not drawn",) if lost else ()
+    columns = {name: table[name].to_numpy()[complete] for name in (*names, *outputs)}
+    numbers = [name for name in names if columns[name].dtype.kind == "f" and len(np.unique(columns[name])) > 1]
+    finite = np.ones(np.count_nonzero(complete), dtype=bool)
+    for name in outputs:
+        finite &= np.isfinite(columns[name].astype(float))
+    if not finite.any():
+        return [], [], notes
+    return ([Quantity(name, columns[name][finite]) for name in numbers],
+            [Quantity(name, columns[name][finite].astype(float)) for name in outputs], notes)
+
+
+def _envelopes(source: Path) -> list[Envelope]:
+    """Of each column, over at most _RUNS runs; column by column, so that the memory stays small."""
+    from pyarrow import parquet
+    files = sorted((source / TRAJECTORIES).glob("*.parquet"))
+    if not files:
+        return []
+    stamps = [parquet.read_table(file, columns=["number", "t[s]"]) for file in files]
+    number, t = (np.concatenate([table[name].to_numpy() for table in stamps]) for name in ("number", "t[s]"))
+    runs = np.unique(number)
+    starts = np.flatnonzero(np.r_[True, number[1:] != number[:-1]])
+    ends = np.r_[starts[1:], len(number)]
+    some = np.linspace(0, len(runs) - 1, min(len(runs), _RUNS)).astype(int)
+    grid, found = np.linspace(float(t.min()), float(t.max()), _TIMES), []
+    titles = [name for name in parquet.read_schema(files[0]).names if name not in ("number", "t[s]")]
+    for title in titles[:_ENVELOPES]:
+        x = np.concatenate([parquet.read_table(file, columns=[title])[title].to_numpy() for file in files])
+        curves = np.array([np.interp(grid, t[a:b], x[a:b], right=np.nan) for a, b in zip(starts[some], ends[some], strict=True)])
+        name, unit = re.fullmatch(r"(.*?)(?:\[(.*)\])?", title).groups()
+        found.append(Envelope(name, unit or "", grid, np.nanquantile(curves, (0.05, 0.25, 0.5, 0.75, 0.95), axis=0)))
+    return found

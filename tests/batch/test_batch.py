@@ -1,0 +1,268 @@
+"""A batch: each run is that of `run_scenario`, whatever is beside it; nothing is lost, nothing is computed twice."""
+import csv
+import json
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from command_line import ok, run
+from liedyn.analyse.along.varied import with_parameters
+from liedyn.batch.motions import OfResult
+from liedyn.batch.run_batch import Shard
+from liedyn.io.csv import read_trajectory
+from liedyn.simulation.preparation import prepare_with
+from liedyn.simulation.run import Silent, simulate_prepared
+from sweeps import DRAWN, OUTPUTS, ROBOT, SCENARIO, batch, table, without_seconds, written
+
+SAMPLES = f"{DRAWN}samples: 150\nseed: 4\n{OUTPUTS}"
+ADAPTIVE = "overrides: {integrator: {method: dopri5, rtol: 1.0e-9, atol: 1.0e-10}}\n"
+
+
+@pytest.fixture(autouse=True)
+def lines(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+
+
+def outputs_alone(found, number):
+    """By the way of `run_scenario`."""
+    result = simulate_prepared(found.binding.run(number), Silent())
+    return [float(np.ravel(one.value(OfResult(result)))[0]) for one in found.bench.outputs], result
+
+
+def test_a_run_side_by_side_is_the_run_alone(tmp_path, worst):
+    found = batch(tmp_path, SAMPLES)
+    assert found.bench.lineup.affine
+    rows, _ = found.bench.chunk(0, 150)
+    assert rows.status == ["complete"] * 150
+    for k in (0, 63, 64, 149):
+        alone, result = outputs_alone(found, k)
+        # lines round sums in another order than the loop of one run
+        assert worst("batch: outputs", np.abs(rows.outputs[k] - alone).max() / max(1.0, np.abs(alone).max())) < 1e-12
+        # itself 1e-9 of the energy, of which 1e-12 is rounding
+        assert rows.energy_balance[k] == pytest.approx(result.check["energy_balance_relative"], rel=1e-3)
+
+
+def test_a_run_is_that_of_run_scenario_with_these_values(tmp_path):
+    """The binding against the public function: overrides, and a robot that is built anew."""
+    found = batch(tmp_path, SAMPLES)
+    release, kp, mass = (x[0] for x in found.binding.values(7, 8))
+    overrides = {"initial.q.shoulder": release, "joints.shoulder.torque.pd.kp": kp}
+    model = ld.load(ROBOT)
+    changed = ld.build(with_parameters(model, {"mass.lower": mass}))
+    assert changed.description.links[1].mass == pytest.approx(mass, rel=1e-15)
+    from liedyn.io.scenario_file import scenario_of
+    result = simulate_prepared(prepare_with(scenario_of(tmp_path / "scenario.yaml", overrides), changed), Silent())
+    mine = outputs_alone(found, 7)[1]
+    assert np.array_equal(mine.q, result.q) and np.array_equal(mine.tau, result.tau)
+    plain = batch(tmp_path, "vary: [{key: initial.q.shoulder, list: [0.3]}]\n", name="other.yaml")
+    public = ld.run_scenario(tmp_path / "scenario.yaml", {"initial.q.shoulder": 0.3})
+    assert np.array_equal(outputs_alone(plain, 0)[1].q, public.q)
+
+
+def test_by_number_alone_bit_for_bit(tmp_path):
+    tables = []
+    for size, threads in ((None, 2), (64, 1), (37, 2)):
+        found = batch(tmp_path, SAMPLES, size)
+        found.bench.threads = threads
+        assert found.run(tmp_path / f"out{size}").counts == {"complete": 150}
+        tables.append(without_seconds(tmp_path / f"out{size}"))
+    assert tables[0] == tables[1] == tables[2]
+    assert tables[0]["number"] == [*range(150)]
+
+
+@pytest.mark.parametrize("text, affine", [
+    ("vary: [{key: initial.q.shoulder, range: [0, 1, 5]}, {key: joints.shoulder.torque.pd.kd, list: [0, 1, 2]}]\n", True),
+    # the spatial inertia has the product of the two
+    ("vary: [{key: robot.mass.lower, list: [1, 2, 3]}, {key: robot.com.lower.z, list: [-0.4, -0.5, -0.6]}]\n", False),
+    ("vary: [{key: robot.links.lower.com, list: [[0, 0, -0.4], [0, 0.1, -0.5]]}]\n", False)])
+def test_what_is_not_affine_is_bound_run_by_run(tmp_path, text, affine):
+    found = batch(tmp_path, text + OUTPUTS)
+    assert found.bench.lineup.affine is affine
+    rows, _ = found.bench.chunk(0, found.count)
+    assert rows.status == ["complete"] * found.count
+    for k in range(found.count):
+        assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], rel=1e-12, abs=1e-13)
+
+
+@pytest.mark.parametrize("text", [
+    "vary: [{key: integrator.step, list: [0.002, 0.001]}]\n", "vary: [{key: duration, list: [0.3, 0.4]}]\n",
+    "vary: [{key: joints.shoulder.torque.pd.target.sine.amplitude, list: [0.5, 0.6]}]\n"])
+def test_what_changes_the_steps_or_the_code_goes_alone(tmp_path, text):
+    found = batch(tmp_path, text + OUTPUTS.replace("0.27", "0.22"))
+    rows, _ = found.bench.chunk(0, 2)
+    assert rows.status == ["complete"] * 2
+    for k in range(2):
+        assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], rel=1e-12, abs=1e-13)
+
+
+def test_runs_that_fail_are_rows_and_the_others_go_on(tmp_path):
+    text = "vary: [{key: joints.shoulder.torque.pd.kd, list: [1, 1.0e+5, 2]}, {key: robot.mass.lower, list: [1, -1]}]\n" + OUTPUTS
+    found = batch(tmp_path, text)
+    assert found.run(tmp_path / "out").counts == {"complete": 2, "diverged": 1, "failed": 3}
+    rows = table(tmp_path / "out")
+    assert rows["status"] == ["complete", "failed", "diverged", "failed", "complete", "failed"]
+    assert rows["last"][2] is None and rows["last"][1] is None and rows["reason"][0] == ""
+    with pytest.raises(ld.ComputationError) as caught:
+        simulate_prepared(found.binding.run(2), Silent())
+    assert rows["reason"][2] == str(caught.value) and "mass" in rows["reason"][1]
+    assert rows["last"][4] == pytest.approx(outputs_alone(found, 4)[0][0], rel=1e-12)
+
+
+def test_trajectories_are_those_of_the_runs(tmp_path):
+    from pyarrow import parquet
+    for text, name in (("", "rk4"), (ADAPTIVE, "dopri5")):
+        text += DRAWN.replace("- {key: robot", "# {") + "samples: 5\ntrajectories: {every: 4, columns: ['q.*', tau.elbow]}\n"
+        found = batch(tmp_path, text, 3)
+        found.run(tmp_path / name)
+        kept = parquet.read_table(tmp_path / name / "trajectories").to_pandas()
+        assert list(kept) == ["number", "t[s]", "q.shoulder[rad]", "q.elbow[rad]", "tau.elbow[N m]"]
+        for k in range(5):
+            rows, result = kept[kept.number == k], outputs_alone(found, k)[1]
+            which = [0, 4, 8, 10]                              # and the last
+            assert np.array_equal(rows["t[s]"], result.t[which])
+            assert np.allclose(rows[["q.shoulder[rad]", "q.elbow[rad]"]], result.q[which], rtol=1e-12, atol=1e-13)
+            assert np.allclose(rows["tau.elbow[N m]"], result.tau[which, 1], rtol=1e-12, atol=1e-13)
+
+
+# --- the folder ------------------------------------------------------------------------------------------------------
+
+def test_resume_computes_what_is_missing_and_a_changed_sweep_what_differs(tmp_path):
+    found = batch(tmp_path, SAMPLES, 32)
+    assert found.run(tmp_path / "out").computed == 150
+    whole = without_seconds(tmp_path / "out")
+    with pytest.raises(ld.UsageError, match="exists already; --resume computes what is missing, --force starts anew"):
+        found.run(tmp_path / "out")
+    chunks = sorted((tmp_path / "out" / "chunks").iterdir())
+    chunks[1].unlink()
+    (tmp_path / "out" / "runs.parquet").unlink()
+    done = found.run(tmp_path / "out", resume=True)
+    assert (done.computed, done.reused) == (32, 118) and without_seconds(tmp_path / "out") == whole
+    more = batch(tmp_path, SAMPLES.replace("150", "170")).run(tmp_path / "out", resume=True)          # the size of chunks stays
+    assert (more.computed, more.reused, more.counts) == (42, 128, {"complete": 170})                 # the last one was not full
+    assert {name: x[:150] for name, x in without_seconds(tmp_path / "out").items()} == whole
+    other = batch(tmp_path, SAMPLES.replace("final(q.elbow)", "initial(q.elbow)")).run(tmp_path / "out", resume=True)
+    assert (other.computed, other.reused) == (150, 0)
+    assert len([*(tmp_path / "out" / "chunks").iterdir()]) == 5                       # of other sweeps none is left
+    anew = batch(tmp_path, SAMPLES).run(tmp_path / "out", force=True)
+    assert anew.computed == 150 and without_seconds(tmp_path / "out") == whole
+
+
+def test_another_robot_is_another_batch(tmp_path):
+    robot = tmp_path / "robot.yaml"
+    robot.write_text(ROBOT.read_text())
+    scenario, text = SCENARIO.replace(str(ROBOT), "robot.yaml"), "vary: [{key: initial.q.elbow, list: [0, 1]}]\n"
+    batch(tmp_path, text, scenario=scenario).run(tmp_path / "out")
+    assert batch(tmp_path, text, scenario=scenario).run(tmp_path / "out", resume=True).reused == 2
+    robot.write_text(ROBOT.read_text().replace("mass: 1.0, com", "mass: 1.1, com"))
+    assert batch(tmp_path, text, scenario=scenario).run(tmp_path / "out", resume=True).reused == 0
+
+
+def test_shards_make_one_table(tmp_path):
+    found = batch(tmp_path, SAMPLES, 32)
+    found.run(tmp_path / "whole")
+    for part in (2, 1, 3):
+        done = batch(tmp_path, SAMPLES, 32).run(tmp_path / "parts", shard=Shard(part, 3))
+        assert bool(done.missing) == (not (tmp_path / "parts" / "runs.parquet").exists()) == (part != 3)
+    assert without_seconds(tmp_path / "parts") == without_seconds(tmp_path / "whole")
+
+
+def test_the_command(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    path = written(tmp_path, SAMPLES.replace("150", "12"))
+    report = json.loads(ok("batch", path, "--dry-run", "--json").stdout)
+    assert report["runs"] == 12 and report["way"] == "side by side" and report["rows"] == 11 and report["seconds"] > 0.0
+    assert not (tmp_path / "runs").exists()
+    assert "12 runs of double_pendulum" in ok("batch", path, "--dry-run").stdout
+    found = ok("batch", path, "--csv")
+    assert "12 complete" in found.stderr and "runs/sweep/runs.parquet" in found.stderr
+    rows = table(tmp_path / "runs" / "sweep")
+    with open(tmp_path / "runs/sweep/runs.csv", encoding="utf-8") as file:
+        lines = [*csv.DictReader(file)]
+    assert [one["status"] for one in lines] == rows["status"] and [float(one["last"]) for one in lines] == rows["last"]
+    assert run("batch", path).exit_code == 2
+    assert json.loads(ok("batch", path, "--resume", "--json").stdout)["reused"] == 12
+    again = ok("batch", path, "--rerun", 5)
+    assert "run 5: initial.q.shoulder = " in again.stderr and "another one than in its file" in again.stderr
+    motion = read_trajectory(tmp_path / "runs/sweep_5/trajectory.csv")
+    assert motion.columns["q.elbow"][-1] == pytest.approx(rows["last"][5], rel=1e-12)
+    pictures = ok("plot", "runs/sweep", "-f", "png").stderr
+    assert all(f"plots/{name}.png" in pictures for name in ("scatter", "histograms"))
+
+
+LAW = "control: {law: state_feedback, gain: {tau.shoulder: {q.shoulder: 30, v.shoulder: 6}}, about: {q: {shoulder: 0.2}}}\n"
+TORQUE = "control: {law: computed_torque, bandwidth: 8, motion: {shoulder: '0.3*sin(2*t)'}}\n"
+
+
+@pytest.mark.parametrize("law, vary, affine", [
+    (LAW, """{key: 'control.gain."tau.shoulder"."q.shoulder"', list: [20, 30]}, {key: robot.mass.lower, list: [1, 1.1]}""", True),
+    (TORQUE, "{key: robot.mass.lower, list: [1, 1.1, 1.2]}", None), (TORQUE, "{key: control.bandwidth, list: [6, 8]}", None)])
+def test_control_laws(tmp_path, law, vary, affine):
+    scenario = SCENARIO[:SCENARIO.index("joints:")].replace("shoulder: 0.4, ", "") + law
+    found = batch(tmp_path, f"vary: [{vary}]\n{OUTPUTS}", scenario=scenario)
+    rows, _ = found.bench.chunk(0, found.count)
+    assert rows.status == ["complete"] * found.count
+    assert affine is None or found.bench.lineup.affine is affine
+    for k in range(found.count):
+        assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], rel=1e-11, abs=1e-12)
+
+
+def test_factors_columns_of_a_csv_and_values_for_all_runs(tmp_path):
+    (tmp_path / "values.csv").write_text("# measured\nname, kd\n1, 2\n3, 4.5\n", encoding="utf-8")
+    text = """\
+overrides: {joints.elbow.torque: 0, integrator: {method: rk4, step: 0.001}}
+vary:
+  - {key: initial.q.shoulder, list: [0.5, 2], scale: relative}
+  - {key: joints.shoulder.torque.pd.kd, csv: {file: values.csv, column: kd}}
+  - {key: robot.mass.lower, range: [1, 1.5, 2], scale: relative}
+combine: zip
+"""
+    path = written(tmp_path, text)
+    from liedyn.batch.run_batch import Batch
+    from liedyn.io.sweep_file import read_sweep
+    found = Batch(read_sweep(path, ["duration=0.3"]))
+    assert [list(x) for x in found.binding.values(0, 2)] == [[0.2, 0.8], [2.0, 4.5], [1.0, 1.5]]
+    run = found.binding.run(1)
+    assert (run.scenario.duration, run.scenario.integrator.step, run.problem.q[0]) == (0.3, 0.001, 0.8)
+    assert run.model.description.links[1].mass == 1.5
+
+
+def test_a_robot_of_its_own_goes_alone_by_loops_and_the_others_by_lines(tmp_path):
+    """Its constants would be written into straight-line code, for one run."""
+    from liedyn.codegen import lines
+    text = f"{ADAPTIVE}vary: [{{key: robot.damping.elbow, list: [0, 0.2]}}]\noutputs: {{last: final(q.elbow)}}\n"
+    found, seen = batch(tmp_path, text), []
+    assert found.bench.lineup is None
+    wanted = lines.wanted
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("liedyn.codegen.step.wanted", lambda: seen.append(wanted()) or seen[-1])
+        rows, _ = found.bench.chunk(0, 2)
+    assert seen and False in seen and True in seen and wanted()
+    for k in range(2):
+        # the tolerances of dopri5 are 1e-9; both ways take the same steps but for rounding
+        assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], abs=1e-9)
+
+
+def test_samples_of_sobol_are_a_power_of_two(tmp_path):
+    text = f"{DRAWN}sampling: sobol\n"
+    assert batch(tmp_path, f"{text}samples: 64\n").notes == ()
+    assert "100 samples are no power of two" in batch(tmp_path, f"{text}samples: 100\n").notes[0]
+
+
+def test_values_beyond_those_that_were_looked_at_are_bound_in_full(tmp_path, monkeypatch):
+    """A mass below zero among many: the affine map alone would compute on."""
+    monkeypatch.setattr("liedyn.batch.lineup._LOOKED_AT", 8)
+    text = "vary: [{key: robot.mass.lower, normal: {mean: 1, std: 0.6}}]\nsamples: 200\nseed: 2\n"
+    found = batch(tmp_path, text + OUTPUTS)
+    assert found.bench.lineup.affine
+    rows, _ = found.bench.chunk(0, 200)
+    valid = []
+    for k in range(200):
+        try:
+            valid.append(bool(found.binding.run(k)))
+        except ld.ModelError:
+            valid.append(False)
+    assert 2 < valid.count(False) < 30
+    assert rows.status == ["complete" if good else "failed" for good in valid]
+    k = int(np.argmax(rows.values[0]))
+    assert rows.outputs[k] == pytest.approx(outputs_alone(found, k)[0], rel=1e-12)

@@ -1,0 +1,80 @@
+"""Outputs of runs against NumPy on their trajectories, one run and many side by side."""
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.batch.expressions import compile_output
+from liedyn.batch.motions import OfResult, SideBySideMotion
+from liedyn.dynamics.variants import Variants
+from liedyn.io.sweep import Output
+from sweeps import ROBOT
+
+
+@pytest.fixture(autouse=True)
+def lines(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+
+
+@pytest.fixture(scope="module")
+def result():
+    return ld.run_scenario({"robot": str(ROBOT), "duration": 1.0, "output_step": 0.07,
+                            "joints": {"elbow": {"torque": "sin(5*t)"}}, "initial": {"q": {"shoulder": 1.0}, "v": {"elbow": 2}}})
+
+
+def value(text, motion):
+    return compile_output(Output("x", text)).value(motion)
+
+
+def trapezoid(t, x):
+    return float(np.sum(np.diff(t) * (x[1:] + x[:-1]) / 2))
+
+
+def expected(text, r):
+    t, q, v, tau, m = r.t, r.q, r.v, r.tau, r.model
+    tip = np.array([ld.link_pose(m, x, "tip") for x in q])
+    low = np.array([ld.link_pose(m, x, "lower") @ [0.1, 0.2, -0.5, 1.0] for x in q])
+    twist = np.array([ld.link_twist(m, x, y, "tip", frame="local_world_aligned") for x, y in zip(q, v, strict=True)])
+    reach = np.array([np.cross(w[:3], (T[:3, :3] @ [0, 0, 0.3])) + w[3:] for w, T in zip(twist, tip, strict=True)])
+    return {"final(q.elbow)": q[-1, 1], "initial(v(elbow))": v[0, 1], "min(z(tip))": tip[:, 2, 3].min(),
+            "max(abs(tau.elbow))": np.abs(tau[:, 1]).max(), "mean(q.shoulder)": trapezoid(t, q[:, 0]) / t[-1],
+            "integral(tau.elbow*v.elbow)": trapezoid(t, tau[:, 1] * v[:, 1]), "at(0.5, q.elbow)": np.interp(0.5, t, q[:, 1]),
+            "at(2, q.elbow)": np.nan, "max(q.elbow - initial(q.elbow))": (q[:, 1] - q[0, 1]).max(),
+            "final(x(lower, 0.1, 0.2, -0.5)) + 2**2": low[-1, 0] + 4, "max(vx(tip))": twist[:, 3].max(),
+            "final(wy(tip))": twist[-1, 1],
+            "final(vz(tip, 0, 0, 0.3))": reach[-1, 2], "final(energy.kinetic) + final(energy.potential) - final(energy.work)":
+                (r.kinetic + r.potential - r.work)[-1], "-atan2(final(q.elbow), 2) + step(-1)": -np.arctan2(q[-1, 1], 2),
+            "max(1, final(t), 3)": 3.0, "sqrt(mean(q.elbow**2)) / pi": np.sqrt(trapezoid(t, q[:, 1]**2) / t[-1]) / np.pi,
+            "max(sin(t) * q.elbow)": (np.sin(t) * q[:, 1]).max(), "min(3, 2) - 1": 1.0}[text]
+
+
+TEXTS = ["final(q.elbow)", "initial(v(elbow))", "min(z(tip))", "max(abs(tau.elbow))", "mean(q.shoulder)",
+         "integral(tau.elbow*v.elbow)", "at(0.5, q.elbow)",
+         "at(2, q.elbow)", "max(q.elbow - initial(q.elbow))", "final(x(lower, 0.1, 0.2, -0.5)) + 2**2",
+         "max(vx(tip))", "final(wy(tip))", "final(vz(tip, 0, 0, 0.3))",
+         "final(energy.kinetic) + final(energy.potential) - final(energy.work)", "-atan2(final(q.elbow), 2) + step(-1)",
+         "max(1, final(t), 3)", "sqrt(mean(q.elbow**2)) / pi", "max(sin(t) * q.elbow)", "min(3, 2) - 1"]
+
+
+@pytest.mark.parametrize("text", TEXTS)
+def test_outputs_are_those_of_numpy(result, text):
+    want = expected(text, result)
+    # rounding of sums of 16 terms
+    assert np.allclose(np.broadcast_to(value(text, OfResult(result)), (1,)), want, rtol=1e-12, atol=1e-12, equal_nan=True)
+    several = SideBySideMotion(result.model, None, result.t, *(np.stack([x, x]) for x in (
+        result.q, result.v, result.a, result.tau, result.work)))
+    assert np.allclose(np.broadcast_to(value(text, several), (2,)), want, rtol=1e-12, atol=1e-12, equal_nan=True)
+
+
+def test_robots_of_their_own_have_their_own_energies_and_places(result):
+    places = np.flatnonzero(result.model.constants)[-3:]
+    numbers = result.model.constants[places] * [[1.0], [1.25]]
+    variants = Variants.of_numbers(result.model, places, numbers)
+    several = SideBySideMotion(result.model, variants, result.t, *(np.stack([x, x]) for x in (
+        result.q, result.v, result.a, result.tau, result.work)))
+    for text in ("min(z(tip))", "final(vz(tip, 0, 0, 0.3))", "max(energy.kinetic)"):
+        assert value(text, several)[0] == pytest.approx(float(np.ravel(value(text, OfResult(result)))[0]), rel=1e-12)
+
+
+def test_names_with_other_signs_stand_in_brackets():
+    found = compile_output(Output("x", "final(q(left-arm 2)) + final(q.base.px)"))
+    assert found.columns == ("q.left-arm 2", "q.base.px")

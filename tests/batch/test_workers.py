@@ -1,0 +1,85 @@
+"""Processes that compute chunks may be killed at any moment."""
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+
+import pytest
+
+import killed_batches
+from liedyn.batch import workers
+from liedyn.batch.run_batch import Batch
+from liedyn.errors import ComputationError
+from liedyn.io.sweep_file import read_sweep
+from sweeps import DRAWN, OUTPUTS, batch, without_seconds, written
+
+ADAPTIVE = "overrides: {duration: 2, integrator: {method: dopri5, rtol: 1.0e-9, atol: 1.0e-10}}\n"
+ALONE = f"{ADAPTIVE}{DRAWN.replace('- {key: robot', '# {')}samples: 40\n{OUTPUTS}trajectories: {{columns: ['q.*']}}\n"
+
+
+@pytest.fixture(autouse=True)
+def lines(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+
+
+def test_a_batch_that_is_killed_and_resumed_is_that_which_was_left_alone(tmp_path):
+    path = written(tmp_path, ALONE)
+    Batch(read_sweep(path), killed_batches.SIZE).run(tmp_path / "alone")
+    found = killed_batches.killed(str(path), tmp_path / "killed", kills=2, seed=3)
+    assert found["failed"] == 0 and "not finished" not in found
+    assert killed_batches.difference(tmp_path / "killed", tmp_path / "alone") == ""
+
+
+class Breaking:
+    """An executor in this process that breaks with its third task, as often as it is asked to."""
+
+    def __init__(self, times):
+        self.times, self.opened = times, 0
+
+    @contextmanager
+    def open(self):
+        self.opened += 1
+        self.count = 0
+        yield self
+
+    def submit(self, function, *arguments):
+        self.count += 1
+        future = Future()
+        if self.count > 2 and self.opened <= self.times:
+            future.set_exception(BrokenProcessPool("killed"))
+        else:
+            future.set_result(function(*arguments))
+        return future
+
+
+def test_chunks_of_a_worker_that_ended_are_computed_by_another(tmp_path):
+    found = batch(tmp_path, f"{DRAWN}samples: 40\n{OUTPUTS}", 8)
+    found.run(tmp_path / "alone")
+    executor = Breaking(times=2)
+    job = workers.Job(found.sweep, str(tmp_path / "broken"), found.identity)
+    store = workers.Store(job.folder, False)
+    store.tell({})
+    names = [found.name(k) for k in range(found.chunks)]
+    todo = [(name, *found.span(k)) for k, name in enumerate(names)]
+    assert sum(workers._by(executor.open, job, todo, 3, (BrokenProcessPool,))) == 40
+    assert executor.opened == 3 and store.finish(names, False) == {"complete": 40}
+    assert without_seconds(tmp_path / "broken") == without_seconds(tmp_path / "alone")
+
+
+def test_workers_that_end_again_and_again_are_told(tmp_path):
+    found = batch(tmp_path, f"{DRAWN}samples: 40\n", 8)
+    job = workers.Job(found.sweep, str(tmp_path), found.identity)
+
+    @contextmanager
+    def broken():
+        raise BrokenProcessPool("killed")
+        yield
+
+    with pytest.raises(ComputationError, match="workers have ended 5 times in turn, for want of memory or killed: killed; "):
+        list(workers._by(broken, job, [(found.name(0), 0, 8)], 3, (BrokenProcessPool,)))
+
+
+def test_a_worker_refuses_another_scenario_than_the_client_has(tmp_path):
+    found = batch(tmp_path, f"{DRAWN}samples: 8\n", 8)
+    job = workers.Job(found.sweep, str(tmp_path / "out"), "another identity")
+    with pytest.raises(workers.UsageError, match="is another one here than where the batch was started"):
+        workers.work(job, "x", 0, 8)

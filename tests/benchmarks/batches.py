@@ -1,0 +1,72 @@
+"""Batches of runs side by side: seconds of the whole, and microseconds a run that are not the engine's steps."""
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from liedyn.batch.run_batch import Batch
+from liedyn.integrators.many_runs import Outputs, Runs
+from liedyn.io.sweep_file import read_sweep
+
+ROBOTS = Path(__file__).parents[2] / "robots"
+PANDA = f"""\
+robot: {ROBOTS}/panda.yaml
+duration: 5
+output_step: 0.01
+integrator: {{method: rk4, step: 1.0e-3}}
+joints:
+  panda_joint1: {{torque: {{pd: {{kp: 100, kd: 10, target: {{sine: {{amplitude: 0.5, frequency: 0.5}}}}}}}}}}
+  "panda_joint[2-7]": {{torque: {{pd: {{kp: 100, kd: 10, target: 0.3}}}}}}
+  "panda_finger*": {{torque: {{pd: {{kp: 100, kd: 10, target: 0.01}}}}}}
+"""
+PENDULUM = f"robot: {ROBOTS}/double_pendulum.yaml\nduration: 1\noutput_step: 0.02\nintegrator: {{method: rk4, step: 1.0e-3}}\n"
+SWEEPS = {
+    "Panda, 5 s": (PANDA, "{key: initial.q.panda_joint2, uniform: [-1, 1]}, "
+                          "{key: joints.panda_joint1.torque.pd.kp, uniform: [50, 150]}",
+                   "{top: max(q.panda_joint2), way: integral(abs(v.panda_joint4))}"),
+    "double pendulum, 1 s": (PENDULUM, "{key: initial.q.shoulder, uniform: [-2, 2]}, {key: initial.q.elbow, uniform: [-2, 2]}",
+                             "{last: final(q.elbow), fastest: max(abs(v.shoulder))}"),
+}
+ASKED = {"Panda, 5 s": (10_000, 60), "double pendulum, 1 s": (1_000_000, 2400)}         # runs, s
+
+
+def batches(counts: dict[str, int], threads: int = 1):
+    """(name, runs, seconds of the batch, seconds of the engine's steps alone), by the names of SWEEPS."""
+    for name, runs in counts.items():
+        scenario, vary, outputs = SWEEPS[name]
+        with tempfile.TemporaryDirectory() as place:
+            Path(place, "scenario.yaml").write_text(scenario, encoding="utf-8")
+            sweep = Path(place, "sweep.yaml")
+            sweep.write_text(f"scenario: scenario.yaml\nvary: [{vary}]\nsamples: {runs}\noutputs: {outputs}\n", encoding="utf-8")
+            batch = Batch(read_sweep(sweep), threads=threads)
+            batch.bench.chunk(0, 64)                           # compiles
+            done = batch.run(Path(place, "out"), jobs=threads)
+            assert done.counts == {"complete": runs}, done
+            yield name, runs, done.seconds, _engine(batch, threads)
+
+
+def report(line, quick: bool = False) -> None:
+    print("\nbatches of runs side by side on one core, rk4 with steps of 1 ms, two outputs and the self-check")
+    counts = dict.fromkeys(SWEEPS, 128) if quick else {"Panda, 5 s": 10_000, "double pendulum, 1 s": 100_000}
+    for name, runs, seconds, engine in batches(counts):
+        asked, rest = ASKED[name], 1e6 * (seconds - engine) / runs
+        line(seconds * asked[0] / runs <= asked[1], f"{name:20s} {runs:6d} runs: {seconds:6.2f} s, of which steps {engine:6.2f}; "
+             f"{rest:4.0f} us a run besides; {asked[0]} runs within {asked[1]} s asked")
+
+
+def _engine(batch: Batch, threads: int) -> float:
+    """The same runs without values, outputs, self-check and files."""
+    lineup, seconds = batch.bench.lineup, 0.0
+    assert lineup is not None and lineup.affine
+    for chunk in range(batch.chunks):
+        numbers, _ = lineup.rows(batch.binding.values(*batch.span(chunk)))
+        model, n = lineup.first.model, len(numbers.q)
+        out = Outputs.of(n, len(lineup.times), model.nq, model.nv, 0)
+        moving, engine = Runs.from_states(numbers.q, numbers.v, np.full(n, lineup.grid.steps)), lineup.engine_for(numbers)
+        began = time.perf_counter()
+        engine.advance(moving, lineup.grid, out, numbers.values, threads=threads)
+        seconds += time.perf_counter() - began
+    return seconds
