@@ -145,14 +145,14 @@ from liedyn.analyse.linearization.linearize import linearize as linearize, linea
 from liedyn.report.result_figures import figure_of as figure_of
 from liedyn.report.run_folder import write_run as write_run
 from liedyn.simulation.of_model import simulate as simulate
-from liedyn.simulation.rollout import (
-    Feedback as Feedback,
+from liedyn.simulation.rollouts.arguments import Feedback as Feedback
+from liedyn.simulation.rollouts.rollout import (
     Rollout as Rollout,
     rollout as rollout,
     rollout_derivatives as rollout_derivatives,
     RolloutDerivatives as RolloutDerivatives,
 )
-from liedyn.simulation.rollout_adjoint import RolloutAdjoint as RolloutAdjoint
+from liedyn.simulation.rollouts.adjoint import RolloutAdjoint as RolloutAdjoint
 from liedyn.simulation.run import Result as Result, run_scenario as run_scenario
 from liedyn.simulation.warmup import Warmup as Warmup, warmup as warmup
 

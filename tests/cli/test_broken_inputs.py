@@ -151,7 +151,7 @@ def test_broken_scenario(folder, command, old, new, said):
     refused(folder, "s.yaml" + said, command, "s.yaml")
 
 
-@pytest.mark.parametrize("command", [["inverse"], ["forward"], ["hybrid", "-p", "hip"], ["derivatives"],
+@pytest.mark.parametrize("command", [["inverse"], ["forward"], ["hybrid", "-p", "hip"], ["derivatives"], ["kinematics", "--com"],
                                      ["parameters", "bar.yaml", "--from"]], ids=lambda command: command[0])
 @pytest.mark.parametrize("old, new, said", TRAJECTORIES.values(), ids=TRAJECTORIES.keys())
 def test_broken_trajectory(folder, command, old, new, said):
@@ -184,7 +184,7 @@ def test_a_trajectory_whose_robot_is_broken_names_the_robot(folder):
 def test_a_robot_without_moving_joints_is_simulated_and_has_no_forces(folder):
     (folder / "still.yaml").write_text(ROBOT.replace("revolute", "fixed").split(", axis")[0] + "}\n")
     ok("simulate", "still.yaml", "--no-plots")
-    for command in (["inverse"], ["derivatives"], ["parameters", "still.yaml", "--from"]):
+    for command in (["inverse"], ["derivatives"], ["kinematics", "--com"], ["parameters", "still.yaml", "--from"]):
         refused(folder, "runs/still/trajectory.csv: the robot still has no moving joint", *command, "runs/still/trajectory.csv")
     for args in ([], ["--equilibrium"]):
         refused(folder, "the robot still has no moving joint: there is nothing to linearize", "linearize", "still.yaml", *args)

@@ -12,8 +12,8 @@ from command_line import run, said
 from liedyn import __version__, cli
 from liedyn.errors import CheckFailed, ComputationError, ModelError, Place, UsageError
 
-COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "parameters", "derivatives",
-            "assemble", "export", "template", "schema", "warmup")
+COMMANDS = ("simulate", "linearize", "inverse", "forward", "hybrid", "kinematics", "info", "check", "plot", "parameters",
+            "derivatives", "assemble", "export", "template", "schema", "warmup")
 
 
 @pytest.fixture
@@ -110,6 +110,11 @@ def test_warnings_of_numpy_do_not_reach_the_terminal(monkeypatch, recwarn):
     (["inverse", "none/motion.csv"], "'none/motion.csv' does not exist (see"),
     (["inverse", "motion.csv", "--robot", "none.urdf"], "'none.urdf' does not exist"),
     (["hybrid", "motion.csv"], "Missing option '-p' / '--prescribed'"),
+    (["kinematics", "none.csv", "-l", "hand"], "'none.csv' does not exist (see"),
+    (["kinematics", "motion.csv", "--frame", "body"], "'body' is not one of 'local', 'local_world_aligned', 'world'"),
+    (["kinematics", "motion.csv", "-l", "hand", "--point", "0", "0"], "Option '--point' requires 3 arguments"),
+    (["kinematics", "motion.csv", "-l", "hand", "--point", "0", "0", "up"], "'up' is not a valid float"),
+    (["inverse", "motion.csv", "--wrenches", "body"], "'body' is not one of 'world', 'link', 'joint'"),
     (["plot", "none"], "'none' does not exist"),
     (["plot", "motion.csv", "-f", "gif"], "'gif' is not one of"),
     (["inverse", "motion.csv", "-o", "-", "--json"], "--json and a CSV cannot both go to stdout"),
@@ -148,7 +153,7 @@ def test_results_are_not_overwritten(folder):
     ("q.elbow\n1\n", "there is no column `t`"),
     ("t,q.elbow\n0,1\n0,2\n", "motion.csv:3: t: time does not increase"),
 ])
-@pytest.mark.parametrize("command", [["inverse"], ["forward"], ["hybrid", "-p", "*"], ["plot"]])
+@pytest.mark.parametrize("command", [["inverse"], ["forward"], ["hybrid", "-p", "*"], ["kinematics", "--com"], ["plot"]])
 def test_a_bad_trajectory(folder, command, content, words):
     (folder / "motion.csv").write_text(content)
     result = run(*command, "motion.csv")
@@ -158,7 +163,7 @@ def test_a_bad_trajectory(folder, command, content, words):
     assert {p.name for p in folder.iterdir()} == {"arm.yaml", "motion.csv"}
 
 
-@pytest.mark.parametrize("command", [["inverse"], ["forward"], ["hybrid", "-p", "*"]])
+@pytest.mark.parametrize("command", [["inverse"], ["forward"], ["hybrid", "-p", "*"], ["kinematics", "--com"]])
 def test_a_trajectory_that_names_no_robot(folder, command):
     result = run(*command, "motion.csv")
     assert result.exit_code == 2

@@ -131,6 +131,36 @@ def test_inverse_returns_the_torques_of_the_simulation(swing):
     assert again.units["tau.hip"] == "N m" and again.header["gravity"] == "0.0 0.0 -3.7"
 
 
+def test_kinematics_writes_columns_that_pandas_and_plot_read(folder, swing):
+    result = ok("kinematics", "runs/swing/trajectory.csv", "-l", "lower", "--point", "0", "0", "-0.4", "--jacobian", "--com",
+                "--zmp")
+    assert said(result) == ["wrote runs/swing/trajectory_kinematics.csv: 46 columns, 21 rows"]
+    file = read_trajectory("runs/swing/trajectory_kinematics.csv")
+    assert file.header["frame"].endswith("second derivative of its position; the point is 0.0 0.0 -0.4 in the link")
+    hip, tip = swing.columns["q.hip"], swing.columns["q.hip"] + swing.columns["q.knee"]
+    x = -0.4 * (np.sin(hip) + np.sin(tip))
+    np.testing.assert_allclose(file.columns["pose.lower.px"], x, atol=1e-14)
+    np.testing.assert_allclose(file.columns["jacobian.lower.vx/knee"], -0.4 * np.cos(tip), atol=1e-14)
+    assert file.units["jacobian.lower.vx/knee"] == "m/rad" and file.units["zmp.force"] == "N"
+    ok("plot", "runs/swing/trajectory_kinematics.csv", "-f", "svg")
+    assert files("runs/swing/trajectory_kinematics_plots") == [f"{name}.svg" for name in (
+        "centre_of_mass", "link_accelerations", "link_path", "link_poses", "link_speeds", "link_twists", "manipulability",
+        "zero_moment_point")]
+    for args, words in ((["-l", "lowre"], "--link lowre: there is no such link; did you mean lower?"),
+                        ([], "nothing is asked for: name a link with --link NAME")):
+        wrong = run("kinematics", "runs/swing/trajectory.csv", "--force", *args)
+        assert wrong.exit_code == 2 and words in wrong.stderr
+
+
+def test_inverse_writes_what_joints_transmit(folder, swing):
+    ok("inverse", "runs/swing/trajectory.csv", "--wrenches", "joint")
+    file = read_trajectory("runs/swing/trajectory_inverse.csv")
+    assert "axes of the joint's frame, fixed in the parent link" in file.header["wrench"]
+    np.testing.assert_allclose(file.columns["wrench.knee.my"], file.columns["tau.knee"], atol=1e-13)     # without friction
+    wrong = run("inverse", "runs/swing/trajectory.csv", "--wrenches", "link", "--order", "1", "--force")
+    assert wrong.exit_code == 2 and "--wrenches cannot be combined with --order and --smooth" in wrong.stderr
+
+
 def test_forward_and_hybrid_return_its_accelerations(swing):
     ok("forward", "runs/swing/trajectory.csv", "-o", "forward.csv")
     ok("hybrid", "runs/swing/trajectory.csv", "--prescribed", "h*", "-o", "hybrid.csv")

@@ -3,11 +3,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from bridge import relative
-from liedyn.io.csv import read_trajectory
+from liedyn.analyse.along.dynamics_along import inverse_along
+from liedyn.io.csv import read_trajectory, write_trajectory
 from liedyn.report.run_folder import write_run
+from liedyn.simulation.motion_columns import columns_of, header_of
 from liedyn.simulation.run import run_scenario
 from mechanisms import G, four_bar
 
@@ -64,7 +67,6 @@ def test_four_pinned_feet_bear_the_weight(standing, tmp_path):
     moment = np.cross(arms[:, None], np.moveaxis(F[:, 3:], 1, 2)).sum(axis=0)
     assert np.abs(moment).max() < 1e-9 * weight                                 # 1e-10 of digits in q, and arms of 0.3 m
     # inverse dynamics of the file finds them again
-    from liedyn.analyse.along.dynamics_along import inverse_along
     again = {name: x for name, _, x in inverse_along(model, file, names, "least_constraint_force").columns}
     total = sum(again[f"reaction.{one.name}.fz"] for one in model.constraints)
     assert np.abs(total - weight).max() < 1e-8 * weight
@@ -132,6 +134,109 @@ def test_every_pin_of_a_four_bar_as_newton_and_euler_have_it(state):
     assert abs(motion.tau[0] - expected["motor"]) < 1e-10 * largest
     for name in ("knee", "pin", "rocker"):
         assert abs(got[name][1]) < 1e-10 * largest                                      # pins bear no moment
+
+
+def test_inverse_writes_the_forces_of_every_pin_in_the_axes_that_are_asked_for(tmp_path):
+    """From a file of positions, velocities and accelerations: wrench.<joint> of the tree, reaction.<loop> of the cut pin."""
+    states = [(0.4, 0.5, 0.0), (1.1, 3.0, -2.0), (2.5, -6.0, 5.0)]
+    found = [turning(*one) for one in states]
+    model = found[0][0]
+    q, v, a = (np.array([(one[1], one[2], one[3].a)[k] for one in found]) for k in range(3))
+    write_trajectory(tmp_path / "m.csv", header_of(model, passive=False), range(3), columns_of(model, q=q, v=v, a=a))
+    motion = read_trajectory(tmp_path / "m.csv")
+    along = {axes: inverse_along(model, motion, ["crank"], wrenches=axes) for axes in ("world", "link", "joint")}
+    W = {axes: {name: x for name, _, x in one.columns} for axes, one in along.items()}
+    assert "world axes, about the child link's origin" in along["world"].header["wrench"]
+    assert "on link b from link a, axes of link b, about the origin of frame b" in along["link"].header["reaction"]
+    for k, (crank, *rates) in enumerate(states):
+        coupler = np.exp(1j * (q[k, 0] + q[k, 1]))
+        sign = next(s for s in (1, -1)
+                    if abs(np.exp(1j * four_bar(GROUND, CRANK, COUPLER, ROCKER, crank, *rates, s)[1].q) - coupler) < 1e-6)
+        expected = pin_forces(crank, *rates, sign)
+        largest = max(abs(x) for name, x in expected.items() if name != "motor")
+        along_bar, rocker = q[k, 0] + q[k, 1], q[k, 2]
+        angles = {"crank": (q[k, 0], 0.0), "knee": (along_bar, q[k, 0]), "pin": (rocker, rocker), "rocker": (rocker, 0.0)}
+        for name, (link, joint) in angles.items():                              # of the child and of the joint's frame
+            kind = "reaction" if name == "pin" else "wrench"
+            for axes, turn in (("world", 0.0), ("link", link), ("joint", joint)):
+                x, z = (W[axes][f"{kind}.{name}.{part}"][k] for part in ("fx", "fz"))
+                assert abs((x + 1j * z) * np.exp(1j * turn) - expected[name]) < 1e-10 * largest, (name, axes)
+        assert abs(-W["world"]["wrench.crank.my"][k] - expected["motor"]) < 1e-10 * largest
+
+
+def test_the_pins_on_the_ground_carry_the_bars_at_rest():
+    model, q, v, motion = turning(0.4, 0.0, 0.0)
+    weight = BAR * (CRANK + 0.5 + ROCKER) * G
+    F = ld.joint_wrenches(model, q, v, motion.a, multipliers=motion.multipliers, frame="local_world_aligned")
+    assert np.abs(F[[0, 2], 3:].sum(axis=0) - [0, 0, weight]).max() < 1e-10 * weight
+
+
+def legs_of(model, q, v, a):
+    """Of each leg of the quadruped: its joints' axes and points, by link the moment about the world's origin and the force
+    that it needs, and where its foot stands; and the load of the body. By plain products along the legs, from the description."""
+    links = {link.name: link for link in model.description.links}
+    R, p, w = Rotation.from_quat(q[3:7]).as_matrix(), q[:3], v[:3]
+    body = {"R": R, "p": p, "w": R @ w, "dw": R @ a[:3], "v": R @ v[3:6], "dv": R @ (a[3:6] + np.cross(w, v[3:6]))}
+
+    def load(state, link):
+        x, y, z = link.inertia[:3], link.inertia[3:5], link.inertia[5]
+        I = state["R"] @ np.array([x, [x[1], *y], [x[2], y[1], z]]) @ state["R"].T
+        arm = state["R"] @ link.com
+        acceleration = state["dv"] + np.cross(state["dw"], arm) + np.cross(state["w"], np.cross(state["w"], arm))
+        f = link.mass * (acceleration - np.array([0, 0, -G]))
+        return np.cross(state["p"] + arm, f) + I @ state["dw"] + np.cross(state["w"], I @ state["w"]), f
+
+    legs, k = [], 0
+    for first in ("FL", "FR", "HL", "HR"):
+        state, axes, points, loads = body, [], [], []
+        for joint in (one for one in model.description.joints if one.name.startswith(first)):
+            arm = state["R"] @ joint.origin.translation
+            at = {"R": state["R"] @ np.reshape(joint.origin.rotation, (3, 3)), "p": state["p"] + arm, "w": state["w"],
+                  "dw": state["dw"], "v": state["v"] + np.cross(state["w"], arm),
+                  "dv": state["dv"] + np.cross(state["dw"], arm) + np.cross(state["w"], np.cross(state["w"], arm))}
+            if joint.type != "fixed":
+                axis = at["R"] @ joint.axes[0]
+                at["dw"] = at["dw"] + np.cross(at["w"], axis * v[6 + k]) + axis * a[6 + k]
+                at["w"] = at["w"] + axis * v[6 + k]
+                at["R"] = at["R"] @ Rotation.from_rotvec(np.array(joint.axes[0]) * q[7 + k]).as_matrix()
+                axes, points, k = [*axes, axis], [*points, at["p"]], k + 1
+            state, loads = at, [*loads, load(at, links[joint.child])]
+        legs.append((np.array(axes), np.array(points), loads, state["p"]))
+    return legs, load(body, links["body"])
+
+
+@pytest.mark.parametrize("moving", [False, True])
+def test_each_pinned_foot_as_newton_and_euler_of_its_leg_have_it(standing, moving):
+    """Three motors of a leg tell the three components of the force on its foot; together the feet carry weight and inertia."""
+    model, q, _ = standing
+    rng = np.random.default_rng(8)
+    v = ld.project_velocity(model, q, rng.standard_normal(model.nv)) if moving else np.zeros(model.nv)
+    tau = np.r_[np.zeros(6), rng.uniform(-4, 4, 12)] if moving else None
+    if moving:
+        motion = ld.constrained_forward_dynamics(model, q, v, tau, passive=False)
+        a = motion.a
+    else:
+        a = np.zeros(model.nv)
+        motion = ld.constrained_inverse_dynamics(model, q, v, a, [name for name in model.joint_names if name != "base"],
+                                                 criterion="least_torque", passive=False)
+        tau = motion.tau
+    F = ld.closure_wrenches(model, q, motion.multipliers)[:, 3:]
+    weight = mass_of(model) * G
+    legs, (_, needed) = legs_of(model, q, v, a)
+    armature = np.array([one.figures[0].armature for one in model.description.joints if one.type != "fixed"])
+    for k, (axes, points, loads, foot) in enumerate(legs):
+        mine = slice(6 + 3 * k, 9 + 3 * k)
+        motors = tau[mine] - armature[3 * k:3 * k + 3] * a[mine]
+        rows, right = [], []
+        for j in range(3):
+            moment = sum(m - np.cross(points[j], f) for m, f in loads[j:])       # of the links beyond, about the joint
+            rows.append(np.cross(axes[j], foot - points[j]))
+            right.append(axes[j] @ moment - motors[j])
+        np.testing.assert_allclose(F[k], np.linalg.solve(rows, right), rtol=0, atol=1e-10 * weight)
+        needed = needed + sum(f for _, f in loads)
+    np.testing.assert_allclose(F.sum(axis=0), needed, rtol=0, atol=1e-10 * weight)
+    if not moving:
+        np.testing.assert_allclose(F.sum(axis=0), [0, 0, weight], rtol=0, atol=1e-10 * weight)
 
 
 def test_frames_of_closure_wrenches():

@@ -18,8 +18,8 @@ from liedyn import __version__
 from liedyn.cli.streams import prepare, tell
 from liedyn.errors import LiedynError, nearest, shown
 
-_COMMANDS = ("simulate", "batch", "linearize", "inverse", "forward", "hybrid", "info", "check", "plot", "replay",
-             "parameters", "derivatives", "assemble", "export", "template", "schema", "warmup")
+_COMMANDS = ("simulate", "batch", "linearize", "inverse", "forward", "hybrid", "kinematics", "info", "check", "plot",
+             "replay", "parameters", "derivatives", "assemble", "export", "template", "schema", "warmup")
 
 
 INTERRUPTED = 130                       # what shells give for a process that Ctrl-C ended

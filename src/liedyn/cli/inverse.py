@@ -13,10 +13,12 @@ from liedyn.cli.options import along_options, order_option, smooth_option
               "motor, a name or a pattern; may be repeated. Default: those with a force in TRAJECTORY.")
 @click.option("--criterion", type=click.Choice(["unique", "least_torque", "least_constraint_force"]), default="unique",
               show_default=True, help="For a robot with loops and more motors than its motion needs: how to choose the forces.")
+@click.option("--wrenches", type=click.Choice(["world", "link", "joint"]), help="Also write the wrench that each joint, fixed "
+              "ones too, transmits, in axes of the world, the child link or the joint's frame; reactions of loops in the same.")
 @order_option
 @smooth_option
 @with_console
-def inverse(actuated, criterion, order, smooth, console, **options):
+def inverse(actuated, criterion, wrenches, order, smooth, console, **options):
     """Compute the joint forces along TRAJECTORY, a CSV of q and, optionally, v and a.
 
     Columns are matched by name (q.elbow[rad], v.elbow[rad/s], …), in any order. Missing v and a are computed from q. With
@@ -28,10 +30,12 @@ def inverse(actuated, criterion, order, smooth, console, **options):
     writes    runs/panda_hybrid/trajectory_inverse.csv
     Example:  liedyn inverse motion.csv --robot arm.urdf -o - | head
     Example:  liedyn inverse motion.csv --robot arm.urdf --order 2 --smooth auto
+    Example:  liedyn inverse runs/four_bar/trajectory.csv --wrenches world
     Example:  liedyn inverse runs/five_bar_redundant/trajectory.csv --criterion least_torque
     """
     def compute(model, motion):
         from liedyn.analyse.along.dynamics_along import inverse_along
-        return inverse_along(model, motion, actuated, criterion, order=order, smooth=smooth, progress=console.progress)
+        return inverse_along(model, motion, actuated, criterion, order=order, smooth=smooth, wrenches=wrenches,
+                             progress=console.progress)
 
     compute_along(compute, "inverse", console=console, **options)

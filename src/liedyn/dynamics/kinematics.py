@@ -90,6 +90,15 @@ def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, li
     return twists_in(frame, T, dV).reshape(*lead, 6)
 
 
+def all_link_motions(model: Model, q, v, a) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Poses (N, n_links, 4, 4), twists and accelerations (N, n_links, 6), both "local", of all links at q (N, nq), v, a (N, nv).
+
+    Raises ShapeError, ConfigurationError."""
+    lead, T, V, dV = _motions(model, ACCELERATIONS, q, v, a)
+    shape = *lead, len(model.link_names)
+    return _as_poses(T.reshape(*shape, 12)), V.reshape(*shape, 6), dV.reshape(*shape, 6)
+
+
 def _of_link(model, link, T, V):
     """Pose (N, 4, 4) and twist (N, 6) of one link, from those of all."""
     k = model.link_index(link)

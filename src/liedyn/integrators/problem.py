@@ -36,6 +36,7 @@ from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SI
 from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, Schedule, Signals
 from liedyn.kernels.simulation.stops import Stops
 
+NEVER = 2             # a direction of `Problem.directions`
 _LOST = 1e12          # rad, m and their rates: a state beyond has lost all meaning, as sines of such angles have
 
 
@@ -68,7 +69,8 @@ class Problem:
                          state by the schedule's laws (`simulation.feedback`); None: implicit methods take differences
     signal_names, signal_places   what each signal drives, then what each limit of a force is of, for messages
     clocks, bound        what the times of signals begin with, and schedule and signals for other beginnings by name
-    directions           of the events that schedule.watch looks for, then of those of `stops.held`: 1 rising, -1 falling, 0 both
+    directions           of the events that schedule.watch looks for, then of those of `stops.held`: 1 rising, -1 falling, 0 both,
+                         NEVER neither
     guards               how many of these, the last ones, are of hard stops: a state beyond is never accepted
     stops                at limits of joints; None: none
     stop_loads           (m,) what compliant stops carry [N m | N]: for estimates of how fast they act

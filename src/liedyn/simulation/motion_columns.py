@@ -19,11 +19,10 @@ from liedyn.model.model import Model
 _FORCE = {"rad": "N m", "m": "N"}
 _WRENCH = (("mx", "N m"), ("my", "N m"), ("mz", "N m"), ("fx", "N"), ("fy", "N"), ("fz", "N"))
 WRENCH = tuple(part for part, _ in _WRENCH)
-_REACTIONS = ("of a loop: wrench on link b from link a, world axes, about the origin of frame b; of a coupling: force on a joint "
-              "with coefficient 1; where constraints are redundant: those of the least multipliers")
 _ORDER = ("q", "v", "a", "tau")
 _OTHERS = ("reaction", "reference", "link", "energy", "drift", "contact", "cop", "power", "stop",
-           "motor")                                             # kinds that only runs write
+           "motor",                                             # kinds that only runs write
+           "wrench", "pose", "twist", "speed", "acceleration", "jacobian", "manipulability", "com", "momentum", "zmp")
 _KIND = re.compile(r"(?:d(?P<rate>[1-9][0-9]*))?(?P<kind>q|v|a|tau|fext)")
 
 
@@ -43,9 +42,14 @@ def header_of(model: Model, *, passive: bool = True, folder: str | Path | None =
             header[key] = Path(os.path.relpath(path, folder) if folder is not None else path).as_posix()
         header["robot_sha256"] = hashlib.sha256(Path(model.source).read_bytes()).hexdigest()
     if model.nc:
-        header["reaction"] = _REACTIONS
+        header["reaction"] = reaction_comment()
     return header | {"base": model.base, "gravity": " ".join(repr(float(x)) for x in model.gravity),
                      "passive": "true" if passive else "false", "liedyn": __version__}
+
+
+def reaction_comment(axes: str = "world axes") -> str:
+    return (f"of a loop: wrench on link b from link a, {axes}, about the origin of frame b; of a coupling: force on a joint "
+            "with coefficient 1; where constraints are redundant: those of the least multipliers")
 
 
 def columns_of(model: Model, forced_links=(), wrench=None, **arrays) -> list[tuple[str, str, np.ndarray]]:
@@ -64,6 +68,11 @@ def wrench_columns(names, rates) -> list[tuple[str, str, np.ndarray]]:
     units = dict(_WRENCH)
     return [(f"{rate_of('fext', k)}.{name}", _per_second(units[name.rpartition(".")[2]], k), x[:, j])
             for k, x in enumerate(rates) for j, name in enumerate(names)]
+
+
+def joint_wrench_columns(wrenches) -> list[tuple[str, str, np.ndarray]]:
+    """wrench.<joint>.mx … fz of {joint: (N, 6)} [m; f]."""
+    return [(f"wrench.{joint}.{part}", unit, F[:, k]) for joint, F in wrenches.items() for k, (part, unit) in enumerate(_WRENCH)]
 
 
 def constraint_columns(model: Model, multipliers, wrenches, drift) -> list[tuple[str, str, np.ndarray]]:

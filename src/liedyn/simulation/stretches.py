@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, replace
 import numpy as np
 
 from liedyn.errors import ComputationError, Place
-from liedyn.integrators.problem import LoopFigures, Options, Problem, Start, Statistics, Stretch
+from liedyn.integrators.problem import NEVER, LoopFigures, Options, Problem, Start, Statistics, Stretch
 from liedyn.integrators.solve import solve_stretch
 from liedyn.io.events import Event
 from liedyn.io.scenario import Scenario
@@ -136,9 +136,21 @@ class Timeline:
         model, problem = self.modes.present
         self.entered.append(self.modes.mode)
         rows.begin(model, problem)
-        stretch = solve_stretch(problem, now, times, options, progress, self.controller, rows)
+        stretch = solve_stretch(self._heard_only(problem), now, times, options, progress, self.controller, rows)
         rows.end(stretch.record)
         return stretch
+
+    def _heard_only(self, problem: Problem) -> Problem:
+        """Without events that are over for good, or of other phases: a locked joint may stand at the value of one, to and fro by
+        rounding."""
+        over = [event.name in self._done or bool(event.phases and self.modes.mode.phase not in event.phases)
+                for event in self.watched]
+        if not any(over):
+            return problem
+        directions = [NEVER if one else direction for one, direction in zip(over, problem.directions, strict=False)]
+        other = replace(problem, directions=(*directions, *problem.directions[len(over):]))
+        other.__dict__["step"] = problem.step
+        return other
 
     def so_far(self, cut: Statistics) -> Statistics:
         """What it took, with a stretch that was cut."""

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
@@ -9,9 +10,9 @@ from liedyn.analyse.along.derived_error import error_notes
 from liedyn.analyse.along.higher_order_along import higher_order_along
 from liedyn.analyse.along.mechanisms_along import inverse_of_mechanism, motion_of_mechanism, motors_of, refuse_open_rows
 from liedyn.analyse.along.recorded_motion import Along, Motion, Outcome, mask_of, motion_of, require
+from liedyn.analyse.along.transmitted_wrenches import reactions_along, wrench_columns, wrench_comments
 from liedyn.dynamics.hybrid import forward_dynamics, hybrid_dynamics
 from liedyn.dynamics.inverse import inverse_dynamics
-from liedyn.dynamics.loops.constraint_wrenches import closure_wrenches
 from liedyn.dynamics.loops.constraints import constraint_residual
 from liedyn.errors import ConfigurationError, UsageError
 from liedyn.model.model import Model
@@ -19,7 +20,7 @@ from liedyn.simulation.motion_columns import columns_of, constraint_columns, hea
 
 
 def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "unique", *, order: int = 0,
-                  smooth: float | str | None = None, progress=None) -> Along:
+                  smooth: float | str | None = None, wrenches: str | None = None, progress=None) -> Along:
     """Joint forces along a trajectory of q; v and a are derived from it where the file has none.
 
     With an `order`, or `smooth`: with so many of their time derivatives, see `higher_order_along`.
@@ -32,6 +33,9 @@ def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "uniqu
             raise UsageError(f"the robot {model.name} has no constraints: every joint's force follows from the motion, "
                              f"--{option} does not apply")
     if order or smooth is not None:
+        if wrenches:
+            raise UsageError("--wrenches cannot be combined with --order and --smooth: write v and a first with "
+                             "--smooth, then use --wrenches on the result")
         return higher_order_along(model, trajectory, order, of="inverse", smooth=smooth, progress=progress)
     motion = motion_of(model, trajectory, derive_a=True)
     notes = []
@@ -45,7 +49,7 @@ def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "uniqu
         tau = inverse_dynamics(model, motion.q, motion.v, motion.a, f_ext=motion.f_ext, passive=motion.passive)
         return Outcome(motion.a, tau)
 
-    return _along(model, trajectory, motion, compute, np.ones(model.nv, dtype=bool), notes)
+    return _along(model, trajectory, motion, compute, np.ones(model.nv, dtype=bool), notes, wrenches)
 
 
 def forward_along(model: Model, trajectory, *, order: int = 0, smooth: float | str | None = None, progress=None) -> Along:
@@ -98,8 +102,10 @@ def hybrid_along(model: Model, trajectory, patterns, *, order: int = 0, smooth: 
     return _along(model, trajectory, motion, compute, prescribed)
 
 
-def _along(model: Model, trajectory, motion: Motion, compute: Callable[[Motion], Outcome], prescribed, notes=()) -> Along:
-    """The trajectory with what `compute` finds. prescribed: (nv,) bool, the coordinates whose force is found and not given."""
+def _along(model: Model, trajectory, motion: Motion, compute: Callable[[Motion], Outcome], prescribed, notes=(),
+           axes: str | None = None) -> Along:
+    """The trajectory with what `compute` finds. prescribed: (nv,) bool, the coordinates whose force is found and not given; axes:
+    those of the wrenches that joints transmit, None for none."""
     found = compute(motion)
     if not np.isfinite(found.tau).all():
         raise ConfigurationError("the joint forces are not finite")
@@ -109,8 +115,12 @@ def _along(model: Model, trajectory, motion: Motion, compute: Callable[[Motion],
     wrench = motion.f_ext[:, wrenches] if wrenches else None
     columns = columns_of(model, links, wrench, q=motion.q, v=motion.v, a=found.a, tau=found.tau)
     if found.multipliers is not None:
-        columns += constraint_columns(model, found.multipliers, closure_wrenches(model, motion.q, found.multipliers),
+        reactions = reactions_along(model, motion.q, found.multipliers, axes or "world")
+        columns += constraint_columns(model, found.multipliers, reactions,
                                       np.abs(constraint_residual(model, motion.q)).max(axis=1))
+    if axes:
+        header |= wrench_comments(model, axes)
+        columns += wrench_columns(model, replace(motion, a=found.a), found.multipliers, axes)
     doubts = _doubts(model, motion, found, compute, prescribed)
     return Along(header, trajectory.t, columns, (*motion.notes, *notes, *found.notes, *doubts))
 

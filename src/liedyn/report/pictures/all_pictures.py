@@ -89,7 +89,7 @@ def _sheets(recording: Recording) -> list[tuple[str, Callable[[], dict[str, Figu
     if recording.energy is not None:
         sheets.append(("energy", lambda: {"energy": draw_energy(recording.energy, t, title, recording.drift)}))
     if recording.base is not None:
-        sheets.append(("base_path", lambda: {"base_path": draw_base_path(recording.base, t, title)}))
+        sheets.append((recording.base.name, lambda: {recording.base.name: draw_base_path(recording.base, t, title)}))
     return sheets
 
 

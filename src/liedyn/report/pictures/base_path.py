@@ -1,4 +1,4 @@
-"""The path of a floating base: in space, and its position and orientation over time."""
+"""The path of a floating base or of a link: in space, and its position and orientation over time."""
 from __future__ import annotations
 
 import numpy as np
@@ -18,7 +18,7 @@ _TRIADS = 9
 def draw_base_path(base: BasePath, t: np.ndarray, subtitle: str = "") -> Figure:
     """Left: the path with the base's axes at some times, its shadow, start and end. Right: x y z, and the
     angles turned about the world's axes."""
-    figure = style.new_figure(_WIDTH, _HEIGHT, "Path of the base", subtitle)
+    figure = style.new_figure(_WIDTH, _HEIGHT, f"Path of {base.of}", subtitle)
     _draw_space(figure, base, t)
     left, width, height = 7.2, 3.4, 1.75
     for name, unit, labels, values, bottom in (

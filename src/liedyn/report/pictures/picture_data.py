@@ -21,8 +21,17 @@ _GROUPS = (("q", "positions", "Joint positions"),
            ("a", "accelerations", "Joint accelerations"),
            ("tau", "torques", "Joint forces"),
            ("stop", "stops", "Forces of stops at joint limits (part of the joint forces)"),
-           ("reaction", "reactions", "Reactions of loops (on link b, world axes, at frame b) and couplings"),
-           ("fext", "external_forces", "External forces (link axes, at the link's origin)"))
+           ("reaction", "reactions", "Reactions of loops (on link b, at frame b) and couplings"),
+           ("wrench", "joint_wrenches", "Wrenches of joints (on the child link, at its origin)"),
+           ("fext", "external_forces", "External forces (link axes, at the link's origin)"),
+           ("pose", "link_poses", "Poses of links"),
+           ("twist", "link_twists", "Twists of links"),
+           ("speed", "link_speeds", "Speeds of points of links"),
+           ("acceleration", "link_accelerations", "Accelerations of links"),
+           ("manipulability", "manipulability", "Manipulability"),
+           ("com", "centre_of_mass", "Centre of mass: position, velocity, acceleration"),
+           ("momentum", "momentum", "Momentum (angular about the centre of mass)"),
+           ("zmp", "zero_moment_point", "Zero-moment point on the plane z = 0, and the vertical force"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +68,14 @@ class Energy:
 
 @dataclass(frozen=True, eq=False)
 class BasePath:
-    """Pose of a floating base in the world: (N, 3) position [m], (N, 4) unit quaternion x y z w."""
+    """Pose of a floating base, or of a link, in the world: (N, 3) position [m], (N, 4) unit quaternion x y z w.
+
+    of: what moves, as in the title; name: of the figure's file."""
 
     position: np.ndarray
     quaternion: np.ndarray
+    of: str = "the base"
+    name: str = "base_path"
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +123,7 @@ def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str
                       limits: Mapping[str, tuple[float, float]] | None = None, joints: Collection[str] = (),
                       prescribed: Collection[str] = ()) -> tuple[Group, ...]:
     """Groups of the columns of a trajectory, by the prefix of their names (`q.`, `v.`, `a.`, `tau.`, `stop.`, `reaction.`,
-    `fext.`).
+    `wrench.`, `fext.`, and those of kinematics: `pose.`, `twist.`, …).
 
     Accelerations are left out where there are positions. Other columns are passed over.
 
@@ -138,12 +151,15 @@ def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str
 
 
 def base_path_of_columns(columns: Mapping[str, np.ndarray]) -> BasePath | None:
-    """The path of the free joint `base`, where the columns have one."""
-    try:
-        return BasePath(np.column_stack([columns[f"q.base.{x}"] for x in ("px", "py", "pz")]),
-                        np.column_stack([columns[f"q.base.{x}"] for x in ("qx", "qy", "qz", "qw")]))
-    except KeyError:
-        return None
+    """The path of the free joint `base`, else of the first link with columns `pose.<link>`, where the columns have one."""
+    link = next((name[5:-3] for name in columns if name.startswith("pose.") and name.endswith(".px")), None)
+    for kind, *what in (("q.base", "the base", "base_path"), (f"pose.{link}", f"{link}", "link_path")):
+        try:
+            return BasePath(np.column_stack([columns[f"{kind}.{x}"] for x in ("px", "py", "pz")]),
+                            np.column_stack([columns[f"{kind}.{x}"] for x in ("qx", "qy", "qz", "qw")]), *what)
+        except KeyError:
+            continue
+    return None
 
 
 def energy_of_columns(columns: Mapping[str, np.ndarray]) -> Energy | None:

@@ -1,0 +1,133 @@
+"""The arguments of a rollout, as rows of runs."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.manifold import integrate
+from liedyn.errors import ConfigurationError, ShapeError, UsageError
+from liedyn.integrators.many_runs import Driven
+
+
+@dataclass(frozen=True, eq=False)
+class Feedback:
+    """State feedback, computed at each stage of a step: tau += -gain [q (-) about_q; v - about_v].
+
+    gain      (…, nv, 2 nv) [N m or N per rad or m, and per their rates]; leading axes are runs
+    about_q   (…, nq) or (…, S, nq) with an axis of steps: then it is constant in each step; q (-) about_q is a tangent deviation
+    about_v   (…, nv) or (…, S, nv); default: zero
+    """
+
+    gain: ArrayLike
+    about_q: ArrayLike
+    about_v: ArrayLike | None = None
+
+    @classmethod
+    def pd(cls, kp: ArrayLike, kd: ArrayLike, target: ArrayLike, target_v: ArrayLike | None = None) -> Feedback:
+        """tau += kp (target - q) + kd (target_v - v), with gains (…, nv) or numbers."""
+        kp, kd = np.broadcast_arrays(np.asarray(kp, dtype=float), np.asarray(kd, dtype=float))
+        if kp.ndim == 0:
+            raise ShapeError("kp and kd are numbers; found no coordinate, expected (…, nv), for example np.full(model.nv, kp)")
+        eye = np.eye(kp.shape[-1])
+        return cls(np.concatenate([kp[..., None] * eye, kd[..., None] * eye], axis=-1), target, target_v)
+
+
+class Given:
+    """The arguments as rows of runs."""
+
+    def __init__(self, model, variants, q0, v0, tau, feedback, last, steps: int):
+        self.model, self.variants, self.steps = model, variants, steps
+        q0, v0 = as_array(imported(q0), "q0", (model.nq,)), as_array(imported(v0), "v0", (model.nv,))
+        self.policy = tau if callable(tau) else None
+        tau = np.zeros((1, model.nv)) if tau is None or self.policy else as_array(imported(tau), "tau", (model.nv,))
+        tau = tau.reshape(1, -1) if tau.ndim == 1 else tau
+        named = [("q0", q0, 1), ("v0", v0, 1), ("tau", tau, 2)]
+        if last is not None:
+            named.append(("last", np.asarray(last), 0))
+        if feedback is not None:
+            gain = as_array(imported(feedback.gain), "feedback.gain", (model.nv, 2 * model.nv))
+            about_q = as_array(imported(feedback.about_q), "feedback.about_q", (model.nq,))
+            about_v = np.zeros(model.nv) if feedback.about_v is None else as_array(
+                imported(feedback.about_v), "feedback.about_v", (model.nv,))
+            moves = any(x.ndim > 1 and x.shape[-2] == steps != 1 for x in (about_q, about_v))
+            if moves:
+                about_q, about_v = (x[None] if x.ndim == 1 else x for x in (about_q, about_v))
+            named += [("feedback.gain", gain, 2)]
+            named += [(f"feedback.about_{name}", x, 1 + moves) for name, x in (("q", about_q), ("v", about_v))]
+        robots = [(len(variants),)] if variants else []
+        try:
+            lead = np.broadcast_shapes(*(x.shape[:x.ndim - own] for _, x, own in named), *robots)
+        except ValueError:
+            shapes = ", ".join(f"{name} {x.shape}" for name, x, _ in named)
+            also = f", {len(variants)} variants" if variants else ""
+            raise ShapeError(f"the axes of runs do not match: {shapes}{also}") from None
+        self.lead, self.count = lead, prod(lead)
+        rows = {name: np.broadcast_to(x, lead + x.shape[x.ndim - own:]).reshape(self.count, *x.shape[x.ndim - own:])
+                for name, x, own in named}
+        _check_finite(rows)
+        self.q, self.v, self.tau = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau"))
+        integrate(model, self.q, np.zeros(model.nv))                    # names a quaternion that is not of unit norm
+        self._check_steps("tau", self.tau)
+        self.last = np.full(self.count, steps) if last is None else self._lasts(rows["last"])
+        self.pattern = self.about = None
+        if feedback is not None:
+            self._bind(rows)
+
+    def _bind(self, rows) -> None:
+        gain, q, v = rows["feedback.gain"], rows["feedback.about_q"], rows["feedback.about_v"]
+        self.pattern = (gain != 0.0).any(axis=0)
+        fixed = [x if x.ndim == 2 else x[:, 0] for x in (q, v)]
+        integrate(self.model, fixed[0], np.zeros(self.model.nv))
+        self.gains = gain[:, self.pattern]
+        self.law = np.concatenate([self.gains, *fixed, np.zeros((self.count, self.model.nv))], axis=1)
+        self.about = [x if x.ndim == 3 else x[:, None] for x in (q, v)] if q.ndim == 3 or v.ndim == 3 else None
+        for name, x in zip(("feedback.about_q", "feedback.about_v"), self.about or (), strict=False):
+            self._check_steps(name, x)
+
+    def _check_steps(self, name: str, x) -> None:
+        if x.shape[1] not in (1, self.steps):
+            raise ShapeError(f"{name} has the wrong number of steps; found {x.shape[1]}, expected {self.steps} or 1")
+
+    def _lasts(self, last) -> np.ndarray:
+        if last.dtype.kind not in "iu" or (last < 1).any() or (last > self.steps).any():
+            raise UsageError(f"last counts the steps of each run; found {last.dtype} from {last.min()} to {last.max()}, "
+                             f"expected integers from 1 to {self.steps}")
+        return last.astype(np.int64)
+
+    def driven(self, tau: np.ndarray, step: int | None = None) -> Driven:
+        """Joint forces (N, 1 or S, nv), and what moves of the feedback, in all steps or in one."""
+        nv = self.model.nv
+        if self.about is None:
+            return Driven(np.arange(nv), np.require(tau, requirements="CW"))
+        first = nv + self.gains.shape[1]
+        places = np.r_[np.arange(nv), first + np.arange(self.model.nq + nv)]
+        about = self.about if step is None else [x[:, min(step, x.shape[1] - 1)][:, None] for x in self.about]
+        length = max(x.shape[1] for x in (tau, *about))
+        series = [np.broadcast_to(x, (self.count, length, x.shape[2])) for x in (tau, *about)]
+        return Driven(places, np.concatenate(series, axis=2))
+
+    def values(self) -> np.ndarray:
+        """(N, k) numbers of each run, to be written to."""
+        return np.concatenate([self.tau[:, 0]] + ([] if self.pattern is None else [self.law]), axis=1)
+
+
+def imported(x):
+    """What other libraries hold, as NumPy sees it."""
+    if isinstance(x, np.ndarray) or not hasattr(x, "__dlpack__"):
+        return x
+    try:
+        return np.from_dlpack(x)
+    except (RuntimeError, BufferError, TypeError):             # on another device, or with gradients: as its own conversion says
+        return np.asarray(x)
+
+
+def _check_finite(rows: dict[str, np.ndarray]) -> None:
+    for name, x in rows.items():
+        bad = np.argwhere(~np.isfinite(x))
+        if len(bad):
+            place = ", ".join(map(str, bad[0][1:]))
+            raise ConfigurationError(f"{name}[{place}] of run {bad[0][0]} is not finite; found {x[tuple(bad[0])]}")

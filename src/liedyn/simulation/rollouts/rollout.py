@@ -1,0 +1,201 @@
+"""`ld.rollout`: many motions of one robot, or of variants of it, side by side with a fixed step."""
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from math import prod
+
+import numpy as np
+
+from liedyn.codegen.whole_step import METHODS
+from liedyn.dynamics.calling.annotations import Array, ArrayLike
+from liedyn.dynamics.calling.results import hand_over
+from liedyn.dynamics.variants import Variants
+from liedyn.errors import UsageError
+from liedyn.integrators.many_runs import Outputs, Runs, SideBySide
+from liedyn.kernels.simulation.line_stages import REFUSED
+from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR
+from liedyn.model.model import Model
+from liedyn.simulation.rollouts.adjoint import RolloutAdjoint, adjoint_of
+from liedyn.simulation.rollouts.arguments import Feedback, Given
+from liedyn.simulation.rollouts.runs import clocks_of, prepared, run_one_by_one, run_side_by_side
+
+REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
+           NOT_FINITE: "the motion is no longer finite", REFUSED: "an angle is beyond 1e5 rad, or no longer finite"}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Rollout:
+    """Motions of many runs.
+
+    t          (R,) [s] output times: every `every` steps, and the end
+    q, v       (…, R, nq), (…, R, nv); NaN after the end of a run
+    a, tau     (…, R, nv) at the output times, if `forces` was asked for; else None
+    ended_at   (…,) [s] where a run diverged, NaN where it is complete
+    reasons    of those that diverged, by their index among the runs (flattened)
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    a: Array | None
+    tau: Array | None
+    ended_at: Array
+    reasons: dict[int, str]
+    _back: Callable | None = field(default=None)
+
+    def adjoint(self, d_q: ArrayLike | None = None, d_v: ArrayLike | None = None,
+                parameters: Sequence[str] = ()) -> RolloutAdjoint:
+        """Derivatives of a cost by what the runs began with: exact for the steps that were computed.
+
+        Needs ``every=1``.
+
+        Parameters
+        ----------
+        d_q, d_v : (…, S + 1, nv), optional
+            Derivatives of the cost by each state alone, those by q tangent: by x of q (+) x. Default: zero.
+        parameters : sequence of str, optional
+            Names of `parameter_names`: masses, inertias, gravity, armature, damping, friction, springs.
+
+        Raises
+        ------
+        UsageError
+            If states in between were not kept, for a policy, and for robots without straight-line code.
+        """
+        if self._back is None:
+            raise UsageError("the adjoint needs each state, joint forces by array, and straight-line code; found every > 1, a "
+                             "policy, or a robot with loops (use every=1)")
+        return self._back(self, d_q, d_v, tuple(parameters))
+
+    @property
+    def complete(self) -> Array:
+        """(…,) bool."""
+        return np.isnan(self.ended_at)
+
+    def __repr__(self) -> str:
+        bad = np.count_nonzero(~self.complete)
+        return (f"<Rollout: {self.ended_at.size} runs of {self.t[-1]:g} s, {len(self.t)} rows, nq {self.q.shape[-1]}, "
+                f"nv {self.v.shape[-1]}{f', {bad} diverged' if bad else ''}>")
+
+
+def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | Callable | None = None, *, dt: float,
+            steps: int, method: str = "rk4", every: int = 1, feedback: Feedback | None = None, passive: bool = True,
+            last: ArrayLike | None = None, forces: bool = False, out: tuple[Array, Array] | None = None) -> Rollout:
+    """Simulate many runs at once: as many states to a register as the processor has, on all cores.
+
+    Parameters
+    ----------
+    model : Model or Variants
+        With `Variants`, run k is of robot k.
+    q0, v0 : (…, nq), (…, nv)
+        Initial states; their leading axes, and those of the other arguments, are the runs.
+    tau : array or callable, optional
+        Joint forces [N m | N], held during each step: (nv,) for all, or (…, S, nv) with an axis of steps, S = steps or 1.
+        Or a policy, called once a step: ``policy(t, q, v)`` takes the time [s] and all states, (…, nq) and (…, nv), and returns
+        (…, nv).
+    dt : float
+        Step [s].
+    steps : int
+    method : {"rk4", "semi_implicit"}
+        Of fourth order; or symplectic Euler, v' = v + dt a(q, v), q' = q (+) dt v', one evaluation a step.
+    every : int
+        Steps between two outputs.
+    feedback : Feedback, optional
+        Added to tau. Its law is computed at each stage, so that rk4 keeps its order.
+    passive : bool
+        Whether joint springs, damping and friction act.
+    last : (…,) int, optional
+        Steps of each run, at most `steps`; default: all of them.
+    forces : bool
+        Whether accelerations and joint forces at the outputs are returned, too.
+    out : (q, v), optional
+        Arrays (…, R, nq) and (…, R, nv) that take the result.
+
+    Returns
+    -------
+    Rollout
+        Runs that diverge end there, with time and reason; the others go on.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+        For wrong shapes, numbers that are not finite and quaternions that are not of unit norm.
+    UsageError
+        For semi_implicit where the robot has loops, or no straight-line code.
+
+    Notes
+    -----
+    Arrays with ``__dlpack__`` (PyTorch, JAX) are taken without a copy where they lie in this machine's memory as float64.
+    """
+    variants = model if isinstance(model, Variants) else None
+    model = variants.model if variants else model
+    _check_numbers(method, dt, steps, every)
+    runs = Given(model, variants, q0, v0, tau, feedback, last, steps)
+    places, numbers = variants.varying if variants else ((), np.zeros((runs.count, 0)))
+    problem, line = prepared(model, runs.pattern, passive, method, places)
+    engine = line and SideBySide(problem, line, numbers)
+    rows = np.unique([*range(0, steps + 1, every), steps])
+    found = Outputs.of(runs.count, len(rows), model.nq, model.nv, 2 * model.nv if forces else 0)
+    moving = Runs.from_states(runs.q, runs.v, runs.last)
+    if engine is not None:
+        run_side_by_side(engine, runs, moving, found, dt, rows)
+        reasons = {int(k): REASONS[int(moving.codes[k])] for k in np.flatnonzero(moving.ended >= 0)}
+    else:
+        reasons = run_one_by_one(problem, variants, runs, moving, found, dt, rows, method)
+    ended = np.where(moving.ended >= 0, moving.ended * dt, np.nan).reshape(runs.lead)
+    q, v, *more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (found.q, found.v, found.more))
+    q, v = hand_over((q, v), out)
+    a, tau = (more[0][..., :model.nv], more[0][..., model.nv:]) if forces else (None, None)
+    back = None
+    if engine is not None and every == 1 and runs.policy is None:
+        back = partial(_adjoint, engine, runs, clocks_of(steps, dt), method)
+    return Rollout(dt * rows, q, v, a, tau, ended, reasons, back)
+
+
+def _adjoint(engine, runs, clocks, method, out: Rollout, d_q, d_v, parameters) -> RolloutAdjoint:
+    return adjoint_of(engine, runs, out, clocks, method, d_q, d_v, parameters)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RolloutDerivatives:
+    """What the end of each run answers to: rows are the end's state, tangent x of q (+) x, then v; 2 nv of them.
+
+    q0, v0   (…, 2 nv, nv) by the initial state, of q0 tangent
+    tau      (…, 2 nv, S, nv) by the joint forces of each step
+    """
+
+    q0: Array
+    v0: Array
+    tau: Array
+
+    def __repr__(self) -> str:
+        return f"<RolloutDerivatives: {prod(self.q0.shape[:-2])} runs, {self.tau.shape[-2]} steps, nv {self.q0.shape[-1]}>"
+
+
+def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | None = None, *, dt: float,
+                        steps: int, method: str = "rk4", feedback: Feedback | None = None,
+                        passive: bool = True) -> RolloutDerivatives:
+    """Exact derivatives of the end of each run by its initial state and its joint forces: those of the steps as they are
+    computed. For arguments and errors see `rollout`; for the derivatives of one cost `Rollout.adjoint` is cheaper.
+
+    Each of the 2 nv rows is an adjoint of its own.
+    """
+    run = rollout(model, q0, v0, tau, dt=dt, steps=steps, method=method, feedback=feedback, passive=passive)
+    nv, lead = run.v.shape[-1], run.ended_at.shape
+    rows = []
+    for k in range(2 * nv):
+        unit = np.zeros((*lead, steps + 1, nv))
+        unit[..., -1, k % nv] = 1.0
+        rows.append(run.adjoint(unit, None) if k < nv else run.adjoint(None, unit))
+    return RolloutDerivatives(*(np.stack([getattr(row, name) for row in rows], axis=len(lead)) for name in ("q0", "v0", "tau")))
+
+
+def _check_numbers(method, dt, steps, every) -> None:
+    if method not in METHODS:
+        raise UsageError(f"method is not known; found {method!r}, expected {' or '.join(METHODS)}")
+    if not (np.isfinite(dt) and dt > 0.0):
+        raise UsageError(f"dt is not a step; found {dt!r}, expected a number of seconds above 0")
+    for name, x in (("steps", steps), ("every", every)):
+        if isinstance(x, bool) or int(x) != x or x < 1:
+            raise UsageError(f"{name} is not a number of steps; found {x!r}, expected an integer of at least 1")

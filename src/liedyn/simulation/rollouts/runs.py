@@ -1,0 +1,138 @@
+"""The runs of a rollout: side by side by one line, or one after the other by the compiled loop of a single run."""
+from __future__ import annotations
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+
+from liedyn.codegen.lines import wanted
+from liedyn.codegen.whole_step import WholeStep
+from liedyn.dynamics.calling.calls import as_array
+from liedyn.errors import ComputationError, ShapeError, UsageError
+from liedyn.integrators.many_runs import Grid, Outputs, Runs, SideBySide, line_of
+from liedyn.integrators.problem import Keeper, Options, Problem, Start, Ties
+from liedyn.integrators.solve import solve_stretch
+from liedyn.kernels.simulation.signals import CONSTANT, Poses, Schedule, Signals
+from liedyn.simulation.laws import no_laws
+from liedyn.simulation.rollouts.arguments import Given, imported
+from liedyn.simulation.schedule import coordinates
+
+
+def prepared(model, pattern, passive: bool, method: str, places) -> tuple[Problem, WholeStep | None]:
+    """Kept with the model: a policy or a gradient descent asks for many short rollouts."""
+    key = "rollout", None if pattern is None else pattern.tobytes(), bool(passive), method, places, wanted()
+    if key not in model._cache:
+        problem = _problem(model, pattern, passive)
+        model._cache[key] = problem, line_of(problem, method, places)
+    return model._cache[key]
+
+
+def _problem(model, pattern, passive: bool) -> Problem:
+    """Joint forces that are constants, 1 N m each; and feedback with these gains that are not zero."""
+    nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
+    each = np.arange(nv)
+    schedule = Schedule(np.zeros(nv, dtype=np.int64), each, np.full(nv, -1), np.zeros(nv), np.zeros(nv), coordinates(model),
+                        no, no, none, none, no, none, none, none, none, poses=Poses(*[no] * 5))
+    signals = Signals(np.full(nv, CONSTANT), each, np.ones(nv, dtype=np.int64), none, none, no, np.ones(nv))
+    laws = None
+    if pattern is not None:
+        laws = no_laws(model, np.full(nv, np.inf), np.zeros(nv, dtype=bool), np.zeros(nv, dtype=bool))._replace(
+            acts=np.array([False, True, False]), row=each, gain=pattern.astype(float).reshape(-1), about_q=model.neutral(),
+            about_tau=np.zeros(nv))
+    ties = Ties(no) if model.nc else None
+    return Problem(model, schedule, signals, model.neutral(), np.zeros(nv), 3, passive=passive, ties=ties, joint_laws=laws)
+
+
+def clocks_of(steps: int, dt: float) -> np.ndarray:
+    """(S + 1, 4) for `WholeStep`."""
+    t = dt * np.arange(steps + 1)
+    return np.stack([np.full(steps + 1, dt), t, t + 0.5 * dt, t + dt], axis=1)
+
+
+def run_side_by_side(engine: SideBySide, runs: Given, moving: Runs, found: Outputs, dt: float, rows: np.ndarray) -> None:
+    steps, values, row = runs.steps, runs.values(), np.full(runs.steps + 1, -1)
+    row[rows] = np.arange(len(rows))
+    clocks = clocks_of(steps, dt)
+    if runs.policy is None:
+        engine.advance(moving, Grid(clocks, row), found, values, runs.driven(runs.tau))
+        return
+    for s in range(steps):
+        asked = asked_of(runs, s * dt, moving.q, moving.v)
+        before = moving.ended.copy()
+        moving.last[:] = runs.last - s                             # of this call
+        shown = np.array([row[s], row[s + 1] if s + 1 == steps else -1])
+        engine.advance(moving, Grid(clocks[s:s + 2], shown), found, values, runs.driven(asked[:, None], s))
+        moving.ended[(moving.ended >= 0) & (before < 0)] += s
+
+
+def asked_of(runs: Given, t: float, q, v) -> np.ndarray:
+    """Joint forces by the policy."""
+    nv = runs.model.nv
+    given = runs.policy(float(t), q.reshape(*runs.lead, -1).copy(), v.reshape(*runs.lead, -1).copy())
+    given = as_array(imported(given), "what the policy returns", (nv,))
+    try:
+        return np.ascontiguousarray(np.broadcast_to(given, (*runs.lead, nv)).reshape(runs.count, nv))
+    except ValueError:
+        raise ShapeError(f"what the policy returns has the wrong shape; found {given.shape}, expected "
+                         f"{(*runs.lead, nv)}") from None
+
+
+class _Held:
+    """Joint forces of one run, as `HeldTorques` wants them: row k of a series from k dt on."""
+
+    def __init__(self, series: np.ndarray, dt: float, first: int = 0):
+        self.series, self.dt, self.k = series, dt, first
+        self.torque = series[0]
+
+    @property
+    def due(self) -> float:
+        return (self.k + 1) * self.dt if self.k + 1 < len(self.series) else np.inf
+
+    def act(self, problem, t, q0, y) -> None:
+        while self.due <= t * (1.0 + 1e-15):
+            self.k += 1
+        self.torque = self.series[min(self.k, len(self.series) - 1)]
+
+
+class _Rows(Keeper):
+    """Knows how many rows of a run are done, also where it fails."""
+
+    record, count = None, (0,)
+
+    def follow(self, record, count) -> None:
+        self.record, self.count = record, count
+
+
+def run_one_by_one(problem: Problem, variants, runs: Given, moving: Runs, found: Outputs, dt: float, rows, method: str) -> dict:
+    """By the compiled loop of a single run. Returns the reasons of those that diverged."""
+    why = "loops" if problem.model.nc else "no straight-line code (ld.plan says why)"
+    for asked, what in ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
+                        (runs.pattern is not None and runs.about is not None, "feedback about a state that moves")):
+        if asked:
+            raise UsageError(f"{what} is not available here: the robot has {why}; use rk4, with joint forces by array")
+    reasons = {}
+    for k in range(runs.count):
+        own, kept, shown = _own(problem, variants, runs, k), _Rows(), rows <= runs.last[k]
+        times = np.unique(dt * np.append(rows[shown], runs.last[k]))
+        try:
+            solve_stretch(own, Start(0.0, own.q, own.v), times, Options(step=dt), controller=_Held(runs.tau[k], dt), keeper=kept)
+        except ComputationError as error:
+            moving.ended[k], reasons[k] = round((error.at or 0.0) / dt), str(error)
+        record, count = kept.record, min(int(kept.count[0]), np.count_nonzero(shown))
+        found.q[k, :count], found.v[k, :count], found.work[k, :count] = record.q[:count], record.v[:count], record.work[:count]
+        if found.more.shape[2]:
+            found.more[k, :count] = np.concatenate([record.a, record.tau], axis=1)[:count]
+    return reasons
+
+
+def _own(problem: Problem, variants, runs: Given, k: int) -> Problem:
+    model = problem.model if variants is None else replace(problem.model, constants=variants.constants[k])
+    laws = problem.joint_laws
+    if laws is not None:
+        nv, gain = model.nv, np.zeros(2 * model.nv**2)
+        gain[runs.pattern.reshape(-1)] = runs.gains[k]
+        q, v = runs.law[k, runs.gains.shape[1]:][:model.nq], runs.law[k, runs.gains.shape[1] + model.nq:][:nv]
+        laws = laws._replace(gain=gain, about_q=q, about_v=v)
+    signals = SimpleNamespace(signal=np.arange(model.nv))
+    return replace(problem, model=model, q=runs.q[k], v=runs.v[k], joint_laws=laws, sampled=signals)
