@@ -1,0 +1,74 @@
+"""Rollouts as functions of JAX, with their exact adjoint as derivative: `jax.grad`, `jit` and `vmap` go through them.
+
+    import jax
+    jax.config.update("jax_enable_x64", True)
+    from liedyn.interop.jax import rollout_function
+
+    roll = rollout_function(model, dt=1e-3, steps=200)
+    slope = jax.grad(lambda tau: roll(q0, v0, tau)[1][-1].sum())(tau)
+
+The steps run on this machine's processor, outside of JAX (`jax.pure_callback`).
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from liedyn.model.model import Model
+from liedyn.simulation.rollouts.adjoint import numbers_of_tangent, tangent_of_numbers
+from liedyn.simulation.rollouts.arguments import Feedback
+from liedyn.simulation.rollouts.rollout import rollout
+
+
+def rollout_function(model: Model, *, dt: float, steps: int, method: str = "rk4", passive: bool = True,
+                     feedback: Feedback | None = None) -> Callable:
+    """A function (q0, v0, tau) -> (q, v) of JAX arrays, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv).
+
+    Derivatives by the numbers of quaternions have no part across the unit sphere. States after a run has diverged are NaN.
+    For the other arguments and errors see `liedyn.rollout`.
+    """
+    nq, nv = model.nq, model.nv
+    options = {"dt": dt, "steps": steps, "method": method, "passive": passive, "feedback": feedback}
+
+    def forward(q0, v0, tau):
+        run = rollout(model, *(np.asarray(x, dtype=float) for x in (q0, v0, tau)), **options)
+        return run.q.astype(q0.dtype), run.v.astype(q0.dtype)
+
+    def backward(q0, v0, tau, d_q, d_v):
+        run = rollout(model, *(np.asarray(x, dtype=float) for x in (q0, v0, tau)), **options)
+        back = run.adjoint(tangent_of_numbers(model, run.q, np.asarray(d_q, dtype=float)), np.asarray(d_v, dtype=float))
+        by_q = numbers_of_tangent(model, np.asarray(q0, dtype=float), back.q0)
+        return tuple(x.astype(q0.dtype) for x in (by_q, back.v0, back.tau))
+
+    def called(function, shapes, *arrays):
+        kind = jnp.result_type(*arrays)
+        lead = jnp.broadcast_shapes(*(x.shape[:-1] for x in arrays[:2]), arrays[2].shape[:-2])
+        own = 1, 1, 2, 2, 2
+        given = [jnp.broadcast_to(x, (*lead, *x.shape[-n:])).astype(kind) for x, n in zip(arrays, own, strict=False)]
+        found = tuple(jax.ShapeDtypeStruct((*lead, *shape), kind) for shape in shapes)
+        return jax.pure_callback(function, found, *given, vmap_method="broadcast_all")
+
+    @jax.custom_vjp
+    def roll(q0, v0, tau):
+        return called(forward, ((steps + 1, nq), (steps + 1, nv)), q0, v0, tau)
+
+    def first(q0, v0, tau):
+        return roll(q0, v0, tau), (q0, v0, tau)
+
+    def then(given, cotangents):
+        shares = called(backward, ((nq,), (nv,), (steps, nv)), *given, *cotangents)
+        return tuple(_summed(share, x.shape) for share, x in zip(shares, given, strict=True))
+
+    roll.defvjp(first, then)
+    return roll
+
+
+def _summed(share, shape):
+    """Over the axes along which an argument was broadcast."""
+    extra = share.ndim - len(shape)
+    share = share.sum(axis=tuple(range(extra)))
+    axes = tuple(k for k, n in enumerate(shape) if n == 1 and share.shape[k] != 1)
+    return share.sum(axis=axes, keepdims=True)
