@@ -60,7 +60,8 @@ def test_simulate_writes_a_run_folder_and_names_it(folder):
     first, *named = said(result)
     assert first.startswith("bars: 0.2 s in ") and "energy balance" in first
     assert named == ["wrote runs/swing/trajectory.csv", "      runs/swing/run.json"] + [
-        f"      runs/swing/plots/{name}.png, .svg" for name in ("replay", "positions", "velocities", "torques", "energy")]
+        f"      runs/swing/plots/{name}.png, .svg" for name in ("replay", "positions", "velocities", "torques", "energy")] + [
+        "      runs/swing/replay.html"]
 
 
 def test_simulate_as_json_and_quietly(folder):

@@ -71,7 +71,7 @@ def test_a_run_is_written_whole_where_streams_are_closed(folder, closed):
     """A result must not get the number of the closed stream, and with it what is said to people."""
     done = shell(f"$L simulate run.yaml -v {closed}")
     assert done.returncode == 0, done.stderr
-    assert sorted(os.listdir("runs/run")) == ["plots", "run.json", "trajectory.csv"]
+    assert sorted(os.listdir("runs/run")) == ["plots", "replay.html", "run.json", "trajectory.csv"]
     assert json.loads((folder / "runs/run/run.json").read_text())["robot"] == "arm"
     assert "liedyn: " not in (folder / "runs/run/trajectory.csv").read_text(encoding="utf-8").replace("# liedyn: ", "")
 

@@ -19,7 +19,7 @@ from liedyn.cli.streams import prepare, tell
 from liedyn.errors import LiedynError, nearest, shown
 
 _COMMANDS = ("simulate", "batch", "linearize", "inverse", "forward", "hybrid", "kinematics", "info", "check", "plot",
-             "parameters", "derivatives", "assemble", "export", "template", "schema", "warmup")
+             "replay", "parameters", "derivatives", "assemble", "export", "template", "schema", "warmup")
 
 
 INTERRUPTED = 130                       # what shells give for a process that Ctrl-C ended

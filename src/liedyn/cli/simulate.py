@@ -30,7 +30,7 @@ class _Run(Existing):
               "memory or on disk.")
 @click.option("--dry-run", is_flag=True, help="Check everything and say what would be done, without simulating or writing.")
 @click.option("--print-config", is_flag=True, help="Print the scenario with overrides and defaults as YAML, without simulating.")
-@click.option("--no-plots", is_flag=True, help="Do not draw pictures.")
+@click.option("--no-plots", is_flag=True, help="Write neither pictures nor the replay.")
 @strict_option
 @force_option
 @json_option
@@ -42,7 +42,7 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
 
     \b
     Example:  liedyn simulate configs/panda_hybrid.yaml -S duration=10
-    writes    runs/panda_hybrid/: trajectory.csv, run.json, plots/
+    writes    runs/panda_hybrid/: trajectory.csv, run.json, plots/, replay.html
     Example:  liedyn simulate configs/panda_hybrid.yaml -S duration=10 --dry-run
     Example:  liedyn simulate runs/panda_hybrid --resume
     """

@@ -1,4 +1,4 @@
-"""The run folder of a simulation: trajectory.csv and run.json, written whole or not at all, then plots/."""
+"""The run folder of a simulation: trajectory.csv and run.json, written whole or not at all, then plots/ and replay.html."""
 from __future__ import annotations
 
 import csv
@@ -17,10 +17,12 @@ from liedyn.io.csv import column_title, write_trajectory
 from liedyn.io.output import open_folder
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario import Pd
-from liedyn.report.pictures.beside_data import Written, draw_beside
+from liedyn.report.pictures.beside_data import Written, draw_beside, page_beside
 from liedyn.report.pictures.drawing import Draughtsman
 from liedyn.report.pictures.motion_data import record
 from liedyn.report.pictures.picture_data import FORMATS, Recording, followed_of_columns, prescribed_comment
+from liedyn.report.replay.page import PAGE, replay_page
+from liedyn.report.replay.run_data import shown_result
 from liedyn.simulation.motion_columns import header_of
 from liedyn.simulation.run import Result
 
@@ -31,7 +33,7 @@ _PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
 
 def write_run(result: Result, folder: str | Path, *, force: bool = False, plots: bool = True,
               draughtsman: Draughtsman | None = None) -> Written:
-    """Write a run folder and return what a person may want to open: the CSV, run.json, the pictures.
+    """Write a run folder and return what a person may want to open: the CSV, run.json, the pictures, the replay.
 
     The pictures come when the data are safe: those that cannot be drawn are told in what is returned. A `draughtsman` draws
     them in its own process, else they are drawn in this one.
@@ -58,7 +60,8 @@ def write_run(result: Result, folder: str | Path, *, force: bool = False, plots:
     if not plots:
         return written
     draw = (draughtsman or Draughtsman(idle=True)).save_figures
-    return written + draw_beside(folder, lambda part: draw(recording_of(result), part, FORMATS))
+    written += draw_beside(folder, lambda part: draw(recording_of(result), part, FORMATS))
+    return written + page_beside(folder / PAGE, lambda: replay_page([shown_result(result, folder.absolute().name)]))
 
 
 def status_of(folder: str | Path) -> str | None:

@@ -153,8 +153,8 @@ class Result:
         return pandas.DataFrame(columns, index=pandas.Index(self.t, name=column_title("t", "s")))
 
     def save(self, folder: str | os.PathLike[str], *, force: bool = False, plots: bool = False) -> None:
-        """Write a run folder, as `liedyn simulate` does: trajectory.csv, run.json, events.csv, and with `plots` the pictures.
-        Raises UsageError where the folder exists and `force` is not given."""
+        """Write a run folder, as `liedyn simulate` does: trajectory.csv, run.json, events.csv; with `plots` also pictures
+        and replay.html. Raises UsageError where the folder exists and `force` is not given."""
         import liedyn
         liedyn.write_run(self, folder, force=force, plots=plots)
 

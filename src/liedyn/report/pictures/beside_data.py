@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from liedyn.io.output import scratch_folder
+from liedyn.io.output import open_output, scratch_folder
 
 
 @dataclass(frozen=True)
@@ -38,3 +38,15 @@ def draw_beside(folder: Path, draw: Callable[[Path], Written]) -> Written:
     except Exception as error:              # whatever it is: the data stand
         return Written(failures={"pictures": reason(error)})
     return Written([folder / "plots" / path.name for path in drawn.paths], drawn.failures)
+
+
+def page_beside(page: Path, text: Callable[[], str]) -> Written:
+    """Write what `text` makes, as `draw_beside` does with pictures."""
+    try:
+        with open_output(page) as file:
+            file.write(text())
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"the data are in {page.parent}, {page.name} is not written") from None
+    except Exception as error:
+        return Written(failures={page.name: reason(error)})
+    return Written([page])

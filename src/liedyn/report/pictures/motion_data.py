@@ -59,8 +59,8 @@ def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:
     `q` is (N, nq); at most FRAMES of the N states are taken. None where there is no line, or nothing but a point.
     """
     keep = np.append(np.arange(0, len(t) - 1, -(-len(t) // FRAMES)), len(t) - 1)          # evenly spaced: trails are smoothed
-    points, edges, masses = _stick_figure(model)
-    rims = _rims(model, points)
+    points, edges, masses = stick_figure(model)
+    rims = rolling_rims(model, points)
     if not edges and not rims:
         return None
     from liedyn.dynamics.kinematics import link_poses
@@ -73,7 +73,7 @@ def skeleton(model: Model, t: np.ndarray, q: np.ndarray) -> Skeleton | None:
     return Skeleton(t[keep], placed, tuple(edges), dots, rims)
 
 
-def _stick_figure(model: Model) -> tuple[list[tuple[str, tuple]], list[tuple[int, int]], list[float]]:
+def stick_figure(model: Model) -> tuple[list[tuple[str, tuple]], list[tuple[int, int]], list[float]]:
     """Points (link, place in it), lines between them, and masses of the points."""
     links = {link.name: link for link in model.description.links}
     parents = dict(zip(model.link_names, model.link_parents, strict=True))
@@ -114,7 +114,7 @@ def _add_closures(model: Model, shown: list[str], points: list[tuple[str, tuple]
             points.append(points[ends[1]])
 
 
-def _rims(model: Model, points: list[tuple[str, tuple]]) -> tuple[tuple[int, ...], ...]:
+def rolling_rims(model: Model, points: list[tuple[str, tuple]]) -> tuple[tuple[int, ...], ...]:
     """The rim of each disc that rolls, three great circles of each sphere; their points are added."""
     angle, rims = 2 * np.pi * np.arange(RIM) / RIM, []
     circle = np.array([np.cos(angle), np.sin(angle), 0 * angle])

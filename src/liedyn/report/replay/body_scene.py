@@ -1,0 +1,164 @@
+"""What of a robot does not change while it moves: its bodies, and what is drawn on them, as plain values."""
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from liedyn.errors import LiedynError
+from liedyn.io.link_shapes import LinkShape, link_shapes
+from liedyn.joints.kinds import FREE
+from liedyn.model.description import WORLD
+from liedyn.model.model import Model
+from liedyn.report.pictures.motion_data import rolling_rims, stick_figure
+
+GROUND = -1                             # the body of what does not move
+_THIN, _THICK = 0.007, 0.025             # radii of sticks, in sizes of the robot
+_FLATTEST = 0.02                        # of an ellipsoid, in sizes of the robot: what has no thickness is drawn with some
+
+
+def bodies_of(model: Model) -> tuple[list[int], dict[str, tuple[int, np.ndarray]]]:
+    """The link whose frame stands for each moving body, and (body, pose in it (4, 4)) of each link."""
+    first: dict[int, int] = {}
+    for k, body in enumerate(model.link_body.tolist()):
+        if body > 0:
+            first.setdefault(body, k)
+    number = {body: b for b, body in enumerate(first)}
+    place = {}
+    for k, (name, body) in enumerate(zip(model.link_names, model.link_body.tolist(), strict=True)):
+        pose = np.linalg.solve(model.link_pose[first[body]], model.link_pose[k]) if body > 0 else model.link_pose[k]
+        place[name] = number.get(body, GROUND), pose
+    return list(first.values()), place
+
+
+def body_scene(model: Model, T: np.ndarray) -> dict:
+    """Plain values of all that is drawn of a robot; T: (F, n_links, 4, 4) poses of its links, which tell its size.
+
+    links      name, body, at: rotation by rows and translation of the link in its body
+    shapes     link, kind, sizes, at (in the body)
+    points     body, x, y, z in it;  edges: two points and a radius;  rims: points around what rolls
+    joints     link, at, kind: axis (about z of `at`), ball or slide
+    ellipsoids link, at, semi-axes; solid: where nothing else shows the link
+    size       of the robot [m];  radius: of its thinnest sticks
+    """
+    _, place = bodies_of(model)
+    place[WORLD] = (GROUND, np.eye(4))
+    shapes = _shapes(model)
+    points, edges, masses = stick_figure(model)
+    rims = rolling_rims(model, points)
+    size = _size(model, T, points, shapes)
+    edges = [(a, b) for a, b in edges if not _within_a_shape(points, a, b, len(masses), shapes)]
+    sticks = [[a, b, _rounded(radius)] for (a, b), radius in zip(edges, _radii(edges, len(points), size), strict=True)]
+    dots = [[k, _rounded(1.6 * size * _THICK * (mass / max(masses)) ** (1 / 3))] for k, mass in enumerate(masses) if mass > 0]
+
+    def at(link: str, pose: np.ndarray) -> list:
+        return _twelve(place[link][1] @ pose)
+
+    return {
+        "links": [{"name": name, "body": body, "at": _twelve(pose)} for name, (body, pose) in place.items() if name != WORLD],
+        "shapes": [{"link": link, "body": place[link][0], "kind": one.kind, "sizes": list(one.sizes),
+                    "at": at(link, _matrix(one))} for link, group in shapes.items() for one in group],
+        "points": [[place[link][0], *_rounded((place[link][1] @ [*xyz, 1.0])[:3])] for link, xyz in points],
+        "edges": sticks, "dots": dots, "rims": [list(rim) for rim in rims],
+        "joints": [{"link": joint.child, "body": place[joint.child][0], "at": at(joint.child, pose), "kind": kind}
+                   for joint in model.joints if (mark := _mark(joint)) for kind, pose in [mark]],
+        "ellipsoids": _ellipsoids(model, place, shapes, size, {points[k][0] for edge in edges for k in edge}),
+        "size": _rounded(size), "radius": _rounded(_THIN * size)}
+
+
+def _shapes(model: Model) -> dict[str, tuple[LinkShape, ...]]:
+    """Those of the file that the robot came from, where it is still there."""
+    if model.source is None:
+        return {}
+    try:
+        found = link_shapes(model.source)
+    except (LiedynError, OSError, ValueError):
+        return {}
+    return {link: shapes for link, shapes in found.items() if link in model.link_names}
+
+
+def _size(model: Model, T: np.ndarray, points, shapes) -> float:
+    """The diagonal of a box around the robot in its first pose [m]."""
+    cloud = [T[0, model.link_index(link)] @ [*xyz, 1.0] for link, xyz in points]
+    for link, group in shapes.items():
+        for one in group:
+            reach = 0.5 * sum(one.sizes) if one.kind == "box" else sum(one.sizes)
+            corner = reach / math.sqrt(3)
+            cloud += [T[0, model.link_index(link)] @ _matrix(one) @ [x, x, x, 1.0] for x in (-corner, corner)]
+    return float(np.linalg.norm(np.ptp(np.array(cloud)[:, :3], axis=0))) if cloud and np.ptp(cloud, axis=0).any() else 1.0
+
+
+def _within_a_shape(points, a: int, b: int, links: int, shapes) -> bool:
+    """Whether a stick lies on a link that has a shape, which shows it better. Rods to a third body stay."""
+    return points[a][0] in shapes and (points[a][0] == points[b][0] or b < links)
+
+
+def _radii(edges, n: int, size: float) -> np.ndarray:
+    """(edges,) thick where much of the robot hangs on the stick, as limbs are."""
+    carried = np.ones(n)
+    for a, b in sorted(edges, key=lambda edge: -_depth(edges, edge[1])):
+        carried[a] += carried[b]
+    share = np.array([carried[b] for _, b in edges]) / max(carried.max(), 1.0) if edges else np.zeros(0)
+    return size * (_THIN + (_THICK - _THIN) * np.sqrt(share))
+
+
+def _depth(edges, point: int) -> int:
+    above, depth = {b: a for a, b in edges}, 0
+    while point in above and depth <= len(above):
+        point, depth = above[point], depth + 1
+    return depth
+
+
+def _mark(joint) -> tuple[str, np.ndarray] | None:
+    """How a joint is drawn, and the pose of the mark in the child: about its axis, a ball, a slide; None of a free one."""
+    if joint.kind == FREE:
+        return None
+    if joint.screws is None or len(joint.screws) != 1:
+        return "ball", np.eye(4)
+    w, v = joint.screws[0][:3], joint.screws[0][3:]
+    turns = np.linalg.norm(w) > 1e-9
+    axis = (w if turns else v) / np.linalg.norm(w if turns else v)
+    pose = np.eye(4)
+    pose[:3, :3] = _turned_to(axis)
+    pose[:3, 3] = np.cross(w, v) / (w @ w) if turns else 0.0
+    return ("axis" if turns else "slide"), pose
+
+
+def _turned_to(axis: np.ndarray) -> np.ndarray:
+    """A rotation whose third column is the unit vector."""
+    other = np.eye(3)[np.argmin(np.abs(axis))]
+    x = np.cross(other, axis) / np.linalg.norm(np.cross(other, axis))
+    return np.column_stack([x, np.cross(axis, x), axis])
+
+
+def _ellipsoids(model: Model, place, shapes, size: float, drawn: set[str]) -> list[dict]:
+    """Uniform ellipsoids of the links' inertias: semi-axes a^2 = 5 (I_b + I_c - I_a) / 2 m, about the principal axes."""
+    found = []
+    for link in model.description.links:
+        xx, xy, xz, yy, yz, zz = link.inertia
+        if link.mass <= 0 or link.name not in place:
+            continue
+        moments, R = np.linalg.eigh([[xx, xy, xz], [xy, yy, yz], [xz, yz, zz]])
+        squares = 5 * (moments.sum() - 2 * moments) / (2 * link.mass)
+        pose = np.eye(4)
+        pose[:3, :3], pose[:3, 3] = R * np.sign(np.linalg.det(R)), link.com
+        least = 0.5 * _FLATTEST * size
+        found.append({"link": link.name, "body": place[link.name][0], "at": _twelve(place[link.name][1] @ pose),
+                      "sizes": _rounded(np.sqrt(np.maximum(squares, least**2))),
+                      "solid": link.name not in shapes and link.name not in drawn})
+    return found
+
+
+def _matrix(shape: LinkShape) -> np.ndarray:
+    T = np.eye(4)
+    T[:3, :3], T[:3, 3] = np.reshape(shape.pose.rotation, (3, 3)), shape.pose.translation
+    return T
+
+
+def _twelve(T: np.ndarray) -> list[float]:
+    return _rounded(np.concatenate([T[:3, :3].ravel(), T[:3, 3]]))
+
+
+def _rounded(x):
+    """Nine digits behind the point: lengths and directions stay well within what poses are written with."""
+    return np.round(np.asarray(x, dtype=float), 9).tolist()

@@ -1,0 +1,158 @@
+// The data of a run, unpacked, and the robot at one time as solids.
+
+async function unpacked({ rows, steps, data }) {            // the inverse of `packed` in packed.py: a Float64Array a column
+  const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const planes = new Uint8Array(await new Response(stream).arrayBuffer());
+  const size = rows * steps.length;
+  return steps.map((step, j) => {
+    const out = new Float64Array(rows);
+    for (let i = 0, speed = 0, value = 0; i < rows; i++) {
+      const k = j * rows + i;
+      speed = (speed + (planes[k] | planes[size + k] << 8 | planes[2 * size + k] << 16 | planes[3 * size + k] << 24)) | 0;
+      value = (value + speed) | 0;
+      out[i] = value * step;
+    }
+    return out;
+  });
+}
+
+// The length that nine of ten arrows of forces, or of moments, stay below: blows, which last for a frame, do not hide the others.
+function usualLength({ data, arrows, t }, moments) {
+  const lengths = data.arrows.of.flatMap(({ kind }, k) => {
+    const [x, y, z] = arrows.slice(6 * k + 3, 6 * k + 6);
+    return (kind === "moment") === moments ? Array.from(t, (_, i) => Math.hypot(x[i], y[i], z[i])).filter((n) => n > 0) : [];
+  });
+  lengths.sort((a, b) => a - b);
+  return lengths[Math.floor(0.9 * lengths.length)] || 1;
+}
+
+const PAINT = [[0.36, 0.54, 0.74], [0.85, 0.55, 0.32], [0.47, 0.64, 0.48], [0.71, 0.56, 0.70], [0.80, 0.70, 0.40],
+  [0.45, 0.66, 0.72]];
+const JOINT = [0.32, 0.34, 0.38], STICK = [0.70, 0.74, 0.79], DOT = [0.36, 0.54, 0.74], GHOST = [0.55, 0.60, 0.66];
+const ARROWS = { force: [0.90, 0.36, 0.10], contact: [0.10, 0.55, 0.85], reaction: [0.10, 0.65, 0.45],
+  moment: [0.72, 0.35, 0.68] };
+
+class Motion {
+  static async of(data) {
+    const motion = new Motion();
+    Object.assign(motion, { data, scene: data.scene });
+    const parts = [data.t, data.positions, data.turns, data.arrows, data.curves];
+    const [[t], positions, turns, arrows, curves] = await Promise.all(parts.map(unpacked));
+    Object.assign(motion, { t, positions, turns, arrows, curves });
+    motion.links = data.scene.links.map((link) => ({ ...link, at: pose12(link.at) }));
+    const marks = {};
+    for (const kind of ["shapes", "joints", "ellipsoids"]) {
+      marks[kind] = data.scene[kind].map((one) => ({ ...one, at: pose12(one.at) }));
+    }
+    motion.marks = marks;
+    const order = {};
+    data.scene.links.forEach((link, k) => { order[link.name] = k; });
+    motion.paint = (link) => PAINT[(order[link] || 0) % PAINT.length];
+    motion.usual = { force: usualLength(motion, false), moment: usualLength(motion, true) };
+    return motion;
+  }
+
+  get start() { return this.t[0]; }
+  get end() { return this.t[this.t.length - 1]; }
+
+  // the last frame at or before a time, and how far it is to the next, 0 to 1
+  frame(time) {
+    let low = 0, high = this.t.length - 1;
+    if (!(time < this.t[high])) return [high, 0];
+    while (high - low > 1) {
+      const middle = (low + high) >> 1;
+      if (this.t[middle] <= time) low = middle; else high = middle;
+    }
+    return [low, Math.min(1, Math.max(0, (time - this.t[low]) / (this.t[high] - this.t[low] || 1)))];
+  }
+
+  mixed(columns, k, s, from, count) {
+    const next = s > 0 ? k + 1 : k, out = new Array(count);
+    for (let j = 0; j < count; j++) out[j] = (1 - s) * columns[from + j][k] + s * columns[from + j][next];
+    return out;
+  }
+
+  seek(time) {                                              // poses of the bodies then; -1 is the ground
+    const [k, s] = this.frame(time), count = this.positions.length / 3;
+    this.at = { k, s };
+    this.bodies = Array.from({ length: count }, (_, b) => pose(this.mixed(this.turns, k, s, 4 * b, 4),
+      this.mixed(this.positions, k, s, 3 * b, 3)));
+    this.bodies[-1] = IDENTITY;
+  }
+
+  body(b) { return this.bodies[b]; }
+  link(k) { return product(this.body(this.links[k].body), this.links[k].at); }
+
+  path(k) {                                                 // of a link's origin, through all frames
+    const { body, at } = this.links[k], p = place(at);
+    return Array.from(this.t, (_, i) => {
+      if (body < 0) return p;
+      return moved(pose(this.mixed(this.turns, i, 0, 4 * body, 4), this.mixed(this.positions, i, 0, 3 * body, 3)), p);
+    });
+  }
+
+  // {solid: numbers} of what stands there, and of what one sees through
+  solids({ ghost, inertia, forces, arrowScale }) {
+    const solid = {}, clear = {};
+    const put = (into, kind, m, [r, g, b], alpha = 1) => { (into[kind] ||= []).push(...m, r, g, b, alpha); };
+    const main = ghost ? clear : solid, alpha = ghost ? 0.35 : 1, tone = (paint) => (ghost ? GHOST : paint);
+    const { radius, size } = this.scene;
+    const ball = (kind, p, r, paint) => put(main, kind, columns([r, 0, 0], [0, r, 0], [0, 0, r], p), tone(paint), alpha);
+    for (const { kind, sizes, at, link, body } of this.marks.shapes) {
+      const m = product(this.body(body), at), paint = tone(this.paint(link));
+      if (kind === "box") put(main, "box", scaled(m, ...sizes), paint, alpha);
+      else if (kind === "sphere") put(main, "sphere", scaled(m, sizes[0], sizes[0], sizes[0]), paint, alpha);
+      else {
+        const [r, length] = sizes;
+        put(main, "cylinder", scaled(m, r, r, length), paint, alpha);
+        if (kind === "capsule") {
+          for (const z of [-length / 2, length / 2]) {
+            ball("sphere", moved(m, [0, 0, z]), r, this.paint(link));
+          }
+        }
+      }
+    }
+    const points = this.scene.points.map(([body, ...p]) => moved(this.body(body), p));
+    const stick = (a, b, r, paint, into = main, opacity = alpha) => {
+      const way = minus(b, a), length = Math.hypot(...way);
+      if (length < 1e-9) return;
+      put(into, "rod", scaled(pointing(along(a, way, 0.5), way), r, r, length), paint, opacity);
+    };
+    for (const [a, b, r] of this.scene.edges) {
+      stick(points[a], points[b], r, tone(STICK));
+      for (const p of [points[a], points[b]]) ball("bead", p, r, STICK);
+    }
+    for (const rim of this.scene.rims) {
+      rim.forEach((p, k) => stick(points[p], points[rim[(k + 1) % rim.length]], radius, tone(STICK)));
+    }
+    for (const [p, r] of this.scene.dots) ball("sphere", points[p], r, DOT);
+    for (const { kind, at, body } of this.marks.joints) {
+      const m = product(this.body(body), at), r = 2.4 * radius;
+      if (kind === "axis") put(main, "drum", scaled(m, r, r, 3 * r), tone(JOINT), alpha);
+      else if (kind === "slide") put(main, "box", scaled(m, 2 * r, 2 * r, 3 * r), tone(JOINT), alpha);
+      else put(main, "bead", scaled(m, 1.2 * r, 1.2 * r, 1.2 * r), tone(JOINT), alpha);
+    }
+    for (const { at, sizes, body, link, solid: alone } of this.marks.ellipsoids) {
+      const m = scaled(product(this.body(body), at), ...sizes);
+      if (alone) put(main, "sphere", m, tone(this.paint(link)), alpha);
+      else if (inertia && !ghost) put(clear, "sphere", m, this.paint(link), 0.4);
+    }
+    if (forces && !ghost) {
+      this.data.arrows.of.forEach(({ kind }, k) => {
+        const six = this.mixed(this.arrows, this.at.k, this.at.s, 6 * k, 6);
+        const usual = this.usual[kind === "moment" ? "moment" : "force"], share = Math.hypot(...six.slice(3)) / usual;
+        const stretch = 0.3 * size * arrowScale * Math.min(1, 2 / share) / usual;             // at most twice the usual length
+        const way = six.slice(3).map((x) => x * stretch), length = Math.hypot(...way), r = 0.9 * radius;
+        if (!(length > 0.3 * r)) return;
+        const from = six.slice(0, 3), head = Math.min(7 * r, 0.6 * length), neck = along(from, way, 1 - head / length);
+        stick(from, neck, r, ARROWS[kind], solid, 1);
+        put(solid, "cone", scaled(pointing(neck, way), 2.6 * r, 2.6 * r, head), ARROWS[kind]);
+        if (kind === "moment") {                            // two heads: turns about it
+          put(solid, "cone", scaled(pointing(along(neck, way, -0.6 * head / length), way), 2.6 * r, 2.6 * r, head), ARROWS[kind]);
+        }
+      });
+    }
+    return { solid, clear };
+  }
+}

@@ -1,0 +1,178 @@
+"""What a page shows of one run: frames of its motion, forces, curves and marks of time."""
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from liedyn.dynamics.kinematics import link_poses
+from liedyn.errors import Place, TrajectoryError
+from liedyn.model.model import Model
+from liedyn.report.replay.body_scene import bodies_of, body_scene
+from liedyn.report.replay.force_arrows import arrows_of
+from liedyn.report.replay.packed import packed
+
+if TYPE_CHECKING:
+    from liedyn.simulation.run import Result
+
+RATE = 60                               # frames a second, at most
+MOST_FRAMES = 20_000                    # of longer motions fewer a second are taken
+_POSITION, _TURN = 1e-5, 5e-6           # steps that poses are rounded to: [m], and of the parts of quaternions
+_LEVELS = 10_000                        # of a curve from its lowest to its highest value
+_MOST_CURVES = 600
+# prefix of the columns, last part of their names ("" for any), title of the plot
+_PLOTS = (("q", "", "positions"), ("v", "", "velocities"), ("a", "", "accelerations"), ("tau", "", "joint forces"),
+          ("contact", "force", "contact forces"), ("reaction", "", "reactions"), ("fext", "", "external wrenches"),
+          ("energy", "", "energy"))
+
+
+@dataclass(frozen=True, eq=False)
+class Shown:
+    """A run to show: columns as in its trajectory file; marks (time, event, phase after it); phase: the first one's name."""
+
+    name: str
+    model: Model
+    t: np.ndarray
+    q: np.ndarray
+    columns: Mapping[str, np.ndarray]
+    units: Mapping[str, str]
+    status: str = ""
+    reason: str = ""
+    phase: str = ""
+    marks: tuple[tuple[float, str, str], ...] = ()
+    contacts: Mapping = field(default_factory=dict)          # the key `contacts` of the scenario, as plain values
+
+
+def shown_result(result: Result, name: str) -> Shown:
+    """Of a simulation that has just ended."""
+    from liedyn.io.contact_file import plain_contacts
+
+    scenario = result.scenario
+    return Shown(name, result.model, result.t, result.q, {column: x for column, _, x in result.columns},
+                 {column: unit for column, unit, _ in result.columns}, result.status, result.reason,
+                 scenario.phases[0].name if scenario.phases else "",
+                 tuple((one.t, one.name, one.phase or "") for one in result.events),
+                 plain_contacts(scenario.contacts) if scenario.contacts else {})
+
+
+def shown_file(trajectory: str, robot: str | None) -> tuple[Shown, tuple[str, ...]]:
+    """Of a trajectory file, and of what stands beside it in a run folder; with notes for the user.
+
+    Raises TrajectoryError, ModelError, UsageError.
+    """
+    from liedyn.analyse.along.recorded_motion import positions_of
+    from liedyn.analyse.along.robot_of_file import robot_of
+    from liedyn.io.csv import read_trajectory
+
+    motion = read_trajectory(trajectory, events=True)
+    model, notes = robot_of(motion, robot)
+    path = Path(trajectory)
+    told, marks = {}, ()
+    if path.name == "trajectory.csv":
+        told, marks = _run_json(path.with_name("run.json")), _marks(path.with_name("events.csv"))
+    scenario = told.get("scenario", {})
+    name = path.absolute().parent.name if path.name == "trajectory.csv" else path.stem if trajectory != "-" else model.name
+    run = Shown(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, told.get("status", ""),
+                told.get("reason", ""), next(iter(scenario.get("phases", {})), ""), marks, scenario.get("contacts", {}))
+    return run, notes
+
+
+def run_data(run: Shown) -> dict:
+    """Plain values of a run for the page: JSON of them is read by `viewer.js`."""
+    keep = frames_of(run.t)
+    t, model = run.t[keep], run.model
+    T = link_poses(model, run.q[keep])
+    first, _ = bodies_of(model)
+    poses = T[:, first]
+    scene = body_scene(model, T)
+    names, arrows = arrows_of(run, keep, T, scene["size"])
+    plots, curves = _plots(run, keep)
+    heights = T[:, :, 2, 3]
+    return {"name": run.name, "robot": model.name, "status": run.status, "reason": run.reason, "scene": scene,
+            "floor": _floor(float(heights.min()), scene["size"], run.contacts),
+            "bounds": [T[..., :3, 3].min(axis=(0, 1)).round(6).tolist(), T[..., :3, 3].max(axis=(0, 1)).round(6).tolist()],
+            "phase": run.phase, "marks": [[float(time), event, phase] for time, event, phase in run.marks],
+            "t": packed(t[:, None], 1e-6),
+            "positions": packed(poses[..., :3, 3].reshape(len(t), -1), _POSITION),
+            "turns": packed(_quaternions(poses[..., :3, :3]).reshape(len(t), -1), _TURN / max(1.0, _lever(scene))),
+            "arrows": {"of": names, **packed(arrows, 1e-4 * np.maximum(np.abs(arrows).max(axis=0, initial=0.0), 1e-9))},
+            "plots": plots, "curves": packed(curves, np.maximum(np.ptp(curves, axis=0), 1e-9) / _LEVELS)}
+
+
+def frames_of(t: np.ndarray) -> np.ndarray:
+    """Rows to show: the first and the last, those on both sides of an event, and of the others at most RATE a second."""
+    span = t[-1] - t[0]
+    wanted = np.arange(t[0], t[-1], max(1 / RATE, span / MOST_FRAMES))
+    near = np.searchsorted(t, wanted).clip(0, len(t) - 1)
+    near -= (near > 0) & (wanted - t[near - 1] < t[near] - wanted)
+    twice = np.flatnonzero(np.diff(t) == 0.0)
+    return np.unique(np.concatenate([near, [0, len(t) - 1], twice[:MOST_FRAMES], twice[:MOST_FRAMES] + 1]))
+
+
+def _quaternions(R: np.ndarray) -> np.ndarray:
+    """(F, B, 4) x y z w of rotations, without jumps of sign from frame to frame."""
+    from scipy.spatial.transform import Rotation
+
+    F, B = R.shape[:2]
+    quaternions = Rotation.from_matrix(R.reshape(-1, 3, 3)).as_quat().reshape(F, B, 4) if F * B else np.zeros((F, B, 4))
+    flips = np.where(np.einsum("fbi,fbi->fb", quaternions[1:], quaternions[:-1]) < 0, -1.0, 1.0)
+    return quaternions * np.concatenate([np.ones((1, B)), flips]).cumprod(axis=0)[..., None]
+
+
+def _lever(scene: dict) -> float:
+    """The farthest that a link's origin is from that of its body [m]."""
+    return max((float(np.linalg.norm(link["at"][9:])) for link in scene["links"] if link["body"] >= 0), default=0.0)
+
+
+def _floor(lowest: float, size: float, contacts: Mapping) -> float:
+    """Height of the ground [m]: that of the plane that is touched, 0 where the robot stays above it, else just below it."""
+    for plane in (contacts.get("planes") or {}).values():
+        if not plane.get("link") and list(plane.get("normal", [0, 0, 1]))[:2] == [0, 0]:
+            return float(plane.get("point", [0, 0, 0])[2])
+    return 0.0 if lowest >= -0.02 * size else lowest - 0.05 * size
+
+
+def _plots(run: Shown, keep: np.ndarray) -> tuple[list[dict], np.ndarray]:
+    """The plots with the names and units of their curves, and all curves (F, n) in their order."""
+    plots, curves = [], []
+    for prefix, last, title in _PLOTS:
+        names = [name for name in run.columns if name.startswith(prefix + ".") and (not last or name.endswith("." + last))]
+        names = names[:_MOST_CURVES - len(curves)]
+        if names:
+            plots.append({"title": title, "curves": [[name.partition(".")[2], run.units.get(name, "")] for name in names]})
+            curves += [np.asarray(run.columns[name])[keep] for name in names]
+    return plots, np.column_stack(curves) if curves else np.zeros((len(keep), 0))
+
+
+def _run_json(path: Path) -> dict:
+    """What a run folder tells of the run; nothing where it does not."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    if not isinstance(told, dict) or not isinstance(told.get("scenario", {}), dict):
+        return {}
+    scenario = {key: x for key, x in told.get("scenario", {}).items() if key in ("phases", "contacts") and isinstance(x, dict)}
+    return {key: str(told.get(key, "")) for key in ("status", "reason")} | {"scenario": scenario}
+
+
+def _marks(path: Path) -> tuple[tuple[float, str, str], ...]:
+    """Time, event and phase of each row of events.csv, which only runs with events have."""
+    try:
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.reader(file))
+    except FileNotFoundError:
+        return ()
+    marks = []
+    for line, row in enumerate(rows[1:], start=2):
+        try:
+            marks.append((float(row[0]), row[1], row[2]))
+        except (ValueError, IndexError):
+            raise TrajectoryError("not a row of events", place=Place(str(path), line), found=",".join(row),
+                                  expected="a time, an event and a phase, as simulate writes them") from None
+    return tuple(marks)

@@ -1,0 +1,418 @@
+// The page: camera, time, controls and what they change. `window.replay` is for scripts.
+
+const $ = (id) => document.getElementById(id);
+const SPEEDS = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10];
+const PHASE_COLOURS = ["#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#D55E00"];
+
+// names as people may see them: what does not print, or turns the direction of writing, as an escape
+const printed = (text) => String(text).replace(/\p{C}/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
+
+function element(tag, properties = {}, ...children) {
+  const node = Object.assign(document.createElement(tag), properties);
+  for (const key of ["textContent", "title"]) if (key in properties) node[key] = printed(properties[key]);
+  node.append(...children);
+  return node;
+}
+
+class Viewer {
+  constructor(runs, { traces, follow }) {
+    Object.assign(this, { runs, main: runs[0], playing: false, loop: true, speed: 1, arrowScale: 1, follow: -1, traces: new Map(),
+      dirty: true, frames: [], pace: 16, told: 0 });
+    this.start = Math.min(...runs.map((run) => run.start));
+    this.end = Math.max(...runs.map((run) => run.end));
+    this.show = { grid: true, shadows: true, axes: false, inertia: this.plainInertia(), forces: true, ghost: true };
+    this.drawing = new Drawing($("view"));
+    this.detail = this.stillDetail = this.drawing.bySoftware ? 1.6 : 1;          // pixels drawn for each of the screen
+    this.camera = new Camera($("view"), this.main.scene.size, () => { this.dirty = true; });
+    $("view").addEventListener("dblclick", () => this.resetView());
+    this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
+    this.resetView();
+    this.addChoices();
+    this.addTimes();
+    this.addKeys();
+    this.curves = new Curves($("curves"), $("cursor"), (time) => this.seek(time));
+    this.addPlots();
+    for (const name of traces) this.trace(this.number(name), true);
+    if (follow) this.setFollow(this.number(follow));
+    this.seek(this.timeOfAddress() ?? this.start);
+    addEventListener("hashchange", () => { const time = this.timeOfAddress(); if (time !== null) this.seek(time); });
+    new ResizeObserver(() => { this.curves.redraw(); this.dirty = true; }).observe($("stage"));
+    new ResizeObserver(() => this.curves.redraw()).observe($("curves"));
+    requestAnimationFrame((now) => this.tick(now));
+  }
+
+  // Ellipsoids give a robot without shapes its volume, but where inertias are no real bodies' they hide it.
+  plainInertia() {
+    const { shapes, ellipsoids, size } = this.main.scene;
+    return !shapes.length && ellipsoids.every(({ sizes }) => Math.max(...sizes) < 0.5 * size);
+  }
+
+  number(name) { return this.main.links.findIndex((link) => link.name === name); }
+
+  // --- time -----------------------------------------------------------------------------------------------------------
+
+  timeOfAddress() {
+    const found = /[#&]t=([-+.\deE]+)/.exec(location.hash), time = found ? Number(found[1]) : NaN;
+    return Number.isFinite(time) ? time : null;
+  }
+
+  seek(time) {
+    this.time = Math.min(this.end, Math.max(this.start, time));
+    for (const run of this.runs) run.seek(this.time);
+    this.curves.cursor(this.time);
+    this.dirty = true;
+    const now = performance.now();
+    if (this.playing && now - this.told < 60) return;       // text costs more than the picture
+    this.told = now;
+    $("scrub").value = this.time;
+    $("time").textContent = `${this.time.toFixed(3)} s of ${this.end.toFixed(3)} s`;
+    $("phase").textContent = printed(this.phaseAt(this.time));
+    this.showValues();
+    if (!this.playing) this.keepAddress();
+  }
+
+  keepAddress() {
+    try { history.replaceState(null, "", `#t=${Number(this.time.toFixed(4))}`); } catch { /* not from every place */ }
+  }
+
+  step(frames) {
+    this.play(false);
+    const { t } = this.main, [k, s] = this.main.frame(this.time);
+    const from = s > 0 && frames < 0 ? k + 1 : k;
+    this.seek(t[Math.min(t.length - 1, Math.max(0, from + frames))]);
+  }
+
+  play(playing = !this.playing) {
+    if (playing && this.time >= this.end) this.seek(this.start);
+    this.playing = playing;
+    Object.assign(this, { detail: playing ? Math.min(1, this.detail) : this.stillDetail, pace: 16, dirty: true });
+    $("play").textContent = playing ? "Pause" : "Play";
+    if (!playing) this.seek(this.time);
+  }
+
+  setSpeed(speed) {
+    this.speed = speed;
+    $("speed").value = speed;
+  }
+
+  tick(now) {
+    const seconds = Math.min(0.1, (now - (this.last ?? now)) / 1000);
+    this.last = now;
+    if (this.playing) {
+      this.keepPace(1000 * seconds);
+      let time = this.time + seconds * this.speed;
+      if (time >= this.end) {
+        if (this.loop) time = this.start + (time - this.end) % (this.end - this.start || 1);
+        else { time = this.end; this.play(false); }
+      }
+      this.seek(time);
+    }
+    if (this.dirty) {
+      this.draw();
+      this.frames.push(now);
+      if (this.frames.length > 120) this.frames.shift();
+    }
+    requestAnimationFrame((next) => this.tick(next));
+  }
+
+  // Where frames take long, as without a graphics processor, fewer pixels are drawn while the motion plays.
+  keepPace(milliseconds) {
+    this.pace = 0.85 * this.pace + 0.15 * milliseconds;
+    if (this.pace > 26 && this.detail > 0.7) { this.detail *= 0.8; this.pace = 16; }
+  }
+
+  phaseAt(time) {
+    const { marks, phase } = this.main.data;
+    return marks.reduce((found, [t, , next]) => (t <= time && next ? next : found), phase);
+  }
+
+  addTimes() {
+    const scrub = $("scrub"), { marks, phase } = this.main.data, span = this.end - this.start || 1;
+    Object.assign(scrub, { min: this.start, max: this.end });
+    scrub.addEventListener("input", () => this.seek(Number(scrub.value)));
+    const share = (t) => `${100 * (t - this.start) / span}%`;
+    for (const [t, name, next] of marks.slice(0, 2000)) {
+      const mark = element("button", { title: `${name} at ${t.toFixed(4)} s${next ? `, then ${next}` : ""}`, tabIndex: -1 });
+      mark.style.left = share(t);
+      mark.addEventListener("click", () => this.seek(t));
+      $("marks").append(mark);
+    }
+    const names = [], bands = [[this.start, phase]];
+    for (const [t, , next] of marks) if (next && next !== bands[bands.length - 1][1]) bands.push([t, next]);
+    bands.forEach(([t, name], k) => {
+      if (!name) return;
+      if (!names.includes(name)) names.push(name);
+      const band = element("div", { title: name });
+      Object.assign(band.style, { left: share(t), width: `${100 * ((bands[k + 1]?.[0] ?? this.end) - t) / span}%`,
+        background: PHASE_COLOURS[names.indexOf(name) % PHASE_COLOURS.length] });
+      $("phases").append(band);
+    });
+    $("play").addEventListener("click", () => this.play());
+    $("first").addEventListener("click", () => this.seek(this.start));
+    $("back").addEventListener("click", () => this.step(-1));
+    $("forward").addEventListener("click", () => this.step(1));
+    for (const speed of SPEEDS) $("speed").append(element("option", { value: speed, textContent: speed }));
+    this.setSpeed(1);
+    $("speed").addEventListener("change", () => this.setSpeed(Number($("speed").value)));
+    $("loop").checked = this.loop;
+    $("loop").addEventListener("change", () => { this.loop = $("loop").checked; });
+  }
+
+  // --- view -----------------------------------------------------------------------------------------------------------
+
+  resetView(side) { this.camera.reset(this.main.data.bounds, side); }
+
+  setFollow(k) {
+    this.follow = k;
+    $("follow").value = k;
+    if (k >= 0) this.camera.approach(); else this.resetView([this.camera.azimuth, this.camera.height]);
+  }
+
+  setTheme(dark) {
+    this.dark = dark;
+    document.documentElement.classList.toggle("dark", dark);
+    const style = getComputedStyle(document.documentElement);
+    const colour = (name) => style.getPropertyValue(name).trim();
+    this.colours = { back: colour("--back"), line: colour("--line"), faint: colour("--faint"), accent: colour("--accent"),
+      grid: colour("--grid") };
+    this.ground = null;
+    if (this.curves) this.showCurves();
+    this.dirty = true;
+  }
+
+  rgb(text) { return [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16) / 255); }
+
+  makeGround() {                                            // a grid around all of the motion, and the world's axes
+    const { bounds: [low, high], scene: { size }, floor } = this.main.data, numbers = [];
+    const power = 10 ** Math.floor(Math.log10(size / 3)), step = power * [1, 2, 5, 10].find((k) => k * power >= size / 4.5);
+    const most = 200, c = this.rgb(this.colours.grid);
+    const range = [0, 1].map((k) => {
+      const from = Math.floor((low[k] - 1.2 * size) / step), until = Math.ceil((high[k] + 1.2 * size) / step);
+      const thin = Math.max(1, Math.ceil((until - from) / most));
+      return [from * step, until * step, thin * step];
+    });
+    const [[x0, x1, dx], [y0, y1, dy]] = range;
+    for (let x = x0; x <= x1 + 0.01 * dx; x += dx) numbers.push(x, y0, floor, x, y1, floor, ...c, 0.7);
+    for (let y = y0; y <= y1 + 0.01 * dy; y += dy) numbers.push(x0, y, floor, x1, y, floor, ...c, 0.7);
+    this.ground = this.drawing.lines(numbers);
+    const axes = [[[0.85, 0.25, 0.2], [1, 0, 0]], [[0.2, 0.65, 0.25], [0, 1, 0]], [[0.25, 0.45, 0.95], [0, 0, 1]]];
+    this.world = this.drawing.lines(axes.flatMap(([colour, way]) => [0, 0, 0, ...way.map((x) => 0.35 * size * x), ...colour, 1]));
+    $("ground").textContent = `grid ${Number(step.toPrecision(3))} m · x red, y green, z blue`;
+  }
+
+  frameAxes() {
+    const length = 0.08 * this.main.scene.size, numbers = [];
+    this.main.links.forEach((_, k) => {
+      const m = this.main.link(k), p = place(m);
+      [[0.85, 0.25, 0.2], [0.2, 0.65, 0.25], [0.25, 0.45, 0.95]].forEach((colour, j) => {
+        numbers.push(...p, ...along(p, m.slice(4 * j, 4 * j + 3), length), ...colour, 1);
+      });
+    });
+    return numbers;
+  }
+
+  draw() {
+    this.dirty = false;
+    const { drawing, show, main, arrowScale } = this, { canvas } = drawing;
+    const ratio = this.detail * Math.min(2, window.devicePixelRatio || 1);
+    const w = Math.round(canvas.clientWidth * ratio), h = Math.round(canvas.clientHeight * ratio);
+    if (canvas.width !== w || canvas.height !== h) Object.assign(canvas, { width: w, height: h });
+    if (!this.ground) this.makeGround();
+    const { floor } = main.data, followed = this.follow < 0 ? undefined : place(main.link(this.follow));
+    drawing.begin(this.camera.look(followed), this.rgb(this.colours.back));
+    const drawn = this.runs.filter((_, k) => k === 0 || show.ghost)
+      .map((run, k) => run.solids({ ...show, ghost: k > 0, arrowScale }));
+    drawing.drawSolids(drawn[0].solid);
+    if (show.grid) { drawing.drawLines(this.ground, ratio); drawing.drawLines(this.world, 2 * ratio); }
+    const shade = [0, 0, 0, this.dark ? 0.4 : 0.16];
+    if (show.shadows) drawing.drawSolids({ ...drawn[0].solid, bead: null }, { shadow: { floor, shade } });
+    const now = main.at.k;
+    for (const { lines } of this.traces.values()) {
+      drawing.drawLines(lines, 1.6 * ratio, { until: now });
+      drawing.drawLines(lines, 1.2 * ratio, { from: now, tint: [0.3, 0.3, 0.3, 0.3] });
+    }
+    if (show.axes) {
+      const lines = drawing.lines(this.frameAxes());
+      drawing.drawLines(lines, 2 * ratio);
+      drawing.gl.deleteBuffer(lines.buffer);
+    }
+    for (const one of drawn) drawing.drawSolids(one.clear, { clear: true });
+  }
+
+  // --- choices --------------------------------------------------------------------------------------------------------
+
+  addChoices() {
+    const { name, robot, status, reason } = this.main.data;
+    $("title").textContent = printed(name);
+    const others = this.runs.slice(1).map((run) => run.data.name).join(", ");
+    $("robot").textContent = printed(others ? `${robot}, against ${others}` : robot);
+    $("status").textContent = printed(reason ? `${status}: ${reason}` : status);
+    $("status").classList.toggle("bad", status !== "" && status !== "complete");
+    $("follow").append(element("option", { value: -1, textContent: "nothing" }));
+    this.main.links.forEach((link, k) => {
+      $("follow").append(element("option", { value: k, textContent: link.name }));
+      const box = element("input", { type: "checkbox", id: `trace${k}` });
+      box.addEventListener("change", () => this.trace(k, box.checked));
+      const colour = element("i");
+      colour.style.background = CURVE_COLOURS[k % CURVE_COLOURS.length];
+      $("trace-list").append(element("label", {}, box, colour, element("span", { textContent: link.name })));
+    });
+    $("follow").addEventListener("change", () => this.setFollow(Number($("follow").value)));
+    const { data: { arrows }, scene } = this.main;
+    if (!arrows.of.length) { $("scale-label").hidden = true; delete this.show.forces; }
+    if (!scene.ellipsoids.some((one) => !one.solid)) delete this.show.inertia;
+    if (this.runs.length < 2) delete this.show.ghost;
+    for (const what of Object.keys(this.show)) {
+      const box = element("input", { type: "checkbox", checked: this.show[what], id: `show-${what}` });
+      box.addEventListener("change", () => this.toggle(what, box.checked));
+      $("toggles").append(element("label", {}, box, ` ${what === "axes" ? "link axes" : what}`));
+    }
+    for (const kind of Object.keys(ARROWS).filter((one) => arrows.of.some((arrow) => arrow.kind === one))) {
+      const colour = element("i");
+      colour.style.background = `rgb(${ARROWS[kind].map((x) => 255 * x)})`;
+      $("legend").append(colour, { force: "force", contact: "contact force", reaction: "reaction", moment: "moment" }[kind]);
+    }
+    $("scale").addEventListener("input", () => { this.arrowScale = 10 ** Number($("scale").value); this.dirty = true; });
+    $("reset").addEventListener("click", () => { this.setFollow(-1); this.resetView(); });
+    $("picture").addEventListener("click", () => this.save());
+    $("theme").addEventListener("click", () => this.setTheme(!this.dark));
+    $("panel-toggle").addEventListener("click", () => { $("panel").hidden = !$("panel").hidden; });
+    $("help-toggle").addEventListener("click", () => $("help").showModal());
+  }
+
+  toggle(what, on = !this.show[what]) {
+    if (!(what in this.show)) return;
+    this.show[what] = on;
+    $(`show-${what}`).checked = on;
+    this.dirty = true;
+  }
+
+  trace(k, on) {
+    $(`trace${k}`).checked = on;
+    if (!on) this.traces.delete(k);
+    else if (!this.traces.has(k)) {
+      const path = this.main.path(k), colour = this.rgb(CURVE_COLOURS[k % CURVE_COLOURS.length]), numbers = [];
+      for (let i = 0; i + 1 < path.length; i++) numbers.push(...path[i], ...path[i + 1], ...colour, 1);
+      this.traces.set(k, { lines: this.drawing.lines(numbers) });
+    }
+    this.dirty = true;
+  }
+
+  save() {
+    this.draw();                                            // in the same turn: the picture is still there
+    const name = this.main.data.name.replace(/[^\w.-]+/g, "_");
+    $("view").toBlob((blob) => {
+      const link = element("a", { href: URL.createObjectURL(blob), download: `${name}_${this.time.toFixed(3)}s.png` });
+      link.click();
+      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+    });
+  }
+
+  addKeys() {
+    const faster = (k) => this.setSpeed(SPEEDS[Math.min(SPEEDS.length - 1, Math.max(0, SPEEDS.indexOf(this.speed) + k))]);
+    const keys = { " ": () => this.play(), home: () => this.seek(this.start), end: () => this.seek(this.end), "+": () => faster(1),
+      "=": () => faster(1), "-": () => faster(-1), l: () => { this.loop = !this.loop; $("loop").checked = this.loop; },
+      f: () => this.setFollow(this.follow + 1 < this.main.links.length ? this.follow + 1 : -1),
+      r: () => $("reset").click(), 1: () => this.resetView([0, 0]), 2: () => this.resetView([-Math.PI / 2, 0]),
+      3: () => this.resetView([-Math.PI / 2, 1.55]), g: () => this.toggle("grid"), a: () => this.toggle("axes"),
+      h: () => this.toggle("shadows"), e: () => this.toggle("forces"), i: () => this.toggle("inertia"),
+      t: () => this.follow >= 0 && this.trace(this.follow, !this.traces.has(this.follow)), s: () => this.save(),
+      d: () => this.setTheme(!this.dark), p: () => $("panel-toggle").click(), "?": () => $("help").showModal() };
+    addEventListener("click", (event) => {                  // by mouse: the next space plays
+      if (event.detail > 0) event.target.closest("button, label, summary, input")?.blur();
+    });
+    addEventListener("keydown", (event) => {
+      if (event.ctrlKey || event.metaKey || event.altKey || $("help").open) return;
+      const { key, target: { tagName, type } } = event;
+      if (tagName === "SELECT" || (key === " " && (["BUTTON", "SUMMARY"].includes(tagName) || type === "checkbox"))) return;
+      if (key === "ArrowLeft" || key === "ArrowRight") this.step((key === "ArrowLeft" ? -1 : 1) * (event.shiftKey ? 10 : 1));
+      else if (keys[key.toLowerCase()]) keys[key.toLowerCase()]();
+      else return;
+      event.preventDefault();
+    });
+  }
+
+  // --- plots ----------------------------------------------------------------------------------------------------------
+
+  addPlots() {
+    const { plots } = this.main.data;
+    if (!plots.length) { $("plots").hidden = true; return; }
+    plots.forEach(({ title }, k) => $("plot").append(element("option", { value: k, textContent: title })));
+    $("plot").addEventListener("change", () => this.choosePlot(Number($("plot").value)));
+    for (const [id, on] of [["all", true], ["none", false]]) {
+      $(id).addEventListener("click", () => { this.chosen.fill(on); this.listCurves(); this.showCurves(); });
+    }
+    this.choosePlot(0);
+  }
+
+  choosePlot(k) {
+    const { plots } = this.main.data;
+    this.plot = plots[k];
+    this.first = plots.slice(0, k).reduce((sum, one) => sum + one.curves.length, 0);
+    const joint = this.plot.curves.findIndex(([name]) => !name.startsWith("base."));      // a base has another scale
+    const from = Math.max(0, joint);                        // seven curves are told apart
+    this.chosen = this.plot.curves.map((_, j) => j >= from && j < from + 7);
+    this.listCurves();
+    this.showCurves();
+  }
+
+  listCurves() {
+    this.values = [];
+    $("curve-list").replaceChildren(...this.plot.curves.map(([name, unit], j) => {
+      const box = element("input", { type: "checkbox", checked: this.chosen[j] }), colour = element("i"), value = element("output");
+      colour.style.background = CURVE_COLOURS[j % CURVE_COLOURS.length];
+      box.addEventListener("change", () => { this.chosen[j] = box.checked; this.showCurves(); });
+      this.values.push(value);
+      return element("label", { title: unit ? `${name} [${unit}]` : name }, box, colour, element("span", { textContent: name }), value);
+    }));
+  }
+
+  showCurves() {
+    if (!this.plot) return;
+    const shown = [];
+    this.plot.curves.forEach(([name], j) => {
+      if (!this.chosen[j]) return;
+      const colour = CURVE_COLOURS[j % CURVE_COLOURS.length];
+      this.runs.forEach((run, k) => {
+        const x = k ? this.curveOf(run, this.plot.title, name) : run.curves[this.first + j];
+        if (x) shown.push({ t: run.t, x, colour, dashed: k > 0 });
+      });
+    });
+    this.curves.show(shown, this.start, this.end, this.colours);
+    this.showValues();
+  }
+
+  curveOf(run, title, name) {                               // of a ghost: the curve of the same name
+    let first = 0;
+    for (const plot of run.data.plots) {
+      const j = plot.title === title ? plot.curves.findIndex(([other]) => other === name) : -1;
+      if (j >= 0) return run.curves[first + j];
+      first += plot.curves.length;
+    }
+    return null;
+  }
+
+  showValues() {
+    if (!this.plot || !this.main.at) return;
+    const { k, s } = this.main.at;
+    this.values.forEach((value, j) => {
+      const x = this.main.curves[this.first + j], now = s > 0 ? (1 - s) * x[k] + s * x[k + 1] : x[k], unit = this.plot.curves[j][1];
+      value.textContent = `${Math.abs(now) < 1e-9 ? "0" : now.toPrecision(4)} ${unit}`;
+    });
+  }
+}
+
+try {
+  if (typeof DecompressionStream === "undefined") throw new Error("this browser is too old: it needs DecompressionStream (2023)");
+  const data = JSON.parse($("data").textContent);
+  const viewer = new Viewer(await Promise.all(data.runs.map((run) => Motion.of(run))), data);
+  // for scripts: replay.seek(1.5), replay.position("hand"), replay.framesPerSecond()
+  window.replay = {
+    viewer, seek: (time) => { viewer.play(false); viewer.seek(time); }, position: (link) => place(viewer.main.link(viewer.number(link))),
+    framesPerSecond: () => 1000 * (viewer.frames.length - 1) / (viewer.frames[viewer.frames.length - 1] - viewer.frames[0]),
+  };
+} catch (error) {
+  $("problem").hidden = false;
+  $("problem").textContent = `The motion cannot be shown: ${error.message}.`;
+  throw error;
+}

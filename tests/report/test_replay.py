@@ -1,0 +1,210 @@
+"""The page of a motion: what is packed in it is the motion, it is small, and it fetches nothing."""
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from command_line import ok, run
+from liedyn.io.csv import write_trajectory
+from liedyn.io.link_shapes import link_shapes
+from liedyn.report.replay.packed import packed, unpacked
+from liedyn.report.replay.page import SCRIPTS, data_of
+from liedyn.report.replay.run_data import RATE, frames_of
+from liedyn.simulation.motion_columns import columns_of, header_of
+
+ROOT = Path(__file__).parents[2]
+ROBOT = """
+links:
+  cart: {mass: 1, shape: {box: [0.4, 0.2, 0.1]}}
+  bar: {mass: 1, com: [0, 0, -1], inertia: [1, 1, 1]}
+  tip</script><b>: {}
+joints:
+  rail: {type: prismatic, parent: world, child: cart, axis: [1, 0, 0]}
+  hinge: {type: continuous, parent: cart, child: bar, axis: [0, 1, 0], origin: {xyz: [0, 0, -0.1]}}
+  end: {type: fixed, parent: bar, child: tip</script><b>, origin: {xyz: [0, 0, -2]}}
+"""
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+
+
+def motion_of(model, seconds, rate, seed=0):
+    """(t, q) of a smooth motion: every coordinate swings; quaternions of ball and free joints turn."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(int(seconds * rate) + 1) / rate
+    v = rng.standard_normal(model.nv) * np.where(np.array(model.v_units) == "m", 0.2, 1.0)
+    swing = np.sin(np.outer(t, 1 + rng.random(model.nv)) * 3)
+    return t, ld.integrate(model, ld.random_configuration(model, rng), swing * v)
+
+
+def write_run(folder, robot, seconds, rate=250, extra=()):
+    model = ld.load(robot)
+    t, q = motion_of(model, seconds, rate)
+    v = np.gradient(q[:, :1], axis=0) + np.zeros((1, model.nv))
+    folder.mkdir(parents=True)
+    write_trajectory(folder / "trajectory.csv", header_of(model, folder=folder), t,
+                     [*columns_of(model, q=q, v=v, tau=np.cos(v)), *((name, unit, x(t)) for name, unit, x in extra)])
+    return model, t, q
+
+
+def poses_in(page):
+    """(t, {link: (F, 3, 3) rotations and (F, 3) positions}) that a page holds."""
+    data, = data_of(page)["runs"]
+    t, p = unpacked(data["t"])[:, 0], unpacked(data["positions"]).reshape(data["t"]["rows"], -1, 3)
+    x, y, z, w = np.moveaxis(unpacked(data["turns"]).reshape(*p.shape[:2], 4), -1, 0)
+    R = np.moveaxis(np.array([[1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
+                              [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],
+                              [2 * (x * z - y * w), 2 * (y * z + x * w), 1 - 2 * (x * x + y * y)]]), (0, 1), (-2, -1))
+    links = {}
+    for link in data["scene"]["links"]:
+        own, at = np.reshape(link["at"][:9], (3, 3)), np.array(link["at"][9:])
+        b = link["body"]
+        links[link["name"]] = (R[:, b] @ own, R[:, b] @ at + p[:, b]) if b >= 0 else (own, at + np.zeros((len(t), 3)))
+    return t, links
+
+
+def test_packed_numbers_come_back_to_half_a_step():
+    rng = np.random.default_rng(1)
+    x = np.column_stack([rng.standard_normal(50).cumsum(), 1e3 * rng.standard_normal(50), np.full(50, -7.0),
+                         1e12 * rng.random(50)])
+    pack = packed(x, [1e-5, 1e-2, 1e-5, 1.0])
+    assert (np.abs(unpacked(pack) - x) <= 0.5001 * np.array(pack["steps"]) + 1e-15).all()
+    assert pack["steps"][:3] == [1e-5, 1e-2, 1e-5] and pack["steps"][3] > 500        # 32 bits do not hold finer ones
+    assert unpacked(packed(np.zeros((3, 0)), 1.0)).shape == (3, 0)
+
+
+def test_frames_hold_events_and_no_more_than_sixty_a_second():
+    t = np.sort(np.append(np.arange(0, 2.0005, 0.001), [0.5, 1.25]))                 # events at rows: twice the time
+    keep = frames_of(t)
+    kept = t[keep]
+    assert kept[0] == 0 and kept[-1] == t[-1] and np.diff(keep).min() > 0
+    assert (kept == 0.5).sum() == (kept == 1.25).sum() == 2
+    assert len(keep) <= 2 * RATE + 6 and np.diff(kept).max() < 2 / RATE
+    assert frames_of(np.array([3.0])).tolist() == [0] and frames_of(np.array([0.0, 1.0, 9.0])).tolist() == [0, 1, 2]
+
+
+@pytest.mark.parametrize("robot, seconds, largest", [("panda", 5.0, 400_000), ("humanoid", 30.0, 1_500_000),
+                                                     ("showcase", 1.0, 400_000)])
+def test_the_page_holds_the_motion_and_is_small(tmp_path, robot, seconds, largest):
+    """Positions to 1e-4 m at all frames; showcase has joints of every kind. Sizes are those of the data: without the viewer."""
+    model, t, q = write_run(tmp_path / "run", ROOT / f"robots/{robot}.yaml", seconds, 125)
+    report = json.loads(ok("replay", tmp_path / "run", "--json").stdout)
+    page = (tmp_path / "run" / "replay.html").read_text(encoding="utf-8")
+    shown, links = poses_in(page)
+    rows = np.array([np.abs(t - s).argmin() for s in shown])
+    assert np.abs(t[rows] - shown).max() < 1e-6 and len(shown) == report["frames"] <= RATE * seconds + 1
+    T = ld.link_poses(model, q[rows])
+    for k, link in enumerate(model.link_names):
+        assert np.abs(links[link][1] - T[:, k, :3, 3]).max() < 1e-4, link
+        assert np.abs(links[link][0] - T[:, k, :3, :3]).max() < 1e-4, link
+    assert len(json.dumps(data_of(page))) < largest
+    curves = unpacked(data_of(page)["runs"][0]["curves"])
+    assert np.abs(curves[:, :model.nq] - q[rows]).max() < 1e-4 * np.ptp(q, axis=0).max()
+
+
+def test_the_page_fetches_nothing_and_takes_any_name(tmp_path):
+    (tmp_path / "cart.yaml").write_text(ROBOT)
+    write_run(tmp_path / "run", tmp_path / "cart.yaml", 0.2)
+    ok("replay", tmp_path / "run", "--trace", "tip</script><b>", "--follow", "bar")
+    page = (tmp_path / "run" / "replay.html").read_text(encoding="utf-8")
+    assert not re.search(r"https?:|//[a-z]+\.[a-z]|@import|url\(|\bfetch\(|XMLHttpRequest|WebSocket|import\(", page)
+    assert page.count("</script>") == 2 and "<b>" not in page
+    data = data_of(page)
+    assert data["traces"] == ["tip</script><b>"] and data["follow"] == "bar"
+    scene = data["runs"][0]["scene"]
+    assert [(one["kind"], one["sizes"]) for one in scene["shapes"]] == [("box", [0.4, 0.2, 0.1])]
+    assert [one["kind"] for one in scene["joints"]] == ["slide", "axis"]
+
+
+def test_forces_are_drawn_where_they_act(tmp_path):
+    """A force f at a point r of a link, written as a wrench about its origin, is an arrow on the line through r along f."""
+    (tmp_path / "cart.yaml").write_text(ROBOT)
+    r, f = np.array([0.1, 0.2, -0.8]), np.array([1.0, -2.0, 3.0])
+    parts = zip(("mx", "my", "mz", "fx", "fy", "fz"), (*np.cross(r, f), *f), strict=True)
+    extra = [(f"fext.bar.{part}", "", lambda t, x=x: x + 0 * t) for part, x in parts]
+    model, _, q = write_run(tmp_path / "run", tmp_path / "cart.yaml", 0.2, 50, extra)
+    ok("replay", tmp_path / "run")
+    data, = data_of((tmp_path / "run" / "replay.html").read_text(encoding="utf-8"))["runs"]
+    assert [(one["link"], one["kind"]) for one in data["arrows"]["of"]] == [("bar", "force")]        # and no moment is left over
+    foot, vector = np.split(unpacked(data["arrows"]), 2, axis=1)
+    T = ld.link_poses(model, q)[:, model.link_index("bar")]
+    assert np.abs(vector - T[:, :3, :3] @ f).max() < 1e-3
+    away = T[:, :3, :3] @ r + T[:, :3, 3] - foot
+    assert np.abs(np.cross(away, vector)).max() < 2e-3 * np.linalg.norm(f)
+
+
+def test_events_and_phases_become_marks(tmp_path):
+    (tmp_path / "cart.yaml").write_text(ROBOT)
+    write_run(tmp_path / "run", tmp_path / "cart.yaml", 0.2)
+    (tmp_path / "run" / "events.csv").write_text("t[s],event,phase,energy_lost[J]\n0.125,\"lift, off\",flight,0.0\n")
+    told = {"status": "diverged", "reason": "too fast", "scenario": {"phases": {"stance": {}, "flight": {}}}}
+    (tmp_path / "run" / "run.json").write_text(json.dumps(told))
+    ok("replay", tmp_path / "run")
+    data, = data_of((tmp_path / "run" / "replay.html").read_text(encoding="utf-8"))["runs"]
+    assert data["marks"] == [[0.125, "lift, off", "flight"]] and data["phase"] == "stance"
+    assert (data["name"], data["robot"], data["status"], data["reason"]) == ("run", "cart", "diverged", "too fast")
+    (tmp_path / "run" / "events.csv").write_text("t[s],event,phase\nsoon,lift,\n")
+    result = run("replay", tmp_path / "run", "--force")
+    assert result.exit_code == 3 and "events.csv:2" in result.stderr and "soon,lift," in result.stderr
+
+
+def test_outputs_ghosts_and_refusals(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("cart.yaml").write_text(ROBOT)
+    write_run(Path("run"), "cart.yaml", 0.2)
+    write_run(Path("other"), "cart.yaml", 0.4)
+    assert ok("replay", "run").stderr.startswith("wrote run/replay.html: 13 frames, ")
+    assert "run/replay.html exists already; --force overwrites it" in run("replay", "run").stderr
+    ok("replay", "run", "--against", "other", "-o", "both.html")
+    assert [one["name"] for one in data_of(Path("both.html").read_text())["runs"]] == ["run", "other"]
+    shutil.copy("run/trajectory.csv", "motion.csv")
+    assert run("replay", "motion.csv").exit_code == 3                                 # its comment names ../cart.yaml
+    assert "wrote motion_replay.html" in ok("replay", "motion.csv", "--robot", "cart.yaml").stderr
+    assert ok("replay", "run", "-o", "-").stdout.startswith("<!DOCTYPE html>")
+    for args, words in ((("run", "--trace", "bat"), "no link 'bat'; did you mean 'bar'?"), ((".",), "is not a run folder"),
+                        (("run", "--follow", "x", "-o", "y.html"), "no link 'x'"), (("run", "-o", "-", "--json"), "--json")):
+        result = run("replay", *args, "--force")
+        assert result.exit_code in (2, 3) and words in result.stderr and len(result.stderr.splitlines()) == 1, result.stderr
+    assert not Path("y.html").exists()
+
+
+def test_shapes_of_robot_files(tmp_path):
+    (tmp_path / "a.urdf").write_text("""<robot name="a">
+<link name="one"><visual><origin xyz="0 0 1" rpy="0 0 0"/><geometry><cylinder radius="0.1" length="2"/></geometry></visual>
+<collision><geometry><box size="1 2 3"/></geometry></collision></link>
+<link name="two"><visual><geometry><mesh filename="x.stl"/></geometry></visual>
+<collision><geometry><box size="1 2 3"/></geometry></collision></link>
+<link name="three"><visual><geometry><sphere radius="none"/></geometry></visual></link></robot>""")
+    shapes = link_shapes(tmp_path / "a.urdf")
+    assert {link: [(one.kind, one.sizes, one.pose.translation) for one in group] for link, group in shapes.items()} == {
+        "one": [("cylinder", (0.1, 2.0), (0.0, 0.0, 1.0))], "two": [("box", (1.0, 2.0, 3.0), (0.0, 0.0, 0.0))]}
+    assert link_shapes(ROOT / "robots/ur5.yaml")
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
+def test_in_a_browser(tmp_path):
+    """The scripts unpack the same positions, at ten times, and no error is raised: an error would leave the answer out."""
+    model, t, q = write_run(tmp_path / "run", ROOT / "robots/panda.yaml", 1.0, 60)
+    ok("replay", tmp_path / "run", "-o", tmp_path / "page.html")
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    times = t[::6]
+    ask = ("const wait = setInterval(() => { if (!window.replay) return; clearInterval(wait); document.title = JSON.stringify("
+           f"{json.dumps(times.tolist())}.map((t) => {{ replay.seek(t); return replay.position('panda_hand'); }})); }}, 20);")
+    (tmp_path / "page.html").write_text(page.replace("</body>", f"<script>{ask}</script></body>"), encoding="utf-8")
+    command = [CHROMIUM, "--headless=new", "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader",
+               "--enable-unsafe-swiftshader", f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=5000",
+               "--dump-dom"]
+    shown = subprocess.run([*command, (tmp_path / "page.html").as_uri()], capture_output=True, text=True, timeout=120)
+    title = re.search(r"<title>(.*?)</title>", shown.stdout)[1]
+    if "WebGL 2" in shown.stdout and not title.startswith("["):
+        pytest.skip("this Chromium draws without WebGL 2")
+    T = ld.link_poses(model, q[::6])[:, model.link_index("panda_hand"), :3, 3]
+    assert np.abs(np.array(json.loads(title)) - T).max() < 1e-4
+
+
+def test_scripts_are_in_the_package():
+    folder = ROOT / "src/liedyn/report/replay"
+    assert sorted(SCRIPTS) == sorted(path.name for path in folder.glob("*.js"))
