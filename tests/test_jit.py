@@ -33,7 +33,7 @@ def imports_of(module: str) -> set[str]:
 
 
 # Modules with compiled code: those that import the decorators.
-COMPILED = [name for package in ("lie", "joints", "kernels", "integrators", "simulate")
+COMPILED = [name for package in ("lie", "joints", "kernels", "integrators", "simulation")
             for path in sorted((PACKAGE / package).rglob("*.py"))
             if "jit" in imports_of(name := ".".join(path.relative_to(PACKAGE).with_suffix("").parts))]
 
@@ -41,7 +41,7 @@ COMPILED = [name for package in ("lie", "joints", "kernels", "integrators", "sim
 def test_an_empty_list_of_cases_fails(pytestconfig):
     """One looked for a package of another name, found nothing, and passed."""
     assert pytestconfig.getini("empty_parameter_set_mark") == "fail_at_collect"
-    assert {name.split(".")[0] for name in COMPILED} == {"lie", "joints", "kernels", "integrators", "simulate"}
+    assert {name.split(".")[0] for name in COMPILED} == {"lie", "joints", "kernels", "integrators", "simulation"}
 
 
 @pytest.mark.parametrize("module", COMPILED)
