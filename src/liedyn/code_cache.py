@@ -283,6 +283,15 @@ def keep(folder: str, name: str, value) -> None:
     _keep(root() / folder / name, lambda: pickle.dumps(value))
 
 
+def kept_or_made(folder: str, name: str, make):
+    """What is kept there, else what make() returns, which is kept from now on."""
+    value = kept(folder, name)
+    if value is None:
+        value = make()
+        keep(folder, name, value)
+    return value
+
+
 # Where it is
 
 @cache

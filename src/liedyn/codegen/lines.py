@@ -108,11 +108,7 @@ def _built(model, asked: Asked, width: int, shapes) -> Built:
     place = folder(asked.entry)
     name = code_cache.digest(model.index.tobytes(), model.constants.tobytes(),
                              repr((asked.size, asked.content, width, shapes, processor())).encode())
-    built = code_cache.kept(place, name)
-    if built is None:
-        built = build(record(model, asked), width, shapes)
-        code_cache.keep(place, name, built)
-    return built
+    return code_cache.kept_or_made(place, name, lambda: build(record(model, asked), width, shapes))
 
 
 def build(recording, width: int, shapes=None) -> Built:
@@ -135,14 +131,12 @@ def folder(entry: str, maker: str = "codegen.lines") -> str:
 def kept_parts(place: str, name: str, recordings: Callable[[], list[Recording]]) -> tuple[int, list[bytes]]:
     """Functions for compiled code to call, kept under a name: their operations, and machine code with @one; none where there is
     no recording or one is too long."""
-    built = code_cache.kept(place, name)
-    if built is None:
+    def make():
         found = recordings()
         sizes = [recording.size for recording in found]
         fits = max(sizes, default=SEGMENT + 1) <= SEGMENT
-        built = sum(sizes), [object_code(pointers_text(recording)) for recording in found] if fits else []
-        code_cache.keep(place, name, built)
-    return built
+        return sum(sizes), [object_code(pointers_text(recording)) for recording in found] if fits else []
+    return code_cache.kept_or_made(place, name, make)
 
 
 def asked_of(entry, size: int, before: tuple, arrays: tuple, varying: tuple[int, ...] = ()) -> Asked:

@@ -81,14 +81,14 @@ def _kept(record, model, plant, schedule, signals, asked: str, varying) -> Batch
     name = code_cache.digest(*content(model, pattern, schedule, signals), asked_for.encode())
     if name in model._cache:
         return model._cache[name]
-    built = code_cache.kept(place, name)
-    if built is None:
+
+    def make():
         try:
             recording = record(model, plant, schedule, signals, asked, varying)
         except NotALine:
             recording = None
-        built = build(recording, width())
-        code_cache.keep(place, name, built)
+        return build(recording, width())
+    built = code_cache.kept_or_made(place, name, make)
     model._cache[name] = Batch(built) if built.code else None
     return model._cache[name]
 
