@@ -85,6 +85,10 @@ def test_a_motion_that_diverges_has_its_rows_and_the_reason(model):
     ({"tau": [0.0, 0.0], "rate": 10}, ld.UsageError, "rate goes with a function or with rows"),
     ({"gravity": [0, 0, -1]}, ld.UsageError, "base, gravity and loops are those of the model"),
     ({"robot": "x.yaml"}, ld.UsageError, "names no robot"),
+    ({"scenario": 3}, ld.UsageError, "scenario is a mapping of keys; found int"),
+    ({"initial": 3, "q0": [0, 0]}, ld.ScenarioError, "initial: wrong value; found 3"),
+    ({"joints": 3, "tau": {"elbow": 1}}, ld.ScenarioError, "joints: wrong value; found 3"),
+    ({"tau": np.zeros((0, 2)), "rate": 10}, ld.ShapeError, r"tau has no rows; found \(0, 2\)"),
     ({"duraton": 3}, ld.ScenarioError, "duraton"),
     ({"method": "euler"}, ld.ScenarioError, "euler"),
 ])

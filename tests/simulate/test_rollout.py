@@ -114,6 +114,25 @@ def test_variants_run_as_each_alone(worst):
         assert worst("rollout: variants", relative(found.v[k], alone.v), "universal") < 1e-12
 
 
+@pytest.mark.parametrize("code", ["auto", "loops"])
+def test_runs_of_each_variant_have_its_robot(code, monkeypatch, worst):
+    """Two states for each of three robots: the last axis of runs is that of the robots."""
+    monkeypatch.setenv("LIEDYN_CODE", code)
+    models = [ld.load(PENDULUM, gravity=(0, 0, -g)) for g in (9, 5, 1)]
+    q = np.array([[[0.1, 0.2]], [[0.3, 0.4]]])
+    found = ld.rollout(ld.Variants(models), q, np.zeros(2), dt=DT, steps=STEPS)
+    assert found.q.shape == (2, 3, STEPS + 1, 2)
+    for i in range(2):
+        for k, model in enumerate(models):
+            alone = ld.rollout(model, q[i, 0], np.zeros(2), dt=DT, steps=STEPS)
+            assert worst("rollout: robots of runs", relative(found.q[i, k], alone.q), code) < 1e-13
+
+
+def test_no_run_at_all(pendulum):
+    found = ld.rollout(pendulum, np.zeros((0, 2)), np.zeros(2), dt=DT, steps=STEPS)
+    assert found.q.shape == (0, STEPS + 1, 2) and found.adjoint().tau.shape == (0, STEPS, 2)
+
+
 def test_a_policy_is_called_once_a_step_for_all_runs(pendulum):
     rng = np.random.default_rng(2)
     q, v, tau = rng.standard_normal((2, 3, 2)), rng.standard_normal((2, 3, 2)), rng.standard_normal((2, 3, STEPS, 2))
@@ -200,6 +219,10 @@ def test_a_mechanism_runs_on_its_loops(worst):
 
 @pytest.mark.parametrize(("arguments", "error", "message"), [
     ({"method": "euler"}, ld.UsageError, "method is not known; found 'euler', expected rk4 or semi_implicit"),
+    ({"dt": "1"}, ld.UsageError, "dt is not a step; found '1'"),
+    ({"steps": None}, ld.UsageError, "steps is not a number of steps; found None"),
+    ({"last": ["a"]}, ld.UsageError, "last counts the steps of each run; found <U1, expected integers from 1 to 12"),
+    ({"feedback": 3}, ld.UsageError, "feedback is a Feedback; found int"),
     ({"dt": 0.0}, ld.UsageError, "dt is not a step; found 0.0"),
     ({"steps": 0}, ld.UsageError, "steps is not a number of steps; found 0"),
     ({"every": 1.5}, ld.UsageError, "every is not a number of steps; found 1.5"),

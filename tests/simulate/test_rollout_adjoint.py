@@ -141,6 +141,8 @@ def test_variants_and_runs_that_diverge(worst):
     heavy = ld.rollout(variants, q, v, **options).adjoint(None, d_v)
     assert worst("adjoint: variants", np.abs(heavy.q0[2] - alone.q0).max()) < 1e-14
     assert np.abs(heavy.q0[1] - alone.q0).max() > 1e-4
+    several = ld.rollout(variants, np.broadcast_to(q, (2, 3, 2)), v, **options).adjoint(None, d_v)
+    assert np.array_equal(several.q0, np.stack([heavy.q0] * 2))
 
 
 @pytest.mark.parametrize(("options", "arguments", "error", "message"), [

@@ -126,6 +126,7 @@ class SideBySide:
                 threads: int | None = None) -> None:
         """All runs over the steps of the grid, on all cores. values (N, k): those of each run."""
         line, model, n = self.line, self.problem.model, len(runs.q)
+        assert len(self.varying) == len(values) == n               # compiled code reads a row of each run
         if driven is None:
             driven = Driven(np.zeros(0, dtype=np.int64), np.zeros((1, 1, 0)))
         curves = curves_at(self.problem.signals, line.curves, grid.clocks)
@@ -139,8 +140,13 @@ class SideBySide:
                         driven.series, values, runs.q, runs.v, runs.work, self.varying, runs.last, runs.ended, runs.codes,
                         out.q, out.v, out.more, out.work, chunk, rest, scratch(size), first, until)
 
-        share = -(-n // (TOGETHER * (threads or cores()))) * TOGETHER
-        on_threads(part, [*range(0, n, share), n])
+        on_threads(part, shares(n, threads))
+
+
+def shares(runs: int, threads: int | None = None) -> list[int]:
+    """Borders of the runs that each thread takes: multiples of TOGETHER; threads: default all cores."""
+    share = max(1, -(-runs // (TOGETHER * (threads or cores())))) * TOGETHER
+    return [*range(0, runs, share), runs]
 
 
 def line_of(problem: Problem, method: str, places: tuple[int, ...] = ()) -> WholeStep | None:

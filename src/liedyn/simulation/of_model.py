@@ -57,6 +57,8 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
     >>> run = ld.simulate("robots/double_pendulum.yaml", duration=2, q0=[0.3, 0], tau={"elbow": "-2*q - 0.5*v"})
     >>> run = ld.simulate(model, duration=2, tau=lambda t, q, v: -20 * q[:2] - 3 * v, rate=500)
     """
+    if not isinstance(scenario, Mapping | None):
+        raise UsageError(f"scenario is a mapping of keys; found {type(scenario).__name__} (a file: run_scenario)")
     given = dict(scenario or {})
     if "robot" in {**given, **keys}:
         raise UsageError("the scenario of simulate names no robot: the model is the first argument")
@@ -72,7 +74,7 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
         raise UsageError("simulate needs a duration [s]")
     state = {"q": _by_joint(model, q0, "q0", "q"), "v": _by_joint(model, v0, "v0", "v")}
     if q0 is not None or v0 is not None:
-        given["initial"] = dict(given.get("initial", {})) | {key: value for key, value in state.items() if value is not None}
+        given["initial"] = _merged(given, "initial", {key: value for key, value in state.items() if value is not None})
     given, function = _with_torques(model, given, tau, rate)
     # a scenario names a file that exists; here there is none
     return simulate_file({"robot": os.devnull, **given}, (), Silent(), controller=function, model=model)
@@ -103,11 +105,18 @@ def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Callable | None]
         return given | {"sampling": {"rate": rate}}, tau
     if held:
         rows = as_array(tau, "tau", (model.nv,))
+        if not len(rows):
+            raise ShapeError(f"tau has no rows; found {rows.shape}")
         return given | {"sampling": {"rate": rate}}, lambda t, q, v: rows[min(round(t * rate), len(rows) - 1)]
     if not isinstance(tau, Mapping):
         tau = _by_joint(model, tau, "tau", "v")
     unknown = [name for name in tau if name not in model.joint_names]
     if unknown:
         raise NameLookupError(f"tau names no joint of the robot; found {unknown[0]!r}, expected {', '.join(model.joint_names)}")
-    rules = dict(given.get("joints", {})) | {name: {"torque": value} for name, value in tau.items()}
-    return given | {"joints": rules}, None
+    return given | {"joints": _merged(given, "joints", {name: {"torque": value} for name, value in tau.items()})}, None
+
+
+def _merged(given: dict, key: str, more: dict):
+    """What is given under a key, and more; what is no mapping stays, for the reader of scenarios to refuse."""
+    before = given.get(key, {})
+    return dict(before) | more if isinstance(before, Mapping) else before

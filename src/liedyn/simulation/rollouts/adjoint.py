@@ -5,15 +5,15 @@ from dataclasses import dataclass
 from math import prod
 
 import numpy as np
+from scipy.spatial.transform import Rotation
 
 from liedyn.codegen.whole_step import adjoint_step
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.calling.calls import as_array, scratch
-from liedyn.dynamics.calling.cores import cores
 from liedyn.dynamics.calling.threads import on_threads
 from liedyn.dynamics.parameters.model_parameters import rates_of
 from liedyn.errors import ShapeError, UsageError
-from liedyn.integrators.many_runs import curves_at
+from liedyn.integrators.many_runs import curves_at, shares
 from liedyn.jit import prepare
 from liedyn.joints.kinds import FREE, SCREW
 from liedyn.kernels.simulation.roll import TOGETHER, roll_back
@@ -39,14 +39,14 @@ class RolloutAdjoint:
         return f"<RolloutAdjoint: {prod(self.q0.shape[:-1])} runs, {self.tau.shape[-2]} steps, nv {self.q0.shape[-1]}>"
 
 
-def adjoint_of(engine, given, out, clocks, method: str, d_q: ArrayLike | None, d_v: ArrayLike | None,
+def adjoint_of(engine, given, clocks, method: str, out, d_q: ArrayLike | None, d_v: ArrayLike | None,
                parameters: tuple[str, ...]) -> RolloutAdjoint:
     """engine: `SideBySide` of the rollout; given: its arguments; out: its states, one for each step. See `Rollout.adjoint`."""
     model, count, steps = given.model, given.count, given.steps
     if given.variants and parameters:
         raise UsageError("derivatives by parameters are for runs of one model; found variants")
     if given.variants:
-        places, numbers = given.variants.varying
+        places, numbers = given.varying
         rates = np.zeros((0, len(places)))
     else:
         places, rates = _constants_of(model, parameters)
@@ -56,7 +56,7 @@ def adjoint_of(engine, given, out, clocks, method: str, d_q: ArrayLike | None, d
     if line is None:
         raise UsageError("the adjoint of a step of this robot has no straight-line code: too many operations (semi_implicit "
                          "has a quarter of those of rk4)")
-    q, v = (np.require(x.reshape(count, steps + 1, -1), requirements="CW") for x in (out.q, out.v))
+    q, v = (np.require(x.reshape(count, *x.shape[-2:]), requirements="CW") for x in (out.q, out.v))
     tangent = _cotangent("d_q", d_q, (*given.lead, steps + 1, model.nv)).reshape(count, steps + 1, model.nv)
     d_v = _cotangent("d_v", d_v, (*given.lead, steps + 1, model.nv)).reshape(count, steps + 1, model.nv)
     ended = np.isnan(q[np.arange(count), given.last]).any(axis=1)
@@ -79,10 +79,8 @@ def adjoint_of(engine, given, out, clocks, method: str, d_q: ArrayLike | None, d
         return roll_back(line.address, clocks, curves, driven.places, driven.series, values, q, v, numbers, last, d_q, d_v, by_q,
                          by_v, by_series, by_values, by_constants, chunk, rest, scratch(size), first, until)
 
-    share = max(1, -(-count // (TOGETHER * cores()))) * TOGETHER
-    on_threads(part, [*range(0, count, share), count])
+    on_threads(part, shares(count))
     found = [tangent_of_numbers(model, safe[:, 0], by_q), by_v, by_series[..., :model.nv], by_constants @ rates.T]
-    gain = None
     if given.pattern is not None:
         gain = np.zeros((count, model.nv, 2 * model.nv))
         gain[:, given.pattern] = by_values[:, model.nv:model.nv + given.gains.shape[1]]
@@ -126,17 +124,7 @@ def numbers_of_tangent(model, q: np.ndarray, w: np.ndarray) -> np.ndarray:
     """(…, nq) derivatives by the numbers of q that give the tangent ones w (…, nv), and none across the unit sphere."""
     out = np.empty((*q.shape[:-1], model.nq))
     for joint in model.joints:
-        u, x = q[..., joint.q], w[..., joint.v]
-        if joint.kind == SCREW:
-            out[..., joint.q] = x
-            continue
-        if joint.kind == FREE:
-            out[..., joint.q.start:joint.q.start + 3] = _turned(u[..., 3:], x[..., 3:])
-            u = u[..., 3:]
-        s, c = u[..., :3], u[..., 3:]                           # 2 u (x) [x, 0], as du = u (x) [dx, 0] / 2
-        x = x[..., :3]
-        out[..., joint.q.stop - 4:joint.q.stop - 1] = 2.0 * (c * x + np.cross(s, x))
-        out[..., joint.q.stop - 1] = -2.0 * (s * x).sum(axis=-1)
+        out[..., joint.q] = _applied(_numbers_rates(joint, q[..., joint.q], 4.0), w[..., joint.v])
     return out
 
 
@@ -144,22 +132,25 @@ def tangent_of_numbers(model, q: np.ndarray, g: np.ndarray) -> np.ndarray:
     """(…, nv) tangent derivatives from those by the numbers of q, (…, nq)."""
     out = np.empty((*q.shape[:-1], model.nv))
     for joint in model.joints:
-        u, x = q[..., joint.q], g[..., joint.q]
-        if joint.kind == SCREW:
-            out[..., joint.v] = x
-            continue
-        turn = joint.v.start
-        if joint.kind == FREE:
-            back = u[..., 3:] * [-1.0, -1.0, -1.0, 1.0]
-            out[..., turn + 3:turn + 6] = _turned(back, x[..., :3])
-            u, x = u[..., 3:], x[..., 3:]
-        s, c = u[..., :3], u[..., 3:]
-        out[..., turn:turn + 3] = 0.5 * (c * x[..., :3] - x[..., 3:] * s - np.cross(s, x[..., :3]))
+        out[..., joint.v] = _applied(np.swapaxes(_numbers_rates(joint, q[..., joint.q]), -1, -2), g[..., joint.q])
     return out
 
 
-def _turned(u: np.ndarray, x: np.ndarray) -> np.ndarray:
-    """Vectors by the rotation of unit quaternions."""
-    s, c = u[..., :3], u[..., 3:]
-    t = 2.0 * np.cross(s, x)
-    return x + c * t + np.cross(s, t)
+def _numbers_rates(joint, q: np.ndarray, turns: float = 1.0) -> np.ndarray:
+    """(…, nq, nv) of a joint: d(q (+) x)/dx at x = 0; those of the quaternion times `turns`: 4 times they are its pseudoinverse,
+    transposed."""
+    if joint.kind == SCREW:
+        return np.broadcast_to(np.eye(q.shape[-1]), (*q.shape, q.shape[-1]))
+    u = q[..., -4:]
+    x, y, z, w = np.moveaxis(u, -1, 0)
+    of_turns = 0.5 * turns * np.stack([w, -z, y, z, w, -x, -y, x, w, -x, -y, -z], axis=-1).reshape(*u.shape, 3)     # u [x, 0] / 2
+    if joint.kind != FREE:
+        return of_turns
+    out = np.zeros((*q.shape, 6))
+    out[..., 3:, :3] = of_turns
+    out[..., :3, 3:] = Rotation.from_quat(u.reshape(-1, 4)).as_matrix().reshape(*u.shape[:-1], 3, 3)
+    return out
+
+
+def _applied(A: np.ndarray, x: np.ndarray) -> np.ndarray:
+    return (A @ x[..., None])[..., 0]

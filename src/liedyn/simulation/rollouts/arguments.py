@@ -49,6 +49,8 @@ class Given:
         if last is not None:
             named.append(("last", np.asarray(last), 0))
         if feedback is not None:
+            if not isinstance(feedback, Feedback):
+                raise UsageError(f"feedback is a Feedback; found {type(feedback).__name__}")
             gain = as_array(imported(feedback.gain), "feedback.gain", (model.nv, 2 * model.nv))
             about_q = as_array(imported(feedback.about_q), "feedback.about_q", (model.nq,))
             about_v = np.zeros(model.nv) if feedback.about_v is None else as_array(
@@ -58,17 +60,18 @@ class Given:
                 about_q, about_v = (x[None] if x.ndim == 1 else x for x in (about_q, about_v))
             named += [("feedback.gain", gain, 2)]
             named += [(f"feedback.about_{name}", x, 1 + moves) for name, x in (("q", about_q), ("v", about_v))]
-        robots = [(len(variants),)] if variants else []
+        robot = np.arange(len(variants)) if variants else np.zeros((), dtype=np.int64)
         try:
-            lead = np.broadcast_shapes(*(x.shape[:x.ndim - own] for _, x, own in named), *robots)
+            lead = np.broadcast_shapes(*(x.shape[:x.ndim - own] for _, x, own in named), robot.shape)
         except ValueError:
             shapes = ", ".join(f"{name} {x.shape}" for name, x, _ in named)
             also = f", {len(variants)} variants" if variants else ""
             raise ShapeError(f"the axes of runs do not match: {shapes}{also}") from None
         self.lead, self.count = lead, prod(lead)
+        self.robot = np.broadcast_to(robot, lead).reshape(self.count)           # of each run, among the variants
         rows = {name: np.broadcast_to(x, lead + x.shape[x.ndim - own:]).reshape(self.count, *x.shape[x.ndim - own:])
                 for name, x, own in named}
-        _check_finite(rows)
+        _check_finite({name: x for name, x in rows.items() if name != "last"})
         self.q, self.v, self.tau = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau"))
         integrate(model, self.q, np.zeros(model.nv))                    # names a quaternion that is not of unit norm
         self._check_steps("tau", self.tau)
@@ -94,8 +97,8 @@ class Given:
 
     def _lasts(self, last) -> np.ndarray:
         if last.dtype.kind not in "iu" or (last < 1).any() or (last > self.steps).any():
-            raise UsageError(f"last counts the steps of each run; found {last.dtype} from {last.min()} to {last.max()}, "
-                             f"expected integers from 1 to {self.steps}")
+            found = f"{last.dtype} from {last.min()} to {last.max()}" if last.dtype.kind in "iuf" else f"{last.dtype}"
+            raise UsageError(f"last counts the steps of each run; found {found}, expected integers from 1 to {self.steps}")
         return last.astype(np.int64)
 
     def driven(self, tau: np.ndarray, step: int | None = None) -> Driven:
@@ -109,6 +112,14 @@ class Given:
         length = max(x.shape[1] for x in (tau, *about))
         series = [np.broadcast_to(x, (self.count, length, x.shape[2])) for x in (tau, *about)]
         return Driven(places, np.concatenate(series, axis=2))
+
+    @property
+    def varying(self) -> tuple[tuple[int, ...], np.ndarray]:
+        """Places in the constants of a model at which the variants differ, and the numbers of each run there (N, places)."""
+        if self.variants is None:
+            return (), np.zeros((self.count, 0))
+        places, numbers = self.variants.varying
+        return places, numbers[self.robot]
 
     def values(self) -> np.ndarray:
         """(N, k) numbers of each run, to be written to."""

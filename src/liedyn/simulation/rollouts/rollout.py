@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from math import prod
+from numbers import Integral, Real
 
 import numpy as np
 
@@ -87,7 +88,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     Parameters
     ----------
     model : Model or Variants
-        With `Variants`, run k is of robot k.
+        With `Variants`, the last axis of runs is that of the robots.
     q0, v0 : (…, nq), (…, nv)
         Initial states; their leading axes, and those of the other arguments, are the runs.
     tau : array or callable, optional
@@ -132,7 +133,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     model = variants.model if variants else model
     _check_numbers(method, dt, steps, every)
     runs = Given(model, variants, q0, v0, tau, feedback, last, steps)
-    places, numbers = variants.varying if variants else ((), np.zeros((runs.count, 0)))
+    places, numbers = runs.varying
     problem, line = prepared(model, runs.pattern, passive, method, places)
     engine = line and SideBySide(problem, line, numbers)
     rows = np.unique([*range(0, steps + 1, every), steps])
@@ -142,19 +143,15 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
         run_side_by_side(engine, runs, moving, found, dt, rows)
         reasons = {int(k): REASONS[int(moving.codes[k])] for k in np.flatnonzero(moving.ended >= 0)}
     else:
-        reasons = run_one_by_one(problem, variants, runs, moving, found, dt, rows, method)
+        reasons = run_one_by_one(problem, runs, moving, found, dt, rows, method)
     ended = np.where(moving.ended >= 0, moving.ended * dt, np.nan).reshape(runs.lead)
     q, v, *more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (found.q, found.v, found.more))
     q, v = hand_over((q, v), out)
     a, tau = (more[0][..., :model.nv], more[0][..., model.nv:]) if forces else (None, None)
     back = None
     if engine is not None and every == 1 and runs.policy is None:
-        back = partial(_adjoint, engine, runs, clocks_of(steps, dt), method)
+        back = partial(adjoint_of, engine, runs, clocks_of(steps, dt), method)
     return Rollout(dt * rows, q, v, a, tau, ended, reasons, back)
-
-
-def _adjoint(engine, runs, clocks, method, out: Rollout, d_q, d_v, parameters) -> RolloutAdjoint:
-    return adjoint_of(engine, runs, out, clocks, method, d_q, d_v, parameters)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -194,8 +191,8 @@ def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, t
 def _check_numbers(method, dt, steps, every) -> None:
     if method not in METHODS:
         raise UsageError(f"method is not known; found {method!r}, expected {' or '.join(METHODS)}")
-    if not (np.isfinite(dt) and dt > 0.0):
+    if not (isinstance(dt, Real) and np.isfinite(dt) and dt > 0.0):
         raise UsageError(f"dt is not a step; found {dt!r}, expected a number of seconds above 0")
     for name, x in (("steps", steps), ("every", every)):
-        if isinstance(x, bool) or int(x) != x or x < 1:
+        if isinstance(x, bool) or not isinstance(x, Integral) or x < 1:
             raise UsageError(f"{name} is not a number of steps; found {x!r}, expected an integer of at least 1")

@@ -69,7 +69,7 @@ def run_side_by_side(engine: SideBySide, runs: Given, moving: Runs, found: Outpu
 def asked_of(runs: Given, t: float, q, v) -> np.ndarray:
     """Joint forces by the policy."""
     nv = runs.model.nv
-    given = runs.policy(float(t), q.reshape(*runs.lead, -1).copy(), v.reshape(*runs.lead, -1).copy())
+    given = runs.policy(float(t), *(x.reshape(*runs.lead, x.shape[1]).copy() for x in (q, v)))
     given = as_array(imported(given), "what the policy returns", (nv,))
     try:
         return np.ascontiguousarray(np.broadcast_to(given, (*runs.lead, nv)).reshape(runs.count, nv))
@@ -104,7 +104,7 @@ class _Rows(Keeper):
         self.record, self.count = record, count
 
 
-def run_one_by_one(problem: Problem, variants, runs: Given, moving: Runs, found: Outputs, dt: float, rows, method: str) -> dict:
+def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: float, rows, method: str) -> dict:
     """By the compiled loop of a single run. Returns the reasons of those that diverged."""
     why = "loops" if problem.model.nc else "no straight-line code (ld.plan says why)"
     for asked, what in ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
@@ -113,7 +113,7 @@ def run_one_by_one(problem: Problem, variants, runs: Given, moving: Runs, found:
             raise UsageError(f"{what} is not available here: the robot has {why}; use rk4, with joint forces by array")
     reasons = {}
     for k in range(runs.count):
-        own, kept, shown = _own(problem, variants, runs, k), _Rows(), rows <= runs.last[k]
+        own, kept, shown = _own(problem, runs, k), _Rows(), rows <= runs.last[k]
         times = np.unique(dt * np.append(rows[shown], runs.last[k]))
         try:
             solve_stretch(own, Start(0.0, own.q, own.v), times, Options(step=dt), controller=_Held(runs.tau[k], dt), keeper=kept)
@@ -126,8 +126,10 @@ def run_one_by_one(problem: Problem, variants, runs: Given, moving: Runs, found:
     return reasons
 
 
-def _own(problem: Problem, variants, runs: Given, k: int) -> Problem:
-    model = problem.model if variants is None else replace(problem.model, constants=variants.constants[k])
+def _own(problem: Problem, runs: Given, k: int) -> Problem:
+    model = problem.model
+    if runs.variants is not None:
+        model = replace(model, constants=runs.variants.constants[runs.robot[k]])
     laws = problem.joint_laws
     if laws is not None:
         nv, gain = model.nv, np.zeros(2 * model.nv**2)
