@@ -110,7 +110,7 @@ def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: boo
         hits = matching(pattern, model.link_names)
         if not hits:
             close = difflib.get_close_matches(pattern, model.link_names, 3, 0.5)
-            hint = f"did you mean {' or '.join(close)}?" if close else f"the robot has {', '.join(model.link_names)}"
+            hint = f"did you mean {' or '.join(close)}?" if close else f"the robot has {', '.join(_first(model.link_names))}"
             raise UsageError(f"--link {pattern}: there is no such link; {hint}")
         links.update(dict.fromkeys(hits))
     if not links and not any(whole.values()):
@@ -129,6 +129,11 @@ def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: boo
             raise UsageError(f"the Jacobians would have {count} columns, at most {LARGEST} are written, in a header line of "
                              f"{LONGEST_LINE} characters: name fewer links")
     return Question(tuple(links), p, frame, jacobian, **whole)
+
+
+def _first(names: Sequence[str]) -> list[str]:
+    """What a line holds of them."""
+    return [*names[:12], *(["…"] if len(names) > 12 else [])]
 
 
 def _columns(model: Model, asked: Question, motion: Motion) -> Columns:
