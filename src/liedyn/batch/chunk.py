@@ -20,6 +20,7 @@ from liedyn.batch.lineup import Lineup, lineup_of
 from liedyn.batch.motions import OfResult, SideBySideMotion
 from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
 from liedyn.integrators.many_runs import Outputs, Runs
+from liedyn.integrators.problem import LOST
 from liedyn.io.csv import column_title
 from liedyn.io.sweep import Sweep
 from liedyn.simulation.balance import relative_balance
@@ -28,7 +29,6 @@ from liedyn.simulation.preparation import Prepared, prepare_with
 from liedyn.simulation.run import Silent, simulate_prepared
 
 COMPLETE, DIVERGED, FAILED = "complete", "diverged", "failed"
-_LOST = 1e12             # as in `simulation.rows`: a state beyond has lost all meaning; the run is told by itself
 _KINDS = ("q", "v", "a", "tau")
 
 
@@ -160,7 +160,7 @@ class Bench:
         engine.advance(moving, lineup.grid, out, numbers.values, threads=self.threads)
         lost = ~np.isfinite(out.q).all(axis=(1, 2)) | ~np.isfinite(out.v).all(axis=(1, 2)) | (moving.ended >= 0) | alone
         with np.errstate(invalid="ignore"):
-            lost |= (np.abs(out.q).max(axis=(1, 2), initial=0.0) > _LOST) | (np.abs(out.v).max(axis=(1, 2), initial=0.0) > _LOST)
+            lost |= (np.abs(out.q).max(axis=(1, 2), initial=0.0) > LOST) | (np.abs(out.v).max(axis=(1, 2), initial=0.0) > LOST)
         if lost.any():                                          # energies of these would be refused
             out.q[lost], out.v[lost] = model.neutral(), 0.0
         a, tau = (out.more[..., :model.nv], out.more[..., model.nv:2 * model.nv]) if reads else (None, None)
