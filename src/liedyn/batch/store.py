@@ -11,13 +11,16 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.batch.chunk import Motions, Table
 from liedyn.errors import UsageError
 from liedyn.io.output import check_folder, open_folder, remove, scratch_folder, told
 from liedyn.io.sweep import Sweep
+
+if TYPE_CHECKING:                       # pictures of a batch need no dynamics
+    from liedyn.batch.chunk import Motions, Table
 
 MARK, RUNS, CHUNKS, TRAJECTORIES = "batch.json", "runs.parquet", "chunks", "trajectories"
 _GROUP = 65536           # rows of the table that are written together
@@ -67,12 +70,12 @@ class Store:
                 (self.folder / name).mkdir(exist_ok=True)
 
     def has(self, name: str) -> bool:
-        file = f"{name}.parquet"
-        return (self.folder / CHUNKS / file).is_file()
+        return (self.folder / CHUNKS / f"{name}.parquet").is_file()
 
     def write(self, name: str, sweep: Sweep, table: Table, motions: Motions | None) -> None:
         """Trajectories first: a chunk is there when its rows of the table are."""
-        parquet, file = _parquet(), f"{name}.parquet"
+        from pyarrow import parquet
+        file = f"{name}.parquet"
         with told(self.folder), scratch_folder(self.folder) as part:
             if motions is not None:
                 parquet.write_table(_motions_table(motions), part / "trajectory")
@@ -85,7 +88,8 @@ class Store:
         status."""
         import pyarrow as pa
         import pyarrow.compute as pc
-        names, parquet, counts, waiting = list(names), _parquet(), {}, []
+        from pyarrow import parquet
+        names, counts, waiting = list(names), {}, []
         with told(self.folder), scratch_folder(self.folder) as part:
             writer = None
             for k, name in enumerate(names):
@@ -132,8 +136,7 @@ def _motions_table(motions: Motions):
 
 
 def _write_csv(source: Path, target: Path) -> None:
-    from pyarrow import csv
-    parquet = _parquet()
+    from pyarrow import csv, parquet
     with parquet.ParquetFile(source) as file, csv.CSVWriter(target, file.schema_arrow) as writer:
         for batch in file.iter_batches():
             writer.write_batch(batch)
@@ -141,8 +144,3 @@ def _write_csv(source: Path, target: Path) -> None:
 
 def _text(x) -> str:
     return x if isinstance(x, str) else json.dumps(x)
-
-
-def _parquet():
-    from pyarrow import parquet
-    return parquet
