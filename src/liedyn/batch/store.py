@@ -102,6 +102,7 @@ class Store:
                     writer.write_table(pa.concat_tables(waiting))
                     waiting.clear()
             writer.close()
+            self._give_all_columns(names, part)
             if csv:
                 _write_csv(part / RUNS, part / "runs.csv")
                 os.replace(part / "runs.csv", self.folder / "runs.csv")
@@ -112,6 +113,21 @@ class Store:
                 if path.stem not in ours or (place == TRAJECTORIES and not self.trajectories):
                     remove(path)
         return counts
+
+    def _give_all_columns(self, names: list[str], part: Path) -> None:
+        """To each file of trajectories, null where its runs have none: readers of the folder go by its first file."""
+        import pyarrow as pa
+        from pyarrow import parquet
+        files = [path for path in (self.folder / TRAJECTORIES / f"{name}.parquet" for name in names)
+                 if self.trajectories and path.is_file()]
+        schemas = [parquet.read_schema(path) for path in files]
+        whole = pa.unify_schemas(schemas) if schemas else None
+        for path, schema in zip(files, schemas, strict=True):
+            if schema.names != whole.names:
+                table = parquet.read_table(path)
+                columns = [table[one.name] if one.name in schema.names else pa.nulls(len(table), one.type) for one in whole]
+                parquet.write_table(pa.table(columns, schema=whole), part / "trajectory")
+                os.replace(part / "trajectory", path)
 
 
 def runs_table(sweep: Sweep, table: Table):
