@@ -1,7 +1,6 @@
 """The cart-pole swings up: plain gradient descent on the force of the cart, by the adjoint of the simulation.
 
     python configs/cart_pole_swing_up.py [-o FOLDER] [--force] [--steps N]
-    liedyn plot runs/cart_pole_swing_up/motion.csv
 
 The force is constant in each of 150 steps of 20 ms. The cost asks for an upright pole at rest in the middle at the end, and for a
 small force and a short way. `Rollout.adjoint` gives its exact derivative by all forces, for the price of three simulations. The
@@ -35,7 +34,7 @@ def cost(run, force: np.ndarray) -> tuple[float, np.ndarray, np.ndarray, np.ndar
 
 
 def simulated(model, force: np.ndarray):
-    return ld.rollout(model, HANGING, np.zeros(2), np.stack([force, np.zeros(STEPS)], axis=1), dt=DT, steps=STEPS, forces=True)
+    return ld.rollout(model, HANGING, np.zeros(2), np.stack([force, np.zeros(STEPS)], axis=1), dt=DT, steps=STEPS)
 
 
 def swing_up(model, iterations: int, told=print) -> np.ndarray:
@@ -57,19 +56,15 @@ def main(arguments=None) -> int:
     parser.add_argument("--force", action="store_true", help="replace an existing result")
     parser.add_argument("--steps", type=int, default=12_000, help="of the descent")
     given = parser.parse_args(arguments)
-    path = given.output / "motion.csv"
-    if path.exists() and not given.force:
-        print(f"{path} exists (--force replaces it)", file=sys.stderr)
+    if given.output.exists() and not given.force:
+        print(f"{given.output} exists (--force replaces it)", file=sys.stderr)
         return 2
     model = ld.load(ROBOT)
-    run = simulated(model, swing_up(model, given.steps))
-    given.output.mkdir(parents=True, exist_ok=True)
-    names = ("q.cart[m]", "q.pole[rad]", "v.cart[m/s]", "v.pole[rad/s]", "a.cart[m/s^2]", "a.pole[rad/s^2]", "tau.cart[N]",
-             "tau.pole[N m]")
-    with path.open("w", encoding="utf-8") as file:
-        file.write(f"# robot: {ROBOT}\n" + ",".join(["t[s]", *names]) + "\n")
-        np.savetxt(file, np.column_stack([run.t, run.q, run.v, run.a, run.tau]), delimiter=",", fmt="%.17g")
-    print(f"the pole ends {abs(run.q[-1, 1]):.1e} rad from upright, at {abs(run.v[-1, 1]):.1e} rad/s; see\nliedyn plot {path}")
+    force = swing_up(model, given.steps)
+    run = ld.simulate(model, duration=STEPS * DT, q0=HANGING, tau=np.stack([force, np.zeros(STEPS)], axis=1), rate=1 / DT,
+                      integrator={"method": "rk4", "step": DT}, output_step=DT)
+    run.save(given.output, force=given.force, plots=True)
+    print(f"the pole ends {abs(run.q[-1, 1]):.1e} rad from upright, at {abs(run.v[-1, 1]):.1e} rad/s; see {given.output}/plots")
     return 0
 
 

@@ -9,11 +9,6 @@ STEPS, DT = 15, 2e-3
 
 
 @pytest.fixture
-def lines(monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
-@pytest.fixture
 def jax():
     import jax
     jax.config.update("jax_enable_x64", True)
@@ -21,7 +16,7 @@ def jax():
 
 
 @pytest.mark.parametrize("name", ["universal", "free"])
-def test_gradients_are_those_of_the_adjoint_and_of_differences(name, jax, lines, worst):
+def test_gradients_are_those_of_the_adjoint_and_of_differences(name, jax, worst):
     from liedyn.interop.jax import rollout_function
     model, rng = model_of(name), np.random.default_rng(0)
     q, v, _, _ = (x[0] for x in state(model, 3, (1,)))
@@ -47,7 +42,7 @@ def test_gradients_are_those_of_the_adjoint_and_of_differences(name, jax, lines,
     assert worst("jax: gradient", abs(rate - expected) / abs(expected), name) < 1e-7
 
 
-def test_batches_and_broadcast_arguments(jax, lines):
+def test_batches_and_broadcast_arguments(jax):
     from liedyn.interop.jax import rollout_function
     model, rng = model_of("universal"), np.random.default_rng(1)
     q, v, _, _ = state(model, 3, (4,))

@@ -45,23 +45,17 @@ def test_a_wrong_balance_is_said_however_small_the_energies(tmp_path, size):
     assert right.check["energy_balance_relative"] < 1e-6 and not said(right)
 
 
-@pytest.fixture
-def lines(monkeypatch):
-    """What users run, and what compiles once for all robots."""
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
 @pytest.mark.parametrize("name", ["bouncing_arm", "cart_pole", "crane", "double_pendulum_dop853", "four_bar",
                                   "hexarotor_feedback", "panda_hybrid", "pendulum_latch", "pendulum_throw", "rolling_disc",
                                   "tennis_racket", "top_precession", "ur5_excite", "ur5_limp", "ur5_pick", "ur5_track"])
-def test_scenarios_balance_at_tight_tolerances(name, lines, worst):
+def test_scenarios_balance_at_tight_tolerances(name, worst):
     """Those that are soon done; of the others a run shows the same."""
     run = run_scenario(HOVER.parent / f"{name}.yaml", {"integrator": {"method": "dop853", "rtol": 1e-12, "atol": 1e-13}})
     assert worst("energy balance at tight tolerances", run.check["energy_balance_relative"], name) < 1e-9
 
 
 @pytest.mark.parametrize("method", ["dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "BDF", "LSODA"])
-def test_the_work_of_a_motion_that_is_all_prescribed_is_controlled(method, tmp_path, lines, worst):
+def test_the_work_of_a_motion_that_is_all_prescribed_is_controlled(method, tmp_path, worst):
     """A polynomial costs a step no error, however long it is: the work was off by a tenth."""
     joints = {"j": {"prescribe": {"position": {"quintic": [[0, 0], [2, 2.5], [5, 2.5], [6, -1]]}}}}
     run = run_scenario({"robot": str(body(tmp_path, 1.0)), "duration": 6, "joints": joints,

@@ -147,8 +147,7 @@ def test_wrenches_of_a_run_are_those_of_its_contacts(worst):
     assert worst("normal forces", np.abs(world - run.contacts.force.sum(axis=1)).max() / 100) < 1e-12
 
 
-def test_energy_balance_of_a_landing(monkeypatch, worst):
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
+def test_energy_balance_of_a_landing(worst):
     run = run_scenario(STANDS, {"duration": 0.3, "integrator": TIGHT})
     assert run.contacts.force.max() > 50
     assert worst("balance of a landing", run.check["energy_balance_relative"]) < 1e-9

@@ -38,12 +38,6 @@ joints:
 G = 9.81
 
 
-@pytest.fixture(autouse=True)
-def lines(monkeypatch):
-    """Lines, which take no time to compile; tests/codegen/test_contact_step.py compares them with the loops."""
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
 def evaluated(problem, q, v):
     """Wrenches by link."""
     sides, work, nv = RightHandSide(problem, problem.signals), problem.work(), problem.model.nv

@@ -200,9 +200,7 @@ def test_the_error_obeys_its_linear_equation(scenario):
 
 
 @pytest.mark.parametrize("method", ["rk4", "dopri5", "DOP853"])
-def test_without_an_initial_error_there_is_none(scenario, method, monkeypatch):
-    if method == "dopri5":                                 # by a line: its loops take a minute to compile
-        monkeypatch.setenv("LIEDYN_CODE", "auto")
+def test_without_an_initial_error_there_is_none(scenario, method):
     given = [] if method == "rk4" else ["integrator.rtol=1e-11", "integrator.atol=1e-13"]
     result = run_scenario(scenario(), [f"integrator.method={method}", *given])
     assert result.tracking.names == ("m1", "m2") and result.tracking.units == ("rad", "rad")

@@ -62,10 +62,9 @@ def test_each_event_has_a_row_before_and_one_after(simulate):
         "dopri5", "dop853", "rodas5p", "RK45", "DOP853", "Radau", "LSODA")), {"method": "BDF", "rtol": 1e-10, "atol": 1e-12}],
     ids=lambda x: x["method"])
 @pytest.mark.parametrize("below", [1e-1, 1e-3, 1e-5])
-def test_two_roots_in_one_step_count(simulate, integrator, below, monkeypatch):
+def test_two_roots_in_one_step_count(simulate, integrator, below):
     """q = sin t passes a value just below its maximum upwards and downwards, and a higher one never (SciPy's issue 9228). Steps
     are up to 0.3 s long, the time between the roots is 9 ms and more."""
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
     spring = {"name": "spring", "gravity": [0, 0, 0], "links": {"s": {"mass": 1.0, "inertia": [1, 1, 1]}}, "joints": {
         "x": {"type": "prismatic", "parent": "world", "child": "s", "axis": [1, 0, 0], "stiffness": 1.0}}}
     way = {"when": "q(x)", "value": 1 - below, "do": "record"}
@@ -127,9 +126,8 @@ def bounces_of_a_pendulum(w, stop, e, top, end):
 
 @pytest.mark.parametrize("method, order, steps", [("rk4", 4, (0.01, 0.005)), ("dopri5", 5, (0.08, 0.04)),
                                                   ("dop853", 8, (0.08, 0.04)), ("rodas5p", 5, (0.04, 0.02))])
-def test_the_order_is_kept_through_twenty_events(simulate, method, order, steps, worst, monkeypatch):
+def test_the_order_is_kept_through_twenty_events(simulate, method, order, steps, worst):
     """Of a pendulum on a stop; half of an order is left for the lengths of steps that end at events."""
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
     rod, end = {"name": "rod", "links": {"rod": {"mass": 1.0, "com": [0, 0, -1.0]}}, "joints": {
         "hinge": {"type": "continuous", "parent": "world", "child": "rod", "axis": [0, 1, 0]}}}, 17.3
     count, exact = bounces_of_a_pendulum(np.sqrt(9.81), 0.2, 0.98, 1.0, end)

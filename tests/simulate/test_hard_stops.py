@@ -24,12 +24,6 @@ METHODS = [{"method": "rk4", "step": 1e-3}, {"method": "dopri5", "rtol": 1e-10, 
            {"method": "rodas5p", "rtol": 1e-9, "atol": 1e-11}]
 
 
-@pytest.fixture(autouse=True)
-def lines(monkeypatch):
-    """What users run, and what compiles once for all robots."""
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
 @pytest.fixture
 def simulate(scenario):
     def run(robot, **keys):

@@ -287,9 +287,8 @@ def test_partial_linearization_knows_the_limit_of_the_other_joint(of):
     np.testing.assert_allclose(result.tau[:, 1], np.clip(9 * np.sin(9 * t), -3, 3), atol=1e-12)
 
 
-def test_saturation_of_motors_of_elastic_joints(monkeypatch):
+def test_saturation_of_motors_of_elastic_joints():
     """As a line: loops of both kinds of laws at once take minutes to compile, and each is tested alone."""
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
     arm = Path(__file__).parents[2] / "configs" / "elastic_arm.yaml"
     result = run_scenario(arm, {"saturate.*": 25, "duration": 0.3, "output_step": 0.01})
     assert np.abs(result.tau).max() == pytest.approx(25, rel=1e-12) and result.check["energy_balance_relative"] < 1e-6

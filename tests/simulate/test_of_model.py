@@ -10,11 +10,6 @@ ROBOT = "robots/double_pendulum.yaml"
 STEP = {"method": "rk4", "step": 1e-3}
 
 
-@pytest.fixture(autouse=True)
-def lines(monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
 @pytest.fixture
 def model():
     return ld.load(ROBOT)

@@ -39,11 +39,6 @@ WAYPOINTS = [{"t": 0.2, "xyz": [0, 0, 0.5]}, {"t": 0.7, "xyz": [0.1, 0.2, 0.6], 
              {"t": 1.8, "xyz": [0, 0, 0.5], "rpy": [0, 0, 2.5]}]
 
 
-@pytest.fixture(autouse=True)
-def by_lines(monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
 @pytest.fixture
 def given(scenario):
     def keys(robot=FLYING, pose=POSE, joint="base", **more):

@@ -104,9 +104,8 @@ def test_a_resumed_run_is_the_undisturbed_one(scenario, in_pieces, integrator, l
 
 @pytest.mark.parametrize("integrator, looks", [(FIXED, 40), ({"method": "dopri5"}, 40), ({"method": "rodas5p"}, 150)],
                          ids=["rk4", "dopri5", "rodas5p"])
-def test_a_sampled_controller_goes_on(scenario, in_pieces, monkeypatch, integrator, looks):
+def test_a_sampled_controller_goes_on(scenario, in_pieces, integrator, looks):
     """With its integrals and torques that wait for their delay; beside friction whose switches are located."""
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
     pid = {"pid": {"kp": 9, "ki": 4, "kd": 1, "target": 0.2}}
     given = scenario(json.dumps(ARM), **SWING, integrator=integrator, sampling={"rate": 90, "delay": 0.004},
                      joints={"shoulder": {"torque": pid}, "elbow": {"torque": "-0.4*sign(v) + sin(9*t)"}})
@@ -117,9 +116,8 @@ def test_a_sampled_controller_goes_on(scenario, in_pieces, monkeypatch, integrat
 
 @pytest.mark.parametrize("integrator, looks", [(FIXED, 7), ({"method": "dopri5"}, 7), ({"method": "rodas5p"}, 60)],
                          ids=["rk4", "dopri5", "rodas5p"])
-def test_integrals_of_pid_laws_go_on(scenario, in_pieces, monkeypatch, integrator, looks):
+def test_integrals_of_pid_laws_go_on(scenario, in_pieces, integrator, looks):
     """Through events, where one joint is at its limit and the other loses its law for some time."""
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
     pid = {"torque": {"pid": {"kp": 9, "ki": 40, "kd": 1, "target": 0.2}}}
     given = scenario(json.dumps(ARM), **EVENTS | {"joints": {"shoulder": pid, "elbow": pid}}, integrator=integrator,
                      saturate={"shoulder": 5})

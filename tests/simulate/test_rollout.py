@@ -12,11 +12,6 @@ DT, STEPS, EVERY = 2e-3, 12, 4
 PENDULUM = "robots/double_pendulum.yaml"
 
 
-@pytest.fixture(autouse=True)
-def lines(monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
 @pytest.fixture
 def pendulum():
     return ld.load(PENDULUM)

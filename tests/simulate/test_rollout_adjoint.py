@@ -11,11 +11,6 @@ DT, STEPS = 2e-3, 20
 PENDULUM = "robots/double_pendulum.yaml"
 
 
-@pytest.fixture(autouse=True)
-def lines(monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
 def differences(f, e=1e-4):
     """df(0) by four values: of order e^4, 1e-12 here, and 1e-12 of rounding."""
     return (8 * (f(e) - f(-e)) - (f(2 * e) - f(-2 * e))) / (12 * e)

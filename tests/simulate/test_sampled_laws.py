@@ -43,11 +43,6 @@ A, B = np.array([[0, 1], [-STIFFNESS / MASS, -DAMPING / MASS]]), np.array([[0], 
 FINE = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
 
 
-@pytest.fixture(autouse=True)
-def lines(monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
 @pytest.fixture
 def of(scenario):
     """A scenario of a second with these keys, as a dict."""

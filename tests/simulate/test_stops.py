@@ -17,12 +17,6 @@ from liedyn.simulation.preparation import prepare
 from limited_robots import ARM, SLIDER, TIGHT
 
 
-@pytest.fixture(autouse=True)
-def lines(monkeypatch):
-    """What users run, and what compiles once for all robots."""
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
 @pytest.fixture
 def simulate(scenario):
     def run(robot, **keys):

@@ -1,0 +1,39 @@
+"""configs/cart_pole_swing_up.py: the descent descends, and what it writes is a run."""
+import importlib.util
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def script():
+    spec = importlib.util.spec_from_file_location("cart_pole_swing_up", ROOT / "configs/cart_pole_swing_up.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_cost_falls(script):
+    model, costs = ld.load(script.ROBOT), []
+    for steps in (0, 100, 300):
+        force = script.swing_up(model, steps, told=lambda text: None)
+        costs.append(script.cost(script.simulated(model, force), force)[0])
+    assert costs[0] > 2 * costs[1] > 4 * costs[2]
+
+
+def test_it_writes_the_motion_that_it_has_found(script, tmp_path, capsys):
+    folder = tmp_path / "swing"
+    assert script.main(["-o", str(folder), "--steps", "20"]) == 0
+    assert "rad from upright" in capsys.readouterr().out and (folder / "plots" / "replay.png").exists()
+    assert json.loads((folder / "run.json").read_text())["status"] == "complete"
+    found, model = ld.read_trajectory(folder / "trajectory.csv"), ld.load(script.ROBOT)
+    q = np.column_stack([found.columns[f"q.{name}"] for name in model.q_names])
+    expected = script.simulated(model, script.swing_up(model, 20, told=lambda text: None))
+    assert np.abs(q - expected.q).max() < 1e-12
+    assert script.main(["-o", str(folder), "--steps", "1"]) == 2 and "exists" in capsys.readouterr().err
