@@ -18,7 +18,7 @@ def vary(text: str, more: str = "") -> str:
 
 BAD = [
     ("", "the key vary is missing; expected a list of what varies"),
-    ("vary: []\n", r"vary: wrong value; found \[\]; expected a list of at least 1 what varies"),
+    ("vary: []\n", r"vary: wrong value; found \[\]; expected a list of at least 1 entries"),
     (vary("list: []"), r"vary\[0\].list: wrong value; found \[\]; expected a list of at least 1 values"),
     ("vary: [{list: [1]}]\n", r"vary\[0\]: the key key is missing; expected a key of the scenario"),
     (vary("lst: [1]"), r"unknown key; expected one of .*did you mean list"),
@@ -48,7 +48,14 @@ BAD = [
     (vary("list: [a], scale: relative"), "relative values must be numbers"),
     (vary("csv: {file: no.csv, column: a}"), "file: no such CSV file; found .*no.csv"),
     (vary("csv: {file: values.csv, column: c}"), "column: no such column; found 'c'; expected one of a, b of"),
-    (vary("csv: {file: values.csv, column: b}"), r"values.csv:3: b: not a finite number; found '2,x'"),
+    (vary("csv: {file: values.csv, column: b}"), r"values.csv:3: b: not a number; found 'x'"),
+    (vary("csv: {file: others.csv, column: a}"), "others.csv:1: a: two columns have the same name"),
+    (vary("csv: {file: others.csv, column: b}"), "others.csv:2: b: not a number; found '1_000'"),
+    (vary("csv: {file: others.csv, column: c}"), "others.csv:2: c: not a finite number; found 'nan'"),
+    (vary("csv: {file: others.csv, column: d}"), "others.csv:3: d: a value is missing"),
+    (vary("csv: {file: empty.csv, column: a}"), "empty.csv: the file is empty"),
+    ("vary: [{key: '', list: [1]}]\n", r"sweep.yaml:2: vary\[0\].key: the key is empty; expected a key of the scenario"),
+    (ONE + "trajectories: 3\n", "trajectories: wrong value; found 3; expected true, false, or a mapping"),
     (ONE + "trajectories: {every: 0}\n", "every: out of range; found 0; expected a number of at least 1"),
     (ONE + "trajectories: {columns: []}\n", "columns: wrong value"),
     (ONE + "speed: 3\n", "speed: unknown key"),
@@ -58,6 +65,8 @@ BAD = [
 @pytest.mark.parametrize("text, message", BAD, ids=range(len(BAD)))
 def test_files(tmp_path, text, message):
     (tmp_path / "values.csv").write_text("a,b\n1,2\n2,x\n", encoding="utf-8")
+    (tmp_path / "others.csv").write_text("a, a, b, c, d\n1,2,1_000,nan,\"4\"\n1,2,3,4\n", encoding="utf-8")
+    (tmp_path / "empty.csv").touch()
     path = written(tmp_path, text)
     with pytest.raises(InputError, match=message) as caught:
         read_sweep(path)
@@ -80,6 +89,9 @@ BOUND = [
     ("vary: [{key: integrator.method, list: [1], scale: relative}]\n", "relative values need a number .*integrator.method = rk4"),
     (ONE + "outputs: {x: final(q.elbo)}\n", "outputs.x: no such column; found 'q.elbo'.*did you mean q.elbow"),
     (ONE + "outputs: {x: final(z(tipp))}\n", "outputs.x: no such link; found 'tipp'.*did you mean tip"),
+    (ONE + "trajectories: {columns: [q.elbo]}\n",
+     r"sweep.yaml:3: trajectories.columns: no such column; found 'q.elbo'.*did you mean q.elbow"),
+    (ONE + "trajectories: {columns: ['q.*', 'contact.*']}\n", "no such column; found 'contact"),
     (ONE + "outputs: {x: q.elbow}\n", r"outputs.x: an output is one number of a run.*expected final\(…\)"),
     (ONE + "outputs: {x: fina(q.elbow)}\n", "unknown function fina; .*did you mean final"),
     (ONE + "outputs: {x: final(3)}\n", r"final\(…\) takes a series"),

@@ -125,6 +125,23 @@ def test_trajectories_are_those_of_the_runs(tmp_path):
             assert np.allclose(rows["tau.elbow[N m]"], result.tau[which, 1], rtol=1e-12, atol=1e-13)
 
 
+def test_columns_that_some_runs_have_are_in_all_files_of_trajectories(tmp_path):
+    from pyarrow import parquet
+
+    from liedyn.report.batch_folder import _envelopes
+    text = f"{ADAPTIVE}vary: [{{key: external_forces.0.link, list: [lower, tip]}}]\ntrajectories: {{columns: ['*.fz']}}\n"
+    scenario = f"{SCENARIO}external_forces: [{{link: lower, wrench: [0, 0, 0, 0, 0, 2]}}]\n"
+    found = batch(tmp_path, text, 1, scenario=scenario)                            # a chunk for each run
+    found.run(tmp_path / "out")
+    kept = parquet.read_table(tmp_path / "out" / "trajectories").to_pydict()
+    assert list(kept) == ["number", "t[s]", "fext.lower.fz[N]", "fext.tip.fz[N]"]
+    lower, tip = ({name: x.tolist() for name, _, x in outputs_alone(found, k)[1].columns} for k in range(2))
+    assert kept["fext.lower.fz[N]"] == lower["fext.lower.fz"] + [None] * 11
+    assert kept["fext.tip.fz[N]"] == [None] * 11 + tip["fext.tip.fz"]
+    last = [one.quantiles[2][-1] for one in _envelopes(tmp_path / "out")]
+    assert last == pytest.approx([lower["fext.lower.fz"][-1], tip["fext.tip.fz"][-1]], rel=1e-12)          # of one run: itself
+
+
 # --- the folder ------------------------------------------------------------------------------------------------------
 
 def test_resume_computes_what_is_missing_and_a_changed_sweep_what_differs(tmp_path):

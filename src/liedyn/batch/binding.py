@@ -3,6 +3,7 @@ from __future__ import annotations
 
 import difflib
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -55,8 +56,12 @@ class Binding:
 
     def bind(self, values) -> Prepared:
         """The run where what varies has these values. Raises what `run_scenario` does."""
+        return self._bound(zip(self.sweep.vary, self.parameters, values, strict=True))
+
+    def _bound(self, given: Iterable[tuple[Varied, str | None, object]]) -> Prepared:
+        """What varies, its parameter of the robot, and its value: the others stay as they are in the scenario."""
         overrides, parameters, of_file = [], {}, []
-        for one, name, x in zip(self.sweep.vary, self.parameters, values, strict=True):
+        for one, name, x in given:
             text = json.dumps(_plain(x))
             if name is not None:
                 parameters[name] = float(x)
@@ -76,19 +81,12 @@ class Binding:
         try:
             return self.bind(values)
         except LiedynError as error:
-            for k, one in enumerate(self.sweep.vary):
+            for one, name, x in zip(self.sweep.vary, self.parameters, values, strict=True):
                 try:
-                    self._only(k, values[k])
+                    self._bound([(one, name, x)])
                 except LiedynError as cause:
                     raise ScenarioError(f"the first run cannot start: {cause}", place=one.place) from None
             raise ScenarioError(f"the first run cannot start: {error}", place=None) from None
-
-    def _only(self, k: int, x) -> None:
-        """The run where one quantity alone has another value than in the scenario."""
-        alone = Binding.__new__(Binding)
-        alone.__dict__.update(self.__dict__ | {"sweep": replace(self.sweep, vary=(self.sweep.vary[k],)),
-                                               "parameters": [self.parameters[k]]})
-        alone.bind([x])
 
     def _model(self, scenario, of_file: tuple[str, ...] = ()):
         key = scenario.robot, scenario.base, scenario.gravity, scenario.loops

@@ -20,6 +20,7 @@ from liedyn.batch.lineup import Lineup, lineup_of
 from liedyn.batch.motions import OfResult, SideBySideMotion
 from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
 from liedyn.integrators.many_runs import Outputs, Runs
+from liedyn.integrators.problem import LOST
 from liedyn.io.csv import column_title
 from liedyn.io.sweep import Sweep
 from liedyn.simulation.balance import relative_balance
@@ -28,7 +29,6 @@ from liedyn.simulation.preparation import Prepared, prepare_with
 from liedyn.simulation.run import Silent, simulate_prepared
 
 COMPLETE, DIVERGED, FAILED = "complete", "diverged", "failed"
-_LOST = 1e12             # as in `simulation.rows`: a state beyond has lost all meaning; the run is told by itself
 _KINDS = ("q", "v", "a", "tau")
 
 
@@ -89,6 +89,8 @@ class Bench:
                 if link not in links:
                     raise ScenarioError("no such link", place=one.place, found=link, expected="one of " + ", ".join(links),
                                         hint=nearest(link, links))
+        kept = self.sweep.trajectories
+        others |= {(pattern, kept) for pattern in kept.columns if not _matching(known, pattern)} if kept else set()
         if others:
             self._check_others(others)
 
@@ -103,7 +105,7 @@ class Bench:
             return
         names = [name for name, _, _ in found.columns]
         for name, one in others:
-            if name not in names:
+            if name not in names and not _matching(names, name):
                 raise ScenarioError("no such column", place=one.place, found=name, expected="a column of the trajectory",
                                     hint=nearest(name, names))
 
@@ -114,7 +116,7 @@ class Bench:
         others = any((scenario.contacts, scenario.limits, scenario.forces, scenario.actuators, scenario.control, scenario.motors,
                       prepared.problem.prescribed.any()))
         for pattern in self.sweep.trajectories.columns if self.sweep.trajectories and others else ():
-            if pattern[:1] in ("*", "?", "[") or not any(fnmatch.fnmatchcase(name, pattern) for name in known):
+            if pattern[:1] in ("*", "?", "[") or not _matching(known, pattern):
                 return False
         return all(name in known for output in self.outputs for name in output.columns)
 
@@ -158,7 +160,7 @@ class Bench:
         engine.advance(moving, lineup.grid, out, numbers.values, threads=self.threads)
         lost = ~np.isfinite(out.q).all(axis=(1, 2)) | ~np.isfinite(out.v).all(axis=(1, 2)) | (moving.ended >= 0) | alone
         with np.errstate(invalid="ignore"):
-            lost |= (np.abs(out.q).max(axis=(1, 2), initial=0.0) > _LOST) | (np.abs(out.v).max(axis=(1, 2), initial=0.0) > _LOST)
+            lost |= (np.abs(out.q).max(axis=(1, 2), initial=0.0) > LOST) | (np.abs(out.v).max(axis=(1, 2), initial=0.0) > LOST)
         if lost.any():                                          # energies of these would be refused
             out.q[lost], out.v[lost] = model.neutral(), 0.0
         a, tau = (out.more[..., :model.nv], out.more[..., model.nv:2 * model.nv]) if reads else (None, None)
@@ -219,6 +221,10 @@ class Bench:
     def _has_own_robot(self, run: Prepared) -> bool:
         """Whether straight-line code, in which a robot's constants are written, would be made for this run alone."""
         return not np.array_equal(run.model.constants, self.binding.prepared.model.constants)
+
+
+def _matching(names, pattern: str) -> list[str]:
+    return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
 
 
 def _every(rows: int, every: int) -> np.ndarray:

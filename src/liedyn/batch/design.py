@@ -21,7 +21,8 @@ class Design:
 
     def __init__(self, sweep: Sweep):
         self.sweep, self.vary = sweep, sweep.vary
-        self.counts = [len(one.values) for one in sweep.vary if one.values is not None]
+        self.listed = [None if one.values is None else _numbers(one.values) for one in sweep.vary]
+        self.counts = [len(x) for x in self.listed if x is not None]
 
     @property
     def count(self) -> int:
@@ -35,16 +36,11 @@ class Design:
         runs = np.arange(first, until)
         if self.sweep.combine == "sample":
             u = self._uniforms(first, until)
-            return [self._drawn(one, u[:, k]) for k, one in enumerate(self.vary)]
-        if self.sweep.combine == "zip":
-            return [_picked(one.values, runs) for one in self.vary]
-        places = np.unravel_index(runs, self.counts)
-        return [_picked(one.values, at) for one, at in zip(self.vary, places, strict=True)]
-
-    def _drawn(self, one, u: np.ndarray) -> np.ndarray | list:
-        if one.drawn is None:
-            return _picked(one.values, np.minimum((u * len(one.values)).astype(int), len(one.values) - 1))
-        return quantile(one.drawn, u)
+            return [quantile(one.drawn, u[:, k]) if listed is None
+                    else _picked(listed, np.minimum((u[:, k] * len(listed)).astype(int), len(listed) - 1))
+                    for k, (one, listed) in enumerate(zip(self.vary, self.listed, strict=True))]
+        places = [runs] * len(self.listed) if self.sweep.combine == "zip" else np.unravel_index(runs, self.counts)
+        return [_picked(listed, at) for listed, at in zip(self.listed, places, strict=True)]
 
     def _uniforms(self, first: int, until: int) -> np.ndarray:
         """(runs, d) in (0, 1)."""
@@ -83,7 +79,10 @@ def quantile(x: Distribution, u: np.ndarray) -> np.ndarray:
     return np.clip(np.exp(found) if of_logarithm else found, x.low, x.high)
 
 
-def _picked(values: tuple, places: np.ndarray) -> np.ndarray | list:
-    if all(isinstance(x, float) for x in values):
-        return np.array(values)[places]
-    return [values[k] for k in places]
+def _numbers(values: tuple) -> np.ndarray | tuple:
+    """An array where they are numbers."""
+    return np.array(values) if all(isinstance(x, float) for x in values) else values
+
+
+def _picked(values: np.ndarray | tuple, places: np.ndarray) -> np.ndarray | list:
+    return values[places] if isinstance(values, np.ndarray) else [values[k] for k in places]

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -68,10 +69,6 @@ class Batch:
             self._size = self._fitting_size()
         return self._size
 
-    @size.setter
-    def size(self, runs: int) -> None:
-        self._size = runs
-
     @property
     def chunks(self) -> int:
         return -(-self.count // self.size)
@@ -88,13 +85,17 @@ class Batch:
 
     def _recipe(self, first: int, until: int) -> bytes:
         """What the values of these runs depend on; with samples at random it is less work than the values."""
-        sweep = self.sweep
-        if sweep.combine == "sample":
-            whole = self.count if sweep.sampling == "latin_hypercube" else 0
-            sources = [(one.key, one.values, one.drawn, one.scale) for one in sweep.vary]
-            return repr((sweep.seed, sweep.sampling, whole, sources)).encode()
+        if self.sweep.combine == "sample":
+            return self._drawn_from
         values = self.binding.values(first, until)
         return b" ".join(x.tobytes() if isinstance(x, np.ndarray) else json.dumps(x).encode() for x in values)
+
+    @cached_property
+    def _drawn_from(self) -> bytes:
+        sweep = self.sweep
+        whole = self.count if sweep.sampling == "latin_hypercube" else 0
+        sources = [(one.key, one.values, one.drawn, one.scale) for one in sweep.vary]
+        return repr((sweep.seed, sweep.sampling, whole, sources)).encode()
 
     def _identity(self) -> str:
         """A hash of all that the runs have in common."""

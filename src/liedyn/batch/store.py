@@ -11,13 +11,16 @@ import json
 import os
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from liedyn.batch.chunk import Motions, Table
 from liedyn.errors import UsageError
 from liedyn.io.output import check_folder, open_folder, remove, scratch_folder, told
 from liedyn.io.sweep import Sweep
+
+if TYPE_CHECKING:                       # pictures of a batch need no dynamics
+    from liedyn.batch.chunk import Motions, Table
 
 MARK, RUNS, CHUNKS, TRAJECTORIES = "batch.json", "runs.parquet", "chunks", "trajectories"
 _GROUP = 65536           # rows of the table that are written together
@@ -67,12 +70,12 @@ class Store:
                 (self.folder / name).mkdir(exist_ok=True)
 
     def has(self, name: str) -> bool:
-        file = f"{name}.parquet"
-        return (self.folder / CHUNKS / file).is_file()
+        return (self.folder / CHUNKS / f"{name}.parquet").is_file()
 
     def write(self, name: str, sweep: Sweep, table: Table, motions: Motions | None) -> None:
         """Trajectories first: a chunk is there when its rows of the table are."""
-        parquet, file = _parquet(), f"{name}.parquet"
+        from pyarrow import parquet
+        file = f"{name}.parquet"
         with told(self.folder), scratch_folder(self.folder) as part:
             if motions is not None:
                 parquet.write_table(_motions_table(motions), part / "trajectory")
@@ -85,7 +88,8 @@ class Store:
         status."""
         import pyarrow as pa
         import pyarrow.compute as pc
-        names, parquet, counts, waiting = list(names), _parquet(), {}, []
+        from pyarrow import parquet
+        names, counts, waiting = list(names), {}, []
         with told(self.folder), scratch_folder(self.folder) as part:
             writer = None
             for k, name in enumerate(names):
@@ -98,6 +102,7 @@ class Store:
                     writer.write_table(pa.concat_tables(waiting))
                     waiting.clear()
             writer.close()
+            self._give_all_columns(names, part)
             if csv:
                 _write_csv(part / RUNS, part / "runs.csv")
                 os.replace(part / "runs.csv", self.folder / "runs.csv")
@@ -108,6 +113,21 @@ class Store:
                 if path.stem not in ours or (place == TRAJECTORIES and not self.trajectories):
                     remove(path)
         return counts
+
+    def _give_all_columns(self, names: list[str], part: Path) -> None:
+        """To each file of trajectories, null where its runs have none: readers of the folder go by its first file."""
+        import pyarrow as pa
+        from pyarrow import parquet
+        files = [path for path in (self.folder / TRAJECTORIES / f"{name}.parquet" for name in names)
+                 if self.trajectories and path.is_file()]
+        schemas = [parquet.read_schema(path) for path in files]
+        whole = pa.unify_schemas(schemas) if schemas else None
+        for path, schema in zip(files, schemas, strict=True):
+            if schema.names != whole.names:
+                table = parquet.read_table(path)
+                columns = [table[one.name] if one.name in schema.names else pa.nulls(len(table), one.type) for one in whole]
+                parquet.write_table(pa.table(columns, schema=whole), part / "trajectory")
+                os.replace(part / "trajectory", path)
 
 
 def runs_table(sweep: Sweep, table: Table):
@@ -132,8 +152,7 @@ def _motions_table(motions: Motions):
 
 
 def _write_csv(source: Path, target: Path) -> None:
-    from pyarrow import csv
-    parquet = _parquet()
+    from pyarrow import csv, parquet
     with parquet.ParquetFile(source) as file, csv.CSVWriter(target, file.schema_arrow) as writer:
         for batch in file.iter_batches():
             writer.write_batch(batch)
@@ -141,8 +160,3 @@ def _write_csv(source: Path, target: Path) -> None:
 
 def _text(x) -> str:
     return x if isinstance(x, str) else json.dumps(x)
-
-
-def _parquet():
-    from pyarrow import parquet
-    return parquet

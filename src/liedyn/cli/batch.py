@@ -27,20 +27,21 @@ class _Shard(click.ParamType):
 @click.argument("sweep", type=FILE)
 @click.option("-o", "--output", type=click.Path(file_okay=False), metavar="FOLDER", help="Folder to write. Default: runs/NAME.")
 @override_option(", in all runs")
-@click.option("--dry-run", is_flag=True, help="Check everything and say how many runs there are, how long they take and how "
-              "large the result is.")
-@click.option("--rerun", type=click.IntRange(0), metavar="K", help="Simulate run number K alone, to a run folder of `simulate`.")
-@click.option("--shard", type=_Shard(), metavar="i/N", help="Compute this part of the runs only; the last shard that ends "
-              "writes the table.")
-@click.option("--resume", is_flag=True, help="Compute what is missing in the folder, also of a sweep that was changed.")
-@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Processes or threads. Default: all cores.")
-@click.option("--scheduler", metavar="ADDRESS", help="Compute on a dask cluster whose workers see the folder: tcp://host:8786.")
+@click.option("--dry-run", is_flag=True, help="Check everything, then print the number of runs and estimates of time and "
+              "disk space.")
+@click.option("--rerun", type=click.IntRange(0), metavar="K", help="Simulate run K alone and write a run "
+              "folder, as `simulate` does.")
+@click.option("--shard", type=_Shard(), metavar="i/N", help="Compute part i of N of the runs only; the shard that finishes "
+              "last writes the table.")
+@click.option("--resume", is_flag=True, help="Compute only what is missing in the folder, also after the sweep has been edited.")
+@click.option("-j", "--jobs", type=click.IntRange(1), metavar="N", help="Number of processes or threads. Default: all cores.")
+@click.option("--scheduler", metavar="ADDRESS", help="Compute on a dask cluster whose workers share the file system: tcp://host:8786.")
 @click.option("--csv", is_flag=True, help="Also write the table as runs.csv.")
 @force_option
 @json_option
 @with_console
 def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, scheduler, csv, force, as_json, console):
-    """Run the scenario of a sweep many times, with other values each time, and write one table of what came out.
+    """Run the scenario of a sweep many times, with different values each time, and write one table of results.
 
     \b
     Example:  liedyn batch configs/sweeps/pendulum_release.yaml

@@ -37,7 +37,7 @@ from liedyn.kernels.simulation.signals import POSITION, TORQUE, VELOCITY, Schedu
 from liedyn.kernels.simulation.stops import Stops
 
 NEVER = 2             # a direction of `Problem.directions`
-_LOST = 1e12          # rad, m and their rates: a state beyond has lost all meaning, as sines of such angles have
+LOST = 1e12           # rad, m and their rates: a state beyond has lost all meaning, as sines of such angles have
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,7 +314,7 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
 
     if code in (LOOP_OPEN, CONTRADICTION):
         return _constraint_failure(problem, code, t, ties)
-    if code in (BAD_SIGNAL, SINGULAR, LOOSE_JOINT) and not (np.abs([*work.q, *work.v]) < _LOST).all():
+    if code in (BAD_SIGNAL, SINGULAR, LOOSE_JOINT) and not (np.abs([*work.q, *work.v]) < LOST).all():
         code = NOT_FINITE                                      # what follows from it tells nothing
     if code == BAD_SIGNAL:
         k = int(work.flag[0])
@@ -352,7 +352,7 @@ def _deepest_contact(problem: Problem, work: MotionWork) -> str:
     """A robot that starts below the ground is thrown out of it."""
     from liedyn.integrators.touch import touch
 
-    if problem.contacts is None or not (np.abs([*work.q, *work.v]) < _LOST).all():
+    if problem.contacts is None or not (np.abs([*work.q, *work.v]) < LOST).all():
         return ""
     at = touch(problem.model, problem.contacts, work.q[None], work.v[None])
     k = int(np.argmax(at.depth[0]))

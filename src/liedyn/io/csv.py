@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from liedyn.errors import ComputationError, Place, TrajectoryError
+from liedyn.errors import ComputationError, InputError, Place, TrajectoryError
 from liedyn.io.output import STDIO, open_output
 from liedyn.io.text_file import read_whole, too_large
 
@@ -258,14 +258,17 @@ def _refuse_row(row: str, line: int, columns: list[str], source: str) -> None:
         raise TrajectoryError("the row has the wrong number of values", place=Place(source, line),
                               found=f"{len(cells)} values", expected=str(len(columns)), hint=hint)
     for name, cell in zip(columns, cells, strict=True):
-        try:
-            float(cell)
-            wrong = "_" in cell or not cell.isascii()       # Python's float takes 1_000 and other scripts' digits
-        except ValueError:
-            wrong = True
-        if wrong:
-            raise TrajectoryError("not a number" if cell.strip() else "a value is missing",
-                                  place=Place(source, line, name), found=cell)
+        number_in_cell(cell, Place(source, line, name), TrajectoryError)
+
+
+def number_in_cell(cell: str, place: Place, error: type[InputError]) -> float:
+    """The number that a cell holds; it may not be finite."""
+    try:
+        if "_" in cell or not cell.isascii():              # Python's float takes 1_000 and other scripts' digits
+            raise ValueError
+        return float(cell)
+    except ValueError:
+        raise error("not a number" if cell.strip() else "a value is missing", place=place, found=cell) from None
 
 
 def _check_finite(table: np.ndarray, numbers: np.ndarray, columns: list[str], source: str) -> None:

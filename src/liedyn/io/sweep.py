@@ -61,6 +61,7 @@ class Kept:
 
     every: int = 1
     columns: tuple[str, ...] = ("*",)
+    place: Place = field(default=Place(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,13 +2,13 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import math
 import os
 from collections.abc import Iterable
 
 from liedyn.errors import Place, ScenarioError, nearest
+from liedyn.io.csv import number_in_cell
 from liedyn.io.override import override_texts
 from liedyn.io.sweep import MOST_RUNS, Distribution, Kept, Output, Sweep, Varied
 from liedyn.io.sweep_keys import DISTRIBUTIONS, LOG_NORMAL, NORMAL, SOURCES, SWEEP, SWEEP_CSV, TRAJECTORIES, VARY
@@ -28,7 +28,7 @@ def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
         raise root.problem("this is a scenario, not a sweep", expected="the keys scenario and vary")
     given = root.mapping(SWEEP)
     scenario = SWEEP.required(root, "scenario")
-    nodes = SWEEP.require(root, "vary").items(least=1, of="what varies")
+    nodes = SWEEP.require(root, "vary").items(least=1, of="entries")
     vary = tuple(_varied(node) for node in nodes)
     combine = SWEEP.value(given, "combine", "sample" if any(one.drawn for one in vary) else "grid")
     samples = SWEEP.value(given, "samples", 0)
@@ -47,6 +47,8 @@ def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
 def _varied(node: Node) -> Varied:
     given = node.mapping(VARY)
     key = VARY.required(node, "key").strip()
+    if not key:
+        raise given["key"].problem("the key is empty", expected="a key of the scenario, or robot.<parameter>")
     sources = [name for name in SOURCES if name in given]
     if len(sources) != 1:
         raise node.problem("one source of values is needed", found=", ".join(sources) or "none", expected="one of "
@@ -107,25 +109,24 @@ def _csv(node: Node) -> tuple[float, ...]:
 
 def column_of(file: str, column: str, place: Place) -> tuple[float, ...]:
     """The numbers of a column of a CSV whose first line that is no comment names the columns."""
-    rows = [(k, line) for k, line in enumerate(read_text(file, ScenarioError).splitlines(), 1)
-            if line.strip() and not line.startswith("#")]
-    table = list(csv.reader(io.StringIO("\n".join(line for _, line in rows)), skipinitialspace=True))
+    lines = enumerate(read_text(file, ScenarioError).splitlines(), 1)
+    table = [(k, next(csv.reader([line], skipinitialspace=True))) for k, line in lines if line.strip() and line[0] != "#"]
     if not table:
         raise ScenarioError("the file has no columns", place=Place(file), expected="a line of column names, then rows of numbers")
-    names = [name.strip() for name in table[0]]
+    names = [name.strip() for name in table[0][1]]
+    if names.count(column) > 1:
+        raise ScenarioError("two columns have the same name", place=Place(file, table[0][0], column))
     if column not in names:
         raise ScenarioError("no such column", place=place, found=column, expected=f"one of {', '.join(names)} of {file}",
                             hint=nearest(column, names))
     if len(table) == 1:
         raise ScenarioError("the file has no rows", place=Place(file), expected="rows of numbers")
-    found = []
-    for (line, _), row in zip(rows[1:], table[1:], strict=True):
-        try:
-            found.append(float(row[names.index(column)]))
-        except (ValueError, IndexError):
-            found.append(math.nan)
+    at, found = names.index(column), []
+    for line, row in table[1:]:
+        place = Place(file, line, column)
+        found.append(number_in_cell(row[at] if at < len(row) else "", place, ScenarioError))
         if not math.isfinite(found[-1]):
-            raise ScenarioError("not a finite number", place=Place(file, line, column), found=",".join(row))
+            raise ScenarioError("not a finite number", place=place, found=row[at])
     return tuple(found)
 
 
@@ -189,8 +190,9 @@ def _check_names(vary: tuple[Varied, ...], outputs: tuple[Output, ...]) -> None:
 
 def _trajectories(node: Node) -> Kept | None:
     if node.kind == "boolean":
-        return Kept() if node.value else None
-    values = TRAJECTORIES.value
+        return Kept(place=node.place) if node.value else None
+    if node.kind != "mapping":
+        raise node.wrong("true, false, or a mapping with every and columns")
     given = node.mapping(TRAJECTORIES)
     columns = tuple(child.text() for child in given["columns"].items(least=1, of="names")) if "columns" in given else ("*",)
-    return Kept(values(given, "every", 1), columns)
+    return Kept(TRAJECTORIES.value(given, "every", 1), columns, given.get("columns", node).place)

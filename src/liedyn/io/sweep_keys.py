@@ -26,16 +26,16 @@ VARY = Keys("vary", (
         missing="a key of the scenario, or robot.<parameter>", example="initial.q.shoulder", live=True),
     Key("name", Text(), "name of its column in the table", "the key", example="release"),
     Key("list", List(Either((Number(), Text(), Boolean(), List(Number()))), 1), "these values", example=[0.5, 1.0, 1.5]),
-    Key("range", Vector(3), "`[first, last, count]`: values at equal distances", example=[0, 1, 11]),
-    Key("csv", SWEEP_CSV, "values of a CSV"),
+    Key("range", Vector(3), "`[first, last, count]`: equally spaced values", example=[0, 1, 11]),
+    Key("csv", SWEEP_CSV, "values from a column of a CSV file"),
     Key("uniform", Vector(2), "`[low, high]`: uniform between these", example=[-0.1, 0.1], live=True),
-    Key("log_uniform", Vector(2), "`[low, high]`: its logarithm is uniform", example=[0.01, 1]),
-    Key("normal", NORMAL, "normal distribution `{mean, std}`, cut off at `low` and `high` if given"),
-    Key("log_normal", LOG_NORMAL, "log-normal distribution `{median, sigma}`, cut off at `low` and `high` if given"),
-    Key("scale", Choice(SCALES), "`relative`: the values are factors of what the scenario or robot has", "absolute",
+    Key("log_uniform", Vector(2), "`[low, high]`: uniform in the logarithm", example=[0.01, 1]),
+    Key("normal", NORMAL, "normal distribution `{mean, std}`, truncated at `low` and `high` if given"),
+    Key("log_normal", LOG_NORMAL, "log-normal distribution `{median, sigma}`, truncated at `low` and `high` if given"),
+    Key("scale", Choice(SCALES), "`relative`: the values are factors of the value in the scenario or robot", "absolute",
         example="relative")), one_of=(SOURCES,))
 TRAJECTORIES = Keys("trajectories", (
-    Key("every", Integer(least=1), "every so many rows", default_of(Kept, "every"), example=10),
+    Key("every", Integer(least=1), "keep every n-th row, and the last", default_of(Kept, "every"), example=10),
     Key("columns", List(Text(), 1), "names or patterns of columns", "all", example=["q.*"])))
 _SCALARS = Number(), Text(), Boolean()
 _VALUE = Either((*_SCALARS, List(Number(), 1), Named(Either(_SCALARS), "key")))
@@ -43,9 +43,9 @@ _VALUE = Either((*_SCALARS, List(Number(), 1), Named(Either(_SCALARS), "key")))
 SWEEP = Keys("sweep", (
     Key("scenario", File("scenario file"), "scenario or robot file that all runs begin with", required=True,
         missing="the path of a scenario file", example="scenario.yaml", live=True),
-    Key("overrides", Named(_VALUE, "duration"), "keys of the scenario that have another value in all runs", "none",
+    Key("overrides", Named(_VALUE, "duration"), "keys of the scenario that are overridden in all runs", "none",
         example={"duration": 2, "integrator.step": 0.002}),
-    Key("vary", List(VARY, 1), "a list: what differs from run to run", required=True, missing="a list of what varies", live=True),
+    Key("vary", List(VARY, 1), "a list: what varies from run to run", required=True, missing="a list of what varies", live=True),
     Key("combine", Choice(COMBINATIONS), "`grid`: each value with each; `zip`: the first of each, the second of each, …; "
         "`sample`: drawn", "`sample` if there is a distribution, else `grid`", example="sample", live=True),
     Key("samples", Integer(least=1), f"number of runs, of `sample`; at most {MOST_RUNS:.0e}", "none", example=100, live=True),
@@ -54,5 +54,5 @@ SWEEP = Keys("sweep", (
     Key("seed", Integer(least=0), "of `sample`", default_of(Sweep, "seed"), example=7, live=True),
     Key("outputs", Named(Text(), "output"), "columns of the table, by name: expressions over a run, see [outputs](#outputs)",
         "none", example={"height": "max(energy.potential)", "last": "final(q.elbow)"}, live=True),
-    Key("trajectories", Either((Boolean(), TRAJECTORIES)), "whether the motion of each run is kept: `true`, or `{every, "
+    Key("trajectories", Either((Boolean(), TRAJECTORIES)), "whether the trajectory of each run is kept: `true`, or `{every, "
         "columns}`", False, example={"every": 10, "columns": ["q.*"]})))

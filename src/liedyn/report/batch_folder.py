@@ -10,7 +10,6 @@ import numpy as np
 
 from liedyn.batch.store import RUNS, TRAJECTORIES, Store
 from liedyn.errors import UsageError
-from liedyn.io.output import scratch_folder, told
 from liedyn.report.pictures.all_pictures import save_sheet
 from liedyn.report.pictures.batch_panels import (
     Envelope,
@@ -21,6 +20,7 @@ from liedyn.report.pictures.batch_panels import (
     draw_scatter,
 )
 from liedyn.report.pictures.beside_data import Written
+from liedyn.report.plot_folder import drawn_into
 
 _RUNS, _TIMES, _ENVELOPES, _PANELS = 2000, 201, 24, 8      # runs and times of an envelope; pictures stay legible
 _ENOUGH = 50             # runs for shares of a variance
@@ -45,15 +45,9 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
         sheets.append(("envelopes", lambda: draw_envelopes(envelopes, subtitle)))
     if not sheets:
         raise UsageError(f"{source} has nothing to plot: no run is complete, or there are no outputs and no trajectories")
-    above = next(p for p in folder.absolute().parents if p.is_dir())
-    with told(folder), scratch_folder(above) as part:
-        drawn = Written()
-        for name, draw in sheets:
-            drawn += save_sheet(name, lambda name=name, draw=draw: {name: draw()}, part, formats)
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in drawn.paths:
-            os.replace(path, folder / path.name)
-    return Written([folder / path.name for path in drawn.paths], drawn.failures), notes
+    written = drawn_into(folder, lambda part: sum((save_sheet(name, lambda name=name, draw=draw: {name: draw()}, part, formats)
+                                                   for name, draw in sheets), Written()))
+    return written, notes
 
 
 def _quantities(source: Path, about: dict) -> tuple[list[Quantity], list[Quantity], tuple[str, ...]]:

@@ -12,7 +12,7 @@ from itertools import pairwise
 import numpy as np
 
 from liedyn.errors import Interrupted
-from liedyn.integrators.problem import Keeper, Problem, Statistics, kept_rows
+from liedyn.integrators.problem import LOST, Keeper, Problem, Statistics, kept_rows
 from liedyn.integrators.row_memory import give_back
 from liedyn.integrators.run_state import Record
 from liedyn.io.unfinished import Unfinished
@@ -22,7 +22,6 @@ EVERY = 5.0              # s between checkpoints, at least
 _SHARE = 0.02            # of the time, at most, is spent on them
 IN_MEMORY = 32e6         # bytes of rows: more go to the disk
 BLOCK = 1 << 15          # rows that are looked at together
-_LOST = 1e12             # rad, m and their rates: a state beyond has lost all meaning
 
 
 class Rows(Keeper):
@@ -166,7 +165,7 @@ def meaningful(parts: list[Part]) -> list[Part]:
     meaning."""
     for place, block in blocks(parts[-1:]):
         bad = ~np.all([np.isfinite(x.reshape(len(x), -1)).all(axis=1) for x in block.record], axis=0)
-        bad |= (np.abs(np.hstack([block.record.q, block.record.v])) > _LOST).any(axis=1)
+        bad |= (np.abs(np.hstack([block.record.q, block.record.v])) > LOST).any(axis=1)
         if bad.any():
             n, part = place.start + int(np.argmax(bad)), parts[-1]
             return [*parts[:-1], *([Part(part.model, part.problem, kept_rows(part.record, n))] if n else [])]

@@ -38,7 +38,7 @@ class Envelope:
 def draw_scatter(varied: Sequence[Quantity], outputs: Sequence[Quantity], subtitle: str) -> Figure:
     """A row for each output, a column for what varied; the line follows the median."""
     width, height = 2.6 if len(varied) > 2 else 3.6, 1.7
-    figure, place = _grid(len(outputs), len(varied), width, height, "Outputs and what varied", subtitle)
+    figure, place = _grid(len(outputs), len(varied), width, height, "Outputs and what varied", f"{subtitle}; line: median")
     for i, output in enumerate(outputs):
         for k, one in enumerate(varied):
             axes = _axes(figure, place(i, k), one.values, output.values)
@@ -56,7 +56,8 @@ def draw_scatter(varied: Sequence[Quantity], outputs: Sequence[Quantity], subtit
 def draw_histograms(outputs: Sequence[Quantity], subtitle: str) -> Figure:
     """With the median and the middle nine tenths."""
     columns = 1 if len(outputs) == 1 else 2 if len(outputs) < 5 else 3
-    figure, place = _grid(-(-len(outputs) // columns), columns, 3.6, 1.7, "Outputs", subtitle)
+    figure, place = _grid(-(-len(outputs) // columns), columns, 3.6, 1.7, "Outputs",
+                          f"{subtitle}; median, and where 90 % of them are")
     for n, output in enumerate(outputs):
         x = output.values
         bins = int(np.clip(math.sqrt(len(x)), 5, 60))
@@ -74,27 +75,32 @@ def draw_histograms(outputs: Sequence[Quantity], subtitle: str) -> Figure:
 
 
 def draw_indices(varied: Sequence[Quantity], outputs: Sequence[Quantity], subtitle: str) -> Figure:
-    """Bars: the share of each output's variance that a quantity alone accounts for, see `first_order`; the largest on top."""
+    """Bars: the share of each output's variance that a quantity alone accounts for, see `first_order`; the largest on top. The
+    rest is interactions, and the error of the estimate: with few runs the slices are wide."""
     height = 0.24 * len(varied) + 0.1
     columns, names = 1 if len(outputs) == 1 else 2, [style.shortened(one.name, 34) for one in varied]
     left = max(_LEFT, 0.3 + 0.062 * max(map(len, names)))                   # inches of a letter
-    figure, place = _grid(-(-len(outputs) // columns), columns, 3.0, height, "What outputs depend on", subtitle, left)
+    figure, place = _grid(-(-len(outputs) // columns), columns, 3.0, height, "What outputs depend on",
+                          f"{subtitle}; first-order Sobol indices", left)
     for n, output in enumerate(outputs):
         shares = [first_order(one.values, output.values) for one in varied]
         order = np.argsort(shares, kind="stable")
         axes = style.plain_axes(figure, *place(*divmod(n, columns)), xlim=(0, 1), ylim=(-0.6, len(varied) - 0.4))
         style.rulers(axes, (0, 0.5, 1), range(len(varied)), y_labels=[names[k] for k in order])
         axes.barh(range(len(varied)), [shares[k] for k in order], 0.6, color=style.BLUE, linewidth=0)
+        if n >= len(outputs) - columns:
+            _name_below(axes, "share of the variance", 3.0)
         rest = 1.0 - sum(shares)
         style.heading(axes, (style.shortened(output.name, 30), style.INK, "bold"),
-                      (f"{100 * max(rest, 0.0):.0f} % several together", style.FAINT, "normal"))
+                      (f"rest {100 * max(rest, 0.0):.0f} %", style.FAINT, "normal"))
     return figure
 
 
 def draw_envelopes(envelopes: Sequence[Envelope], subtitle: str) -> Figure:
     """Medians over time, within the bands of half and of nine tenths of the runs."""
     columns = 1 if len(envelopes) < 3 else 2 if len(envelopes) < 9 else 3
-    figure, place = _grid(-(-len(envelopes) // columns), columns, 4.2, 1.5, "Envelopes", subtitle)
+    figure, place = _grid(-(-len(envelopes) // columns), columns, 4.2, 1.5, "Envelopes",
+                          f"{subtitle}; median, bands of 50 and 90 %")
     for n, one in enumerate(envelopes):
         low, high = _span(one.quantiles)
         axes = style.plain_axes(figure, *place(*divmod(n, columns)), xlim=style.time_span(one.t), ylim=(low, high))
