@@ -147,7 +147,8 @@ def test_motors_and_joint_wrenches_have_plots(tmp_path):
     for plot in data["plots"]:
         found[plot["title"]] = plot["curves"], curves[:, place:place + len(plot["curves"])]
         place += len(plot["curves"])
-    for title, name, unit, x in (("motor torques", "hinge.torque", "N m", np.cos), ("motor speeds", "hinge.speed", "rad/s", np.sin),
+    for title, name, unit, x in (("motor torques", "hinge.torque", "N m", np.cos),
+                                 ("motor speeds", "hinge.speed", "rad/s", np.sin),
                                  ("wrenches of joints", "hinge.mx", "N m", np.exp)):
         names, values = found[title]
         assert names == [[name, unit]]
