@@ -1,8 +1,12 @@
 """Columns of a trajectory become groups of curves by joint."""
 import math
+from pathlib import Path
 
 import numpy as np
 
+import liedyn as ld
+from liedyn.analyse.along.kinematics_along import frame_comment
+from liedyn.analyse.along.transmitted_wrenches import wrench_comments
 from liedyn.report.pictures.picture_data import (
     base_path_of_columns,
     energy_of_columns,
@@ -12,6 +16,7 @@ from liedyn.report.pictures.picture_data import (
 )
 
 N = 5
+ROOT = Path(__file__).parents[2]
 
 
 def groups(*columns, **options):
@@ -33,6 +38,24 @@ def test_reactions_have_a_panel_a_constraint_and_unit():
     assert [group.name for group in found] == ["torques", "reactions"]
     assert [(s.joint, s.label, s.unit) for s in found[1].series] == [
         ("pin", "mx", "N m"), ("pin", "fx", "N"), ("pin", "fy", "N"), ("gear", "", "N m")]
+
+
+def test_pictures_name_the_axes_that_the_comments_of_the_file_name():
+    model = ld.load(ROOT / "robots/four_bar.yaml")
+    columns = "wrench.knee.mx[N m]", "twist.hand.wx[rad/s]", "reaction.pin.fx[N]", "q.knee[rad]"
+    for axes, words in (("world", "world axes"), ("link", "axes of the child link"),
+                        ("joint", "axes of the joint's frame, fixed in the parent link")):
+        comments = {**wrench_comments(model, axes), "frame": frame_comment("local", None)}
+        found = {group.name: group.axes for group in groups(*columns, comments=comments)}
+        assert found["joint_wrenches"] == f"{words}, about the child link's origin"
+        assert found["link_twists"] == "axes of the link, about its point" and found["positions"] == ""
+        assert found["reactions"].endswith(", about the origin of frame b")
+    assert {group.axes for group in groups(*columns)} == {""}
+
+
+def test_motors_have_torque_and_speed_in_panels_of_their_own():
+    found = groups("motor.elbow.speed[rad/s]", "motor.elbow.torque[N m]", "tau.elbow[N m]")
+    assert [(group.name, len(group.series)) for group in found] == [("torques", 1), ("motors", 2)]
 
 
 def test_accelerations_are_drawn_where_there_are_no_positions():

@@ -136,6 +136,25 @@ def test_forces_are_drawn_where_they_act(tmp_path):
     assert np.abs(np.cross(away, vector)).max() < 2e-3 * np.linalg.norm(f)
 
 
+def test_motors_and_joint_wrenches_have_plots(tmp_path):
+    (tmp_path / "cart.yaml").write_text(ROBOT)
+    extra = [("motor.hinge.torque", "N m", np.cos), ("motor.hinge.speed", "rad/s", np.sin), ("wrench.hinge.mx", "N m", np.exp)]
+    _, t, _ = write_run(tmp_path / "run", tmp_path / "cart.yaml", 0.2, 50, extra)
+    ok("replay", tmp_path / "run")
+    data, = data_of((tmp_path / "run" / "replay.html").read_text(encoding="utf-8"))["runs"]
+    curves, place = unpacked(data["curves"]), 0
+    found = {}
+    for plot in data["plots"]:
+        found[plot["title"]] = plot["curves"], curves[:, place:place + len(plot["curves"])]
+        place += len(plot["curves"])
+    for title, name, unit, x in (("motor torques", "hinge.torque", "N m", np.cos),
+                                 ("motor speeds", "hinge.speed", "rad/s", np.sin),
+                                 ("wrenches of joints", "hinge.mx", "N m", np.exp)):
+        names, values = found[title]
+        assert names == [[name, unit]]
+        assert np.abs(values[:, 0] - x(t)).max() < 1e-4                     # a curve has 10,000 levels
+
+
 def test_events_and_phases_become_marks(tmp_path):
     (tmp_path / "cart.yaml").write_text(ROBOT)
     write_run(tmp_path / "run", tmp_path / "cart.yaml", 0.2)

@@ -10,6 +10,8 @@ import yaml
 from scipy.integrate import solve_ivp
 
 import liedyn as ld
+from controlled_robots import ARM as PLAIN_ARM
+from controlled_robots import FINE
 from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.codegen.compiled import supported
 from liedyn.errors import ScenarioError
@@ -24,24 +26,13 @@ from liedyn.simulation.names import phase_rules
 from liedyn.simulation.run import run_scenario
 from liedyn.simulation.schedule import compile_schedule
 
-ARM = """\
-links:
-  upper: {mass: 3, com: [0.02, 0.01, 0.2], inertia: [0.05, 0.06, 0.01]}
-  lower: {mass: 2, com: [0, 0.03, 0.15], inertia: [0.03, 0.02, 0.01]}
-  hand: {mass: 0.5, com: [0, 0, 0.1], inertia: [0.004, 0.005, 0.001]}
-joints:
-  shoulder: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], damping: 0.4, armature: 0.1,
-             limits: {lower: -9, upper: 9, effort: 12}}
-  elbow: {type: revolute, parent: upper, child: lower, axis: [1, 0, 0], origin: {xyz: [0, 0, 0.4]}, stiffness: 2, rest: 0.1,
-          limits: {lower: -9, upper: 9, effort: 5}}
-  slide: {type: prismatic, parent: lower, child: hand, axis: [0, 0.6, 0.8], origin: {xyz: [0, 0, 0.3]}, friction: 0.2}
-"""
+ARM = (PLAIN_ARM.replace("origin: {xyz: [0, 0, 0.4]}", "origin: {xyz: [0, 0, 0.4]}, stiffness: 2, rest: 0.1")
+       .replace("origin: {xyz: [0, 0, 0.3]}", "origin: {xyz: [0, 0, 0.3]}, friction: 0.2"))
 BALL = ARM.replace("shoulder: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], damping: 0.4, armature: 0.1,\n"
                    "             limits: {lower: -9, upper: 9, effort: 12}}",
                    "shoulder: {type: ball, parent: world, child: upper}")
 MOTION = {"shoulder": "0.4 + 0.5*sin(3*t)", "elbow": "0.8*cos(2*t) - 0.3*t", "slide": "0.1*sin(5*t)"}
 TRACK = {"law": "computed_torque", "poles": [-8, -12], "motion": MOTION}
-FINE = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
 
 
 @pytest.fixture

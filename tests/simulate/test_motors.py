@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from scipy.integrate import solve_ivp
 
 import liedyn as ld
+from controlled_robots import ARM, FINE
 from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.cli import main
 from liedyn.errors import ScenarioError
@@ -24,28 +25,10 @@ links:
 joints:
   axle: {type: continuous, parent: world, child: wheel, axis: [0, 0, 1]}
 """
-ARM = """\
-links:
-  upper: {mass: 3, com: [0.02, 0.01, 0.2], inertia: [0.05, 0.06, 0.01]}
-  lower: {mass: 2, com: [0, 0.03, 0.15], inertia: [0.03, 0.02, 0.01]}
-  hand: {mass: 0.5, com: [0, 0, 0.1], inertia: [0.004, 0.005, 0.001]}
-joints:
-  shoulder: {type: revolute, parent: world, child: upper, axis: [0, 1, 0], damping: 0.4, armature: 0.1,
-             limits: {lower: -9, upper: 9, effort: 12}}
-  elbow: {type: revolute, parent: upper, child: lower, axis: [1, 0, 0], origin: {xyz: [0, 0, 0.4]},
-          limits: {lower: -9, upper: 9, effort: 5}}
-  slide: {type: prismatic, parent: lower, child: hand, axis: [0, 0.6, 0.8], origin: {xyz: [0, 0, 0.3]}}
-"""
 MOTORS = {"elbow": {"gear": 80, "curve": [[-50, 0.12], [100, 0.09], [400, 0]]},
           "slide": {"gear": 500, "curve": [[0, 0.03], [200, 0.03], [600, 0.005]], "inertia": 1e-6}}
 FORCES = {"shoulder": {"torque": "20*sin(9*t)"}, "elbow": {"torque": {"pd": {"kp": 60, "kd": 2, "target": "1.5*sin(7*t)"}}},
           "slide": {"torque": "30*cos(8*t)"}}
-FINE = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
-
-
-@pytest.fixture(autouse=True)
-def lines(monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
 
 
 @pytest.fixture

@@ -12,17 +12,11 @@ from scipy.linalg import expm
 from scipy.optimize import brentq
 
 import liedyn as ld
+from controlled_robots import CART, FINE
 from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.errors import ScenarioError
 from liedyn.simulation.run import run_scenario
 
-CART = """\
-links:
-  cart: {mass: 2}
-joints:
-  x: {type: prismatic, parent: world, child: cart, axis: [1, 0, 0], damping: 0.3, stiffness: 5,
-      limits: {lower: -9, upper: 9, effort: 4}}
-"""
 ARM = """\
 links:
   base: {mass: 1, inertia: [0.1, 0.2, 0.15]}
@@ -35,13 +29,7 @@ joints:
 """
 KP, KI, KD, TARGET = 60.0, 80.0, 12.0, 0.2
 GAINS = {"kp": KP, "ki": KI, "kd": KD, "target": TARGET}
-FINE = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
 START = {"q": {"x": -0.3}, "v": {"x": 0.4}}
-
-
-@pytest.fixture(autouse=True)
-def lines(monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
 
 
 @pytest.fixture

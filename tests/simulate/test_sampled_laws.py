@@ -10,6 +10,7 @@ import yaml
 from scipy.linalg import expm
 from scipy.signal import cont2discrete
 
+from controlled_robots import CART, FINE
 from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.errors import ComputationError, ScenarioError, UsageError
 from liedyn.integrators.problem import Options, Start
@@ -22,13 +23,6 @@ from liedyn.simulation.sampled_controller import SampledController
 from liedyn.simulation.schedule import compile_schedule
 
 MASS, DAMPING, STIFFNESS = 2.0, 0.3, 5.0
-CART = """\
-links:
-  cart: {mass: 2}
-joints:
-  x: {type: prismatic, parent: world, child: cart, axis: [1, 0, 0], damping: 0.3, stiffness: 5,
-      limits: {lower: -9, upper: 9, effort: 4}}
-"""
 LIFT = CART.replace("axis: [1, 0, 0], damping: 0.3, stiffness: 5", "axis: [0, 0, 1]")
 ARM = """\
 links:
@@ -40,7 +34,6 @@ joints:
 """
 GAINS = {"kp": 60, "kd": 12, "target": 0.2}
 A, B = np.array([[0, 1], [-STIFFNESS / MASS, -DAMPING / MASS]]), np.array([[0], [1 / MASS]])
-FINE = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
 
 
 @pytest.fixture

@@ -41,11 +41,6 @@ ARMS = {
 POINT = [0.02, -0.01, 0.05]
 
 
-@pytest.fixture(autouse=True)
-def lines(monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
 def task(link: str, target: dict, **more) -> dict:
     return {"law": "task_space", "link": link, "target": target, "poles": [-8, -12], **more}
 

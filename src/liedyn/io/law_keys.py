@@ -28,13 +28,13 @@ CONTROL = Keys("control", (
         "negative poles [1/s], four for `feedback_linearization` and two for the others", kinds=TRACKING, example=[-20, -25]),
     Key("link", Text(), "of `task_space`: the link that follows the target", required=True, kinds=_TASK,
         missing="the link that follows the target", example="hand"),
-    Key("point", Vector(3), "of `task_space`: the point of the link that does, in link coordinates [m]",
+    Key("point", Vector(3), "of `task_space`: the point of the link that follows the target, in link coordinates [m]",
         default_of(Control, "point"), kinds=_TASK, example=[0, 0, 0.1]),
     Key("target", POSE_MOTION, "of `task_space`: the pose of the link's axes at the point in the world; `xyz` or `rpy` alone "
         "leave the other free", required=True, kinds=_TASK, example={"xyz": [0.4, "0.2*sin(t)", 0.5]},
         missing="xyz: [signal, signal, signal], rpy: the same, or waypoints"),
-    Key("posture", Named(NUMBERS, "joint"), "of `task_space`: positions of joints to which goes what the target leaves free "
-        "[rad or m]", "it comes to rest", kinds=_TASK, example={"elbow": -1.2}),
+    Key("posture", Named(NUMBERS, "joint"), "of `task_space`: positions that joints go to as far as the target leaves them free "
+        "[rad or m]", "they come to rest", kinds=_TASK, example={"elbow": -1.2}),
     Key("joints", List(Text(), 1), "of the other laws: a list of joints or patterns that are driven", "all that are not "
         "prescribed, except a free joint", kinds=("gravity_compensation", "state_feedback"), example=["elbow"]),
     Key("gain", _GAIN, "of `state_feedback`: the matrix K, by names or as rows; see below", required=True,

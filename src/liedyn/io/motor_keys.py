@@ -1,9 +1,8 @@
 """The key `motors` of a scenario: what a motor is, the keys of one, and its way from YAML and back."""
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from liedyn.errors import Place
 from liedyn.io.keys import Key, Keys, List, Named, Number, Vector, default_of
 from liedyn.io.scenario import Rule
 from liedyn.io.yaml_text import Node
@@ -23,7 +22,6 @@ class Motor:
     gear: float = 1.0
     curve: tuple[tuple[float, float], ...] = ()
     inertia: float = 0.0
-    place: Place = field(default=Place(), compare=False)
 
 
 MOTOR = Keys("motor", (
@@ -41,9 +39,9 @@ def read_motors(node: Node) -> tuple[Rule, ...]:
 
 
 def _motor(node: Node) -> Motor:
-    given = node.mapping(MOTOR)
-    curve = _curve(given["curve"]) if "curve" in given else ()
-    return Motor(MOTOR.value(given, "gear", 1.0), curve, MOTOR.value(given, "inertia", 0.0), node.place)
+    given, default = node.mapping(MOTOR), Motor()
+    curve = _curve(given["curve"]) if "curve" in given else default.curve
+    return Motor(MOTOR.value(given, "gear", default.gear), curve, MOTOR.value(given, "inertia", default.inertia))
 
 
 def _curve(node: Node) -> tuple[tuple[float, float], ...]:

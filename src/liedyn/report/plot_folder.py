@@ -104,11 +104,13 @@ def _recording(motion, robot: str | None) -> tuple[Recording, tuple[str, ...]]:
     except (InputError, UsageError) as error:
         if robot is not None:
             raise
-        columns = Recording(title, motion.t, groups_of_columns(motion.columns, motion.units, prescribed=prescribed),
+        columns = Recording(title, motion.t, groups_of_columns(motion.columns, motion.units, prescribed=prescribed,
+                                                                comments=motion.header),
                             energy_of_columns(motion.columns), base_path_of_columns(motion.columns),
                             drift=motion.columns.get("drift"))
         return columns, (f"limits and the motion itself are not drawn: {error}",)
     from liedyn.report.pictures.motion_data import record
 
     title = model.name if title == "trajectory" else f"{model.name}  {title}".strip()       # a run folder says nothing more
-    return record(model, motion.t, motion.columns, motion.units, title=title, prescribed=prescribed), notes
+    recording = record(model, motion.t, motion.columns, motion.units, title=title, prescribed=prescribed, comments=motion.header)
+    return recording, notes

@@ -23,7 +23,7 @@ from liedyn.report.pictures.motion_data import record
 from liedyn.report.pictures.picture_data import FORMATS, Recording, followed_of_columns, prescribed_comment
 from liedyn.report.replay.page import PAGE, replay_page
 from liedyn.report.replay.run_data import shown_result
-from liedyn.simulation.motion_columns import header_of
+from liedyn.simulation.motion_columns import header_of, reaction_comment
 from liedyn.simulation.run import Result
 
 MARK = "run.json"                       # what tells a run folder from others
@@ -115,7 +115,8 @@ def recording_of(result: Result) -> Recording:
     drawn = slice(None) if n <= _MOST else np.append(np.arange(0, n - 1, -(-n // _MOST)), n - 1)
     t, values = result.t[drawn], {name: x[drawn] for name, _, x in result.columns}
     units = {name: unit for name, unit, _ in result.columns}
-    recording = record(result.model, t, values, units, title=result.model.name, prescribed=_prescribed(result))
+    recording = record(result.model, t, values, units, title=result.model.name, prescribed=_prescribed(result),
+                       comments={"reaction": reaction_comment()})
     return replace(recording, tracking=followed_of_columns(t, values, units, _law(result.scenario))) \
         if result.tracking is not None else recording
 

@@ -32,6 +32,11 @@ class BoundMotor:
     rule: Rule
 
     @property
+    def armature(self) -> float:
+        """Inertia of the rotor at the joint [kg m^2 | kg]."""
+        return self.motor.gear**2 * self.motor.inertia
+
+    @property
     def most(self) -> float:
         """The largest force of the joint [N m | N]; infinite without a curve."""
         return self.motor.gear * max((torque for _, torque in self.motor.curve), default=np.inf)
@@ -84,12 +89,12 @@ def with_rotors(scenario: Scenario, model):
                                 place=rotors[joint.name].rule.place, expected="one of both",
                                 found=f"inertia: {rotors[joint.name].motor.inertia:g}, armature: "
                                       f"{joint.coordinates[0].armature:g}")
-    return with_armatures(model, armatures_of(scenario, model))
+    return with_armatures(model, {name: one.armature for name, one in rotors.items()})
 
 
 def armatures_of(scenario: Scenario, model) -> dict[str, float]:
     """Of joints whose motors have rotors with inertia."""
-    return {one.joint: one.motor.gear**2 * one.motor.inertia for one in bind_motors(scenario, model) if one.motor.inertia}
+    return {one.joint: one.armature for one in bind_motors(scenario, model) if one.motor.inertia}
 
 
 def with_armatures(model, armatures: dict[str, float]):

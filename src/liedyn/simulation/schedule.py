@@ -39,6 +39,7 @@ from liedyn.simulation.ended_state import ended_state
 from liedyn.simulation.feedback import law_slopes
 from liedyn.simulation.joint_values import unit_quaternions, write_values
 from liedyn.simulation.laws import BoundLaws, bind_laws
+from liedyn.simulation.motion_columns import WRENCH
 from liedyn.simulation.names import bind, find, phase_rules
 from liedyn.simulation.prescribed_poses import PoseTable, held_by, pose_gap, prescribed_at, velocity_gap
 from liedyn.simulation.sampled_laws import SampledLaws, compile_sampled
@@ -48,7 +49,6 @@ from liedyn.simulation.signals.switches import MOST, switches_of_state
 from liedyn.simulation.stops import BoundStops, Stop, bind_stops, stops_of
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
-_WRENCH = ("mx", "my", "mz", "fx", "fy", "fz")
 _AGREE = 1e-6                    # relative: an initial value against the prescribed motion; people round
 _STEPS_WITH_EVENTS = 100         # at least, of adaptive methods: what is passed and passed back between two stages is not seen
 
@@ -286,7 +286,7 @@ class _Forces:
         window = (max(0.0, force.start), min(self.duration, force.end))
         constant = np.zeros(6)
         for k, given in enumerate(force.wrench):
-            use = Use(f"{_WRENCH[k]} of {name}", unit="N m" if k < 3 else "N", window=window)
+            use = Use(f"{WRENCH[k]} of {name}", unit="N m" if k < 3 else "N", window=window)
             lowered = self.table.lower(given, use)
             if isinstance(lowered, float):
                 constant[k] = lowered

@@ -13,6 +13,7 @@ from liedyn.analyse.along.recorded_motion import Along, Motion, motion_of
 from liedyn.dynamics.calling.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, check_frame, twists_in
 from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, jacobian, momentum
 from liedyn.dynamics.link_loads import link_loads, moving_links
+from liedyn.dynamics.orientations import quaternions_over_time
 from liedyn.errors import ComputationError, UsageError
 from liedyn.io.csv import LONGEST_LINE
 from liedyn.model.model import Model
@@ -72,7 +73,7 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
     their weight, about the world's origin, x = -m_y / f_z, y = m_x / f_z on the plane z = 0. There, [m; f] has no moment about x
     and y. External wrenches are not considered: where only the ground acts, the point is its centre of pressure.
     """
-    asked = _question(model, links, point, frame, jacobian, com, momentum, zmp)
+    asked = _question(model, links, point, frame, jacobian, com=com, momentum=momentum, zmp=zmp)
     motion = motion_of(model, trajectory, derive_a=True)
     columns = _columns(model, asked, motion)
     if zmp:
@@ -80,8 +81,7 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
     header = {**trajectory.header, **header_of(model, passive=motion.passive)}
     header.pop("reaction", None)
     if asked.links:
-        at = "" if point is None else f"; the point is {' '.join(repr(float(x)) for x in asked.point)} in the link"
-        header["frame"] = f"{frame}: {_AXES[frame]}{at}"
+        header["frame"] = frame_comment(frame, point)
     fixed = ("pose.", "jacobian.", "manipulability.")        # of q alone, which is never derived
 
     def derived(found: Columns) -> Columns:
@@ -97,32 +97,43 @@ def kinematics_along(model: Model, trajectory, links: Sequence[str] = (), *, poi
     return Along(header, trajectory.t, columns, (*motion.notes, *doubts, *([loops] if model.nc and jacobian and links else [])))
 
 
-def _question(model: Model, patterns, point, frame, *others) -> Question:
+def frame_comment(frame: str, point: Sequence[float] | None) -> str:
+    """The comment of the file that names the axes, and the point where it is not the link's origin."""
+    at = "" if point is None else f"; the point is {' '.join(repr(float(x)) for x in point)} in the link"
+    return f"{frame}: {_AXES[frame]}{at}"
+
+
+def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: bool) -> Question:
     check_frame(frame)
     links: dict[str, None] = {}
     for pattern in patterns:
         hits = matching(pattern, model.link_names)
         if not hits:
             close = difflib.get_close_matches(pattern, model.link_names, 3, 0.5)
-            hint = f"did you mean {' or '.join(close)}?" if close else f"the robot has {', '.join(model.link_names)}"
+            hint = f"did you mean {' or '.join(close)}?" if close else f"the robot has {', '.join(_first(model.link_names))}"
             raise UsageError(f"--link {pattern}: there is no such link; {hint}")
         links.update(dict.fromkeys(hits))
-    if not links and not any(others[1:]):
+    if not links and not any(whole.values()):
         raise UsageError("nothing is asked for: name a link with --link NAME, or use --com, --momentum or --zmp")
-    if not links and (point is not None or others[0]):
+    if not links and (point is not None or jacobian):
         raise UsageError(f"{'--point' if point is not None else '--jacobian'} needs --link NAME")
     if point is not None and len(links) > 1:
         raise UsageError(f"--point is in the axes of one link; there are {len(links)}: {', '.join(links)}")
     p = np.zeros(3) if point is None else np.array(point, dtype=float)
     if p.shape != (3,) or not np.isfinite(p).all():
         raise UsageError(f"--point: expected three finite numbers [m]; found {' '.join(map(str, point))}")
-    if others[0]:
+    if jacobian:
         count = 6 * model.nv * len(links)
         length = 6 * sum(len(f"jacobian.{link}.wx/{name}[m/rad],") for link in links for name in model.v_names)
         if count > LARGEST or 2 * length > LONGEST_LINE:
             raise UsageError(f"the Jacobians would have {count} columns, at most {LARGEST} are written, in a header line of "
                              f"{LONGEST_LINE} characters: name fewer links")
-    return Question(tuple(links), p, frame, *others)
+    return Question(tuple(links), p, frame, jacobian, **whole)
+
+
+def _first(names: Sequence[str]) -> list[str]:
+    """What a line holds of them."""
+    return [*names[:12], *(["…"] if len(names) > 12 else [])]
 
 
 def _columns(model: Model, asked: Question, motion: Motion) -> Columns:
@@ -143,7 +154,7 @@ def _link_columns(asked: Question, link: str, T, V, dV) -> Columns:
     speed = np.linalg.norm(V[:, 3:], axis=1)
     if asked.frame == LOCAL_WORLD_ALIGNED:                                 # d(R v)/dt = R (dv + w x v)
         dV = np.concatenate([dV[:, :3], dV[:, 3:] + np.cross(V[:, :3], V[:, 3:])], axis=1)
-    pose = np.concatenate([T[:, :3, 3], _quaternions(T[:, :3, :3])], axis=1)
+    pose = np.concatenate([T[:, :3, 3], quaternions_over_time(T[:, :3, :3])], axis=1)
     out = _named(f"pose.{link}", ("px", "py", "pz", "qx", "qy", "qz", "qw"), ["m"] * 3 + [""] * 4, pose)
     out += _named(f"twist.{link}", _TWIST, ["rad/s"] * 3 + ["m/s"] * 3, twists_in(asked.frame, T, V))
     out += [(f"speed.{link}", "m/s", speed)]
@@ -210,14 +221,3 @@ def _at_point(T, point) -> np.ndarray:
 def _shifted(V, point) -> np.ndarray:
     """Local twists [w; v] about a point of the link instead of its origin: v + w x point."""
     return np.concatenate([V[..., :3], V[..., 3:] + np.cross(V[..., :3], point)], axis=-1)
-
-
-def _quaternions(R) -> np.ndarray:
-    """(N, 4) unit quaternions x y z w, without jumps of sign from row to row."""
-    from scipy.spatial.transform import Rotation
-
-    Q = Rotation.from_matrix(R).as_quat()
-    Q[0] *= np.copysign(1.0, Q[0, 3])
-    turns = np.where(np.einsum("ni,ni->n", Q[1:], Q[:-1]) < 0.0, -1.0, 1.0)
-    Q[1:] *= np.cumprod(turns)[:, None]
-    return Q

@@ -23,7 +23,7 @@ RIM = 48                                # points
 
 
 def record(model: Model, t: np.ndarray, columns: Mapping[str, np.ndarray], units: Mapping[str, str], *, title: str,
-           prescribed: Collection[str] = ()) -> Recording:
+           prescribed: Collection[str] = (), comments: Mapping[str, str] | None = None) -> Recording:
     """What the pictures of a motion are drawn from.
 
     Parameters
@@ -32,13 +32,14 @@ def record(model: Model, t: np.ndarray, columns: Mapping[str, np.ndarray], units
         Columns of the trajectory file (`q.elbow`, …). Energy is drawn with its balance where the columns have it, else
         computed where q and v are complete; the motion is drawn where q is.
     prescribed : names of joints or velocity coordinates whose motion is given
+    comments : of the file
     """
     q, v = (_stacked(columns, prefix, names) for prefix, names in (("q.", model.q_names), ("v.", model.v_names)))
     energy = energy_of_columns(columns)
     if energy is None and q is not None and v is not None:
         energy = _energy(model, q, v)
     return Recording(title, t, groups_of_columns(columns, units, limits=column_limits(model), joints=model.joint_names,
-                                                 prescribed=prescribed),
+                                                 prescribed=prescribed, comments=comments),
                      energy, base_path_of_columns(columns), None if q is None else skeleton(model, t, q), columns.get("drift"))
 
 

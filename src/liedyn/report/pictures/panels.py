@@ -34,6 +34,7 @@ def draw_group(group: Group, t: np.ndarray, subtitle: str = "") -> dict[str, Fig
     smallest = {unit: 1e-6 * max(float(np.abs(s.values).max()) for s in group.series if s.unit == unit) + 1e-12
                 for unit in {s.unit for s in group.series}}
     pages = _pages(panels)
+    subtitle = "   ".join(filter(None, (subtitle, group.axes)))
     figures = {}
     for k, page in enumerate(pages, 1):
         name = group.name if len(pages) == 1 else f"{group.name}-{k}"

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
@@ -21,8 +22,9 @@ _GROUPS = (("q", "positions", "Joint positions"),
            ("a", "accelerations", "Joint accelerations"),
            ("tau", "torques", "Joint forces"),
            ("stop", "stops", "Forces of stops at joint limits (part of the joint forces)"),
+           ("motor", "motors", "Motors: torque and speed before the gear"),
            ("reaction", "reactions", "Reactions of loops (on link b, at frame b) and couplings"),
-           ("wrench", "joint_wrenches", "Wrenches of joints (on the child link, at its origin)"),
+           ("wrench", "joint_wrenches", "Wrenches of joints on their child links"),
            ("fext", "external_forces", "External forces (link axes, at the link's origin)"),
            ("pose", "link_poses", "Poses of links"),
            ("twist", "link_twists", "Twists of links"),
@@ -32,6 +34,10 @@ _GROUPS = (("q", "positions", "Joint positions"),
            ("com", "centre_of_mass", "Centre of mass: position, velocity, acceleration"),
            ("momentum", "momentum", "Momentum (angular about the centre of mass)"),
            ("zmp", "zero_moment_point", "Zero-moment point on the plane z = 0, and the vertical force"))
+
+# comment of the file that names the axes of what has the prefix
+_COMMENTS = {"reaction": "reaction", "wrench": "wrench", "twist": "frame", "acceleration": "frame"}
+_AXES = re.compile(r"\b(?:world axes|axes of )[^;]*")
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,11 +55,12 @@ class Series:
 
 @dataclass(frozen=True, eq=False)
 class Group:
-    """Curves of one kind: one figure, or several pages of it. `name` is its file name."""
+    """Curves of one kind: one figure, or several pages of it. `name` is its file name; axes: of vectors, in words."""
 
     name: str
     title: str
     series: tuple[Series, ...]
+    axes: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,9 +128,9 @@ class Recording:
 
 def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str], *,
                       limits: Mapping[str, tuple[float, float]] | None = None, joints: Collection[str] = (),
-                      prescribed: Collection[str] = ()) -> tuple[Group, ...]:
-    """Groups of the columns of a trajectory, by the prefix of their names (`q.`, `v.`, `a.`, `tau.`, `stop.`, `reaction.`,
-    `wrench.`, `fext.`, and those of kinematics: `pose.`, `twist.`, …).
+                      prescribed: Collection[str] = (), comments: Mapping[str, str] | None = None) -> tuple[Group, ...]:
+    """Groups of the columns of a trajectory, by the prefix of their names (`q.`, `v.`, `a.`, `tau.`, `stop.`, `motor.`,
+    `reaction.`, `wrench.`, `fext.`, and those of kinematics: `pose.`, `twist.`, …).
 
     Accelerations are left out where there are positions. Other columns are passed over.
 
@@ -133,6 +140,7 @@ def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str
     limits : {column name: (lower, upper)}, optional
     joints : names of the joints, where known: a name in it is not split at its dots
     prescribed : names of velocity coordinates (`elbow`, `ball.wx`) or joints whose motion is given
+    comments : of the file, which name the axes of twists and wrenches
     """
     present = {prefix: [name for name in columns if name.startswith(prefix + ".")] for prefix, _, _ in _GROUPS}
     if present["q"]:
@@ -146,7 +154,11 @@ def groups_of_columns(columns: Mapping[str, np.ndarray], units: Mapping[str, str
         return Series(joint, label, units.get(column, ""), np.asarray(columns[column], dtype=float), lower, upper,
                       name in prescribed or joint in prescribed)
 
-    return tuple(Group(name, title, tuple(map(series, present[prefix]))) for prefix, name, title in _GROUPS
+    def axes(prefix: str) -> str:
+        found = _AXES.search((comments or {}).get(_COMMENTS.get(prefix, ""), ""))
+        return found[0] if found else ""
+
+    return tuple(Group(name, title, tuple(map(series, present[prefix])), axes(prefix)) for prefix, name, title in _GROUPS
                  if present[prefix])
 
 

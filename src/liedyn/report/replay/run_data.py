@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.dynamics.kinematics import link_poses
+from liedyn.dynamics.orientations import quaternions_over_time
 from liedyn.errors import Place, TrajectoryError
 from liedyn.model.model import Model
 from liedyn.report.replay.body_scene import bodies_of, body_scene
@@ -27,8 +28,9 @@ _LEVELS = 10_000                        # of a curve from its lowest to its high
 _MOST_CURVES = 600
 # prefix of the columns, last part of their names ("" for any), title of the plot
 _PLOTS = (("q", "", "positions"), ("v", "", "velocities"), ("a", "", "accelerations"), ("tau", "", "joint forces"),
+          ("motor", "torque", "motor torques"), ("motor", "speed", "motor speeds"),
           ("contact", "force", "contact forces"), ("reaction", "", "reactions"), ("fext", "", "external wrenches"),
-          ("energy", "", "energy"))
+          ("wrench", "", "wrenches of joints"), ("energy", "", "energy"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +101,7 @@ def run_data(run: Shown) -> dict:
             "phase": run.phase, "marks": [[float(time), event, phase] for time, event, phase in run.marks],
             "t": packed(t[:, None], 1e-6),
             "positions": packed(poses[..., :3, 3].reshape(len(t), -1), _POSITION),
-            "turns": packed(_quaternions(poses[..., :3, :3]).reshape(len(t), -1), _TURN / max(1.0, _lever(scene))),
+            "turns": packed(quaternions_over_time(poses[..., :3, :3]).reshape(len(t), -1), _TURN / max(1.0, _lever(scene))),
             "arrows": {"of": names, **packed(arrows, 1e-4 * np.maximum(np.abs(arrows).max(axis=0, initial=0.0), 1e-9))},
             "plots": plots, "curves": packed(curves, np.maximum(np.ptp(curves, axis=0), 1e-9) / _LEVELS)}
 
@@ -112,16 +114,6 @@ def frames_of(t: np.ndarray) -> np.ndarray:
     near -= (near > 0) & (wanted - t[near - 1] < t[near] - wanted)
     twice = np.flatnonzero(np.diff(t) == 0.0)
     return np.unique(np.concatenate([near, [0, len(t) - 1], twice[:MOST_FRAMES], twice[:MOST_FRAMES] + 1]))
-
-
-def _quaternions(R: np.ndarray) -> np.ndarray:
-    """(F, B, 4) x y z w of rotations, without jumps of sign from frame to frame."""
-    from scipy.spatial.transform import Rotation
-
-    F, B = R.shape[:2]
-    quaternions = Rotation.from_matrix(R.reshape(-1, 3, 3)).as_quat().reshape(F, B, 4) if F * B else np.zeros((F, B, 4))
-    flips = np.where(np.einsum("fbi,fbi->fb", quaternions[1:], quaternions[:-1]) < 0, -1.0, 1.0)
-    return quaternions * np.concatenate([np.ones((1, B)), flips]).cumprod(axis=0)[..., None]
 
 
 def _lever(scene: dict) -> float:
