@@ -19,11 +19,6 @@ SAMPLES = f"{DRAWN}samples: 150\nseed: 4\n{OUTPUTS}"
 ADAPTIVE = "overrides: {integrator: {method: dopri5, rtol: 1.0e-9, atol: 1.0e-10}}\n"
 
 
-@pytest.fixture(autouse=True)
-def lines(monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
 def outputs_alone(found, number):
     """By the way of `run_scenario`."""
     result = simulate_prepared(found.binding.run(number), Silent())

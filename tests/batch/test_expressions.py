@@ -10,11 +10,6 @@ from liedyn.io.sweep import Output
 from sweeps import ROBOT
 
 
-@pytest.fixture(autouse=True)
-def lines(monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
 @pytest.fixture(scope="module")
 def result():
     return ld.run_scenario({"robot": str(ROBOT), "duration": 1.0, "output_step": 0.07,

@@ -16,11 +16,6 @@ ADAPTIVE = "overrides: {duration: 2, integrator: {method: dopri5, rtol: 1.0e-9, 
 ALONE = f"{ADAPTIVE}{DRAWN.replace('- {key: robot', '# {')}samples: 40\n{OUTPUTS}trajectories: {{columns: ['q.*']}}\n"
 
 
-@pytest.fixture(autouse=True)
-def lines(monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
 def test_a_batch_that_is_killed_and_resumed_is_that_which_was_left_alone(tmp_path):
     path = written(tmp_path, ALONE)
     Batch(read_sweep(path), killed_batches.SIZE).run(tmp_path / "alone")

@@ -22,11 +22,6 @@ SHAPES = (Shape("sphere", (0.1,), material=(("exponent", 2.0), ("smooth", 0.3)))
 PLANES = Plane("deep", (0.0, 0.0, 3.0), (0.2, -0.1, 2.0)), Plane("through", (0.0, 0.0, 0.0), (0.3, 0.4, 0.1))
 
 
-@pytest.fixture(autouse=True)
-def lines(monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
 def problem_of(model, **material):
     last, several = model.link_names[-1], len({*model.link_body} - {0}) > 1
     planes = (*PLANES, *([Plane("carried", (0.0, 0.0, 1.0), (0.1, 0.2, 1.0), last)] if several else []))

@@ -37,11 +37,6 @@ EXPRESSIONS = ("0.3*sin(2*t+1)", "exp(-t)*cos(3*t) - q/4", "tan(t/3)*0.2 + asin(
                "clip(-4*q-v, -0.5, 0.5) + 0.2*floor(3*q)", "-(-t)**3")
 
 
-@pytest.fixture(autouse=True)
-def lines(monkeypatch):
-    monkeypatch.setenv("LIEDYN_CODE", "auto")
-
-
 def scenario_of_all(model, seed) -> Scenario:
     """Some joints prescribed at every level, pd laws, torques by expressions, wrenches in both frames and with a window."""
     rng, rules, first, last = np.random.default_rng(seed), [], model.link_names[0], model.link_names[-1]
