@@ -9,7 +9,7 @@ from scipy.spatial.transform import Rotation
 import liedyn as ld
 from benchmarks.chains import chain
 from benchmarks.measure import side_by_side
-from liedyn.joints.kinds import FREE, SCREW
+from liedyn.joints.kinds import BALL, FREE, SCREW
 from liedyn.joints.tree import tree_of
 
 DT, RUNS, STEPS = 1e-3, 512, 100
@@ -17,28 +17,43 @@ AGREE = {"rk4": 1e-6, "semi_implicit": 1e-4}        # of the ends: Euler's steps
 
 
 def mjcf(model, integrator: str) -> str:
-    """Its bodies as they stand in the model's arrays, with joints about z or free; without contacts and passive forces."""
+    """Its bodies as they stand in the model's arrays, with joints about z, balls or free; without contacts and passive forces."""
     tree = tree_of.py_func(model.index, model.constants)
     children = {i: [k for k in range(1, len(tree.parent)) if tree.parent[k] == i] for i in range(len(tree.parent))}
 
+    def pose(i: int):
+        T = tree.T0[12 * i:12 * i + 12]
+        return T[:9].reshape(3, 3), T[9:]
+
+    def joint(i: int, R, p) -> str:
+        """Of body i, whose axes stand as R in those of the one that has the mass, about p there."""
+        if tree.kind[i] != SCREW:
+            return {BALL: '<joint type="ball"/>', FREE: '<freejoint/>'}[tree.kind[i]]
+        turns, slides = tree.S[2 * i:2 * i + 2]
+        assert turns * slides == 0.0, "no helical joints here"
+        kind, rotor = "hinge" if turns else "slide", float(tree.armature[tree.iv[i]])
+        return f'<joint type="{kind}" axis="{_text(R[:, 2])}" pos="{_text(p)}" armature="{rotor!r}"/>'
+
     def body(i: int) -> str:
-        T, I = tree.T0[12 * i:12 * i + 12], tree.I[10 * i:10 * i + 10]
-        x, y, z, w = Rotation.from_matrix(T[:9].reshape(3, 3)).as_quat()
+        """With the bodies without mass before the next one that has some: MuJoCo wants their joints in one body."""
+        chain = [i]
+        while tree.I[10 * chain[-1]] == 0.0:
+            child, = children[chain[-1]]
+            chain.append(child)
+        R, p, joints = np.eye(3), np.zeros(3), []
+        for k in reversed(chain):
+            joints.append(joint(k, R.T, -R.T @ p))
+            turn, shift = pose(k)
+            R, p = turn @ R, shift + turn @ p
+        i, (x, y, z, w) = chain[-1], Rotation.from_matrix(R).as_quat()
+        I = tree.I[10 * i:10 * i + 10]
         m, c = I[0], I[1:4] / I[0]
         A = np.zeros((3, 3))
         A[np.triu_indices(3)] = I[4:]
         A = A + np.triu(A, 1).T - m * (c @ c * np.eye(3) - np.outer(c, c))
-        joint = '<freejoint/>'
-        if tree.kind[i] == SCREW:
-            turns, slides = tree.S[2 * i:2 * i + 2]
-            assert turns * slides == 0.0, "no helical joints here"
-            kind, rotor = "hinge" if turns else "slide", float(tree.armature[tree.iv[i]])
-            joint = f'<joint type="{kind}" axis="0 0 1" armature="{rotor!r}"/>'
-        else:
-            assert tree.kind[i] == FREE
         numbers = " ".join(repr(float(A[j, k])) for j, k in ((0, 0), (1, 1), (2, 2), (0, 1), (0, 2), (1, 2)))
-        return (f'<body pos="{_text(T[9:])}" quat="{_text((w, x, y, z))}"><inertial pos="{_text(c)}" mass="{float(m)!r}" '
-                f'fullinertia="{numbers}"/>{joint}{"".join(map(body, children[i]))}</body>')
+        return (f'<body pos="{_text(p)}" quat="{_text((w, x, y, z))}"><inertial pos="{_text(c)}" mass="{float(m)!r}" '
+                f'fullinertia="{numbers}"/>{"".join(reversed(joints))}{"".join(map(body, children[i]))}</body>')
 
     return ('<mujoco><compiler inertiafromgeom="false" balanceinertia="false" boundmass="0" boundinertia="0" angle="radian"/>'
             f'<option integrator="{integrator}" timestep="{DT!r}" gravity="{_text(-tree.dV0[3:])}">'
@@ -50,7 +65,7 @@ def _text(x) -> str:
     return " ".join(repr(float(y)) for y in x)
 
 
-def _theirs(model, q, v):
+def mujoco_states(model, q, v):
     """States of MuJoCo: its quaternions are w x y z, the linear velocity of its free joint is in world axes."""
     q, v = q.copy(), v.copy()
     for joint in model.joints:
@@ -58,6 +73,21 @@ def _theirs(model, q, v):
             R = Rotation.from_quat(q[:, joint.q][:, 3:])
             v[:, joint.v] = np.concatenate([R.apply(v[:, joint.v][:, 3:]), v[:, joint.v][:, :3]], axis=1)
             q[:, joint.q] = q[:, joint.q][:, [0, 1, 2, 6, 3, 4, 5]]
+        elif joint.kind == BALL:
+            q[:, joint.q] = q[:, joint.q][:, [3, 0, 1, 2]]
+    return q, v
+
+
+def our_states(model, q, v):
+    """The other way."""
+    q, v = q.copy(), v.copy()
+    for joint in model.joints:
+        if joint.kind == FREE:
+            q[:, joint.q] = q[:, joint.q][:, [0, 1, 2, 4, 5, 6, 3]]
+            R = Rotation.from_quat(q[:, joint.q][:, 3:])
+            v[:, joint.v] = np.concatenate([v[:, joint.v][:, 3:], R.apply(v[:, joint.v][:, :3], inverse=True)], axis=1)
+        elif joint.kind == BALL:
+            q[:, joint.q] = q[:, joint.q][:, [1, 2, 3, 0]]
     return q, v
 
 
@@ -92,7 +122,7 @@ def _pair_with_mujoco(name, model, method, runs, steps):
     q, v = _start(model, runs)
     theirs = mujoco.MjModel.from_xml_string(mjcf(model, {"rk4": "RK4", "semi_implicit": "Euler"}[method]))
     data = mujoco.MjData(theirs)
-    start = np.concatenate([np.zeros((runs, 1)), *_theirs(model, q, v)], axis=1)
+    start = np.concatenate([np.zeros((runs, 1)), *mujoco_states(model, q, v)], axis=1)
     out = np.zeros((runs, steps, start.shape[1]))
 
     def ours():
@@ -101,7 +131,7 @@ def _pair_with_mujoco(name, model, method, runs, steps):
     def mujocos():
         rollout.rollout(theirs, data, start, nstep=steps, state=out)
         return out
-    end, found = _theirs(model, ours()[:, -1], v)[0], mujocos()[:, -1, 1:1 + model.nq]
+    end, found = mujoco_states(model, ours()[:, -1], v)[0], mujocos()[:, -1, 1:1 + model.nq]
     difference = np.abs(end - found).max()
     assert difference < AGREE[method], f"{name}, {method}: differs from MuJoCo by {difference:.1e}"
     return ours, mujocos

@@ -149,7 +149,7 @@ def values_of(plant, schedule, signals) -> np.ndarray:
     return np.concatenate([signals.literals[_constants(signals)], *gains, signals.clocks, plant.stops.numbers, materials])
 
 
-class _Scenario:
+class Scenario:
     """What a recording begins with: inputs, and arrays for what comes out."""
 
     def __init__(self, model, plant, schedule, signals, tied=None, desk: int = 0):
@@ -186,7 +186,7 @@ class _Scenario:
 
 
 def record_step(model, plant, schedule, signals) -> Recording:
-    s = _Scenario(model, plant, schedule, signals)
+    s = Scenario(model, plant, schedule, signals)
     with np.errstate(all="ignore"):
         code = plain("kernels.simulation.right_hand_side").right_hand_side(
             s.tree, s.plant, s.schedule, s.signals, s.given["t"][0], s.given["q0"], s.given["y"], s.dy, s.work)
@@ -202,9 +202,9 @@ def record_tied(model, plant, schedule, signals, tied: Tied) -> list[Recording]:
     """`address`, `second` and `back` of a `Step`."""
     sizes = sizes_of(model, len(plant.slot_link) > 0)
     size = desk_memory(*sizes, 0)
-    s = _Scenario(model, plant, schedule, signals, tied, size)
+    s = Scenario(model, plant, schedule, signals, tied, size)
     late = _record_motion(model, s, tied, sizes)
-    b = _Scenario(model, plant, schedule, signals, tied, size)
+    b = Scenario(model, plant, schedule, signals, tied, size)
     _record_back(b, tied, sizes)
     return [*cut(late, {x.k for x in _desk(s, sizes).multipliers}, "desk"), b.recording({"verdict": [None, b.work.flag[0]]})]
 

@@ -95,7 +95,7 @@ class _Run:
         self.extra = {}
         if options.method in IMPLICIT:
             from liedyn.integrators.jacobian_of_rates import RateJacobian
-            self.jacobian = jacobian = RateJacobian(problem, self.work, self.trial)
+            self.jacobian = jacobian = RateJacobian(problem, self.work, self.trial, self.sides, self.state.q)
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
         self.keeper, self.heard, self.warned = keeper or Keeper(), [], ()
         self.saved = self.keeper.saved
