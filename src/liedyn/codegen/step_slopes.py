@@ -1,7 +1,7 @@
 """The derivative of the right-hand side of a simulation by its state, as a line: for implicit methods.
 
-The rates are recorded as for a `Step`, then their tangent along a direction of the state. Each direction is a state of a batch, so
-a register holds as many as it has numbers. What the directions share, the state and what a `Line` holds, is read once.
+The rates are recorded as for a `Step`, then their tangent along a direction of the state. Each direction is a state of a batch,
+so a register holds as many as it has numbers. What the directions share, the state and what a `Line` holds, is read once.
 """
 from __future__ import annotations
 
@@ -9,15 +9,12 @@ import numpy as np
 
 from liedyn import code_cache
 from liedyn.codegen.lines import Batch, build, folder, wanted, width
-from liedyn.codegen.plain import plain
-from liedyn.codegen.recording import Array, Recording
 from liedyn.codegen.segments import SEGMENT
-from liedyn.codegen.step import Scenario, content
-from liedyn.codegen.tangent import tangent
+from liedyn.codegen.step import content, record_slopes
 from liedyn.lie.recorded import NotALine
 from liedyn.model.cache_lines import on_cache_lines
 
-_SHARED = "t", "q0", "y", "curves", "sides", "values"
+_OF_LINE = "t", "q0", "y", "curves", "sides", "numbers"         # as a `Step` takes them
 
 
 class StepSlopes:
@@ -25,12 +22,16 @@ class StepSlopes:
     these, at the time and with the signals of the last call of the line."""
 
     def __init__(self, batch: Batch, n: int):
-        self.batch, self.by = batch, np.zeros((n - 1, n - 1))
-        self.directions, self.scratch = np.eye(n - 1), on_cache_lines(max(batch.scratch, 8))
+        self.batch, self.y, self.by, self.directions = batch, np.zeros(n), np.zeros((n - 1, n - 1)), np.eye(n - 1)
+        self.scratch, self.shared, self.run = on_cache_lines(max(batch.scratch, 8)), (), None
 
     def __call__(self, line, q0, y) -> np.ndarray:
-        shared = line.t, q0, np.require(y, requirements="CW"), line.curves, line.sides, line.numbers
-        self.batch.run([x for x in (*shared, self.directions, self.by) if x.size], self.scratch, 0, len(self.by))
+        if self.run is None or self.shared[0] is not line or self.shared[1] is not q0:
+            self.shared, given = (line, q0), line._asdict() | {"q0": q0, "y": self.y}
+            arrays = [*(given[name] for name in _OF_LINE), self.directions, self.by]
+            self.run = self.batch.bound([x for x in arrays if x.size], self.scratch)        # finding addresses takes 8 us
+        self.y[:] = y
+        self.run(0, len(self.by))
         return self.by.T
 
 
@@ -50,15 +51,3 @@ def slopes_of(model, plant, schedule, signals) -> StepSlopes | None:
     built = code_cache.kept_or_made(place, name, make)
     return StepSlopes(Batch(built), 2 * model.nv + len(schedule.integral) + 1) if built.code else None
 
-
-def record_slopes(model, plant, schedule, signals) -> Recording:
-    s = Scenario(model, plant, schedule, signals)
-    with np.errstate(all="ignore"):
-        plain("kernels.simulation.right_hand_side").right_hand_side(
-            s.tree, s.plant, s.schedule, s.signals, s.given["t"][0], s.given["q0"], s.given["y"], s.dy, s.work)
-    n = len(s.dy) - 1
-    direction = s.tape.inputs("direction", n)
-    by = tangent(s.tape, zip(s.given["y"], direction, strict=False), s.dy[:n])
-    arrays = [Array(name, len(s.given[name]), (None,) * len(s.given[name]), True) for name in _SHARED]
-    arrays += [Array("direction", n, (None,) * n), Array("by", n, tuple(by))]
-    return Recording(s.tape, tuple(x for x in arrays if x.size), (), ())

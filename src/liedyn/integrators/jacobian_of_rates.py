@@ -10,6 +10,8 @@ The row of the work stays zero: nothing depends on the work, and its error does 
 """
 from __future__ import annotations
 
+from math import isfinite
+
 import numpy as np
 from scipy.special import bernoulli, factorial
 
@@ -51,25 +53,25 @@ class RateJacobian:
         if code != RUNNING:
             return self.last
         J = self.by_line(y)
-        if J is None or not np.isfinite(J.sum()):
+        if J is None:
             try:
                 J = self.by_derivatives(t, y) if self.exact else None
             except ComputationError:                             # a law without a derivative here, a singular position
                 J = None
-        if J is None or not np.isfinite(J.sum()):
-            J = self.by_differences(t, y, rates)
+            if J is None or not np.isfinite(J).all():
+                J = self.by_differences(t, y, rates)
         self.last = J
         return J
 
     def by_line(self, y) -> np.ndarray | None:
-        """At the time and with the signals of the last evaluation."""
+        """At the time and with the signals of the last evaluation. None without a line, or if it has no derivative here."""
         line = self.sides.line if self.sides else None
         slopes = self.problem.slopes_by_line if line else None
         if slopes is None:
             return None
-        J = np.zeros_like(self.last)
+        J = np.zeros(self.last.shape)
         J[:-1, :-1] = slopes(line, self.origin, y)
-        return J
+        return J if isfinite(J.sum()) else None
 
     def by_derivatives(self, t: float, y) -> np.ndarray:
         """At the state in `work`, which `evaluate` has left there."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from functools import partial
+from math import isfinite
 
 import numpy as np
 
@@ -176,7 +177,7 @@ class _Run:
                 return self.shorter(solver)
             if solver.status == "failed":
                 raise _Stop(self.trouble if self.trouble != RUNNING else STEP_TOO_SMALL)
-            if not np.isfinite(solver.y).all():
+            if not isfinite(solver.y.sum()):
                 raise _Stop(NOT_FINITE)
             self.trouble = RUNNING
             self.state.count[2] += 1
