@@ -8,7 +8,6 @@ faster. The error is the norm of the difference on the manifold and of that of t
 from __future__ import annotations
 
 import statistics
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -16,6 +15,7 @@ from functools import cached_property
 import numpy as np
 
 import liedyn as ld
+from benchmarks.measure import cpu_seconds
 from benchmarks.peer_motions import MujocoMotion, PinocchioMotion
 from bridge import robots_folder
 from liedyn.integrators.problem import Options
@@ -98,13 +98,6 @@ def motions() -> Iterator[Motion]:
                  explicit, scipy, steps)
 
 
-def seconds(run: Callable[[], object]) -> float:
-    """Of the processor: others may use the machine, too, and long runs wait for them more often."""
-    began = time.process_time()
-    run()
-    return time.process_time() - began
-
-
 @dataclass(frozen=True, eq=False)
 class Point:
     """A method of a side with a tolerance or step, and what came of it."""
@@ -131,11 +124,11 @@ def points(motion: Motion, rounds: int) -> list[Point]:
         runs += [("MuJoCo", "RK4", lambda x=x: mujoco.solve(motion.duration, x)) for x in motion.mujoco]
     for side, method, run in runs:
         error = motion.error(run())                            # perhaps compiles
-        found.append(Point(side, method, run, error, [seconds(run)]))
+        found.append(Point(side, method, run, error, [cpu_seconds(run)]))
     quick = [point for point in found if point.time < SLOW]
     for _ in range(rounds):
         for point in quick:
-            point.times.append(seconds(point.run))
+            point.times.append(cpu_seconds(point.run))
     return found
 
 
