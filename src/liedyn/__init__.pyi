@@ -55,6 +55,7 @@ from liedyn.dynamics.derivatives.first_derivatives import (
     hybrid_dynamics_derivatives as hybrid_dynamics_derivatives,
     inverse_dynamics_derivatives as inverse_dynamics_derivatives,
 )
+from liedyn.dynamics.derivatives.manifold_derivatives import d_difference as d_difference, d_integrate as d_integrate
 from liedyn.dynamics.derivatives.directional import (
     forward_dynamics_directional as forward_dynamics_directional,
     hybrid_dynamics_directional as hybrid_dynamics_directional,
