@@ -36,9 +36,13 @@ class InputError(LiedynError, ValueError):
 
     exit_status = 3
 
-    def __init__(self, message: str, *, place: Place | None = None, found=None, expected: str | None = None,
+    def __init__(self, message: str, *, place: Place | None = None, found: object = None, expected: str | None = None,
                  hint: str | None = None):
-        self.message, self.place, self.found, self.expected, self.hint = message, place, found, expected, hint
+        self.message: str = message
+        self.place: Place | None = place
+        self.found: object = found
+        self.expected: str | None = expected
+        self.hint: str | None = hint
         super().__init__(self._text())
 
     def _text(self) -> str:

@@ -40,7 +40,7 @@ def reference(model, x):
 
 @pytest.mark.parametrize("code", ["loops", "auto"])
 def test_integrate_against_complex_steps(code, monkeypatch):
-    """One state and a batch, every kind of joint. The reference is exact to the rounding of expm: tens of units of entries up to 5."""
+    """One state and a batch, every kind of joint. The reference is exact to tens of units of entries up to 5."""
     monkeypatch.setenv("LIEDYN_CODE", code)
     model = model_of(EVERY)
     q, x = state(model, 1, 10)[:2]

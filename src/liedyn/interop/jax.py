@@ -12,19 +12,21 @@ The steps run on this machine's processor, outside of JAX (`jax.pure_callback`).
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from liedyn.dynamics.calling.annotations import Method
 from liedyn.model.model import Model
 from liedyn.simulation.rollouts.adjoint import numbers_of_tangent, tangent_of_numbers
 from liedyn.simulation.rollouts.arguments import Feedback
 from liedyn.simulation.rollouts.rollout import rollout
 
 
-def rollout_function(model: Model, *, dt: float, steps: int, method: str = "rk4", passive: bool = True,
-                     feedback: Feedback | None = None) -> Callable:
+def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "rk4", passive: bool = True,
+                     feedback: Feedback | None = None) -> Callable[[Any, Any, Any], tuple[Any, Any]]:
     """A function (q0, v0, tau) -> (q, v) of JAX arrays, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv).
 
     Derivatives by the numbers of quaternions have no part across the unit sphere. States after a run has diverged are NaN.

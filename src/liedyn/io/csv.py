@@ -21,6 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
+from liedyn.arrays import Array, Integers
 from liedyn.errors import ComputationError, InputError, Place, TrajectoryError
 from liedyn.io.output import STDIO, open_output
 from liedyn.io.text_file import read_whole, too_large
@@ -48,11 +49,11 @@ class Trajectory:
     """
 
     header: dict[str, str]
-    t: np.ndarray
-    columns: dict[str, np.ndarray]
+    t: Array
+    columns: dict[str, Array]
     units: dict[str, str]
     source: str | None
-    lines: np.ndarray
+    lines: Integers
 
 
 def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:

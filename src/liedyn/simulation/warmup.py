@@ -164,7 +164,8 @@ class Warmup:
         return (f"{len(self.steps)} functions in {sum(step.seconds for step in self.steps):.1f} s; the cache {self.cache} holds "
                 f"{self.files} compiled functions, {self.size / 1e6:.1f} MB")
 
-    def plain(self) -> dict:
+    def plain(self) -> dict[str, Any]:
+        """As dicts and lists, for JSON."""
         return asdict(self)
 
 

@@ -12,7 +12,7 @@ from liedyn.analyse.linearization.instant import Instant, Setup, frozen, instant
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.analyse.linearization.system_at import chart_at, linear_system
 from liedyn.codegen.signals import read_signal
-from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ComputationError, UsageError
@@ -41,9 +41,9 @@ class Equilibrium:
     system     the linear system there, its laws closed
     """
 
-    q: np.ndarray
-    tau: np.ndarray
-    u: np.ndarray
+    q: Array
+    tau: Array
+    u: Array
     offset: dict[str, float]
     residual: float
     notes: list[str]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.calling.calls import as_array
 from liedyn.dynamics.loops.closing import Search
 from liedyn.dynamics.loops.constraints import require_constraints
@@ -34,7 +34,7 @@ class Assembly:
     at_limits    coordinates that are at a limit
     """
 
-    q: np.ndarray
+    q: Array
     residual: float
     open_before: float
     mobility: Mobility

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.arrays import Integers
+from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.parameters.regressor import OF_A_LINK, InertialParameters, inertial_parameters, regressor
 from liedyn.errors import ComputationError
@@ -39,9 +40,9 @@ class BaseParameters:
 
     names: tuple[str, ...]
     units: tuple[str, ...]
-    columns: np.ndarray
-    values: np.ndarray
-    matrix: np.ndarray
+    columns: Integers
+    values: Array
+    matrix: Array
     condition: float
     unidentifiable: tuple[str, ...]
     weak: tuple[str, ...]

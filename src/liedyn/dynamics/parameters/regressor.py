@@ -31,7 +31,7 @@ class InertialParameters(NamedTuple):
     (Ixx, Ixy, Ixz, Iyy, Iyz, Izz; not about the centre of mass), in the link's frame; then armature.<coordinate>, …
     """
 
-    values: np.ndarray
+    values: Array
     names: tuple[str, ...]
     units: tuple[str, ...]
 
@@ -39,8 +39,8 @@ class InertialParameters(NamedTuple):
 class EnergyRegressor(NamedTuple):
     """Rows (..., P): kinetic and potential energy are their products with the parameters."""
 
-    kinetic: np.ndarray
-    potential: np.ndarray
+    kinetic: Array
+    potential: Array
 
 
 def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence[str] | None = None) -> InertialParameters:

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from math import prod
 from numbers import Integral, Real
+from typing import TypeAlias
 
 import numpy as np
 
 from liedyn.codegen.whole_step import METHODS
-from liedyn.dynamics.calling.annotations import Array, ArrayLike
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, Mask, Method
 from liedyn.dynamics.calling.results import hand_over
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import UsageError
@@ -24,6 +25,7 @@ from liedyn.simulation.rollouts.runs import clocks_of, prepared, run_one_by_one,
 
 REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
            NOT_FINITE: "the motion is no longer finite", REFUSED: "an angle is beyond 1e5 rad, or no longer finite"}
+Policy: TypeAlias = Callable[[float, Array, Array], ArrayLike]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -44,7 +46,7 @@ class Rollout:
     tau: Array | None
     ended_at: Array
     reasons: dict[int, str]
-    _back: Callable | None = field(default=None)
+    _back: Callable[..., RolloutAdjoint] | None = field(default=None)
 
     def adjoint(self, d_q: ArrayLike | None = None, d_v: ArrayLike | None = None,
                 parameters: Sequence[str] = ()) -> RolloutAdjoint:
@@ -70,7 +72,7 @@ class Rollout:
         return self._back(self, d_q, d_v, tuple(parameters))
 
     @property
-    def complete(self) -> Array:
+    def complete(self) -> Mask:
         """(…,) bool."""
         return np.isnan(self.ended_at)
 
@@ -80,8 +82,8 @@ class Rollout:
                 f"nv {self.v.shape[-1]}{f', {bad} diverged' if bad else ''}>")
 
 
-def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | Callable | None = None, *, dt: float,
-            steps: int, method: str = "rk4", every: int = 1, feedback: Feedback | None = None, passive: bool = True,
+def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | Policy | None = None, *, dt: float,
+            steps: int, method: Method = "rk4", every: int = 1, feedback: Feedback | None = None, passive: bool = True,
             last: ArrayLike | None = None, forces: bool = False, out: tuple[Array, Array] | None = None) -> Rollout:
     """Simulate many runs at once: as many states to a register as the processor has, on all cores.
 
@@ -171,7 +173,7 @@ class RolloutDerivatives:
 
 
 def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | None = None, *, dt: float,
-                        steps: int, method: str = "rk4", feedback: Feedback | None = None,
+                        steps: int, method: Method = "rk4", feedback: Feedback | None = None,
                         passive: bool = True) -> RolloutDerivatives:
     """Exact derivatives of the end of each run by its initial state and its joint forces: those of the steps as they are
     computed. For arguments and errors see `rollout`; for the derivatives of one cost `Rollout.adjoint` is cheaper.
