@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,14 +98,14 @@ class ComputationError(LiedynError):
     """
 
     exit_status = 1
-    result = None
-    at = None
+    result: Any = None                       # `Result | None`, of a layer beyond this one
+    at: float | None = None
 
 
 class Interrupted(LiedynError):
     """A run that a signal has ended at the time t [s]; result as that of ComputationError."""
 
-    result = None
+    result: Any = None
 
     def __init__(self, signal: int, t: float):
         self.exit_status = 128 + signal

@@ -18,7 +18,8 @@ from liedyn.jit import prepare
 from liedyn.kernels import checks
 from liedyn.model.model import Model
 
-P, R = ParamSpec("P"), TypeVar("R")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class _OfEach(Generic[P, R]):

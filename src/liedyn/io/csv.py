@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -77,7 +77,7 @@ def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
     return Trajectory(header, series.pop("t"), series, units, source, numbers + 1)
 
 
-def write_trajectory(path: str | Path, header: dict[str, object], t, columns: Sequence[tuple[str, str, object]], *,
+def write_trajectory(path: str | Path, header: Mapping[str, object], t, columns: Sequence[tuple[str, str, object]], *,
                      force: bool = False) -> None:
     """Write a trajectory file, whole or not at all, or to standard output for `-`.
 
