@@ -1,5 +1,10 @@
 """The public names of liedyn and the modules that hold them: read by `liedyn.__getattr__`, by editors and type checkers."""
 
+from liedyn.analyse.along.arrays_of_trajectories import (
+    motion_of as motion_of,
+    RecordedMotion as RecordedMotion,
+    trajectory_of as trajectory_of,
+)
 from liedyn.dynamics.loops.assembly import assemble as assemble, Assembly as Assembly
 from liedyn.dynamics.parameters.base_parameters import base_parameters as base_parameters
 from liedyn.dynamics.closed_forms.closed_form import closed_form as closed_form

@@ -1,4 +1,4 @@
-"""Types of arrays in signatures."""
+"""Types of arrays in signatures, and arrays in short reprs."""
 from __future__ import annotations
 
 from typing import Any, TypeAlias
@@ -11,4 +11,9 @@ Mask: TypeAlias = NDArray[np.bool_]
 Integers: TypeAlias = NDArray[np.integer[Any]]
 ComplexArray: TypeAlias = NDArray[np.complex128]
 
-__all__ = ["Array", "ArrayLike", "ComplexArray", "Integers", "Mask"]
+__all__ = ["Array", "ArrayLike", "ComplexArray", "Integers", "Mask", "short"]
+
+
+def short(x: Array) -> str:
+    """An array in a repr: rounded, only the ends of a long one."""
+    return np.array2string(np.round(x, 6) + 0.0, precision=6, threshold=12)

@@ -136,6 +136,11 @@ def parameters(model: ld.Model, q: Array, v: Array, a: Array, tau: Array) -> Non
     fit: ld.Identification = ld.identify(model, [0.0, 0.1], q, tau, smooth="auto")
     recorded: ld.Trajectory = ld.read_trajectory("motion.csv")
     fit = ld.identify(model, recorded)
+    motion: ld.RecordedMotion = ld.motion_of(model, recorded, derive=False)
+    assert_type((motion.q, motion.tau), tuple[Array, Array | None])
+    made: ld.Trajectory = ld.trajectory_of(model, motion.t, q, v, tau=tau, f_ext={"hand": np.zeros((9, 6))})
+    made.save(Path("made.csv"), force=True)
+    assert_type((len(made), made.units), tuple[int, dict[str, str]])
     assert_type((fit.values, fit.reliable, recorded.columns), tuple[Array, Mask, dict[str, Array]])
 
 

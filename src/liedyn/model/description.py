@@ -241,3 +241,10 @@ class Robot:
     couplings: tuple[Coupling, ...] = ()
     findings: tuple[Finding, ...] = field(default=(), compare=False)   # what the loader noticed
     source: str | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        """Short: the fields hold the robot whole."""
+        parts = [(self.links, "links"), (self.joints, "joints"), (self.actuators, "actuators"), (self.loops, "loops"),
+                 (self.couplings, "couplings"), (self.findings, "findings")]
+        counts = ", ".join(f"{len(x)} {name if len(x) != 1 else name[:-1]}" for x, name in parts if x)
+        return f"<Robot {self.name}: {counts or 'no links'}, {self.base} base>"

@@ -179,7 +179,15 @@ class Model:
         return q
 
     def __repr__(self) -> str:
-        return f"<Model {self.name}: {len(self.joints)} joints, nq {self.nq}, nv {self.nv}, {self.base} base>"
+        robot, loops = self.description, len(self.description.loops)
+        counts = [(loops, "loop"), (len(self.constraints) - loops, "coupling"), (len(self.findings), "finding")]
+        more = "".join(f", {_counted(n, what)}" for n, what in counts if n)
+        return (f"<Model {self.name}: {_counted(len(self.joints), 'joint')}, nq {self.nq}, nv {self.nv}, {self.base} base; "
+                f"{_counted(len(self.link_names), 'link')}, {sum(link.mass for link in robot.links):.4g} kg{more}>")
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _unknown(what: str, name: str, known: tuple[str, ...]) -> str:

@@ -15,7 +15,7 @@ from liedyn.arrays import Array, Mask
 from liedyn.dynamics.calling.annotations import Controller
 from liedyn.errors import ComputationError, Interrupted, LiedynError
 from liedyn.integrators.problem import Statistics
-from liedyn.io.csv import column_title
+from liedyn.io.csv import data_frame
 from liedyn.io.events import Attach
 from liedyn.io.override import Overrides
 from liedyn.io.scenario import Integrator, Scenario
@@ -92,9 +92,13 @@ class Result:
     reason: str = ""
 
     def __repr__(self) -> str:
-        m, notes = self.model, f", {len(self.notes)} notes" if self.notes else ""
-        return (f"<Result {m.name}: {len(self.t)} rows to t = {self.t[-1]:g} s, nq {m.nq}, nv {m.nv}, "
-                f"energy balance {self.check['energy_balance_relative']:.1e}{notes}>")
+        m, s = self.model, self.statistics
+        ended = "" if self.status == "complete" else f"\n  {self.status}: {self.reason}"
+        also = "".join(f", {len(x)} {name if len(x) > 1 else name[:-1]} (run.{name})"
+                       for name, x in (("events", self.events), ("limits", self.limits), ("notes", self.notes)) if x)
+        return (f"<Result {m.name}: {self.t[-1]:g} s in {s.steps} steps ({self.scenario.integrator.method}), {len(self.t)} rows, "
+                f"nq {m.nq}, nv {m.nv}{ended}\n  {self._checked}{also}\n"
+                '  next: run.q, run.to_pandas(), run.plot("torques"), run.save("runs/name")>')
 
     @property
     def has_events(self) -> bool:
@@ -151,9 +155,7 @@ class Result:
     def to_pandas(self) -> pandas.DataFrame:
         """A DataFrame with the columns of trajectory.csv, by the names that they have there: "q.elbow[rad]", …, and the time
         "t[s]" as its index. Needs pandas, which liedyn does not install."""
-        import pandas
-        columns = {column_title(name, unit): x for name, unit, x in self.columns}
-        return pandas.DataFrame(columns, index=pandas.Index(self.t, name=column_title("t", "s")))
+        return data_frame(self.t, self.columns)
 
     def save(self, folder: str | os.PathLike[str], *, force: bool = False, plots: bool = False) -> None:
         """Write a run folder, as `liedyn simulate` does: trajectory.csv, run.json, events.csv; with `plots` also pictures
@@ -175,11 +177,16 @@ class Result:
 
     @property
     def summary(self) -> str:
-        s, c = self.statistics, self.check
+        """The run and its self-check in a line."""
+        return (f"{self.model.name}: {self.t[-1]:g} s in {self.statistics.steps} steps ({self.scenario.integrator.method}), "
+                f"{self.timing['simulate']:.2f} s of computing; {self._checked}")
+
+    @property
+    def _checked(self) -> str:
+        c = self.check
         closed = f", constraint residual {c['constraint_residual']:.1e}" if "constraint_residual" in c else ""
         followed = f", tracking error {c['tracking_error']:.1e}" if "tracking_error" in c else ""
-        return (f"{self.model.name}: {self.t[-1]:g} s in {s.steps} steps ({self.scenario.integrator.method}), "
-                f"{self.timing['simulate']:.2f} s of computing; energy balance {c['energy_balance_relative']:.1e}, "
+        return (f"energy balance {c['energy_balance_relative']:.1e}, "
                 f"inverse dynamics residual {c['inverse_dynamics_residual']:.1e}{closed}{followed}")
 
 

@@ -159,6 +159,9 @@ class Warmup:
     files: int
     size: int
 
+    def __repr__(self) -> str:
+        return f"<Warmup: {self.summary}>"
+
     @property
     def summary(self) -> str:
         return (f"{len(self.steps)} functions in {sum(step.seconds for step in self.steps):.1f} s; the cache {self.cache} holds "

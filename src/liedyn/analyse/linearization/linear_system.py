@@ -67,6 +67,10 @@ class LinearSystem:
     output_units: tuple[str, ...]
     moving: Mask
 
+    def __repr__(self) -> str:
+        return (f"<LinearSystem, {self.stability}: {len(self.states)} states {_few(self.states)}; "
+                f"{len(self.inputs)} inputs {_few(self.inputs)}; {len(self.outputs)} outputs {_few(self.outputs)}>")
+
     def discretize(self, h: float) -> tuple[Array, Array]:
         """Ad (n, n), Bd (n, m): x[k+1] = Ad x[k] + Bd u[k] where u is held for a step of h [s] (zero-order hold, exact).
 
@@ -123,14 +127,17 @@ class LinearSystem:
                        output_units=pick(self.output_units, o))
 
 
+def _few(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join([*names[:most], *(["…"] if len(names) > most else [])]) or "none"
+
+
 def choose(names, patterns, what: str) -> list[int]:
     """Indices of the names that match one of the patterns, in order. UsageError for a pattern that matches nothing."""
     chosen: set[int] = set()
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         hits = {names.index(name) for name in matching(pattern, names)}
         if not hits and pattern != "*":
-            some = ", ".join([*names[:8], *(["…"] if len(names) > 8 else [])])
-            raise UsageError(f"no {what} matches {pattern!r}; there are {some or 'none'}")
+            raise UsageError(f"no {what} matches {pattern!r}; there are {_few(names)}")
         chosen |= hits
     return sorted(chosen)
 

@@ -49,6 +49,9 @@ class Linearization:
     notes: tuple[str, ...] = ()
     timing: dict[str, float] = field(default_factory=dict)
 
+    def __repr__(self) -> str:
+        return f"<Linearization {self.model.name}: t = {self.here.t:g} s, step {self.step:g} s; system: {self.system!r}>"
+
 
 def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: ArrayLike | None = None,
               prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,

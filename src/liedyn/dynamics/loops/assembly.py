@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from liedyn.arrays import short
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.calling.calls import as_array
 from liedyn.dynamics.loops.closing import Search
@@ -42,6 +43,11 @@ class Assembly:
     iterations: int
     restarts: int
     at_limits: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        limits = f", at limits: {', '.join(self.at_limits)}" if self.at_limits else ""
+        return (f"<Assembly: q {short(self.q)}, residual {self.residual:.1e}, "
+                f"{self.mobility.degrees} degrees of freedom{', singular' if self.singular else ''}{limits}>")
 
     @property
     def singular(self) -> bool:

@@ -51,6 +51,13 @@ class BaseParameters:
     def __len__(self) -> int:
         return len(self.names)
 
+    def __repr__(self) -> str:
+        """A line a parameter, of the first twenty."""
+        lines = [f"<BaseParameters: {len(self)} of {len(self.parameters.names)}, condition {self.condition:.3g}>"]
+        lines += [f"  {x:12.6g} {unit}  {self.regrouping(k)}"
+                  for k, (x, unit) in enumerate(zip(self.values[:20], self.units[:20], strict=True))]
+        return "\n".join([*lines, *(["  …"] if len(self) > 20 else [])])
+
     def regrouping(self, k: int) -> str:
         """Base parameter k as a sum of parameters, itself first: 'hx.link2 + 0.4 mass.link3'.
 

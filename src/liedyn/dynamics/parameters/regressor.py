@@ -35,6 +35,12 @@ class InertialParameters(NamedTuple):
     names: tuple[str, ...]
     units: tuple[str, ...]
 
+    def __repr__(self) -> str:
+        """A line a parameter, of the first twenty."""
+        lines = [f"<InertialParameters: {len(self.names)}>"]
+        lines += [f"  {x:12.6g} {unit}  {name}" for x, name, unit in list(zip(*self, strict=True))[:20]]
+        return "\n".join([*lines, *(["  …"] if len(self.names) > 20 else [])])
+
 
 class EnergyRegressor(NamedTuple):
     """Rows (..., P): kinetic and potential energy are their products with the parameters."""
