@@ -54,8 +54,11 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
 
     Examples
     --------
-    >>> run = ld.simulate("robots/double_pendulum.yaml", duration=2, q0=[0.3, 0], tau={"elbow": "-2*q - 0.5*v"})
-    >>> run = ld.simulate(model, duration=2, tau=lambda t, q, v: -20 * q[:2] - 3 * v, rate=500)
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> run = ld.simulate(model, duration=1, q0=[0.3, 0.0], tau={"elbow": "-2*q - 0.5*v"})
+    >>> run.q[-1].round(3)
+    array([-0.252, -0.05 ])
+    >>> run = ld.simulate(model, duration=1, tau=lambda t, q, v: -20 * q - 3 * v, rate=500)
     """
     if not isinstance(scenario, Mapping | None):
         raise UsageError(f"scenario is a mapping of keys; found {type(scenario).__name__} (a file: run_scenario)")

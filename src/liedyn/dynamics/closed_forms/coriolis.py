@@ -46,6 +46,13 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: Corioli
     Notes
     -----
     Ploen, Propositions 1 and 2; Park, Bobrow and Ploen 1995 (52). Rotors (armature) contribute nothing, as in inverse dynamics.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.coriolis_matrix(model, q, v).round(3)
+    array([[ 0.05 ,  0.149],
+           [-0.099,  0.   ]])
     """
     if on_error != "raise":
         return each_state(coriolis_matrix, locals())
@@ -66,11 +73,36 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: Corioli
 
 
 def mass_matrix_rate(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """Time derivative ``dM/dt`` (..., nv, nv) along the velocity v: ``C + C^T``, O(n depth).
+    """Time derivative ``dM/dt`` along the velocity v: ``C + C^T``, O(n depth).
 
-    q (..., nq) [rad | m], v (..., nv) [rad/s | m/s]. Raises ShapeError, ConfigurationError. Ploen (28) and Proposition 2.
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v : (..., nv) array
+        Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    on_error
+        As in `inverse_dynamics`.
 
-    For on_error see `inverse_dynamics`.
+    Returns
+    -------
+    dM : (..., nv, nv) array
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    Ploen (28) and Proposition 2.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.mass_matrix_rate(model, q, v).round(3)
+    array([[0.099, 0.05 ],
+           [0.05 , 0.   ]])
     """
     if on_error != "raise":
         return each_state(mass_matrix_rate, locals())
@@ -94,6 +126,13 @@ def christoffel_symbols(model: Model, q: ArrayLike, *, on_error: OnError = "rais
     -----
     Park, Bobrow and Ploen 1995 (52), (55)-(57), for trees, O(n depth^2). Rotors (armature) of ball and free joints act on
     each velocity alone, as in inverse dynamics: they are in M and not in the brackets.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.christoffel_symbols(model, [0.3, -0.2])[:, :, 0].round(3)
+    array([[0.   , 0.099],
+           [0.099, 0.099]])
     """
     if on_error != "raise":
         return each_state(christoffel_symbols, locals())
@@ -101,12 +140,35 @@ def christoffel_symbols(model: Model, q: ArrayLike, *, on_error: OnError = "rais
 
 
 def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """Derivatives of the mass matrix (..., nv, nv, nv): ``[i, j, k]`` is dM_ij/dq_k [kg m^2 and the like, by rad | m], tangent in
-    q_k, O(n depth^2).
+    """Derivatives of the mass matrix by q, tangent, O(n depth^2).
 
-    q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError. Park, Bobrow and Ploen 1995 (53).
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    on_error
+        As in `inverse_dynamics`.
 
-    For on_error see `inverse_dynamics`.
+    Returns
+    -------
+    dM : (..., nv, nv, nv) array
+        ``[i, j, k]`` is dM_ij/dq_k.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    Park, Bobrow and Ploen 1995 (53).
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.mass_matrix_derivative(model, [0.3, -0.2])[:, :, 1].round(3)
+    array([[0.199, 0.099],
+           [0.099, 0.   ]])
     """
     if on_error != "raise":
         return each_state(mass_matrix_derivative, locals())

@@ -36,6 +36,15 @@ def d_integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError
     -----
     Of a free or ball joint: ``by_q0 = Ad_exp(-dv)``, by_dv is the right Jacobian of exp, which is singular where it turns by
     2 pi. Of other joints both are 1. See `d_difference` for the inverse.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/asymmetric_body.yaml")
+    >>> by_q0, by_dv = ld.d_integrate(model, model.neutral(), [0, 0, 1.0, 0, 0, 0])
+    >>> by_dv[:3, :3].round(3)
+    array([[ 0.841,  0.46 ,  0.   ],
+           [-0.46 ,  0.841,  0.   ],
+           [ 0.   ,  0.   ,  1.   ]])
     """
     if on_error != "raise":
         return each_state(d_integrate, locals())
@@ -67,6 +76,15 @@ def d_difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnErro
     -----
     Of a free or ball joint: minus the inverse left Jacobian of exp at dv, and the inverse right one. Of other joints -1 and 1.
     At half a turn the difference jumps; the derivatives are those of the side on which `difference` is.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/asymmetric_body.yaml")
+    >>> by_q0, by_q1 = ld.d_difference(model, model.neutral(), [0.5, 0, 0, 0, 0, 0.6, 0.8])
+    >>> by_q1[:3, :3].round(3)
+    array([[ 0.858, -0.644,  0.   ],
+           [ 0.644,  0.858,  0.   ],
+           [ 0.   ,  0.   ,  1.   ]])
     """
     if on_error != "raise":
         return each_state(d_difference, locals())
