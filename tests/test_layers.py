@@ -107,7 +107,8 @@ def test_imports_without_cycles_inside_the_package():
 def test_every_module_is_imported_by_another():
     """One that nobody imports is dead; or, where it teaches compiled code a number, was imported for something else by chance."""
     import liedyn
-    used = {"report.pictures.drawing", "interop.jax", "interop.torch", *liedyn._HOME.values()}       # a process; names of the package
+    used = {"report.pictures.drawing", "interop.jax", "interop.torch",
+            *liedyn._HOME.values()}       # a process; names of the package
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and own(node.module or ""):

@@ -109,7 +109,8 @@ class Rollout:
 
 def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | Callable | None = None, *, dt: float,
             steps: int, method: str = "rk4", every: int = 1, feedback: Feedback | None = None, passive: bool = True,
-            last: ArrayLike | None = None, contacts: Mapping | None = None, forces: bool = False,
+            last: ArrayLike | None = None, prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
+            contacts: Mapping | None = None, forces: bool = False,
             out: tuple[Array, Array] | None = None) -> Rollout:
     """Simulate many runs at once: as many states to a register as the processor has, on all cores.
 
@@ -136,6 +137,11 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
         Whether joint springs, damping and friction act.
     last : (…,) int, optional
         Steps of each run, at most `steps`; default: all of them.
+    prescribed : (nv,) or (S, nv) bool, optional
+        Hybrid dynamics: coordinates whose acceleration is given, in all steps or in each; their joint force is computed
+        (`forces`).
+    a : (…, S, nv) or (nv,), optional
+        Accelerations where `prescribed`, held during each step; default: zero. Other entries are not read.
     contacts : mapping, optional
         Of links with planes and each other, as the key `contacts` of a scenario. Contact is stiff: a fixed step must resolve it
         (a larger `creep` and `sink`, a smaller dt), and a note says if it does not. See `Rollout.contacts`.
@@ -164,15 +170,16 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     model = variants.model if variants else model
     _check_numbers(method, dt, steps, every)
     touching = Touching.read(contacts, model)
-    runs = Given(model, variants, q0, v0, tau, feedback, last, steps, touching)
+    runs = Given(model, variants, q0, v0, tau, feedback, last, steps, touching, a, prescribed)
     places, numbers = runs.varying
-    problem, line = prepared(runs, passive, method, places)
-    engine = line and SideBySide(problem, line, numbers)
+    ready = [prepared(runs, mask, passive, method, places) for _, _, mask in runs.stretches]
+    engines = [SideBySide(problem, line, numbers) for problem, line in ready if line]
+    problem, together = ready[0][0], len(engines) == len(ready)
     rows = np.unique([*range(0, steps + 1, every), steps])
     found = Outputs.of(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links) if forces else 0)
     moving = Runs.from_states(runs.q, runs.v, runs.last)
-    if engine is not None:
-        run_side_by_side(engine, runs, moving, found, dt, rows)
+    if together:
+        run_side_by_side(engines, runs, moving, found, dt, rows)
         alone = run_alone(problem, runs, moving, found, dt, rows, method)
         reasons = alone | {int(k): REASONS[int(moving.codes[k])] for k in np.flatnonzero(moving.ended >= 0) if k not in alone}
     else:
@@ -183,8 +190,8 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     q, v = hand_over((q, v), out)
     a, tau = (more[0][..., :model.nv], more[0][..., model.nv:2 * model.nv]) if forces else (None, None)
     back = None
-    if engine is not None and every == 1 and runs.policy is None:
-        back = partial(adjoint_of, engine, runs, clocks_of(steps, dt), method)
+    if together and every == 1 and runs.policy is None:
+        back = partial(adjoint_of, engines, runs, clocks_of(steps, dt), method)
     touch = touching and partial(contacts_of, problem, runs)
     doubts = partial(stiff_notes, problem, runs, dt, method)
     return Rollout(dt * rows, q, v, a, tau, ended, reasons, back, touch, doubts)
@@ -195,33 +202,38 @@ class RolloutDerivatives:
     """What the end of each run answers to: rows are the end's state, tangent x of q (+) x, then v; 2 nv of them.
 
     q0, v0   (…, 2 nv, nv) by the initial state, of q0 tangent
-    tau      (…, 2 nv, S, nv) by the joint forces of each step
+    tau      (…, 2 nv, S, nv) by the joint forces of each step, zero where prescribed
+    a        (…, 2 nv, S, nv) by the accelerations where prescribed; None without
     """
 
     q0: Array
     v0: Array
     tau: Array
+    a: Array | None = None
 
     def __repr__(self) -> str:
         return f"<RolloutDerivatives: {prod(self.q0.shape[:-2])} runs, {self.tau.shape[-2]} steps, nv {self.q0.shape[-1]}>"
 
 
 def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | None = None, *, dt: float,
-                        steps: int, method: str = "rk4", feedback: Feedback | None = None,
-                        passive: bool = True) -> RolloutDerivatives:
+                        steps: int, method: str = "rk4", feedback: Feedback | None = None, passive: bool = True,
+                        prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
+                        contacts: Mapping | None = None) -> RolloutDerivatives:
     """Exact derivatives of the end of each run by its initial state and its joint forces: those of the steps as they are
     computed. For arguments and errors see `rollout`; for the derivatives of one cost `Rollout.adjoint` is cheaper.
 
     Each of the 2 nv rows is an adjoint of its own.
     """
-    run = rollout(model, q0, v0, tau, dt=dt, steps=steps, method=method, feedback=feedback, passive=passive)
+    run = rollout(model, q0, v0, tau, dt=dt, steps=steps, method=method, feedback=feedback, passive=passive,
+                  prescribed=prescribed, a=a, contacts=contacts)
     nv, lead = run.v.shape[-1], run.ended_at.shape
     rows = []
     for k in range(2 * nv):
         unit = np.zeros((*lead, steps + 1, nv))
         unit[..., -1, k % nv] = 1.0
         rows.append(run.adjoint(unit, None) if k < nv else run.adjoint(None, unit))
-    return RolloutDerivatives(*(np.stack([getattr(row, name) for row in rows], axis=len(lead)) for name in ("q0", "v0", "tau")))
+    names = ("q0", "v0", "tau", *(["a"] if rows[0].a is not None else []))
+    return RolloutDerivatives(*(np.stack([getattr(row, name) for row in rows], axis=len(lead)) for name in names))
 
 
 def _check_numbers(method, dt, steps, every) -> None:
