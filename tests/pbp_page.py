@@ -81,6 +81,38 @@ class Page:
         return phi[1:]
 
 
+class Links:
+    """A chain by its links' frames, as in §3: M_i and screws S_i of f_{i-1,i} = M_i e^{S_i x_i}, inertias J_i; indices from 0."""
+
+    def __init__(self, robot):
+        self.robot, self.M, self.S, self.J, self.com, self.mass = robot, [], [], [], [], []
+        links = {link.name: link for link in robot.links}
+        for joint in robot.joints:
+            link, axis, none = links[joint.child], np.array(joint.axes[0]), np.zeros(3)
+            self.M.append(pose(joint.origin.rotation, joint.origin.translation))
+            self.S.append(np.r_[axis, none] if joint.type == "revolute" else np.r_[none, axis])
+            self.J.append(inertia(link.mass, link.com, link.inertia))
+            self.com.append(np.array(link.com))
+            self.mass.append(link.mass)
+        self.home = [product(self.M[:i + 1]) for i in range(len(self.M))]
+
+    def steps_at(self, x):
+        """f_{i-1,i} (23)."""
+        return [M @ exp(S * y) for M, S, y in zip(self.M, self.S, x, strict=True)]
+
+    def poses(self, x):
+        """f_i (67)."""
+        steps = self.steps_at(x)
+        return [product(steps[:i + 1]) for i in range(len(steps))]
+
+
+def product(poses):
+    out = np.eye(4)
+    for T in poses:
+        out = out @ T
+    return out
+
+
 def chain(seed, types):
     """Links of random inertia on joints of random axes and places; no rotors."""
     rng = np.random.default_rng(seed)

@@ -10,7 +10,7 @@ from bridge import relative
 from differences import by_each
 from liedyn.model import spatial
 from liedyn.model.description import Link, Robot
-from matrices import adjoint, derivative, exp, hat, inverse, pose, quaternion, random_rotations, skew
+from matrices import adjoint, derivative, exp, hat, inverse, pose, random_rotations, skew
 from matrices import bracket as ad
 from zoo import floats, random_robot
 
@@ -352,10 +352,3 @@ def test_derivatives_along_coordinates(case):
     for found, slope in ((again.da_dq, full.dtau_dq), (again.da_dv, full.dtau_dv)):
         assert relative(full.M @ found, -slope) < 1e-10
     assert relative(full.M @ again.M_inverse, np.eye(model.nv)) < 1e-10
-
-
-def test_quaternions_of_poses():
-    """The cloud's pose is that of its quaternion: what the tests above of one body rest on."""
-    model = cloud()[3]
-    T = poses(13, 1)[0]
-    np.testing.assert_allclose(ld.link_pose(model, np.r_[T[:3, 3], quaternion(T[:3, :3])], "cloud"), T, atol=1e-14)

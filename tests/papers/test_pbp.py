@@ -6,8 +6,8 @@ import pytest
 import liedyn as ld
 from bridge import relative
 from liedyn.model import spatial
-from matrices import adjoint, bracket, derivative, exp, hat, inertia, inverse, pose, random_rotations, skew
-from pbp_page import Page, chain
+from matrices import adjoint, bracket, derivative, exp, hat, inverse, pose, random_rotations, skew
+from pbp_page import Links, Page, chain, product
 
 EXACT, SLOPE = 1e-12, 1e-9            # rounding about the world's origin; differences of eighth order
 TYPES = ["revolute", "prismatic", "revolute", "revolute"]
@@ -28,30 +28,16 @@ def a_pose(seed):
     return pose(random_rotations(rng, 1)[0], rng.standard_normal(3))
 
 
-class Chain:
-    """The chain at x, dx, ddx: P_i, M_i of (12), the screws S_i of (23) in the links' frames, inertias J_i."""
+class Chain(Links):
+    """The chain at x, dx, ddx, on the page and in the library."""
 
     def __init__(self):
-        self.robot, self.model = ROBOT, ld.build(ROBOT)
+        super().__init__(ROBOT)
+        self.model = ld.build(ROBOT)
         self.x, self.dx, self.ddx = np.random.default_rng(7).uniform(-1, 1, (3, N))
         self.page, self.form = Page(ROBOT, self.x), ld.closed_form(self.model, self.x)
-        self.M, self.S, self.J, self.com, self.mass = [], [], [], [], []
-        for joint in ROBOT.joints:
-            link = next(link for link in ROBOT.links if link.name == joint.child)
-            axis, none = np.array(joint.axes[0]), np.zeros(3)
-            self.M.append(pose(joint.origin.rotation, joint.origin.translation))
-            self.S.append(np.r_[axis, none] if joint.type == "revolute" else np.r_[none, axis])
-            self.J.append(inertia(link.mass, link.com, link.inertia))
-            self.com.append(np.array(link.com))
-            self.mass.append(link.mass)
-        self.steps = [M @ exp(S * x) for M, S, x in zip(self.M, self.S, self.x, strict=True)]        # (23)
-        self.home = [_product(self.M[:i + 1]) for i in range(N)]
+        self.steps = self.steps_at(self.x)
         self.frames = self.model.link_pose                               # of links in the library's bodies, whose z is the joint's axis
-
-    def poses(self, x):
-        """f_i (67)."""
-        steps = [M @ exp(S * y) for M, S, y in zip(self.M, self.S, x, strict=True)]
-        return [_product(steps[:i + 1]) for i in range(N)]
 
     def along(self, t):
         return self.x + t * self.dx + t * t / 2 * self.ddx
@@ -64,13 +50,6 @@ class Chain:
             dV.append(S * ddx + X @ dV[-1] + bracket(X @ V[-1]) @ (S * dx))                          # (25)
             V.append(X @ V[-1] + S * dx)                                                             # (24)
         return V[1:], dV[1:]
-
-
-def _product(poses):
-    out = np.eye(4)
-    for T in poses:
-        out = out @ T
-    return out
 
 
 @pytest.fixture(scope="module")
@@ -117,13 +96,13 @@ def test_product_of_exponentials(case):
     for i, name in enumerate(case.model.link_names):
         found = ld.link_pose(case.model, x, name)
         steps = [exp(P[k] * x[k]) @ case.M[k] for k in range(i + 1)]
-        assert relative(_product(steps), found) < 1e-14                                              # (12)
-        space = _product([page.e(k + 1) for k in range(i + 1)]) @ case.home[i]
+        assert relative(product(steps), found) < 1e-14                                              # (12)
+        space = product([page.e(k + 1) for k in range(i + 1)]) @ case.home[i]
         assert relative(space, found) < 1e-14                                                        # (13), (30), (31)
-        assert relative(page.A[i + 1], adjoint(_product(case.M[:i])) @ P[i]) < 1e-14
+        assert relative(page.A[i + 1], adjoint(product(case.M[:i])) @ P[i]) < 1e-14
         B = [adjoint(inverse(case.home[i])) @ page.A[k + 1] for k in range(i + 1)]
-        assert relative(case.home[i] @ _product([exp(B[k] * x[k]) for k in range(i + 1)]), found) < 1e-14                # (14)
-        assert relative(_product(case.steps[:i + 1]), found) < 1e-14                                 # (67)
+        assert relative(case.home[i] @ product([exp(B[k] * x[k]) for k in range(i + 1)]), found) < 1e-14                # (14)
+        assert relative(product(case.steps[:i + 1]), found) < 1e-14                                 # (67)
         assert relative(form.poses[i] @ case.frames[i], found) < 1e-14
 
 
@@ -147,9 +126,9 @@ def test_velocity_of_the_tip(case):
     body, space = np.zeros(6), np.zeros(6)
     for k in range(N):
         after = [exp(-B[j] * x[j]) for j in range(N - 1, k, -1)]
-        body += adjoint(_product(after)) @ B[k] * dx[k]                                              # (18)
+        body += adjoint(product(after)) @ B[k] * dx[k]                                              # (18)
         after = [exp(-A[j] * x[j]) for j in range(N - 1, k, -1)]
-        space += adjoint(_product(after)) @ A[k] * dx[k]                                             # (33)
+        space += adjoint(product(after)) @ A[k] * dx[k]                                             # (33)
     by_Ad = sum(page.Ad(N, k + 1, page.A[k]) * dx[k - 1] for k in range(1, N + 1))                   # (38), with its rates
     f, df = case.poses(x)[-1], derivative(lambda t: case.poses(x + t * dx)[-1])
     for V in (body, vee(inverse(M) @ hat(space) @ M), adjoint(inverse(M)) @ space, adjoint(inverse(M)) @ by_Ad):         # (19), (20)
@@ -189,7 +168,7 @@ def test_derivation_of_the_recursion(case):
 
     def velocities(t):
         at.x, at.dx = case.along(t), case.dx + t * case.ddx
-        at.steps = [M @ exp(S * x) for M, S, x in zip(at.M, at.S, at.x, strict=True)]
+        at.steps = at.steps_at(at.x)
         return np.array(at.motion(np.zeros(6))[0])
     slopes = derivative(velocities)
     for i in range(N):
@@ -251,7 +230,7 @@ def test_equations_of_motion(case):
 
     def potential(x):                                # (58), with minus the acceleration of gravity for its g
         moved = Page(ROBOT, x)
-        places = [_product([moved.e(k + 1) for k in range(i + 1)]) @ moved.c[i + 1] for i in range(N)]
+        places = [product([moved.e(k + 1) for k in range(i + 1)]) @ moved.c[i + 1] for i in range(N)]
         return -sum(m * moved.gravity @ p[:3] for m, p in zip(case.mass, places, strict=True))
     assert relative(ld.energy(case.model, case.x, case.dx)[1], potential(case.x)) < EXACT
     slope = np.array([derivative(lambda t, e=e: potential(case.x + t * e)) for e in np.eye(N)])
@@ -287,7 +266,7 @@ def test_factors(case):
         A[block(i), i] = page.A[i + 1]                                                               # (41)
         D[block(i), block(i)] = page.D[i + 1]                                                        # (44), (45)
         for j in range(i + 1):
-            back = _product([exp(-page.A[k] * case.x[k - 1]) for k in range(i + 1, j + 1, -1)])
+            back = product([exp(-page.A[k] * case.x[k - 1]) for k in range(i + 1, j + 1, -1)])
             L[block(i), block(j)] = adjoint(back)                                                    # (42), (43)
             for column in np.eye(6):
                 assert relative(page.Ad(i + 1, j + 2, column), adjoint(back) @ column) < 1e-13       # (37)
@@ -299,7 +278,7 @@ def test_factors(case):
     for i in range(N):
         S[block(i), i], J[block(i), block(i)], Q[block(i), block(i)] = case.S[i], case.J[i], adjoint(case.home[i])
         for j in range(i):
-            G[block(i), block(j)] = adjoint(inverse(_product(case.steps[j + 1:i + 1])))              # (49)
+            G[block(i), block(j)] = adjoint(inverse(product(case.steps[j + 1:i + 1])))              # (49)
     X = np.zeros((6 * N, 6 * N))
     for i, T in enumerate(case.frames):
         X[block(i), block(i)] = adjoint(T)
