@@ -11,7 +11,8 @@ from pbp_page import Page, chain
 
 @pytest.mark.parametrize("types", ["R", "RR", "RRPR", "PRRP", "RPRRR"])
 def test_chains(types, worst):
-    """Ours, compiled and in closed form, one state and a batch, against the page; bounds: rounding of the page's sums."""
+    """Ours, compiled and in closed form, one state and a batch, against the page; bounds: rounding of the page's sums.
+    Checks: PBP (40), (55)-(57), (59)."""
     kinds = [{"R": "revolute", "P": "prismatic"}[letter] for letter in types]
     robot = chain(len(types), kinds)
     model, rng = ld.build(robot), np.random.default_rng(len(types))
@@ -32,7 +33,8 @@ def test_chains(types, worst):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_2R_example(seed, worst):
-    """(60)-(64). As printed, (61)-(63) have the second rate in them, so that rows sum to C v; (63) lost its minus sign."""
+    """(60)-(64). As printed, (61)-(63) have the second rate in them, so that rows sum to C v; (63) lost its minus sign.
+    Checks: PBP (60)-(64)."""
     robot = chain(seed, ["revolute", "revolute"])
     model = ld.build(robot)
     x, (dx1, dx2) = np.random.default_rng(seed).uniform(-2, 2, (2, 2))
@@ -55,7 +57,7 @@ def test_the_2R_example(seed, worst):
 
 
 def test_poses_of_a_product_of_exponentials():
-    """(13): e^{A_1 x_1} … e^{A_n x_n} M."""
+    """(13): e^{A_1 x_1} … e^{A_n x_n} M. Checks: PBP (13)."""
     robot = chain(9, ["revolute", "prismatic", "revolute"])
     model, x = ld.build(robot), np.array([0.4, -0.7, 1.1])
     page, form, T = Page(robot, x), ld.closed_form(model, x), np.eye(4)

@@ -51,7 +51,8 @@ def test_groups_and_brackets():
     np.testing.assert_allclose(derivative(lambda t: adjoint(inverse(at(t)))), -back @ bracket(V), atol=SLOPE)            # (6)
     np.testing.assert_allclose(derivative(lambda t: bracket(twist(t))), bracket(derivative(twist)), atol=SLOPE)
     for one, other in ((adjoint(C) @ adjoint(D), adjoint(C @ D)), (inverse(adjoint(C)), adjoint(inverse(C))),            # (7)
-                       (bracket(x) @ y, -bracket(y) @ x), (adjoint(C) @ bracket(x) @ inverse(adjoint(C)), bracket(adjoint(C) @ x)),
+                       (bracket(x) @ y, -bracket(y) @ x),
+                       (adjoint(C) @ bracket(x) @ inverse(adjoint(C)), bracket(adjoint(C) @ x)),
                        (bracket(bracket(x) @ y), bracket(x) @ bracket(y) - bracket(y) @ bracket(x))):
         np.testing.assert_allclose(one, other, atol=1e-12)
 
@@ -65,7 +66,8 @@ def test_screws_and_exponentials(case):
         T = home[model.link_index(joint.child)]
         axis = T[:3, :3] @ np.array(robot[joint.name].axes[0])
         Y = np.r_[axis, np.cross(T[:3, 3], axis)] if joint.type == "revolute" else np.r_[0, 0, 0, axis]                  # (8)
-        np.testing.assert_allclose(ld.jacobian(model, model.neutral(), joint.child, frame="world")[:, joint.v.start], Y, atol=1e-13)
+        J = ld.jacobian(model, model.neutral(), joint.child, frame="world")
+        np.testing.assert_allclose(J[:, joint.v.start], Y, atol=1e-13)
         np.testing.assert_allclose(spatial.exp_screw(Y, 0.7), exp(0.7 * Y), atol=1e-13)              # (9)
         q = model.neutral()
         q[joint.q.start] = 0.7
@@ -152,7 +154,7 @@ def test_derivatives_of_the_base_s_pose(case):
 
 
 def test_the_leading_matrix_is_the_same_at_every_order(case):
-    """Checks: AGF (22), (23), Lemma 2. The highest derivative of the motion enters each order by the same M, and leaves the others."""
+    """Checks: AGF (22), (23), Lemma 2. The highest derivative of the motion enters every order by the same M."""
     model, ORDERS = case.model, 3
     M = ld.mass_matrix(model, case.q)
     v = 0.3 * some(5, ORDERS + 1, model.nv)
@@ -167,8 +169,8 @@ def test_the_leading_matrix_is_the_same_at_every_order(case):
 
 @pytest.mark.parametrize("base_given", [False, True], ids=["wrench of the base given", "motion of the base given"])
 def test_hybrid_dynamics_of_higher_order(case, base_given):
-    """Checks: AGF (24)-(26), Algorithm 4. Joints of both kinds; the base by its wrench or by its motion; each order undone by inverse
-    dynamics."""
+    """Checks: AGF (24)-(26), Algorithm 4. Joints of both kinds; the base by its wrench or by its motion. Inverse dynamics undoes
+    each order."""
     model, ORDERS, rng = case.model, 3, np.random.default_rng(6)
     v, tau = 0.3 * rng.standard_normal((2, ORDERS + 1, model.nv))
     mask = np.arange(model.nv) % 2 == 0
@@ -246,7 +248,7 @@ def test_articulated_bodies_of_order_0_and_1(case):
 
 
 def test_momenta_and_wrenches_in_space(case):
-    """Checks: AGF (57)-(70). Derivatives of spatial inertia, momentum, gravity and applied wrenches, up to the third, along a motion."""
+    """Checks: AGF (57)-(70). Derivatives of spatial inertia, momentum, gravity and applied wrenches along a motion."""
     form, V, dV, B = spatial_bodies(case)
     G, h = G0(case.model), 0.01
     F, dF = some(8, 2, 6)                             # a wrench in the body's frame, and its component-wise rate
@@ -264,9 +266,9 @@ def test_momenta_and_wrenches_in_space(case):
         assert relative(derivative(lambda t: at(t)[3], h), dB) < SLOPE
         slope = derivative(lambda t: -bracket(at(t)[1]).T @ at(t)[3] - at(t)[3] @ bracket(at(t)[1]), h)
         assert relative(slope, ddB) < SLOPE
-        rate = B[i] @ dV[i] + dB @ V[i]                                                              # (57), (58), (62), (65), (66)
+        rate = B[i] @ dV[i] + dB @ V[i]                                                              # (57), (58), (62)
         assert relative(derivative(lambda t: at(t)[3] @ at(t)[1], h), rate) < SLOPE                  # of B V (59)
-        assert relative(rate, B[i] @ dV[i] - X.T @ B[i] @ V[i]) < EXACT
+        assert relative(rate, B[i] @ dV[i] - X.T @ B[i] @ V[i]) < EXACT                             # (65), (66): the rest is bias
         ddV = derivative(lambda t: at(t)[2], h)
         second = B[i] @ ddV + 2 * dB @ dV[i] + ddB @ V[i]                                            # (62)
         assert relative(derivative(lambda t: at(t)[3] @ at(t)[2] - bracket(at(t)[1]).T @ at(t)[3] @ at(t)[1], h), second) < SLOPE

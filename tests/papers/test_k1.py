@@ -7,7 +7,6 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from differences import by_each
 from liedyn.model import spatial
 from liedyn.model.description import Link, Robot
 from matrices import adjoint, derivative, exp, hat, inverse, pose, random_rotations, skew
@@ -201,41 +200,39 @@ def kinematics(case, a):
     return V, dV, eta
 
 
-def test_velocities_and_accelerations(case):
-    """Checks: K1 (34)-(40). Each step as printed, of a joint of two coordinates, whose S moves; against poses along the motion."""
+@pytest.mark.parametrize("k", range(6))
+def test_velocities_and_accelerations(case, k):
+    """Checks: K1 (34)-(40). Each step as printed, against poses along the motion, also for joints whose S moves."""
     model, v, a = case.model, case.v, case.a
-    V, dV, _ = kinematics(case, a)
-    for joint, body in zip(model.joints, case.bodies, strict=True):
-        def of(link, t):
-            return ld.link_pose(model, case.at(t), link)
-        def twist(t, link=joint.child):
-            return ld.link_twist(model, case.at(t), v + t * a, link)
-        T, dT = of(joint.child, 0), derivative(lambda t, link=joint.child: of(link, t))
-        above, d_above = of(joint.parent, 0), derivative(lambda t, link=joint.parent: of(link, t))
-        S, dS = (x @ v[joint.v] for x in (body.S, body.dS))
-        step = inverse(above) @ T
-        d_step = step @ hat(S)                                                                       # S dq = T^-1 dT
-        expected = hat(twist(0))
-        np.testing.assert_allclose(inverse(T) @ dT, expected, atol=SLOPE)                            # (34)
-        np.testing.assert_allclose(inverse(step) @ inverse(above) @ (d_above @ step + above @ d_step), expected, atol=SLOPE)
-        Vp = vee(inverse(above) @ d_above)
-        np.testing.assert_allclose(adjoint(inverse(step)) @ Vp + S, twist(0), atol=SLOPE)            # (36)
-        assert relative(V[case.bodies.index(body)], twist(0)) < EXACT
-        # the rate of V by (37)-(40), gravity's acceleration left out
-        found = ld.link_acceleration(model, case.q, v, a, joint.child)
-        down = adjoint(inverse(T)) @ case.dV0
-        dVp = derivative(lambda t, link=joint.parent: ld.link_twist(model, case.at(t), v + t * a, link))
-        at = lambda t: inverse(of(joint.parent, t)) @ of(joint.child, t)                             # noqa: E731
-        Vp_at = lambda t: ld.link_twist(model, case.at(t), v + t * a, joint.parent)                  # noqa: E731
-        rest = dS + body.S @ a[joint.v]
-        moved = derivative(lambda t: vee(inverse(at(t)) @ hat(Vp_at(t)) @ at(t)))
-        np.testing.assert_allclose(moved + rest, found, atol=SLOPE)                                  # (37)
-        Ti, X = inverse(step), adjoint(inverse(step))
-        terms = -Ti @ d_step @ Ti @ hat(Vp) @ step + Ti @ hat(dVp) @ step + Ti @ hat(Vp) @ d_step
-        np.testing.assert_allclose(vee(terms) + rest, found, atol=SLOPE)                             # (38)
-        np.testing.assert_allclose(X @ dVp + ad(X @ Vp) @ S + rest, found, atol=SLOPE)               # (39)
-        np.testing.assert_allclose(X @ dVp + ad(twist(0)) @ S + rest, found, atol=SLOPE)             # (40)
-        assert relative(dV[case.bodies.index(body)], found + down) < 1e-12
+    joint, body = model.joints[k], case.bodies[k]
+
+    def of(link, t=0.0):
+        return ld.link_pose(model, case.at(t), link)
+
+    def twist(link, t=0.0):
+        return ld.link_twist(model, case.at(t), v + t * a, link)
+
+    def step_at(t):
+        return inverse(of(joint.parent, t)) @ of(joint.child, t)
+    T, above, step = of(joint.child), of(joint.parent), step_at(0)
+    dT, d_above = derivative(lambda t: of(joint.child, t)), derivative(lambda t: of(joint.parent, t))
+    S, dS = body.S @ v[joint.v], body.dS @ v[joint.v]
+    d_step, back, X = step @ hat(S), inverse(step), adjoint(inverse(step))                           # S dq = T^-1 dT
+    V = twist(joint.child)
+    np.testing.assert_allclose(inverse(T) @ dT, hat(V), atol=SLOPE)                                  # (34)
+    np.testing.assert_allclose(back @ inverse(above) @ (d_above @ step + above @ d_step), hat(V), atol=SLOPE)            # (35)
+    Vp, dVp = vee(inverse(above) @ d_above), derivative(lambda t: twist(joint.parent, t))
+    np.testing.assert_allclose(X @ Vp + S, V, atol=SLOPE)                                            # (36)
+    found, rest = ld.link_acceleration(model, case.q, v, a, joint.child), dS + body.S @ a[joint.v]
+    moved = derivative(lambda t: vee(inverse(step_at(t)) @ hat(twist(joint.parent, t)) @ step_at(t)))
+    np.testing.assert_allclose(moved + rest, found, atol=SLOPE)                                      # (37)
+    terms = -back @ d_step @ back @ hat(Vp) @ step + back @ hat(dVp) @ step + back @ hat(Vp) @ d_step
+    np.testing.assert_allclose(vee(terms) + rest, found, atol=SLOPE)                                 # (38)
+    np.testing.assert_allclose(X @ dVp + ad(X @ Vp) @ S + rest, found, atol=SLOPE)                   # (39)
+    np.testing.assert_allclose(X @ dVp + ad(V) @ S + rest, found, atol=SLOPE)                        # (40)
+    by_recursion = kinematics(case, a)                                                               # gravity included
+    assert relative(by_recursion[0][k], V) < EXACT
+    assert relative(by_recursion[1][k], found + adjoint(inverse(T)) @ case.dV0) < 1e-12
 
 
 def articulated(case, a, tau, given):
@@ -313,42 +310,26 @@ def test_derivatives_of_adjoints():
 
 
 def test_what_the_tables_of_derivatives_begin_with(case):
-    """Checks: K1 (62)-(64), Corollary 2. dh = T^-1 dT/dp is a column of S for a coordinate of the joint and zero for another; of
+    """Checks: K1 (61)-(64), Corollary 2. dh = T^-1 dT/dp is a column of S for a coordinate of the joint and zero for another; of
     (64) what does not depend on p is zero."""
-    model, q, v = case.model, case.q, case.v
-    for k in range(model.nv):
-        e = np.eye(model.nv)[k]
-        for joint, by_q, by_v in zip(model.joints, ld.kim_tables(model, q, v, dq=e).bodies,
-                                     ld.kim_tables(model, q, v, dv=e).bodies, strict=True):
-            own = joint.v.start <= k < joint.v.stop
-            T, S, _ = ld.joint_motion(model, joint.name, q[joint.q])
-            dT = derivative(lambda t, j=joint, e=e: ld.joint_motion(model, j.name, (q + t * e)[j.q])[0])
-            np.testing.assert_allclose(vee(inverse(T) @ dT), by_q.h, atol=SLOPE)                     # (61)
-            np.testing.assert_array_equal(by_q.h, S[:, k - joint.v.start] if own else np.zeros(6))   # (62), (63)
-            for x in (by_q.pI, by_q.pF_ext, by_v.pI, by_v.h, by_v.pS):
-                assert not x.any()
-            assert own or not (by_q.pS.any() or by_q.pdS.any() or by_v.pdS.any())
-            if own:
-                moved = ld.joint_motion
-                slopes = derivative(lambda t, j=joint, e=e: moved(model, j.name, (q + t * e)[j.q], v[j.v])[1])
-                np.testing.assert_allclose(by_q.pS, slopes, atol=SLOPE)
-                slopes = derivative(lambda t, j=joint, e=e: moved(model, j.name, (q + t * e)[j.q], v[j.v])[2])
-                np.testing.assert_allclose(by_q.pdS, slopes, atol=SLOPE)
-                slopes = derivative(lambda t, j=joint, e=e: moved(model, j.name, q[j.q], (v + t * e)[j.v])[2])
-                np.testing.assert_allclose(by_v.pdS, slopes, atol=SLOPE)
+    for k in range(case.model.nv):
+        for joint in case.model.joints:
+            what_depends_on_a_coordinate(case, joint, k)
 
 
-def test_derivatives_along_coordinates(case):
-    """Checks: K1 Table 5, Table 6. p a coordinate, its velocity, its acceleration or its force: columns of the library's Jacobians
-    are differences of inverse and forward dynamics."""
-    model, q, v, a = case.model, case.q, case.v, case.a
-    full = ld.inverse_dynamics_derivatives(model, q, v, a)
-    for found, f in ((full.dtau_dq, lambda x: ld.inverse_dynamics(model, q + x, v, a)),
-                     (full.dtau_dv, lambda x: ld.inverse_dynamics(model, q, v + x, a)),
-                     (full.M, lambda x: ld.inverse_dynamics(model, q, v, a + x))):
-        assert relative(found, by_each(f, model.nv)) < SLOPE
-    tau = ld.inverse_dynamics(model, q, v, a)
-    again = ld.forward_dynamics_derivatives(model, q, v, tau)
-    for found, slope in ((again.da_dq, full.dtau_dq), (again.da_dv, full.dtau_dv)):
-        assert relative(full.M @ found, -slope) < 1e-10
-    assert relative(full.M @ again.M_inverse, np.eye(model.nv)) < 1e-10
+def what_depends_on_a_coordinate(case, joint, k):
+    model, q, v, e, own = case.model, case.q, case.v, np.eye(case.model.nv)[k], joint.v.start <= k < joint.v.stop
+    place = model.joints.index(joint)
+    by_q, by_v = ld.kim_tables(model, q, v, dq=e).bodies[place], ld.kim_tables(model, q, v, dv=e).bodies[place]
+
+    def motion(dq, dv=0.0):
+        return ld.joint_motion(model, joint.name, (q + dq * e)[joint.q], (v + dv * e)[joint.v])
+    T, S, _ = motion(0.0)
+    np.testing.assert_allclose(vee(inverse(T) @ derivative(lambda t: motion(t)[0])), by_q.h, atol=SLOPE)     # (61)
+    np.testing.assert_array_equal(by_q.h, S[:, k - joint.v.start] if own else np.zeros(6))           # (62), (63)
+    for x in (by_q.pI, by_q.pF_ext, by_v.pI, by_v.h, by_v.pS):
+        assert not x.any()
+    assert own or not (by_q.pS.any() or by_q.pdS.any() or by_v.pdS.any())
+    for found, slope in ((by_q.pS, derivative(lambda t: motion(t)[1])), (by_q.pdS, derivative(lambda t: motion(t)[2])),
+                         (by_v.pdS, derivative(lambda t: motion(0.0, t)[2]))):
+        np.testing.assert_allclose(found, slope, atol=SLOPE)

@@ -57,7 +57,7 @@ def test_as_many_constraints_as_passive_joints(case):
 
 
 def test_more_constraints_than_passive_joints(case):
-    """Checks: K2 (59)-(64). Four joints actuated: all of (59) make the motion, and the two choices are the least of their kind."""
+    """Checks: K2 (59)-(64). Four joints actuated: all of (59) make the motion, and the two choices are the least ones."""
     mask, Aa, Ap, ra, rp = split(case, [0, 1, 3, 4])
     base, N = np.linalg.pinv(Ap.T) @ rp, np.linalg.svd(Ap.T)[2][1:].T
     s = np.linalg.pinv(Aa.T @ N) @ (ra - Aa.T @ base)                                                # (64)

@@ -37,7 +37,7 @@ class Chain(Links):
         self.x, self.dx, self.ddx = np.random.default_rng(7).uniform(-1, 1, (3, N))
         self.page, self.form = Page(ROBOT, self.x), ld.closed_form(self.model, self.x)
         self.steps = self.steps_at(self.x)
-        self.frames = self.model.link_pose                               # of links in the library's bodies, whose z is the joint's axis
+        self.frames = self.model.link_pose                         # of links in the library's bodies, whose z is the joint's axis
 
     def along(self, t):
         return self.x + t * self.dx + t * t / 2 * self.ddx
@@ -131,7 +131,7 @@ def test_velocity_of_the_tip(case):
         space += adjoint(product(after)) @ A[k] * dx[k]                                             # (33)
     by_Ad = sum(page.Ad(N, k + 1, page.A[k]) * dx[k - 1] for k in range(1, N + 1))                   # (38), with its rates
     f, df = case.poses(x)[-1], derivative(lambda t: case.poses(x + t * dx)[-1])
-    for V in (body, vee(inverse(M) @ hat(space) @ M), adjoint(inverse(M)) @ space, adjoint(inverse(M)) @ by_Ad):         # (19), (20)
+    for V in (body, vee(inverse(M) @ hat(space) @ M), adjoint(inverse(M)) @ space, adjoint(inverse(M)) @ by_Ad):      # (19), (20)
         assert relative(V, found) < EXACT
     np.testing.assert_allclose(vee(inverse(f) @ df), found, atol=SLOPE)
     assert relative(adjoint(inverse(case.frames[-1])) @ case.form.body_jacobians[-1] @ dx, found) < EXACT
@@ -185,8 +185,11 @@ def test_derivation_of_the_recursion(case):
         d_inverse = -inverse(f) @ df @ inverse(f)
         Vp, dVp = hat(V[i - 1]), hat(dV[i - 1])
         product = vee(d_inverse @ Vp @ f + inverse(f) @ dVp @ f + inverse(f) @ Vp @ df)              # (72)
-        step = lambda t, i=i: case.M[i] @ exp(case.S[i] * case.along(t)[i])                          # noqa: E731
-        moved = derivative(lambda t, i=i: vee(inverse(step(t)) @ hat(velocities(t)[i - 1]) @ step(t)))                   # (71)
+
+        def carried(t, i=i):
+            step = case.M[i] @ exp(case.S[i] * case.along(t)[i])
+            return vee(inverse(step) @ hat(velocities(t)[i - 1]) @ step)
+        moved = derivative(carried)                                                                  # (71)
         assert relative(moved, product, 1.0) < SLOPE
         assert relative(product + case.S[i] * case.ddx[i], dV[i]) < EXACT                            # (73), as mended
 
@@ -223,7 +226,7 @@ def test_equations_of_motion(case):
     M, Gamma, phi = page.mass(), page.christoffel(), page.gravity_force()
     tau = M @ case.ddx + np.einsum("ijk,i,j->k", Gamma, case.dx, case.dx) + phi                      # (29)
     assert relative(ld.inverse_dynamics(case.model, case.x, case.dx, case.ddx), tau) < EXACT
-    dM = np.array([derivative(lambda t, e=e: Page(ROBOT, case.x + t * e).mass()) for e in np.eye(N)])                    # [k, i, j]
+    dM = np.array([derivative(lambda t, e=e: Page(ROBOT, case.x + t * e).mass()) for e in np.eye(N)])                  # [k, i, j]
     by_slopes = (dM.transpose(0, 2, 1) + dM.transpose(0, 2, 1).swapaxes(0, 1) - dM.transpose(1, 2, 0)) / 2               # (52)
     assert relative(by_slopes, Gamma) < SLOPE
     np.testing.assert_array_equal(Gamma, Gamma.swapaxes(0, 1))
@@ -241,7 +244,7 @@ def test_kinetic_energy(case):
     """Checks: PBP (32), (34)-(36), (39), Definition 1. With the factor 1/2 that (32) and (39) lost."""
     page, total = case.page, 0.0
     for i, link in enumerate(case.robot.links):
-        com_home = case.home[i] @ pose(np.eye(3), case.com[i])                                       # M_i of §4: at the centre of mass
+        com_home = case.home[i] @ pose(np.eye(3), case.com[i])                                  # M_i of §4: at the centre of mass
         turn, b, m = com_home[:3, :3], com_home[:3, 3], link.mass
         V = sum(page.Ad(i + 1, j + 1, page.A[j]) * case.dx[j - 1] for j in range(1, i + 2))
         at_com = np.block([[turn.T, np.zeros((3, 3))], [-skew(turn.T @ b) @ turn.T, turn.T]]) @ V    # (34)
@@ -254,7 +257,7 @@ def test_kinetic_energy(case):
         np.testing.assert_allclose(V @ form @ V / 2, energy, rtol=1e-11)                             # (35), (39)
         total += energy
     M = page.mass()
-    np.testing.assert_allclose([total, case.dx @ M @ case.dx / 2], ld.energy(case.model, case.x, case.dx)[0], rtol=1e-11)    # (32)
+    np.testing.assert_allclose([total, case.dx @ M @ case.dx / 2], ld.energy(case.model, case.x, case.dx)[0], rtol=1e-11)   # (32)
 
 
 def test_factors(case):
@@ -283,7 +286,7 @@ def test_factors(case):
     for i, T in enumerate(case.frames):
         X[block(i), block(i)] = adjoint(T)
     back = np.linalg.inv(X)
-    for found, expected in ((back @ form.S, S), (X.T @ form.J @ X, J), (form.Q @ X, Q), (back @ form.G @ X, G)):         # (47), (48), (50)
+    for found, expected in ((back @ form.S, S), (X.T @ form.J @ X, J), (form.Q @ X, Q), (back @ form.G @ X, G)):  # (47)-(50)
         assert relative(found, expected) < EXACT
     assert relative(S.T @ G.T @ J @ G @ S, M) < EXACT                                                # (51)
     back = np.linalg.inv(Q)

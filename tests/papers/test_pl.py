@@ -67,8 +67,8 @@ def case():
 def test_a_matrix_of_christoffel_symbols(case):
     """Checks: PL (1)-(3). C from the Christoffel symbols makes dM/dt - 2C skew."""
     model, q, v = case.model, case.q, case.dq
-    dM = np.stack([derivative(lambda t, e=e: ld.mass_matrix(model, q + t * e)) for e in np.eye(N)], axis=-1)    # [i, j, k] = dM_ij/dq_k
-    symbols = (dM + dM.swapaxes(1, 2) - dM.transpose(2, 1, 0)) / 2                                   # (3), C_ij = sum_k Gamma_ijk dq_k
+    dM = np.stack([derivative(lambda t, e=e: ld.mass_matrix(model, q + t * e)) for e in np.eye(N)], axis=-1)    # dM_ij/dq_k
+    symbols = (dM + dM.swapaxes(1, 2) - dM.transpose(2, 1, 0)) / 2                              # (3), C_ij = sum_k Gamma_ijk dq_k
     C = symbols @ v                                                                                  # (2)
     assert relative(ld.coriolis_matrix(model, q, v, method="christoffel"), C, case.size) < SLOPE
     skewed = dM @ v - 2 * C
@@ -156,7 +156,7 @@ def test_rates(case):
 
 
 def test_the_recursion_is_not_skew_and_its_modification_is(case):
-    """Checks: PL (29)-(38), Proposition 1, Proposition 2. With ad*_V J, dM/dt - 2C is not skew; with C~ it is, and C v is the same."""
+    """Checks: PL (29)-(38), Propositions 1-2. With ad*_V J, dM/dt - 2C is not skew; with C~ it is, and C v is the same."""
     S, J, G, Gamma, ad, ad_V, V = case.global_matrices()
     rate = case.form.mass_matrix_rate(case.dq)
     C = S.T @ G.T @ (J @ G @ ad @ Gamma + ad_V @ J) @ G @ S

@@ -9,7 +9,7 @@ from matrices import adjoint, bracket, derivative, hat, inverse, skew
 from pbp_page import Links, Page, chain
 from zoo import random_robot
 
-HOLDS, SLOPE, FAILS = 1e-11, 1e-8, 0.01       # rounding, differences of eighth order; a slip is a hundredth at least of what it is in
+HOLDS, SLOPE, FAILS = 1e-11, 1e-8, 0.01   # rounding, differences of eighth order; a slip is a hundredth at least of what it is in
 TYPES = ["revolute", "prismatic", "revolute", "revolute"]
 N = len(TYPES)
 
@@ -152,8 +152,8 @@ def test_the_bracket_is_with_the_velocity_of_the_link_before(case):
 
 
 def test_a_sign_in_the_moment(case):
-    """Checks: PBP (83). Printed: + m [w] [r]^2 w. It is this term, with its minus, that is equal to m [r] [w]^2 r, not the second of
-    (82), as the sentence after it has it."""
+    """Checks: PBP (83). Printed: + m [w] [r]^2 w. This term, with its minus, is m [r] [w]^2 r, and not the second of (82), as the
+    sentence after it has it."""
     rng = np.random.default_rng(3)
     m, r, I = case.mass[0], case.com[0], spatial.full(case.robot.links[0].inertia)
     w, v, dw, dv = rng.standard_normal((4, 3))
@@ -168,7 +168,7 @@ def test_a_sign_in_the_moment(case):
 
 
 def test_one_letter_for_two_poses(case):
-    """Checks: PBP (50), (51). M_i of (23) is in link i - 1; in (50) it is the pose at home in the base frame, a product of those."""
+    """Checks: PBP (50), (51). M_i of (23) is in link i - 1; in (50) it is the pose at home in the base frame, their product."""
     form = ld.closed_form(case.model, case.x)
     block = lambda i: slice(6 * i, 6 * i + 6)                                        # noqa: E731
     home, local, S = np.zeros((6 * N, 6 * N)), np.zeros((6 * N, 6 * N)), np.zeros((6 * N, N))
@@ -228,8 +228,8 @@ def test_articulated_inertias_are_carried_by_the_inverse(tree):
 
 
 def test_rows_of_the_tables_of_derivatives(tree):
-    """Checks: K1 Tables 6-7. The scan lost or mixed their first rows: dV_i has Ad of the inverse and the parent's dV, deta_i begins
-    with ad of dV_i. And of Table 7 dPi, dbeta of a prescribed joint and dPsi of another. `liedyn.kim_tables` has them mended."""
+    """Checks: K1 Tables 6-7. The scan lost or mixed their first rows: dV_i has Ad of the inverse and the parent's dV, deta_i
+    begins with ad of dV_i. Of Table 7 also dbeta of prescribed joints and dPsi of others. `liedyn.kim_tables` has them mended."""
     model, q, v, a, tau = tree
     dq, dv, da, dtau = np.random.default_rng(6).standard_normal((4, model.nv))
     tables = ld.kim_tables(model, q, v, dq=dq, dv=dv)
@@ -249,7 +249,7 @@ def test_rows_of_the_tables_of_derivatives(tree):
         back = adjoint(inverse(b.T))
         assert relative(back @ pVp - bracket(b.h) @ back @ Vp + own, pV[i]) < SLOPE
         if b.parent >= 0:
-            assert relative(adjoint(b.T) @ pVp - bracket(b.h) @ adjoint(b.T) @ Vp + own, pV[i]) > FAILS          # Table 6 as printed
+            assert relative(adjoint(b.T) @ pVp - bracket(b.h) @ adjoint(b.T) @ Vp + own, pV[i]) > FAILS       # Table 6 as printed
         row = bracket(V[i]) @ own + b.pdS @ v[b.at] + b.dS @ dv[b.at]
         assert relative(bracket(pV[i]) @ b.S @ v[b.at] + row, p_eta[i], 1.0) < SLOPE
         if b.parent >= 0:
@@ -264,7 +264,7 @@ def test_rows_of_the_tables_of_derivatives(tree):
 
 
 def test_gravity_enters_as_an_acceleration_upwards(tree):
-    """Checks: PL (26). And K1 before Table 2: dV_0 = (0, g), "with appropriate direction": it is minus the acceleration of gravity."""
+    """Checks: PL (26). Printed: dV_0 = (0, g), as in K1, g "in appropriate direction": minus the acceleration of gravity."""
     model, q = tree[:2]
     form = ld.closed_form(model, q)
     weight = ld.gravity_force(model, q)
