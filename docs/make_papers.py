@@ -194,13 +194,14 @@ def told(counts: tuple[int, ...]) -> str:
 
 
 def listed(of_members: list[list[Place]]) -> str:
-    """The places of a row, those of most members first."""
+    """The places of a row, of which SHOWN are named, and more where a member would have none."""
     count: dict[Place, int] = {}
     for places_ in of_members:
         for place in places_:
             count[place] = count.get(place, 0) + 1
-    ranked = sorted(count, key=lambda place: (-count[place], place.path.startswith("configs"), "papers" not in place.path))
-    # of what is left out, none is the only one for a member
+    # public functions and tests of the papers first, then what names most of the members
+    ranked = sorted(count, key=lambda place: (not place.path.startswith(("src/liedyn/dynamics", "tests/papers")), -count[place],
+                                              place.name.endswith(".py")))
     shown, open_ = [], [set(places_) for places_ in of_members if places_]
     for place in ranked:
         if len(shown) < SHOWN or not all(set(shown) & one for one in open_):

@@ -202,8 +202,8 @@ def articulated(case):
 
 
 def test_articulated_bodies_of_order_0_and_1(case):
-    """Checks: AGF (44)-(56), Algorithm 3. Both orders by the same articulated inertias: biases from the leaves, accelerations and
-    jerks from the base."""
+    """Checks: AGF (22), (23), (44)-(56), Algorithm 3, Lemma 2. Both orders by the same articulated inertias: biases inwards,
+    accelerations and jerks from the base; and the wrenches that they give are those of the bodies behind a joint."""
     form, V, _, B = spatial_bodies(case)
     _, AI, pivots = articulated(case)
     N, P, v, a = len(B), form.parent, case.v, case.a
@@ -242,7 +242,12 @@ def test_articulated_bodies_of_order_0_and_1(case):
             x[form.columns[i]] = rest / pivots[i]                                                    # (47), (54)
             rates[i] = rates[P[i]] + eta[i] + S[i] @ x[form.columns[i]]
         twist_rates[order] = rates
-        found.append((x, [AI[i] @ rates[i] + AB[i] for i in range(N)]))
+        wrenches = [AI[i] @ rates[i] + AB[i] for i in range(N)]                                      # (22)
+        passed = [bias[i] + B[i] @ rates[i] for i in range(N)]                                       # each body alone
+        for i in range(N - 1, 0, -1):
+            passed[P[i]] = passed[P[i]] + passed[i]
+        assert relative(wrenches, np.array(passed)) < 1e-10
+        found.append((x, wrenches))
     assert relative(found[0][0], case.a) < 1e-10
     assert relative(found[1][0], case.jerk) < 1e-9
 
