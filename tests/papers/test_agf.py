@@ -37,7 +37,7 @@ def vee(X):
 # §2 -----------------------------------------------------------------------------------------------------------------
 def test_groups_and_brackets():
     """Checks: AGF (1)-(7). Spatial twist: dC/dt = hat(V) C."""
-    C, D, (V, dV, x, y) = a_pose(1), a_pose(2), some(1, 4, 6)
+    C, D, (V, dV, x, y), adjoint, bracket = a_pose(1), a_pose(2), some(1, 4, 6), spatial.adjoint, spatial.bracket
     R, p, none = C[:3, :3], C[:3, 3], np.zeros((3, 3))
     np.testing.assert_allclose(spatial.inverse(C), pose(R.T, -R.T @ p), atol=1e-14)                  # (1)
     assert not hat(x)[3].any() and np.abs(hat(x)[:3, :3] + hat(x)[:3, :3].T).max() == 0              # (2)

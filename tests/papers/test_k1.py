@@ -287,7 +287,7 @@ def test_articulated_bodies(case, some_given):
 # derivatives by a scalar ----------------------------------------------------------------------------------------------
 def test_derivatives_of_adjoints():
     """Checks: K1 (53)-(61), Lemma 3, Corollary 1. Of a pose and a twist that depend on p."""
-    (A, B, xi, dxi, F), h = some(12, 5, 6), 0.02
+    (A, B, xi, dxi, F), h, adjoint, ad = some(12, 5, 6), 0.02, spatial.adjoint, spatial.bracket
     T = lambda p: exp(A) @ exp(p * B)                                                                # noqa: E731
     T0, dT = T(0), derivative(T, h)
     Ti, dTi = np.linalg.inv(T0), derivative(lambda p: np.linalg.inv(T(p)), h)

@@ -296,34 +296,33 @@ def test_factors(case):
 
 def test_derivatives_of_Ad(case):
     """Checks: PBP (53), (54), Proposition 1, Proposition 2. All indices; (54) with its two conditions exchanged."""
-    A, B = case.page.A, some(11, 6)
     for j in range(1, N + 1):
         for i in range(1, j + 1):
             for k in range(1, N + 1):
                 for l in range(1, N + 1):
-                    second_derivative(case.x, A, B, i, j, k, l)
+                    derivatives_of_Ad(case, i, j, k, l)
 
 
-def second_derivative(x, A, B, i, j, k, l):
-    def Ad(page, to, of, H):
-        return page.Ad(to, of, H)
+def derivatives_of_Ad(case, i, j, k, l):
+    A, B, x, e, form = case.page.A, some(11, 6), case.x, np.eye(N), case.form
+    size = np.abs(B).max()
 
     def first(page):
         if not i <= k <= j:
             return np.zeros(6)
-        return Ad(page, j, k, bracket(Ad(page, k - 1, i, B)) @ A[k])                                 # (53)
-    here, e = Page(ROBOT, x), np.eye(N)
+        return page.Ad(j, k, bracket(page.Ad(k - 1, i, B)) @ A[k])                                   # (53)
     if l == 1:
         slope = derivative(lambda t: Page(ROBOT, x + t * e[k - 1]).Ad(j, i, B))
-        assert relative(first(here), slope, np.abs(B).max()) < 1e-8
-    if not (i <= k <= j and i <= l <= j):
-        expected = np.zeros(6)
-    else:
+        assert relative(first(case.page), slope, size) < 1e-8
+        assert relative(form.Ad_derivative(j - 1, i - 1, k - 1) @ B, first(case.page), size) < EXACT
+    second = np.zeros(6)
+    if i <= k <= j and i <= l <= j:
         low, high = min(k, l), max(k, l)
-        inner = bracket(Ad(here, low - 1, i, B)) @ A[low]
-        expected = Ad(here, j, high, bracket(Ad(here, high - 1, low, inner)) @ A[high])              # (54)
+        inner = bracket(case.page.Ad(low - 1, i, B)) @ A[low]
+        second = case.page.Ad(j, high, bracket(case.page.Ad(high - 1, low, inner)) @ A[high])        # (54)
     slope = derivative(lambda t: first(Page(ROBOT, x + t * e[l - 1])))
-    assert relative(expected, slope, np.abs(B).max()) < 1e-8
+    assert relative(second, slope, size) < 1e-8
+    assert relative(form.Ad_second_derivative(j - 1, i - 1, k - 1, l - 1) @ B, second, size) < EXACT
 
 
 def test_the_mass_matrix_is_a_pullback(case):
