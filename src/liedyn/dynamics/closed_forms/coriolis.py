@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, Coriolis, OnError
 from liedyn.dynamics.calling.calls import as_array, batched, refuse, run, run_one
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.rooms import room_for
@@ -16,7 +16,8 @@ from liedyn.model.model import Model
 _PLOEN = {"recursive": 1.0, "christoffel": 0.0}          # which skew form: see `kernels.recursions.coriolis`
 
 
-def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: str = "recursive", on_error: OnError = "raise") -> Array:
+def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: Coriolis = "recursive",
+                    on_error: OnError = "raise") -> Array:
     """Coriolis matrix ``C(q, v)`` with ``C v`` the bias force without gravity and ``dM/dt - 2C`` skew.
 
     Parameters

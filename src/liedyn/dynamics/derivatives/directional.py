@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from liedyn.model.model import Model
 
 def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, dq: ArrayLike | None = None,
                                  dv: ArrayLike | None = None, da: ArrayLike | None = None, f_ext: Wrenches | None = None,
-                                 df_ext: Wrenches | None = None, parameters: Mapping[str, float] | None = None,
+                                 df_ext: Wrenches | None = None, parameters: Mapping[str, ArrayLike] | None = None,
                                  passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array]:
     """Joint forces and their derivative by a scalar p on which all arguments may depend, O(n).
 
@@ -68,7 +68,7 @@ def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
 
 def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, dq: ArrayLike | None = None,
                                  dv: ArrayLike | None = None, dtau: ArrayLike | None = None, f_ext: Wrenches | None = None,
-                                 df_ext: Wrenches | None = None, parameters: Mapping[str, float] | None = None,
+                                 df_ext: Wrenches | None = None, parameters: Mapping[str, ArrayLike] | None = None,
                                  passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array]:
     """Accelerations and their derivative by a scalar p on which all arguments may depend, O(n).
 
@@ -89,7 +89,7 @@ def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: 
 def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
                                 dq: ArrayLike | None = None, dv: ArrayLike | None = None, da: ArrayLike | None = None,
                                 dtau: ArrayLike | None = None, f_ext: Wrenches | None = None, df_ext: Wrenches | None = None,
-                                parameters: Mapping[str, float] | None = None,
+                                parameters: Mapping[str, ArrayLike] | None = None,
                                 passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array, Array, Array]:
     """All accelerations and joint forces, and their derivatives by a scalar p on which all arguments may depend, O(n).
 
@@ -131,8 +131,8 @@ def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
 
 def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike, names: Sequence[str] | str | None = None, *,
-                          of: str = "inverse", prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None,
-                          passive: bool = True, on_error: OnError = "raise") -> Array:
+                          of: Literal["inverse", "forward", "hybrid"] = "inverse", prescribed: ArrayLike | None = None,
+                          f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise") -> Array:
     """Derivatives (..., nv, len(names)) of inverse, forward or hybrid dynamics by parameters of the model, O(n) each.
 
     Parameters

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from threading import get_ident
 from typing import Any
 
 import numpy as np
 
+from liedyn.arrays import Mask
 from liedyn.codegen.lines import wanted
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Pfaffian, Wrenches
 from liedyn.dynamics.calling.calls import as_array, as_mask, batched, where_read, wrenches
@@ -48,13 +49,18 @@ class ConstrainedMotion:
 
     __slots__ = ("a", "independent", "multipliers", "tau")
 
-    def __init__(self, a, tau, multipliers, independent):
+    a: Array
+    tau: Array
+    multipliers: Array
+    independent: Mask
+
+    def __init__(self, a: Array, tau: Array, multipliers: Array, independent: Mask):
         self.a, self.tau, self.multipliers, self.independent = a, tau, multipliers, independent
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.a, self.tau, self.multipliers, self.independent))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"ConstrainedMotion(a={self.a}, tau={self.tau}, multipliers={self.multipliers}, independent={self.independent})"
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass, field
 from functools import cached_property, partial
 from math import prod
 from numbers import Integral, Real
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from liedyn.codegen.whole_step import DEPENDENT_ROWS, METHODS
-from liedyn.dynamics.calling.annotations import Array, ArrayLike
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, Mask, Method
 from liedyn.dynamics.calling.results import hand_over
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import UsageError
@@ -37,6 +38,7 @@ REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulate
            NOT_FINITE: "the motion is no longer finite", REFUSED: "an angle is beyond 1e5 rad, or no longer finite",
            LOOP_OPEN: "a loop does not close any more: dt is too long, or the configuration cannot be reached",
            DEPENDENT_ROWS: "constraints became dependent, a singular configuration: rk4 with joint forces by array passes it"}
+Policy: TypeAlias = Callable[[float, Array, Array], ArrayLike]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,9 +59,9 @@ class Rollout:
     tau: Array | None
     ended_at: Array
     reasons: dict[int, str]
-    _back: Callable | None = field(default=None)
-    _touch: Callable | None = field(default=None)
-    _doubts: Callable | None = field(default=None)
+    _back: Callable[..., RolloutAdjoint] | None = field(default=None)
+    _touch: Callable[..., ContactMotion] | None = field(default=None)
+    _doubts: Callable[..., tuple[str, ...]] | None = field(default=None)
 
     def adjoint(self, d_q: ArrayLike | None = None, d_v: ArrayLike | None = None,
                 parameters: Sequence[str] = ()) -> RolloutAdjoint:
@@ -97,7 +99,7 @@ class Rollout:
         return self._doubts(self.t, self.q[run], self.v[run]) if self._doubts else ()
 
     @property
-    def complete(self) -> Array:
+    def complete(self) -> Mask:
         """(…,) bool."""
         return np.isnan(self.ended_at)
 
@@ -107,10 +109,10 @@ class Rollout:
                 f"nv {self.v.shape[-1]}{f', {bad} diverged' if bad else ''}>{notes}")
 
 
-def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | Callable | None = None, *, dt: float,
-            steps: int, method: str = "rk4", every: int = 1, feedback: Feedback | None = None, passive: bool = True,
+def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | Policy | None = None, *, dt: float,
+            steps: int, method: Method = "rk4", every: int = 1, feedback: Feedback | None = None, passive: bool = True,
             last: ArrayLike | None = None, prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
-            contacts: Mapping | None = None, forces: bool = False,
+            contacts: Mapping[str, Any] | None = None, forces: bool = False,
             out: tuple[Array, Array] | None = None) -> Rollout:
     """Simulate many runs at once: as many states to a register as the processor has, on all cores.
 
@@ -216,9 +218,9 @@ class RolloutDerivatives:
 
 
 def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | None = None, *, dt: float,
-                        steps: int, method: str = "rk4", feedback: Feedback | None = None, passive: bool = True,
+                        steps: int, method: Method = "rk4", feedback: Feedback | None = None, passive: bool = True,
                         prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
-                        contacts: Mapping | None = None) -> RolloutDerivatives:
+                        contacts: Mapping[str, Any] | None = None) -> RolloutDerivatives:
     """Exact derivatives of the end of each run by its initial state and its joint forces: those of the steps as they are
     computed. For arguments and errors see `rollout`; for the derivatives of one cost `Rollout.adjoint` is cheaper.
 
