@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "liedyn"
 # DESIGN: each may import from itself and from those before it …
 LAYERS = ("arrays", "errors", "seam", "code_cache", "jit", "pointer_call", "lie", "joints", "model", "kernels",
-          "codegen", "dynamics", "io", "loading", "integrators", "simulation", "interop", "analyse", "batch",
+          "codegen", "dynamics", "io", "loading", "saving", "integrators", "simulation", "interop", "analyse", "batch",
           "report", "cli")
 # … but for these, which may import from these only (and from themselves).
 NARROWER = {"arrays": set(), "errors": set(), "seam": {"errors"}, "code_cache": set(),
