@@ -79,6 +79,7 @@ class Bench:
 
     def _check_columns(self) -> None:
         known, links, others = self.known_columns(), self.binding.model.link_names, set()
+        events = [event.name for event in self.binding.prepared.scenario.events]
         for output, one in zip(self.outputs, self.sweep.outputs, strict=True):
             for name in output.columns:
                 if name not in known and name.partition(".")[0] in (*_KINDS, "energy"):
@@ -89,6 +90,10 @@ class Bench:
                 if link not in links:
                     raise ScenarioError("no such link", place=one.place, found=link, expected="one of " + ", ".join(links),
                                         hint=nearest(link, links))
+            for event in output.events:
+                if event not in events:
+                    raise ScenarioError("no such event", place=one.place, found=event, hint=nearest(event, events),
+                                        expected=f"one of {', '.join(events)}" if events else "events of the scenario")
         kept = self.sweep.trajectories
         others |= {(pattern, kept) for pattern in kept.columns if not _matching(known, pattern)} if kept else set()
         if others:

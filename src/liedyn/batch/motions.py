@@ -31,6 +31,10 @@ class OfResult:
             raise ScenarioError(f"a run has no column {name}", hint=nearest(name, self.columns))
         return self.columns[name][None]
 
+    def times_of(self, event: str) -> list[float]:
+        """At which it happened, in order."""
+        return [one.t for one in self.result.events if one.name == event]
+
     def point(self, kind: str, link: str, at) -> np.ndarray:
         return _of_point(self.model, self.result.q, self.result.v, kind, link, at)[None]
 
