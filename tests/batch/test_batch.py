@@ -299,7 +299,7 @@ def test_samples_of_sobol_are_a_power_of_two(tmp_path):
 
 def test_values_beyond_those_that_were_looked_at_are_bound_in_full(tmp_path, monkeypatch):
     """A mass below zero among many: the affine map alone would compute on."""
-    monkeypatch.setattr("liedyn.batch.lineup._LOOKED_AT", 8)
+    monkeypatch.setattr("liedyn.batch.lineup.LOOKED_AT", 8)
     text = "vary: [{key: robot.mass.lower, normal: {mean: 1, std: 0.6}}]\nsamples: 200\nseed: 2\n"
     found = batch(tmp_path, text + OUTPUTS)
     assert found.bench.lineup.affine

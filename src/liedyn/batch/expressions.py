@@ -28,7 +28,7 @@ REDUCTIONS = ("final", "initial", "min", "max", "mean", "integral", "at")
 OF_EVENTS = {"at": "at(event, series)", "before": "before(event, series)", "count": "count(event)"}
 _OPERATORS = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.true_divide, ast.Pow: np.power}
 KINDS = ("q", "v", "a", "tau", "power", "stop", "reference", "contact", "energy")
-_NAMED = re.compile(rf"(?<![\w.])({'|'.join((*KINDS, *COMPONENTS, 'event'))})\s*\(([^()]*)\)")
+_NAMED = re.compile(rf"(?<![\w.])({'|'.join((*KINDS, *COMPONENTS, 'event', 'd'))})\s*\(([^()]*)\)")
 _DOTTED = re.compile(r"(?<![\w.])([A-Za-z_]\w*(?:\.[A-Za-z_0-9]\w*)+)")
 _FORBIDDEN = re.compile(r"[^\x20-\x7e]|[\"'`\\#$;]")
 
@@ -93,6 +93,8 @@ class _Reader:
 
     def _call_of_name(self, found: re.Match) -> str:
         kind, inside = found[1], found[2]
+        if kind == "d":                                        # a column of derivatives
+            return self._word("/".join(f"d{part.strip()}" for part in inside.split(",")), "")
         name, *point = inside.split(",") if kind in COMPONENTS else (inside,)
         return self._word(f"{kind}.{name.strip()}" if kind in KINDS else name.strip(), "" if kind in KINDS else kind, point)
 

@@ -129,7 +129,7 @@ def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, 
 def _own(problem: Problem, runs: Given, k: int) -> Problem:
     model = problem.model
     if runs.variants is not None:
-        model = replace(model, constants=runs.variants.constants[runs.robot[k]])
+        model = replace(model, constants=runs.variants.constants_of(runs.robot[k]))
     laws = problem.joint_laws
     if laws is not None:
         nv, gain = model.nv, np.zeros(2 * model.nv**2)
