@@ -22,7 +22,8 @@ ABOVE_ALL = {"__init__", "__main__"}                        # names of the packa
 CONFINED = {"numba": {"seam", "lie", "kernels", "jit", "code_cache", "pointer_call"},
             "llvmlite": {"lie", "codegen", "code_cache", "pointer_call"},
             "click": {"cli"}, "matplotlib": {"report"}, "urdf_parser_py": {"io"}, "yaml": {"io"},
-            "pyarrow": {"batch", "report"}, "distributed": {"batch"}, "jax": {"interop"}}
+            "pyarrow": {"batch", "report"}, "distributed": {"batch"}, "jax": {"interop"},
+            "trimesh": {"report"}, "fast_simplification": {"report"}}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 

@@ -11,21 +11,25 @@ from pathlib import Path
 from liedyn.errors import UsageError, shown
 from liedyn.io.output import STDIO, check_output, open_output
 from liedyn.report.replay.run_data import Shown, run_data, shown_file
+from liedyn.report.replay.visuals import Visuals, hint_of_meshes, visuals_of
 
-SCRIPTS = ("vectors.js", "shapes.js", "drawing.js", "camera.js", "motion.js", "curves.js", "viewer.js")
+SCRIPTS = ("vectors.js", "shapes.js", "drawing.js", "camera.js", "motion.js", "meshes.js", "curves.js", "viewer.js")
 PAGE = "replay.html"                    # its name in a run folder
 DATA = '<script id="data" type="application/json">'
 
 
-def replay_page(runs: Sequence[Shown], *, traces: Sequence[str] = (), follow: str = "") -> str:
+def replay_page(runs: Sequence[Shown], *, traces: Sequence[str] = (), follow: str = "", visuals: Visuals | None = None) -> str:
     """HTML of a run, and of others that are drawn as its ghosts.
 
     traces, follow : links of the first run whose paths are drawn, and that the camera follows, when the page opens
+    visuals : meshes that are drawn of the robots
     Raises NameLookupError for a link that it does not have.
     """
     for link in (*traces, *([follow] if follow else ())):
         runs[0].model.link_index(link)
-    data = {"runs": [run_data(run) for run in runs], "traces": list(traces), "follow": follow}
+    visuals = visuals or Visuals()
+    data = {"runs": [run_data(run, visuals.of(run.model)) for run in runs], "meshes": visuals.meshes,
+            "traces": list(traces), "follow": follow}
     folder = files("liedyn.report.replay")
     parts = {"title": html.escape(shown(f"{runs[0].name} · {runs[0].model.name}")),
              "style": (folder / "page.css").read_text(encoding="utf-8"),
@@ -51,15 +55,22 @@ def replay_output(trajectory: str, output: str | None) -> str:
 
 
 def write_replay(trajectory: str, robot: str | None, output: str, *, against: Sequence[str] = (), traces: Sequence[str] = (),
-                 follow: str = "", force: bool = False) -> tuple[dict, tuple[str, ...]]:
-    """Write the page of a trajectory file or run folder; returns a report of it, and notes for the user."""
+                 follow: str = "", meshes: bool = False, roots: Sequence[str] = (),
+                 force: bool = False) -> tuple[dict, tuple[str, ...]]:
+    """Write the page of a trajectory file or run folder; returns a report of it, and notes for the user. meshes: whether those of
+    the robot file are drawn; roots: folders in which their `package://` is looked for."""
     check_output(output, force=force)
     runs, notes = [], []
     for path in (trajectory, *against):
         run, more = shown_file(_trajectory(path), robot)
         runs.append(run)
         notes += more
-    text = replay_page(runs, traces=traces, follow=follow)
+    if meshes:
+        visuals, more = visuals_of([run.model for run in runs], roots)
+    else:
+        visuals, more = None, hint_of_meshes(runs[0].model)
+    notes += more
+    text = replay_page(runs, traces=traces, follow=follow, visuals=visuals)
     with open_output(output, force=force) as file:
         file.write(text)
     first = data_of(text)["runs"][0]

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,6 +13,7 @@ import numpy as np
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.orientations import quaternions_over_time
 from liedyn.errors import Place, TrajectoryError
+from liedyn.io.link_meshes import LinkMesh
 from liedyn.model.model import Model
 from liedyn.report.replay.body_scene import bodies_of, body_scene
 from liedyn.report.replay.force_arrows import arrows_of
@@ -84,14 +85,14 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[Shown, tuple[str, ..
     return run, notes
 
 
-def run_data(run: Shown) -> dict:
-    """Plain values of a run for the page: JSON of them is read by `viewer.js`."""
+def run_data(run: Shown, meshes: Mapping[str, Sequence[tuple[int, LinkMesh]]] | None = None) -> dict:
+    """Plain values of a run for the page: JSON of them is read by `viewer.js`. meshes: of its links, and their numbers there."""
     keep = frames_of(run.t)
     t, model = run.t[keep], run.model
     T = link_poses(model, run.q[keep])
     first, _ = bodies_of(model)
     poses = T[:, first]
-    scene = body_scene(model, T)
+    scene = body_scene(model, T, meshes)
     names, arrows = arrows_of(run, keep, T, scene["size"])
     plots, curves = _plots(run, keep)
     heights = T[:, :, 2, 3]

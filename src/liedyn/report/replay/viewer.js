@@ -15,13 +15,15 @@ function element(tag, properties = {}, ...children) {
 }
 
 class Viewer {
-  constructor(runs, { traces, follow }) {
+  constructor(runs, meshes, { traces, follow }) {
     Object.assign(this, { runs, main: runs[0], playing: false, loop: true, speed: 1, arrowScale: 1, follow: -1, traces: new Map(),
       dirty: true, frames: [], pace: 16, told: 0 });
     this.start = Math.min(...runs.map((run) => run.start));
     this.end = Math.max(...runs.map((run) => run.end));
-    this.show = { grid: true, shadows: true, axes: false, inertia: this.plainInertia(), forces: true, ghost: true };
+    this.show = { grid: true, shadows: true, axes: false, inertia: this.plainInertia(), forces: true, ghost: true,
+      meshes: true };
     this.drawing = new Drawing($("view"));
+    meshes.forEach((parts, k) => parts.forEach((part, j) => this.drawing.kinds.push(this.drawing.upload(`mesh ${k} ${j}`, part, true))));
     this.detail = this.stillDetail = this.drawing.bySoftware ? 1.6 : 1;          // pixels drawn for each of the screen
     this.camera = new Camera($("view"), this.main.scene.size, () => { this.dirty = true; });
     $("view").addEventListener("dblclick", () => this.resetView());
@@ -44,7 +46,7 @@ class Viewer {
   // Ellipsoids give a robot without shapes its volume, but where inertias are no real bodies' they hide it.
   plainInertia() {
     const { shapes, ellipsoids, size } = this.main.scene;
-    return !shapes.length && ellipsoids.every(({ sizes }) => Math.max(...sizes) < 0.5 * size);
+    return !shapes.length && !this.main.covered.size && ellipsoids.every(({ sizes }) => Math.max(...sizes) < 0.5 * size);
   }
 
   number(name) { return this.main.links.findIndex((link) => link.name === name); }
@@ -262,6 +264,7 @@ class Viewer {
     if (!arrows.of.length) { $("scale-label").hidden = true; delete this.show.forces; }
     if (!scene.ellipsoids.some((one) => !one.solid)) delete this.show.inertia;
     if (this.runs.length < 2) delete this.show.ghost;
+    if (!this.runs.some((run) => run.scene.visuals.length)) delete this.show.meshes;
     for (const what of Object.keys(this.show)) {
       const box = element("input", { type: "checkbox", checked: this.show[what], id: `show-${what}` });
       box.addEventListener("change", () => this.toggle(what, box.checked));
@@ -316,6 +319,7 @@ class Viewer {
       r: () => $("reset").click(), 1: () => this.resetView([0, 0]), 2: () => this.resetView([-Math.PI / 2, 0]),
       3: () => this.resetView([-Math.PI / 2, 1.55]), g: () => this.toggle("grid"), a: () => this.toggle("axes"),
       h: () => this.toggle("shadows"), e: () => this.toggle("forces"), i: () => this.toggle("inertia"),
+      m: () => this.toggle("meshes"),
       t: () => this.follow >= 0 && this.trace(this.follow, !this.traces.has(this.follow)), s: () => this.save(),
       d: () => this.setTheme(!this.dark), p: () => $("panel-toggle").click(), "?": () => $("help").showModal() };
     addEventListener("click", (event) => {                  // by mouse: the next space plays
@@ -405,7 +409,9 @@ class Viewer {
 try {
   if (typeof DecompressionStream === "undefined") throw new Error("this browser is too old: it needs DecompressionStream (2023)");
   const data = JSON.parse($("data").textContent);
-  const viewer = new Viewer(await Promise.all(data.runs.map((run) => Motion.of(run))), data);
+  const all = (list, make) => Promise.all(list.map(make));
+  const meshes = await all(data.meshes, (parts) => all(parts, async (part) => ({ ...await meshSolid(part), colour: part.colour })));
+  const viewer = new Viewer(await all(data.runs, (run) => Motion.of(run, meshes)), meshes, data);
   // for scripts: replay.seek(1.5), replay.position("hand"), replay.framesPerSecond()
   window.replay = {
     viewer, seek: (time) => { viewer.play(false); viewer.seek(time); }, position: (link) => place(viewer.main.link(viewer.number(link))),
