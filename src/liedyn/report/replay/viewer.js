@@ -15,7 +15,7 @@ function element(tag, properties = {}, ...children) {
 }
 
 class Viewer {
-  constructor(runs, meshes, { traces, follow }) {
+  constructor(runs, meshes, { traces, follow, speed }) {
     Object.assign(this, { runs, main: runs[0], playing: false, loop: true, speed: 1, arrowScale: 1, follow: -1, traces: new Map(),
       dirty: true, frames: [], pace: 16, told: 0 });
     this.start = Math.min(...runs.map((run) => run.start));
@@ -31,6 +31,7 @@ class Viewer {
     this.resetView();
     this.addChoices();
     this.addTimes();
+    this.setSpeed(speed);
     this.addKeys();
     this.curves = new Curves($("curves"), $("cursor"), (time) => this.seek(time));
     this.addPlots();
@@ -70,7 +71,7 @@ class Viewer {
     $("time").textContent = `${this.time.toFixed(3)} s of ${this.end.toFixed(3)} s`;
     $("phase").textContent = printed(this.phaseAt(this.time));
     this.showValues();
-    if (!this.playing) this.keepAddress();
+    if (!this.playing && !this.filmed) this.keepAddress();
   }
 
   keepAddress() {
@@ -94,6 +95,11 @@ class Viewer {
 
   setSpeed(speed) {
     this.speed = speed;
+    if (!SPEEDS.includes(speed)) {
+      SPEEDS.push(speed);
+      SPEEDS.sort((a, b) => a - b);
+      $("speed").replaceChildren(...SPEEDS.map((one) => element("option", { value: one, textContent: one })));
+    }
     $("speed").value = speed;
   }
 
@@ -104,7 +110,8 @@ class Viewer {
       this.keepPace(1000 * seconds);
       let time = this.time + seconds * this.speed;
       if (time >= this.end) {
-        if (this.loop) time = this.start + (time - this.end) % (this.end - this.start || 1);
+        if (this.recorder) this.recorder.stop();
+        if (this.loop && !this.recorder) time = this.start + (time - this.end) % (this.end - this.start || 1);
         else { time = this.end; this.play(false); }
       }
       this.seek(time);
@@ -154,7 +161,6 @@ class Viewer {
     $("back").addEventListener("click", () => this.step(-1));
     $("forward").addEventListener("click", () => this.step(1));
     for (const speed of SPEEDS) $("speed").append(element("option", { value: speed, textContent: speed }));
-    this.setSpeed(1);
     $("speed").addEventListener("change", () => this.setSpeed(Number($("speed").value)));
     $("loop").checked = this.loop;
     $("loop").addEventListener("change", () => { this.loop = $("loop").checked; });
@@ -278,6 +284,7 @@ class Viewer {
     $("scale").addEventListener("input", () => { this.arrowScale = 10 ** Number($("scale").value); this.dirty = true; });
     $("reset").addEventListener("click", () => { this.setFollow(-1); this.resetView(); });
     $("picture").addEventListener("click", () => this.save());
+    $("record").addEventListener("click", () => this.record());
     $("theme").addEventListener("click", () => this.setTheme(!this.dark));
     $("panel-toggle").addEventListener("click", () => { $("panel").hidden = !$("panel").hidden; });
     $("help-toggle").addEventListener("click", () => $("help").showModal());
@@ -303,12 +310,46 @@ class Viewer {
 
   save() {
     this.draw();                                            // in the same turn: the picture is still there
+    $("view").toBlob((blob) => this.saveAs(blob, `_${this.time.toFixed(3)}s.png`));
+  }
+
+  saveAs(blob, ending) {
     const name = this.main.data.name.replace(/[^\w.-]+/g, "_");
-    $("view").toBlob((blob) => {
-      const link = element("a", { href: URL.createObjectURL(blob), download: `${name}_${this.time.toFixed(3)}s.png` });
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-    });
+    const link = element("a", { href: URL.createObjectURL(blob), download: name + ending });
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+  }
+
+  // Plays once and saves what is drawn, as the browser encodes it.
+  record() {
+    if (this.recorder) { this.recorder.stop(); return; }
+    const kind = ["video/mp4", "video/webm"].find((one) => window.MediaRecorder?.isTypeSupported(one)), parts = [];
+    if (!kind) { $("record").title = "This browser does not record."; $("record").disabled = true; return; }
+    this.recorder = new MediaRecorder($("view").captureStream(), { mimeType: kind, videoBitsPerSecond: 12e6 });
+    this.recorder.ondataavailable = ({ data }) => parts.push(data);
+    this.recorder.onstop = () => {
+      this.recorder = null;
+      $("record").classList.remove("on");
+      this.play(false);
+      this.saveAs(new Blob(parts, { type: kind }), `.${kind.slice(6)}`);
+    };
+    $("record").classList.add("on");
+    this.seek(this.start);
+    this.recorder.start();
+    this.play(true);
+  }
+
+  // Without controls, for videos that are made frame by frame.
+  film() {
+    this.play(false);
+    Object.assign(this, { loop: false, filmed: true });
+    document.documentElement.classList.add("film");
+  }
+
+  async still(time) {                                       // drawn and shown when the promise is kept
+    this.seek(time);
+    $("caption").textContent = printed(`${this.main.data.name}   ${this.time.toFixed(2)} s   ${this.phaseAt(this.time)}`);
+    await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
   }
 
   addKeys() {
@@ -321,6 +362,7 @@ class Viewer {
       h: () => this.toggle("shadows"), e: () => this.toggle("forces"), i: () => this.toggle("inertia"),
       m: () => this.toggle("meshes"),
       t: () => this.follow >= 0 && this.trace(this.follow, !this.traces.has(this.follow)), s: () => this.save(),
+      v: () => this.record(),
       d: () => this.setTheme(!this.dark), p: () => $("panel-toggle").click(), "?": () => $("help").showModal() };
     addEventListener("click", (event) => {                  // by mouse: the next space plays
       if (event.detail > 0) event.target.closest("button, label, summary, input")?.blur();
@@ -412,9 +454,9 @@ try {
   const all = (list, make) => Promise.all(list.map(make));
   const meshes = await all(data.meshes, (parts) => all(parts, async (part) => ({ ...await meshSolid(part), colour: part.colour })));
   const viewer = new Viewer(await all(data.runs, (run) => Motion.of(run, meshes)), meshes, data);
-  // for scripts: replay.seek(1.5), replay.position("hand"), replay.framesPerSecond()
+  // for scripts: replay.seek(1.5), replay.position("hand"), replay.framesPerSecond(); replay.film(), await replay.still(1.5)
   window.replay = {
-    viewer, seek: (time) => { viewer.play(false); viewer.seek(time); }, position: (link) => place(viewer.main.link(viewer.number(link))),
+    viewer, film: () => viewer.film(), still: (time) => viewer.still(time), seek: (time) => { viewer.play(false); viewer.seek(time); }, position: (link) => place(viewer.main.link(viewer.number(link))),
     framesPerSecond: () => 1000 * (viewer.frames.length - 1) / (viewer.frames[viewer.frames.length - 1] - viewer.frames[0]),
   };
 } catch (error) {
