@@ -21,13 +21,18 @@ class _Size(click.ParamType):
 
 
 @click.command(short_help="Write a motion as a 3D page for the browser, or as a video.")
-@click.argument("trajectory", metavar="TRAJECTORY_OR_RUNFOLDER", type=Existing(allow_dash=True))
+@click.argument("trajectory", metavar="TRAJECTORY_OR_FOLDER", type=Existing(allow_dash=True))
 @robot_option
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.html",
               help="Page to write, `-` for stdout. Default: replay.html in the run folder, NAME_replay.html beside a CSV; none "
               "with --video.")
 @click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_RUNFOLDER",
               help="Another run, drawn as a ghost at the same times; may be repeated.")
+@click.option("--runs", metavar="LIST", default="",
+              help="Of a batch, the runs to show: numbers, ranges, min:OUTPUT and max:OUTPUT, as in 0,4-6,max:error. Default: "
+              "four of them.")
+@click.option("--beside/--ghosts", default=None, help="Let other runs stand beside the first one, or in its place as ghosts. "
+              "Default: beside of a batch, ghosts with --against.")
 @click.option("--trace", "traces", multiple=True, metavar="LINK", help="Draw the path of this link; may be repeated.")
 @click.option("--follow", metavar="LINK", default="", help="Let the camera follow this link.")
 @click.option("--speed", type=click.FloatRange(1e-3, 1e3), default=1.0, show_default=True, help="Seconds of motion in a second.")
@@ -42,25 +47,30 @@ class _Size(click.ParamType):
 @force_option
 @json_option
 @with_console
-def replay(trajectory, robot, output, against, traces, follow, speed, meshes, roots, video, size, fps, force, as_json, console):
+def replay(trajectory, robot, output, against, runs, beside, traces, follow, speed, meshes, roots, video, size, fps, force,
+           as_json, console):
     """Write a motion as one HTML file: 3D with play, pause and a time slider, forces, traces, and plots linked to the time.
 
-    The file works offline in any browser with WebGL 2. Opened as replay.html#t=1.5 it shows that time.
+    The file works offline in any browser with WebGL 2. Opened as replay.html#t=1.5 it shows that time. Of the folder of a batch
+    some runs, which are simulated again, stand beside each other.
 
     \b
     Example:  liedyn replay runs/panda_hybrid --force
     Example:  liedyn replay runs/panda_hybrid --against runs/stiff --trace panda_hand -o compare.html
     Example:  liedyn replay runs/panda_hybrid --video panda.mp4 --speed 0.5
+    Example:  liedyn replay runs/panda_gains --runs min:error_rms,max:error_rms
     """
     from liedyn.report.replay.page import Look
+    from liedyn.report.replay.sources import is_batch
     from liedyn.report.replay.write import Files, Source, page_output, write_replay
 
     page = output or (page_output(trajectory) if video is None else None)
     if as_json and page == "-":
         raise click.UsageError("-o - and --json both write to stdout.")
-    source = Source(trajectory, robot, against, meshes or bool(roots), roots)
+    source = Source(trajectory, [one for one in runs.split(",") if one], robot, against, meshes or bool(roots), roots)
+    beside = is_batch(trajectory) if beside is None else beside
     with console.progress.stage("writing the page" if video is None else "drawing the video"):
-        report, notes = write_replay(source, Look(traces, follow, speed=speed), Files(page, video, size, fps), force=force,
+        report, notes = write_replay(source, Look("", traces, follow, beside, speed), Files(page, video, size, fps), force=force,
                                      progress=console.progress.update)
     console.notes(notes)
     if as_json:

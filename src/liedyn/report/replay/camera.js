@@ -15,10 +15,12 @@ class Camera {
     this.centre = low.map((x, k) => (x + high[k]) / 2);
     Object.assign(this, { azimuth, height, offset: [0, 0, 0], distance: 1 });
     this.look();
-    const toEye = cross(this.right, this.up), up = Math.tan(ANGLE / 2), aside = up * (canvas.clientWidth / canvas.clientHeight || 1);
+    const toEye = cross(this.right, this.up), up = Math.tan(ANGLE / 2);
+    const aside = up * (canvas.clientWidth / canvas.clientHeight || 1);
     const half = low.map((x, k) => Math.min(most, (high[k] - x) / 2) + 0.12 * size);
     const corners = [0, 1, 2, 3, 4, 5, 6, 7].map((k) => half.map((x, j) => (k >> j & 1 ? x : -x)));
-    const needed = corners.map((c) => dot(c, toEye) + Math.max(Math.abs(dot(c, this.up)) / up, Math.abs(dot(c, this.right)) / aside));
+    const beyond = (c) => Math.max(Math.abs(dot(c, this.up)) / up, Math.abs(dot(c, this.right)) / aside);
+    const needed = corners.map((c) => dot(c, toEye) + beyond(c));
     this.distance = Math.max(size, 1.06 * Math.max(...needed));
     this.onChange();
   }

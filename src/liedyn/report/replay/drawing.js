@@ -64,7 +64,8 @@ class Drawing {
     this.canvas = canvas;
     this.solid = this.program(SOLID_VERTEX, SOLID_FRAGMENT);
     this.line = this.program(LINE_VERTEX, LINE_FRAGMENT);
-    this.kinds = Object.entries(SOLIDS).map(([name, solid]) => this.upload(name, solid));
+    this.kinds = [];
+    for (const [name, solid] of Object.entries(SOLIDS)) this.add(name, solid);
     this.lineArray = gl.createVertexArray();
   }
 
@@ -87,7 +88,7 @@ class Drawing {
   }
 
   // twoSided: files do not agree which side of a triangle is the outer one
-  upload(name, { vertices, triangles }, twoSided = false) {
+  add(name, { vertices, triangles }, twoSided = false) {
     const gl = this.gl, array = gl.createVertexArray(), instances = gl.createBuffer();
     gl.bindVertexArray(array);
     gl.bindBuffer(gl.ARRAY_BUFFER, gl.createBuffer());
@@ -101,7 +102,7 @@ class Drawing {
       gl.vertexAttribPointer(2 + k, 4, gl.FLOAT, false, 80, 16 * k);
       gl.vertexAttribDivisor(2 + k, 1);
     }
-    return { name, array, instances, twoSided, count: triangles.length };
+    this.kinds.push({ name, array, instances, twoSided, count: triangles.length });
   }
 
   lines(numbers) {                                          // ten a line: both ends, colour

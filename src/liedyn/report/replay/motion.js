@@ -38,7 +38,8 @@ const ARROWS = { force: [0.90, 0.36, 0.10], contact: [0.10, 0.55, 0.85], reactio
 class Motion {
   static async of(data, meshes) {
     const motion = new Motion();
-    Object.assign(motion, { data, scene: data.scene, meshes, covered: new Set(data.scene.covered) });
+    Object.assign(motion, { data, scene: data.scene, meshes, covered: new Set(data.scene.covered), shift: [0, 0, 0],
+      ghost: null });
     const parts = [data.t, data.positions, data.turns, data.arrows, data.curves];
     const [[t], positions, turns, arrows, curves] = await Promise.all(parts.map(unpacked));
     Object.assign(motion, { t, positions, turns, arrows, curves });
@@ -79,8 +80,8 @@ class Motion {
     const [k, s] = this.frame(time), count = this.positions.length / 3;
     this.at = { k, s };
     this.bodies = Array.from({ length: count }, (_, b) => pose(this.mixed(this.turns, k, s, 4 * b, 4),
-      this.mixed(this.positions, k, s, 3 * b, 3)));
-    this.bodies[-1] = IDENTITY;
+      along(this.shift, this.mixed(this.positions, k, s, 3 * b, 3), 1)));
+    this.bodies[-1] = columns([1, 0, 0], [0, 1, 0], [0, 0, 1], this.shift);
   }
 
   body(b) { return this.bodies[b]; }
@@ -89,22 +90,26 @@ class Motion {
   path(k) {                                                 // of a link's origin, through all frames
     const { body, at } = this.links[k], p = place(at);
     return Array.from(this.t, (_, i) => {
-      if (body < 0) return p;
-      return moved(pose(this.mixed(this.turns, i, 0, 4 * body, 4), this.mixed(this.positions, i, 0, 3 * body, 3)), p);
+      if (body < 0) return along(p, this.shift, 1);
+      const at = along(this.shift, this.mixed(this.positions, i, 0, 3 * body, 3), 1);
+      return moved(pose(this.mixed(this.turns, i, 0, 4 * body, 4), at), p);
     });
   }
 
-  // {solid: numbers} of what stands there, and of what one sees through
-  solids({ ghost, inertia, forces, meshes, arrowScale }) {
+  // {solid: numbers} of what stands there, and of what one sees through; ghost: the colour of one
+  solids({ inertia, forces, meshes, arrowScale }) {
+    const { ghost } = this;
     const solid = {}, clear = {};
     const put = (into, kind, m, [r, g, b], alpha = 1) => { (into[kind] ||= []).push(...m, r, g, b, alpha); };
-    const main = ghost ? clear : solid, alpha = ghost ? 0.35 : 1, tone = (paint) => (ghost ? GHOST : paint);
+    const main = ghost ? clear : solid, alpha = ghost ? 0.35 : 1, tone = (paint) => ghost || paint;
     const { radius, size } = this.scene;
     const ball = (kind, p, r, paint) => put(main, kind, columns([r, 0, 0], [0, r, 0], [0, 0, r], p), tone(paint), alpha);
     const covered = (link) => meshes && this.covered.has(link);
     for (const { mesh, at, body, scale, colour } of meshes ? this.marks.visuals : []) {
       const m = scaled(product(this.body(body), at), ...scale);
-      this.meshes[mesh].forEach((part, k) => put(main, `mesh ${mesh} ${k}`, m, tone((part.colour || colour || BARE).map((x) => 0.88 * x)), alpha));
+      this.meshes[mesh].forEach((part, k) => {
+        put(main, `mesh ${mesh} ${k}`, m, tone((part.colour || colour || BARE).map((x) => 0.88 * x)), alpha); // white has room
+      });
     }
     for (const { kind, sizes, at, link, body } of this.marks.shapes) {
       const m = product(this.body(body), at), paint = tone(this.paint(link));
@@ -154,7 +159,7 @@ class Motion {
         const stretch = 0.3 * size * arrowScale * Math.min(1, 2 / share) / usual;             // at most twice the usual length
         const way = six.slice(3).map((x) => x * stretch), length = Math.hypot(...way), r = 0.9 * radius;
         if (!(length > 0.3 * r)) return;
-        const from = six.slice(0, 3), head = Math.min(7 * r, 0.6 * length), neck = along(from, way, 1 - head / length);
+        const from = along(this.shift, six, 1), head = Math.min(7 * r, 0.6 * length), neck = along(from, way, 1 - head / length);
         stick(from, neck, r, ARROWS[kind], solid, 1);
         put(solid, "cone", scaled(pointing(neck, way), 2.6 * r, 2.6 * r, head), ARROWS[kind]);
         if (kind === "moment") {                            // two heads: turns about it

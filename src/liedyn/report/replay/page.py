@@ -11,7 +11,8 @@ from liedyn.errors import shown
 from liedyn.report.replay.run_data import Shown, run_data
 from liedyn.report.replay.visuals import Visuals
 
-SCRIPTS = ("vectors.js", "shapes.js", "drawing.js", "camera.js", "motion.js", "meshes.js", "curves.js", "viewer.js")
+SCRIPTS = ("page.js", "vectors.js", "shapes.js", "drawing.js", "camera.js", "motion.js", "meshes.js", "curves.js", "plots.js",
+           "arrangement.js", "recording.js", "viewer.js")
 PAGE = "replay.html"                    # its name in a run folder
 DATA = '<script id="data" type="application/json">'
 
@@ -20,12 +21,14 @@ DATA = '<script id="data" type="application/json">'
 class Look:
     """How runs are shown when the page opens.
 
+    title    of the page; "": that of the first run
     traces   links of the first run whose paths are drawn
     follow   the link of it that the camera follows, "" for none
     beside   whether the others stand beside it; else they are ghosts in its place
     speed    seconds of motion in a second
     """
 
+    title: str = ""
     traces: tuple[str, ...] = ()
     follow: str = ""
     beside: bool = False
@@ -43,10 +46,11 @@ def replay_page(runs: Sequence[Shown], look: Look = DEFAULT, visuals: Visuals | 
     for link in (*look.traces, *([look.follow] if look.follow else ())):
         runs[0].model.link_index(link)
     visuals = visuals or Visuals()
-    data = {"runs": [run_data(run, visuals.of(run.model)) for run in runs], "meshes": visuals.meshes,
+    title = look.title or runs[0].name
+    data = {"title": title, "runs": [run_data(run, visuals.of(run.model)) for run in runs], "meshes": visuals.meshes,
             "traces": list(look.traces), "follow": look.follow, "beside": look.beside, "speed": look.speed}
     folder = files("liedyn.report.replay")
-    parts = {"title": html.escape(shown(f"{runs[0].name} · {runs[0].model.name}")),
+    parts = {"title": html.escape(shown(f"{title} · {runs[0].model.name}")),
              "style": (folder / "page.css").read_text(encoding="utf-8"),
              "data": json.dumps(data, allow_nan=False, separators=(",", ":")).replace("<", "\\u003c"),
              "scripts": "\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS)}

@@ -41,6 +41,7 @@ class Shown:
     phase: str = ""
     marks: tuple[tuple[float, str, str], ...] = ()
     contacts: Mapping = field(default_factory=dict)          # the key `contacts` of the scenario, as plain values
+    notes: tuple[str, ...] = ()                              # what is told of the run where several stand beside each other
 
 
 def run_data(run: Shown, meshes: Mapping[str, Sequence[tuple[int, LinkMesh]]] | None = None) -> dict:
@@ -54,7 +55,8 @@ def run_data(run: Shown, meshes: Mapping[str, Sequence[tuple[int, LinkMesh]]] | 
     names, arrows = arrows_of(run, keep, T, scene["size"])
     plots, curves = _plots(run, keep)
     heights = T[:, :, 2, 3]
-    return {"name": run.name, "robot": model.name, "status": run.status, "reason": run.reason, "scene": scene,
+    return {"name": run.name, "notes": list(run.notes), "robot": model.name, "status": run.status, "reason": run.reason,
+            "scene": scene,
             "floor": _floor(float(heights.min()), scene["size"], run.contacts),
             "bounds": [T[..., :3, 3].min(axis=(0, 1)).round(6).tolist(), T[..., :3, 3].max(axis=(0, 1)).round(6).tolist()],
             "phase": run.phase, "marks": [[float(time), event, phase] for time, event, phase in run.marks],

@@ -3,6 +3,8 @@ from __future__ import annotations
 
 import csv
 import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +15,7 @@ from liedyn.report.replay.run_data import Shown
 if TYPE_CHECKING:
     from liedyn.simulation.run import Result
 
+MOST_RUNS = 16          # of a batch in one page
 
 def shown_result(result: Result, name: str) -> Shown:
     """Of a simulation that has just ended."""
@@ -47,6 +50,20 @@ def shown_file(trajectory: str, robot: str | None) -> tuple[Shown, tuple[str, ..
     run = Shown(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, told.get("status", ""),
                 told.get("reason", ""), next(iter(scenario.get("phases", {})), ""), marks, scenario.get("contacts", {}))
     return run, notes
+
+
+def shown_batch(folder: str, wanted: Sequence[str], progress: Callable[[float], None] = lambda share: None) -> list[Shown]:
+    """Runs of a batch, computed again; `wanted` as `batch.rerun.chosen_runs` takes them. Raises UsageError."""
+    from liedyn.batch.rerun import chosen_runs, rerun
+
+    numbers = chosen_runs(folder, wanted)
+    if len(numbers) > MOST_RUNS:
+        raise UsageError(f"--runs names {len(numbers)} runs; a page shows {MOST_RUNS} at most")
+    return [replace(shown_result(one.result, f"run {one.number}"), notes=one.varied) for one in rerun(folder, numbers, progress)]
+
+
+def is_batch(folder: str) -> bool:
+    return (Path(folder) / "batch.json").is_file()
 
 
 def _run_json(path: Path) -> dict:
