@@ -1,7 +1,6 @@
 """A page in a Chromium without a window, driven over a pair of pipes with its DevTools protocol: no port, no package."""
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import select
@@ -10,7 +9,7 @@ import signal
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from liedyn.errors import ComputationError
@@ -43,8 +42,11 @@ class Page:
         self.number += 1
         message = {"id": self.number, "method": method, "params": parameters}
         text = json.dumps(message | ({"sessionId": self.session} if self.session else {})).encode() + b"\0"
-        while text:
-            text = text[os.write(self.write, text):]
+        try:
+            while text:
+                text = text[os.write(self.write, text):]
+        except BrokenPipeError:
+            raise ComputationError("Chromium ended early") from None
         until = time.monotonic() + _PATIENCE
         while True:
             answer = self._next(until)
@@ -95,34 +97,47 @@ class Page:
 
 @contextmanager
 def browser(program: str) -> Iterator[Page]:
-    """A Chromium that ends with the block, and leaves nothing behind. Raises ComputationError where it does not start."""
-    profile = tempfile.mkdtemp(prefix="liedyn-chromium-")
-    ours, theirs = [], []
-    process = 0
-    try:
+    """A Chromium that ends with the block, and leaves nothing behind. Raises ComputationError where it does not start.
+
+    Where its sandbox does not run, as for root and in some containers, it goes without: it opens our own page only.
+    """
+    with tempfile.TemporaryDirectory(prefix="liedyn-chromium-", ignore_cleanup_errors=True) as profile, ExitStack() as ends:
+        for sandbox in (() if os.geteuid() == 0 else ((),)) + (("--no-sandbox",),):
+            try:
+                page = _started(program, [*_FLAGS, *sandbox, f"--user-data-dir={profile}"], ends)
+                page.call("Browser.getVersion")
+                break
+            except ComputationError:
+                ends.close()
+                if sandbox:
+                    raise
+        yield page
+
+
+def _started(program: str, flags: list[str], ends: ExitStack) -> Page:
+    import fcntl
+    theirs, ours = [], []
+    with ExitStack() as passed:
         for k in (0, 1):                    # what it reads, what it writes; numbers far from the 3 and 4 that they get there
             low = os.pipe()
-            ends = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in low]
+            high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 10) for fd in low]
             for fd in low:
                 os.close(fd)
-            theirs.append(ends[k])
-            ours.append(ends[1 - k])
+            theirs.append(high[k])
+            ours.append(high[1 - k])
+            passed.callback(os.close, theirs[k])
         nothing = [(os.POSIX_SPAWN_OPEN, fd, os.devnull, os.O_RDWR, 0) for fd in (0, 1, 2)]
-        root = ("--no-sandbox",) if os.geteuid() == 0 else ()              # the sandbox refuses root
         pipes = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(theirs, start=3)]
-        process = os.posix_spawn(program, [program, *_FLAGS, *root, f"--user-data-dir={profile}"], os.environ,
-                                 file_actions=[*nothing, *pipes], setpgroup=0)
-        while theirs:
-            os.close(theirs.pop())
-        yield Page(ours[1], ours[0])
-    except OSError as problem:
-        raise ComputationError(f"{program} does not run: {problem.strerror}") from None
-    finally:
-        for fd in (*ours, *theirs):
-            os.close(fd)
-        if process:
-            _end(process)
-        shutil.rmtree(profile, ignore_errors=True)
+        try:
+            process = os.posix_spawn(program, [program, *flags], os.environ, file_actions=[*nothing, *pipes], setpgroup=0)
+        except OSError as problem:
+            for fd in ours:
+                os.close(fd)
+            raise ComputationError(f"{program} does not run: {problem.strerror}") from None
+    ends.callback(_end, process)
+    for fd in ours:
+        ends.callback(os.close, fd)         # before it: the closed pipes tell it to end
+    return Page(ours[1], ours[0])
 
 
 def _end(process: int) -> None:

@@ -20,9 +20,16 @@ function record(viewer) {
     saveAs(viewer.title, new Blob(parts, { type: kind }), `.${kind.slice(6)}`);
   };
   $("record").classList.add("on");
+  viewer.play(false);
   viewer.seek(viewer.start);
+  viewer.recorder.onstart = () => viewer.play(true);
   viewer.recorder.start();
-  viewer.play(true);
+}
+
+function endRecording(viewer) {                             // the encoder is behind: the last frame stays for a moment
+  viewer.play(false);
+  const { recorder } = viewer;
+  setTimeout(() => { if (recorder.state !== "inactive") recorder.stop(); }, 300);
 }
 
 // Without controls, for videos that are made frame by frame.

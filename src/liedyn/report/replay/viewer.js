@@ -98,13 +98,13 @@ class Viewer {
       this.keepPace(1000 * seconds);
       let time = this.time + seconds * this.speed;
       if (time >= this.end) {
-        if (this.recorder) this.recorder.stop();
-        if (this.loop && !this.recorder) time = this.start + (time - this.end) % (this.end - this.start || 1);
+        if (this.recorder) { time = this.end; endRecording(this); }
+        else if (this.loop) time = this.start + (time - this.end) % (this.end - this.start || 1);
         else { time = this.end; this.play(false); }
       }
       this.seek(time);
     }
-    if (this.dirty) {
+    if (this.dirty || this.recorder) {                      // a recorder takes frames that are drawn
       this.draw();
       this.frames.push(now);
       if (this.frames.length > 120) this.frames.shift();
