@@ -22,7 +22,8 @@ ABOVE_ALL = {"__init__", "__main__"}                        # names of the packa
 CONFINED = {"numba": {"seam", "lie", "kernels", "jit", "code_cache", "pointer_call"},
             "llvmlite": {"lie", "codegen", "code_cache", "pointer_call"},
             "click": {"cli"}, "matplotlib": {"report"}, "urdf_parser_py": {"io"}, "yaml": {"io"},
-            "pyarrow": {"batch", "report"}, "distributed": {"batch"}, "jax": {"interop"}}
+            "pyarrow": {"batch", "report"}, "distributed": {"batch"}, "jax": {"interop"},
+            "torch": {"interop"}}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -106,7 +107,7 @@ def test_imports_without_cycles_inside_the_package():
 def test_every_module_is_imported_by_another():
     """One that nobody imports is dead; or, where it teaches compiled code a number, was imported for something else by chance."""
     import liedyn
-    used = {"report.pictures.drawing", "interop.jax", *liedyn._HOME.values()}       # a process; names of the package
+    used = {"report.pictures.drawing", "interop.jax", "interop.torch", *liedyn._HOME.values()}       # a process; names of the package
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and own(node.module or ""):

@@ -21,7 +21,7 @@ from liedyn.kernels.simulation.roll import TOGETHER, roll_back
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RolloutAdjoint:
-    """Derivatives of a cost, by run; NaN for runs that diverged.
+    """Derivatives of a cost, by run; NaN for runs that diverged, or passed a singular configuration of the constraints.
 
     q0, v0      (…, nv) by the initial state; of q0 tangent: by x of q0 (+) x
     tau         (…, S, nv) by the joint forces of each step
@@ -52,7 +52,8 @@ def adjoint_of(engine, given, clocks, method: str, out, d_q: ArrayLike | None, d
         places, rates = _constants_of(model, parameters)
         numbers = np.broadcast_to(model.constants[places], (count, len(places)))
     problem = engine.problem
-    line = adjoint_step(model, problem.plant(), problem.schedule, problem.signals, method, tuple(map(int, places)))
+    line = adjoint_step(model, problem.plant(), problem.schedule, problem.signals, method, tuple(map(int, places)),
+                        given.rows)
     if line is None:
         raise UsageError("the adjoint of a step of this robot has no straight-line code: too many operations (semi_implicit "
                          "has a quarter of those of rk4)")
@@ -60,6 +61,7 @@ def adjoint_of(engine, given, clocks, method: str, out, d_q: ArrayLike | None, d
     tangent = _cotangent("d_q", d_q, (*given.lead, steps + 1, model.nv)).reshape(count, steps + 1, model.nv)
     d_v = _cotangent("d_v", d_v, (*given.lead, steps + 1, model.nv)).reshape(count, steps + 1, model.nv)
     ended = np.isnan(q[np.arange(count), given.last]).any(axis=1)
+    ended[given.alone] = True
     last = np.where(ended, 0, given.last)
     after = np.arange(steps + 1) > last[:, None]
     rest = model.neutral()
@@ -83,7 +85,7 @@ def adjoint_of(engine, given, clocks, method: str, out, d_q: ArrayLike | None, d
     found = [tangent_of_numbers(model, safe[:, 0], by_q), by_v, by_series[..., :model.nv], by_constants @ rates.T]
     if given.pattern is not None:
         gain = np.zeros((count, model.nv, 2 * model.nv))
-        gain[:, given.pattern] = by_values[:, model.nv:model.nv + given.gains.shape[1]]
+        gain[:, given.pattern] = by_values[:, given.first_gain:given.first_gain + given.gains.shape[1]]
         found.append(gain)
     for x in found:
         x[ended] = np.nan

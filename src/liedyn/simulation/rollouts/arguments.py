@@ -1,16 +1,26 @@
 """The arguments of a rollout, as rows of runs."""
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import ArrayLike
 from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
+from liedyn.dynamics.loops.independent_rows import independent_rows
 from liedyn.dynamics.manifold import integrate
-from liedyn.errors import ConfigurationError, ShapeError, UsageError
+from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.many_runs import Driven
+from liedyn.io.contact_file import read_contacts
+from liedyn.io.override import tree_of
+from liedyn.kernels.simulation.contact import Contacts
+from liedyn.simulation.contact import bind_contacts
+
+CLOSED = 1e-6, 1e-6          # rad or m, and their rates: states off the constraints by more are refused
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,11 +46,29 @@ class Feedback:
         return cls(np.concatenate([kp[..., None] * eye, kd[..., None] * eye], axis=-1), target, target_v)
 
 
+class Touching(NamedTuple):
+    """`contacts` of a rollout."""
+
+    bound: Contacts
+    names: tuple[str, ...]
+    key: str               # what they were read from
+
+    @classmethod
+    def read(cls, given: Mapping | None, model) -> Touching | None:
+        if given is None:
+            return None
+        if not isinstance(given, Mapping):
+            raise UsageError(f"contacts is a mapping as in a scenario; found {type(given).__name__}, expected for example "
+                             "{'links': {'foot': {'sphere': {'radius': 0.02}}}}")
+        node = tree_of({"contacts": given}, "rollout", ScenarioError).get("contacts")
+        return cls(*bind_contacts(read_contacts(node, "rk4"), model), repr(given))
+
+
 class Given:
     """The arguments as rows of runs."""
 
-    def __init__(self, model, variants, q0, v0, tau, feedback, last, steps: int):
-        self.model, self.variants, self.steps = model, variants, steps
+    def __init__(self, model, variants, q0, v0, tau, feedback, last, steps: int, contacts: Touching | None = None):
+        self.model, self.variants, self.steps, self.contacts = model, variants, steps, contacts
         q0, v0 = as_array(imported(q0), "q0", (model.nq,)), as_array(imported(v0), "v0", (model.nv,))
         self.policy = tau if callable(tau) else None
         tau = np.zeros((1, model.nv)) if tau is None or self.policy else as_array(imported(tau), "tau", (model.nv,))
@@ -74,11 +102,28 @@ class Given:
         _check_finite({name: x for name, x in rows.items() if name != "last"})
         self.q, self.v, self.tau = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau"))
         integrate(model, self.q, np.zeros(model.nv))                    # names a quaternion that is not of unit norm
+        self.rows = self._closed(model) if model.nc else ()
+        self.alone = np.zeros(0, dtype=np.int64)                        # runs that `run_alone` made
         self._check_steps("tau", self.tau)
         self.last = np.full(self.count, steps) if last is None else self._lasts(rows["last"])
         self.pattern = self.about = None
         if feedback is not None:
             self._bind(rows)
+
+    def _closed(self, model) -> tuple:
+        """The rows that the constraints rest on, by the first run. Raises ConfigurationError for states off the constraints."""
+        driven = next((one.name for one in model.constraints if one.driven), None)
+        if driven:
+            raise UsageError(f"the loop {driven} is driven; a rollout has no motion for it: use ld.simulate")
+        for name, x, at, mend in (("q0", constraint_residual(model, self.q), 0, "project_configuration, or assemble"),
+                                  ("v0", constraint_velocity(model, self.q, self.v), 1, "project_velocity")):
+            worst = np.abs(x).max(axis=1, initial=0.0)
+            k = int(np.argmax(worst))
+            if worst[k] > CLOSED[at]:
+                row = model.row_names[int(np.argmax(np.abs(x[k])))]
+                raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
+                                         f"{CLOSED[at]:g}; use ld.{mend}")
+        return independent_rows(model, self.q[0])
 
     def _bind(self, rows) -> None:
         gain, q, v = rows["feedback.gain"], rows["feedback.about_q"], rows["feedback.about_v"]
@@ -106,7 +151,7 @@ class Given:
         nv = self.model.nv
         if self.about is None:
             return Driven(np.arange(nv), np.require(tau, requirements="CW"))
-        first = nv + self.gains.shape[1]
+        first = self.first_gain + self.gains.shape[1]
         places = np.r_[np.arange(nv), first + np.arange(self.model.nq + nv)]
         about = self.about if step is None else [x[:, min(step, x.shape[1] - 1)][:, None] for x in self.about]
         length = max(x.shape[1] for x in (tau, *about))
@@ -121,9 +166,17 @@ class Given:
         places, numbers = self.variants.varying
         return places, numbers[self.robot]
 
+    @property
+    def first_gain(self) -> int:
+        """Place of the feedback's numbers in the values."""
+        return self.model.nv + (0 if self.contacts is None else self.contacts.bound.material.size)
+
     def values(self) -> np.ndarray:
-        """(N, k) numbers of each run, to be written to."""
-        return np.concatenate([self.tau[:, 0]] + ([] if self.pattern is None else [self.law]), axis=1)
+        """(N, k) numbers of each run, to be written to: as in `WholeStep.numbers`."""
+        parts = [self.tau[:, 0]]
+        if self.contacts is not None:
+            parts.append(np.tile(self.contacts.bound.material, (self.count, 1)))
+        return np.concatenate(parts + ([] if self.pattern is None else [self.law]), axis=1)
 
 
 def imported(x):

@@ -1,29 +1,42 @@
 """`ld.rollout`: many motions of one robot, or of variants of it, side by side with a fixed step."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 from numbers import Integral, Real
 
 import numpy as np
 
-from liedyn.codegen.whole_step import METHODS
+from liedyn.codegen.whole_step import DEPENDENT_ROWS, METHODS
 from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.calling.results import hand_over
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import UsageError
 from liedyn.integrators.many_runs import Outputs, Runs, SideBySide
+from liedyn.kernels.loops.by_parts import LOOP_OPEN
 from liedyn.kernels.simulation.line_stages import REFUSED
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR
 from liedyn.model.model import Model
+from liedyn.simulation.contact import ContactMotion
 from liedyn.simulation.rollouts.adjoint import RolloutAdjoint, adjoint_of
-from liedyn.simulation.rollouts.arguments import Feedback, Given
-from liedyn.simulation.rollouts.runs import clocks_of, prepared, run_one_by_one, run_side_by_side
+from liedyn.simulation.rollouts.arguments import Feedback, Given, Touching
+from liedyn.simulation.rollouts.runs import (
+    clocks_of,
+    contacts_of,
+    prepared,
+    refuse_beyond,
+    run_alone,
+    run_one_by_one,
+    run_side_by_side,
+    stiff_notes,
+)
 
 REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
-           NOT_FINITE: "the motion is no longer finite", REFUSED: "an angle is beyond 1e5 rad, or no longer finite"}
+           NOT_FINITE: "the motion is no longer finite", REFUSED: "an angle is beyond 1e5 rad, or no longer finite",
+           LOOP_OPEN: "a loop does not close any more: dt is too long, or the configuration cannot be reached",
+           DEPENDENT_ROWS: "constraints became dependent, a singular configuration: rk4 with joint forces by array passes it"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,6 +58,8 @@ class Rollout:
     ended_at: Array
     reasons: dict[int, str]
     _back: Callable | None = field(default=None)
+    _touch: Callable | None = field(default=None)
+    _doubts: Callable | None = field(default=None)
 
     def adjoint(self, d_q: ArrayLike | None = None, d_v: ArrayLike | None = None,
                 parameters: Sequence[str] = ()) -> RolloutAdjoint:
@@ -69,20 +84,33 @@ class Rollout:
                              "policy, or a robot with loops (use every=1)")
         return self._back(self, d_q, d_v, tuple(parameters))
 
+    @cached_property
+    def contacts(self) -> ContactMotion | None:
+        """Normal forces, depths and slips (…, R, m) of m contacts, centre of pressure (…, R, 3); NaN after the end of a run.
+        Computed from the states when it is asked for. None without `contacts`."""
+        return self._touch and self._touch(self.q, self.v)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What is doubtful, one line each: a step too long for stiff forces, by the first run. Computed when it is asked for."""
+        run = np.unravel_index(0, self.ended_at.shape)
+        return self._doubts(self.t, self.q[run], self.v[run]) if self._doubts else ()
+
     @property
     def complete(self) -> Array:
         """(…,) bool."""
         return np.isnan(self.ended_at)
 
     def __repr__(self) -> str:
-        bad = np.count_nonzero(~self.complete)
+        bad, notes = np.count_nonzero(~self.complete), "".join(f"\n  note: {note}" for note in self.notes)
         return (f"<Rollout: {self.ended_at.size} runs of {self.t[-1]:g} s, {len(self.t)} rows, nq {self.q.shape[-1]}, "
-                f"nv {self.v.shape[-1]}{f', {bad} diverged' if bad else ''}>")
+                f"nv {self.v.shape[-1]}{f', {bad} diverged' if bad else ''}>{notes}")
 
 
 def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | Callable | None = None, *, dt: float,
             steps: int, method: str = "rk4", every: int = 1, feedback: Feedback | None = None, passive: bool = True,
-            last: ArrayLike | None = None, forces: bool = False, out: tuple[Array, Array] | None = None) -> Rollout:
+            last: ArrayLike | None = None, contacts: Mapping | None = None, forces: bool = False,
+            out: tuple[Array, Array] | None = None) -> Rollout:
     """Simulate many runs at once: as many states to a register as the processor has, on all cores.
 
     Parameters
@@ -108,6 +136,9 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
         Whether joint springs, damping and friction act.
     last : (…,) int, optional
         Steps of each run, at most `steps`; default: all of them.
+    contacts : mapping, optional
+        Of links with planes and each other, as the key `contacts` of a scenario. Contact is stiff: a fixed step must resolve it
+        (a larger `creep` and `sink`, a smaller dt), and a note says if it does not. See `Rollout.contacts`.
     forces : bool
         Whether accelerations and joint forces at the outputs are returned, too.
     out : (q, v), optional
@@ -121,9 +152,9 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     Raises
     ------
     ShapeError, ConfigurationError
-        For wrong shapes, numbers that are not finite and quaternions that are not of unit norm.
+        For wrong shapes, numbers that are not finite, quaternions that are not of unit norm, states that are off the constraints.
     UsageError
-        For semi_implicit where the robot has loops, or no straight-line code.
+        For driven loops; for semi_implicit, policies and feedback about a motion where the robot has no straight-line code.
 
     Notes
     -----
@@ -132,26 +163,31 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     variants = model if isinstance(model, Variants) else None
     model = variants.model if variants else model
     _check_numbers(method, dt, steps, every)
-    runs = Given(model, variants, q0, v0, tau, feedback, last, steps)
+    touching = Touching.read(contacts, model)
+    runs = Given(model, variants, q0, v0, tau, feedback, last, steps, touching)
     places, numbers = runs.varying
-    problem, line = prepared(model, runs.pattern, passive, method, places)
+    problem, line = prepared(runs, passive, method, places)
     engine = line and SideBySide(problem, line, numbers)
     rows = np.unique([*range(0, steps + 1, every), steps])
-    found = Outputs.of(runs.count, len(rows), model.nq, model.nv, 2 * model.nv if forces else 0)
+    found = Outputs.of(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links) if forces else 0)
     moving = Runs.from_states(runs.q, runs.v, runs.last)
     if engine is not None:
         run_side_by_side(engine, runs, moving, found, dt, rows)
-        reasons = {int(k): REASONS[int(moving.codes[k])] for k in np.flatnonzero(moving.ended >= 0)}
+        alone = run_alone(problem, runs, moving, found, dt, rows, method)
+        reasons = alone | {int(k): REASONS[int(moving.codes[k])] for k in np.flatnonzero(moving.ended >= 0) if k not in alone}
     else:
-        reasons = run_one_by_one(problem, runs, moving, found, dt, rows, method)
+        refuse_beyond(runs, method)
+        reasons = run_one_by_one(problem, runs, moving, found, dt, rows, range(runs.count))
     ended = np.where(moving.ended >= 0, moving.ended * dt, np.nan).reshape(runs.lead)
     q, v, *more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (found.q, found.v, found.more))
     q, v = hand_over((q, v), out)
-    a, tau = (more[0][..., :model.nv], more[0][..., model.nv:]) if forces else (None, None)
+    a, tau = (more[0][..., :model.nv], more[0][..., model.nv:2 * model.nv]) if forces else (None, None)
     back = None
     if engine is not None and every == 1 and runs.policy is None:
         back = partial(adjoint_of, engine, runs, clocks_of(steps, dt), method)
-    return Rollout(dt * rows, q, v, a, tau, ended, reasons, back)
+    touch = touching and partial(contacts_of, problem, runs)
+    doubts = partial(stiff_notes, problem, runs, dt, method)
+    return Rollout(dt * rows, q, v, a, tau, ended, reasons, back, touch, doubts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
