@@ -10,7 +10,7 @@ import pytest
 PACKAGE = Path(__file__).parents[1] / "src" / "liedyn"
 # DESIGN: each may import from itself and from those before it …
 LAYERS = ("arrays", "errors", "seam", "code_cache", "jit", "pointer_call", "lie", "joints", "model", "kernels",
-          "codegen", "dynamics", "io", "loading", "integrators", "simulation", "interop", "analyse", "batch",
+          "codegen", "dynamics", "io", "loading", "saving", "integrators", "simulation", "interop", "analyse", "batch",
           "report", "cli")
 # … but for these, which may import from these only (and from themselves).
 NARROWER = {"arrays": set(), "errors": set(), "seam": {"errors"}, "code_cache": set(),
@@ -22,7 +22,9 @@ ABOVE_ALL = {"__init__", "__main__"}                        # names of the packa
 CONFINED = {"numba": {"seam", "lie", "kernels", "jit", "code_cache", "pointer_call"},
             "llvmlite": {"lie", "codegen", "code_cache", "pointer_call"},
             "click": {"cli"}, "matplotlib": {"report"}, "urdf_parser_py": {"io"}, "yaml": {"io"},
-            "pyarrow": {"batch", "report"}, "distributed": {"batch"}, "jax": {"interop"}}
+            "pyarrow": {"batch", "report"}, "distributed": {"batch"}, "jax": {"interop"},
+            "torch": {"interop"},
+            "trimesh": {"report"}, "fast_simplification": {"report"}}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
@@ -113,7 +115,8 @@ def test_imports_without_cycles_inside_the_package():
 def test_every_module_is_imported_by_another():
     """One that nobody imports is dead; or, where it teaches compiled code a number, was imported for something else by chance."""
     import liedyn
-    used = {"report.pictures.drawing", "interop.jax", *liedyn._HOME.values()}       # a process; names of the package
+    used = {"report.pictures.drawing", "interop.jax", "interop.torch",
+            *liedyn._HOME.values()}       # a process; names of the package
     for path in FILES:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and own(node.module or ""):

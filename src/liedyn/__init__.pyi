@@ -141,6 +141,7 @@ from liedyn.errors import (
 )
 from liedyn.io.csv import read_trajectory as read_trajectory, Trajectory as Trajectory
 from liedyn.loading import load as load, load_description as load_description
+from liedyn.saving import save as save
 from liedyn.model.build import build as build
 from liedyn.model.description import Robot as Robot
 from liedyn.model.model import Model as Model

@@ -58,7 +58,7 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
 
     Notes
     -----
-    Kim 2012 v1.01, Table 2. Gravity enters as ``dV_0 = [0; -g]``.
+    Source: K1 (32), Tables 1-2; PBP (29). Gravity enters as ``dV_0 = [0; -g]``.
 
     Examples
     --------
@@ -173,6 +173,10 @@ def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") ->
     ------
     ShapeError, ConfigurationError
 
+    Notes
+    -----
+    Source: PBP (59); PL (26), (38).
+
     Examples
     --------
     >>> model = ld.load("robots/double_pendulum.yaml")
@@ -206,8 +210,8 @@ def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_
     Returns
     -------
     F : (..., n_joints, 6) array
-        [m; f] [N m | N] on the child link of each moving joint (K1 (41): the F_i of Table 2). Locally, ``S^T F`` is the joint's
-        force without armature and passive forces.
+        [m; f] [N m | N] on the child link of each moving joint (K1 (12), (41), Table 2; PBP (8), (80)). Locally,
+        ``S^T F`` is the joint's force without armature and passive forces.
 
     Raises
     ------

@@ -17,7 +17,7 @@ _UNUSED = np.empty((1, 0))
 
 
 def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "raise") -> Array:
-    """Pose of a link in the world: maps coordinates in the link frame to the world.
+    """Pose of a link in the world: maps coordinates in the link frame to the world (K1 (1)-(3), Figure 1).
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ def _as_poses(T) -> np.ndarray:
 
 def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
                on_error: OnError = "raise") -> Array:
-    """Twist of a link (K1 (36)).
+    """Twist of a link (K1 (9), (10), (34)-(36)).
 
     Parameters
     ----------
@@ -134,7 +134,7 @@ def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Fr
 
 def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: str, *, frame: Frame = "local",
                       on_error: OnError = "raise") -> Array:
-    """Component-wise rate (..., 6) of `link_twist` in the same frame, gravity not in it (K1 (40)) [rad/s^2 | m/s^2].
+    """Component-wise rate (..., 6) of `link_twist` in the same frame, gravity not in it (K1 (37)-(40)) [rad/s^2 | m/s^2].
 
     Parameters
     ----------
@@ -294,7 +294,7 @@ def _jacobians(model, q, v, which, derivative):
 
 
 def energy(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> tuple[Array, Array]:
-    """Kinetic energy, of rotors too, and potential energy of gravity and of joint springs (K1 (15)).
+    """Kinetic energy, of rotors too, and potential energy of gravity and of joint springs (K1 (14)-(19); PBP (32), (39), (58)).
 
     The potential energy of gravity is zero at the world's origin, that of a spring at its rest.
 

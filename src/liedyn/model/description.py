@@ -200,7 +200,7 @@ class Coupling:
 
 @dataclass(frozen=True, slots=True)
 class Actuator:
-    """A thruster: the scalar command u [N] acts on `link` as the wrench u · [p x n + torque_ratio n; n], n the unit
+    """A thruster (AGF (28)): the scalar command u [N] acts on `link` as the wrench u · [p x n + torque_ratio n; n], n the unit
     axis, p the position, both in the link frame."""
 
     name: str

@@ -69,7 +69,7 @@ class ClosedForm(ProductOfExponentials):
     parent    (N,) block of the parent, -1 for the ground
     columns   slices of v: the coordinates of block i
     screws    (6, k_i) S_i of block i in its body's frame
-    offset    (N, 4, 4) pose of the body in its parent at zero coordinates and identity quaternions (M_i of PBP (23), PL)
+    offset    (N, 4, 4) pose of the body in its parent at zero coordinates and identity quaternions (M_i of PBP (23), PL (14))
     motion    (N, 4, 4) the joint's own motion, exp(S_i q_i) where it is a screw
     rigid     (N, 10) mass, first and second moment of the body in its frame
     armature  (nv,), gravity (3,) m/s^2
@@ -101,7 +101,7 @@ class ClosedForm(ProductOfExponentials):
 
     @cached_property
     def D(self) -> Array:
-        """(6N, 6N) block-diagonal inertias at home in the world (PBP (44), (45))."""
+        """(6N, 6N) block-diagonal inertias at home in the world (PBP (35), (36), (44), (45), Definition 1)."""
         return _diagonal([rigid_matrix(transform_rigid(M, I)) for M, I in zip(self.home, self.rigid, strict=True)])
 
     @cached_property
@@ -111,19 +111,21 @@ class ClosedForm(ProductOfExponentials):
 
     @cached_property
     def body_jacobians(self) -> Array:
-        """(N, 6, nv) f_i^-1 df_i = Ad_{M_i^-1} sum_j Ad_i^{j+1}(A_j) v_j, in the body's frame (PBP (20), (33))."""
+        """(N, 6, nv) f_i^-1 df_i = Ad_{M_i^-1} sum_j Ad_i^{j+1}(A_j) v_j, in the body's frame.
+
+        Source: PBP (18)-(20), (33), (34), (38)."""
         moved = (self.L @ self.A).reshape(len(self.parent), 6, len(self.armature))
         return np.array([adjoint(inverse(M)) @ X for M, X in zip(self.home, moved, strict=True)]).reshape(moved.shape)
 
     # the factors of Ploen §3 ------------------------------------------------------------------------------------
     @cached_property
     def S(self) -> Array:
-        """(6N, nv) block-diagonal screws in the bodies' frames (PBP (47))."""
+        """(6N, nv) block-diagonal screws in the bodies' frames (PBP (47); PL (19))."""
         return self._spread(self.screws)
 
     @cached_property
     def J(self) -> Array:
-        """(6N, 6N) block-diagonal inertias in the bodies' frames (PBP (48))."""
+        """(6N, 6N) block-diagonal inertias in the bodies' frames (PBP (48); PL (12), (21))."""
         return _diagonal([rigid_matrix(I) for I in self.rigid])
 
     @cached_property
@@ -133,7 +135,7 @@ class ClosedForm(ProductOfExponentials):
 
     @cached_property
     def Gamma(self) -> Array:
-        """(6N, 6N) the step from the parent at block (i, parent of i); nilpotent (PL after (22))."""
+        """(6N, 6N) the step from the parent at block (i, parent of i); nilpotent (PL (19)-(22))."""
         out = np.zeros((6 * len(self.parent),) * 2)
         for i, p in enumerate(self.parent):
             if p >= 0:
@@ -142,12 +144,12 @@ class ClosedForm(ProductOfExponentials):
 
     @cached_property
     def P0(self) -> Array:
-        """(6N, 6) the step from the ground where the parent is the ground (PL (22))."""
+        """(6N, 6) the step from the ground where the parent is the ground (PL (19), (20))."""
         return np.vstack([X * (p < 0) for X, p in zip(self.steps, self.parent, strict=True)] or [np.zeros((0, 6))])
 
     @cached_property
     def G(self) -> Array:
-        """(6N, 6N) (1 - Gamma)^-1 = 1 + Gamma + Gamma^2 + …: from every body to those that it carries (PBP (49))."""
+        """(6N, 6N) (1 - Gamma)^-1 = 1 + Gamma + Gamma^2 + …: from every body to those that it carries (PBP (49); PL (19))."""
         out = np.eye(6 * len(self.parent))
         for i, p in enumerate(self.parent):
             if p >= 0:
@@ -157,7 +159,7 @@ class ClosedForm(ProductOfExponentials):
     # the mass matrix --------------------------------------------------------------------------------------------
     @property
     def mass_matrix(self) -> Array:
-        """(nv, nv) S^T G^T J G S, and armature on the diagonal (PBP (51), PL (24))."""
+        """(nv, nv) S^T G^T J G S, and armature on the diagonal (PBP (51), (65); PL (24), (36))."""
         return self.S.T @ self.G.T @ self.J @ self.G @ self.S + np.diag(self.armature)
 
     @property
@@ -183,7 +185,9 @@ class ClosedForm(ProductOfExponentials):
 
     # velocity terms ---------------------------------------------------------------------------------------------
     def coriolis_matrix(self, v: ArrayLike) -> Array:
-        """(nv, nv) S^T G^T (J G ad Gamma + C~) G S, with dM/dt - 2C skew (PL (37))."""
+        """(nv, nv) S^T G^T (J G ad Gamma + C~) G S, with dM/dt - 2C skew (PL (35)-(37), Proposition 2).
+
+        With ad*_V J in place of C~ it would not be skew (PL (25), (29))."""
         G_S = self.G @ self.S
         twists = (G_S @ self._velocity(v)).reshape(-1, 6)
         C = _diagonal([skew_form(I, V) for I, V in zip(self.rigid, twists, strict=True)])
@@ -208,12 +212,12 @@ class ClosedForm(ProductOfExponentials):
     # gravity ----------------------------------------------------------------------------------------------------
     @property
     def gravity_force(self) -> Array:
-        """(nv,) S^T G^T J G P0 dV_0 with dV_0 = [0; -g] (PL (38))."""
+        """(nv,) S^T G^T J G P0 dV_0 with dV_0 = [0; -g] (PL (26), (38))."""
         return self.S.T @ self.G.T @ self.J @ self.G @ self.P0 @ np.r_[0, 0, 0, -self.gravity]
 
     @property
     def gravity_force_from_home(self) -> Array:
-        """(nv,) sum_i <m_i g, f_i M_i^-1 Ad_i^{k+1}(A_k) M_i r>, PBP's g being minus gravity's acceleration (PBP (59))."""
+        """(nv,) sum_i <m_i g, f_i M_i^-1 Ad_i^{k+1}(A_k) M_i r>, PBP's g being minus gravity's acceleration (PBP (58), (59))."""
         phi = np.zeros(len(self.armature))
         for i, (m, *h) in enumerate(self.rigid[:, :4]):
             to_world, r = self.poses[i] @ inverse(self.home[i]), self.home[i] @ np.r_[h, m]            # m r
@@ -239,7 +243,7 @@ class ClosedForm(ProductOfExponentials):
 
 
 def skew_form(I, V) -> Array:
-    """(6, 6) Ploen's C~, skew, with C~ V = -ad*_V I V of a body I (10,) at the twist V (PL Proposition 1)."""
+    """(6, 6) Ploen's C~, skew, with C~ V = -ad*_V I V of a body I (10,) at the twist V (PL (30)-(34), Proposition 1)."""
     J = rigid_matrix(I)
     w, A, h = skew(V[:3]), J[:3, :3], J[:3, 3:]
     return np.block([[w @ A + A @ w, h @ w], [-w @ h, I[0] * w]])

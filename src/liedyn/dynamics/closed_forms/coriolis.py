@@ -45,7 +45,8 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: Corioli
 
     Notes
     -----
-    Ploen, Propositions 1 and 2; Park, Bobrow and Ploen 1995 (52). Rotors (armature) contribute nothing, as in inverse dynamics.
+    Source: PL (1)-(3), (23), (35)-(38), Propositions 1-2; PBP (52), (60)-(64). Rotors (armature) contribute nothing, as in
+    inverse dynamics.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def mass_matrix_rate(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnEr
 
     Notes
     -----
-    Ploen (28) and Proposition 2.
+    Source: PL (28), Proposition 2.
 
     Examples
     --------
@@ -124,7 +125,7 @@ def christoffel_symbols(model: Model, q: ArrayLike, *, on_error: OnError = "rais
 
     Notes
     -----
-    Park, Bobrow and Ploen 1995 (52), (55)-(57), for trees, O(n depth^2). Rotors (armature) of ball and free joints act on
+    Source: PBP (52), (55)-(57); PL (3); for trees, O(n depth^2). Rotors (armature) of ball and free joints act on
     each velocity alone, as in inverse dynamics: they are in M and not in the brackets.
 
     Examples
@@ -161,7 +162,7 @@ def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "r
 
     Notes
     -----
-    Park, Bobrow and Ploen 1995 (53).
+    Source: PBP (53).
 
     Examples
     --------

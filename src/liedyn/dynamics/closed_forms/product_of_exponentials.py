@@ -65,12 +65,12 @@ class ProductOfExponentials:
     # kinematics -------------------------------------------------------------------------------------------------
     @cached_property
     def home(self) -> Array:
-        """(N, 4, 4) M_i: pose of the body in the world at zero coordinates and identity quaternions (PBP (31))."""
+        """(N, 4, 4) M_i: pose of the body in the world at zero coordinates and identity quaternions (PBP (31); AGF (29))."""
         return np.array([product(self.offset[self.path(i)]) for i in range(len(self.parent))]).reshape(-1, 4, 4)
 
     @cached_property
     def space_screws(self) -> Array:
-        """(6, nv) A_k = Ad_{M_i} S_k: the joints' screws at home, in the world (PBP (13))."""
+        """(6, nv) A_k = Ad_{M_i} S_k: the joints' screws at home, in the world (PBP (13), (30); AGF (8), (30))."""
         return np.hstack([adjoint(M) @ S for M, S in zip(self.home, self.screws, strict=True)] or [np.zeros((6, 0))])
 
     def body_screws(self, i: int) -> Array:
@@ -84,7 +84,7 @@ class ProductOfExponentials:
 
     @cached_property
     def poses(self) -> Array:
-        """(N, 4, 4) f_i = e^{A_1 x_1} … e^{A_i x_i} M_i of the bodies in the world (PBP (31))."""
+        """(N, 4, 4) f_i = e^{A_1 x_1} … e^{A_i x_i} M_i of the bodies in the world (PBP (12), (13), (30), (31), (67); PL (8))."""
         return np.array([product(self.exponentials[self.path(i)]) @ M for i, M in enumerate(self.home)]).reshape(-1, 4, 4)
 
     def pose_by_body_screws(self, i: int) -> Array:
@@ -102,7 +102,8 @@ class ProductOfExponentials:
 
     # Ad and its derivatives -------------------------------------------------------------------------------------
     def Ad(self, j: int, i: int | None) -> Array:
-        """(6, 6) Ad_j^i of PBP (37): of e^{-A_j x_j} … e^{-A_i x_i}; None for the block below the path: 1, as for i > j."""
+        """(6, 6) Ad_j^i (PBP (37), (42), Definition 2): of e^{-A_j x_j} … e^{-A_i x_i}; None for the block below the path: 1, as
+        for i > j."""
         if i is None:
             return np.eye(6)
         path = self.path(j)
@@ -116,7 +117,7 @@ class ProductOfExponentials:
         return None if k == j else path[path.index(k) + 1]
 
     def Ad_derivative(self, j: int, i: int, k: int) -> Array:
-        """(6, 6) derivative of Ad_j^i by coordinate k of v (PBP (53)).
+        """(6, 6) derivative of Ad_j^i by coordinate k of v (PBP (53), Proposition 1).
 
         PBP write Ad_j^k([Ad_{k-1}^i(B), A_k]); here Ad_j^{k+1}([Ad_k^i(B), A_k]), the same for a single screw, which its own
         exponential leaves in place, and right for joints of several coordinates too."""
@@ -126,7 +127,7 @@ class ProductOfExponentials:
         return -self.Ad(j, self.below(j, K)) @ bracket(self.space_screws[:, k]) @ self.Ad(K, i)
 
     def Ad_second_derivative(self, j: int, i: int, k: int, m: int) -> Array:
-        """(6, 6) derivative of `Ad_derivative` (j, i, k) by coordinate m of v (PBP (54)): by k first, then by m.
+        """(6, 6) derivative of `Ad_derivative` (j, i, k) by coordinate m of v (PBP (54), Proposition 2): by k first, then by m.
 
         The order matters between coordinates of one ball or free joint only, whose tangent fields do not commute."""
         K, A = self.block_of[k], bracket(self.space_screws[:, k])

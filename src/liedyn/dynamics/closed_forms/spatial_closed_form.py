@@ -1,5 +1,7 @@
-"""The equations of motion and their first time derivative in closed form, in spatial coordinates: Ali, Gabellieri and Franchi
-(AGF) §4, Proposition 1 and Lemma 1.
+"""The equations of motion and their first time derivative in closed form, in spatial coordinates, by Ali, Gabellieri and
+Franchi.
+
+Source: AGF (10)-(19), (31)-(40), Proposition 1, Lemma 1, Table 2.
 
 Plain NumPy, one state, dense block matrices to read and to check by, as `closed_form` is for the body form of Park, Bobrow,
 Ploen. Here all twists, screws, inertias and wrenches are along world axes about the world's origin, so that the matrix that sums
@@ -100,7 +102,7 @@ class SpatialClosedForm:
     # factors ----------------------------------------------------------------------------------------------------
     @cached_property
     def P(self) -> Array:
-        """(6N, 6N) parents: the unit matrix at block (i, parent of i). Its transpose is that of the children."""
+        """(6N, 6N) parents: the unit matrix at block (i, parent of i). Its transpose is that of the children (AGF (31))."""
         N = len(self.parent)
         tree = np.zeros((N, N))
         moved = self.parent >= 0
@@ -126,12 +128,12 @@ class SpatialClosedForm:
 
     @cached_property
     def J(self) -> Array:
-        """(6N, nv) L S: spatial twists of all bodies are J v."""
+        """(6N, nv) L S: spatial twists of all bodies are J v (AGF (33))."""
         return self.L @ self.S
 
     @cached_property
     def B(self) -> Array:
-        """(6N, 6N) block-diagonal spatial inertias."""
+        """(6N, 6N) block-diagonal spatial inertias (AGF (60))."""
         back = [adjoint(inverse(T)) for T in self.poses]
         return _diagonal([X.T @ rigid_matrix(I) @ X for X, I in zip(back, self.rigid, strict=True)])
 
@@ -142,7 +144,7 @@ class SpatialClosedForm:
 
     @property
     def G(self) -> Array:
-        """(6N,) gravity of every body."""
+        """(6N,) gravity of every body (AGF (36), (63))."""
         return np.tile(np.r_[0, 0, 0, self.gravity], len(self.parent))
 
     # their rates ------------------------------------------------------------------------------------------------
@@ -155,7 +157,7 @@ class SpatialClosedForm:
         return _brackets(self.twists(v))
 
     def S_rate(self, v: ArrayLike) -> Array:
-        """(6N, nv) dS/dt = A S."""
+        """(6N, nv) dS/dt = A S (AGF (6), (7))."""
         return self.A(v) @ self.S * ~self.constant
 
     def J_rate(self, v: ArrayLike) -> Array:
@@ -163,12 +165,12 @@ class SpatialClosedForm:
         return self.L @ self.S_rate(v)
 
     def B_rate(self, v: ArrayLike) -> Array:
-        """(6N, 6N) dB/dt = -A^T B - B A."""
+        """(6N, 6N) dB/dt = -A^T B - B A (AGF (61))."""
         half = self.B @ self.A(v)
         return -half - half.T
 
     def twist_rates(self, v: ArrayLike, a: ArrayLike) -> Array:
-        """(6N,) dV/dt = J a + dJ v."""
+        """(6N,) dV/dt = J a + dJ v (AGF (34), (35))."""
         return self.J @ self._rates("a", a) + self.J_rate(v) @ v
 
     def A_rate(self, v: ArrayLike, a: ArrayLike) -> Array:
@@ -176,18 +178,20 @@ class SpatialClosedForm:
         return _brackets(self.twist_rates(v, a))
 
     def J_second_rate(self, v: ArrayLike, a: ArrayLike) -> Array:
-        """(6N, nv) d^2J/dt^2 = L (dA + A A) S."""
+        """(6N, nv) d^2J/dt^2 = L (dA + A A) S (AGF (39), (40))."""
         A = self.A(v)
         return self.L @ ((self.A_rate(v, a) + A @ A) @ self.S * ~self.constant)
 
     # order 0: M a + C v + g = tau + tau_ext ------------------------------------------------------------------------
     @property
     def mass_matrix(self) -> Array:
-        """(nv, nv) J^T B J, and armature on the diagonal."""
+        """(nv, nv) J^T B J, and armature on the diagonal (AGF (11))."""
         return self.J.T @ self.B @ self.J + np.diag(self.armature)
 
     def coriolis_matrix(self, v: ArrayLike) -> Array:
-        """(nv, nv) J^T (B dJ - A^T B J): C v are the Coriolis and centrifugal forces, and dM/dt - 2C is skew (AGF, Lemma 1)."""
+        """(nv, nv) J^T (B dJ - A^T B J): C v are the Coriolis and centrifugal forces, and dM/dt - 2C is skew.
+
+        Source: AGF (21), (32), Lemma 1."""
         return self.J.T @ self._H(v)
 
     def ploen_coriolis_matrix(self, v: ArrayLike) -> Array:
@@ -204,44 +208,44 @@ class SpatialClosedForm:
 
     @property
     def gravity_force(self) -> Array:
-        """(nv,) -J^T B G."""
+        """(nv,) -J^T B G (AGF (12))."""
         return -self.J.T @ self.B @ self.G
 
     def external_force(self, wrenches: ArrayLike) -> Array:
-        """(nv,) J^T W."""
+        """(nv,) J^T W (AGF (13))."""
         return self.J.T @ self._on_bodies("wrenches", wrenches)
 
     def inverse_dynamics(self, v: ArrayLike, a: ArrayLike, wrenches: ArrayLike | None = None) -> Array:
-        """(nv,) tau = M a + C v + g - tau_ext (AGF (10))."""
+        """(nv,) tau = M a + C v + g - tau_ext (AGF (10), (37))."""
         v, a = self._rates("v", v), self._rates("a", a)
         tau = self.mass_matrix @ a + self.coriolis_matrix(v) @ v + self.gravity_force
         return tau if wrenches is None else tau - self.external_force(wrenches)
 
     # order 1: M jerk + (dM + C) a + dC v + dg = dtau + dtau_ext ----------------------------------------------------------
     def mass_matrix_rate(self, v: ArrayLike) -> Array:
-        """(nv, nv) dM/dt."""
+        """(nv, nv) dM/dt (AGF (15))."""
         half = self.J.T @ self.B @ self.J_rate(v)
         return half + half.T + self.J.T @ self.B_rate(v) @ self.J
 
     def coriolis_matrix_rate(self, v: ArrayLike, a: ArrayLike) -> Array:
-        """(nv, nv) dC/dt of Lemma 1's C along v, a."""
+        """(nv, nv) dC/dt of Lemma 1's C along v, a (AGF (16), (17), (38))."""
         A, dA, dJ, dB = self.A(v), self.A_rate(v, a), self.J_rate(v), self.B_rate(v)
         dH = dB @ dJ + self.B @ self.J_second_rate(v, a) - (dA.T @ self.B + A.T @ dB) @ self.J - A.T @ self.B @ dJ
         return dJ.T @ self._H(v) + self.J.T @ dH
 
     def gravity_force_rate(self, v: ArrayLike) -> Array:
-        """(nv,) dg/dt."""
+        """(nv,) dg/dt (AGF (18))."""
         return -(self.J_rate(v).T @ self.B + self.J.T @ self.B_rate(v)) @ self.G
 
     def external_force_rate(self, v: ArrayLike, wrenches: ArrayLike, wrench_rates: ArrayLike) -> Array:
-        """(nv,) d(tau_ext)/dt = dJ^T W + J^T dW."""
+        """(nv,) d(tau_ext)/dt = dJ^T W + J^T dW (AGF (19))."""
         return (self.J_rate(v).T @ self._on_bodies("wrenches", wrenches)
                 + self.J.T @ self._on_bodies("wrench_rates", wrench_rates))
 
     def inverse_dynamics_rate(self, v: ArrayLike, a: ArrayLike, jerk: ArrayLike, wrenches: ArrayLike | None = None,
                               wrench_rates: ArrayLike | None = None) -> Array:
-        """(nv,) dtau/dt = M jerk + (dM + C) a + dC v + dg - d(tau_ext) (AGF (14)). Without wrench_rates, wrenches are constant
-        in the world."""
+        """(nv,) dtau/dt = M jerk + (dM + C) a + dC v + dg - d(tau_ext) (AGF (14), (38)-(40)). Without wrench_rates,
+        wrenches are constant in the world."""
         v, a, jerk = self._rates("v", v), self._rates("a", a), self._rates("jerk", jerk)
         dtau = (self.mass_matrix @ jerk + (self.mass_matrix_rate(v) + self.coriolis_matrix(v)) @ a
                 + self.coriolis_matrix_rate(v, a) @ v + self.gravity_force_rate(v))

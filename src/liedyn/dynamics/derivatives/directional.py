@@ -54,7 +54,7 @@ def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
 
     Notes
     -----
-    Kim 2012 v1.01, Table 5. Passive forces depend on q, v and their parameters; damping that the model does not have counts
+    Source: K1 Table 5. Passive forces depend on q, v and their parameters; damping that the model does not have counts
     when its rate is given.
 
     Examples
@@ -80,7 +80,7 @@ def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     """Accelerations and their derivative by a scalar p on which all arguments may depend, O(n).
 
     Parameters as in `inverse_dynamics_directional`, with dtau (..., nv) in place of da. Returns a, da (..., nv). Raises also
-    ComputationError where a joint's articulated inertia vanishes. Kim 2012 v1.01, Table 6, in the form of
+    ComputationError where a joint's articulated inertia vanishes. Source: K1 Table 6, in the form of
     `kernels.derivatives.directional_hybrid`.
 
     Examples
@@ -127,7 +127,7 @@ def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
     Notes
     -----
-    Kim 2012 v1.01, Table 7, in the form of `kernels.derivatives.directional_hybrid`.
+    Source: K1 Table 7, in the form of `kernels.derivatives.directional_hybrid`.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike
 
     Notes
     -----
-    Kim 2012 v1.01, Tables 5-7 with the state held. Eight parameters of one state or eight states at a time.
+    Source: K1 Tables 5-7, with the state held. Eight parameters of one state or eight states at a time.
 
     Examples
     --------

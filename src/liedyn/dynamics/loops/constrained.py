@@ -120,7 +120,8 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
 
     Notes
     -----
-    Kim 2012 v2.01, §3. Accelerations are unique also where rows depend on each other; multipliers are then those of least norm.
+    Source: K2 (54), (55). Accelerations are unique also where rows depend on each other; multipliers are then those of least
+    norm.
 
     Examples
     --------
@@ -170,7 +171,7 @@ def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
     Notes
     -----
-    Kim 2012 v2.01, §3: A_v M_vv^-1 A_v^T takes the place of A M^-1 A^T.
+    Source: K2 (54), (55): A_v M_vv^-1 A_v^T takes the place of A M^-1 A^T.
 
     Examples
     --------

@@ -92,7 +92,7 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
 
     Notes
     -----
-    Kim 2012 v2.01, (56)-(66), for any rank of A: singular values below 1e-5 of the largest count as zero, of rows of unit length.
+    Source: K2 (56)-(66), for any rank of A: singular values below 1e-5 of the largest count as zero, of rows of unit length.
 
     Examples
     --------

@@ -123,7 +123,7 @@ def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive
 
     Notes
     -----
-    Park, Bobrow and Ploen 1995, §4: link by link, ``S^T (I dV - ad*_V I V)`` for the joints between link and ground,
+    Source: PBP §4. Link by link, ``S^T (I dV - ad*_V I V)`` for the joints between link and ground,
     O(n depth). Smoothed Coulomb friction is linear in its level, a spring in its stiffness and stiffness times rest.
 
     Examples
