@@ -27,7 +27,8 @@ class _OfEach(Generic[P, R]):
     """A function of the package as a method of `Variants`, without its first argument."""
 
     def __init__(self, function: Callable[Concatenate[Model, P], R]):
-        self._function, self.__doc__ = function, function.__doc__
+        self._function = function
+        self.__doc__ = f"`{function.__name__}` of each robot, without its first argument."
 
     @overload
     def __get__(self, variants: None, owner: type) -> Self: ...
