@@ -64,7 +64,7 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
         raise UsageError(f"scenario is a mapping of keys; found {type(scenario).__name__} (a file: run_scenario)")
     given = dict(scenario or {})
     if "robot" in {**given, **keys}:
-        raise UsageError("the scenario of simulate names no robot: the model is the first argument")
+        raise UsageError("the scenario of simulate must not name a robot: the model is the first argument")
     if not isinstance(model, Model):
         model = load(model, **{key: x for key, x in {**given, **keys}.items() if key in ("base", "gravity", "loops")})
     elif {"base", "gravity", "loops"} & {*given, *keys}:
@@ -101,9 +101,9 @@ def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | Non
         return given, None
     held = callable(tau) or (not isinstance(tau, Mapping) and np.ndim(tau) == 2)
     if held and rate is None:
-        raise UsageError("a function or rows of torques need a rate [1/s], with which they are called or follow each other")
+        raise UsageError("a function or rows of torques need a rate [1/s], at which they are called or follow each other")
     if not held and rate is not None:
-        raise UsageError("rate goes with a function or with rows of torques")
+        raise UsageError("rate applies only to a function or to rows of torques")
     if callable(tau):
         return given | {"sampling": {"rate": rate}}, tau
     if held:
