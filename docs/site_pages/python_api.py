@@ -6,14 +6,16 @@ import inspect
 import liedyn
 
 SUBJECTS: dict[str, tuple[str, ...]] = {
-    "robots": ("load", "load_description", "build", "Model", "Robot", "Variants", "parameter_names", "plan", "Plan",
+    "robots": ("load", "load_description", "build", "save", "Model", "Robot", "Variants", "parameter_names", "plan", "Plan",
                "warmup", "Warmup"),
     "dynamics": ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "mass_matrix", "inverse_mass_matrix", "bias_force",
                  "gravity_force", "joint_wrenches", "energy"),
     "kinematics": ("link_pose", "link_poses", "link_twist", "link_acceleration", "jacobian", "jacobian_derivative",
-                   "centre_of_mass", "momentum", "joint_motion", "integrate", "difference", "random_configuration"),
-    "simulation": ("simulate", "run_scenario", "Result", "write_run", "figure_of", "read_trajectory", "Trajectory", "rollout",
-                   "Rollout", "RolloutAdjoint", "rollout_derivatives", "RolloutDerivatives", "Feedback"),
+                   "centre_of_mass", "momentum", "joint_motion", "integrate", "difference", "d_integrate", "d_difference",
+                   "random_configuration"),
+    "simulation": ("simulate", "run_scenario", "Result", "write_run", "figure_of", "read_trajectory", "Trajectory", "motion_of",
+                   "RecordedMotion", "trajectory_of", "rollout", "Rollout", "RolloutAdjoint", "rollout_derivatives",
+                   "RolloutDerivatives", "Feedback"),
     "linearization": ("linearize", "linearize_scenario", "LinearSystem", "find_equilibrium"),
     "derivatives": ("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "hybrid_dynamics_derivatives",
                     "InverseDerivatives", "ForwardDerivatives", "HybridDerivatives", "SplitDerivatives",
