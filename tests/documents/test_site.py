@@ -6,7 +6,7 @@ from fnmatch import fnmatch
 import pytest
 
 import liedyn
-from document_pages import PAGES, ROOT, blocks, name_of
+from document_pages import PAGES, ROOT, anchors, blocks, name_of
 from liedyn.cli import main
 from liedyn.io.file_kinds import KINDS
 
@@ -63,6 +63,16 @@ def test_every_page_has_one_place_in_the_site():
             placed += [other for entry in entries for other in PAGES if fnmatch(str(other.with_suffix("")), str(entry))]
             assert not [entry for entry in entries if "*" not in entry.name and not entry.with_suffix(".md").exists()]
     assert sorted(placed) == sorted(page for page in PAGES[1:] if page != DOCS / "index.md")
+
+
+def test_places_that_errors_and_docstrings_name_exist():
+    named = set()
+    for source in (ROOT / "src").rglob("*.py"):
+        named |= set(re.findall(r"docs/([\w/-]+\.md)(?:#([\w-]+))?", source.read_text(encoding="utf-8")))
+    assert len([anchor for _, anchor in named if anchor]) >= 4
+    for page, anchor in named:
+        assert (DOCS / page).exists(), page
+        assert not anchor or anchor in anchors(DOCS / page), f"{page}#{anchor}"
 
 
 def test_blocks_that_are_not_run_have_a_reason():
