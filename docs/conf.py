@@ -21,6 +21,7 @@ myst_enable_extensions = ["colon_fence"]
 
 default_role = "py:obj"                      # `name` in a docstring: a link to it, where it is public
 autosummary_generate = False
+autodoc_mock_imports = ["jax", "torch"]      # liedyn.interop imports them; the site does not need them
 autodoc_typehints = "none"                   # docstrings give shapes, units and frames
 autodoc_class_signature = "separated"
 napoleon_google_docstring = False
