@@ -69,7 +69,7 @@ def whole_step(model, plant, schedule, signals, method: str, varying: tuple[int,
     """None where there is no line: too many operations, a law that decides on numbers, switches of the state, integrals of pid
     laws, driven loops, an old LLVM.
     method: one of METHODS; varying: places in model.constants that differ from run to run; rows: of the constraints of the model
-    that projections of the position, and motions, rest on."""
+    that projections of the position, those of the velocity, and motions rest on."""
     if not wanted() or signals.held.size or schedule.watch.size or schedule.integral.size or model.nv == 0:
         return None
     lines = [_kept(record, model, plant, schedule, signals, asked, varying, rows)
@@ -188,7 +188,7 @@ class _Mechanism:
         self.desk = d = self.desk._replace(q=w.q, v=w.v, a=w.a, tau=w.tau, f_ext=w.F)
         passive = bool(p.passive[0])
         self.parts.write_equations(s.tree, self.loops, p.prescribed, False, passive, d, self.room)
-        pivot = self.solve(self.rows[1], d.rhs)
+        pivot = self.solve(self.rows[2], d.rhs)
         self.parts.write_completed(s.tree, self.loops, p.prescribed, passive, d, self.room)
         w.a[:], w.tau[:] = d.found_a, d.found_tau
         code = s.motion.rates(s.tree, p, s.signals[k], y, d.deficit[0], d.power[0], dy, w)

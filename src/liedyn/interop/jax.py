@@ -12,17 +12,20 @@ The steps run on this machine's processor, outside of JAX (`jax.pure_callback`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
 
+from liedyn.dynamics.calling.annotations import Method
 from liedyn.interop.rollout_map import RolloutMap
 from liedyn.model.model import Model
 from liedyn.simulation.rollouts.arguments import Feedback
 
 
-def rollout_function(model: Model, *, dt: float, steps: int, method: str = "rk4", passive: bool = True,
-                     feedback: Feedback | None = None, contacts: Mapping | None = None) -> Callable:
+def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "rk4", passive: bool = True,
+                     feedback: Feedback | None = None,
+                     contacts: Mapping[str, Any] | None = None) -> Callable[[Any, Any, Any], tuple[Any, Any]]:
     """A function (q0, v0, tau) -> (q, v) of JAX arrays, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv).
 
     Derivatives by the numbers of quaternions have no part across the unit sphere. States after a run has diverged are NaN.

@@ -12,17 +12,20 @@ The steps run on this machine's processor; tensors of other devices are carried 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch.autograd.function import once_differentiable
 
+from liedyn.dynamics.calling.annotations import Method
 from liedyn.interop.rollout_map import RolloutMap
 from liedyn.model.model import Model
 from liedyn.simulation.rollouts.arguments import Feedback
 
 
-def rollout_function(model: Model, *, dt: float, steps: int, method: str = "rk4", passive: bool = True,
-                     feedback: Feedback | None = None, contacts: Mapping | None = None) -> Callable:
+def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "rk4", passive: bool = True,
+                     feedback: Feedback | None = None,
+                     contacts: Mapping[str, Any] | None = None) -> Callable[[Any, Any, Any], tuple[Any, Any]]:
     """A function (q0, v0, tau) -> (q, v) of tensors, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv).
 
     The result has the type and device of q0. Derivatives by the numbers of quaternions have no part across the unit sphere.

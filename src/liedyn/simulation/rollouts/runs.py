@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -14,7 +15,7 @@ from liedyn.integrators.many_runs import Grid, Outputs, Runs, SideBySide, line_o
 from liedyn.integrators.problem import Keeper, Options, Problem, Start, Ties
 from liedyn.integrators.solve import solve_stretch
 from liedyn.integrators.stiffness import LIMIT, fastest
-from liedyn.kernels.simulation.signals import CONSTANT, Poses, Schedule, Signals
+from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, Poses, Schedule, Signals
 from liedyn.simulation.contact import ContactMotion, contact_motion
 from liedyn.simulation.laws import no_laws
 from liedyn.simulation.rollouts.arguments import Given, imported
@@ -23,23 +24,23 @@ from liedyn.simulation.schedule import coordinates
 STABLE = {"rk4": LIMIT, "semi_implicit": 2.0}        # step times the fastest rate
 
 
-def prepared(runs: Given, passive: bool, method: str, places) -> tuple[Problem, WholeStep | None]:
-    """Kept with the model: a policy or a gradient descent asks for many short rollouts."""
-    model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows
-    key = ("rollout", None if pattern is None else pattern.tobytes(), contacts and contacts.key, bool(passive), method, places,
-           rows, wanted())
+def prepared(runs: Given, mask, passive: bool, method: str, places) -> tuple[Problem, WholeStep | None]:
+    """Where `mask` (nv,) is prescribed. Kept with the model: a policy or a gradient descent asks for many short rollouts."""
+    model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows.get(mask.tobytes(), ())
+    key = ("rollout", None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),
+           method, places, rows, wanted())
     if key not in model._cache:
-        problem = _problem(model, pattern, passive, contacts and contacts.bound)
+        problem = _problem(model, pattern, mask, passive, contacts and contacts.bound)
         model._cache[key] = problem, line_of(problem, method, places, rows)
     return model._cache[key]
 
 
-def _problem(model, pattern, passive: bool, contacts=None) -> Problem:
-    """Joint forces that are constants, 1 N m each; and feedback with these gains that are not zero."""
+def _problem(model, pattern, mask, passive: bool, contacts=None) -> Problem:
+    """Joint forces, or accelerations, that are constants, 1 each; and feedback with these gains that are not zero."""
     nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
     each = np.arange(nv)
-    schedule = Schedule(np.zeros(nv, dtype=np.int64), each, np.full(nv, -1), np.zeros(nv), np.zeros(nv), coordinates(model),
-                        no, no, none, none, no, none, none, none, none, poses=Poses(*[no] * 5))
+    schedule = Schedule(np.where(mask, ACCELERATION, TORQUE), each, np.full(nv, -1), np.zeros(nv), np.zeros(nv),
+                        coordinates(model), no, no, none, none, no, none, none, none, none, poses=Poses(*[no] * 5))
     signals = Signals(np.full(nv, CONSTANT), each, np.ones(nv, dtype=np.int64), none, none, no, np.ones(nv))
     laws = None
     if pattern is not None:
@@ -57,25 +58,27 @@ def clocks_of(steps: int, dt: float) -> np.ndarray:
     return np.stack([np.full(steps + 1, dt), t, t + 0.5 * dt, t + dt], axis=1)
 
 
-def run_side_by_side(engine: SideBySide, runs: Given, moving: Runs, found: Outputs, dt: float, rows: np.ndarray) -> None:
+def run_side_by_side(engines: list[SideBySide], runs: Given, moving: Runs, found: Outputs, dt: float, rows: np.ndarray) -> None:
+    """engines: of each stretch."""
     steps, values, row = runs.steps, runs.values(), np.full(runs.steps + 1, -1)
     row[rows] = np.arange(len(rows))
     clocks = clocks_of(steps, dt)
-    if runs.policy is None:
-        engine.advance(moving, Grid(clocks, row), found, values, runs.driven(runs.tau))
-        return
-    for s in range(steps):
-        asked = asked_of(runs, s * dt, moving.q, moving.v)
-        before = moving.ended.copy()
-        moving.last[:] = runs.last - s                             # of this call
-        shown = np.array([row[s], row[s + 1] if s + 1 == steps else -1])
-        engine.advance(moving, Grid(clocks[s:s + 2], shown), found, values, runs.driven(asked[:, None], s))
-        moving.ended[(moving.ended >= 0) & (before < 0)] += s
+    for engine, (first, until, _) in zip(engines, runs.stretches, strict=True):
+        # a policy is asked before each step
+        cuts = [*range(first, until), until] if runs.policy else [first, until]
+        for s, end in pairwise(cuts):
+            tau = asked_of(runs, s * dt, moving.q, moving.v)[:, None] if runs.policy else runs.tau_of(s, end)
+            before = moving.ended.copy()
+            moving.last[:] = runs.last - s                             # of this call
+            shown = row[s:end + 1].copy()
+            shown[-1] = shown[-1] if end == steps else -1              # what the next call begins with
+            engine.advance(moving, Grid(clocks[s:end + 1], shown), found, values, runs.driven(tau, s, end))
+            moving.ended[(moving.ended >= 0) & (before < 0)] += s
 
 
 def robot_of(runs: Given, k: int):
     """The robot of run k."""
-    return runs.model if runs.variants is None else replace(runs.model, constants=runs.variants.constants[runs.robot[k]])
+    return runs.model if runs.variants is None else replace(runs.model, constants=runs.variants.constants_of(int(runs.robot[k])))
 
 
 def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
@@ -167,7 +170,8 @@ def refuse_beyond(runs: Given, method: str) -> None:
 
 def _beyond(runs: Given, method: str) -> tuple:
     return ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
-            (runs.pattern is not None and runs.about is not None, "feedback about a state that moves"))
+            (runs.pattern is not None and runs.about is not None, "feedback about a state that moves"),
+            (len(runs.stretches) > 1, "a mask that changes"))
 
 
 def run_alone(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: float, rows, method: str) -> dict:
@@ -182,12 +186,12 @@ def run_alone(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: f
 
 def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: float, rows, which) -> dict:
     """The runs `which`, by the compiled loop of a single run. Returns the reasons of those that diverged."""
-    reasons = {}
+    reasons, driving = {}, runs.driven(runs.tau, 0, runs.steps).series
     for k in map(int, which):
         own, kept, shown = _own(problem, runs, k), _Rows(), rows <= runs.last[k]
         times = np.unique(dt * np.append(rows[shown], runs.last[k]))
         try:
-            solve_stretch(own, Start(0.0, own.q, own.v), times, Options(step=dt), controller=_Held(runs.tau[k], dt), keeper=kept)
+            solve_stretch(own, Start(0.0, own.q, own.v), times, Options(step=dt), controller=_Held(driving[k], dt), keeper=kept)
         except ComputationError as error:
             moving.ended[k], reasons[k] = round((error.at or 0.0) / dt), str(error)
         record, count = kept.record, min(int(kept.count[0]), np.count_nonzero(shown))
