@@ -42,7 +42,7 @@ html_theme_options = {
 
 
 def setup(app):
-    app.connect("source-read", lambda app, name, text: text.__setitem__(0, filled(Path(app.srcdir, f"{name}.md"), text[0])))
+    app.connect("source-read", lambda app, name, text: text.__setitem__(0, filled(text[0])))
     app.connect("autodoc-process-docstring", lambda app, what, name, thing, options, lines:
                 lines.__setitem__(slice(None), as_rst(what, lines)), priority=400)          # before napoleon
     app.connect("autodoc-skip-member", lambda app, what, name, member, skip, options:

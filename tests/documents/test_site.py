@@ -1,7 +1,6 @@
 """The site has every command, key and public name, and every page has a place in it: checked without Sphinx."""
 import importlib
 import re
-from fnmatch import fnmatch
 
 import pytest
 
@@ -60,8 +59,7 @@ def test_every_page_has_one_place_in_the_site():
     for page in PAGES[1:]:
         for block in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
             entries = [(page.parent / line).resolve() for line in block.split() if not line.startswith(":")]
-            placed += [other for entry in entries for other in PAGES if fnmatch(str(other.with_suffix("")), str(entry))]
-            assert not [entry for entry in entries if "*" not in entry.name and not entry.with_suffix(".md").exists()]
+            placed += [entry.with_name(f"{entry.name}.md") for entry in entries]
     assert sorted(placed) == sorted(page for page in PAGES[1:] if page != DOCS / "index.md")
 
 
