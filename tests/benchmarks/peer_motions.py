@@ -6,8 +6,8 @@ import numpy as np
 import pinocchio as pin
 from scipy.integrate import solve_ivp
 
-from benchmarks.rollouts import mjcf, mujoco_states, our_states
-from liedyn.joints.kinds import BALL, FREE, NV, SCREW
+from benchmarks.peer_models import mjcf, mujoco_states, our_states, pinocchio_of
+from liedyn.joints.kinds import FREE, SCREW
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.simulation.contact import CREEP, DAMPING, FRICTION, STIFFNESS
 
@@ -19,17 +19,12 @@ class PinocchioMotion:
     step, for their rates are at right angles to them."""
 
     def __init__(self, problem):
-        self.problem, model, tree = problem, problem.model, _tree(problem.model)
-        self.pin, self.order_q, self.order_v = pinocchio_of(tree)
-        self.pin.gravity.linear = np.array(model.gravity)
-        self.turning = [(self.pin.idx_qs[joint] + (3 if tree.kind[joint] == FREE else 0),
-                         self.pin.idx_vs[joint] + (3 if tree.kind[joint] == FREE else 0), tree.kind[joint] == FREE)
-                        for joint in range(1, len(tree.kind)) if tree.kind[joint] != SCREW]
-        self.simple_q = np.array([k for joint in range(1, len(tree.kind)) if tree.kind[joint] == SCREW
-                                  for k in [self.pin.idx_qs[joint]]], dtype=int)
-        self.simple_v = np.array([k for joint in range(1, len(tree.kind)) if tree.kind[joint] == SCREW
-                                  for k in [self.pin.idx_vs[joint]]], dtype=int)
-        self.simple_q, self.simple_v = as_slice(self.simple_q), as_slice(self.simple_v)
+        self.problem, model = problem, problem.model
+        tree = tree_of.py_func(model.index, model.constants)
+        self.pin, self.order_q, self.order_v = pinocchio_of(model)
+        places = [(q, v, kind) for q, v, kind in zip(self.pin.idx_qs, self.pin.idx_vs, tree.kind, strict=True)][1:]
+        self.turning = [(q + 3, v + 3, True) if kind == FREE else (q, v, False) for q, v, kind in places if kind != SCREW]
+        self.simple_q, self.simple_v = (as_slice([place[k] for place in places if place[2] == SCREW]) for k in (0, 1))
         schedule, signals = problem.schedule, problem.signals
         first = signals.first[np.maximum(schedule.target, 0)]
         target = np.where(schedule.target >= 0, signals.literals[first], 0.0)
@@ -50,6 +45,7 @@ class PinocchioMotion:
             frame = self.pin.addFrame(pin.Frame(f"contact{j}", body, pin.SE3(np.eye(3), centre), pin.FrameType.OP_FRAME))
             feet.append((body, frame, float(contacts.radius[j]),
                          *(float(material[k]) for k in (STIFFNESS, DAMPING, FRICTION, CREEP))))
+        assert len({body for body, *_ in feet}) == len(feet), "one contact a body"
         return feet
 
     def solve(self, duration: float, method: str, rtol: float):
@@ -104,37 +100,11 @@ class PinocchioMotion:
         return self.wrenches
 
 
-def as_slice(places):
-    """A slice is read faster."""
-    if len(places) and (np.diff(places) == 1).all():
-        return slice(int(places[0]), int(places[-1]) + 1)
-    return places
-
-
-def _tree(model):
-    return tree_of.py_func(model.index, model.constants)
-
-
-def pinocchio_of(tree):
-    """Its model of a tree, and where its q and v stand in ours."""
-    model, order_q, order_v = pin.Model(), [], []
-    for i in range(1, len(tree.parent)):
-        T, I, kind = tree.T0[12 * i:12 * i + 12], tree.I[10 * i:10 * i + 10], tree.kind[i]
-        turns, slides = tree.S[2 * i:2 * i + 2]
-        assert kind != SCREW or turns * slides == 0.0, "no helical joints here"
-        one = {BALL: pin.JointModelSpherical, FREE: pin.JointModelFreeFlyer}.get(kind) or (
-            pin.JointModelRZ if turns else pin.JointModelPZ)
-        joint = model.addJoint(int(tree.parent[i]), one(), pin.SE3(T[:9].reshape(3, 3), T[9:]), f"joint{i}")
-        c = I[1:4] / I[0] if I[0] else np.zeros(3)
-        A = np.zeros((3, 3))
-        A[np.triu_indices(3)] = I[4:]
-        A = A + np.triu(A, 1).T - I[0] * (c @ c * np.eye(3) - np.outer(c, c))
-        model.appendBodyToJoint(joint, pin.Inertia(I[0], c, A), pin.SE3.Identity())
-        nv = NV[kind]
-        model.armature[model.idx_vs[joint]:model.idx_vs[joint] + nv] = tree.armature[tree.iv[i]:tree.iv[i] + nv]
-        order_q += range(tree.iq[i], tree.iq[i] + one().nq)
-        order_v += [tree.iv[i] + k for k in ((3, 4, 5, 0, 1, 2) if nv == 6 else range(nv))]
-    return model, np.array(order_q), np.array(order_v)
+def as_slice(places: list[int]) -> slice:
+    """Which is read faster. They follow on each other, as Pinocchio orders them behind ball and free joints."""
+    first = places[0] if places else 0
+    assert places == list(range(first, first + len(places)))
+    return slice(first, first + len(places))
 
 
 class MujocoMotion:
@@ -143,7 +113,7 @@ class MujocoMotion:
     def __init__(self, problem):
         import mujoco
         self.mujoco, self.problem = mujoco, problem
-        self.model = mujoco.MjModel.from_xml_string(mjcf(problem.model, "RK4"))
+        self.model = mujoco.MjModel.from_xml_string(mjcf(problem.model, 1e-3, "RK4"))
         self.data = mujoco.MjData(self.model)
         self.start = [x[0] for x in mujoco_states(problem.model, problem.q[None], problem.v[None])]
 
