@@ -20,7 +20,7 @@ class Plots {
     this.plot = plots[k];
     this.first = plots.slice(0, k).reduce((sum, one) => sum + one.curves.length, 0);
     const joint = this.plot.curves.findIndex(([name]) => !name.startsWith("base."));      // a base has another scale
-    const from = Math.max(0, joint), one = this.viewer.arrangement.labels.length ? this.mostDifferent() : -1;
+    const from = Math.max(0, joint), one = this.viewer.arrangement.several ? this.mostDifferent() : -1;
     this.chosen = this.plot.curves.map((_, j) => (one < 0 ? j >= from && j < from + 7 : j === one));    // seven are told apart
     this.list();
     this.show();
@@ -40,7 +40,7 @@ class Plots {
 
   show() {
     if (!this.plot) return;
-    const shown = [], several = this.viewer.arrangement.labels.length > 0;
+    const shown = [], { several } = this.viewer.arrangement;
     const alone = several && this.chosen.filter(Boolean).length === 1;              // then colours tell the runs
     this.plot.curves.forEach(([name], j) => {
       if (!this.chosen[j]) return;
