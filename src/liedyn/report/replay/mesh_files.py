@@ -73,9 +73,12 @@ def _joined(group, colour) -> Part:
 
 def _merged(part: Part, step: float) -> Part:
     """With points on a grid, and without triangles that have no area there."""
-    whole, row = np.unique(np.rint(part.points / step).astype(np.int64), axis=0, return_inverse=True)
+    whole = np.rint(part.points / step).astype(np.int64)
+    low = whole.min(axis=0)
+    x, y, z = (whole - low).T                                   # less than 2^21 each: one number sorts faster than three
+    _, first, row = np.unique(x << 42 | y << 21 | z, return_index=True, return_inverse=True)
     a, b, c = row.ravel()[part.triangles].T
-    return Part(whole * step, np.column_stack([a, b, c])[(a != b) & (b != c) & (c != a)], part.colour)
+    return Part(whole[first] * step, np.column_stack([a, b, c])[(a != b) & (b != c) & (c != a)], part.colour)
 
 
 def thinned(meshes: Mapping[Path, list[Part]], most: int = MOST_TRIANGLES) -> dict[Path, list[Part]]:

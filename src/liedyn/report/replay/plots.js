@@ -1,5 +1,7 @@
 // The plots of a run: which curves are shown, and their values now.
 
+const MOST_MARKS = 30;
+
 class Plots {
   constructor(viewer) {
     const { runs, main, start, end } = viewer, { plots } = main.data;
@@ -50,7 +52,8 @@ class Plots {
         if (x) shown.push({ t: run.t, x, colour, dashed: k > 0 && !alone });
       });
     });
-    this.curves.show(shown, this.start, this.end, this.viewer.colours);
+    const { marks } = this.main.data, times = marks.length <= MOST_MARKS ? marks.map(([t]) => t) : [];     // more hide the curves
+    this.curves.show(shown, this.start, this.end, this.viewer.colours, times);
     this.showValues();
   }
 
