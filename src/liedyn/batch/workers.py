@@ -51,7 +51,7 @@ def _bench(job: Job) -> Bench:
     batch = Batch(job.sweep, threads=1)
     if batch.identity != job.identity:
         raise UsageError("the scenario, the robot or liedyn itself is another one here than where the batch was started: "
-                         f"{job.sweep.scenario}")
+                         f"{job.sweep.begins_with}")
     return batch.bench
 
 

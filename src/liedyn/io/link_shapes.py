@@ -39,6 +39,14 @@ def link_shapes(path: str | os.PathLike, visible: Container[str] = ()) -> dict[s
     return found
 
 
+def count_shaped(path: str | os.PathLike) -> int:
+    """How many links of a robot file that has been loaded without an error have shapes, meshes included."""
+    if Path(path).suffix.lower() in (".yaml", ".yml"):
+        return len(_of_yaml(path))
+    links = ElementTree.parse(path).getroot().iterfind("link")
+    return sum(any(part.tag in ("visual", "collision") for part in link) for link in links)
+
+
 def _of_yaml(path) -> dict[str, tuple[LinkShape, ...]]:
     found = {}
     for name, node in read_yaml(path, ModelError).require("links").mapping().items():
