@@ -96,12 +96,18 @@ def thinned(meshes: Mapping[Path, list[Part]], most: int = MOST_TRIANGLES) -> di
 
 
 def _thin(part: Part, most: float) -> Part:
-    if len(part.triangles) <= max(most, _FEWEST):
-        return part
+    """Many loose pieces cannot be thinned out one by one: then points that are close become one."""
     from fast_simplification import simplify
-    points, triangles = simplify(part.points.astype(np.float32), part.triangles.astype(np.int32),
-                                 target_count=max(int(most), _FEWEST))
-    return Part(np.asarray(points, dtype=float), np.asarray(triangles), part.colour)
+    most, longest = max(int(most), _FEWEST), float(np.ptp(part.points, axis=0).max())
+    for levels in (0, 512, 256, 128, 64):
+        if len(part.triangles) <= (1.2 if levels else 1.0) * most:
+            break
+        if levels:
+            part = _merged(part, longest / levels)
+        if len(part.triangles) > most:
+            points, triangles = simplify(part.points.astype(np.float32), part.triangles.astype(np.int32), target_count=most)
+            part = Part(np.asarray(points, dtype=float), np.asarray(triangles), part.colour)
+    return part
 
 
 def packed_mesh(parts: list[Part]) -> list[dict]:
