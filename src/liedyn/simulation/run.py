@@ -180,7 +180,7 @@ class Result:
     def _repr_html_(self) -> str:
         """The motion in 3D, which notebooks show where a result is the value of a cell."""
         import liedyn
-        return liedyn.inline_html(self)
+        return liedyn.replay_of(self, inline=True)
 
     @property
     def balance(self) -> Array:
