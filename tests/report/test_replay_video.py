@@ -85,7 +85,7 @@ def test_missing_programs_and_wrong_names_are_told(folder, monkeypatch):
     said = run("replay", "run", "--video", "bar.mp4")
     assert said.exit_code == 2 and "videos are drawn by Chromium or Chrome, and there is none on the path" in said.stderr
     said = run("replay", "run", "--video", "bar.avi")
-    assert said.exit_code == 2 and "bar.avi is no video that can be written: its name must end in .mp4," in said.stderr
+    assert said.exit_code == 2 and "bar.avi is not the name of a video: it must end in .mp4, .webm" in said.stderr
     said = run("replay", "run", "--video", "bar.mp4", "--size", "101x90")
     assert said.exit_code == 2 and "'101x90' is not a size in even numbers of pixels, such as 1280x720" in said.stderr
 
