@@ -61,9 +61,9 @@ def hint_of_meshes(model: Model) -> tuple[str, ...]:
         found = link_meshes(model.source) if model.source else {}
     except (OSError, ValueError, SyntaxError):                  # changed since it was loaded
         return ()
-    count = sum(len(group) for group in found.values())
+    count = sum(mesh.file is not None for group in found.values() for mesh in group)
     how = f"`{_INSTALL}`, then --meshes draws" if missing_readers() else "--meshes draws"
-    return (f"the robot file names {count} mesh{'es' * (count > 1)}: {how} {'them' if count > 1 else 'it'}",) if count else ()
+    return (f"the robot file has {count} mesh{'es' * (count > 1)}: {how} {'them' if count > 1 else 'it'}",) if count else ()
 
 
 def _not_found(names: Sequence[str]) -> str:
