@@ -204,3 +204,17 @@ def test_shapes_of_robot_files(tmp_path):
 def test_scripts_are_in_the_package():
     folder = ROOT / "src/liedyn/report/replay"
     assert sorted(SCRIPTS) == sorted(path.name for path in folder.glob("*.js"))
+
+
+def test_all_that_is_drawn_is_in_sight(tmp_path):
+    """The box that the camera looks at is around shapes and sticks in all poses; its diagonal at first is the robot's size."""
+    (tmp_path / "cart.yaml").write_text(ROBOT)
+    _, _, q = write_run(tmp_path / "run", tmp_path / "cart.yaml", 1.0, 50)
+    ok("replay", tmp_path / "run")
+    scene = data_of((tmp_path / "run" / "replay.html").read_text(encoding="utf-8"))["runs"][0]["scene"]
+    x, angle = q.T
+    bar = [np.stack([x - r * np.sin(angle), 0 * x, -0.1 - r * np.cos(angle)], axis=1) for r in (0, 2)]            # its ends
+    box = [np.stack([x + side * 0.2, 0 * x + side * 0.1, 0 * x + side * 0.05], axis=1) for side in (-1, 1)]
+    cloud = np.array([*bar, *box])
+    assert np.allclose(scene["bounds"], [cloud.min(axis=(0, 1)), cloud.max(axis=(0, 1))], atol=1e-6)
+    assert scene["size"] == pytest.approx(np.linalg.norm(np.ptp(cloud[:, 0], axis=0)), abs=1e-6)
