@@ -8,7 +8,7 @@ from liedyn.cli.console import with_console
 from liedyn.cli.options import base_option, force_option, json_option, loops_option, robot_argument
 
 
-@click.command(short_help="Convert a robot file: URDF, robot YAML.")
+@click.command(short_help="Convert a robot file to URDF or robot YAML.")
 @robot_argument
 @click.option("-o", "--output", type=click.Path(), required=True, metavar="FILE", help="File to write, with the ending .urdf, "
               ".yaml or .yml; `-` for stdout.")
@@ -21,7 +21,7 @@ from liedyn.cli.options import base_option, force_option, json_option, loops_opt
 @json_option
 @with_console
 def convert(robot, output, format, lossy, base, loops, force, as_json, console):
-    """Write ROBOT, a URDF or YAML file, in the format that the name of the new file says.
+    """Write ROBOT, a URDF, YAML or MJCF file, in the format that the name of the new file says.
 
     Numbers read back to the same bits, rotations to rounding. What a URDF has no word for is put otherwise where that is exact,
     and notes say so: a universal joint becomes two revolute joints with a massless link between; loops and couplings go to a
@@ -31,6 +31,7 @@ def convert(robot, output, format, lossy, base, loops, force, as_json, console):
     \b
     Example:  liedyn convert robots/ur5.yaml -o ur5.urdf
     Example:  liedyn convert robot.urdf -o robot.yaml
+    Example:  liedyn convert robots/hopper.xml -o hopper.yaml
     Example:  liedyn convert robots/four_bar.yaml -o four_bar.urdf       also writes four_bar.loops.yaml
     Example:  liedyn convert robots/asymmetric_body.yaml --base fixed -o - --to urdf
     """
