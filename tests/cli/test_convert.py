@@ -45,6 +45,18 @@ def test_losses_are_listed_and_refused(tmp_path):
     assert json.loads(done.stdout)["losses"][1] == {"element": "j", "message": "the armature 0.1 is left out", "dynamics": True}
 
 
+def test_a_mujoco_file(tmp_path):
+    """To YAML with its spring and rotors, which a URDF has no word for."""
+    between, path = tmp_path / "hopper.yaml", tmp_path / "hopper.urdf"
+    done = ok("convert", ROBOTS / "hopper.xml", "-o", between)
+    assert said(done) == ["liedyn: note: shapes: those of 3 links are left out; their inertias are written", f"wrote {between}"]
+    assert "stiffness: 2500" in between.read_text()
+    assert run("convert", between, "-o", path).exit_code == 3
+    assert "leg: the spring of stiffness 2500 is left out" in said(run("convert", between, "-o", path, "--lossy"))[3]
+    for robot in (path, ROBOTS / "hopper.xml"):
+        assert "nq 10, nv 9, mass 7.98025 kg" in ok("info", robot).stdout
+
+
 def test_standard_output(tmp_path):
     done = ok("convert", ROBOTS / "asymmetric_body.yaml", "--base", "fixed", "-o", "-", "--to", "urdf")
     assert done.stdout.startswith('<?xml version="1.0"?>\n<robot name="asymmetric_body">') and "floating" not in done.stdout

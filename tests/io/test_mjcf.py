@@ -238,6 +238,13 @@ def test_names_that_are_made_up_differ_from_given_ones(tmp_path):
     assert ld.build(robot).v_names == ("body1_joint", "x", "y")
 
 
+def test_no_link_is_called_world(tmp_path):
+    """Links of joints and sites have names of their own there."""
+    robot = read(tmp_path, arm('<site name="world"/>', joint='<joint name="world" pos="1 0 0"/>'))
+    assert [link.name for link in robot.links] == ["world_", "a", "world__"]
+    ld.build(robot)
+
+
 def test_couplings_of_joints_and_tendons(tmp_path):
     robot = read(tmp_path, arm(
         joint='<joint name="i" type="slide" ref="0.2"/><joint name="j" ref="90"/><joint name="k" axis="1 0 0"/>', rest="""
@@ -339,7 +346,7 @@ def test_mjcf_through_yaml(tmp_path):
     (arm("<plugin/>"), "<plugin> is not supported"), (arm("<bode/>"), "unknown element; found '<bode>'"),
     (arm('<geom type="ball"/>'), "unknown type of geom; found 'ball'; expected one of sphere, capsule"),
     (arm('<geom type="box" size="1 1"/>'), "<geom size>: wrong value; found '1 1'; expected 3 numbers"),
-    (arm('<geom size="0"/>'), "the size of a sphere; found '0'; expected 1 number above 0"),
+    (arm('<geom size="0"/>'), "the size of this sphere; found '0'; expected 1 number above 0"),
     (arm('<geom size="1" mass="-1"/>'), "negative mass; found '-1'"),
     (arm('<geom size="1" fromto="0 0 0 1 1 1"/>'), "fromto is for a capsule, cylinder, box or ellipsoid without pos"),
     (arm('<geom size="1" shellinertia="true"/>'), "the inertia of a hollow shape is not computed"),
@@ -375,5 +382,9 @@ def test_what_is_refused(tmp_path, text, message):
 def test_the_ending_xml_is_of_both_formats(tmp_path):
     urdf = '<robot name="r"><link name="a"/></robot>'
     assert read(tmp_path, urdf).name == "r" and read(tmp_path, arm()).name == "robot"
+    with pytest.raises(ModelError, match="a DOCTYPE is not accepted"):
+        read(tmp_path, "<!DOCTYPE mujoco>" + arm())
+    with pytest.raises(ModelError, match="not valid XML"):
+        read(tmp_path, "mujoco")
     with pytest.raises(ModelError, match=r"not a URDF file; found '<mujoco>'; .* \(give a MuJoCo file the ending .xml\)"):
         read(tmp_path, arm(), "robot.urdf")

@@ -113,6 +113,15 @@ def test_odd_names_and_numbers(tmp_path, worst):
     assert str(found.links[1].com) == "(-0.0, 1e-300, 0.30000000000000004)"
 
 
+def test_odd_names_through_urdf(tmp_path, worst):
+    names = ["a&b", "<x>", '"q"', "'", " a ", "é", "a  b", "]]>", "&amp;", "1"]
+    links = (Link("root"), *(Link(name, 1.0, inertia=(1.0, 0.0, 0.0, 1.0, 0.0, 1.0)) for name in names))
+    joints = tuple(Joint(f"j{name}", "continuous", "root", name, axes=((0.0, 0.0, 1.0),),
+                         mimic=Mimic(f"j{names[-1]}", 2.0) if name != "1" else None) for name in names)
+    robot = Robot("<&>", links, joints)
+    assert_same(robot, there_and_back(robot, tmp_path / "robot.urdf"), worst, "odd names")
+
+
 # --- URDF ------------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("name", ["panda.urdf", "talos_reduced.urdf", "go2.urdf", "tiago_no_hand.urdf", "double_pendulum.urdf",

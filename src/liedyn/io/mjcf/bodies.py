@@ -69,7 +69,7 @@ def _own_name(name: str, element: Element, taken: dict[str, Element]) -> str:
     given = element.name == name
     if given and name in taken and taken[name].name == name and taken[name].tag == element.tag:
         raise element.problem("the name is taken", "name", found=name, hint=f"first on line {taken[name].line}")
-    while name in taken:
+    while name in taken or name == WORLD:
         name += "_"
     taken[name] = element
     return name

@@ -95,7 +95,7 @@ def shape(element: Element, kind: str, compiler: Compiler) -> tuple[Pose, tuple[
     else:
         pose, sizes = placement(element, compiler), element.vector("size", _ZERO, least=count)[:count]
     if min(sizes) <= 0:
-        raise element.problem(f"the size of a {kind}", "size", found=element.text("size"),
+        raise element.problem(f"the size of this {kind}", "size", found=element.text("size"),
                               expected=f"{count} number{'s' * (count > 1)} above 0")
     return pose, sizes
 

@@ -103,16 +103,23 @@ class Element:
 
 
 def root_tag(path: str | os.PathLike) -> str | None:
-    """The tag of a file's first element; None where it is not XML."""
-    found: list[str] = []
-    parser = expat.ParserCreate()
-    parser.StartElementHandler = lambda tag, _: found.append(tag)
+    """The tag of a file's first element; None where there is none, or a DOCTYPE before it."""
+    parser, data = expat.ParserCreate(), read_bytes(path, ModelError)
+
+    def stop(tag: str | None, *_) -> None:
+        raise _Seen(tag)
+    parser.StartElementHandler, parser.StartDoctypeDeclHandler = stop, lambda *_: stop(None)
     try:
-        parser.Parse(read_bytes(path, ModelError), True)
-    except (expat.ExpatError, LookupError, ValueError) as problem:
-        if isinstance(problem, ModelError):
-            raise
-    return found[0] if found else None
+        parser.Parse(data, True)
+    except _Seen as seen:
+        return seen.args[0]
+    except (expat.ExpatError, LookupError, ValueError):
+        pass
+    return None
+
+
+class _Seen(Exception):
+    """The first element, by its tag."""
 
 
 def read_mjcf_tree(path: str | os.PathLike) -> Element:
