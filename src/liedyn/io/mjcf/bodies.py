@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from liedyn.errors import ModelError, nearest
 from liedyn.io.mjcf.compiler import Compiler, Option
-from liedyn.io.mjcf.defaults import MAIN, Defaults
+from liedyn.io.mjcf.defaults import MAIN, ORIENTATIONS, Defaults
 from liedyn.io.mjcf.inertia import Mass, bounded, is_mesh, of_geom, of_inertial, total
 from liedyn.io.mjcf.placement import compose, minus, placement, rotate, turn, unit
 from liedyn.io.mjcf.tree import Element
@@ -22,8 +22,8 @@ _TYPES = ("hinge", "slide", "ball", "free")
 _HINT = "write the compiled model with MuJoCo: mujoco.mj_saveLastXML"
 # what makes bodies that are not written out, or forces that a robot of ours does not have
 _REFUSED = {"composite": _HINT, "flexcomp": None, "replicate": _HINT, "attach": _HINT, "plugin": None}
-_BODY = ("name", "pos", "childclass", "mocap", "user", "sleep", "simple", "fuse", "quat", "axisangle", "euler", "xyaxes", "zaxis",
-         "gravcomp")
+_BODY = ("name", "pos", *ORIENTATIONS, "childclass", "mocap", "user", "sleep", "simple", "fuse", "gravcomp")
+_INERTIAL = ("mass", "pos", "diaginertia", "fullinertia", *ORIENTATIONS)
 _JOINT = ("name", "class", "type", "pos", "axis", "group", "user", "margin", "limited", "range", "ref", "armature", "damping",
           "frictionloss", "stiffness", "springref", "actuatorfrcrange", "actuatorfrclimited", "actuatorgravcomp", "align",
           "solreflimit", "solimplimit", "solreffriction", "solimpfriction", "springdamper", "springyield")
@@ -156,27 +156,33 @@ def _body(element: Element, parent: str, frame: Pose, childclass: str, tree: Tre
 
 
 def _mass(name: str, parts, tree: Tree) -> Mass:
-    compiler = tree.compiler
+    """Of the <inertial>, or of the geoms where the compiler asks for them or nothing else is given."""
+    compiler, found = tree.compiler, Mass()
     inertials = [(child, at) for child, at, _ in parts if child.tag == "inertial"]
     if len(inertials) > 1:
         raise inertials[1][0].problem("a second <inertial>", expected="one")
-    if inertials and not compiler.inertia_from_geoms:
+    if compiler.inertia_from_geoms or (compiler.inertia_from_geoms is None and not inertials):
+        found = _of_geoms(name, tree)
+    if inertials and not found.mass:
         child, at = inertials[0]
-        return bounded(of_inertial(child, compiler).seen_from(at), compiler)
-    if compiler.inertia_from_geoms is False:
-        return bounded(Mass(), compiler)
-    low, high = compiler.groups
+        _refuse_unknown(child, _INERTIAL)
+        found = of_inertial(child, compiler).seen_from(at)
+    return bounded(found, compiler)
+
+
+def _of_geoms(name: str, tree: Tree) -> Mass:
+    low, high = tree.compiler.groups
     counted = [(geom, at) for geom, at in tree.geoms[name] if low <= geom.number("group", 0.0) <= high]
     if name in tree.still and any(is_mesh(geom) for geom, _ in counted):
         tree.count("masses of meshes that stand still")
         return Mass()
-    return bounded(total([of_geom(geom, compiler).seen_from(at) for geom, at in counted]), compiler)
+    return total([of_geom(geom, tree.compiler).seen_from(at) for geom, at in counted])
 
 
 def _with_mass(link: Link, tree: Tree) -> Link:
     found, factor = tree.mass.get(link.name, Mass()), 1.0
     if tree.compiler.total_mass is not None:
-        factor = tree.compiler.total_mass / math.fsum(body.mass for body in tree.mass.values())
+        factor = tree.compiler.total_mass / (math.fsum(body.mass for body in tree.mass.values()) or 1.0)
     return Link(link.name, factor * found.mass, found.com, tuple(factor * x for x in found.inertia), place=link.place)
 
 
