@@ -9,6 +9,7 @@ import pytest
 import liedyn as ld
 from bridge import PinocchioBridge, file_of, full, relative, urdf_files
 from liedyn.errors import ModelError, UsageError
+from liedyn.io.link_shapes import link_shapes
 from liedyn.io.write_rotation import error, quaternion_error, quaternion_of, rpy_of
 from liedyn.loading import load_description
 from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose, Robot
@@ -300,6 +301,24 @@ def test_a_mimic_of_nothing_is_left_out(tmp_path):
     robot = replace(robot, joints=(replace(robot.joints[0], mimic=Mimic("nobody")),))
     assert ld.save(robot, tmp_path / "robot.yaml") == ("j: its mimic of nobody, which has no effect, is left out",)
     assert load_description(tmp_path / "robot.yaml").joints[0].mimic is None
+
+
+@pytest.mark.parametrize("name", ["ur5.yaml", "asymmetric_body.yaml", "hopper.xml"])
+def test_shapes_for_pictures(name, tmp_path):
+    """Primitives stay; a capsule is a cylinder and two spheres."""
+    source = ROOT / "robots" / name
+    ld.save(load_description(source), tmp_path / "robot.urdf", lossy=True)
+    written, known = link_shapes(tmp_path / "robot.urdf"), link_shapes(source)
+    assert set(written) == set(known)
+    for link, shapes in known.items():
+        kinds = [("cylinder", "sphere", "sphere") if one.kind == "capsule" else (one.kind,) for one in shapes]
+        assert [one.kind for one in written[link]] == [kind for group in kinds for kind in group]
+        first, same = shapes[0], written[link][0]
+        assert (same.sizes, same.pose.translation) == (first.sizes, first.pose.translation)
+        assert np.allclose(same.pose.rotation, first.pose.rotation, rtol=0, atol=ROUNDING)
+        if first.kind == "capsule":
+            ends = np.subtract(written[link][2].pose.translation, written[link][1].pose.translation)
+            assert np.allclose(ends, first.sizes[1] * np.array(first.pose.rotation[2::3]), rtol=1e-12)
 
 
 def test_shapes_of_a_urdf_are_noted(tmp_path):

@@ -26,7 +26,7 @@ def convert(robot, output, format, lossy, base, loops, force, as_json, console):
     Numbers read back to the same bits, rotations to rounding. What a URDF has no word for is put otherwise where that is exact,
     and notes say so: a universal joint becomes two revolute joints with a massless link between; loops and couplings go to a
     loops file beside it. Springs, armatures, ball and helical joints, and gravity that is not the default are lost, and such a
-    robot is refused without --lossy. Shapes for pictures and contacts are not written.
+    robot is refused without --lossy. Meshes and shapes of contacts are not written.
 
     \b
     Example:  liedyn convert robots/ur5.yaml -o ur5.urdf
