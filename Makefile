@@ -15,7 +15,7 @@ OLD_PYTHON ?= $(shell for p in python3.11 python3.12; do $$p $(NEW) 2>/dev/null 
 # Pythons for which Numba has packages, newest first.
 NEWEST ?= python3.14 python3.13 python3.12
 
-.PHONY: simulate test test-avx2 test-oldest test-torch test-newest bench lint clean
+.PHONY: simulate test test-avx2 test-oldest test-torch test-newest bench lint docs clean
 
 simulate: .venv/installed          ## run the README's example and name what to look at
 	$(BIN)/liedyn simulate configs/panda_hybrid.yaml --force
@@ -45,6 +45,10 @@ bench: .venv/installed-test        ## the figures of the README, side by side wi
 lint: .venv/installed-test
 	$(BIN)/ruff check .
 
+docs: .venv/installed-docs         ## the site, in build/site; nothing is fetched but the packages
+	$(BIN)/python -m sphinx -E -W --keep-going -q docs build/site
+	@echo "Open build/site/index.html in a browser"
+
 clean:
 	rm -rf .venv .venv-oldest .venv-newest runs build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis
 
@@ -56,6 +60,10 @@ clean:
 
 .venv/installed-test: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+.venv/installed-docs: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
 .venv-oldest/installed: pyproject.toml

@@ -1,7 +1,8 @@
 """Robots of one structure with parameters of their own: one for each state of a batch, in one line."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
@@ -26,7 +27,8 @@ class _OfEach(Generic[P, R]):
     """A function of the package as a method of `Variants`, without its first argument."""
 
     def __init__(self, function: Callable[Concatenate[Model, P], R]):
-        self._function, self.__doc__ = function, function.__doc__
+        self._function = function
+        self.__doc__ = f"`{function.__name__}` of each robot, without its first argument."
 
     @overload
     def __get__(self, variants: None, owner: type) -> Self: ...
@@ -39,7 +41,7 @@ class _OfEach(Generic[P, R]):
 
         @wraps(self._function)
         def of_each(*arguments: P.args, **options: P.kwargs) -> R:
-            with taken_over(variants._run):
+            with variants.in_place_of_the_model():
                 return self._function(variants.model, *arguments, **options)
         return of_each
 
@@ -63,8 +65,10 @@ class Variants:
 
     Examples
     --------
-    >>> variants = ld.Variants([ld.build(robot) for robot in robots])
-    >>> a = variants.forward_dynamics(q, v, tau)           # q (len(robots), nq)
+    >>> robots = [ld.load("robots/double_pendulum.yaml", gravity=[0, 0, -g]) for g in (9.81, 1.62)]
+    >>> ld.Variants(robots).gravity_force([[0.3, -0.2], [0.3, -0.2]]).round(3)
+    array([[4.838, 0.49 ],
+           [0.799, 0.081]])
     """
 
     inverse_dynamics = _OfEach(inverse.inverse_dynamics)
@@ -87,7 +91,6 @@ class Variants:
     hybrid_dynamics_derivatives = _OfEach(first_derivatives.hybrid_dynamics_derivatives)
 
     model: Model
-    constants: Array
 
     def __init__(self, models: Sequence[Model]):
         if not models:
@@ -98,19 +101,29 @@ class Variants:
             if not (names and np.array_equal(other.index, first.index)):
                 raise ModelError(f"variant {k} has another structure than variant 0", found=repr(other),
                                  expected=f"links and joints of {first!r}: variants differ in numbers alone")
-        self.constants = np.array([model.constants for model in models])
-        different = np.flatnonzero((self.constants != self.constants[0]).any(axis=0))
+        constants = np.array([model.constants for model in models])
+        different = np.flatnonzero((constants != constants[0]).any(axis=0))
         self._places = tuple(map(int, different))
-        self._numbers = np.ascontiguousarray(self.constants[:, different])
+        self._numbers = np.ascontiguousarray(constants[:, different])
 
     @classmethod
     def of_numbers(cls, model: Model, places: Sequence[int], numbers: Array) -> Variants:
         """Of a model whose constants at `places` are `numbers` (robots, places)."""
         found = cls.__new__(cls)
         found.model, found._places, found._numbers = model, tuple(map(int, places)), np.ascontiguousarray(numbers)
-        found.constants = np.tile(model.constants, (len(numbers), 1))
-        found.constants[:, found._places] = numbers
         return found
+
+    def constants_of(self, k: int) -> Array:
+        """Constants of the model of robot k."""
+        found = self.model.constants.copy()
+        found[list(self._places)] = self._numbers[k]
+        return found
+
+    @contextmanager
+    def in_place_of_the_model(self) -> Iterator[None]:
+        """Within it functions that are called with `model` compute state k of a batch with robot k."""
+        with taken_over(self._run):
+            yield
 
     @property
     def varying(self) -> tuple[tuple[int, ...], Array]:
@@ -118,7 +131,7 @@ class Variants:
         return self._places, self._numbers
 
     def __len__(self) -> int:
-        return len(self.constants)
+        return len(self._numbers)
 
     def __repr__(self) -> str:
         return f"<Variants of {self.model.name}: {len(self)} robots, {len(self._places)} numbers differ>"
@@ -141,9 +154,9 @@ class Variants:
                 return checks.OK
         which = len(entry.liedyn_signatures) - 1
         prepare(entry, which)
-        for k, constants in enumerate(self.constants):
+        for k in range(len(self)):
             rows = [x[k:k + 1] if isinstance(x, np.ndarray) and x.size else x for x in arrays]
-            code = entry(model.index, constants, scratch_of_eight(size), *before, *rows, 0, 1)
+            code = entry(model.index, self.constants_of(k), scratch_of_eight(size), *before, *rows, 0, 1)
             if code:
                 return code
         return checks.OK

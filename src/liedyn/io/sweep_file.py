@@ -6,11 +6,12 @@ import json
 import math
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 
 from liedyn.errors import Place, ScenarioError, nearest
 from liedyn.io.csv import number_in_cell
 from liedyn.io.override import override_texts
-from liedyn.io.sweep import MOST_RUNS, Distribution, Kept, Output, Sweep, Varied
+from liedyn.io.sweep import MOST_RUNS, SIMULATE, AlongJob, Distribution, Kept, Output, Sweep, Varied
 from liedyn.io.sweep_keys import DISTRIBUTIONS, LOG_NORMAL, NORMAL, SOURCES, SWEEP, SWEEP_CSV, TRAJECTORIES, VARY
 from liedyn.io.text_file import read_text
 from liedyn.io.yaml_text import Node, read_yaml
@@ -27,9 +28,17 @@ def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
     if root.kind == "mapping" and "robot" in root.value and "vary" not in root.value:
         raise root.problem("this is a scenario, not a sweep", expected="the keys scenario and vary")
     given = root.mapping(SWEEP)
-    scenario = SWEEP.required(root, "scenario")
+    kind = SWEEP.kind_of(given)
+    SWEEP.check_kind(given, kind, f"the job {kind}")
+    scenario, job = (SWEEP.required(root, "scenario"), None) if kind == SIMULATE else ("", _job(kind, root, given))
+    texts = override_texts(overrides, ScenarioError)
+    if job and texts:
+        raise ScenarioError("there is no scenario to override", place=Place(os.fspath(path)), found=f"-S {texts[0]}",
+                            expected=f"no -S for the job {kind}")
     nodes = SWEEP.require(root, "vary").items(least=1, of="entries")
     vary = tuple(_varied(node) for node in nodes)
+    if job:
+        vary = tuple(_of_files(one, os.path.dirname(os.fspath(path))) for one in vary)
     combine = SWEEP.value(given, "combine", "sample" if any(one.drawn for one in vary) else "grid")
     samples = SWEEP.value(given, "samples", 0)
     _check_combination(root, given, vary, combine, samples)
@@ -41,7 +50,41 @@ def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
     sampling, seed = SWEEP.value(given, "sampling", "random"), SWEEP.value(given, "seed", 0)
     return Sweep(scenario, vary, combine, samples, sampling, seed, outputs,
                  _trajectories(given["trajectories"]) if "trajectories" in given else None,
-                 (*changed, *override_texts(overrides, ScenarioError)), os.fspath(path))
+                 (*changed, *texts), job, os.fspath(path))
+
+
+def _job(kind: str, root: Node, given) -> AlongJob:
+    """The options of the command, as its keys say."""
+    trajectory = SWEEP.required(root, "trajectory")
+    if kind == "hybrid" or SWEEP.value(given, "of") == "hybrid":
+        root.require("prescribed", "names or patterns of joints")
+    elif kind == "derivatives" and "prescribed" in given:
+        raise given["prescribed"].problem("prescribed does not apply", expected="of: hybrid")
+    options = {key: SWEEP.value(given, key) for key in ("robot", "base", "of", "order", "wrenches", "criterion") if key in given}
+    options |= {key: _names(given[key]) for key in ("prescribed", "by", "joints", "actuated") if key in given}
+    if "smooth" in given:
+        node = given["smooth"]
+        options["smooth"] = node.number(above=0) if node.kind == "number" else node.choice(("auto",))
+    if options.get("wrenches") and (options.get("order") or "smooth" in options):
+        raise given["wrenches"].problem("wrenches cannot be combined with order and smooth")
+    return AlongJob(kind, trajectory, **options)
+
+
+def _names(node: Node) -> tuple[str, ...]:
+    return tuple(x.text() for x in node.items(least=1, of="names")) if node.kind == "list" else (node.text(),)
+
+
+def _of_files(one: Varied, folder: str) -> Varied:
+    """Where trajectories vary, their paths from the current folder."""
+    if one.key != "trajectory":
+        return one
+    if one.values is None or not all(isinstance(x, str) for x in one.values):
+        raise ScenarioError("trajectories are files", place=one.place, expected="a list of paths")
+    paths = tuple(os.path.normpath(os.path.join(folder, os.path.expanduser(x))) for x in one.values)
+    for written, path in zip(one.values, paths, strict=True):
+        if not os.path.isfile(path):
+            raise ScenarioError("no such trajectory", place=one.place, found=written)
+    return replace(one, values=paths)
 
 
 def _varied(node: Node) -> Varied:

@@ -51,7 +51,7 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
 
 
 def _quantities(source: Path, about: dict) -> tuple[list[Quantity], list[Quantity], tuple[str, ...]]:
-    """Of the complete runs: what varied, as numbers, and outputs; those that are one value are left out."""
+    """Of the complete runs: what varied, as numbers, and outputs; what is one value or none is left out."""
     from pyarrow import parquet
     names = [one["name"] for one in about.get("vary", [])]
     outputs = [*about.get("outputs", {})]
@@ -61,13 +61,12 @@ def _quantities(source: Path, about: dict) -> tuple[list[Quantity], list[Quantit
     notes = (f"{lost} of {len(complete)} runs are not complete and not drawn",) if lost else ()
     columns = {name: table[name].to_numpy()[complete] for name in (*names, *outputs)}
     numbers = [name for name in names if columns[name].dtype.kind == "f" and len(np.unique(columns[name])) > 1]
-    finite = np.ones(np.count_nonzero(complete), dtype=bool)
-    for name in outputs:
-        finite &= np.isfinite(columns[name].astype(float))
-    if not finite.any():
-        return [], [], notes
-    return ([Quantity(name, columns[name][finite]) for name in numbers],
-            [Quantity(name, columns[name][finite].astype(float)) for name in outputs], notes)
+    values = {name: columns[name].astype(float) for name in outputs}
+    empty = {name: np.count_nonzero(~np.isfinite(x)) for name, x in values.items()}
+    if complete.any():
+        notes += tuple(f"{name} is empty in {n} of {np.count_nonzero(complete)} runs" for name, n in empty.items() if n)
+    return ([Quantity(name, columns[name]) for name in numbers],
+            [Quantity(name, x) for name, x in values.items() if empty[name] < len(x)], notes)
 
 
 def _envelopes(source: Path) -> list[Envelope]:

@@ -78,7 +78,7 @@ def run_side_by_side(engines: list[SideBySide], runs: Given, moving: Runs, found
 
 def robot_of(runs: Given, k: int):
     """The robot of run k."""
-    return runs.model if runs.variants is None else replace(runs.model, constants=runs.variants.constants[runs.robot[k]])
+    return runs.model if runs.variants is None else replace(runs.model, constants=runs.variants.constants_of(int(runs.robot[k])))
 
 
 def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
