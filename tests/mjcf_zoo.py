@@ -3,8 +3,10 @@ inertias given or from geoms, several joints a body with anchors and `ref`, spri
 constraints. Bodies are sturdy, so that a tolerance speaks of the reader and not of the configuration."""
 from __future__ import annotations
 
+import mujoco
 import numpy as np
 
+PASSIVE_MOTORS = hasattr(mujoco.MjModel, "actuator_damping")         # since MuJoCo 4
 ORIENTATIONS = ("quat", "euler", "axisangle", "xyaxes", "zaxis", "none")
 
 
@@ -68,7 +70,9 @@ class Writer:
         if kind != "sphere" and self.often(0.3):
             ends = self.rng.uniform(-0.3, 0.3, 6)
             return f'<geom type="{kind}" fromto="{text(ends)}" size="{text(sizes[:1])}"{more}/>'
-        return f'<geom type="{kind}" size="{text(sizes)}"{self.place(0.2)}{more}/>'
+        turn = f' euler="{text([self.angle() for _ in range(3)])}"' if self.often() else ""     # as the classes: before MuJoCo 4 a
+        place = f' pos="{text(self.rng.uniform(-0.2, 0.2, 3))}"' + turn                         # class's euler wins over a quat
+        return f'<geom type="{kind}" size="{text(sizes)}"{place}{more}/>'
 
     def joint(self, kind: str) -> str:
         name = f"j{len(self.joints)}"
@@ -134,7 +138,8 @@ class Writer:
         for name, kind in self.joints:
             if kind in ("hinge", "slide") and self.often(0.3):
                 gear = self.rng.uniform(-3, 3)
-                out.append(f'<motor joint="{name}" gear="{gear!r}" ctrlrange="-2 1.5" armature="0.02" damping="0.1"/>')
+                more = ' armature="0.02" damping="0.1"' if PASSIVE_MOTORS else ""
+                out.append(f'<motor joint="{name}" gear="{gear!r}" ctrlrange="-2 1.5"{more}/>')
         return f"<actuator>{''.join(out)}</actuator>"
 
     def equality(self) -> str:
@@ -181,7 +186,7 @@ class Writer:
     <joint damping="0.05" armature="0.01"/>
     <geom density="800" euler="{text([self.angle() for _ in range(3)])}"/>
     <default class="stiff"><joint stiffness="1.5" springref="{self.angle(0.3)!r}"/>
-      <default class="heavy"><geom density="4000" quat="0.5 0.5 -0.5 0.5"/><joint damping="0.2" type="hinge"/></default>
+      <default class="heavy"><geom density="4000" euler="{text([self.angle() for _ in range(3)])}"/><joint damping="0.2" type="hinge"/></default>
     </default>
   </default>
   <worldbody><geom type="plane" size="1 1 1"/>{world}</worldbody>

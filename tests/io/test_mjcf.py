@@ -16,12 +16,19 @@ from matrices import pose
 from mjcf_zoo import random_mjcf
 from mujoco_pair import MuJoCoPair
 
-ROUNDING = 1e-13                     # of sums over a dozen bodies, relative to the largest entry; 5e-15 is seen in 500 files
+VERSION = tuple(map(int, mujoco.__version__.split(".")[:2]))
+pytestmark = pytest.mark.skipif(VERSION < (3, 3), reason="older versions have fewer elements and attributes")
+NEW = VERSION >= (4,)
+# Of sums over a dozen bodies, relative to the largest entry; 1e-14 is seen in 500 files. Before MuJoCo 4, its principal inertias
+# are good to 1e-6.
+ROUNDING = 1e-13 if NEW else 1e-5
 
 
 @pytest.fixture
-def pair(tmp_path):
-    """pair(text, seed): both models of a text."""
+def pair(tmp_path, monkeypatch):
+    """pair(text, seed): both models of a text. MuJoCo writes a log into the current folder."""
+    monkeypatch.chdir(tmp_path)
+
     def of(text: str, seed: int = 0) -> MuJoCoPair:
         path = tmp_path / "robot.xml"
         path.write_text(text)
@@ -47,7 +54,7 @@ def test_random_files_move_alike(seed, pair, worst):
     assert worst("MJCF: passive force", relative(passive_force(model, q, v), both.passive()), where) < ROUNDING
     assert worst("MJCF: inverse dynamics", relative(ld.inverse_dynamics(model, q, v, both.a), both.inverse()), where) < ROUNDING
     a = ld.forward_dynamics(model, q, v, both.tau)
-    assert worst("MJCF: forward dynamics", relative(a, both.forward()), where) < 1e-10         # cond(M) times rounding
+    assert worst("MJCF: forward dynamics", relative(a, both.forward()), where) < 1e3 * ROUNDING         # by cond(M)
     rows = [both.mj.body(name).id for name in bodies(both)]
     T = np.array([ld.link_poses(model, q)[model.link_index(name)] for name in bodies(both)])
     assert worst("MJCF: positions of bodies [m]", np.abs(T[:, :3, 3] - both.data.xpos[rows]).max(), where) < ROUNDING
@@ -216,7 +223,10 @@ def arm(body="", rest="", head="", joint='<joint name="j"/>'):
     arm(head='<default class="main"><joint damping="2"/></default>', joint='<joint class="main" name="j"/>'),
     arm(body='<geom type="ellipsoid" fromto="0 0 1 0 0 0" size="0.1"/><geom type="box" fromto="0 0 0 0 0 1" size="0.1"/>'),
     arm(body='<body pos="1 0 0"><inertial mass="1" pos="0 0 0" diaginertia="1 1 1"/></body>'),
-    arm(rest='<actuator><position joint="j" kp="0" gear="3" armature="0.1" damping="0.2"/></actuator>'),
+    pytest.param(arm(rest='<actuator><position joint="j" kp="0" gear="3" armature="0.1" damping="0.2"/></actuator>'),
+                 marks=pytest.mark.skipif(not NEW, reason="MuJoCo has these attributes since version 4")),
+    pytest.param(arm('<geom type="box" size="1 2 3" quat="1 2 3 4"/>', head='<default><geom euler="10 20 30"/></default>'),
+                 marks=pytest.mark.skipif(not NEW, reason="before MuJoCo 4, the euler of a class wins over a quat")),
 ])
 def test_inertias_flags_and_classes_are_mujocos(text, pair):
     moves_alike(pair(text))
