@@ -29,6 +29,9 @@ class Writer:
     def angle(self, size=np.pi):
         return self.rng.uniform(-size, size) * (180 / np.pi if self.degrees else 1.0)
 
+    def angles(self) -> str:
+        return text([self.angle() for _ in range(3)])
+
     def pick(self, *options):
         return options[self.rng.integers(len(options))]
 
@@ -37,7 +40,7 @@ class Writer:
         if kind == "quat":
             return f' quat="{text(self.rng.standard_normal(4))}"'
         if kind == "euler":
-            return f' euler="{text([self.angle() for _ in range(3)])}"'
+            return f' euler="{self.angles()}"'
         if kind == "axisangle":
             return f' axisangle="{text([*self.rng.standard_normal(3), self.angle()])}"'
         if kind == "xyaxes":
@@ -70,8 +73,8 @@ class Writer:
         if kind != "sphere" and self.often(0.3):
             ends = self.rng.uniform(-0.3, 0.3, 6)
             return f'<geom type="{kind}" fromto="{text(ends)}" size="{text(sizes[:1])}"{more}/>'
-        turn = f' euler="{text([self.angle() for _ in range(3)])}"' if self.often() else ""     # as the classes: before MuJoCo 4 a
-        place = f' pos="{text(self.rng.uniform(-0.2, 0.2, 3))}"' + turn                         # class's euler wins over a quat
+        turn = f' euler="{self.angles()}"' if self.often() else ""     # as in the classes: before MuJoCo 4, theirs wins over a quat
+        place = f' pos="{text(self.rng.uniform(-0.2, 0.2, 3))}"' + turn
         return f'<geom type="{kind}" size="{text(sizes)}"{place}{more}/>'
 
     def joint(self, kind: str) -> str:
@@ -184,9 +187,9 @@ class Writer:
   <option gravity="{text(self.rng.uniform(-10, 10, 3))}"><flag contact="disable" energy="enable"/></option>
   <default>
     <joint damping="0.05" armature="0.01"/>
-    <geom density="800" euler="{text([self.angle() for _ in range(3)])}"/>
+    <geom density="800" euler="{self.angles()}"/>
     <default class="stiff"><joint stiffness="1.5" springref="{self.angle(0.3)!r}"/>
-      <default class="heavy"><geom density="4000" euler="{text([self.angle() for _ in range(3)])}"/><joint damping="0.2" type="hinge"/></default>
+      <default class="heavy"><geom density="4000" euler="{self.angles()}"/><joint damping="0.2" type="hinge"/></default>
     </default>
   </default>
   <worldbody><geom type="plane" size="1 1 1"/>{world}</worldbody>
