@@ -73,7 +73,7 @@ class Writer:
         if kind != "sphere" and self.often(0.3):
             ends = self.rng.uniform(-0.3, 0.3, 6)
             return f'<geom type="{kind}" fromto="{text(ends)}" size="{text(sizes[:1])}"{more}/>'
-        turn = f' euler="{self.angles()}"' if self.often() else ""     # as in the classes: before MuJoCo 4, theirs wins over a quat
+        turn = f' euler="{self.angles()}"' if self.often() else ""     # as classes have: before MuJoCo 4, theirs wins over a quat
         place = f' pos="{text(self.rng.uniform(-0.2, 0.2, 3))}"' + turn
         return f'<geom type="{kind}" size="{text(sizes)}"{place}{more}/>'
 

@@ -14,6 +14,7 @@ from liedyn.io.write_rotation import error, quaternion_error, quaternion_of, rpy
 from liedyn.loading import load_description
 from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose, Robot
 from liedyn.model.validate import validate
+from liedyn.saving import convert
 from zoo import MOVING, ROBOTS, random_joint, random_link, random_robot
 
 ROOT = Path(__file__).parents[2]
@@ -199,6 +200,25 @@ def test_pinocchio_reads_what_is_written(tmp_path):
     V[bridge.v] = v
     bias = pin.rnea(bridge.pin, bridge.data, bridge.q(q), V, 0 * V)[bridge.v]
     assert relative(ld.inverse_dynamics(model, q, v, 0 * v, passive=False), bias) < 1e-12
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_robot_that_a_urdf_can_say(path, tmp_path):
+    """The same bodies and constraints; or a list of what would be lost."""
+    robot = load_description(path)
+    lost = [loss for loss in convert(robot, "urdf", "robot.urdf").losses if loss.dynamics]
+    if lost:
+        with pytest.raises(ModelError, match="cannot describe the dynamics of this robot"):
+            ld.save(robot, tmp_path / "robot.urdf")
+        return
+    ld.save(robot, tmp_path / "robot.urdf")
+    model, other = ld.build(robot), ld.load(tmp_path / "robot.urdf")
+    assert (other.q_names, other.v_names, other.row_names) == (model.q_names, model.v_names, model.row_names)
+    assert other.link_names[:len(model.link_names)] == model.link_names
+    for ours, theirs in zip(bodies(model), bodies(other), strict=True):
+        assert relative(theirs, ours) < 1e-13
+    if model.nc:
+        assert relative(other.loop_constants, model.loop_constants) < 1e-13
 
 
 @pytest.mark.parametrize("name", ["four_bar.yaml", "closures.yaml", "gripper.urdf"])
