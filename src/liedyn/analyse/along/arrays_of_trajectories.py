@@ -39,7 +39,7 @@ class RecordedMotion(NamedTuple):
 
 
 def motion_of(model: Model, trajectory: Trajectory | str | PathLike[str], *, derive: bool = True) -> RecordedMotion:
-    """The arrays of a trajectory, in the order of the model's coordinates; columns bind by name.
+    """The arrays of a trajectory, in the order of the model's coordinates; columns are matched by name.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def motion_of(model: Model, trajectory: Trajectory | str | PathLike[str], *, der
     ------
     TrajectoryError
         With file, line and column: for a file that cannot be read, missing columns, wrong units, quaternions that are not of unit
-        norm; and to derive across an event, where two rows have one time.
+        norm; and for derivatives across an event, where two rows have the same time.
 
     Examples
     --------
@@ -75,7 +75,7 @@ def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None 
     Parameters
     ----------
     model : Model
-        Its robot file, base and gravity stand in the comments.
+        Its robot file, base and gravity are written as comments.
     t : (N,) array
         Times [s], increasing.
     q : (N, nq) array
@@ -83,10 +83,9 @@ def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None 
     v, a, tau : (N, nv) arrays, optional
         Velocities, accelerations, joint forces [N m | N].
     f_ext : (N, n_links, 6) array or {link name: (N, 6) array}, optional
-        External wrenches [m; f] on links, in link frames about their origins [N m | N]; of links on which none acts nothing is
-        written.
+        External wrenches [m; f] on links, in link frames about their origins [N m | N]; links without a wrench get no columns.
     passive : bool
-        Whether tau is without springs, damping and friction of the joints, which then act besides.
+        Whether springs, damping and friction of the joints act in addition to tau.
 
     Raises
     ------
