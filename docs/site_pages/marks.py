@@ -2,20 +2,17 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 from site_pages.commands import commands_page
 from site_pages.keys import keys_page
 from site_pages.python_api import subject_page
 
 _MARK = re.compile(r"^<!-- from the code: (.+) -->$", re.MULTILINE)
-_PATTERN = re.compile(r"^([\w./-]+\*)\n", re.MULTILINE)
 _MAKERS = {"commands": commands_page, "keys": keys_page, "python": subject_page}
 
 
-def filled(page: Path, text: str) -> str:
-    """A page with what its marks stand for, without patterns of tables of contents that no page matches."""
-    text = _PATTERN.sub(lambda line: line[0] if [*page.parent.glob(f"{line[1]}.md")] else "", text)
+def filled(text: str) -> str:
+    """A page with what its marks stand for."""
     return _MARK.sub(lambda mark: made(mark[1]), text).replace("](../README.md#python)", "](tutorials/first-motion.md)")
 
 

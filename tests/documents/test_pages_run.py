@@ -57,8 +57,9 @@ def test_a_page_runs(page, folder):
         elif block.language == "yaml" and (name := _FILE.match(block.text)):
             Path(name[1]).write_text(block.text, encoding="utf-8")
     for command in dict.fromkeys(_INLINE.findall(outside_blocks(page))):
-        if command not in NOT_RUN_INLINE:
-            run_inline(shlex.split(command))
+        words = shlex.split(command)
+        if command not in NOT_RUN_INLINE and not all(word.startswith("-") for word in words[1:]):     # else it is only mentioned
+            run_inline(words)
 
 
 def run_line(line: str) -> None:

@@ -100,7 +100,8 @@ def _called(scenario: Scenario, controller) -> Scenario:
         raise UsageError(f"controller must be a function of (t, q, v); found {type(controller).__name__}")
     if scenario.sampling is None:
         raise UsageError("a controller is called at sample times: the scenario needs the key sampling, for example "
-                         "sampling: {rate: 1000} (in continuous time it would be called at trial steps of the integrator, too)")
+                         "sampling: {rate: 1000} (in continuous time it would be called at trial steps of the integrator, too); "
+                         "see docs/python.md#controllers-in-python")
     return replace(scenario, sampling=replace(scenario.sampling, function=controller))
 
 
