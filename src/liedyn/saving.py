@@ -56,9 +56,9 @@ class Conversion:
 def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = False, force: bool = False) -> tuple[str, ...]:
     """Write a robot as URDF or robot YAML, by the ending of `path`.
 
-    Numbers read back to the same bits, rotations of placements to rounding. What a URDF has no word for is put otherwise where
-    that is exact: a universal joint, for example, becomes two revolute joints with a massless link between. Loops and couplings
-    of a URDF stand in a loops file beside it, `arm.loops.yaml` beside `arm.urdf`, which `load` reads.
+    Numbers are preserved exactly, rotations of placements up to rounding. What URDF cannot express is written in an equivalent
+    form where there is one: a universal joint, for example, becomes two revolute joints with a massless link between them. Loops
+    and couplings of a URDF are written to a loops file beside it, `arm.loops.yaml` beside `arm.urdf`, which `load` reads.
 
     Parameters
     ----------
@@ -66,19 +66,19 @@ def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = Fa
     path : str or Path
         With the ending .urdf, .yaml or .yml.
     lossy : bool
-        Also write a robot whose dynamics the format cannot say, such as springs in a URDF, without what is lost.
+        Write even if the format cannot describe the dynamics, such as springs in a URDF; what it cannot describe is left out.
     force : bool
         Overwrite existing files.
 
     Returns
     -------
     notes : tuple of str
-        What was put otherwise and what was lost; empty where the format says everything.
+        What was written in another form and what was lost; empty where the format describes everything.
 
     Raises
     ------
     ModelError
-        For a robot that is not valid, or whose dynamics the format cannot say.
+        For a robot that is not valid, or whose dynamics the format cannot describe.
     UsageError
         Where a file exists and `force` is not given, or the ending is another.
 

@@ -162,7 +162,7 @@ class Model:
         raise NameLookupError(_unknown("constraint", name, tuple(one.name for one in self.constraints)))
 
     def link_index(self, name: str) -> int:
-        """Place of a link in `link_names`, and in f_ext. Raises NameLookupError."""
+        """Index of a link in `link_names` and in f_ext. Raises NameLookupError."""
         try:
             return self.link_names.index(name)
         except ValueError:
