@@ -13,14 +13,31 @@ from liedyn.model.model import Model
 
 def load_description(path: str | os.PathLike[str], base: Base | None = None, loops: str | os.PathLike[str] | None = None,
                      overrides: tuple[str, ...] = ()) -> Robot:
-    """Description of a robot file: URDF, or YAML (ending .yaml or .yml); or of a loops file (ending loops.yaml): that of
-    the robot that it names, with its loops and couplings. `base` and `loops` as for `load`. overrides: "key.path=value", of a
-    robot YAML.
+    """Description of a robot file: what it says, before it is made computable.
+
+    Parameters
+    ----------
+    path : path
+        URDF, or YAML (ending .yaml or .yml); or a loops file (ending loops.yaml), with the robot that it names.
+    base, loops
+        As for `load`.
+    overrides : sequence of "key.path=value"
+        Replace values of a robot YAML.
+
+    Returns
+    -------
+    Robot
 
     Raises
     ------
     ModelError
         With file, line and element.
+
+    Examples
+    --------
+    >>> robot = ld.load_description("robots/double_pendulum.yaml")
+    >>> robot.joints[1].name, robot.joints[1].axes
+    ('elbow', ((0.0, 1.0, 0.0),))
     """
     path = Path(path)
     if path.name.endswith("loops.yaml") and loops is None:
@@ -63,6 +80,13 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
         For a robot that cannot be computed correctly, with file, line and element.
     CheckFailed
         With `strict`, for a robot that has findings.
+
+    Examples
+    --------
+    >>> ld.load("robots/double_pendulum.yaml")
+    <Model double_pendulum: 2 joints, nq 2, nv 2, fixed base; 3 links, 2 kg>
+    >>> ld.load("robots/double_pendulum.yaml", gravity=[0, 0, -1.62]).gravity
+    array([ 0.  ,  0.  , -1.62])
     """
     from liedyn.model.build import build
     robot = load_description(path, base, loops)

@@ -81,6 +81,14 @@ def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = Fa
         For a robot that is not valid, or whose dynamics the format cannot say.
     UsageError
         Where a file exists and `force` is not given, or the ending is another.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.save(model, "pendulum.urdf", force=True)
+    ('the ground is a link "world"', 'shapes: those of 2 links are left out; their inertias are written')
+    >>> ld.load("pendulum.urdf")
+    <Model double_pendulum: 2 joints, nq 2, nv 2, fixed base; 4 links, 2 kg>
     """
     path = Path(path)
     converted = convert(model, format_of(path), path.name)

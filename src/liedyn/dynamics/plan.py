@@ -30,6 +30,12 @@ class Plan:
     longest      operations from which on loops do the work
     width        states of a batch that a line computes at once
     reason       why this way
+
+    Examples
+    --------
+    >>> plan = ld.plan(ld.load("robots/double_pendulum.yaml"), "mass_matrix")
+    >>> plan.way, plan.operations < 100
+    ('line', True)
     """
 
     function: str
@@ -61,7 +67,7 @@ def plan(model: Model, function: str, **options: Any) -> Plan:
 
     Examples
     --------
-    >>> ld.plan(ld.load("robots/panda.yaml"), "forward_dynamics").way
+    >>> ld.plan(ld.load("robots/double_pendulum.yaml"), "forward_dynamics").way
     'line'
     """
     called = _function(function)

@@ -61,6 +61,16 @@ class Result:
     notes     notes for the user, one line each
     timing    seconds by part of the run
     status    complete; diverged or interrupted: the rows before that, and reason says why
+
+    Examples
+    --------
+    >>> run = ld.simulate("robots/double_pendulum.yaml", duration=0.1, q0=[0.3, 0.0])
+    >>> run
+    <Result double_pendulum: 0.1 s in 500 steps (rk4), 501 rows, nq 2, nv 2
+      energy balance ..., inverse dynamics residual ...
+      next: run.q, run.to_pandas(), run.plot("torques"), run.save("runs/name")>
+    >>> run.to_pandas().columns[:2].to_list()
+    ['q.shoulder[rad]', 'q.elbow[rad]']
     """
 
     scenario: Scenario
@@ -232,6 +242,12 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
         memory.
     UsageError
         For a controller without the key ``sampling``.
+
+    Examples
+    --------
+    >>> run = ld.run_scenario("configs/double_pendulum.yaml", {"duration": 1, "output_step": 0.1})
+    >>> run.status, run.q.shape
+    ('complete', (11, 2))
     """
     return simulate_file(scenario, overrides, Silent(), strict, force_long, controller=controller)
 

@@ -21,6 +21,13 @@ class RecordedMotion(NamedTuple):
     v, a     (N, nv) velocities and accelerations
     tau      (N, nv) joint forces [N m | N]
     f_ext    (N, n_links, 6) external wrenches [m; f] on the links, in link frames [N m | N]
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> trajectory = ld.trajectory_of(model, [0.0, 0.1], [[0.3, 0.0], [0.2, 0.1]])
+    >>> ld.motion_of(model, trajectory, derive=False).v is None
+    True
     """
 
     t: Array
@@ -47,6 +54,14 @@ def motion_of(model: Model, trajectory: Trajectory | str | PathLike[str], *, der
     TrajectoryError
         With file, line and column: for a file that cannot be read, missing columns, wrong units, quaternions that are not of unit
         norm; and to derive across an event, where two rows have one time.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> t = np.linspace(0, 1, 101)
+    >>> motion = ld.motion_of(model, ld.trajectory_of(model, t, np.outer(t**2, [1.0, 2.0])))
+    >>> motion.a[50].round(3)
+    array([2., 4.])
     """
     source = trajectory if isinstance(trajectory, Trajectory) else read_trajectory(trajectory, events=True)
     motion = completed(model, source, derive_a=True) if derive else given_motion(model, source)
@@ -76,6 +91,13 @@ def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None 
     Raises
     ------
     ShapeError, ConfigurationError, NameLookupError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.trajectory_of(model, [0.0, 0.1], [[0.3, 0.0], [0.2, 0.1]]).save("motion.csv", force=True)
+    >>> ld.read_trajectory("motion.csv").columns["q.elbow"]
+    array([0. , 0.1])
     """
     t, motion = motion_of_arrays(model, t, q, tau, v, a, f_ext, passive, needed=("q",))
     forced = [] if motion.f_ext is None else [k for k in range(len(model.link_names)) if motion.f_ext[:, k].any()]

@@ -27,7 +27,7 @@ def check_video(output: str, *, force: bool) -> tuple[str, str]:
     the ending is none of mp4, webm and gif, or the file exists already."""
     ending = Path(output).suffix.lower()
     if ending not in _KINDS:
-        raise UsageError(f"{output} is no video that can be written: its name must end in {', '.join(_KINDS)}")
+        raise UsageError(f"{output} is not the name of a video: it must end in {', '.join(_KINDS)}")
     check_output(output, force=force)
     drawer = chromium()
     if drawer is None or not hasattr(os, "posix_spawn"):

@@ -51,10 +51,10 @@ def _runs(source: Source, progress: Callable[[float], None]) -> tuple[list[Shown
     """What is shown, and notes for the user."""
     if is_batch(source.trajectory):
         if source.robot or source.against:
-            raise UsageError("--robot and --against do not go with a batch")
+            raise UsageError("--robot and --against cannot be used with a batch")
         return shown_batch(source.trajectory, source.runs, progress), []
     if source.runs:
-        raise UsageError(f"--runs goes with the folder of a batch, and {source.trajectory} is none")
+        raise UsageError(f"--runs needs the folder of a batch; {source.trajectory} is not one")
     runs, notes = [], []
     for path in (source.trajectory, *source.against):
         run, more = shown_file(path, source.robot)
