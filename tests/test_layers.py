@@ -23,8 +23,8 @@ CONFINED = {"numba": {"seam", "lie", "kernels", "jit", "code_cache", "pointer_ca
             "llvmlite": {"lie", "codegen", "code_cache", "pointer_call"},
             "click": {"cli"}, "matplotlib": {"report"}, "urdf_parser_py": {"io"}, "yaml": {"io"},
             "pyarrow": {"batch", "report"}, "distributed": {"batch"}, "jax": {"interop"},
-            "torch": {"interop"},
-            "trimesh": {"report"}, "fast_simplification": {"report"}}
+            "torch": {"interop"}, "trimesh": {"report"}, "fast_simplification": {"report"}, "mcap": {"report"},
+            "imageio_ffmpeg": {"report"}}
 FILES = sorted(PACKAGE.rglob("*.py"))
 
 
