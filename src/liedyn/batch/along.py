@@ -250,7 +250,7 @@ class RunsTogether:
 def _computing(job: AlongJob, model: Model, trajectory) -> tuple[Motion, Callable[[Motion], list]]:
     """The motion of a trajectory, and what makes columns of it, or of the same rows many times over."""
     if job.kind == "derivatives":
-        asked, setting = question(model, job.of, job.prescribed, job.by, job.joints), _setting(job, job.of, model, trajectory)
+        asked, setting = question(model, job.of, job.prescribed, job.by, job.joints), setting_of(job, job.of, model, trajectory)
         names, units = column_names(model, asked)
 
         def derivatives(motion: Motion):
@@ -259,11 +259,12 @@ def _computing(job: AlongJob, model: Model, trajectory) -> tuple[Motion, Callabl
                 raise ConfigurationError("the derivatives are not finite")
             return list(zip(names, units, table.reshape(len(table), -1).T, strict=True))
         return setting.motion, derivatives
-    setting = _setting(job, job.kind, model, trajectory)
+    setting = setting_of(job, job.kind, model, trajectory)
     return setting.motion, lambda motion: columns_along(model, motion, outcome_of(setting, motion))
 
 
-def _setting(job: AlongJob, kind: str, model: Model, trajectory) -> Setting:
+def setting_of(job: AlongJob, kind: str, model: Model, trajectory) -> Setting:
+    """Of a robot without loops. kind: what is computed, or differentiated."""
     if kind == "inverse":
         return inverse_setting(model, trajectory)
     return forward_setting(model, trajectory) if kind == "forward" else hybrid_setting(model, trajectory, job.prescribed)

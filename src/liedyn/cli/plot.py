@@ -21,7 +21,7 @@ from liedyn.cli.options import Existing, force_option, json_option, robot_option
 def plot(trajectory, robot, output, formats, against, force, as_json, console):
     """Plot a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, snapshots of the robot.
 
-    Of the folder of a batch: outputs against what varied, their distributions, envelopes of trajectories that were kept.
+    Of the folder of a batch: outputs against what varied, their distributions and derivatives, envelopes of trajectories.
 
     Joint limits and snapshots need the robot file; without it, only the columns are plotted.
 
