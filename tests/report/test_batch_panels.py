@@ -36,7 +36,8 @@ def test_envelopes_are_quantiles_over_the_runs(tmp_path):
     want = np.quantile(curves, (0.05, 0.25, 0.5, 0.75, 0.95), axis=0)
     assert np.allclose(found[0].quantiles[:, ::20], want, atol=1e-12)           # rows stand at every 20th time of the picture
     written, notes = plot_batch(tmp_path / "out", tmp_path / "plots", ["png"])
-    assert {path.name for path in written.paths} == {f"{name}.png" for name in ("scatter", "indices", "histograms", "tornado", "envelopes")}
+    pictures = ("scatter", "indices", "histograms", "tornado", "envelopes")
+    assert {path.name for path in written.paths} == {f"{name}.png" for name in pictures}
     assert not written.failures and not notes
 
 
