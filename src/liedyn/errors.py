@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +37,13 @@ class InputError(LiedynError, ValueError):
 
     exit_status = 3
 
-    def __init__(self, message: str, *, place: Place | None = None, found=None, expected: str | None = None,
+    def __init__(self, message: str, *, place: Place | None = None, found: object = None, expected: str | None = None,
                  hint: str | None = None):
-        self.message, self.place, self.found, self.expected, self.hint = message, place, found, expected, hint
+        self.message: str = message
+        self.place: Place | None = place
+        self.found: object = found
+        self.expected: str | None = expected
+        self.hint: str | None = hint
         super().__init__(self._text())
 
     def _text(self) -> str:
@@ -93,14 +98,14 @@ class ComputationError(LiedynError):
     """
 
     exit_status = 1
-    result = None
-    at = None
+    result: Any = None                       # `Result | None`, of a layer beyond this one
+    at: float | None = None
 
 
 class Interrupted(LiedynError):
     """A run that a signal has ended at the time t [s]; result as that of ComputationError."""
 
-    result = None
+    result: Any = None
 
     def __init__(self, signal: int, t: float):
         self.exit_status = 128 + signal

@@ -5,13 +5,13 @@ import dataclasses
 import os
 from pathlib import Path
 
-from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.dynamics.calling.annotations import ArrayLike, Base
 from liedyn.errors import CheckFailed, ModelError, Place
 from liedyn.model.description import Robot
 from liedyn.model.model import Model
 
 
-def load_description(path: str | os.PathLike[str], base: str | None = None, loops: str | os.PathLike[str] | None = None,
+def load_description(path: str | os.PathLike[str], base: Base | None = None, loops: str | os.PathLike[str] | None = None,
                      overrides: tuple[str, ...] = ()) -> Robot:
     """Description of a robot file: URDF, or YAML (ending .yaml or .yml); or of a loops file (ending loops.yaml): that of
     the robot that it names, with its loops and couplings. `base` and `loops` as for `load`. overrides: "key.path=value", of a
@@ -40,7 +40,7 @@ def load_description(path: str | os.PathLike[str], base: str | None = None, loop
     return robot if base is None else dataclasses.replace(robot, base=_base(base))
 
 
-def load(path: str | os.PathLike[str], *, base: str | None = None, gravity: ArrayLike | None = None,
+def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
          loops: str | os.PathLike[str] | None = None, strict: bool = False) -> Model:
     """Model of a robot file (URDF or YAML).
 

@@ -158,6 +158,8 @@ def test_the_command(tmp_path):
     assert most == pytest.approx(table(tmp_path / "out")["x"][5], rel=1e-12)
     pictures = ok("plot", tmp_path / "out", "-f", "png").stderr
     assert all(f"plots/{name}.png" in pictures for name in ("scatter", "histograms"))
+    shown = run("replay", tmp_path / "out", "--runs", "0")
+    assert shown.exit_code == 2 and "are no simulations but of the job inverse" in shown.stderr
     assert "there is no scenario to override" in run("batch", tmp_path / "sweep.yaml", "-S", "duration=1").stderr
 
 

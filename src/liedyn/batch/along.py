@@ -37,6 +37,7 @@ from liedyn.io.csv import column_title
 from liedyn.io.sweep import AlongJob
 from liedyn.model.model import Model
 
+_KEPT = 16                                   # trajectories whose runs go together
 _PASSIVE = slice(4, 6)                       # of Model.index: whether there are springs, damping or friction, and friction
 
 
@@ -59,6 +60,7 @@ class AlongBench(Bench):
     fewest = 1
 
     def _bound(self) -> AlongBinding:
+        self._runs: dict[str, RunsTogether] = {}
         return AlongBinding(self.sweep)
 
     @cached_property
@@ -93,7 +95,8 @@ class AlongBench(Bench):
         varied = [path for one in self.sweep.vary if one.key == "trajectory" for path in one.values]
         files = [_hash_of(path) for path in (job.trajectory, *varied, *([model.source] if model.source else []))]
         options = {name: getattr(job, name) for name in AlongJob.__slots__ if name not in ("trajectory", "robot")}
-        return options, files, hashlib.sha256(model.constants.tobytes()).hexdigest(), model.q_names, model.link_names
+        numbers = hashlib.sha256(model.constants.tobytes() + model.loop_constants.tobytes()).hexdigest()
+        return options, files, numbers, model.q_names, model.link_names
 
     def rows(self) -> int:
         return len(self.first.t)
@@ -113,9 +116,11 @@ class AlongBench(Bench):
     # runs ---------------------------------------------------------------------------------------------------------------
     def together_along(self, path: str) -> RunsTogether:
         """Of runs along one trajectory."""
-        if getattr(self, "_last", (None,))[0] != path:
-            self._last = path, RunsTogether(self.binding, path)
-        return self._last[1]
+        if path not in self._runs:
+            if len(self._runs) == _KEPT:
+                del self._runs[next(iter(self._runs))]
+            self._runs[path] = RunsTogether(self.binding, path)
+        return self._runs[path]
 
     def _together(self, table: Table, kept: list[Motions], progress) -> list[int]:
         paths: dict[str, list[int]] = {}

@@ -18,7 +18,7 @@ from liedyn import __version__
 from liedyn.cli.streams import prepare, tell
 from liedyn.errors import LiedynError, nearest, shown
 
-_COMMANDS = ("simulate", "batch", "linearize", "inverse", "forward", "hybrid", "kinematics", "info", "check", "plot",
+_COMMANDS = ("simulate", "batch", "linearize", "inverse", "forward", "hybrid", "kinematics", "info", "check", "convert", "plot",
              "replay", "parameters", "derivatives", "assemble", "export", "template", "schema", "warmup")
 
 

@@ -52,7 +52,7 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
 
     Notes
     -----
-    Kim 2012 v1.01, Table 3.
+    Source: K1 Tables 1, 3.
     """
     if f_ext is None and on_error == "raise":
         try:                                  # arrays as they should be, of which the line checks all
@@ -106,7 +106,7 @@ def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau:
 
     Notes
     -----
-    Kim 2012 v1.01, Table 4.
+    Source: K1 (33), Tables 1, 4; K2 (34).
     """
     if model.nc:
         refuse_constraints(model, "hybrid_dynamics", "constrained_hybrid_dynamics")

@@ -58,7 +58,7 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
 
     Notes
     -----
-    Kim 2012 v1.01, Table 2. Gravity enters as ``dV_0 = [0; -g]``.
+    Source: K1 (32), Tables 1-2; PBP (29). Gravity enters as ``dV_0 = [0; -g]``.
     """
     if f_ext is None and on_error == "raise":
         try:                                  # arrays as they should be, of which the line checks all
@@ -118,7 +118,7 @@ def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") ->
     """Joint forces (..., nv) that hold the robot at rest against gravity: ``b(q, 0)``. Springs are not included.
 
     For a robot with loops it is the term of ``M a + b = tau + A^T lambda`` of the open tree; `constrained_inverse_dynamics` at
-    rest gives the holding forces of its motors. For on_error see `inverse_dynamics`.
+    rest gives the holding forces of its motors. For on_error see `inverse_dynamics`. Source: PBP (59); PL (26), (38).
     """
     if on_error != "raise":
         return each_state(gravity_force, locals())
@@ -145,8 +145,8 @@ def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_
     Returns
     -------
     F : (..., n_joints, 6) array
-        [m; f] [N m | N] on the child link of each moving joint (K1 (41): the F_i of Table 2). Locally, ``S^T F`` is the joint's
-        force without armature and passive forces.
+        [m; f] [N m | N] on the child link of each moving joint (K1 (12), (41), Table 2; PBP (8), (80)). Locally,
+        ``S^T F`` is the joint's force without armature and passive forces.
 
     Other parameters and errors as in `inverse_dynamics`.
     """

@@ -17,7 +17,7 @@ _UNUSED = np.empty((1, 0))
 
 
 def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "raise") -> Array:
-    """Pose (..., 4, 4) of a link in the world: maps coordinates in the link frame to the world.
+    """Pose (..., 4, 4) of a link in the world: maps coordinates in the link frame to the world (K1 (1)-(3), Figure 1).
 
     q : (..., nq) array [rad | m]. Raises NameLookupError, ShapeError, ConfigurationError.
 
@@ -45,7 +45,7 @@ def _as_poses(T) -> np.ndarray:
 
 def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
                on_error: OnError = "raise") -> Array:
-    """Twist (..., 6) [w; v] of a link (K1 (36)) [rad/s | m/s].
+    """Twist (..., 6) [w; v] of a link (K1 (9), (10), (34)-(36)) [rad/s | m/s].
 
     frame : "local", "local_world_aligned" or "world"
         As in `jacobian`.
@@ -64,7 +64,7 @@ def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Fr
 
 def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: str, *, frame: Frame = "local",
                       on_error: OnError = "raise") -> Array:
-    """Component-wise rate (..., 6) of `link_twist` in the same frame, gravity not in it (K1 (40)) [rad/s^2 | m/s^2].
+    """Component-wise rate (..., 6) of `link_twist` in the same frame, gravity not in it (K1 (37)-(40)) [rad/s^2 | m/s^2].
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def _jacobians(model, q, v, which, derivative):
 
 def energy(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> tuple[Array, Array]:
     """Kinetic energy (with rotors) and potential energy of gravity (zero at the world's origin) and joint springs (...,) [J]
-    (K1 (15)).
+    (K1 (14)-(19); PBP (32), (39), (58)).
 
     For on_error see `inverse_dynamics`.
     """

@@ -38,12 +38,18 @@ def difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError 
     lead, rows = batched(("q0", q0, 1), ("q1", q1, 1))
     out = np.empty((len(rows[0]), model.nv))
     size = manifold_memory(model.n_bodies, model.nq, model.nv, 0)
-    code = run(differences, model, size, (), (*rows, out), len(out))
-    if code:
-        for name, x in zip(("q0", "q1"), rows, strict=True):           # which of the two it is
-            refuse(model, run(differences, model, size, (), (x, x, out), len(out)), {"q": name}, q=x)
-        refuse(model, code)
+    refuse_either(model, run(differences, model, size, (), (*rows, out), len(out)), rows)
     return out.reshape(*lead, model.nv)
+
+
+def refuse_either(model: Model, code: int, rows: list[Array]) -> None:
+    """`refuse` of two configurations, q0 and q1 in rows, of which the code does not say which it is."""
+    if not code:
+        return
+    out, size = np.empty((len(rows[0]), model.nv)), manifold_memory(model.n_bodies, model.nq, model.nv, 0)
+    for name, x in zip(("q0", "q1"), rows, strict=True):
+        refuse(model, run(differences, model, size, (), (x, x, out), len(out)), {"q": name}, q=x)
+    refuse(model, code)
 
 
 def random_configuration(model: Model, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:

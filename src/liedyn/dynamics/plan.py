@@ -4,6 +4,7 @@ from __future__ import annotations
 import inspect
 from dataclasses import dataclass
 from importlib import import_module
+from typing import Any, Literal
 
 import numpy as np
 
@@ -32,14 +33,14 @@ class Plan:
     """
 
     function: str
-    way: str
+    way: Literal["line", "loops"]
     operations: int | None
     longest: int
     width: int
     reason: str
 
 
-def plan(model: Model, function: str, **options) -> Plan:
+def plan(model: Model, function: str, **options: Any) -> Plan:
     """How a function would be computed for this robot. Nothing is compiled.
 
     Parameters

@@ -228,6 +228,8 @@ class Keeper:
 
 @dataclass
 class Statistics:
+    """Steps, rejected steps, evaluations of the right-hand side, seconds."""
+
     steps: int = 0
     rejected: int = 0
     evaluations: int = 0

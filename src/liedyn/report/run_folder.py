@@ -22,7 +22,7 @@ from liedyn.report.pictures.drawing import Draughtsman
 from liedyn.report.pictures.motion_data import record
 from liedyn.report.pictures.picture_data import FORMATS, Recording, followed_of_columns, prescribed_comment
 from liedyn.report.replay.page import PAGE, replay_page
-from liedyn.report.replay.run_data import shown_result
+from liedyn.report.replay.sources import shown_result
 from liedyn.simulation.motion_columns import header_of, reaction_comment
 from liedyn.simulation.run import Result
 

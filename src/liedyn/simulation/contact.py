@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.arrays import Array
 from liedyn.errors import ScenarioError
 from liedyn.integrators.touch import touch
 from liedyn.io.contact_shapes import Contact, Material, Pair, Shape
@@ -36,13 +37,13 @@ class ContactMotion:
     """
 
     names: tuple[str, ...]
-    force: np.ndarray
-    depth: np.ndarray
-    slip: np.ndarray
-    centre: np.ndarray
+    force: Array
+    depth: Array
+    slip: Array
+    centre: Array
 
     @property
-    def columns(self) -> list[tuple[str, str, np.ndarray]]:
+    def columns(self) -> list[tuple[str, str, Array]]:
         """(name, unit, (N,) array); the centre is 0 where nothing touches: files hold finite numbers."""
         of_each = [(f"contact.{name}.{what}", unit, x[:, k]) for k, name in enumerate(self.names)
                    for what, unit, x in (("force", "N", self.force), ("depth", "m", self.depth), ("slip", "m/s", self.slip))]

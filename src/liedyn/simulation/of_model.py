@@ -2,19 +2,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.dynamics.calling.annotations import ArrayLike, Controller
 from liedyn.dynamics.calling.calls import as_array
 from liedyn.errors import NameLookupError, ShapeError, UsageError
 from liedyn.loading import load
 from liedyn.model.model import Model
 from liedyn.simulation.run import Result, Silent, simulate_file
 
-Torques = ArrayLike | Mapping[str, Any] | Callable
+Torques: TypeAlias = ArrayLike | Mapping[str, Any] | Controller
 
 
 def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] | None = None, *, duration: float | None = None,
@@ -92,7 +92,7 @@ def _by_joint(model, x, name: str, kind: str) -> dict | None:
     return {joint: value[0] if len(value) == 1 else value for joint, value in values.items()}
 
 
-def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Callable | None]:
+def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | None]:
     """The scenario with constant torques and signals in it, or with a function that is called at samples."""
     if tau is None:
         return given, None

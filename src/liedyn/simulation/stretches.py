@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from liedyn.arrays import Array
 from liedyn.errors import ComputationError, Place
 from liedyn.integrators.problem import NEVER, LoopFigures, Options, Problem, Start, Statistics, Stretch
 from liedyn.integrators.solve import solve_stretch
@@ -48,8 +49,8 @@ class Occurrence:
     t: float
     name: str
     phase: str
-    dv: np.ndarray
-    impulse: np.ndarray
+    dv: Array
+    impulse: Array
     lost: float
     change: float
 

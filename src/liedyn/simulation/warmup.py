@@ -159,12 +159,16 @@ class Warmup:
     files: int
     size: int
 
+    def __repr__(self) -> str:
+        return f"<Warmup: {self.summary}>"
+
     @property
     def summary(self) -> str:
         return (f"{len(self.steps)} functions in {sum(step.seconds for step in self.steps):.1f} s; the cache {self.cache} holds "
                 f"{self.files} compiled functions, {self.size / 1e6:.1f} MB")
 
-    def plain(self) -> dict:
+    def plain(self) -> dict[str, Any]:
+        """As dicts and lists, for JSON."""
         return asdict(self)
 
 

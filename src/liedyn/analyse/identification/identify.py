@@ -13,7 +13,8 @@ from liedyn.analyse.along.recorded_motion import Motion, given_motion, motion_of
 from liedyn.analyse.along.robot_of_file import robot_of
 from liedyn.analyse.identification.noisy_samples import NoisySamples, noisy_samples
 from liedyn.analyse.identification.weighted_fit import Solution, compressed, effect_of_noise, fit, solve, variance_by_force
-from liedyn.dynamics.calling.annotations import ArrayLike, Wrenches
+from liedyn.arrays import Mask
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, Wrenches
 from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.parameters.base_parameters import BaseParameters, base_parameters
 from liedyn.dynamics.parameters.regressor import regressor
@@ -46,14 +47,14 @@ class Identification:
     notes        what a person should know before trusting the result
     """
 
-    values: np.ndarray
-    deviations: np.ndarray
-    reliable: np.ndarray
+    values: Array
+    deviations: Array
+    reliable: Mask
     poor: tuple[str, ...]
     base: BaseParameters
     condition: float
-    residual: np.ndarray
-    force: np.ndarray
+    residual: Array
+    force: Array
     rows: int
     notes: tuple[str, ...]
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.arrays import Array
 from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.calling.calls import as_array
 from liedyn.dynamics.hybrid import hybrid_dynamics
@@ -25,11 +26,11 @@ class Instant:
     """State, and what acts there. f_ext: (n_links, 6) external wrenches in link frames, None where there are none."""
 
     t: float
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    tau: np.ndarray
-    f_ext: np.ndarray | None
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    f_ext: Array | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,7 +45,7 @@ class Setup:
     whole: Model
 
     @property
-    def prescribed(self) -> np.ndarray:
+    def prescribed(self) -> Array:
         return np.asarray(self.problem.schedule.level != TORQUE)
 
 

@@ -14,7 +14,7 @@ from liedyn.analyse.linearization.instant import Instant, Setup, frozen, instant
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.analyse.linearization.system_at import linear_system, refuse_independent
 from liedyn.analyse.linearization.tangent_system import refuse_unmatched, tangent_system
-from liedyn.dynamics.calling.annotations import ArrayLike, Wrenches
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, Wrenches
 from liedyn.dynamics.calling.calls import as_array, wrenches
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.errors import ComputationError, ShapeError
@@ -42,12 +42,15 @@ class Linearization:
     here: Instant
     system: LinearSystem
     step: float
-    Ad: np.ndarray
-    Bd: np.ndarray
+    Ad: Array
+    Bd: Array
     offset: dict[str, float] | None = None
     differences: dict[str, Compared] | None = None
     notes: tuple[str, ...] = ()
     timing: dict[str, float] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"<Linearization {self.model.name}: t = {self.here.t:g} s, step {self.step:g} s; system: {self.system!r}>"
 
 
 def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: ArrayLike | None = None,

@@ -36,7 +36,7 @@ def curvature_tensor(model: Model, q: ArrayLike) -> Array:
 
     Notes
     -----
-    Park, Bobrow and Ploen 1995 (66), with the derivatives of the Christoffel symbols by (53) and, for body-fixed fields, their
+    Source: PBP (66), with the derivatives of the Christoffel symbols by (53) and, for body-fixed fields, their
     brackets. Rotors (armature) are in the metric whole, also those of ball and free joints. O(n nv^4).
     """
     return _curvature(closed_form(model, q))

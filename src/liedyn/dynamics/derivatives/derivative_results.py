@@ -5,6 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from liedyn.arrays import Array, ArrayLike, Mask
+
 
 class InverseDerivatives(NamedTuple):
     """Derivatives of tau = M a + b - tau_passive - J^T f_ext; each (..., nv, nv), [i, k] by coordinate k.
@@ -14,11 +16,11 @@ class InverseDerivatives(NamedTuple):
     M          by a: the mass matrix, armature included
     """
 
-    dtau_dq: np.ndarray
-    dtau_dv: np.ndarray
-    M: np.ndarray
+    dtau_dq: Array
+    dtau_dv: Array
+    M: Array
 
-    def by_wrench(self, J) -> np.ndarray:
+    def by_wrench(self, J: ArrayLike) -> Array:
         """dtau/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: -J^T."""
         return -np.asarray(J).swapaxes(-1, -2)
 
@@ -31,11 +33,11 @@ class ForwardDerivatives(NamedTuple):
     M_inverse  by tau
     """
 
-    da_dq: np.ndarray
-    da_dv: np.ndarray
-    M_inverse: np.ndarray
+    da_dq: Array
+    da_dv: Array
+    M_inverse: Array
 
-    def by_wrench(self, J) -> np.ndarray:
+    def by_wrench(self, J: ArrayLike) -> Array:
         """da/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: M^-1 J^T."""
         return self.M_inverse @ np.asarray(J).swapaxes(-1, -2)
 
@@ -50,12 +52,12 @@ class HybridDerivatives(NamedTuple):
     prescribed  (nv,) the mask; read-only
     """
 
-    dy_dq: np.ndarray
-    dy_dv: np.ndarray
-    dy_du: np.ndarray
-    prescribed: np.ndarray
+    dy_dq: Array
+    dy_dv: Array
+    dy_du: Array
+    prescribed: Mask
 
-    def by_wrench(self, J) -> np.ndarray:
+    def by_wrench(self, J: ArrayLike) -> Array:
         """dy/df_ext (..., nv, 6) of a link, from its local Jacobian J (..., 6, nv), `jacobian(…, frame="local")`: a wrench
         acts as the forces J^T f_ext."""
         Jt, given = np.asarray(J).swapaxes(-1, -2), self.prescribed
@@ -77,9 +79,9 @@ class SplitDerivatives(NamedTuple):
     the one in d*_du.
     """
 
-    da_dq: np.ndarray
-    da_dv: np.ndarray
-    da_du: np.ndarray
-    dtau_dq: np.ndarray
-    dtau_dv: np.ndarray
-    dtau_du: np.ndarray
+    da_dq: Array
+    da_dv: Array
+    da_du: Array
+    dtau_dq: Array
+    dtau_dv: Array
+    dtau_du: Array

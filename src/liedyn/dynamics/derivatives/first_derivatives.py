@@ -53,7 +53,7 @@ def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
 
     Notes
     -----
-    Kim 2012 v1.01, Table 5, for all coordinates at once; see `kernels.derivatives.inverse_derivatives`.
+    Source: K1 Table 5, for all coordinates at once; see `kernels.derivatives.inverse_derivatives`.
     """
     if model.nc:
         refuse_constraints(model, "inverse_dynamics_derivatives", "constrained_inverse_derivatives")
@@ -96,7 +96,7 @@ def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: 
 
     Notes
     -----
-    ``da = -M^-1 dID`` with inverse dynamics ID at the solution (Kim 2012 v1.01, Table 6, for all coordinates at once).
+    ``da = -M^-1 dID`` with inverse dynamics ID at the solution (K1 Table 6, for all coordinates at once).
     """
     if model.nc:
         refuse_constraints(model, "forward_dynamics_derivatives", "constrained_forward_derivatives")
@@ -135,7 +135,7 @@ def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
     Notes
     -----
-    ``da_v = -M_vv^-1 dID_v``, ``dtau_u = dID_u + M_uv da_v`` (Kim 2012 v1.01, Table 7, for all coordinates at once).
+    ``da_v = -M_vv^-1 dID_v``, ``dtau_u = dID_u + M_uv da_v`` (K1 Table 7, for all coordinates at once).
     """
     if model.nc:
         refuse_constraints(model, "hybrid_dynamics_derivatives", "constrained_hybrid_derivatives")

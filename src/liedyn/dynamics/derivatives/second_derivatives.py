@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import ArrayLike, OnError
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
 from liedyn.dynamics.calling.calls import as_array, batched, refuse, run, run_one
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.rooms import room_for
@@ -27,10 +27,10 @@ class SecondDerivatives(NamedTuple):
     dqda   d/da_k of dtau_dq[i, j], which is dM_ik/dq_j
     """
 
-    dqdq: np.ndarray
-    dqdv: np.ndarray
-    dvdv: np.ndarray
-    dqda: np.ndarray
+    dqdq: Array
+    dqdv: Array
+    dvdv: Array
+    dqda: Array
 
 
 def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive: bool = True,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.arrays import short
+from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.calling.calls import as_array
 from liedyn.dynamics.loops.closing import Search
 from liedyn.dynamics.loops.constraints import require_constraints
@@ -34,7 +35,7 @@ class Assembly:
     at_limits    coordinates that are at a limit
     """
 
-    q: np.ndarray
+    q: Array
     residual: float
     open_before: float
     mobility: Mobility
@@ -42,6 +43,11 @@ class Assembly:
     iterations: int
     restarts: int
     at_limits: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        limits = f", at limits: {', '.join(self.at_limits)}" if self.at_limits else ""
+        return (f"<Assembly: q {short(self.q)}, residual {self.residual:.1e}, "
+                f"{self.mobility.degrees} degrees of freedom{', singular' if self.singular else ''}{limits}>")
 
     @property
     def singular(self) -> bool:

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from threading import get_ident
 from typing import Any
 
 import numpy as np
 
+from liedyn.arrays import Mask
 from liedyn.codegen.lines import wanted
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Pfaffian, Wrenches
 from liedyn.dynamics.calling.calls import as_array, as_mask, batched, where_read, wrenches
@@ -48,13 +49,18 @@ class ConstrainedMotion:
 
     __slots__ = ("a", "independent", "multipliers", "tau")
 
-    def __init__(self, a, tau, multipliers, independent):
+    a: Array
+    tau: Array
+    multipliers: Array
+    independent: Mask
+
+    def __init__(self, a: Array, tau: Array, multipliers: Array, independent: Mask):
         self.a, self.tau, self.multipliers, self.independent = a, tau, multipliers, independent
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.a, self.tau, self.multipliers, self.independent))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"ConstrainedMotion(a={self.a}, tau={self.tau}, multipliers={self.multipliers}, independent={self.independent})"
 
 
@@ -106,7 +112,8 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
 
     Notes
     -----
-    Kim 2012 v2.01, §3. Accelerations are unique also where rows depend on each other; multipliers are then those of least norm.
+    Source: K2 (54), (55). Accelerations are unique also where rows depend on each other; multipliers are then those of least
+    norm.
     """
     if on_error != "raise":
         return each_state(constrained_forward_dynamics, locals())
@@ -149,7 +156,7 @@ def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
     Notes
     -----
-    Kim 2012 v2.01, §3: A_v M_vv^-1 A_v^T takes the place of A M^-1 A^T.
+    Source: K2 (54), (55): A_v M_vv^-1 A_v^T takes the place of A M^-1 A^T.
     """
     if on_error != "raise":
         return each_state(constrained_hybrid_dynamics, locals())

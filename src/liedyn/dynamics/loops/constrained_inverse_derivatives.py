@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import Actuated, ArrayLike, OnError, Wrenches
+from liedyn.dynamics.calling.annotations import Actuated, Array, ArrayLike, Criterion, OnError, Wrenches
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.loops.constrained_derivatives import balance_derivatives, pseudo_inverse
 from liedyn.dynamics.loops.constrained_inverse import (
@@ -26,16 +26,16 @@ class ConstrainedInverseDerivatives(NamedTuple):
     dlambda_dq, dlambda_dv, dlambda_da    (..., m, nv)
     """
 
-    dtau_dq: np.ndarray
-    dtau_dv: np.ndarray
-    dtau_da: np.ndarray
-    dlambda_dq: np.ndarray
-    dlambda_dv: np.ndarray
-    dlambda_da: np.ndarray
+    dtau_dq: Array
+    dtau_dv: Array
+    dtau_da: Array
+    dlambda_dq: Array
+    dlambda_dv: Array
+    dlambda_da: Array
 
 
 def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *,
-                                    criterion: str = "unique", weights: ArrayLike | None = None,
+                                    criterion: Criterion = "unique", weights: ArrayLike | None = None,
                                     tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
                                     drive: Mapping[str, Any] | None = None,
                                     on_error: OnError = "raise") -> ConstrainedInverseDerivatives:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.arrays import Integers
+from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.parameters.regressor import OF_A_LINK, InertialParameters, inertial_parameters, regressor
 from liedyn.errors import ComputationError
@@ -39,9 +40,9 @@ class BaseParameters:
 
     names: tuple[str, ...]
     units: tuple[str, ...]
-    columns: np.ndarray
-    values: np.ndarray
-    matrix: np.ndarray
+    columns: Integers
+    values: Array
+    matrix: Array
     condition: float
     unidentifiable: tuple[str, ...]
     weak: tuple[str, ...]
@@ -49,6 +50,13 @@ class BaseParameters:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def __repr__(self) -> str:
+        """A line a parameter, of the first twenty."""
+        lines = [f"<BaseParameters: {len(self)} of {len(self.parameters.names)}, condition {self.condition:.3g}>"]
+        lines += [f"  {x:12.6g} {unit}  {self.regrouping(k)}"
+                  for k, (x, unit) in enumerate(zip(self.values[:20], self.units[:20], strict=True))]
+        return "\n".join([*lines, *(["  …"] if len(self) > 20 else [])])
 
     def regrouping(self, k: int) -> str:
         """Base parameter k as a sum of parameters, itself first: 'hx.link2 + 0.4 mass.link3'.

@@ -31,16 +31,22 @@ class InertialParameters(NamedTuple):
     (Ixx, Ixy, Ixz, Iyy, Iyz, Izz; not about the centre of mass), in the link's frame; then armature.<coordinate>, …
     """
 
-    values: np.ndarray
+    values: Array
     names: tuple[str, ...]
     units: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        """A line a parameter, of the first twenty."""
+        lines = [f"<InertialParameters: {len(self.names)}>"]
+        lines += [f"  {x:12.6g} {unit}  {name}" for x, name, unit in list(zip(*self, strict=True))[:20]]
+        return "\n".join([*lines, *(["  …"] if len(self.names) > 20 else [])])
 
 
 class EnergyRegressor(NamedTuple):
     """Rows (..., P): kinetic and potential energy are their products with the parameters."""
 
-    kinetic: np.ndarray
-    potential: np.ndarray
+    kinetic: Array
+    potential: Array
 
 
 def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence[str] | None = None) -> InertialParameters:
@@ -110,7 +116,7 @@ def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive
 
     Notes
     -----
-    Park, Bobrow and Ploen 1995, §4: link by link, ``S^T (I dV - ad*_V I V)`` for the joints between link and ground,
+    Source: PBP §4. Link by link, ``S^T (I dV - ad*_V I V)`` for the joints between link and ground,
     O(n depth). Smoothed Coulomb friction is linear in its level, a spring in its stiffness and stiffness times rest.
     """
     if on_error != "raise":

@@ -79,7 +79,7 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
 
     Notes
     -----
-    Ali, Gabellieri, Franchi, Algorithms 1 and 2, in body frames on Taylor coefficients.
+    Source: AGF Algorithms 1-2, Table 5, in body frames on Taylor coefficients.
     """
     if model.nc:
         refuse_constraints(model, "higher_order_inverse_dynamics")
@@ -152,7 +152,7 @@ def higher_order_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau_
 
     Notes
     -----
-    Ali, Gabellieri, Franchi, Algorithm 3: the articulated inertias are factored once (Lemma 2). Each order divides the
+    Source: AGF (22), (23), Algorithm 3, Lemma 2, Table 5: the articulated inertias are factored once. Each order divides the
     rounding errors of the orders before by inertias: docs/higher-orders.md lists the digits that this costs.
     """
     if model.nc:
@@ -202,7 +202,7 @@ def higher_order_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a_der
 
     Notes
     -----
-    Ali, Gabellieri, Franchi, Algorithm 4.
+    Source: AGF (24)-(26), Algorithm 4.
     """
     if model.nc:
         refuse_constraints(model, "higher_order_hybrid_dynamics")

@@ -42,7 +42,7 @@ def spatial_twists(base: ArrayLike, twists: ArrayLike) -> Array:
 
     Notes
     -----
-    Ali, Gabellieri, Franchi, Remark 1. `body_twists` is the inverse.
+    Source: AGF (20), Remark 1. `body_twists` is the inverse.
     """
     T, V = _fitting(_pose(base), _taylor("twists", twists))
     return _derivatives(_product(_transport(_adjoint(T), V, V.shape[-2]), V))

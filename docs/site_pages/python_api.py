@@ -1,0 +1,54 @@
+"""The public names of the Python package, by subject: what autodoc makes of their docstrings."""
+from __future__ import annotations
+
+import inspect
+
+import liedyn
+
+SUBJECTS: dict[str, tuple[str, ...]] = {
+    "robots": ("load", "load_description", "build", "Model", "Robot", "Variants", "parameter_names", "plan", "Plan",
+               "warmup", "Warmup"),
+    "dynamics": ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "mass_matrix", "inverse_mass_matrix", "bias_force",
+                 "gravity_force", "joint_wrenches", "energy"),
+    "kinematics": ("link_pose", "link_poses", "link_twist", "link_acceleration", "jacobian", "jacobian_derivative",
+                   "centre_of_mass", "momentum", "joint_motion", "integrate", "difference", "random_configuration"),
+    "simulation": ("simulate", "run_scenario", "Result", "write_run", "figure_of", "read_trajectory", "Trajectory", "rollout",
+                   "Rollout", "RolloutAdjoint", "rollout_derivatives", "RolloutDerivatives", "Feedback"),
+    "linearization": ("linearize", "linearize_scenario", "LinearSystem", "find_equilibrium"),
+    "derivatives": ("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "hybrid_dynamics_derivatives",
+                    "InverseDerivatives", "ForwardDerivatives", "HybridDerivatives", "SplitDerivatives",
+                    "inverse_dynamics_directional", "forward_dynamics_directional", "hybrid_dynamics_directional",
+                    "parameter_derivatives", "inverse_dynamics_second_derivatives", "SecondDerivatives"),
+    "time derivatives": ("higher_order_inverse_dynamics", "higher_order_forward_dynamics", "higher_order_hybrid_dynamics",
+                         "link_pose_derivatives", "link_twist_derivatives", "jacobian_derivatives", "centre_of_mass_derivatives",
+                         "momentum_derivatives", "spatial_twists", "body_twists", "spatial_wrenches", "body_wrenches"),
+    "closed forms": ("closed_form", "spatial_closed_form", "kim_tables", "coriolis_matrix", "mass_matrix_rate",
+                     "mass_matrix_derivative", "christoffel_symbols", "curvature_tensor", "sectional_curvature",
+                     "scalar_curvature"),
+    "constraints": ("assemble", "Assembly", "mobility", "Mobility", "constraint_residual", "constraint_velocity",
+                    "constraint_jacobian", "constraint_bias", "project_configuration", "project_velocity",
+                    "constrained_forward_dynamics", "constrained_hybrid_dynamics", "ConstrainedMotion",
+                    "constrained_inverse_dynamics", "ConstrainedInverse", "constraint_forces", "constraint_wrenches",
+                    "closure_wrenches", "constrained_forward_derivatives", "constrained_hybrid_derivatives",
+                    "balance_derivatives", "constrained_inverse_derivatives"),
+    "parameters": ("inertial_parameters", "regressor", "energy_regressor", "momentum_regressor", "base_parameters", "identify",
+                   "Identification"),
+    "errors": ("LiedynError", "InputError", "ModelError", "ScenarioError", "TrajectoryError", "ShapeError", "ConfigurationError",
+               "NameLookupError", "UsageError", "ComputationError", "CheckFailed"),
+}
+
+
+def subject_page(subject: str) -> str:
+    """A table of the names, then each with its docstring."""
+    names = SUBJECTS[subject]
+    table = "\n".join(f"   {name}" for name in names)
+    details = "\n".join(_detail(name) for name in names)
+    return f"```{{eval-rst}}\n.. currentmodule:: liedyn\n\n.. autosummary::\n   :nosignatures:\n\n{table}\n\n{details}```"
+
+
+def _detail(name: str) -> str:
+    what = getattr(liedyn, name)
+    if not inspect.isclass(what):
+        return f".. autofunction:: {name}\n"
+    members = "" if issubclass(what, Exception) else "   :members:\n"
+    return f".. autoclass:: {name}\n{members}"
