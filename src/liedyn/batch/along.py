@@ -31,6 +31,7 @@ from liedyn.batch.affine import LOOKED_AT, AffineMap, not_zero
 from liedyn.batch.along_binding import AlongBinding, AlongRun
 from liedyn.batch.chunk import COMPLETE, FAILED, Bench, Motions, Table, by_loops, every_nth
 from liedyn.batch.motions import AlongMotion
+from liedyn.dynamics.calling.threads import at_most
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, LiedynError, ScenarioError, nearest
 from liedyn.io.csv import column_title
@@ -147,7 +148,8 @@ class AlongBench(Bench):
                 continue
             began = time.perf_counter()
             try:
-                motion = runs.motion(numbers[which])
+                with at_most(self.threads):
+                    motion = runs.motion(numbers[which])
             except LiedynError:                                # of some run: halves, until it is by itself
                 half = len(which) // 2
                 left += [int(rows[which[0]])] if half == 0 else []
