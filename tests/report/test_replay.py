@@ -190,14 +190,17 @@ def test_outputs_ghosts_and_refusals(tmp_path, monkeypatch):
 
 def test_shapes_of_robot_files(tmp_path):
     (tmp_path / "a.urdf").write_text("""<robot name="a">
-<link name="one"><visual><origin xyz="0 0 1" rpy="0 0 0"/><geometry><cylinder radius="0.1" length="2"/></geometry></visual>
+<link name="one"><visual><origin xyz="0 0 1" rpy="0 0 0"/><geometry><cylinder radius="0.1" length="2"/></geometry>
+<material name="grass"/></visual>
 <collision><geometry><box size="1 2 3"/></geometry></collision></link>
-<link name="two"><visual><geometry><mesh filename="x.stl"/></geometry></visual>
+<link name="two"><visual><geometry><mesh filename="x.stl"/></geometry>
+<material name="grass"><color rgba="0 0.5 1.5 1"/></material></visual>
 <collision><geometry><box size="1 2 3"/></geometry></collision></link>
 <link name="three"><visual><geometry><sphere radius="none"/></geometry></visual></link></robot>""")
     shapes = link_shapes(tmp_path / "a.urdf")
-    assert {link: [(one.kind, one.sizes, one.pose.translation) for one in group] for link, group in shapes.items()} == {
-        "one": [("cylinder", (0.1, 2.0), (0.0, 0.0, 1.0))], "two": [("box", (1.0, 2.0, 3.0), (0.0, 0.0, 0.0))]}
+    found = {link: [(one.kind, one.sizes, one.pose.translation, one.colour) for one in group] for link, group in shapes.items()}
+    assert found == {"one": [("cylinder", (0.1, 2.0), (0.0, 0.0, 1.0), (0.0, 0.5, 1.0))],
+                     "two": [("box", (1.0, 2.0, 3.0), (0.0, 0.0, 0.0), None)]}
     assert link_shapes(ROOT / "robots/ur5.yaml")
 
 

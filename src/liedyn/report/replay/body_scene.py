@@ -48,7 +48,7 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
 
     links      name, body, at: rotation by rows and translation of the link in its body
     visuals    link, mesh: its number, at, scale, colour: where it has none;  covered: links that meshes show
-    shapes     link, kind, sizes, at (in the body)
+    shapes     link, kind, sizes, at (in the body), colour: null for one of the page's
     points     body, x, y, z in it;  edges: two points, a radius, 1 if meshes show that;  rims: points around what rolls
     dots       point, radius, link: masses of links without a shape
     joints     link, at, kind: axis (about z of `at`), ball or slide
@@ -80,7 +80,7 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed
                      "scale": list(mesh.scale), "colour": mesh.colour}
                     for link, group in meshes.items() for number, mesh, _ in group],
         "covered": list(meshes),
-        "shapes": [{"link": link, "body": place[link][0], "kind": one.kind, "sizes": list(one.sizes),
+        "shapes": [{"link": link, "body": place[link][0], "kind": one.kind, "sizes": list(one.sizes), "colour": one.colour,
                     "at": at(link, _matrix(one.pose))} for link, group in shapes.items() for one in group],
         "points": [[place[link][0], *_rounded((place[link][1] @ [*xyz, 1.0])[:3])] for link, xyz in points],
         "edges": sticks, "dots": dots, "rims": [list(rim) for rim in rims],
