@@ -15,7 +15,7 @@ OLD_PYTHON ?= $(shell for p in python3.11 python3.12; do $$p $(NEW) 2>/dev/null 
 # Pythons for which Numba has packages, newest first.
 NEWEST ?= python3.14 python3.13 python3.12
 
-.PHONY: simulate test test-avx2 test-oldest test-newest bench lint clean
+.PHONY: simulate test test-avx2 test-oldest test-torch test-newest bench lint docs clean
 
 simulate: .venv/installed          ## run the README's example and name what to look at
 	$(BIN)/liedyn simulate configs/panda_hybrid.yaml --force
@@ -32,6 +32,10 @@ test-avx2: .venv/installed-test    ## the same, compiled for a processor with AV
 test-oldest: .venv-oldest/installed    ## core tests with the oldest packages that pyproject.toml allows
 	.venv-oldest/bin/python -m pytest -n auto --maxprocesses 4 --dist worksteal $(CORE)
 
+test-torch: .venv/installed-test   ## rollouts under PyTorch, which is too large for the other tests
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[torch]'
+	$(BIN)/python -m pytest tests/interop
+
 test-newest: .venv-newest/installed    ## all tests with the newest Python that is here and that Numba supports
 	.venv-newest/bin/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 
@@ -40,6 +44,10 @@ bench: .venv/installed-test        ## the figures of the README, side by side wi
 
 lint: .venv/installed-test
 	$(BIN)/ruff check .
+
+docs: .venv/installed-docs         ## the site, in build/site; nothing is fetched but the packages
+	$(BIN)/python -m sphinx -E -W --keep-going -q docs build/site
+	@echo "Open build/site/index.html in a browser"
 
 clean:
 	rm -rf .venv .venv-oldest .venv-newest runs build dist src/*.egg-info .pytest_cache .ruff_cache .hypothesis
@@ -52,6 +60,10 @@ clean:
 
 .venv/installed-test: .venv/installed
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[test]'
+	@touch $@
+
+.venv/installed-docs: .venv/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
 	@touch $@
 
 .venv-oldest/installed: pyproject.toml

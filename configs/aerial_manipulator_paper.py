@@ -13,6 +13,8 @@ without CasADi alone, Fig. 4c is left out.
 
 The text that we have of the paper lost its numbers: geometry, masses, reference and amplitudes are stand-ins, those of
 tests/oracles/aerial_manipulator.json. The same motion as a scenario: configs/aerial_manipulator.yaml.
+
+Source: AGF (27), (29), (30), Figures 2-4, Tables 3-4.
 """
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def swing_up(model, iterations: int, told=print) -> np.ndarray:
 
 
 def main(arguments=None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser = argparse.ArgumentParser(description=str(__doc__).partition("\n")[0])
     parser.add_argument("-o", "--output", type=Path, default=Path("runs/cart_pole_swing_up"))
     parser.add_argument("--force", action="store_true", help="replace an existing result")
     parser.add_argument("--steps", type=int, default=12_000, help="of the descent")

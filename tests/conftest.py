@@ -10,7 +10,8 @@ import pytest
 
 # Most tests run the loops, over thousands of random robots: a line for each of their functions would be compiled. Those in these
 # folders run what users run, lines where there are any; tests of lines choose for themselves.
-_AS_USERS = ("batch", "cli", "codegen", "integrators", "interop", "oracles", "report", "robots", "simulate")
+_AS_USERS = ("batch", "cli", "codegen", "documents", "integrators", "interop", "oracles", "papers", "report", "robots",
+             "simulate")
 os.environ["LIEDYN_CODE"] = "loops"                      # also while tests are collected
 
 _FIGURES = pytest.StashKey[dict]()

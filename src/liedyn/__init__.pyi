@@ -1,5 +1,10 @@
 """The public names of liedyn and the modules that hold them: read by `liedyn.__getattr__`, by editors and type checkers."""
 
+from liedyn.analyse.along.arrays_of_trajectories import (
+    motion_of as motion_of,
+    RecordedMotion as RecordedMotion,
+    trajectory_of as trajectory_of,
+)
 from liedyn.dynamics.loops.assembly import assemble as assemble, Assembly as Assembly
 from liedyn.dynamics.parameters.base_parameters import base_parameters as base_parameters
 from liedyn.dynamics.closed_forms.closed_form import closed_form as closed_form
@@ -55,6 +60,7 @@ from liedyn.dynamics.derivatives.first_derivatives import (
     hybrid_dynamics_derivatives as hybrid_dynamics_derivatives,
     inverse_dynamics_derivatives as inverse_dynamics_derivatives,
 )
+from liedyn.dynamics.derivatives.manifold_derivatives import d_difference as d_difference, d_integrate as d_integrate
 from liedyn.dynamics.derivatives.directional import (
     forward_dynamics_directional as forward_dynamics_directional,
     hybrid_dynamics_directional as hybrid_dynamics_directional,
@@ -135,6 +141,7 @@ from liedyn.errors import (
 )
 from liedyn.io.csv import read_trajectory as read_trajectory, Trajectory as Trajectory
 from liedyn.loading import load as load, load_description as load_description
+from liedyn.saving import save as save
 from liedyn.model.build import build as build
 from liedyn.model.description import Robot as Robot
 from liedyn.model.model import Model as Model
@@ -142,6 +149,7 @@ from liedyn.analyse.linearization.equilibrium import find_equilibrium as find_eq
 from liedyn.analyse.identification.identify import Identification as Identification, identify as identify
 from liedyn.analyse.linearization.linear_system import LinearSystem as LinearSystem
 from liedyn.analyse.linearization.linearize import linearize as linearize, linearize_scenario as linearize_scenario
+from liedyn.report.replay.result_page import replay_of as replay_of
 from liedyn.report.result_figures import figure_of as figure_of
 from liedyn.report.run_folder import write_run as write_run
 from liedyn.simulation.of_model import simulate as simulate

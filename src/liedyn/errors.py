@@ -6,8 +6,9 @@ Each class knows the exit status of a command that it ends (0 done, 1 computatio
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,19 +27,41 @@ class Place:
 
 
 class LiedynError(Exception):
-    """Base class of all errors that liedyn raises on purpose."""
+    """Base class of all errors that liedyn raises on purpose.
+
+    Examples
+    --------
+    >>> try:
+    ...     ld.load("robots/nothing.yaml")
+    ... except ld.LiedynError as error:
+    ...     print(type(error).__name__, error.exit_status)
+    ModelError 3
+    """
 
     exit_status = 1
 
 
 class InputError(LiedynError, ValueError):
-    """A file or an argument that cannot be used: says where, what was found, what was expected, and how to correct it."""
+    """A file or an argument that cannot be used: says where, what was found, what was expected, and how to correct it.
+
+    Examples
+    --------
+    >>> try:
+    ...     ld.run_scenario({"robot": "robots/double_pendulum.yaml", "duration": -1})
+    ... except ld.InputError as error:
+    ...     print(error.place, error.found, error.expected, sep="; ")
+    scenario: duration; -1; a number of at least 1e-12
+    """
 
     exit_status = 3
 
-    def __init__(self, message: str, *, place: Place | None = None, found=None, expected: str | None = None,
+    def __init__(self, message: str, *, place: Place | None = None, found: object = None, expected: str | None = None,
                  hint: str | None = None):
-        self.message, self.place, self.found, self.expected, self.hint = message, place, found, expected, hint
+        self.message: str = message
+        self.place: Place | None = place
+        self.found: object = found
+        self.expected: str | None = expected
+        self.hint: str | None = hint
         super().__init__(self._text())
 
     def _text(self) -> str:
@@ -53,31 +76,79 @@ class InputError(LiedynError, ValueError):
 
 
 class ModelError(InputError):
-    """A robot that cannot be computed correctly: negative mass, two parents, zero axis, …"""
+    """A robot that cannot be computed correctly: negative mass, two parents, zero axis, …
+
+    Examples
+    --------
+    >>> ld.load("robots/nothing.yaml")
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.ModelError: robots/nothing.yaml: no such file
+    """
 
 
 class ScenarioError(InputError):
-    """A scenario that is not valid."""
+    """A scenario that is not valid.
+
+    Examples
+    --------
+    >>> ld.run_scenario({"robot": "robots/double_pendulum.yaml", "duration": -1})
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.ScenarioError: scenario: duration: out of range; found -1; expected a number of at least 1e-12
+    """
 
 
 class TrajectoryError(InputError):
-    """A trajectory file that cannot be read or does not fit its robot."""
+    """A trajectory file that cannot be read or does not fit its robot.
+
+    Examples
+    --------
+    >>> ld.motion_of(ld.load("robots/double_pendulum.yaml"), ld.Trajectory({}, [0.0], {"q.elbow": [0.0]}, {}))
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.TrajectoryError: column q.shoulder: a column is missing; expected one for each ...
+    """
 
 
 class ShapeError(LiedynError, ValueError):
-    """An array argument of the wrong shape or kind."""
+    """An array argument of the wrong shape or kind.
+
+    Examples
+    --------
+    >>> ld.mass_matrix(ld.load("robots/double_pendulum.yaml"), [0.3])
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.ShapeError: q has the wrong shape; found (1,), expected (…, 2)
+    """
 
     exit_status = 3
 
 
 class ConfigurationError(LiedynError, ValueError):
-    """An array argument with invalid values: NaN, infinite, a quaternion that is not of unit norm."""
+    """An array argument with invalid values: NaN, infinite, a quaternion that is not of unit norm.
+
+    Examples
+    --------
+    >>> ld.mass_matrix(ld.load("robots/double_pendulum.yaml"), [0.3, np.nan])
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.ConfigurationError: q[1] (elbow) is not finite; found nan
+    """
 
     exit_status = 3
 
 
 class NameLookupError(LiedynError, KeyError, ValueError):
-    """A joint or link name that the model does not have."""
+    """A joint or link name that the model does not have.
+
+    Examples
+    --------
+    >>> ld.load("robots/double_pendulum.yaml").q_index("elbw")
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.NameLookupError: no moving joint 'elbw'; did you mean 'elbow'?
+    """
 
     exit_status = 3
 
@@ -90,17 +161,25 @@ class ComputationError(LiedynError):
 
     result   of a simulation that ended early: the motion before (`Result`); None where there is nothing of it
     at       [s] where the motion ended, if that is known
+
+    Examples
+    --------
+    >>> try:
+    ...     ld.simulate("robots/double_pendulum.yaml", duration=1, tau={"elbow": "1e4*exp(300*t)"})
+    ... except ld.ComputationError as error:
+    ...     print(error.result.status, error.result.t[-1] < 1)
+    diverged True
     """
 
     exit_status = 1
-    result = None
-    at = None
+    result: Any = None                       # `Result | None`, of a layer beyond this one
+    at: float | None = None
 
 
 class Interrupted(LiedynError):
     """A run that a signal has ended at the time t [s]; result as that of ComputationError."""
 
-    result = None
+    result: Any = None
 
     def __init__(self, signal: int, t: float):
         self.exit_status = 128 + signal
@@ -108,13 +187,31 @@ class Interrupted(LiedynError):
 
 
 class UsageError(LiedynError):
-    """Arguments that contradict each other, or a result that would be overwritten."""
+    """Arguments that contradict each other, or a result that would be overwritten.
+
+    Examples
+    --------
+    >>> ld.rollout(ld.load("robots/double_pendulum.yaml"), [0, 0], [0, 0], dt=0.0, steps=10)
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.UsageError: dt is not a step; found 0.0, expected a number of seconds above 0
+    """
 
     exit_status = 2
 
 
 class CheckFailed(LiedynError):
-    """A check failed (`liedyn check`, `--strict`, a self-check)."""
+    """A check failed (`liedyn check`, `--strict`, a self-check).
+
+    Examples
+    --------
+    >>> text = "links: {arm: {mass: 1, inertia: [1, 1, 9]}}\\njoints: {j: {type: ball, parent: world, child: arm}}"
+    >>> written = Path("arm.yaml").write_text(text)
+    >>> ld.load("arm.yaml", strict=True)
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.CheckFailed: 1 finding(s) in arm.yaml, the first: arm.yaml:1: arm: the body has ...
+    """
 
     exit_status = 4
 
@@ -127,11 +224,17 @@ def shown(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def nearest(word, options: Iterable[str]) -> str | None:
-    """The hint for a word that is none of the options: the one that was probably meant, in capitals or not."""
+def close_to(word, options: Iterable[str], n: int = 1, cutoff: float = 0.6) -> list[str]:
+    """At most n of the options that a word, or a pattern, is close to, in capitals or not; the closest first."""
     small = {option.lower(): option for option in options}
-    close = difflib.get_close_matches(str(word)[:100].lower(), list(small), n=1)
-    return f"did you mean {small[close[0]]}?" if close else None
+    plain = str(word).replace("*", "").replace("?", "")[:100].lower()
+    return [small[one] for one in difflib.get_close_matches(plain, list(small), n, cutoff)]
+
+
+def nearest(word, options: Iterable[str], n: int = 1, cutoff: float = 0.6, written: Callable[[str], str] = str) -> str | None:
+    """The hint for a word that is none of the options: those that were probably meant, as `written`."""
+    close = close_to(word, options, n, cutoff)
+    return f"did you mean {' or '.join(map(written, close))}?" if close else None
 
 
 def _short(value, limit: int = 120) -> str:

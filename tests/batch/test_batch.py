@@ -137,6 +137,42 @@ def test_columns_that_some_runs_have_are_in_all_files_of_trajectories(tmp_path):
     assert last == pytest.approx([lower["fext.lower.fz"][-1], tip["fext.tip.fz"][-1]], rel=1e-12)          # of one run: itself
 
 
+EVENTS = """\
+events:
+  straight: {when: "q(elbow)", value: 0, direction: rising, once: true, do: {impact: {joint: elbow, restitution: 0.5}}}
+  mid-way: {at: [0.2, 0.4], do: record}
+"""
+
+
+def test_outputs_at_events(tmp_path):
+    """Against the occurrences of `run_scenario`; the elbow of the second run does not straighten."""
+    text = f"""{ADAPTIVE}vary: [{{key: initial.q.elbow, list: [-0.05, 1.5]}}]
+outputs:
+  time: at(straight, t)
+  angle: at(straight, q.elbow)
+  before: before(straight, v.elbow)
+  after: "at(straight, v.elbow)"
+  tip: before(straight, vz(tip)) - at(straight, vz(tip))
+  times: count(straight)
+  marks: "count(event(mid-way))"
+  mark: "before(event(mid-way), t) + 0*at(0.2, t)"
+"""
+    found = batch(tmp_path, text, scenario=f"{SCENARIO}{EVENTS}")
+    assert found.bench.lineup is None
+    found.run(tmp_path / "out")
+    rows, result = table(tmp_path / "out"), outputs_alone(found, 0)[1]
+    one = next(event for event in result.events if event.name == "straight")
+    assert rows["time"][0] == one.t and 0.0 < one.t < 0.5 and rows["times"] == [1.0, 0.0]
+    assert abs(rows["angle"][0]) < 1e-12                       # located to rounding
+    assert rows["after"][0] == pytest.approx(-0.5 * rows["before"][0], rel=1e-12) and rows["before"][0] > 0.1
+    assert rows["after"][0] - rows["before"][0] == pytest.approx(one.dv[1], rel=1e-12)
+    tip = ld.jacobian(result.model, result.q[np.searchsorted(result.t, one.t)], "tip", frame="local_world_aligned")[5]
+    assert rows["tip"][0] == pytest.approx(-float(tip @ one.dv), rel=1e-10)
+    assert rows["marks"] == [2.0, 2.0] and rows["mark"] == [0.2, 0.2]
+    assert all(rows[name][1] is None for name in ("time", "angle", "before", "after", "tip"))
+    assert rows["status"] == ["complete"] * 2
+
+
 # --- the folder ------------------------------------------------------------------------------------------------------
 
 def test_resume_computes_what_is_missing_and_a_changed_sweep_what_differs(tmp_path):
@@ -263,7 +299,7 @@ def test_samples_of_sobol_are_a_power_of_two(tmp_path):
 
 def test_values_beyond_those_that_were_looked_at_are_bound_in_full(tmp_path, monkeypatch):
     """A mass below zero among many: the affine map alone would compute on."""
-    monkeypatch.setattr("liedyn.batch.lineup._LOOKED_AT", 8)
+    monkeypatch.setattr("liedyn.batch.lineup.LOOKED_AT", 8)
     text = "vary: [{key: robot.mass.lower, normal: {mean: 1, std: 0.6}}]\nsamples: 200\nseed: 2\n"
     found = batch(tmp_path, text + OUTPUTS)
     assert found.bench.lineup.affine

@@ -164,6 +164,44 @@ def cost_of_masses(runs: int = RUNS, steps: int = STEPS, repeats: int = 15) -> f
     return pair.ratio
 
 
+def on_its_feet(runs: int = RUNS, steps: int = 400, repeats: int = 11) -> float:
+    """us a semi-implicit step of a quadruped that stands on its feet by servos."""
+    model = ld.load("robots/quadruped.yaml")
+    q, legs = model.neutral(), np.arange(model.nv) >= 6
+    q[model.q_index("base")] = 0, 0, 0.3, 0, 0, 0, 1
+    for leg in ("FL", "FR", "HL", "HR"):
+        q[model.q_index(f"{leg}_hip")], q[model.q_index(f"{leg}_knee")] = 0.8, -1.6
+    options = {"dt": 5e-4, "method": "semi_implicit", "feedback": ld.Feedback.pd(legs * 100.0, legs * 4.0, q),
+               "contacts": {"links": {"*_foot": {"sphere": {"radius": 0.0175}}}, "creep": 0.1, "sink": 0.003}}
+    stands = ld.rollout(model, np.tile(q, (runs, 1)), np.zeros(model.nv), steps=1000, every=1000, **options)
+    assert (stands.contacts.force[:, -1] > 5.0).all() and not stands.notes
+    q, v = stands.q[:, -1].copy(), stands.v[:, -1].copy()
+
+    def run():
+        return ld.rollout(model, q, v, steps=steps, every=steps, **options).q
+    return side_by_side(run, run, repeats).ours / runs / steps * 1e6
+
+
+def mechanisms(runs: int = RUNS, steps: int = STEPS, repeats: int = 11):
+    """(mechanism, us a step of rk4)."""
+    for name in ("four_bar", "five_bar", "delta"):
+        model = ld.load(f"robots/{name}.yaml")
+        q = np.tile(ld.assemble(model, model.neutral()).q, (runs, 1))
+        v = ld.project_velocity(model, q, np.random.default_rng(0).standard_normal((runs, model.nv)))
+
+        def ours(model=model, q=q, v=v):
+            return ld.rollout(model, q, v, dt=DT, steps=steps, every=steps).q
+        end = ld.simulate(model, duration=DT * steps, output_step=DT * steps, integrator={"method": "rk4", "step": DT},
+                          initial={"q": _by_joint(model, q[0], "q"), "v": _by_joint(model, v[0], "v")}).q[-1]
+        difference = np.abs(ours()[0, -1] - end).max()
+        assert difference < 1e-9, f"{name}: differs from a single run by {difference:.1e}"
+        yield name, side_by_side(ours, ours, repeats).ours / runs / steps * 1e6
+
+
+def _by_joint(model, x, which: str) -> dict:
+    return {joint.name: x[getattr(joint, which)].tolist() for joint in model.joints}
+
+
 def gradients(runs: int = 64, steps: int = 200, repeats: int = 11):
     """(robot, method, time of rollout and adjoint by that of the rollout)."""
     for name, path, method in (("Panda", "panda", "rk4"), ("Panda", "panda", "semi_implicit"),
@@ -187,6 +225,10 @@ def report(line, quick: bool) -> None:
              f"{pair.ratio:5.1f}x (asked {asked[name]:g}x), {1 / us:5.2f} million steps a second")
     us, theirs, ratio = against_pinocchio(**few)
     line(ratio >= 200.0, f"chain of 7, rk4: ours {us:6.3f}, Python loop over Pinocchio {theirs:6.1f}, {ratio:5.0f}x (asked 200x)")
+    us = on_its_feet(**few)
+    line(us <= 2.0, f"quadruped on its feet, semi_implicit: {us:6.3f}, {1 / us:5.2f} million steps a second (asked 0.5)")
+    for name, us in mechanisms(**few):
+        line(True, f"{name:20s} rk4          : {us:6.3f}, {1 / us:5.2f} million steps a second")
     ratio = cost_of_masses(**few)
     line(ratio <= 1.15, f"Panda, masses of their own: {ratio:4.2f} times one robot (asked 1.15)")
     for name, method, ratio in gradients(**({"steps": 20, "repeats": 3} if quick else {})):

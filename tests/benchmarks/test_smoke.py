@@ -52,6 +52,7 @@ def test_higher_orders_agree_with_the_reference_and_pinocchio():
 
 
 def test_growth_of_higher_orders_is_told():
+    """Checks: AGF Figure 4, Table 4."""
     by_order = higher_order.by_order("one", (0, 2), 8, repeats=1, bodies=2)
     by_bodies = higher_order.by_bodies("batch", (1, 2), states=8, repeats=1)
     assert all((by[what] > 0).all() for by in (by_order, by_bodies) for what in higher_order.AUTHORS)

@@ -60,6 +60,7 @@ def test_reference_is_that_of_the_reference_data(script, published):
 
 
 def test_forces_are_those_of_the_authors_program(script, published):
+    """Checks: AGF Table 3."""
     q, v = script.reference(np.array([0.7]))
     tau, a = script.there_and_back(ld.load(script.ROBOT), q, v)
     outputs = published["outputs"]
@@ -70,6 +71,7 @@ def test_forces_are_those_of_the_authors_program(script, published):
 
 
 def test_script_writes_every_figure_and_its_numbers(folder):
+    """Checks: AGF Figures 3-4, Table 4."""
     assert {path.name for path in folder.iterdir()} == FILES
     assert all(path.stat().st_size > 10_000 for path in folder.iterdir() if path.suffix in (".png", ".svg"))
     motion = read_trajectory(folder / "fig3.csv").columns

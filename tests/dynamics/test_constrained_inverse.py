@@ -38,7 +38,7 @@ def mask_of(model, *which):
 
 # the branches of K2 §3.1 ------------------------------------------------------------------------------------------
 def test_unique_a_five_bar_of_two_motors(worst):
-    """m = n_p: (58), whatever the criterion; the same A_a, A_p solved as printed."""
+    """m = n_p: (58), whatever the criterion; the same A_a, A_p solved as printed. Checks: K2 (56)-(58)."""
     model, q = five_bar()
     q, v, a, _ = n_bar_motion(model, q)
     mask = mask_of(model, 0, 3)
@@ -54,7 +54,7 @@ def test_unique_a_five_bar_of_two_motors(worst):
 
 
 def test_redundant_a_five_bar_of_three_motors(worst):
-    """m > n_p: (59)-(64), each criterion as printed, on the rows that are not zero."""
+    """m > n_p: (59)-(64), each criterion as printed, on the rows that are not zero. Checks: K2 (59)-(64)."""
     model, q = five_bar()
     q, v, a, _ = n_bar_motion(model, q, 1)
     mask = mask_of(model, 0, 3, 4)
@@ -79,7 +79,7 @@ def test_redundant_a_five_bar_of_three_motors(worst):
 
 
 def test_fully_actuated_a_four_bar(worst):
-    """(65), (66); and lambda = 0 where constraint forces are the least."""
+    """(65), (66); and lambda = 0 where constraint forces are the least. Checks: K2 (65), (66)."""
     model, q = n_bar(4)
     q, v, a, _ = n_bar_motion(model, q, 2)
     every = np.ones(4, dtype=bool)

@@ -149,7 +149,8 @@ def test_derivatives_of_christoffel_symbols(name, worst):
 @pytest.mark.parametrize("types", [SIMPLE, ("ball",), ("free",), ("ball", "revolute", "helical")])
 def test_curvature_against_differences(types, worst):
     """(66), and for body-fixed fields <nabla_k nabla_l Xj - nabla_l nabla_k Xj - nabla_[k,l] Xj, Xi>: vectors differentiated as
-    such, by differences of Gamma_lj^r."""
+    such, by differences of Gamma_lj^r.
+    Checks: PBP (66)."""
     model = ld.build(random_robot(21, 3, types=types, springs=False))
     q = state(model, 6)[0]
     M, Gamma = ld.mass_matrix(model, q), ld.christoffel_symbols(model, q)

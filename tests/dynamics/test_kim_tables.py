@@ -31,6 +31,7 @@ def masks(model):
 
 @EVERY
 def test_tables_2_to_4_are_the_dynamics(name, worst):
+    """Checks: K1 Tables 2-4."""
     model, q, v, a, tau, _, moving, tables = case(name)
     more = {"f_ext": moving["f_ext"], "passive": False}
     assert worst("Table 2", relative(ld.inverse_dynamics(model, q, v, a, **more), tables.table_2(a)), name) < INVERSE
@@ -42,6 +43,7 @@ def test_tables_2_to_4_are_the_dynamics(name, worst):
 
 @EVERY
 def test_tables_5_to_7_are_its_derivatives(name, worst):
+    """Checks: K1 Tables 5-7."""
     model, q, v, a, tau, (da, dtau), moving, tables = case(name)
     more = moving | {"passive": False}
     for x, y in zip(ld.inverse_dynamics_directional(model, q, v, a, da=da, **more), tables.table_5(a, da), strict=True):

@@ -29,7 +29,7 @@ def gap(x, expected, other):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_twists(seed, worst):
-    """Of the same motion, from its poses."""
+    """Of the same motion, from its poses. Checks: AGF Remark 1."""
     q, T0, T = motion(seed)
     V, V_s = twists(T, "local").astype(float), twists(T, "world").astype(float)
     for base in (q, T0):

@@ -20,7 +20,7 @@ CLOSE = 1e-12        # screws and inertias about the world's origin, up to ten m
 
 @EVERY
 def test_poses_and_jacobians_by_products_of_exponentials(name, worst):
-    """Space form and body form against the recursions, link by link."""
+    """Space form and body form against the recursions, link by link. Checks: PBP (13), (14), (20), (31), (33); PL (8)."""
     model = model_of(name)
     q = state(model, 1)[0]
     form = ld.closed_form(model, q)
@@ -51,7 +51,7 @@ def test_screws_in_space_and_body(name):
 
 @EVERY
 def test_factors_of_both_papers(name, worst):
-    """PBP (47)-(51): A = Q S, L = Q G Q^-1, D = Q^-T J Q^-1; G (1 - Gamma) = 1 and Gamma is nilpotent."""
+    """Checks: PBP (46)-(51); PL (24). A = Q S, L = Q G Q^-1, D = Q^-T J Q^-1; G (1 - Gamma) = 1 and Gamma is nilpotent."""
     model = model_of(name)
     form = ld.closed_form(model, state(model, 3)[0])
     Q, one = form.Q, np.eye(len(form.Q))
@@ -68,7 +68,7 @@ def test_factors_of_both_papers(name, worst):
 
 @EVERY
 def test_the_mass_matrix_is_a_pullback(name):
-    """PBP (65): of the metric of all bodies on SE(3) x … x SE(3) by the Jacobians of their poses."""
+    """Checks: PBP (65). Of the metric of all bodies on SE(3) x … x SE(3) by the Jacobians of their poses."""
     model = model_of(name)
     form = ld.closed_form(model, state(model, 3)[0])
     M = sum(J.T @ rigid_matrix(I) @ J for I, J in zip(form.rigid, form.body_jacobians, strict=True))
@@ -87,7 +87,7 @@ def test_constant_factors_are_constant():
 
 @EVERY
 def test_gravity(name, worst):
-    """Ploen's phi, PBP (59) and the recursion."""
+    """Checks: PBP (59); PL (26), (38). Both and the recursion."""
     model = model_of(name)
     q = state(model, 5)[0]
     form, g = ld.closed_form(model, q), ld.gravity_force(model, q)
@@ -97,6 +97,7 @@ def test_gravity(name, worst):
 
 @EVERY
 def test_derivatives_of_the_mass_matrix(name, worst):
+    """Checks: PL (28)."""
     model = model_of(name)
     q, v = state(model, 6)[:2]
     form = ld.closed_form(model, q)
@@ -108,6 +109,7 @@ def test_derivatives_of_the_mass_matrix(name, worst):
 
 @EVERY
 def test_christoffel_symbols(name, worst):
+    """Checks: PBP (55)-(57)."""
     model = model_of(name)
     q = state(model, 7)[0]
     form = ld.closed_form(model, q)
@@ -121,7 +123,7 @@ def moved(model, q, k, h):
 
 @pytest.mark.parametrize("name", ["revolute", "ball", "free", "screws", "every kind, a chain"])
 def test_first_derivative_of_Ad(name, worst):
-    """(53) against differences, for all triples (some, of a long chain)."""
+    """(53) against differences, for all triples (some, of a long chain). Checks: PBP (53), Proposition 1."""
     model = model_of(name)
     q = state(model, 8)[0]
     form, rng = ld.closed_form(model, q), np.random.default_rng(8)
@@ -135,7 +137,8 @@ def test_first_derivative_of_Ad(name, worst):
 
 @pytest.mark.parametrize("name", ["revolute", "ball", "free", "screws", "every kind, a chain"])
 def test_second_derivative_of_Ad(name, worst):
-    """(54) against differences of (53): one after the other, also by coordinates of one joint."""
+    """(54) against differences of (53): one after the other, also by coordinates of one joint.
+    Checks: PBP (54), Proposition 2."""
     model = model_of(name)
     q = state(model, 9)[0]
     form, rng = ld.closed_form(model, q), np.random.default_rng(9)

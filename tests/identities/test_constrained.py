@@ -128,7 +128,8 @@ def dependent(case):
 
 @EVERY
 def test_forward_dynamics_obeys_both_equations(name, worst):
-    """M a + b = tau + A^T lambda and A a + gamma = 0, of nine states; and these are the nine one by one."""
+    """M a + b = tau + A^T lambda and A a + gamma = 0, of nine states; and these are the nine one by one.
+    Checks: K2 (54), (55)."""
     case = looped_of(name)
     model, drive = case.model, {"drive": case.drive}
     q, v, _, tau = motion(case, 3, (N,))

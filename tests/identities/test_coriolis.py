@@ -85,6 +85,7 @@ def check_coriolis(model, q, v, worst=lambda what, value: value):
 
 @EVERY
 def test_coriolis_matrices(name, worst):
+    """Checks: PL (37), Propositions 1-2; PBP (52)."""
     model = model_of(name)
     q, v = state(model, 1)[:2]
     check_coriolis(model, q, v, lambda what, value: worst(what, value, name))
@@ -106,6 +107,7 @@ def test_coriolis_matrices_and_christoffel_symbols_of_any_tree(robot, seed):
 
 @EVERY
 def test_mass_matrix_rate_is_the_difference_along_the_motion(name, worst):
+    """Checks: PL (28)."""
     model = model_of(name)
     q, v = state(model, 2)[:2]
     v = 0.1 * v                                          # slow, for the sake of the differences
@@ -116,6 +118,7 @@ def test_mass_matrix_rate_is_the_difference_along_the_motion(name, worst):
 
 @EVERY
 def test_mass_matrix_derivative_is_the_difference_along_each_coordinate(name, worst):
+    """Checks: PBP (53)."""
     model = model_of(name)
     q = state(model, 3)[0]
     dM = by_q(lambda q: ld.mass_matrix(model, q), model, q)
@@ -127,7 +130,7 @@ def test_mass_matrix_derivative_is_the_difference_along_each_coordinate(name, wo
 
 @EVERY
 def test_christoffel_symbols_are_those_of_the_connection(name, worst):
-    """Koszul's formula with differences of M; (52) where there is no ball or free joint."""
+    """Koszul's formula with differences of M; (52) where there is no ball or free joint. Checks: PBP (52), (55)-(57); PL (3)."""
     model = model_of(name)
     q = state(model, 4)[0]
     Gamma, size = ld.christoffel_symbols(model, q), np.abs(ld.mass_matrix(model, q)).max()

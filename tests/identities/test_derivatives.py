@@ -147,7 +147,8 @@ def test_derivatives_of_random_robots(robot, seed):
 @EVERY
 def test_derivatives_agree_with_differences(name, worst):
     """Independent of any reference: along q (+) e d and v + e d for all d at once; without friction, whose scale is 0.01 rad/s.
-    The differences' own error is what is seen: 1e-12 of the values that they are taken of, times cond(M) where M is solved."""
+    The differences' own error is what is seen: 1e-12 of the values that they are taken of, times cond(M) where M is solved.
+    Checks: K1 Tables 5-7."""
     model = model_of(name)
     (q, v, a, tau), F, eye = state(model, 3), wrench(model, 3), 0.2 * np.eye(model.nv)
     mask = np.arange(model.nv) % 2 == 0

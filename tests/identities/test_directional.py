@@ -116,7 +116,8 @@ def tables_of(reference):
 @pytest.mark.parametrize("figures", [False, True], ids=["state", "state and figures"])
 @EVERY
 def test_tables_5_to_7_to_the_letter(name, figures, worst):
-    """The paper's recursions, with derivatives of articulated inertias, and ours, which carries vectors only."""
+    """The paper's recursions, with derivatives of articulated inertias, and ours, which carries vectors only.
+    Checks: K1 Tables 5-7."""
     model = model_of(name)
     case = Case(model, 4, figures)
     tables = tables_of(case.reference)

@@ -52,7 +52,8 @@ def test_inverse_dynamics_is_the_virtual_power_of_all_links(name, worst):
 
 @EVERY
 def test_forward_dynamics_undoes_inverse_dynamics(name, worst):
-    """a comes back within eps cond(M), the sensitivity of the equation itself; measured factor 2 at most."""
+    """a comes back within eps cond(M), the sensitivity of the equation itself; measured factor 2 at most.
+    Checks: K1 Tables 1-3."""
     model = model_of(name)
     q, v, a, tau = state(model, 2, 16)
     F = wrenches(model, 2, (16,))
@@ -80,7 +81,7 @@ def test_forward_dynamics_undoes_inverse_dynamics_on_any_tree(robot, seed):
 
 @EVERY
 def test_hybrid_dynamics_of_any_mask_satisfies_inverse_dynamics(name, worst):
-    """Also masks that cut through ball, free and compound joints. What is not read may be NaN."""
+    """Also masks that cut through ball, free and compound joints. What is not read may be NaN. Checks: K1 (33), Tables 1, 4."""
     model = model_of(name)
     rng = np.random.default_rng(3)
     for k in range(12):

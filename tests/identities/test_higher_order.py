@@ -80,12 +80,14 @@ def assert_inverse(model, seed, worst, where, frame="local", wrenches=True, orde
 # inverse ----------------------------------------------------------------------------------------------------------
 @EVERY
 def test_inverse_of_every_kind(name, worst):
+    """Checks: AGF Algorithms 1-2."""
     assert_inverse(zoo.model_of(name), 1, worst, name, wrenches=False)
 
 
 @FEW
 @pytest.mark.parametrize("frame", FRAMES)
 def test_inverse_with_wrenches(name, frame, worst):
+    """Checks: AGF (67)-(70), Algorithm 2."""
     assert_inverse(zoo.model_of(name), 2, worst, f"{name}, {frame}", frame)
 
 
@@ -228,13 +230,14 @@ def assert_hybrid(model, seed, mask, worst, where, frame="local", wrenches=True,
 
 @EVERY
 def test_forward_of_every_kind(name, worst):
+    """Checks: AGF Algorithm 3, Lemma 2."""
     model = zoo.model_of(name)
     assert_hybrid(model, 8, np.zeros(model.nv, bool), worst, name, wrenches=False)
 
 
 @EVERY
 def test_hybrid_of_every_kind(name, worst):
-    """Every second coordinate, also of a ball or free joint."""
+    """Every second coordinate, also of a ball or free joint. Checks: AGF (24)-(26), Algorithm 4."""
     model = zoo.model_of(name)
     for first in (0, 1):
         assert_hybrid(model, 9, np.arange(model.nv) % 2 == first, worst, name, wrenches=False)

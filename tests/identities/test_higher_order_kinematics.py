@@ -149,7 +149,7 @@ def test_centre_of_mass_and_momentum(name, worst):
 @given(robots, st.integers(0, 1000), st.integers(1, 8))
 @exploring
 def test_any_tree(robot, seed, rows):
-    """Against the spatial recursion in long double (AGF, Algorithm 1)."""
+    """Checks: AGF Algorithm 1. Against the spatial recursion in long double."""
     model = ld.build(robot)
     q = state(model, seed)[0]
     v = np.random.default_rng(seed).standard_normal((rows, model.nv))

@@ -27,7 +27,8 @@ def some_wrenches(model, seed):
 
 @EVERY
 def test_order_0(name, worst):
-    """M, C v and g of Proposition 1, each against its own recursion; external wrenches too."""
+    """M, C v and g of Proposition 1, each against its own recursion; external wrenches too.
+    Checks: AGF (10)-(13), Proposition 1."""
     model = model_of(name)
     q, v, a, _ = motion(model, 1)
     form, M = ld.spatial_closed_form(model, q), ld.mass_matrix(model, q)
@@ -45,7 +46,7 @@ def test_order_0(name, worst):
 
 @EVERY
 def test_the_coriolis_matrix_is_admissible(name, worst):
-    """Lemma 1: dM/dt - 2C is skew, dM/dt being that of the recursion."""
+    """Lemma 1: dM/dt - 2C is skew, dM/dt being that of the recursion. Checks: AGF (21), (32), Lemma 1."""
     model = model_of(name)
     q, v = motion(model, 2)[:2]
     form, dM = ld.spatial_closed_form(model, q), ld.mass_matrix_rate(model, q, v)
@@ -58,7 +59,8 @@ def test_the_coriolis_matrix_is_admissible(name, worst):
 @EVERY
 @pytest.mark.parametrize("base", ["local", "world"])
 def test_order_1(name, base, worst):
-    """Proposition 1, with external wrenches, against the recursion of any order."""
+    """Proposition 1, with external wrenches, against the recursion of any order.
+    Checks: AGF (14)-(19), Proposition 1."""
     model = model_of(name)
     if base == "world" and model.base != "floating":
         with pytest.raises(ld.ShapeError, match=r"base_frame=.world. is for a robot with a floating base; this one's is fixed"):
@@ -78,7 +80,8 @@ def test_order_1(name, base, worst):
 
 @EVERY
 def test_rates_of_the_factors(name, worst):
-    """Along q (+) t v, v + t a: whatever depends on them has at t = 0 the rate that it says."""
+    """Along q (+) t v, v + t a: whatever depends on them has at t = 0 the rate that it says.
+    Checks: AGF (15)-(18), (34)-(40), Table 2."""
     model = model_of(name)
     q, v, a, _ = motion(model, 4)
     form = ld.spatial_closed_form(model, q)
@@ -133,7 +136,7 @@ def test_the_two_coriolis_matrices_differ():
 
 @FLOATING
 def test_spatial_coordinates_of_the_base(name, worst):
-    """AGF, Remark 1: the converters take one form's motion and force to the other's; the mass matrix changes by Ad^-1."""
+    """Checks: AGF Remark 1. The converters take one form's motion and force to the other's; the mass matrix changes by Ad^-1."""
     model = model_of(name)
     q, *v = motion(model, 7)
     v, base = np.stack(v), q[model.joints[0].q]

@@ -238,7 +238,7 @@ PLACES = [(kind, keys, key, embed, path) for kind in KINDS for keys, key, embed,
 
 def read_values(kind: str, values: dict, folder: Path):
     (folder / "runs" / "before").mkdir(parents=True, exist_ok=True)
-    for name in ("robot.yaml", "robot.loops.yaml", "runs/before/trajectory.csv", "scenario.yaml"):
+    for name in ("robot.yaml", "robot.loops.yaml", "runs/before/trajectory.csv", "scenario.yaml", "motion.csv"):
         (folder / name).touch()
     (folder / "masses.csv").write_text("mass\n1\n")
     (folder / "K.csv").write_text("1, 2\n")

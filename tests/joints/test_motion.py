@@ -75,7 +75,8 @@ def moved(kind, q, x):
 
 @pytest.mark.parametrize(("kind", "seed"), CASES)
 def test_pose_by_the_definition_of_the_joint(kind, seed):
-    """Both of `joint_motion` and of the kernel, which sees screws about z axes and massless bodies between."""
+    """Both of `joint_motion` and of the kernel, which sees screws about z axes and massless bodies between.
+    Checks: PBP (23); PL (14)."""
     model, joint = lone_joint(kind, seed)
     q = state(model, seed, 10)[0]
     expected = [origin(joint) @ motion(joint, x) for x in q]
@@ -86,7 +87,7 @@ def test_pose_by_the_definition_of_the_joint(kind, seed):
 
 @pytest.mark.parametrize(("kind", "seed"), CASES)
 def test_jacobian_of_a_joint_is_the_derivative_of_its_pose(kind, seed):
-    """S: T^-1 dT along each coordinate. Measured 1e-12, the accuracy of the difference."""
+    """S: T^-1 dT along each coordinate. Measured 1e-12, the accuracy of the difference. Checks: K1 (61), (62), Corollary 2."""
     model, joint = lone_joint(kind, seed)
     q, v = state(model, seed)[:2]
     T, S, _ = ld.joint_motion(model, "joint", q, v)
@@ -138,7 +139,7 @@ def test_axes_at_and_near_minus_z(axis):
 
 
 def test_twist_of_a_joint_of_many_screws_needs_its_jacobian_and_its_rate():
-    """K1 (36), (40): V = S v and dV = S a + dS v of the child against a parent at rest."""
+    """Checks: K1 (36), (40). V = S v and dV = S a + dS v of the child against a parent at rest."""
     for name in ("universal", "cylindrical", "planar", "euler", "screws"):
         model = model_of(name)
         joint = model.joints[0]

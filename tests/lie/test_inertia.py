@@ -52,6 +52,7 @@ def everything(x, y):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_inertias_against_matrices(kind):
+    """Checks: K1 (20), (21), (23)."""
     bodies, full, poses, V, U, s = samples()
     rows = [np.r_[T[:3, :3].ravel(), T[:3, 3], v, u, ten(I), ten(J), compact(X), compact(Y), r] for T, v, u, I, J, X, Y, r in
             zip(poses, V, U, bodies[:N], bodies[N:], full[:N], full[N:], s, strict=True)]
@@ -69,7 +70,7 @@ def test_inertias_against_matrices(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_transformation_of_a_rigid_body_keeps_its_mass_and_inertia_about_the_com(kind):
-    """K1 (21), (22): what moves is the frame only. Measured 4e-16 of the inertia about the origin."""
+    """Checks: K1 (21), (22). What moves is the frame only. Measured 4e-16 of the inertia about the origin."""
     rng = np.random.default_rng(3)
     mass, com, J = 2.0, rng.standard_normal(3), np.diag([0.3, 0.4, 0.5])
     I, R, p = inertia(mass, com, J), random_rotations(rng, 1)[0], rng.standard_normal(3)

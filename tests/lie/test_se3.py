@@ -73,6 +73,7 @@ def logarithm(x, y):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_poses_twists_and_wrenches_against_matrices(kind):
+    """Checks: K1 (4), (6)-(8), (11), (13), (27)-(29); PBP (1)-(7)."""
     poses, others = random_poses(100), random_poses(100, seed=1)
     x = np.random.default_rng(2).standard_normal((100, 18))
     V, W, F = x[:, :6], x[:, 6:12], x[:, 12:]
@@ -136,7 +137,8 @@ def outputs(x, kind, seed=0):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_exp_against_the_series(kind, worst):
-    """Measured 9e-16 for translations of about 1, at any angle up to 6; also against SciPy's expm."""
+    """Measured 9e-16 for translations of about 1, at any angle up to 6; also against SciPy's expm.
+    Checks: PBP (15)-(17); AGF (9)."""
     for x, T in zip(ALL, full(outputs(ALL, kind)[1][:, :12]), strict=True):
         assert worst("exp of SE(3)", error(T, series(hat(x), 0))) < 2e-15
         np.testing.assert_allclose(T, matrix_exp(x), atol=2e-14)

@@ -162,7 +162,19 @@ def test_neutral_configuration(name):
     for joint in model.joints:
         np.testing.assert_allclose(ld.joint_motion(model, joint.name, q[joint.q])[0], joint.home, atol=1e-15)
     ld.link_poses(model, q)
-    assert repr(model) == f"<Model {model.name}: {len(model.joints)} joints, nq {model.nq}, nv {model.nv}, {model.base} base>"
+
+
+def test_reprs_are_a_line(tmp_path):
+    """Of a model and of its description, with loops, couplings and findings where there are any."""
+    path = tmp_path / "press.yaml"
+    path.write_text(
+        "name: press\nlinks:\n  a: {mass: 1.5, inertia: [1, 1, 1]}\n  b: {mass: 2, inertia: [1, 1, 1]}\njoints:\n"
+        "  turn: {type: revolute, parent: world, child: a, axis: [0, 0, 1]}\n"
+        "  slide: {type: prismatic, parent: world, child: b, axis: [1, 0, 0]}\n"
+        "couplings:\n  screw: {terms: {turn: 0.1, slide: -1}}\n", encoding="utf-8")
+    assert repr(ld.load(path)) == "<Model press: 2 joints, nq 2, nv 2, fixed base; 2 links, 3.5 kg, 1 coupling, 2 findings>"
+    assert repr(ld.load_description(path)) == "<Robot press: 2 links, 2 joints, 1 coupling, fixed base>"
+    assert repr(model_of("a lone body")).startswith("<Model zoo8: 1 joint, nq 7, nv 6, floating base; 1 link, ")
 
 
 def test_models_are_frozen_and_can_be_copied_and_pickled():

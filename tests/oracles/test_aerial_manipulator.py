@@ -81,6 +81,7 @@ def test_reference(model, case, worst):
 @CASES
 @pytest.mark.parametrize("count", [None, 1, 11])
 def test_inverse(model, case, count, worst):
+    """Checks: AGF Algorithms 1-2, Table 5."""
     q, v = motion_of(case)
     lead = () if count is None else (count,)
     tau = ld.higher_order_inverse_dynamics(model, np.broadcast_to(q, (*lead, 13)), np.broadcast_to(v, (*lead, ORDERS + 1, 12)),
@@ -96,7 +97,8 @@ def test_inverse(model, case, count, worst):
 @pytest.mark.parametrize("given", MASKS)
 def test_forward_and_hybrid(model, case, given, worst):
     """The authors' forces to motion. Their figures are doubles and wrong in the last digits: `least` is what long double makes of
-    the same figures, and of figures that differ by half a last digit from them."""
+    the same figures, and of figures that differ by half a last digit from them.
+    Checks: AGF Algorithms 3-4, Table 5."""
     q, v = motion_of(case)
     tau, mask = forces_of(case), np.zeros(12, bool)
     mask[MASKS[given]] = True
@@ -123,7 +125,7 @@ def test_forward_and_hybrid(model, case, given, worst):
 
 @CASES
 def test_closed_form(model, case, worst):
-    """Orders 0 and 1 as Proposition 1 has them."""
+    """Orders 0 and 1 as Proposition 1 has them. Checks: AGF (10), (14), Proposition 1."""
     q, v = motion_of(case)
     form = ld.spatial_closed_form(model, q, base_frame="world")
     tau = np.stack([form.inverse_dynamics(*v[:2]), form.inverse_dynamics_rate(*v[:3])])

@@ -71,7 +71,8 @@ def test_double_pendulum():
 def test_two_revolute_arm_of_park_bobrow_and_ploen():
     """PBP (60)-(64) for any two axes in space. The printed entries hold products of velocities (sum the rows), and (63) lacks
     its minus. With B = Ad_exp(-A2 x2) A1 and B' = Ad_exp(-A2 x2) [A1, A2]:
-    tau = M ddx + (2 <B', B> dx1 dx2 + <B', A2> dx2^2, -<B', B> dx1^2)."""
+    tau = M ddx + (2 <B', B> dx1 dx2 + <B', A2> dx2^2, -<B', B> dx1^2).
+    Checks: PBP (60)-(64)."""
     rng = np.random.default_rng(3)
     for _ in range(5):
         w, p = rng.standard_normal((2, 3)), rng.standard_normal((2, 3))

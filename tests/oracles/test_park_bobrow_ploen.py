@@ -5,97 +5,14 @@ import pytest
 
 import liedyn as ld
 from bridge import relative
-from liedyn.model.description import WORLD, Coordinate, Joint, Robot
-from matrices import adjoint, bracket, exp, inertia, inverse, pose
-from zoo import floats, random_link, random_pose, unit
-
-
-class Page:
-    """A chain in PBP's letters, from its description: screws A_i at home in the world, <,>_l with the matrix D_l (36).
-
-    Indices from 1, as on the page."""
-
-    def __init__(self, robot, x):
-        self.n, self.x = len(robot.joints), np.r_[np.nan, x]
-        self.A, self.D, self.c, self.m, M = [None], [None], [None], [None], np.eye(4)
-        self.gravity = np.array(robot.gravity)
-        links = {link.name: link for link in robot.links}
-        for joint in robot.joints:
-            M = M @ pose(joint.origin.rotation, joint.origin.translation)
-            axis = np.array(joint.axes[0])
-            S = np.r_[axis, 0, 0, 0] if joint.type == "revolute" else np.r_[0, 0, 0, axis]
-            link = links[joint.child]
-            self.A.append(adjoint(M) @ S)
-            home = adjoint(inverse(M))
-            self.D.append(home.T @ inertia(link.mass, link.com, link.inertia) @ home)
-            self.c.append(M @ np.r_[link.com, 1])
-            self.m.append(link.mass)
-
-    def e(self, i, sign=1):
-        return exp(sign * self.A[i] * self.x[i])
-
-    def Ad(self, j, i, H):
-        """Ad_j^i(H) (37)."""
-        for k in range(i, j + 1):
-            H = adjoint(self.e(k, -1)) @ H
-        return H
-
-    def metric(self, i, X, Y):
-        return X @ self.D[i] @ Y
-
-    def term(self, l, a, b, c):
-        """<Ad_l^b([Ad_{b-1}^{a+1}(A_a), A_b]), Ad_l^{c+1}(A_c)>_l."""
-        A = self.A
-        moved = bracket(self.Ad(b - 1, a + 1, A[a])) @ A[b]
-        return self.metric(l, self.Ad(l, b, moved), self.Ad(l, c + 1, A[c]))
-
-    def mass(self):
-        M = np.zeros((self.n + 1,) * 2)
-        for i in range(1, self.n + 1):
-            for j in range(i, self.n + 1):
-                M[i, j] = M[j, i] = sum(self.metric(k, self.Ad(k, i + 1, self.A[i]), self.Ad(k, j + 1, self.A[j]))
-                                        for k in range(j, self.n + 1))                                   # (40)
-        return M[1:, 1:]
-
-    def christoffel(self):
-        out, t = np.zeros((self.n + 1,) * 3), self.term
-        for i in range(1, self.n + 1):
-            for j in range(i, self.n + 1):
-                for k in range(1, self.n + 1):
-                    if k <= i:                                                                           # (55)
-                        x = sum(t(l, k, i, j) + t(l, k, j, i) + t(l, i, j, k) for l in range(j, self.n + 1))
-                    elif k <= j:                                                                         # (56)
-                        x = sum(t(l, k, j, i) + t(l, i, j, k) - t(l, i, k, j) for l in range(j, self.n + 1))
-                    else:                                                                                # (57)
-                        x = sum(t(l, i, j, k) - t(l, i, k, j) - t(l, j, k, i) for l in range(k, self.n + 1))
-                    out[i, j, k] = out[j, i, k] = x / 2
-        return out[1:, 1:, 1:]
-
-    def gravity_force(self):
-        phi = np.zeros(self.n + 1)
-        for k in range(1, self.n + 1):
-            for i in range(k, self.n + 1):
-                A, X = self.Ad(i, k + 1, self.A[k]), np.eye(4)
-                for j in range(1, i + 1):
-                    X = X @ self.e(j)
-                hat = np.zeros((4, 4))
-                hat[:3, :3], hat[:3, 3] = bracket(A)[:3, :3], A[3:]
-                phi[k] -= self.m[i] * self.gravity @ (X @ hat @ self.c[i])[:3]                           # (59)
-        return phi[1:]
-
-
-def chain(seed, types):
-    """Links of random inertia on joints of random axes and places; no rotors."""
-    rng = np.random.default_rng(seed)
-    links = tuple(random_link(rng, f"link{k}") for k in range(len(types)))
-    joints = tuple(Joint(f"joint{k}", kind, WORLD if k == 0 else f"link{k - 1}", f"link{k}", random_pose(rng),
-                         axes=(floats(unit(rng)),), coordinates=(Coordinate(),)) for k, kind in enumerate(types))
-    return Robot("chain", links, joints, gravity=floats(rng.uniform(-10, 10, 3)))
+from matrices import bracket, pose
+from pbp_page import Page, chain
 
 
 @pytest.mark.parametrize("types", ["R", "RR", "RRPR", "PRRP", "RPRRR"])
 def test_chains(types, worst):
-    """Ours, compiled and in closed form, one state and a batch, against the page; bounds: rounding of the page's sums."""
+    """Ours, compiled and in closed form, one state and a batch, against the page; bounds: rounding of the page's sums.
+    Checks: PBP (40), (55)-(57), (59)."""
     kinds = [{"R": "revolute", "P": "prismatic"}[letter] for letter in types]
     robot = chain(len(types), kinds)
     model, rng = ld.build(robot), np.random.default_rng(len(types))
@@ -116,7 +33,8 @@ def test_chains(types, worst):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_2R_example(seed, worst):
-    """(60)-(64). As printed, (61)-(63) have the second rate in them, so that rows sum to C v; (63) lost its minus sign."""
+    """(60)-(64). As printed, (61)-(63) have the second rate in them, so that rows sum to C v; (63) lost its minus sign.
+    Checks: PBP (60)-(64)."""
     robot = chain(seed, ["revolute", "revolute"])
     model = ld.build(robot)
     x, (dx1, dx2) = np.random.default_rng(seed).uniform(-2, 2, (2, 2))
@@ -139,7 +57,7 @@ def test_the_2R_example(seed, worst):
 
 
 def test_poses_of_a_product_of_exponentials():
-    """(13): e^{A_1 x_1} … e^{A_n x_n} M."""
+    """(13): e^{A_1 x_1} … e^{A_n x_n} M. Checks: PBP (13)."""
     robot = chain(9, ["revolute", "prismatic", "revolute"])
     model, x = ld.build(robot), np.array([0.4, -0.7, 1.1])
     page, form, T = Page(robot, x), ld.closed_form(model, x), np.eye(4)

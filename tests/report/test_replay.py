@@ -2,7 +2,6 @@
 import json
 import re
 import shutil
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +27,6 @@ joints:
   hinge: {type: continuous, parent: cart, child: bar, axis: [0, 1, 0], origin: {xyz: [0, 0, -0.1]}}
   end: {type: fixed, parent: bar, child: tip</script><b>, origin: {xyz: [0, 0, -2]}}
 """
-CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 
 
 def motion_of(model, seconds, rate, seed=0):
@@ -201,27 +199,6 @@ def test_shapes_of_robot_files(tmp_path):
     assert {link: [(one.kind, one.sizes, one.pose.translation) for one in group] for link, group in shapes.items()} == {
         "one": [("cylinder", (0.1, 2.0), (0.0, 0.0, 1.0))], "two": [("box", (1.0, 2.0, 3.0), (0.0, 0.0, 0.0))]}
     assert link_shapes(ROOT / "robots/ur5.yaml")
-
-
-@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium")
-def test_in_a_browser(tmp_path):
-    """The scripts unpack the same positions, at ten times, and no error is raised: an error would leave the answer out."""
-    model, t, q = write_run(tmp_path / "run", ROOT / "robots/panda.yaml", 1.0, 60)
-    ok("replay", tmp_path / "run", "-o", tmp_path / "page.html")
-    page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    times = t[::6]
-    ask = ("const wait = setInterval(() => { if (!window.replay) return; clearInterval(wait); document.title = JSON.stringify("
-           f"{json.dumps(times.tolist())}.map((t) => {{ replay.seek(t); return replay.position('panda_hand'); }})); }}, 20);")
-    (tmp_path / "page.html").write_text(page.replace("</body>", f"<script>{ask}</script></body>"), encoding="utf-8")
-    command = [CHROMIUM, "--headless=new", "--no-sandbox", "--use-gl=angle", "--use-angle=swiftshader",
-               "--enable-unsafe-swiftshader", f"--user-data-dir={tmp_path / 'profile'}", "--virtual-time-budget=5000",
-               "--dump-dom"]
-    shown = subprocess.run([*command, (tmp_path / "page.html").as_uri()], capture_output=True, text=True, timeout=120)
-    title = re.search(r"<title>(.*?)</title>", shown.stdout)[1]
-    if "WebGL 2" in shown.stdout and not title.startswith("["):
-        pytest.skip("this Chromium draws without WebGL 2")
-    T = ld.link_poses(model, q[::6])[:, model.link_index("panda_hand"), :3, 3]
-    assert np.abs(np.array(json.loads(title)) - T).max() < 1e-4
 
 
 def test_scripts_are_in_the_package():

@@ -202,16 +202,6 @@ def test_results_go_to_given_arrays_and_other_libraries_give_theirs(pendulum):
     assert found.q is out[0] and np.array_equal(out[1], ld.rollout(pendulum, q, np.zeros(2), dt=DT, steps=STEPS).v)
 
 
-def test_a_mechanism_runs_on_its_loops(worst):
-    model = ld.load("robots/four_bar.yaml")
-    q = ld.assemble(model, model.neutral()).q
-    v = ld.project_velocity(model, q, np.full(model.nv, 0.5))
-    found = ld.rollout(model, q, v, dt=1e-3, steps=50, every=10)
-    assert worst("rollout: residual of loops", np.abs(ld.constraint_residual(model, found.q)).max()) < 1e-11
-    with pytest.raises(ld.UsageError, match=r"semi_implicit.*loops; use rk4"):
-        ld.rollout(model, q, v, dt=1e-3, steps=5, method="semi_implicit")
-
-
 @pytest.mark.parametrize(("arguments", "error", "message"), [
     ({"method": "euler"}, ld.UsageError, "method is not known; found 'euler', expected rk4 or semi_implicit"),
     ({"dt": "1"}, ld.UsageError, "dt is not a step; found '1'"),

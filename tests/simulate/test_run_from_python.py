@@ -49,11 +49,20 @@ def test_bad_overrides_are_refused(overrides, message):
         ld.run_scenario(PENDULUM, overrides)
 
 
-def test_the_repr_of_a_result_is_one_short_line():
+def test_the_repr_of_a_result_is_short_and_says_what_to_do_next():
     """It was 68,884 characters."""
-    text = repr(ld.run_scenario(PENDULUM))
-    assert text.startswith("<Result double_pendulum: 5 rows to t = 0.2 s, nq 2, nv 2, energy balance ")
-    assert len(text) < 120 and "\n" not in text
+    lines = repr(ld.run_scenario(PENDULUM)).splitlines()
+    assert lines[0] == "<Result double_pendulum: 0.2 s in 200 steps (rk4), 5 rows, nq 2, nv 2"
+    assert lines[1].startswith("  energy balance ") and "inverse dynamics residual" in lines[1]
+    assert "run.to_pandas()" in lines[2] and len(lines) == 3 and max(map(len, lines)) < 120
+
+
+def test_the_repr_of_a_result_that_ended_early_says_why():
+    pushed = PENDULUM | {"joints": {"*": {"torque": "1e4*exp(300*t)"}}, "integrator": {"method": "rk4", "step": 0.01}}
+    with pytest.raises(ld.ComputationError) as caught:
+        ld.run_scenario(pushed)
+    run = caught.value.result
+    assert f"\n  diverged: {run.reason}\n" in repr(run) and run.reason
 
 
 def test_a_result_as_a_data_frame_has_the_columns_of_its_file(tmp_path):

@@ -1,7 +1,6 @@
-"""One run of a sweep as a scenario and its robot, ready to start."""
+"""One run of a sweep, from the values of what varies: a scenario and its robot, ready to start."""
 from __future__ import annotations
 
-import difflib
 import json
 from collections.abc import Iterable
 from dataclasses import replace
@@ -11,34 +10,49 @@ import numpy as np
 from liedyn.analyse.along.varied import value, with_parameters
 from liedyn.batch.design import Design
 from liedyn.dynamics.parameters.model_parameters import parameter_names
-from liedyn.errors import LiedynError, ModelError, ScenarioError
+from liedyn.errors import LiedynError, ModelError, ScenarioError, nearest
 from liedyn.io.plain_scenario import to_plain
 from liedyn.io.scenario_file import scenario_of
 from liedyn.io.sweep import Sweep, Varied
 from liedyn.io.yaml_text import read_yaml
 from liedyn.loading import load, load_description
 from liedyn.model.build import build
+from liedyn.model.model import Model
 from liedyn.simulation.preparation import Prepared, prepare_with
 
 
 class Binding:
-    """Of the runs of a sweep.
+    """Of the runs of a sweep: what varies, bound to names of the robot and to keys. Kinds of runs derive from it.
 
-    prepared   the run of the scenario itself
+    model      the robot of the runs, as its file has it
     nominal    what relative values are multiplied with, by what varies; 1 for absolute ones
     """
 
     def __init__(self, sweep: Sweep):
         self.sweep, self.design = sweep, Design(sweep)
-        self._models: dict[tuple, object] = {}
-        scenario = scenario_of(sweep.scenario, sweep.overrides)
-        self.model = self._model(scenario)
-        self.prepared = prepare_with(scenario, self.model)
+        self.model = self._begin()
         known = set(parameter_names(self.model)) if any(one.of_robot for one in sweep.vary) else set()
         self.parameters = [one.of_robot if one.of_robot in known else None for one in sweep.vary]
         for one, name in zip(sweep.vary, self.parameters, strict=True):
             self._check_key(one, name, known)
         self.nominal = [self._nominal(one, name) for one, name in zip(sweep.vary, self.parameters, strict=True)]
+
+    # of kinds of runs
+    def _begin(self) -> Model:
+        """The robot, after what all runs begin with is read."""
+        raise NotImplementedError
+
+    def _made(self, overrides: list[str], edits: tuple[str, ...], parameters: dict[str, float]):
+        """A run with these values of its own keys ("key=value"), edits of the robot file, and parameters of the robot."""
+        raise NotImplementedError
+
+    @property
+    def robot_file(self) -> str:
+        raise NotImplementedError
+
+    def _own_value(self, key: str):
+        """What a key of its own has where nothing varies."""
+        raise NotImplementedError
 
     @property
     def of_robot(self) -> bool:
@@ -51,15 +65,15 @@ class Binding:
         return [x * factor if one.scale == "relative" else x
                 for one, x, factor in zip(self.sweep.vary, found, self.nominal, strict=True)]
 
-    def run(self, number: int) -> Prepared:
+    def run(self, number: int):
         return self.bind([x[0] for x in self.values(number, number + 1)])
 
-    def bind(self, values) -> Prepared:
-        """The run where what varies has these values. Raises what `run_scenario` does."""
+    def bind(self, values):
+        """The run where what varies has these values."""
         return self._bound(zip(self.sweep.vary, self.parameters, values, strict=True))
 
-    def _bound(self, given: Iterable[tuple[Varied, str | None, object]]) -> Prepared:
-        """What varies, its parameter of the robot, and its value: the others stay as they are in the scenario."""
+    def _bound(self, given: Iterable[tuple[Varied, str | None, object]]):
+        """What varies, its parameter of the robot, and its value: the others stay as they are."""
         overrides, parameters, of_file = [], {}, []
         for one, name, x in given:
             text = json.dumps(_plain(x))
@@ -69,13 +83,9 @@ class Binding:
                 of_file.append(f"{one.of_robot}={text}")
             else:
                 overrides.append(f"{one.key}={text}")
-        scenario = scenario_of(self.sweep.scenario, (*self.sweep.overrides, *overrides))
-        model = self._model(scenario, tuple(of_file))
-        if parameters:
-            model = build(with_parameters(model, parameters))
-        return prepare_with(scenario, model)
+        return self._made(overrides, tuple(of_file), parameters)
 
-    def first_checked(self) -> Prepared:
+    def first_checked(self):
         """The first run; where it cannot be prepared, the error names what is at fault."""
         values = [x[0] for x in self.values(0, 1)]
         try:
@@ -88,28 +98,17 @@ class Binding:
                     raise ScenarioError(f"the first run cannot start: {cause}", place=one.place) from None
             raise ScenarioError(f"the first run cannot start: {error}", place=None) from None
 
-    def _model(self, scenario, of_file: tuple[str, ...] = ()):
-        key = scenario.robot, scenario.base, scenario.gravity, scenario.loops
-        if of_file:
-            robot = load_description(scenario.robot, scenario.base, scenario.loops, of_file)
-            return build(robot if scenario.gravity is None else replace(robot, gravity=scenario.gravity))
-        if key not in self._models:
-            self._models[key] = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops)
-        return self._models[key]
-
     def _check_key(self, one: Varied, name: str | None, known: set[str]) -> None:
-        numbers = one.drawn is not None or all(isinstance(x, float) for x in one.values)
-        if name is not None and not numbers:
+        if name is not None and not one.is_number:
             raise ScenarioError("a parameter of the robot is a number", place=one.place, found=one.key)
-        rest, is_yaml = one.of_robot, self.prepared.scenario.robot.lower().endswith((".yaml", ".yml"))
+        rest, is_yaml = one.of_robot, self.robot_file.lower().endswith((".yaml", ".yml"))
         if rest is None or name is not None or (is_yaml and rest.partition(".")[0] in ("links", "joints", "gravity", "loops",
                                                                                       "couplings", "actuators")):
             return
-        close = difflib.get_close_matches(rest, known, 1)
         also = ", or a key such as links.hand.mass of the robot YAML" if is_yaml else ""
         raise ScenarioError("no such parameter of the robot", place=one.place, found=rest,
                             expected=f"one of ld.parameter_names(model){also}",
-                            hint=f"did you mean robot.{close[0]}?" if close else None)
+                            hint=nearest(rest, known, written=lambda name: f"robot.{name}"))
 
     def _nominal(self, one: Varied, name: str | None) -> float:
         if one.scale == "absolute":
@@ -119,18 +118,50 @@ class Binding:
                 raise ScenarioError("placements and screws have no relative values", place=one.place, found=one.key,
                                     expected="scale: absolute, the change")
             found = value(self.model, name)
+        elif one.of_robot:
+            found = _at_path(read_yaml(self.robot_file, ModelError).plain(), one.of_robot)
         else:
-            found = _at_path(self._file_of(one), one.of_robot or one.key)
+            found = self._own_value(one.key)
         if isinstance(found, bool) or not isinstance(found, int | float):
-            raise ScenarioError("relative values need a number to be factors of", place=one.place,
+            raise ScenarioError("relative values need a number to multiply", place=one.place,
                                 found=f"{one.key} = {found}" if found is not None else f"{one.key} has no value",
                                 expected="scale: absolute")
         return float(found)
 
-    def _file_of(self, one: Varied):
-        if one.of_robot is None:
-            return to_plain(self.prepared.scenario)
-        return read_yaml(self.prepared.scenario.robot, ModelError).plain()
+
+class ScenarioBinding(Binding):
+    """Of simulations. prepared: the run of the scenario itself."""
+
+    def _begin(self) -> Model:
+        self._models: dict[tuple, Model] = {}
+        scenario = scenario_of(self.sweep.scenario, self.sweep.overrides)
+        model = self._model(scenario)
+        self.prepared = prepare_with(scenario, model)
+        return model
+
+    def _made(self, overrides: list[str], edits: tuple[str, ...], parameters: dict[str, float]) -> Prepared:
+        """Raises what `run_scenario` does."""
+        scenario = scenario_of(self.sweep.scenario, (*self.sweep.overrides, *overrides))
+        model = self._model(scenario, edits)
+        if parameters:
+            model = build(with_parameters(model, parameters))
+        return prepare_with(scenario, model)
+
+    def _model(self, scenario, edits: tuple[str, ...] = ()) -> Model:
+        key = scenario.robot, scenario.base, scenario.gravity, scenario.loops
+        if edits:
+            robot = load_description(scenario.robot, scenario.base, scenario.loops, edits)
+            return build(robot if scenario.gravity is None else replace(robot, gravity=scenario.gravity))
+        if key not in self._models:
+            self._models[key] = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops)
+        return self._models[key]
+
+    @property
+    def robot_file(self) -> str:
+        return self.prepared.scenario.robot
+
+    def _own_value(self, key: str):
+        return _at_path(to_plain(self.prepared.scenario), key)
 
 
 def _plain(x):

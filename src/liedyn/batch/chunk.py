@@ -1,4 +1,4 @@
-"""The runs of a chunk: side by side where they can go so, the others one after the other."""
+"""A chunk of runs as rows of the table: what all kinds of runs have in common."""
 from __future__ import annotations
 
 import fnmatch
@@ -9,27 +9,18 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 
 from liedyn.batch.binding import Binding
 from liedyn.batch.expressions import compile_output
-from liedyn.batch.lineup import Lineup, lineup_of
-from liedyn.batch.motions import OfResult, SideBySideMotion
-from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
-from liedyn.integrators.many_runs import Outputs, Runs
-from liedyn.integrators.problem import LOST
-from liedyn.io.csv import column_title
+from liedyn.errors import ScenarioError, nearest
 from liedyn.io.sweep import Sweep
-from liedyn.simulation.balance import relative_balance
-from liedyn.simulation.motion_columns import columns_of
-from liedyn.simulation.preparation import Prepared, prepare_with
-from liedyn.simulation.run import Silent, simulate_prepared
 
 COMPLETE, DIVERGED, FAILED = "complete", "diverged", "failed"
-_KINDS = ("q", "v", "a", "tau")
+_SIDE_BY_SIDE, _MOST = 48e6, 4096                 # bytes of rows in a chunk of runs side by side; runs in it
+_WORK = 4e6                                       # steps times coordinates in a chunk of others, about a second
 
 
 @dataclass
@@ -57,31 +48,74 @@ class Motions:
 
 
 class Bench:
-    """What computes runs of a sweep. lineup: None where they go one after the other. threads: for runs side by side."""
+    """What computes runs of a sweep. threads: for runs side by side; fewest: such runs in a chunk."""
+
+    fewest = 64
 
     def __init__(self, sweep: Sweep, identity: str = "", threads: int | None = None):
         self.sweep, self.identity, self.threads = sweep, identity, threads
-        self.binding = Binding(sweep)
+        self.binding = self._bound()
         self.outputs = [compile_output(one) for one in sweep.outputs]
         self._check_columns()
 
-    @cached_property
-    def lineup(self) -> Lineup | None:
-        return lineup_of(self.binding) if self._readable_side_by_side() else None
+    # of kinds of runs ---------------------------------------------------------------------------------------------------
+    def _bound(self) -> Binding:
+        raise NotImplementedError
+
+    @property
+    def side_by_side(self) -> bool:
+        """Whether runs go so, rather than one after the other."""
+        raise NotImplementedError
+
+    @property
+    def way(self) -> str:
+        """The same in words."""
+        raise NotImplementedError
+
+    def known_columns(self) -> dict[str, str]:
+        """Columns that every run has, and their units."""
+        raise NotImplementedError
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is doubtful about all runs."""
+        return ()
+
+    def events(self) -> list[str]:
+        """That runs may have."""
+        return []
+
+    def common(self) -> tuple:
+        """Plain values of all that the runs have in common, beside what the sweep says."""
+        raise NotImplementedError
+
+    def rows(self) -> int:
+        """Of a run."""
+        raise NotImplementedError
+
+    def numbers(self) -> tuple[int, float]:
+        """How many of a row are in memory where runs go side by side, and the work of a run where they do not."""
+        raise NotImplementedError
+
+    def _check_others(self, others) -> None:
+        """Columns that not every run has, with what asks for them."""
+        raise NotImplementedError
+
+    def _together(self, table: Table, kept: list[Motions], progress) -> list[int]:
+        """Compute runs side by side; the rows of those that are left."""
+        raise NotImplementedError
+
+    def _alone(self, table: Table, i: int, kept: list[Motions]) -> None:
+        """Compute the run of row i."""
+        raise NotImplementedError
 
     # columns ------------------------------------------------------------------------------------------------------------
-    def known_columns(self) -> dict[str, str]:
-        """Columns that every run has, and their units; of runs side by side they are all."""
-        model = self.binding.model
-        arrays = {kind: np.zeros((1, model.nq if kind == "q" else model.nv)) for kind in _KINDS}
-        return {name: unit for name, unit, _ in columns_of(model, **arrays)} | dict.fromkeys(
-            ("energy.kinetic", "energy.potential", "energy.work"), "J")
-
     def _check_columns(self) -> None:
         known, links, others = self.known_columns(), self.binding.model.link_names, set()
+        events = self.events()
         for output, one in zip(self.outputs, self.sweep.outputs, strict=True):
             for name in output.columns:
-                if name not in known and name.partition(".")[0] in (*_KINDS, "energy"):
+                if name not in known and name.partition(".")[0] in ("q", "v", "a", "tau", "energy"):
                     raise ScenarioError("no such column", place=one.place, found=name, hint=nearest(name, known),
                                         expected=f"a column of the trajectory, such as {', '.join(list(known)[:3])}")
                 others |= {(name, one)} if name not in known else set()
@@ -89,59 +123,38 @@ class Bench:
                 if link not in links:
                     raise ScenarioError("no such link", place=one.place, found=link, expected="one of " + ", ".join(links),
                                         hint=nearest(link, links))
+            for event in output.events:
+                if event not in events:
+                    raise ScenarioError("no such event", place=one.place, found=event, hint=nearest(event, events),
+                                        expected=f"one of {', '.join(events)}" if events else "events of the scenario")
         kept = self.sweep.trajectories
-        others |= {(pattern, kept) for pattern in kept.columns if not _matching(known, pattern)} if kept else set()
+        others |= {(pattern, kept) for pattern in kept.columns if not matching(known, pattern)} if kept else set()
         if others:
             self._check_others(others)
-
-    def _check_others(self, others) -> None:
-        """Columns that some runs have: against a run of one row."""
-        scenario = self.binding.prepared.scenario
-        step = min(scenario.output_step, scenario.duration)
-        short = replace(scenario, duration=step, output_step=step)
-        try:
-            found = simulate_prepared(prepare_with(short, self.binding.model), Silent())
-        except LiedynError:                                    # its own error comes with the run
-            return
-        names = [name for name, _, _ in found.columns]
-        for name, one in others:
-            if name not in names and not _matching(names, name):
-                raise ScenarioError("no such column", place=one.place, found=name, expected="a column of the trajectory",
-                                    hint=nearest(name, names))
-
-    def _readable_side_by_side(self) -> bool:
-        """Whether no other columns are asked for than those of runs side by side."""
-        prepared, known = self.binding.prepared, self.known_columns()
-        scenario = prepared.scenario
-        others = any((scenario.contacts, scenario.limits, scenario.forces, scenario.actuators, scenario.control, scenario.motors,
-                      prepared.problem.prescribed.any()))
-        for pattern in self.sweep.trajectories.columns if self.sweep.trajectories and others else ():
-            if pattern[:1] in ("*", "?", "[") or not _matching(known, pattern):
-                return False
-        return all(name in known for output in self.outputs for name in output.columns)
 
     def kept_names(self, names) -> list[str]:
         """Of these columns, those that are kept of trajectories."""
         return [name for name in names if any(fnmatch.fnmatchcase(name, p) for p in self.sweep.trajectories.columns)]
 
-    @property
-    def _reads_forces(self) -> bool:
-        """Whether accelerations or joint forces of runs side by side are read."""
-        names = [name for output in self.outputs for name in output.columns]
-        names += self.kept_names(self.known_columns()) if self.sweep.trajectories else []
-        return any(name.startswith(("a.", "tau.")) for name in names)
-
     # runs ---------------------------------------------------------------------------------------------------------------
+    def chunk_size(self, count: int) -> int:
+        """Runs to a chunk, of so many."""
+        numbers, work = self.numbers()
+        if self.side_by_side:
+            return int(np.clip(_power_of_two(_SIDE_BY_SIDE / (8 * numbers * self.rows())), self.fewest, _MOST))
+        return int(np.clip(_power_of_two(min(_WORK / work, count / 8)), 1, 256))
+
     def chunk(self, first: int, until: int, progress=lambda runs: None) -> tuple[Table, Motions | None]:
         """Of runs first … until - 1."""
-        n, values = until - first, self.binding.values(first, until)
-        table = Table(np.arange(first, until), values, np.full((n, len(self.outputs)), np.nan), np.full(n, np.nan), [""] * n,
+        return self.computed(first, self.binding.values(first, until), progress)
+
+    def computed(self, first: int, values: list, progress=lambda runs: None) -> tuple[Table, Motions | None]:
+        """Of runs with these values, by what varies; their numbers begin with `first`."""
+        n = len(values[0])
+        table = Table(np.arange(first, first + n), values, np.full((n, len(self.outputs)), np.nan), np.full(n, np.nan), [""] * n,
                       [""] * n, np.zeros(n), hashes(self.identity, first, values))
         kept: list[Motions] = []
-        todo = range(n)
-        if self.lineup is not None:
-            todo = self._side_by_side(table, kept)
-            progress(n - len(todo))
+        todo = self._together(table, kept, progress) if self.side_by_side else range(n)
         for i in todo:
             began = time.perf_counter()
             self._alone(table, i, kept)
@@ -149,85 +162,16 @@ class Bench:
             progress(1)
         return table, _joined(kept) if self.sweep.trajectories else None
 
-    def _side_by_side(self, table: Table, kept: list[Motions]) -> list[int]:
-        """Returns the runs that are left: what cannot go with the others, and what went astray, which is told by itself."""
-        began, lineup = time.perf_counter(), self.lineup
-        numbers, alone = lineup.rows(table.values)
-        model, times, n, reads = lineup.first.model, lineup.times, len(table.number), self._reads_forces
-        engine = lineup.engine_for(numbers)
-        out = Outputs.of(n, len(times), model.nq, model.nv, engine.more if reads else 0)
-        moving = Runs.from_states(numbers.q, numbers.v, np.full(n, lineup.grid.steps))
-        engine.advance(moving, lineup.grid, out, numbers.values, threads=self.threads)
-        lost = ~np.isfinite(out.q).all(axis=(1, 2)) | ~np.isfinite(out.v).all(axis=(1, 2)) | (moving.ended >= 0) | alone
-        with np.errstate(invalid="ignore"):
-            lost |= (np.abs(out.q).max(axis=(1, 2), initial=0.0) > LOST) | (np.abs(out.v).max(axis=(1, 2), initial=0.0) > LOST)
-        if lost.any():                                          # energies of these would be refused
-            out.q[lost], out.v[lost] = model.neutral(), 0.0
-        a, tau = (out.more[..., :model.nv], out.more[..., model.nv:2 * model.nv]) if reads else (None, None)
-        motion = SideBySideMotion(model, lineup.variants(numbers), times, out.q, out.v, a, tau, out.work)
-        done = ~lost
-        for k, output in enumerate(self.outputs):
-            table.outputs[done, k] = np.broadcast_to(output.value(motion), (n,))[done]
-        table.energy_balance[done] = relative_balance(lineup.first.model, *motion.energies, out.work, lineup.grid.steps)[done]
-        unclear = done & ~np.isfinite(table.energy_balance)
-        done &= ~unclear
-        for i in np.flatnonzero(done):
-            table.status[i] = COMPLETE
-        if self.sweep.trajectories:
-            kept.append(self._rows_side_by_side(motion, table.number, np.flatnonzero(done)))
-        table.seconds[done] = (time.perf_counter() - began) / n
-        return [int(i) for i in np.flatnonzero(~done)]
 
-    def _rows_side_by_side(self, motion: SideBySideMotion, number, which) -> Motions:
-        rows = _every(len(motion.t), self.sweep.trajectories.every)
-        units = self.known_columns()
-        columns = {column_title(name, units[name]): motion.column(name)[which][:, rows].reshape(-1)
-                   for name in self.kept_names(units)}
-        return Motions(np.repeat(number[which], len(rows)), np.tile(motion.t[rows], len(which)), columns)
-
-    def _alone(self, table: Table, i: int, kept: list[Motions]) -> None:
-        values = [x[i] for x in table.values]
-        try:
-            run = self.binding.bind(values)
-        except LiedynError as error:
-            table.status[i], table.reason[i] = FAILED, str(error)
-            return
-        result = None
-        try:
-            with by_loops(self._has_own_robot(run)):
-                result = simulate_prepared(run, Silent())
-            table.status[i] = COMPLETE
-        except ComputationError as error:
-            result = error.result
-            table.status[i] = FAILED if result is None and error.at is None else DIVERGED
-            table.reason[i] = str(error)
-        except LiedynError as error:
-            table.status[i], table.reason[i] = FAILED, str(error)
-        if result is None:
-            return
-        if table.status[i] == COMPLETE:
-            table.energy_balance[i] = result.check["energy_balance_relative"]
-            with by_loops(self._has_own_robot(run)):
-                motion = OfResult(result)
-                for k, output in enumerate(self.outputs):
-                    table.outputs[i, k] = np.asarray(output.value(motion)).reshape(-1)[0]
-        if self.sweep.trajectories:
-            rows, number = _every(len(result.t), self.sweep.trajectories.every), table.number[i]
-            titles = {name: column_title(name, unit) for name, unit, _ in result.columns}
-            columns = {name: x for name, _, x in result.columns}
-            kept.append(Motions(np.full(len(rows), number), result.t[rows],
-                                {titles[name]: columns[name][rows] for name in self.kept_names(columns)}))
-
-    def _has_own_robot(self, run: Prepared) -> bool:
-        """Whether straight-line code, in which a robot's constants are written, would be made for this run alone."""
-        return not np.array_equal(run.model.constants, self.binding.prepared.model.constants)
+def _power_of_two(x: float) -> int:
+    return 1 << max(int(np.log2(max(x, 1.0))), 0)
 
 
-def _matching(names, pattern: str) -> list[str]:
+def matching(names, pattern: str) -> list[str]:
     return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
 
 
-def _every(rows: int, every: int) -> np.ndarray:
+def every_nth(rows: int, every: int) -> np.ndarray:
     """And the last."""
     return np.unique([*range(0, rows, every), rows - 1])
 

@@ -1,8 +1,8 @@
 """Outputs of a sweep: text -> a checked tree -> numbers of many runs. Nothing of the text is ever executed by Python.
 
 There are numbers of a run and series over its time. Columns and points of links are series: `q.elbow` or `q(elbow)`,
-`energy.work`, `z(hand)`, `t`. `final`, `initial`, `min`, `max`, `mean`, `integral` and `at(time, …)` make numbers of them;
-operators and functions take both. An output is a number.
+`energy.work`, `z(hand)`, `t`. `final`, `initial`, `min`, `max`, `mean`, `integral`, `at(time, …)`, and `at(event, …)` and
+`before(event, …)` of an event of the scenario make numbers of them; operators and functions take both. An output is a number.
 """
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ _FUNCTIONS: dict[str, Callable] = {name: getattr(np, name) for name in (
     "asin": np.arcsin, "acos": np.arccos, "atan": np.arctan, "step": lambda x: (x >= 0.0).astype(float)}
 _OF_TWO = {"atan2": np.arctan2, "min": np.minimum, "max": np.maximum}
 REDUCTIONS = ("final", "initial", "min", "max", "mean", "integral", "at")
+OF_EVENTS = {"at": "at(event, series)", "before": "before(event, series)", "count": "count(event)"}
 _OPERATORS = {ast.Add: np.add, ast.Sub: np.subtract, ast.Mult: np.multiply, ast.Div: np.true_divide, ast.Pow: np.power}
 KINDS = ("q", "v", "a", "tau", "power", "stop", "reference", "contact", "energy")
-_NAMED = re.compile(rf"(?<![\w.])({'|'.join((*KINDS, *COMPONENTS))})\s*\(([^()]*)\)")
+_NAMED = re.compile(rf"(?<![\w.])({'|'.join((*KINDS, *COMPONENTS, 'event', 'd'))})\s*\(([^()]*)\)")
 _DOTTED = re.compile(r"(?<![\w.])([A-Za-z_]\w*(?:\.[A-Za-z_0-9]\w*)+)")
 _FORBIDDEN = re.compile(r"[^\x20-\x7e]|[\"'`\\#$;]")
 
@@ -36,13 +37,14 @@ _FORBIDDEN = re.compile(r"[^\x20-\x7e]|[\"'`\\#$;]")
 class Compiled:
     """An output: `value(motion)` gives (N,) numbers of the N runs of a `motions.Motion`.
 
-    columns   of trajectories that it reads; links: points of links that it reads
+    columns   of trajectories that it reads; links: points of links that it reads; events: whose times it reads
     """
 
     name: str
     value: Callable
     columns: tuple[str, ...]
     links: tuple[str, ...]
+    events: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,9 @@ def compile_output(output: Output) -> Compiled:
     reader = _Reader(output)
     part = reader.part(reader.parsed(), 1)
     if part.series:
-        raise reader.refuse("an output is one number of a run, and this has one at each time",
+        raise reader.refuse("an output is one number per run, and this expression has one at each time",
                             expected=f"{', '.join(f'{name}(…)' for name in REDUCTIONS)}")
-    return Compiled(output.name, part.value, tuple(dict.fromkeys(reader.columns)), tuple(dict.fromkeys(reader.links)))
+    return Compiled(output.name, part.value, *(tuple(dict.fromkeys(x)) for x in (reader.columns, reader.links, reader.events)))
 
 
 class _Reader:
@@ -66,6 +68,7 @@ class _Reader:
         self.output, self.words = output, []                    # names that stand in the text as _0_, _1_, …
         self.columns: list[str] = []
         self.links: list[str] = []
+        self.events: list[str] = []
 
     def refuse(self, message: str, *, expected=None, hint=None) -> ScenarioError:
         return ScenarioError(message, place=self.output.place, found=self.output.text, expected=expected, hint=hint)
@@ -90,8 +93,10 @@ class _Reader:
 
     def _call_of_name(self, found: re.Match) -> str:
         kind, inside = found[1], found[2]
+        if kind == "d":                                        # a column of derivatives
+            return self._word("/".join(f"d{part.strip()}" for part in inside.split(",")), "")
         name, *point = inside.split(",") if kind in COMPONENTS else (inside,)
-        return self._word(f"{kind}.{name.strip()}" if kind in KINDS else name.strip(), kind if kind in COMPONENTS else "", point)
+        return self._word(f"{kind}.{name.strip()}" if kind in KINDS else name.strip(), "" if kind in KINDS else kind, point)
 
     def _word(self, name: str, kind: str, point=()) -> str:
         self.words.append((name, kind, tuple(point)))
@@ -131,7 +136,7 @@ class _Reader:
             return self._column(*self.words[int(word[1])])
         if name == "drift":
             return self._column(name, "", ())
-        known = ["t", *CONSTANTS, *_FUNCTIONS, *_OF_TWO, *REDUCTIONS]
+        known = ["t", *CONSTANTS, *_FUNCTIONS, *_OF_TWO, *REDUCTIONS, *OF_EVENTS]
         raise self.refuse(f"unknown name {name}", hint=nearest(name, known),
                           expected="a column such as q.elbow, t, pi, e, or a function")
 
@@ -139,6 +144,8 @@ class _Reader:
         if not kind:
             self.columns.append(name)
             return _Part(True, lambda motion: motion.column(name))
+        if kind == "event":
+            raise self.refuse("an event is not a number", expected=f"{', '.join(OF_EVENTS.values())}")
         self.links.append(name)
         try:
             at = tuple(float(x) for x in point) or (0.0, 0.0, 0.0)
@@ -150,7 +157,11 @@ class _Reader:
         return _Part(True, lambda motion: motion.point(kind, name, at))
 
     def _call(self, node: ast.Call, depth: int) -> _Part:
-        name, given = node.func.id, [self.part(argument, depth + 1) for argument in node.args]
+        name = node.func.id
+        event = self._event(node.args[0]) if name in OF_EVENTS and node.args else None
+        if event is not None or name in ("before", "count"):
+            return self._of_event(name, event, [self.part(argument, depth + 1) for argument in node.args[1:]])
+        given = [self.part(argument, depth + 1) for argument in node.args]
         if name in REDUCTIONS and len(given) == (2 if name == "at" else 1):
             return self._reduced(name, given)
         if name in _FUNCTIONS and len(given) == 1:
@@ -162,8 +173,33 @@ class _Reader:
             return part
         if name in REDUCTIONS or name in _FUNCTIONS or name in _OF_TWO:
             raise self.refuse(f"wrong arguments of {name}", expected="at(time, series)" if name == "at" else f"{name}(…)")
-        raise self.refuse(f"unknown function {name}", hint=nearest(name, [*_FUNCTIONS, *_OF_TWO, *REDUCTIONS]),
-                          expected=f"one of {', '.join((*REDUCTIONS, *_FUNCTIONS, *_OF_TWO))}")
+        raise self.refuse(f"unknown function {name}", hint=nearest(name, [*_FUNCTIONS, *_OF_TWO, *REDUCTIONS, *OF_EVENTS]),
+                          expected=f"one of {', '.join(dict.fromkeys((*REDUCTIONS, *OF_EVENTS, *_FUNCTIONS, *_OF_TWO)))}")
+
+    def _event(self, node: ast.expr) -> str | None:
+        """The event that is named: by a word that is nothing else, or as event(name)."""
+        if not isinstance(node, ast.Name) or node.id in ("t", "drift", *CONSTANTS):
+            return None
+        word = re.fullmatch(r"_(\d+)_", node.id)
+        if word is None or int(word[1]) >= len(self.words):
+            return node.id
+        name, kind, _ = self.words[int(word[1])]
+        return name if kind == "event" else None
+
+    def _of_event(self, name: str, event: str | None, given: list[_Part]) -> _Part:
+        if event is None or len(given) != (0 if name == "count" else 1):
+            raise self.refuse(f"wrong arguments of {name}", expected=OF_EVENTS[name])
+        self.events.append(event)
+        if name == "count":
+            return _Part(False, lambda motion: np.float64(len(motion.times_of(event))))
+        series, side = given[0], "right" if name == "at" else "left"
+        if not series.series:
+            raise self.refuse(f"{name}(…) takes a series", expected="a column such as q.elbow, or an expression of them")
+
+        def value(motion):
+            times = motion.times_of(event)
+            return _at(motion.t, times[0] if len(times) else math.nan, series.value(motion), side)
+        return _Part(False, value)
 
     def _reduced(self, name: str, given: list[_Part]) -> _Part:
         series = given[-1]
@@ -171,7 +207,7 @@ class _Reader:
             raise self.refuse(f"{name}(…) takes a series", expected="a column such as q.elbow, or an expression of them")
         if name == "at":
             if given[0].series:
-                raise self.refuse("the time of at(time, …) is a number")
+                raise self.refuse("the time in at(time, …) must be a number")
             return _Part(False, lambda motion: _at(motion.t, given[0].value(motion), series.value(motion)))
         reduce = _REDUCE[name]
         return _Part(False, lambda motion: reduce(motion.t, series.value(motion)))
@@ -184,14 +220,13 @@ def _applied(function: Callable, *parts: _Part) -> _Part:
     def value(motion):
         found = [part.value(motion) for part in parts]
         if series:
-            found = [x if part.series else np.asarray(x)[..., None] for part, x in zip(parts, found, strict=True)]
+            found = [x if part.series else x[..., None] for part, x in zip(parts, found, strict=True)]
         with np.errstate(all="ignore"):
             return function(*found)
     return _Part(series, value)
 
 
 def _integral(t, x):
-    x = np.asarray(x)
     return (0.5 * (x[:, 1:] + x[:, :-1]) * np.diff(t)).sum(axis=1) if len(t) > 1 else np.zeros(len(x))
 
 
@@ -200,14 +235,15 @@ def _mean(t, x):
     return _integral(t, x) / length if length > 0.0 else x[:, 0]
 
 
-def _at(t, when, x):
-    """Between two rows, by a line; NaN outside."""
+def _at(t, when, x, side="right"):
+    """Between two rows, by a line; NaN outside. Of two rows with this time the last, with `left` the first."""
     when = float(when)
     if not t[0] <= when <= t[-1]:
         return np.full(len(x), np.nan)
-    k = min(max(int(np.searchsorted(t, when, "right")) - 1, 0), max(len(t) - 2, 0))
-    if len(t) == 1 or t[k + 1] == t[k]:
+    k = int(np.searchsorted(t, when, side)) - (side == "right")
+    if t[k] == when:
         return x[:, k]
+    k -= side == "left"
     s = (when - t[k]) / (t[k + 1] - t[k])
     return x[:, k] + s * (x[:, k + 1] - x[:, k])
 

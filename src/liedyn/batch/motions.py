@@ -31,6 +31,10 @@ class OfResult:
             raise ScenarioError(f"a run has no column {name}", hint=nearest(name, self.columns))
         return self.columns[name][None]
 
+    def times_of(self, event: str) -> list[float]:
+        """At which it happened, in order."""
+        return [one.t for one in self.result.events if one.name == event]
+
     def point(self, kind: str, link: str, at) -> np.ndarray:
         return _of_point(self.model, self.result.q, self.result.v, kind, link, at)[None]
 
@@ -61,11 +65,27 @@ class SideBySideMotion:
     def point(self, kind: str, link: str, at) -> np.ndarray:
         q, v = self.arrays["q"], self.arrays["v"]
         if self.variants is None:                              # a few rows after the other: poses of all links take much room
-            q, v = q.reshape(-1, q.shape[2]), v.reshape(-1, v.shape[2])
+            lead, q, v = q.shape[:2], q.reshape(-1, q.shape[2]), v.reshape(-1, v.shape[2])
             parts = [_of_point(self.model, q[i:i + _BLOCK], v[i:i + _BLOCK], kind, link, at) for i in range(0, len(q), _BLOCK)]
-            return np.concatenate(parts).reshape(self.work.shape)
+            return np.concatenate(parts).reshape(lead)
         rows = [_of_point(self.variants, q[:, r].copy(), v[:, r].copy(), kind, link, at) for r in range(len(self.t))]
         return np.stack(rows, axis=1)
+
+
+class AlongMotion(SideBySideMotion):
+    """N runs of a job along a trajectory of R rows. state: the motion of all, None where no points of links are read; columns:
+    {name: (unit, (N or 1, R) array)}."""
+
+    def __init__(self, model: Model, variants: Variants | None, t, state, columns: dict):
+        lead = (len(variants) if variants else 1, len(t))
+        q, v = (None, None) if state is None else (np.broadcast_to(x, (*lead, x.shape[1])) for x in (state.q, state.v))
+        super().__init__(model, variants, t, q, v, None, None, None)
+        self.columns, self.units = {name: x for name, (_, x) in columns.items()}, {name: u for name, (u, _) in columns.items()}
+
+    def column(self, name: str) -> np.ndarray:
+        if name not in self.columns:
+            raise ScenarioError(f"a run has no column {name}", hint=nearest(name, self.columns))
+        return self.columns[name]
 
 
 def _of_point(model, q, v, kind: str, link: str, at) -> np.ndarray:

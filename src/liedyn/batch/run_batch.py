@@ -12,19 +12,16 @@ from functools import cached_property
 import numpy as np
 
 from liedyn import __version__
-from liedyn.batch.chunk import Bench
+from liedyn.batch.along import AlongBench
+from liedyn.batch.simulations import SimulationBench
 from liedyn.batch.store import Store
 from liedyn.batch.workers import Job, compute, on_processes, on_scheduler
 from liedyn.dynamics.calling.cores import cores
 from liedyn.errors import ComputationError
-from liedyn.io.plain_scenario import to_plain
-from liedyn.io.sweep import Sweep
-from liedyn.simulation.resume import identity
+from liedyn.io.sweep import SIMULATE, Sweep
 from liedyn.simulation.room import free_disk
 
 _FORMAT = 1
-_SIDE_BY_SIDE, _LEAST, _MOST = 48e6, 64, 4096     # bytes of rows in a chunk of runs side by side; runs in it
-_WORK = 4e6                                       # steps times coordinates in a chunk of others, about a second
 _SOON, _SOON_BY_THREADS = 5.0, 20.0               # s: what takes less is not worth starting processes
 
 
@@ -55,10 +52,10 @@ class Batch:
     """A sweep that was checked. size: runs to a chunk, None: as fits."""
 
     def __init__(self, sweep: Sweep, size: int | None = None, threads: int | None = None):
-        sweep = replace(sweep, scenario=os.path.abspath(sweep.scenario))
-        self.bench = Bench(sweep, threads=threads)
+        sweep = _with_whole_paths(sweep)
+        self.bench = (AlongBench if sweep.job else SimulationBench)(sweep, threads=threads)
         self.sweep, self.binding = sweep, self.bench.binding
-        self.first = self.binding.first_checked()
+        self.binding.first_checked()
         self.identity = self.bench.identity = self._identity()
         self.count, self._size = self.binding.design.count, size
 
@@ -66,7 +63,7 @@ class Batch:
     def size(self) -> int:
         """Runs to a chunk."""
         if self._size is None:
-            self._size = self._fitting_size()
+            self._size = self.bench.chunk_size(self.count)
         return self._size
 
     @property
@@ -99,28 +96,19 @@ class Batch:
 
     def _identity(self) -> str:
         """A hash of all that the runs have in common."""
-        sweep, base, model = self.sweep, self.binding.prepared, self.binding.model
-        scenario = to_plain(base.scenario, os.path.dirname(sweep.scenario))
-        about = (_FORMAT, __version__, scenario, identity(base)["numbers"], model.q_names, model.link_names,
+        sweep = self.sweep
+        about = (_FORMAT, __version__, *self.bench.common(),
                  [(one.key, one.name) for one in sweep.vary], [(one.name, one.text) for one in sweep.outputs],
                  sweep.trajectories and (sweep.trajectories.every, sweep.trajectories.columns))
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()
-
-    def _fitting_size(self) -> int:
-        rows, model = self.first.rows, self.first.model
-        if self.bench.lineup is not None:
-            numbers = rows * (model.nq + 3 * model.nv + 3)
-            return int(np.clip(_power_of_two(_SIDE_BY_SIDE / (8 * numbers)), _LEAST, _MOST))
-        work = (self.first.steps or 10 * rows) * max(model.nv, 1)
-        return int(np.clip(_power_of_two(min(_WORK / work, self.count / 8)), 1, 256))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What is doubtful, one line each."""
         if self.sweep.sampling == "sobol" and self.count & (self.count - 1):
-            return (f"{self.count} samples are no power of two: Sobol's sequence is balanced where they are, such as "
-                    f"{1 << self.count.bit_length()}",)
-        return ()
+            return (*self.bench.notes, f"{self.count} samples are no power of two: Sobol's sequence is balanced where they are, "
+                                       f"such as {1 << self.count.bit_length()}")
+        return self.bench.notes
 
     # before ---------------------------------------------------------------------------------------------------------
     def bytes_on_disk(self) -> float:
@@ -130,7 +118,7 @@ class Batch:
         kept = self.sweep.trajectories
         if kept is not None:
             names = self.bench.kept_names(self.bench.known_columns())
-            found += self.count * (self.first.rows / kept.every + 1) * 8.0 * (len(names) + 2)
+            found += self.count * (self.bench.rows() / kept.every + 1) * 8.0 * (len(names) + 2)
         return found
 
     def check_disk(self, folder) -> None:
@@ -142,19 +130,19 @@ class Batch:
 
     def report(self, folder, jobs: int) -> dict:
         """What would be done, as plain values; a few runs are computed to say how long."""
-        lineup = self.bench.lineup
-        some = min(self.count, 64 if lineup is not None else 1)
+        together = self.bench.side_by_side
+        some = min(self.count, 64 if together else 1)
         self.bench.chunk(0, some)                              # compiles
         began = time.perf_counter()
         self.bench.chunk(0, some)
         each = (time.perf_counter() - began) / some
-        way = "one after the other" if lineup is None else "side by side" + ("" if lineup.affine else ", each bound by itself")
-        return {"scenario": self.sweep.scenario, "robot": self.binding.model.name, "runs": self.count, "way": way,
+        return {"scenario": self.sweep.begins_with, "job": self.sweep.job.kind if self.sweep.job else SIMULATE,
+                "robot": self.binding.model.name, "runs": self.count, "way": self.bench.way,
                 "vary": {one.name: one.key for one in self.sweep.vary},
                 "outputs": {one.name: one.text for one in self.sweep.outputs},
-                "trajectories": self.sweep.trajectories is not None, "rows": self.first.rows, "chunks": self.chunks,
+                "trajectories": self.sweep.trajectories is not None, "rows": self.bench.rows(), "chunks": self.chunks,
                 "runs_in_a_chunk": self.size, "bytes": int(self.bytes_on_disk()), "seconds_each": each,
-                "seconds": each * self.count / (1 if lineup is not None else jobs), "folder": os.fspath(folder)}
+                "seconds": each * self.count / (1 if together else jobs), "folder": os.fspath(folder)}
 
     # running --------------------------------------------------------------------------------------------------------
     def run(self, folder, *, shard: Shard | None = None, force: bool = False, resume: bool = False, jobs: int | None = None,
@@ -169,7 +157,7 @@ class Batch:
         store = Store(folder, self.sweep.trajectories is not None)
         before = store.begin(force, resume or shard.parts > 1)
         if before is not None and self._size is None:
-            self._size = int(before.get("runs_in_a_chunk") or self.size)
+            self._size = before.get("runs_in_a_chunk", self.size)
         store.tell(self._about())
         names = [self.name(chunk) for chunk in range(self.chunks)]
         mine = [chunk for chunk in range(self.chunks) if shard.has(chunk)]
@@ -192,7 +180,7 @@ class Batch:
         if scheduler is not None:
             yield from on_scheduler(job, todo, scheduler)
             return
-        began, soon = time.perf_counter(), _SOON if self.bench.lineup is None else _SOON_BY_THREADS
+        began, soon = time.perf_counter(), _SOON_BY_THREADS if self.bench.side_by_side else _SOON
         for k, (name, first, until) in enumerate(todo):
             left = (time.perf_counter() - began) / max(k, 1) * (len(todo) - k)
             if jobs > 1 and k and left > soon:                 # runs side by side are on threads until then
@@ -209,13 +197,20 @@ class Batch:
     def _about(self) -> dict:
         sweep = self.sweep
         return {"liedyn": __version__, "identity": self.identity, "count": self.count, "runs_in_a_chunk": self.size,
-                "scenario": sweep.scenario, "overrides": list(sweep.overrides),
+                "scenario": sweep.begins_with, "job": sweep.job.kind if sweep.job else SIMULATE,
+                "overrides": list(sweep.overrides),
                 "source": sweep.source and os.path.abspath(sweep.source),
                 "combine": sweep.combine, "sampling": sweep.sampling, "seed": sweep.seed,
                 "vary": [{"key": one.key, "name": one.name, "scale": one.scale} for one in sweep.vary],
                 "outputs": {one.name: one.text for one in sweep.outputs}, "trajectories": sweep.trajectories is not None}
 
 
-def _power_of_two(x: float) -> int:
-    return 1 << max(int(np.log2(max(x, 1.0))), 0)
+def _with_whole_paths(sweep: Sweep) -> Sweep:
+    """Workers may be in another folder."""
+    if sweep.job is None:
+        return replace(sweep, scenario=os.path.abspath(sweep.scenario))
+    job, vary = sweep.job, sweep.vary
+    job = replace(job, trajectory=os.path.abspath(job.trajectory), robot=job.robot and os.path.abspath(job.robot))
+    vary = tuple(replace(one, values=tuple(map(os.path.abspath, one.values))) if one.key == "trajectory" else one for one in vary)
+    return replace(sweep, job=job, vary=vary)
 

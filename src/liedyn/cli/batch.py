@@ -29,8 +29,8 @@ class _Shard(click.ParamType):
 @override_option(", in all runs")
 @click.option("--dry-run", is_flag=True, help="Check everything, then print the number of runs and estimates of time and "
               "disk space.")
-@click.option("--rerun", type=click.IntRange(0), metavar="K", help="Simulate run K alone and write a run "
-              "folder, as `simulate` does.")
+@click.option("--rerun", type=click.IntRange(0), metavar="K", help="Compute run K alone and write its run folder, as `simulate` "
+              "does, or the CSV of another job.")
 @click.option("--shard", type=_Shard(), metavar="i/N", help="Compute part i of N of the runs only; the shard that finishes "
               "last writes the table.")
 @click.option("--resume", is_flag=True, help="Compute only what is missing in the folder, also after the sweep has been edited.")
@@ -53,7 +53,8 @@ def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, schedul
     from liedyn.io.sweep_file import read_sweep
 
     if sum((dry_run, rerun is not None, bool(shard or resume or scheduler))) > 1:
-        raise click.UsageError("--dry-run, --rerun and --shard, --resume, --scheduler go without each other.")
+        raise click.UsageError("--dry-run and --rerun cannot be combined, neither with each other nor with --shard, --resume or "
+                               "--scheduler.")
     if force and (resume or shard):
         raise click.UsageError("--force contradicts --resume and --shard, which keep what is there.")
     folder = Path(output or Path("runs", path_part(Path(sweep).stem)))
@@ -64,7 +65,10 @@ def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, schedul
     console.robot(found.binding.model)
     console.notes(found.notes)
     if rerun is not None:
-        _rerun(found, rerun, Path(output) if output else folder.with_name(f"{folder.name}_{rerun}"), force, as_json, console)
+        if rerun >= found.count:
+            raise UsageError(f"there is no run {rerun}: the sweep has {found.count} runs, from 0 to {found.count - 1}")
+        again = _rerun_along if read.job else _rerun
+        again(found, rerun, Path(output) if output else folder.with_name(f"{folder.name}_{rerun}"), force, as_json, console)
         return
     from liedyn.dynamics.calling.cores import cores
     jobs = jobs or cores()
@@ -103,7 +107,7 @@ def _tell(done, folder: Path, csv: bool, console) -> None:
     told = ", ".join(f"{n} {status}" for status, n in sorted(done.counts.items()))
     console.say(f"{done.computed} runs in {done.seconds:.2f} s{reused}{f': {told}' if told else ''}")
     if done.missing:
-        console.note(f"{done.missing} chunks of other shards are missing: the table comes with the last of them")
+        console.note(f"{done.missing} chunks of other shards are missing: the table is written when the last of them is done")
         return
     console.wrote([folder / "runs.parquet", *([folder / "runs.csv"] if csv else []), folder / "batch.json"])
 
@@ -125,8 +129,6 @@ def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console
     from liedyn.report.run_folder import write_run
     from liedyn.simulation.run import simulate_prepared
 
-    if number >= found.count:
-        raise UsageError(f"there is no run {number}: the sweep has {found.count} runs, from 0 to {found.count - 1}")
     check_folder(folder, mark="run.json", force=force)
     ended = None
     try:
@@ -137,10 +139,7 @@ def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console
         ended, result = error, error.result
     with console.progress.stage("writing results"):
         written = write_run(result, folder, force=force)
-    values = [x[0] for x in found.binding.values(number, number + 1)]
-    console.notes((f"run {number}: " + ", ".join(f"{one.key} = {x}" for one, x in zip(found.sweep.vary, values, strict=True)),
-                   *(["the robot is another one than in its file: other commands do not know what differs"]
-                     if found.binding.of_robot else []), *result.notes))
+    console.notes((*_values(found, number), *result.notes))
     if as_json:
         console.result((folder / "run.json").read_text(encoding="utf-8").rstrip())
     console.say(result.summary)
@@ -148,3 +147,28 @@ def _rerun(found, number: int, folder: Path, force: bool, as_json: bool, console
     if ended is not None:
         raise ended
     check_drawn(written.failures)
+
+
+def _rerun_along(found, number: int, path: Path, force: bool, as_json: bool, console) -> None:
+    """Of a job along a trajectory: its CSV."""
+    from liedyn.analyse.along.robot_of_file import comments_for
+    from liedyn.batch.along import along
+    from liedyn.io.csv import write_trajectory
+    from liedyn.io.output import check_output
+
+    target = str(path if path.suffix == ".csv" else path.with_name(f"{path.name}.csv"))
+    check_output(target, force=force)
+    run = found.binding.run(number)
+    result = along(found.sweep.job, run)
+    write_trajectory(target, comments_for(result.header, run.model, target), result.t, result.columns, force=force)
+    console.notes((*_values(found, number), *result.notes))
+    if as_json:
+        console.result_json({"output": target, "rows": len(result.t), "columns": [name for name, _, _ in result.columns]})
+    console.wrote_file(target, f": {len(result.columns)} columns, {len(result.t)} rows")
+
+
+def _values(found, number: int) -> list[str]:
+    values = [x[0] for x in found.binding.values(number, number + 1)]
+    told = ", ".join(f"{one.key} = {x}" for one, x in zip(found.sweep.vary, values, strict=True))
+    other = ["the robot is another one than in its file: other commands do not know what differs"]
+    return [f"run {number}: {told}", *(other if found.binding.of_robot else [])]

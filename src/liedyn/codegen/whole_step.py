@@ -1,6 +1,8 @@
 """A whole step of a simulation as a line over many runs side by side: the integrator, recorded with the right-hand side that it
 calls. Runs share robot, modes and signals, and the times of their steps; each has its own state, numbers (gains, constants,
 torques) and, if asked, parameters of the robot.
+
+Constraints are solved by rows that are chosen in advance, and each step ends with a projection onto them (`_Mechanism`).
 """
 from __future__ import annotations
 
@@ -11,17 +13,25 @@ import numpy as np
 from liedyn import code_cache
 from liedyn.codegen.adjoint import adjoint
 from liedyn.codegen.lines import Batch, build, folder, wanted, width
+from liedyn.codegen.mechanism import sizes_of
 from liedyn.codegen.plain import plain
 from liedyn.codegen.recording import Array, Recording, bounds_of_angles, written
 from liedyn.codegen.step import content, curves_of, values_of, with_inputs
+from liedyn.kernels.loops.by_parts import LOOP_OPEN
+from liedyn.kernels.loops.chosen_rows import FAIR
+from liedyn.kernels.loops.desk import desk_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.line_stages import REFUSED, TERMS
 from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.kernels.simulation.signals import TORQUE
-from liedyn.lie.recorded import NotALine, Tape, numbers, where_less, zeros
+from liedyn.lie.recorded import NotALine, Tape, absolute, numbers, where_less, zeros
 
 TIMES = 3            # of a step, at which signals are read: its beginning, middle and end
 METHODS = "rk4", "semi_implicit"
+Rows = tuple[tuple[int, ...], ...]
+PROJECTIONS = 2      # of the position after a step: the first leaves the square of its drift
+OPEN = 1e-5          # rad or m: what the last of them squares
+DEPENDENT_ROWS = 9   # a code beside those of `right_hand_side` and `by_parts`
 
 
 @dataclass(frozen=True)
@@ -33,8 +43,9 @@ class WholeStep:
     values    (N, k) numbers, for a run by itself `numbers`: those of a `Step`, then those of state feedback, see `law_numbers`
     q, v      (N, nq), (N, nv)
     work      (N, 1) supplied
-    code      (N, 1) of `right_hand_side`, or REFUSED for angles beyond the range of sines: else RUNNING. What is written of a
-              run with another code is worthless
+    code      (N, 1) of `right_hand_side`, REFUSED for angles beyond the range of sines, LOOP_OPEN where a step opens a loop too
+              far, DEPENDENT_ROWS where the chosen rows of the constraints depend on each other: else RUNNING. What is written of
+              a run with another code is worthless
     varying   (N, m) constants of the model at the places that the line was made for
 
     rows(clock, curves, values, q, v, work, a, tau, wrench, code, varying): accelerations, forces and wrenches of each run, at
@@ -54,13 +65,14 @@ def law_numbers(laws) -> np.ndarray:
     return np.concatenate([laws.gain[laws.gain != 0.0], laws.about_q, laws.about_v, laws.about_tau])
 
 
-def whole_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = ()) -> WholeStep | None:
+def whole_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> WholeStep | None:
     """None where there is no line: too many operations, a law that decides on numbers, switches of the state, integrals of pid
-    laws, an old LLVM.
-    method: one of METHODS; varying: places in model.constants that differ from run to run."""
+    laws, driven loops, an old LLVM.
+    method: one of METHODS; varying: places in model.constants that differ from run to run; rows: of the constraints of the model
+    that projections of the position, those of the velocity, and motions rest on."""
     if not wanted() or signals.held.size or schedule.watch.size or schedule.integral.size or model.nv == 0:
         return None
-    lines = [_kept(record, model, plant, schedule, signals, asked, varying)
+    lines = [_kept(record, model, plant, schedule, signals, asked, varying, rows)
              for record, asked in ((record_whole_step, method), (record_rows, ""))]
     if not all(lines):
         return None
@@ -68,23 +80,30 @@ def whole_step(model, plant, schedule, signals, method: str, varying: tuple[int,
     return WholeStep(*lines, curves_of(plant, schedule, signals), numbers)
 
 
-def adjoint_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = ()) -> Batch | None:
+def adjoint_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> Batch | None:
     """step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying): see `record_adjoint`."""
-    return _kept(record_adjoint, model, plant, schedule, signals, method, varying)
+    return _kept(record_adjoint, model, plant, schedule, signals, method, varying, rows)
 
 
-def _kept(record, model, plant, schedule, signals, asked: str, varying) -> Batch | None:
+def adjoint_rows(model, plant, schedule, signals, varying: tuple[int, ...] = ()) -> Batch | None:
+    """rows(clock, curves, values, q, v, work, by_a, by_tau, by_q, by_v, by_values, by_varying, code, varying): see
+    `record_adjoint_rows`."""
+    return _kept(record_adjoint_rows, model, plant, schedule, signals, "", varying, ())
+
+
+def _kept(record, model, plant, schedule, signals, asked: str, varying, rows) -> Batch | None:
     """With the model and on disk."""
     place = folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.whole_step")
     pattern = plant._replace(joint_laws=with_law(plant.joint_laws, np.ones(law_numbers(plant.joint_laws).size)))
-    asked_for = repr((record.__name__, asked, varying, width()))
-    name = code_cache.digest(*content(model, pattern, schedule, signals), asked_for.encode())
+    asked_for = repr((record.__name__, asked, varying, rows, width()))
+    closures = (model.loop_index.tobytes(), model.loop_constants.tobytes()) if rows else ()
+    name = code_cache.digest(*content(model, pattern, schedule, signals), *closures, asked_for.encode())
     if name in model._cache:
         return model._cache[name]
 
     def make():
         try:
-            recording = record(model, plant, schedule, signals, asked, varying)
+            recording = record(model, plant, schedule, signals, asked, varying, rows)
         except NotALine:
             recording = None
         return build(recording, width())
@@ -96,7 +115,7 @@ def _kept(record, model, plant, schedule, signals, asked: str, varying) -> Batch
 class _Runs:
     """What a recording begins with: inputs, and what the right-hand side works on."""
 
-    def __init__(self, model, plant, schedule, signals, varying):
+    def __init__(self, model, plant, schedule, signals, varying, rows):
         self.tape = tape = Tape()
         nq, nv, slots = model.nq, model.nv, len(plant.slot_link)
         curves, count = curves_of(plant, schedule, signals), len(values_of(plant, schedule, signals))
@@ -118,11 +137,14 @@ class _Runs:
         self.work = self.motion.MotionWork(*map(zeros, (
             nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * signals.code.size, 2,
             hybrid_memory(model.n_bodies, nv), 0)))
+        self.mechanism = _Mechanism(self, model, rows) if rows else None
 
     def rates(self, k: int, q0, y):
         """(dy, code) at time k of the step."""
         dy = zeros(len(y))
         with np.errstate(all="ignore"):
+            if self.mechanism:
+                return dy, self.mechanism.rates(k, q0, y, dy)
             code = self.motion.right_hand_side(self.tree, self.plant, self.schedule, self.signals[k], self.given["clock"][1 + k],
                                                q0, y, dy, self.work)
         return dy, code
@@ -145,6 +167,59 @@ class _Runs:
         return Recording(self.tape, tuple(arrays), (), ())
 
 
+class _Mechanism:
+    """The constraints of a robot: the parts of `kernels.loops.parts`, with `solve_chosen` between them."""
+
+    def __init__(self, runs: _Runs, model, rows: Rows):
+        if any(one.driven for one in model.constraints):
+            raise NotALine
+        self.runs, sizes = runs, sizes_of(model, len(runs.plant.slot_link) > 0)
+        n, nv, nc, m = model.n_bodies, model.nv, len(model.constraints), model.nc
+        self.parts, chosen = plain("kernels.loops.parts"), plain("kernels.loops.chosen_rows")
+        self.loops = plain("joints.closures").loops_of(model.loop_index, model.loop_constants)
+        self.desk = plain("kernels.loops.desk").desk_views(zeros(desk_memory(*sizes, 0)), *sizes)
+        self.room = self.parts.part_work(zeros(self.parts.part_memory(n, nv, nc, m)), n, nv, nc, m)
+        self.rows, self.solve_chosen = [np.array(x, dtype=np.int64) for x in rows], chosen.solve_chosen
+        self.rest = np.zeros(nv, dtype=bool)
+
+    def solve(self, rows, rhs):
+        """Multipliers on the desk. Returns the least pivot."""
+        desk, k = self.desk, len(rows)
+        return self.solve_chosen(rows, desk.solver.null, desk.solver.size, rhs, desk.multipliers, zeros(k * (k + 2)))
+
+    def rates(self, k: int, q0, y, dy):
+        """As `tied_right_hand_side`. Returns a code."""
+        s, w, p = self.runs, self.runs.work, self.runs.plant
+        s.motion.set_out(s.tree, p, s.schedule, s.signals[k], s.given["clock"][1 + k], q0, y, w)
+        self.desk = d = self.desk._replace(q=w.q, v=w.v, a=w.a, tau=w.tau, f_ext=w.F)
+        passive = bool(p.passive[0])
+        self.parts.write_equations(s.tree, self.loops, p.prescribed, False, passive, d, self.room)
+        pivot = self.solve(self.rows[2], d.rhs)
+        self.parts.write_completed(s.tree, self.loops, p.prescribed, passive, d, self.room)
+        w.a[:], w.tau[:] = d.found_a, d.found_tau
+        code = s.motion.rates(s.tree, p, s.signals[k], y, d.deficit[0], d.power[0], dy, w)
+        return where_less(FAIR, pivot, code, float(DEPENDENT_ROWS))
+
+    def close(self, q, v):
+        """Moves q, v back onto the constraints, as `by_parts.close` does, with a fixed number of steps. Returns a code."""
+        tree, code = self.runs.tree, float(RUNNING)
+        self.desk = d = self.desk._replace(q=q, v=v)
+        for _ in range(PROJECTIONS):
+            self.parts.write_residuals(tree, self.loops, d, self.room)
+            self.parts.write_rows(tree, self.loops, self.rest, True, d, self.room)
+            pivot = self.solve(self.rows[0], -d.residual)
+            self.parts.write_moved(tree, self.loops, self.rest, d, self.room)
+            q[:] = d.moved
+            code = where_less(FAIR, pivot, code, float(DEPENDENT_ROWS))
+        for x in d.residual:                                  # before the last step, which squares it
+            code = where_less(absolute(x), OPEN, code, float(LOOP_OPEN))
+        self.parts.write_rows(tree, self.loops, self.rest, False, d, self.room)
+        pivot = self.solve(self.rows[1], -d.velocity)
+        self.parts.write_change(tree, self.loops, self.rest, d, self.room)
+        v[:] = v + d.change
+        return where_less(FAIR, pivot, code, float(DEPENDENT_ROWS))
+
+
 def with_law(laws, numbers):
     """Other numbers in the place of `law_numbers`."""
     if not len(numbers):
@@ -155,8 +230,8 @@ def with_law(laws, numbers):
     return laws._replace(gain=gain, about_q=q, about_v=v, about_tau=tau)
 
 
-def record_whole_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = ()) -> Recording:
-    runs = _Runs(model, plant, schedule, signals, varying)
+def record_whole_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> Recording:
+    runs = _Runs(model, plant, schedule, signals, varying, rows)
     (code, work), q, v = _after(runs, method)
     return runs.recording(code, q=q, v=v, work=work)
 
@@ -168,6 +243,8 @@ def _after(runs: _Runs, method: str):
     plain("joints.retraction").retract(runs.tree, q0, y[:nv], w.q)
     w.v[:] = y[nv:2 * nv]
     runs.motion.impose(runs.tree, runs.schedule, runs.signals[-1], runs.given["clock"][TIMES], w.q, w.v, w)
+    if runs.mechanism:
+        code = _first(code, runs.mechanism.close(w.q, w.v))
     return (code, y[-1:]), w.q, w.v
 
 
@@ -201,10 +278,10 @@ def _first(*codes):
     return found
 
 
-def record_adjoint(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = ()) -> Recording:
+def record_adjoint(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> Recording:
     """Derivatives of a cost by the state after a step become those by the state before it: arrays by_q, by_v, in place, by the
     numbers of q (quaternions are not tangent); and those by the values and parameters: by_values, by_varying."""
-    runs = _Runs(model, plant, schedule, signals, varying)
+    runs = _Runs(model, plant, schedule, signals, varying, rows)
     _, q, v = _after(runs, method)
     given = {"by_q": runs.tape.inputs("by_q", model.nq), "by_v": runs.tape.inputs("by_v", model.nv)}
     back = adjoint(runs.tape, zip([*q, *v], [*given["by_q"], *given["by_v"]], strict=True))
@@ -214,8 +291,19 @@ def record_adjoint(model, plant, schedule, signals, method: str, varying: tuple[
     return runs.recording(float(RUNNING), **found)
 
 
-def record_rows(model, plant, schedule, signals, _: str = "", varying: tuple[int, ...] = ()) -> Recording:
-    runs = _Runs(model, plant, schedule, signals, varying)
+def record_adjoint_rows(model, plant, schedule, signals, _: str, varying: tuple[int, ...], rows: Rows) -> Recording:
+    """Derivatives of a cost by accelerations and joint forces become those by the state, the values and the parameters."""
+    runs = _Runs(model, plant, schedule, signals, varying, rows)
+    runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
+    given = {name: runs.tape.inputs(name, model.nv) for name in ("by_a", "by_tau")}
+    back = adjoint(runs.tape, zip([*runs.work.a, *runs.work.tau], [*given["by_a"], *given["by_tau"]], strict=True))
+    inputs = {name: runs.given[name] for name in ("q", "v", "values")} | {"varying": runs.varying}
+    runs.given |= given
+    return runs.recording(float(RUNNING), **{f"by_{name}": numbers([back(x) for x in given]) for name, given in inputs.items()})
+
+
+def record_rows(model, plant, schedule, signals, _: str = "", varying: tuple[int, ...] = (), rows: Rows = ()) -> Recording:
+    runs = _Runs(model, plant, schedule, signals, varying, rows)
     _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
     w, q, v = runs.work, runs.given["q"].copy(), runs.given["v"].copy()
     for joint in model.joints:

@@ -1,8 +1,10 @@
-"""Inverse, forward and hybrid dynamics and their derivatives by a scalar p as Kim 2012 v1.01 (K1) prints them: Tables 2 to 7.
+"""Inverse, forward and hybrid dynamics and their derivatives by a scalar p as Kim 2012 (v1.01) prints them.
 
 Plain NumPy, one state, 6x6 matrices, to read beside the paper and to check other forms by: the kernels carry vectors where
 Tables 6 and 7 carry derivatives of articulated inertias. Names are the paper's; pX is dX/dp. A joint has its own S(q) (6, k) and
 rate dS, and is prescribed as a whole or not at all. Beyond the paper, rotors add to S^T I S and passive forces to tau.
+
+Source: K1 (64), Tables 2-7.
 """
 from __future__ import annotations
 
@@ -25,6 +27,12 @@ def kim_tables(model: Model, q: ArrayLike, v: ArrayLike, *, dq: ArrayLike | None
 
     q (nq,), v (nv,), f_ext (n_links, 6): as in `inverse_dynamics_directional`. Passive forces are zero; they, and derivatives
     of the robot's parameters by p, can be set in the result and its bodies.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.kim_tables(model, q, v).table_2([0.0, 1.0]).round(3)          # as inverse_dynamics
+    array([5.786, 0.724])
     """
     q, v = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,))
     dq, dv = (np.zeros(model.nv) if x is None else as_array(x, name, (model.nv,)) for x, name in ((dq, "dq"), (dv, "dv")))
@@ -86,20 +94,20 @@ class KimTables:
 
     # values -----------------------------------------------------------------------------------------------------------
     def table_2(self, a: ArrayLike) -> Array:
-        """Inverse dynamics: tau of the accelerations a (nv,)."""
+        """Inverse dynamics: tau of the accelerations a (nv,) (K1 Table 2)."""
         return self.table_5(a, np.zeros(len(self.v)))[0]
 
     def table_3(self, tau: ArrayLike) -> Array:
-        """Forward dynamics: a of the joint forces tau (nv,)."""
+        """Forward dynamics: a of the joint forces tau (nv,) (K1 Table 3)."""
         return self.table_6(tau, np.zeros(len(self.v)))[0]
 
     def table_4(self, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike) -> tuple[Array, Array]:
-        """Hybrid dynamics: a and tau, complete. prescribed (nv,): where a is read, and not tau."""
+        """Hybrid dynamics: a and tau, complete. prescribed (nv,): where a is read, and not tau (K1 Table 4)."""
         return self.table_7(a, tau, prescribed, np.zeros(len(self.v)), np.zeros(len(self.v)))[:2]
 
     # derivatives ------------------------------------------------------------------------------------------------------
     def table_5(self, a: ArrayLike, pa: ArrayLike) -> tuple[Array, Array]:
-        """Derivative of inverse dynamics: tau, dtau/dp."""
+        """Derivative of inverse dynamics: tau, dtau/dp (K1 Table 5)."""
         a, pa = np.asarray(a, dtype=float), np.asarray(pa, dtype=float)
         links = self._moving()
         for b in links:                                                                                 # forward
@@ -116,14 +124,14 @@ class KimTables:
         return tau, p_tau
 
     def table_6(self, tau: ArrayLike, p_tau: ArrayLike) -> tuple[Array, Array]:
-        """Derivative of forward dynamics: a, da/dp."""
+        """Derivative of forward dynamics: a, da/dp (K1 Table 6)."""
         none = np.zeros(len(self.v))
         return self.table_7(none, tau, none > 0, none, p_tau)[::2]
 
     def table_7(self, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, pa: ArrayLike,
                 p_tau: ArrayLike) -> tuple[Array, Array, Array, Array]:
-        """Derivative of hybrid dynamics: a, tau, da/dp, dtau/dp, complete. The rows for joints that are not prescribed are those
-        of Table 6, and the values are those of Table 4."""
+        """Derivative of hybrid dynamics (K1 Table 7): a, tau, da/dp, dtau/dp, complete. The rows for joints that are not
+        prescribed are those of Table 6, and the values are those of Table 4."""
         a, tau, pa, p_tau = (np.array(x, dtype=float) for x in (a, tau, pa, p_tau))
         given, links = np.asarray(prescribed, dtype=bool), self._moving()
         for b in links:

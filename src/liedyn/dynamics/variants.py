@@ -1,32 +1,57 @@
 """Robots of one structure with parameters of their own: one for each state of a batch, in one line."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
-from importlib import import_module
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import numpy as np
 
+from liedyn.arrays import Array
 from liedyn.codegen.lines import asked_of, batch_of, wanted
+from liedyn.dynamics import hybrid, inverse, kinematics, mass
 from liedyn.dynamics.calling.calls import of_states, run_line, scratch_of_eight, taken_over, with_numbers
+from liedyn.dynamics.closed_forms import coriolis
+from liedyn.dynamics.derivatives import first_derivatives
 from liedyn.errors import ModelError, NameLookupError, ShapeError
 from liedyn.jit import prepare
 from liedyn.kernels import checks
 from liedyn.model.model import Model
 
-FUNCTIONS = (
-    "inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "bias_force", "gravity_force", "mass_matrix",
-    "inverse_mass_matrix", "link_poses",
-    "link_twist", "link_acceleration", "jacobian", "energy", "momentum", "centre_of_mass", "coriolis_matrix",
-    "inverse_dynamics_derivatives", "forward_dynamics_derivatives", "hybrid_dynamics_derivatives",
-)
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class _OfEach(Generic[P, R]):
+    """A function of the package as a method of `Variants`, without its first argument."""
+
+    def __init__(self, function: Callable[Concatenate[Model, P], R]):
+        self._function = function
+        self.__doc__ = f"`{function.__name__}` of each robot, without its first argument."
+
+    @overload
+    def __get__(self, variants: None, owner: type) -> Self: ...
+    @overload
+    def __get__(self, variants: Variants, owner: type) -> Callable[P, R]: ...
+
+    def __get__(self, variants: Variants | None, owner: type) -> Any:
+        if variants is None:
+            return self
+
+        @wraps(self._function)
+        def of_each(*arguments: P.args, **options: P.kwargs) -> R:
+            with variants.in_place_of_the_model():
+                return self._function(variants.model, *arguments, **options)
+        return of_each
 
 
 class Variants:
     """Robots that differ in numbers alone: masses, inertias, placements, axes, springs, damping, friction, armature, gravity.
 
-    It has the functions of the package named in `FUNCTIONS` as methods, without their first argument. State k of a batch is that
-    of robot k, so each array has as many states as there are robots, or is broadcast to them.
+    Its methods are functions of the package without their first argument: dynamics, their first derivatives, mass matrices,
+    poses, twists, Jacobians, energy, momentum. State k of a batch is that of robot k, so each array has as many states as there
+    are robots, or is broadcast to them.
 
     Parameters
     ----------
@@ -40,9 +65,32 @@ class Variants:
 
     Examples
     --------
-    >>> variants = ld.Variants([ld.build(robot) for robot in robots])
-    >>> a = variants.forward_dynamics(q, v, tau)           # q (len(robots), nq)
+    >>> robots = [ld.load("robots/double_pendulum.yaml", gravity=[0, 0, -g]) for g in (9.81, 1.62)]
+    >>> ld.Variants(robots).gravity_force([[0.3, -0.2], [0.3, -0.2]]).round(3)
+    array([[4.838, 0.49 ],
+           [0.799, 0.081]])
     """
+
+    inverse_dynamics = _OfEach(inverse.inverse_dynamics)
+    forward_dynamics = _OfEach(hybrid.forward_dynamics)
+    hybrid_dynamics = _OfEach(hybrid.hybrid_dynamics)
+    bias_force = _OfEach(inverse.bias_force)
+    gravity_force = _OfEach(inverse.gravity_force)
+    mass_matrix = _OfEach(mass.mass_matrix)
+    inverse_mass_matrix = _OfEach(mass.inverse_mass_matrix)
+    link_poses = _OfEach(kinematics.link_poses)
+    link_twist = _OfEach(kinematics.link_twist)
+    link_acceleration = _OfEach(kinematics.link_acceleration)
+    jacobian = _OfEach(kinematics.jacobian)
+    energy = _OfEach(kinematics.energy)
+    momentum = _OfEach(kinematics.momentum)
+    centre_of_mass = _OfEach(kinematics.centre_of_mass)
+    coriolis_matrix = _OfEach(coriolis.coriolis_matrix)
+    inverse_dynamics_derivatives = _OfEach(first_derivatives.inverse_dynamics_derivatives)
+    forward_dynamics_derivatives = _OfEach(first_derivatives.forward_dynamics_derivatives)
+    hybrid_dynamics_derivatives = _OfEach(first_derivatives.hybrid_dynamics_derivatives)
+
+    model: Model
 
     def __init__(self, models: Sequence[Model]):
         if not models:
@@ -53,44 +101,46 @@ class Variants:
             if not (names and np.array_equal(other.index, first.index)):
                 raise ModelError(f"variant {k} has another structure than variant 0", found=repr(other),
                                  expected=f"links and joints of {first!r}: variants differ in numbers alone")
-        self.constants = np.array([model.constants for model in models])
-        different = np.flatnonzero((self.constants != self.constants[0]).any(axis=0))
+        constants = np.array([model.constants for model in models])
+        different = np.flatnonzero((constants != constants[0]).any(axis=0))
         self._places = tuple(map(int, different))
-        self._numbers = np.ascontiguousarray(self.constants[:, different])
+        self._numbers = np.ascontiguousarray(constants[:, different])
 
     @classmethod
-    def of_numbers(cls, model: Model, places, numbers: np.ndarray) -> Variants:
+    def of_numbers(cls, model: Model, places: Sequence[int], numbers: Array) -> Variants:
         """Of a model whose constants at `places` are `numbers` (robots, places)."""
         found = cls.__new__(cls)
         found.model, found._places, found._numbers = model, tuple(map(int, places)), np.ascontiguousarray(numbers)
-        found.constants = np.tile(model.constants, (len(numbers), 1))
-        found.constants[:, found._places] = numbers
         return found
 
+    def constants_of(self, k: int) -> Array:
+        """Constants of the model of robot k."""
+        found = self.model.constants.copy()
+        found[list(self._places)] = self._numbers[k]
+        return found
+
+    @contextmanager
+    def in_place_of_the_model(self) -> Iterator[None]:
+        """Within it functions that are called with `model` compute state k of a batch with robot k."""
+        with taken_over(self._run):
+            yield
+
     @property
-    def varying(self) -> tuple[tuple[int, ...], np.ndarray]:
+    def varying(self) -> tuple[tuple[int, ...], Array]:
         """Places in the constants of a model at which the robots differ, and the numbers there (robots, places)."""
         return self._places, self._numbers
 
     def __len__(self) -> int:
-        return len(self.constants)
+        return len(self._numbers)
 
     def __repr__(self) -> str:
         return f"<Variants of {self.model.name}: {len(self)} robots, {len(self._places)} numbers differ>"
 
-    def __dir__(self) -> list[str]:
-        return [*super().__dir__(), *FUNCTIONS]
-
-    def __getattr__(self, name: str) -> Callable:
-        if name in FUNCTIONS:
-            return partial(self._call, getattr(import_module("liedyn"), name))
-        if name.startswith("_"):
-            raise AttributeError(name)
-        raise NameLookupError(f"no function {name!r} for variants; there are {', '.join(FUNCTIONS)}")
-
-    def _call(self, function, *arguments, **options):
-        with taken_over(self._run):
-            return function(self.model, *arguments, **options)
+    if not TYPE_CHECKING:                                  # a checker would take it for attributes of any name
+        def __getattr__(self, name: str):
+            if name.startswith("_"):
+                raise AttributeError(name)
+            raise NameLookupError(f"no function {name!r} for variants; there are {', '.join(FUNCTIONS)}")
 
     def _run(self, model, entry, size: int, before: tuple, arrays: tuple, count: int | None) -> int:
         """In place of `calls.run`."""
@@ -104,9 +154,12 @@ class Variants:
                 return checks.OK
         which = len(entry.liedyn_signatures) - 1
         prepare(entry, which)
-        for k, constants in enumerate(self.constants):
+        for k in range(len(self)):
             rows = [x[k:k + 1] if isinstance(x, np.ndarray) and x.size else x for x in arrays]
-            code = entry(model.index, constants, scratch_of_eight(size), *before, *rows, 0, 1)
+            code = entry(model.index, self.constants_of(k), scratch_of_eight(size), *before, *rows, 0, 1)
             if code:
                 return code
         return checks.OK
+
+
+FUNCTIONS = tuple(name for name, value in vars(Variants).items() if isinstance(value, _OfEach))

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.codegen.whole_step import TIMES, WholeStep, whole_step
+from liedyn.codegen.whole_step import TIMES, Rows, WholeStep, whole_step
 from liedyn.dynamics.calling.calls import scratch
 from liedyn.dynamics.calling.cores import cores
 from liedyn.dynamics.calling.threads import on_threads
@@ -149,12 +149,12 @@ def shares(runs: int, threads: int | None = None) -> list[int]:
     return [*range(0, runs, share), runs]
 
 
-def line_of(problem: Problem, method: str, places: tuple[int, ...] = ()) -> WholeStep | None:
-    """None where no line can do it: loops of the robot, a sampled controller, and see `whole_step`. places: in model.constants,
-    that differ from run to run."""
-    if problem.ties is not None or problem.sampled is not None:
+def line_of(problem: Problem, method: str, places: tuple[int, ...] = (), rows: Rows = ()) -> WholeStep | None:
+    """None where no line can do it: a sampled controller, and see `whole_step`. places: in model.constants, that differ from run
+    to run; rows: of the constraints."""
+    if problem.sampled is not None or (problem.ties is not None and not rows):
         return None
-    return whole_step(problem.model, problem.plant(), problem.schedule, problem.signals, method, places)
+    return whole_step(problem.model, problem.plant(), problem.schedule, problem.signals, method, places, rows)
 
 
 def side_by_side(problem: Problem, method: str, places: tuple[int, ...] = (), varying: np.ndarray | None = None,

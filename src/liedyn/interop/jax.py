@@ -11,37 +11,35 @@ The steps run on this machine's processor, outside of JAX (`jax.pure_callback`).
 """
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
+from liedyn.dynamics.calling.annotations import Method
+from liedyn.interop.rollout_map import RolloutMap
 from liedyn.model.model import Model
-from liedyn.simulation.rollouts.adjoint import numbers_of_tangent, tangent_of_numbers
 from liedyn.simulation.rollouts.arguments import Feedback
-from liedyn.simulation.rollouts.rollout import rollout
 
 
-def rollout_function(model: Model, *, dt: float, steps: int, method: str = "rk4", passive: bool = True,
-                     feedback: Feedback | None = None) -> Callable:
+def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "rk4", passive: bool = True,
+                     feedback: Feedback | None = None,
+                     contacts: Mapping[str, Any] | None = None) -> Callable[[Any, Any, Any], tuple[Any, Any]]:
     """A function (q0, v0, tau) -> (q, v) of JAX arrays, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv).
 
     Derivatives by the numbers of quaternions have no part across the unit sphere. States after a run has diverged are NaN.
     For the other arguments and errors see `liedyn.rollout`.
     """
     nq, nv = model.nq, model.nv
-    options = {"dt": dt, "steps": steps, "method": method, "passive": passive, "feedback": feedback}
+    rolled = RolloutMap(model, dt=dt, steps=steps, method=method, passive=passive, feedback=feedback, contacts=contacts)
 
     def forward(q0, v0, tau):
-        run = rollout(model, *(np.asarray(x, dtype=float) for x in (q0, v0, tau)), **options)
+        run = rolled.run(q0, v0, tau)
         return run.q.astype(q0.dtype), run.v.astype(q0.dtype)
 
     def backward(q0, v0, tau, d_q, d_v):
-        run = rollout(model, *(np.asarray(x, dtype=float) for x in (q0, v0, tau)), **options)
-        back = run.adjoint(tangent_of_numbers(model, run.q, np.asarray(d_q, dtype=float)), np.asarray(d_v, dtype=float))
-        by_q = numbers_of_tangent(model, np.asarray(q0, dtype=float), back.q0)
-        return tuple(x.astype(q0.dtype) for x in (by_q, back.v0, back.tau))
+        return tuple(x.astype(q0.dtype) for x in rolled.back(rolled.run(q0, v0, tau), q0, d_q, d_v))
 
     def called(function, shapes, *arrays):
         kind = jnp.result_type(*arrays)

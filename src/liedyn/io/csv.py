@@ -13,17 +13,24 @@ Python writes it: `\\x20` for a blank at the end of a name, `\\x3d` for the sign
 from __future__ import annotations
 
 import csv
+import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from liedyn.arrays import Array, Integers
 from liedyn.errors import ComputationError, InputError, Place, TrajectoryError
 from liedyn.io.output import STDIO, open_output
 from liedyn.io.text_file import read_whole, too_large
+
+if TYPE_CHECKING:
+    import pandas
 
 LARGEST_TRAJECTORY = 1_000_000_000      # bytes: a million rows of 50 columns; reading takes some eight times this memory
 _BLOCK = 10_000                         # rows that are written together
@@ -44,22 +51,82 @@ class Trajectory:
     columns  {name without unit: (N,) array}, in the file's order, without `t`
     units    {name: unit}, empty where the file gives none
     source   the file, `-` for standard input, None where there is no file
-    lines    (N,) the line number of each row in the file
+    lines    (N,) the line number of each row in the file; of the rows themselves where there is none
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.trajectory_of(model, [0.0, 0.1], [[0.3, 0.0], [0.2, 0.1]])
+    <Trajectory of arrays: 2 rows, t = 0 to 0.1 s; columns q 2>
     """
 
     header: dict[str, str]
-    t: np.ndarray
-    columns: dict[str, np.ndarray]
+    t: Array
+    columns: dict[str, Array]
     units: dict[str, str]
-    source: str | None
-    lines: np.ndarray
+    source: str | None = None
+    lines: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+
+    def __post_init__(self) -> None:
+        if len(self.lines) != len(self.t):
+            object.__setattr__(self, "lines", np.arange(1, len(self.t) + 1))
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __repr__(self) -> str:
+        kinds = Counter(name.partition(".")[0] for name in self.columns)
+        counts = ", ".join(f"{kind} {n}" for kind, n in kinds.items())
+        span = f", t = {self.t[0]:g} to {self.t[-1]:g} s" if len(self) else ""
+        return f"<Trajectory {self.source or 'of arrays'}: {len(self)} rows{span}; columns {counts or 'none'}>"
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A DataFrame of the columns, "q.elbow[rad]", …, with the time "t[s]" as its index. Needs pandas, which liedyn does not
+        install."""
+        return data_frame(self.t, self._named)
+
+    def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
+        """Write a trajectory file, whole or not at all; `read_trajectory` gives the same numbers back. Paths in the comments
+        `robot` and `loops` become relative to its folder. Raises UsageError where the file exists and `force` is not given, and
+        ComputationError for a number that is not finite."""
+        write_trajectory(os.fspath(path), self.header | self._paths(os.path.dirname(os.path.abspath(path))), self.t, self._named,
+                         force=force)
+
+    @property
+    def _named(self) -> list[tuple[str, str, Array]]:
+        return [(name, self.units.get(name, ""), x) for name, x in self.columns.items()]
+
+    def _paths(self, folder: str) -> dict[str, str]:
+        """Comments that name files, relative to another folder."""
+        here = os.path.dirname(os.path.abspath(self.source)) if self.source not in (None, STDIO) else os.getcwd()
+        return {key: Path(os.path.relpath(os.path.join(here, self.header[key]), folder)).as_posix()
+                for key in ("robot", "loops") if self.header.get(key)}
 
 
 def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
-    """Read a trajectory file, or standard input for `-`. events: in a file whose comments tell of events, two rows may have the
-    same time, before and after one.
+    """Read a trajectory file.
 
-    Raises TrajectoryError, with file, line and column, if the file is not valid.
+    Parameters
+    ----------
+    path : path
+        A CSV, see docs/files.md; "-" is standard input.
+    events : bool
+        Whether two rows may have one time, before and after an event, in a file whose comments tell of events.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    TrajectoryError
+        With file, line and column, if the file is not valid.
+
+    Examples
+    --------
+    >>> trajectory = ld.read_trajectory("configs/ur5_encoders.csv")
+    >>> trajectory.t.shape, list(trajectory.columns)[:2]
+    ((201,), ['q.shoulder_pan_joint', 'q.shoulder_lift_joint'])
     """
     source = str(path)
     lines = _lines(source)
@@ -76,7 +143,7 @@ def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
     return Trajectory(header, series.pop("t"), series, units, source, numbers + 1)
 
 
-def write_trajectory(path: str | Path, header: dict[str, object], t, columns: Sequence[tuple[str, str, object]], *,
+def write_trajectory(path: str | Path, header: Mapping[str, object], t, columns: Sequence[tuple[str, str, object]], *,
                      force: bool = False) -> None:
     """Write a trajectory file, whole or not at all, or to standard output for `-`.
 
@@ -117,6 +184,13 @@ def _check_written(table: np.ndarray, names: list[str]) -> None:
     if bad.size:
         row, column = bad[0]
         raise ComputationError(f"{names[column]} is {table[row, column]} at t = {float(table[row, 0])!r} s: nothing is written")
+
+
+def data_frame(t: Array, columns: Sequence[tuple[str, str, Array]]) -> pandas.DataFrame:
+    """Columns (name, unit, (N,) array) by their titles, over the time."""
+    import pandas
+    return pandas.DataFrame({column_title(name, unit): x for name, unit, x in columns},
+                            index=pandas.Index(t, name=column_title("t", "s")))
 
 
 def column_title(name: str, unit: str) -> str:

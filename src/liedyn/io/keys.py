@@ -28,9 +28,10 @@ class Number:
 @dataclass(frozen=True, slots=True)
 class Integer:
     least: int | None = None
+    most: int | None = None
 
     def read(self, node: Node) -> int:
-        return node.integer(least=self.least)
+        return node.integer(least=self.least, most=self.most)
 
 
 @dataclass(frozen=True, slots=True)

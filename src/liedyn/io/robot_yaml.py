@@ -7,6 +7,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 from liedyn.errors import ModelError
+from liedyn.io.limits import read_limit
 from liedyn.io.loops import read_couplings, read_loops
 from liedyn.io.override import override
 from liedyn.io.robot_keys import ACTUATOR, JOINT, LIMITS, LINK, MIMIC, ROBOT, SHAPE
@@ -138,7 +139,7 @@ def _with_coordinates(joint: Joint, node: Node) -> Joint:
         for key, child in limits.items():
             if key in _POSITION_LIMITS and joint.type in ("ball", "free", "continuous"):
                 raise child.problem(f"a {joint.type} joint has no {key} limit")
-            values[key] = _each(child, count)
+            values[key] = tuple(read_limit(x) for x in _each(child, count))
     return replace(joint, coordinates=tuple(Coordinate(**{key: each[k] for key, each in values.items()}) for k in range(count)))
 
 

@@ -35,6 +35,8 @@ class Constant:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
+    """An expression of time and state, such as "2*sin(t) - q(elbow)"."""
+
     text: str
     place: Place = field(default=Place(), compare=False)
 
@@ -228,6 +230,8 @@ class ExternalForce:
 
 @dataclass(frozen=True, slots=True)
 class Integrator:
+    """The method of integration, and its options."""
+
     method: str = "rk4"
     step: float = 1e-3           # rk4, generalized_alpha, variational
     rho: float = 0.9             # generalized_alpha: spectral radius at infinite frequency; 1 damps nothing, 0 all of it
@@ -244,6 +248,8 @@ class Integrator:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
+    """What `simulate` runs: a scenario file as it was read, with paths that can be opened."""
+
     robot: str                   # path as it can be opened from the current folder
     duration: float
     output_step: float

@@ -56,7 +56,8 @@ def _(value: Number, defined) -> Schema:
 
 @_schema.register
 def _(value: Integer, defined) -> Schema:
-    return {"type": "integer"} | ({} if value.least is None else {"minimum": value.least})
+    bounds = {"minimum": value.least, "maximum": value.most}
+    return {"type": "integer"} | {name: bound for name, bound in bounds.items() if bound is not None}
 
 
 @_schema.register

@@ -6,15 +6,17 @@ import json
 import math
 import os
 from collections.abc import Iterable
+from dataclasses import replace
 
 from liedyn.errors import Place, ScenarioError, nearest
 from liedyn.io.csv import number_in_cell
 from liedyn.io.override import override_texts
-from liedyn.io.sweep import MOST_RUNS, Distribution, Kept, Output, Sweep, Varied
+from liedyn.io.sweep import MOST_RUNS, SIMULATE, AlongJob, Distribution, Kept, Output, Range, Sweep, Varied
 from liedyn.io.sweep_keys import DISTRIBUTIONS, LOG_NORMAL, NORMAL, SOURCES, SWEEP, SWEEP_CSV, TRAJECTORIES, VARY
 from liedyn.io.text_file import read_text
 from liedyn.io.yaml_text import Node, read_yaml
 
+_IN_MEMORY = 100_000_000         # numbers of a Latin hypercube or of Sobol's sequence
 OWN_COLUMNS = ("number", "status", "reason", "seconds", "hash", "energy_balance")
 
 
@@ -27,9 +29,17 @@ def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
     if root.kind == "mapping" and "robot" in root.value and "vary" not in root.value:
         raise root.problem("this is a scenario, not a sweep", expected="the keys scenario and vary")
     given = root.mapping(SWEEP)
-    scenario = SWEEP.required(root, "scenario")
+    kind = SWEEP.kind_of(given)
+    SWEEP.check_kind(given, kind, f"the job {kind}")
+    scenario, job = (SWEEP.required(root, "scenario"), None) if kind == SIMULATE else ("", _job(kind, root, given))
+    texts = override_texts(overrides, ScenarioError)
+    if job and texts:
+        raise ScenarioError("there is no scenario to override", place=Place(os.fspath(path)), found=f"-S {texts[0]}",
+                            expected=f"no -S for the job {kind}")
     nodes = SWEEP.require(root, "vary").items(least=1, of="entries")
     vary = tuple(_varied(node) for node in nodes)
+    if job:
+        vary = tuple(_of_files(one, os.path.dirname(os.fspath(path))) for one in vary)
     combine = SWEEP.value(given, "combine", "sample" if any(one.drawn for one in vary) else "grid")
     samples = SWEEP.value(given, "samples", 0)
     _check_combination(root, given, vary, combine, samples)
@@ -41,7 +51,41 @@ def read_sweep(path: str | os.PathLike, overrides: Iterable[str] = ()) -> Sweep:
     sampling, seed = SWEEP.value(given, "sampling", "random"), SWEEP.value(given, "seed", 0)
     return Sweep(scenario, vary, combine, samples, sampling, seed, outputs,
                  _trajectories(given["trajectories"]) if "trajectories" in given else None,
-                 (*changed, *override_texts(overrides, ScenarioError)), os.fspath(path))
+                 (*changed, *texts), job, os.fspath(path))
+
+
+def _job(kind: str, root: Node, given) -> AlongJob:
+    """The options of the command, as its keys say."""
+    trajectory = SWEEP.required(root, "trajectory")
+    if kind == "hybrid" or SWEEP.value(given, "of") == "hybrid":
+        root.require("prescribed", "names or patterns of joints")
+    elif kind == "derivatives" and "prescribed" in given:
+        raise given["prescribed"].problem("prescribed does not apply", expected="of: hybrid")
+    options = {key: SWEEP.value(given, key) for key in ("robot", "base", "of", "order", "wrenches", "criterion") if key in given}
+    options |= {key: _names(given[key]) for key in ("prescribed", "by", "joints", "actuated") if key in given}
+    if "smooth" in given:
+        node = given["smooth"]
+        options["smooth"] = node.number(above=0) if node.kind == "number" else node.choice(("auto",))
+    if options.get("wrenches") and (options.get("order") or "smooth" in options):
+        raise given["wrenches"].problem("wrenches cannot be combined with order and smooth")
+    return AlongJob(kind, trajectory, **options)
+
+
+def _names(node: Node) -> tuple[str, ...]:
+    return tuple(x.text() for x in node.items(least=1, of="names")) if node.kind == "list" else (node.text(),)
+
+
+def _of_files(one: Varied, folder: str) -> Varied:
+    """Where trajectories vary, their paths from the current folder."""
+    if one.key != "trajectory":
+        return one
+    if not isinstance(one.values, tuple) or not all(isinstance(x, str) for x in one.values):
+        raise ScenarioError("trajectories are files", place=one.place, expected="a list of paths")
+    paths = tuple(os.path.normpath(os.path.join(folder, os.path.expanduser(x))) for x in one.values)
+    for written, path in zip(one.values, paths, strict=True):
+        if not os.path.isfile(path):
+            raise ScenarioError("no such trajectory", place=one.place, found=written)
+    return replace(one, values=paths)
 
 
 def _varied(node: Node) -> Varied:
@@ -60,11 +104,10 @@ def _varied(node: Node) -> Varied:
         raise given["name"].problem("not a name of a column", found=name)
     if sources[0] in DISTRIBUTIONS:
         return Varied(key, name, None, _distribution(sources[0], source), scale, node.place)
-    values = _READ[sources[0]](source)
-    numbers = all(isinstance(x, float) for x in values)
-    if scale == "relative" and not numbers:
+    found = Varied(key, name, _READ[sources[0]](source), None, scale, node.place)
+    if scale == "relative" and not found.is_number:
         raise source.problem("relative values must be numbers", found=source.shown())
-    return Varied(key, name, values, None, scale, node.place)
+    return found
 
 
 def _list(node: Node) -> tuple:
@@ -93,13 +136,12 @@ def _scalar(node: Node):
     return node.number() if node.kind == "number" else node.value
 
 
-def _range(node: Node) -> tuple[float, ...]:
+def _range(node: Node) -> Range:
     first, last, count = node.vector(3)
     if count != int(count) or count < 1 or count > MOST_RUNS:
         raise node.problem("the count of a range is wrong", found=f"{count:g}",
                            expected=f"a whole number from 1 to {MOST_RUNS:.0e}")
-    n = int(count)
-    return (*(first + (last - first) * k / (n - 1) for k in range(n - 1)), last if n > 1 else first)
+    return Range(first, last, int(count))
 
 
 def _csv(node: Node) -> tuple[float, ...]:
@@ -159,6 +201,10 @@ def _check_combination(root: Node, given, vary: tuple[Varied, ...], combine: str
             raise root.problem("the key samples is missing", expected="a number of runs")
         if samples > MOST_RUNS:
             raise given["samples"].problem("too many runs", found=samples, expected=f"at most {MOST_RUNS:.0e}")
+        if samples * len(vary) > _IN_MEMORY and SWEEP.value(given, "sampling", "random") != "random":
+            needed = f"the points of {given['sampling'].shown()} need {8e-9 * samples * len(vary):.3g} GB of memory"
+            raise given["samples"].problem(needed, found=f"{samples} x {len(vary)}", expected=f"at most {_IN_MEMORY:.0e} numbers",
+                                           hint="sampling: random needs none")
         return
     for key in ("samples", "sampling"):
         if key in given:

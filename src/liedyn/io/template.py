@@ -34,7 +34,7 @@ def template(root: Keys, head: str) -> str:
 
 
 def _in_order(keys: Keys) -> list[Key]:
-    return sorted(keys.keys, key=lambda key: bool(key.kinds) or not key.required)
+    return sorted(keys.keys, key=lambda key: not key.required or bool(key.kinds and not key.live))
 
 
 def _key(key: Key, depth: int, off: int | None, seen: set[int]) -> Iterator[_Row]:

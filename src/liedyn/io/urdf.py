@@ -13,6 +13,7 @@ from xml.etree import ElementTree
 
 from liedyn.errors import ModelError, Place, nearest
 from liedyn.io.element_place import ElementPlace
+from liedyn.io.limits import read_limit
 from liedyn.io.shapes import rotated_inertia
 from liedyn.io.urdf_tree import XACRO_HINT, Element, read_urdf_tree
 from liedyn.model.description import JOINT_TYPES, Coordinate, Finding, Joint, Link, Mimic, Pose, Robot
@@ -218,9 +219,9 @@ def _joint(joint, place: Place) -> Joint:
     if passive is not None:
         values.update(damping=passive.damping, friction=passive.friction)
     if limit is not None:
-        values.update(velocity=limit.velocity, effort=limit.effort)
+        values.update(velocity=read_limit(limit.velocity), effort=read_limit(limit.effort))
         if kind != "continuous":
-            values.update(lower=limit.lower, upper=limit.upper)
+            values.update(lower=read_limit(limit.lower), upper=read_limit(limit.upper))
     mimic = joint.mimic and Mimic(joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset)
     return Joint(joint.name, kind, joint.parent, joint.child, _pose(joint.origin), axes,
                  coordinates=(Coordinate(**values),) * len(JOINT_TYPES[kind]), mimic=mimic, place=place)

@@ -1,6 +1,7 @@
 """Plain values as YAML that reads back equal."""
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import yaml
@@ -33,9 +34,19 @@ def _kind(text: str) -> str | None:
 
 
 def _number(dumper: _Dumper, x: float):
-    """Whole numbers without a point, as people write them."""
-    whole = x.is_integer() and abs(x) < 1e15 and str(x)[0:2] != "-0"
-    return dumper.represent_int(int(x)) if whole else dumper.represent_float(x)
+    text = number_text(x)
+    return dumper.represent_scalar(f"tag:yaml.org,2002:{'float' if '.' in text else 'int'}", text)
+
+
+def number_text(x: float) -> str:
+    """A number that reads back to the same bits: whole ones without a point, as people write them, others with one, which some
+    readers need to tell 1.0e-05 from text."""
+    if not math.isfinite(x):
+        return ".nan" if math.isnan(x) else ".inf" if x > 0 else "-.inf"
+    text = repr(x)
+    if x.is_integer() and abs(x) < 1e15 and text[:2] != "-0":
+        return str(int(x))
+    return text.replace("e", ".0e") if "." not in text else text
 
 
 _Dumper.add_representer(str, _text)

@@ -139,8 +139,8 @@ class Node:
             raise self.problem("out of range", found=self.shown(), expected=expected)
         return self.value
 
-    def integer(self, *, least: int | None = None) -> int:
-        value = self.number(least=least)
+    def integer(self, *, least: int | None = None, most: int | None = None) -> int:
+        value = self.number(least=least, most=most)
         if value != int(value):
             raise self.wrong("a whole number")
         return int(value)

@@ -1,4 +1,6 @@
-"""Elimination of a joint from its body's articulated equation, and its solution afterwards (K1 Table 4).
+"""Elimination of a joint from its body's articulated equation, and its solution afterwards.
+
+Source: K1 (42)-(52), Table 4; AGF (45)-(50).
 
 The equation F = AI dV + AB of body i, with dV = Ad_{T^-1} dV_p + eta + sum_c S_c a_c, loses one column S_c after the other: a
 joint of several coordinates is eliminated as if each stood alone, which serves any mask of prescribed coordinates. For each

@@ -1,4 +1,4 @@
-"""What a joint does: its pose, twist, velocity product and force, for all kinds."""
+"""What a joint does: its pose, twist, velocity product and force, for all kinds (K1 (35)-(40); PBP (23); PL (14))."""
 from liedyn.jit import primitive
 from liedyn.joints.kinds import BALL, SCREW
 from liedyn.lie.lanes import load, sincos, store

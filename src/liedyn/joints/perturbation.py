@@ -1,6 +1,8 @@
 """How a joint's motion, force and passive force change along a direction: of its coordinates, its placement, its screw.
 
-Kim 2012 v1.01, §3.1: with T the pose in the parent, dh = T^-1 dT/dp. What the coordinates do to it is S dq, and goes through
+Source: K1 (53)-(63), Lemma 3, Corollaries 1-2.
+
+With T the pose in the parent, dh = T^-1 dT/dp. What the coordinates do to it is S dq, and goes through
 the joint's kind; what parameters of the model do is a general twist. The screw of a joint may change in all six components, also
 away from its z axis: the frames of the bodies stay as they are, so a change of S is a change of S only.
 

@@ -1,4 +1,4 @@
-"""How joints carry Taylor series (AGF Algorithms 1 and 2, in body frames).
+"""How joints carry Taylor series (AGF Algorithms 1-2, in body frames).
 
 x(t) = sum of x_k t^k stands for the derivatives x^(k) = k! x_k at t = 0, so a product is a Cauchy sum. From t = 0 on the pose of
 a joint is T(t) = T(0) D(t), D' = D [S v]. E holds the series of Ad_D = [R 0; B R], which obeys E' = E ad_{S v}:

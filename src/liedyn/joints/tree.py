@@ -1,4 +1,4 @@
-"""A model as kernels see it: the views into its two flat arrays.
+"""A model as kernels see it: the views into its two flat arrays (AGF (27), Figure 1: parents and children).
 
 `index` (int64) holds    [n, nq, nv, n_links, passive forces?, friction?, 0, 0] then parent, kind, iq, iv, marks, slot (n each),
                          link_body (n_links), above, top, last (nv each).

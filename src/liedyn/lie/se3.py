@@ -1,4 +1,7 @@
-"""SE(3): poses T = (R, p), twists V = (w, v), wrenches F = (m, f): Ad, ad, their duals, exp, log, Jacobians of exp."""
+"""SE(3): poses T = (R, p), twists V = (w, v), wrenches F = (m, f): Ad, ad, their duals, exp, log, Jacobians of exp.
+
+Source: K1 (3)-(13), PBP (1)-(11), AGF (1)-(7).
+"""
 from liedyn.jit import primitive
 from liedyn.lie.lanes import maximum, sincos, sqrt, where_less
 from liedyn.lie.so3 import dexp3, dexp_inv3, exp3, half_cot, horner, log3
@@ -50,7 +53,7 @@ def inverse(T): return transpose(T[0]), neg3(rotate_back(T[0], T[1]))
 
 @primitive
 def Ad(T, V):
-    """Ad_T V (K1 (7))."""
+    """Ad_T V (K1 (6), (7), (11); PBP (2), (3))."""
     w = rotate(T[0], V[0])
     return w, plus_cross(rotate(T[0], V[1]), T[1], w)
 
@@ -63,7 +66,7 @@ def Ad_inv(T, V):
 
 @primitive
 def dAd(T, F):
-    """Ad*_T F = Ad_T^T F (K1 (8)): the wrench F, given in a, seen from b, where T = T_ab."""
+    """Ad*_T F = Ad_T^T F (K1 (8), (13); PBP (4), (11)): the wrench F, given in a, seen from b, where T = T_ab."""
     return rotate_back(T[0], plus_cross(F[0], F[1], T[1])), rotate_back(T[0], F[1])
 
 
@@ -76,13 +79,13 @@ def dAd_inv(T, F):
 
 @primitive
 def ad(V, W):
-    """ad_V W (K1 (27)): Lie bracket of twists."""
+    """ad_V W (K1 (25)-(27), Lemma 1; PBP (1), (5), (6)): Lie bracket of twists."""
     return cross(V[0], W[0]), plus_cross(cross(V[1], W[0]), V[0], W[1])
 
 
 @primitive
 def minus_dad(V, P):
-    """-ad*_V P (K1 (28)): rate of change of the momentum P in a frame that moves at V."""
+    """-ad*_V P (K1 (28), (29), Lemma 2; PBP (7)): rate of change of the momentum P in a frame that moves at V."""
     return plus_cross(cross(V[0], P[0]), V[1], P[1]), cross(V[0], P[1])
 
 
@@ -101,7 +104,7 @@ def less_dad(F, V, P):
 # exponential and its Jacobian -------------------------------------------------------------------------------------
 @primitive
 def exp(x):
-    """exp of the twist x = (w, v): R = exp w, p = dexp(w) v."""
+    """exp of the twist x = (w, v): R = exp w, p = dexp(w) v (PBP (15), (17); AGF (9))."""
     return exp3(x[0]), dexp3(x[0], x[1])
 
 

@@ -105,7 +105,7 @@ def quaternion_log(u):
 # exponential, logarithm, Jacobians --------------------------------------------------------------------------------
 @primitive
 def exp3(w):
-    """Rotation of the rotation vector w (Rodrigues)."""
+    """Rotation of the rotation vector w (Rodrigues; PBP (16))."""
     s, c, _ = angle_functions(dot3(w, w))
     x, y, z = w
     cx, cy, cz = c * x, c * y, c * z

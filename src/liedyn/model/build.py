@@ -23,10 +23,25 @@ from liedyn.model.validate import validate
 def build(robot: Robot) -> Model:
     """Model of a robot description, which is validated first.
 
+    Parameters
+    ----------
+    robot : Robot
+        From `load_description`, or made in Python.
+
+    Returns
+    -------
+    Model
+
     Raises
     ------
     ModelError
         If the robot is not valid, or a joint moves no inertia.
+
+    Examples
+    --------
+    >>> robot = ld.load_description("robots/asymmetric_body.yaml")
+    >>> ld.build(dataclasses.replace(robot, gravity=(0.0, 0.0, -1.62))).gravity
+    array([ 0.  ,  0.  , -1.62])
     """
     robot = validate(robot)
     tree = Assembly(robot)
@@ -67,8 +82,7 @@ class Assembly:
             self._place(tree.links[joint.child], *self._attach(joint), joint.parent if joint.parent in tree.links else None)
 
     def _root_joint(self, tree: Tree) -> Joint:
-        name = "base" if all(joint.name != "base" for joint in tree.joints) else "floating_base"
-        return Joint(name, "free", WORLD, tree.root, place=tree.links[tree.root].place)
+        return Joint(base_joint_name(self.robot), "free", WORLD, tree.root, place=tree.links[tree.root].place)
 
     def _place(self, link: Link, body: int, frame: np.ndarray, parent: str | None) -> None:
         self.links[link.name] = (body, frame, parent)
@@ -160,6 +174,11 @@ class Assembly:
             *[flat(link[1]) for link in links],
             *[self.coordinate(c) for c in ("armature", "damping", "friction", "stiffness", "rest")], self.floor])
         return index, np.ascontiguousarray(constants, dtype=float)
+
+
+def base_joint_name(robot: Robot) -> str:
+    """Of the free joint of a floating base."""
+    return "base" if all(joint.name != "base" for joint in robot.joints) else "floating_base"
 
 
 def joint_screws(joint: Joint) -> np.ndarray:

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from liedyn.arrays import Array
 from liedyn.joints.kinds import DISTANCE, LOOP_KINDS, NV, ROLLING, ROWS
 from liedyn.model.description import Coupling, Loop, Robot
 from liedyn.model.spatial import flat, pose, rotation_of_z
@@ -50,7 +51,7 @@ class ModelConstraint:
     a: str = ""
     b: str = ""
     driven: bool = False
-    turn: np.ndarray | None = None
+    turn: Array | None = None
 
     @property
     def row_names(self) -> tuple[str, ...]:

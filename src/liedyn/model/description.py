@@ -9,6 +9,7 @@ joint frame. The pose of the child is `origin · motion(q)`.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from liedyn.errors import Place
@@ -32,7 +33,7 @@ class Pose:
     translation: Vector = (0.0, 0.0, 0.0)
 
     @staticmethod
-    def from_xyz_rpy(xyz=(0.0, 0.0, 0.0), rpy=(0.0, 0.0, 0.0)) -> Pose:
+    def from_xyz_rpy(xyz: Sequence[float] = (0.0, 0.0, 0.0), rpy: Sequence[float] = (0.0, 0.0, 0.0)) -> Pose:
         """URDF's origin: fixed-axis roll, pitch, yaw, R = Rz(yaw) Ry(pitch) Rx(roll)."""
         (sr, cr), (sp, cp), (sy, cy) = ((math.sin(x), math.cos(x)) for x in rpy)
         return Pose((cy * cp, cy * sp * sr - sy * cr, cy * sp * cr + sy * sr,
@@ -40,7 +41,7 @@ class Pose:
                      -sp, cp * sr, cp * cr), tuple(float(x) for x in xyz))
 
     @staticmethod
-    def from_xyz_quaternion(xyz, quaternion) -> Pose:
+    def from_xyz_quaternion(xyz: Sequence[float], quaternion: Sequence[float]) -> Pose:
         """From a unit quaternion x y z w."""
         x, y, z, w = quaternion
         return Pose((1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w),
@@ -199,7 +200,7 @@ class Coupling:
 
 @dataclass(frozen=True, slots=True)
 class Actuator:
-    """A thruster: the scalar command u [N] acts on `link` as the wrench u · [p x n + torque_ratio n; n], n the unit
+    """A thruster (AGF (28)): the scalar command u [N] acts on `link` as the wrench u · [p x n + torque_ratio n; n], n the unit
     axis, p the position, both in the link frame."""
 
     name: str
@@ -228,7 +229,14 @@ class Finding:
 class Robot:
     """A tree of links and joints. A joint whose parent is `world` is attached to the ground. Otherwise the one link that is
     not the child of a joint is the root, welded to the ground (`base` fixed) or free (`base` floating). `loops` and `couplings`
-    constrain the tree."""
+    constrain the tree.
+
+    Examples
+    --------
+    >>> robot = ld.load_description("robots/double_pendulum.yaml")
+    >>> robot, robot.links[0].mass
+    (<Robot double_pendulum: 3 links, 3 joints, fixed base>, 1.0)
+    """
 
     name: str
     links: tuple[Link, ...]
@@ -240,3 +248,10 @@ class Robot:
     couplings: tuple[Coupling, ...] = ()
     findings: tuple[Finding, ...] = field(default=(), compare=False)   # what the loader noticed
     source: str | None = field(default=None, compare=False)
+
+    def __repr__(self) -> str:
+        """Short: the fields hold the robot whole."""
+        parts = [(self.links, "links"), (self.joints, "joints"), (self.actuators, "actuators"), (self.loops, "loops"),
+                 (self.couplings, "couplings"), (self.findings, "findings")]
+        counts = ", ".join(f"{len(x)} {name if len(x) != 1 else name[:-1]}" for x, name in parts if x)
+        return f"<Robot {self.name}: {counts or 'no links'}, {self.base} base>"

@@ -1,13 +1,14 @@
 """The computable robot: flat arrays for the kernels, names for people."""
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from liedyn.errors import NameLookupError
+from liedyn.arrays import Array, Integers
+from liedyn.errors import NameLookupError, nearest
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.model.constraints import ModelConstraint
 from liedyn.model.description import Finding, Robot
@@ -29,8 +30,8 @@ class ModelJoint:
     child: str
     q: slice
     v: slice
-    home: np.ndarray
-    screws: np.ndarray | None
+    home: Array
+    screws: Array | None
     first_body: int
     body: int
 
@@ -52,37 +53,43 @@ class Model:
                          the constraints out refuse the robot
     loop_index, loop_constants   what the kernels read of them; see `model.constraints`; empty without
     loop_machine         index, constants, loop_index and loop_constants as one array
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> model.joint_names, model.v_index("elbow"), model.neutral()
+    (('shoulder', 'elbow'), slice(1, 2, None), array([0., 0.]))
     """
 
     name: str
     description: Robot
     base: str
-    gravity: np.ndarray
+    gravity: Array
     nq: int
     nv: int
     joints: tuple[ModelJoint, ...]
     link_names: tuple[str, ...]
-    link_body: np.ndarray
-    link_pose: np.ndarray
+    link_body: Integers
+    link_pose: Array
     link_parents: tuple[str | None, ...]
     q_names: tuple[str, ...]
     v_names: tuple[str, ...]
     q_units: tuple[str, ...]
     v_units: tuple[str, ...]
-    lower: np.ndarray
-    upper: np.ndarray
-    velocity_limit: np.ndarray
-    effort_limit: np.ndarray
-    index: np.ndarray
-    constants: np.ndarray
+    lower: Array
+    upper: Array
+    velocity_limit: Array
+    effort_limit: Array
+    index: Integers
+    constants: Array
     findings: tuple[Finding, ...] = ()
     constraints: tuple[ModelConstraint, ...] = ()
-    loop_index: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
-    loop_constants: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    loop_machine: np.ndarray = field(default_factory=lambda: np.zeros(0))
-    _cache: dict = field(default_factory=dict, init=False, repr=False)          # a replaced model starts a new one
+    loop_index: Integers = field(default_factory=lambda: np.zeros(0, np.int64))
+    loop_constants: Array = field(default_factory=lambda: np.zeros(0))
+    loop_machine: Array = field(default_factory=lambda: np.zeros(0))
+    _cache: dict[Any, Any] = field(default_factory=dict, init=False, repr=False)          # a replaced model starts a new one
 
-    def __getstate__(self) -> dict:
+    def __getstate__(self) -> dict[str, Any]:
         """Without what is made again where it is needed: scratch, on its border of cache lines."""
         return vars(self) | {"_cache": {}}
 
@@ -92,7 +99,7 @@ class Model:
         return int(self.index[0]), self.nq, self.nv, len(self.link_names)
 
     @cached_property
-    def paths(self) -> np.ndarray:
+    def paths(self) -> Integers:
         """(3, nv): above, top and last of each velocity coordinate (see `joints.tree`)."""
         return self.index[self.index.size - 3 * self.nv:].reshape(3, self.nv)
 
@@ -140,18 +147,21 @@ class Model:
                        loop_machine=none)
 
     def joint(self, name: str) -> ModelJoint:
+        """The moving joint of that name. Raises NameLookupError, with the nearest name."""
         for joint in self.joints:
             if joint.name == name:
                 return joint
         raise NameLookupError(_unknown("moving joint", name, self.joint_names))
 
     def constraint(self, name: str) -> ModelConstraint:
+        """The closure, coupling or mimic of that name. Raises NameLookupError."""
         for one in self.constraints:
             if one.name == name:
                 return one
         raise NameLookupError(_unknown("constraint", name, tuple(one.name for one in self.constraints)))
 
     def link_index(self, name: str) -> int:
+        """Index of a link in `link_names` and in f_ext. Raises NameLookupError."""
         try:
             return self.link_names.index(name)
         except ValueError:
@@ -165,7 +175,7 @@ class Model:
         """Slice of v, a and tau that belongs to the joint."""
         return self.joint(name).v
 
-    def neutral(self) -> np.ndarray:
+    def neutral(self) -> Array:
         """Zero coordinates, identity quaternions."""
         q = np.zeros(self.nq)
         for joint in self.joints:
@@ -174,10 +184,17 @@ class Model:
         return q
 
     def __repr__(self) -> str:
-        return f"<Model {self.name}: {len(self.joints)} joints, nq {self.nq}, nv {self.nv}, {self.base} base>"
+        robot, loops = self.description, len(self.description.loops)
+        counts = [(loops, "loop"), (len(self.constraints) - loops, "coupling"), (len(self.findings), "finding")]
+        more = "".join(f", {_counted(n, what)}" for n, what in counts if n)
+        return (f"<Model {self.name}: {_counted(len(self.joints), 'joint')}, nq {self.nq}, nv {self.nv}, {self.base} base; "
+                f"{_counted(len(self.link_names), 'link')}, {sum(link.mass for link in robot.links):.4g} kg{more}>")
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"
 
 
 def _unknown(what: str, name: str, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(str(name), known, 1)
-    hint = f"did you mean {close[0]!r}?" if close else f"the model has {', '.join(known[:12]) or 'none'}"
+    hint = nearest(name, known, written=repr) or f"the model has {', '.join(known[:12]) or 'none'}"
     return f"no {what} {name!r}; {hint}"

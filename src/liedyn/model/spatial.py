@@ -7,6 +7,7 @@ from liedyn.model.description import Link, Pose
 
 
 def skew(x) -> np.ndarray:
+    """[x], the matrix of a cross product (K1 (5))."""
     return np.array([[0, -x[2], x[1]], [x[2], 0, -x[0]], [-x[1], x[0], 0.0]])
 
 
@@ -17,13 +18,14 @@ def pose(origin: Pose) -> np.ndarray:
 
 
 def inverse(T: np.ndarray) -> np.ndarray:
+    """T^-1 (K1 (4))."""
     out = np.eye(4)
     out[:3, :3], out[:3, 3] = T[:3, :3].T, -T[:3, :3].T @ T[:3, 3]
     return out
 
 
 def adjoint(T: np.ndarray) -> np.ndarray:
-    """Ad_T (K1 (7))."""
+    """Ad_T (K1 (7); PBP (3); PL (4), (5); AGF (3)); its transpose is the dual."""
     R, out = T[:3, :3], np.zeros((6, 6))
     out[:3, :3] = out[3:, 3:] = R
     out[3:, :3] = skew(T[:3, 3]) @ R
@@ -31,7 +33,7 @@ def adjoint(T: np.ndarray) -> np.ndarray:
 
 
 def bracket(V: np.ndarray) -> np.ndarray:
-    """ad_V (K1 (27))."""
+    """ad_V (K1 (27); PBP (6); PL (6), (7); AGF (4), (5)); its transpose is the dual."""
     out = np.zeros((6, 6))
     out[:3, :3] = out[3:, 3:] = skew(V[:3])
     out[3:, :3] = skew(V[3:])
@@ -39,7 +41,7 @@ def bracket(V: np.ndarray) -> np.ndarray:
 
 
 def exp_screw(screw: np.ndarray, x: float) -> np.ndarray:
-    """exp(S x) as a (4, 4) pose."""
+    """exp(S x) as a (4, 4) pose (PBP (15)-(17); PL (9)-(11); AGF (9))."""
     frame, (a, b) = screw_frame(screw)
     c, s = np.cos(a * x), np.sin(a * x)
     motion = np.array([[c, -s, 0, 0], [s, c, 0, 0], [0, 0, 1, b * x], [0, 0, 0, 1.0]])
@@ -85,7 +87,7 @@ def transform_rigid(T: np.ndarray, I: np.ndarray) -> np.ndarray:
 
 
 def rigid_matrix(I: np.ndarray) -> np.ndarray:
-    """(6, 6) generalized inertia (K1 (20))."""
+    """(6, 6) generalized inertia (K1 (20); PBP (21), and (28) with its halves exchanged; PL (12))."""
     h = skew(I[1:4])
     return np.block([[full(I[4:]), h], [h.T, I[0] * np.eye(3)]])
 

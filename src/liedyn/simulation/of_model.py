@@ -2,19 +2,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.dynamics.calling.annotations import ArrayLike, Controller
 from liedyn.dynamics.calling.calls import as_array
 from liedyn.errors import NameLookupError, ShapeError, UsageError
 from liedyn.loading import load
 from liedyn.model.model import Model
 from liedyn.simulation.run import Result, Silent, simulate_file
 
-Torques = ArrayLike | Mapping[str, Any] | Callable
+Torques: TypeAlias = ArrayLike | Mapping[str, Any] | Controller
 
 
 def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] | None = None, *, duration: float | None = None,
@@ -54,14 +54,17 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
 
     Examples
     --------
-    >>> run = ld.simulate("robots/double_pendulum.yaml", duration=2, q0=[0.3, 0], tau={"elbow": "-2*q - 0.5*v"})
-    >>> run = ld.simulate(model, duration=2, tau=lambda t, q, v: -20 * q[:2] - 3 * v, rate=500)
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> run = ld.simulate(model, duration=1, q0=[0.3, 0.0], tau={"elbow": "-2*q - 0.5*v"})
+    >>> run.q[-1].round(3)
+    array([-0.252, -0.05 ])
+    >>> run = ld.simulate(model, duration=1, tau=lambda t, q, v: -20 * q - 3 * v, rate=500)
     """
     if not isinstance(scenario, Mapping | None):
         raise UsageError(f"scenario is a mapping of keys; found {type(scenario).__name__} (a file: run_scenario)")
     given = dict(scenario or {})
     if "robot" in {**given, **keys}:
-        raise UsageError("the scenario of simulate names no robot: the model is the first argument")
+        raise UsageError("the scenario of simulate must not name a robot: the model is the first argument")
     if not isinstance(model, Model):
         model = load(model, **{key: x for key, x in {**given, **keys}.items() if key in ("base", "gravity", "loops")})
     elif {"base", "gravity", "loops"} & {*given, *keys}:
@@ -92,15 +95,15 @@ def _by_joint(model, x, name: str, kind: str) -> dict | None:
     return {joint: value[0] if len(value) == 1 else value for joint, value in values.items()}
 
 
-def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Callable | None]:
+def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | None]:
     """The scenario with constant torques and signals in it, or with a function that is called at samples."""
     if tau is None:
         return given, None
     held = callable(tau) or (not isinstance(tau, Mapping) and np.ndim(tau) == 2)
     if held and rate is None:
-        raise UsageError("a function or rows of torques need a rate [1/s], with which they are called or follow each other")
+        raise UsageError("a function or rows of torques need a rate [1/s], at which they are called or follow each other")
     if not held and rate is not None:
-        raise UsageError("rate goes with a function or with rows of torques")
+        raise UsageError("rate applies only to a function or to rows of torques")
     if callable(tau):
         return given | {"sampling": {"rate": rate}}, tau
     if held:

@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from liedyn.arrays import Array, Mask
+from liedyn.dynamics.calling.annotations import Controller
 from liedyn.errors import ComputationError, Interrupted, LiedynError
 from liedyn.integrators.problem import Statistics
-from liedyn.io.csv import column_title
+from liedyn.io.csv import data_frame
 from liedyn.io.events import Attach
 from liedyn.io.override import Overrides
 from liedyn.io.scenario import Integrator, Scenario
@@ -29,6 +31,7 @@ from liedyn.simulation.tracking import Tracking
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
 
     from liedyn.io.unfinished import Unfinished
     from liedyn.simulation.rows import Rows
@@ -46,7 +49,7 @@ class Result:
     q         (N, nq); v, a, tau: (N, nv) [rad | m and their rates; N m | N], in the order of model.q_names and model.v_names
     wrench    (N, len(forced_links), 6) external wrenches [m; f] on the links `forced_links`, in their local frames [N m | N]
     kinetic, potential   (N,) energies [J]
-    work      (N,) energy supplied by motors, external wrenches and passive forces but springs since t[0] [J]
+    work      (N,) energy supplied by motors, external wrenches and passive forces except springs since t[0] [J]
     multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
               (N, loops, 6) wrenches on their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
     tracking  how links or joints followed the desired motions of `control`; None without
@@ -58,40 +61,54 @@ class Result:
     notes     notes for the user, one line each
     timing    seconds by part of the run
     status    complete; diverged or interrupted: the rows before that, and reason says why
+
+    Examples
+    --------
+    >>> run = ld.simulate("robots/double_pendulum.yaml", duration=0.1, q0=[0.3, 0.0])
+    >>> run
+    <Result double_pendulum: 0.1 s in 500 steps (rk4), 501 rows, nq 2, nv 2
+      energy balance ..., inverse dynamics residual ...
+      next: run.q, run.to_pandas(), run.plot("torques"), run.save("runs/name")>
+    >>> run.to_pandas().columns[:2].to_list()
+    ['q.shoulder[rad]', 'q.elbow[rad]']
     """
 
     scenario: Scenario
     model: Model
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    tau: np.ndarray
+    t: Array
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
     forced_links: tuple[str, ...]
-    wrench: np.ndarray
-    kinetic: np.ndarray
-    potential: np.ndarray
-    work: np.ndarray
-    prescribed: np.ndarray
+    wrench: Array
+    kinetic: Array
+    potential: Array
+    work: Array
+    prescribed: Mask
     check: dict[str, float]
     statistics: Statistics
     notes: tuple[str, ...]
     timing: dict[str, float]
-    multipliers: np.ndarray | None = None
-    reactions: np.ndarray | None = None
-    drift: np.ndarray | None = None
+    multipliers: Array | None = None
+    reactions: Array | None = None
+    drift: Array | None = None
     tracking: Tracking | None = None
     limits: tuple[Excess, ...] = ()
     events: tuple[Occurrence, ...] = ()
     contacts: ContactMotion | None = None
-    stops: np.ndarray | None = None
+    stops: Array | None = None
     status: str = "complete"
     reason: str = ""
 
     def __repr__(self) -> str:
-        m, notes = self.model, f", {len(self.notes)} notes" if self.notes else ""
-        return (f"<Result {m.name}: {len(self.t)} rows to t = {self.t[-1]:g} s, nq {m.nq}, nv {m.nv}, "
-                f"energy balance {self.check['energy_balance_relative']:.1e}{notes}>")
+        m, s = self.model, self.statistics
+        ended = "" if self.status == "complete" else f"\n  {self.status}: {self.reason}"
+        also = "".join(f", {len(x)} {name if len(x) > 1 else name[:-1]} (run.{name})"
+                       for name, x in (("events", self.events), ("limits", self.limits), ("notes", self.notes)) if x)
+        return (f"<Result {m.name}: {self.t[-1]:g} s in {s.steps} steps ({self.scenario.integrator.method}), {len(self.t)} rows, "
+                f"nq {m.nq}, nv {m.nv}{ended}\n  {self._checked}{also}\n"
+                '  next: run.q, run.to_pandas(), run.plot("torques"), run.save("runs/name")>')
 
     @property
     def has_events(self) -> bool:
@@ -112,13 +129,13 @@ class Result:
         return armatures_of(self.scenario, self.model)
 
     @cached_property
-    def power(self) -> dict[str, np.ndarray]:
-        """(N,) power tau . v [W] of each joint whose motion is prescribed, in one phase at least."""
+    def power(self) -> dict[str, Array]:
+        """(N,) power tau . v [W] of each joint whose motion is prescribed in at least one phase."""
         return prescribed_power(self.scenario, self.model, self.v, self.tau)
 
     @cached_property
-    def columns(self) -> list[tuple[str, str, np.ndarray]]:
-        """(name, unit, (N,) array) of each column of trajectory.csv but the time."""
+    def columns(self) -> list[tuple[str, str, Array]]:
+        """(name, unit, (N,) array) of each column of trajectory.csv except the time."""
         columns = columns_of(self.model, self.forced_links, self.wrench, q=self.q, v=self.v, a=self.a, tau=self.tau)
         columns += [(f"power.{name}", "W", x) for name, x in self.power.items()]
         columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
@@ -134,13 +151,13 @@ class Result:
                                                                       ("work", self.work)))]
 
     @property
-    def _motor_columns(self) -> list[tuple[str, str, np.ndarray]]:
+    def _motor_columns(self) -> list[tuple[str, str, Array]]:
         from liedyn.simulation.motors import bind_motors, motor_columns
         driven = self.tau if self.stops is None else self.tau - self.stops
         return motor_columns(bind_motors(self.scenario, self.model), self.v, driven)
 
     @property
-    def _stop_columns(self) -> list[tuple[str, str, np.ndarray]]:
+    def _stop_columns(self) -> list[tuple[str, str, Array]]:
         stopped = sorted({stop.coordinate for stop in stops_of(self.scenario, self.model)})
         return [(f"stop.{self.model.v_names[k]}", "N m" if self.model.v_units[k] == "rad" else "N", self.stops[:, k])
                 for k in stopped]
@@ -148,9 +165,7 @@ class Result:
     def to_pandas(self) -> pandas.DataFrame:
         """A DataFrame with the columns of trajectory.csv, by the names that they have there: "q.elbow[rad]", …, and the time
         "t[s]" as its index. Needs pandas, which liedyn does not install."""
-        import pandas
-        columns = {column_title(name, unit): x for name, unit, x in self.columns}
-        return pandas.DataFrame(columns, index=pandas.Index(self.t, name=column_title("t", "s")))
+        return data_frame(self.t, self.columns)
 
     def save(self, folder: str | os.PathLike[str], *, force: bool = False, plots: bool = False) -> None:
         """Write a run folder, as `liedyn simulate` does: trajectory.csv, run.json, events.csv; with `plots` also pictures
@@ -158,25 +173,43 @@ class Result:
         import liedyn
         liedyn.write_run(self, folder, force=force, plots=plots)
 
-    def plot(self, what: str = "positions"):
+    def plot(self, what: str = "positions") -> Figure:
         """A Matplotlib figure; `what` as the pictures of a run folder are called: replay, positions, velocities, torques, …
         Raises NameLookupError for a picture that this motion does not have."""
         import liedyn
         return liedyn.figure_of(self, what)
 
+    def replay(self, path: str | os.PathLike[str], *, force: bool = False, **look: Any) -> None:
+        """Write the page that shows the motion in 3D; `look` as `liedyn.replay_of` takes it: against, traces, follow, …
+        Raises UsageError where the file exists and `force` is not given."""
+        import liedyn
+        from liedyn.io.output import open_output
+        with open_output(path, force=force) as file:
+            file.write(liedyn.replay_of(self, **look))
+
+    def _repr_html_(self) -> str:
+        """The motion in 3D, which notebooks show where a result is the value of a cell."""
+        import liedyn
+        return liedyn.replay_of(self, inline=True)
+
     @property
-    def balance(self) -> np.ndarray:
+    def balance(self) -> Array:
         """(N,) energy less the initial energy and the supplied work [J]: what the integrator lost or made."""
         energy = self.kinetic + self.potential
         return energy - energy[0] - self.work
 
     @property
     def summary(self) -> str:
-        s, c = self.statistics, self.check
+        """The run and its self-check in a line."""
+        return (f"{self.model.name}: {self.t[-1]:g} s in {self.statistics.steps} steps ({self.scenario.integrator.method}), "
+                f"{self.timing['simulate']:.2f} s of computing; {self._checked}")
+
+    @property
+    def _checked(self) -> str:
+        c = self.check
         closed = f", constraint residual {c['constraint_residual']:.1e}" if "constraint_residual" in c else ""
         followed = f", tracking error {c['tracking_error']:.1e}" if "tracking_error" in c else ""
-        return (f"{self.model.name}: {self.t[-1]:g} s in {s.steps} steps ({self.scenario.integrator.method}), "
-                f"{self.timing['simulate']:.2f} s of computing; energy balance {c['energy_balance_relative']:.1e}, "
+        return (f"energy balance {c['energy_balance_relative']:.1e}, "
                 f"inverse dynamics residual {c['inverse_dynamics_residual']:.1e}{closed}{followed}")
 
 
@@ -191,7 +224,7 @@ class Silent:
 
 
 def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides: Overrides = (), *, strict: bool = False,
-                 force_long: bool = False, controller: Callable | None = None) -> Result:
+                 force_long: bool = False, controller: Controller | None = None) -> Result:
     """Simulate a scenario, or a robot file with defaults.
 
     Parameters
@@ -222,6 +255,12 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
         memory.
     UsageError
         For a controller without the key ``sampling``.
+
+    Examples
+    --------
+    >>> run = ld.run_scenario("configs/double_pendulum.yaml", {"duration": 1, "output_step": 0.1})
+    >>> run.status, run.q.shape
+    ('complete', (11, 2))
     """
     return simulate_file(scenario, overrides, Silent(), strict, force_long, controller=controller)
 

@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 
 import numpy as np
 
+from liedyn.arrays import Array
 from liedyn.errors import ComputationError, Place
 from liedyn.integrators.problem import NEVER, LoopFigures, Options, Problem, Start, Statistics, Stretch
 from liedyn.integrators.solve import solve_stretch
@@ -48,8 +49,8 @@ class Occurrence:
     t: float
     name: str
     phase: str
-    dv: np.ndarray
-    impulse: np.ndarray
+    dv: Array
+    impulse: Array
     lost: float
     change: float
 
@@ -219,7 +220,7 @@ class Timeline:
             waiting.extend(one for one in (self.watched[k] for k in passed) if one is not event and one not in waiting)
             if len(self.occurrences) - first > _MANY:
                 raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is {event.name} "
-                                       "(forces jump to and fro over their values)")
+                                       "(forces jump back and forth across its value)")
         return now
 
     def _sides(self, now: Start) -> np.ndarray:

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
+from liedyn.arrays import Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,16 +17,16 @@ class Tracking:
 
     names: tuple[str, ...]
     units: tuple[str, ...]
-    link: np.ndarray
-    reference: np.ndarray
+    link: Array
+    reference: Array
 
     @property
-    def error(self) -> np.ndarray:
+    def error(self) -> Array:
         """(N, n)"""
         return self.link - self.reference
 
     @property
-    def columns(self) -> list[tuple[str, str, np.ndarray]]:
+    def columns(self) -> list[tuple[str, str, Array]]:
         """(name, unit, (N,) array) link.<joint> and reference.<joint>, for the trajectory file."""
         return [(f"{kind}.{name}", unit, values[:, k]) for kind, values in (("link", self.link), ("reference", self.reference))
                 for k, (name, unit) in enumerate(zip(self.names, self.units, strict=True))]

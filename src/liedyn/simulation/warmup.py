@@ -152,19 +152,28 @@ class Step:
 
 @dataclass(frozen=True)
 class Warmup:
-    """What was compiled or loaded; the folder of the cache, the number of its files and their size [bytes]."""
+    """What was compiled or loaded; the folder of the cache, the number of its files and their size [bytes].
+
+    Examples
+    --------
+    >>> ld.warmup("dynamics").seconds           # doctest: +SKIP
+    """
 
     steps: tuple[Step, ...]
     cache: str
     files: int
     size: int
 
+    def __repr__(self) -> str:
+        return f"<Warmup: {self.summary}>"
+
     @property
     def summary(self) -> str:
         return (f"{len(self.steps)} functions in {sum(step.seconds for step in self.steps):.1f} s; the cache {self.cache} holds "
                 f"{self.files} compiled functions, {self.size / 1e6:.1f} MB")
 
-    def plain(self) -> dict:
+    def plain(self) -> dict[str, Any]:
+        """As dicts and lists, for JSON."""
         return asdict(self)
 
 
@@ -195,6 +204,10 @@ def warmup(what: str | Iterable[str] | None = None, *, robot: str | os.PathLike[
         For an unknown group.
     ModelError
         For a robot that cannot be used.
+
+    Examples
+    --------
+    >>> ld.warmup(["dynamics", "simulate"])     # doctest: +SKIP
     """
     groups = _groups(what, robot)
     progress, steps = progress or Silent(), []

@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,17 @@ from liedyn.dynamics.loops.constraints import constraint_residual
 from liedyn.errors import ConfigurationError, UsageError
 from liedyn.model.model import Model
 from liedyn.simulation.motion_columns import columns_of, constraint_columns, header_of
+
+
+@dataclass(frozen=True, eq=False)
+class Setting:
+    """Dynamics along a motion, before it is computed. compute(motion): at the rows of this motion, or of another one;
+    prescribed: (nv,) bool, the coordinates whose force is found and not given."""
+
+    motion: Motion
+    compute: Callable[[Motion], Outcome]
+    prescribed: np.ndarray
+    notes: tuple[str, ...] = ()
 
 
 def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "unique", *, order: int = 0,
@@ -37,8 +48,11 @@ def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "uniqu
             raise UsageError("--wrenches cannot be combined with --order and --smooth: write v and a first with "
                              "--smooth, then use --wrenches on the result")
         return higher_order_along(model, trajectory, order, of="inverse", smooth=smooth, progress=progress)
-    motion = motion_of(model, trajectory, derive_a=True)
-    notes = []
+    return _along(model, trajectory, inverse_setting(model, trajectory, actuated, criterion), wrenches)
+
+
+def inverse_setting(model: Model, trajectory, actuated=(), criterion: str = "unique") -> Setting:
+    motion, notes = motion_of(model, trajectory, derive_a=True), []
     if model.nc:
         refuse_open_rows(model, trajectory, motion)
         motors, notes = motors_of(model, motion, mask_of(model, actuated))
@@ -49,7 +63,7 @@ def inverse_along(model: Model, trajectory, actuated=(), criterion: str = "uniqu
         tau = inverse_dynamics(model, motion.q, motion.v, motion.a, f_ext=motion.f_ext, passive=motion.passive)
         return Outcome(motion.a, tau)
 
-    return _along(model, trajectory, motion, compute, np.ones(model.nv, dtype=bool), notes, wrenches)
+    return Setting(motion, compute, np.ones(model.nv, dtype=bool), tuple(notes))
 
 
 def forward_along(model: Model, trajectory, *, order: int = 0, smooth: float | str | None = None, progress=None) -> Along:
@@ -58,6 +72,10 @@ def forward_along(model: Model, trajectory, *, order: int = 0, smooth: float | s
     With an `order`, or `smooth`: with so many of their time derivatives, see `higher_order_along`."""
     if order or smooth is not None:
         return higher_order_along(model, trajectory, order, of="forward", smooth=smooth, progress=progress)
+    return _along(model, trajectory, forward_setting(model, trajectory))
+
+
+def forward_setting(model: Model, trajectory) -> Setting:
     motion = motion_of(model, trajectory, derive_a=False)
     require(trajectory, motion.tau, "tau", "the joint forces")
     nothing = np.zeros(model.nv, dtype=bool)
@@ -70,7 +88,7 @@ def forward_along(model: Model, trajectory, *, order: int = 0, smooth: float | s
         return Outcome(forward_dynamics(model, motion.q, motion.v, motion.tau, f_ext=motion.f_ext, passive=motion.passive),
                       motion.tau)
 
-    return _along(model, trajectory, motion, compute, nothing)
+    return Setting(motion, compute, nothing)
 
 
 def hybrid_along(model: Model, trajectory, patterns, *, order: int = 0, smooth: float | str | None = None,
@@ -82,38 +100,41 @@ def hybrid_along(model: Model, trajectory, patterns, *, order: int = 0, smooth: 
     With an `order`, or `smooth`: with so many of their time derivatives, see `higher_order_along`."""
     if order or smooth is not None:
         return higher_order_along(model, trajectory, order, of="hybrid", patterns=patterns, smooth=smooth, progress=progress)
+    return _along(model, trajectory, hybrid_setting(model, trajectory, patterns))
+
+
+def hybrid_setting(model: Model, trajectory, patterns) -> Setting:
     prescribed = mask_of(model, patterns)
     motion = motion_of(model, trajectory, derive_a=bool(prescribed.any()))
-    tau = motion.tau
     if not prescribed.all():
-        require(trajectory, tau, "tau", "the joint forces of the joints that are not prescribed")
-    else:
-        tau = np.zeros_like(motion.v) if tau is None else tau
+        require(trajectory, motion.tau, "tau", "the joint forces of the joints that are not prescribed")
     if model.nc:
         refuse_open_rows(model, trajectory, motion)
 
     def compute(motion: Motion):
-        a = np.zeros_like(motion.v) if motion.a is None else motion.a
+        a, tau = (np.zeros_like(motion.v) if x is None else x for x in (motion.a, motion.tau))
         if model.nc:
             return motion_of_mechanism(model, motion, a, tau, prescribed)
         return Outcome(*hybrid_dynamics(model, motion.q, motion.v, a, tau, prescribed, f_ext=motion.f_ext,
                                        passive=motion.passive))
 
-    return _along(model, trajectory, motion, compute, prescribed)
+    return Setting(motion, compute, prescribed)
 
 
-def _along(model: Model, trajectory, motion: Motion, compute: Callable[[Motion], Outcome], prescribed, notes=(),
-           axes: str | None = None) -> Along:
-    """The trajectory with what `compute` finds. prescribed: (nv,) bool, the coordinates whose force is found and not given; axes:
-    those of the wrenches that joints transmit, None for none."""
-    found = compute(motion)
+def outcome_of(setting: Setting, motion: Motion) -> Outcome:
+    """ConfigurationError where forces are not finite."""
+    found = setting.compute(motion)
     if not np.isfinite(found.tau).all():
         raise ConfigurationError("the joint forces are not finite")
+    return found
+
+
+def _along(model: Model, trajectory, setting: Setting, axes: str | None = None) -> Along:
+    """The trajectory with what is found. axes: those of the wrenches that joints transmit, None for none."""
+    motion = setting.motion
+    found = outcome_of(setting, motion)
     header = {**trajectory.header, **{k: v for k, v in header_of(model, passive=motion.passive).items() if k != "robot"}}
-    wrenches = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
-    links = tuple(model.link_names[k] for k in wrenches)
-    wrench = motion.f_ext[:, wrenches] if wrenches else None
-    columns = columns_of(model, links, wrench, q=motion.q, v=motion.v, a=found.a, tau=found.tau)
+    columns = columns_along(model, motion, found)
     if found.multipliers is not None:
         reactions = reactions_along(model, motion.q, found.multipliers, axes or "world")
         columns += constraint_columns(model, found.multipliers, reactions,
@@ -121,8 +142,15 @@ def _along(model: Model, trajectory, motion: Motion, compute: Callable[[Motion],
     if axes:
         header |= wrench_comments(model, axes)
         columns += wrench_columns(model, replace(motion, a=found.a), found.multipliers, axes)
-    doubts = _doubts(model, motion, found, compute, prescribed)
-    return Along(header, trajectory.t, columns, (*motion.notes, *notes, *found.notes, *doubts))
+    doubts = _doubts(model, motion, found, setting.compute, setting.prescribed)
+    return Along(header, trajectory.t, columns, (*motion.notes, *setting.notes, *found.notes, *doubts))
+
+
+def columns_along(model: Model, motion: Motion, found: Outcome) -> list[tuple[str, str, np.ndarray]]:
+    """The motion with what was found, and the wrenches that act, as columns of a trajectory."""
+    which = [k for k in range(len(model.link_names)) if motion.f_ext is not None and motion.f_ext[:, k].any()]
+    return columns_of(model, tuple(model.link_names[k] for k in which), motion.f_ext[:, which] if which else None,
+                      q=motion.q, v=motion.v, a=found.a, tau=found.tau)
 
 
 def _doubts(model: Model, motion: Motion, found: Outcome, compute: Callable[[Motion], Outcome], prescribed) -> list[str]:

@@ -86,14 +86,14 @@ def given_motion(model: Model, trajectory) -> Motion:
     return Motion(q, v, a, tau, bind_wrenches(model, trajectory), passive, ())
 
 
-def motion_of_arrays(model: Model, t, q, tau, v=None, a=None, f_ext=None, passive: bool | None = None):
+def motion_of_arrays(model: Model, t, q, tau, v=None, a=None, f_ext=None, passive: bool | None = None, needed=("q", "tau")):
     """Times and motion of arrays: t (N,), q (N, nq), tau, v, a (N, nv). Raises ShapeError, ConfigurationError, UsageError."""
     t = as_array(t, "t", ())
     if t.ndim != 1 or not len(t):
         raise ShapeError(f"t has the wrong shape; found {t.shape}, expected (N,)")
     arrays = {}
     for name, x, columns in (("q", q, model.nq), ("tau", tau, model.nv), ("v", v, model.nv), ("a", a, model.nv)):
-        if x is None and name in ("q", "tau"):
+        if x is None and name in needed:
             raise UsageError(f"{name} is missing: give t, q and tau as arrays, or a trajectory file")
         arrays[name] = None if x is None else as_array(x, name, (len(t), columns))
         if x is not None and arrays[name].ndim != 2:
@@ -132,7 +132,7 @@ def positions_of(model: Model, trajectory) -> np.ndarray:
     if q is None and others:
         raise TrajectoryError(f"no column belongs to a joint of the robot {model.name}", place=Place(trajectory.source),
                               found=", ".join(others), expected=", ".join(f"q.{name}" for name in model.q_names[:4]),
-                              hint="is this the motion of another robot?")
+                              hint="is this the motion of another robot? See docs/files.md#trajectory-csv")
     require(trajectory, q, "q", "the positions")
     off = off_unit(model, q)
     if off:

@@ -5,12 +5,14 @@ import hashlib
 import json
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 from liedyn.errors import Place, TrajectoryError, UsageError
 from liedyn.io.csv import Trajectory
 from liedyn.io.output import STDIO
-from liedyn.loading import load
+from liedyn.loading import load, load_description
+from liedyn.model.build import build
 from liedyn.model.model import Model
 from liedyn.simulation.motion_columns import header_of, passed_over
 from liedyn.simulation.motors import with_armatures
@@ -19,7 +21,7 @@ _NAMED = 8          # columns of a note
 
 
 def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: str | None = None,
-             strict: bool = False) -> tuple[Model, tuple[str, ...]]:
+             strict: bool = False, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[str, ...]]:
     """Model of the robot that moved, with the base, the gravity and the rotors of motors of the recording, and what is to be
     noted.
 
@@ -31,6 +33,8 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
         Default: the comment `# base:`, else as the robot file says.
     strict : bool
         As in `loading.load`.
+    edits : ("key.path=value", …), optional
+        Of a robot YAML.
 
     Raises
     ------
@@ -47,7 +51,12 @@ def robot_of(trajectory: Trajectory, robot: str | Path | None = None, *, base: s
         raise TrajectoryError("unknown kind of base", place=Place(trajectory.source, key="# base"), found=header["base"],
                               expected="fixed or floating")
     loops = _named_file(trajectory, "loops", "file of loops") if header.get("loops") else None
-    model = load(path, base=base or header.get("base"), gravity=_gravity(trajectory), loops=loops, strict=strict)
+    base, gravity = base or header.get("base"), _gravity(trajectory)
+    if edits:
+        described = load_description(path, base, loops, edits)
+        model = build(described if gravity is None else replace(described, gravity=gravity))
+    else:
+        model = load(path, base=base, gravity=gravity, loops=loops, strict=strict)
     if "armatures" in header:
         model = _with_rotors(model, trajectory)
     notes = []

@@ -11,8 +11,9 @@ import numpy as np
 from liedyn.analyse.linearization.instant import Instant, Setup, frozen, instant, prepare, standing, state_at
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.analyse.linearization.system_at import chart_at, linear_system
+from liedyn.arrays import short
 from liedyn.codegen.signals import read_signal
-from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ComputationError, UsageError
@@ -42,14 +43,19 @@ class Equilibrium:
     system     the linear system there, its laws closed
     """
 
-    q: np.ndarray
-    tau: np.ndarray
-    u: np.ndarray
+    q: Array
+    tau: Array
+    u: Array
     offset: dict[str, float]
     residual: float
     notes: list[str]
-    integral: np.ndarray
+    integral: Array
     system: LinearSystem | None = None
+
+    def __repr__(self) -> str:
+        held = "".join(f", {name} {value:+.6g}" for name, value in self.offset.items())
+        kind = f", {self.system.stability}" if self.system is not None else ""
+        return f"<Equilibrium{kind}: q {short(self.q)}, tau {short(self.tau)}{held}; residual {self.residual:.1e}>"
 
 
 def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], q: ArrayLike | None = None, *,
@@ -83,6 +89,12 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
     ScenarioError, ModelError, TrajectoryError, UsageError, ShapeError, ConfigurationError
     ComputationError
         If none is found: names the coordinate whose forces do not balance.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.find_equilibrium(model, [0.4, -0.3])
+    <Equilibrium, neutral: q [0. 0.], tau [0. 0.]; residual ...>
     """
     if isinstance(robot, Model):
         setup = standing(robot, q, tau, passive)

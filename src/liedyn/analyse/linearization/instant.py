@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.arrays import Array
 from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.calling.calls import as_array
 from liedyn.dynamics.hybrid import hybrid_dynamics
@@ -26,13 +27,13 @@ class Instant:
     (nv,): of pid laws [N m | N], zero for other coordinates, and its rate."""
 
     t: float
-    q: np.ndarray
-    v: np.ndarray
-    a: np.ndarray
-    tau: np.ndarray
-    f_ext: np.ndarray | None
-    integral: np.ndarray
-    integral_rate: np.ndarray
+    q: Array
+    v: Array
+    a: Array
+    tau: Array
+    f_ext: Array | None
+    integral: Array
+    integral_rate: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,10 +46,10 @@ class Setup:
     problem: Problem
     notes: tuple[str, ...]
     whole: Model
-    integral: np.ndarray | None = None
+    integral: Array | None = None
 
     @property
-    def prescribed(self) -> np.ndarray:
+    def prescribed(self) -> Array:
         return np.asarray(self.problem.schedule.level != TORQUE)
 
 

@@ -1,11 +1,13 @@
 """A linear system with names: dx/dt = A x + B u, y = C x + D u; its discretization, modes and reachable states."""
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from liedyn.arrays import Array, ComplexArray, Mask
 from liedyn.errors import ComputationError, UsageError
 from liedyn.simulation.names import matching
 
@@ -51,21 +53,32 @@ class LinearSystem:
                               p.<link>.x (position of a link's origin in the world)
     state_units, input_units, output_units
     moving                    (n,) bool: states that forces affect; the others belong to prescribed coordinates
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> system = ld.linearize(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
+    >>> [round(mode.frequency, 3) for mode in system.modes]      # Hz
+    [0.427, 1.144]
     """
 
-    A: np.ndarray
-    B: np.ndarray
-    C: np.ndarray
-    D: np.ndarray
+    A: Array
+    B: Array
+    C: Array
+    D: Array
     states: tuple[str, ...]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     state_units: tuple[str, ...]
     input_units: tuple[str, ...]
     output_units: tuple[str, ...]
-    moving: np.ndarray
+    moving: Mask
 
-    def discretize(self, h: float) -> tuple[np.ndarray, np.ndarray]:
+    def __repr__(self) -> str:
+        return (f"<LinearSystem, {self.stability}: {len(self.states)} states {_few(self.states)}; "
+                f"{len(self.inputs)} inputs {_few(self.inputs)}; {len(self.outputs)} outputs {_few(self.outputs)}>")
+
+    def discretize(self, h: float) -> tuple[Array, Array]:
         """Ad (n, n), Bd (n, m): x[k+1] = Ad x[k] + Bd u[k] where u is held for a step of h [s] (zero-order hold, exact).
 
         Raises UsageError for a step that is not positive, ComputationError where the exponential overflows.
@@ -85,7 +98,7 @@ class LinearSystem:
         return held[:n, :n], held[:n, n:]
 
     @cached_property
-    def eigenvalues(self) -> np.ndarray:
+    def eigenvalues(self) -> ComplexArray:
         """(n,) of A, complex, sorted by falling real part. Those of prescribed coordinates are those of their rows alone."""
         return np.sort_complex(np.linalg.eigvals(self.A))[::-1]
 
@@ -111,7 +124,7 @@ class LinearSystem:
         """Dimension of the states that the outputs tell apart."""
         return reachable(self.A.T, self.C.T)
 
-    def select(self, inputs="*", outputs="*") -> LinearSystem:
+    def select(self, inputs: str | Sequence[str] = "*", outputs: str | Sequence[str] = "*") -> LinearSystem:
         """The inputs and outputs whose names match a pattern (a text, or several), in the system's order. UsageError for one that
         matches nothing."""
         i, o = choose(self.inputs, inputs, "input"), choose(self.outputs, outputs, "output")
@@ -121,14 +134,17 @@ class LinearSystem:
                        output_units=pick(self.output_units, o))
 
 
+def _few(names: Sequence[str], most: int = 8) -> str:
+    return ", ".join([*names[:most], *(["…"] if len(names) > most else [])]) or "none"
+
+
 def choose(names, patterns, what: str) -> list[int]:
     """Indices of the names that match one of the patterns, in order. UsageError for a pattern that matches nothing."""
     chosen: set[int] = set()
     for pattern in [patterns] if isinstance(patterns, str) else patterns:
         hits = {names.index(name) for name in matching(pattern, names)}
         if not hits and pattern != "*":
-            some = ", ".join([*names[:8], *(["…"] if len(names) > 8 else [])])
-            raise UsageError(f"no {what} matches {pattern!r}; there are {some or 'none'}")
+            raise UsageError(f"no {what} matches {pattern!r}; there are {_few(names)}")
         chosen |= hits
     return sorted(chosen)
 

@@ -4,16 +4,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from liedyn.arrays import Array, ArrayLike, Mask
 
-Array: TypeAlias = NDArray[np.float64]
 Wrenches: TypeAlias = ArrayLike | Mapping[str, ArrayLike]                # (..., n_links, 6), or by the names of links
 Pfaffian: TypeAlias = ArrayLike | Callable[[Array], ArrayLike]           # A(q) of further rows A v = 0
-Actuated: TypeAlias = Sequence[str] | Sequence[bool] | NDArray[np.bool_]     # names of joints, or a mask over v
+Actuated: TypeAlias = Sequence[str] | Sequence[bool] | Mask     # names of joints, or a mask over v
 Matrices: TypeAlias = Sequence[Array]                                    # for so many results
 Frame: TypeAlias = Literal["local", "local_world_aligned", "world"]
 BaseFrame: TypeAlias = Literal["local", "world"]
+Base: TypeAlias = Literal["fixed", "floating"]
+Criterion: TypeAlias = Literal["unique", "least_constraint_force", "least_torque"]
+Controller: TypeAlias = Callable[[float, Array, Array], ArrayLike | Mapping[str, float]]     # (t, q, v) -> tau
+Coriolis: TypeAlias = Literal["recursive", "christoffel", "factorized"]
+Method: TypeAlias = Literal["rk4", "semi_implicit"]                      # of a rollout
 OnError: TypeAlias = Literal["raise", "nan"] | Callable[[Any, Exception], object]    # of a state's index and its error
 
-__all__ = ["Actuated", "Array", "ArrayLike", "BaseFrame", "Frame", "Matrices", "OnError", "Pfaffian", "Wrenches"]
+__all__ = ["Actuated", "Array", "ArrayLike", "Base", "BaseFrame", "Controller", "Coriolis", "Criterion", "Frame", "Mask",
+           "Matrices", "Method", "OnError", "Pfaffian", "Wrenches"]

@@ -14,7 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.calling.calls import as_array, check_unit, refuse
 from liedyn.dynamics.closed_forms.product_of_exponentials import ProductOfExponentials
 from liedyn.errors import ConfigurationError, ShapeError
@@ -28,7 +28,26 @@ from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix, skew, 
 def closed_form(model: Model, q: ArrayLike) -> ClosedForm:
     """The factors of the closed form of the equations of motion, and what they give: see `ClosedForm`.
 
-    q : (nq,) array, one state [rad | m]. Raises ShapeError, ConfigurationError.
+    Parameters
+    ----------
+    model : Model
+    q : (nq,) array
+        One state [rad | m].
+
+    Returns
+    -------
+    ClosedForm
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> f = ld.closed_form(model, [0.3, -0.2])
+    >>> np.allclose(f.mass_matrix, ld.mass_matrix(model, [0.3, -0.2]))
+    True
     """
     q = as_array(q, "q", (model.nq,))
     if q.ndim != 1:
@@ -50,7 +69,7 @@ class ClosedForm(ProductOfExponentials):
     parent    (N,) block of the parent, -1 for the ground
     columns   slices of v: the coordinates of block i
     screws    (6, k_i) S_i of block i in its body's frame
-    offset    (N, 4, 4) pose of the body in its parent at zero coordinates and identity quaternions (M_i of PBP (23), PL)
+    offset    (N, 4, 4) pose of the body in its parent at zero coordinates and identity quaternions (M_i of PBP (23), PL (14))
     motion    (N, 4, 4) the joint's own motion, exp(S_i q_i) where it is a screw
     rigid     (N, 10) mass, first and second moment of the body in its frame
     armature  (nv,), gravity (3,) m/s^2
@@ -61,18 +80,18 @@ class ClosedForm(ProductOfExponentials):
     `coriolis_matrix(v)`, `gravity_force`.
     """
 
-    rigid: np.ndarray
-    armature: np.ndarray
-    gravity: np.ndarray
+    rigid: Array
+    armature: Array
+    gravity: Array
 
     # the factors of PBP §4 --------------------------------------------------------------------------------------
     @cached_property
-    def A(self) -> np.ndarray:
+    def A(self) -> Array:
         """(6N, nv) block-diagonal screws at home in the world (PBP (41))."""
         return self._spread(self.space_screws[:, columns] for columns in self.columns)
 
     @cached_property
-    def L(self) -> np.ndarray:
+    def L(self) -> Array:
         """(6N, 6N) block (i, j) is Ad_i^{j+1} for j above i, 1 on the diagonal (PBP (43))."""
         out = np.eye(6 * len(self.parent))
         for i in range(len(self.parent)):
@@ -81,40 +100,42 @@ class ClosedForm(ProductOfExponentials):
         return out
 
     @cached_property
-    def D(self) -> np.ndarray:
-        """(6N, 6N) block-diagonal inertias at home in the world (PBP (44), (45))."""
+    def D(self) -> Array:
+        """(6N, 6N) block-diagonal inertias at home in the world (PBP (35), (36), (44), (45), Definition 1)."""
         return _diagonal([rigid_matrix(transform_rigid(M, I)) for M, I in zip(self.home, self.rigid, strict=True)])
 
     @cached_property
-    def Q(self) -> np.ndarray:
+    def Q(self) -> Array:
         """(6N, 6N) block-diagonal Ad_{M_i} (PBP (50)): A = Q S, L = Q G Q^-1, D = Q^-T J Q^-1."""
         return _diagonal([adjoint(M) for M in self.home])
 
     @cached_property
-    def body_jacobians(self) -> np.ndarray:
-        """(N, 6, nv) f_i^-1 df_i = Ad_{M_i^-1} sum_j Ad_i^{j+1}(A_j) v_j, in the body's frame (PBP (20), (33))."""
+    def body_jacobians(self) -> Array:
+        """(N, 6, nv) f_i^-1 df_i = Ad_{M_i^-1} sum_j Ad_i^{j+1}(A_j) v_j, in the body's frame.
+
+        Source: PBP (18)-(20), (33), (34), (38)."""
         moved = (self.L @ self.A).reshape(len(self.parent), 6, len(self.armature))
         return np.array([adjoint(inverse(M)) @ X for M, X in zip(self.home, moved, strict=True)]).reshape(moved.shape)
 
     # the factors of Ploen §3 ------------------------------------------------------------------------------------
     @cached_property
-    def S(self) -> np.ndarray:
-        """(6N, nv) block-diagonal screws in the bodies' frames (PBP (47))."""
+    def S(self) -> Array:
+        """(6N, nv) block-diagonal screws in the bodies' frames (PBP (47); PL (19))."""
         return self._spread(self.screws)
 
     @cached_property
-    def J(self) -> np.ndarray:
-        """(6N, 6N) block-diagonal inertias in the bodies' frames (PBP (48))."""
+    def J(self) -> Array:
+        """(6N, 6N) block-diagonal inertias in the bodies' frames (PBP (48); PL (12), (21))."""
         return _diagonal([rigid_matrix(I) for I in self.rigid])
 
     @cached_property
-    def steps(self) -> np.ndarray:
+    def steps(self) -> Array:
         """(N, 6, 6) Ad of f_{parent,i}^-1: twists of the parent seen from body i."""
         return np.array([adjoint(inverse(T)) for T in self.offset @ self.motion]).reshape(-1, 6, 6)
 
     @cached_property
-    def Gamma(self) -> np.ndarray:
-        """(6N, 6N) the step from the parent at block (i, parent of i); nilpotent (PL after (22))."""
+    def Gamma(self) -> Array:
+        """(6N, 6N) the step from the parent at block (i, parent of i); nilpotent (PL (19)-(22))."""
         out = np.zeros((6 * len(self.parent),) * 2)
         for i, p in enumerate(self.parent):
             if p >= 0:
@@ -122,13 +143,13 @@ class ClosedForm(ProductOfExponentials):
         return out
 
     @cached_property
-    def P0(self) -> np.ndarray:
-        """(6N, 6) the step from the ground where the parent is the ground (PL (22))."""
+    def P0(self) -> Array:
+        """(6N, 6) the step from the ground where the parent is the ground (PL (19), (20))."""
         return np.vstack([X * (p < 0) for X, p in zip(self.steps, self.parent, strict=True)] or [np.zeros((0, 6))])
 
     @cached_property
-    def G(self) -> np.ndarray:
-        """(6N, 6N) (1 - Gamma)^-1 = 1 + Gamma + Gamma^2 + …: from every body to those that it carries (PBP (49))."""
+    def G(self) -> Array:
+        """(6N, 6N) (1 - Gamma)^-1 = 1 + Gamma + Gamma^2 + …: from every body to those that it carries (PBP (49); PL (19))."""
         out = np.eye(6 * len(self.parent))
         for i, p in enumerate(self.parent):
             if p >= 0:
@@ -137,41 +158,43 @@ class ClosedForm(ProductOfExponentials):
 
     # the mass matrix --------------------------------------------------------------------------------------------
     @property
-    def mass_matrix(self) -> np.ndarray:
-        """(nv, nv) S^T G^T J G S, and armature on the diagonal (PBP (51), PL (24))."""
+    def mass_matrix(self) -> Array:
+        """(nv, nv) S^T G^T J G S, and armature on the diagonal (PBP (51), (65); PL (24), (36))."""
         return self.S.T @ self.G.T @ self.J @ self.G @ self.S + np.diag(self.armature)
 
     @property
-    def mass_matrix_from_home(self) -> np.ndarray:
+    def mass_matrix_from_home(self) -> Array:
         """(nv, nv) A^T L^T D L A, and armature on the diagonal (PBP (46))."""
         return self.A.T @ self.L.T @ self.D @ self.L @ self.A + np.diag(self.armature)
 
-    def ad_of_joints(self, v) -> np.ndarray:
+    def ad_of_joints(self, v: ArrayLike) -> Array:
         """(6N, 6N) diag(-ad of S_i v_i), by which dG/dt = G ad Gamma G (PL (27))."""
         v = self._velocity(v)
         return _diagonal([-bracket(S @ v[columns]) for S, columns in zip(self.screws, self.columns, strict=True)])
 
-    def mass_matrix_rate(self, v) -> np.ndarray:
+    def mass_matrix_rate(self, v: ArrayLike) -> Array:
         """(nv, nv) dM/dt along v (PL (28))."""
         half = self.S.T @ self.G.T @ self.J @ self.G @ self.ad_of_joints(v) @ self.Gamma @ self.G @ self.S
         return half + half.T
 
     @property
-    def mass_matrix_derivative(self) -> np.ndarray:
+    def mass_matrix_derivative(self) -> Array:
         """(nv, nv, nv) [i, j, k] = dM_ij/dq_k: PL (28) along each coordinate."""
         nv = len(self.armature)
         return np.array([self.mass_matrix_rate(e) for e in np.eye(nv)]).reshape(nv, nv, nv).transpose(1, 2, 0)
 
     # velocity terms ---------------------------------------------------------------------------------------------
-    def coriolis_matrix(self, v) -> np.ndarray:
-        """(nv, nv) S^T G^T (J G ad Gamma + C~) G S, with dM/dt - 2C skew (PL (37))."""
+    def coriolis_matrix(self, v: ArrayLike) -> Array:
+        """(nv, nv) S^T G^T (J G ad Gamma + C~) G S, with dM/dt - 2C skew (PL (35)-(37), Proposition 2).
+
+        With ad*_V J in place of C~ it would not be skew (PL (25), (29))."""
         G_S = self.G @ self.S
         twists = (G_S @ self._velocity(v)).reshape(-1, 6)
         C = _diagonal([skew_form(I, V) for I, V in zip(self.rigid, twists, strict=True)])
         return G_S.T @ (self.J @ self.G @ self.ad_of_joints(v) @ self.Gamma + C) @ G_S
 
     @property
-    def christoffel_symbols(self) -> np.ndarray:
+    def christoffel_symbols(self) -> Array:
         """(nv, nv, nv) [i, j, k] = Gamma_ijk of PBP (55)-(57), without the rotors' (see `liedyn.christoffel_symbols`).
 
         With <ab|c> = sum_l <[Ad_l^{a+1}(A_a), Ad_l^{b+1}(A_b)], Ad_l^{c+1}(A_c)>_l over all bodies l below the three, the
@@ -188,13 +211,13 @@ class ClosedForm(ProductOfExponentials):
 
     # gravity ----------------------------------------------------------------------------------------------------
     @property
-    def gravity_force(self) -> np.ndarray:
-        """(nv,) S^T G^T J G P0 dV_0 with dV_0 = [0; -g] (PL (38))."""
+    def gravity_force(self) -> Array:
+        """(nv,) S^T G^T J G P0 dV_0 with dV_0 = [0; -g] (PL (26), (38))."""
         return self.S.T @ self.G.T @ self.J @ self.G @ self.P0 @ np.r_[0, 0, 0, -self.gravity]
 
     @property
-    def gravity_force_from_home(self) -> np.ndarray:
-        """(nv,) sum_i <m_i g, f_i M_i^-1 Ad_i^{k+1}(A_k) M_i r>, PBP's g being minus gravity's acceleration (PBP (59))."""
+    def gravity_force_from_home(self) -> Array:
+        """(nv,) sum_i <m_i g, f_i M_i^-1 Ad_i^{k+1}(A_k) M_i r>, PBP's g being minus gravity's acceleration (PBP (58), (59))."""
         phi = np.zeros(len(self.armature))
         for i, (m, *h) in enumerate(self.rigid[:, :4]):
             to_world, r = self.poses[i] @ inverse(self.home[i]), self.home[i] @ np.r_[h, m]            # m r
@@ -203,13 +226,13 @@ class ClosedForm(ProductOfExponentials):
                 phi[k] -= self.gravity @ (to_world @ _hat(A) @ r)[:3]
         return phi
 
-    def _spread(self, blocks) -> np.ndarray:
+    def _spread(self, blocks) -> Array:
         out = np.zeros((6 * len(self.parent), len(self.armature)))
         for i, (block, columns) in enumerate(zip(blocks, self.columns, strict=True)):
             out[_block(i), columns] = block
         return out
 
-    def _velocity(self, v) -> np.ndarray:
+    def _velocity(self, v) -> Array:
         v = as_array(v, "v", self.armature.shape)
         if v.ndim != 1:
             raise ShapeError(f"the closed form is computed for one state; found v of shape {v.shape}, expected "
@@ -219,14 +242,14 @@ class ClosedForm(ProductOfExponentials):
         return v
 
 
-def skew_form(I, V) -> np.ndarray:
-    """(6, 6) Ploen's C~, skew, with C~ V = -ad*_V I V of a body I (10,) at the twist V (PL Proposition 1)."""
+def skew_form(I, V) -> Array:
+    """(6, 6) Ploen's C~, skew, with C~ V = -ad*_V I V of a body I (10,) at the twist V (PL (30)-(34), Proposition 1)."""
     J = rigid_matrix(I)
     w, A, h = skew(V[:3]), J[:3, :3], J[:3, 3:]
     return np.block([[w @ A + A @ w, h @ w], [-w @ h, I[0] * w]])
 
 
-def _hat(V) -> np.ndarray:
+def _hat(V) -> Array:
     """(4, 4) matrix of a twist."""
     out = np.zeros((4, 4))
     out[:3, :3], out[:3, 3] = skew(V), V[3:]

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, Coriolis, OnError
 from liedyn.dynamics.calling.calls import as_array, batched, refuse, run, run_one
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.calling.rooms import room_for
@@ -16,7 +16,8 @@ from liedyn.model.model import Model
 _PLOEN = {"recursive": 1.0, "christoffel": 0.0}          # which skew form: see `kernels.recursions.coriolis`
 
 
-def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: str = "recursive", on_error: OnError = "raise") -> Array:
+def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: Coriolis = "recursive",
+                    on_error: OnError = "raise") -> Array:
     """Coriolis matrix ``C(q, v)`` with ``C v`` the bias force without gravity and ``dM/dt - 2C`` skew.
 
     Parameters
@@ -44,7 +45,15 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: str = "
 
     Notes
     -----
-    Ploen, Propositions 1 and 2; Park, Bobrow and Ploen 1995 (52). Rotors (armature) contribute nothing, as in inverse dynamics.
+    Source: PL (1)-(3), (23), (35)-(38), Propositions 1-2; PBP (52), (60)-(64). Rotors (armature) contribute nothing, as in
+    inverse dynamics.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.coriolis_matrix(model, q, v).round(3)
+    array([[ 0.05 ,  0.149],
+           [-0.099,  0.   ]])
     """
     if on_error != "raise":
         return each_state(coriolis_matrix, locals())
@@ -65,11 +74,36 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: str = "
 
 
 def mass_matrix_rate(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """Time derivative ``dM/dt`` (..., nv, nv) along the velocity v: ``C + C^T``, O(n depth).
+    """Time derivative ``dM/dt`` along the velocity v: ``C + C^T``, O(n depth).
 
-    q (..., nq) [rad | m], v (..., nv) [rad/s | m/s]. Raises ShapeError, ConfigurationError. Ploen (28) and Proposition 2.
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v : (..., nv) array
+        Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    on_error
+        As in `inverse_dynamics`.
 
-    For on_error see `inverse_dynamics`.
+    Returns
+    -------
+    dM : (..., nv, nv) array
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    Source: PL (28), Proposition 2.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.mass_matrix_rate(model, q, v).round(3)
+    array([[0.099, 0.05 ],
+           [0.05 , 0.   ]])
     """
     if on_error != "raise":
         return each_state(mass_matrix_rate, locals())
@@ -91,8 +125,15 @@ def christoffel_symbols(model: Model, q: ArrayLike, *, on_error: OnError = "rais
 
     Notes
     -----
-    Park, Bobrow and Ploen 1995 (52), (55)-(57), for trees, O(n depth^2). Rotors (armature) of ball and free joints act on
+    Source: PBP (52), (55)-(57); PL (3); for trees, O(n depth^2). Rotors (armature) of ball and free joints act on
     each velocity alone, as in inverse dynamics: they are in M and not in the brackets.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.christoffel_symbols(model, [0.3, -0.2])[:, :, 0].round(3)
+    array([[0.   , 0.099],
+           [0.099, 0.099]])
     """
     if on_error != "raise":
         return each_state(christoffel_symbols, locals())
@@ -100,12 +141,35 @@ def christoffel_symbols(model: Model, q: ArrayLike, *, on_error: OnError = "rais
 
 
 def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """Derivatives of the mass matrix (..., nv, nv, nv): ``[i, j, k]`` is dM_ij/dq_k [kg m^2 and the like, by rad | m], tangent in
-    q_k, O(n depth^2).
+    """Derivatives of the mass matrix by q, tangent, O(n depth^2).
 
-    q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError. Park, Bobrow and Ploen 1995 (53).
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    on_error
+        As in `inverse_dynamics`.
 
-    For on_error see `inverse_dynamics`.
+    Returns
+    -------
+    dM : (..., nv, nv, nv) array
+        ``[i, j, k]`` is dM_ij/dq_k.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    Source: PBP (53).
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.mass_matrix_derivative(model, [0.3, -0.2])[:, :, 1].round(3)
+    array([[0.199, 0.099],
+           [0.099, 0.   ]])
     """
     if on_error != "raise":
         return each_state(mass_matrix_derivative, locals())

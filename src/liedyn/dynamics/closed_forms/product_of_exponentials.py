@@ -5,12 +5,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
+from liedyn.arrays import Array, Integers, Mask
 from liedyn.errors import ShapeError
 from liedyn.joints.kinds import FREE, NQ, NV, SCREW
 from liedyn.joints.tree import tree_of
+from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, skew
 
 
@@ -18,14 +21,14 @@ from liedyn.model.spatial import adjoint, bracket, exp_screw, inverse, skew
 class ProductOfExponentials:
     """One state of a robot, N blocks; the fields are described in `ClosedForm`."""
 
-    parent: np.ndarray
+    parent: Integers
     columns: tuple[slice, ...]
-    screws: tuple[np.ndarray, ...]
-    offset: np.ndarray
-    motion: np.ndarray
+    screws: tuple[Array, ...]
+    offset: Array
+    motion: Array
 
     @classmethod
-    def of(cls, model, q, **more):
+    def of(cls, model: Model, q: Array, **more: Any) -> Self:
         """q (nq,): finite, quaternions of unit norm. more: what a class derived from this one holds besides."""
         tree = tree_of.py_func(model.index, model.constants)
         bodies = range(1, tree.parent.size)
@@ -47,12 +50,12 @@ class ProductOfExponentials:
         return path
 
     @cached_property
-    def block_of(self) -> np.ndarray:
+    def block_of(self) -> Integers:
         """(nv,) the block to which each coordinate belongs."""
         return np.repeat(np.arange(len(self.columns)), [S.shape[1] for S in self.screws])
 
     @cached_property
-    def above(self) -> np.ndarray:
+    def above(self) -> Mask:
         """(N, N) bool: whether block i is block j or above it."""
         out = np.zeros((len(self.parent),) * 2, dtype=bool)
         for j in range(len(self.parent)):
@@ -61,36 +64,36 @@ class ProductOfExponentials:
 
     # kinematics -------------------------------------------------------------------------------------------------
     @cached_property
-    def home(self) -> np.ndarray:
-        """(N, 4, 4) M_i: pose of the body in the world at zero coordinates and identity quaternions (PBP (31))."""
+    def home(self) -> Array:
+        """(N, 4, 4) M_i: pose of the body in the world at zero coordinates and identity quaternions (PBP (31); AGF (29))."""
         return np.array([product(self.offset[self.path(i)]) for i in range(len(self.parent))]).reshape(-1, 4, 4)
 
     @cached_property
-    def space_screws(self) -> np.ndarray:
-        """(6, nv) A_k = Ad_{M_i} S_k: the joints' screws at home, in the world (PBP (13))."""
+    def space_screws(self) -> Array:
+        """(6, nv) A_k = Ad_{M_i} S_k: the joints' screws at home, in the world (PBP (13), (30); AGF (8), (30))."""
         return np.hstack([adjoint(M) @ S for M, S in zip(self.home, self.screws, strict=True)] or [np.zeros((6, 0))])
 
-    def body_screws(self, i: int) -> np.ndarray:
+    def body_screws(self, i: int) -> Array:
         """(6, nv) B_k = Ad_{M_i^-1} A_k: the joints' screws at home, seen from body i; zero where not above it (PBP (14))."""
         return adjoint(inverse(self.home[i])) @ self.space_screws * self.above[self.block_of, i]
 
     @cached_property
-    def exponentials(self) -> np.ndarray:
+    def exponentials(self) -> Array:
         """(N, 4, 4) e^{A_i x_i} = M_i exp(S_i q_i) M_i^-1."""
         return np.array([M @ motion @ inverse(M) for M, motion in zip(self.home, self.motion, strict=True)]).reshape(-1, 4, 4)
 
     @cached_property
-    def poses(self) -> np.ndarray:
-        """(N, 4, 4) f_i = e^{A_1 x_1} … e^{A_i x_i} M_i of the bodies in the world (PBP (31))."""
+    def poses(self) -> Array:
+        """(N, 4, 4) f_i = e^{A_1 x_1} … e^{A_i x_i} M_i of the bodies in the world (PBP (12), (13), (30), (31), (67); PL (8))."""
         return np.array([product(self.exponentials[self.path(i)]) @ M for i, M in enumerate(self.home)]).reshape(-1, 4, 4)
 
-    def pose_by_body_screws(self, i: int) -> np.ndarray:
+    def pose_by_body_screws(self, i: int) -> Array:
         """(4, 4) the same as M_i e^{B_1 x_1} … e^{B_i x_i} (PBP (14))."""
         M = self.home[i]
         return M @ product([inverse(M) @ self.exponentials[j] @ M for j in self.path(i)])
 
     @cached_property
-    def space_jacobians(self) -> np.ndarray:
+    def space_jacobians(self) -> Array:
         """(N, 6, nv) df_i f_i^-1, in the world about its origin: column k is Ad of e^{A_1 x_1} … e^{A_k x_k} on A_k."""
         moved = np.zeros((6, len(self.block_of)))
         for k, columns in enumerate(self.columns):
@@ -98,8 +101,9 @@ class ProductOfExponentials:
         return self.above.T[:, None, self.block_of] * moved
 
     # Ad and its derivatives -------------------------------------------------------------------------------------
-    def Ad(self, j: int, i: int | None) -> np.ndarray:
-        """(6, 6) Ad_j^i of PBP (37): of e^{-A_j x_j} … e^{-A_i x_i}; None for the block below the path: 1, as for i > j."""
+    def Ad(self, j: int, i: int | None) -> Array:
+        """(6, 6) Ad_j^i (PBP (37), (42), Definition 2): of e^{-A_j x_j} … e^{-A_i x_i}; None for the block below the path: 1, as
+        for i > j."""
         if i is None:
             return np.eye(6)
         path = self.path(j)
@@ -112,8 +116,8 @@ class ProductOfExponentials:
         path = self.path(j)
         return None if k == j else path[path.index(k) + 1]
 
-    def Ad_derivative(self, j: int, i: int, k: int) -> np.ndarray:
-        """(6, 6) derivative of Ad_j^i by coordinate k of v (PBP (53)).
+    def Ad_derivative(self, j: int, i: int, k: int) -> Array:
+        """(6, 6) derivative of Ad_j^i by coordinate k of v (PBP (53), Proposition 1).
 
         PBP write Ad_j^k([Ad_{k-1}^i(B), A_k]); here Ad_j^{k+1}([Ad_k^i(B), A_k]), the same for a single screw, which its own
         exponential leaves in place, and right for joints of several coordinates too."""
@@ -122,8 +126,8 @@ class ProductOfExponentials:
             return np.zeros((6, 6))
         return -self.Ad(j, self.below(j, K)) @ bracket(self.space_screws[:, k]) @ self.Ad(K, i)
 
-    def Ad_second_derivative(self, j: int, i: int, k: int, m: int) -> np.ndarray:
-        """(6, 6) derivative of `Ad_derivative` (j, i, k) by coordinate m of v (PBP (54)): by k first, then by m.
+    def Ad_second_derivative(self, j: int, i: int, k: int, m: int) -> Array:
+        """(6, 6) derivative of `Ad_derivative` (j, i, k) by coordinate m of v (PBP (54), Proposition 2): by k first, then by m.
 
         The order matters between coordinates of one ball or free joint only, whose tangent fields do not commute."""
         K, A = self.block_of[k], bracket(self.space_screws[:, k])
@@ -134,7 +138,7 @@ class ProductOfExponentials:
         return -self.Ad(j, after) @ A @ self.Ad_derivative(K, i, m) - moved_after @ A @ self.Ad(K, i)
 
 
-def _motion(kind, S, x) -> np.ndarray:
+def _motion(kind, S, x) -> Array:
     """(4, 4) motion of a joint: exp(S x), or the pose that x holds."""
     if kind == SCREW:
         return exp_screw(np.r_[0, 0, S[0], 0, 0, S[1]], x[0])

@@ -1,5 +1,7 @@
-"""The equations of motion and their first time derivative in closed form, in spatial coordinates: Ali, Gabellieri and Franchi
-(AGF) §4, Proposition 1 and Lemma 1.
+"""The equations of motion and their first time derivative in closed form, in spatial coordinates, by Ali, Gabellieri and
+Franchi.
+
+Source: AGF (10)-(19), (31)-(40), Proposition 1, Lemma 1, Table 2.
 
 Plain NumPy, one state, dense block matrices to read and to check by, as `closed_form` is for the body form of Park, Bobrow,
 Ploen. Here all twists, screws, inertias and wrenches are along world axes about the world's origin, so that the matrix that sums
@@ -19,7 +21,8 @@ from functools import cached_property
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import ArrayLike, BaseFrame
+from liedyn.arrays import Integers, Mask
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, BaseFrame
 from liedyn.dynamics.calling.calls import as_array
 from liedyn.dynamics.calling.frames import LOCAL, WORLD, check_frame
 from liedyn.dynamics.closed_forms.closed_form import closed_form, skew_form
@@ -42,6 +45,13 @@ def spatial_closed_form(model: Model, q: ArrayLike, *, base_frame: BaseFrame = "
     Raises
     ------
     ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> f = ld.spatial_closed_form(model, [0.3, -0.2])
+    >>> np.allclose(f.J.T @ f.B @ f.J, ld.mass_matrix(model, [0.3, -0.2]))
+    True
     """
     check_frame(base_frame, "base_frame", (LOCAL, WORLD))
     if base_frame == WORLD and model.base != "floating":
@@ -79,20 +89,20 @@ class SpatialClosedForm:
     S = X S_body, L = X G X^-1, J = X G S_body, B = X^-T J_body X^-1, and gravity -G = X G P0 dV_0.
     """
 
-    parent: np.ndarray
+    parent: Integers
     columns: tuple[slice, ...]
-    poses: np.ndarray
-    screws: tuple[np.ndarray, ...]
-    constant: np.ndarray
-    rigid: np.ndarray
-    armature: np.ndarray
-    gravity: np.ndarray
-    link_block: np.ndarray
+    poses: Array
+    screws: tuple[Array, ...]
+    constant: Mask
+    rigid: Array
+    armature: Array
+    gravity: Array
+    link_block: Integers
 
     # factors ----------------------------------------------------------------------------------------------------
     @cached_property
-    def P(self) -> np.ndarray:
-        """(6N, 6N) parents: the unit matrix at block (i, parent of i). Its transpose is that of the children."""
+    def P(self) -> Array:
+        """(6N, 6N) parents: the unit matrix at block (i, parent of i). Its transpose is that of the children (AGF (31))."""
         N = len(self.parent)
         tree = np.zeros((N, N))
         moved = self.parent >= 0
@@ -100,7 +110,7 @@ class SpatialClosedForm:
         return np.kron(tree, np.eye(6))
 
     @cached_property
-    def L(self) -> np.ndarray:
+    def L(self) -> Array:
         """(6N, 6N) (1 - P)^-1 = 1 + P + P^2 + …: ones where block j is i or above it."""
         out = np.eye(len(self.P))
         for i, p in enumerate(self.parent):
@@ -109,7 +119,7 @@ class SpatialClosedForm:
         return out
 
     @cached_property
-    def S(self) -> np.ndarray:
+    def S(self) -> Array:
         """(6N, nv) block-diagonal screws."""
         out = np.zeros((6 * len(self.parent), len(self.armature)))
         for i, (screws, columns) in enumerate(zip(self.screws, self.columns, strict=True)):
@@ -117,72 +127,74 @@ class SpatialClosedForm:
         return out
 
     @cached_property
-    def J(self) -> np.ndarray:
-        """(6N, nv) L S: spatial twists of all bodies are J v."""
+    def J(self) -> Array:
+        """(6N, nv) L S: spatial twists of all bodies are J v (AGF (33))."""
         return self.L @ self.S
 
     @cached_property
-    def B(self) -> np.ndarray:
-        """(6N, 6N) block-diagonal spatial inertias."""
+    def B(self) -> Array:
+        """(6N, 6N) block-diagonal spatial inertias (AGF (60))."""
         back = [adjoint(inverse(T)) for T in self.poses]
         return _diagonal([X.T @ rigid_matrix(I) @ X for X, I in zip(back, self.rigid, strict=True)])
 
     @cached_property
-    def X(self) -> np.ndarray:
+    def X(self) -> Array:
         """(6N, 6N) block-diagonal Ad_{T_i}: from body coordinates to spatial ones."""
         return _diagonal([adjoint(T) for T in self.poses])
 
     @property
-    def G(self) -> np.ndarray:
-        """(6N,) gravity of every body."""
+    def G(self) -> Array:
+        """(6N,) gravity of every body (AGF (36), (63))."""
         return np.tile(np.r_[0, 0, 0, self.gravity], len(self.parent))
 
     # their rates ------------------------------------------------------------------------------------------------
-    def twists(self, v) -> np.ndarray:
+    def twists(self, v: ArrayLike) -> Array:
         """(6N,) V = J v."""
         return self.J @ self._rates("v", v)
 
-    def A(self, v) -> np.ndarray:
+    def A(self, v: ArrayLike) -> Array:
         """(6N, 6N) block-diagonal ad of the bodies' twists."""
         return _brackets(self.twists(v))
 
-    def S_rate(self, v) -> np.ndarray:
-        """(6N, nv) dS/dt = A S."""
+    def S_rate(self, v: ArrayLike) -> Array:
+        """(6N, nv) dS/dt = A S (AGF (6), (7))."""
         return self.A(v) @ self.S * ~self.constant
 
-    def J_rate(self, v) -> np.ndarray:
+    def J_rate(self, v: ArrayLike) -> Array:
         """(6N, nv) dJ/dt."""
         return self.L @ self.S_rate(v)
 
-    def B_rate(self, v) -> np.ndarray:
-        """(6N, 6N) dB/dt = -A^T B - B A."""
+    def B_rate(self, v: ArrayLike) -> Array:
+        """(6N, 6N) dB/dt = -A^T B - B A (AGF (61))."""
         half = self.B @ self.A(v)
         return -half - half.T
 
-    def twist_rates(self, v, a) -> np.ndarray:
-        """(6N,) dV/dt = J a + dJ v."""
+    def twist_rates(self, v: ArrayLike, a: ArrayLike) -> Array:
+        """(6N,) dV/dt = J a + dJ v (AGF (34), (35))."""
         return self.J @ self._rates("a", a) + self.J_rate(v) @ v
 
-    def A_rate(self, v, a) -> np.ndarray:
+    def A_rate(self, v: ArrayLike, a: ArrayLike) -> Array:
         """(6N, 6N) dA/dt: ad of dV/dt."""
         return _brackets(self.twist_rates(v, a))
 
-    def J_second_rate(self, v, a) -> np.ndarray:
-        """(6N, nv) d^2J/dt^2 = L (dA + A A) S."""
+    def J_second_rate(self, v: ArrayLike, a: ArrayLike) -> Array:
+        """(6N, nv) d^2J/dt^2 = L (dA + A A) S (AGF (39), (40))."""
         A = self.A(v)
         return self.L @ ((self.A_rate(v, a) + A @ A) @ self.S * ~self.constant)
 
     # order 0: M a + C v + g = tau + tau_ext ------------------------------------------------------------------------
     @property
-    def mass_matrix(self) -> np.ndarray:
-        """(nv, nv) J^T B J, and armature on the diagonal."""
+    def mass_matrix(self) -> Array:
+        """(nv, nv) J^T B J, and armature on the diagonal (AGF (11))."""
         return self.J.T @ self.B @ self.J + np.diag(self.armature)
 
-    def coriolis_matrix(self, v) -> np.ndarray:
-        """(nv, nv) J^T (B dJ - A^T B J): C v are the Coriolis and centrifugal forces, and dM/dt - 2C is skew (AGF, Lemma 1)."""
+    def coriolis_matrix(self, v: ArrayLike) -> Array:
+        """(nv, nv) J^T (B dJ - A^T B J): C v are the Coriolis and centrifugal forces, and dM/dt - 2C is skew.
+
+        Source: AGF (21), (32), Lemma 1."""
         return self.J.T @ self._H(v)
 
-    def ploen_coriolis_matrix(self, v) -> np.ndarray:
+    def ploen_coriolis_matrix(self, v: ArrayLike) -> Array:
         """(nv, nv) Ploen's matrix (37) from spatial factors: J^T (B (dJ - A J) + X^-T C~ X^-1 J).
 
         It differs from Lemma 1 by the skew form of each body: Ploen's C~ there, I ad_V - ad_V^T I here. Both are skew and give
@@ -195,44 +207,45 @@ class SpatialClosedForm:
         return self.J.T @ (self.B @ (self.J_rate(v) - self.A(v) @ self.J) + form @ self.J)
 
     @property
-    def gravity_force(self) -> np.ndarray:
-        """(nv,) -J^T B G."""
+    def gravity_force(self) -> Array:
+        """(nv,) -J^T B G (AGF (12))."""
         return -self.J.T @ self.B @ self.G
 
-    def external_force(self, wrenches) -> np.ndarray:
-        """(nv,) J^T W."""
+    def external_force(self, wrenches: ArrayLike) -> Array:
+        """(nv,) J^T W (AGF (13))."""
         return self.J.T @ self._on_bodies("wrenches", wrenches)
 
-    def inverse_dynamics(self, v, a, wrenches=None) -> np.ndarray:
-        """(nv,) tau = M a + C v + g - tau_ext (AGF (10))."""
+    def inverse_dynamics(self, v: ArrayLike, a: ArrayLike, wrenches: ArrayLike | None = None) -> Array:
+        """(nv,) tau = M a + C v + g - tau_ext (AGF (10), (37))."""
         v, a = self._rates("v", v), self._rates("a", a)
         tau = self.mass_matrix @ a + self.coriolis_matrix(v) @ v + self.gravity_force
         return tau if wrenches is None else tau - self.external_force(wrenches)
 
     # order 1: M jerk + (dM + C) a + dC v + dg = dtau + dtau_ext ----------------------------------------------------------
-    def mass_matrix_rate(self, v) -> np.ndarray:
-        """(nv, nv) dM/dt."""
+    def mass_matrix_rate(self, v: ArrayLike) -> Array:
+        """(nv, nv) dM/dt (AGF (15))."""
         half = self.J.T @ self.B @ self.J_rate(v)
         return half + half.T + self.J.T @ self.B_rate(v) @ self.J
 
-    def coriolis_matrix_rate(self, v, a) -> np.ndarray:
-        """(nv, nv) dC/dt of Lemma 1's C along v, a."""
+    def coriolis_matrix_rate(self, v: ArrayLike, a: ArrayLike) -> Array:
+        """(nv, nv) dC/dt of Lemma 1's C along v, a (AGF (16), (17), (38))."""
         A, dA, dJ, dB = self.A(v), self.A_rate(v, a), self.J_rate(v), self.B_rate(v)
         dH = dB @ dJ + self.B @ self.J_second_rate(v, a) - (dA.T @ self.B + A.T @ dB) @ self.J - A.T @ self.B @ dJ
         return dJ.T @ self._H(v) + self.J.T @ dH
 
-    def gravity_force_rate(self, v) -> np.ndarray:
-        """(nv,) dg/dt."""
+    def gravity_force_rate(self, v: ArrayLike) -> Array:
+        """(nv,) dg/dt (AGF (18))."""
         return -(self.J_rate(v).T @ self.B + self.J.T @ self.B_rate(v)) @ self.G
 
-    def external_force_rate(self, v, wrenches, wrench_rates) -> np.ndarray:
-        """(nv,) d(tau_ext)/dt = dJ^T W + J^T dW."""
+    def external_force_rate(self, v: ArrayLike, wrenches: ArrayLike, wrench_rates: ArrayLike) -> Array:
+        """(nv,) d(tau_ext)/dt = dJ^T W + J^T dW (AGF (19))."""
         return (self.J_rate(v).T @ self._on_bodies("wrenches", wrenches)
                 + self.J.T @ self._on_bodies("wrench_rates", wrench_rates))
 
-    def inverse_dynamics_rate(self, v, a, jerk, wrenches=None, wrench_rates=None) -> np.ndarray:
-        """(nv,) dtau/dt = M jerk + (dM + C) a + dC v + dg - d(tau_ext) (AGF (14)). Without wrench_rates, wrenches are constant
-        in the world."""
+    def inverse_dynamics_rate(self, v: ArrayLike, a: ArrayLike, jerk: ArrayLike, wrenches: ArrayLike | None = None,
+                              wrench_rates: ArrayLike | None = None) -> Array:
+        """(nv,) dtau/dt = M jerk + (dM + C) a + dC v + dg - d(tau_ext) (AGF (14), (38)-(40)). Without wrench_rates,
+        wrenches are constant in the world."""
         v, a, jerk = self._rates("v", v), self._rates("a", a), self._rates("jerk", jerk)
         dtau = (self.mass_matrix @ jerk + (self.mass_matrix_rate(v) + self.coriolis_matrix(v)) @ a
                 + self.coriolis_matrix_rate(v, a) @ v + self.gravity_force_rate(v))
@@ -242,11 +255,11 @@ class SpatialClosedForm:
         return dtau - self.external_force_rate(v, none if wrenches is None else wrenches,
                                                none if wrench_rates is None else wrench_rates)
 
-    def _H(self, v) -> np.ndarray:
+    def _H(self, v) -> Array:
         """(6N, nv) B dJ - A^T B J."""
         return self.B @ self.J_rate(v) - self.A(v).T @ self.B @ self.J
 
-    def _on_bodies(self, name, wrenches) -> np.ndarray:
+    def _on_bodies(self, name, wrenches) -> Array:
         """(6N,) W: those of the links that each body carries, summed."""
         wrenches = _finite(name, as_array(wrenches, name, (len(self.link_block), 6)), 2)
         out = np.zeros((len(self.parent), 6))
@@ -254,11 +267,11 @@ class SpatialClosedForm:
         np.add.at(out, self.link_block[on], wrenches[on])
         return out.ravel()
 
-    def _rates(self, name, x) -> np.ndarray:
+    def _rates(self, name, x) -> Array:
         return _finite(name, as_array(x, name, self.armature.shape), 1)
 
 
-def _finite(name, x, axes) -> np.ndarray:
+def _finite(name, x, axes) -> Array:
     if x.ndim != axes:
         raise ShapeError(f"the closed form is computed for one state; found {name} of shape {x.shape}, expected "
                          f"{x.shape[-axes:]}")
@@ -267,13 +280,13 @@ def _finite(name, x, axes) -> np.ndarray:
     return x
 
 
-def _brackets(twists) -> np.ndarray: return _diagonal([bracket(V) for V in twists.reshape(-1, 6)])
+def _brackets(twists) -> Array: return _diagonal([bracket(V) for V in twists.reshape(-1, 6)])
 
 
 def _block(i) -> slice: return slice(6 * i, 6 * i + 6)
 
 
-def _diagonal(blocks) -> np.ndarray:
+def _diagonal(blocks) -> Array:
     out = np.zeros((6 * len(blocks),) * 2)
     for i, block in enumerate(blocks):
         out[_block(i), _block(i)] = block

@@ -3,7 +3,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from liedyn.model.model import Model
 
 def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, dq: ArrayLike | None = None,
                                  dv: ArrayLike | None = None, da: ArrayLike | None = None, f_ext: Wrenches | None = None,
-                                 df_ext: Wrenches | None = None, parameters: Mapping[str, float] | None = None,
+                                 df_ext: Wrenches | None = None, parameters: Mapping[str, ArrayLike] | None = None,
                                  passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array]:
     """Joint forces and their derivative by a scalar p on which all arguments may depend, O(n).
 
@@ -54,8 +54,15 @@ def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
 
     Notes
     -----
-    Kim 2012 v1.01, Table 5. Passive forces depend on q, v and their parameters; damping that the model does not have counts
+    Source: K1 Table 5. Passive forces depend on q, v and their parameters; damping that the model does not have counts
     when its rate is given.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> tau, dtau = ld.inverse_dynamics_directional(model, q, v, [0.0, 1.0], dq=[1.0, 0.0], parameters={"mass.tip": 1.0})
+    >>> dtau.round(3)
+    array([25.045,  6.661])
     """
     if on_error != "raise":
         return _of_state(each_state(inverse_dynamics_directional, locals()), 1, (q, v, a), f_ext)
@@ -68,13 +75,20 @@ def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
 
 def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, dq: ArrayLike | None = None,
                                  dv: ArrayLike | None = None, dtau: ArrayLike | None = None, f_ext: Wrenches | None = None,
-                                 df_ext: Wrenches | None = None, parameters: Mapping[str, float] | None = None,
+                                 df_ext: Wrenches | None = None, parameters: Mapping[str, ArrayLike] | None = None,
                                  passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array]:
     """Accelerations and their derivative by a scalar p on which all arguments may depend, O(n).
 
     Parameters as in `inverse_dynamics_directional`, with dtau (..., nv) in place of da. Returns a, da (..., nv). Raises also
-    ComputationError where a joint's articulated inertia vanishes. Kim 2012 v1.01, Table 6, in the form of
+    ComputationError where a joint's articulated inertia vanishes. Source: K1 Table 6, in the form of
     `kernels.derivatives.directional_hybrid`.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> a, da = ld.forward_dynamics_directional(model, q, v, [0.0, 0.5], dtau=[1.0, 0.0])
+    >>> da.round(3)
+    array([ 1.631, -4.027])
     """
     if on_error != "raise":
         return _of_state(each_state(forward_dynamics_directional, locals()), 1, (q, v, tau), f_ext)
@@ -89,7 +103,7 @@ def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: 
 def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, prescribed: ArrayLike, *,
                                 dq: ArrayLike | None = None, dv: ArrayLike | None = None, da: ArrayLike | None = None,
                                 dtau: ArrayLike | None = None, f_ext: Wrenches | None = None, df_ext: Wrenches | None = None,
-                                parameters: Mapping[str, float] | None = None,
+                                parameters: Mapping[str, ArrayLike] | None = None,
                                 passive: bool = True, on_error: OnError = "raise") -> tuple[Array, Array, Array, Array]:
     """All accelerations and joint forces, and their derivatives by a scalar p on which all arguments may depend, O(n).
 
@@ -113,7 +127,14 @@ def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
     Notes
     -----
-    Kim 2012 v1.01, Table 7, in the form of `kernels.derivatives.directional_hybrid`.
+    Source: K1 Table 7, in the form of `kernels.derivatives.directional_hybrid`.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> *_, da, dtau = ld.hybrid_dynamics_directional(model, q, v, [0, 0], [0, 0.5], [True, False], dq=[1, 0])
+    >>> da.round(3), dtau.round(3)
+    (array([  0.   , -14.637]), array([6.885, 0.   ]))
     """
     if on_error != "raise":
         return _of_state(each_state(hybrid_dynamics_directional, locals()), 2, (q, v, a, tau), f_ext)
@@ -131,8 +152,8 @@ def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
 
 def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike, names: Sequence[str] | str | None = None, *,
-                          of: str = "inverse", prescribed: ArrayLike | None = None, f_ext: Wrenches | None = None,
-                          passive: bool = True, on_error: OnError = "raise") -> Array:
+                          of: Literal["inverse", "forward", "hybrid"] = "inverse", prescribed: ArrayLike | None = None,
+                          f_ext: Wrenches | None = None, passive: bool = True, on_error: OnError = "raise") -> Array:
     """Derivatives (..., nv, len(names)) of inverse, forward or hybrid dynamics by parameters of the model, O(n) each.
 
     Parameters
@@ -162,7 +183,14 @@ def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike
 
     Notes
     -----
-    Kim 2012 v1.01, Tables 5-7 with the state held. Eight parameters of one state or eight states at a time.
+    Source: K1 Tables 5-7, with the state held. Eight parameters of one state or eight states at a time.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.parameter_derivatives(model, q, v, [0.0, 1.0], ["mass.lower", "damping.elbow"]).round(3)
+    array([[4.253, 0.   ],
+           [0.64 , 0.5  ]])
     """
     if on_error != "raise":
         return each_state(parameter_derivatives, locals())

@@ -2,12 +2,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from threading import get_ident
 from typing import Any
 
 import numpy as np
 
+from liedyn.arrays import Mask
 from liedyn.codegen.lines import wanted
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Pfaffian, Wrenches
 from liedyn.dynamics.calling.calls import as_array, as_mask, batched, where_read, wrenches
@@ -44,17 +45,30 @@ class ConstrainedMotion:
     a, tau        (..., nv) all accelerations and joint forces; given values are returned unchanged
     multipliers   (..., m) lambda: the tree obeys M a + b = tau + A^T lambda [N m | N]; of least norm if rows are dependent
     independent   (..., m) bool: False for a row that depends on the rows before it
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> a, tau, multipliers, independent = ld.constrained_forward_dynamics(model, q, np.zeros(3), [0.5, 0, 0])
+    >>> independent
+    array([False, False,  True,  True, False])
     """
 
     __slots__ = ("a", "independent", "multipliers", "tau")
 
-    def __init__(self, a, tau, multipliers, independent):
+    a: Array
+    tau: Array
+    multipliers: Array
+    independent: Mask
+
+    def __init__(self, a: Array, tau: Array, multipliers: Array, independent: Mask):
         self.a, self.tau, self.multipliers, self.independent = a, tau, multipliers, independent
 
-    def __iter__(self):
+    def __iter__(self) -> Iterator[Any]:
         return iter((self.a, self.tau, self.multipliers, self.independent))
 
-    def __repr__(self):
+    def __repr__(self) -> str:
         return f"ConstrainedMotion(a={self.a}, tau={self.tau}, multipliers={self.multipliers}, independent={self.independent})"
 
 
@@ -106,7 +120,15 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
 
     Notes
     -----
-    Kim 2012 v2.01, §3. Accelerations are unique also where rows depend on each other; multipliers are then those of least norm.
+    Source: K2 (54), (55). Accelerations are unique also where rows depend on each other; multipliers are then those of least
+    norm.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constrained_forward_dynamics(model, q, np.zeros(3), tau=[0.5, 0, 0]).a.round(2)
+    array([ 154.9 , -175.98,   45.1 ])
     """
     if on_error != "raise":
         return each_state(constrained_forward_dynamics, locals())
@@ -149,7 +171,15 @@ def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
     Notes
     -----
-    Kim 2012 v2.01, §3: A_v M_vv^-1 A_v^T takes the place of A M^-1 A^T.
+    Source: K2 (54), (55): A_v M_vv^-1 A_v^T takes the place of A M^-1 A^T.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> motion = ld.constrained_hybrid_dynamics(model, q, np.zeros(3), [1.0, 0, 0], np.zeros(3), [True, False, False])
+    >>> motion.a.round(3), motion.tau.round(4)
+    (array([ 1.   , -1.136,  0.291]), array([0.0626, 0.    , 0.    ]))
     """
     if on_error != "raise":
         return each_state(constrained_hybrid_dynamics, locals())
@@ -161,7 +191,37 @@ def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
 def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
                       on_error: OnError = "raise") -> Array:
-    """Joint forces A^T lambda (..., nv) of the multipliers [N m | N]. For on_error see `inverse_dynamics`."""
+    """Joint forces A^T lambda of constraints.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    multipliers : (..., m) array
+        lambda, from `constrained_forward_dynamics` and similar functions [N m | N].
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    tau : (..., nv) array
+        What the constraints add to the joint forces [N m | N].
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> motion = ld.constrained_forward_dynamics(model, q, np.zeros(3), [0.5, 0, 0])
+    >>> ld.constraint_forces(model, q, motion.multipliers).shape
+    (3,)
+    """
     if on_error != "raise":
         return each_state(constraint_forces, locals())
     A = constraint_jacobian(model, q, drive=drive)

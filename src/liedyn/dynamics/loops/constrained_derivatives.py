@@ -6,9 +6,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import ArrayLike, OnError, Wrenches
+from liedyn.arrays import Mask
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, OnError, Wrenches
 from liedyn.dynamics.calling.calls import as_array, as_mask, batched, run, wrenches
 from liedyn.dynamics.calling.each_state import each_state
+from liedyn.dynamics.derivatives.derivative_results import HybridDerivatives, SplitDerivatives
 from liedyn.dynamics.loops.constrained import constrained_forward_dynamics, constrained_hybrid_dynamics
 from liedyn.dynamics.loops.constraints import DRIVE, constraint_jacobian, drive_array, refuse_constrained, require_constraints
 from liedyn.errors import ComputationError
@@ -26,14 +28,14 @@ class ConstrainedForwardDerivatives(NamedTuple):
     dlambda_dv, dlambda_dtau
     """
 
-    da_dq: np.ndarray
-    da_dv: np.ndarray
-    da_dtau: np.ndarray
-    dlambda_dq: np.ndarray
-    dlambda_dv: np.ndarray
-    dlambda_dtau: np.ndarray
+    da_dq: Array
+    da_dv: Array
+    da_dtau: Array
+    dlambda_dq: Array
+    dlambda_dv: Array
+    dlambda_dtau: Array
 
-    def by_wrench(self, J) -> tuple[np.ndarray, np.ndarray]:
+    def by_wrench(self, J: ArrayLike) -> tuple[Array, Array]:
         """da/df_ext (..., nv, 6) and dlambda/df_ext (..., m, 6) of a link, from its local Jacobian J (..., 6, nv)."""
         Jt = np.asarray(J).swapaxes(-1, -2)
         return self.da_dtau @ Jt, self.dlambda_dtau @ Jt
@@ -48,18 +50,16 @@ class ConstrainedHybridDerivatives(NamedTuple):
     prescribed                            (nv,) the mask
     """
 
-    dy_dq: np.ndarray
-    dy_dv: np.ndarray
-    dy_du: np.ndarray
-    dlambda_dq: np.ndarray
-    dlambda_dv: np.ndarray
-    dlambda_du: np.ndarray
-    prescribed: np.ndarray
+    dy_dq: Array
+    dy_dv: Array
+    dy_du: Array
+    dlambda_dq: Array
+    dlambda_dv: Array
+    dlambda_du: Array
+    prescribed: Mask
 
-    def split(self):
+    def split(self) -> SplitDerivatives:
         """`SplitDerivatives`: a and tau by q, v and u, with the rows of the inputs filled in."""
-        from liedyn.dynamics.derivatives.first_derivatives import HybridDerivatives
-
         return HybridDerivatives(self.dy_dq, self.dy_dv, self.dy_du, self.prescribed).split()
 
 
@@ -74,13 +74,13 @@ class BalanceDerivatives(NamedTuple):
     dAx_dq           (..., m, nv)
     """
 
-    dR1_dq: np.ndarray
-    dR1_dv: np.ndarray
-    M: np.ndarray
-    dR2_dq: np.ndarray
-    dR2_dv: np.ndarray
-    A: np.ndarray
-    dAx_dq: np.ndarray
+    dR1_dq: Array
+    dR1_dv: Array
+    M: Array
+    dR2_dq: Array
+    dR2_dv: Array
+    A: Array
+    dAx_dq: Array
 
 
 def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, f_ext: Wrenches | None = None,
@@ -109,8 +109,15 @@ def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, ta
     -----
     ``M da - A^T dlambda = -dR1``, ``A da = -dR2`` with the rates of both equations at fixed a, lambda: `BalanceDerivatives`.
 
-    Where rows of A depend on each other, derivatives mean the directions only along which the mechanism can move: dq in the null
+    Where rows of A depend on each other, derivatives hold only for directions along which the mechanism can move: dq in the null
     space of A, dv with ``A dv + d(A v) = 0``. There da is unique, and dlambda that of the multipliers of least norm.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constrained_forward_derivatives(model, q, np.zeros(3), [0.5, 0, 0]).da_dtau.shape
+    (3, 3)
     """
     if on_error != "raise":
         return each_state(constrained_forward_derivatives, locals())
@@ -133,6 +140,14 @@ def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: 
     Raises
     ------
     ModelError, ShapeError, ConfigurationError, ComputationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> mask = [True, False, False]
+    >>> ld.constrained_hybrid_derivatives(model, q, np.zeros(3), [1.0, 0, 0], np.zeros(3), mask).dy_dq.shape
+    (3, 3)
     """
     if on_error != "raise":
         return each_state(constrained_hybrid_derivatives, locals())
@@ -144,9 +159,39 @@ def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: 
 def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike,
                         x: ArrayLike | None = None, *, f_ext: Wrenches | None = None, passive: bool = True,
                         drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> BalanceDerivatives:
-    """Rates of the equations of constrained motion at a (..., nv), multipliers (..., m), x (..., nv; default: zero) as given.
+    """Rates of the equations of constrained motion by q and v, while a, the multipliers and x stay.
 
-    For on_error see `inverse_dynamics`.
+    Parameters
+    ----------
+    model : Model
+    q, v, a : (..., nq), (..., nv), (..., nv) arrays
+        State and acceleration [rad | m and their rates].
+    multipliers : (..., m) array
+        lambda, from `constrained_forward_dynamics` and similar functions [N m | N].
+    x : (..., nv) array, optional
+        Whose product with A is differentiated, too; default: zero.
+    f_ext, passive
+        As in `inverse_dynamics`.
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    BalanceDerivatives
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError, NameLookupError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> rates = ld.balance_derivatives(model, q, np.zeros(3), np.zeros(3), np.zeros(5))
+    >>> rates.dR1_dq.shape, rates.dR2_dq.shape
+    ((3, 3), (5, 3))
     """
     if on_error != "raise":
         return each_state(balance_derivatives, locals())

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import Actuated, ArrayLike, OnError, Wrenches
+from liedyn.dynamics.calling.annotations import Actuated, Array, ArrayLike, Criterion, OnError, Wrenches
 from liedyn.dynamics.calling.calls import as_array
 from liedyn.dynamics.calling.each_state import each_state
 from liedyn.dynamics.inverse import bias_force, inverse_dynamics
@@ -33,15 +33,22 @@ class ConstrainedInverse(NamedTuple):
     case          one of CASES, or an array (...) of them: "unique" (one tau produces the motion), "redundant" (several do),
                   "fully actuated" (every joint is, and several do), "immobile" (the constraints leave no motion; any tau
                   is possible, also zero)
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constrained_inverse_dynamics(model, q, np.zeros(3), np.zeros(3), ["crank"]).case
+    'unique'
     """
 
-    tau: np.ndarray
-    multipliers: np.ndarray
-    case: str | np.ndarray
+    tau: Array
+    multipliers: Array
+    case: str | Array
 
 
 def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, actuated: Actuated, *,
-                                 criterion: str = "unique", weights: ArrayLike | None = None,
+                                 criterion: Criterion = "unique", weights: ArrayLike | None = None,
                                  tau_passive: ArrayLike | None = None, f_ext: Wrenches | None = None, passive: bool = True,
                                  drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> ConstrainedInverse:
     """Forces of the actuated joints that produce the accelerations ``a`` of a constrained system.
@@ -85,7 +92,14 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
 
     Notes
     -----
-    Kim 2012 v2.01, (56)-(66), for any rank of A: singular values below 1e-5 of the largest count as zero, of rows of unit length.
+    Source: K2 (56)-(66), for any rank of A: singular values below 1e-5 of the largest count as zero, of rows of unit length.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constrained_inverse_dynamics(model, q, np.zeros(3), np.zeros(3), ["crank"]).tau.round(4)
+    array([0.0597, 0.    , 0.    ])
     """
     if on_error != "raise":
         return each_state(constrained_inverse_dynamics, locals())

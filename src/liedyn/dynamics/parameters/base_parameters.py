@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.dynamics.calling.annotations import ArrayLike
+from liedyn.arrays import Integers
+from liedyn.dynamics.calling.annotations import Array, ArrayLike
 from liedyn.dynamics.open_tree import refuse_constraints
 from liedyn.dynamics.parameters.regressor import OF_A_LINK, InertialParameters, inertial_parameters, regressor
 from liedyn.errors import ComputationError
@@ -39,9 +40,9 @@ class BaseParameters:
 
     names: tuple[str, ...]
     units: tuple[str, ...]
-    columns: np.ndarray
-    values: np.ndarray
-    matrix: np.ndarray
+    columns: Integers
+    values: Array
+    matrix: Array
     condition: float
     unidentifiable: tuple[str, ...]
     weak: tuple[str, ...]
@@ -49,6 +50,13 @@ class BaseParameters:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    def __repr__(self) -> str:
+        """A line a parameter, of the first twenty."""
+        lines = [f"<BaseParameters: {len(self)} of {len(self.parameters.names)}, condition {self.condition:.3g}>"]
+        lines += [f"  {x:12.6g} {unit}  {self.regrouping(k)}"
+                  for k, (x, unit) in enumerate(zip(self.values[:20], self.units[:20], strict=True))]
+        return "\n".join([*lines, *(["  …"] if len(self) > 20 else [])])
 
     def regrouping(self, k: int) -> str:
         """Base parameter k as a sum of parameters, itself first: 'hx.link2 + 0.4 mass.link3'.
@@ -99,7 +107,13 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     -----
     Rank-revealing QR of the regressor over many states (Gautier 1991). The rank is the largest gap between pivots, which
     must be clear. Of dependent parameters the one nearer to the ground is kept, so that a link's mass is regrouped with its
-    parents', as by hand; a column that lies too near to those kept waits, and pivots fill what is missing of the rank.
+    parents', as by hand; columns too close to those already kept are deferred, and pivoting completes the rank.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> [ld.base_parameters(model).regrouping(k) for k in (1, 2)]
+    ['hz.upper - mass.lower', 'Iyy.upper + mass.lower']
     """
     if model.nc:
         refuse_constraints(model, "base_parameters")

@@ -15,12 +15,11 @@
 """
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.errors import NameLookupError
+from liedyn.errors import NameLookupError, nearest
 from liedyn.joints.kinds import SCREW
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import (
@@ -48,8 +47,25 @@ class Rates:
 
 
 def parameter_names(model: Model) -> tuple[str, ...]:
-    """Names of all model parameters that the directional derivatives support (see the table of `model_parameters`):
-    links first, then origins and screws of joints, parameters of coordinates, gravity; in the order of the model."""
+    """Names of all parameters of a model that derivatives by parameters support.
+
+    Links first, then origins and screws of joints, parameters of coordinates, gravity; in the order of the model. For their units
+    see the table of `model_parameters`.
+
+    Parameters
+    ----------
+    model : Model
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> [name for name in ld.parameter_names(model) if name.startswith("mass")]
+    ['mass.upper', 'mass.lower', 'mass.tip']
+    """
     return tuple(_table(model))
 
 
@@ -57,8 +73,7 @@ def rates_of(model: Model, name: str) -> Rates:
     """NameLookupError for a name that the model does not have."""
     table = _table(model)
     if name not in table:
-        close = difflib.get_close_matches(str(name), table, 1)
-        hint = f"did you mean {close[0]!r}?" if close else "ld.parameter_names(model) lists them all"
+        hint = nearest(name, table, written=repr) or "ld.parameter_names(model) lists them all"
         raise NameLookupError(f"no parameter {name!r}; {hint}")
     return table[name]
 

@@ -1,4 +1,4 @@
-"""Forward and hybrid dynamics differentiated along directions (K1 Tables 6 and 7).
+"""Forward and hybrid dynamics differentiated along directions (K1 (64), Tables 6-7).
 
 The tables carry the derivative of each articulated inertia, 21 numbers a body and direction. What they solve is linear in the
 unknown da, and M is known in factors already, so here the same result comes from three steps that carry vectors only:

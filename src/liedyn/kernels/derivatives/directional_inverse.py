@@ -1,4 +1,4 @@
-"""Inverse dynamics differentiated along directions (K1 Table 5).
+"""Inverse dynamics differentiated along directions (K1 (64), Table 5).
 
 One direction moves the state (dq, dv, da), the external wrenches and the figures of the model at once. Inverse dynamics
 runs once, then the table once for eight directions of one state, or for each direction of eight states. In the code pX is

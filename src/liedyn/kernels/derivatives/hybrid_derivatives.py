@@ -2,7 +2,7 @@
 
     da_v = -M_vv^-1 (dID)_v,    dtau_u = (dID)_u + M_uv da_v
 
-for what is torque-specified (v) and prescribed (u): K1 Tables 6 and 7 solved for all directions at once. By the inputs (tau_v,
+for what is torque-specified (v) and prescribed (u): K1 Tables 6-7 solved for all directions at once. By the inputs (tau_v,
 a_u) the derivatives are the principal pivot transform of M: see `exchange`."""
 from typing import NamedTuple
 

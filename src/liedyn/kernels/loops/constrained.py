@@ -1,4 +1,4 @@
-"""Forward and hybrid dynamics under constraints (K2 §3):
+"""Forward and hybrid dynamics under constraints (K2 (54), (55)):
 
     M a + b = tau + A^T lambda,    A a + gamma = 0
 

@@ -1,4 +1,4 @@
-"""Mass matrix by composite bodies: M = S^T I_c S along each path to the root (PBP (38); Walker and Orin's recursion)."""
+"""Mass matrix by composite bodies: M = S^T I_c S along each path to the root (PBP (38), (40); Walker and Orin's recursion)."""
 from typing import NamedTuple
 
 import numpy as np

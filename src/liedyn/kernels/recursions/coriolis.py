@@ -92,7 +92,7 @@ def coriolis_memory(n, nq, nv, nl): return derivatives_memory(n, nv) + nq + 2 * 
 @entry("i8(i8[::1], f8[::1], f8[::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)",
        "i8(i8[::1], f8[::1], f8[:,::1], f8, f8[:,::1], f8[:,::1], f8[:,::1], i8, i8)", nogil=True)
 def coriolis_matrices(index, constants, memory, ploen, q, v, C, first, last):
-    """C (N, nv nv) of states first … last - 1. ploen: 1 for PL Proposition 1, 0 for the Levi-Civita connection."""
+    """C (N, nv nv) of states first … last - 1. ploen: 1 for PL Proposition 1; 0 for the Levi-Civita connection."""
     n, nq, nv = index[0], index[1], index[2]
     tree, m = tree_of(index, constants), memory
     Q, v1, rest, block, m = m[:nq], m[nq:nq + nv], m[nq + nv:nq + 2 * nv], m[nq + 2 * nv:nq + 2 * nv + nv * nv], m[nq + 2 * nv:]

@@ -14,7 +14,9 @@ from liedyn.lie.vec3 import add3, dot3, rotate, scale3
 
 @kernel
 def energy(tree, q, v, work, out):
-    """out (2): kinetic energy, rotors included (K1 (15)); potential energy of gravity (zero at the origin) and springs."""
+    """out (2): kinetic energy, rotors included; potential energy of gravity (zero at the origin) and springs.
+
+    Source: K1 (14)-(19); PBP (32), (39), (58)."""
     zero = number_like(q, 0.0)
     kinetic, potential = zero, zero
     g = load3(tree.dV0, 3)                                        # minus the acceleration of gravity

@@ -1,5 +1,7 @@
-"""Hybrid dynamics (K1 Table 4): each coordinate prescribed or torque-specified. Forward dynamics (Table 3) is the case
-of none prescribed."""
+"""Hybrid dynamics: each coordinate prescribed or torque-specified. Forward dynamics is the case of none prescribed.
+
+Source: K1 (42)-(52), Tables 3-4.
+"""
 from typing import NamedTuple
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Poses, twists and accelerations of bodies and links (K1 (36), (40))."""
+"""Poses, twists and accelerations of bodies and links (K1 (34)-(40); PBP (67)-(73); PL (15), (16))."""
 from typing import NamedTuple
 
 import numpy as np

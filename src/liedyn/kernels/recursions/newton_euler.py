@@ -1,4 +1,7 @@
-"""Inverse dynamics: recursive Newton-Euler (K1 Table 2)."""
+"""Inverse dynamics: recursive Newton-Euler.
+
+Source: K1 (30), (31), (41), Table 2; PBP (22)-(27), (74)-(83); PL (13)-(18), (30).
+"""
 from typing import NamedTuple
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Hybrid dynamics and its time derivatives up to any order (AGF Algorithms 3 and 4, in body frames); forward dynamics is the
+"""Hybrid dynamics and its time derivatives up to any order in body frames; forward dynamics is the
 case of none prescribed.
 
 At every order the equations are those of order 0 with another bias, since the leading coefficients of dV and F obey the same
@@ -7,6 +7,8 @@ relations: the articulated inertias are factored once (AGF Lemma 2). Order k, in
     dV_k = (k + 1) V_{k+1} = Ad_{T^-1} dV_k of the parent + eta_k + S a_k      eta_k: what lower orders of the motion carry
     F_k  = I dV_k + b_k + sum over children of Ad* (F_k + zeta_k)              zeta_k: what lower orders of F carry
          = Pi (Ad_{T^-1} dV_k of the parent + eta_k) + beta_k                  after elimination of the joint
+
+Source: AGF (22)-(26), (44)-(56), Algorithms 3-4, Lemma 2.
 """
 from typing import NamedTuple
 

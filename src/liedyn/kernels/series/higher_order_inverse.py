@@ -1,7 +1,9 @@
-"""Inverse dynamics and its time derivatives up to any order, O(n r^2): AGF Algorithms 1 and 2 in body frames.
+"""Inverse dynamics and its time derivatives up to any order, O(n r^2), in body frames.
 
 In body frames inertias are constant, and with Taylor coefficients every product is a Cauchy sum (see `joints.series`). Gravity
 costs nothing: the ground's twist is (0, -g t), that of a frame accelerated against gravity.
+
+Source: AGF (57)-(66), Algorithms 1-2.
 """
 from typing import NamedTuple
 

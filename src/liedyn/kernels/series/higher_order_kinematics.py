@@ -4,7 +4,7 @@ Everything comes from poses as truncated Taylor series (`joints.pose_series`), w
 for m derivatives. v (m nv) is the series of the velocity; that of a pose then has the coefficients 0 … m, and so has a
 Jacobian; a twist has 0 … m - 1. Twists and Jacobians are taken in the frame that is asked for, step by step along the tree, and
 not turned there at the end: what is constant in that frame stays so, where turning would leave rounding that grows with m.
-Ali, Gabellieri, Franchi, Algorithm 1, is `world_twists`.
+Source: AGF Algorithm 1, which is `world_twists`.
 """
 from liedyn.jit import entry, kernel, primitive
 from liedyn.joints.kinds import NV

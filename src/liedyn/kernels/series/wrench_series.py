@@ -3,6 +3,8 @@
 In link frames they only move to their body. Others turn against it: with the body's pose T(t) = T(0) D(t) in the world and E the
 series of Ad_D = [R 0; B R], E' = E ad_V, a wrench that is F in the world is Ad*_D (Ad*_{T(0)} F) on the body. V is the body's
 twist against the ground, which is V of the kernels less the ground's own (0, -g t).
+
+Source: AGF (67)-(70).
 """
 from typing import NamedTuple
 

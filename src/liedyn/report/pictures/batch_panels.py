@@ -19,10 +19,21 @@ BANDS = ((0.05, 0.95, "#CFE3F1"), (0.25, 0.75, "#8FBFE0"))
 
 @dataclass(frozen=True)
 class Quantity:
-    """A column of the table: numbers of the runs that are complete."""
+    """A column of the table: numbers of the runs that are complete; outputs may be NaN, where an event did not happen."""
 
     name: str
     values: np.ndarray
+
+
+@dataclass(frozen=True)
+class Swing:
+    """Of an output: its value at the medians of what varied, and by how much it changes by a standard deviation of each, to first
+    order (varied,), NaN where that is not known. way: how derivatives were found."""
+
+    name: str
+    base: float
+    changes: np.ndarray
+    way: str
 
 
 @dataclass(frozen=True)
@@ -41,12 +52,13 @@ def draw_scatter(varied: Sequence[Quantity], outputs: Sequence[Quantity], subtit
     figure, place = _grid(len(outputs), len(varied), width, height, "Outputs and what varied", f"{subtitle}; line: median")
     for i, output in enumerate(outputs):
         for k, one in enumerate(varied):
-            axes = _axes(figure, place(i, k), one.values, output.values)
+            x, y = _with_value(one, output)
+            axes = _axes(figure, place(i, k), x, y)
             style.rulers(axes, style.ticks(*axes.get_xlim(), most=4), style.ticks(*axes.get_ylim(), most=4))
-            some = _some(len(one.values), _POINTS)
-            axes.plot(one.values[some], output.values[some], ".", color=style.BLUE, alpha=0.5, markeredgewidth=0,
+            some = _some(len(x), _POINTS)
+            axes.plot(x[some], y[some], ".", color=style.BLUE, alpha=0.5, markeredgewidth=0,
                       markersize=2.5 if len(some) > 1000 else 5)
-            _medians(axes, one.values, output.values)
+            _medians(axes, x, y)
             if k == 0:
                 style.heading(axes, (style.shortened(output.name, 40), style.INK, "bold"))
             _name_below(axes, one.name, width)
@@ -59,7 +71,7 @@ def draw_histograms(outputs: Sequence[Quantity], subtitle: str) -> Figure:
     figure, place = _grid(-(-len(outputs) // columns), columns, 3.6, 1.7, "Outputs",
                           f"{subtitle}; median, and where 90 % of them are")
     for n, output in enumerate(outputs):
-        x = output.values
+        x = output.values[np.isfinite(output.values)]
         bins = int(np.clip(math.sqrt(len(x)), 5, 60))
         counts, edges = np.histogram(x, bins, range=_span(x))
         most = 1.08 * max(counts.max(), 1)
@@ -83,7 +95,7 @@ def draw_indices(varied: Sequence[Quantity], outputs: Sequence[Quantity], subtit
     figure, place = _grid(-(-len(outputs) // columns), columns, 3.0, height, "What outputs depend on",
                           f"{subtitle}; first-order Sobol indices", left)
     for n, output in enumerate(outputs):
-        shares = [first_order(one.values, output.values) for one in varied]
+        shares = [first_order(*_with_value(one, output)) for one in varied]
         order = np.argsort(shares, kind="stable")
         axes = style.plain_axes(figure, *place(*divmod(n, columns)), xlim=(0, 1), ylim=(-0.6, len(varied) - 0.4))
         style.rulers(axes, (0, 0.5, 1), range(len(varied)), y_labels=[names[k] for k in order])
@@ -93,6 +105,31 @@ def draw_indices(varied: Sequence[Quantity], outputs: Sequence[Quantity], subtit
         rest = 1.0 - sum(shares)
         style.heading(axes, (style.shortened(output.name, 30), style.INK, "bold"),
                       (f"rest {100 * max(rest, 0.0):.0f} %", style.FAINT, "normal"))
+    return figure
+
+
+def draw_tornado(names: Sequence[str], swings: Sequence[Swing], subtitle: str) -> Figure:
+    """A bar from one standard deviation less to one more of each varied quantity, the longest on top; the darker half is that of
+    more."""
+    height = 0.24 * len(names) + 0.1
+    columns, names = 1 if len(swings) == 1 else 2, [style.shortened(name, 34) for name in names]
+    left = max(_LEFT, 0.3 + 0.062 * max(map(len, names)))                   # inches of a letter
+    figure, place = _grid(-(-len(swings) // columns), columns, 3.0, height, "Changes of outputs by one standard deviation",
+                          f"{subtitle}; derivatives at the medians; dark: more of it, light: less", left)
+    for n, one in enumerate(swings):
+        sizes = np.nan_to_num(np.abs(one.changes), nan=-1.0)
+        order = np.argsort(sizes, kind="stable")
+        most = 1.08 * max(float(sizes.max()), 0.0) or 1.0
+        axes = style.plain_axes(figure, *place(*divmod(n, columns)), xlim=(-most, most), ylim=(-0.6, len(names) - 0.4))
+        style.rulers(axes, style.ticks(-most, most, most=4), range(len(names)), y_labels=[names[k] for k in order])
+        for row, k in enumerate(order):
+            if np.isfinite(one.changes[k]):
+                axes.barh(row, -one.changes[k], 0.6, color=style.SKY, linewidth=0)
+                axes.barh(row, one.changes[k], 0.6, color=style.BLUE, linewidth=0)
+            else:
+                axes.annotate("not known", (0, row), size=style.LABEL, color=style.FAINT, ha="center", va="center")
+        style.heading(axes, (style.shortened(one.name, 26), style.INK, "bold"),
+                      (f"{one.base:.4g}, {one.way}", style.FAINT, "normal"))
     return figure
 
 
@@ -132,6 +169,12 @@ def first_order(x: np.ndarray, y: np.ndarray) -> float:
     within = ((y - means[which])**2).sum() / (n - slices)
     total = ((y - y.mean())**2).sum()
     return float(np.clip(1.0 - within * (n - 1) / total, 0.0, 1.0))
+
+
+def _with_value(one: Quantity, output: Quantity) -> tuple[np.ndarray, np.ndarray]:
+    """Of the runs that have this output."""
+    there = np.isfinite(output.values)
+    return one.values[there], output.values[there]
 
 
 def _grid(rows: int, columns: int, width: float, height: float, title: str, subtitle: str, left: float = _LEFT):

@@ -39,7 +39,7 @@ class Draughtsman:
             self._process = None
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._process is not None:
             self._process.kill()
             self._process.communicate()

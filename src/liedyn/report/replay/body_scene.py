@@ -2,13 +2,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
 from liedyn.errors import LiedynError
+from liedyn.io.link_meshes import LinkMesh
 from liedyn.io.link_shapes import LinkShape, link_shapes
 from liedyn.joints.kinds import FREE
-from liedyn.model.description import WORLD
+from liedyn.model.description import WORLD, Pose
 from liedyn.model.model import Model
 from liedyn.report.pictures.motion_data import rolling_rims, stick_figure
 
@@ -31,33 +33,43 @@ def bodies_of(model: Model) -> tuple[list[int], dict[str, tuple[int, np.ndarray]
     return list(first.values()), place
 
 
-def body_scene(model: Model, T: np.ndarray) -> dict:
-    """Plain values of all that is drawn of a robot; T: (F, n_links, 4, 4) poses of its links, which tell its size.
+def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[tuple[int, LinkMesh]]] | None = None) -> dict:
+    """Plain values of all that is drawn of a robot; T: (F, n_links, 4, 4) poses of its links, which tell its size; meshes: by
+    link, with their numbers in the page.
 
     links      name, body, at: rotation by rows and translation of the link in its body
+    visuals    link, mesh: its number, at, scale, colour: where it has none;  covered: links that meshes show
     shapes     link, kind, sizes, at (in the body)
-    points     body, x, y, z in it;  edges: two points and a radius;  rims: points around what rolls
+    points     body, x, y, z in it;  edges: two points, a radius, 1 if meshes show that;  rims: points around what rolls
+    dots       point, radius, link: masses of links without a shape
     joints     link, at, kind: axis (about z of `at`), ball or slide
     ellipsoids link, at, semi-axes; solid: where nothing else shows the link
     size       of the robot [m];  radius: of its thinnest sticks
     """
     _, place = bodies_of(model)
     place[WORLD] = (GROUND, np.eye(4))
-    shapes = _shapes(model)
+    meshes = meshes or {}
+    shapes = _shapes(model, meshes)
     points, edges, masses = stick_figure(model)
     rims = rolling_rims(model, points)
     size = _size(model, T, points, shapes)
     edges = [(a, b) for a, b in edges if not _within_a_shape(points, a, b, len(masses), shapes)]
-    sticks = [[a, b, _rounded(radius)] for (a, b), radius in zip(edges, _radii(edges, len(points), size), strict=True)]
-    dots = [[k, _rounded(1.6 * size * _THICK * (mass / max(masses)) ** (1 / 3))] for k, mass in enumerate(masses) if mass > 0]
+    sticks = [[a, b, _rounded(radius), int(_within_a_shape(points, a, b, len(masses), meshes))]
+              for (a, b), radius in zip(edges, _radii(edges, len(points), size), strict=True)]
+    dots = [[k, _rounded(1.6 * size * _THICK * (mass / max(masses)) ** (1 / 3)), points[k][0]]
+            for k, mass in enumerate(masses) if mass > 0 and points[k][0] not in shapes]
 
     def at(link: str, pose: np.ndarray) -> list:
         return _twelve(place[link][1] @ pose)
 
     return {
         "links": [{"name": name, "body": body, "at": _twelve(pose)} for name, (body, pose) in place.items() if name != WORLD],
+        "visuals": [{"link": link, "body": place[link][0], "mesh": number, "at": at(link, _matrix(mesh.pose)),
+                     "scale": list(mesh.scale), "colour": mesh.colour}
+                    for link, group in meshes.items() for number, mesh in group],
+        "covered": list(meshes),
         "shapes": [{"link": link, "body": place[link][0], "kind": one.kind, "sizes": list(one.sizes),
-                    "at": at(link, _matrix(one))} for link, group in shapes.items() for one in group],
+                    "at": at(link, _matrix(one.pose))} for link, group in shapes.items() for one in group],
         "points": [[place[link][0], *_rounded((place[link][1] @ [*xyz, 1.0])[:3])] for link, xyz in points],
         "edges": sticks, "dots": dots, "rims": [list(rim) for rim in rims],
         "joints": [{"link": joint.child, "body": place[joint.child][0], "at": at(joint.child, pose), "kind": kind}
@@ -66,12 +78,12 @@ def body_scene(model: Model, T: np.ndarray) -> dict:
         "size": _rounded(size), "radius": _rounded(_THIN * size)}
 
 
-def _shapes(model: Model) -> dict[str, tuple[LinkShape, ...]]:
+def _shapes(model: Model, meshes: Container[str]) -> dict[str, tuple[LinkShape, ...]]:
     """Those of the file that the robot came from, where it is still there."""
     if model.source is None:
         return {}
     try:
-        found = link_shapes(model.source)
+        found = link_shapes(model.source, visible=meshes)
     except (LiedynError, OSError, ValueError):
         return {}
     return {link: shapes for link, shapes in found.items() if link in model.link_names}
@@ -84,7 +96,7 @@ def _size(model: Model, T: np.ndarray, points, shapes) -> float:
         for one in group:
             reach = 0.5 * sum(one.sizes) if one.kind == "box" else sum(one.sizes)
             corner = reach / math.sqrt(3)
-            cloud += [T[0, model.link_index(link)] @ _matrix(one) @ [x, x, x, 1.0] for x in (-corner, corner)]
+            cloud += [T[0, model.link_index(link)] @ _matrix(one.pose) @ [x, x, x, 1.0] for x in (-corner, corner)]
     return float(np.linalg.norm(np.ptp(np.array(cloud)[:, :3], axis=0))) if cloud and np.ptp(cloud, axis=0).any() else 1.0
 
 
@@ -149,9 +161,9 @@ def _ellipsoids(model: Model, place, shapes, size: float, drawn: set[str]) -> li
     return found
 
 
-def _matrix(shape: LinkShape) -> np.ndarray:
+def _matrix(pose: Pose) -> np.ndarray:
     T = np.eye(4)
-    T[:3, :3], T[:3, 3] = np.reshape(shape.pose.rotation, (3, 3)), shape.pose.translation
+    T[:3, :3], T[:3, 3] = np.reshape(pose.rotation, (3, 3)), pose.translation
     return T
 
 

@@ -9,11 +9,19 @@ class Camera {
     this.listen();
   }
 
-  // all within the box of two corners in sight
+  // all within the box of two corners in sight, with some room around; of a long way, a part of it
   reset([low, high], [azimuth, height] = FIRST_SIDE) {
-    const reach = Math.max(this.size, Math.min(6 * this.size, Math.hypot(...minus(high, low)) + 0.3 * this.size));
+    const { size, canvas } = this, most = 4 * size;
     this.centre = low.map((x, k) => (x + high[k]) / 2);
-    Object.assign(this, { azimuth, height, offset: [0, 0, 0], distance: 0.52 * reach / Math.tan(ANGLE / 2) });
+    Object.assign(this, { azimuth, height, offset: [0, 0, 0], distance: 1 });
+    this.look();
+    const toEye = cross(this.right, this.up), up = Math.tan(ANGLE / 2);
+    const aside = up * (canvas.clientWidth / canvas.clientHeight || 1);
+    const half = low.map((x, k) => Math.min(most, (high[k] - x) / 2) + 0.12 * size);
+    const corners = [0, 1, 2, 3, 4, 5, 6, 7].map((k) => half.map((x, j) => (k >> j & 1 ? x : -x)));
+    const beyond = (c) => Math.max(Math.abs(dot(c, this.up)) / up, Math.abs(dot(c, this.right)) / aside);
+    const needed = corners.map((c) => dot(c, toEye) + beyond(c));
+    this.distance = Math.max(size, 1.06 * Math.max(...needed));
     this.onChange();
   }
 

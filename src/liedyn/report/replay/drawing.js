@@ -15,11 +15,12 @@ void main() {
 const SOLID_FRAGMENT = `#version 300 es
 precision highp float;
 in vec3 world, normal; in vec4 paint;
-uniform vec3 eye; uniform vec4 light; uniform float floorZ; uniform bool shadow; uniform vec4 shade;
+uniform vec3 eye; uniform vec4 light; uniform float floorZ; uniform bool shadow; uniform vec4 shade; uniform bool twoSided;
 out vec4 result;
 void main() {
   if (shadow) { if (world.z < floorZ) discard; result = shade; return; }
   vec3 n = normalize(normal), toEye = normalize(eye - world);
+  if (twoSided && dot(n, toEye) < 0.0) n = -n;
   float sky = 0.5 + 0.5 * n.z, lit = max(dot(n, light.xyz), 0.0), back = max(dot(n, -light.xyz), 0.0);
   float gloss = pow(max(dot(n, normalize(light.xyz + toEye)), 0.0), 40.0);
   result = vec4(paint.rgb * (0.34 + 0.26 * sky + 0.50 * lit + 0.06 * back) + 0.18 * gloss, 1.0) * paint.a;
@@ -63,7 +64,8 @@ class Drawing {
     this.canvas = canvas;
     this.solid = this.program(SOLID_VERTEX, SOLID_FRAGMENT);
     this.line = this.program(LINE_VERTEX, LINE_FRAGMENT);
-    this.kinds = Object.entries(SOLIDS).map(([name, solid]) => this.upload(name, solid));
+    this.kinds = [];
+    for (const [name, solid] of Object.entries(solids(this.bySoftware))) this.add(name, solid);
     this.lineArray = gl.createVertexArray();
   }
 
@@ -85,21 +87,22 @@ class Drawing {
     return { program, places };
   }
 
-  upload(name, { vertices, triangles }) {
+  // twoSided: files do not agree which side of a triangle is the outer one
+  add(name, { vertices, triangles }, twoSided = false) {
     const gl = this.gl, array = gl.createVertexArray(), instances = gl.createBuffer();
     gl.bindVertexArray(array);
     gl.bindBuffer(gl.ARRAY_BUFFER, gl.createBuffer());
     gl.bufferData(gl.ARRAY_BUFFER, new Float32Array(vertices), gl.STATIC_DRAW);
     for (const k of [0, 1]) { gl.enableVertexAttribArray(k); gl.vertexAttribPointer(k, 3, gl.FLOAT, false, 24, 12 * k); }
     gl.bindBuffer(gl.ELEMENT_ARRAY_BUFFER, gl.createBuffer());
-    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, new Uint16Array(triangles), gl.STATIC_DRAW);
+    gl.bufferData(gl.ELEMENT_ARRAY_BUFFER, new Uint32Array(triangles), gl.STATIC_DRAW);
     gl.bindBuffer(gl.ARRAY_BUFFER, instances);
     for (let k = 0; k < 5; k++) {
       gl.enableVertexAttribArray(2 + k);
       gl.vertexAttribPointer(2 + k, 4, gl.FLOAT, false, 80, 16 * k);
       gl.vertexAttribDivisor(2 + k, 1);
     }
-    return { name, array, instances, count: triangles.length };
+    this.kinds.push({ name, array, instances, twoSided, count: triangles.length });
   }
 
   lines(numbers) {                                          // ten a line: both ends, colour
@@ -140,10 +143,12 @@ class Drawing {
     for (const kind of this.kinds) {
       const numbers = solids[kind.name];
       if (!numbers || !numbers.length) continue;
+      if (!shadow && !clear) gl[kind.twoSided ? "disable" : "enable"](gl.CULL_FACE);
+      gl.uniform1i(places.twoSided, kind.twoSided ? 1 : 0);
       gl.bindVertexArray(kind.array);
       gl.bindBuffer(gl.ARRAY_BUFFER, kind.instances);
       gl.bufferData(gl.ARRAY_BUFFER, new Float32Array(numbers), gl.DYNAMIC_DRAW);
-      gl.drawElementsInstanced(gl.TRIANGLES, kind.count, gl.UNSIGNED_SHORT, 0, numbers.length / 20);
+      gl.drawElementsInstanced(gl.TRIANGLES, kind.count, gl.UNSIGNED_INT, 0, numbers.length / 20);
     }
     gl.depthMask(true);
     for (const state of [gl.BLEND, gl.CULL_FACE, gl.STENCIL_TEST]) gl.disable(state);

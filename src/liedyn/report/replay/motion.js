@@ -1,6 +1,6 @@
 // The data of a run, unpacked, and the robot at one time as solids.
 
-async function unpacked({ rows, steps, data }) {            // the inverse of `packed` in packed.py: a Float64Array a column
+async function unpacked({ rows, steps, data, order = 2 }) { // the inverse of `packed` in packed.py: a Float64Array a column
   const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   const planes = new Uint8Array(await new Response(stream).arrayBuffer());
@@ -9,8 +9,9 @@ async function unpacked({ rows, steps, data }) {            // the inverse of `p
     const out = new Float64Array(rows);
     for (let i = 0, speed = 0, value = 0; i < rows; i++) {
       const k = j * rows + i;
-      speed = (speed + (planes[k] | planes[size + k] << 8 | planes[2 * size + k] << 16 | planes[3 * size + k] << 24)) | 0;
-      value = (value + speed) | 0;
+      const d = planes[k] | planes[size + k] << 8 | planes[2 * size + k] << 16 | planes[3 * size + k] << 24;
+      speed = order === 2 ? (speed + d) | 0 : d;
+      value = order === 0 ? d : (value + speed) | 0;
       out[i] = value * step;
     }
     return out;
@@ -29,20 +30,22 @@ function usualLength({ data, arrows, t }, moments) {
 
 const PAINT = [[0.36, 0.54, 0.74], [0.85, 0.55, 0.32], [0.47, 0.64, 0.48], [0.71, 0.56, 0.70], [0.80, 0.70, 0.40],
   [0.45, 0.66, 0.72]];
-const JOINT = [0.32, 0.34, 0.38], STICK = [0.70, 0.74, 0.79], DOT = [0.36, 0.54, 0.74], GHOST = [0.55, 0.60, 0.66];
+const JOINT = [0.32, 0.34, 0.38], STICK = [0.70, 0.74, 0.79], DOT = [0.36, 0.54, 0.74];
+const BARE = [0.72, 0.74, 0.77];                            // a mesh without a colour
 const ARROWS = { force: [0.90, 0.36, 0.10], contact: [0.10, 0.55, 0.85], reaction: [0.10, 0.65, 0.45],
   moment: [0.72, 0.35, 0.68] };
 
 class Motion {
-  static async of(data) {
+  static async of(data, meshes) {
     const motion = new Motion();
-    Object.assign(motion, { data, scene: data.scene });
+    Object.assign(motion, { data, scene: data.scene, meshes, covered: new Set(data.scene.covered), shift: [0, 0, 0],
+      ghost: null });
     const parts = [data.t, data.positions, data.turns, data.arrows, data.curves];
     const [[t], positions, turns, arrows, curves] = await Promise.all(parts.map(unpacked));
     Object.assign(motion, { t, positions, turns, arrows, curves });
     motion.links = data.scene.links.map((link) => ({ ...link, at: pose12(link.at) }));
     const marks = {};
-    for (const kind of ["shapes", "joints", "ellipsoids"]) {
+    for (const kind of ["visuals", "shapes", "joints", "ellipsoids"]) {
       marks[kind] = data.scene[kind].map((one) => ({ ...one, at: pose12(one.at) }));
     }
     motion.marks = marks;
@@ -77,8 +80,8 @@ class Motion {
     const [k, s] = this.frame(time), count = this.positions.length / 3;
     this.at = { k, s };
     this.bodies = Array.from({ length: count }, (_, b) => pose(this.mixed(this.turns, k, s, 4 * b, 4),
-      this.mixed(this.positions, k, s, 3 * b, 3)));
-    this.bodies[-1] = IDENTITY;
+      along(this.shift, this.mixed(this.positions, k, s, 3 * b, 3), 1)));
+    this.bodies[-1] = columns([1, 0, 0], [0, 1, 0], [0, 0, 1], this.shift);
   }
 
   body(b) { return this.bodies[b]; }
@@ -87,18 +90,27 @@ class Motion {
   path(k) {                                                 // of a link's origin, through all frames
     const { body, at } = this.links[k], p = place(at);
     return Array.from(this.t, (_, i) => {
-      if (body < 0) return p;
-      return moved(pose(this.mixed(this.turns, i, 0, 4 * body, 4), this.mixed(this.positions, i, 0, 3 * body, 3)), p);
+      if (body < 0) return along(p, this.shift, 1);
+      const at = along(this.shift, this.mixed(this.positions, i, 0, 3 * body, 3), 1);
+      return moved(pose(this.mixed(this.turns, i, 0, 4 * body, 4), at), p);
     });
   }
 
-  // {solid: numbers} of what stands there, and of what one sees through
-  solids({ ghost, inertia, forces, arrowScale }) {
+  // {solid: numbers} of what stands there, and of what one sees through; ghost: the colour of one
+  solids({ inertia, forces, meshes, arrowScale }) {
+    const { ghost } = this;
     const solid = {}, clear = {};
     const put = (into, kind, m, [r, g, b], alpha = 1) => { (into[kind] ||= []).push(...m, r, g, b, alpha); };
-    const main = ghost ? clear : solid, alpha = ghost ? 0.35 : 1, tone = (paint) => (ghost ? GHOST : paint);
+    const main = ghost ? clear : solid, alpha = ghost ? 0.35 : 1, tone = (paint) => ghost || paint;
     const { radius, size } = this.scene;
     const ball = (kind, p, r, paint) => put(main, kind, columns([r, 0, 0], [0, r, 0], [0, 0, r], p), tone(paint), alpha);
+    const covered = (link) => meshes && this.covered.has(link);
+    for (const { mesh, at, body, scale, colour } of meshes ? this.marks.visuals : []) {
+      const m = scaled(product(this.body(body), at), ...scale);
+      this.meshes[mesh].forEach((part, k) => {
+        put(main, `mesh ${mesh} ${k}`, m, tone((part.colour || colour || BARE).map((x) => 0.88 * x)), alpha); // white has room
+      });
+    }
     for (const { kind, sizes, at, link, body } of this.marks.shapes) {
       const m = product(this.body(body), at), paint = tone(this.paint(link));
       if (kind === "box") put(main, "box", scaled(m, ...sizes), paint, alpha);
@@ -119,15 +131,17 @@ class Motion {
       if (length < 1e-9) return;
       put(into, "rod", scaled(pointing(along(a, way, 0.5), way), r, r, length), paint, opacity);
     };
-    for (const [a, b, r] of this.scene.edges) {
+    for (const [a, b, r, within] of this.scene.edges) {
+      if (within && meshes) continue;
       stick(points[a], points[b], r, tone(STICK));
       for (const p of [points[a], points[b]]) ball("bead", p, r, STICK);
     }
     for (const rim of this.scene.rims) {
       rim.forEach((p, k) => stick(points[p], points[rim[(k + 1) % rim.length]], radius, tone(STICK)));
     }
-    for (const [p, r] of this.scene.dots) ball("sphere", points[p], r, DOT);
-    for (const { kind, at, body } of this.marks.joints) {
+    for (const [p, r, link] of this.scene.dots) if (!covered(link)) ball("sphere", points[p], r, DOT);
+    for (const { kind, at, body, link } of this.marks.joints) {
+      if (covered(link)) continue;
       const m = product(this.body(body), at), r = 2.4 * radius;
       if (kind === "axis") put(main, "drum", scaled(m, r, r, 3 * r), tone(JOINT), alpha);
       else if (kind === "slide") put(main, "box", scaled(m, 2 * r, 2 * r, 3 * r), tone(JOINT), alpha);
@@ -135,7 +149,7 @@ class Motion {
     }
     for (const { at, sizes, body, link, solid: alone } of this.marks.ellipsoids) {
       const m = scaled(product(this.body(body), at), ...sizes);
-      if (alone) put(main, "sphere", m, tone(this.paint(link)), alpha);
+      if (alone && !covered(link)) put(main, "sphere", m, tone(this.paint(link)), alpha);
       else if (inertia && !ghost) put(clear, "sphere", m, this.paint(link), 0.4);
     }
     if (forces && !ghost) {
@@ -145,7 +159,7 @@ class Motion {
         const stretch = 0.3 * size * arrowScale * Math.min(1, 2 / share) / usual;             // at most twice the usual length
         const way = six.slice(3).map((x) => x * stretch), length = Math.hypot(...way), r = 0.9 * radius;
         if (!(length > 0.3 * r)) return;
-        const from = six.slice(0, 3), head = Math.min(7 * r, 0.6 * length), neck = along(from, way, 1 - head / length);
+        const from = along(this.shift, six, 1), head = Math.min(7 * r, 0.6 * length), neck = along(from, way, 1 - head / length);
         stick(from, neck, r, ARROWS[kind], solid, 1);
         put(solid, "cone", scaled(pointing(neck, way), 2.6 * r, 2.6 * r, head), ARROWS[kind]);
         if (kind === "moment") {                            // two heads: turns about it

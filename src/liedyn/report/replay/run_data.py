@@ -1,25 +1,18 @@
 """What a page shows of one run: frames of its motion, forces, curves and marks of time."""
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.orientations import quaternions_over_time
-from liedyn.errors import Place, TrajectoryError
+from liedyn.io.link_meshes import LinkMesh
 from liedyn.model.model import Model
 from liedyn.report.replay.body_scene import bodies_of, body_scene
 from liedyn.report.replay.force_arrows import arrows_of
 from liedyn.report.replay.packed import packed
-
-if TYPE_CHECKING:
-    from liedyn.simulation.run import Result
 
 RATE = 60                               # frames a second, at most
 MOST_FRAMES = 20_000                    # of longer motions fewer a second are taken
@@ -48,54 +41,22 @@ class Shown:
     phase: str = ""
     marks: tuple[tuple[float, str, str], ...] = ()
     contacts: Mapping = field(default_factory=dict)          # the key `contacts` of the scenario, as plain values
+    notes: tuple[str, ...] = ()                              # what is told of the run where several stand beside each other
 
 
-def shown_result(result: Result, name: str) -> Shown:
-    """Of a simulation that has just ended."""
-    from liedyn.io.contact_file import plain_contacts
-
-    scenario = result.scenario
-    return Shown(name, result.model, result.t, result.q, {column: x for column, _, x in result.columns},
-                 {column: unit for column, unit, _ in result.columns}, result.status, result.reason,
-                 scenario.phases[0].name if scenario.phases else "",
-                 tuple((one.t, one.name, one.phase or "") for one in result.events),
-                 plain_contacts(scenario.contacts) if scenario.contacts else {})
-
-
-def shown_file(trajectory: str, robot: str | None) -> tuple[Shown, tuple[str, ...]]:
-    """Of a trajectory file, and of what stands beside it in a run folder; with notes for the user.
-
-    Raises TrajectoryError, ModelError, UsageError.
-    """
-    from liedyn.analyse.along.recorded_motion import positions_of
-    from liedyn.analyse.along.robot_of_file import robot_of
-    from liedyn.io.csv import read_trajectory
-
-    motion = read_trajectory(trajectory, events=True)
-    model, notes = robot_of(motion, robot)
-    path = Path(trajectory)
-    told, marks = {}, ()
-    if path.name == "trajectory.csv":
-        told, marks = _run_json(path.with_name("run.json")), _marks(path.with_name("events.csv"))
-    scenario = told.get("scenario", {})
-    name = path.absolute().parent.name if path.name == "trajectory.csv" else path.stem if trajectory != "-" else model.name
-    run = Shown(name, model, motion.t, positions_of(model, motion), motion.columns, motion.units, told.get("status", ""),
-                told.get("reason", ""), next(iter(scenario.get("phases", {})), ""), marks, scenario.get("contacts", {}))
-    return run, notes
-
-
-def run_data(run: Shown) -> dict:
-    """Plain values of a run for the page: JSON of them is read by `viewer.js`."""
+def run_data(run: Shown, meshes: Mapping[str, Sequence[tuple[int, LinkMesh]]] | None = None) -> dict:
+    """Plain values of a run for the page: JSON of them is read by `viewer.js`. meshes: of its links, and their numbers there."""
     keep = frames_of(run.t)
     t, model = run.t[keep], run.model
     T = link_poses(model, run.q[keep])
     first, _ = bodies_of(model)
     poses = T[:, first]
-    scene = body_scene(model, T)
+    scene = body_scene(model, T, meshes)
     names, arrows = arrows_of(run, keep, T, scene["size"])
     plots, curves = _plots(run, keep)
     heights = T[:, :, 2, 3]
-    return {"name": run.name, "robot": model.name, "status": run.status, "reason": run.reason, "scene": scene,
+    return {"name": run.name, "notes": list(run.notes), "robot": model.name, "status": run.status, "reason": run.reason,
+            "scene": scene,
             "floor": _floor(float(heights.min()), scene["size"], run.contacts),
             "bounds": [T[..., :3, 3].min(axis=(0, 1)).round(6).tolist(), T[..., :3, 3].max(axis=(0, 1)).round(6).tolist()],
             "phase": run.phase, "marks": [[float(time), event, phase] for time, event, phase in run.marks],
@@ -139,32 +100,3 @@ def _plots(run: Shown, keep: np.ndarray) -> tuple[list[dict], np.ndarray]:
             plots.append({"title": title, "curves": [[name.partition(".")[2], run.units.get(name, "")] for name in names]})
             curves += [np.asarray(run.columns[name])[keep] for name in names]
     return plots, np.column_stack(curves) if curves else np.zeros((len(keep), 0))
-
-
-def _run_json(path: Path) -> dict:
-    """What a run folder tells of the run; nothing where it does not."""
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
-        return {}
-    if not isinstance(told, dict) or not isinstance(told.get("scenario", {}), dict):
-        return {}
-    scenario = {key: x for key, x in told.get("scenario", {}).items() if key in ("phases", "contacts") and isinstance(x, dict)}
-    return {key: str(told.get(key, "")) for key in ("status", "reason")} | {"scenario": scenario}
-
-
-def _marks(path: Path) -> tuple[tuple[float, str, str], ...]:
-    """Time, event and phase of each row of events.csv, which only runs with events have."""
-    try:
-        with path.open(newline="", encoding="utf-8") as file:
-            rows = list(csv.reader(file))
-    except FileNotFoundError:
-        return ()
-    marks = []
-    for line, row in enumerate(rows[1:], start=2):
-        try:
-            marks.append((float(row[0]), row[1], row[2]))
-        except (ValueError, IndexError):
-            raise TrajectoryError("not a row of events", place=Place(str(path), line), found=",".join(row),
-                                  expected="a time, an event and a phase, as simulate writes them") from None
-    return tuple(marks)

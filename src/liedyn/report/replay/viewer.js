@@ -1,27 +1,19 @@
-// The page: camera, time, controls and what they change. `window.replay` is for scripts.
+// The page: time, controls and what they change. `window.replay` is for scripts.
 
-const $ = (id) => document.getElementById(id);
 const SPEEDS = [0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10];
 const PHASE_COLOURS = ["#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#D55E00"];
 
-// names as people may see them: what does not print, or turns the direction of writing, as an escape
-const printed = (text) => String(text).replace(/\p{C}/gu, (c) => `\\u{${c.codePointAt(0).toString(16)}}`);
-
-function element(tag, properties = {}, ...children) {
-  const node = Object.assign(document.createElement(tag), properties);
-  for (const key of ["textContent", "title"]) if (key in properties) node[key] = printed(properties[key]);
-  node.append(...children);
-  return node;
-}
-
 class Viewer {
-  constructor(runs, { traces, follow }) {
-    Object.assign(this, { runs, main: runs[0], playing: false, loop: true, speed: 1, arrowScale: 1, follow: -1, traces: new Map(),
-      dirty: true, frames: [], pace: 16, told: 0 });
+  constructor(runs, meshes, { title, traces, follow, speed, beside }) {
+    Object.assign(this, { title, runs, main: runs[0], playing: false, loop: true, speed: 1, arrowScale: 1, follow: -1,
+      dirty: true, traces: new Map(), frames: [], pace: 16, told: 0 });
+    this.arrangement = new Arrangement(runs, beside && runs.length > 1);
     this.start = Math.min(...runs.map((run) => run.start));
     this.end = Math.max(...runs.map((run) => run.end));
-    this.show = { grid: true, shadows: true, axes: false, inertia: this.plainInertia(), forces: true, ghost: true };
+    this.show = { grid: true, shadows: true, axes: false, inertia: this.plainInertia(), forces: true, ghost: true,
+      meshes: true };
     this.drawing = new Drawing($("view"));
+    meshes.forEach((parts, k) => parts.forEach((part, j) => this.drawing.add(`mesh ${k} ${j}`, part, true)));
     this.detail = this.stillDetail = this.drawing.bySoftware ? 1.6 : 1;          // pixels drawn for each of the screen
     this.camera = new Camera($("view"), this.main.scene.size, () => { this.dirty = true; });
     $("view").addEventListener("dblclick", () => this.resetView());
@@ -29,22 +21,21 @@ class Viewer {
     this.resetView();
     this.addChoices();
     this.addTimes();
+    this.setSpeed(speed);
     this.addKeys();
-    this.curves = new Curves($("curves"), $("cursor"), (time) => this.seek(time));
-    this.addPlots();
+    this.plots = new Plots(this);
     for (const name of traces) this.trace(this.number(name), true);
     if (follow) this.setFollow(this.number(follow));
     this.seek(this.timeOfAddress() ?? this.start);
     addEventListener("hashchange", () => { const time = this.timeOfAddress(); if (time !== null) this.seek(time); });
-    new ResizeObserver(() => { this.curves.redraw(); this.dirty = true; }).observe($("stage"));
-    new ResizeObserver(() => this.curves.redraw()).observe($("curves"));
+    new ResizeObserver(() => { this.plots.curves.redraw(); this.dirty = true; }).observe($("stage"));
     requestAnimationFrame((now) => this.tick(now));
   }
 
   // Ellipsoids give a robot without shapes its volume, but where inertias are no real bodies' they hide it.
   plainInertia() {
     const { shapes, ellipsoids, size } = this.main.scene;
-    return !shapes.length && ellipsoids.every(({ sizes }) => Math.max(...sizes) < 0.5 * size);
+    return !shapes.length && !this.main.covered.size && ellipsoids.every(({ sizes }) => Math.max(...sizes) < 0.5 * size);
   }
 
   number(name) { return this.main.links.findIndex((link) => link.name === name); }
@@ -59,7 +50,7 @@ class Viewer {
   seek(time) {
     this.time = Math.min(this.end, Math.max(this.start, time));
     for (const run of this.runs) run.seek(this.time);
-    this.curves.cursor(this.time);
+    this.plots.curves.cursor(this.time);
     this.dirty = true;
     const now = performance.now();
     if (this.playing && now - this.told < 60) return;       // text costs more than the picture
@@ -67,8 +58,8 @@ class Viewer {
     $("scrub").value = this.time;
     $("time").textContent = `${this.time.toFixed(3)} s of ${this.end.toFixed(3)} s`;
     $("phase").textContent = printed(this.phaseAt(this.time));
-    this.showValues();
-    if (!this.playing) this.keepAddress();
+    this.plots.showValues();
+    if (!this.playing && !this.filmed) this.keepAddress();
   }
 
   keepAddress() {
@@ -92,6 +83,11 @@ class Viewer {
 
   setSpeed(speed) {
     this.speed = speed;
+    if (!SPEEDS.includes(speed)) {
+      SPEEDS.push(speed);
+      SPEEDS.sort((a, b) => a - b);
+      $("speed").replaceChildren(...SPEEDS.map((one) => element("option", { value: one, textContent: one })));
+    }
     $("speed").value = speed;
   }
 
@@ -102,12 +98,13 @@ class Viewer {
       this.keepPace(1000 * seconds);
       let time = this.time + seconds * this.speed;
       if (time >= this.end) {
-        if (this.loop) time = this.start + (time - this.end) % (this.end - this.start || 1);
+        if (this.recorder) { time = this.end; endRecording(this); }
+        else if (this.loop) time = this.start + (time - this.end) % (this.end - this.start || 1);
         else { time = this.end; this.play(false); }
       }
       this.seek(time);
     }
-    if (this.dirty) {
+    if (this.dirty || this.recorder) {                      // a recorder takes frames that are drawn
       this.draw();
       this.frames.push(now);
       if (this.frames.length > 120) this.frames.shift();
@@ -152,7 +149,6 @@ class Viewer {
     $("back").addEventListener("click", () => this.step(-1));
     $("forward").addEventListener("click", () => this.step(1));
     for (const speed of SPEEDS) $("speed").append(element("option", { value: speed, textContent: speed }));
-    this.setSpeed(1);
     $("speed").addEventListener("change", () => this.setSpeed(Number($("speed").value)));
     $("loop").checked = this.loop;
     $("loop").addEventListener("change", () => { this.loop = $("loop").checked; });
@@ -160,7 +156,7 @@ class Viewer {
 
   // --- view -----------------------------------------------------------------------------------------------------------
 
-  resetView(side) { this.camera.reset(this.main.data.bounds, side); }
+  resetView(side = this.arrangement.side) { this.camera.reset(this.arrangement.bounds, side); }
 
   setFollow(k) {
     this.follow = k;
@@ -176,16 +172,14 @@ class Viewer {
     this.colours = { back: colour("--back"), line: colour("--line"), faint: colour("--faint"), accent: colour("--accent"),
       grid: colour("--grid") };
     this.ground = null;
-    if (this.curves) this.showCurves();
+    this.plots?.show();
     this.dirty = true;
   }
 
-  rgb(text) { return [1, 3, 5].map((k) => parseInt(text.slice(k, k + 2), 16) / 255); }
-
   makeGround() {                                            // a grid around all of the motion, and the world's axes
-    const { bounds: [low, high], scene: { size }, floor } = this.main.data, numbers = [];
+    const { scene: { size }, floor } = this.main.data, [low, high] = this.arrangement.bounds, numbers = [];
     const power = 10 ** Math.floor(Math.log10(size / 3)), step = power * [1, 2, 5, 10].find((k) => k * power >= size / 4.5);
-    const most = 200, c = this.rgb(this.colours.grid);
+    const most = 200, c = rgb(this.colours.grid);
     const range = [0, 1].map((k) => {
       const from = Math.floor((low[k] - 1.2 * size) / step), until = Math.ceil((high[k] + 1.2 * size) / step);
       const thin = Math.max(1, Math.ceil((until - from) / most));
@@ -219,13 +213,14 @@ class Viewer {
     if (canvas.width !== w || canvas.height !== h) Object.assign(canvas, { width: w, height: h });
     if (!this.ground) this.makeGround();
     const { floor } = main.data, followed = this.follow < 0 ? undefined : place(main.link(this.follow));
-    drawing.begin(this.camera.look(followed), this.rgb(this.colours.back));
-    const drawn = this.runs.filter((_, k) => k === 0 || show.ghost)
-      .map((run, k) => run.solids({ ...show, ghost: k > 0, arrowScale }));
-    drawing.drawSolids(drawn[0].solid);
+    const looked = this.camera.look(followed);
+    drawing.begin(looked, rgb(this.colours.back));
+    this.arrangement.placeLabels(looked.view, canvas);
+    const drawn = this.runs.filter((run) => !run.ghost || show.ghost).map((run) => run.solids({ ...show, arrowScale }));
+    for (const one of drawn) drawing.drawSolids(one.solid);
     if (show.grid) { drawing.drawLines(this.ground, ratio); drawing.drawLines(this.world, 2 * ratio); }
     const shade = [0, 0, 0, this.dark ? 0.4 : 0.16];
-    if (show.shadows) drawing.drawSolids({ ...drawn[0].solid, bead: null }, { shadow: { floor, shade } });
+    if (show.shadows) for (const { solid } of drawn) drawing.drawSolids({ ...solid, bead: null }, { shadow: { floor, shade } });
     const now = main.at.k;
     for (const { lines } of this.traces.values()) {
       drawing.drawLines(lines, 1.6 * ratio, { until: now });
@@ -242,10 +237,10 @@ class Viewer {
   // --- choices --------------------------------------------------------------------------------------------------------
 
   addChoices() {
-    const { name, robot, status, reason } = this.main.data;
-    $("title").textContent = printed(name);
+    const { robot, status, reason } = this.main.data;
+    $("title").textContent = printed(this.title);
     const others = this.runs.slice(1).map((run) => run.data.name).join(", ");
-    $("robot").textContent = printed(others ? `${robot}, against ${others}` : robot);
+    $("robot").textContent = printed(others && !this.arrangement.beside ? `${robot}, against ${others}` : robot);
     $("status").textContent = printed(reason ? `${status}: ${reason}` : status);
     $("status").classList.toggle("bad", status !== "" && status !== "complete");
     $("follow").append(element("option", { value: -1, textContent: "nothing" }));
@@ -258,10 +253,11 @@ class Viewer {
       $("trace-list").append(element("label", {}, box, colour, element("span", { textContent: link.name })));
     });
     $("follow").addEventListener("change", () => this.setFollow(Number($("follow").value)));
-    const { data: { arrows }, scene } = this.main;
+    const { scene } = this.main, arrows = { of: this.runs.flatMap((run) => run.data.arrows.of) };
     if (!arrows.of.length) { $("scale-label").hidden = true; delete this.show.forces; }
     if (!scene.ellipsoids.some((one) => !one.solid)) delete this.show.inertia;
-    if (this.runs.length < 2) delete this.show.ghost;
+    if (!this.runs.some((run) => run.ghost)) delete this.show.ghost;
+    if (!this.runs.some((run) => run.scene.visuals.length)) delete this.show.meshes;
     for (const what of Object.keys(this.show)) {
       const box = element("input", { type: "checkbox", checked: this.show[what], id: `show-${what}` });
       box.addEventListener("change", () => this.toggle(what, box.checked));
@@ -275,6 +271,7 @@ class Viewer {
     $("scale").addEventListener("input", () => { this.arrowScale = 10 ** Number($("scale").value); this.dirty = true; });
     $("reset").addEventListener("click", () => { this.setFollow(-1); this.resetView(); });
     $("picture").addEventListener("click", () => this.save());
+    $("record").addEventListener("click", () => record(this));
     $("theme").addEventListener("click", () => this.setTheme(!this.dark));
     $("panel-toggle").addEventListener("click", () => { $("panel").hidden = !$("panel").hidden; });
     $("help-toggle").addEventListener("click", () => $("help").showModal());
@@ -291,7 +288,7 @@ class Viewer {
     $(`trace${k}`).checked = on;
     if (!on) this.traces.delete(k);
     else if (!this.traces.has(k)) {
-      const path = this.main.path(k), colour = this.rgb(CURVE_COLOURS[k % CURVE_COLOURS.length]), numbers = [];
+      const path = this.main.path(k), colour = rgb(CURVE_COLOURS[k % CURVE_COLOURS.length]), numbers = [];
       for (let i = 0; i + 1 < path.length; i++) numbers.push(...path[i], ...path[i + 1], ...colour, 1);
       this.traces.set(k, { lines: this.drawing.lines(numbers) });
     }
@@ -300,24 +297,21 @@ class Viewer {
 
   save() {
     this.draw();                                            // in the same turn: the picture is still there
-    const name = this.main.data.name.replace(/[^\w.-]+/g, "_");
-    $("view").toBlob((blob) => {
-      const link = element("a", { href: URL.createObjectURL(blob), download: `${name}_${this.time.toFixed(3)}s.png` });
-      link.click();
-      setTimeout(() => URL.revokeObjectURL(link.href), 1000);
-    });
+    $("view").toBlob((blob) => saveAs(this.title, blob, `_${this.time.toFixed(3)}s.png`));
   }
 
   addKeys() {
     const faster = (k) => this.setSpeed(SPEEDS[Math.min(SPEEDS.length - 1, Math.max(0, SPEEDS.indexOf(this.speed) + k))]);
-    const keys = { " ": () => this.play(), home: () => this.seek(this.start), end: () => this.seek(this.end), "+": () => faster(1),
-      "=": () => faster(1), "-": () => faster(-1), l: () => { this.loop = !this.loop; $("loop").checked = this.loop; },
+    const loop = () => { this.loop = !this.loop; $("loop").checked = this.loop; };
+    const keys = { " ": () => this.play(), home: () => this.seek(this.start), end: () => this.seek(this.end),
+      "+": () => faster(1), "=": () => faster(1), "-": () => faster(-1), l: loop,
       f: () => this.setFollow(this.follow + 1 < this.main.links.length ? this.follow + 1 : -1),
       r: () => $("reset").click(), 1: () => this.resetView([0, 0]), 2: () => this.resetView([-Math.PI / 2, 0]),
       3: () => this.resetView([-Math.PI / 2, 1.55]), g: () => this.toggle("grid"), a: () => this.toggle("axes"),
       h: () => this.toggle("shadows"), e: () => this.toggle("forces"), i: () => this.toggle("inertia"),
-      t: () => this.follow >= 0 && this.trace(this.follow, !this.traces.has(this.follow)), s: () => this.save(),
-      d: () => this.setTheme(!this.dark), p: () => $("panel-toggle").click(), "?": () => $("help").showModal() };
+      m: () => this.toggle("meshes"), t: () => this.follow >= 0 && this.trace(this.follow, !this.traces.has(this.follow)),
+      s: () => this.save(), v: () => record(this), d: () => this.setTheme(!this.dark), p: () => $("panel-toggle").click(),
+      "?": () => $("help").showModal() };
     addEventListener("click", (event) => {                  // by mouse: the next space plays
       if (event.detail > 0) event.target.closest("button, label, summary, input")?.blur();
     });
@@ -331,84 +325,19 @@ class Viewer {
       event.preventDefault();
     });
   }
-
-  // --- plots ----------------------------------------------------------------------------------------------------------
-
-  addPlots() {
-    const { plots } = this.main.data;
-    if (!plots.length) { $("plots").hidden = true; return; }
-    plots.forEach(({ title }, k) => $("plot").append(element("option", { value: k, textContent: title })));
-    $("plot").addEventListener("change", () => this.choosePlot(Number($("plot").value)));
-    for (const [id, on] of [["all", true], ["none", false]]) {
-      $(id).addEventListener("click", () => { this.chosen.fill(on); this.listCurves(); this.showCurves(); });
-    }
-    this.choosePlot(0);
-  }
-
-  choosePlot(k) {
-    const { plots } = this.main.data;
-    this.plot = plots[k];
-    this.first = plots.slice(0, k).reduce((sum, one) => sum + one.curves.length, 0);
-    const joint = this.plot.curves.findIndex(([name]) => !name.startsWith("base."));      // a base has another scale
-    const from = Math.max(0, joint);                        // seven curves are told apart
-    this.chosen = this.plot.curves.map((_, j) => j >= from && j < from + 7);
-    this.listCurves();
-    this.showCurves();
-  }
-
-  listCurves() {
-    this.values = [];
-    $("curve-list").replaceChildren(...this.plot.curves.map(([name, unit], j) => {
-      const box = element("input", { type: "checkbox", checked: this.chosen[j] }), colour = element("i"), value = element("output");
-      colour.style.background = CURVE_COLOURS[j % CURVE_COLOURS.length];
-      box.addEventListener("change", () => { this.chosen[j] = box.checked; this.showCurves(); });
-      this.values.push(value);
-      return element("label", { title: unit ? `${name} [${unit}]` : name }, box, colour, element("span", { textContent: name }), value);
-    }));
-  }
-
-  showCurves() {
-    if (!this.plot) return;
-    const shown = [];
-    this.plot.curves.forEach(([name], j) => {
-      if (!this.chosen[j]) return;
-      const colour = CURVE_COLOURS[j % CURVE_COLOURS.length];
-      this.runs.forEach((run, k) => {
-        const x = k ? this.curveOf(run, this.plot.title, name) : run.curves[this.first + j];
-        if (x) shown.push({ t: run.t, x, colour, dashed: k > 0 });
-      });
-    });
-    this.curves.show(shown, this.start, this.end, this.colours);
-    this.showValues();
-  }
-
-  curveOf(run, title, name) {                               // of a ghost: the curve of the same name
-    let first = 0;
-    for (const plot of run.data.plots) {
-      const j = plot.title === title ? plot.curves.findIndex(([other]) => other === name) : -1;
-      if (j >= 0) return run.curves[first + j];
-      first += plot.curves.length;
-    }
-    return null;
-  }
-
-  showValues() {
-    if (!this.plot || !this.main.at) return;
-    const { k, s } = this.main.at;
-    this.values.forEach((value, j) => {
-      const x = this.main.curves[this.first + j], now = s > 0 ? (1 - s) * x[k] + s * x[k + 1] : x[k], unit = this.plot.curves[j][1];
-      value.textContent = `${Math.abs(now) < 1e-9 ? "0" : now.toPrecision(4)} ${unit}`;
-    });
-  }
 }
 
 try {
   if (typeof DecompressionStream === "undefined") throw new Error("this browser is too old: it needs DecompressionStream (2023)");
   const data = JSON.parse($("data").textContent);
-  const viewer = new Viewer(await Promise.all(data.runs.map((run) => Motion.of(run))), data);
-  // for scripts: replay.seek(1.5), replay.position("hand"), replay.framesPerSecond()
+  const all = (list, make) => Promise.all(list.map(make));
+  const part = async (packed) => ({ ...await meshSolid(packed), colour: packed.colour });
+  const meshes = await all(data.meshes, (parts) => all(parts, part));
+  const viewer = new Viewer(await all(data.runs, (run) => Motion.of(run, meshes)), meshes, data);
+  // for scripts: replay.seek(1.5), replay.position("hand"), replay.framesPerSecond(); replay.film(), await replay.still(1.5)
   window.replay = {
-    viewer, seek: (time) => { viewer.play(false); viewer.seek(time); }, position: (link) => place(viewer.main.link(viewer.number(link))),
+    viewer, film: () => film(viewer), still: (time) => still(viewer, time),
+    seek: (time) => { viewer.play(false); viewer.seek(time); }, position: (link) => place(viewer.main.link(viewer.number(link))),
     framesPerSecond: () => 1000 * (viewer.frames.length - 1) / (viewer.frames[viewer.frames.length - 1] - viewer.frames[0]),
   };
 } catch (error) {

@@ -21,17 +21,28 @@ from liedyn.kernels.simulation.roll import TOGETHER, roll_back
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RolloutAdjoint:
-    """Derivatives of a cost, by run; NaN for runs that diverged.
+    """Derivatives of a cost, by run; NaN for runs that diverged, or passed a singular configuration of the constraints.
 
     q0, v0      (…, nv) by the initial state; of q0 tangent: by x of q0 (+) x
-    tau         (…, S, nv) by the joint forces of each step
+    tau         (…, S, nv) by the joint forces of each step, zero where prescribed
+    a           (…, S, nv) by the accelerations of each step, zero where not prescribed; None where nothing is
     gain        (…, nv, 2 nv) by the gains of the feedback, zero where a gain is zero; None without
     parameters  (…, m) by the parameters that were asked for, in their order
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> runs = ld.rollout(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=100)
+    >>> d_q = np.zeros((101, 2))
+    >>> d_q[-1, 0] = 1.0              # the cost is the angle of the shoulder at the end
+    >>> runs.adjoint(d_q, parameters=["mass.lower"]).q0.round(3)
+    array([0.941, 0.058])
     """
 
     q0: Array
     v0: Array
     tau: Array
+    a: Array | None
     gain: Array | None
     parameters: Array
 
@@ -39,9 +50,10 @@ class RolloutAdjoint:
         return f"<RolloutAdjoint: {prod(self.q0.shape[:-1])} runs, {self.tau.shape[-2]} steps, nv {self.q0.shape[-1]}>"
 
 
-def adjoint_of(engine, given, clocks, method: str, out, d_q: ArrayLike | None, d_v: ArrayLike | None,
+def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, d_v: ArrayLike | None,
                parameters: tuple[str, ...]) -> RolloutAdjoint:
-    """engine: `SideBySide` of the rollout; given: its arguments; out: its states, one for each step. See `Rollout.adjoint`."""
+    """engines: a `SideBySide` of each stretch of the rollout; given: its arguments; out: its states, one for each step. See
+    `Rollout.adjoint`."""
     model, count, steps = given.model, given.count, given.steps
     if given.variants and parameters:
         raise UsageError("derivatives by parameters are for runs of one model; found variants")
@@ -51,44 +63,63 @@ def adjoint_of(engine, given, clocks, method: str, out, d_q: ArrayLike | None, d
     else:
         places, rates = _constants_of(model, parameters)
         numbers = np.broadcast_to(model.constants[places], (count, len(places)))
-    problem = engine.problem
-    line = adjoint_step(model, problem.plant(), problem.schedule, problem.signals, method, tuple(map(int, places)))
-    if line is None:
-        raise UsageError("the adjoint of a step of this robot has no straight-line code: too many operations (semi_implicit "
-                         "has a quarter of those of rk4)")
+    lines = [_line_of(engine, given, mask, method, tuple(map(int, places)))
+             for engine, (_, _, mask) in zip(engines, given.stretches, strict=True)]
     q, v = (np.require(x.reshape(count, *x.shape[-2:]), requirements="CW") for x in (out.q, out.v))
     tangent = _cotangent("d_q", d_q, (*given.lead, steps + 1, model.nv)).reshape(count, steps + 1, model.nv)
     d_v = _cotangent("d_v", d_v, (*given.lead, steps + 1, model.nv)).reshape(count, steps + 1, model.nv)
     ended = np.isnan(q[np.arange(count), given.last]).any(axis=1)
+    ended[given.alone] = True
     last = np.where(ended, 0, given.last)
     after = np.arange(steps + 1) > last[:, None]
     rest = model.neutral()
     safe = np.where(after[..., None], rest, q)
     d_q = np.where(after[..., None], 0.0, numbers_of_tangent(model, safe, np.where(after[..., None], 0.0, tangent)))
     d_v = np.where(after[..., None], 0.0, d_v)
-    driven, values = given.driven(given.tau), given.values()
-    curves = curves_at(problem.signals, engine.line.curves, clocks)
+    values = given.values()
     k, l = values.shape[1], len(places)
     by_q, by_v, by_values, by_constants = (np.zeros((count, n)) for n in (model.nq, model.nv, k, l))
-    by_series = np.zeros((count, steps, len(driven.places)))
-    numbers, size = np.require(numbers, requirements="CW"), max(line.scratch, 8)
+    by_driving, numbers = np.zeros((count, steps, model.nv)), np.require(numbers, requirements="CW")
     prepare(roll_back)
+    for engine, line, (first, until, _) in zip(engines[::-1], lines[::-1], given.stretches[::-1], strict=True):
+        driven, own = given.driven(given.tau_of(first, until), first, until), clocks[first:until + 1]
+        if until < steps:                                      # what began with the state at its end has counted it
+            d_q[:, until], d_v[:, until] = 0.0, 0.0
+        states = [np.require(x[:, first:until + 1], requirements="CW") for x in (q, v, d_q, d_v)]
+        by_series, curves = np.zeros((count, until - first, len(driven.places))), curves_at(
+            engine.problem.signals, engine.line.curves, own)
 
-    def part(first, until):
-        chunk = np.zeros(TOGETHER * (model.nq + model.nv + 1 + k + l + 1))
-        return roll_back(line.address, clocks, curves, driven.places, driven.series, values, q, v, numbers, last, d_q, d_v, by_q,
-                         by_v, by_series, by_values, by_constants, chunk, rest, scratch(size), first, until)
+        def part(i, j, line=line, driven=driven, own=own, states=states, by_series=by_series, curves=curves, first=first):
+            chunk = np.zeros(TOGETHER * (model.nq + model.nv + 1 + k + l + 1))
+            return roll_back(line.address, own, curves, driven.places, driven.series, values, *states[:2], numbers, last - first,
+                             *states[2:], by_q, by_v, by_series, by_values, by_constants, chunk, rest,
+                             scratch(max(line.scratch, 8)), i, j)
 
-    on_threads(part, shares(count))
-    found = [tangent_of_numbers(model, safe[:, 0], by_q), by_v, by_series[..., :model.nv], by_constants @ rates.T]
+        on_threads(part, shares(count))
+        by_driving[:, first:until] = by_series[..., :model.nv]
+    masks = np.broadcast_to(given.masks, (steps, model.nv))
+    found = [tangent_of_numbers(model, safe[:, 0], by_q), by_v, np.where(masks, 0.0, by_driving), by_constants @ rates.T]
+    if masks.any():
+        found.append(np.where(masks, by_driving, 0.0))
     if given.pattern is not None:
         gain = np.zeros((count, model.nv, 2 * model.nv))
-        gain[:, given.pattern] = by_values[:, model.nv:model.nv + given.gains.shape[1]]
+        gain[:, given.pattern] = by_values[:, given.first_gain:given.first_gain + given.gains.shape[1]]
         found.append(gain)
     for x in found:
         x[ended] = np.nan
-    q0, v0, tau, by_parameters, *gains = (x.reshape(*given.lead, *x.shape[1:]) for x in found)
-    return RolloutAdjoint(q0, v0, tau, gains[0] if gains else None, by_parameters)
+    q0, v0, tau, by_parameters, *more = (x.reshape(*given.lead, *x.shape[1:]) for x in found)
+    by_a = more.pop(0) if masks.any() else None
+    return RolloutAdjoint(q0, v0, tau, by_a, more[0] if more else None, by_parameters)
+
+
+def _line_of(engine, given, mask, method: str, places):
+    problem = engine.problem
+    line = adjoint_step(given.model, problem.plant(), problem.schedule, problem.signals, method, places,
+                        given.rows.get(mask.tobytes(), ()))
+    if line is None:
+        raise UsageError("the adjoint of a step of this robot has no straight-line code: too many operations (semi_implicit "
+                         "has a quarter of those of rk4)")
+    return line
 
 
 def _cotangent(name: str, x, shape) -> np.ndarray:
@@ -133,6 +164,14 @@ def tangent_of_numbers(model, q: np.ndarray, g: np.ndarray) -> np.ndarray:
     out = np.empty((*q.shape[:-1], model.nv))
     for joint in model.joints:
         out[..., joint.v] = _applied(np.swapaxes(_numbers_rates(joint, q[..., joint.q]), -1, -2), g[..., joint.q])
+    return out
+
+
+def tangent_rates(model, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
+    """(…, nv) tangent rates of q whose numbers have the rates dq (…, nq)."""
+    out = np.empty((*np.broadcast_shapes(q.shape[:-1], dq.shape[:-1]), model.nv))
+    for joint in model.joints:
+        out[..., joint.v] = _applied(np.swapaxes(_numbers_rates(joint, q[..., joint.q], 4.0), -1, -2), dq[..., joint.q])
     return out
 
 

@@ -1,16 +1,27 @@
 """The arguments of a rollout, as rows of runs."""
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from math import prod
+from typing import NamedTuple
 
 import numpy as np
 
 from liedyn.dynamics.calling.annotations import ArrayLike
 from liedyn.dynamics.calling.calls import as_array
+from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
+from liedyn.dynamics.loops.independent_rows import independent_rows
 from liedyn.dynamics.manifold import integrate
-from liedyn.errors import ConfigurationError, ShapeError, UsageError
+from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.many_runs import Driven
+from liedyn.io.contact_file import read_contacts
+from liedyn.io.override import tree_of
+from liedyn.kernels.simulation.contact import Contacts
+from liedyn.simulation.contact import bind_contacts
+
+CLOSED = 1e-6, 1e-6          # rad or m, and their rates: states off the constraints by more are refused
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,6 +31,13 @@ class Feedback:
     gain      (…, nv, 2 nv) [N m or N per rad or m, and per their rates]; leading axes are runs
     about_q   (…, nq) or (…, S, nq) with an axis of steps: then it is constant in each step; q (-) about_q is a tangent deviation
     about_v   (…, nv) or (…, S, nv); default: zero
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> law = ld.Feedback.pd([20.0, 5.0], [4.0, 1.0], target=[0.5, 0.0])
+    >>> ld.rollout(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=100, feedback=law).q[-1].round(3)
+    array([ 0.307, -0.033])
     """
 
     gain: ArrayLike
@@ -36,16 +54,39 @@ class Feedback:
         return cls(np.concatenate([kp[..., None] * eye, kd[..., None] * eye], axis=-1), target, target_v)
 
 
+class Touching(NamedTuple):
+    """`contacts` of a rollout."""
+
+    bound: Contacts
+    names: tuple[str, ...]
+    key: str               # what they were read from
+
+    @classmethod
+    def read(cls, given: Mapping | None, model) -> Touching | None:
+        if given is None:
+            return None
+        if not isinstance(given, Mapping):
+            raise UsageError(f"contacts is a mapping as in a scenario; found {type(given).__name__}, expected for example "
+                             "{'links': {'foot': {'sphere': {'radius': 0.02}}}}")
+        node = tree_of({"contacts": given}, "rollout", ScenarioError).get("contacts")
+        return cls(*bind_contacts(read_contacts(node, "rk4"), model), repr(given))
+
+
 class Given:
     """The arguments as rows of runs."""
 
-    def __init__(self, model, variants, q0, v0, tau, feedback, last, steps: int):
-        self.model, self.variants, self.steps = model, variants, steps
+    def __init__(self, model, variants, q0, v0, tau, feedback, last, steps: int, contacts: Touching | None = None,
+                 a=None, prescribed=None):
+        self.model, self.variants, self.steps, self.contacts = model, variants, steps, contacts
         q0, v0 = as_array(imported(q0), "q0", (model.nq,)), as_array(imported(v0), "v0", (model.nv,))
         self.policy = tau if callable(tau) else None
         tau = np.zeros((1, model.nv)) if tau is None or self.policy else as_array(imported(tau), "tau", (model.nv,))
         tau = tau.reshape(1, -1) if tau.ndim == 1 else tau
-        named = [("q0", q0, 1), ("v0", v0, 1), ("tau", tau, 2)]
+        self.masks = _masks(model, prescribed, steps)
+        a = np.zeros((1, model.nv)) if a is None else as_array(imported(a), "a", (model.nv,))
+        a = a.reshape(1, -1) if a.ndim == 1 else a
+        tau, a = np.where(self.masks.all(axis=0), 0.0, tau), np.where(self.masks.any(axis=0), a, 0.0)        # what is read
+        named = [("q0", q0, 1), ("v0", v0, 1), ("tau", tau, 2), ("a", a, 2)]
         if last is not None:
             named.append(("last", np.asarray(last), 0))
         if feedback is not None:
@@ -72,13 +113,39 @@ class Given:
         rows = {name: np.broadcast_to(x, lead + x.shape[x.ndim - own:]).reshape(self.count, *x.shape[x.ndim - own:])
                 for name, x, own in named}
         _check_finite({name: x for name, x in rows.items() if name != "last"})
-        self.q, self.v, self.tau = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau"))
+        self.q, self.v, self.tau, self.a = (np.ascontiguousarray(rows[name]) for name in ("q0", "v0", "tau", "a"))
         integrate(model, self.q, np.zeros(model.nv))                    # names a quaternion that is not of unit norm
-        self._check_steps("tau", self.tau)
+        self.rows = {mask.tobytes(): rows for mask, rows in self._closed(model)} if model.nc else {}
+        self.alone = np.zeros(0, dtype=np.int64)                        # runs that `run_alone` made
+        for name, x in (("tau", self.tau), ("a", self.a)):
+            self._check_steps(name, x)
         self.last = np.full(self.count, steps) if last is None else self._lasts(rows["last"])
         self.pattern = self.about = None
         if feedback is not None:
             self._bind(rows)
+
+    def _closed(self, model) -> Iterator[tuple[np.ndarray, tuple]]:
+        """The rows that the constraints rest on under each mask, by the first run. Raises ConfigurationError for states off the
+        constraints."""
+        driven = next((one.name for one in model.constraints if one.driven), None)
+        if driven:
+            raise UsageError(f"the loop {driven} is driven; a rollout has no motion for it: use ld.simulate")
+        for name, x, at, mend in (("q0", constraint_residual(model, self.q), 0, "project_configuration, or assemble"),
+                                  ("v0", constraint_velocity(model, self.q, self.v), 1, "project_velocity")):
+            worst = np.abs(x).max(axis=1, initial=0.0)
+            k = int(np.argmax(worst))
+            if worst[k] > CLOSED[at]:
+                row = model.row_names[int(np.argmax(np.abs(x[k])))]
+                raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
+                                         f"{CLOSED[at]:g}; use ld.{mend}")
+        for _, _, mask in self.stretches:
+            yield mask, independent_rows(model, self.q[0], mask)
+
+    @property
+    def stretches(self) -> list[tuple[int, int, np.ndarray]]:
+        """First step, the one after the last, and the mask (nv,) of what is prescribed."""
+        borders = [0, *(np.flatnonzero((self.masks[1:] != self.masks[:-1]).any(axis=1)) + 1), self.steps]
+        return [(int(s), int(end), self.masks[min(s, len(self.masks) - 1)]) for s, end in pairwise(borders)]
 
     def _bind(self, rows) -> None:
         gain, q, v = rows["feedback.gain"], rows["feedback.about_q"], rows["feedback.about_v"]
@@ -101,17 +168,25 @@ class Given:
             raise UsageError(f"last counts the steps of each run; found {found}, expected integers from 1 to {self.steps}")
         return last.astype(np.int64)
 
-    def driven(self, tau: np.ndarray, step: int | None = None) -> Driven:
-        """Joint forces (N, 1 or S, nv), and what moves of the feedback, in all steps or in one."""
-        nv = self.model.nv
+    def driven(self, tau: np.ndarray, first: int, until: int) -> Driven:
+        """What changes in the steps first … until - 1 of one stretch: joint forces (N, 1 or that many, nv) or, where prescribed,
+        accelerations, and what moves of the feedback."""
+        nv, mask = self.model.nv, self.masks[min(first, len(self.masks) - 1)]
+        driving, a = tau, _within(self.a, first, until)
+        if mask.any():
+            driving = np.where(mask, *np.broadcast_arrays(a, tau))
         if self.about is None:
-            return Driven(np.arange(nv), np.require(tau, requirements="CW"))
-        first = nv + self.gains.shape[1]
-        places = np.r_[np.arange(nv), first + np.arange(self.model.nq + nv)]
-        about = self.about if step is None else [x[:, min(step, x.shape[1] - 1)][:, None] for x in self.about]
-        length = max(x.shape[1] for x in (tau, *about))
-        series = [np.broadcast_to(x, (self.count, length, x.shape[2])) for x in (tau, *about)]
+            return Driven(np.arange(nv), np.require(driving, requirements="CW"))
+        at = self.first_gain + self.gains.shape[1]
+        places = np.r_[np.arange(nv), at + np.arange(self.model.nq + nv)]
+        about = [_within(x, first, until) for x in self.about]
+        length = max(x.shape[1] for x in (driving, *about))
+        series = [np.broadcast_to(x, (self.count, length, x.shape[2])) for x in (driving, *about)]
         return Driven(places, np.concatenate(series, axis=2))
+
+    def tau_of(self, first: int, until: int) -> np.ndarray:
+        """(N, 1 or steps, nv) joint forces of the steps first … until - 1."""
+        return _within(self.tau, first, until)
 
     @property
     def varying(self) -> tuple[tuple[int, ...], np.ndarray]:
@@ -121,9 +196,34 @@ class Given:
         places, numbers = self.variants.varying
         return places, numbers[self.robot]
 
+    @property
+    def first_gain(self) -> int:
+        """Place of the feedback's numbers in the values."""
+        return self.model.nv + (0 if self.contacts is None else self.contacts.bound.material.size)
+
     def values(self) -> np.ndarray:
-        """(N, k) numbers of each run, to be written to."""
-        return np.concatenate([self.tau[:, 0]] + ([] if self.pattern is None else [self.law]), axis=1)
+        """(N, k) numbers of each run, to be written to: as in `WholeStep.numbers`."""
+        parts = [self.tau[:, 0]]
+        if self.contacts is not None:
+            parts.append(np.tile(self.contacts.bound.material, (self.count, 1)))
+        return np.concatenate(parts + ([] if self.pattern is None else [self.law]), axis=1)
+
+
+def _within(x: np.ndarray, first: int, until: int) -> np.ndarray:
+    """Steps first … until - 1 of a series (N, 1 or S, n)."""
+    return x if x.shape[1] == 1 else x[:, first:until]
+
+
+def _masks(model, prescribed, steps: int) -> np.ndarray:
+    """(1 or S, nv) bool: what is prescribed in each step."""
+    if prescribed is None:
+        return np.zeros((1, model.nv), dtype=bool)
+    x = np.asarray(prescribed)
+    if x.dtype != bool:
+        raise UsageError(f"prescribed is not a mask; found {x.dtype}, expected booleans (nv,) or (steps, nv)")
+    if x.shape not in ((model.nv,), (steps, model.nv)):
+        raise ShapeError(f"prescribed has the wrong shape; found {x.shape}, expected ({model.nv},) or ({steps}, {model.nv})")
+    return x.reshape(-1, model.nv)
 
 
 def imported(x):

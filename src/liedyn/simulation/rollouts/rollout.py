@@ -1,29 +1,44 @@
 """`ld.rollout`: many motions of one robot, or of variants of it, side by side with a fixed step."""
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from math import prod
 from numbers import Integral, Real
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from liedyn.codegen.whole_step import METHODS
-from liedyn.dynamics.calling.annotations import Array, ArrayLike
+from liedyn.codegen.whole_step import DEPENDENT_ROWS, METHODS
+from liedyn.dynamics.calling.annotations import Array, ArrayLike, Mask, Method
 from liedyn.dynamics.calling.results import hand_over
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import UsageError
 from liedyn.integrators.many_runs import Outputs, Runs, SideBySide
+from liedyn.kernels.loops.by_parts import LOOP_OPEN
 from liedyn.kernels.simulation.line_stages import REFUSED
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR
 from liedyn.model.model import Model
+from liedyn.simulation.contact import ContactMotion
 from liedyn.simulation.rollouts.adjoint import RolloutAdjoint, adjoint_of
-from liedyn.simulation.rollouts.arguments import Feedback, Given
-from liedyn.simulation.rollouts.runs import clocks_of, prepared, run_one_by_one, run_side_by_side
+from liedyn.simulation.rollouts.arguments import Feedback, Given, Touching
+from liedyn.simulation.rollouts.runs import (
+    clocks_of,
+    contacts_of,
+    prepared,
+    refuse_beyond,
+    run_alone,
+    run_one_by_one,
+    run_side_by_side,
+    stiff_notes,
+)
 
 REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
-           NOT_FINITE: "the motion is no longer finite", REFUSED: "an angle is beyond 1e5 rad, or no longer finite"}
+           NOT_FINITE: "the motion is no longer finite", REFUSED: "an angle is beyond 1e5 rad, or no longer finite",
+           LOOP_OPEN: "a loop does not close any more: dt is too long, or the configuration cannot be reached",
+           DEPENDENT_ROWS: "constraints became dependent, a singular configuration: rk4 with joint forces by array passes it"}
+Policy: TypeAlias = Callable[[float, Array, Array], ArrayLike]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -35,6 +50,13 @@ class Rollout:
     a, tau     (…, R, nv) at the output times, if `forces` was asked for; else None
     ended_at   (…,) [s] where a run diverged, NaN where it is complete
     reasons    of those that diverged, by their index among the runs (flattened)
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> runs = ld.rollout(model, [[0.3, 0.0], [0.2, 0.0]], [0.0, 0.0], dt=1e-3, steps=100)
+    >>> runs.q.shape, runs.complete
+    ((2, 101, 2), array([ True,  True]))
     """
 
     t: Array
@@ -44,11 +66,13 @@ class Rollout:
     tau: Array | None
     ended_at: Array
     reasons: dict[int, str]
-    _back: Callable | None = field(default=None)
+    _back: Callable[..., RolloutAdjoint] | None = field(default=None)
+    _touch: Callable[..., ContactMotion] | None = field(default=None)
+    _doubts: Callable[..., tuple[str, ...]] | None = field(default=None)
 
     def adjoint(self, d_q: ArrayLike | None = None, d_v: ArrayLike | None = None,
                 parameters: Sequence[str] = ()) -> RolloutAdjoint:
-        """Derivatives of a cost by what the runs began with: exact for the steps that were computed.
+        """Derivatives of a cost by initial states, joint forces, gains and parameters: exact for the steps that were computed.
 
         Needs ``every=1``.
 
@@ -69,20 +93,34 @@ class Rollout:
                              "policy, or a robot with loops (use every=1)")
         return self._back(self, d_q, d_v, tuple(parameters))
 
+    @cached_property
+    def contacts(self) -> ContactMotion | None:
+        """Normal forces, depths and slips (…, R, m) of m contacts, centre of pressure (…, R, 3); NaN after the end of a run.
+        Computed from the states when it is asked for. None without `contacts`."""
+        return self._touch and self._touch(self.q, self.v)
+
+    @cached_property
+    def notes(self) -> tuple[str, ...]:
+        """What is doubtful, one line each: a step too long for stiff forces, by the first run. Computed when it is asked for."""
+        run = np.unravel_index(0, self.ended_at.shape)
+        return self._doubts(self.t, self.q[run], self.v[run]) if self._doubts else ()
+
     @property
-    def complete(self) -> Array:
+    def complete(self) -> Mask:
         """(…,) bool."""
         return np.isnan(self.ended_at)
 
     def __repr__(self) -> str:
-        bad = np.count_nonzero(~self.complete)
+        bad, notes = np.count_nonzero(~self.complete), "".join(f"\n  note: {note}" for note in self.notes)
         return (f"<Rollout: {self.ended_at.size} runs of {self.t[-1]:g} s, {len(self.t)} rows, nq {self.q.shape[-1]}, "
-                f"nv {self.v.shape[-1]}{f', {bad} diverged' if bad else ''}>")
+                f"nv {self.v.shape[-1]}{f', {bad} diverged' if bad else ''}>{notes}")
 
 
-def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | Callable | None = None, *, dt: float,
-            steps: int, method: str = "rk4", every: int = 1, feedback: Feedback | None = None, passive: bool = True,
-            last: ArrayLike | None = None, forces: bool = False, out: tuple[Array, Array] | None = None) -> Rollout:
+def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | Policy | None = None, *, dt: float,
+            steps: int, method: Method = "rk4", every: int = 1, feedback: Feedback | None = None, passive: bool = True,
+            last: ArrayLike | None = None, prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
+            contacts: Mapping[str, Any] | None = None, forces: bool = False,
+            out: tuple[Array, Array] | None = None) -> Rollout:
     """Simulate many runs at once: as many states to a register as the processor has, on all cores.
 
     Parameters
@@ -108,6 +146,14 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
         Whether joint springs, damping and friction act.
     last : (…,) int, optional
         Steps of each run, at most `steps`; default: all of them.
+    prescribed : (nv,) or (S, nv) bool, optional
+        Hybrid dynamics: coordinates whose acceleration is given, in all steps or in each; their joint force is computed
+        (`forces`).
+    a : (…, S, nv) or (nv,), optional
+        Accelerations where `prescribed`, held during each step; default: zero. Other entries are not read.
+    contacts : mapping, optional
+        Of links with planes and each other, as the key `contacts` of a scenario. Contact is stiff: a fixed step must resolve it
+        (a larger `creep` and `sink`, a smaller dt), and a note says if it does not. See `Rollout.contacts`.
     forces : bool
         Whether accelerations and joint forces at the outputs are returned, too.
     out : (q, v), optional
@@ -121,71 +167,103 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     Raises
     ------
     ShapeError, ConfigurationError
-        For wrong shapes, numbers that are not finite and quaternions that are not of unit norm.
+        For wrong shapes, numbers that are not finite, quaternions that are not of unit norm, states that are off the constraints.
     UsageError
-        For semi_implicit where the robot has loops, or no straight-line code.
+        For driven loops; for semi_implicit, policies and feedback about a motion where the robot has no straight-line code.
 
     Notes
     -----
     Arrays with ``__dlpack__`` (PyTorch, JAX) are taken without a copy where they lie in this machine's memory as float64.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.rollout(model, np.zeros((1000, 2)), np.ones((1000, 2)), dt=1e-3, steps=100, every=50)
+    <Rollout: 1000 runs of 0.1 s, 3 rows, nq 2, nv 2>
     """
     variants = model if isinstance(model, Variants) else None
     model = variants.model if variants else model
     _check_numbers(method, dt, steps, every)
-    runs = Given(model, variants, q0, v0, tau, feedback, last, steps)
+    touching = Touching.read(contacts, model)
+    runs = Given(model, variants, q0, v0, tau, feedback, last, steps, touching, a, prescribed)
     places, numbers = runs.varying
-    problem, line = prepared(model, runs.pattern, passive, method, places)
-    engine = line and SideBySide(problem, line, numbers)
+    ready = [prepared(runs, mask, passive, method, places) for _, _, mask in runs.stretches]
+    engines = [SideBySide(problem, line, numbers) for problem, line in ready if line]
+    problem, together = ready[0][0], len(engines) == len(ready)
     rows = np.unique([*range(0, steps + 1, every), steps])
-    found = Outputs.of(runs.count, len(rows), model.nq, model.nv, 2 * model.nv if forces else 0)
+    found = Outputs.of(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links) if forces else 0)
     moving = Runs.from_states(runs.q, runs.v, runs.last)
-    if engine is not None:
-        run_side_by_side(engine, runs, moving, found, dt, rows)
-        reasons = {int(k): REASONS[int(moving.codes[k])] for k in np.flatnonzero(moving.ended >= 0)}
+    if together:
+        run_side_by_side(engines, runs, moving, found, dt, rows)
+        alone = run_alone(problem, runs, moving, found, dt, rows, method)
+        reasons = alone | {int(k): REASONS[int(moving.codes[k])] for k in np.flatnonzero(moving.ended >= 0) if k not in alone}
     else:
-        reasons = run_one_by_one(problem, runs, moving, found, dt, rows, method)
+        refuse_beyond(runs, method)
+        reasons = run_one_by_one(problem, runs, moving, found, dt, rows, range(runs.count))
     ended = np.where(moving.ended >= 0, moving.ended * dt, np.nan).reshape(runs.lead)
     q, v, *more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (found.q, found.v, found.more))
     q, v = hand_over((q, v), out)
-    a, tau = (more[0][..., :model.nv], more[0][..., model.nv:]) if forces else (None, None)
+    a, tau = (more[0][..., :model.nv], more[0][..., model.nv:2 * model.nv]) if forces else (None, None)
     back = None
-    if engine is not None and every == 1 and runs.policy is None:
-        back = partial(adjoint_of, engine, runs, clocks_of(steps, dt), method)
-    return Rollout(dt * rows, q, v, a, tau, ended, reasons, back)
+    if together and every == 1 and runs.policy is None:
+        back = partial(adjoint_of, engines, runs, clocks_of(steps, dt), method)
+    touch = touching and partial(contacts_of, problem, runs)
+    doubts = partial(stiff_notes, problem, runs, dt, method)
+    return Rollout(dt * rows, q, v, a, tau, ended, reasons, back, touch, doubts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RolloutDerivatives:
-    """What the end of each run answers to: rows are the end's state, tangent x of q (+) x, then v; 2 nv of them.
+    """Derivatives of the final state of each run; its 2 nv rows are x of q (+) x, tangent, then v.
 
     q0, v0   (…, 2 nv, nv) by the initial state, of q0 tangent
-    tau      (…, 2 nv, S, nv) by the joint forces of each step
+    tau      (…, 2 nv, S, nv) by the joint forces of each step, zero where prescribed
+    a        (…, 2 nv, S, nv) by the accelerations where prescribed; None without
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.rollout_derivatives(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=100)
+    <RolloutDerivatives: 1 runs, 100 steps, nv 2>
     """
 
     q0: Array
     v0: Array
     tau: Array
+    a: Array | None = None
 
     def __repr__(self) -> str:
         return f"<RolloutDerivatives: {prod(self.q0.shape[:-2])} runs, {self.tau.shape[-2]} steps, nv {self.q0.shape[-1]}>"
 
 
 def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLike | None = None, *, dt: float,
-                        steps: int, method: str = "rk4", feedback: Feedback | None = None,
-                        passive: bool = True) -> RolloutDerivatives:
-    """Exact derivatives of the end of each run by its initial state and its joint forces: those of the steps as they are
+                        steps: int, method: Method = "rk4", feedback: Feedback | None = None, passive: bool = True,
+                        prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
+                        contacts: Mapping[str, Any] | None = None) -> RolloutDerivatives:
+    """Exact derivatives of the final state of each run by its initial state and its joint forces, for the steps as they are
     computed. For arguments and errors see `rollout`; for the derivatives of one cost `Rollout.adjoint` is cheaper.
 
     Each of the 2 nv rows is an adjoint of its own.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.rollout_derivatives(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=100).q0.round(3)
+    array([[ 0.941,  0.058],
+           [ 0.077,  0.787],
+           [-1.153,  1.101],
+           [ 1.468, -4.091]])
     """
-    run = rollout(model, q0, v0, tau, dt=dt, steps=steps, method=method, feedback=feedback, passive=passive)
+    run = rollout(model, q0, v0, tau, dt=dt, steps=steps, method=method, feedback=feedback, passive=passive,
+                  prescribed=prescribed, a=a, contacts=contacts)
     nv, lead = run.v.shape[-1], run.ended_at.shape
     rows = []
     for k in range(2 * nv):
         unit = np.zeros((*lead, steps + 1, nv))
         unit[..., -1, k % nv] = 1.0
         rows.append(run.adjoint(unit, None) if k < nv else run.adjoint(None, unit))
-    return RolloutDerivatives(*(np.stack([getattr(row, name) for row in rows], axis=len(lead)) for name in ("q0", "v0", "tau")))
+    names = ("q0", "v0", "tau", *(["a"] if rows[0].a is not None else []))
+    return RolloutDerivatives(*(np.stack([getattr(row, name) for row in rows], axis=len(lead)) for name in names))
 
 
 def _check_numbers(method, dt, steps, every) -> None:

@@ -2,38 +2,45 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from types import SimpleNamespace
 
 import numpy as np
 
 from liedyn.codegen.lines import wanted
-from liedyn.codegen.whole_step import WholeStep
+from liedyn.codegen.whole_step import DEPENDENT_ROWS, WholeStep
 from liedyn.dynamics.calling.calls import as_array
 from liedyn.errors import ComputationError, ShapeError, UsageError
 from liedyn.integrators.many_runs import Grid, Outputs, Runs, SideBySide, line_of
 from liedyn.integrators.problem import Keeper, Options, Problem, Start, Ties
 from liedyn.integrators.solve import solve_stretch
-from liedyn.kernels.simulation.signals import CONSTANT, Poses, Schedule, Signals
+from liedyn.integrators.stiffness import LIMIT, fastest
+from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, Poses, Schedule, Signals
+from liedyn.simulation.contact import ContactMotion, contact_motion
 from liedyn.simulation.laws import no_laws
 from liedyn.simulation.rollouts.arguments import Given, imported
 from liedyn.simulation.schedule import coordinates
 
+STABLE = {"rk4": LIMIT, "semi_implicit": 2.0}        # step times the fastest rate
 
-def prepared(model, pattern, passive: bool, method: str, places) -> tuple[Problem, WholeStep | None]:
-    """Kept with the model: a policy or a gradient descent asks for many short rollouts."""
-    key = "rollout", None if pattern is None else pattern.tobytes(), bool(passive), method, places, wanted()
+
+def prepared(runs: Given, mask, passive: bool, method: str, places) -> tuple[Problem, WholeStep | None]:
+    """Where `mask` (nv,) is prescribed. Kept with the model: a policy or a gradient descent asks for many short rollouts."""
+    model, pattern, contacts, rows = runs.model, runs.pattern, runs.contacts, runs.rows.get(mask.tobytes(), ())
+    key = ("rollout", None if pattern is None else pattern.tobytes(), contacts and contacts.key, mask.tobytes(), bool(passive),
+           method, places, rows, wanted())
     if key not in model._cache:
-        problem = _problem(model, pattern, passive)
-        model._cache[key] = problem, line_of(problem, method, places)
+        problem = _problem(model, pattern, mask, passive, contacts and contacts.bound)
+        model._cache[key] = problem, line_of(problem, method, places, rows)
     return model._cache[key]
 
 
-def _problem(model, pattern, passive: bool) -> Problem:
-    """Joint forces that are constants, 1 N m each; and feedback with these gains that are not zero."""
+def _problem(model, pattern, mask, passive: bool, contacts=None) -> Problem:
+    """Joint forces, or accelerations, that are constants, 1 each; and feedback with these gains that are not zero."""
     nv, none, no = model.nv, np.zeros(0), np.zeros(0, dtype=np.int64)
     each = np.arange(nv)
-    schedule = Schedule(np.zeros(nv, dtype=np.int64), each, np.full(nv, -1), np.zeros(nv), np.zeros(nv), coordinates(model),
-                        no, no, none, none, no, none, none, none, none, poses=Poses(*[no] * 5))
+    schedule = Schedule(np.where(mask, ACCELERATION, TORQUE), each, np.full(nv, -1), np.zeros(nv), np.zeros(nv),
+                        coordinates(model), no, no, none, none, no, none, none, none, none, poses=Poses(*[no] * 5))
     signals = Signals(np.full(nv, CONSTANT), each, np.ones(nv, dtype=np.int64), none, none, no, np.ones(nv))
     laws = None
     if pattern is not None:
@@ -41,7 +48,8 @@ def _problem(model, pattern, passive: bool) -> Problem:
             acts=np.array([False, True, False]), row=each, gain=pattern.astype(float).reshape(-1), about_q=model.neutral(),
             about_tau=np.zeros(nv))
     ties = Ties(no) if model.nc else None
-    return Problem(model, schedule, signals, model.neutral(), np.zeros(nv), 3, passive=passive, ties=ties, joint_laws=laws)
+    return Problem(model, schedule, signals, model.neutral(), np.zeros(nv), 3, passive=passive, ties=ties, joint_laws=laws,
+                   contacts=contacts)
 
 
 def clocks_of(steps: int, dt: float) -> np.ndarray:
@@ -50,20 +58,68 @@ def clocks_of(steps: int, dt: float) -> np.ndarray:
     return np.stack([np.full(steps + 1, dt), t, t + 0.5 * dt, t + dt], axis=1)
 
 
-def run_side_by_side(engine: SideBySide, runs: Given, moving: Runs, found: Outputs, dt: float, rows: np.ndarray) -> None:
+def run_side_by_side(engines: list[SideBySide], runs: Given, moving: Runs, found: Outputs, dt: float, rows: np.ndarray) -> None:
+    """engines: of each stretch."""
     steps, values, row = runs.steps, runs.values(), np.full(runs.steps + 1, -1)
     row[rows] = np.arange(len(rows))
     clocks = clocks_of(steps, dt)
-    if runs.policy is None:
-        engine.advance(moving, Grid(clocks, row), found, values, runs.driven(runs.tau))
-        return
-    for s in range(steps):
-        asked = asked_of(runs, s * dt, moving.q, moving.v)
-        before = moving.ended.copy()
-        moving.last[:] = runs.last - s                             # of this call
-        shown = np.array([row[s], row[s + 1] if s + 1 == steps else -1])
-        engine.advance(moving, Grid(clocks[s:s + 2], shown), found, values, runs.driven(asked[:, None], s))
-        moving.ended[(moving.ended >= 0) & (before < 0)] += s
+    for engine, (first, until, _) in zip(engines, runs.stretches, strict=True):
+        # a policy is asked before each step
+        cuts = [*range(first, until), until] if runs.policy else [first, until]
+        for s, end in pairwise(cuts):
+            tau = asked_of(runs, s * dt, moving.q, moving.v)[:, None] if runs.policy else runs.tau_of(s, end)
+            before = moving.ended.copy()
+            moving.last[:] = runs.last - s                             # of this call
+            shown = row[s:end + 1].copy()
+            shown[-1] = shown[-1] if end == steps else -1              # what the next call begins with
+            engine.advance(moving, Grid(clocks[s:end + 1], shown), found, values, runs.driven(tau, s, end))
+            moving.ended[(moving.ended >= 0) & (before < 0)] += s
+
+
+def robot_of(runs: Given, k: int):
+    """The robot of run k."""
+    return runs.model if runs.variants is None else replace(runs.model, constants=runs.variants.constants_of(int(runs.robot[k])))
+
+
+def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
+    """Along the states (…, R, nq), (…, R, nv) of all runs."""
+    q, v = (x.reshape(runs.count, *x.shape[-2:]) for x in (q, v))
+    ended = np.isnan(q).any(axis=2)
+    q, v = np.where(ended[..., None], runs.model.neutral(), q), np.where(ended[..., None], 0.0, v)
+    found = []
+    for robot in np.unique(runs.robot):
+        own = np.flatnonzero(runs.robot == robot)
+        at = replace(problem, model=robot_of(runs, int(own[0])))
+        states = (x[own].reshape(-1, x.shape[2]) for x in (q, v))
+        found.append((own, contact_motion(at, runs.contacts.names, *states)))
+    out = []
+    for name in ("force", "depth", "slip", "centre"):
+        x = np.empty((*ended.shape, getattr(found[0][1], name).shape[1]))
+        for own, motion in found:
+            x[own] = getattr(motion, name).reshape(len(own), *x.shape[1:])
+        x[ended] = np.nan
+        out.append(x.reshape(*runs.lead, *x.shape[1:]))
+    return ContactMotion(runs.contacts.names, *out)
+
+
+def stiff_notes(problem: Problem, runs: Given, dt: float, method: str, t, q, v) -> tuple[str, ...]:
+    """A note where forces of joints, contacts and feedback act faster than the step can follow, along the first run: at some of
+    its outputs t (R,), q (R, nq), v (R, nv)."""
+    at = replace(problem, model=robot_of(runs, 0))
+    if runs.pattern is not None:
+        nv, gain = runs.model.nv, np.zeros(runs.pattern.shape)
+        gain[runs.pattern] = runs.gains[0]
+        kp, kd = (np.maximum(np.diag(x), 0.0) for x in (gain[:, :nv], gain[:, nv:]))
+        at = replace(at, schedule=at.schedule._replace(kp=kp, kd=kd, target=np.where(kp + kd > 0.0, 0, -1)))
+    whole = np.flatnonzero(np.isfinite(q).all(axis=1))
+    some = np.unique(whole[np.linspace(0, len(whole) - 1, 8).astype(int)])
+    found = max(fastest(at, float(t[k]), q[k], v[k], False) for k in some)
+    most = STABLE[method]
+    if found.rate * dt <= most:
+        return ()
+    what = f"{found.coordinate} acts" if found.contact else f"damping, friction, springs or gains of {found.coordinate} act"
+    return (f"dt is too long: {what} within {1.0 / found.rate:.1e} s at t = {found.t:.6g} s, and {method} is not stable "
+            f"there with steps over {most / found.rate:.1g} s; the motion is not reliable",)
 
 
 def asked_of(runs: Given, t: float, q, v) -> np.ndarray:
@@ -104,19 +160,38 @@ class _Rows(Keeper):
         self.record, self.count = record, count
 
 
-def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: float, rows, method: str) -> dict:
-    """By the compiled loop of a single run. Returns the reasons of those that diverged."""
-    why = "loops" if problem.model.nc else "no straight-line code (ld.plan says why)"
-    for asked, what in ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
-                        (runs.pattern is not None and runs.about is not None, "feedback about a state that moves")):
+def refuse_beyond(runs: Given, method: str) -> None:
+    """UsageError for what the loop of a single run does not do."""
+    for asked, what in _beyond(runs, method):
         if asked:
-            raise UsageError(f"{what} is not available here: the robot has {why}; use rk4, with joint forces by array")
-    reasons = {}
-    for k in range(runs.count):
+            raise UsageError(f"{what} is not available here: the robot has no straight-line code (ld.plan says why); use rk4, "
+                             "with joint forces by array")
+
+
+def _beyond(runs: Given, method: str) -> tuple:
+    return ((method != "rk4", f"method {method!r}"), (runs.policy is not None, "a policy"),
+            (runs.pattern is not None and runs.about is not None, "feedback about a state that moves"),
+            (len(runs.stretches) > 1, "a mask that changes"))
+
+
+def run_alone(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: float, rows, method: str) -> dict:
+    """Once more, runs whose chosen rows became dependent: a single run chooses them at each step. Returns as
+    `run_one_by_one`."""
+    if any(asked for asked, _ in _beyond(runs, method)):
+        return {}
+    runs.alone = np.flatnonzero((moving.codes == DEPENDENT_ROWS) & (moving.ended >= 0))
+    moving.ended[runs.alone] = -1
+    return run_one_by_one(problem, runs, moving, found, dt, rows, runs.alone)
+
+
+def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: float, rows, which) -> dict:
+    """The runs `which`, by the compiled loop of a single run. Returns the reasons of those that diverged."""
+    reasons, driving = {}, runs.driven(runs.tau, 0, runs.steps).series
+    for k in map(int, which):
         own, kept, shown = _own(problem, runs, k), _Rows(), rows <= runs.last[k]
         times = np.unique(dt * np.append(rows[shown], runs.last[k]))
         try:
-            solve_stretch(own, Start(0.0, own.q, own.v), times, Options(step=dt), controller=_Held(runs.tau[k], dt), keeper=kept)
+            solve_stretch(own, Start(0.0, own.q, own.v), times, Options(step=dt), controller=_Held(driving[k], dt), keeper=kept)
         except ComputationError as error:
             moving.ended[k], reasons[k] = round((error.at or 0.0) / dt), str(error)
         record, count = kept.record, min(int(kept.count[0]), np.count_nonzero(shown))
@@ -127,9 +202,7 @@ def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, 
 
 
 def _own(problem: Problem, runs: Given, k: int) -> Problem:
-    model = problem.model
-    if runs.variants is not None:
-        model = replace(model, constants=runs.variants.constants[runs.robot[k]])
+    model = robot_of(runs, k)
     laws = problem.joint_laws
     if laws is not None:
         nv, gain = model.nv, np.zeros(2 * model.nv**2)

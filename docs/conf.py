@@ -1,0 +1,51 @@
+"""The site: `make docs` builds it from these pages, the commands, the tables of keys and the docstrings. Nothing is fetched."""
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from site_pages.docstrings import as_rst
+from site_pages.marks import filled
+
+from liedyn import __version__
+
+project = "liedyn"
+author = "the authors of liedyn"
+release = version = __version__
+
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.autosummary", "sphinx.ext.napoleon"]
+exclude_patterns = ["site_pages"]
+
+myst_heading_anchors = 4                     # links such as running.md#long-runs, as code hosts make them
+myst_enable_extensions = ["colon_fence"]
+
+default_role = "py:obj"                      # `name` in a docstring: a link to it, where it is public
+autosummary_generate = False
+autodoc_mock_imports = ["jax", "torch"]      # liedyn.interop imports them; the site does not need them
+autodoc_typehints = "none"                   # docstrings give shapes, units and frames
+autodoc_class_signature = "separated"
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+
+html_theme = "pydata_sphinx_theme"
+html_title = "liedyn"
+html_static_path = ["site_pages/static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_theme_options = {
+    "navbar_align": "left",
+    "navbar_end": ["theme-switcher"],        # no icons of hosts
+    "secondary_sidebar_items": ["page-toc"],
+    "footer_start": [], "footer_end": [],
+    "show_prev_next": False,
+    "navigation_with_keys": False,
+}
+
+
+def setup(app):
+    app.connect("source-read", lambda app, name, text: text.__setitem__(0, filled(text[0])))
+    app.connect("autodoc-process-docstring", lambda app, what, name, thing, options, lines:
+                lines.__setitem__(slice(None), as_rst(what, lines)), priority=400)          # before napoleon
+    app.connect("autodoc-skip-member", lambda app, what, name, member, skip, options:
+                True if type(member).__name__ == "_tuplegetter" else None)

@@ -1,0 +1,134 @@
+"""The keys of a kind of file, from the declarations that validate them."""
+from __future__ import annotations
+
+import re
+from functools import singledispatch
+
+from liedyn.io.file_kinds import KINDS
+from liedyn.io.keys import Boolean, Choice, Either, File, Integer, Key, Keys, List, Named, Number, Text, Value, Vector
+from liedyn.io.schema import described
+
+_PAGE = {"scenario": "scenarios.md", "robot": "files.md", "loops": "loops.md", "sweep": "batches.md"}
+
+
+def keys_page(kind: str) -> str:
+    """Markdown: a section and a table for each mapping of the file."""
+    return "\n".join(_section(keys, kind) for keys in mappings(KINDS[kind]))
+
+
+def mappings(root: Keys) -> list[Keys]:
+    """All mappings of a file, each once, those of the root first."""
+    found: dict[int, Keys] = {}
+
+    def visit(value: Value) -> None:
+        if isinstance(value, Keys) and id(value) not in found:
+            found[id(value)] = value
+            for key in value.keys:
+                visit(key.value)
+        elif isinstance(value, List | Named):
+            visit(value.of)
+        elif isinstance(value, Either):
+            for one in value.values:
+                visit(one)
+
+    visit(root)
+    return list(found.values())
+
+
+def heading(keys: Keys) -> str:
+    return keys.title.replace("_", " ")
+
+
+def _section(keys: Keys, kind: str) -> str:
+    rows = [f"| `{key.name}` | {value_words(key.value)} | {_meaning(key, kind)} |" for key in keys.keys]
+    title = "Top level" if keys is KINDS[kind] else heading(keys)
+    return "\n".join((f"## {title}\n", *_conditions(keys), "| key | value | meaning |", "|---|---|---|", *rows, ""))
+
+
+def _conditions(keys: Keys) -> list[str]:
+    return [f"Exactly one of {_listed(group)}{_where(keys, group)} is given.\n" for group in keys.one_of]
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def _where(keys: Keys, group: tuple[str, ...]) -> str:
+    kinds = keys[group[0]].kinds
+    return f" (with `{keys.kind}: {'`, `'.join(kinds)}`)" if kinds else ""
+
+
+def _meaning(key: Key, kind: str) -> str:
+    """Its links start from the page that describes the file, which is a folder above."""
+    text = re.sub(r"\]\((?=[a-z-]+\.md)", "](../", described(key)).replace("](#", f"](../{_PAGE[kind]}#")
+    return text.replace("|", r"\|")
+
+
+# --- values in words -----------------------------------------------------------------------------------------------------
+
+@singledispatch
+def value_words(value: Value) -> str:
+    raise TypeError(f"no words for {value!r}")
+
+
+@value_words.register
+def _(value: Number) -> str:
+    signs = {"≥": value.least, ">": value.above, "≤": value.most}
+    return f"number {' and '.join(f'{sign} {bound:g}' for sign, bound in signs.items() if bound is not None)}".strip()
+
+
+@value_words.register
+def _(value: Integer) -> str:
+    return "integer" if value.least is None else f"integer ≥ {value.least}"
+
+
+@value_words.register
+def _(value: Boolean) -> str:
+    return "true or false"
+
+
+@value_words.register
+def _(value: Text) -> str:
+    return "text"
+
+
+@value_words.register
+def _(value: File) -> str:
+    return "path"
+
+
+@value_words.register
+def _(value: Choice) -> str:
+    return ", ".join(f"`{one}`" for one in value.options)
+
+
+@value_words.register
+def _(value: Vector) -> str:
+    return f"{value.count} numbers"
+
+
+@value_words.register
+def _(value: List) -> str:
+    least, most, words = value.least, value.most, value_words(value.of)
+    count = str(least) if least == most else f"{least} to {most}" if most else f"{least} or more" if least > 1 else ""
+    if " " in words and not words.startswith("["):
+        return f"list{f' of {count}' if count else ''}, each {words}"
+    return f"list of {count} {words}{'s' * (words == 'number')}".replace("  ", " ")
+
+
+@value_words.register
+def _(value: Named) -> str:
+    return f"by {value.name.rstrip('*')}: {value_words(value.of)}"
+
+
+_TITLED = {"signal": "[signal](../scenarios.md#signals)", "signals": "[signal](../scenarios.md#signals), or a list of them"}
+
+
+@value_words.register
+def _(value: Either) -> str:
+    return _TITLED.get(value.title) or ", or ".join(dict.fromkeys(value_words(one) for one in value.values))
+
+
+@value_words.register
+def _(value: Keys) -> str:
+    return f"[{heading(value)}](#{value.title.replace('_', '-')})"

@@ -1,0 +1,28 @@
+"""Marks in pages, at whose places the site has what is made from the code. Code hosts show the line after a mark instead."""
+from __future__ import annotations
+
+import re
+
+from site_pages.commands import commands_page
+from site_pages.keys import keys_page
+from site_pages.python_api import subject_page
+from site_pages.tasks import tasks_page
+
+_MARK = re.compile(r"^<!-- from the code: (.+) -->$(?:\n\*.+\*$)?", re.MULTILINE)
+_MAKERS = {"commands": commands_page, "keys": keys_page, "python": subject_page, "tasks": tasks_page}
+
+
+def filled(text: str) -> str:
+    """A page with what its marks stand for."""
+    return _MARK.sub(lambda mark: made(mark[1]), text).replace("](../README.md#python)", "](tutorials/first-motion.md)")
+
+
+def made(what: str) -> str:
+    """The Markdown of a mark, such as `keys scenario`."""
+    kind, *rest = what.split(" ", 1)
+    return _MAKERS[kind](*rest)
+
+
+def made_by(text: str) -> str:
+    """All that the marks of a page stand for."""
+    return "\n".join(made(mark) for mark in _MARK.findall(text))

@@ -1,0 +1,77 @@
+"""The public names of the Python package, by subject: what autodoc makes of their docstrings."""
+from __future__ import annotations
+
+import inspect
+
+import liedyn
+
+SUBJECTS: dict[str, tuple[str, ...]] = {
+    "robots": ("load", "load_description", "build", "save", "Model", "Robot", "Variants", "parameter_names", "plan", "Plan",
+               "warmup", "Warmup"),
+    "dynamics": ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "mass_matrix", "inverse_mass_matrix", "bias_force",
+                 "gravity_force", "joint_wrenches", "energy"),
+    "kinematics": ("link_pose", "link_poses", "link_twist", "link_acceleration", "jacobian", "jacobian_derivative",
+                   "centre_of_mass", "momentum", "joint_motion", "integrate", "difference", "d_integrate", "d_difference",
+                   "random_configuration"),
+    "simulation": ("simulate", "run_scenario", "Result", "write_run", "figure_of", "replay_of", "read_trajectory", "Trajectory",
+                   "motion_of", "RecordedMotion", "trajectory_of", "rollout", "Rollout", "RolloutAdjoint", "rollout_derivatives",
+                   "RolloutDerivatives", "Feedback"),
+    "linearization": ("linearize", "linearize_scenario", "LinearSystem", "find_equilibrium"),
+    "derivatives": ("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "hybrid_dynamics_derivatives",
+                    "InverseDerivatives", "ForwardDerivatives", "HybridDerivatives", "SplitDerivatives",
+                    "inverse_dynamics_directional", "forward_dynamics_directional", "hybrid_dynamics_directional",
+                    "parameter_derivatives", "inverse_dynamics_second_derivatives", "SecondDerivatives"),
+    "time derivatives": ("higher_order_inverse_dynamics", "higher_order_forward_dynamics", "higher_order_hybrid_dynamics",
+                         "link_pose_derivatives", "link_twist_derivatives", "jacobian_derivatives", "centre_of_mass_derivatives",
+                         "momentum_derivatives", "spatial_twists", "body_twists", "spatial_wrenches", "body_wrenches"),
+    "closed forms": ("closed_form", "spatial_closed_form", "kim_tables", "coriolis_matrix", "mass_matrix_rate",
+                     "mass_matrix_derivative", "christoffel_symbols", "curvature_tensor", "sectional_curvature",
+                     "scalar_curvature"),
+    "constraints": ("assemble", "Assembly", "mobility", "Mobility", "constraint_residual", "constraint_velocity",
+                    "constraint_jacobian", "constraint_bias", "project_configuration", "project_velocity",
+                    "constrained_forward_dynamics", "constrained_hybrid_dynamics", "ConstrainedMotion",
+                    "constrained_inverse_dynamics", "ConstrainedInverse", "constraint_forces", "constraint_wrenches",
+                    "closure_wrenches", "constrained_forward_derivatives", "constrained_hybrid_derivatives",
+                    "balance_derivatives", "constrained_inverse_derivatives"),
+    "parameters": ("inertial_parameters", "regressor", "energy_regressor", "momentum_regressor", "base_parameters", "identify",
+                   "Identification"),
+    "errors": ("LiedynError", "InputError", "ModelError", "ScenarioError", "TrajectoryError", "ShapeError", "ConfigurationError",
+               "NameLookupError", "UsageError", "ComputationError", "CheckFailed"),
+}
+
+
+# functions that are imported from modules of their own, since they need other packages
+ELSEWHERE = {"simulation": ("liedyn.interop.jax.rollout_function", "liedyn.interop.torch.rollout_function")}
+
+
+def subject_page(subject: str) -> str:
+    """A table of the names, then each with its docstring; then what the functions return, where it has no public name."""
+    names = (*SUBJECTS[subject], *ELSEWHERE.get(subject, ()))
+    table = "\n".join(f"   {name.removeprefix('liedyn.')}" for name in names)
+    details = [_detail(name) for name in names]
+    details += [_class(f"{one.__module__}.{one.__qualname__}", "   :no-index:\n") for one in _returned(SUBJECTS[subject])]
+    text = "\n".join((".. currentmodule:: liedyn\n", ".. autosummary::\n   :nosignatures:\n", f"{table}\n", *details))
+    return f"```{{eval-rst}}\n{text}```"
+
+
+def _detail(name: str) -> str:
+    what = None if "." in name else getattr(liedyn, name)
+    if not inspect.isclass(what):
+        return f".. autofunction:: {name}\n"
+    return f".. autoclass:: {name}\n" if issubclass(what, Exception) else _class(name)
+
+
+def _class(name: str, options: str = "") -> str:
+    return f".. autoclass:: {name}\n   :members:\n{options}"
+
+
+def _returned(names: tuple[str, ...]) -> list[type]:
+    """Classes of liedyn that functions return and that are not public names."""
+    public = {getattr(liedyn, name) for name in liedyn.__all__}
+    found = []
+    for function in (getattr(liedyn, name) for name in names):
+        result = function.__annotations__.get("return") if inspect.isfunction(function) else None
+        result = function.__globals__.get(result) if isinstance(result, str) else result
+        if inspect.isclass(result) and result.__module__.startswith("liedyn.") and result not in public:
+            found.append(result)
+    return list(dict.fromkeys(found))

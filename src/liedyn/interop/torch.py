@@ -1,0 +1,68 @@
+"""Rollouts as functions of PyTorch, with their exact adjoint as derivative.
+
+    import torch
+    from liedyn.interop.torch import rollout_function
+
+    roll = rollout_function(model, dt=1e-3, steps=200)
+    tau = torch.zeros(200, model.nv, dtype=torch.float64, requires_grad=True)
+    roll(q0, v0, tau)[1][-1].sum().backward()                 # tau.grad
+
+The steps run on this machine's processor; tensors of other devices are carried there and back.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch.autograd.function import once_differentiable
+
+from liedyn.dynamics.calling.annotations import Method
+from liedyn.interop.rollout_map import RolloutMap
+from liedyn.model.model import Model
+from liedyn.simulation.rollouts.arguments import Feedback
+
+
+def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "rk4", passive: bool = True,
+                     feedback: Feedback | None = None,
+                     contacts: Mapping[str, Any] | None = None) -> Callable[[Any, Any, Any], tuple[Any, Any]]:
+    """A function (q0, v0, tau) -> (q, v) of tensors, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv).
+
+    The result has the type and device of q0. Derivatives by the numbers of quaternions have no part across the unit sphere.
+    States after a run has diverged are NaN. For the other arguments and errors see `liedyn.rollout`.
+    """
+    rolled = RolloutMap(model, dt=dt, steps=steps, method=method, passive=passive, feedback=feedback, contacts=contacts)
+
+    def roll(q0, v0, tau):
+        return _Roll.apply(rolled, *map(torch.as_tensor, (q0, v0, tau)))[:2]
+
+    return roll
+
+
+class _Roll(torch.autograd.Function):
+    """The third result is the rollout itself, which the derivative goes on from."""
+
+    @staticmethod
+    def forward(rolled, q0, v0, tau):
+        run = rolled.run(*map(_numbers, (q0, v0, tau)))
+        return _like(q0, run.q), _like(q0, run.v), run
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.rolled, ctx.run = inputs[0], output[2]
+        ctx.save_for_backward(*inputs[1:])
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, d_q, d_v, _):
+        given = ctx.saved_tensors
+        shares = ctx.rolled.back(ctx.run, _numbers(given[0]), _numbers(d_q), _numbers(d_v))
+        return None, *(_like(x, share).sum_to_size(x.shape) for x, share in zip(given, shares, strict=True))
+
+
+def _numbers(x):
+    return x.detach().to("cpu", torch.float64).numpy()
+
+
+def _like(x, numbers):
+    return torch.from_numpy(numbers).to(x)

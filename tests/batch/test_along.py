@@ -1,0 +1,191 @@
+"""Batches of jobs along a trajectory: each run is what the command gives for this robot, whatever is beside it."""
+import numpy as np
+import pytest
+
+import liedyn as ld
+from command_line import ok, run
+from liedyn.analyse.along.varied import with_parameters
+from liedyn.batch.along import along
+from liedyn.batch.run_batch import Batch, Shard
+from liedyn.errors import LiedynError
+from liedyn.io.csv import read_trajectory
+from liedyn.io.sweep_file import read_sweep
+from sweeps import ROBOT, table, without_seconds
+from sweeps_along import VARY, batch, recorded
+
+
+def robot_of_run(found: Batch, number: int) -> ld.Model:
+    """Built from its description, not by the binding of the batch."""
+    mass, friction = (x[0] for x in found.binding.values(number, number + 1))
+    return ld.build(with_parameters(ld.load(ROBOT), {"mass.lower": mass, "friction.elbow": friction}))
+
+
+def test_joint_forces_of_many_robots(tmp_path):
+    text = f"""job: inverse
+{VARY}outputs:
+  most: max(abs(tau.shoulder))
+  work: integral(tau.elbow*v.elbow)
+  low: min(z(tip))
+  push: final(fext.lower.fz)
+"""
+    found = batch(tmp_path, text)
+    assert found.bench.side_by_side and found.bench.way == "side by side"
+    found.run(tmp_path / "out")
+    rows, motion = table(tmp_path / "out"), read_trajectory(tmp_path / "motion.csv")
+    q, v, a = (np.column_stack([motion.columns[f"{kind}.{name}"] for name in ("shoulder", "elbow")]) for kind in "qva")
+    for k in (0, 7, 20):
+        model = robot_of_run(found, k)
+        force = {"lower": np.outer(motion.t, [0, 0, 0, 0, 0, 1.0])}
+        tau = ld.inverse_dynamics(model, q, v, a, f_ext=force)
+        power = tau[:, 1] * v[:, 1]
+        # robots as inputs of one line round in another order than a robot's own line
+        assert rows["most"][k] == pytest.approx(np.abs(tau[:, 0]).max(), rel=1e-12)
+        assert rows["work"][k] == pytest.approx(float(np.sum(np.diff(motion.t) * (power[1:] + power[:-1]) / 2)), rel=1e-11)
+        assert rows["low"][k] == pytest.approx(min(ld.link_pose(model, x, "tip")[2, 3] for x in q), rel=1e-12)
+        assert rows["push"][k] == 1.0
+    assert len(set(rows["most"])) == 21 and rows["status"] == ["complete"] * 21 and rows["energy_balance"] == [None] * 21
+
+
+JOBS = {"forward": ("job: forward", "mean(a.elbow)"),
+        "hybrid": ("job: hybrid\nprescribed: elbow", "max(a.shoulder) + min(tau.elbow)"),
+        "derivatives": ("job: derivatives\nof: forward", "final(d(a.elbow, q.shoulder)) + mean(d(a.shoulder, tau.elbow))"),
+        "of hybrid": ("job: derivatives\nof: hybrid\nprescribed: [elbow]\nby: ['q.*']", "max(d(tau.elbow, q.elbow))")}
+
+
+def mean(t, x) -> float:
+    return float(np.sum(np.diff(t) * (x[1:] + x[:-1]) / 2)) / t[-1]
+
+
+@pytest.mark.parametrize("name", JOBS)
+def test_a_run_side_by_side_is_that_of_the_command(tmp_path, name):
+    head, text = JOBS[name]
+    found = batch(tmp_path, f"{head}\n{VARY}outputs: {{x: '{text}'}}\n")
+    assert found.bench.way == "side by side"
+    rows, _ = found.bench.chunk(0, 21)
+    for k in (3, 11):
+        result = along(found.sweep.job, found.binding.run(k))
+        x = {name: x for name, _, x in result.columns}
+        if name == "forward":
+            want = mean(result.t, x["a.elbow"])
+        elif name == "hybrid":
+            want = x["a.shoulder"].max() + x["tau.elbow"].min()
+        elif name == "derivatives":
+            want = x["da.elbow/dq.shoulder"][-1] + mean(result.t, x["da.shoulder/dtau.elbow"])
+        else:
+            want = x["dtau.elbow/dq.elbow"].max()
+        assert rows.outputs[k, 0] == pytest.approx(want, rel=1e-11)
+
+
+def test_by_number_alone_bit_for_bit_and_shards_and_resume(tmp_path):
+    text = f"job: inverse\n{VARY}outputs: {{x: max(tau.elbow)}}\ntrajectories: {{columns: ['tau.*']}}\n"
+    batch(tmp_path, text).run(tmp_path / "whole")
+    whole = without_seconds(tmp_path / "whole")
+    for part in (2, 1):
+        batch(tmp_path, text, 4).run(tmp_path / "parts", shard=Shard(part, 2))
+    assert without_seconds(tmp_path / "parts") == whole
+    (tmp_path / "parts" / "runs.parquet").unlink()
+    sorted((tmp_path / "parts" / "chunks").iterdir())[2].unlink()
+    assert batch(tmp_path, text, 4).run(tmp_path / "parts", resume=True).computed == 4
+    assert without_seconds(tmp_path / "parts") == whole
+    from pyarrow import parquet
+    rows = [parquet.read_table(tmp_path / name / "trajectories") for name in ("whole", "parts")]
+    assert rows[0].equals(rows[1]) and rows[0].column_names == ["number", "t[s]", "tau.shoulder[N m]", "tau.elbow[N m]"]
+    recorded(tmp_path / "motion.csv", shift=0.1)
+    assert Batch(read_sweep(tmp_path / "sweep.yaml"), 4).run(tmp_path / "parts", resume=True).reused == 0
+
+
+def test_robots_that_cannot_be_are_rows_and_the_others_go_on(tmp_path):
+    text = "job: inverse\nvary: [{key: robot.mass.lower, list: [1, -1, 2]}]\noutputs: {x: max(tau.elbow)}\n"
+    found = batch(tmp_path, text)
+    assert found.run(tmp_path / "out").counts == {"complete": 2, "failed": 1}
+    rows = table(tmp_path / "out")
+    assert rows["status"] == ["complete", "failed", "complete"] and "mass" in rows["reason"][1] and rows["x"][1] is None
+    with pytest.raises(LiedynError) as caught:
+        found.binding.run(1)
+    assert rows["reason"][1] == str(caught.value)
+
+
+def test_a_state_that_cannot_be_computed_is_one_row(tmp_path, monkeypatch):
+    """The batch of a chunk fails as a whole; its halves find the run."""
+    found = batch(tmp_path, "job: forward\nvary: [{key: robot.mass.lower, range: [1, 2, 11]}]\noutputs: {x: max(a.elbow)}\n")
+    whole, _ = found.bench.chunk(0, 11)
+    runs = found.bench.together_along(found.sweep.job.trajectory)
+    computed, bad = runs._columns, []
+
+    def columns(motion):
+        from liedyn.dynamics.calling.calls import _thread
+        numbers = _thread.run.__self__.varying[1]
+        bad.append(np.any(np.abs(numbers - whole.values[0][6]).min(axis=1) == 0.0))
+        if bad[-1]:
+            raise ld.ComputationError("singular")
+        return computed(motion)
+    monkeypatch.setattr(runs, "_columns", columns)
+    rows, _ = found.bench.chunk(0, 11)
+    others = np.arange(11) != 6
+    assert np.array_equal(rows.outputs[others], whole.outputs[others]) and sum(bad) == 5       # of 11, 6, 3, 2, 1
+    assert rows.outputs[6] == pytest.approx(whole.outputs[6], rel=1e-12)                          # by itself it is computed here
+
+
+def test_trajectories_that_vary_and_derivatives_by_parameters_go_one_by_one(tmp_path):
+    recorded(tmp_path / "other.csv", rows=6, shift=0.4)
+    text = "vary: [{key: trajectory, list: [motion.csv, other.csv, no.csv]}]\noutputs: {x: 'max(tau.elbow)', n: final(t)}\n"
+    with pytest.raises(LiedynError, match=r"no such trajectory; found 'no\.csv'"):
+        batch(tmp_path, f"job: inverse\n{text}")
+    (tmp_path / "no.csv").write_text("t[s],q.elbow[rad]\n0,x\n")
+    found = batch(tmp_path, f"job: inverse\n{text}")
+    rows, _ = found.bench.chunk(0, 3)
+    assert rows.status == ["complete", "complete", "failed"] and "no.csv:2" in rows.reason[2]
+    for k, name in enumerate(("motion.csv", "other.csv")):
+        columns = {name: x for name, _, x in along(found.sweep.job, found.binding.run(k)).columns}
+        assert found.binding.path([x[k] for x in rows.values]) == str(tmp_path / name)
+        assert rows.outputs[k, 0] == columns["tau.elbow"].max()
+    text = text.replace(", no.csv", "").replace("max(tau.elbow)", "final(d(tau.elbow, mass.lower))")
+    found = batch(tmp_path, f"job: derivatives\nby: mass.lower\n{text}")
+    assert found.bench.way == "one after the other"
+    rows, _ = found.bench.chunk(0, 2)
+    assert rows.outputs[1, 0] == {name: x for name, _, x in along(found.sweep.job, found.binding.run(1)).columns}[
+        "dtau.elbow/dmass.lower"][-1]
+
+
+def test_the_command(tmp_path):
+    batch(tmp_path, f"job: inverse\n{VARY}outputs: {{x: max(tau.elbow)}}\n")
+    found = ok("batch", tmp_path / "sweep.yaml", "-o", tmp_path / "out")
+    assert "21 complete" in found.stderr
+    assert "side by side" in ok("batch", tmp_path / "sweep.yaml", "--dry-run").stdout
+    again = ok("batch", tmp_path / "sweep.yaml", "--rerun", 5, "-o", tmp_path / "five.csv")
+    assert "run 5: robot.mass.lower = " in again.stderr and "another one than in its file" in again.stderr
+    most = read_trajectory(tmp_path / "five.csv").columns["tau.elbow"].max()
+    assert most == pytest.approx(table(tmp_path / "out")["x"][5], rel=1e-12)
+    pictures = ok("plot", tmp_path / "out", "-f", "png").stderr
+    assert all(f"plots/{name}.png" in pictures for name in ("scatter", "histograms"))
+    shown = run("replay", tmp_path / "out", "--runs", "0")
+    assert shown.exit_code == 2 and "are no simulations but of the job inverse" in shown.stderr
+    assert "there is no scenario to override" in run("batch", tmp_path / "sweep.yaml", "-S", "duration=1").stderr
+
+
+MASS = "vary: [{key: robot.mass.lower, list: [1]}]\n"
+
+
+@pytest.mark.parametrize("text, message", [
+    (f"job: inverses\n{MASS}", "job: wrong value.*did you mean inverse"),
+    (f"job: hybrid\n{MASS}", "the key prescribed is missing"),
+    (f"job: derivatives\nprescribed: elbow\n{MASS}", "prescribed does not apply.*of: hybrid"),
+    (f"job: inverse\nprescribed: elbow\n{MASS}",
+     "prescribed does not apply to the job inverse.*write job: hybrid or derivatives"),
+    (f"job: inverse\nscenario: sweep.yaml\n{MASS}", "scenario does not apply to the job inverse"),
+    (MASS, "trajectory does not apply to the job simulate"),
+    (f"job: inverse\norder: 1\nwrenches: world\n{MASS}", "wrenches cannot be combined with order"),
+    ("job: inverse\nvary: [{key: initial.q.elbow, list: [1]}]\n", "has nothing of this name to vary; found 'initial.q.elbow'"),
+    ("job: inverse\nvary: [{key: trajectory, list: [1]}]\n", "trajectories are files; expected a list of paths"),
+    ("job: inverse\nvary: [{key: robot.mass.lowr, list: [1]}]\n", "did you mean robot.mass.lower"),
+    (f"job: hybrid\nprescribed: elbw\n{MASS}", "no moving joint matches 'elbw'"),
+    (f"job: inverse\n{MASS}outputs: {{x: max(tau.elbo)}}\n", "no such column; found 'tau.elbo'"),
+    (f"job: inverse\n{MASS}outputs: {{x: final(energy.kinetic)}}\n", "no such column; found 'energy.kinetic'"),
+    (f"job: inverse\n{MASS}outputs: {{x: 'final(d(tau.elbow, q.elbow))'}}\n",
+     "no such column; found 'dtau.elbow/dq.elbow'; expected a column that liedyn inverse writes"),
+    (f"job: inverse\n{MASS}outputs: {{x: count(latch)}}\n", "no such event"),
+], ids=range(15))
+def test_bad_jobs(tmp_path, text, message):
+    with pytest.raises(LiedynError, match=message) as caught:
+        batch(tmp_path, text)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,93 @@
+"""The site has every command, key and public name, and every page has a place in it: checked without Sphinx."""
+import importlib
+import re
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+import liedyn
+from document_pages import PAGES, ROOT, anchors, blocks, name_of
+from liedyn.cli import main
+from liedyn.io.file_kinds import KINDS
+from liedyn.io.schema import json_schema
+
+DOCS = ROOT / "docs"
+SCHEMAS = {kind: Draft202012Validator(json_schema(keys)) for kind, keys in KINDS.items()}
+
+
+@pytest.fixture
+def made_by(monkeypatch):
+    """What the site has at the marks of all its pages."""
+    monkeypatch.syspath_prepend(str(DOCS))
+    marks = importlib.import_module("site_pages.marks")
+    return {name_of(page): marks.made_by(page.read_text(encoding="utf-8")) for page in PAGES}
+
+
+def test_every_command_and_option_is_in_the_site(made_by):
+    text = made_by["docs/reference/commands.md"]
+    for name in main.list_commands(None):
+        section = re.search(rf"^## {name}\n.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)[0]
+        command = main.get_command(None, name)
+        options = {option for one in command.params if one.param_type_name == "option" for option in one.opts}
+        shown = re.findall(r"^\| `(-.+?)` \| .+ \|$", section, re.MULTILINE)
+        assert options <= {word for cell in shown for word in re.split(r"[, ]+", cell)}, name
+        assert command.help.split("\n")[0].rstrip(".").split()[-1] in section
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_key_is_in_the_site_with_its_values(made_by, kind):
+    keys_of = importlib.import_module("site_pages.keys")
+    text = made_by[f"docs/reference/{kind}-keys.md"]
+    _, *parts = re.split(r"^## (.+)$", text, flags=re.MULTILINE)
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    found = keys_of.mappings(KINDS[kind])
+    assert len(sections) == len(found)
+    for keys in found:
+        section = sections["Top level" if keys is KINDS[kind] else keys_of.heading(keys)]
+        rows = dict(re.findall(r"^\| `([^`]+)` \| (.+) \| .+ \|$", section, re.MULTILINE))
+        assert list(rows) == list(keys) and all(rows.values())
+        for target in re.findall(r"\]\(#([^)]+)\)", section):
+            assert target in {name.replace(" ", "-") for name in sections}
+
+
+def test_every_public_name_is_in_the_site_and_has_a_docstring(made_by):
+    text = "\n".join(made_by[name] for name in made_by if name.startswith("docs/reference/python/"))
+    shown = re.findall(r"^\.\. auto(?:function|class):: (\w+)$", text, re.MULTILINE)
+    assert sorted(shown) == sorted(set(liedyn.__all__) - {"__version__"})
+    for name in shown:
+        assert (getattr(liedyn, name).__doc__ or "").strip(), name
+
+
+def test_every_page_has_one_place_in_the_site():
+    placed = []
+    for page in PAGES[1:]:
+        for block in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
+            entries = [(page.parent / line).resolve() for line in block.split() if not line.startswith(":")]
+            placed += [entry.with_name(f"{entry.name}.md") for entry in entries]
+    assert sorted(placed) == sorted(page for page in PAGES[1:] if page != DOCS / "index.md")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(block.language == "yaml" for block in blocks(page))], ids=name_of)
+def test_yaml_is_valid_for_a_kind_of_file(page):
+    """What is shown may be a part of a file: the keys that must be given are added."""
+    for block in (block for block in blocks(page) if block.language == "yaml"):
+        given = yaml.safe_load(block.text)
+        added = {"scenario": {"robot": "a", "duration": 1}, "robot": {"links": {}}, "loops": {},
+                 "sweep": {"vary": [{"key": "a", "list": [1]}]} | ({} if "job" in given else {"scenario": "a"})}
+        assert any(schema.is_valid(added[kind] | given) for kind, schema in SCHEMAS.items()), block.text
+
+
+def test_places_that_errors_and_docstrings_name_exist():
+    named = set()
+    for source in (ROOT / "src").rglob("*.py"):
+        named |= set(re.findall(r"docs/([\w/-]+\.md)(?:#([\w-]+))?", source.read_text(encoding="utf-8")))
+    assert len([anchor for _, anchor in named if anchor]) >= 4
+    for page, anchor in named:
+        assert (DOCS / page).exists(), page
+        assert not anchor or anchor in anchors(DOCS / page), f"{page}#{anchor}"
+
+
+def test_blocks_that_are_not_run_have_a_reason():
+    reasons = [block.not_run for page in PAGES for block in blocks(page) if block.not_run is not None]
+    assert all(len(reason.split()) > 2 for reason in reasons) and len(reasons) < 12

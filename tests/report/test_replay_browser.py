@@ -1,0 +1,262 @@
+"""The page of a motion in a browser without a window. Install one with `apt install chromium` on Debian; any Chrome does."""
+import base64
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from command_line import ok
+from liedyn.io.csv import write_trajectory
+from liedyn.report.replay.browser import address_of, browser, chromium
+from liedyn.simulation.motion_columns import columns_of, header_of
+
+pytestmark = pytest.mark.skipif(chromium() is None, reason="no Chromium or Chrome on the path: `apt install chromium` on Debian")
+ROOT = Path(__file__).parents[2]
+SECONDS, RATE = 2.0, 60
+FORCE = np.array([30.0, -20.0, 50.0])           # on the hand, in its axes
+
+
+@pytest.fixture(scope="module")
+def motion(tmp_path_factory):
+    """(folder with two runs and their page, model, times, positions of joints): a Panda that swings, pushed at its hand."""
+    folder = tmp_path_factory.mktemp("browser")
+    model = ld.load(ROOT / "robots/panda.yaml")
+    t = np.arange(int(SECONDS * RATE) + 1) / RATE
+    swing = np.sin(np.outer(t, 1 + 0.3 * np.arange(model.nv)))
+    q = ld.integrate(model, model.neutral(), 0.5 * swing)
+    push = [(f"fext.panda_hand.{part}", "N", x + 0 * t) for part, x in zip(("fx", "fy", "fz"), FORCE, strict=True)]
+    for name, motion in (("run", q), ("other", 0.5 * q)):
+        (folder / name).mkdir()
+        write_trajectory(folder / name / "trajectory.csv", header_of(model, folder=folder / name), t,
+                         [*columns_of(model, q=motion, v=0 * motion), *push])
+    (folder / "run" / "events.csv").write_text("t[s],event,phase\n0.5,lift,flight\n1.5,land,stance\n")
+    (folder / "run" / "run.json").write_text(json.dumps({"status": "complete", "scenario": {"phases": {"stance": {}}}}))
+    ok("replay", folder / "run")
+    return folder, model, t, q
+
+
+@pytest.fixture(scope="module")
+def page(motion):
+    """The page of the run, open."""
+    folder, *_ = motion
+    with browser(chromium()) as page:
+        opened(page, folder / "run" / "replay.html")
+        page.call("Browser.setDownloadBehavior", behavior="allow", downloadPath=str(folder))
+        yield page
+
+
+def opened(page, path: Path, hash: str = "") -> None:
+    page.open(address_of(path) + hash, 1000, 700)
+    page.wait_for("window.replay || !document.getElementById('problem').hidden")
+    problem = page.ask("document.getElementById('problem').textContent")
+    if "WebGL 2" in problem:
+        pytest.skip(f"this Chromium draws without WebGL 2: {problem}")
+    assert problem == ""
+
+
+def faults_of(page) -> list:
+    """Errors, messages in the console and requests but the page itself, since the last call."""
+    spoken = ("Runtime.exceptionThrown", "Runtime.consoleAPICalled", "Log.entryAdded")
+    faults = [(name, told) for name, told in page.events if name in spoken
+              or (name == "Network.requestWillBeSent" and not told["request"]["url"].startswith(("file:///", "data:", "blob:")))]
+    page.events.clear()
+    return faults
+
+
+def press(page, key: str) -> None:
+    for kind in ("keyDown", "keyUp"):
+        page.call("Input.dispatchKeyEvent", type=kind, key=key, **({"text": key} if len(key) == 1 and kind == "keyDown" else {}))
+
+
+def click(page, x: float, y: float) -> None:
+    for kind in ("mousePressed", "mouseReleased"):
+        page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+
+
+def box(page, id: str) -> dict:
+    return page.ask(f"document.getElementById('{id}').getBoundingClientRect().toJSON()")
+
+
+def now(page) -> float:
+    return page.ask("replay.viewer.time")
+
+
+def pixels(page) -> np.ndarray:
+    """(h, w, 3) of the picture in the page, as it is drawn at once."""
+    text = page.ask("""(() => {
+        const { viewer } = replay, { gl, canvas } = viewer.drawing;
+        viewer.draw();
+        const bytes = new Uint8Array(4 * canvas.width * canvas.height);
+        gl.readPixels(0, 0, canvas.width, canvas.height, gl.RGBA, gl.UNSIGNED_BYTE, bytes);
+        let text = `${canvas.width} ${canvas.height} `;
+        const parts = [];
+        for (let i = 0; i < bytes.length; i += 32768) parts.push(String.fromCharCode(...bytes.subarray(i, i + 32768)));
+        return text + btoa(parts.join(""));
+    })()""")
+    w, h, data = text.split()
+    return np.frombuffer(base64.b64decode(data), np.uint8).reshape(int(h), int(w), 4)[::-1, :, :3].astype(int)
+
+
+def on_screen(page, link: str) -> np.ndarray:
+    """Where the origin of a link is drawn: from -1 to 1 from left to right and from bottom to top."""
+    return np.array(page.ask(f"""(() => {{
+        const {{ viewer }} = replay, at = replay.position('{link}');
+        const {{ view: m }} = viewer.camera.look(viewer.follow < 0 ? undefined : viewer.main.link(viewer.follow).slice(12, 15));
+        const [x, y, , w] = [0, 1, 2, 3].map((i) => m[i] * at[0] + m[4 + i] * at[1] + m[8 + i] * at[2] + m[12 + i]);
+        return [x / w, y / w];
+    }})()"""))
+
+
+def test_it_opens_without_an_error_or_a_request(motion, page):
+    assert faults_of(page) == []
+    assert page.ask("[...document.querySelectorAll('#marks button')].map((mark) => mark.title)") == [
+        "lift at 0.5000 s, then flight", "land at 1.5000 s, then stance"]
+    assert page.ask("document.querySelectorAll('#phases div').length") == 3
+    assert page.ask("document.getElementById('status').textContent") == "complete"
+
+
+def test_positions_are_those_of_link_poses(motion, page):
+    _, model, t, q = motion
+    rows = np.linspace(0, len(t) - 1, 10).astype(int)
+    script = "%s.map((t) => { replay.seek(t); return %s.map((link) => replay.position(link)); })"
+    found = page.ask(script % (json.dumps(t[rows].tolist()), json.dumps(model.link_names)))
+    assert np.abs(np.array(found) - ld.link_poses(model, q[rows])[..., :3, 3]).max() < 1e-4
+    assert faults_of(page) == []
+
+
+def test_it_plays_pauses_steps_and_loops(motion, page):
+    page.ask("replay.seek(0.2)")
+    press(page, " ")
+    page.wait_for("replay.viewer.time > 0.25")
+    press(page, " ")
+    stopped = now(page)
+    assert page.ask("document.getElementById('play').textContent") == "Play" and stopped < SECONDS
+    page.ask("new Promise((done) => setTimeout(done, 100))")
+    assert now(page) == stopped
+    press(page, "Home")
+    for key, wanted in (("ArrowRight", 1), ("ArrowRight", 2), ("ArrowLeft", 1), ("End", SECONDS * RATE)):
+        press(page, key)
+        assert now(page) == pytest.approx(wanted / RATE, abs=2e-6)
+    press(page, "+")
+    assert page.ask("replay.viewer.speed") == 2
+    press(page, "-")
+    page.ask("replay.seek(1.9)")
+    press(page, " ")
+    page.wait_for("replay.viewer.time < 1")                    # over the end and on from the start
+    press(page, " ")
+    press(page, "l")
+    page.ask("replay.seek(1.9)")
+    press(page, " ")
+    page.wait_for("!replay.viewer.playing")
+    assert now(page) == SECONDS
+    press(page, "l")
+    assert faults_of(page) == []
+
+
+def test_slider_plot_marks_and_address_set_the_time(motion, page):
+    slider = box(page, "scrub")
+    click(page, slider["x"] + slider["width"] / 2, slider["y"] + slider["height"] / 2)
+    assert now(page) == pytest.approx(1.0, abs=0.01)
+    curves = box(page, "curves")                               # the plot has margins of 52 and 8 pixels
+    click(page, curves["x"] + 52 + 0.25 * (curves["width"] - 60), curves["y"] + 60)
+    assert now(page) == pytest.approx(0.25 * SECONDS, abs=0.01)
+    page.ask("document.querySelectorAll('#marks button')[1].click()")
+    assert now(page) == 1.5 and page.ask("location.hash") == "#t=1.5"
+    assert page.ask("document.getElementById('phase').textContent") == "stance"
+    line = page.ask("document.getElementById('cursor').getBoundingClientRect().x")
+    assert line == pytest.approx(curves["x"] + 52 + 0.75 * (curves["width"] - 60), abs=1.5)
+    page.ask("location.hash = '#t=0.75'")
+    page.wait_for("replay.viewer.time === 0.75")
+    assert faults_of(page) == []
+
+
+def test_the_camera_follows_a_link_and_comes_back(motion, page):
+    _, model, *_ = motion
+    page.ask("replay.seek(0.3)")
+    assert np.abs(on_screen(page, "panda_hand")).max() < 1 and np.abs(on_screen(page, "panda_link0")).max() < 1
+    page.ask(f"document.getElementById('follow').value = {model.link_names.index('panda_hand')}; "
+             "document.getElementById('follow').dispatchEvent(new Event('change'))")
+    for t in (0.3, 0.9, 1.7):
+        page.ask(f"replay.seek({t})")
+        assert np.abs(on_screen(page, "panda_hand")).max() < 1e-6
+    view = box(page, "view")
+    azimuth = page.ask("replay.viewer.camera.azimuth")
+    page.call("Input.dispatchMouseEvent", type="mousePressed", x=view["x"] + 200, y=view["y"] + 200, button="left", buttons=1)
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=view["x"] + 260, y=view["y"] + 220, button="left", buttons=1)
+    page.call("Input.dispatchMouseEvent", type="mouseReleased", x=view["x"] + 260, y=view["y"] + 220, button="left")
+    assert page.ask("replay.viewer.camera.azimuth") == pytest.approx(azimuth - 60 * 0.008)                 # 60 pixels
+    assert np.abs(on_screen(page, "panda_hand")).max() < 1e-6
+    press(page, "r")
+    assert page.ask("replay.viewer.follow") == -1 and np.abs(on_screen(page, "panda_link0")).max() < 1
+    assert faults_of(page) == []
+
+
+def test_forces_are_drawn_from_where_they_act(motion, page):
+    """An arrow in its colour stands between the hand and the tip of the vector, 0.3 sizes of the robot along it; else nothing."""
+    _, model, _, q = motion
+    page.ask("replay.seek(0.8)")
+    page.ask("for (const what of ['grid', 'shadows']) replay.viewer.toggle(what, false)")
+    shown = pixels(page)
+    press(page, "e")
+    hidden = pixels(page)
+    press(page, "e")
+    page.ask("for (const what of ['grid', 'shadows']) replay.viewer.toggle(what, true)")
+    changed = np.argwhere(np.abs(shown - hidden).max(axis=2) > 30)
+    assert len(changed) > 100
+    T = ld.link_poses(model, q[int(0.8 * RATE)])[model.link_index("panda_hand")]
+    size = page.ask("replay.viewer.main.scene.size")
+    tip = T[:3, 3] + T[:3, :3] @ FORCE / np.linalg.norm(FORCE) * 0.3 * size
+    view = np.reshape(page.ask("replay.viewer.camera.look().view"), (4, 4)).T
+    ends = []
+    for point in (T[:3, 3], tip):
+        x, y, _, w = view @ [*point, 1.0]
+        ends.append([(1 - y / w) / 2 * shown.shape[0], (1 + x / w) / 2 * shown.shape[1]])
+    ends = np.array(ends)
+    low, high = ends.min(axis=0) - 25, ends.max(axis=0) + 25
+    assert ((changed > low) & (changed < high)).all() and np.ptp(changed, axis=0).max() > 0.7 * np.ptp(ends, axis=0).max()
+    red, green, blue = shown[tuple(changed[len(changed) // 2])]
+    assert red > 1.5 * green > 1.5 * blue                                          # orange
+    assert faults_of(page) == []
+
+
+def test_frames_and_videos_are_saved(motion, page):
+    folder, *_ = motion
+    page.ask("replay.seek(0.5)")
+    press(page, "s")
+    assert saved(folder / "run_0.500s.png")[:8] == b"\x89PNG\r\n\x1a\n"
+    page.ask("replay.viewer.setSpeed(5)")
+    press(page, "v")
+    page.wait_for("!replay.viewer.recorder")
+    page.ask("replay.viewer.setSpeed(1)")
+    ending = page.ask("['video/mp4', 'video/webm'].find((kind) => MediaRecorder.isTypeSupported(kind))").partition("/")[2]
+    assert saved(folder / f"run.{ending}")[:8].endswith({"mp4": b"ftyp", "webm": b""}[ending])
+    assert faults_of(page) == []
+
+
+def saved(path: Path) -> bytes:
+    until = time.monotonic() + 20
+    while not (path.is_file() and path.stat().st_size):
+        assert time.monotonic() < until, f"{path.name}: not saved, or empty"
+        time.sleep(0.05)
+    return path.read_bytes()
+
+
+def test_runs_stand_beside_each_other_under_their_names(motion, page):
+    folder, model, _, q = motion
+    ok("replay", folder / "run", "--against", folder / "other", "--beside", "-o", folder / "both.html")
+    opened(page, folder / "both.html", "#t=1")
+    assert now(page) == 1.0
+    labels = page.ask("[...document.querySelectorAll('#labels span')].map((one) => "
+                      "[one.textContent, one.getBoundingClientRect().x, one.getBoundingClientRect().right])")
+    view = box(page, "view")
+    assert [name for name, *_ in labels] == ["run", "other"] and labels[0][2] < labels[1][1]
+    assert all(view["x"] <= left and right <= view["x"] + view["width"] for _, left, right in labels)
+    number = model.link_index("panda_hand")
+    found = page.ask(f"replay.viewer.runs.map((run) => [0, 1, 2].map((k) => run.link({number})[12 + k] - run.shift[k]))")
+    for position, motion_of in zip(found, (q, 0.5 * q), strict=True):
+        assert np.abs(ld.link_poses(model, motion_of[RATE])[number, :3, 3] - position).max() < 1e-4
+    press(page, "End")
+    assert faults_of(page) == []

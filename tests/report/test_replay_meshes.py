@@ -1,0 +1,196 @@
+"""Visual meshes in the page of a motion: found, read, made small, placed."""
+import struct
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from command_line import ok, run
+from liedyn.io.csv import write_trajectory
+from liedyn.io.link_meshes import link_meshes
+from liedyn.report.replay.packed import unpacked
+from liedyn.report.replay.page import data_of
+from liedyn.simulation.motion_columns import columns_of, header_of
+
+CORNERS = np.array([[x, y, z] for x in (0.0, 0.1) for y in (0.0, 0.2) for z in (0.0, 0.3)])
+QUADS = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+TRIANGLES = np.array([[quad[0], *pair] for quad in QUADS for pair in pairwise(quad[1:])])
+URDF = """<robot name="boxes">
+<material name="red"><color rgba="1 0.25 0 1"/></material>
+<link name="base"><visual><geometry><mesh filename="{}" scale="1 1 1"/></geometry><material name="red"/></visual></link>
+<link name="arm"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>
+<visual><origin xyz="0.5 0 0" rpy="0 0 1.5707963267948966"/><geometry><mesh filename="{}" scale="2 -1 1"/></geometry></visual>
+<collision><geometry><box size="1 1 1"/></geometry></collision></link>
+<joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 0 1"/></joint></robot>"""
+
+
+def binary_stl(path):
+    faces = b"".join(struct.pack("<12fH", 0, 0, 0, *CORNERS[face].ravel(), 0) for face in TRIANGLES)
+    path.write_bytes(bytes(80) + struct.pack("<I", len(TRIANGLES)) + faces)
+
+
+def ascii_stl(path):
+    corners = ("".join(f"vertex {x} {y} {z}\n" for x, y, z in CORNERS[face]) for face in TRIANGLES)
+    path.write_text("solid box\n" + "".join(f"facet normal 0 0 0\nouter loop\n{text}endloop\nendfacet\n" for text in corners)
+                    + "endsolid box\n")
+
+
+def obj(path):
+    path.write_text("".join(f"v {x} {y} {z}\n" for x, y, z in CORNERS)
+                    + "".join(f"f {a + 1} {b + 1} {c + 1}\n" for a, b, c in TRIANGLES))
+
+
+def dae(path):
+    """In centimetres, green, and moved by a node, 0.1 m along x."""
+    numbers, indices = (" ".join(map(str, x.ravel())) for x in (100 * CORNERS, TRIANGLES))
+    path.write_text(f"""<?xml version="1.0"?>
+<COLLADA xmlns="http://www.collada.org/2005/11/COLLADASchema" version="1.4.1">
+<asset><created>2020-01-01T00:00:00</created><modified>2020-01-01T00:00:00</modified><unit name="centimeter" meter="0.01"/>
+<up_axis>Z_UP</up_axis></asset>
+<library_effects><effect id="e"><profile_COMMON><technique sid="t"><lambert><diffuse><color>0 1 0 1</color></diffuse></lambert>
+</technique></profile_COMMON></effect></library_effects>
+<library_materials><material id="m"><instance_effect url="#e"/></material></library_materials>
+<library_geometries><geometry id="g"><mesh><source id="s"><float_array id="a" count="24">{numbers}</float_array>
+<technique_common><accessor source="#a" count="8" stride="3"><param name="X" type="float"/><param name="Y" type="float"/>
+<param name="Z" type="float"/></accessor></technique_common></source>
+<vertices id="v"><input semantic="POSITION" source="#s"/></vertices>
+<triangles count="12" material="x"><input semantic="VERTEX" source="#v" offset="0"/><p>{indices}</p></triangles></mesh></geometry>
+</library_geometries><library_visual_scenes><visual_scene id="w"><node><translate>10 0 0</translate><instance_geometry url="#g">
+<bind_material><technique_common><instance_material symbol="x" target="#m"/></technique_common></bind_material>
+</instance_geometry></node></visual_scene></library_visual_scenes><scene><instance_visual_scene url="#w"/></scene></COLLADA>""")
+
+
+def motion(folder: Path, urdf: str) -> ld.Model:
+    """A robot file, and a run of it that moves by nothing."""
+    (folder / "robot.urdf").write_text(urdf)
+    model = ld.load(folder / "robot.urdf")
+    (folder / "run").mkdir()
+    write_trajectory(folder / "run" / "trajectory.csv", header_of(model, folder=folder / "run"), np.arange(3.0),
+                     columns_of(model, q=np.zeros((3, 1)), v=np.zeros((3, 1))))
+    return model
+
+
+def mesh_in(pack):
+    """Points (n, 3) and triangles (m, 3) of a part in the page."""
+    behind, new, corners = unpacked(pack["corners"])[:, 0].astype(int), 0, []
+    for one in behind:
+        corners.append(new - one)
+        new += one == 0
+    return unpacked(pack["points"]) + pack["low"], np.reshape(corners, (-1, 3))
+
+
+@pytest.mark.parametrize("name, robot, roots, variables", [
+    ("package://arm/part one.stl", "ws/arm/urdf/robot.urdf", (), {}),
+    ("model://arm/part one.stl", "ws/arm/urdf/robot.urdf", (), {}),
+    ("../part one.stl", "ws/arm/urdf/robot.urdf", (), {}),
+    ("file://{}/ws/arm/part%20one.stl", "robot.urdf", (), {}),
+    ("package://arm/part one.stl", "robot.urdf", ("ws",), {}),
+    ("package://arm/part one.stl", "robot.urdf", ("ws/arm",), {}),                  # the package itself
+    ("package://arm/part one.stl", "robot.urdf", (), {"ROS_PACKAGE_PATH": "/nowhere:{}/ws"}),
+    ("package://arm/part one.stl", "robot.urdf", (), {"AMENT_PREFIX_PATH": "{}/prefix"})])
+def test_mesh_files_are_found(tmp_path, monkeypatch, name, robot, roots, variables):
+    for folder in ("ws/arm/urdf", "prefix"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "ws/arm/part one.stl").touch()
+    (tmp_path / "prefix/share").symlink_to(tmp_path / "ws")
+    for variable in ("ROS_PACKAGE_PATH", "AMENT_PREFIX_PATH"):
+        monkeypatch.setenv(variable, variables.get(variable, "").format(tmp_path))
+    (tmp_path / robot).write_text(URDF.format(name.format(tmp_path), "missing.stl"))
+    base, lost = (group[0] for group in link_meshes(tmp_path / robot, [tmp_path / root for root in roots]).values())
+    assert base.file is not None and base.file.samefile(tmp_path / "ws/arm/part one.stl")
+    assert base.colour == (1.0, 0.25, 0.0) and lost.file is None and lost.colour is None
+    assert lost.scale == (2.0, -1.0, 1.0) and lost.pose.translation == (0.5, 0.0, 0.0)
+
+
+def test_visuals_that_cannot_be_read_are_passed_over(tmp_path):
+    (tmp_path / "b.urdf").write_text(URDF.format("a&#10;.stl", "b.stl").replace('scale="2 -1 1"', 'scale="2 1"'))
+    assert [group[0].file for group in link_meshes(tmp_path / "b.urdf").values()] == [None]
+    assert link_meshes("robot.yaml") == {}
+
+
+@pytest.mark.parametrize("write", [binary_stl, ascii_stl, obj, dae])
+def test_meshes_are_in_the_page_as_they_are_in_the_file(tmp_path, write):
+    """Corners to half a step of 1/4096 of the box, each triangle turned the same way round; two links share one mesh."""
+    for package in ("trimesh", "collada", "fast_simplification"):
+        pytest.importorskip(package, reason="pip install 'liedyn[meshes]'")
+    ending = {binary_stl: "stl", ascii_stl: "stl"}.get(write, write.__name__)
+    write(tmp_path / f"box.{ending}")
+    motion(tmp_path, URDF.format(f"box.{ending}", f"box.{ending}"))
+    ok("replay", tmp_path / "run", "--meshes")
+    data = data_of((tmp_path / "run" / "replay.html").read_text(encoding="utf-8"))
+    (part,), = data["meshes"]
+    points, triangles = mesh_in(part)
+    corners = CORNERS + ([0.1, 0, 0] if write is dae else [0, 0, 0])
+    rows = [int(np.argmin(np.abs(corners - point).sum(axis=1))) for point in points]
+    assert sorted(rows) == list(range(8)) and np.abs(corners[rows] - points).max() <= 0.51 * 0.3 / 4096 + 1e-6
+    turned = {tuple(np.roll(face, -int(np.argmin(face)))) for face in np.array(rows)[triangles]}
+    assert turned == {tuple(np.roll(face, -int(np.argmin(face)))) for face in TRIANGLES.tolist()}
+    assert part["colour"] == ([0.0, 1.0, 0.0] if write is dae else None)
+    scene = data["runs"][0]["scene"]
+    base, arm = scene["visuals"]
+    assert (base["link"], base["mesh"], base["colour"], base["scale"]) == ("base", 0, [1.0, 0.25, 0.0], [1, 1, 1])
+    assert (arm["link"], arm["mesh"], arm["colour"], arm["scale"]) == ("arm", 0, None, [2, -1, 1])
+    assert np.allclose(arm["at"], [0, -1, 0, 1, 0, 0, 0, 0, 1, 0.5, 0, 0], atol=1e-9)
+    assert scene["covered"] == ["base", "arm"] and scene["shapes"] == []            # the box of <collision> is not drawn as well
+
+
+def test_large_meshes_are_thinned_out(tmp_path):
+    """Of two balls of 20,480 triangles and 1 m and 0.25 m, what is left keeps their shape, and the larger ball keeps more."""
+    trimesh = pytest.importorskip("trimesh", reason="pip install 'liedyn[meshes]'")
+    pytest.importorskip("fast_simplification", reason="pip install 'liedyn[meshes]'")
+    from liedyn.report.replay.mesh_files import packed_mesh, read_mesh, thinned
+    for name, radius in (("large", 1.0), ("small", 0.25)):
+        trimesh.creation.icosphere(5, radius).export(tmp_path / f"{name}.stl")
+    whole = {tmp_path / f"{name}.stl": read_mesh(tmp_path / f"{name}.stl") for name in ("large", "small")}
+    large, small = (packed_mesh(parts)[0] for parts in thinned(whole, 5000).values())
+    counts = [pack["corners"]["rows"] // 3 for pack in (large, small)]
+    assert sum(counts) <= 5000 and counts[0] == pytest.approx(4000, rel=0.05) and counts[1] == pytest.approx(1000, rel=0.05)
+    for pack, radius, worst in ((large, 1.0, 0.01), (small, 0.25, 0.04)):          # sagitta of n triangles: about 7 / n
+        points, triangles = mesh_in(pack)
+        assert np.abs(np.linalg.norm(points, axis=1) / radius - 1).max() < worst
+        assert set(triangles.ravel()) == set(range(len(points)))
+
+
+def test_what_is_missing_is_said(tmp_path):
+    motion(tmp_path, URDF.format("package://boxes/box.stl", "box.stl"))
+    (tmp_path / "box.stl").write_text("no mesh")
+    said = ok("replay", tmp_path / "run").stderr
+    assert "the robot file names 2 meshes: " in said and "--meshes draws them" in said
+    (tmp_path / "cart.yaml").write_text("links: {a: {mass: 1, inertia: [1, 1, 1]}}\n"
+                                        "joints: {hinge: {type: continuous, parent: world, child: a, axis: [0, 0, 1]}}\n")
+    said = run("replay", tmp_path / "run", "--robot", tmp_path / "cart.yaml", "--meshes", "--force")
+    assert said.exit_code == 2 and "names no meshes: a URDF does in <visual>" in said.stderr
+    for package in ("trimesh", "collada", "fast_simplification"):
+        pytest.importorskip(package, reason="pip install 'liedyn[meshes]'")
+    (tmp_path / "box.stl").rename(tmp_path / "part.stl")
+    said = run("replay", tmp_path / "run", "--meshes", "--force")
+    assert said.exit_code == 2 and len(said.stderr.splitlines()) == 1
+    assert "no file for the mesh package://boxes/box.stl and 1 more: " in said.stderr
+    assert "--package-root names the folder that has boxes" in said.stderr
+    (tmp_path / "part.stl").rename(tmp_path / "box.stl")
+    (tmp_path / "boxes").mkdir()
+    binary_stl(tmp_path / "boxes" / "box.stl")
+    said = ok("replay", tmp_path / "run", "--package-root", tmp_path, "--force").stderr
+    assert "note: not drawn: " in said and "box.stl cannot be read: " in said and len(said.splitlines()) == 2
+
+
+def test_a_missing_reader_is_named(tmp_path, monkeypatch):
+    monkeypatch.setattr("liedyn.report.replay.mesh_files.find_spec", lambda name: None if name == "collada" else object())
+    motion(tmp_path, URDF.format("a.stl", "b.stl"))
+    said = run("replay", tmp_path / "run", "--meshes")
+    assert said.exit_code == 2 and "meshes need pycollada: pip install 'liedyn[meshes]'" in said.stderr
+
+
+def test_many_loose_pieces_are_thinned_out():
+    """5000 separate triangles on a ball have no edges that could go; those that are close become one, and stay near the ball."""
+    pytest.importorskip("fast_simplification", reason="pip install 'liedyn[meshes]'")
+    from liedyn.report.replay.mesh_files import Part, thinned
+    rng = np.random.default_rng(2)
+    centres = rng.standard_normal((5000, 3))
+    centres /= np.linalg.norm(centres, axis=1, keepdims=True)
+    corners = (centres[:, None] + 0.01 * rng.standard_normal((5000, 3, 3))).reshape(-1, 3)
+    part, = thinned({Path("dust.stl"): [Part(corners, np.arange(15000).reshape(-1, 3), None)]}, 1000)[Path("dust.stl")]
+    assert 100 < len(part.triangles) <= 1200
+    assert np.abs(np.linalg.norm(part.points, axis=1) - 1).max() < 0.1

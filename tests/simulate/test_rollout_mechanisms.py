@@ -1,0 +1,118 @@
+"""Rollouts of mechanisms: by public functions, by single runs, through a singular configuration; their adjoint."""
+import numpy as np
+import pytest
+
+import liedyn as ld
+from liedyn.simulation.rollouts import arguments
+from simulate.test_rollout_adjoint import differences
+
+DT, STEPS = 1e-3, 20
+
+
+def mechanism(name, runs=3, seed=0):
+    """The robot; closed states and joint forces of some runs."""
+    model, rng = ld.load(f"robots/{name}.yaml"), np.random.default_rng(seed)
+    closed = ld.project_configuration(model, ld.assemble(model, model.neutral()).q, tolerance=1e-15)
+    q = np.tile(closed, (runs, 1))
+    v = ld.project_velocity(model, q, 0.3 * rng.standard_normal((runs, model.nv)))
+    return model, q, v, 0.1 * rng.standard_normal((runs, STEPS, model.nv))
+
+
+def stepped(model, q, v, tau):
+    """Symplectic Euler and the way back onto the constraints, by public functions."""
+    for k in range(STEPS):
+        v = v + DT * ld.constrained_forward_dynamics(model, q, v, tau[:, k]).a
+        q = ld.project_configuration(model, ld.integrate(model, q, DT * v), tolerance=1e-15)
+        v = ld.project_velocity(model, q, v)
+    return q, v
+
+
+# planar with dependent rows, spatial and overconstrained, rolling without slip, couplings, ball joints and a free platform
+@pytest.mark.parametrize("name", ["four_bar", "bennett", "rolling_disc", "hand", "stewart"])
+def test_steps_are_those_of_public_functions(name, worst):
+    model, q, v, tau = mechanism(name)
+    found = ld.rollout(model, q, v, tau, dt=DT, steps=STEPS, method="semi_implicit", every=STEPS)
+    assert found.complete.all()
+    for what, x, y in zip("qv", (found.q[:, -1], found.v[:, -1]), stepped(model, q, v, tau), strict=True):
+        assert worst("rollout of a mechanism", np.abs(x - y).max() / np.abs(y).max(), f"{name}: {what}") < 1e-11
+    assert worst("rollout: residual of loops", np.abs(ld.constraint_residual(model, found.q)).max(), name) < 1e-14
+
+
+@pytest.mark.parametrize("name", ["four_bar", "bricard"])
+def test_rk4_is_that_of_single_runs(name, monkeypatch, worst):
+    model, q, v, tau = mechanism(name)
+    options = {"dt": DT, "steps": STEPS, "every": 10, "forces": True}
+    found = ld.rollout(model, q, v, tau, **options)
+    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    alone = ld.rollout(ld.load(f"robots/{name}.yaml"), q, v, tau, **options)
+    # single runs go back onto the constraints where these are open by 1e-12, which is a rate of 1e-9 over a step
+    for what in ("q", "v", "a", "tau"):
+        x, y = getattr(found, what), getattr(alone, what)
+        assert worst("rollout of a mechanism: alone", np.abs(x - y).max() / max(1.0, np.abs(y).max()), f"{name}: {what}") < 1e-9
+
+
+def test_runs_whose_rows_become_dependent_are_single_runs(monkeypatch):
+    """A row taken twice: as rows that become dependent on the way."""
+    model, q, v, tau = mechanism("four_bar")
+    options = {"dt": DT, "steps": STEPS}
+    expected = ld.rollout(model, q, v, tau, **options)
+    monkeypatch.setattr(arguments, "independent_rows", lambda *_: ((2, 2),) * 3)
+    found = ld.rollout(model, q, v, tau, **options)
+    assert found.complete.all() and np.abs(found.q - expected.q).max() < 1e-9
+    assert np.isnan(found.adjoint(None, np.ones((3, STEPS + 1, 3))).q0).all()
+    other = ld.rollout(model, q, v, tau, method="semi_implicit", **options)
+    assert "singular configuration" in other.reasons[0] and np.array_equal(other.ended_at, np.zeros(3))
+
+
+def test_a_singular_configuration_is_passed(worst):
+    """All bars lie in one line at 1.6 s: inertia carries them straight through, as the pendulum of mechanisms.py."""
+    model, turns = ld.load("robots/n_four_bar.yaml"), np.array([-1.0, 1.0, -1.0, 1.0, -1.0])
+    found = ld.rollout(model, model.neutral(), turns, dt=1e-3, steps=1700, every=1700)
+    assert found.q[-1] @ turns / 5 > 1.6 * np.pi
+    energy = sum(ld.energy(model, found.q, found.v))
+    assert worst("rollout: energy through a singularity", np.ptp(energy) / np.abs(energy).max()) < 1e-5
+
+
+@pytest.mark.parametrize("method", ["rk4", "semi_implicit"])
+def test_a_cost_changes_as_the_adjoint_says(method, worst):
+    model, q, v, tau = mechanism("five_bar")
+    rng = np.random.default_rng(1)
+    x = ld.project_velocity(model, q, rng.standard_normal(v.shape))
+    dv, dtau, (d_q, d_v) = rng.standard_normal(v.shape), rng.standard_normal(tau.shape), rng.standard_normal(
+        (2, 3, STEPS + 1, model.nv))
+
+    def start(e):
+        moved = ld.project_configuration(model, ld.integrate(model, q, e * x), tolerance=1e-15)
+        return moved, ld.project_velocity(model, moved, v + e * dv), tau + e * dtau
+
+    def runs(e): return ld.rollout(model, *start(e), dt=DT, steps=STEPS, method=method)
+    first = runs(0.0)
+    found = first.adjoint(d_q, d_v)
+    by_q, by_v = (differences(f) for f in (lambda e: ld.difference(model, q, start(e)[0]), lambda e: start(e)[1]))
+    rate = (found.q0 * by_q + found.v0 * by_v).sum(axis=1) + (found.tau * dtau).sum(axis=(1, 2))
+    expected = differences(lambda e: (d_q * ld.difference(model, first.q, runs(e).q)).sum(axis=(1, 2))
+                           + (d_v * runs(e).v).sum(axis=(1, 2)))
+    assert worst("adjoint of a mechanism", np.abs(rate - expected).max() / np.abs(expected).max(), method) < 1e-9
+
+
+def test_policies_see_mechanisms():
+    model, q, v, _ = mechanism("four_bar")
+    seen = []
+    found = ld.rollout(model, q, v, lambda t, q, v: seen.append(t) or -0.1 * v, dt=DT, steps=5, method="semi_implicit")
+    assert found.complete.all() and np.allclose(seen, DT * np.arange(5))
+
+
+@pytest.mark.parametrize(("change", "message"), [
+    ("q", "q0 of run 1 is off the constraints by .* \\(pin.*\\), more than 1e-06; use ld.project_configuration, or assemble"),
+    ("v", r"v0 of run 1 is off the constraints by .*; use ld.project_velocity")])
+def test_states_off_the_constraints_are_refused(change, message):
+    model, q, v, _ = mechanism("four_bar")
+    (q if change == "q" else v)[1, 0] += 0.3
+    with pytest.raises(ld.ConfigurationError, match=message):
+        ld.rollout(model, q, v, dt=DT, steps=2)
+
+
+def test_driven_loops_are_refused():
+    model = ld.load("robots/delta.yaml", loops="robots/delta_guided.loops.yaml")
+    with pytest.raises(ld.UsageError, match="the loop guide is driven; a rollout has no motion for it"):
+        ld.rollout(model, model.neutral(), np.zeros(model.nv), dt=DT, steps=2)

@@ -1,0 +1,190 @@
+"""Every public name with the type that a checker finds: read by the tests, not run."""
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal, assert_type
+
+import numpy as np
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+import liedyn as ld
+
+Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+
+def robots(path: Path) -> ld.Model:
+    robot = assert_type(ld.load_description("robot.urdf"), ld.Robot)
+    model = assert_type(ld.build(robot), ld.Model)
+    assert_type(ld.load(path, base="floating", gravity=(0, 0, -1.62), strict=True), ld.Model)
+    assert_type(ld.save(model, path, lossy=True, force=True), tuple[str, ...])
+    assert_type(ld.save(robot, "robot.yaml"), tuple[str, ...])
+    assert_type((model.nq, model.nv, model.joint_names), tuple[int, int, tuple[str, ...]])
+    assert_type((model.neutral(), model.lower, model.q_index("elbow")), tuple[Array, Array, slice])
+    assert_type(ld.parameter_names(model), tuple[str, ...])
+    assert_type(ld.save(robot, path, lossy=True), tuple[str, ...])
+    assert_type(ld.plan(model, "jacobian", link="hand").way, Literal["line", "loops"])
+    plan: ld.Plan = ld.plan(model, "mass_matrix")
+    done: ld.Warmup = ld.warmup(["dynamics", "loops"])
+    print(plan.reason, done.summary, ld.__version__)
+    return model
+
+
+def dynamics(model: ld.Model, q: Array, v: Array, a: Array, tau: Array, mask: Mask) -> None:
+    assert_type(ld.inverse_dynamics(model, q, v, a, f_ext={"hand": [0, 0, 0, 0, 0, -5]}, on_error="nan"), Array)
+    assert_type(ld.forward_dynamics(model, q, v, tau, f_ext=np.zeros((3, 6)), passive=False, out=a), Array)
+    assert_type(ld.hybrid_dynamics(model, q, v, a, tau, [True, False]), tuple[Array, Array])
+    assert_type(ld.bias_force(model, q, v), Array)
+    assert_type(ld.gravity_force(model, [0.1, 0.2]), Array)
+    assert_type(ld.joint_wrenches(model, q, v, a, frame="world"), Array)
+    assert_type(ld.mass_matrix(model, q), Array)
+    assert_type(ld.inverse_mass_matrix(model, q), Array)
+    assert_type(ld.coriolis_matrix(model, q, v, method="christoffel"), Array)
+    assert_type(ld.christoffel_symbols(model, q), Array)
+    assert_type(ld.mass_matrix_derivative(model, q), Array)
+    assert_type(ld.mass_matrix_rate(model, q, v), Array)
+    assert_type(ld.energy(model, q, v), tuple[Array, Array])
+    assert_type(ld.momentum(model, q, v), Array)
+    assert_type(ld.centre_of_mass(model, q), Array)
+    variants = ld.Variants([model, model])
+    assert_type(variants.forward_dynamics(q, v, tau), Array)
+    assert_type(variants.energy(q, v), tuple[Array, Array])
+    assert_type(variants.inverse_dynamics_derivatives(q, v, a), ld.InverseDerivatives)
+
+
+def kinematics(model: ld.Model, q: Array, v: Array, a: Array) -> None:
+    assert_type(ld.link_pose(model, q, "hand"), Array)
+    assert_type(ld.link_poses(model, q), Array)
+    assert_type(ld.link_twist(model, q, v, "hand", frame="local_world_aligned"), Array)
+    assert_type(ld.link_acceleration(model, q, v, a, "hand"), Array)
+    assert_type(ld.jacobian(model, q, "hand", frame="world"), Array)
+    assert_type(ld.jacobian_derivative(model, q, v, "hand"), Array)
+    assert_type(ld.joint_motion(model, "elbow", [0.3]), tuple[Array, Array, Array])
+    assert_type(ld.random_configuration(model, np.random.default_rng(0), (2, 3)), Array)
+    assert_type(ld.difference(model, q, ld.integrate(model, q, v)), Array)
+    assert_type(ld.d_integrate(model, q, v), tuple[Array, Array])
+    assert_type(ld.d_difference(model, q, q), tuple[Array, Array])
+
+
+def derivatives(model: ld.Model, q: Array, v: Array, a: Array, tau: Array, mask: Mask) -> None:
+    inverse: ld.InverseDerivatives = ld.inverse_dynamics_derivatives(model, q, v, a)
+    forward: ld.ForwardDerivatives = ld.forward_dynamics_derivatives(model, q, v, tau, out=(a, a, a))
+    hybrid: ld.HybridDerivatives = ld.hybrid_dynamics_derivatives(model, q, v, a, tau, mask)
+    split: ld.SplitDerivatives = hybrid.split()
+    second: ld.SecondDerivatives = ld.inverse_dynamics_second_derivatives(model, q, v, a)
+    da_dq, _, M_inverse = forward
+    assert_type((inverse.M, split.dtau_du, second.dqdv, M_inverse @ da_dq), tuple[Array, Array, Array, Array])
+    assert_type((forward.by_wrench(ld.jacobian(model, q, "hand")), hybrid.prescribed), tuple[Array, Mask])
+    assert_type(ld.inverse_dynamics_directional(model, q, v, a, dq=v, parameters={"mass.hand": 1.0}), tuple[Array, Array])
+    assert_type(ld.forward_dynamics_directional(model, q, v, tau, dtau=tau), tuple[Array, Array])
+    assert_type(ld.hybrid_dynamics_directional(model, q, v, a, tau, mask, dq=v), tuple[Array, Array, Array, Array])
+    assert_type(ld.parameter_derivatives(model, q, v, a, ["mass.hand"], of="inverse"), Array)
+
+
+def time_derivatives(model: ld.Model, q: Array, v: Array, rows: Array, mask: Mask) -> None:
+    assert_type(ld.higher_order_inverse_dynamics(model, q, rows, base_frame="world"), Array)
+    assert_type(ld.higher_order_forward_dynamics(model, q, v, rows), Array)
+    assert_type(ld.higher_order_hybrid_dynamics(model, q, v, rows, rows, mask), tuple[Array, Array])
+    assert_type(ld.link_pose_derivatives(model, q, rows), Array)
+    assert_type(ld.link_twist_derivatives(model, q, rows, "hand"), Array)
+    assert_type(ld.jacobian_derivatives(model, q, rows, "hand"), Array)
+    assert_type(ld.centre_of_mass_derivatives(model, q, rows), Array)
+    assert_type(ld.momentum_derivatives(model, q, rows), Array)
+    assert_type(ld.spatial_twists(q, rows), Array)
+    assert_type(ld.body_twists(q, rows), Array)
+    assert_type(ld.spatial_wrenches(q, rows, rows), Array)
+    assert_type(ld.body_wrenches(q, rows, rows), Array)
+
+
+def closed_forms(model: ld.Model, q: Array, v: Array, a: Array) -> None:
+    body, spatial = ld.closed_form(model, q), ld.spatial_closed_form(model, q)
+    assert_type((body.mass_matrix, body.Gamma, body.coriolis_matrix(v)), tuple[Array, Array, Array])
+    assert_type((spatial.J, spatial.inverse_dynamics(v, a), spatial.constant), tuple[Array, Array, Mask])
+    print(ld.kim_tables(model, q, v).table_2(a))
+    assert_type(ld.curvature_tensor(model, q), Array)
+    assert_type(ld.sectional_curvature(model, q, v, a), float)
+    assert_type(ld.scalar_curvature(model, q), float)
+
+
+def loops(model: ld.Model, q: Array, v: Array, a: Array, tau: Array, mask: Mask, lam: Array) -> None:
+    found: ld.Assembly = ld.assemble(model, q, fixed=["crank"])
+    how: ld.Mobility = ld.mobility(model, found.q)
+    assert_type((how.degrees, how.redundant, found.singular), tuple[int, tuple[str, ...], bool])
+    motion: ld.ConstrainedMotion = ld.constrained_forward_dynamics(model, q, v, tau, baumgarte=10.0)
+    motion = ld.constrained_hybrid_dynamics(model, q, v, a, tau, mask, pfaffian=lambda q: np.zeros((1, 3)))
+    assert_type((motion.a, motion.multipliers, motion.independent), tuple[Array, Array, Mask])
+    inverse: ld.ConstrainedInverse = ld.constrained_inverse_dynamics(model, q, v, a, ["crank"], criterion="least_torque")
+    assert_type(inverse.tau, Array)
+    assert_type(ld.constrained_forward_derivatives(model, q, v, tau).da_dtau, Array)
+    assert_type(ld.constrained_hybrid_derivatives(model, q, v, a, tau, mask).split().da_dq, Array)
+    assert_type(ld.constrained_inverse_derivatives(model, q, v, a, ["crank"]).dtau_da, Array)
+    assert_type(ld.balance_derivatives(model, q, v, a, lam).dR1_dq, Array)
+    assert_type(ld.constraint_residual(model, q), Array)
+    assert_type(ld.constraint_velocity(model, q, v), Array)
+    assert_type(ld.constraint_bias(model, q, v), Array)
+    assert_type(ld.constraint_jacobian(model, q), Array)
+    assert_type(ld.constraint_forces(model, q, lam), Array)
+    assert_type(ld.constraint_wrenches(model, q, lam), Array)
+    assert_type(ld.closure_wrenches(model, q, lam, frame="world"), Array)
+    assert_type(ld.project_configuration(model, q), Array)
+    assert_type(ld.project_velocity(model, q, v), Array)
+
+
+def parameters(model: ld.Model, q: Array, v: Array, a: Array, tau: Array) -> None:
+    assert_type(ld.regressor(model, q, v, a, joints=["friction"]), Array)
+    assert_type(ld.energy_regressor(model, q, v).kinetic, Array)
+    assert_type(ld.momentum_regressor(model, q, v), Array)
+    assert_type(ld.inertial_parameters(model).names, tuple[str, ...])
+    assert_type(ld.base_parameters(model).matrix, Array)
+    fit: ld.Identification = ld.identify(model, [0.0, 0.1], q, tau, smooth="auto")
+    recorded: ld.Trajectory = ld.read_trajectory("motion.csv")
+    fit = ld.identify(model, recorded)
+    motion: ld.RecordedMotion = ld.motion_of(model, recorded)
+    assert_type((motion.q, motion.v, motion.tau), tuple[Array, Array, Array | None])
+    made: ld.Trajectory = ld.trajectory_of(model, motion.t, q, v, tau=tau, f_ext={"hand": np.zeros((9, 6))})
+    made.save(Path("made.csv"), force=True)
+    assert_type((len(made), made.units), tuple[int, dict[str, str]])
+    assert_type((fit.values, fit.reliable, recorded.columns), tuple[Array, Mask, dict[str, Array]])
+
+
+def linear(model: ld.Model, q: Array, v: Array, tau: Array) -> None:
+    system: ld.LinearSystem = ld.linearize(model, q, v, tau, outputs=["q.*", "p.hand.x"])
+    assert_type(system.discretize(0.01), tuple[Array, Array])
+    assert_type((system.eigenvalues, system.select("tau.*").B), tuple[NDArray[np.complex128], Array])
+    assert_type(ld.linearize_scenario({"robot": "arm.urdf", "duration": 1}, at=0.5).system, ld.LinearSystem)
+    assert_type(ld.find_equilibrium("scenario.yaml", hold="elbow").q, Array)
+
+
+def push(t: float, q: Array, v: Array) -> Mapping[str, float]:
+    return {"elbow": -2.0 * q[1]}
+
+
+def simulations(model: ld.Model, q: Array, v: Array) -> None:
+    run: ld.Result = ld.run_scenario("scenario.yaml", {"duration": 2}, controller=push)
+    run = ld.simulate(model, duration=2, q0=[0.3, 0.0], tau=lambda t, q, v: -20 * q, rate=500)
+    run = ld.simulate("arm.urdf", tau={"elbow": "-2*q"}, method="dopri5", passive=False)
+    assert_type((run.t, run.reactions, run.check), tuple[Array, Array | None, dict[str, float]])
+    assert_type((run.plot("torques"), ld.figure_of(run)), tuple[Figure, Figure])
+    run.save("runs/one", force=True)
+    ld.write_run(run, Path("runs/two"), plots=False)
+    law = ld.Feedback.pd(np.full(2, 10.0), np.full(2, 1.0), q)
+    runs: ld.Rollout = ld.rollout(model, q, v, lambda t, q, v: -q, dt=1e-3, steps=10, feedback=law)
+    back: ld.RolloutAdjoint = runs.adjoint(runs.q, parameters=["mass.hand"])
+    slopes: ld.RolloutDerivatives = ld.rollout_derivatives(model, q, v, dt=1e-3, steps=10, method="semi_implicit")
+    assert_type((runs.q, runs.complete, back.q0, slopes.tau), tuple[Array, Mask, Array, Array])
+
+
+def errors(anything: Any) -> list[str]:
+    try:
+        ld.load(anything)
+    except ld.ModelError as error:
+        return [error.message, str(error.place), str(error.expected), str(error.hint)]
+    except (ld.ScenarioError, ld.TrajectoryError, ld.InputError) as error:
+        return [str(error.found)]
+    except (ld.ShapeError, ld.ConfigurationError, ld.NameLookupError, ld.UsageError, ld.CheckFailed) as error:
+        return [str(error), str(error.exit_status)]
+    except ld.ComputationError as error:
+        return [] if error.result is None else [error.result.reason]
+    except ld.LiedynError:
+        return []
+    return [""]
