@@ -134,7 +134,7 @@ def _of_joint_laws(laws) -> list[np.ndarray]:
     """Signals that are used; -1: none."""
     if laws is None:
         return []
-    return [laws.signal[laws.driven], *([] if laws.task is None else [laws.task.poses.signal])]
+    return [laws.signal[laws.driven], laws.held, *([] if laws.task is None else [laws.task.poses.signal])]
 
 
 def _constants(signals) -> np.ndarray:

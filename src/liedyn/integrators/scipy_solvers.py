@@ -116,6 +116,7 @@ class _Run:
             put_back(self.saved, **self.carried)
             if self.torques:
                 put_back(self.saved, torques=self.torques.carried)
+                self.torques.show()
         self.keeper.follow(self.record, self.state.count)
         for wall, before in self.walls():
             self.ceiling, h = before, None
