@@ -17,6 +17,8 @@ def robots(path: Path) -> ld.Model:
     robot = assert_type(ld.load_description("robot.urdf"), ld.Robot)
     model = assert_type(ld.build(robot), ld.Model)
     assert_type(ld.load(path, base="floating", gravity=(0, 0, -1.62), strict=True), ld.Model)
+    assert_type(ld.save(model, path, lossy=True, force=True), tuple[str, ...])
+    assert_type(ld.save(robot, "robot.yaml"), tuple[str, ...])
     assert_type((model.nq, model.nv, model.joint_names), tuple[int, int, tuple[str, ...]])
     assert_type((model.neutral(), model.lower, model.q_index("elbow")), tuple[Array, Array, slice])
     assert_type(ld.parameter_names(model), tuple[str, ...])

@@ -179,6 +179,19 @@ class Result:
         import liedyn
         return liedyn.figure_of(self, what)
 
+    def replay(self, path: str | os.PathLike[str], *, force: bool = False, **look: Any) -> None:
+        """Write the page that shows the motion in 3D; `look` as `liedyn.replay_of` takes it: against, traces, follow, …
+        Raises UsageError where the file exists and `force` is not given."""
+        import liedyn
+        from liedyn.io.output import open_output
+        with open_output(path, force=force) as file:
+            file.write(liedyn.replay_of(self, **look))
+
+    def _repr_html_(self) -> str:
+        """The motion in 3D, which notebooks show where a result is the value of a cell."""
+        import liedyn
+        return liedyn.replay_of(self, inline=True)
+
     @property
     def balance(self) -> Array:
         """(N,) energy less the initial energy and the supplied work [J]: what the integrator lost or made."""
