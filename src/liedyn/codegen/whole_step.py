@@ -85,6 +85,12 @@ def adjoint_step(model, plant, schedule, signals, method: str, varying: tuple[in
     return _kept(record_adjoint, model, plant, schedule, signals, method, varying, rows)
 
 
+def adjoint_rows(model, plant, schedule, signals, varying: tuple[int, ...] = ()) -> Batch | None:
+    """rows(clock, curves, values, q, v, work, by_a, by_tau, by_q, by_v, by_values, by_varying, code, varying): see
+    `record_adjoint_rows`."""
+    return _kept(record_adjoint_rows, model, plant, schedule, signals, "", varying, ())
+
+
 def _kept(record, model, plant, schedule, signals, asked: str, varying, rows) -> Batch | None:
     """With the model and on disk."""
     place = folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.whole_step")
@@ -283,6 +289,17 @@ def record_adjoint(model, plant, schedule, signals, method: str, varying: tuple[
              for name, inputs in (*((name, runs.given[name]) for name in ("q", "v", "values")), ("varying", runs.varying))}
     runs.given |= given
     return runs.recording(float(RUNNING), **found)
+
+
+def record_adjoint_rows(model, plant, schedule, signals, _: str, varying: tuple[int, ...], rows: Rows) -> Recording:
+    """Derivatives of a cost by accelerations and joint forces become those by the state, the values and the parameters."""
+    runs = _Runs(model, plant, schedule, signals, varying, rows)
+    runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
+    given = {name: runs.tape.inputs(name, model.nv) for name in ("by_a", "by_tau")}
+    back = adjoint(runs.tape, zip([*runs.work.a, *runs.work.tau], [*given["by_a"], *given["by_tau"]], strict=True))
+    inputs = {name: runs.given[name] for name in ("q", "v", "values")} | {"varying": runs.varying}
+    runs.given |= given
+    return runs.recording(float(RUNNING), **{f"by_{name}": numbers([back(x) for x in given]) for name, given in inputs.items()})
 
 
 def record_rows(model, plant, schedule, signals, _: str = "", varying: tuple[int, ...] = (), rows: Rows = ()) -> Recording:

@@ -72,7 +72,7 @@ class Rollout:
 
     def adjoint(self, d_q: ArrayLike | None = None, d_v: ArrayLike | None = None,
                 parameters: Sequence[str] = ()) -> RolloutAdjoint:
-        """Derivatives of a cost by what the runs began with: exact for the steps that were computed.
+        """Derivatives of a cost by initial states, joint forces, gains and parameters: exact for the steps that were computed.
 
         Needs ``every=1``.
 
@@ -214,7 +214,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RolloutDerivatives:
-    """What the end of each run answers to: rows are the end's state, tangent x of q (+) x, then v; 2 nv of them.
+    """Derivatives of the final state of each run; its 2 nv rows are x of q (+) x, tangent, then v.
 
     q0, v0   (…, 2 nv, nv) by the initial state, of q0 tangent
     tau      (…, 2 nv, S, nv) by the joint forces of each step, zero where prescribed
@@ -240,7 +240,7 @@ def rollout_derivatives(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, t
                         steps: int, method: Method = "rk4", feedback: Feedback | None = None, passive: bool = True,
                         prescribed: ArrayLike | None = None, a: ArrayLike | None = None,
                         contacts: Mapping[str, Any] | None = None) -> RolloutDerivatives:
-    """Exact derivatives of the end of each run by its initial state and its joint forces: those of the steps as they are
+    """Exact derivatives of the final state of each run by its initial state and its joint forces, for the steps as they are
     computed. For arguments and errors see `rollout`; for the derivatives of one cost `Rollout.adjoint` is cheaper.
 
     Each of the 2 nv rows is an adjoint of its own.
