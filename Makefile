@@ -46,7 +46,7 @@ lint: .venv/installed-test
 	$(BIN)/ruff check .
 
 docs: .venv/installed-docs         ## the site, in build/site; nothing is fetched but the packages
-	$(BIN)/python -m sphinx -W --keep-going -q docs build/site
+	$(BIN)/python -m sphinx -E -W --keep-going -q docs build/site
 	@echo "Open build/site/index.html in a browser"
 
 clean:

@@ -21,6 +21,7 @@ myst_enable_extensions = ["colon_fence"]
 
 default_role = "py:obj"                      # `name` in a docstring: a link to it, where it is public
 autosummary_generate = False
+autodoc_mock_imports = ["jax", "torch"]      # liedyn.interop imports them; the site does not need them
 autodoc_typehints = "none"                   # docstrings give shapes, units and frames
 autodoc_class_signature = "separated"
 napoleon_google_docstring = False
@@ -28,6 +29,8 @@ napoleon_use_rtype = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "liedyn"
+html_static_path = ["site_pages/static"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {
@@ -41,7 +44,7 @@ html_theme_options = {
 
 
 def setup(app):
-    app.connect("source-read", lambda app, name, text: text.__setitem__(0, filled(Path(app.srcdir, f"{name}.md"), text[0])))
+    app.connect("source-read", lambda app, name, text: text.__setitem__(0, filled(text[0])))
     app.connect("autodoc-process-docstring", lambda app, what, name, thing, options, lines:
                 lines.__setitem__(slice(None), as_rst(what, lines)), priority=400)          # before napoleon
     app.connect("autodoc-skip-member", lambda app, what, name, member, skip, options:

@@ -34,19 +34,14 @@ def _text(help: str) -> str:
 
 
 def _options(command: click.Command) -> str:
-    options = [one for one in command.params if isinstance(one, click.Option)]
-    rows = [f"| {_names(option)} | {_safe(_meaning(option))} |" for option in options]
-    return "\n".join(("| option | meaning |", "|---|---|", *rows, "| `-h`, `--help` | Show this message and exit. |"))
+    context = click.Context(command)
+    records = [one.get_help_record(context) for one in command.params if isinstance(one, click.Option)]
+    rows = [f"| `{_cell(names)}` | {_safe(meaning)} |" for names, meaning in filter(None, records)]
+    return "\n".join(("| option | meaning |", "|---|---|", *rows, "| `-h, --help` | Show this message and exit. |"))
 
 
-def _names(option: click.Option) -> str:
-    value = "" if option.is_flag else " " + option.make_metavar(click.Context(click.Command("liedyn")))
-    return ", ".join(f"`{name}`" for name in option.opts) + (f" `{value.strip()}`".replace("|", r"\|") if value else "")
-
-
-def _meaning(option: click.Option) -> str:
-    text = " ".join((option.help or "").split())
-    return f"{text} [default: {option.default}]" if option.show_default and not option.is_flag else text
+def _cell(code: str) -> str:
+    return code.replace("|", r"\|")
 
 
 def _safe(text: str) -> str:

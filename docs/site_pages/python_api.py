@@ -6,14 +6,16 @@ import inspect
 import liedyn
 
 SUBJECTS: dict[str, tuple[str, ...]] = {
-    "robots": ("load", "load_description", "build", "Model", "Robot", "Variants", "parameter_names", "plan", "Plan",
+    "robots": ("load", "load_description", "build", "save", "Model", "Robot", "Variants", "parameter_names", "plan", "Plan",
                "warmup", "Warmup"),
     "dynamics": ("inverse_dynamics", "forward_dynamics", "hybrid_dynamics", "mass_matrix", "inverse_mass_matrix", "bias_force",
                  "gravity_force", "joint_wrenches", "energy"),
     "kinematics": ("link_pose", "link_poses", "link_twist", "link_acceleration", "jacobian", "jacobian_derivative",
-                   "centre_of_mass", "momentum", "joint_motion", "integrate", "difference", "random_configuration"),
-    "simulation": ("simulate", "run_scenario", "Result", "write_run", "figure_of", "read_trajectory", "Trajectory", "rollout",
-                   "Rollout", "RolloutAdjoint", "rollout_derivatives", "RolloutDerivatives", "Feedback"),
+                   "centre_of_mass", "momentum", "joint_motion", "integrate", "difference", "d_integrate", "d_difference",
+                   "random_configuration"),
+    "simulation": ("simulate", "run_scenario", "Result", "write_run", "figure_of", "replay_of", "read_trajectory", "Trajectory",
+                   "motion_of", "RecordedMotion", "trajectory_of", "rollout", "Rollout", "RolloutAdjoint", "rollout_derivatives",
+                   "RolloutDerivatives", "Feedback"),
     "linearization": ("linearize", "linearize_scenario", "LinearSystem", "find_equilibrium"),
     "derivatives": ("inverse_dynamics_derivatives", "forward_dynamics_derivatives", "hybrid_dynamics_derivatives",
                     "InverseDerivatives", "ForwardDerivatives", "HybridDerivatives", "SplitDerivatives",
@@ -38,17 +40,38 @@ SUBJECTS: dict[str, tuple[str, ...]] = {
 }
 
 
+# functions that are imported from modules of their own, since they need other packages
+ELSEWHERE = {"simulation": ("liedyn.interop.jax.rollout_function", "liedyn.interop.torch.rollout_function")}
+
+
 def subject_page(subject: str) -> str:
-    """A table of the names, then each with its docstring."""
-    names = SUBJECTS[subject]
-    table = "\n".join(f"   {name}" for name in names)
-    details = "\n".join(_detail(name) for name in names)
-    return f"```{{eval-rst}}\n.. currentmodule:: liedyn\n\n.. autosummary::\n   :nosignatures:\n\n{table}\n\n{details}```"
+    """A table of the names, then each with its docstring; then what the functions return, where it has no public name."""
+    names = (*SUBJECTS[subject], *ELSEWHERE.get(subject, ()))
+    table = "\n".join(f"   {name.removeprefix('liedyn.')}" for name in names)
+    details = [_detail(name) for name in names]
+    details += [_class(f"{one.__module__}.{one.__qualname__}", "   :no-index:\n") for one in _returned(SUBJECTS[subject])]
+    text = "\n".join((".. currentmodule:: liedyn\n", ".. autosummary::\n   :nosignatures:\n", f"{table}\n", *details))
+    return f"```{{eval-rst}}\n{text}```"
 
 
 def _detail(name: str) -> str:
-    what = getattr(liedyn, name)
+    what = None if "." in name else getattr(liedyn, name)
     if not inspect.isclass(what):
         return f".. autofunction:: {name}\n"
-    members = "" if issubclass(what, Exception) else "   :members:\n"
-    return f".. autoclass:: {name}\n{members}"
+    return f".. autoclass:: {name}\n" if issubclass(what, Exception) else _class(name)
+
+
+def _class(name: str, options: str = "") -> str:
+    return f".. autoclass:: {name}\n   :members:\n{options}"
+
+
+def _returned(names: tuple[str, ...]) -> list[type]:
+    """Classes of liedyn that functions return and that are not public names."""
+    public = {getattr(liedyn, name) for name in liedyn.__all__}
+    found = []
+    for function in (getattr(liedyn, name) for name in names):
+        result = function.__annotations__.get("return") if inspect.isfunction(function) else None
+        result = function.__globals__.get(result) if isinstance(result, str) else result
+        if inspect.isclass(result) and result.__module__.startswith("liedyn.") and result not in public:
+            found.append(result)
+    return list(dict.fromkeys(found))

@@ -27,13 +27,31 @@ class Place:
 
 
 class LiedynError(Exception):
-    """Base class of all errors that liedyn raises on purpose."""
+    """Base class of all errors that liedyn raises on purpose.
+
+    Examples
+    --------
+    >>> try:
+    ...     ld.load("robots/nothing.yaml")
+    ... except ld.LiedynError as error:
+    ...     print(type(error).__name__, error.exit_status)
+    ModelError 3
+    """
 
     exit_status = 1
 
 
 class InputError(LiedynError, ValueError):
-    """A file or an argument that cannot be used: says where, what was found, what was expected, and how to correct it."""
+    """A file or an argument that cannot be used: says where, what was found, what was expected, and how to correct it.
+
+    Examples
+    --------
+    >>> try:
+    ...     ld.run_scenario({"robot": "robots/double_pendulum.yaml", "duration": -1})
+    ... except ld.InputError as error:
+    ...     print(error.place, error.found, error.expected, sep="; ")
+    scenario: duration; -1; a number of at least 1e-12
+    """
 
     exit_status = 3
 
@@ -58,31 +76,79 @@ class InputError(LiedynError, ValueError):
 
 
 class ModelError(InputError):
-    """A robot that cannot be computed correctly: negative mass, two parents, zero axis, …"""
+    """A robot that cannot be computed correctly: negative mass, two parents, zero axis, …
+
+    Examples
+    --------
+    >>> ld.load("robots/nothing.yaml")
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.ModelError: robots/nothing.yaml: no such file
+    """
 
 
 class ScenarioError(InputError):
-    """A scenario that is not valid."""
+    """A scenario that is not valid.
+
+    Examples
+    --------
+    >>> ld.run_scenario({"robot": "robots/double_pendulum.yaml", "duration": -1})
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.ScenarioError: scenario: duration: out of range; found -1; expected a number of at least 1e-12
+    """
 
 
 class TrajectoryError(InputError):
-    """A trajectory file that cannot be read or does not fit its robot."""
+    """A trajectory file that cannot be read or does not fit its robot.
+
+    Examples
+    --------
+    >>> ld.motion_of(ld.load("robots/double_pendulum.yaml"), ld.Trajectory({}, [0.0], {"q.elbow": [0.0]}, {}))
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.TrajectoryError: column q.shoulder: a column is missing; expected one for each ...
+    """
 
 
 class ShapeError(LiedynError, ValueError):
-    """An array argument of the wrong shape or kind."""
+    """An array argument of the wrong shape or kind.
+
+    Examples
+    --------
+    >>> ld.mass_matrix(ld.load("robots/double_pendulum.yaml"), [0.3])
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.ShapeError: q has the wrong shape; found (1,), expected (…, 2)
+    """
 
     exit_status = 3
 
 
 class ConfigurationError(LiedynError, ValueError):
-    """An array argument with invalid values: NaN, infinite, a quaternion that is not of unit norm."""
+    """An array argument with invalid values: NaN, infinite, a quaternion that is not of unit norm.
+
+    Examples
+    --------
+    >>> ld.mass_matrix(ld.load("robots/double_pendulum.yaml"), [0.3, np.nan])
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.ConfigurationError: q[1] (elbow) is not finite; found nan
+    """
 
     exit_status = 3
 
 
 class NameLookupError(LiedynError, KeyError, ValueError):
-    """A joint or link name that the model does not have."""
+    """A joint or link name that the model does not have.
+
+    Examples
+    --------
+    >>> ld.load("robots/double_pendulum.yaml").q_index("elbw")
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.NameLookupError: no moving joint 'elbw'; did you mean 'elbow'?
+    """
 
     exit_status = 3
 
@@ -95,6 +161,14 @@ class ComputationError(LiedynError):
 
     result   of a simulation that ended early: the motion before (`Result`); None where there is nothing of it
     at       [s] where the motion ended, if that is known
+
+    Examples
+    --------
+    >>> try:
+    ...     ld.simulate("robots/double_pendulum.yaml", duration=1, tau={"elbow": "1e4*exp(300*t)"})
+    ... except ld.ComputationError as error:
+    ...     print(error.result.status, error.result.t[-1] < 1)
+    diverged True
     """
 
     exit_status = 1
@@ -113,13 +187,31 @@ class Interrupted(LiedynError):
 
 
 class UsageError(LiedynError):
-    """Arguments that contradict each other, or a result that would be overwritten."""
+    """Arguments that contradict each other, or a result that would be overwritten.
+
+    Examples
+    --------
+    >>> ld.rollout(ld.load("robots/double_pendulum.yaml"), [0, 0], [0, 0], dt=0.0, steps=10)
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.UsageError: dt is not a step; found 0.0, expected a number of seconds above 0
+    """
 
     exit_status = 2
 
 
 class CheckFailed(LiedynError):
-    """A check failed (`liedyn check`, `--strict`, a self-check)."""
+    """A check failed (`liedyn check`, `--strict`, a self-check).
+
+    Examples
+    --------
+    >>> text = "links: {arm: {mass: 1, inertia: [1, 1, 9]}}\\njoints: {j: {type: ball, parent: world, child: arm}}"
+    >>> written = Path("arm.yaml").write_text(text)
+    >>> ld.load("arm.yaml", strict=True)
+    Traceback (most recent call last):
+        ...
+    liedyn.errors.CheckFailed: 1 finding(s) in arm.yaml, the first: arm.yaml:1: arm: the body has ...
+    """
 
     exit_status = 4
 

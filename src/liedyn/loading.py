@@ -13,14 +13,32 @@ from liedyn.model.model import Model
 
 def load_description(path: str | os.PathLike[str], base: Base | None = None, loops: str | os.PathLike[str] | None = None,
                      overrides: tuple[str, ...] = ()) -> Robot:
-    """Description of a robot file: URDF, or YAML (ending .yaml or .yml); or of a loops file (ending loops.yaml): that of
-    the robot that it names, with its loops and couplings. `base` and `loops` as for `load`. overrides: "key.path=value", of a
-    robot YAML.
+    """Description of a robot file: what it says, before it is made computable.
+
+    Parameters
+    ----------
+    path : path
+        URDF, MJCF (ending .xml), or YAML (ending .yaml or .yml); or a loops file (ending loops.yaml), with the robot that it
+        names.
+    base, loops
+        As for `load`.
+    overrides : sequence of "key.path=value"
+        Replace values of a robot YAML.
+
+    Returns
+    -------
+    Robot
 
     Raises
     ------
     ModelError
         With file, line and element.
+
+    Examples
+    --------
+    >>> robot = ld.load_description("robots/double_pendulum.yaml")
+    >>> robot.joints[1].name, robot.joints[1].axes
+    ('elbow', ((0.0, 1.0, 0.0),))
     """
     path = Path(path)
     if path.name.endswith("loops.yaml") and loops is None:
@@ -28,11 +46,13 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
         return load_description(path.parent / robot_of_loops(path), base, path, overrides)
     if path.suffix.lower() in (".yaml", ".yml"):
         from liedyn.io.robot_yaml import read_robot_yaml as read
+    elif path.suffix.lower() in (".xml", ".mjcf") and _is_mjcf(path):
+        from liedyn.io.mjcf.read import read_mjcf as read
     elif path.suffix.lower() in (".urdf", ".xml", ".xacro"):
         from liedyn.io.urdf import read_urdf as read
     else:
         raise ModelError("unknown file name extension", place=Place(str(path)), found=path.suffix or "no extension",
-                         expected=".urdf, .yaml or .yml")
+                         expected=".urdf, .yaml, .yml or .xml")
     if overrides and path.suffix.lower() not in (".yaml", ".yml"):
         raise ModelError("only a robot YAML has keys that can be changed", place=Place(str(path)), found=overrides[0],
                          hint="name a parameter instead, such as mass.link or damping.joint")
@@ -42,7 +62,7 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
 
 def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
          loops: str | os.PathLike[str] | None = None, strict: bool = False) -> Model:
-    """Model of a robot file (URDF or YAML).
+    """Model of a robot file (URDF, YAML or MJCF).
 
     Parameters
     ----------
@@ -63,6 +83,13 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
         For a robot that cannot be computed correctly, with file, line and element.
     CheckFailed
         With `strict`, for a robot that has findings.
+
+    Examples
+    --------
+    >>> ld.load("robots/double_pendulum.yaml")
+    <Model double_pendulum: 2 joints, nq 2, nv 2, fixed base; 3 links, 2 kg>
+    >>> ld.load("robots/double_pendulum.yaml", gravity=[0, 0, -1.62]).gravity
+    array([ 0.  ,  0.  , -1.62])
     """
     from liedyn.model.build import build
     robot = load_description(path, base, loops)
@@ -87,6 +114,11 @@ def _with_constraints(robot: Robot, path: Path, loops) -> Robot:
     if found is None:
         return dataclasses.replace(robot, findings=(*robot.findings, *findings)) if findings else robot
     return dataclasses.replace(robot, loops=(*robot.loops, *found.loops), couplings=(*robot.couplings, *found.couplings))
+
+
+def _is_mjcf(path: Path) -> bool:
+    from liedyn.io.mjcf.tree import root_tag
+    return path.suffix.lower() == ".mjcf" or root_tag(path) == "mujoco"
 
 
 def _base(base: str) -> str:

@@ -206,7 +206,7 @@ def test_too_many_columns_are_refused(monkeypatch):
 
 
 @pytest.mark.parametrize("given, words", [
-    ({}, "nothing is asked for: name a link with --link NAME, or use --com, --momentum or --zmp"),
+    ({}, "there is nothing to compute: name a link with --link NAME, or use --com, --momentum or --zmp"),
     ({"links": ["mas"]}, "--link mas: there is no such link; did you mean mass?"),
     ({"links": ["?"]}, "there is no such link; the robot has table, mass"),
     ({"point": (0, 0, 1), "com": True}, "--point needs --link NAME"),

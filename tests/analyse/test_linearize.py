@@ -461,5 +461,5 @@ def test_what_has_no_linear_system_after_events_is_refused_by_name(write):
     with pytest.raises(UsageError, match=r"shoulder rests at its hard stop at t = 0\.9 s.*limits: stop gives compliant"):
         linearize_scenario(pressed, at=0.9)
     stopped = write(FIXED, "events: {end: {at: 0.4, do: stop}}\n")
-    with pytest.raises(ScenarioError, match="generalized_alpha does not go with events"):
+    with pytest.raises(ScenarioError, match="generalized_alpha cannot be used with events"):
         linearize_scenario(stopped, at=0.2, overrides={"integrator.method": "generalized_alpha"})

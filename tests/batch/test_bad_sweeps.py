@@ -88,14 +88,14 @@ BOUND = [
     ("vary: [{key: robot.mass.lower, list: [a]}]\n", "a parameter of the robot is a number"),
     ("vary: [{key: robot.origin.elbow.wx, list: [1], scale: relative}]\n", "placements and screws have no relative values"),
     ("vary: [{key: initial.q.tip, list: [1], scale: relative}]\n",
-     "relative values need a number to be factors of; .*has no value"),
+     "relative values need a number to multiply; .*has no value"),
     ("vary: [{key: integrator.method, list: [1], scale: relative}]\n", "relative values need a number .*integrator.method = rk4"),
     (ONE + "outputs: {x: final(q.elbo)}\n", "outputs.x: no such column; found 'q.elbo'.*did you mean q.elbow"),
     (ONE + "outputs: {x: final(z(tipp))}\n", "outputs.x: no such link; found 'tipp'.*did you mean tip"),
     (ONE + "trajectories: {columns: [q.elbo]}\n",
      r"sweep.yaml:3: trajectories.columns: no such column; found 'q.elbo'.*did you mean q.elbow"),
     (ONE + "trajectories: {columns: ['q.*', 'contact.*']}\n", "no such column; found 'contact"),
-    (ONE + "outputs: {x: q.elbow}\n", r"outputs.x: an output is one number of a run.*expected final\(…\)"),
+    (ONE + "outputs: {x: q.elbow}\n", r"outputs.x: an output is one number per run.*expected final\(…\)"),
     (ONE + "outputs: {x: fina(q.elbow)}\n", "unknown function fina; .*did you mean final"),
     (ONE + "outputs: {x: final(3)}\n", r"final\(…\) takes a series"),
     (ONE + "outputs: {x: 'final(q.elbow, 2)'}\n", "wrong arguments of final"),
@@ -105,8 +105,8 @@ BOUND = [
     (ONE + "outputs: {x: 'before(0.2, t)'}\n", r"wrong arguments of before; .*expected before\(event, series\)"),
     (ONE + "outputs: {x: 'count(latch, t)'}\n", r"wrong arguments of count; .*expected count\(event\)"),
     (ONE + "outputs: {x: 'at(latch, 2)'}\n", r"at\(…\) takes a series"),
-    (ONE + "outputs: {x: final(event(latch))}\n", "an event is no number"),
-    (ONE + "outputs: {x: 'at(t, q.elbow)'}\n", r"the time of at\(time, …\) is a number"),
+    (ONE + "outputs: {x: final(event(latch))}\n", "an event is not a number"),
+    (ONE + "outputs: {x: 'at(t, q.elbow)'}\n", r"the time in at\(time, …\) must be a number"),
     (ONE + "outputs: {x: 'final(q.elbow) if 1 else 2'}\n", "IfExp is not part of an expression"),
     (ONE + "outputs: {x: '__import__(1)'}\n", "unknown function __import__"),
     (ONE + "outputs: {x: 'final(q.elbow).real'}\n", "Attribute is not part of an expression"),
@@ -140,7 +140,7 @@ def test_more_than_the_disk_holds_is_refused(tmp_path):
 
 @pytest.mark.parametrize("options, message", [
     (["--shard", "3/2"], "'3/2' is not a part of the runs"), (["--shard", "x"], "is not a part"),
-    (["--resume", "--force"], "contradicts"), (["--dry-run", "--rerun", 1], "go without each other"),
+    (["--resume", "--force"], "contradicts"), (["--dry-run", "--rerun", 1], "cannot be combined, neither with each other"),
     (["--rerun", 7], "there is no run 7: the sweep has 2 runs, from 0 to 1"), (["-S", "duration=-1"], "duration")])
 def test_options(tmp_path, options, message):
     found = run("batch", written(tmp_path, ONE), *options, "-o", tmp_path / "out")

@@ -69,12 +69,12 @@ def test_workers_that_end_again_and_again_are_told(tmp_path):
         raise BrokenProcessPool("killed")
         yield
 
-    with pytest.raises(ComputationError, match="workers have ended 5 times in turn, for want of memory or killed: killed; "):
+    with pytest.raises(ComputationError, match="workers have ended 5 times in a row, killed or out of memory: killed; "):
         list(workers._by(broken, job, [(found.name(0), 0, 8)], 3, (BrokenProcessPool,)))
 
 
 def test_a_worker_refuses_another_scenario_than_the_client_has(tmp_path):
     found = batch(tmp_path, f"{DRAWN}samples: 8\n", 8)
     job = workers.Job(found.sweep, str(tmp_path / "out"), "another identity")
-    with pytest.raises(workers.UsageError, match="is another one here than where the batch was started"):
+    with pytest.raises(workers.UsageError, match="differs here from where the batch was started"):
         workers.work(job, "x", 0, 8)

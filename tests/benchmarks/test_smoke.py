@@ -1,7 +1,7 @@
 """Every benchmark runs, computes the same as its peer (asserted inside), and has a figure to tell."""
 import pytest
 
-from benchmarks import batches, chains, derivatives, dynamics, higher_order
+from benchmarks import batches, chains, derivatives, dynamics, events, higher_order
 
 
 @pytest.mark.parametrize("name", dynamics.ROBOTS)
@@ -77,3 +77,9 @@ def test_batches_are_told(monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     rows = list(batches.batches(dict.fromkeys(batches.SWEEPS, 70)))
     assert [row[0] for row in rows] == list(batches.SWEEPS) and all(row[2] > 0 and row[3] > 0 for row in rows)
+
+
+def test_cost_of_events_is_told(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    rows = list(events.cost(("double_pendulum",), 200, repeats=1))
+    assert [row[1] for row in rows] == list(events.METHODS) and all(row[2] > 0 and set(row[3]) == {1, 3} for row in rows)

@@ -147,7 +147,7 @@ def test_kinematics_writes_columns_that_pandas_and_plot_read(folder, swing):
         "centre_of_mass", "link_accelerations", "link_path", "link_poses", "link_speeds", "link_twists", "manipulability",
         "zero_moment_point")]
     for args, words in ((["-l", "lowre"], "--link lowre: there is no such link; did you mean lower?"),
-                        ([], "nothing is asked for: name a link with --link NAME")):
+                        ([], "there is nothing to compute: name a link with --link NAME")):
         wrong = run("kinematics", "runs/swing/trajectory.csv", "--force", *args)
         assert wrong.exit_code == 2 and words in wrong.stderr
 

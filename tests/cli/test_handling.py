@@ -92,7 +92,7 @@ def test_a_dry_run_says_why_it_takes_another_integrator(folder):
     (("-S", "output_step=1e-9"), 3, "rows of output"),
     (("-S", "events={latch: {when: q(elbow), do: {lock: elbo}}}"), 3, "events.latch.do.lock: no such joint; found 'elbo'"),
     (("-o", "."), 2, "is not replaced"),
-    (("--print-config",), 2, "--print-config goes without --dry-run"),
+    (("--print-config",), 2, "--print-config cannot be combined with --dry-run"),
 ])
 def test_a_dry_run_refuses_what_a_run_refuses(folder, arguments, status, text):
     result = run("simulate", "swing.yaml", "--dry-run", *arguments)

@@ -1,16 +1,19 @@
 """The site has every command, key and public name, and every page has a place in it: checked without Sphinx."""
 import importlib
 import re
-from fnmatch import fnmatch
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 import liedyn
-from document_pages import PAGES, ROOT, blocks, name_of
+from document_pages import PAGES, ROOT, anchors, blocks, name_of
 from liedyn.cli import main
 from liedyn.io.file_kinds import KINDS
+from liedyn.io.schema import json_schema
 
 DOCS = ROOT / "docs"
+SCHEMAS = {kind: Draft202012Validator(json_schema(keys)) for kind, keys in KINDS.items()}
 
 
 @pytest.fixture
@@ -27,7 +30,8 @@ def test_every_command_and_option_is_in_the_site(made_by):
         section = re.search(rf"^## {name}\n.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)[0]
         command = main.get_command(None, name)
         options = {option for one in command.params if one.param_type_name == "option" for option in one.opts}
-        assert options <= set(re.findall(r"`(-[^`]+)`", section)), name
+        shown = re.findall(r"^\| `(-.+?)` \| .+ \|$", section, re.MULTILINE)
+        assert options <= {word for cell in shown for word in re.split(r"[, ]+", cell)}, name
         assert command.help.split("\n")[0].rstrip(".").split()[-1] in section
 
 
@@ -60,9 +64,28 @@ def test_every_page_has_one_place_in_the_site():
     for page in PAGES[1:]:
         for block in re.findall(r"^```\{toctree\}\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL):
             entries = [(page.parent / line).resolve() for line in block.split() if not line.startswith(":")]
-            placed += [other for entry in entries for other in PAGES if fnmatch(str(other.with_suffix("")), str(entry))]
-            assert not [entry for entry in entries if "*" not in entry.name and not entry.with_suffix(".md").exists()]
+            placed += [entry.with_name(f"{entry.name}.md") for entry in entries]
     assert sorted(placed) == sorted(page for page in PAGES[1:] if page != DOCS / "index.md")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(block.language == "yaml" for block in blocks(page))], ids=name_of)
+def test_yaml_is_valid_for_a_kind_of_file(page):
+    """What is shown may be a part of a file: the keys that must be given are added."""
+    for block in (block for block in blocks(page) if block.language == "yaml"):
+        given = yaml.safe_load(block.text)
+        added = {"scenario": {"robot": "a", "duration": 1}, "robot": {"links": {}}, "loops": {},
+                 "sweep": {"vary": [{"key": "a", "list": [1]}]} | ({} if "job" in given else {"scenario": "a"})}
+        assert any(schema.is_valid(added[kind] | given) for kind, schema in SCHEMAS.items()), block.text
+
+
+def test_places_that_errors_and_docstrings_name_exist():
+    named = set()
+    for source in (ROOT / "src").rglob("*.py"):
+        named |= set(re.findall(r"docs/([\w/-]+\.md)(?:#([\w-]+))?", source.read_text(encoding="utf-8")))
+    assert len([anchor for _, anchor in named if anchor]) >= 4
+    for page, anchor in named:
+        assert (DOCS / page).exists(), page
+        assert not anchor or anchor in anchors(DOCS / page), f"{page}#{anchor}"
 
 
 def test_blocks_that_are_not_run_have_a_reason():

@@ -163,7 +163,7 @@ def test_a_contact_that_begins_deep_is_noted(tmp_path, height, notes):
     ("wheel*", ROBOT, "the pattern matches no link; found 'wheel*'"),
     ("base", FIXED, "the link base is fixed to the world, and so are the planes"),
     ("b*", FIXED, "no moving link touches anything"),
-    ("arm", FIXED.replace("mass: 1", "mass: 0"), "the robot has no moving mass, so that sink gives no stiffness (give")])
+    ("arm", FIXED.replace("mass: 1", "mass: 0"), "the robot has no moving mass, so sink does not give a stiffness (give")])
 def test_links_that_cannot_touch(pattern, robot, message, bound):
     with pytest.raises(ScenarioError) as caught:
         bound(Contact((Rule(pattern, (Shape("point", ()),)),)), robot)

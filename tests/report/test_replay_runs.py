@@ -77,7 +77,7 @@ def test_without_a_list_four_runs_are_spread_over_the_batch(folder, tmp_path):
     (("--runs", "best"), "--runs best: not a number of a run, a range such as 0-3, min:OUTPUT or max:OUTPUT"),
     (("--runs", "max:higest"), "the batch has no output 'higest'; did you mean highest?"),
     (("--runs", "max:x"), "the batch has no output 'x'; it has lowest, highest"),
-    (("--robot", "{}/../robot.yaml"), "--robot and --against do not go with a batch")])
+    (("--robot", "{}/../robot.yaml"), "--robot and --against cannot be used with a batch")])
 def test_runs_that_are_not_there_are_refused(folder, tmp_path, args, words):
     place = str(folder / "runs")
     said = run("replay", place, *(arg.format(place) for arg in args), "-o", tmp_path / "page.html")
@@ -99,6 +99,6 @@ def test_a_batch_that_has_changed_since_is_refused(folder, tmp_path):
         said = run("replay", folder / "runs", "--runs", "0", "-o", page)
     finally:
         (folder / "runs" / "batch.json").write_text(json.dumps(about))
-    assert said.exit_code == 2 and "is not there any more: /nowhere.yaml" in said.stderr
+    assert said.exit_code == 2 and "no longer exists: /nowhere.yaml" in said.stderr
     said = run("replay", folder / "robot.yaml", "--runs", "0", "-o", page)
     assert said.exit_code == 2 and "--runs goes with the folder of a batch" in said.stderr

@@ -174,9 +174,9 @@ def test_a_mechanism_has_integrals_beside_its_constraints():
 
 
 @pytest.mark.parametrize("keys, message", [
-    ({"integrator": {"method": "generalized_alpha"}}, "generalized_alpha does not carry the integrals of pid laws"),
-    ({"integrator": {"method": "variational"}}, "variational does not carry the integrals of pid laws"),
-    ({"limits": "hard"}, "hard stops do not go with pid laws"),
+    ({"integrator": {"method": "generalized_alpha"}}, "generalized_alpha cannot integrate pid laws"),
+    ({"integrator": {"method": "variational"}}, "variational cannot integrate pid laws"),
+    ({"limits": "hard"}, "hard stops cannot be combined with pid laws"),
     ({"law": GAINS | {"ki": [1, 2]}}, "joint x has 1 coordinate; found '2 ki values'")])
 def test_what_does_not_go_with_it_is_refused(of, keys, message):
     with pytest.raises(ScenarioError, match=message) as caught:
@@ -185,5 +185,5 @@ def test_what_does_not_go_with_it_is_refused(of, keys, message):
 
 
 def test_linearize_refuses_it(of):
-    with pytest.raises(ScenarioError, match="the integral of a pid law is no state of linear models"):
+    with pytest.raises(ScenarioError, match="the integral of a pid law is not a state of linear models"):
         linearize_scenario(of())

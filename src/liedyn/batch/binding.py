@@ -123,7 +123,7 @@ class Binding:
         else:
             found = self._own_value(one.key)
         if isinstance(found, bool) or not isinstance(found, int | float):
-            raise ScenarioError("relative values need a number to be factors of", place=one.place,
+            raise ScenarioError("relative values need a number to multiply", place=one.place,
                                 found=f"{one.key} = {found}" if found is not None else f"{one.key} has no value",
                                 expected="scale: absolute")
         return float(found)

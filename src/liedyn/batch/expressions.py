@@ -58,7 +58,7 @@ def compile_output(output: Output) -> Compiled:
     reader = _Reader(output)
     part = reader.part(reader.parsed(), 1)
     if part.series:
-        raise reader.refuse("an output is one number of a run, and this has one at each time",
+        raise reader.refuse("an output is one number per run, and this expression has one at each time",
                             expected=f"{', '.join(f'{name}(…)' for name in REDUCTIONS)}")
     return Compiled(output.name, part.value, *(tuple(dict.fromkeys(x)) for x in (reader.columns, reader.links, reader.events)))
 
@@ -145,7 +145,7 @@ class _Reader:
             self.columns.append(name)
             return _Part(True, lambda motion: motion.column(name))
         if kind == "event":
-            raise self.refuse("an event is no number", expected=f"{', '.join(OF_EVENTS.values())}")
+            raise self.refuse("an event is not a number", expected=f"{', '.join(OF_EVENTS.values())}")
         self.links.append(name)
         try:
             at = tuple(float(x) for x in point) or (0.0, 0.0, 0.0)
@@ -207,7 +207,7 @@ class _Reader:
             raise self.refuse(f"{name}(…) takes a series", expected="a column such as q.elbow, or an expression of them")
         if name == "at":
             if given[0].series:
-                raise self.refuse("the time of at(time, …) is a number")
+                raise self.refuse("the time in at(time, …) must be a number")
             return _Part(False, lambda motion: _at(motion.t, given[0].value(motion), series.value(motion)))
         reduce = _REDUCE[name]
         return _Part(False, lambda motion: reduce(motion.t, series.value(motion)))

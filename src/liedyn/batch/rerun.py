@@ -61,7 +61,7 @@ def rerun(folder: str | os.PathLike, numbers: Iterable[int],
                          "writes the CSV of one")
     source = about.get("source")
     if not source or not Path(source).is_file():
-        raise UsageError(f"the sweep of {folder} is not there any more: {source or 'it was not a file'}")
+        raise UsageError(f"the sweep of {folder} no longer exists: {source or 'it was not a file'}")
     batch = Batch(replace(read_sweep(source), overrides=tuple(about["overrides"])))
     found = []
     for done, number in enumerate(numbers):

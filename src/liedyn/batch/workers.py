@@ -50,7 +50,7 @@ def _bench(job: Job) -> Bench:
     from liedyn.batch.run_batch import Batch
     batch = Batch(job.sweep, threads=1)
     if batch.identity != job.identity:
-        raise UsageError("the scenario, the robot or liedyn itself is another one here than where the batch was started: "
+        raise UsageError("the scenario, the robot or liedyn itself differs here from where the batch was started: "
                          f"{job.sweep.begins_with}")
     return batch.bench
 
@@ -107,8 +107,8 @@ def _by(opened, job: Job, todo: list, ahead: int, lost: tuple) -> Iterator[int]:
         except lost as error:
             tries += 1
             if tries == _TRIES:
-                raise ComputationError(f"workers have ended {tries} times in turn, for want of memory or killed: {error}; "
-                                       "--resume goes on") from None
+                raise ComputationError(f"workers have ended {tries} times in a row, killed or out of memory: {error}; "
+                                       "--resume continues") from None
 
 
 def _finished(executor: Executor, job: Job, left: dict, ahead: int) -> Iterator[str]:

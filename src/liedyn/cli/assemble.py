@@ -16,7 +16,8 @@ from liedyn.cli.options import base_option, force_option, json_option, loops_opt
 @click.option("--drive", multiple=True, metavar="NAME=X,Y,Z", help="Position of the frame of a driven loop [m], optionally "
               "followed by roll, pitch, yaw [rad]; may be repeated.")
 @loops_option
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random initial guesses that are tried too.")
+@click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random initial guesses, which are tried "
+              "if the given one does not lead to a closed configuration.")
 @click.option("-o", "--output", type=click.Path(), default="-", help="File to write, .yaml or .csv. Default: YAML on "
               "stdout.")
 @base_option

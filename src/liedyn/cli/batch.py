@@ -29,8 +29,8 @@ class _Shard(click.ParamType):
 @override_option(", in all runs")
 @click.option("--dry-run", is_flag=True, help="Check everything, then print the number of runs and estimates of time and "
               "disk space.")
-@click.option("--rerun", type=click.IntRange(0), metavar="K", help="Compute run K alone and write a run folder, as `simulate` "
-              "does, or the CSV of the job.")
+@click.option("--rerun", type=click.IntRange(0), metavar="K", help="Compute run K alone and write its run folder, as `simulate` "
+              "does, or the CSV of another job.")
 @click.option("--shard", type=_Shard(), metavar="i/N", help="Compute part i of N of the runs only; the shard that finishes "
               "last writes the table.")
 @click.option("--resume", is_flag=True, help="Compute only what is missing in the folder, also after the sweep has been edited.")
@@ -53,7 +53,8 @@ def batch(sweep, output, overrides, dry_run, rerun, shard, resume, jobs, schedul
     from liedyn.io.sweep_file import read_sweep
 
     if sum((dry_run, rerun is not None, bool(shard or resume or scheduler))) > 1:
-        raise click.UsageError("--dry-run, --rerun and --shard, --resume, --scheduler go without each other.")
+        raise click.UsageError("--dry-run and --rerun cannot be combined, neither with each other nor with --shard, --resume or "
+                               "--scheduler.")
     if force and (resume or shard):
         raise click.UsageError("--force contradicts --resume and --shard, which keep what is there.")
     folder = Path(output or Path("runs", path_part(Path(sweep).stem)))
@@ -106,7 +107,7 @@ def _tell(done, folder: Path, csv: bool, console) -> None:
     told = ", ".join(f"{n} {status}" for status, n in sorted(done.counts.items()))
     console.say(f"{done.computed} runs in {done.seconds:.2f} s{reused}{f': {told}' if told else ''}")
     if done.missing:
-        console.note(f"{done.missing} chunks of other shards are missing: the table comes with the last of them")
+        console.note(f"{done.missing} chunks of other shards are missing: the table is written when the last of them is done")
         return
     console.wrote([folder / "runs.parquet", *([folder / "runs.csv"] if csv else []), folder / "batch.json"])
 

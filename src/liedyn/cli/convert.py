@@ -8,29 +8,30 @@ from liedyn.cli.console import with_console
 from liedyn.cli.options import base_option, force_option, json_option, loops_option, robot_argument
 
 
-@click.command(short_help="Convert a robot file: URDF, robot YAML.")
+@click.command(short_help="Convert a robot file to URDF or robot YAML.")
 @robot_argument
 @click.option("-o", "--output", type=click.Path(), required=True, metavar="FILE", help="File to write, with the ending .urdf, "
               ".yaml or .yml; `-` for stdout.")
 @click.option("--to", "format", type=click.Choice(["urdf", "yaml"]), help="Format for `-o -`.")
-@click.option("--lossy", is_flag=True, help="Also convert a robot whose dynamics the format cannot describe, without what "
-              "is lost.")
+@click.option("--lossy", is_flag=True, help="Convert even if the format cannot describe the robot's dynamics; what it "
+              "cannot describe is left out.")
 @base_option
 @loops_option
 @force_option
 @json_option
 @with_console
 def convert(robot, output, format, lossy, base, loops, force, as_json, console):
-    """Write ROBOT, a URDF or YAML file, in the format that the name of the new file says.
+    """Convert ROBOT, a URDF, YAML or MJCF file, to the format given by the ending of the output file.
 
-    Numbers read back to the same bits, rotations to rounding. What a URDF has no word for is put otherwise where that is exact,
-    and notes say so: a universal joint becomes two revolute joints with a massless link between; loops and couplings go to a
-    loops file beside it. Springs, armatures, ball and helical joints, and gravity that is not the default are lost, and such a
-    robot is refused without --lossy. Shapes for pictures and contacts are not written.
+    Numbers are preserved exactly, rotations up to rounding. What URDF cannot express is written in an equivalent form where there
+    is one, and a note says so: a universal joint becomes two revolute joints with a massless link between them; loops and
+    couplings go to a loops file beside the URDF. Springs, armatures, ball and helical joints, and a gravity other than the
+    default would be lost: such a robot is refused without --lossy. Meshes and shapes of contacts are not written.
 
     \b
     Example:  liedyn convert robots/ur5.yaml -o ur5.urdf
     Example:  liedyn convert robot.urdf -o robot.yaml
+    Example:  liedyn convert robots/hopper.xml -o hopper.yaml
     Example:  liedyn convert robots/four_bar.yaml -o four_bar.urdf       also writes four_bar.loops.yaml
     Example:  liedyn convert robots/asymmetric_body.yaml --base fixed -o - --to urdf
     """
@@ -40,7 +41,7 @@ def convert(robot, output, format, lossy, base, loops, force, as_json, console):
     from liedyn.saving import format_of, write
 
     if (output == STDIO) != (format is not None):
-        raise click.UsageError("--to is needed with `-o -`, and only there: the ending of FILE names the format.")
+        raise click.UsageError("--to is required with `-o -` and allowed only there: else the ending of FILE gives the format.")
     if output == STDIO and as_json:
         raise click.UsageError("`-o -` and --json would both write to stdout.")
     path = Path(output)

@@ -13,8 +13,8 @@ from liedyn.cli.options import along_options, order_option, smooth_option
               "motor, a name or a pattern; may be repeated. Default: those with a force in TRAJECTORY.")
 @click.option("--criterion", type=click.Choice(["unique", "least_torque", "least_constraint_force"]), default="unique",
               show_default=True, help="For a robot with loops and more motors than its motion needs: how to choose the forces.")
-@click.option("--wrenches", type=click.Choice(["world", "link", "joint"]), help="Also write the wrench that each joint, fixed "
-              "ones too, transmits, in axes of the world, the child link or the joint's frame; reactions of loops in the same.")
+@click.option("--wrenches", type=click.Choice(["world", "link", "joint"]), help="Also write the wrench that each joint transmits "
+              "(fixed joints too), in axes of the world, the child link or the joint's frame, and reactions of loops likewise.")
 @order_option
 @smooth_option
 @with_console

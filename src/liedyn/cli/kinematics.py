@@ -12,12 +12,12 @@ from liedyn.cli.options import along_options
 @click.option("-l", "--link", "links", multiple=True, metavar="PATTERN", help="A link, or a pattern of links; may be repeated.")
 @click.option("--point", type=float, nargs=3, metavar="X Y Z", help="A point of the link, in its axes [m]. Default: its origin.")
 @click.option("--frame", type=click.Choice(["local", "local_world_aligned", "world"]), default="local_world_aligned",
-              show_default=True, help="Of twist, acceleration and Jacobian: link axes, about the point; world axes, about "
+              show_default=True, help="Frame of twist, acceleration and Jacobian: link axes, about the point; world axes, about "
               "the point; world axes, about the world's origin.")
 @click.option("--jacobian", is_flag=True, help="Also write the Jacobian and the manipulability.")
 @click.option("--com", is_flag=True, help="Write the centre of mass, its velocity and acceleration.")
 @click.option("--momentum", is_flag=True, help="Write the linear momentum, and the angular momentum about the centre of mass.")
-@click.option("--zmp", is_flag=True, help="Write the zero-moment point of inertia and gravity on the plane z = 0.")
+@click.option("--zmp", is_flag=True, help="Write the zero-moment point (of gravity and inertia) on the plane z = 0.")
 @with_console
 def kinematics(links, point, frame, jacobian, com, momentum, zmp, console, **options):
     """Compute poses, twists and accelerations of links along TRAJECTORY, a CSV of q and, optionally, v and a.

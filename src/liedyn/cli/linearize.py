@@ -27,7 +27,7 @@ from liedyn.cli.options import FILE, force_option, json_option, override_option,
 @click.option("--verify", is_flag=True, help="Compare with extrapolated finite differences; exit status 4 if they differ.")
 @click.option("-o", "--output", type=click.Path(), metavar="FOLDER", help="Folder to write. Default: runs/NAME_linear.")
 @override_option()
-@click.option("--no-plots", is_flag=True, help="Do not draw a picture.")
+@click.option("--no-plots", is_flag=True, help="Do not draw pictures.")
 @strict_option
 @force_option
 @json_option

@@ -21,7 +21,8 @@ from liedyn.cli.options import Existing, force_option, json_option, robot_option
 def plot(trajectory, robot, output, formats, against, force, as_json, console):
     """Plot a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, snapshots of the robot.
 
-    Of the folder of a batch: outputs against what varied, their distributions and derivatives, envelopes of trajectories.
+    For the folder of a batch: outputs against the varied values, their distributions and derivatives, and envelopes of
+    trajectories.
 
     Joint limits and snapshots need the robot file; without it, only the columns are plotted.
 
@@ -37,7 +38,7 @@ def plot(trajectory, robot, output, formats, against, force, as_json, console):
         folder = Path(output or Path(trajectory, "plots"))
         check_pictures(folder, formats, force=force)
         if robot or against:
-            raise click.UsageError("--robot and --against do not go with a batch.")
+            raise click.UsageError("--robot and --against cannot be used with a batch.")
         from liedyn.report.batch_folder import plot_batch
         with console.progress.stage("drawing"):
             _tell(*plot_batch(trajectory, folder, formats), as_json, console)

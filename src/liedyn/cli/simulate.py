@@ -49,13 +49,13 @@ def simulate(scenario, output, overrides, resume, force_long, dry_run, print_con
     from liedyn.io.output import check_folder, is_unfinished, path_part
 
     if resume and (dry_run or print_config):
-        raise click.UsageError("--resume goes without --dry-run and --print-config.")
+        raise click.UsageError("--resume cannot be combined with --dry-run or --print-config.")
     if not resume and not os.path.isfile(scenario):
         raise click.UsageError(f"{scenario} is a directory: a scenario or robot file is needed, or --resume.")
     folder = Path(output or (Path("runs", path_part(Path(scenario).stem)) if os.path.isfile(scenario) else scenario))
     if print_config:
         if dry_run or as_json:
-            raise click.UsageError("--print-config goes without --dry-run and --json.")
+            raise click.UsageError("--print-config cannot be combined with --dry-run or --json.")
         _print_config(scenario, overrides, force_long, strict, folder, console)
         return
     if resume and not is_unfinished(folder) and _has_ended(scenario, folder, force, console):
@@ -137,7 +137,7 @@ def _has_ended(scenario, folder, force, console) -> bool:
         console.say(f"{folder}: the run is complete, there is nothing to resume")
         return True
     if not os.path.isfile(scenario):
-        raise UsageError(f"{folder} is no run folder: there is nothing to resume")
+        raise UsageError(f"{folder} is not a run folder: there is nothing to resume")
     console.note(f"there is no checkpoint of {folder}: the run starts from the beginning")
     return False
 

@@ -12,7 +12,7 @@ from liedyn.cli.options import file_kind_argument, force_option, text_output_opt
 @force_option
 @with_console
 def template(kind, output, force, console):
-    """Write a commented YAML file with all keys of a scenario, a robot or a file of loops.
+    """Write a commented YAML file with all keys of a scenario, robot, loops or sweep file.
 
     The lines without a # are a complete file: the robot is an arm with two joints, and the scenario moves it.
 

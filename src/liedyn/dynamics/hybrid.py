@@ -53,6 +53,12 @@ def forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *
     Notes
     -----
     Source: K1 Tables 1, 3.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.forward_dynamics(model, q, v, tau=[0.0, 0.5], f_ext={"tip": [0, 0, 0, 1, 0, 0]}).round(3)
+    array([-7.735, 16.433])
     """
     if f_ext is None and on_error == "raise":
         try:                                  # arrays as they should be, of which the line checks all
@@ -107,6 +113,13 @@ def hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau:
     Notes
     -----
     Source: K1 (33), Tables 1, 4; K2 (34).
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> a, tau = ld.hybrid_dynamics(model, q, v, a=[0.0, np.nan], tau=[np.nan, 0.5], prescribed=[True, False])
+    >>> a.round(3), tau.round(3)
+    (array([0.   , 0.329]), array([5.233, 0.5  ]))
     """
     if model.nc:
         refuse_constraints(model, "hybrid_dynamics", "constrained_hybrid_dynamics")

@@ -59,6 +59,12 @@ def inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, 
     Notes
     -----
     Source: K1 (32), Tables 1-2; PBP (29). Gravity enters as ``dV_0 = [0; -g]``.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.inverse_dynamics(model, q, v, [0.0, 1.0]).round(3)
+    array([5.786, 0.724])
     """
     if f_ext is None and on_error == "raise":
         try:                                  # arrays as they should be, of which the line checks all
@@ -104,10 +110,40 @@ def _batch(model, named, with_f_ext, passive, wrenches_out, out=None):
 
 
 def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | None = None, on_error: OnError = "raise") -> Array:
-    """Coriolis, centrifugal and gravity force ``b(q, v)`` (..., nv) of ``M a + b = tau``, without external wrenches.
+    """Coriolis, centrifugal and gravity force ``b(q, v)`` of ``M a + b = tau``.
 
     Passive forces are not included. For a robot with loops it is the b of ``M a + b = tau + A^T lambda``, that of the open tree.
-    Arguments and errors as in `inverse_dynamics` (K1 Table 2 with zero acceleration).
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v : (..., nv) array
+        Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    f_ext
+        External wrenches as in `inverse_dynamics`, which are subtracted; default: none.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    b : (..., nv) array
+        [N m | N].
+
+    Raises
+    ------
+    ShapeError, ConfigurationError, NameLookupError
+
+    Notes
+    -----
+    K1 Table 2 with zero acceleration.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.bias_force(model, q, v).round(3)
+    array([4.962, 0.39 ])
     """
     if on_error != "raise":
         return each_state(bias_force, locals())
@@ -115,10 +151,37 @@ def bias_force(model: Model, q: ArrayLike, v: ArrayLike, *, f_ext: Wrenches | No
 
 
 def gravity_force(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """Joint forces (..., nv) that hold the robot at rest against gravity: ``b(q, 0)``. Springs are not included.
+    """Joint forces that hold the robot at rest against gravity: ``b(q, 0)``. Springs are not included.
 
     For a robot with loops it is the term of ``M a + b = tau + A^T lambda`` of the open tree; `constrained_inverse_dynamics` at
-    rest gives the holding forces of its motors. For on_error see `inverse_dynamics`. Source: PBP (59); PL (26), (38).
+    rest gives the holding forces of its motors.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    g : (..., nv) array
+        [N m | N].
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    Source: PBP (59); PL (26), (38).
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.gravity_force(model, [0.3, -0.2]).round(3)
+    array([4.838, 0.49 ])
     """
     if on_error != "raise":
         return each_state(gravity_force, locals())
@@ -132,6 +195,8 @@ def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_
 
     Parameters
     ----------
+    model, q, v, a, f_ext
+        As in `inverse_dynamics`.
     frame : "local", "local_world_aligned" or "world"
         Of the result: axes of the child link, about its origin; axes of the world, about the child link's origin; axes of the
         world, about the world's origin.
@@ -148,7 +213,15 @@ def joint_wrenches(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, f_
         [m; f] [N m | N] on the child link of each moving joint (K1 (12), (41), Table 2; PBP (8), (80)). Locally,
         ``S^T F`` is the joint's force without armature and passive forces.
 
-    Other parameters and errors as in `inverse_dynamics`.
+    Raises
+    ------
+    ShapeError, ConfigurationError, NameLookupError
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.joint_wrenches(model, q, v, a=[0.0, 0.0], frame="local_world_aligned").round(2)[1]
+    array([ 0.  ,  0.39,  0.  ,  0.41,  0.  , 11.88])
     """
     if on_error != "raise":
         return each_state(joint_wrenches, locals())

@@ -27,6 +27,12 @@ def kim_tables(model: Model, q: ArrayLike, v: ArrayLike, *, dq: ArrayLike | None
 
     q (nq,), v (nv,), f_ext (n_links, 6): as in `inverse_dynamics_directional`. Passive forces are zero; they, and derivatives
     of the robot's parameters by p, can be set in the result and its bodies.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.kim_tables(model, q, v).table_2([0.0, 1.0]).round(3)          # as inverse_dynamics
+    array([5.786, 0.724])
     """
     q, v = as_array(q, "q", (model.nq,)), as_array(v, "v", (model.nv,))
     dq, dv = (np.zeros(model.nv) if x is None else as_array(x, name, (model.nv,)) for x, name in ((dq, "dq"), (dv, "dv")))

@@ -17,11 +17,35 @@ _UNUSED = np.empty((1, 0))
 
 
 def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "raise") -> Array:
-    """Pose (..., 4, 4) of a link in the world: maps coordinates in the link frame to the world (K1 (1)-(3), Figure 1).
+    """Pose of a link in the world: maps coordinates in the link frame to the world (K1 (1)-(3), Figure 1).
 
-    q : (..., nq) array [rad | m]. Raises NameLookupError, ShapeError, ConfigurationError.
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    link : str
+        Name of a link.
+    on_error
+        As in `inverse_dynamics`.
 
-    For on_error see `inverse_dynamics`.
+    Returns
+    -------
+    T : (..., 4, 4) array
+        Homogeneous matrix [m].
+
+    Raises
+    ------
+    NameLookupError, ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.link_pose(model, [0.3, -0.2], "tip").round(3)
+    array([[ 0.995,  0.   ,  0.1  , -0.395],
+           [ 0.   ,  1.   ,  0.   ,  0.   ],
+           [-0.1  ,  0.   ,  0.995,  0.05 ],
+           [ 0.   ,  0.   ,  0.   ,  1.   ]])
     """
     if on_error != "raise":
         return each_state(link_pose, locals())
@@ -29,7 +53,31 @@ def link_pose(model: Model, q: ArrayLike, link: str, *, on_error: OnError = "rai
 
 
 def link_poses(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """Poses (..., n_links, 4, 4) of all links, in the order of ``model.link_names``. For on_error see `inverse_dynamics`."""
+    """Poses of all links in the world, in the order of ``model.link_names``.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    T : (..., n_links, 4, 4) array
+        Homogeneous matrices [m].
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.link_poses(model, np.zeros((1000, 2))).shape      # a batch, three links
+    (1000, 3, 4, 4)
+    """
     if on_error != "raise":
         return each_state(link_poses, locals())
     lead, T, _, _ = _motions(model, POSES, q)
@@ -45,14 +93,36 @@ def _as_poses(T) -> np.ndarray:
 
 def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
                on_error: OnError = "raise") -> Array:
-    """Twist (..., 6) [w; v] of a link (K1 (9), (10), (34)-(36)) [rad/s | m/s].
+    """Twist of a link (K1 (9), (10), (34)-(36)).
 
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v : (..., nv) array
+        Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    link : str
+        Name of a link.
     frame : "local", "local_world_aligned" or "world"
         As in `jacobian`.
+    on_error
+        As in `inverse_dynamics`.
 
-    Raises NameLookupError, ShapeError, ConfigurationError.
+    Returns
+    -------
+    V : (..., 6) array
+        [w; v] [rad/s | m/s].
 
-    For on_error see `inverse_dynamics`.
+    Raises
+    ------
+    NameLookupError, ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.link_twist(model, q, v, "tip", frame="local_world_aligned").round(3)
+    array([ 0.   ,  1.5  ,  0.   , -2.448,  0.   ,  0.445])
     """
     if on_error != "raise":
         return each_state(link_twist, locals())
@@ -64,10 +134,17 @@ def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Fr
 
 def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: str, *, frame: Frame = "local",
                       on_error: OnError = "raise") -> Array:
-    """Component-wise rate (..., 6) of `link_twist` in the same frame, gravity not in it (K1 (37)-(40)) [rad/s^2 | m/s^2].
+    """Component-wise rate of `link_twist` in the same frame, without gravity (K1 (37)-(40)).
 
     Parameters
     ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v, a : (..., nv) arrays
+        Joint velocity [rad/s | m/s] and acceleration.
+    link : str
+        Name of a link.
     frame : "local", "local_world_aligned" or "world"
         "local" and "world" give the spatial acceleration, the rate of the twist [w; v] along link axes, and along world axes
         about the world's origin. "local_world_aligned" gives the classical acceleration: the second derivative of the position of
@@ -75,9 +152,20 @@ def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, li
     on_error
         As in `inverse_dynamics`.
 
+    Returns
+    -------
+    dV : (..., 6) array
+        [rad/s^2 | m/s^2].
+
     Raises
     ------
     NameLookupError, ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.link_acceleration(model, q, v, [0.0, 0.0], "tip").round(3)
+    array([ 0.   ,  0.   ,  0.   , -0.099,  0.   , -0.49 ])
     """
     if on_error != "raise":
         return each_state(link_acceleration, locals())
@@ -121,21 +209,40 @@ def _motions(model, level, q, *rates):
 
 
 def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", on_error: OnError = "raise") -> Array:
-    """Jacobian (..., 6, nv) of a link: its twist is ``J v``.
+    """Jacobian of a link: its twist is ``J v``.
 
     Parameters
     ----------
+    model : Model
     q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
     link : str
+        Name of a link.
     frame : "local", "local_world_aligned" or "world"
         The twist along link axes about the link's origin; along world axes about the link's origin; or along world axes about
         the world's origin (the spatial Jacobian of PBP). Pinocchio's LOCAL, LOCAL_WORLD_ALIGNED and WORLD.
     on_error
         As in `inverse_dynamics`.
 
+    Returns
+    -------
+    J : (..., 6, nv) array
+        Rows [w; v].
+
     Raises
     ------
     NameLookupError, ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.jacobian(model, [0.3, -0.2], "tip", frame="local_world_aligned").round(3)
+    array([[ 0.   ,  0.   ],
+           [ 1.   ,  1.   ],
+           [ 0.   ,  0.   ],
+           [-1.95 , -0.995],
+           [ 0.   ,  0.   ],
+           [ 0.395,  0.1  ]])
     """
     if on_error != "raise":
         return each_state(jacobian, locals())
@@ -147,9 +254,40 @@ def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", o
 
 def jacobian_derivative(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Frame = "local",
                         on_error: OnError = "raise") -> Array:
-    """Time derivative (..., 6, nv) of `jacobian` along the velocity v, component-wise: dV = J a + dJ v.
+    """Time derivative of `jacobian` along the velocity v, component by component: dV = J a + dJ v.
 
-    For on_error see `inverse_dynamics`.
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v : (..., nv) array
+        Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    link : str
+        Name of a link.
+    frame : "local", "local_world_aligned" or "world"
+        As in `jacobian`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    dJ : (..., 6, nv) array
+
+    Raises
+    ------
+    NameLookupError, ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.jacobian_derivative(model, q, v, "tip", frame="local_world_aligned").round(3)
+    array([[0.   , 0.   ],
+           [0.   , 0.   ],
+           [0.   , 0.   ],
+           [0.445, 0.15 ],
+           [0.   , 0.   ],
+           [2.448, 1.493]])
     """
     if on_error != "raise":
         return each_state(jacobian_derivative, locals())
@@ -176,10 +314,35 @@ def _jacobians(model, q, v, which, derivative):
 
 
 def energy(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> tuple[Array, Array]:
-    """Kinetic energy (with rotors) and potential energy of gravity (zero at the world's origin) and joint springs (...,) [J]
-    (K1 (14)-(19); PBP (32), (39), (58)).
+    """Kinetic energy, of rotors too, and potential energy of gravity and of joint springs (K1 (14)-(19); PBP (32), (39), (58)).
 
-    For on_error see `inverse_dynamics`.
+    The potential energy of gravity is zero at the world's origin, that of a spring at its rest.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v : (..., nv) array
+        Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    kinetic, potential : (...,) arrays
+        [J].
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> kinetic, potential = ld.energy(model, q, v)
+    >>> round(float(kinetic), 3), round(float(potential), 3)
+    (1.777, 20.302)
     """
     if on_error != "raise":
         return each_state(energy, locals())
@@ -188,10 +351,32 @@ def energy(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "rai
 
 
 def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """Momentum (..., 6) [angular; linear] of the moving bodies in the "world" frame: world axes, about the world's origin
-    (K1 (23), (24)).
+    """Momentum of the moving bodies in the "world" frame: world axes, about the world's origin (K1 (23), (24)).
 
-    For on_error see `inverse_dynamics`.
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v : (..., nv) array
+        Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    h : (..., 6) array
+        [angular; linear] [kg m^2/s | kg m/s].
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.momentum(model, q, v).round(3)
+    array([ 0.   , -1.3  ,  0.   , -2.179,  0.   ,  0.518])
     """
     if on_error != "raise":
         return each_state(momentum, locals())
@@ -200,7 +385,33 @@ def momentum(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "r
 
 
 def centre_of_mass(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """Centre of mass (..., 3) [m] of the moving bodies, in the world. For on_error see `inverse_dynamics`."""
+    """Centre of mass of the moving bodies, in the world.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    c : (..., 3) array
+        [m].
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+    ComputationError
+        Where nothing that moves has mass.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.centre_of_mass(model, [0.3, -0.2]).round(3)
+    array([-0.247,  0.   ,  1.035])
+    """
     if on_error != "raise":
         return each_state(centre_of_mass, locals())
     lead, out = _totals(model, q, np.zeros(model.nv))

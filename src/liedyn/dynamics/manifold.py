@@ -14,9 +14,32 @@ from liedyn.model.model import Model
 
 
 def integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """``q0 (+) dv`` (..., nq): each joint moves with its part of dv (..., nv) as a constant body twist for unit time.
+    """``q0 (+) dv``: each joint moves with its part of dv as a constant body twist for unit time.
 
-    For on_error see `inverse_dynamics`.
+    Parameters
+    ----------
+    model : Model
+    q0 : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    dv : (..., nv) array
+        Velocity times time [rad | m]; of ball and free joints in the body frame.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    q : (..., nq) array
+        Quaternions are of unit norm.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/asymmetric_body.yaml")
+    >>> ld.integrate(model, model.neutral(), [0, 0, np.pi / 2, 0.5, 0, 0]).round(3)
+    array([0.318, 0.318, 0.   , 0.   , 0.   , 0.707, 0.707])
     """
     if on_error != "raise":
         return each_state(integrate, locals())
@@ -28,9 +51,30 @@ def integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError =
 
 
 def difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """The dv (..., nv) with ``q0 (+) dv = q1``; rotations take the shorter path, |w| <= pi.
+    """The dv with ``q0 (+) dv = q1``: the inverse of `integrate`.
 
-    For on_error see `inverse_dynamics`.
+    Parameters
+    ----------
+    model : Model
+    q0, q1 : (..., nq) arrays
+        Configurations [rad | m]; ball and free joints hold unit quaternions x y z w.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    dv : (..., nv) array
+        [rad | m]; rotations take the shorter path, |w| <= pi.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/asymmetric_body.yaml")
+    >>> ld.difference(model, model.neutral(), [0.5, 0, 0, 0, 0, 1, 0]).round(3)
+    array([ 0.   ,  0.   ,  3.142,  0.   , -0.785,  0.   ])
     """
     if on_error != "raise":
         return each_state(difference, locals())
@@ -53,8 +97,29 @@ def refuse_either(model: Model, code: int, rows: list[Array]) -> None:
 
 
 def random_configuration(model: Model, rng: np.random.Generator, size: int | tuple[int, ...] = ()) -> Array:
-    """Random configurations (*size, nq): 1-DoF coordinates uniform within their limits (+-pi or +-1 m if there are
-    none), rotations uniform, free positions standard normal. rng: a NumPy Generator."""
+    """Random configurations.
+
+    1-DoF coordinates are uniform within their limits (+-pi or +-1 m if there are none), rotations uniform, free positions
+    standard normal.
+
+    Parameters
+    ----------
+    model : Model
+    rng : numpy.random.Generator
+    size : int or tuple of int
+        Leading axes.
+
+    Returns
+    -------
+    q : (*size, nq) array
+        [rad | m].
+
+    Examples
+    --------
+    >>> model = ld.load("robots/asymmetric_body.yaml")
+    >>> ld.random_configuration(model, np.random.default_rng(0), 1000).shape
+    (1000, 7)
+    """
     size = (size,) if np.isscalar(size) else tuple(size)
     q = np.empty((*size, model.nq))
     for joint in model.joints:
@@ -73,13 +138,37 @@ def random_configuration(model: Model, rng: np.random.Generator, size: int | tup
 
 
 def joint_motion(model: Model, name: str, q: ArrayLike, v: ArrayLike | None = None) -> tuple[Array, Array, Array]:
-    """Pose, Jacobian and Jacobian rate of one joint at its own coordinates q (and velocities v).
+    """Pose, Jacobian and Jacobian rate of one joint at its own coordinates.
+
+    Parameters
+    ----------
+    model : Model
+    name : str
+        Name of a moving joint.
+    q : array
+        Coordinates of the joint [rad | m]: ``q[model.q_index(name)]``.
+    v : array, optional
+        Its velocities; default: zero.
 
     Returns
     -------
-    T : (4, 4) pose of the child link in the parent link
-    S : (6, k) joint Jacobian in the child's frame: S v is the child's twist relative to its parent (K1 (36))
-    dS : (6, k) its time derivative along v; zero without v
+    T : (4, 4) array
+        Pose of the child link in the parent link.
+    S : (6, k) array
+        Joint Jacobian in the child's frame: S v is the child's twist relative to its parent (K1 (36)).
+    dS : (6, k) array
+        Its time derivative along v.
+
+    Raises
+    ------
+    NameLookupError, ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> T, S, dS = ld.joint_motion(model, "elbow", [0.3])
+    >>> T[:3, 3], S[:, 0]
+    (array([ 0.,  0., -1.]), array([0., 1., 0., 0., 0., 0.]))
     """
     joint = model.joint(name)
     q = as_array(q, f"q of {name!r}", (joint.q.stop - joint.q.start,))

@@ -10,4 +10,4 @@ def refuse_constraints(model, function: str, instead: str | None = None) -> None
     shown = ", ".join(names[:4]) + (", …" if len(names) > 4 else "")
     use = f"use {instead}, or " if instead else "no function obeys them here; "
     raise ModelError(f"{function} does not account for the constraints of robot {model.name} ({shown})",
-                     hint=f"{use}model.open_tree() for the robot without them")
+                     hint=f"{use}model.open_tree() for the robot without them; see docs/loops.md#dynamics")

@@ -27,7 +27,8 @@ class _OfEach(Generic[P, R]):
     """A function of the package as a method of `Variants`, without its first argument."""
 
     def __init__(self, function: Callable[Concatenate[Model, P], R]):
-        self._function, self.__doc__ = function, function.__doc__
+        self._function = function
+        self.__doc__ = f"`{function.__name__}` of each robot, without its first argument."
 
     @overload
     def __get__(self, variants: None, owner: type) -> Self: ...
@@ -64,8 +65,10 @@ class Variants:
 
     Examples
     --------
-    >>> variants = ld.Variants([ld.build(robot) for robot in robots])
-    >>> a = variants.forward_dynamics(q, v, tau)           # q (len(robots), nq)
+    >>> robots = [ld.load("robots/double_pendulum.yaml", gravity=[0, 0, -g]) for g in (9.81, 1.62)]
+    >>> ld.Variants(robots).gravity_force([[0.3, -0.2], [0.3, -0.2]]).round(3)
+    array([[4.838, 0.49 ],
+           [0.799, 0.081]])
     """
 
     inverse_dynamics = _OfEach(inverse.inverse_dynamics)

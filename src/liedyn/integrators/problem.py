@@ -336,7 +336,8 @@ def failure(problem: Problem, code: int, t: float, work: MotionWork, ties: LoopP
     if problem.joint_laws is not None and problem.joint_laws.task is not None:
         mend = f"the target of task_space may be out of reach, or near a singular configuration; or {mend}"
     if code == NOT_FINITE:
-        return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s{worst}: {mend}")
+        return ComputationError(f"the motion is no longer finite soon after t = {t:.6g} s{worst}: {mend}; "
+                                "see docs/running.md#runs-that-end-early")
     if code == STEP_TOO_SMALL:
         return ComputationError(f"the step size became too small at t = {t:.6g} s{worst}: {mend}")
     return ComputationError(f"the run ended early at t = {t:.6g} s (code {code})")

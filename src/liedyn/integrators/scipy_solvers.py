@@ -241,7 +241,7 @@ class _Run:
             self.rates(t + share * step, dense(t + share * step) if share < 1.0 else solver.y)
             return switches.excess()
 
-        share = switches.first_passing(excess_after, bool(switches.beyond.any()))
+        share = switches.first_passing(excess_after, suspected=False)
         if share is None:
             switches.settle_free()
             turned = switches.turn_loose()

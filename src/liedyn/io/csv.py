@@ -52,6 +52,12 @@ class Trajectory:
     units    {name: unit}, empty where the file gives none
     source   the file, `-` for standard input, None where there is no file
     lines    (N,) the line number of each row in the file; of the rows themselves where there is none
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.trajectory_of(model, [0.0, 0.1], [[0.3, 0.0], [0.2, 0.1]])
+    <Trajectory of arrays: 2 rows, t = 0 to 0.1 s; columns q 2>
     """
 
     header: dict[str, str]
@@ -98,10 +104,29 @@ class Trajectory:
 
 
 def read_trajectory(path: str | Path, *, events: bool = False) -> Trajectory:
-    """Read a trajectory file, or standard input for `-`. events: in a file whose comments tell of events, two rows may have the
-    same time, before and after one.
+    """Read a trajectory file.
 
-    Raises TrajectoryError, with file, line and column, if the file is not valid.
+    Parameters
+    ----------
+    path : path
+        A CSV, see docs/files.md; "-" is standard input.
+    events : bool
+        Whether two rows may have one time, before and after an event, in a file whose comments tell of events.
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    TrajectoryError
+        With file, line and column, if the file is not valid.
+
+    Examples
+    --------
+    >>> trajectory = ld.read_trajectory("configs/ur5_encoders.csv")
+    >>> trajectory.t.shape, list(trajectory.columns)[:2]
+    ((201,), ['q.shoulder_pan_joint', 'q.shoulder_lift_joint'])
     """
     source = str(path)
     lines = _lines(source)

@@ -27,12 +27,16 @@ class LinkShape:
 def link_shapes(path: str | os.PathLike, visible: Container[str] = ()) -> dict[str, tuple[LinkShape, ...]]:
     """Shapes by link, of a robot file that has been loaded without an error; none of links without one, and of meshes.
 
-    Of a URDF, the primitives of <visual>; of a link without, and that is not among the `visible` ones, those of <collision>.
+    Of a URDF, the primitives of <visual>; of a link without, and that is not among the `visible` ones, those of <collision>. Of
+    an MJCF file, its geoms.
     """
     if Path(path).suffix.lower() in (".yaml", ".yml"):
         return _of_yaml(path)
-    found = {}
-    for link in ElementTree.parse(path).getroot().iterfind("link"):
+    root, found = ElementTree.parse(path).getroot(), {}
+    if root.tag == "mujoco":
+        from liedyn.io.mjcf.read import mjcf_shapes
+        return mjcf_shapes(path)
+    for link in root.iterfind("link"):
         shapes = _primitives(link, "visual") or (() if link.get("name") in visible else _primitives(link, "collision"))
         if shapes:
             found[link.get("name")] = shapes
@@ -43,8 +47,9 @@ def count_shaped(path: str | os.PathLike) -> int:
     """How many links of a robot file that has been loaded without an error have shapes, meshes included."""
     if Path(path).suffix.lower() in (".yaml", ".yml"):
         return len(_of_yaml(path))
-    links = ElementTree.parse(path).getroot().iterfind("link")
-    return sum(any(part.tag in ("visual", "collision") for part in link) for link in links)
+    root = ElementTree.parse(path).getroot()
+    parts = [[part.tag for part in link] for link in root.iter("body" if root.tag == "mujoco" else "link")]
+    return sum(any(tag in ("visual", "collision", "geom") for tag in tags) for tags in parts)
 
 
 def _of_yaml(path) -> dict[str, tuple[LinkShape, ...]]:

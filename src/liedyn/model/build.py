@@ -23,10 +23,25 @@ from liedyn.model.validate import validate
 def build(robot: Robot) -> Model:
     """Model of a robot description, which is validated first.
 
+    Parameters
+    ----------
+    robot : Robot
+        From `load_description`, or made in Python.
+
+    Returns
+    -------
+    Model
+
     Raises
     ------
     ModelError
         If the robot is not valid, or a joint moves no inertia.
+
+    Examples
+    --------
+    >>> robot = ld.load_description("robots/asymmetric_body.yaml")
+    >>> ld.build(dataclasses.replace(robot, gravity=(0.0, 0.0, -1.62))).gravity
+    array([ 0.  ,  0.  , -1.62])
     """
     robot = validate(robot)
     tree = Assembly(robot)

@@ -229,7 +229,14 @@ class Finding:
 class Robot:
     """A tree of links and joints. A joint whose parent is `world` is attached to the ground. Otherwise the one link that is
     not the child of a joint is the root, welded to the ground (`base` fixed) or free (`base` floating). `loops` and `couplings`
-    constrain the tree."""
+    constrain the tree.
+
+    Examples
+    --------
+    >>> robot = ld.load_description("robots/double_pendulum.yaml")
+    >>> robot, robot.links[0].mass
+    (<Robot double_pendulum: 3 links, 3 joints, fixed base>, 1.0)
+    """
 
     name: str
     links: tuple[Link, ...]

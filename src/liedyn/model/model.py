@@ -53,6 +53,12 @@ class Model:
                          the constraints out refuse the robot
     loop_index, loop_constants   what the kernels read of them; see `model.constraints`; empty without
     loop_machine         index, constants, loop_index and loop_constants as one array
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> model.joint_names, model.v_index("elbow"), model.neutral()
+    (('shoulder', 'elbow'), slice(1, 2, None), array([0., 0.]))
     """
 
     name: str
@@ -155,7 +161,7 @@ class Model:
         raise NameLookupError(_unknown("constraint", name, tuple(one.name for one in self.constraints)))
 
     def link_index(self, name: str) -> int:
-        """Place of a link in `link_names`, and in f_ext. Raises NameLookupError."""
+        """Index of a link in `link_names` and in f_ext. Raises NameLookupError."""
         try:
             return self.link_names.index(name)
         except ValueError:

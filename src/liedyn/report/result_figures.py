@@ -12,8 +12,28 @@ if TYPE_CHECKING:
 
 
 def figure_of(result: Result, what: str = "positions") -> Figure:
-    """A Matplotlib figure of a simulated motion: replay, positions, velocities, torques, energy, … as the files in the folder
-    `plots` of a run are called. Raises NameLookupError for one that the motion does not have."""
+    """A Matplotlib figure of a simulated motion.
+
+    Parameters
+    ----------
+    result : Result
+    what : str
+        replay, positions, velocities, torques, energy, … as the files in the folder `plots` of a run are called.
+
+    Returns
+    -------
+    matplotlib.figure.Figure
+
+    Raises
+    ------
+    NameLookupError
+        For a picture that the motion does not have.
+
+    Examples
+    --------
+    >>> run = ld.simulate("robots/double_pendulum.yaml", duration=0.1, q0=[0.3, 0.0])
+    >>> ld.figure_of(run, "velocities").savefig("velocities.png")
+    """
     from liedyn.report.pictures.all_pictures import figures
 
     found = figures(recording_of(result))

@@ -33,11 +33,38 @@ _PACKAGES = ("numpy", "scipy", "numba", "matplotlib")
 
 def write_run(result: Result, folder: str | Path, *, force: bool = False, plots: bool = True,
               draughtsman: Draughtsman | None = None) -> Written:
-    """Write a run folder and return what a person may want to open: the CSV, run.json, the pictures, the replay.
+    """Write a run folder: the CSV, run.json, the pictures, the replay.
 
-    The pictures come when the data are safe: those that cannot be drawn are told in what is returned. A `draughtsman` draws
-    them in its own process, else they are drawn in this one.
-    Raises UsageError where the folder exists and `force` is not given, or cannot be written.
+    The pictures come when the data are safe. One that cannot be drawn does not end the run: the result says why.
+
+    Parameters
+    ----------
+    result : Result
+    folder : path
+        Made, also with what is above it.
+    force : bool
+        Whether an existing run folder is replaced.
+    plots : bool
+        Whether pictures and replay.html are written.
+    draughtsman : Draughtsman, optional
+        Draws in a process of its own, as the command does.
+
+    Returns
+    -------
+    Written
+        The files that a person may want to open, and notes.
+
+    Raises
+    ------
+    UsageError
+        Where the folder exists and `force` is not given, or cannot be written.
+
+    Examples
+    --------
+    >>> run = ld.simulate("robots/double_pendulum.yaml", duration=0.1, q0=[0.3, 0.0])
+    >>> written = ld.write_run(run, "runs/pendulum", plots=False)
+    >>> ld.read_trajectory("runs/pendulum/trajectory.csv").source
+    'runs/pendulum/trajectory.csv'
     """
     folder = Path(folder)
     with open_folder(folder, mark=MARK, force=force) as part:

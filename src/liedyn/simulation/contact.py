@@ -118,7 +118,7 @@ def _contacts_of(event: Event, rows: list[_Row], model) -> list[int]:
         found = [k for k in found if others & {rows[k].what, *([rows[k].link] if rows[k].other in links else [])}]
     if not found:
         touching = list(dict.fromkeys(x for row in rows for x in (row.link, row.other)))
-        raise ScenarioError(f"event {event.name}: {event.when.text} is never a contact", place=place,
+        raise ScenarioError(f"event {event.name}: {event.when.text} is not among the contacts", place=place,
                             expected=f"one of {' and '.join(touching)}" if len(touching) < 3 else
                             f"one of {', '.join(touching[:8])}{', …' if len(touching) > 8 else ''}")
     return found
@@ -205,7 +205,7 @@ def _material(contact: Contact, share: float, *shapes: Shape) -> Material:
     if material.stiffness is not None:
         return material
     if not share > 0.0:
-        raise ScenarioError("the robot has no moving mass, so that sink gives no stiffness", place=shapes[-1].place,
+        raise ScenarioError("the robot has no moving mass, so sink does not give a stiffness", place=shapes[-1].place,
                             hint="give stiffness")
     return replace(material, stiffness=share / material.sink**material.exponent)
 

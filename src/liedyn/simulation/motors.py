@@ -86,7 +86,7 @@ def with_rotors(scenario: Scenario, model):
     for joint in model.description.joints:
         if joint.name in rotors and joint.coordinates[0].armature:
             raise ScenarioError(f"the robot file gives joint {joint.name} an armature already",
-                                place=rotors[joint.name].rule.place, expected="one of both",
+                                place=rotors[joint.name].rule.place, expected="one of the two",
                                 found=f"inertia: {rotors[joint.name].motor.inertia:g}, armature: "
                                       f"{joint.coordinates[0].armature:g}")
     return with_armatures(model, {name: one.armature for name, one in rotors.items()})

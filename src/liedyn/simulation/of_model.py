@@ -54,14 +54,17 @@ def simulate(model: Model | str | os.PathLike[str], scenario: Mapping[str, Any] 
 
     Examples
     --------
-    >>> run = ld.simulate("robots/double_pendulum.yaml", duration=2, q0=[0.3, 0], tau={"elbow": "-2*q - 0.5*v"})
-    >>> run = ld.simulate(model, duration=2, tau=lambda t, q, v: -20 * q[:2] - 3 * v, rate=500)
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> run = ld.simulate(model, duration=1, q0=[0.3, 0.0], tau={"elbow": "-2*q - 0.5*v"})
+    >>> run.q[-1].round(3)
+    array([-0.252, -0.05 ])
+    >>> run = ld.simulate(model, duration=1, tau=lambda t, q, v: -20 * q - 3 * v, rate=500)
     """
     if not isinstance(scenario, Mapping | None):
         raise UsageError(f"scenario is a mapping of keys; found {type(scenario).__name__} (a file: run_scenario)")
     given = dict(scenario or {})
     if "robot" in {**given, **keys}:
-        raise UsageError("the scenario of simulate names no robot: the model is the first argument")
+        raise UsageError("the scenario of simulate must not name a robot: the model is the first argument")
     if not isinstance(model, Model):
         model = load(model, **{key: x for key, x in {**given, **keys}.items() if key in ("base", "gravity", "loops")})
     elif {"base", "gravity", "loops"} & {*given, *keys}:
@@ -98,9 +101,9 @@ def _with_torques(model, given: dict, tau, rate) -> tuple[dict, Controller | Non
         return given, None
     held = callable(tau) or (not isinstance(tau, Mapping) and np.ndim(tau) == 2)
     if held and rate is None:
-        raise UsageError("a function or rows of torques need a rate [1/s], with which they are called or follow each other")
+        raise UsageError("a function or rows of torques need a rate [1/s], at which they are called or follow each other")
     if not held and rate is not None:
-        raise UsageError("rate goes with a function or with rows of torques")
+        raise UsageError("rate applies only to a function or to rows of torques")
     if callable(tau):
         return given | {"sampling": {"rate": rate}}, tau
     if held:

@@ -90,7 +90,7 @@ def refuse_uneventful(scenario: Scenario) -> None:
     """ScenarioError for a method whose steps do not end at events."""
     if scenario.integrator.method in WITHOUT_EVENTS:
         what = "events" if scenario.events else "sampling" if scenario.sampling else "hard stops"
-        raise ScenarioError(f"{scenario.integrator.method} does not go with {what}", place=scenario.integrator.place,
+        raise ScenarioError(f"{scenario.integrator.method} cannot be used with {what}", place=scenario.integrator.place,
                             expected="another integrator.method")
 
 
@@ -100,7 +100,8 @@ def _called(scenario: Scenario, controller) -> Scenario:
         raise UsageError(f"controller must be a function of (t, q, v); found {type(controller).__name__}")
     if scenario.sampling is None:
         raise UsageError("a controller is called at sample times: the scenario needs the key sampling, for example "
-                         "sampling: {rate: 1000} (in continuous time it would be called at trial steps of the integrator, too)")
+                         "sampling: {rate: 1000} (in continuous time it would be called at trial steps of the integrator, too); "
+                         "see docs/python.md#controllers-in-python")
     return replace(scenario, sampling=replace(scenario.sampling, function=controller))
 
 
@@ -110,10 +111,10 @@ def refuse_integrals(scenario: Scenario, method: str) -> None:
     if law is None:
         return
     if method in WITHOUT_EVENTS:
-        raise ScenarioError(f"{method} does not carry the integrals of pid laws", place=scenario.integrator.place,
+        raise ScenarioError(f"{method} cannot integrate pid laws", place=scenario.integrator.place,
                             expected="another integrator.method, or the key sampling")
     if scenario.limits is not None and scenario.limits.mode == "hard":
-        raise ScenarioError("hard stops do not go with pid laws", place=scenario.limits.place,
+        raise ScenarioError("hard stops cannot be combined with pid laws", place=scenario.limits.place,
                             expected="compliant stops, limits: stop")
 
 

@@ -49,7 +49,7 @@ class Result:
     q         (N, nq); v, a, tau: (N, nv) [rad | m and their rates; N m | N], in the order of model.q_names and model.v_names
     wrench    (N, len(forced_links), 6) external wrenches [m; f] on the links `forced_links`, in their local frames [N m | N]
     kinetic, potential   (N,) energies [J]
-    work      (N,) energy supplied by motors, external wrenches and passive forces but springs since t[0] [J]
+    work      (N,) energy supplied by motors, external wrenches and passive forces except springs since t[0] [J]
     multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
               (N, loops, 6) wrenches on their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
     tracking  how links or joints followed the desired motions of `control`; None without
@@ -61,6 +61,16 @@ class Result:
     notes     notes for the user, one line each
     timing    seconds by part of the run
     status    complete; diverged or interrupted: the rows before that, and reason says why
+
+    Examples
+    --------
+    >>> run = ld.simulate("robots/double_pendulum.yaml", duration=0.1, q0=[0.3, 0.0])
+    >>> run
+    <Result double_pendulum: 0.1 s in 500 steps (rk4), 501 rows, nq 2, nv 2
+      energy balance ..., inverse dynamics residual ...
+      next: run.q, run.to_pandas(), run.plot("torques"), run.save("runs/name")>
+    >>> run.to_pandas().columns[:2].to_list()
+    ['q.shoulder[rad]', 'q.elbow[rad]']
     """
 
     scenario: Scenario
@@ -120,12 +130,12 @@ class Result:
 
     @cached_property
     def power(self) -> dict[str, Array]:
-        """(N,) power tau . v [W] of each joint whose motion is prescribed, in one phase at least."""
+        """(N,) power tau . v [W] of each joint whose motion is prescribed in at least one phase."""
         return prescribed_power(self.scenario, self.model, self.v, self.tau)
 
     @cached_property
     def columns(self) -> list[tuple[str, str, Array]]:
-        """(name, unit, (N,) array) of each column of trajectory.csv but the time."""
+        """(name, unit, (N,) array) of each column of trajectory.csv except the time."""
         columns = columns_of(self.model, self.forced_links, self.wrench, q=self.q, v=self.v, a=self.a, tau=self.tau)
         columns += [(f"power.{name}", "W", x) for name, x in self.power.items()]
         columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
@@ -168,6 +178,19 @@ class Result:
         Raises NameLookupError for a picture that this motion does not have."""
         import liedyn
         return liedyn.figure_of(self, what)
+
+    def replay(self, path: str | os.PathLike[str], *, force: bool = False, **look: Any) -> None:
+        """Write the page that shows the motion in 3D; `look` as `liedyn.replay_of` takes it: against, traces, follow, …
+        Raises UsageError where the file exists and `force` is not given."""
+        import liedyn
+        from liedyn.io.output import open_output
+        with open_output(path, force=force) as file:
+            file.write(liedyn.replay_of(self, **look))
+
+    def _repr_html_(self) -> str:
+        """The motion in 3D, which notebooks show where a result is the value of a cell."""
+        import liedyn
+        return liedyn.replay_of(self, inline=True)
 
     @property
     def balance(self) -> Array:
@@ -232,6 +255,12 @@ def run_scenario(scenario: str | os.PathLike[str] | Mapping[str, Any], overrides
         memory.
     UsageError
         For a controller without the key ``sampling``.
+
+    Examples
+    --------
+    >>> run = ld.run_scenario("configs/double_pendulum.yaml", {"duration": 1, "output_step": 0.1})
+    >>> run.status, run.q.shape
+    ('complete', (11, 2))
     """
     return simulate_file(scenario, overrides, Silent(), strict, force_long, controller=controller)
 

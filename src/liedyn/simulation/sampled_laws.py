@@ -68,7 +68,7 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
         raise ScenarioError(f"sampling is not available for the law {control.law} of elastic joints", place=sampling.place,
                             expected="no key sampling")
     if scenario.limits is not None and scenario.limits.mode == "hard":
-        raise ScenarioError("hard stops do not go with sampling", place=scenario.limits.place,
+        raise ScenarioError("hard stops cannot be combined with sampling", place=scenario.limits.place,
                             expected="compliant stops, limits: stop")
     rules = phase_rules(scenario, model, scenario.phases[0].name if scenario.phases else None) if rules is None else rules
     feedback = {name: rule for name, rule in rules.items() if isinstance(rule.value, Pd)}

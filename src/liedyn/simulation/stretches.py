@@ -220,7 +220,7 @@ class Timeline:
             waiting.extend(one for one in (self.watched[k] for k in passed) if one is not event and one not in waiting)
             if len(self.occurrences) - first > _MANY:
                 raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is {event.name} "
-                                       "(forces jump to and fro over their values)")
+                                       "(forces jump back and forth across its value)")
         return now
 
     def _sides(self, now: Start) -> np.ndarray:

@@ -152,7 +152,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Warmup:
-    """What was compiled or loaded; the folder of the cache, the number of its files and their size [bytes]."""
+    """What was compiled or loaded; the folder of the cache, the number of its files and their size [bytes].
+
+    Examples
+    --------
+    >>> ld.warmup("dynamics").seconds           # doctest: +SKIP
+    """
 
     steps: tuple[Step, ...]
     cache: str
@@ -199,6 +204,10 @@ def warmup(what: str | Iterable[str] | None = None, *, robot: str | os.PathLike[
         For an unknown group.
     ModelError
         For a robot that cannot be used.
+
+    Examples
+    --------
+    >>> ld.warmup(["dynamics", "simulate"])     # doctest: +SKIP
     """
     groups = _groups(what, robot)
     progress, steps = progress or Silent(), []

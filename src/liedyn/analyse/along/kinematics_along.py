@@ -112,7 +112,7 @@ def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: boo
             raise UsageError(f"--link {pattern}: there is no such link; {hint}")
         links.update(dict.fromkeys(hits))
     if not links and not any(whole.values()):
-        raise UsageError("nothing is asked for: name a link with --link NAME, or use --com, --momentum or --zmp")
+        raise UsageError("there is nothing to compute: name a link with --link NAME, or use --com, --momentum or --zmp")
     if not links and (point is not None or jacobian):
         raise UsageError(f"{'--point' if point is not None else '--jacobian'} needs --link NAME")
     if point is not None and len(links) > 1:

@@ -132,7 +132,7 @@ def positions_of(model: Model, trajectory) -> np.ndarray:
     if q is None and others:
         raise TrajectoryError(f"no column belongs to a joint of the robot {model.name}", place=Place(trajectory.source),
                               found=", ".join(others), expected=", ".join(f"q.{name}" for name in model.q_names[:4]),
-                              hint="is this the motion of another robot?")
+                              hint="is this the motion of another robot? See docs/files.md#trajectory-csv")
     require(trajectory, q, "q", "the positions")
     off = off_unit(model, q)
     if off:

@@ -45,6 +45,16 @@ class Identification:
     force        (nv,) root mean square of the force
     rows         how many rows of the trajectory were used
     notes        what a person should know before trusting the result
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> t = np.linspace(0, 2, 401)
+    >>> q = np.stack([np.sin(3 * t), np.cos(4 * t)], axis=1)
+    >>> m = ld.motion_of(model, ld.trajectory_of(model, t, q))
+    >>> fit = ld.identify(model, t, q, ld.inverse_dynamics(model, *m[1:4]), v=m.v, a=m.a)
+    >>> fit.names[1], fit.units[1], bool(fit.reliable.all())
+    ('hz.upper', 'kg m', True)
     """
 
     values: Array
@@ -125,9 +135,19 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     Notes
     -----
     Forces and regressor pass the low-pass filter of the splines, one equation a knot (parallel filtering and decimation, Gautier
-    1997). Least squares tells the noise of each joint's force; with its inverse as weight the equations are solved again, some
-    rounds. The noise of q, v, a is measured (high differences of them); with as much again added, the estimate moves by its
-    deviation due to noise and by its bias (simulation and extrapolation, Cook and Stefanski 1994).
+    1997). Least squares estimates the noise of each joint's force; with its inverse as weight, the equations are solved again,
+    for some rounds. The noise of q, v, a is measured from their high differences. With as much noise added again, the change of
+    the estimate gives its deviation and its bias due to noise (simulation and extrapolation, Cook and Stefanski 1994).
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> t = np.linspace(0, 2, 401)
+    >>> q = np.stack([np.sin(3 * t), np.cos(4 * t)], axis=1)
+    >>> motion = ld.motion_of(model, ld.trajectory_of(model, t, q))
+    >>> tau = ld.inverse_dynamics(model, motion.q, motion.v, motion.a)
+    >>> ld.identify(model, t, q, tau, v=motion.v, a=motion.a).values.round(3)
+    array([ 0.   , -1.5  ,  1.333,  0.   , -0.5  ,  0.333])
     """
     smooth = _checked(smooth)
     source = read_trajectory(t) if isinstance(t, (str, PathLike)) else t

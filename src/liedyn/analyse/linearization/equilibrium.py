@@ -86,6 +86,12 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
     ScenarioError, ModelError, TrajectoryError, UsageError, ShapeError, ConfigurationError
     ComputationError
         If none is found: names the coordinate whose forces do not balance.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.find_equilibrium(model, [0.4, -0.3])
+    <Equilibrium, neutral: q [0. 0.], tau [0. 0.]; residual ...>
     """
     if isinstance(robot, Model):
         setup = standing(robot, q, tau, passive)

@@ -87,7 +87,7 @@ def _setup(scenario: Scenario, model: Model) -> Setup:
                             expected="no sampling: -S sampling=null linearizes with continuous laws")
     law = continuous_pid(scenario)
     if law is not None:
-        raise ScenarioError("the integral of a pid law is no state of linear models", place=law.place,
+        raise ScenarioError("the integral of a pid law is not a state of linear models", place=law.place,
                             expected="torque: {pd: …}; the gain of the integral is to be chosen from the linear model")
     model = with_rotors(scenario, model)
     whole, model = model, opened(model, scenario.phases[0] if scenario.phases else None)

@@ -53,6 +53,13 @@ class LinearSystem:
                               p.<link>.x (position of a link's origin in the world)
     state_units, input_units, output_units
     moving                    (n,) bool: states that forces affect; the others belong to prescribed coordinates
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> system = ld.linearize(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
+    >>> [round(mode.frequency, 3) for mode in system.modes]      # Hz
+    [0.427, 1.144]
     """
 
     A: Array

@@ -95,6 +95,12 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: Ar
         For a robot without a moving joint.
     UsageError
         For a pattern that matches nothing.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.linearize(model, [0.0, 0.0], [0.0, 0.0], [0.0, 0.0])
+    <LinearSystem, neutral: 4 states q.shoulder, q.elbow, v.shoulder, v.elbow; 2 inputs tau.shoulder, ...
     """
     nv = model.nv
     prescribed = np.zeros(nv, dtype=bool) if prescribed is None else np.asarray(prescribed)
@@ -138,6 +144,8 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
 
     Parameters
     ----------
+    path : path or mapping
+        A scenario YAML, robot YAML or URDF; or the keys of a scenario as a dict.
     at : float
         Time [s] up to which the scenario is simulated; the system is that of the phase, locked joints and attached bodies then.
     equilibrium : bool
@@ -154,6 +162,8 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
         Compare with extrapolated finite differences of the right-hand side.
     overrides, strict
         As for `run_scenario`.
+    progress : optional
+        An object with `stage(text)`, a context, and `update(fraction)`.
 
     Returns
     -------
@@ -165,6 +175,12 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
         UsageError also if an event ends the run before `at`, or a joint rests at a hard stop then.
     ComputationError
         If the simulation fails before `at`, a force has no derivative, or no equilibrium is found.
+
+    Examples
+    --------
+    >>> found = ld.linearize_scenario("configs/cart_pole.yaml", equilibrium=True)
+    >>> found.system.states, found.system.stability
+    (('q.cart', 'q.pole', 'v.cart', 'v.pole'), 'stable')
     """
     from liedyn.analyse.linearization.verify_linear import differences
     from liedyn.simulation.run import Silent

@@ -28,7 +28,26 @@ from liedyn.model.spatial import adjoint, bracket, inverse, rigid_matrix, skew, 
 def closed_form(model: Model, q: ArrayLike) -> ClosedForm:
     """The factors of the closed form of the equations of motion, and what they give: see `ClosedForm`.
 
-    q : (nq,) array, one state [rad | m]. Raises ShapeError, ConfigurationError.
+    Parameters
+    ----------
+    model : Model
+    q : (nq,) array
+        One state [rad | m].
+
+    Returns
+    -------
+    ClosedForm
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> f = ld.closed_form(model, [0.3, -0.2])
+    >>> np.allclose(f.mass_matrix, ld.mass_matrix(model, [0.3, -0.2]))
+    True
     """
     q = as_array(q, "q", (model.nq,))
     if q.ndim != 1:

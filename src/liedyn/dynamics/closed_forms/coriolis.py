@@ -47,6 +47,13 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: Corioli
     -----
     Source: PL (1)-(3), (23), (35)-(38), Propositions 1-2; PBP (52), (60)-(64). Rotors (armature) contribute nothing, as in
     inverse dynamics.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.coriolis_matrix(model, q, v).round(3)
+    array([[ 0.05 ,  0.149],
+           [-0.099,  0.   ]])
     """
     if on_error != "raise":
         return each_state(coriolis_matrix, locals())
@@ -67,11 +74,36 @@ def coriolis_matrix(model: Model, q: ArrayLike, v: ArrayLike, *, method: Corioli
 
 
 def mass_matrix_rate(model: Model, q: ArrayLike, v: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """Time derivative ``dM/dt`` (..., nv, nv) along the velocity v: ``C + C^T``, O(n depth).
+    """Time derivative ``dM/dt`` along the velocity v: ``C + C^T``, O(n depth).
 
-    q (..., nq) [rad | m], v (..., nv) [rad/s | m/s]. Raises ShapeError, ConfigurationError. PL (28), Proposition 2.
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v : (..., nv) array
+        Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    on_error
+        As in `inverse_dynamics`.
 
-    For on_error see `inverse_dynamics`.
+    Returns
+    -------
+    dM : (..., nv, nv) array
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    Source: PL (28), Proposition 2.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.mass_matrix_rate(model, q, v).round(3)
+    array([[0.099, 0.05 ],
+           [0.05 , 0.   ]])
     """
     if on_error != "raise":
         return each_state(mass_matrix_rate, locals())
@@ -95,6 +127,13 @@ def christoffel_symbols(model: Model, q: ArrayLike, *, on_error: OnError = "rais
     -----
     Source: PBP (52), (55)-(57); PL (3); for trees, O(n depth^2). Rotors (armature) of ball and free joints act on
     each velocity alone, as in inverse dynamics: they are in M and not in the brackets.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.christoffel_symbols(model, [0.3, -0.2])[:, :, 0].round(3)
+    array([[0.   , 0.099],
+           [0.099, 0.099]])
     """
     if on_error != "raise":
         return each_state(christoffel_symbols, locals())
@@ -102,12 +141,35 @@ def christoffel_symbols(model: Model, q: ArrayLike, *, on_error: OnError = "rais
 
 
 def mass_matrix_derivative(model: Model, q: ArrayLike, *, on_error: OnError = "raise") -> Array:
-    """Derivatives of the mass matrix (..., nv, nv, nv): ``[i, j, k]`` is dM_ij/dq_k [kg m^2 and the like, by rad | m], tangent in
-    q_k, O(n depth^2).
+    """Derivatives of the mass matrix by q, tangent, O(n depth^2).
 
-    q : (..., nq) array [rad | m]. Raises ShapeError, ConfigurationError. PBP (53).
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    on_error
+        As in `inverse_dynamics`.
 
-    For on_error see `inverse_dynamics`.
+    Returns
+    -------
+    dM : (..., nv, nv, nv) array
+        ``[i, j, k]`` is dM_ij/dq_k.
+
+    Raises
+    ------
+    ShapeError, ConfigurationError
+
+    Notes
+    -----
+    Source: PBP (53).
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.mass_matrix_derivative(model, [0.3, -0.2])[:, :, 1].round(3)
+    array([[0.199, 0.099],
+           [0.099, 0.   ]])
     """
     if on_error != "raise":
         return each_state(mass_matrix_derivative, locals())

@@ -38,6 +38,12 @@ def curvature_tensor(model: Model, q: ArrayLike) -> Array:
     -----
     Source: PBP (66), with the derivatives of the Christoffel symbols by (53) and, for body-fixed fields, their
     brackets. Rotors (armature) are in the metric whole, also those of ball and free joints. O(n nv^4).
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> round(float(ld.curvature_tensor(model, [0.3, -0.2])[0, 1, 0, 1]), 4)
+    0.4664
     """
     return _curvature(closed_form(model, q))
 
@@ -56,9 +62,30 @@ def _curvature(f):
 
 
 def sectional_curvature(model: Model, q: ArrayLike, u: ArrayLike, w: ArrayLike) -> float:
-    """Gaussian curvature [1/(kg m^2)] of the surface of geodesics (motions without forces) that start along u and w.
+    """Gaussian curvature of the surface of geodesics (motions without forces) that start along u and w.
 
-    u, w : (nv,) arrays, velocities that are not parallel. q and errors as in `curvature_tensor`; ComputationError too.
+    Parameters
+    ----------
+    model : Model
+    q : (nq,) array
+        One state [rad | m].
+    u, w : (nv,) arrays
+        Velocities that are not parallel.
+
+    Returns
+    -------
+    float
+        [1/(kg m^2)].
+
+    Raises
+    ------
+    As `curvature_tensor`; ComputationError also where u and w do not span a plane.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> round(ld.sectional_curvature(model, [0.3, -0.2], [1, 0], [0, 1]), 4)
+    2.2809
     """
     u, w = (as_array(x, name, (model.nv,)) for x, name in ((u, "u"), (w, "w")))
     if u.ndim != 1 or w.ndim != 1:
@@ -73,7 +100,29 @@ def sectional_curvature(model: Model, q: ArrayLike, u: ArrayLike, w: ArrayLike) 
 
 
 def scalar_curvature(model: Model, q: ArrayLike) -> float:
-    """Scalar curvature R^ij_ij [1/(kg m^2)]: twice the Gaussian curvature for two coordinates. As `curvature_tensor`."""
+    """Scalar curvature R^ij_ij of the mass matrix: twice the Gaussian curvature for two coordinates.
+
+    Parameters
+    ----------
+    model : Model
+    q : (nq,) array
+        One state [rad | m].
+
+    Returns
+    -------
+    float
+        [1/(kg m^2)].
+
+    Raises
+    ------
+    As `curvature_tensor`.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> round(ld.scalar_curvature(model, [0.3, -0.2]), 4)
+    4.5617
+    """
     f = closed_form(model, q)
     R, W = _curvature(f), np.linalg.inv(f.mass_matrix)
     return float(np.einsum("ijkl,ik,jl", R, W, W))

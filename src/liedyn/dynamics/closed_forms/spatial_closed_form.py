@@ -45,6 +45,13 @@ def spatial_closed_form(model: Model, q: ArrayLike, *, base_frame: BaseFrame = "
     Raises
     ------
     ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> f = ld.spatial_closed_form(model, [0.3, -0.2])
+    >>> np.allclose(f.J.T @ f.B @ f.J, ld.mass_matrix(model, [0.3, -0.2]))
+    True
     """
     check_frame(base_frame, "base_frame", (LOCAL, WORLD))
     if base_frame == WORLD and model.base != "floating":

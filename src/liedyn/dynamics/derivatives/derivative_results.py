@@ -14,6 +14,13 @@ class InverseDerivatives(NamedTuple):
     dtau_dq    tangent derivative by q [N m or N, by rad or m]
     dtau_dv    by v
     M          by a: the mass matrix, armature included
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.inverse_dynamics_derivatives(model, q, v, [0.0, 1.0]).dtau_dv.round(3)
+    array([[ 0.099,  0.298],
+           [-0.199,  0.   ]])
     """
 
     dtau_dq: Array
@@ -31,6 +38,13 @@ class ForwardDerivatives(NamedTuple):
     da_dq      tangent derivative by q [rad/s^2 or m/s^2, by rad or m]
     da_dv      by v
     M_inverse  by tau
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> d = ld.forward_dynamics_derivatives(model, q, v, [0.0, 0.5])
+    >>> d.by_wrench(ld.jacobian(model, q, "tip")).shape
+    (2, 6)
     """
 
     da_dq: Array
@@ -50,6 +64,14 @@ class HybridDerivatives(NamedTuple):
     dy_dv       by v
     dy_du       by u
     prescribed  (nv,) the mask; read-only
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> d = ld.hybrid_dynamics_derivatives(model, q, v, [0.0, 0.0], [0.0, 0.5], [True, False])
+    >>> d.dy_du.round(3)
+    array([[ 0.613,  2.47 ],
+           [-2.47 ,  2.999]])
     """
 
     dy_dq: Array
@@ -77,6 +99,14 @@ class SplitDerivatives(NamedTuple):
 
     Rows of da_* of a prescribed coordinate and rows of dtau_* of a torque-specified one are those of an input: zero but for
     the one in d*_du.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> d = ld.hybrid_dynamics_derivatives(model, q, v, [0.0, 0.0], [0.0, 0.5], [True, False]).split()
+    >>> d.da_dq.round(3)          # the shoulder's acceleration is given
+    array([[  0.   ,   0.   ],
+           [-14.637, -16.107]])
     """
 
     da_dq: Array

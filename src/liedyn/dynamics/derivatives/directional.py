@@ -56,6 +56,13 @@ def inverse_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     -----
     Source: K1 Table 5. Passive forces depend on q, v and their parameters; damping that the model does not have counts
     when its rate is given.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> tau, dtau = ld.inverse_dynamics_directional(model, q, v, [0.0, 1.0], dq=[1.0, 0.0], parameters={"mass.tip": 1.0})
+    >>> dtau.round(3)
+    array([25.045,  6.661])
     """
     if on_error != "raise":
         return _of_state(each_state(inverse_dynamics_directional, locals()), 1, (q, v, a), f_ext)
@@ -75,6 +82,13 @@ def forward_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     Parameters as in `inverse_dynamics_directional`, with dtau (..., nv) in place of da. Returns a, da (..., nv). Raises also
     ComputationError where a joint's articulated inertia vanishes. Source: K1 Table 6, in the form of
     `kernels.derivatives.directional_hybrid`.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> a, da = ld.forward_dynamics_directional(model, q, v, [0.0, 0.5], dtau=[1.0, 0.0])
+    >>> da.round(3)
+    array([ 1.631, -4.027])
     """
     if on_error != "raise":
         return _of_state(each_state(forward_dynamics_directional, locals()), 1, (q, v, tau), f_ext)
@@ -114,6 +128,13 @@ def hybrid_dynamics_directional(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
     Notes
     -----
     Source: K1 Table 7, in the form of `kernels.derivatives.directional_hybrid`.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> *_, da, dtau = ld.hybrid_dynamics_directional(model, q, v, [0, 0], [0, 0.5], [True, False], dq=[1, 0])
+    >>> da.round(3), dtau.round(3)
+    (array([  0.   , -14.637]), array([6.885, 0.   ]))
     """
     if on_error != "raise":
         return _of_state(each_state(hybrid_dynamics_directional, locals()), 2, (q, v, a, tau), f_ext)
@@ -163,6 +184,13 @@ def parameter_derivatives(model: Model, q: ArrayLike, v: ArrayLike, x: ArrayLike
     Notes
     -----
     Source: K1 Tables 5-7, with the state held. Eight parameters of one state or eight states at a time.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.parameter_derivatives(model, q, v, [0.0, 1.0], ["mass.lower", "damping.elbow"]).round(3)
+    array([[4.253, 0.   ],
+           [0.64 , 0.5  ]])
     """
     if on_error != "raise":
         return each_state(parameter_derivatives, locals())

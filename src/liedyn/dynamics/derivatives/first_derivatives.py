@@ -54,6 +54,14 @@ def inverse_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     Notes
     -----
     Source: K1 Table 5, for all coordinates at once; see `kernels.derivatives.inverse_derivatives`.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> dtau_dq, dtau_dv, M = ld.inverse_dynamics_derivatives(model, q, v, [0.0, 1.0])
+    >>> dtau_dq.round(3)
+    array([[18.938,  4.367],
+           [ 4.88 ,  5.371]])
     """
     if model.nc:
         refuse_constraints(model, "inverse_dynamics_derivatives", "constrained_inverse_derivatives")
@@ -97,6 +105,13 @@ def forward_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     Notes
     -----
     ``da = -M^-1 dID`` with inverse dynamics ID at the solution (K1 Table 6, for all coordinates at once).
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.forward_dynamics_derivatives(model, q, v, [0.0, 0.5]).da_dq.round(3)
+    array([[-11.227,  10.552],
+           [ 13.09 , -39.625]])
     """
     if model.nc:
         refuse_constraints(model, "forward_dynamics_derivatives", "constrained_forward_derivatives")
@@ -136,6 +151,14 @@ def hybrid_dynamics_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
     Notes
     -----
     ``da_v = -M_vv^-1 dID_v``, ``dtau_u = dID_u + M_uv da_v`` (K1 Table 7, for all coordinates at once).
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> d = ld.hybrid_dynamics_derivatives(model, q, v, [0.0, 0.0], [0.0, 0.5], [True, False])
+    >>> d.dy_dq.round(3)          # tau of the shoulder, a of the elbow
+    array([[  6.885,  -8.963],
+           [-14.637, -16.107]])
     """
     if model.nc:
         refuse_constraints(model, "hybrid_dynamics_derivatives", "constrained_hybrid_derivatives")

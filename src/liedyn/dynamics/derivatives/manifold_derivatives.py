@@ -25,8 +25,8 @@ def d_integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError
     Returns
     -------
     by_q0, by_dv : (..., nv, nv) arrays
-        Tangent derivatives, of the result as well: for q1 = q0 (+) dv, q0 (+) e and dv + d, to first order,
-        ``q1 (+) (by_q0 e + by_dv d)`` is the result. A block a joint; twists are angular first, in the body frame.
+        Tangent derivatives: to first order, q0 (+) e and dv + d lead to ``integrate(model, q0, dv) (+) (by_q0 e + by_dv d)``.
+        One block per joint; twists are angular first, in the body frame.
 
     Raises
     ------
@@ -34,8 +34,17 @@ def d_integrate(model: Model, q0: ArrayLike, dv: ArrayLike, *, on_error: OnError
 
     Notes
     -----
-    Of a free or ball joint: ``by_q0 = Ad_exp(-dv)``, by_dv is the right Jacobian of exp, which is singular where it turns by
-    2 pi. Of other joints both are 1. See `d_difference` for the inverse.
+    For a free or ball joint, by_q0 is Ad of exp(-dv) and by_dv the right Jacobian of exp at dv, which is singular for a rotation
+    by 2 pi. For other joints both are 1. `d_difference` gives the inverse.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/asymmetric_body.yaml")
+    >>> by_q0, by_dv = ld.d_integrate(model, model.neutral(), [0, 0, 1.0, 0, 0, 0])
+    >>> by_dv[:3, :3].round(3)
+    array([[ 0.841,  0.46 ,  0.   ],
+           [-0.46 ,  0.841,  0.   ],
+           [ 0.   ,  0.   ,  1.   ]])
     """
     if on_error != "raise":
         return each_state(d_integrate, locals())
@@ -56,7 +65,7 @@ def d_difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnErro
     Returns
     -------
     by_q0, by_q1 : (..., nv, nv) arrays
-        Tangent derivatives: of q0 (+) e and q1 (+) d the difference is ``dv + by_q0 e + by_q1 d`` to first order. A block a
+        Tangent derivatives: to first order, the difference of q0 (+) e and q1 (+) d is ``dv + by_q0 e + by_q1 d``. One block per
         joint; twists are angular first, in the body frame.
 
     Raises
@@ -65,8 +74,17 @@ def d_difference(model: Model, q0: ArrayLike, q1: ArrayLike, *, on_error: OnErro
 
     Notes
     -----
-    Of a free or ball joint: minus the inverse left Jacobian of exp at dv, and the inverse right one. Of other joints -1 and 1.
-    At half a turn the difference jumps; the derivatives are those of the side on which `difference` is.
+    For a free or ball joint: minus the inverse of the left Jacobian of exp at dv, and the inverse of the right one. For other
+    joints: -1 and 1. At half a turn the difference jumps; the derivatives are those of the side on which `difference` is.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/asymmetric_body.yaml")
+    >>> by_q0, by_q1 = ld.d_difference(model, model.neutral(), [0.5, 0, 0, 0, 0, 0.6, 0.8])
+    >>> by_q1[:3, :3].round(3)
+    array([[ 0.858, -0.644,  0.   ],
+           [ 0.644,  0.858,  0.   ],
+           [ 0.   ,  0.   ,  1.   ]])
     """
     if on_error != "raise":
         return each_state(d_difference, locals())

@@ -25,6 +25,13 @@ class SecondDerivatives(NamedTuple):
     dqdv   d/dv_k of dtau_dq[i, j]
     dvdv   d/dv_k of dtau_dv[i, j]
     dqda   d/da_k of dtau_dq[i, j], which is dM_ik/dq_j
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.inverse_dynamics_second_derivatives(model, q, v, [0.0, 1.0]).dvdv[0].round(3)
+    array([[0.   , 0.199],
+           [0.199, 0.199]])
     """
 
     dqdq: Array
@@ -52,6 +59,13 @@ def inverse_dynamics_second_derivatives(model: Model, q: ArrayLike, v: ArrayLike
     -----
     The formulas of `inverse_dynamics_derivatives` differentiated once more, O(n depth^2): see `derivatives.second_derivatives`;
     what Singh, Russell and Wensing 2023 give.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.inverse_dynamics_second_derivatives(model, q, v, [0.0, 1.0]).dqdq[0].round(3)
+    array([[-4.838, -0.49 ],
+           [-0.49 , -1.104]])
     """
     if model.nc:
         refuse_constraints(model, "inverse_dynamics_second_derivatives")

@@ -33,6 +33,13 @@ class Assembly:
     iterations   Gauss-Newton steps, of all starts
     restarts     number of random starts that were needed in addition to the guess
     at_limits    coordinates that are at a limit
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> found = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"])
+    >>> found.q.round(3), found.mobility.degrees
+    (array([ 1.2  , -0.533,  1.44 ]), 1)
     """
 
     q: Array
@@ -46,8 +53,9 @@ class Assembly:
 
     def __repr__(self) -> str:
         limits = f", at limits: {', '.join(self.at_limits)}" if self.at_limits else ""
-        return (f"<Assembly: q {short(self.q)}, residual {self.residual:.1e}, "
-                f"{self.mobility.degrees} degrees of freedom{', singular' if self.singular else ''}{limits}>")
+        degrees = f"{self.mobility.degrees} degree{'' if self.mobility.degrees == 1 else 's'} of freedom"
+        return (f"<Assembly: q {short(self.q)}, residual {self.residual:.1e}, {degrees}"
+                f"{', singular' if self.singular else ''}{limits}>")
 
     @property
     def singular(self) -> bool:
@@ -89,6 +97,12 @@ def assemble(model: Model, q_guess: ArrayLike | None = None, *, fixed: Sequence[
     Notes
     -----
     Axes that should coincide but point in opposite directions have a residual of 2, so such a branch is never selected.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"])
+    <Assembly: q [ 1.2      -0.533022  1.439784], residual ..., 1 degree of freedom>
     """
     require_constraints(model)
     guess = model.neutral() if q_guess is None else as_array(q_guess, "q_guess", (model.nq,))

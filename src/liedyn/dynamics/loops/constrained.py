@@ -45,6 +45,14 @@ class ConstrainedMotion:
     a, tau        (..., nv) all accelerations and joint forces; given values are returned unchanged
     multipliers   (..., m) lambda: the tree obeys M a + b = tau + A^T lambda [N m | N]; of least norm if rows are dependent
     independent   (..., m) bool: False for a row that depends on the rows before it
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> a, tau, multipliers, independent = ld.constrained_forward_dynamics(model, q, np.zeros(3), [0.5, 0, 0])
+    >>> independent
+    array([False, False,  True,  True, False])
     """
 
     __slots__ = ("a", "independent", "multipliers", "tau")
@@ -114,6 +122,13 @@ def constrained_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau: 
     -----
     Source: K2 (54), (55). Accelerations are unique also where rows depend on each other; multipliers are then those of least
     norm.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constrained_forward_dynamics(model, q, np.zeros(3), tau=[0.5, 0, 0]).a.round(2)
+    array([ 154.9 , -175.98,   45.1 ])
     """
     if on_error != "raise":
         return each_state(constrained_forward_dynamics, locals())
@@ -157,6 +172,14 @@ def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
     Notes
     -----
     Source: K2 (54), (55): A_v M_vv^-1 A_v^T takes the place of A M^-1 A^T.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> motion = ld.constrained_hybrid_dynamics(model, q, np.zeros(3), [1.0, 0, 0], np.zeros(3), [True, False, False])
+    >>> motion.a.round(3), motion.tau.round(4)
+    (array([ 1.   , -1.136,  0.291]), array([0.0626, 0.    , 0.    ]))
     """
     if on_error != "raise":
         return each_state(constrained_hybrid_dynamics, locals())
@@ -168,7 +191,37 @@ def constrained_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Arr
 
 def constraint_forces(model: Model, q: ArrayLike, multipliers: ArrayLike, *, drive: Mapping[str, Any] | None = None,
                       on_error: OnError = "raise") -> Array:
-    """Joint forces A^T lambda (..., nv) of the multipliers [N m | N]. For on_error see `inverse_dynamics`."""
+    """Joint forces A^T lambda of constraints.
+
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    multipliers : (..., m) array
+        lambda, from `constrained_forward_dynamics` and similar functions [N m | N].
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    tau : (..., nv) array
+        What the constraints add to the joint forces [N m | N].
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> motion = ld.constrained_forward_dynamics(model, q, np.zeros(3), [0.5, 0, 0])
+    >>> ld.constraint_forces(model, q, motion.multipliers).shape
+    (3,)
+    """
     if on_error != "raise":
         return each_state(constraint_forces, locals())
     A = constraint_jacobian(model, q, drive=drive)

@@ -109,8 +109,15 @@ def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, ta
     -----
     ``M da - A^T dlambda = -dR1``, ``A da = -dR2`` with the rates of both equations at fixed a, lambda: `BalanceDerivatives`.
 
-    Where rows of A depend on each other, derivatives mean the directions only along which the mechanism can move: dq in the null
+    Where rows of A depend on each other, derivatives hold only for directions along which the mechanism can move: dq in the null
     space of A, dv with ``A dv + d(A v) = 0``. There da is unique, and dlambda that of the multipliers of least norm.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constrained_forward_derivatives(model, q, np.zeros(3), [0.5, 0, 0]).da_dtau.shape
+    (3, 3)
     """
     if on_error != "raise":
         return each_state(constrained_forward_derivatives, locals())
@@ -133,6 +140,14 @@ def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: 
     Raises
     ------
     ModelError, ShapeError, ConfigurationError, ComputationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> mask = [True, False, False]
+    >>> ld.constrained_hybrid_derivatives(model, q, np.zeros(3), [1.0, 0, 0], np.zeros(3), mask).dy_dq.shape
+    (3, 3)
     """
     if on_error != "raise":
         return each_state(constrained_hybrid_derivatives, locals())
@@ -144,9 +159,39 @@ def constrained_hybrid_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: 
 def balance_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, multipliers: ArrayLike,
                         x: ArrayLike | None = None, *, f_ext: Wrenches | None = None, passive: bool = True,
                         drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> BalanceDerivatives:
-    """Rates of the equations of constrained motion at a (..., nv), multipliers (..., m), x (..., nv; default: zero) as given.
+    """Rates of the equations of constrained motion by q and v, while a, the multipliers and x stay.
 
-    For on_error see `inverse_dynamics`.
+    Parameters
+    ----------
+    model : Model
+    q, v, a : (..., nq), (..., nv), (..., nv) arrays
+        State and acceleration [rad | m and their rates].
+    multipliers : (..., m) array
+        lambda, from `constrained_forward_dynamics` and similar functions [N m | N].
+    x : (..., nv) array, optional
+        Whose product with A is differentiated, too; default: zero.
+    f_ext, passive
+        As in `inverse_dynamics`.
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    BalanceDerivatives
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError, NameLookupError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> rates = ld.balance_derivatives(model, q, np.zeros(3), np.zeros(3), np.zeros(5))
+    >>> rates.dR1_dq.shape, rates.dR2_dq.shape
+    ((3, 3), (5, 3))
     """
     if on_error != "raise":
         return each_state(balance_derivatives, locals())

@@ -33,6 +33,13 @@ class ConstrainedInverse(NamedTuple):
     case          one of CASES, or an array (...) of them: "unique" (one tau produces the motion), "redundant" (several do),
                   "fully actuated" (every joint is, and several do), "immobile" (the constraints leave no motion; any tau
                   is possible, also zero)
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constrained_inverse_dynamics(model, q, np.zeros(3), np.zeros(3), ["crank"]).case
+    'unique'
     """
 
     tau: Array
@@ -86,6 +93,13 @@ def constrained_inverse_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a: Ar
     Notes
     -----
     Source: K2 (56)-(66), for any rank of A: singular values below 1e-5 of the largest count as zero, of rows of unit length.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constrained_inverse_dynamics(model, q, np.zeros(3), np.zeros(3), ["crank"]).tau.round(4)
+    array([0.0597, 0.    , 0.    ])
     """
     if on_error != "raise":
         return each_state(constrained_inverse_dynamics, locals())

@@ -43,13 +43,14 @@ def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a:
 
     Parameters
     ----------
-    As in `constrained_inverse_dynamics`, on_error among them; f_ext, drives and tau_passive keep their values.
+    model, q, v, a, actuated, criterion, weights, tau_passive, f_ext, passive, drive, on_error
+        As in `constrained_inverse_dynamics`; f_ext, the drives and tau_passive keep their values.
 
     Returns
     -------
     ConstrainedInverseDerivatives
-        By q: tangent, with (+) as in `integrate`. They mean changes of the motion that go on obeying the constraints: dq in the
-        null space of A, ``A dv + d(A v) = 0``, ``A da + d(A a + gamma) = 0`` (`balance_derivatives` has these rates). Along
+        By q: tangent, with (+) as in `integrate`. They hold for changes of the motion that keep obeying the constraints: dq in
+        the null space of A, ``A dv + d(A v) = 0``, ``A da + d(A a + gamma) = 0`` (`balance_derivatives` has these rates). Along
         others, where no tau makes the motion, they are those of a least-squares balance at the passive joints.
 
     Raises
@@ -61,6 +62,13 @@ def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a:
     With D the rate of ``M a + b - A^T lambda`` at fixed lambda, p passive and a actuated joints: ``A_p^T dlambda = D_p``,
     ``dtau_a = D_a - A_a^T dlambda``. What the criterion chooses in the null space N of A_p^T follows by differentiating its
     condition, ``N^T lambda = 0`` or ``N^T A_a W^2 tau_a = 0``, with the rate of A: exact as long as ranks stay.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constrained_inverse_derivatives(model, q, np.zeros(3), np.zeros(3), ["crank"]).dtau_da.shape
+    (3, 3)
     """
     if on_error != "raise":
         return each_state(constrained_inverse_derivatives, locals())

@@ -45,6 +45,14 @@ def closure_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, driv
     Raises
     ------
     ModelError, ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> motion = ld.constrained_forward_dynamics(model, q, np.zeros(3), [0.5, 0, 0])
+    >>> ld.closure_wrenches(model, q, motion.multipliers)[0, 3:].round(2)     # force in the pin, world axes
+    array([-2.  ,  0.  , -8.58])
     """
     if on_error != "raise":
         return each_state(closure_wrenches, locals())
@@ -72,9 +80,13 @@ def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, d
 
     Parameters
     ----------
+    model : Model
     q : (..., nq) array
+        Configuration [rad | m].
     multipliers : (..., m) array
         From `constrained_forward_dynamics` and similar functions [N m | N].
+    drive
+        Motion of driven loops, as in `constraint_residual`.
     on_error
         As in `inverse_dynamics`.
 
@@ -85,6 +97,14 @@ def constraint_wrenches(model: Model, q: ArrayLike, multipliers: ArrayLike, *, d
     Notes
     -----
     Row r of a closure is a wrench on B in frame B (`joints.closures`), and its opposite on A (K2 (54): A^T lambda).
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> motion = ld.constrained_forward_dynamics(model, q, np.zeros(3), [0.5, 0, 0])
+    >>> ld.constraint_wrenches(model, q, motion.multipliers).shape
+    (4, 6)
     """
     if on_error != "raise":
         return each_state(constraint_wrenches, locals())

@@ -48,6 +48,12 @@ def constraint_residual(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] 
     Notes
     -----
     Rows as in `joints.closures`: angles of misalignment as 2 sin(angle/2), lengths along frame B.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> ld.constraint_residual(model, [1.2, 0.2, 1.8]).round(3)      # the loop is open
+    array([ 0.   ,  0.   , -0.108,  0.041,  0.   ])
     """
     if on_error != "raise":
         return each_state(constraint_residual, locals())
@@ -56,9 +62,35 @@ def constraint_residual(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] 
 
 def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
-    """Velocity of each constraint row (..., m) [rad/s | m/s]: A v minus that of the drive; zero if v satisfies the constraints.
+    """Velocity of each constraint row: A v minus that of the drive; zero if v satisfies the constraints.
 
-    For on_error see `inverse_dynamics`.
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m] that closes the loops: see `assemble`.
+    v : (..., nv) array
+        Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    velocity : (..., m) array
+        In the order of ``model.row_names`` [rad/s | m/s].
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError, NameLookupError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constraint_velocity(model, q, [1.0, 0.0, 0.0]).round(3)      # the loop opens
+    array([ 0.   ,  0.   , -0.198,  0.276,  0.   ])
     """
     if on_error != "raise":
         return each_state(constraint_velocity, locals())
@@ -67,9 +99,36 @@ def constraint_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapp
 
 def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[str, Any] | None = None,
                     on_error: OnError = "raise") -> Array:
-    """gamma (..., m) [rad/s^2 | m/s^2]: accelerations satisfy the constraints if ``A a + gamma = 0`` (K2 §3).
+    """gamma of the constraints at acceleration level: ``A a + gamma = 0`` (K2 §3).
 
-    For on_error see `inverse_dynamics`.
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m] that closes the loops: see `assemble`.
+    v : (..., nv) array
+        Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    gamma : (..., m) array
+        In the order of ``model.row_names`` [rad/s^2 | m/s^2].
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError, NameLookupError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> v = ld.project_velocity(model, q, [1.0, 0.0, 0.0])
+    >>> ld.constraint_bias(model, q, v).round(3)
+    array([0.   , 0.   , 0.486, 0.165, 0.   ])
     """
     if on_error != "raise":
         return each_state(constraint_bias, locals())
@@ -78,11 +137,35 @@ def constraint_bias(model: Model, q: ArrayLike, v: ArrayLike, *, drive: Mapping[
 
 def constraint_jacobian(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = None,
                         on_error: OnError = "raise") -> Array:
-    """A (..., m, nv): rows of the twist of frame B relative to A that the closures constrain, and of the couplings (K2 (55)).
+    """A: rows of the twist of frame B relative to A that the closures constrain, and of the couplings (K2 (55)).
 
     It is the derivative of `constraint_residual` at configurations where that is zero.
 
-    For on_error see `inverse_dynamics`.
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m] that closes the loops: see `assemble`.
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    A : (..., m, nv) array
+        Rows in the order of ``model.row_names``.
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError, NameLookupError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.constraint_jacobian(model, q).shape
+    (5, 3)
     """
     if on_error != "raise":
         return each_state(constraint_jacobian, locals())
@@ -91,23 +174,41 @@ def constraint_jacobian(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] 
 
 def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike | None = None,
                           drive: Mapping[str, Any] | None = None, tolerance: float = 1e-13, on_error: OnError = "raise") -> Array:
-    """q (..., nq) projected onto the constraints in the metric of the mass matrix.
+    """q projected onto the constraints in the metric of the mass matrix.
 
     Gauss-Newton steps on the manifold from a configuration that is nearly closed; from a guess, see `assemble`.
 
     Parameters
     ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m] near a closed one.
     prescribed : (nv,) bool array, optional
         Coordinates that do not change.
+    drive
+        Motion of driven loops, as in `constraint_residual`.
     tolerance : float
         Largest residual [rad | m] that counts as closed.
     on_error
         As in `inverse_dynamics`.
 
+    Returns
+    -------
+    q : (..., nq) array
+        A closed configuration.
+
     Raises
     ------
+    ModelError, ShapeError, ConfigurationError
     ComputationError
         If the constraints cannot be satisfied from there.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.project_configuration(model, [1.2, 0.6, 1.8])
+    >>> bool(np.abs(ld.constraint_residual(model, q)).max() < 1e-12)
+    True
     """
     if on_error != "raise":
         return each_state(project_configuration, locals())
@@ -116,9 +217,39 @@ def project_configuration(model: Model, q: ArrayLike, *, prescribed: ArrayLike |
 
 def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: ArrayLike | None = None,
                      drive: Mapping[str, Any] | None = None, on_error: OnError = "raise") -> Array:
-    """v (..., nv) projected onto the constraints in the metric of the mass matrix.
+    """v projected onto the constraints in the metric of the mass matrix.
 
-    For on_error see `inverse_dynamics`.
+    Parameters
+    ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m] that closes the loops: see `assemble`.
+    v : (..., nv) array
+        Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
+    prescribed : (nv,) bool array, optional
+        Coordinates whose velocity does not change. Where their velocities contradict the constraints, a residual is left: see
+        `constraint_velocity`.
+    drive
+        Motion of driven loops, as in `constraint_residual`.
+    on_error
+        As in `inverse_dynamics`.
+
+    Returns
+    -------
+    v : (..., nv) array
+        The nearest velocity with ``A v`` that of the drive, else zero.
+
+    Raises
+    ------
+    ModelError, ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> v = ld.project_velocity(model, q, [1.0, 0.0, 0.0])
+    >>> bool(np.abs(ld.constraint_velocity(model, q, v)).max() < 1e-12)
+    True
     """
     if on_error != "raise":
         return each_state(project_velocity, locals())

@@ -30,6 +30,13 @@ class Mobility:
     generic_rank  largest rank here and at neighbouring closed configurations
     rigid         no neighbouring configuration is closed: movable to first order at most, for any number of degrees
     gap           smallest singular value that counts and largest that does not, both relative to the largest
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.mobility(model, q).degrees, ld.mobility(model, q).singular
+    (1, False)
     """
 
     degrees: int
@@ -69,6 +76,13 @@ def mobility(model: Model, q: ArrayLike, *, drive: Mapping[str, Any] | None = No
     Notes
     -----
     The rank is that of A (K2 (55)) by its singular values; "redundant" constraints are those of K2 §3.1.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/four_bar.yaml")
+    >>> q = ld.assemble(model, [1.2, 0.2, 1.8], fixed=["crank"]).q
+    >>> ld.mobility(model, q).redundant
+    ('pin.wx', 'pin.wy', 'pin.vz')
     """
     require_constraints(model)
     residual = np.abs(constraint_residual(model, q, drive=drive))

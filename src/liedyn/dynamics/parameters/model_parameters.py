@@ -47,8 +47,25 @@ class Rates:
 
 
 def parameter_names(model: Model) -> tuple[str, ...]:
-    """Names of all model parameters that the directional derivatives support (see the table of `model_parameters`):
-    links first, then origins and screws of joints, parameters of coordinates, gravity; in the order of the model."""
+    """Names of all parameters of a model that derivatives by parameters support.
+
+    Links first, then origins and screws of joints, parameters of coordinates, gravity; in the order of the model. For their units
+    see the table of `model_parameters`.
+
+    Parameters
+    ----------
+    model : Model
+
+    Returns
+    -------
+    tuple of str
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> [name for name in ld.parameter_names(model) if name.startswith("mass")]
+    ['mass.upper', 'mass.lower', 'mass.tip']
+    """
     return tuple(_table(model))
 
 

@@ -69,6 +69,13 @@ def inertial_parameters(model: Model, *, passive: bool = False, joints: Sequence
     ------
     NameLookupError
         For an unknown kind of joint parameter.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> names = ld.inertial_parameters(model).names
+    >>> len(names), names[:4]
+    (20, ('mass.upper', 'hx.upper', 'hy.upper', 'hz.upper'))
     """
     values, names, units = [], [], []
     for k in _links(model):
@@ -118,6 +125,13 @@ def regressor(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, *, passive
     -----
     Source: PBP §4. Link by link, ``S^T (I dV - ad*_V I V)`` for the joints between link and ground,
     O(n depth). Smoothed Coulomb friction is linear in its level, a spring in its stiffness and stiffness times rest.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> Y, p = ld.regressor(model, q, v, [0.0, 1.0]), ld.inertial_parameters(model).values
+    >>> (Y @ p).round(3)             # inverse_dynamics without passive forces
+    array([5.786, 0.724])
     """
     if on_error != "raise":
         return each_state(regressor, locals())
@@ -141,6 +155,13 @@ def energy_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: bool 
     linear; without `passive` springs are not in it. Damping and friction have columns of zeros.
 
     For on_error see `inverse_dynamics`.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> kinetic, potential = ld.energy_regressor(model, q, v)
+    >>> round(float(kinetic @ ld.inertial_parameters(model).values), 3)
+    1.777
     """
     if on_error != "raise":
         return each_state(energy_regressor, locals())
@@ -154,6 +175,12 @@ def momentum_regressor(model: Model, q: ArrayLike, v: ArrayLike, *, passive: boo
     world axes. Arguments and errors as in `regressor`; joint parameters have columns of zeros.
 
     For on_error see `inverse_dynamics`.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> (ld.momentum_regressor(model, q, v) @ ld.inertial_parameters(model).values).round(3)
+    array([ 0.   , -1.3  ,  0.   , -2.179,  0.   ,  0.518])
     """
     if on_error != "raise":
         return each_state(momentum_regressor, locals())

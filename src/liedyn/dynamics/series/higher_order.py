@@ -80,6 +80,13 @@ def higher_order_inverse_dynamics(model: Model, q: ArrayLike, v_derivatives: Arr
     Notes
     -----
     Source: AGF Algorithms 1-2, Table 5, in body frames on Taylor coefficients.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.higher_order_inverse_dynamics(model, [0.3, -0.2], [[1, 0.5], [0, 1], [0, 0]]).round(3)     # tau, dtau/dt
+    array([[ 5.786,  0.724],
+           [21.42 ,  7.566]])
     """
     if model.nc:
         refuse_constraints(model, "higher_order_inverse_dynamics")
@@ -154,6 +161,13 @@ def higher_order_forward_dynamics(model: Model, q: ArrayLike, v: ArrayLike, tau_
     -----
     Source: AGF (22), (23), Algorithm 3, Lemma 2, Table 5: the articulated inertias are factored once. Each order divides the
     rounding errors of the orders before by inertias: docs/higher-orders.md lists the digits that this costs.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> ld.higher_order_forward_dynamics(model, q, v, [[0.0, 0.5], [0.0, 0.0]]).round(3)     # a, jerk
+    array([[-8.534, 21.404],
+           [-8.142, -6.395]])
     """
     if model.nc:
         refuse_constraints(model, "higher_order_forward_dynamics")
@@ -203,6 +217,14 @@ def higher_order_hybrid_dynamics(model: Model, q: ArrayLike, v: ArrayLike, a_der
     Notes
     -----
     Source: AGF (24)-(26), Algorithm 4.
+
+    Examples
+    --------
+    >>> model, q, v = ld.load("robots/double_pendulum.yaml"), [0.3, -0.2], [1.0, 0.5]
+    >>> a, tau = ld.higher_order_hybrid_dynamics(model, q, v, np.zeros((2, 2)), np.zeros((2, 2)), [True, False])
+    >>> a.round(3)
+    array([[  0.   ,  -1.171],
+           [  0.   , -22.69 ]])
     """
     if model.nc:
         refuse_constraints(model, "higher_order_hybrid_dynamics")

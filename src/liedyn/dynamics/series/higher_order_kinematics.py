@@ -57,6 +57,12 @@ def link_pose_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, 
     Notes
     -----
     O(r^2) a body. The poses as series in time: T = T_parent T0 exp(S q(t)) for screws, dR/dt = R [w] for ball and free joints.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.link_pose_derivatives(model, [0.3, -0.2], [[1, 0.5], [0, 1]], "tip")[1, :3, 3].round(3)     # its velocity
+    array([-2.448,  0.   ,  0.445])
     """
     if on_error != "raise":
         return each_state(link_pose_derivatives, locals())
@@ -88,6 +94,13 @@ def link_twist_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike,
     Raises
     ------
     NameLookupError, ShapeError, ConfigurationError, ComputationError
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.link_twist_derivatives(model, [0.3, -0.2], [[1, 0.5], [0, 1]], "tip").round(3)
+    array([[ 0.   ,  1.5  ,  0.   , -2.48 ,  0.   ,  0.199],
+           [ 0.   ,  1.   ,  0.   , -1.099,  0.   , -0.49 ]])
     """
     if on_error != "raise":
         return each_state(link_twist_derivatives, locals())
@@ -104,6 +117,12 @@ def jacobian_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, l
     ConfigurationError, ComputationError.
 
     For on_error see `inverse_dynamics`.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.jacobian_derivatives(model, [0.3, -0.2], [[1, 0.5], [0, 1]], "tip").shape     # J, dJ/dt, d2J/dt2
+    (3, 6, 2)
     """
     if on_error != "raise":
         return each_state(jacobian_derivatives, locals())
@@ -122,6 +141,14 @@ def centre_of_mass_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayL
     ComputationError where nothing that moves has mass.
 
     For on_error see `inverse_dynamics`.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.centre_of_mass_derivatives(model, [0.3, -0.2], [[1, 0.5], [0, 1]]).round(3)     # c, dc/dt, d2c/dt2
+    array([[-0.247,  0.   ,  1.035],
+           [-1.09 ,  0.   ,  0.259],
+           [ 0.029,  0.   ,  1.301]])
     """
     if on_error != "raise":
         return each_state(centre_of_mass_derivatives, locals())
@@ -138,6 +165,12 @@ def momentum_derivatives(model: Model, q: ArrayLike, v_derivatives: ArrayLike, *
     (..., r + 1, nv): as in `link_pose_derivatives`. Raises ShapeError, ConfigurationError, ComputationError.
 
     For on_error see `inverse_dynamics`.
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> ld.momentum_derivatives(model, [0.3, -0.2], [[1, 0.5], [0, 1]]).shape     # h, dh/dt
+    (2, 6)
     """
     if on_error != "raise":
         return each_state(momentum_derivatives, locals())

@@ -43,6 +43,12 @@ def spatial_twists(base: ArrayLike, twists: ArrayLike) -> Array:
     Notes
     -----
     Source: AGF (20), Remark 1. `body_twists` is the inverse.
+
+    Examples
+    --------
+    >>> base = [1, 0, 0, 0, 0, 0, 1]             # one metre along x
+    >>> ld.spatial_twists(base, [[0, 0, 2.0, 0, 0, 0]]).round(3)
+    array([[ 0.,  0.,  2.,  0., -2.,  0.]])
     """
     T, V = _fitting(_pose(base), _taylor("twists", twists))
     return _derivatives(_product(_transport(_adjoint(T), V, V.shape[-2]), V))
@@ -53,6 +59,12 @@ def body_twists(base: ArrayLike, twists: ArrayLike) -> Array:
 
     base as there; twists (..., k, 6): spatial twist and its derivatives. Returns (..., k, 6). Raises ShapeError,
     ConfigurationError.
+
+    Examples
+    --------
+    >>> base = [1, 0, 0, 0, 0, 0, 1]             # one metre along x
+    >>> ld.body_twists(base, [[0, 0, 2.0, 0, -2.0, 0]]).round(3)
+    array([[0., 0., 2., 0., 0., 0.]])
     """
     T, V = _fitting(_pose(base), _taylor("twists", twists))          # of T^-1 the body twist is -V_s, and the spatial one -V
     return _derivatives(_product(_transport(_adjoint(_inverse(T)), -V, V.shape[-2]), V))
@@ -78,6 +90,12 @@ def spatial_wrenches(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike) ->
     Raises
     ------
     ShapeError, ConfigurationError
+
+    Examples
+    --------
+    >>> base = [1, 0, 0, 0, 0, 0, 1]             # one metre along x
+    >>> ld.spatial_wrenches(base, np.zeros((0, 6)), [[0, 0, 0, 0, 0, 5.0]]).round(3)
+    array([[ 0., -5.,  0.,  0.,  0.,  5.]])
     """
     T, F, V = _fitting(_pose(base), _taylor("wrenches", wrenches), _taylor("twists", twists))
     return _derivatives(_product(_dual(_transport(_adjoint(T), V, F.shape[-2])), F))
@@ -88,6 +106,12 @@ def body_wrenches(base: ArrayLike, twists: ArrayLike, wrenches: ArrayLike) -> Ar
 
     base and twists (the body twist's) as there; wrenches (..., k, 6): spatial wrench and its derivatives. Returns (..., k, 6).
     Raises ShapeError, ConfigurationError.
+
+    Examples
+    --------
+    >>> base = [1, 0, 0, 0, 0, 0, 1]             # one metre along x
+    >>> ld.body_wrenches(base, np.zeros((0, 6)), [[0, -5.0, 0, 0, 0, 5.0]]).round(3)
+    array([[0., 0., 0., 0., 0., 5.]])
     """
     T, F, V = _fitting(_pose(base), _taylor("wrenches", wrenches), _taylor("twists", twists))
     return _derivatives(_product(_transport(_adjoint(T), V, F.shape[-2]).swapaxes(-1, -2), F))      # Ad*_T is Ad_T^T

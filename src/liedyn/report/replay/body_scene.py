@@ -41,7 +41,7 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[tuple[
     visuals    link, mesh: its number, at, scale, colour: where it has none;  covered: links that meshes show
     shapes     link, kind, sizes, at (in the body)
     points     body, x, y, z in it;  edges: two points, a radius, 1 if meshes show that;  rims: points around what rolls
-    dots       point, radius, link
+    dots       point, radius, link: masses of links without a shape
     joints     link, at, kind: axis (about z of `at`), ball or slide
     ellipsoids link, at, semi-axes; solid: where nothing else shows the link
     size       of the robot [m];  radius: of its thinnest sticks
@@ -57,7 +57,7 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[tuple[
     sticks = [[a, b, _rounded(radius), int(_within_a_shape(points, a, b, len(masses), meshes))]
               for (a, b), radius in zip(edges, _radii(edges, len(points), size), strict=True)]
     dots = [[k, _rounded(1.6 * size * _THICK * (mass / max(masses)) ** (1 / 3)), points[k][0]]
-            for k, mass in enumerate(masses) if mass > 0]
+            for k, mass in enumerate(masses) if mass > 0 and points[k][0] not in shapes]
 
     def at(link: str, pose: np.ndarray) -> list:
         return _twelve(place[link][1] @ pose)

@@ -65,7 +65,7 @@ class Drawing {
     this.solid = this.program(SOLID_VERTEX, SOLID_FRAGMENT);
     this.line = this.program(LINE_VERTEX, LINE_FRAGMENT);
     this.kinds = [];
-    for (const [name, solid] of Object.entries(SOLIDS)) this.add(name, solid);
+    for (const [name, solid] of Object.entries(solids(this.bySoftware))) this.add(name, solid);
     this.lineArray = gl.createVertexArray();
   }
 

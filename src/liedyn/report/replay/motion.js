@@ -30,7 +30,7 @@ function usualLength({ data, arrows, t }, moments) {
 
 const PAINT = [[0.36, 0.54, 0.74], [0.85, 0.55, 0.32], [0.47, 0.64, 0.48], [0.71, 0.56, 0.70], [0.80, 0.70, 0.40],
   [0.45, 0.66, 0.72]];
-const JOINT = [0.32, 0.34, 0.38], STICK = [0.70, 0.74, 0.79], DOT = [0.36, 0.54, 0.74], GHOST = [0.55, 0.60, 0.66];
+const JOINT = [0.32, 0.34, 0.38], STICK = [0.70, 0.74, 0.79], DOT = [0.36, 0.54, 0.74];
 const BARE = [0.72, 0.74, 0.77];                            // a mesh without a colour
 const ARROWS = { force: [0.90, 0.36, 0.10], contact: [0.10, 0.55, 0.85], reaction: [0.10, 0.65, 0.45],
   moment: [0.72, 0.35, 0.68] };

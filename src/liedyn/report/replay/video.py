@@ -13,6 +13,8 @@ from pathlib import Path
 from liedyn.errors import ComputationError, UsageError
 from liedyn.io.output import check_output, told
 from liedyn.report.replay.browser import Page, address_of, browser, chromium
+from liedyn.report.replay.packed import unpacked
+from liedyn.report.replay.page import data_of
 
 # how ffmpeg writes each kind of file
 _KINDS = {".mp4": ("-c:v", "libx264", "-crf", "20", "-pix_fmt", "yuv420p", "-movflags", "+faststart"),
@@ -27,7 +29,7 @@ def check_video(output: str, *, force: bool) -> tuple[str, str]:
     the ending is none of mp4, webm and gif, or the file exists already."""
     ending = Path(output).suffix.lower()
     if ending not in _KINDS:
-        raise UsageError(f"{output} is no video that can be written: its name must end in {', '.join(_KINDS)}")
+        raise UsageError(f"{output} is not the name of a video: it must end in {', '.join(_KINDS)}")
     check_output(output, force=force)
     drawer = chromium()
     if drawer is None or not hasattr(os, "posix_spawn"):
@@ -59,31 +61,37 @@ def write_video(page: str, output: str, *, size: tuple[int, int] = (1280, 720), 
     Raises UsageError as `check_video`, and where there would be too many frames; ComputationError where a program fails.
     """
     drawer, writer = check_video(output, force=force)
-    target = Path(output)
+    target, times = Path(output), _times(page, rate, speed)
     with told(target.parent), tempfile.TemporaryDirectory(prefix="liedyn-video-") as folder:
         source = Path(folder, "page.html")
         source.write_text(page, encoding="utf-8")
         film = Path(folder, f"film{target.suffix.lower()}")
         with browser(drawer) as tab:
             tab.open(address_of(source), *size)
-            start, end = _ready(tab)
-            count = int((end - start) * rate / speed + 1e-9) + 1
-            if count > MOST_FRAMES:
-                raise UsageError(f"the video would have {count} frames, more than {MOST_FRAMES}; a larger --speed or a lower "
-                                 "--fps makes them fewer")
-            _encode(writer, film, tab, [min(end, start + k * speed / rate) for k in range(count)], rate, progress)
+            _show(tab)
+            _encode(writer, film, tab, times, rate, progress)
         shutil.move(film, target)
-    return count
+    return len(times)
 
 
-def _ready(tab: Page) -> tuple[float, float]:
-    """The first and the last time of the motion, when the page shows it without its controls."""
+def _times(page: str, rate: float, speed: float) -> list[float]:
+    """Of the frames, from the first to the last time of all runs in the page."""
+    ends = [unpacked(one["t"])[[0, -1], 0] for one in data_of(page)["runs"]]
+    start, end = min(float(a) for a, _ in ends), max(float(b) for _, b in ends)
+    count = int((end - start) * rate / speed + 1e-6) + 1
+    if count > MOST_FRAMES:
+        raise UsageError(f"the video would have {count} frames, more than {MOST_FRAMES}; a larger --speed or a lower --fps makes "
+                         "them fewer")
+    return [min(end, start + k * speed / rate) for k in range(count)]
+
+
+def _show(tab: Page) -> None:
+    """Wait until the page shows the motion, and let it do so without its controls."""
     tab.wait_for("window.replay || !document.getElementById('problem').hidden")
     problem = tab.ask("document.getElementById('problem').textContent")
     if problem:
         raise ComputationError(problem)
     tab.ask("replay.film()")
-    return tuple(tab.ask("[replay.viewer.start, replay.viewer.end]"))
 
 
 def _encode(writer: str, film: Path, tab: Page, times: list[float], rate: float, progress: Callable[[float], None]) -> None:

@@ -28,6 +28,15 @@ class RolloutAdjoint:
     a           (…, S, nv) by the accelerations of each step, zero where not prescribed; None where nothing is
     gain        (…, nv, 2 nv) by the gains of the feedback, zero where a gain is zero; None without
     parameters  (…, m) by the parameters that were asked for, in their order
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> runs = ld.rollout(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=100)
+    >>> d_q = np.zeros((101, 2))
+    >>> d_q[-1, 0] = 1.0              # the cost is the angle of the shoulder at the end
+    >>> runs.adjoint(d_q, parameters=["mass.lower"]).q0.round(3)
+    array([0.941, 0.058])
     """
 
     q0: Array

@@ -31,6 +31,13 @@ class Feedback:
     gain      (…, nv, 2 nv) [N m or N per rad or m, and per their rates]; leading axes are runs
     about_q   (…, nq) or (…, S, nq) with an axis of steps: then it is constant in each step; q (-) about_q is a tangent deviation
     about_v   (…, nv) or (…, S, nv); default: zero
+
+    Examples
+    --------
+    >>> model = ld.load("robots/double_pendulum.yaml")
+    >>> law = ld.Feedback.pd([20.0, 5.0], [4.0, 1.0], target=[0.5, 0.0])
+    >>> ld.rollout(model, [0.3, 0.0], [0.0, 0.0], dt=1e-3, steps=100, feedback=law).q[-1].round(3)
+    array([ 0.307, -0.033])
     """
 
     gain: ArrayLike
