@@ -71,9 +71,9 @@ def press(page, key: str) -> None:
         page.call("Input.dispatchKeyEvent", type=kind, key=key, **({"text": key} if len(key) == 1 and kind == "keyDown" else {}))
 
 
-def click(page, x: float, y: float) -> None:
+def click(page, x: float, y: float, count: int = 1) -> None:
     for kind in ("mousePressed", "mouseReleased"):
-        page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=count)
 
 
 def box(page, id: str) -> dict:
@@ -189,6 +189,15 @@ def test_the_camera_follows_a_link_and_comes_back(motion, page):
     page.call("Input.dispatchMouseEvent", type="mouseReleased", x=view["x"] + 260, y=view["y"] + 220, button="left")
     assert page.ask("replay.viewer.camera.azimuth") == pytest.approx(azimuth - 60 * 0.008)                 # 60 pixels
     assert np.abs(on_screen(page, "panda_hand")).max() < 1e-6
+    press(page, "r")
+    x, y = (on_screen(page, "panda_link7") * [1, -1] + 1) / 2 * [view["width"], view["height"]] + [view["x"], view["y"]]
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    assert page.ask("document.getElementById('view').title") in ("panda_link7", "panda_link8")             # close together
+    for count in (1, 2):
+        click(page, x, y, count)
+    assert page.ask("replay.viewer.main.links[replay.viewer.follow].name") == page.ask("document.getElementById('view').title")
+    for count in (1, 2):
+        click(page, view["x"] + 5, view["y"] + 5, count)
     press(page, "r")
     assert page.ask("replay.viewer.follow") == -1 and np.abs(on_screen(page, "panda_link0")).max() < 1
     assert faults_of(page) == []

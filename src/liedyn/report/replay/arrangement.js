@@ -31,7 +31,7 @@ class Arrangement {
     if (!this.beside) return;
     this.runs.forEach(({ scene: { bounds: [low, high], size }, shift }, k) => {
       const over = along([(low[0] + high[0]) / 2, (low[1] + high[1]) / 2, high[2] + 0.1 * size], shift, 1);
-      const [x, y, , w] = [0, 1, 2, 3].map((i) => dot([view[i], view[4 + i], view[8 + i]], over) + view[12 + i]);
+      const [x, y, , w] = projected(view, over);
       const { style } = this.labels[k];
       style.display = w > 0 ? "" : "none";
       const half = (this.halves[k] ||= this.labels[k].offsetWidth / 2 + 4), top = (1 - y / w) / 2 * clientHeight;

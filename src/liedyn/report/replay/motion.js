@@ -51,6 +51,8 @@ class Motion {
     motion.marks = marks;
     const order = {};
     data.scene.links.forEach((link, k) => { order[link.name] = k; });
+    const handles = (list) => list.map(({ body, at }, k) => ({ link: order[list[k].name ?? list[k].link], body, p: place(at) }));
+    motion.handles = [...handles(motion.links), ...handles(marks.ellipsoids)];
     motion.paint = (link) => PAINT[(order[link] || 0) % PAINT.length];
     motion.usual = { force: usualLength(motion, false), moment: usualLength(motion, true) };
     return motion;
