@@ -165,6 +165,7 @@ def simulations(model: ld.Model, q: Array, v: Array) -> None:
     run = ld.simulate("arm.urdf", tau={"elbow": "-2*q"}, method="dopri5", passive=False)
     assert_type((run.t, run.reactions, run.check), tuple[Array, Array | None, dict[str, float]])
     assert_type((run.plot("torques"), ld.figure_of(run)), tuple[Figure, Figure])
+    assert_type(ld.replay_of(run, against=[run], follow="hand"), str)
     run.save("runs/one", force=True)
     ld.write_run(run, Path("runs/two"), plots=False)
     law = ld.Feedback.pd(np.full(2, 10.0), np.full(2, 1.0), q)
