@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -179,13 +179,16 @@ class Result:
         import liedyn
         return liedyn.figure_of(self, what)
 
-    def replay(self, path: str | os.PathLike[str], *, force: bool = False, **look: Any) -> None:
-        """Write the page that shows the motion in 3D; `look` as `liedyn.replay_of` takes it: against, traces, follow, …
-        Raises UsageError where the file exists and `force` is not given."""
+    def replay(self, path: str | os.PathLike[str], *, against: Sequence[Result] = (), beside: bool = False,
+               traces: Sequence[str] = (), follow: str = "", speed: float = 1.0, meshes: bool = False,
+               package_roots: Sequence[str] = (), force: bool = False) -> None:
+        """Write the page that shows the motion in 3D, see `liedyn.replay_of`. Raises UsageError where the file exists and `force`
+        is not given."""
         import liedyn
         from liedyn.io.output import open_output
         with open_output(path, force=force) as file:
-            file.write(liedyn.replay_of(self, **look))
+            file.write(liedyn.replay_of(self, against=against, beside=beside, traces=traces, follow=follow, speed=speed,
+                                        meshes=meshes, package_roots=package_roots))
 
     def _repr_html_(self) -> str:
         """The motion in 3D, which notebooks show where a result is the value of a cell."""

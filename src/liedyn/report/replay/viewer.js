@@ -17,6 +17,10 @@ class Viewer {
     this.detail = this.stillDetail = this.drawing.bySoftware ? 1.6 : 1;          // pixels drawn for each of the screen
     this.camera = new Camera($("view"), this.main.scene.size, () => { this.dirty = true; });
     $("view").addEventListener("dblclick", () => this.resetView());
+    $("view").addEventListener("webglcontextlost", () => {
+      $("problem").hidden = false;
+      $("problem").textContent = "The browser has dropped this picture, as it does where many are open. Reload the page.";
+    });
     this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
     this.resetView();
     this.addChoices();
