@@ -165,6 +165,7 @@ def simulations(model: ld.Model, q: Array, v: Array) -> None:
     run = ld.simulate("arm.urdf", tau={"elbow": "-2*q"}, method="dopri5", passive=False)
     assert_type((run.t, run.reactions, run.check), tuple[Array, Array | None, dict[str, float]])
     assert_type((run.plot("torques"), ld.figure_of(run)), tuple[Figure, Figure])
+    assert_type(ld.replay_of(run, against=[run], follow="hand"), str)
     run.save("runs/one", force=True)
     run.replay(Path("one.html"), against=[run], beside=True, traces=["hand"], speed=0.5)
     assert_type(ld.replay_of(run, against=(run,), follow="hand", meshes=True, package_roots=["robots"], inline=True), str)

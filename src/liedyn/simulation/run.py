@@ -68,7 +68,7 @@ class Result:
     >>> run
     <Result double_pendulum: 0.1 s in 500 steps (rk4), 501 rows, nq 2, nv 2
       energy balance ..., inverse dynamics residual ...
-      next: run.q, run.to_pandas(), run.plot("torques"), run.save("runs/name")>
+      next: run.q, run.to_pandas(), run.plot("torques"), run.replay("run.html"), run.save("runs/name")>
     >>> run.to_pandas().columns[:2].to_list()
     ['q.shoulder[rad]', 'q.elbow[rad]']
     """
@@ -108,7 +108,7 @@ class Result:
                        for name, x in (("events", self.events), ("limits", self.limits), ("notes", self.notes)) if x)
         return (f"<Result {m.name}: {self.t[-1]:g} s in {s.steps} steps ({self.scenario.integrator.method}), {len(self.t)} rows, "
                 f"nq {m.nq}, nv {m.nv}{ended}\n  {self._checked}{also}\n"
-                '  next: run.q, run.to_pandas(), run.plot("torques"), run.save("runs/name")>')
+                '  next: run.q, run.to_pandas(), run.plot("torques"), run.replay("run.html"), run.save("runs/name")>')
 
     @property
     def has_events(self) -> bool:
