@@ -29,6 +29,8 @@ napoleon_use_rtype = False
 
 html_theme = "pydata_sphinx_theme"
 html_title = "liedyn"
+html_static_path = ["site_pages/static"]
+html_css_files = ["site.css"]
 html_show_sourcelink = False
 html_copy_source = False
 html_theme_options = {

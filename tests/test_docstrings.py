@@ -69,7 +69,7 @@ def test_docstrings_of_functions_name_each_argument(name):
     if "\nParameters\n---" not in text:
         assert re.search(r"\(.*\)|see `|[Aa]s in `|`", text), f"ld.{name}: neither parameters nor where they are told"
         return
-    told = text.partition("\nParameters\n---")[2].partition("\nReturns\n")[0]
+    told = re.split(r"\n\n\w+\n---", text.partition("\nParameters\n---")[2])[0]
     missing = [x for x in inspect.signature(function).parameters
                if not re.search(rf"(?:^|[\s,*`]){re.escape(x)}(?:[\s,:`]|$)", told) and x != "model"]
     assert not missing, f"ld.{name} does not tell {missing}"

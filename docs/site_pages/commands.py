@@ -19,8 +19,13 @@ def commands() -> dict[str, click.Command]:
 
 
 def _command(name: str, command: click.Command) -> str:
-    usage = " ".join(("liedyn", name, *command.collect_usage_pieces(click.Context(command))))
+    usage = " ".join(("liedyn", name, *command.collect_usage_pieces(_context(command))))
     return "\n".join((f"## {name}\n", f"```text\n{usage}\n```\n", _text(command.help or ""), _options(command), ""))
+
+
+def _context(command: click.Command) -> click.Context:
+    """As when it is called: click keeps the help option that it makes for its first context."""
+    return click.Context(command, parent=click.Context(main, **main.context_settings))
 
 
 def _text(help: str) -> str:
@@ -34,19 +39,14 @@ def _text(help: str) -> str:
 
 
 def _options(command: click.Command) -> str:
-    options = [one for one in command.params if isinstance(one, click.Option)]
-    rows = [f"| {_names(option)} | {_safe(_meaning(option))} |" for option in options]
-    return "\n".join(("| option | meaning |", "|---|---|", *rows, "| `-h`, `--help` | Show this message and exit. |"))
+    context = _context(command)
+    records = [one.get_help_record(context) for one in command.params if isinstance(one, click.Option)]
+    rows = [f"| `{_cell(names)}` | {_safe(meaning)} |" for names, meaning in filter(None, records)]
+    return "\n".join(("| option | meaning |", "|---|---|", *rows, "| `-h, --help` | Show this message and exit. |"))
 
 
-def _names(option: click.Option) -> str:
-    value = "" if option.is_flag else " " + option.make_metavar(click.Context(click.Command("liedyn")))
-    return ", ".join(f"`{name}`" for name in option.opts) + (f" `{value.strip()}`".replace("|", r"\|") if value else "")
-
-
-def _meaning(option: click.Option) -> str:
-    text = " ".join((option.help or "").split())
-    return f"{text} [default: {option.default}]" if option.show_default and not option.is_flag else text
+def _cell(code: str) -> str:
+    return code.replace("|", r"\|")
 
 
 def _safe(text: str) -> str:

@@ -109,10 +109,11 @@ def _(value: Vector) -> str:
 
 @value_words.register
 def _(value: List) -> str:
-    least, most = value.least, value.most
-    count = f"{least} " if least == most else f"{least} to {most} " if most else f"{least} or more " if least > 1 else ""
-    words = value_words(value.of)
-    return f"list of {count}{words if words.startswith('[') or ' ' not in words else f'({words})'}"
+    least, most, words = value.least, value.most, value_words(value.of)
+    count = str(least) if least == most else f"{least} to {most}" if most else f"{least} or more" if least > 1 else ""
+    if " " in words and not words.startswith("["):
+        return f"list{f' of {count}' if count else ''}, each {words}"
+    return f"list of {count} {words}{'s' * (words == 'number')}".replace("  ", " ")
 
 
 @value_words.register

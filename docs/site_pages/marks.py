@@ -1,4 +1,4 @@
-"""Marks in pages, at whose places the site has what is made from the code. Code hosts show nothing there."""
+"""Marks in pages, at whose places the site has what is made from the code. Code hosts show the line after a mark instead."""
 from __future__ import annotations
 
 import re
@@ -6,9 +6,10 @@ import re
 from site_pages.commands import commands_page
 from site_pages.keys import keys_page
 from site_pages.python_api import subject_page
+from site_pages.tasks import tasks_page
 
-_MARK = re.compile(r"^<!-- from the code: (.+) -->$", re.MULTILINE)
-_MAKERS = {"commands": commands_page, "keys": keys_page, "python": subject_page}
+_MARK = re.compile(r"^<!-- from the code: (.+) -->$(?:\n\*.+\*$)?", re.MULTILINE)
+_MAKERS = {"commands": commands_page, "keys": keys_page, "python": subject_page, "tasks": tasks_page}
 
 
 def filled(text: str) -> str:

@@ -1,4 +1,4 @@
-"""liedyn: from a robot file (URDF or YAML) to its motion and forces, on SE(3).
+"""liedyn: from a robot file (URDF, YAML or MJCF) to its motion and forces, on SE(3).
 
     import liedyn as ld
     model = ld.load("robot.urdf")

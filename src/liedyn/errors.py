@@ -6,7 +6,7 @@ Each class knows the exit status of a command that it ends (0 done, 1 computatio
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -224,11 +224,17 @@ def shown(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
 
 
-def nearest(word, options: Iterable[str]) -> str | None:
-    """The hint for a word that is none of the options: the one that was probably meant, in capitals or not."""
+def close_to(word, options: Iterable[str], n: int = 1, cutoff: float = 0.6) -> list[str]:
+    """At most n of the options that a word, or a pattern, is close to, in capitals or not; the closest first."""
     small = {option.lower(): option for option in options}
-    close = difflib.get_close_matches(str(word)[:100].lower(), list(small), n=1)
-    return f"did you mean {small[close[0]]}?" if close else None
+    plain = str(word).replace("*", "").replace("?", "")[:100].lower()
+    return [small[one] for one in difflib.get_close_matches(plain, list(small), n, cutoff)]
+
+
+def nearest(word, options: Iterable[str], n: int = 1, cutoff: float = 0.6, written: Callable[[str], str] = str) -> str | None:
+    """The hint for a word that is none of the options: those that were probably meant, as `written`."""
+    close = close_to(word, options, n, cutoff)
+    return f"did you mean {' or '.join(map(written, close))}?" if close else None
 
 
 def _short(value, limit: int = 120) -> str:

@@ -18,7 +18,8 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     Parameters
     ----------
     path : path
-        URDF, or YAML (ending .yaml or .yml); or a loops file (ending loops.yaml), with the robot that it names.
+        URDF, MJCF (ending .xml), or YAML (ending .yaml or .yml); or a loops file (ending loops.yaml), with the robot that it
+        names.
     base, loops
         As for `load`.
     overrides : sequence of "key.path=value"
@@ -45,11 +46,13 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
         return load_description(path.parent / robot_of_loops(path), base, path, overrides)
     if path.suffix.lower() in (".yaml", ".yml"):
         from liedyn.io.robot_yaml import read_robot_yaml as read
+    elif path.suffix.lower() in (".xml", ".mjcf") and _is_mjcf(path):
+        from liedyn.io.mjcf.read import read_mjcf as read
     elif path.suffix.lower() in (".urdf", ".xml", ".xacro"):
         from liedyn.io.urdf import read_urdf as read
     else:
         raise ModelError("unknown file name extension", place=Place(str(path)), found=path.suffix or "no extension",
-                         expected=".urdf, .yaml or .yml")
+                         expected=".urdf, .yaml, .yml or .xml")
     if overrides and path.suffix.lower() not in (".yaml", ".yml"):
         raise ModelError("only a robot YAML has keys that can be changed", place=Place(str(path)), found=overrides[0],
                          hint="name a parameter instead, such as mass.link or damping.joint")
@@ -59,7 +62,7 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
 
 def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: ArrayLike | None = None,
          loops: str | os.PathLike[str] | None = None, strict: bool = False) -> Model:
-    """Model of a robot file (URDF or YAML).
+    """Model of a robot file (URDF, YAML or MJCF).
 
     Parameters
     ----------
@@ -111,6 +114,11 @@ def _with_constraints(robot: Robot, path: Path, loops) -> Robot:
     if found is None:
         return dataclasses.replace(robot, findings=(*robot.findings, *findings)) if findings else robot
     return dataclasses.replace(robot, loops=(*robot.loops, *found.loops), couplings=(*robot.couplings, *found.couplings))
+
+
+def _is_mjcf(path: Path) -> bool:
+    from liedyn.io.mjcf.tree import root_tag
+    return path.suffix.lower() == ".mjcf" or root_tag(path) == "mujoco"
 
 
 def _base(base: str) -> str:

@@ -56,9 +56,9 @@ class Conversion:
 def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = False, force: bool = False) -> tuple[str, ...]:
     """Write a robot as URDF or robot YAML, by the ending of `path`.
 
-    Numbers read back to the same bits, rotations of placements to rounding. What a URDF has no word for is put otherwise where
-    that is exact: a universal joint, for example, becomes two revolute joints with a massless link between. Loops and couplings
-    of a URDF stand in a loops file beside it, `arm.loops.yaml` beside `arm.urdf`, which `load` reads.
+    Numbers are preserved exactly, rotations of placements up to rounding. What URDF cannot express is written in an equivalent
+    form where there is one: a universal joint, for example, becomes two revolute joints with a massless link between them. Loops
+    and couplings of a URDF are written to a loops file beside it, `arm.loops.yaml` beside `arm.urdf`, which `load` reads.
 
     Parameters
     ----------
@@ -66,19 +66,19 @@ def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = Fa
     path : str or Path
         With the ending .urdf, .yaml or .yml.
     lossy : bool
-        Also write a robot whose dynamics the format cannot say, such as springs in a URDF, without what is lost.
+        Write even if the format cannot describe the dynamics, such as springs in a URDF; what it cannot describe is left out.
     force : bool
         Overwrite existing files.
 
     Returns
     -------
     notes : tuple of str
-        What was put otherwise and what was lost; empty where the format says everything.
+        What was written in another form and what was lost; empty where the format describes everything.
 
     Raises
     ------
     ModelError
-        For a robot that is not valid, or whose dynamics the format cannot say.
+        For a robot that is not valid, or whose dynamics the format cannot describe.
     UsageError
         Where a file exists and `force` is not given, or the ending is another.
 
@@ -86,7 +86,7 @@ def save(model: Model | Robot, path: str | os.PathLike[str], *, lossy: bool = Fa
     --------
     >>> model = ld.load("robots/double_pendulum.yaml")
     >>> ld.save(model, "pendulum.urdf", force=True)
-    ('the ground is a link "world"', 'shapes: those of 2 links are left out; their inertias are written')
+    ('the ground is a link "world"',)
     >>> ld.load("pendulum.urdf")
     <Model double_pendulum: 2 joints, nq 2, nv 2, fixed base; 4 links, 2 kg>
     """
@@ -115,20 +115,20 @@ def convert(model: Model | Robot, format: str, name: str | None = None) -> Conve
     build(robot)
     from liedyn.io.write_robot_yaml import loops_yaml, robot_yaml
     from liedyn.io.write_urdf import urdf
-    shapes = _lost_shapes(robot.source)
+    shapes, lost = _shapes(robot.source, format)
     if format == "yaml":
         subset = _as_yaml(robot)
-        return Conversion(format, robot_yaml(subset.robot), None, subset.robot, (), (*subset.losses, *shapes))
+        return Conversion(format, robot_yaml(subset.robot), None, subset.robot, (), (*subset.losses, *lost))
     subset, loops = as_urdf(robot), None
     if robot.loops or robot.couplings:
         if name is None:
-            lost = [Loss(one.name, "the constraint is left out: it needs a loops file beside the URDF")
-                    for one in (*robot.loops, *robot.couplings)]
-            subset.losses += lost
+            subset.losses += [Loss(one.name, "the constraint is left out: it needs a loops file beside the URDF")
+                              for one in (*robot.loops, *robot.couplings)]
         else:
             loops = loops_yaml(subset.robot, name)
             subset.rewritten.append(f"loops and couplings are in {loops_beside(Path(name))}, which other programs do not read")
-    return Conversion(format, urdf(subset.robot), loops, subset.robot, tuple(subset.rewritten), (*subset.losses, *shapes))
+    text = urdf(subset.robot, shapes)
+    return Conversion(format, text, loops, subset.robot, tuple(subset.rewritten), (*subset.losses, *lost))
 
 
 def loops_beside(path: Path) -> Path:
@@ -155,14 +155,20 @@ def write(converted: Conversion, path: Path, *, force: bool = False) -> tuple[Pa
     return tuple(texts)
 
 
-def _lost_shapes(source: str | None) -> tuple[Loss, ...]:
-    """A description has inertias only: what pictures and contacts are made of stays in its file."""
+def _shapes(source: str | None, format: str):
+    """Primitives for pictures by link, and what of the shapes is lost. A description has inertias only: they are in its file, if
+    that is still there."""
     if source is None or not os.path.isfile(source):
-        return ()
-    from liedyn.io.link_shapes import count_shaped
-    count = count_shaped(source)
-    return (Loss("shapes", f"those of {count} link{'s' * (count > 1)} are left out; their inertias are written",
-                 dynamics=False),) if count else ()
+        return {}, ()
+    from liedyn.io.link_shapes import count_shaped, link_shapes
+    count, of_yaml = count_shaped(source), Path(source).suffix.lower() in (".yaml", ".yml")
+    if count and format == "yaml":
+        message = f"those of {count} link{'s' * (count > 1)} are left out; their inertias are written"
+    elif count and not of_yaml:
+        message = "meshes and what touches are left out; primitives are written for pictures"
+    else:
+        return link_shapes(source), ()
+    return link_shapes(source), (Loss("shapes", message, dynamics=False),)
 
 
 def _as_yaml(robot: Robot) -> Subset:

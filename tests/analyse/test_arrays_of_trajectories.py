@@ -43,8 +43,20 @@ def test_what_is_missing_is_derived_or_none():
     derived = ld.motion_of(model, made)
     np.testing.assert_allclose(derived.v, v, atol=1e-11)
     np.testing.assert_allclose(derived.a, 0, atol=1e-8)
-    given = ld.motion_of(model, made, derive=False)
-    assert given.v is None and given.a is None and given.tau is None and given.f_ext is None
+    assert derived.tau is None and derived.f_ext is None
+    half = ld.motion_of(model, ld.trajectory_of(model, t, q, 2 * v))
+    np.testing.assert_array_equal(half.v, 2 * v)                                # what the file has is kept
+    np.testing.assert_allclose(half.a, 0, atol=1e-11)
+
+
+def test_a_motion_is_not_derived_across_an_event():
+    """Two rows at one time: q jumps in its rate there."""
+    model, t, q, *_ = moving("revolute")
+    columns = ld.trajectory_of(model, t, q).columns
+    twice = np.repeat(np.arange(9), [1, 1, 1, 1, 2, 1, 1, 1, 1])
+    jumped = ld.Trajectory({"events": "1"}, t[twice], {name: x[twice] for name, x in columns.items()}, {})
+    with pytest.raises(ld.TrajectoryError, match="cannot be derived across it"):
+        ld.motion_of(model, jumped)
 
 
 def test_paths_in_comments_follow_the_file(tmp_path):

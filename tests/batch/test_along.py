@@ -8,35 +8,10 @@ from liedyn.analyse.along.varied import with_parameters
 from liedyn.batch.along import along
 from liedyn.batch.run_batch import Batch, Shard
 from liedyn.errors import LiedynError
-from liedyn.io.csv import read_trajectory, write_trajectory
+from liedyn.io.csv import read_trajectory
 from liedyn.io.sweep_file import read_sweep
-from liedyn.simulation.motion_columns import columns_of
 from sweeps import ROBOT, table, without_seconds
-
-VARY = """\
-vary:
-  - {key: robot.mass.lower, name: mass, uniform: [0.8, 1.3], scale: relative}
-  - {key: robot.friction.elbow, name: friction, list: [0, 0.3]}
-samples: 21
-seed: 2
-"""
-
-
-def recorded(path, rows: int = 9, shift: float = 0.0):
-    """A trajectory with all columns, and a wrench on the lower link."""
-    model, t = ld.load(ROBOT), np.linspace(0.0, 1.0, rows)
-    q = np.column_stack([np.sin(2 * t) + shift, np.cos(3 * t)])
-    v = np.column_stack([2 * np.cos(2 * t), -3 * np.sin(3 * t)])
-    a = np.column_stack([-4 * np.sin(2 * t), -9 * np.cos(3 * t)])
-    tau, wrench = np.column_stack([t, 1.0 - t]), np.zeros((rows, 1, 6))
-    wrench[:, 0, 5] = t
-    write_trajectory(path, {"robot": ROBOT}, t, columns_of(model, ("lower",), wrench, q=q, v=v, a=a, tau=tau), force=True)
-
-
-def batch(folder, text: str, size: int | None = None) -> Batch:
-    recorded(folder / "motion.csv")
-    (folder / "sweep.yaml").write_text(f"trajectory: motion.csv\n{text}", encoding="utf-8")
-    return Batch(read_sweep(folder / "sweep.yaml"), size)
+from sweeps_along import VARY, batch, recorded
 
 
 def robot_of_run(found: Batch, number: int) -> ld.Model:
@@ -183,6 +158,8 @@ def test_the_command(tmp_path):
     assert most == pytest.approx(table(tmp_path / "out")["x"][5], rel=1e-12)
     pictures = ok("plot", tmp_path / "out", "-f", "png").stderr
     assert all(f"plots/{name}.png" in pictures for name in ("scatter", "histograms"))
+    shown = run("replay", tmp_path / "out", "--runs", "0")
+    assert shown.exit_code == 2 and "are no simulations but of the job inverse" in shown.stderr
     assert "there is no scenario to override" in run("batch", tmp_path / "sweep.yaml", "-S", "duration=1").stderr
 
 

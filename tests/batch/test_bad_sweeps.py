@@ -1,4 +1,5 @@
 """What is wrong with a sweep is said in one line, with its key, before anything runs."""
+import json
 import re
 
 import pytest
@@ -37,6 +38,8 @@ BAD = [
     (vary("log_normal: {median: 1, sigma: 1, high: -1}", "samples: 3\n"), "a log-normal distribution has no values below 0"),
     (vary("uniform: [0, 1]"), "the key samples is missing; expected a number of runs"),
     (vary("uniform: [0, 1]", "samples: 1000000000\n"), "samples: too many runs; found 1000000000; expected at most 1e"),
+    (vary("uniform: [0, 1]", "samples: 100000000\nsampling: sobol\n").replace("}]", "}, {key: duration, uniform: [1, 2]}]"),
+     r"samples: the points of sobol need 1.6 GB of memory; found '100000000 x 2'; expected at most 1e\+08 numbers .*random"),
     (vary("uniform: [0, 1]", "combine: grid\n"), "a distribution does not go with grid; found 'initial.q.elbow'"),
     (vary("list: [1]", "samples: 3\n"), "samples does not apply to grid; expected combine: sample"),
     (vary("list: [1]", "combine: product\n"), "combine: wrong value; found product; expected one of grid, zip, sample"),
@@ -142,6 +145,23 @@ def test_more_than_the_disk_holds_is_refused(tmp_path):
 def test_options(tmp_path, options, message):
     found = run("batch", written(tmp_path, ONE), *options, "-o", tmp_path / "out")
     assert found.exit_code in (2, 3) and message in found.stderr and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("key, value, message", [
+    ("runs_in_a_chunk", "many", 'runs_in_a_chunk: found "many", expected a whole number from 1 on'),
+    ("runs_in_a_chunk", 0, "runs_in_a_chunk: found 0, expected"), ("runs_in_a_chunk", True, "runs_in_a_chunk: found true"),
+    ("vary", 3, "vary: found 3, expected a list of mappings"), ("outputs", None, "outputs: found null, expected a mapping"),
+    ("overrides", ["a", 1], 'overrides: found ["a", 1], expected a list of text'), ("source", 7, "source: found 7, expected"),
+    (None, "[1]", "found [1], expected"), (None, "{", "is damaged: Expecting property name")])
+def test_a_batch_that_was_edited_by_hand(tmp_path, key, value, message):
+    path, mark = written(tmp_path, ONE), tmp_path / "out" / "batch.json"
+    assert run("batch", path, "-o", tmp_path / "out").exit_code == 0
+    mark.write_text(value if key is None else json.dumps(json.loads(mark.read_text()) | {key: value}))
+    for command in (("batch", path, "-o", tmp_path / "out", "--resume"), ("plot", tmp_path / "out")):
+        found = run(*command)
+        told = found.stderr.strip().splitlines()
+        assert found.exit_code == 2 and message in told[-1] and "batch.json" in told[-1], found.stderr
+    assert run("batch", path, "-o", tmp_path / "out", "--force").exit_code == 0
 
 
 def test_a_scenario_and_a_folder_of_something_else_are_no_sweep_and_no_batch(tmp_path):

@@ -4,7 +4,7 @@ import pytest
 from scipy import stats
 
 from liedyn.batch.design import Design, quantile
-from liedyn.io.sweep import Distribution, Sweep, Varied
+from liedyn.io.sweep import MOST_RUNS, Distribution, Range, Sweep, Varied
 
 ONE, TWO, WORDS = Varied("a", "a", (1.0, 2.0, 3.0)), Varied("b", "b", (4.0, 5.0)), Varied("c", "c", ("x", "y"))
 UNIFORM = Varied("u", "u", None, Distribution("uniform", -1.0, 2.0))
@@ -20,6 +20,19 @@ def test_a_grid_has_each_with_each_and_the_last_changes_first():
     assert found.count == 12
     assert [*zip(a[:5], b, c, strict=False)] == [(1, 4, "x"), (1, 4, "y"), (1, 5, "x"), (1, 5, "y"), (2, 4, "x")]
     assert len({*zip(a, b, c, strict=True)}) == 12
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_a_range_is_equally_spaced_and_ends_where_it_should(count):
+    x = sweep(Varied("r", "r", Range(-0.1, 0.7, count))).values(0, count)[0]
+    assert np.allclose(x, np.linspace(-0.1, 0.7, count), rtol=1e-15) and x[0] == -0.1 and (count == 1 or x[-1] == 0.7)
+
+
+def test_of_a_range_of_very_many_values_only_those_are_made_that_are_asked_for():
+    found = sweep(Varied("r", "r", Range(0.0, 1.0, MOST_RUNS)))
+    assert found.count == MOST_RUNS and not isinstance(found.listed[0], np.ndarray)
+    last = found.values(MOST_RUNS - 3, MOST_RUNS)[0]
+    assert np.allclose(1.0 - last, [2e-8, 1e-8, 0.0], atol=1e-16)
 
 
 def test_zip_takes_values_together():

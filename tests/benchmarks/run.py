@@ -17,6 +17,7 @@ from benchmarks import (
     constrained,
     derivatives,
     dynamics,
+    events,
     higher_order,
     long_runs,
     rollouts,
@@ -90,6 +91,7 @@ def main(quick: bool = False) -> int:
     for joints, us, theirs in derivatives.hybrid_chains(**few):
         line(theirs >= GEAR * us, f"chain of {joints} joints: {us:6.2f}, GEAR's published {theirs:g}, "
              f"{theirs / us:.1f}x (asked {GEAR:g}x)")
+    events.report(line, quick)
     work_precision.report(line, quick)
     long_runs.report(line, quick)
     rollouts.report(line, quick)

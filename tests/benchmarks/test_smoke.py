@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from benchmarks import batches, chains, derivatives, dynamics, higher_order, work_precision
+from benchmarks import batches, chains, derivatives, dynamics, events, higher_order, long_runs, work_precision
 from benchmarks.peer_motions import MujocoMotion, PinocchioMotion
 
 
@@ -81,6 +81,17 @@ def test_batches_are_told(monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     rows = list(batches.batches(dict.fromkeys(batches.SWEEPS, 70)))
     assert [row[0] for row in rows] == list(batches.SWEEPS) and all(row[2] > 0 and row[3] > 0 for row in rows)
+
+
+def test_cost_of_events_is_told(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    rows = list(events.cost(("double_pendulum",), 200, repeats=1))
+    assert [row[1] for row in rows] == list(events.METHODS) and all(row[2] > 0 and set(row[3]) == {1, 3} for row in rows)
+
+
+def test_a_long_run_is_told(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    assert all(x > 0 for x in long_runs.run("rk4", 200))
 
 
 @pytest.mark.parametrize("name", ["humanoid", "spinning top", "quadruped on its feet"])

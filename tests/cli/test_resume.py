@@ -136,7 +136,7 @@ def test_what_cannot_be_resumed_is_said(folder):
     result = simulate("runs/swing", "--resume", "-q")
     assert result.exit_code == 0 and len(read_trajectory("runs/swing/trajectory.csv").t) == 201
     assert "there is no checkpoint of runs/other: the run starts from the beginning" in simulate("runs/other", "--resume").stderr
-    for args, words in ((["runs/none", "--resume"], "'runs/none' does not exist"), (["runs", "--resume"], "is no run folder"),
+    for args, words in ((["runs/none", "--resume"], "'runs/none' does not exist"), (["runs", "--resume"], "is not a run folder"),
                         (["runs/swing"], "runs/swing is a directory: a scenario or robot file is needed, or --resume"),
                         (["swing.yaml", "--resume", "--dry-run"],
                          "--resume cannot be combined with --dry-run or --print-config")):

@@ -2,6 +2,7 @@
 
 A block after a comment `<!-- not run: REASON -->` is not run. A YAML block whose first line is `# NAME.yaml` is written to that
 file, as a reader would. Commands in a line of text are run after the blocks of their page."""
+import logging
 import os
 import re
 import shlex
@@ -40,7 +41,10 @@ def folder(tmp_path, monkeypatch):
     for name in ("configs", "robots"):
         (tmp_path / name).symlink_to(ROOT / name)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    logger = logging.getLogger("liedyn")
+    level = logger.level
+    yield tmp_path
+    logger.setLevel(level)                      # which docs/running.md sets
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
@@ -76,8 +80,7 @@ def run_line(line: str) -> None:
 def run_inline(words: list[str]) -> None:
     """A command in a line of text: for a tenth of a second, and over results that are there."""
     options = {option for parameter in COMMANDS[words[0]].params for option in parameter.opts}
-    short = words[0] == "simulate" and not any("duration" in word for word in words)
-    run(words + ["-S", "duration=0.1"] * short + ["--force"] * ("--force" in options))
+    run(words + ["-S", "duration=0.1"] * (words[0] == "simulate") + ["--force"] * ("--force" in options))
 
 
 def run(words: list[str]) -> command_line.Said:

@@ -3,13 +3,17 @@ import importlib
 import re
 
 import pytest
+import yaml
+from jsonschema import Draft202012Validator
 
 import liedyn
 from document_pages import PAGES, ROOT, anchors, blocks, name_of
 from liedyn.cli import main
 from liedyn.io.file_kinds import KINDS
+from liedyn.io.schema import json_schema
 
 DOCS = ROOT / "docs"
+SCHEMAS = {kind: Draft202012Validator(json_schema(keys)) for kind, keys in KINDS.items()}
 
 
 @pytest.fixture
@@ -26,7 +30,8 @@ def test_every_command_and_option_is_in_the_site(made_by):
         section = re.search(rf"^## {name}\n.*?(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)[0]
         command = main.get_command(None, name)
         options = {option for one in command.params if one.param_type_name == "option" for option in one.opts}
-        assert options <= set(re.findall(r"`(-[^`]+)`", section)), name
+        shown = re.findall(r"^\| `(-.+?)` \| .+ \|$", section, re.MULTILINE)
+        assert options <= {word for cell in shown for word in re.split(r"[, ]+", cell)}, name
         assert command.help.split("\n")[0].rstrip(".").split()[-1] in section
 
 
@@ -61,6 +66,16 @@ def test_every_page_has_one_place_in_the_site():
             entries = [(page.parent / line).resolve() for line in block.split() if not line.startswith(":")]
             placed += [entry.with_name(f"{entry.name}.md") for entry in entries]
     assert sorted(placed) == sorted(page for page in PAGES[1:] if page != DOCS / "index.md")
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if any(block.language == "yaml" for block in blocks(page))], ids=name_of)
+def test_yaml_is_valid_for_a_kind_of_file(page):
+    """What is shown may be a part of a file: the keys that must be given are added."""
+    for block in (block for block in blocks(page) if block.language == "yaml"):
+        given = yaml.safe_load(block.text)
+        added = {"scenario": {"robot": "a", "duration": 1}, "robot": {"links": {}}, "loops": {},
+                 "sweep": {"vary": [{"key": "a", "list": [1]}]} | ({} if "job" in given else {"scenario": "a"})}
+        assert any(schema.is_valid(added[kind] | given) for kind, schema in SCHEMAS.items()), block.text
 
 
 def test_places_that_errors_and_docstrings_name_exist():

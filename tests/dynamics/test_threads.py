@@ -93,6 +93,20 @@ def test_an_error_in_a_helper_is_the_calls_error(four):
     assert threads.on_threads(lambda first, last: (first, last), edges) == list(pairwise(edges))
 
 
+def test_a_caller_may_ask_for_fewer_threads(four):
+    with threads.at_most(2):
+        assert len(threads.chunks(1000, 5)) == 3
+        with threads.at_most(None):
+            assert len(threads.chunks(1000, 5)) == 5
+        other = []
+        one = threading.Thread(target=lambda: other.append(threads.chunks(1000, 5)))
+        one.start()
+        one.join(HANGS)
+        assert len(other[0]) == 5                              # of another thread
+    with threads.at_most(9):
+        assert len(threads.chunks(1000, 5)) == 5
+
+
 def test_without_helpers_the_caller_does_all(monkeypatch):
     def none(*_):
         raise RuntimeError("can't start new thread")

@@ -1,13 +1,10 @@
 """Random trees against MuJoCo: a small writer turns a description into MJCF (hinge, slide, ball and free joints; compound
-joints as several on one body; armature, damping, springs).
-
-MuJoCo's free joint has its linear velocity in the world frame; ball joints and angular velocities are in the body frame."""
+joints as several on one body; armature, damping, springs)."""
 from dataclasses import replace
 
 import mujoco
 import numpy as np
 import pytest
-from scipy.spatial.transform import Rotation
 
 import liedyn as ld
 from bridge import relative
@@ -15,7 +12,8 @@ from joint_forces import passive_force
 from liedyn.model.build import joint_screws
 from liedyn.model.description import WORLD, Joint, Robot
 from matrices import quaternion
-from zoo import random_joint, random_link, random_robot, state
+from mujoco_pair import MuJoCoPair
+from zoo import random_joint, random_link, random_robot
 
 KNOWN = ("revolute", "continuous", "prismatic", "ball", "universal", "cylindrical", "planar", "euler")
 BY_LINES = {"0"}
@@ -78,56 +76,11 @@ def without_friction(robot):
     return replace(robot, joints=tuple(joints))
 
 
-class Pair:
-    """Our model and MuJoCo's in one state; G maps our velocities to MuJoCo's, with rate r: a_mj = G a + r."""
-
+class Pair(MuJoCoPair):
     def __init__(self, robot, seed):
         robot = without_friction(robot)
-        self.model = model = ld.build(robot)
-        self.mj = mujoco.MjModel.from_xml_string(mjcf(robot))
-        self.data = mujoco.MjData(self.mj)
-        assert (self.mj.nq, self.mj.nv) == (model.nq, model.nv)
-        self.q, self.v, self.a, self.tau = state(model, seed)
-        self.G, self.rate = np.zeros((model.nv, model.nv)), np.zeros(model.nv)
-        for joint in model.joints:
-            q, v = self.q[joint.q], self.v[joint.v]
-            name = joint.name if joint.type in ("ball", "free") else f"{joint.name}.0"
-            theirs = self.mj.joint(name)
-            at, block = theirs.dofadr[0], np.eye(len(v))
-            where = slice(at, at + len(v))
-            if joint.type == "free":
-                R = Rotation.from_quat(q[3:]).as_matrix()
-                block = np.block([[np.zeros((3, 3)), R], [np.eye(3), np.zeros((3, 3))]])
-                self.rate[at:at + 3] = R @ np.cross(v[:3], v[3:])
-            self.G[where, joint.v] = block
-            if joint.type in ("ball", "free"):
-                q = np.r_[q[:-4], q[-1], q[-4:-1]]
-            self.data.qpos[theirs.qposadr[0]:theirs.qposadr[0] + len(q)] = q
-        self.data.qvel[:] = self.G @ self.v
-
-    def forward(self, wrenches=None):
-        self.data.qfrc_applied[:] = np.linalg.solve(self.G.T, self.tau)
-        mujoco.mj_kinematics(self.mj, self.data)
-        mujoco.mj_comPos(self.mj, self.data)
-        for name, F in (wrenches or {}).items():
-            body = self.mj.body(name).id
-            T = ld.link_pose(self.model, self.q, name)
-            m, f = T[:3, :3] @ F[:3], T[:3, :3] @ F[3:]
-            self.data.xfrc_applied[body] = np.r_[f, m + np.cross(T[:3, 3] - self.data.xipos[body], f)]
-        mujoco.mj_forward(self.mj, self.data)
-        return np.linalg.solve(self.G, self.data.qacc - self.rate)
-
-    def inverse(self):
-        self.data.qacc[:] = self.G @ self.a + self.rate
-        mujoco.mj_inverse(self.mj, self.data)
-        return self.G.T @ self.data.qfrc_inverse
-
-    def mass(self):
-        mujoco.mj_forward(self.mj, self.data)
-        M = np.zeros((self.mj.nv, self.mj.nv))
-        for column, unit in zip(M, np.eye(self.mj.nv), strict=True):
-            mujoco.mj_mulM(self.mj, self.data, column, unit)
-        return self.G.T @ M @ self.G
+        super().__init__(ld.build(robot), mujoco.MjModel.from_xml_string(mjcf(robot)), seed,
+                         lambda joint: joint.name if joint.type in ("ball", "free") else f"{joint.name}.0")
 
 
 def compare(pair, worst, where):

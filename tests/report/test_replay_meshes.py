@@ -157,7 +157,7 @@ def test_what_is_missing_is_said(tmp_path):
     motion(tmp_path, URDF.format("package://boxes/box.stl", "box.stl"))
     (tmp_path / "box.stl").write_text("no mesh")
     said = ok("replay", tmp_path / "run").stderr
-    assert "the robot file names 2 meshes: " in said and "--meshes draws them" in said
+    assert "the robot file has 1 mesh: " in said and "--meshes draws it" in said              # the other one is not found
     (tmp_path / "cart.yaml").write_text("links: {a: {mass: 1, inertia: [1, 1, 1]}}\n"
                                         "joints: {hinge: {type: continuous, parent: world, child: a, axis: [0, 0, 1]}}\n")
     said = run("replay", tmp_path / "run", "--robot", tmp_path / "cart.yaml", "--meshes", "--force")
@@ -181,3 +181,16 @@ def test_a_missing_reader_is_named(tmp_path, monkeypatch):
     motion(tmp_path, URDF.format("a.stl", "b.stl"))
     said = run("replay", tmp_path / "run", "--meshes")
     assert said.exit_code == 2 and "meshes need pycollada: pip install 'liedyn[meshes]'" in said.stderr
+
+
+def test_many_loose_pieces_are_thinned_out():
+    """5000 separate triangles on a ball have no edges that could go; those that are close become one, and stay near the ball."""
+    pytest.importorskip("fast_simplification", reason="pip install 'liedyn[meshes]'")
+    from liedyn.report.replay.mesh_files import Part, thinned
+    rng = np.random.default_rng(2)
+    centres = rng.standard_normal((5000, 3))
+    centres /= np.linalg.norm(centres, axis=1, keepdims=True)
+    corners = (centres[:, None] + 0.01 * rng.standard_normal((5000, 3, 3))).reshape(-1, 3)
+    part, = thinned({Path("dust.stl"): [Part(corners, np.arange(15000).reshape(-1, 3), None)]}, 1000)[Path("dust.stl")]
+    assert 100 < len(part.triangles) <= 1200
+    assert np.abs(np.linalg.norm(part.points, axis=1) - 1).max() < 0.1

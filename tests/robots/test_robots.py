@@ -42,6 +42,7 @@ LAYOUT = {
     "four_bar.yaml": (3, 3, 7850 * 0.005 * 0.02 * (0.1 + 0.5 + 0.25)),
     "gripper.urdf": (6, 6, 0.48),
     "hand.yaml": (16, 16, None),
+    "hopper.xml": (10, 9, 700 * (0.3 * 0.2 * 0.16 + np.pi * (0.025**2 * (0.3 + 0.1 / 3) + 0.018**2 * (0.4 + 0.024))) + 0.5),
     "hexarotor_arms.yaml": (13, 12, 4.0),
     "humanoid.yaml": (38, 37, 73.0),
     "n_four_bar.yaml": (5, 5, 5.0),
@@ -117,7 +118,8 @@ def test_the_table_lists_every_robot():
 
 @pytest.mark.parametrize("name", LAYOUT)
 def test_has_no_findings(name):
-    assert [str(finding) for finding in load(name).findings] == []
+    """But for the contacts of a MuJoCo file, which a scenario describes."""
+    assert [str(one) for one in load(name).findings if one.code != "mjcf-not-read"] == []
 
 
 @pytest.mark.parametrize("name", LAYOUT)
@@ -136,8 +138,11 @@ def test_says_where_its_numbers_come_from(name):
 
 
 def test_limits_are_given_for_every_joint_that_has_them():
+    """A MuJoCo file has no limits of speed."""
     without = {"continuous", "ball", "free", "fixed"}
     for name in LAYOUT:
+        if name.endswith(".xml"):
+            continue
         for joint in load(name).joints:
             if joint.type in without:
                 continue

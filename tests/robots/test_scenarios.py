@@ -202,6 +202,19 @@ def test_showcase_prescribes_drives_and_leaves_alone():
     assert set(result.forced_links) == {"balloon", "bob", "lamp"}
 
 
+def test_hopper_bounces_and_falls_freely_between():
+    """Three touches; in flight its centre of mass has the acceleration of gravity; each apex is lower than the one before."""
+    result = run("hopper")
+    model, touching = result.model, result.contacts.force[:, 0] > 0
+    assert np.count_nonzero(np.diff(touching.astype(int)) == 1) == 3
+    apex = [result.q[~touching & part, 2].max() for part in (result.t < 0.3, (result.t > 0.3) & (result.t < 0.8), result.t > 0.9)]
+    assert 0.9 == apex[0] > apex[1] > apex[2] > 0.7
+    flying = np.flatnonzero(~touching)[::20]
+    for k in flying:
+        rate = ld.inverse_dynamics(model, result.q[k], result.v[k], result.a[k], passive=False)[3:6]      # no force acts
+        assert np.abs(rate).max() < 1e-9
+
+
 def test_quadruped_trots_over_a_metre_without_falling():
     """Diagonal feet touch and lift in turn with each other, 3.2 times a second; the body stays level, in line, and up."""
     result = run("quadruped_walks")

@@ -9,10 +9,12 @@ import pytest
 import liedyn as ld
 from bridge import PinocchioBridge, file_of, full, relative, urdf_files
 from liedyn.errors import ModelError, UsageError
+from liedyn.io.link_shapes import link_shapes
 from liedyn.io.write_rotation import error, quaternion_error, quaternion_of, rpy_of
 from liedyn.loading import load_description
 from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose, Robot
 from liedyn.model.validate import validate
+from liedyn.saving import convert
 from zoo import MOVING, ROBOTS, random_joint, random_link, random_robot
 
 ROOT = Path(__file__).parents[2]
@@ -113,6 +115,15 @@ def test_odd_names_and_numbers(tmp_path, worst):
     assert str(found.links[1].com) == "(-0.0, 1e-300, 0.30000000000000004)"
 
 
+def test_odd_names_through_urdf(tmp_path, worst):
+    names = ["a&b", "<x>", '"q"', "'", " a ", "é", "a  b", "]]>", "&amp;", "1"]
+    links = (Link("root"), *(Link(name, 1.0, inertia=(1.0, 0.0, 0.0, 1.0, 0.0, 1.0)) for name in names))
+    joints = tuple(Joint(f"j{name}", "continuous", "root", name, axes=((0.0, 0.0, 1.0),),
+                         mimic=Mimic(f"j{names[-1]}", 2.0) if name != "1" else None) for name in names)
+    robot = Robot("<&>", links, joints)
+    assert_same(robot, there_and_back(robot, tmp_path / "robot.urdf"), worst, "odd names")
+
+
 # --- URDF ------------------------------------------------------------------------------------------------------------
 
 @pytest.mark.parametrize("name", ["panda.urdf", "talos_reduced.urdf", "go2.urdf", "tiago_no_hand.urdf", "double_pendulum.urdf",
@@ -189,6 +200,25 @@ def test_pinocchio_reads_what_is_written(tmp_path):
     V[bridge.v] = v
     bias = pin.rnea(bridge.pin, bridge.data, bridge.q(q), V, 0 * V)[bridge.v]
     assert relative(ld.inverse_dynamics(model, q, v, 0 * v, passive=False), bias) < 1e-12
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_every_robot_that_a_urdf_can_say(path, tmp_path):
+    """The same bodies and constraints; or a list of what would be lost."""
+    robot = load_description(path)
+    lost = [loss for loss in convert(robot, "urdf", "robot.urdf").losses if loss.dynamics]
+    if lost:
+        with pytest.raises(ModelError, match="cannot describe the dynamics of this robot"):
+            ld.save(robot, tmp_path / "robot.urdf")
+        return
+    ld.save(robot, tmp_path / "robot.urdf")
+    model, other = ld.build(robot), ld.load(tmp_path / "robot.urdf")
+    assert (other.q_names, other.v_names, other.row_names) == (model.q_names, model.v_names, model.row_names)
+    assert other.link_names[:len(model.link_names)] == model.link_names
+    for ours, theirs in zip(bodies(model), bodies(other), strict=True):
+        assert relative(theirs, ours) < 1e-13
+    if model.nc:
+        assert relative(other.loop_constants, model.loop_constants) < 1e-13
 
 
 @pytest.mark.parametrize("name", ["four_bar.yaml", "closures.yaml", "gripper.urdf"])
@@ -291,6 +321,32 @@ def test_a_mimic_of_nothing_is_left_out(tmp_path):
     robot = replace(robot, joints=(replace(robot.joints[0], mimic=Mimic("nobody")),))
     assert ld.save(robot, tmp_path / "robot.yaml") == ("j: its mimic of nobody, which has no effect, is left out",)
     assert load_description(tmp_path / "robot.yaml").joints[0].mimic is None
+
+
+def test_colours_of_shapes_stay(tmp_path):
+    (tmp_path / "a.urdf").write_text('<robot name="a"><link name="one"><visual><geometry><sphere radius="1"/></geometry>'
+                                     '<material name="m"><color rgba="0.25 0.5 1 1"/></material></visual></link></robot>')
+    ld.save(load_description(tmp_path / "a.urdf"), tmp_path / "b.urdf", lossy=True)
+    assert link_shapes(tmp_path / "b.urdf") == link_shapes(tmp_path / "a.urdf")
+    assert link_shapes(tmp_path / "b.urdf")["one"][0].colour == (0.25, 0.5, 1.0)
+
+
+@pytest.mark.parametrize("name", ["ur5.yaml", "asymmetric_body.yaml", "hopper.xml"])
+def test_shapes_for_pictures(name, tmp_path):
+    """Primitives stay; a capsule is a cylinder and two spheres."""
+    source = ROOT / "robots" / name
+    ld.save(load_description(source), tmp_path / "robot.urdf", lossy=True)
+    written, known = link_shapes(tmp_path / "robot.urdf"), link_shapes(source)
+    assert set(written) == set(known)
+    for link, shapes in known.items():
+        kinds = [("cylinder", "sphere", "sphere") if one.kind == "capsule" else (one.kind,) for one in shapes]
+        assert [one.kind for one in written[link]] == [kind for group in kinds for kind in group]
+        first, same = shapes[0], written[link][0]
+        assert (same.sizes, same.pose.translation) == (first.sizes, first.pose.translation)
+        assert np.allclose(same.pose.rotation, first.pose.rotation, rtol=0, atol=ROUNDING)
+        if first.kind == "capsule":
+            ends = np.subtract(written[link][2].pose.translation, written[link][1].pose.translation)
+            assert np.allclose(ends, first.sizes[1] * np.array(first.pose.rotation[2::3]), rtol=1e-12)
 
 
 def test_shapes_of_a_urdf_are_noted(tmp_path):

@@ -86,6 +86,18 @@ def test_a_step_whose_stages_alone_see_an_event_is_made_as_any_other(simulate):
     assert run.events == ()
 
 
+def test_events_that_do_not_happen_change_nothing_and_take_no_evaluation(simulate):
+    """Outputs at the ends of fixed steps are those of the step: nothing is evaluated there again. Rates at the end of a step come
+    from the chart of its beginning, which rounds otherwise."""
+    keys = {"duration": 1.0, "integrator": {"method": "rk4", "step": 0.01}, "output_step": 0.02,
+            "initial": {"q": {"shoulder": 1.0}, "v": {"elbow": 2.0}}}
+    plain, watched = simulate(PENDULUM, **keys), simulate(PENDULUM, **keys, events={
+        "far": {"when": "q(shoulder)", "value": 50.0, "do": "stop"}, "fast": {"when": "v(elbow)", "value": -500.0, "do": "stop"}})
+    for name in ("q", "v", "a", "tau", "work"):
+        np.testing.assert_allclose(getattr(watched, name), getattr(plain, name), rtol=0, atol=1e-11)
+    assert watched.statistics.evaluations <= plain.statistics.evaluations + 5          # where sides are chosen
+
+
 def test_known_times_and_periods_come_in_order(simulate):
     run = simulate(BALL, duration=1.0, initial={"q": {"z": 10.0}}, events={
         "tick": {"every": 0.3, "do": {"set": {"v": {"z": 1.0}}}}, "first": {"at": 0.0, "do": {"set": {"v": {"z": 2.0}}}},

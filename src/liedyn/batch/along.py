@@ -31,12 +31,14 @@ from liedyn.batch.affine import LOOKED_AT, AffineMap, not_zero
 from liedyn.batch.along_binding import AlongBinding, AlongRun
 from liedyn.batch.chunk import COMPLETE, FAILED, Bench, Motions, Table, by_loops, every_nth
 from liedyn.batch.motions import AlongMotion
+from liedyn.dynamics.calling.threads import at_most
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, LiedynError, ScenarioError, nearest
 from liedyn.io.csv import column_title
 from liedyn.io.sweep import AlongJob
 from liedyn.model.model import Model
 
+_KEPT = 16                                   # trajectories whose runs go together
 _PASSIVE = slice(4, 6)                       # of Model.index: whether there are springs, damping or friction, and friction
 
 
@@ -59,6 +61,7 @@ class AlongBench(Bench):
     fewest = 1
 
     def _bound(self) -> AlongBinding:
+        self._runs: dict[str, RunsTogether] = {}
         return AlongBinding(self.sweep)
 
     @cached_property
@@ -93,7 +96,8 @@ class AlongBench(Bench):
         varied = [path for one in self.sweep.vary if one.key == "trajectory" for path in one.values]
         files = [_hash_of(path) for path in (job.trajectory, *varied, *([model.source] if model.source else []))]
         options = {name: getattr(job, name) for name in AlongJob.__slots__ if name not in ("trajectory", "robot")}
-        return options, files, hashlib.sha256(model.constants.tobytes()).hexdigest(), model.q_names, model.link_names
+        numbers = hashlib.sha256(model.constants.tobytes() + model.loop_constants.tobytes()).hexdigest()
+        return options, files, numbers, model.q_names, model.link_names
 
     def rows(self) -> int:
         return len(self.first.t)
@@ -113,9 +117,11 @@ class AlongBench(Bench):
     # runs ---------------------------------------------------------------------------------------------------------------
     def together_along(self, path: str) -> RunsTogether:
         """Of runs along one trajectory."""
-        if getattr(self, "_last", (None,))[0] != path:
-            self._last = path, RunsTogether(self.binding, path)
-        return self._last[1]
+        if path not in self._runs:
+            if len(self._runs) == _KEPT:
+                del self._runs[next(iter(self._runs))]
+            self._runs[path] = RunsTogether(self.binding, path)
+        return self._runs[path]
 
     def _together(self, table: Table, kept: list[Motions], progress) -> list[int]:
         paths: dict[str, list[int]] = {}
@@ -142,7 +148,8 @@ class AlongBench(Bench):
                 continue
             began = time.perf_counter()
             try:
-                motion = runs.motion(numbers[which])
+                with at_most(self.threads):
+                    motion = runs.motion(numbers[which])
             except LiedynError:                                # of some run: halves, until it is by itself
                 half = len(which) // 2
                 left += [int(rows[which[0]])] if half == 0 else []
@@ -250,7 +257,7 @@ class RunsTogether:
 def _computing(job: AlongJob, model: Model, trajectory) -> tuple[Motion, Callable[[Motion], list]]:
     """The motion of a trajectory, and what makes columns of it, or of the same rows many times over."""
     if job.kind == "derivatives":
-        asked, setting = question(model, job.of, job.prescribed, job.by, job.joints), _setting(job, job.of, model, trajectory)
+        asked, setting = question(model, job.of, job.prescribed, job.by, job.joints), setting_of(job, job.of, model, trajectory)
         names, units = column_names(model, asked)
 
         def derivatives(motion: Motion):
@@ -259,11 +266,12 @@ def _computing(job: AlongJob, model: Model, trajectory) -> tuple[Motion, Callabl
                 raise ConfigurationError("the derivatives are not finite")
             return list(zip(names, units, table.reshape(len(table), -1).T, strict=True))
         return setting.motion, derivatives
-    setting = _setting(job, job.kind, model, trajectory)
+    setting = setting_of(job, job.kind, model, trajectory)
     return setting.motion, lambda motion: columns_along(model, motion, outcome_of(setting, motion))
 
 
-def _setting(job: AlongJob, kind: str, model: Model, trajectory) -> Setting:
+def setting_of(job: AlongJob, kind: str, model: Model, trajectory) -> Setting:
+    """Of a robot without loops. kind: what is computed, or differentiated."""
     if kind == "inverse":
         return inverse_setting(model, trajectory)
     return forward_setting(model, trajectory) if kind == "forward" else hybrid_setting(model, trajectory, job.prescribed)

@@ -99,18 +99,16 @@ class Binding:
             raise ScenarioError(f"the first run cannot start: {error}", place=None) from None
 
     def _check_key(self, one: Varied, name: str | None, known: set[str]) -> None:
-        numbers = one.drawn is not None or all(isinstance(x, float) for x in one.values)
-        if name is not None and not numbers:
+        if name is not None and not one.is_number:
             raise ScenarioError("a parameter of the robot is a number", place=one.place, found=one.key)
         rest, is_yaml = one.of_robot, self.robot_file.lower().endswith((".yaml", ".yml"))
         if rest is None or name is not None or (is_yaml and rest.partition(".")[0] in ("links", "joints", "gravity", "loops",
                                                                                       "couplings", "actuators")):
             return
-        close = nearest(rest, known)
         also = ", or a key such as links.hand.mass of the robot YAML" if is_yaml else ""
         raise ScenarioError("no such parameter of the robot", place=one.place, found=rest,
                             expected=f"one of ld.parameter_names(model){also}",
-                            hint=close and close.replace("mean ", "mean robot."))
+                            hint=nearest(rest, known, written=lambda name: f"robot.{name}"))
 
     def _nominal(self, one: Varied, name: str | None) -> float:
         if one.scale == "absolute":

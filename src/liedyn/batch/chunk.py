@@ -146,8 +146,12 @@ class Bench:
 
     def chunk(self, first: int, until: int, progress=lambda runs: None) -> tuple[Table, Motions | None]:
         """Of runs first … until - 1."""
-        n, values = until - first, self.binding.values(first, until)
-        table = Table(np.arange(first, until), values, np.full((n, len(self.outputs)), np.nan), np.full(n, np.nan), [""] * n,
+        return self.computed(first, self.binding.values(first, until), progress)
+
+    def computed(self, first: int, values: list, progress=lambda runs: None) -> tuple[Table, Motions | None]:
+        """Of runs with these values, by what varies; their numbers begin with `first`."""
+        n = len(values[0])
+        table = Table(np.arange(first, first + n), values, np.full((n, len(self.outputs)), np.nan), np.full(n, np.nan), [""] * n,
                       [""] * n, np.zeros(n), hashes(self.identity, first, values))
         kept: list[Motions] = []
         todo = self._together(table, kept, progress) if self.side_by_side else range(n)

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from liedyn.io.sweep import Distribution, Sweep
+from liedyn.io.sweep import Distribution, Range, Sweep
 
 _BITS = 2.0**-53
 
@@ -21,7 +21,8 @@ class Design:
 
     def __init__(self, sweep: Sweep):
         self.sweep, self.vary = sweep, sweep.vary
-        self.listed = [None if one.values is None else _numbers(one.values) for one in sweep.vary]
+        self.listed = [one.values if one.values is None or isinstance(one.values, Range) else _numbers(one.values)
+                       for one in sweep.vary]
         self.counts = [len(x) for x in self.listed if x is not None]
 
     @property
@@ -84,5 +85,7 @@ def _numbers(values: tuple) -> np.ndarray | tuple:
     return np.array(values) if all(isinstance(x, float) for x in values) else values
 
 
-def _picked(values: np.ndarray | tuple, places: np.ndarray) -> np.ndarray | list:
+def _picked(values: np.ndarray | tuple | Range, places: np.ndarray) -> np.ndarray | list:
+    if isinstance(values, Range):
+        return values.at(places)
     return values[places] if isinstance(values, np.ndarray) else [values[k] for k in places]

@@ -220,14 +220,13 @@ def _applied(function: Callable, *parts: _Part) -> _Part:
     def value(motion):
         found = [part.value(motion) for part in parts]
         if series:
-            found = [x if part.series else np.asarray(x)[..., None] for part, x in zip(parts, found, strict=True)]
+            found = [x if part.series else x[..., None] for part, x in zip(parts, found, strict=True)]
         with np.errstate(all="ignore"):
             return function(*found)
     return _Part(series, value)
 
 
 def _integral(t, x):
-    x = np.asarray(x)
     return (0.5 * (x[:, 1:] + x[:, :-1]) * np.diff(t)).sum(axis=1) if len(t) > 1 else np.zeros(len(x))
 
 

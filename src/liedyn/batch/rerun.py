@@ -12,6 +12,7 @@ from liedyn.batch.chunk import FAILED, by_loops, hashes
 from liedyn.batch.run_batch import Batch
 from liedyn.batch.store import RUNS, Store
 from liedyn.errors import ComputationError, UsageError, nearest
+from liedyn.io.sweep import SIMULATE
 from liedyn.io.sweep_file import read_sweep
 from liedyn.simulation.run import Result, Silent, simulate_prepared
 
@@ -54,7 +55,10 @@ def rerun(folder: str | os.PathLike, numbers: Iterable[int],
 
     Raises UsageError where the files of the batch have changed since, or a run failed before it began.
     """
-    about, table, numbers = Store(folder, False).about(), _table(folder), list(numbers)
+    about, table, numbers = Store(folder, False).about() or {}, _table(folder), list(numbers)
+    if about.get("job", SIMULATE) != SIMULATE:
+        raise UsageError(f"the runs of {folder} are no simulations but of the job {about['job']}: `liedyn batch … --rerun K` "
+                         "writes the CSV of one")
     source = about.get("source")
     if not source or not Path(source).is_file():
         raise UsageError(f"the sweep of {folder} no longer exists: {source or 'it was not a file'}")

@@ -157,7 +157,7 @@ class Batch:
         store = Store(folder, self.sweep.trajectories is not None)
         before = store.begin(force, resume or shard.parts > 1)
         if before is not None and self._size is None:
-            self._size = int(before.get("runs_in_a_chunk") or self.size)
+            self._size = before.get("runs_in_a_chunk", self.size)
         store.tell(self._about())
         names = [self.name(chunk) for chunk in range(self.chunks)]
         mine = [chunk for chunk in range(self.chunks) if shard.has(chunk)]

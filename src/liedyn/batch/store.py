@@ -26,6 +26,21 @@ MARK, RUNS, CHUNKS, TRAJECTORIES = "batch.json", "runs.parquet", "chunks", "traj
 _GROUP = 65536           # rows of the table that are written together
 
 
+def _texts(x) -> bool:
+    return isinstance(x, list) and all(isinstance(one, str) for one in x)
+
+
+# what batch.json says that is read again
+_TOLD = {
+    "runs_in_a_chunk": (lambda x: type(x) is int and x >= 1, "a whole number from 1 on"),
+    "identity": (lambda x: isinstance(x, str), "text"), "overrides": (_texts, "a list of text"),
+    "source": (lambda x: x is None or isinstance(x, str), "a path"),
+    "outputs": (lambda x: isinstance(x, dict), "a mapping of expressions by name"),
+    "vary": (lambda x: isinstance(x, list) and all(isinstance(one, dict) and isinstance(one.get("name"), str) for one in x),
+             "a list of mappings with key, name and scale"),
+}
+
+
 class Store:
     """trajectories: whether they are kept."""
 
@@ -36,10 +51,11 @@ class Store:
         """What the folder says of the batch before, None where there is none. UsageError for a folder that is not to be
         touched."""
         check_folder(self.folder, mark=MARK, force=True)
-        there = self.about()
+        anew = force and not resume
+        there = {} if anew and (self.folder / MARK).exists() else self.about()
         if there is not None and not (force or resume):
             raise UsageError(f"{self.folder} exists already; --resume computes what is missing, --force starts anew")
-        if there is not None and force and not resume:
+        if there is not None and anew:
             with told(self.folder):
                 for one in sorted(self.folder.iterdir(), key=lambda path: path.name == MARK):         # the mark goes last
                     remove(one)
@@ -47,10 +63,19 @@ class Store:
         return there
 
     def about(self) -> dict | None:
+        """What the folder says of its batch; None where it says nothing. UsageError where that is not what was written."""
         try:
-            return json.loads((self.folder / MARK).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
+            found = json.loads((self.folder / MARK).read_text(encoding="utf-8"))
+        except OSError:
             return None
+        except ValueError as error:
+            raise UsageError(f"{self.folder / MARK} is damaged: {error} (--force starts anew)") from None
+        for key, (good, expected) in _TOLD.items():
+            if not isinstance(found, dict) or (key in found and not good(found[key])):
+                x = found.get(key) if isinstance(found, dict) else found
+                raise UsageError(f"{self.folder / MARK} is damaged: {key}: found {json.dumps(x)[:60]}, expected {expected} "
+                                 "(--force starts anew)")
+        return found
 
     def tell(self, about: dict) -> None:
         """Make the folder, whole with what says that it is ours, or write this anew."""

@@ -100,7 +100,7 @@ class _Commands(click.Group):
 @click.group("liedyn", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def main():
-    """Inverse, forward and hybrid dynamics of robots from URDF and YAML files.
+    """Inverse, forward and hybrid dynamics of robots from URDF, YAML and MJCF files.
 
     \b
     liedyn simulate configs/panda_hybrid.yaml          simulate a scenario; results in runs/panda_hybrid/

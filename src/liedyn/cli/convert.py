@@ -8,7 +8,7 @@ from liedyn.cli.console import with_console
 from liedyn.cli.options import base_option, force_option, json_option, loops_option, robot_argument
 
 
-@click.command(short_help="Convert a robot file: URDF, robot YAML.")
+@click.command(short_help="Convert a robot file to URDF or robot YAML.")
 @robot_argument
 @click.option("-o", "--output", type=click.Path(), required=True, metavar="FILE", help="File to write, with the ending .urdf, "
               ".yaml or .yml; `-` for stdout.")
@@ -21,16 +21,17 @@ from liedyn.cli.options import base_option, force_option, json_option, loops_opt
 @json_option
 @with_console
 def convert(robot, output, format, lossy, base, loops, force, as_json, console):
-    """Convert ROBOT, a URDF or YAML file, to the format given by the ending of the output file.
+    """Convert ROBOT, a URDF, YAML or MJCF file, to the format given by the ending of the output file.
 
     Numbers are preserved exactly, rotations up to rounding. What URDF cannot express is written in an equivalent form where there
     is one, and a note says so: a universal joint becomes two revolute joints with a massless link between them; loops and
     couplings go to a loops file beside the URDF. Springs, armatures, ball and helical joints, and a gravity other than the
-    default would be lost: such a robot is refused without --lossy. Shapes for pictures and contacts are not written.
+    default would be lost: such a robot is refused without --lossy. Meshes and shapes of contacts are not written.
 
     \b
     Example:  liedyn convert robots/ur5.yaml -o ur5.urdf
     Example:  liedyn convert robot.urdf -o robot.yaml
+    Example:  liedyn convert robots/hopper.xml -o hopper.yaml
     Example:  liedyn convert robots/four_bar.yaml -o four_bar.urdf       also writes four_bar.loops.yaml
     Example:  liedyn convert robots/asymmetric_body.yaml --base fixed -o - --to urdf
     """

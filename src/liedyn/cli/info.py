@@ -13,7 +13,7 @@ from liedyn.cli.options import base_option, json_option, loops_option, robot_arg
 @json_option
 @with_console
 def info(robot, base, loops, as_json, console):
-    """Show the content of ROBOT, a URDF or YAML file: tree, order of the coordinates, masses, limits.
+    """Show the content of ROBOT, a URDF, YAML or MJCF file: tree, order of the coordinates, masses, limits.
 
     \b
     Example:  liedyn info robots/panda.yaml

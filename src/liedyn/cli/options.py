@@ -1,13 +1,14 @@
 """Arguments and options that several commands share."""
 from __future__ import annotations
 
-import difflib
 import math
 import os
 from collections.abc import Callable
 from pathlib import Path
 
 import click
+
+from liedyn.errors import close_to
 
 
 class Existing(click.Path):
@@ -31,7 +32,7 @@ def _nearest(path: Path) -> Path | None:
         names = os.listdir(path.parent)
     except OSError:
         return None
-    close = difflib.get_close_matches(path.name, names, n=1, cutoff=0.7)
+    close = close_to(path.name, names, cutoff=0.7)
     return path.with_name(close[0]) if close else None
 
 

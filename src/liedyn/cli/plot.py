@@ -21,7 +21,8 @@ from liedyn.cli.options import Existing, force_option, json_option, robot_option
 def plot(trajectory, robot, output, formats, against, force, as_json, console):
     """Plot a trajectory: positions, velocities and forces by joint, energy, base path, tracking errors, snapshots of the robot.
 
-    For the folder of a batch: outputs against the varied values, their distributions, and envelopes of stored trajectories.
+    For the folder of a batch: outputs against the varied values, their distributions and derivatives, and envelopes of
+    trajectories.
 
     Joint limits and snapshots need the robot file; without it, only the columns are plotted.
 

@@ -25,7 +25,7 @@ class _Size(click.ParamType):
 @robot_option
 @click.option("-o", "--output", type=click.Path(dir_okay=False), metavar="FILE.html",
               help="Page to write, `-` for stdout. Default: replay.html in the run folder, NAME_replay.html beside a CSV; none "
-              "with --video.")
+              "with --video and --mcap.")
 @click.option("--against", multiple=True, type=Existing(), metavar="TRAJECTORY_OR_RUNFOLDER",
               help="Another run, drawn as a ghost at the same times; may be repeated.")
 @click.option("--runs", metavar="LIST", default="",
@@ -46,11 +46,13 @@ class _Size(click.ParamType):
 @click.option("--size", type=_Size(), default="1280x720", show_default=True, help="Size of the video in pixels.")
 @click.option("--fps", type=click.FloatRange(1, 120), default=30.0, show_default=True, metavar="RATE",
               help="Frames per second of the video.")
+@click.option("--mcap", type=click.Path(dir_okay=False), metavar="FILE.mcap",
+              help="Write a recording for Foxglove (needs liedyn[mcap]).")
 @force_option
 @json_option
 @with_console
-def replay(trajectory, robot, output, against, runs, beside, traces, follow, speed, meshes, roots, video, size, fps, force,
-           as_json, console):
+def replay(trajectory, robot, output, against, runs, beside, traces, follow, speed, meshes, roots, video, size, fps, mcap,
+           force, as_json, console):
     """Write a motion as one HTML file: a 3D view with playback controls, forces, traces, and plots linked to the time.
 
     The file works offline in any browser with WebGL 2. Opened as replay.html#t=1.5, it shows that time. For the folder of a
@@ -66,18 +68,20 @@ def replay(trajectory, robot, output, against, runs, beside, traces, follow, spe
     from liedyn.report.replay.sources import is_batch
     from liedyn.report.replay.write import Files, Source, page_output, write_replay
 
-    page = output or (page_output(trajectory) if video is None else None)
+    page = output or (page_output(trajectory) if video is mcap is None else None)
     if as_json and page == "-":
         raise click.UsageError("-o - and --json both write to stdout.")
     source = Source(trajectory, [one for one in runs.split(",") if one], robot, against, meshes or bool(roots), roots)
     beside = is_batch(trajectory) if beside is None else beside
     with console.progress.stage("writing the page" if video is None else "drawing the video"):
-        report, notes = write_replay(source, Look("", traces, follow, beside, speed), Files(page, video, size, fps), force=force,
-                                     progress=console.progress.update)
+        look, files = Look("", traces, follow, beside, speed), Files(page, video, mcap, size, fps)
+        report, notes = write_replay(source, look, files, force=force, progress=console.progress.update)
     console.notes(notes)
     if as_json:
         console.result_json(report)
     if page not in (None, "-"):
         console.wrote_file(page, f": {report['frames']} frames, {report['bytes'] / 1000:.0f} kB")
+    if mcap is not None:
+        console.wrote_file(mcap, f": {report['messages']} messages")
     if video is not None:
         console.wrote_file(video, f": {report['video_frames']} frames")

@@ -20,7 +20,7 @@ from liedyn.kernels.loops.desk import desk_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.joint_laws import GIVEN, SCRATCH
 from liedyn.kernels.simulation.line_stages import TERMS
-from liedyn.kernels.simulation.signals import BEYOND, CONSTANT, POLYNOMIAL, READING, SIDE, SWITCH
+from liedyn.kernels.simulation.signals import CONSTANT, POLYNOMIAL, READING, SIDE, SWITCH
 from liedyn.kernels.simulation.task_law import GIVEN as TASK
 from liedyn.kernels.simulation.task_law import SCRATCH as OF_TASK
 from liedyn.lie.recorded import NotALine, Recorded, Tape, zeros
@@ -39,14 +39,14 @@ class Tied:
 
 @dataclass(frozen=True)
 class Step:
-    """i64 one(t, q0, y, curves, sides, values; q, v, a, tau, wrench, dy, verdict, readings, desk), pointers to float64.
+    """i64 one(t, q0, y, curves, held, values; q, v, a, tau, wrench, dy, verdict, readings, desk), pointers to float64.
 
     t, q0, y    as for `right_hand_side`
     curves      (5 c,) Taylor coefficients at t of the signals `curves`
-    sides       (s,) of the switches of the state, FREE where there is none
+    held        of the switches of the state: see `Signals`; their sides are read
     values      (k,) `numbers`: gains, constants, clocks, stops and materials of contacts of the scenario: no part of the code
     verdict     (2,) a code, and the signal that is not finite
-    readings    (2 s,) of each switch its argument, and 1 where that is beyond its side
+    readings    (s,) of each switch its argument
     desk        see `kernels.loops.desk`: read and written under constraints
 
     Under constraints three functions are called with these: `address` writes the equations of the multipliers, `second` goes on
@@ -135,7 +135,7 @@ def _of_joint_laws(laws) -> list[np.ndarray]:
     """Signals that are used; -1: none."""
     if laws is None:
         return []
-    return [laws.signal[laws.driven], *([] if laws.task is None else [laws.task.poses.signal])]
+    return [laws.signal[laws.driven], laws.held, *([] if laws.task is None else [laws.task.poses.signal])]
 
 
 def _constants(signals) -> np.ndarray:
@@ -158,11 +158,11 @@ class _Scenario:
         nq, nv, m, slots = model.nq, model.nv, len(schedule.integral), len(plant.slot_link)
         curves, count = curves_of(plant, schedule, signals, tied), len(values_of(plant, schedule, signals))
         self.switches = signals.held.size // SWITCH
-        sizes = {"t": 1, "q0": nq, "y": 2 * nv + m + 1, "curves": TERMS * len(curves), "sides": self.switches, "values": count}
+        sizes = {"t": 1, "q0": nq, "y": 2 * nv + m + 1, "curves": TERMS * len(curves), "held": signals.held.size, "values": count}
         self.given = {name: self.tape.inputs(name, size) for name, size in sizes.items()}
         self.desk = self.tape.inputs("desk", desk)
         self.plant, self.schedule, self.signals = with_inputs(
-            plant, schedule, signals, curves, *(self.given[name] for name in ("values", "curves", "sides")))
+            plant, schedule, signals, curves, *(self.given[name] for name in ("values", "curves", "held")))
         sizes_of_work = (nq, nv, nv, nv, 6 * model.n_bodies if slots else 0, 6 * slots, 3 + 3 * signals.code.size, 2,
                          hybrid_memory(model.n_bodies, nv), 2 * m)
         self.work = plain("kernels.simulation.right_hand_side").MotionWork(*map(zeros, sizes_of_work))
@@ -171,13 +171,13 @@ class _Scenario:
 
     @property
     def readings(self):
-        return self.signals.held.reshape(-1, SWITCH)[:, [READING, BEYOND]].reshape(-1)
+        return self.signals.held[READING::SWITCH]
 
     def recording(self, results) -> Recording:
         """results: what arrays hold; those that are not in it are not written."""
         nv = self.work.v.size
         sizes = {"q": self.work.q.size, "v": nv, "a": nv, "tau": nv,
-                 "wrench": self.work.wrench.size, "dy": self.dy.size, "verdict": 2, "readings": 2 * self.switches}
+                 "wrench": self.work.wrench.size, "dy": self.dy.size, "verdict": 2, "readings": self.switches}
         arrays = [Array(name, x.size, (None,) * x.size) for name, x in self.given.items()]
         for name, size in sizes.items():
             after = results.get(name, (None,) * size)
@@ -268,14 +268,14 @@ def _record_back(s, tied, sizes) -> None:
     desk.q[:], desk.v[:] = w.q, w.v
 
 
-def with_inputs(plant, schedule, signals, curves, values, coefficients, sides):
+def with_inputs(plant, schedule, signals, curves, values, coefficients, held):
     """Over what the line reads: curves, sides and numbers. Of a curve, Taylor coefficients stand in the place of its breaks."""
     plant = plant._replace(law=_law_of(plant.law), contacts=_contacts_of(plant.contacts, values),
                            joint_laws=_joint_laws_of(plant.joint_laws), stops=_stops_of(plant, values))
-    return plant, *_signals_of(schedule, signals, curves, values, coefficients, sides)
+    return plant, *_signals_of(schedule, signals, curves, values, coefficients, held)
 
 
-def _signals_of(schedule, signals, curves, values, coefficients, sides):
+def _signals_of(schedule, signals, curves, values, coefficients, given):
     first, literals = signals.first.copy(), signals.literals.astype(object)
     first[curves] = TERMS * np.arange(len(curves))
     constant, kp, kd = _constants(signals), schedule.kp.astype(object), schedule.kd.astype(object)
@@ -286,7 +286,7 @@ def _signals_of(schedule, signals, curves, values, coefficients, sides):
     literals[constant] = values[:first_kp]
     kp[schedule.kp != 0.0], kd[schedule.kd != 0.0] = values[first_kp:first_kd], values[first_kd:end]
     held = zeros(signals.held.size)
-    held[SIDE::SWITCH] = sides
+    held[SIDE::SWITCH] = given[SIDE::SWITCH]
     return (schedule._replace(kp=kp, kd=kd),
             signals._replace(first=first, literals=literals, breaks=coefficients, held=held,
                              measured=zeros(signals.measured.size), clocks=clocks))

@@ -134,16 +134,28 @@ def link_twist(model: Model, q: ArrayLike, v: ArrayLike, link: str, *, frame: Fr
 
 def link_acceleration(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, link: str, *, frame: Frame = "local",
                       on_error: OnError = "raise") -> Array:
-    """Component-wise rate (..., 6) of `link_twist` in the same frame, gravity not in it (K1 (37)-(40)) [rad/s^2 | m/s^2].
+    """Component-wise rate of `link_twist` in the same frame, without gravity (K1 (37)-(40)).
 
     Parameters
     ----------
+    model : Model
+    q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
+    v, a : (..., nv) arrays
+        Joint velocity [rad/s | m/s] and acceleration.
+    link : str
+        Name of a link.
     frame : "local", "local_world_aligned" or "world"
         "local" and "world" give the spatial acceleration, the rate of the twist [w; v] along link axes, and along world axes
         about the world's origin. "local_world_aligned" gives the classical acceleration: the second derivative of the position of
         the link's origin in its linear part. It is ``J a + dJ v`` of `jacobian` and `jacobian_derivative` in each frame.
     on_error
         As in `inverse_dynamics`.
+
+    Returns
+    -------
+    dV : (..., 6) array
+        [rad/s^2 | m/s^2].
 
     Raises
     ------
@@ -197,17 +209,25 @@ def _motions(model, level, q, *rates):
 
 
 def jacobian(model: Model, q: ArrayLike, link: str, *, frame: Frame = "local", on_error: OnError = "raise") -> Array:
-    """Jacobian (..., 6, nv) of a link: its twist is ``J v``.
+    """Jacobian of a link: its twist is ``J v``.
 
     Parameters
     ----------
+    model : Model
     q : (..., nq) array
+        Configuration [rad | m]; ball and free joints hold unit quaternions x y z w.
     link : str
+        Name of a link.
     frame : "local", "local_world_aligned" or "world"
         The twist along link axes about the link's origin; along world axes about the link's origin; or along world axes about
         the world's origin (the spatial Jacobian of PBP). Pinocchio's LOCAL, LOCAL_WORLD_ALIGNED and WORLD.
     on_error
         As in `inverse_dynamics`.
+
+    Returns
+    -------
+    J : (..., 6, nv) array
+        Rows [w; v].
 
     Raises
     ------

@@ -27,7 +27,7 @@ class Plan:
     function     name
     way          "line": straight machine code for this robot alone; or "loops": compiled once for all robots
     operations   of the line, None where there is none
-    longest      operations from which on loops do the work
+    longest      largest number of operations of a line; longer functions run as loops
     width        states of a batch that a line computes at once
     reason       why this way
 
@@ -55,7 +55,7 @@ def plan(model: Model, function: str, **options: Any) -> Plan:
     function : str
         Name of a function of the package whose first argument is a model, for example "forward_dynamics".
     options
-        Its other arguments, where they have no default and are no states: ``link="hand"``, ``prescribed=mask``. Options such as
+        Its other arguments that have no default and are not states: ``link="hand"``, ``prescribed=mask``. Options such as
         ``f_ext`` and ``passive`` make another line.
 
     Raises

@@ -17,14 +17,14 @@ _LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of an evaluation that is no
 
 class RightHandSide:
     """line, loops: the one that is used, the other is None. signals: with the switches of this run.
-    events: which of them are events. ties: a LoopPlant, or None."""
+    ties: a LoopPlant, or None."""
 
-    def __init__(self, problem, signals: Signals, events=None):
+    def __init__(self, problem, signals: Signals):
         self.problem, self.signals, self.ties = problem, signals, problem.loop_plant()
         self.line = line_of(problem, signals, self.ties)
         self.loops = None if self.line else self._loops()
         self.walls = Walls(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held,
-                           np.zeros(0, dtype=np.int64) if events is None else events, False)
+                           False)
 
     def turn_to_loops(self) -> None:
         """Where the line does not hold, as for angles beyond the range of its sine."""
@@ -74,5 +74,5 @@ def line_of(problem, signals: Signals, ties) -> Line | None:
     own = (ties.desk, ties.q, ties.y) if ties else (none, none, none)
     numbers = values_of(problem.plant(), problem.schedule, signals) if signals.clocks.size else step.numbers
     return Line(step.address, step.second, step.back, *own, np.zeros(1), np.zeros(TERMS * len(curves)), signals.first[curves],
-                signals.count[curves], signals.breaks, signals.coefficients, signals.held, np.zeros(count), numbers,
-                np.zeros(2), np.zeros(2 * count), np.zeros(ORDER))
+                signals.count[curves], signals.breaks, signals.coefficients, signals.held, numbers, np.zeros(2),
+                np.zeros(count), np.zeros(ORDER))

@@ -28,7 +28,6 @@ class Walls(NamedTuple):
     before: np.ndarray
     q_of_v: np.ndarray
     held: np.ndarray       # of the switches of the state: Signals.held of this run
-    events: np.ndarray     # int64: those that are events
     halts: bool            # whether the loop returns at each break
 
 

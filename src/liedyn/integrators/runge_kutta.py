@@ -15,12 +15,12 @@ import numpy as np
 from numpy import int64  # of a literal: each literal argument would be a compilation of its own
 
 from liedyn.integrators.constraint_steps import bring_back, copy_constraints, copy_desk
+from liedyn.integrators.passed import none_loose, passed_within
 from liedyn.integrators.run_state import SMALLEST_STEP, copy, next_break, next_goal
 from liedyn.integrators.step_size import LEAST_FACTOR, MOST_FACTOR, SAFETY, chart_origin, error_norm, first_step
 from liedyn.jit import kernel, pasted, primitive
 from liedyn.kernels.simulation.line_stages import back_by_line, evaluate_line
 from liedyn.kernels.simulation.right_hand_side import FINISHED, PASSED, RUNNING, STEP_TOO_SMALL, WALL
-from liedyn.kernels.simulation.signals import BEYOND, LOOSE, READING, SIDE, SWITCH
 from liedyn.kernels.simulation.stages import evaluate
 
 
@@ -142,56 +142,6 @@ def accept(line, loops, state, stages, t, work):
 
 
 @primitive
-def look_at_switches(held):
-    """At the end of a step: whether one was seen beyond its side. Loose ones go over to the side where they are."""
-    passed = False
-    for i in range(0, held.size, SWITCH):
-        if held[i + LOOSE] != 0.0:
-            held[i + SIDE] = np.floor(held[i + READING]) if held[i + LOOSE] > 1.0 else 1.0 if held[i + READING] >= 0.0 else -1.0
-        elif held[i + BEYOND] != 0.0 or (held[i + SIDE] != held[i + SIDE] and held[i + READING] != 0.0):
-            passed = True
-        held[i + BEYOND] = 0.0
-    return passed
-
-
-@primitive
-def may_be_passed_twice(walls, method, stages):
-    """Whether an event may be passed and passed back within a step after which all are on their sides: where the polynomial
-    through what it read falls to less than half of how far it is from a straight line. It is only good for so much."""
-    n, last = stages.end.size, method.b.size
-    for e in range(walls.events.size):
-        k = walls.events[e]
-        side = walls.held[SWITCH * k + SIDE]
-        if side != side:
-            continue
-        low, high = np.inf, -np.inf
-        for r in range(last + 1):
-            x = side * stages.K[r, n + k]
-            low, high = min(low, x), max(high, x)
-        if low > 2.0 * (high - low):                          # far away, as nearly always
-            continue
-        begin, slope = side * stages.K[0, n + k], side * (stages.K[last, n + k] - stages.K[0, n + k])
-        least, bent, times = np.inf, 0.0, method.between.shape[0]
-        for j in range(times):
-            x = 0.0
-            for r in range(last + 1):
-                x += method.between[j, r] * stages.K[r, n + k]
-            least, bent = min(least, side * x), max(bent, abs(side * x - begin - slope * (j + 1) / (times + 1)))
-        if least < 0.5 * bent:
-            return True
-    return False
-
-
-@primitive
-def none_loose(held):
-    """Loose switches may have gone over between the steps."""
-    loose = 0.0
-    for i in range(LOOSE, held.size, SWITCH):
-        loose += held[i]
-    return loose == 0.0
-
-
-@primitive
 def copy_trial(state, h, end, wall, before):
     state.clock[2], state.clock[3], state.clock[4], state.clock[5] = h, end, wall, before
 
@@ -230,7 +180,7 @@ def fixed_step(line, loops, walls, method, state, stages, record, work):
     if walls.held.size:
         code = rates_at(line, loops, method, min(end, before), 0.0, before, state.q, stages.end, stages, int64(0), int64(1),
                         method.b.size, work)
-        if code == RUNNING and (look_at_switches(walls.held) or may_be_passed_twice(walls, method, stages)):
+        if code == RUNNING and passed_within(walls.held, method, stages):
             copy_trial(state, h, end, wall, before)
             code = PASSED
         if code != RUNNING:
@@ -242,10 +192,13 @@ def fixed_step(line, loops, walls, method, state, stages, record, work):
     if walls.held.size and code == RUNNING:
         if end == wall:
             return WALL
-        if end != goal and not constrained(line, loops) and none_loose(walls.held):      # first same as last
+        if not constrained(line, loops) and none_loose(walls.held):      # first same as last
             copy(stages.K[method.b.size], stages.K[0])
             move_origin(work.q, work.v, state, stages.K[0])
             state.count[5] = 1
+            if end == goal:
+                copy_record(line, loops, record, state.count[0], work, state.y)
+                state.count[0] += 1
     return code
 
 
@@ -293,7 +246,7 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
     factor = MOST_FACTOR if error == 0.0 else min(MOST_FACTOR, SAFETY * error ** -method.control[3])
     if h >= state.clock[1] * 0.99 or factor < 1.0:            # a step cut by a wall says nothing of the next
         state.clock[1] = h * (min(1.0, factor) if rejected else max(LEAST_FACTOR, factor))
-    if walls.held.size and (look_at_switches(walls.held) or may_be_passed_twice(walls, method, stages)):
+    if walls.held.size and passed_within(walls.held, method, stages):
         copy_trial(state, h, end, wall, before)
         return PASSED
     copy(work.q, stages.next_q)

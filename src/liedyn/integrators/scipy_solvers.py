@@ -117,6 +117,7 @@ class _Run:
             put_back(self.saved, **self.carried)
             if self.torques:
                 put_back(self.saved, torques=self.torques.carried)
+                self.torques.show()
         self.keeper.follow(self.record, self.state.count)
         for wall, before in self.walls():
             self.ceiling, h = before, None
@@ -242,7 +243,7 @@ class _Run:
             self.rates(t + share * step, dense(t + share * step) if share < 1.0 else solver.y)
             return switches.excess()
 
-        share = switches.first_passing(excess_after, bool(switches.beyond.any()))
+        share = switches.first_passing(excess_after, suspected=False)
         if share is None:
             switches.settle_free()
             turned = switches.turn_loose()

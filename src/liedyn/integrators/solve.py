@@ -69,7 +69,7 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
         from liedyn.integrators.scipy_solvers import solve_by_scipy
         return solve_by_scipy(problem, start, times, options, progress, controller, keeper)
     tableau, switches = METHODS[options.method](), Switches(problem) if problem.signals.held.size else None
-    sides = RightHandSide(problem, switches.signals if switches else problem.signals, switches.events if switches else None)
+    sides = RightHandSide(problem, switches.signals if switches else problem.signals)
     record, work, state = problem.record(np.array(times)), problem.work(), begin(problem, start)
     stages = stages_for(max(len(tableau.b), len(tableau.c) - 1), problem, len(switches) if switches else 0)
     method = _method(tableau, options, bool(problem.prescribed.any()))
@@ -89,6 +89,8 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
         put_back_text(keeper.saved, sides, switches)
         put_back(keeper.saved, **carried, **held())
         put_back_constraints(keeper.saved, sides.ties)
+        if torques:
+            torques.show()
     keeper.follow(record, state.count)
     chunk = began
     while code == RUNNING:

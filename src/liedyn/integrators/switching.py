@@ -13,7 +13,7 @@ import numpy as np
 
 from liedyn.errors import Place
 from liedyn.integrators.dips import far, first_beyond
-from liedyn.kernels.simulation.signals import ABS, BEYOND, FLOOR, LOOSE, MAX, MIN, PROGRAM, READING, SIDE, SIGN, STEP, SWITCH
+from liedyn.kernels.simulation.signals import ABS, EVENT, FLOOR, KIND, LOOSE, MAX, MIN, PROGRAM, READING, SIDE, SIGN, STEP, SWITCH
 
 FEW_CUTS, SOON = 10, 1e-6     # so many of one switch within this share of a step: it sticks or slides
 MOST_CUTS = 1000          # of one switch within a step
@@ -31,12 +31,13 @@ class Switches:
     def __init__(self, problem):
         held = np.tile([np.nan, 0.0, 0.0, 0.0], len(problem.signals.held) // SWITCH)
         self.signals, self.problem = problem.signals._replace(held=held, measured=problem.signals.measured.copy()), problem
-        self.side, self.reading, self.loose, self.beyond = (held[k::SWITCH] for k in (SIDE, READING, LOOSE, BEYOND))
+        self.side, self.reading, self.loose = (held[k::SWITCH] for k in (SIDE, READING, LOOSE))
         self.owner, operation = _owners(problem.signals, len(self.side))
         self.floor = operation == FLOOR
         self.event = _events(problem, self.owner)
         self.inside = _guarded(problem, self.event)
         self.events = np.flatnonzero(self.event >= 0)
+        held[KIND::SWITCH] = np.where(self.event >= 0, EVENT, np.where(self.floor, FLOOR, 0))
         self.cuts = [deque(maxlen=MOST_CUTS) for _ in self.side]
         self.notes: dict[int, str] = {}
 
@@ -90,7 +91,6 @@ class Switches:
     def _hold(self, side: np.ndarray) -> None:
         """Sides that are 0 stay free: an argument that stays 0."""
         self.side[:] = np.where((side == 0) & ~self.floor, np.nan, side)
-        self.beyond[:] = 0.0
 
     def first_passing(self, excess_after, suspected: bool = True) -> float | None:
         """The share of a step after which a switch is just passed, None where none is; it was looked last there, or at the end.
@@ -129,13 +129,11 @@ class Switches:
             for i in np.flatnonzero(passed & (self.event < 0)):
                 self._note_cut(i, t, step)
             look()
-        self.beyond[:] = 0.0
 
     def settle_free(self) -> None:
         """Those that were even take the side that they have left for."""
         free = np.isnan(self.side) & (self.reading != 0)
         self.side[free] = _side(self.reading, self.floor)[free]
-        self.beyond[:] = 0.0
 
     def turn_loose(self) -> bool:
         """Let those that are loose go over to the side where they are. Whether one did."""

@@ -77,7 +77,7 @@ def scenario_of(path: str | os.PathLike | Mapping[str, Any], overrides: Override
     are relative to the current folder. `long` allows up to MOST_AT_ALL steps."""
     if isinstance(path, Mapping):
         return _scenario(tree_of(path, "scenario", ScenarioError), "scenario", overrides, long)
-    robot = os.fspath(path).lower().endswith((".urdf", ".xml", ".xacro")) or is_robot(read_yaml(path, ScenarioError))
+    robot = os.fspath(path).lower().endswith((".urdf", ".xml", ".mjcf", ".xacro")) or is_robot(read_yaml(path, ScenarioError))
     return (scenario_of_robot if robot else read_scenario)(path, overrides, long)
 
 

@@ -80,7 +80,7 @@ FORCE = Keys("external_force", (
     Key("until", Number(), "and before this one [s]", "the end", example=3.2, live=True)))
 
 SCENARIO = Keys("scenario", (
-    Key("robot", File("robot file"), "path of a URDF or robot YAML", required=True, missing="the path of a robot file",
+    Key("robot", File("robot file"), "path of a URDF, robot YAML or MJCF file", required=True, missing="the path of a robot file",
         example="robot.yaml", live=True),
     Key("base", Choice(("fixed", "floating")), "`fixed` or `floating`", "from the robot file", example="fixed"),
     Key("loops", File("file of loops"), "file of loops and couplings that belongs to the robot file: see [closed "

@@ -4,6 +4,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from liedyn.errors import Place
 
 COMBINATIONS, SAMPLINGS, SCALES = ("grid", "zip", "sample"), ("random", "latin_hypercube", "sobol"), ("absolute", "relative")
@@ -25,6 +27,23 @@ class Distribution:
 
 
 @dataclass(frozen=True, slots=True)
+class Range:
+    """So many values, equally spaced; made when they are asked for, since there may be very many."""
+
+    first: float
+    last: float
+    count: int
+
+    def __len__(self) -> int:
+        return self.count
+
+    def at(self, places: np.ndarray) -> np.ndarray:
+        if self.count == 1:
+            return np.full(len(places), self.first)
+        return np.where(places == self.count - 1, self.last, self.first + (self.last - self.first) * places / (self.count - 1))
+
+
+@dataclass(frozen=True, slots=True)
 class Varied:
     """A quantity that differs from run to run.
 
@@ -37,10 +56,15 @@ class Varied:
 
     key: str
     name: str
-    values: tuple[Any, ...] | None = None
+    values: tuple[Any, ...] | Range | None = None
     drawn: Distribution | None = None
     scale: str = "absolute"
     place: Place = field(default=Place(), compare=False)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether all values are."""
+        return self.values is None or isinstance(self.values, Range) or all(isinstance(x, float) for x in self.values)
 
     @property
     def of_robot(self) -> str | None:

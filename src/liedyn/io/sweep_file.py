@@ -11,11 +11,12 @@ from dataclasses import replace
 from liedyn.errors import Place, ScenarioError, nearest
 from liedyn.io.csv import number_in_cell
 from liedyn.io.override import override_texts
-from liedyn.io.sweep import MOST_RUNS, SIMULATE, AlongJob, Distribution, Kept, Output, Sweep, Varied
+from liedyn.io.sweep import MOST_RUNS, SIMULATE, AlongJob, Distribution, Kept, Output, Range, Sweep, Varied
 from liedyn.io.sweep_keys import DISTRIBUTIONS, LOG_NORMAL, NORMAL, SOURCES, SWEEP, SWEEP_CSV, TRAJECTORIES, VARY
 from liedyn.io.text_file import read_text
 from liedyn.io.yaml_text import Node, read_yaml
 
+_IN_MEMORY = 100_000_000         # numbers of a Latin hypercube or of Sobol's sequence
 OWN_COLUMNS = ("number", "status", "reason", "seconds", "hash", "energy_balance")
 
 
@@ -78,7 +79,7 @@ def _of_files(one: Varied, folder: str) -> Varied:
     """Where trajectories vary, their paths from the current folder."""
     if one.key != "trajectory":
         return one
-    if one.values is None or not all(isinstance(x, str) for x in one.values):
+    if not isinstance(one.values, tuple) or not all(isinstance(x, str) for x in one.values):
         raise ScenarioError("trajectories are files", place=one.place, expected="a list of paths")
     paths = tuple(os.path.normpath(os.path.join(folder, os.path.expanduser(x))) for x in one.values)
     for written, path in zip(one.values, paths, strict=True):
@@ -103,11 +104,10 @@ def _varied(node: Node) -> Varied:
         raise given["name"].problem("not a name of a column", found=name)
     if sources[0] in DISTRIBUTIONS:
         return Varied(key, name, None, _distribution(sources[0], source), scale, node.place)
-    values = _READ[sources[0]](source)
-    numbers = all(isinstance(x, float) for x in values)
-    if scale == "relative" and not numbers:
+    found = Varied(key, name, _READ[sources[0]](source), None, scale, node.place)
+    if scale == "relative" and not found.is_number:
         raise source.problem("relative values must be numbers", found=source.shown())
-    return Varied(key, name, values, None, scale, node.place)
+    return found
 
 
 def _list(node: Node) -> tuple:
@@ -136,13 +136,12 @@ def _scalar(node: Node):
     return node.number() if node.kind == "number" else node.value
 
 
-def _range(node: Node) -> tuple[float, ...]:
+def _range(node: Node) -> Range:
     first, last, count = node.vector(3)
     if count != int(count) or count < 1 or count > MOST_RUNS:
         raise node.problem("the count of a range is wrong", found=f"{count:g}",
                            expected=f"a whole number from 1 to {MOST_RUNS:.0e}")
-    n = int(count)
-    return (*(first + (last - first) * k / (n - 1) for k in range(n - 1)), last if n > 1 else first)
+    return Range(first, last, int(count))
 
 
 def _csv(node: Node) -> tuple[float, ...]:
@@ -202,6 +201,10 @@ def _check_combination(root: Node, given, vary: tuple[Varied, ...], combine: str
             raise root.problem("the key samples is missing", expected="a number of runs")
         if samples > MOST_RUNS:
             raise given["samples"].problem("too many runs", found=samples, expected=f"at most {MOST_RUNS:.0e}")
+        if samples * len(vary) > _IN_MEMORY and SWEEP.value(given, "sampling", "random") != "random":
+            needed = f"the points of {given['sampling'].shown()} need {8e-9 * samples * len(vary):.3g} GB of memory"
+            raise given["samples"].problem(needed, found=f"{samples} x {len(vary)}", expected=f"at most {_IN_MEMORY:.0e} numbers",
+                                           hint="sampling: random needs none")
         return
     for key in ("samples", "sampling"):
         if key in given:

@@ -17,7 +17,8 @@ DEEPEST = 50                        # levels of nesting
 _PASSED_OVER = ("visual", "collision")
 _NO_PARTS = ("xacro:property", "xacro:arg")
 XACRO_HINT = "expand xacro first: xacro robot.urdf.xacro > robot.urdf"
-_OTHER_FORMATS = {"sdf": "SDF", "mujoco": "MuJoCo", "COLLADA": "COLLADA"}
+_OTHER_FORMATS = {"sdf": "SDF files are not supported", "mujoco": "give a MuJoCo file the ending .xml",
+                  "COLLADA": "COLLADA files are not supported"}
 
 
 @dataclass(slots=True, eq=False)
@@ -86,6 +87,5 @@ class _Reader:
 
     def check_root(self, tag: str) -> None:
         if tag != "robot":
-            other = _OTHER_FORMATS.get(tag)
             raise ModelError("not a URDF file", place=self.place(), found=f"<{tag}>", expected="<robot>",
-                             hint=f"{other} files are not supported" if other else None)
+                             hint=_OTHER_FORMATS.get(tag))

@@ -17,6 +17,8 @@ CODES: dict[str, str] = {
     "unknown-tag": "a tag inside a URDF link or joint that URDF does not have; it is ignored",
     "unknown-attribute": "an attribute of a URDF element that URDF does not have; it is ignored",
     "repeated-tag": "a URDF element that appears twice; the first one is used",
+    "mjcf-not-read": "what a MuJoCo file has and a robot has not: contacts, tendons, sensors, gains of actuators, …",
+    "mjcf-friction": "frictionloss of a MuJoCo file, a constraint there, which is read as a smooth friction force",
     "loops-unused": "a file loops.yaml beside a URDF that does not say that it is of this robot; it is ignored",
     "triangle-inequality": "a moving body with a principal inertia above the sum of the other two, which is physically "
                            "impossible",

@@ -1,7 +1,6 @@
 """The computable robot: flat arrays for the kernels, names for people."""
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from liedyn.arrays import Array, Integers
-from liedyn.errors import NameLookupError
+from liedyn.errors import NameLookupError, nearest
 from liedyn.joints.kinds import BALL, FREE
 from liedyn.model.constraints import ModelConstraint
 from liedyn.model.description import Finding, Robot
@@ -162,7 +161,7 @@ class Model:
         raise NameLookupError(_unknown("constraint", name, tuple(one.name for one in self.constraints)))
 
     def link_index(self, name: str) -> int:
-        """Place of a link in `link_names`, and in f_ext. Raises NameLookupError."""
+        """Index of a link in `link_names` and in f_ext. Raises NameLookupError."""
         try:
             return self.link_names.index(name)
         except ValueError:
@@ -197,6 +196,5 @@ def _counted(n: int, what: str) -> str:
 
 
 def _unknown(what: str, name: str, known: tuple[str, ...]) -> str:
-    close = difflib.get_close_matches(str(name), known, 1)
-    hint = f"did you mean {close[0]!r}?" if close else f"the model has {', '.join(known[:12]) or 'none'}"
+    hint = nearest(name, known, written=repr) or f"the model has {', '.join(known[:12]) or 'none'}"
     return f"no {what} {name!r}; {hint}"

@@ -56,8 +56,8 @@ def as_urdf(robot: Robot) -> Subset:
     limits, and joints of screws without pitch become revolute and prismatic joints with massless links between (which stand
     behind the other links).
 
-    Lost: gravity that is not standard, springs, armatures, actuators; ball joints become three revolute ones;
-    helical joints become a revolute and a prismatic one that mimics it; screws are scaled to unit length.
+    Lost: gravity that is not standard, springs, armatures, actuators; ball joints become three revolute ones; helical joints
+    become a revolute and a prismatic one that mimics it; screws are scaled to unit length.
     """
     out = Subset(robot)
     if robot.gravity != STANDARD_GRAVITY:

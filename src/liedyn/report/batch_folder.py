@@ -4,26 +4,30 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from liedyn.batch.store import RUNS, TRAJECTORIES, Store
-from liedyn.errors import UsageError
+from liedyn.errors import LiedynError, UsageError
 from liedyn.report.pictures.all_pictures import save_sheet
 from liedyn.report.pictures.batch_panels import (
     Envelope,
     Quantity,
+    Swing,
     draw_envelopes,
     draw_histograms,
     draw_indices,
     draw_scatter,
+    draw_tornado,
 )
 from liedyn.report.pictures.beside_data import Written
 from liedyn.report.plot_folder import drawn_into
 
 _RUNS, _TIMES, _ENVELOPES, _PANELS = 2000, 201, 24, 8      # runs and times of an envelope; pictures stay legible
 _ENOUGH = 50             # runs for shares of a variance
+_LONGEST = 120.0         # s of runs for a tornado
 
 
 def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) -> tuple[Written, tuple[str, ...]]:
@@ -40,6 +44,11 @@ def plot_batch(source: str | os.PathLike, folder: Path, formats: Sequence[str]) 
             sheets.append(("indices", lambda: draw_indices(varied, outputs[:_PANELS], subtitle)))
     if outputs:
         sheets.append(("histograms", lambda: draw_histograms(outputs[:_PANELS], subtitle)))
+    if varied and outputs:
+        swings, more = _swings(source, about, [one.name for one in varied], [one.name for one in outputs[:_PANELS]])
+        notes += more
+        if swings:
+            sheets.append(("tornado", lambda: draw_tornado([one.name for one in varied], swings, subtitle)))
     envelopes = _envelopes(source)
     if envelopes:
         sheets.append(("envelopes", lambda: draw_envelopes(envelopes, subtitle)))
@@ -67,6 +76,39 @@ def _quantities(source: Path, about: dict) -> tuple[list[Quantity], list[Quantit
         notes += tuple(f"{name} is empty in {n} of {np.count_nonzero(complete)} runs" for name, n in empty.items() if n)
     return ([Quantity(name, columns[name]) for name in numbers],
             [Quantity(name, x) for name, x in values.items() if empty[name] < len(x)], notes)
+
+
+def _swings(source: Path, about: dict, varied: list[str], outputs: list[str]) -> tuple[list[Swing], tuple[str, ...]]:
+    """For a tornado, from derivatives that are computed now; and a note where that cannot be."""
+    from pyarrow import parquet
+
+    from liedyn.batch.run_batch import Batch
+    from liedyn.batch.sensitivities import RUNS as EACH
+    from liedyn.batch.sensitivities import sensitivities
+    from liedyn.io.sweep_file import read_sweep
+    table = parquet.read_table(source / RUNS, columns=["number", "status", "seconds", *varied]).to_pydict()
+    complete = np.array(table["status"]) == "complete"
+    seconds = (EACH * len(varied) + 1) * float(np.mean(np.array(table["seconds"])[complete]))
+    if seconds > _LONGEST:
+        return [], (f"no tornado: the runs beside the medians would take {seconds:.0f} s",)
+    try:
+        if not about.get("source"):
+            raise UsageError("the batch was not made of a file")
+        batch = Batch(replace(read_sweep(about["source"]), overrides=tuple(about["overrides"])))
+        if batch.identity != about["identity"]:
+            raise UsageError("the sweep, its scenario, its robot or liedyn has changed since the batch ran")
+        number = table["number"][int(np.argmax(complete))]
+        centre, spreads = [x[0] for x in batch.binding.values(number, number + 1)], np.zeros(len(batch.sweep.vary))
+        for k, one in enumerate(batch.sweep.vary):
+            if one.name in varied:
+                x = np.array(table[one.name])[complete]
+                centre[k], spreads[k] = float(np.median(x)), float(np.std(x))
+        found = sensitivities(batch.bench, centre, spreads)
+    except LiedynError as error:
+        return [], (f"no tornado: {error}",)
+    which, names = spreads > 0.0, [one.name for one in batch.sweep.outputs]
+    return [Swing(name, float(found.base[k]), found.slopes[k, which] * spreads[which], found.ways[k])
+            for k, name in enumerate(names) if name in outputs], ()
 
 
 def _envelopes(source: Path) -> list[Envelope]:

@@ -1,11 +1,10 @@
 """Names and patterns of a scenario bound to the names of a model."""
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from liedyn.errors import Place, ScenarioError
+from liedyn.errors import Place, ScenarioError, nearest
 from liedyn.io.scenario import Pd, Rule, Scenario
 
 
@@ -61,13 +60,9 @@ def unknown(name: str, names: Sequence[str], what: str, place: Place) -> Scenari
     """The error for a name that the robot does not have."""
     if not names:
         return ScenarioError(f"the robot has no {what}s", place=place, found=name)
-    small = {name.lower(): name for name in names}
-    found = difflib.get_close_matches(name.replace("*", "").replace("?", "")[:100].lower(), list(small), n=3, cutoff=0.5)
-    close = [small[word] for word in found]
-    shown = close or [*names[:8], *(["…"] if len(names) > 8 else [])]
-    return ScenarioError(f"no such {what}", place=place, found=name,
-                         expected=None if close else f"one of {', '.join(shown)}",
-                         hint=f"did you mean {' or '.join(close)}?" if close else None)
+    hint, shown = nearest(name, names, 3, 0.5), [*names[:8], *(["…"] if len(names) > 8 else [])]
+    return ScenarioError(f"no such {what}", place=place, found=name, expected=None if hint else f"one of {', '.join(shown)}",
+                         hint=hint)
 
 
 def _matches(rule: Rule, names: Sequence[str], what: str, fixed: Sequence[str]) -> list[tuple[str, float]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -49,7 +49,7 @@ class Result:
     q         (N, nq); v, a, tau: (N, nv) [rad | m and their rates; N m | N], in the order of model.q_names and model.v_names
     wrench    (N, len(forced_links), 6) external wrenches [m; f] on the links `forced_links`, in their local frames [N m | N]
     kinetic, potential   (N,) energies [J]
-    work      (N,) energy supplied by motors, external wrenches and passive forces but springs since t[0] [J]
+    work      (N,) energy supplied by motors, external wrenches and passive forces except springs since t[0] [J]
     multipliers, reactions, drift   of the constraints, None without: (N, m) in the order of model.row_names [N m | N];
               (N, loops, 6) wrenches on their links b, see `closure_wrenches`; (N,) the largest residual [rad | m]
     tracking  how links or joints followed the desired motions of `control`; None without
@@ -68,7 +68,7 @@ class Result:
     >>> run
     <Result double_pendulum: 0.1 s in 500 steps (rk4), 501 rows, nq 2, nv 2
       energy balance ..., inverse dynamics residual ...
-      next: run.q, run.to_pandas(), run.plot("torques"), run.save("runs/name")>
+      next: run.q, run.to_pandas(), run.plot("torques"), run.replay("run.html"), run.save("runs/name")>
     >>> run.to_pandas().columns[:2].to_list()
     ['q.shoulder[rad]', 'q.elbow[rad]']
     """
@@ -108,7 +108,7 @@ class Result:
                        for name, x in (("events", self.events), ("limits", self.limits), ("notes", self.notes)) if x)
         return (f"<Result {m.name}: {self.t[-1]:g} s in {s.steps} steps ({self.scenario.integrator.method}), {len(self.t)} rows, "
                 f"nq {m.nq}, nv {m.nv}{ended}\n  {self._checked}{also}\n"
-                '  next: run.q, run.to_pandas(), run.plot("torques"), run.save("runs/name")>')
+                '  next: run.q, run.to_pandas(), run.plot("torques"), run.replay("run.html"), run.save("runs/name")>')
 
     @property
     def has_events(self) -> bool:
@@ -130,12 +130,12 @@ class Result:
 
     @cached_property
     def power(self) -> dict[str, Array]:
-        """(N,) power tau . v [W] of each joint whose motion is prescribed, in one phase at least."""
+        """(N,) power tau . v [W] of each joint whose motion is prescribed in at least one phase."""
         return prescribed_power(self.scenario, self.model, self.v, self.tau)
 
     @cached_property
     def columns(self) -> list[tuple[str, str, Array]]:
-        """(name, unit, (N,) array) of each column of trajectory.csv but the time."""
+        """(name, unit, (N,) array) of each column of trajectory.csv except the time."""
         columns = columns_of(self.model, self.forced_links, self.wrench, q=self.q, v=self.v, a=self.a, tau=self.tau)
         columns += [(f"power.{name}", "W", x) for name, x in self.power.items()]
         columns += constraint_columns(self.model, self.multipliers, self.reactions, self.drift)
@@ -178,6 +178,22 @@ class Result:
         Raises NameLookupError for a picture that this motion does not have."""
         import liedyn
         return liedyn.figure_of(self, what)
+
+    def replay(self, path: str | os.PathLike[str], *, against: Sequence[Result] = (), beside: bool = False,
+               traces: Sequence[str] = (), follow: str = "", speed: float = 1.0, meshes: bool = False,
+               package_roots: Sequence[str] = (), force: bool = False) -> None:
+        """Write the page that shows the motion in 3D, see `liedyn.replay_of`. Raises UsageError where the file exists and `force`
+        is not given."""
+        import liedyn
+        from liedyn.io.output import open_output
+        with open_output(path, force=force) as file:
+            file.write(liedyn.replay_of(self, against=against, beside=beside, traces=traces, follow=follow, speed=speed,
+                                        meshes=meshes, package_roots=package_roots))
+
+    def _repr_html_(self) -> str:
+        """The motion in 3D, which notebooks show where a result is the value of a cell."""
+        import liedyn
+        return liedyn.replay_of(self, inline=True)
 
     @property
     def balance(self) -> Array:

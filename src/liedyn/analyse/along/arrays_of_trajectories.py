@@ -4,8 +4,8 @@ from __future__ import annotations
 from os import PathLike
 from typing import NamedTuple
 
-from liedyn.analyse.along.recorded_motion import given_motion, motion_of_arrays
 from liedyn.analyse.along.recorded_motion import motion_of as completed
+from liedyn.analyse.along.recorded_motion import motion_of_arrays
 from liedyn.arrays import Array
 from liedyn.dynamics.calling.annotations import ArrayLike, Wrenches
 from liedyn.io.csv import Trajectory, read_trajectory
@@ -14,46 +14,47 @@ from liedyn.simulation.motion_columns import columns_of, header_of
 
 
 class RecordedMotion(NamedTuple):
-    """Arrays of a trajectory of N rows; None for what it does not have.
+    """Arrays of a trajectory of N rows.
 
     t        (N,) time [s]
     q        (N, nq) configurations [rad | m]
     v, a     (N, nv) velocities and accelerations
-    tau      (N, nv) joint forces [N m | N]
-    f_ext    (N, n_links, 6) external wrenches [m; f] on the links, in link frames [N m | N]
+    tau      (N, nv) joint forces [N m | N]; None if the trajectory has none
+    f_ext    (N, n_links, 6) external wrenches [m; f] on the links, in link frames [N m | N]; None if it has none
 
     Examples
     --------
     >>> model = ld.load("robots/double_pendulum.yaml")
-    >>> trajectory = ld.trajectory_of(model, [0.0, 0.1], [[0.3, 0.0], [0.2, 0.1]])
-    >>> ld.motion_of(model, trajectory, derive=False).v is None
-    True
+    >>> q = np.outer(np.linspace(0, 1, 101) ** 2, [1.0, 2.0])
+    >>> motion = ld.motion_of(model, ld.trajectory_of(model, np.linspace(0, 1, 101), q))
+    >>> motion.v[-1].round(3), motion.tau is None
+    (array([2., 4.]), True)
     """
 
     t: Array
     q: Array
-    v: Array | None
-    a: Array | None
+    v: Array
+    a: Array
     tau: Array | None
     f_ext: Array | None
 
 
-def motion_of(model: Model, trajectory: Trajectory | str | PathLike[str], *, derive: bool = True) -> RecordedMotion:
-    """The arrays of a trajectory, in the order of the model's coordinates; columns bind by name.
+def motion_of(model: Model, trajectory: Trajectory | str | PathLike[str]) -> RecordedMotion:
+    """The arrays of a trajectory, in the order of the model's coordinates; columns are matched by name.
+
+    Missing v and a are derived, as by `liedyn inverse`: by polynomials through seven neighbouring rows, on the manifold. They
+    magnify the noise of measured positions; `identify` smooths them.
 
     Parameters
     ----------
     model : Model
     trajectory : Trajectory or path
-    derive : bool
-        Whether v and a are derived where the trajectory does not have them: by polynomials through seven neighbouring rows, on
-        the manifold, as `liedyn inverse` does. They magnify the noise of measured positions; `identify` smooths them.
 
     Raises
     ------
     TrajectoryError
         With file, line and column: for a file that cannot be read, missing columns, wrong units, quaternions that are not of unit
-        norm; and to derive across an event, where two rows have one time.
+        norm; and for derivatives across an event, where two rows have the same time.
 
     Examples
     --------
@@ -64,7 +65,7 @@ def motion_of(model: Model, trajectory: Trajectory | str | PathLike[str], *, der
     array([2., 4.])
     """
     source = trajectory if isinstance(trajectory, Trajectory) else read_trajectory(trajectory, events=True)
-    motion = completed(model, source, derive_a=True) if derive else given_motion(model, source)
+    motion = completed(model, source, derive_a=True)
     return RecordedMotion(source.t, motion.q, motion.v, motion.a, motion.tau, motion.f_ext)
 
 
@@ -75,7 +76,7 @@ def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None 
     Parameters
     ----------
     model : Model
-        Its robot file, base and gravity stand in the comments.
+        Its robot file, base and gravity are written as comments.
     t : (N,) array
         Times [s], increasing.
     q : (N, nq) array
@@ -83,10 +84,9 @@ def trajectory_of(model: Model, t: ArrayLike, q: ArrayLike, v: ArrayLike | None 
     v, a, tau : (N, nv) arrays, optional
         Velocities, accelerations, joint forces [N m | N].
     f_ext : (N, n_links, 6) array or {link name: (N, 6) array}, optional
-        External wrenches [m; f] on links, in link frames about their origins [N m | N]; of links on which none acts nothing is
-        written.
+        External wrenches [m; f] on links, in link frames about their origins [N m | N]; links without a wrench get no columns.
     passive : bool
-        Whether tau is without springs, damping and friction of the joints, which then act besides.
+        Whether springs, damping and friction of the joints act in addition to tau.
 
     Raises
     ------

@@ -1,7 +1,6 @@
 """Columns of derivatives: what is asked of them, their values at the rows of a motion, their names and units."""
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from liedyn.dynamics.derivatives.first_derivatives import (
     hybrid_dynamics_derivatives,
     inverse_dynamics_derivatives,
 )
-from liedyn.errors import UsageError
+from liedyn.errors import UsageError, nearest
 from liedyn.io.csv import LONGEST_LINE
 from liedyn.model.model import Model
 from liedyn.simulation.names import matching
@@ -64,9 +63,8 @@ def _chosen(model: Model, patterns: Sequence[str], state: list[str]) -> tuple[st
     for pattern in patterns:
         hits = matching(pattern, (*state, *parameters))
         if not hits:
-            close = difflib.get_close_matches(pattern.replace("*", ""), [*state, *parameters], 3, 0.5)
             kinds = dict.fromkeys(name.partition(".")[0] for name in (*state, *parameters))
-            hint = f"did you mean {' or '.join(close)}?" if close else f"there are {', '.join(f'{kind}.*' for kind in kinds)}"
+            hint = nearest(pattern, (*state, *parameters), 3, 0.5) or f"there are {', '.join(f'{kind}.*' for kind in kinds)}"
             raise UsageError(f"--by {pattern}: there is no such variable; {hint}")
         chosen.update(dict.fromkeys(hits))
     return tuple(chosen)

@@ -1,7 +1,6 @@
 """Poses, twists, accelerations and Jacobians of links, centre of mass, momentum and zero-moment point along a trajectory file."""
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -14,7 +13,7 @@ from liedyn.dynamics.calling.frames import LOCAL, LOCAL_WORLD_ALIGNED, WORLD, ch
 from liedyn.dynamics.kinematics import all_link_motions, centre_of_mass, jacobian, momentum
 from liedyn.dynamics.link_loads import link_loads, moving_links
 from liedyn.dynamics.orientations import quaternions_over_time
-from liedyn.errors import ComputationError, UsageError
+from liedyn.errors import ComputationError, UsageError, nearest
 from liedyn.io.csv import LONGEST_LINE
 from liedyn.model.model import Model
 from liedyn.simulation.motion_columns import header_of
@@ -109,8 +108,7 @@ def _question(model: Model, patterns, point, frame, jacobian: bool, **whole: boo
     for pattern in patterns:
         hits = matching(pattern, model.link_names)
         if not hits:
-            close = difflib.get_close_matches(pattern, model.link_names, 3, 0.5)
-            hint = f"did you mean {' or '.join(close)}?" if close else f"the robot has {', '.join(_first(model.link_names))}"
+            hint = nearest(pattern, model.link_names, 3, 0.5) or f"the robot has {', '.join(_first(model.link_names))}"
             raise UsageError(f"--link {pattern}: there is no such link; {hint}")
         links.update(dict.fromkeys(hits))
     if not links and not any(whole.values()):

@@ -135,9 +135,9 @@ def identify(model: Model, t: ArrayLike | str | PathLike[str] | Trajectory, q: A
     Notes
     -----
     Forces and regressor pass the low-pass filter of the splines, one equation a knot (parallel filtering and decimation, Gautier
-    1997). Least squares tells the noise of each joint's force; with its inverse as weight the equations are solved again, some
-    rounds. The noise of q, v, a is measured (high differences of them); with as much again added, the estimate moves by its
-    deviation due to noise and by its bias (simulation and extrapolation, Cook and Stefanski 1994).
+    1997). Least squares estimates the noise of each joint's force; with its inverse as weight, the equations are solved again,
+    for some rounds. The noise of q, v, a is measured from their high differences. With as much noise added again, the change of
+    the estimate gives its deviation and its bias due to noise (simulation and extrapolation, Cook and Stefanski 1994).
 
     Examples
     --------

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import os
 import sys
-from _thread import allocate_lock, start_new_thread
+from _thread import _local, allocate_lock, start_new_thread
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from itertools import pairwise
 from queue import SimpleQueue
@@ -18,6 +20,7 @@ from liedyn.errors import UsageError
 
 # Below this many body-states a second thread costs more than it brings (about 20 us).
 _WORTH_A_THREAD = 2000
+_own = _local()                                        # of each thread: how many it may use
 
 
 def require_lock() -> None:
@@ -27,9 +30,20 @@ def require_lock() -> None:
                          "(start this free-threaded Python with PYTHON_GIL=1, or use the standard build)")
 
 
+@contextmanager
+def at_most(threads: int | None) -> Iterator[None]:
+    """Within it this thread's calls take so many threads; None: all cores."""
+    before = getattr(_own, "most", None)
+    _own.most = threads
+    try:
+        yield
+    finally:
+        _own.most = before
+
+
 def chunks(count: int, bodies: int) -> list[int]:
     """Borders of the parts that threads take; each but the last a multiple of eight."""
-    parts = max(1, min(cores(), count * bodies // _WORTH_A_THREAD))
+    parts = max(1, min(cores(), getattr(_own, "most", None) or cores(), count * bodies // _WORTH_A_THREAD))
     step = -(-count // (8 * parts)) * 8
     return [*range(0, count, step), count]
 

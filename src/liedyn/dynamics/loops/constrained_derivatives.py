@@ -109,7 +109,7 @@ def constrained_forward_derivatives(model: Model, q: ArrayLike, v: ArrayLike, ta
     -----
     ``M da - A^T dlambda = -dR1``, ``A da = -dR2`` with the rates of both equations at fixed a, lambda: `BalanceDerivatives`.
 
-    Where rows of A depend on each other, derivatives mean the directions only along which the mechanism can move: dq in the null
+    Where rows of A depend on each other, derivatives hold only for directions along which the mechanism can move: dq in the null
     space of A, dv with ``A dv + d(A v) = 0``. There da is unique, and dlambda that of the multipliers of least norm.
 
     Examples

@@ -49,8 +49,8 @@ def constrained_inverse_derivatives(model: Model, q: ArrayLike, v: ArrayLike, a:
     Returns
     -------
     ConstrainedInverseDerivatives
-        By q: tangent, with (+) as in `integrate`. They mean changes of the motion that go on obeying the constraints: dq in the
-        null space of A, ``A dv + d(A v) = 0``, ``A da + d(A a + gamma) = 0`` (`balance_derivatives` has these rates). Along
+        By q: tangent, with (+) as in `integrate`. They hold for changes of the motion that keep obeying the constraints: dq in
+        the null space of A, ``A dv + d(A v) = 0``, ``A da + d(A a + gamma) = 0`` (`balance_derivatives` has these rates). Along
         others, where no tau makes the motion, they are those of a least-squares balance at the passive joints.
 
     Raises

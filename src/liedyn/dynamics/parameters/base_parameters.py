@@ -107,7 +107,7 @@ def base_parameters(model: Model, *, passive: bool = False, joints: Sequence[str
     -----
     Rank-revealing QR of the regressor over many states (Gautier 1991). The rank is the largest gap between pivots, which
     must be clear. Of dependent parameters the one nearer to the ground is kept, so that a link's mass is regrouped with its
-    parents', as by hand; a column that lies too near to those kept waits, and pivots fill what is missing of the rank.
+    parents', as by hand; columns too close to those already kept are deferred, and pivoting completes the rank.
 
     Examples
     --------

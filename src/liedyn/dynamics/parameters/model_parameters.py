@@ -15,12 +15,11 @@
 """
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 
 import numpy as np
 
-from liedyn.errors import NameLookupError
+from liedyn.errors import NameLookupError, nearest
 from liedyn.joints.kinds import SCREW
 from liedyn.model.model import Model, ModelJoint
 from liedyn.model.spatial import (
@@ -74,8 +73,7 @@ def rates_of(model: Model, name: str) -> Rates:
     """NameLookupError for a name that the model does not have."""
     table = _table(model)
     if name not in table:
-        close = difflib.get_close_matches(str(name), table, 1)
-        hint = f"did you mean {close[0]!r}?" if close else "ld.parameter_names(model) lists them all"
+        hint = nearest(name, table, written=repr) or "ld.parameter_names(model) lists them all"
         raise NameLookupError(f"no parameter {name!r}; {hint}")
     return table[name]
 

@@ -18,7 +18,7 @@ import numpy as np
 from liedyn.jit import kernel, primitive
 from liedyn.joints.motion import joint_add, joint_pose
 from liedyn.kernels.simulation.link_points import along
-from liedyn.kernels.simulation.signals import SIGN, SWITCH, look
+from liedyn.kernels.simulation.signals import SWITCH, look
 from liedyn.lie.lanes import load, maximum, number_like, sqrt, where_less
 from liedyn.lie.rows import load3, load_pose, load_twist, store_twist
 from liedyn.lie.se3 import Ad, Ad_inv, add, compose, dAd, inverse, sub
@@ -82,7 +82,7 @@ def add_contact_wrenches(contacts, tree, held, work):
         d = number_like(work.q, NEVER)
         for k in range(contacts.group[g], contacts.group[g + 1]):
             d = maximum(d, contacts.depth[contacts.member[k]])
-        look(SIGN, held, SWITCH * contacts.switch[g], d)
+        look(held, SWITCH * contacts.switch[g], d)
 
 
 @primitive

@@ -9,7 +9,7 @@ from liedyn.kernels.loops.by_parts import CLOSE, CLOSE_UNCOUNTED, FAR, LOOK, MUL
 from liedyn.kernels.loops.desk import TIME, desk_of
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, RUNNING, finite_rates
 from liedyn.kernels.simulation.signal_series import polynomial_series
-from liedyn.kernels.simulation.signals import BEYOND, FREE, READING, SIDE, SWITCH, keep_readings
+from liedyn.kernels.simulation.signals import READING, SWITCH
 from liedyn.pointer_call import call
 
 REFUSED = FAR         # beside the codes of `right_hand_side`: the line does not hold at this state, and loops must go on
@@ -32,10 +32,9 @@ class Line(NamedTuple):
     breaks: np.ndarray
     coefficients: np.ndarray
     held: np.ndarray           # (4 s,) see `signals.Signals`
-    sides: np.ndarray          # (s,)
     numbers: np.ndarray
     verdict: np.ndarray        # (2,)
-    readings: np.ndarray       # (2 s,)
+    readings: np.ndarray       # (s,) of switches where rates have no columns for them
     room: np.ndarray           # (6,) of a curve
 
 
@@ -51,28 +50,27 @@ def evaluate_line(line, A, c, t, h, ceiling, q0, y0, K, y, first, last, row, wor
                 for k in range(y0.size):
                     y[k] += w * K[r, k]
         now = min(t + c[s] * h, ceiling)
-        code = line_rates(line, now, q0, y, K[s + row], work)
-        keep_readings(line.held, K, s + row, y0.size)
+        readings = K[s + row][y0.size:] if K.shape[1] > y0.size else line.readings
+        code = line_rates(line, now, q0, y, K[s + row], readings, work)
         if line.desk.size and s + row == 0 and code == RUNNING:
             desk_of(line.desk).figures[TIME] = now
             code = run(line.desk, LOOK)
         if code != RUNNING:
             return code
+        if s == last - 1:
+            for k in range(line.readings.size):
+                line.held[SWITCH * k + READING] = readings[k]
     return RUNNING
 
 
 @primitive
-def line_rates(line, t, q0, y, dy, work):
+def line_rates(line, t, q0, y, dy, readings, work):
     """As `right_hand_side`."""
     set_inputs(line, t)
-    refused = call(line.address, pointers(line, q0, y, dy, work))
+    refused = call(line.address, pointers(line, q0, y, dy, readings, work))
     if line.desk.size:
         run(line.desk, MULTIPLY)
-        call(line.second, pointers(line, q0, y, dy, work))
-    for k in range(line.sides.size):
-        line.held[SWITCH * k + READING] = line.readings[2 * k]
-        if line.readings[2 * k + 1] != 0.0:
-            line.held[SWITCH * k + BEYOND] = 1.0
+        call(line.second, pointers(line, q0, y, dy, readings, work))
     return verdict(line, refused, int64(line.verdict[0]), y, work)
 
 
@@ -83,7 +81,7 @@ def back_by_line(line, t, counted, q0, y, q, work):
     if line.desk.size == 0:
         return RUNNING
     set_inputs(line, t)
-    refused = call(line.back, pointers(line, q0, y, y, work))
+    refused = call(line.back, pointers(line, q0, y, y, line.readings, work))
     code = verdict(line, refused, RUNNING if line.verdict[1] < 0.0 else BAD_SIGNAL, y, work)
     if code != RUNNING:
         return code
@@ -103,10 +101,10 @@ def verdict(line, refused, code, y, work):
 
 
 @primitive
-def pointers(line, q0, y, dy, work):
+def pointers(line, q0, y, dy, readings, work):
     """What the line is called with."""
-    return (line.t, q0, y, line.curves, line.sides, line.numbers, work.q, work.v, work.a, work.tau, work.wrench, dy, line.verdict,
-            line.readings, line.desk)
+    return (line.t, q0, y, line.curves, line.held, line.numbers, work.q, work.v, work.a, work.tau, work.wrench, dy, line.verdict,
+            readings, line.desk)
 
 
 @primitive
@@ -115,6 +113,3 @@ def set_inputs(line, t):
     for k in range(line.first.size):
         polynomial_series(line.breaks, line.coefficients, line.first[k], line.count[k], t, line.room,
                           line.curves[TERMS * k:TERMS * k + TERMS])
-    for k in range(line.sides.size):
-        side = line.held[SWITCH * k + SIDE]
-        line.sides[k] = side if side == side else FREE

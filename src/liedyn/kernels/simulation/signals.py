@@ -35,13 +35,14 @@ OPERATIONS = ("literal", "time", "position", "velocity", "measured", "clock", "h
 _SMALLEST = 2.2250738585072014e-308     # |x| below it: x is 0
 FIRST_UNARY, FIRST_BINARY = NEGATIVE, ADD
 RATE = 1 << 24
+EVENT = len(OPERATIONS)           # a switch of an event, beside operations
 OF_STATE = STATE_Q, STATE_V, MEASURED, MOVING_Q, MOVING_POINT
 
-# Of each switch of the state in Signals.held: the side it is held on (1 or -1, of floor its value; NaN or FREE: none), its
-# argument when it was last seen, whether it is loose (changes sides without a cut), whether it was seen beyond its side.
-SIDE, READING, LOOSE, BEYOND = range(4)
+# Of each switch of the state in Signals.held: the side it is held on (1 or -1, of floor its value; NaN: none), its argument
+# when it was last seen, whether it is loose (changes sides without a cut), whether it is a FLOOR or an EVENT.
+SIDE, READING, LOOSE, KIND = range(4)
 SWITCH = 4
-FREE = 1e300
+FREE = 1e300              # a side in place of NaN, for comparisons
 
 
 class Signals(NamedTuple):
@@ -221,19 +222,11 @@ def held_time(x):
 
 
 @primitive
-def look(operation, held, i, x):
-    """Notes the argument x of a switch, and whether it is beyond the side that the switch is held on. Returns that side; FREE
-    where it is held on none."""
+def look(held, i, x):
+    """Notes the argument x of a switch. Returns the side that it is held on; FREE where it is held on none."""
     held[i + READING] = x
     side = load(held, i)
-    held_on = where_less(absolute(side), FREE, where_less(absolute(x), inf, side, FREE), FREE)
-    if operation == FLOOR:
-        within = where_less(x, side, 0.0, where_less(x, side + 1.0, 1.0, 0.0))
-    else:
-        within = where_less(side * x, 0.0, 0.0, 1.0)
-    beyond = where_less(held_on, FREE, where_less(within, 0.5, 1.0, held[i + BEYOND]), held[i + BEYOND])
-    held[i + BEYOND] = beyond
-    return held_on
+    return where_less(absolute(side), FREE, where_less(absolute(x), inf, side, FREE), FREE)
 
 
 @primitive
@@ -246,7 +239,7 @@ def keep_readings(held, K, row, n):
 @primitive
 def held_unary(operation, held, i, x, dx, ddx, free):
     """Jet of sign, floor, step or abs on its side; `free` where it is on none."""
-    side = look(operation, held, i, x)
+    side = look(held, i, x)
     if operation == ABS:
         return choose(side, FREE, (side * x, side * dx, side * ddx), free)
     if operation == STEP:
@@ -257,7 +250,7 @@ def held_unary(operation, held, i, x, dx, ddx, free):
 @primitive
 def held_choice(operation, held, i, x, y, free):
     """Jet of min or max, x where x - y is on the lower side or on the higher one."""
-    side = look(operation, held, i, x[0] - y[0])
+    side = look(held, i, x[0] - y[0])
     lower, higher = (x, y) if operation == MIN else (y, x)
     return choose(side, FREE, choose(0.0, side, higher, lower), free)
 

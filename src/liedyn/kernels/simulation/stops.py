@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.jit import primitive
-from liedyn.kernels.simulation.signals import MAX, SIGN, SWITCH, held_choice, look
+from liedyn.kernels.simulation.signals import MAX, SWITCH, held_choice, look
 from liedyn.lie.lanes import load, where_less
 
 LIMIT, STIFFNESS, DAMPING, NUMBERS = range(4)      # places in the numbers of a stop, and how many there are
@@ -51,7 +51,7 @@ def weigh(stops, signals, work):
     """The forces of hard stops, once work.tau holds what hybrid dynamics found, as readings of their switches."""
     for j in range(stops.held.size):
         k = stops.held[j]
-        look(SIGN, signals.held, SWITCH * stops.held_switch[j], work.tau[k] - stops.applied[k])
+        look(signals.held, SWITCH * stops.held_switch[j], work.tau[k] - stops.applied[k])
 
 
 @primitive

@@ -26,6 +26,17 @@ class Quantity:
 
 
 @dataclass(frozen=True)
+class Swing:
+    """Of an output: its value at the medians of what varied, and by how much it changes by a standard deviation of each, to first
+    order (varied,), NaN where that is not known. way: how derivatives were found."""
+
+    name: str
+    base: float
+    changes: np.ndarray
+    way: str
+
+
+@dataclass(frozen=True)
 class Envelope:
     """Quantiles of a column of the trajectories over time: (5, R) at 5, 25, 50, 75 and 95 %."""
 
@@ -94,6 +105,31 @@ def draw_indices(varied: Sequence[Quantity], outputs: Sequence[Quantity], subtit
         rest = 1.0 - sum(shares)
         style.heading(axes, (style.shortened(output.name, 30), style.INK, "bold"),
                       (f"rest {100 * max(rest, 0.0):.0f} %", style.FAINT, "normal"))
+    return figure
+
+
+def draw_tornado(names: Sequence[str], swings: Sequence[Swing], subtitle: str) -> Figure:
+    """A bar from one standard deviation less to one more of each varied quantity, the longest on top; the darker half is that of
+    more."""
+    height = 0.24 * len(names) + 0.1
+    columns, names = 1 if len(swings) == 1 else 2, [style.shortened(name, 34) for name in names]
+    left = max(_LEFT, 0.3 + 0.062 * max(map(len, names)))                   # inches of a letter
+    figure, place = _grid(-(-len(swings) // columns), columns, 3.0, height, "Changes of outputs by one standard deviation",
+                          f"{subtitle}; derivatives at the medians; dark: more of it, light: less", left)
+    for n, one in enumerate(swings):
+        sizes = np.nan_to_num(np.abs(one.changes), nan=-1.0)
+        order = np.argsort(sizes, kind="stable")
+        most = 1.08 * max(float(sizes.max()), 0.0) or 1.0
+        axes = style.plain_axes(figure, *place(*divmod(n, columns)), xlim=(-most, most), ylim=(-0.6, len(names) - 0.4))
+        style.rulers(axes, style.ticks(-most, most, most=4), range(len(names)), y_labels=[names[k] for k in order])
+        for row, k in enumerate(order):
+            if np.isfinite(one.changes[k]):
+                axes.barh(row, -one.changes[k], 0.6, color=style.SKY, linewidth=0)
+                axes.barh(row, one.changes[k], 0.6, color=style.BLUE, linewidth=0)
+            else:
+                axes.annotate("not known", (0, row), size=style.LABEL, color=style.FAINT, ha="center", va="center")
+        style.heading(axes, (style.shortened(one.name, 26), style.INK, "bold"),
+                      (f"{one.base:.4g}, {one.way}", style.FAINT, "normal"))
     return figure
 
 

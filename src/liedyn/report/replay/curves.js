@@ -18,8 +18,7 @@ function short(x) {
 
 class Curves {
   constructor(canvas, line, onTime) {
-    Object.assign(this, { canvas, line });
-    this.shown = [];
+    Object.assign(this, { canvas, line, shown: [], marks: [] });
     const seek = (event) => {
       const box = canvas.getBoundingClientRect(), width = box.width - MARGIN.left - MARGIN.right;
       onTime(this.t0 + (this.t1 - this.t0) * Math.min(1, Math.max(0, (event.clientX - box.left - MARGIN.left) / width)));
@@ -28,9 +27,9 @@ class Curves {
     canvas.addEventListener("pointermove", (event) => { if (event.buttons) seek(event); });
   }
 
-  // shown: [{t, x, colour, dashed}], over the times t0 to t1
-  show(shown, t0, t1, colours) {
-    Object.assign(this, { shown, t0, t1: t1 > t0 ? t1 : t0 + 1, colours });
+  // shown: [{t, x, colour, dashed}], over the times t0 to t1; marks: times of events
+  show(shown, t0, t1, colours, marks) {
+    Object.assign(this, { shown, t0, t1: t1 > t0 ? t1 : t0 + 1, colours, marks });
     this.redraw();
   }
 
@@ -62,6 +61,11 @@ class Curves {
       g.beginPath(); g.moveTo(this.x(t), MARGIN.top); g.lineTo(this.x(t), h - MARGIN.bottom); g.stroke();
       g.fillText(short(t), this.x(t), h - MARGIN.bottom + 5);
     }
+    g.strokeStyle = this.colours.faint;
+    g.setLineDash([2, 3]);
+    g.beginPath();
+    for (const t of this.marks) { g.moveTo(this.x(t), MARGIN.top); g.lineTo(this.x(t), h - MARGIN.bottom); }
+    g.stroke();
     g.lineWidth = 1.5;
     g.lineJoin = "round";
     for (const { t, x, colour, dashed } of this.shown) {
@@ -75,7 +79,9 @@ class Curves {
   }
 
   x(t) { return MARGIN.left + (this.w - MARGIN.left - MARGIN.right) * (t - this.t0) / (this.t1 - this.t0); }
-  y(value) { return this.h - MARGIN.bottom - (this.h - MARGIN.top - MARGIN.bottom) * (value - this.low) / (this.high - this.low); }
+  y(value) {
+    return this.h - MARGIN.bottom - (this.h - MARGIN.top - MARGIN.bottom) * (value - this.low) / (this.high - this.low);
+  }
 
   cursor(time) {                                            // a line of its own: the curves are not drawn again while it moves
     this.time = time;

@@ -1,5 +1,7 @@
 // The plots of a run: which curves are shown, and their values now.
 
+const MOST_MARKS = 30;
+
 class Plots {
   constructor(viewer) {
     const { runs, main, start, end } = viewer, { plots } = main.data;
@@ -20,7 +22,7 @@ class Plots {
     this.plot = plots[k];
     this.first = plots.slice(0, k).reduce((sum, one) => sum + one.curves.length, 0);
     const joint = this.plot.curves.findIndex(([name]) => !name.startsWith("base."));      // a base has another scale
-    const from = Math.max(0, joint), one = this.viewer.arrangement.labels.length ? this.mostDifferent() : -1;
+    const from = Math.max(0, joint), one = this.viewer.arrangement.several ? this.mostDifferent() : -1;
     this.chosen = this.plot.curves.map((_, j) => (one < 0 ? j >= from && j < from + 7 : j === one));    // seven are told apart
     this.list();
     this.show();
@@ -40,7 +42,7 @@ class Plots {
 
   show() {
     if (!this.plot) return;
-    const shown = [], several = this.viewer.arrangement.labels.length > 0;
+    const shown = [], { several } = this.viewer.arrangement;
     const alone = several && this.chosen.filter(Boolean).length === 1;              // then colours tell the runs
     this.plot.curves.forEach(([name], j) => {
       if (!this.chosen[j]) return;
@@ -50,7 +52,8 @@ class Plots {
         if (x) shown.push({ t: run.t, x, colour, dashed: k > 0 && !alone });
       });
     });
-    this.curves.show(shown, this.start, this.end, this.viewer.colours);
+    const { marks } = this.main.data, times = marks.length <= MOST_MARKS ? marks.map(([t]) => t) : [];     // more hide the curves
+    this.curves.show(shown, this.start, this.end, this.viewer.colours, times);
     this.showValues();
   }
 

@@ -47,12 +47,13 @@ function cylinderSolid(sides) {                             // radius 1, length 
   return revolved([[0, -0.5, 0, -1], [1, -0.5, 0, -1], [1, -0.5, 1, 0], [1, 0.5, 1, 0], [1, 0.5, 0, 1], [0, 0.5, 0, 1]], sides);
 }
 
-const SOLIDS = {
+// coarse: without a graphics processor, a frame of 50 links takes a tenth less
+const solids = (coarse) => ({
   box: boxSolid(),
-  sphere: sphereSolid(12, 18),
-  bead: sphereSolid(6, 9),                                  // a small sphere
-  rod: revolved([[1, -0.5, 1, 0], [1, 0.5, 1, 0]], 12),     // a thin cylinder without ends
+  sphere: coarse ? sphereSolid(10, 14) : sphereSolid(12, 18),
+  bead: coarse ? sphereSolid(5, 8) : sphereSolid(6, 9),     // a small sphere
+  rod: revolved([[1, -0.5, 1, 0], [1, 0.5, 1, 0]], coarse ? 8 : 12),                          // a thin cylinder without ends
   cylinder: cylinderSolid(32),
   drum: cylinderSolid(14),                                  // a small cylinder
   cone: revolved([[0, 0, 0, -1], [1, 0, 0, -1], [1, 0, 0.7, 0.7], [0, 1, 0.7, 0.7]], 16),     // radius 1, height 1, on its base
-};
+});

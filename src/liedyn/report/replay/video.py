@@ -7,12 +7,15 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
 from liedyn.errors import ComputationError, UsageError
 from liedyn.io.output import check_output, told
 from liedyn.report.replay.browser import Page, address_of, browser, chromium
+from liedyn.report.replay.packed import unpacked
+from liedyn.report.replay.page import data_of
 
 # how ffmpeg writes each kind of file
 _KINDS = {".mp4": ("-c:v", "libx264", "-crf", "20", "-pix_fmt", "yuv420p", "-movflags", "+faststart"),
@@ -59,50 +62,58 @@ def write_video(page: str, output: str, *, size: tuple[int, int] = (1280, 720), 
     Raises UsageError as `check_video`, and where there would be too many frames; ComputationError where a program fails.
     """
     drawer, writer = check_video(output, force=force)
-    target = Path(output)
+    target, times = Path(output), _times(page, rate, speed)
     with told(target.parent), tempfile.TemporaryDirectory(prefix="liedyn-video-") as folder:
         source = Path(folder, "page.html")
         source.write_text(page, encoding="utf-8")
         film = Path(folder, f"film{target.suffix.lower()}")
         with browser(drawer) as tab:
             tab.open(address_of(source), *size)
-            start, end = _ready(tab)
-            count = int((end - start) * rate / speed + 1e-9) + 1
-            if count > MOST_FRAMES:
-                raise UsageError(f"the video would have {count} frames, more than {MOST_FRAMES}; a larger --speed or a lower "
-                                 "--fps makes them fewer")
-            _encode(writer, film, tab, [min(end, start + k * speed / rate) for k in range(count)], rate, progress)
+            _show(tab)
+            _encode(writer, film, tab, times, rate, progress)
         shutil.move(film, target)
-    return count
+    return len(times)
 
 
-def _ready(tab: Page) -> tuple[float, float]:
-    """The first and the last time of the motion, when the page shows it without its controls."""
+def _times(page: str, rate: float, speed: float) -> list[float]:
+    """Of the frames, from the first to the last time of all runs in the page."""
+    ends = [unpacked(one["t"])[[0, -1], 0] for one in data_of(page)["runs"]]
+    start, end = min(float(a) for a, _ in ends), max(float(b) for _, b in ends)
+    count = int((end - start) * rate / speed + 1e-6) + 1
+    if count > MOST_FRAMES:
+        raise UsageError(f"the video would have {count} frames, more than {MOST_FRAMES}; a larger --speed or a lower --fps makes "
+                         "them fewer")
+    return [min(end, start + k * speed / rate) for k in range(count)]
+
+
+def _show(tab: Page) -> None:
+    """Wait until the page shows the motion, and let it do so without its controls."""
     tab.wait_for("window.replay || !document.getElementById('problem').hidden")
     problem = tab.ask("document.getElementById('problem').textContent")
     if problem:
         raise ComputationError(problem)
     tab.ask("replay.film()")
-    return tuple(tab.ask("[replay.viewer.start, replay.viewer.end]"))
 
 
 def _encode(writer: str, film: Path, tab: Page, times: list[float], rate: float, progress: Callable[[float], None]) -> None:
     command = [writer, "-loglevel", "error", "-y", "-f", "image2pipe", "-framerate", f"{rate:g}", "-c:v", "png", "-i", "-",
                *_KINDS[film.suffix], str(film)]
     with tempfile.TemporaryFile() as said:
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said) as process:
-            try:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
+        try:
+            with process, suppress(BrokenPipeError):            # where it has ended, it tells why below
                 for k, t in enumerate(times):
                     tab.ask(f"replay.still({t!r})")
                     picture = tab.call("Page.captureScreenshot", format="png", optimizeForSpeed=True)["data"]
                     process.stdin.write(base64.b64decode(picture))
+                    process.stdin.flush()
                     progress((k + 1) / len(times))
-                process.stdin.close()
-            except BrokenPipeError:                             # it tells why below
-                pass
-            except BaseException:
-                process.kill()
-                raise
+        except BrokenPipeError:                                 # what was left for it when it ended
+            pass
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
         if process.returncode != 0:
             said.seek(0)
             last = said.read().decode(errors="replace").strip().splitlines()[-1:] or [f"status {process.returncode}"]

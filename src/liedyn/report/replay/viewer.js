@@ -5,8 +5,8 @@ const PHASE_COLOURS = ["#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#0072B2", "#
 
 class Viewer {
   constructor(runs, meshes, { title, traces, follow, speed, beside }) {
-    Object.assign(this, { title, runs, main: runs[0], playing: false, loop: true, speed: 1, arrowScale: 1, follow: -1, traces: new Map(),
-      dirty: true, frames: [], pace: 16, told: 0 });
+    Object.assign(this, { title, runs, main: runs[0], playing: false, loop: true, speed: 1, arrowScale: 1, follow: -1,
+      dirty: true, traces: new Map(), frames: [], pace: 16, told: 0 });
     this.arrangement = new Arrangement(runs, beside && runs.length > 1);
     this.start = Math.min(...runs.map((run) => run.start));
     this.end = Math.max(...runs.map((run) => run.end));
@@ -16,7 +16,11 @@ class Viewer {
     meshes.forEach((parts, k) => parts.forEach((part, j) => this.drawing.add(`mesh ${k} ${j}`, part, true)));
     this.detail = this.stillDetail = this.drawing.bySoftware ? 1.6 : 1;          // pixels drawn for each of the screen
     this.camera = new Camera($("view"), this.main.scene.size, () => { this.dirty = true; });
-    $("view").addEventListener("dblclick", () => this.resetView());
+    addPicking(this);
+    $("view").addEventListener("webglcontextlost", () => {
+      $("problem").hidden = false;
+      $("problem").textContent = "The browser has dropped this picture, as it does where many are open. Reload the page.";
+    });
     this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
     this.resetView();
     this.addChoices();
@@ -158,6 +162,8 @@ class Viewer {
 
   resetView(side = this.arrangement.side) { this.camera.reset(this.arrangement.bounds, side); }
 
+  followed = () => (this.follow < 0 ? undefined : place(this.main.link(this.follow)));     // where the link is
+
   setFollow(k) {
     this.follow = k;
     $("follow").value = k;
@@ -212,8 +218,7 @@ class Viewer {
     const w = Math.round(canvas.clientWidth * ratio), h = Math.round(canvas.clientHeight * ratio);
     if (canvas.width !== w || canvas.height !== h) Object.assign(canvas, { width: w, height: h });
     if (!this.ground) this.makeGround();
-    const { floor } = main.data, followed = this.follow < 0 ? undefined : place(main.link(this.follow));
-    const looked = this.camera.look(followed);
+    const { floor } = main.data, looked = this.camera.look(this.followed());
     drawing.begin(looked, rgb(this.colours.back));
     this.arrangement.placeLabels(looked.view, canvas);
     const drawn = this.runs.filter((run) => !run.ghost || show.ghost).map((run) => run.solids({ ...show, arrowScale }));
@@ -302,16 +307,16 @@ class Viewer {
 
   addKeys() {
     const faster = (k) => this.setSpeed(SPEEDS[Math.min(SPEEDS.length - 1, Math.max(0, SPEEDS.indexOf(this.speed) + k))]);
+    const loop = () => { this.loop = !this.loop; $("loop").checked = this.loop; };
     const keys = { " ": () => this.play(), home: () => this.seek(this.start), end: () => this.seek(this.end),
-      "+": () => faster(1), "=": () => faster(1), "-": () => faster(-1), l: () => { this.loop = !this.loop; $("loop").checked = this.loop; },
+      "+": () => faster(1), "=": () => faster(1), "-": () => faster(-1), l: loop,
       f: () => this.setFollow(this.follow + 1 < this.main.links.length ? this.follow + 1 : -1),
       r: () => $("reset").click(), 1: () => this.resetView([0, 0]), 2: () => this.resetView([-Math.PI / 2, 0]),
       3: () => this.resetView([-Math.PI / 2, 1.55]), g: () => this.toggle("grid"), a: () => this.toggle("axes"),
       h: () => this.toggle("shadows"), e: () => this.toggle("forces"), i: () => this.toggle("inertia"),
-      m: () => this.toggle("meshes"),
-      t: () => this.follow >= 0 && this.trace(this.follow, !this.traces.has(this.follow)), s: () => this.save(),
-      v: () => record(this),
-      d: () => this.setTheme(!this.dark), p: () => $("panel-toggle").click(), "?": () => $("help").showModal() };
+      m: () => this.toggle("meshes"), t: () => this.follow >= 0 && this.trace(this.follow, !this.traces.has(this.follow)),
+      s: () => this.save(), v: () => record(this), d: () => this.setTheme(!this.dark), p: () => $("panel-toggle").click(),
+      "?": () => $("help").showModal() };
     addEventListener("click", (event) => {                  // by mouse: the next space plays
       if (event.detail > 0) event.target.closest("button, label, summary, input")?.blur();
     });

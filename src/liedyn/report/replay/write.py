@@ -8,6 +8,7 @@ from pathlib import Path
 
 from liedyn.errors import UsageError
 from liedyn.io.output import STDIO, check_output, open_output
+from liedyn.report.replay.mcap_file import check_mcap, write_mcap
 from liedyn.report.replay.page import PAGE, Look, data_of, replay_page
 from liedyn.report.replay.run_data import Shown
 from liedyn.report.replay.sources import is_batch, shown_batch, shown_file
@@ -35,6 +36,7 @@ class Files:
 
     page: str | None
     video: str | None = None
+    mcap: str | None = None
     size: tuple[int, int] = (1280, 720)
     rate: float = 30.0
 
@@ -73,6 +75,8 @@ def write_replay(source: Source, look: Look, files: Files, *, force: bool = Fals
         check_output(files.page, force=force)
     if files.video is not None:
         check_video(files.video, force=force)
+    if files.mcap is not None:
+        check_mcap(files.mcap, force=force)
     runs, notes = _runs(source, progress)
     if source.meshes:
         visuals, more = visuals_of([run.model for run in runs], source.roots)
@@ -87,6 +91,8 @@ def write_replay(source: Source, look: Look, files: Files, *, force: bool = Fals
         with open_output(files.page, force=force) as file:
             file.write(text)
         report |= {"file": os.fspath(files.page), "bytes": len(text.encode())}
+    if files.mcap is not None:
+        report |= {"mcap": os.fspath(files.mcap), "messages": write_mcap(runs, files.mcap, visuals, force=force)}
     if files.video is not None:
         count = write_video(text, files.video, size=files.size, rate=files.rate, speed=look.speed, force=force, progress=progress)
         report |= {"video": os.fspath(files.video), "video_frames": count}

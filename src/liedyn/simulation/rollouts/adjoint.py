@@ -167,6 +167,14 @@ def tangent_of_numbers(model, q: np.ndarray, g: np.ndarray) -> np.ndarray:
     return out
 
 
+def tangent_rates(model, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
+    """(…, nv) tangent rates of q whose numbers have the rates dq (…, nq)."""
+    out = np.empty((*np.broadcast_shapes(q.shape[:-1], dq.shape[:-1]), model.nv))
+    for joint in model.joints:
+        out[..., joint.v] = _applied(np.swapaxes(_numbers_rates(joint, q[..., joint.q], 4.0), -1, -2), dq[..., joint.q])
+    return out
+
+
 def _numbers_rates(joint, q: np.ndarray, turns: float = 1.0) -> np.ndarray:
     """(…, nq, nv) of a joint: d(q (+) x)/dx at x = 0; those of the quaternion times `turns`: 4 times they are its pseudoinverse,
     transposed."""

@@ -8,7 +8,6 @@ state, `q` and `v` of its own coordinate, `q(name)` and `v(name)` of another, an
 from __future__ import annotations
 
 import ast
-import difflib
 import math
 import operator
 import re
@@ -16,7 +15,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from liedyn.errors import Place, ScenarioError
+from liedyn.errors import Place, ScenarioError, nearest
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.link_points import COMPONENTS
 
@@ -273,10 +272,9 @@ class _Reader:
 
     def _unknown(self, kind: str, name: str):
         known = ["t", "t_phase", *CONSTANTS, *_STATE, *FUNCTIONS] if kind == "name" else [*FUNCTIONS, *_NAMED]
-        close = difflib.get_close_matches(name[:100], known, n=1)
-        close = [f"{name}({_takes(name)})"] if name in _NAMED else [f"{name}(link) alone"] if name in ("touch", "lift") else close
+        meant = f"{name}({_takes(name)})" if name in _NAMED else f"{name}(link) alone" if name in ("touch", "lift") else None
         return self._refuse(f"unknown {kind} {name[:100]}", expected="t, pi, e, or a function: " + ", ".join(FUNCTIONS),
-                            hint=f"did you mean {close[0]}?" if close else None)
+                            hint=f"did you mean {meant}?" if meant else nearest(name, known))
 
 
 def _parts_of_call(kind: str, inside: str) -> tuple[str, str]:

@@ -1,7 +1,6 @@
 """Signals of a scenario, one by one, into the flat arrays of `kernels.simulation.signals`."""
 from __future__ import annotations
 
-import difflib
 import math
 import os
 import re
@@ -10,7 +9,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from liedyn.errors import Place, ScenarioError
+from liedyn.errors import Place, ScenarioError, nearest
 from liedyn.io.csv import Trajectory, read_trajectory
 from liedyn.io.scenario import PHASE_START, Begun, Column, Constant, Expression, Quintic, Signal, Sine, Spline
 from liedyn.kernels.simulation import signals as code
@@ -284,10 +283,9 @@ class SignalTable:
             raise ScenarioError("the key column is missing", place=given.place, expected=f"the column with the {use.name}")
         trajectory = self._file(given)
         if name not in trajectory.columns:
-            close = difflib.get_close_matches(name, trajectory.columns, n=1)
             raise ScenarioError(f"the CSV {given.file} has no such column", place=given.place, found=name,
                                 expected=f"one of {', '.join(trajectory.columns)}",
-                                hint=f"did you mean {close[0]}?" if close else None)
+                                hint=nearest(name, trajectory.columns))
         unit = trajectory.units.get(name, "")
         if unit and use.unit and _plain_unit(unit) != _plain_unit(use.unit):
             raise ScenarioError(f"column {name} of {given.file} has the wrong unit", place=given.place, found=unit,

@@ -1,0 +1,167 @@
+"""Derivatives of the outputs of a sweep by what varies, at one place of it.
+
+Of runs that go side by side they are exact for the steps as these are computed (`step_rates`), of jobs along a trajectory by the
+derivatives of the dynamics by parameters; outputs are differentiated as they are evaluated (`rates`). Else: central differences.
+"""
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.analyse.along.dynamics_along import columns_along
+from liedyn.batch.along import AlongBench, setting_of
+from liedyn.batch.chunk import COMPLETE, Bench
+from liedyn.batch.expressions import Compiled
+from liedyn.batch.motions import AlongMotion, SideBySideMotion
+from liedyn.batch.rates import NotExact, WithRates
+from liedyn.batch.simulations import SimulationBench
+from liedyn.batch.step_rates import rates_of_simulation
+from liedyn.dynamics.derivatives.directional import parameter_derivatives
+from liedyn.dynamics.kinematics import jacobian, jacobian_derivative, link_pose, link_twist
+from liedyn.errors import LiedynError
+from liedyn.kernels.simulation.link_points import COMPONENTS
+from liedyn.simulation.rollouts.adjoint import tangent_rates
+
+RUNS = 4                         # for central differences, by what varies
+EXACT, DIFFERENCES = "exact derivatives", "central differences"
+_FINE, _STEP = 1e-3, 0.02        # of the spread: differences of numbers that a run is made of, and of runs
+_ENERGIES = ("kinetic", "potential", "work")
+_MOVING = ("origin", "screw", "pitch")          # parameters that displace links
+
+
+@dataclass(frozen=True)
+class Sensitivities:
+    """base (outputs,): where all is at the centre; slopes (outputs, m): by what varies, NaN where it is no number, or runs beside
+    the centre fail; ways: of each output, EXACT or DIFFERENCES."""
+
+    base: np.ndarray
+    slopes: np.ndarray
+    ways: tuple[str, ...]
+
+
+def sensitivities(bench: Bench, centre: list, spreads: np.ndarray) -> Sensitivities:
+    """centre: values of what varies; spreads (m,): how far each varies, 0 for what is no number or does not vary.
+
+    Raises ComputationError where the run at the centre is not complete."""
+    which = np.flatnonzero(spreads > 0.0)
+    n, base = len(bench.outputs), _outputs_at(bench, [centre])[0]
+    if np.isnan(base).all() and n:
+        raise NotExact("the run at the medians of what varies is not complete")
+    slopes, ways, rest = np.full((n, len(spreads)), np.nan), [DIFFERENCES] * n, list(range(n))
+    try:
+        motion = _motion(bench, centre, spreads, which)
+    except LiedynError:                                        # NotExact, or what is beside the centre cannot be run
+        motion = None
+    for k in list(rest) if motion is not None else ():
+        try:
+            slopes[k, which] = _slopes(bench.outputs[k], motion, len(which))
+        except NotExact:
+            continue
+        ways[k] = EXACT
+        rest.remove(k)
+    if rest:
+        slopes[np.ix_(rest, which)] = differences(lambda rows: _outputs_at(bench, rows)[:, rest], centre, spreads, which, _STEP).T
+    return Sensitivities(base, slopes, tuple(ways))
+
+
+def _slopes(output: Compiled, motion: _RatesMotion, count: int) -> np.ndarray:
+    if output.events:
+        raise NotExact("events")
+    with np.errstate(all="ignore"):
+        found = output.value(motion)
+    return found.dx.reshape(count) if isinstance(found, WithRates) else np.zeros(count)
+
+
+def differences(evaluate: Callable, centre: list, spreads, which, share: float) -> np.ndarray:
+    """(which, results) central differences of evaluate(rows of values) with steps of a share of the spread and half of it,
+    extrapolated to order 4."""
+    found = []
+    for k in which:
+        h, rows = share * spreads[k], []
+        for step in (h, -h, 0.5 * h, -0.5 * h):
+            rows.append([*centre[:k], centre[k] + step, *centre[k + 1:]])
+        a, b, c, d = evaluate(rows)
+        found.append((4.0 * (c - d) / h - (a - b) / (2.0 * h)) / 3.0)
+    return np.array(found)
+
+
+def _outputs_at(bench: Bench, rows: list[list]) -> np.ndarray:
+    """(rows, outputs) of runs with these values, NaN where they are not complete."""
+    columns = [np.array(x) if all(isinstance(y, float) for y in x) else list(x) for x in zip(*rows, strict=True)]
+    table, _ = bench.computed(0, columns)
+    table.outputs[[status != COMPLETE for status in table.status]] = np.nan
+    return table.outputs
+
+
+def _motion(bench: Bench, centre: list, spreads, which) -> _RatesMotion:
+    if not isinstance(bench, SimulationBench):
+        return _along(bench, centre, which)
+    of_robot = [name for one, name in zip(bench.sweep.vary, bench.binding.parameters, strict=True) if one.of_robot]
+    still = all(name and name.partition(".")[0] not in _MOVING for name in of_robot)
+    return _RatesMotion(*rates_of_simulation(bench, centre, lambda numbers: differences(numbers, centre, spreads, which, _FINE)),
+                        still)
+
+
+class _RatesMotion:
+    """A run, and the rates of what outputs read of it. base: the run itself; rates: {q, v, a, tau, energy: (K, R, n)}, of q by
+    its numbers; still: whether links stay where they are on their bodies."""
+
+    def __init__(self, base: SideBySideMotion, rates: dict[str, np.ndarray], still: bool):
+        self.base, self.t, self.rates, self.still, self.model = base, base.t, rates, still, base.model
+        self.q, self.v = (base.arrays[kind][0] for kind in "qv")
+
+    def column(self, name: str):
+        kind, _, rest = name.partition(".")
+        if kind == "energy" and kind in self.rates:
+            return WithRates(self.base.column(name), self.rates[kind][:, None, :, _ENERGIES.index(rest)])
+        if kind not in self.base.names or rest not in self.base.names[kind]:
+            if kind == "fext":
+                return self.base.column(name)
+            raise NotExact(name)
+        if kind not in self.rates:
+            raise NotExact(name)
+        return WithRates(self.base.column(name), self.rates[kind][:, None, :, self.base.names[kind].index(rest)])
+
+    def point(self, kind: str, link: str, at) -> WithRates:
+        """p = p_link + R at; V, the twist, in world axes: dV = J dv + (dJ along dq) v."""
+        if not self.still:
+            raise NotExact(f"{kind}({link})")
+        model, q, v, found = self.model, np.ascontiguousarray(self.q), np.ascontiguousarray(self.v), []
+        arm = link_pose(model, q, link)[..., :3, :3] @ np.array(at)
+        J, V = (f(model, q, *more, link, frame="local_world_aligned") for f, more in ((jacobian, ()), (link_twist, (v,))))
+        for dq, dv in zip(self.rates["q"], self.rates["v"], strict=True):
+            x = np.ascontiguousarray(tangent_rates(model, q, dq))
+            moved = (J @ x[..., None])[..., 0]
+            turned = np.cross(moved[..., :3], arm)
+            dV = (J @ dv[..., None])[..., 0] + (jacobian_derivative(model, q, x, link, frame="local_world_aligned")
+                                                @ v[..., None])[..., 0]
+            of_point = dV[..., 3:] + np.cross(dV[..., :3], arm) + np.cross(V[..., :3], turned)
+            found.append(np.concatenate([moved[..., 3:] + turned, of_point, dV[..., :3]], axis=-1))
+        return WithRates(self.base.point(kind, link, at), np.array(found)[:, None, :, COMPONENTS.index(kind)])
+
+
+# along a trajectory -----------------------------------------------------------------------------------------------------
+
+def _along(bench: AlongBench, centre: list, which) -> _RatesMotion:
+    """The motion is given; what comes out has derivatives by parameters."""
+    job, binding = bench.sweep.job, bench.binding
+    names = [binding.parameters[k] for k in which]
+    if not bench.side_by_side or job.kind == "derivatives" or not all(names):
+        raise NotExact("this job")
+    if any(name.partition(".")[0] in _MOVING for name in names):
+        raise NotExact("placements")
+    run = binding.bind(centre)
+    setting = setting_of(job, job.kind, run.model, run.trajectory)
+    motion, given = setting.motion, setting.prescribed
+    outcome = setting.compute(motion)
+    x = np.where(given, outcome.a, outcome.tau)
+    mask = {"of": "hybrid", "prescribed": given} if job.kind == "hybrid" else {"of": job.kind}
+    found = parameter_derivatives(run.model, motion.q, motion.v, x, names, **mask, f_ext=motion.f_ext, passive=motion.passive)
+    found = np.moveaxis(found, -1, 0)
+    rates = {"q": np.zeros((len(names), *motion.q.shape)), "v": np.zeros((len(names), *motion.v.shape)),
+             "tau": np.where(given, found, 0.0), "a": np.where(given, 0.0, found)}
+    base = AlongMotion(run.model, None, run.trajectory.t, motion, {
+        name: (unit, x[None]) for name, unit, x in columns_along(run.model, motion, outcome)})
+    return _RatesMotion(base, rates, True)

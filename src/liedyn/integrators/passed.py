@@ -1,0 +1,54 @@
+"""Whether a switch of the state is passed in a step just made, by what it has read at the stages: behind their rates in K."""
+import numpy as np
+
+from liedyn.jit import kernel, primitive
+from liedyn.kernels.simulation.signals import EVENT, FLOOR, KIND, LOOSE, SIDE, SWITCH
+
+
+@primitive
+def passed_within(held, method, stages):
+    """Whether one was beyond its side, or may have been between. Loose ones go over to the side where they are."""
+    n, last, passed = stages.end.size, method.b.size, False
+    for k in range(held.size // SWITCH):
+        i, side, end = SWITCH * k, held[SWITCH * k + SIDE], stages.K[last, n + k]
+        if held[i + LOOSE] != 0.0:
+            held[i + SIDE] = np.floor(end) if held[i + LOOSE] > 1.0 else 1.0 if end >= 0.0 else -1.0
+        elif side != side:
+            passed = passed or end != 0.0
+        else:
+            low, high = end, end
+            for r in range(last):
+                x = stages.K[r, n + k]
+                low, high = x if x < low else low, x if x > high else high
+            if held[i + KIND] == FLOOR:
+                passed = passed or low < side or high >= side + 1.0
+            else:
+                low, high = (low, high) if side > 0.0 else (-high, -low)
+                passed = passed or -np.inf < low < 0.0
+                if held[i + KIND] == EVENT and low <= 2.0 * (high - low):      # near, as hardly ever
+                    passed = passed or may_be_passed_twice(side, n + k, method, stages)
+    return passed
+
+
+@kernel
+def may_be_passed_twice(side, column, method, stages):
+    """Whether an event may be passed and passed back within a step: where the polynomial through what it read falls to less than
+    half of how far it is from a straight line. It is only good for so much."""
+    last, times = method.b.size, method.between.shape[0]
+    begin, slope = side * stages.K[0, column], side * (stages.K[last, column] - stages.K[0, column])
+    least, bent = np.inf, 0.0
+    for j in range(times):
+        x = 0.0
+        for r in range(last + 1):
+            x += method.between[j, r] * stages.K[r, column]
+        least, bent = min(least, side * x), max(bent, abs(side * x - begin - slope * (j + 1) / (times + 1)))
+    return least < 0.5 * bent
+
+
+@primitive
+def none_loose(held):
+    """Loose switches may have gone over between the steps."""
+    loose = 0.0
+    for i in range(LOOSE, held.size, SWITCH):
+        loose += held[i]
+    return loose == 0.0

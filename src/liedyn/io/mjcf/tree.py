@@ -1,0 +1,201 @@
+"""An MJCF file as a tree of elements whose attributes know their file and line, with the files that it includes.
+
+Reads with expat directly: no DOCTYPE (hence no entities), bounded nesting and size, no network."""
+from __future__ import annotations
+
+import math
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+from xml.parsers import expat
+
+from liedyn.errors import ModelError, Place, nearest
+from liedyn.io.text_file import read_bytes
+
+DEEPEST = 200                        # levels of nesting: a chain of bodies is one level a body
+MOST_FILES = 100
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
+SWITCH = {"true": True, "false": False}
+
+
+class Written(NamedTuple):
+    """An attribute's text and where it stands."""
+
+    text: str
+    file: str
+    line: int
+
+
+@dataclass(slots=True, eq=False)
+class Element:
+    tag: str
+    attributes: dict[str, Written]
+    file: str
+    line: int
+    children: list[Element] = field(default_factory=list)
+
+    @property
+    def name(self) -> str | None:
+        return self.text("name")
+
+    def place(self, attribute: str | None = None) -> Place:
+        """Of an attribute, also where it comes from a default class; of the element where it has none."""
+        named = f'<{self.tag}{f" {attribute}" if attribute else ""}>'
+        name = self.attributes.get("name")
+        at = self.attributes.get(attribute or "") or self
+        return Place(at.file, at.line, f'{named} of "{name.text}"' if name and name.text.isprintable() else named)
+
+    def problem(self, message: str, attribute: str | None = None, *, found=None, expected: str | None = None,
+                hint: str | None = None) -> ModelError:
+        return ModelError(message, place=self.place(attribute), found=found, expected=expected, hint=hint)
+
+    def every(self, *tags: str) -> Iterable[Element]:
+        return (child for child in self.children if child.tag in tags)
+
+    # attributes, or `default` where they are missing ------------------------------------------------------------------
+
+    def text(self, attribute: str, default: str | None = None) -> str | None:
+        written = self.attributes.get(attribute)
+        return default if written is None else written.text
+
+    def require(self, attribute: str) -> str:
+        text = self.text(attribute)
+        if not text:
+            raise self.problem(f"the attribute {attribute} is missing" if text is None else "an empty name", attribute)
+        return text
+
+    def choice(self, attribute: str, options: Iterable[str], default: str) -> str:
+        text, options = self.text(attribute, default), tuple(options)
+        if text not in options:
+            raise self.problem("wrong value", attribute, found=text, expected="one of " + ", ".join(options),
+                               hint=nearest(text, options))
+        return text
+
+    def switch(self, attribute: str, default: bool) -> bool:
+        return SWITCH[self.choice(attribute, SWITCH, str(default).lower())]
+
+    def number(self, attribute: str, default: float) -> float:
+        return self.vector(attribute, (default,))[0]
+
+    def vector(self, attribute: str, default: tuple[float, ...], least: int | None = None) -> tuple[float, ...]:
+        """As many numbers as `default` has; from `least` on, those that are missing are taken from it."""
+        text = self.text(attribute)
+        if text is None:
+            return default
+        found = self.numbers(attribute)
+        most = len(default)
+        least = most if least is None else least
+        if not least <= len(found) <= most:
+            count = str(most) if least == most else f"{least} to {most}"
+            raise self.problem("wrong value", attribute, found=text, expected=f"{count} number{'s' * (count != '1')}")
+        return (*found, *default[len(found):])
+
+    def numbers(self, attribute: str) -> tuple[float, ...]:
+        words = self.text(attribute, "").split()
+        for word in words:
+            if not _NUMBER.match(word) or not math.isfinite(float(word)):
+                raise self.problem("not a finite number" if _NUMBER.match(word) else "wrong value", attribute, found=word,
+                                   expected="finite numbers with blanks between")
+        return tuple(map(float, words))
+
+
+def root_tag(path: str | os.PathLike) -> str | None:
+    """The tag of a file's first element; None where there is none, or a DOCTYPE before it."""
+    parser, data = expat.ParserCreate(), read_bytes(path, ModelError)
+
+    def stop(tag: str | None, *_) -> None:
+        raise _Seen(tag)
+    parser.StartElementHandler, parser.StartDoctypeDeclHandler = stop, lambda *_: stop(None)
+    try:
+        parser.Parse(data, True)
+    except _Seen as seen:
+        return seen.args[0]
+    except (expat.ExpatError, LookupError, ValueError):
+        pass
+    return None
+
+
+class _Seen(Exception):
+    """The first element, by its tag."""
+
+
+def read_mjcf_tree(path: str | os.PathLike) -> Element:
+    """The <mujoco> element with what its files include in place; raises ModelError with file and line."""
+    file = os.fspath(path)
+    root = _parse(file)
+    if root.tag != "mujoco":
+        raise ModelError("not a MuJoCo file", place=Place(file, root.line), found=f"<{root.tag}>", expected="<mujoco>")
+    _include(root, Path(file).parent, [os.path.realpath(file)])
+    return root
+
+
+def _include(element: Element, folder: Path, seen: list[str]) -> None:
+    """Put the children of included files in the place of <include>. Paths are relative to the folder of the main file, or of
+    the file that includes."""
+    waiting = [element]
+    while waiting:
+        parent = waiting.pop()
+        k = 0
+        while k < len(parent.children):
+            child = parent.children[k]
+            if child.tag == "include":
+                parent.children[k:k + 1] = _included(child, folder, seen).children
+            else:
+                k += 1
+        waiting += parent.children
+
+
+def _included(element: Element, folder: Path, seen: list[str]) -> Element:
+    name = element.require("file")
+    path = next((path for path in (folder / name, Path(element.file).parent / name) if path.is_file()), folder / name)
+    real = os.path.realpath(path)
+    if real in seen:
+        raise element.problem("the file is included a second time", "file", found=name)
+    if len(seen) >= MOST_FILES:
+        raise element.problem("too many included files", "file", expected=f"at most {MOST_FILES}")
+    if not path.is_file():
+        raise element.problem("the included file does not exist", "file", found=name, expected=f"a file in {folder}")
+    seen.append(real)
+    return _parse(os.fspath(path))
+
+
+def _parse(file: str) -> Element:
+    reader = _Reader(file)
+    try:
+        reader.parser.Parse(read_bytes(file, ModelError), True)
+    except expat.ExpatError as problem:
+        raise ModelError(f"not valid XML: {expat.ErrorString(problem.code)}", place=Place(file, problem.lineno)) from None
+    except (LookupError, ValueError) as problem:                    # an encoding that Python does not know
+        if isinstance(problem, ModelError):
+            raise
+        raise ModelError(f"not readable as XML: {problem}", place=Place(file)) from None
+    return reader.root
+
+
+class _Reader:
+    def __init__(self, file: str):
+        self.file = file
+        self.root: Element | None = None
+        self.open: list[Element] = []
+        self.parser = expat.ParserCreate()
+        self.parser.StartDoctypeDeclHandler = self.doctype
+        self.parser.StartElementHandler = self.start
+        self.parser.EndElementHandler = lambda _: self.open.pop()
+
+    def doctype(self, *_) -> None:
+        raise ModelError("a DOCTYPE is not accepted (it may define entities)",
+                         place=Place(self.file, self.parser.CurrentLineNumber), expected="plain XML")
+
+    def start(self, tag: str, attributes: dict[str, str]) -> None:
+        line = self.parser.CurrentLineNumber
+        if len(self.open) >= DEEPEST:
+            raise ModelError("too deeply nested", place=Place(self.file, line), expected=f"at most {DEEPEST} levels")
+        element = Element(tag, {key: Written(text, self.file, line) for key, text in attributes.items()}, self.file, line)
+        if self.open:
+            self.open[-1].children.append(element)
+        else:
+            self.root = element
+        self.open.append(element)

@@ -1,0 +1,175 @@
+"""Derivatives of outputs by what varies: in closed form, and against differences of runs alone and of the commands."""
+import numpy as np
+import pytest
+
+import liedyn as ld
+import sweeps_along
+from liedyn.analyse.along.varied import with_parameters
+from liedyn.batch.along import along
+from liedyn.batch.rates import NotExact
+from liedyn.batch.sensitivities import DIFFERENCES, EXACT, sensitivities
+from liedyn.report.batch_folder import plot_batch
+from sweeps import DRAWN, OUTPUTS, ROBOT, SCENARIO, batch, written
+
+SLIDER = """\
+name: slider
+links: {block: {mass: 2, inertia: [1, 1, 1]}}
+joints: {x: {type: prismatic, parent: world, child: block, axis: [1, 0, 0]}}
+"""
+
+
+def test_a_block_that_is_pushed(tmp_path):
+    """x = x0 + v0 t + F t^2 / (2 m), which rk4 solves to rounding; the derivatives in closed form."""
+    (tmp_path / "slider.yaml").write_text(SLIDER)
+    scenario = ("robot: slider.yaml\nduration: 2\noutput_step: 0.1\nintegrator: {method: rk4, step: 0.05}\n"
+                "joints: {x: {torque: 3}}\n")
+    found = batch(tmp_path, """\
+vary:
+  - {key: initial.q.x, name: x0, uniform: [0.1, 0.3]}
+  - {key: initial.v.x, name: v0, uniform: [0.2, 0.8]}
+  - {key: joints.x.torque, name: F, uniform: [2, 4]}
+  - {key: robot.mass.block, name: m, uniform: [1, 3]}
+samples: 4
+outputs:
+  end: final(q.x)
+  square: final(v.x)**2 / 2 + 1
+  mean: mean(q.x)
+  pull: max(a.x) + 2*final(tau.x)
+  half: at(1, x(block))
+  most: final(max(q.x, 0.5))
+""", scenario=scenario)
+    x0, v0, F, m, t = 0.2, 0.5, 3.0, 2.0, 2.0
+    result = sensitivities(found.bench, [x0, v0, F, m], np.array([0.1, 0.2, 0.5, 0.5]))
+    end, v = [1, t, t**2 / (2 * m), -F * t**2 / (2 * m**2)], [0, 1, t / m, -F * t / m**2]
+    times = np.linspace(0.0, t, 21)
+    squares = np.sum(np.diff(times) * (times[1:]**2 + times[:-1]**2) / 2) / t          # the mean of t^2 by the trapezoidal rule
+    want = [end, (v0 + F * t / m) * np.array(v), [1, t / 2, squares / (2 * m), -F * squares / (2 * m**2)],
+            [0, 0, 1 / m + 2, -F / m**2], [1, 1, 1 / (2 * m), -F / (2 * m**2)], end]
+    assert result.ways == (EXACT,) * 6
+    assert np.allclose(result.slopes, want, rtol=1e-11, atol=1e-11)                    # rounding of differences of the constants
+    assert np.allclose(result.base, [x0 + v0 * t + F * t**2 / (2 * m), (v0 + F * t / m)**2 / 2 + 1, 0.7 + F * squares / (2 * m),
+                                     F / m + 2 * F, 0.7 + F / (2 * m), x0 + v0 * t + F * t**2 / (2 * m)], rtol=1e-13)
+
+
+def slopes_by_runs(run, centre, spreads, share=1e-3):
+    """Differences of sixth order of run(values), (outputs, m)."""
+    found = []
+    for k, spread in enumerate(spreads):
+        h = share * spread
+        found.append(sum(w * (run([*centre[:k], centre[k] + n * h, *centre[k + 1:]])
+                              - run([*centre[:k], centre[k] - n * h, *centre[k + 1:]]))
+                         for n, w in ((1, 0.75), (2, -0.15), (3, 1 / 60))) / h)
+    return np.array(found).T
+
+
+def test_a_controlled_pendulum_against_runs_alone(tmp_path, worst):
+    text = f"""{DRAWN}  - {{key: robot.com.lower.z, name: com, uniform: [-0.6, -0.4]}}
+samples: 4
+{OUTPUTS}  far: "sqrt(mean(q.elbow**2)) + max(vz(tip, 0, 0.1, 0.3))*final(x(tip))"
+  peak: max(abs(tau.shoulder)) + min(a.elbow)
+  turn: "atan2(final(q.elbow), 2) - max(1, final(t)) + tanh(0.1*final(wy(tip)))"
+  heat: max(energy.kinetic) - integral(energy.potential)
+  work: "min(energy.work) + final(energy.work)"
+"""
+    found = batch(tmp_path, text)
+    centre, spreads = [0.3, 20.0, 1.1, -0.5], np.array([1.0, 5.0, 0.1, 0.05])
+    result = sensitivities(found.bench, centre, spreads)
+    assert result.ways == (EXACT,) * 9
+
+    def run(values):
+        from liedyn.batch.motions import OfResult
+        from liedyn.io.scenario_file import scenario_of
+        from liedyn.simulation.preparation import prepare_with
+        from liedyn.simulation.run import Silent, simulate_prepared
+        q, kp, mass, com = values
+        model = ld.build(with_parameters(ld.load(ROBOT), {"mass.lower": mass, "com.lower.z": com}))
+        scenario = scenario_of(tmp_path / "scenario.yaml", {"initial.q.shoulder": q, "joints.shoulder.torque.pd.kp": kp})
+        motion = OfResult(simulate_prepared(prepare_with(scenario, model), Silent()))
+        return np.array([float(np.ravel(one.value(motion))[0]) for one in found.bench.outputs])
+    want = slopes_by_runs(run, centre, spreads)
+    off = np.abs(result.slopes - want) / (1e-3 * np.abs(want).max(axis=1, keepdims=True) + np.abs(want))
+    # the differences have 1e-14 of rounding over steps of 5e-5 to 5e-3
+    assert worst("sensitivities of outputs: differences of runs", off.max()) < 1e-7
+
+
+def test_a_free_body(tmp_path):
+    """Quaternions: a block that tumbles; the rates of q are those of its numbers."""
+    scenario = f"""\
+robot: {ROBOT.with_name("asymmetric_body.yaml")}
+base: floating
+duration: 0.4
+output_step: 0.1
+integrator: {{method: rk4, step: 1.0e-2}}
+initial: {{v: {{base: [1, 3, 0.5, 0.2, -0.4, 0.1]}}}}
+"""
+    found = batch(tmp_path, """\
+vary:
+  - {key: initial.v.base, list: [[1, 3, 0.5, 0.2, -0.4, 0.1]]}
+  - {key: robot.inertia.body.xx, uniform: [0.2, 0.3], scale: relative}
+  - {key: robot.gravity.x, uniform: [1, 2]}
+samples: 3
+combine: sample
+outputs: {a: final(q.base.qx), b: 'max(x(body, 0.1, 0.2, 0.3))', c: 'min(vy(body, 0.1, 0.2, 0.3))', d: final(wz(body)),
+          e: final(energy.potential)}
+""".replace("body.xx", f"{_body()}.xx").replace("(body", f"({_body()}"), scenario=scenario)
+    nominal = found.binding.nominal[1]
+    centre, spreads = [(1.0, 3.0, 0.5, 0.2, -0.4, 0.1), 1.1 * nominal, 1.5], np.array([0.0, 0.1 * nominal, 0.5])
+    result = sensitivities(found.bench, centre, spreads)
+    assert result.ways == (EXACT,) * 5 and np.isnan(result.slopes[:, 0]).all()
+
+    def run(values):
+        return found.bench.computed(0, [[centre[0]], *(np.array([x]) for x in values)])[0].outputs[0]
+    want = slopes_by_runs(run, centre[1:], spreads[1:], 1e-2)
+    assert np.abs(want).max() > 0.1 and np.allclose(result.slopes[:, 1:], want, rtol=1e-8, atol=1e-9)
+
+
+def _body() -> str:
+    return ld.load(ROBOT.with_name("asymmetric_body.yaml")).link_names[0]
+
+
+def test_what_is_not_exact_is_by_differences_and_says_so(tmp_path):
+    """A step that changes the number of steps; a motion with adaptive steps; and a place at which nothing can be run."""
+    text = "vary: [{key: initial.q.shoulder, uniform: [0, 1]}]\nsamples: 3\noutputs: {x: final(q.elbow)}\n"
+    found = batch(tmp_path, f"overrides: {{integrator: {{method: dopri5, rtol: 1.0e-10, atol: 1.0e-12}}}}\n{text}")
+    by_dopri5 = sensitivities(found.bench, [0.5], np.array([0.3]))
+    exact = sensitivities(batch(tmp_path, text).bench, [0.5], np.array([0.3]))
+    assert by_dopri5.ways == (DIFFERENCES,) and exact.ways == (EXACT,)
+    assert by_dopri5.slopes == pytest.approx(exact.slopes, rel=1e-5)
+    mass = batch(tmp_path, "vary: [{key: robot.mass.lower, list: [1, 2]}]\noutputs: {x: final(q.elbow)}\n")
+    with pytest.raises(NotExact, match="the run at the medians of what varies is not complete"):
+        sensitivities(mass.bench, [-1.0], np.array([1.0]))
+    near = sensitivities(mass.bench, [1e-3], np.array([10.0]))         # masses beside it are below zero
+    assert near.base[0] == near.base[0] and near.ways == (DIFFERENCES,) and np.isnan(near.slopes).all()
+
+
+@pytest.mark.parametrize("head, text", [("job: inverse", "max(abs(tau.shoulder)) + final(z(tip))"),
+                                        ("job: forward", "mean(a.elbow)"),
+                                        ("job: hybrid\nprescribed: elbow", "max(a.shoulder) - min(tau.elbow)")])
+def test_jobs_along_a_trajectory(tmp_path, head, text):
+    found = sweeps_along.batch(tmp_path, f"{head}\n{sweeps_along.VARY}outputs: {{x: '{text}'}}\n")
+    centre, spreads = [1.1, 0.2], np.array([0.1, 0.1])
+    result = sensitivities(found.bench, centre, spreads)
+    assert result.ways == (EXACT,)
+
+    def run(values):
+        from liedyn.batch.motions import AlongMotion
+        bound = found.binding.bind(values)
+        columns = {name: (unit, x[None]) for name, unit, x in along(found.sweep.job, bound).columns}
+        state = found.bench.together_along(found.sweep.job.trajectory).motion_there
+        return found.bench.outputs[0].value(AlongMotion(bound.model, None, bound.trajectory.t, state, columns))
+    assert result.slopes == pytest.approx(slopes_by_runs(run, centre, spreads, 0.05), rel=1e-9)
+
+
+def test_the_picture(tmp_path, monkeypatch):
+    batch(tmp_path, f"{DRAWN}samples: 5\n{OUTPUTS}").run(tmp_path / "out")
+    written_there, notes = plot_batch(tmp_path / "out", tmp_path / "plots", ["png"])
+    assert "tornado.png" in {path.name for path in written_there.paths} and notes == () and not written_there.failures
+    monkeypatch.setattr("liedyn.report.batch_folder._LONGEST", 0.0)
+    assert "no tornado: the runs beside the medians would take" in plot_batch(tmp_path / "out", tmp_path / "slow", ["png"])[1][0]
+    monkeypatch.undo()
+    written(tmp_path, f"{DRAWN}samples: 5\n{OUTPUTS}", SCENARIO.replace("duration: 0.5", "duration: 0.6"))
+    there, notes = plot_batch(tmp_path / "out", tmp_path / "others", ["png"])
+    assert "no tornado: the sweep, its scenario, its robot or liedyn has changed" in notes[0]
+    assert "tornado.png" not in {path.name for path in there.paths}
+    (tmp_path / "sweep.yaml").unlink()
+    assert "no tornado: " in plot_batch(tmp_path / "out", tmp_path / "gone", ["png"])[1][0]
