@@ -81,6 +81,9 @@ def test_errors_are_told():
         variants.regressor(q, v, a)
     with pytest.raises(ld.ModelError, match="variant 1 has another structure"):
         ld.Variants([models[0], model_of("planar")])
+    bars = ld.load("robots/four_bar.yaml")
+    with pytest.raises(ld.ModelError, match="variant 1 has other loops, couplings or mimics than variant 0"):
+        ld.Variants([bars, bars.open_tree()])
     with pytest.raises(ld.ModelError, match="variants of no robot"):
         ld.Variants([])
     v[4, 2] = np.nan

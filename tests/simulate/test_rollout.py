@@ -10,6 +10,7 @@ from zoo import ROBOTS, model_of, state
 
 DT, STEPS, EVERY = 2e-3, 12, 4
 PENDULUM = "robots/double_pendulum.yaml"
+BALL = {"links": {"lower": {"sphere": {"radius": 0.02}}}}        # two metres above the ground
 
 
 @pytest.fixture
@@ -124,8 +125,22 @@ def test_runs_of_each_variant_have_its_robot(code, monkeypatch, worst):
 
 
 def test_no_run_at_all(pendulum):
-    found = ld.rollout(pendulum, np.zeros((0, 2)), np.zeros(2), dt=DT, steps=STEPS)
+    found = ld.rollout(pendulum, np.zeros((0, 2)), np.zeros(2), dt=DT, steps=STEPS, contacts=BALL)
     assert found.q.shape == (0, STEPS + 1, 2) and found.adjoint().tau.shape == (0, STEPS, 2)
+    assert "0 runs" in repr(found) and found.contacts.force.shape == (0, STEPS + 1, 1)
+
+
+@pytest.mark.parametrize("code", ["auto", "loops"])
+def test_forces_with_contacts(pendulum, code, monkeypatch, worst):
+    monkeypatch.setenv("LIEDYN_CODE", code)
+    found = ld.rollout(ld.load(PENDULUM), [0.3, 0.0], [1.0, 0.0], dt=DT, steps=STEPS, every=EVERY, forces=True, contacts=BALL)
+    alone = ld.forward_dynamics(pendulum, found.q, found.v, found.tau)
+    assert worst("rollout: forces with contacts", relative(found.a, alone), code) < 1e-12
+
+
+def test_a_run_that_cannot_begin_is_printed(pendulum):
+    found = ld.rollout(pendulum, [2e5, 0.0], [0.0, 0.0], dt=DT, steps=STEPS, forces=True)
+    assert np.isnan(found.q).all() and "1 diverged" in repr(found)
 
 
 def test_a_policy_is_called_once_a_step_for_all_runs(pendulum):
@@ -214,14 +229,33 @@ def test_results_go_to_given_arrays_and_other_libraries_give_theirs(pendulum):
     ({"q0": [0.0, np.nan]}, ld.ConfigurationError, r"q0\[1\] of run 0 is not finite"),
     ({"tau": np.zeros((3, 5, 2))}, ld.ShapeError, "tau has the wrong number of steps; found 5, expected 12 or 1"),
     ({"q0": np.zeros((3, 2)), "v0": np.zeros((4, 2))}, ld.ShapeError, r"axes of runs do not match: q0 \(3, 2\), v0 \(4, 2\)"),
+    ({"q0": np.zeros((0, 2)), "last": []}, ld.UsageError, "last counts the steps of each run; found float64, expected integers"),
     ({"last": [0]}, ld.UsageError, "last counts the steps of each run; found int64 from 0 to 0, expected integers from 1 to 12"),
     ({"tau": lambda t, q, v: np.zeros(3)}, ld.ShapeError, r"what the policy returns has the wrong shape; found \(3,\)"),
+    ({"q0": np.zeros((STEPS, 2)), "feedback": ld.Feedback.pd([1, 1], [1, 1], np.zeros((STEPS, 2)))}, ld.ShapeError,
+     r"feedback.about_q may have a state for each run or for each step, as there are 12 of both; found \(12, 2\): write "
+     r"about_q\[None\] for each step, np.repeat\(about_q\[\.\.\., None, :\], 12, axis=-2\) for each run"),
     ({"feedback": ld.Feedback(np.zeros((2, 3)), [0, 0])}, ld.ShapeError, r"feedback.gain has the wrong shape; found \(2, 3\)"),
 ])
 def test_what_is_refused(pendulum, arguments, error, message):
     arguments = {"q0": np.zeros(2), "v0": np.zeros(2), "tau": None, "dt": DT, "steps": STEPS} | arguments
     with pytest.raises(error, match=message):
         ld.rollout(pendulum, **arguments)
+
+
+def test_targets_where_there_are_as_many_runs_as_steps(pendulum):
+    q, about = np.zeros((STEPS, 2)), np.linspace(0.0, 1.0, 2 * STEPS).reshape(STEPS, 2)
+
+    def end(target, start=q):
+        return ld.rollout(pendulum, start, np.zeros(2), dt=DT, steps=STEPS, every=STEPS,
+                          feedback=ld.Feedback.pd([9.0, 9.0], [1.0, 1.0], target)).q[:, -1]
+    assert np.array_equal(end(np.repeat(about[..., None, :], STEPS, axis=-2))[:-1], end(about[:-1], q[:-1]))      # of each run
+    assert np.array_equal(end(about[None])[:-1], end(about, q[:-1]))                                              # of each step
+
+
+def test_gains_that_do_not_match():
+    with pytest.raises(ld.ShapeError, match=r"kp and kd do not match; found \(3,\) and \(2,\)"):
+        ld.Feedback.pd([1.0, 2.0, 3.0], [1.0, 2.0], [0.0, 0.0])
 
 
 def test_quaternions_of_unit_norm_are_asked_for():

@@ -1,4 +1,6 @@
 """Rollouts of mechanisms: by public functions, by single runs, through a singular configuration; their adjoint."""
+import dataclasses
+
 import numpy as np
 import pytest
 
@@ -62,6 +64,30 @@ def test_runs_whose_rows_become_dependent_are_single_runs(monkeypatch):
     assert np.isnan(found.adjoint(None, np.ones((3, STEPS + 1, 3))).q0).all()
     other = ld.rollout(model, q, v, tau, method="semi_implicit", **options)
     assert "singular configuration" in other.reasons[0] and np.array_equal(other.ended_at, np.zeros(3))
+
+
+@pytest.mark.parametrize("code", ["auto", "loops"])
+def test_variants_of_a_mechanism(code, monkeypatch, worst):
+    """Each run is that of its robot alone: with another gravity, and with other bars, for which it is closed otherwise."""
+    monkeypatch.setenv("LIEDYN_CODE", code)
+    first, *_ = mechanism("four_bar")
+    longer = [joint if joint.name != "knee" else dataclasses.replace(joint, origin=dataclasses.replace(
+        joint.origin, translation=(0.105, 0.0, 0.0))) for joint in first.description.joints]
+    robots = [first, ld.load("robots/four_bar.yaml", gravity=(0, 0, -1)),
+              ld.build(dataclasses.replace(first.description, joints=tuple(longer)))]
+    q = np.array([ld.project_configuration(model, ld.assemble(model, model.neutral()).q, tolerance=1e-15) for model in robots])
+    v = np.array([ld.project_velocity(model, x, np.ones(3)) for model, x in zip(robots, q, strict=True)])
+    found = ld.rollout(ld.Variants(robots), q, v, dt=DT, steps=STEPS)
+    for k, model in enumerate(robots):
+        alone = ld.rollout(model, q[k], v[k], dt=DT, steps=STEPS)
+        assert worst("rollout of a mechanism: variants", np.abs(found.q[k] - alone.q).max(), f"{code} {k}") < 1e-12
+    with pytest.raises(ld.ConfigurationError, match="q0 of run 2 is off the constraints"):
+        ld.rollout(ld.Variants(robots), q[0], v[0], dt=DT, steps=STEPS)
+
+
+def test_no_run_at_all():
+    found = ld.rollout(ld.load("robots/four_bar.yaml"), np.zeros((0, 3)), np.zeros(3), dt=DT, steps=STEPS)
+    assert found.q.shape == (0, STEPS + 1, 3)
 
 
 def test_a_singular_configuration_is_passed(worst):

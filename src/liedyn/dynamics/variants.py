@@ -3,6 +3,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
@@ -17,6 +18,7 @@ from liedyn.dynamics.derivatives import first_derivatives
 from liedyn.errors import ModelError, NameLookupError, ShapeError
 from liedyn.jit import prepare
 from liedyn.kernels import checks
+from liedyn.model.constraints import loop_machine
 from liedyn.model.model import Model
 
 P = ParamSpec("P")
@@ -101,6 +103,10 @@ class Variants:
             if not (names and np.array_equal(other.index, first.index)):
                 raise ModelError(f"variant {k} has another structure than variant 0", found=repr(other),
                                  expected=f"links and joints of {first!r}: variants differ in numbers alone")
+            if not (np.array_equal(other.loop_index, first.loop_index)
+                    and np.array_equal(other.loop_constants, first.loop_constants)):
+                raise ModelError(f"variant {k} has other loops, couplings or mimics than variant 0",
+                                 expected="the same in all variants, which differ in numbers of links and joints alone")
         constants = np.array([model.constants for model in models])
         different = np.flatnonzero((constants != constants[0]).any(axis=0))
         self._places = tuple(map(int, different))
@@ -118,6 +124,12 @@ class Variants:
         found = self.model.constants.copy()
         found[list(self._places)] = self._numbers[k]
         return found
+
+    def robot(self, k: int) -> Model:
+        """The model of robot k: its numbers for the kernels, all else as in `model`."""
+        first, constants = self.model, self.constants_of(k)
+        machine = loop_machine(first.index, constants, first.loop_index, first.loop_constants)
+        return replace(first, constants=constants, loop_machine=machine)
 
     @contextmanager
     def in_place_of_the_model(self) -> Iterator[None]:
@@ -155,7 +167,7 @@ class Variants:
         which = len(entry.liedyn_signatures) - 1
         prepare(entry, which)
         for k in range(len(self)):
-            rows = [x[k:k + 1] if isinstance(x, np.ndarray) and x.size else x for x in arrays]
+            rows = [x[k:k + 1] if isinstance(x, np.ndarray) else x for x in arrays]
             code = entry(model.index, self.constants_of(k), scratch_of_eight(size), *before, *rows, 0, 1)
             if code:
                 return code

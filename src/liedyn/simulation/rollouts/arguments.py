@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
@@ -14,6 +15,7 @@ from liedyn.dynamics.calling.calls import as_array
 from liedyn.dynamics.loops.constraints import constraint_residual, constraint_velocity
 from liedyn.dynamics.loops.independent_rows import independent_rows
 from liedyn.dynamics.manifold import integrate
+from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.many_runs import Driven
 from liedyn.io.contact_file import read_contacts
@@ -47,7 +49,11 @@ class Feedback:
     @classmethod
     def pd(cls, kp: ArrayLike, kd: ArrayLike, target: ArrayLike, target_v: ArrayLike | None = None) -> Feedback:
         """tau += kp (target - q) + kd (target_v - v), with gains (…, nv) or numbers."""
-        kp, kd = np.broadcast_arrays(np.asarray(kp, dtype=float), np.asarray(kd, dtype=float))
+        kp, kd = np.asarray(kp, dtype=float), np.asarray(kd, dtype=float)
+        try:
+            kp, kd = np.broadcast_arrays(kp, kd)
+        except ValueError:
+            raise ShapeError(f"kp and kd do not match; found {kp.shape} and {kd.shape}, expected (…, nv)") from None
         if kp.ndim == 0:
             raise ShapeError("kp and kd are numbers; found no coordinate, expected (…, nv), for example np.full(model.nv, kp)")
         eye = np.eye(kp.shape[-1])
@@ -108,6 +114,9 @@ class Given:
             shapes = ", ".join(f"{name} {x.shape}" for name, x, _ in named)
             also = f", {len(variants)} variants" if variants else ""
             raise ShapeError(f"the axes of runs do not match: {shapes}{also}") from None
+        if feedback is not None:
+            for name, x in (("about_q", about_q), ("about_v", about_v)):
+                _refuse_either(name, x, lead, steps)
         self.lead, self.count = lead, prod(lead)
         self.robot = np.broadcast_to(robot, lead).reshape(self.count)           # of each run, among the variants
         rows = {name: np.broadcast_to(x, lead + x.shape[x.ndim - own:]).reshape(self.count, *x.shape[x.ndim - own:])
@@ -130,8 +139,11 @@ class Given:
         driven = next((one.name for one in model.constraints if one.driven), None)
         if driven:
             raise UsageError(f"the loop {driven} is driven; a rollout has no motion for it: use ld.simulate")
-        for name, x, at, mend in (("q0", constraint_residual(model, self.q), 0, "project_configuration, or assemble"),
-                                  ("v0", constraint_velocity(model, self.q, self.v), 1, "project_velocity")):
+        if not self.count:
+            return
+        with self._each_robot():
+            open_q, open_v = constraint_residual(model, self.q), constraint_velocity(model, self.q, self.v)
+        for name, x, at, mend in (("q0", open_q, 0, "project_configuration, or assemble"), ("v0", open_v, 1, "project_velocity")):
             worst = np.abs(x).max(axis=1, initial=0.0)
             k = int(np.argmax(worst))
             if worst[k] > CLOSED[at]:
@@ -140,6 +152,12 @@ class Given:
                                          f"{CLOSED[at]:g}; use ld.{mend}")
         for _, _, mask in self.stretches:
             yield mask, independent_rows(model, self.q[0], mask)
+
+    def _each_robot(self):
+        """Within it functions of the model compute state k with the robot of run k."""
+        if self.variants is None:
+            return nullcontext()
+        return Variants.of_numbers(self.model, *self.varying).in_place_of_the_model()
 
     @property
     def stretches(self) -> list[tuple[int, int, np.ndarray]]:
@@ -164,7 +182,8 @@ class Given:
 
     def _lasts(self, last) -> np.ndarray:
         if last.dtype.kind not in "iu" or (last < 1).any() or (last > self.steps).any():
-            found = f"{last.dtype} from {last.min()} to {last.max()}" if last.dtype.kind in "iuf" else f"{last.dtype}"
+            numbers = last.size and last.dtype.kind in "iuf"
+            found = f"{last.dtype} from {last.min()} to {last.max()}" if numbers else f"{last.dtype}"
             raise UsageError(f"last counts the steps of each run; found {found}, expected integers from 1 to {self.steps}")
         return last.astype(np.int64)
 
@@ -224,6 +243,14 @@ def _masks(model, prescribed, steps: int) -> np.ndarray:
     if x.shape not in ((model.nv,), (steps, model.nv)):
         raise ShapeError(f"prescribed has the wrong shape; found {x.shape}, expected ({model.nv},) or ({steps}, {model.nv})")
     return x.reshape(-1, model.nv)
+
+
+def _refuse_either(name: str, x, lead: tuple[int, ...], steps: int) -> None:
+    """ShapeError for states of a feedback that may be one for each run or one for each step."""
+    if steps > 1 < x.ndim <= len(lead) + 1 and x.shape[-2] == lead[-1] == steps:
+        raise ShapeError(f"feedback.{name} may have a state for each run or for each step, as there are {steps} of both; found "
+                         f"{x.shape}: write {name}[None] for each step, np.repeat({name}[..., None, :], {steps}, axis=-2) "
+                         "for each run")
 
 
 def imported(x):

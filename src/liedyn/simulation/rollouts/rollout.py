@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from math import prod
 from numbers import Integral, Real
@@ -66,9 +66,10 @@ class Rollout:
     tau: Array | None
     ended_at: Array
     reasons: dict[int, str]
-    _back: Callable[..., RolloutAdjoint] | None = field(default=None)
-    _touch: Callable[..., ContactMotion] | None = field(default=None)
-    _doubts: Callable[..., tuple[str, ...]] | None = field(default=None)
+    _back: Callable[..., RolloutAdjoint]
+    _no_way_back: str
+    _touch: Callable[..., ContactMotion] | None
+    _doubts: Callable[..., tuple[str, ...]]
 
     def adjoint(self, d_q: ArrayLike | None = None, d_v: ArrayLike | None = None,
                 parameters: Sequence[str] = ()) -> RolloutAdjoint:
@@ -88,9 +89,8 @@ class Rollout:
         UsageError
             If states in between were not kept, for a policy, and for robots without straight-line code.
         """
-        if self._back is None:
-            raise UsageError("the adjoint needs each state, joint forces by array, and straight-line code; found every > 1, a "
-                             "policy, or a robot with loops (use every=1)")
+        if self._no_way_back:
+            raise UsageError(f"the adjoint {self._no_way_back}")
         return self._back(self, d_q, d_v, tuple(parameters))
 
     @cached_property
@@ -102,8 +102,10 @@ class Rollout:
     @cached_property
     def notes(self) -> tuple[str, ...]:
         """What is doubtful, one line each: a step too long for stiff forces, by the first run. Computed when it is asked for."""
-        run = np.unravel_index(0, self.ended_at.shape)
-        return self._doubts(self.t, self.q[run], self.v[run]) if self._doubts else ()
+        if not self.ended_at.size:
+            return ()
+        first = np.unravel_index(0, self.ended_at.shape)
+        return self._doubts(self.t, self.q[first], self.v[first])
 
     @property
     def complete(self) -> Mask:
@@ -204,12 +206,13 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     q, v, *more = (x.reshape(*runs.lead, *x.shape[1:]) for x in (found.q, found.v, found.more))
     q, v = hand_over((q, v), out)
     a, tau = (more[0][..., :model.nv], more[0][..., model.nv:2 * model.nv]) if forces else (None, None)
-    back = None
-    if together and every == 1 and runs.policy is None:
-        back = partial(adjoint_of, engines, runs, clocks_of(steps, dt), method)
+    back = partial(adjoint_of, engines, runs, clocks_of(steps, dt), method)
+    missing = ("needs straight-line code, which this robot does not have (ld.plan says why)" if not together else
+               "knows no derivatives of a policy; use a Feedback, or joint forces by array" if runs.policy else
+               f"needs the state of each step; found every={every}, expected every=1" if every > 1 else "")
     touch = touching and partial(contacts_of, problem, runs)
     doubts = partial(stiff_notes, problem, runs, dt, method)
-    return Rollout(dt * rows, q, v, a, tau, ended, reasons, back, touch, doubts)
+    return Rollout(dt * rows, q, v, a, tau, ended, reasons, back, missing, touch, doubts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -78,7 +78,7 @@ def run_side_by_side(engines: list[SideBySide], runs: Given, moving: Runs, found
 
 def robot_of(runs: Given, k: int):
     """The robot of run k."""
-    return runs.model if runs.variants is None else replace(runs.model, constants=runs.variants.constants_of(int(runs.robot[k])))
+    return runs.model if runs.variants is None else runs.variants.robot(int(runs.robot[k]))
 
 
 def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
@@ -86,20 +86,18 @@ def contacts_of(problem: Problem, runs: Given, q, v) -> ContactMotion:
     q, v = (x.reshape(runs.count, *x.shape[-2:]) for x in (q, v))
     ended = np.isnan(q).any(axis=2)
     q, v = np.where(ended[..., None], runs.model.neutral(), q), np.where(ended[..., None], 0.0, v)
-    found = []
+    names = runs.contacts.names
+    force, depth, slip = (np.empty((*ended.shape, len(names))) for _ in range(3))
+    found = {"force": force, "depth": depth, "slip": slip, "centre": np.empty((*ended.shape, 3))}
     for robot in np.unique(runs.robot):
         own = np.flatnonzero(runs.robot == robot)
-        at = replace(problem, model=robot_of(runs, int(own[0])))
         states = (x[own].reshape(-1, x.shape[2]) for x in (q, v))
-        found.append((own, contact_motion(at, runs.contacts.names, *states)))
-    out = []
-    for name in ("force", "depth", "slip", "centre"):
-        x = np.empty((*ended.shape, getattr(found[0][1], name).shape[1]))
-        for own, motion in found:
+        motion = contact_motion(replace(problem, model=robot_of(runs, int(own[0]))), names, *states)
+        for name, x in found.items():
             x[own] = getattr(motion, name).reshape(len(own), *x.shape[1:])
+    for x in found.values():
         x[ended] = np.nan
-        out.append(x.reshape(*runs.lead, *x.shape[1:]))
-    return ContactMotion(runs.contacts.names, *out)
+    return ContactMotion(names, *(x.reshape(*runs.lead, *x.shape[1:]) for x in found.values()))
 
 
 def stiff_notes(problem: Problem, runs: Given, dt: float, method: str, t, q, v) -> tuple[str, ...]:
@@ -112,6 +110,8 @@ def stiff_notes(problem: Problem, runs: Given, dt: float, method: str, t, q, v) 
         kp, kd = (np.maximum(np.diag(x), 0.0) for x in (gain[:, :nv], gain[:, nv:]))
         at = replace(at, schedule=at.schedule._replace(kp=kp, kd=kd, target=np.where(kp + kd > 0.0, 0, -1)))
     whole = np.flatnonzero(np.isfinite(q).all(axis=1))
+    if not len(whole):
+        return ()
     some = np.unique(whole[np.linspace(0, len(whole) - 1, 8).astype(int)])
     found = max(fastest(at, float(t[k]), q[k], v[k], False) for k in some)
     most = STABLE[method]
@@ -195,9 +195,11 @@ def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, 
         except ComputationError as error:
             moving.ended[k], reasons[k] = round((error.at or 0.0) / dt), str(error)
         record, count = kept.record, min(int(kept.count[0]), np.count_nonzero(shown))
+        for x in (found.q, found.v, found.work, found.more):               # side by side, it may have gone on for longer
+            x[k] = np.nan
         found.q[k, :count], found.v[k, :count], found.work[k, :count] = record.q[:count], record.v[:count], record.work[:count]
         if found.more.shape[2]:
-            found.more[k, :count] = np.concatenate([record.a, record.tau], axis=1)[:count]
+            found.more[k, :count, :2 * runs.model.nv] = np.concatenate([record.a, record.tau], axis=1)[:count]
     return reasons
 
 
