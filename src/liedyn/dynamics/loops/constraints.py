@@ -254,10 +254,16 @@ def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: Ar
     """
     if on_error != "raise":
         return each_state(project_velocity, locals())
-    found = _project(model, q, v, prescribed, drive, 0.0)
+    found = nearest_velocity(model, q, v, prescribed, drive)
     if prescribed is not None or drive is not None:
         _refuse_contradiction(model, q, found, drive)
     return found
+
+
+def nearest_velocity(model: Model, q: ArrayLike, v: ArrayLike, prescribed: ArrayLike | None = None,
+                     drive: Mapping[str, Any] | None = None) -> Array:
+    """`project_velocity` for those who look themselves at what is left of the residual."""
+    return _project(model, q, v, prescribed, drive, 0.0)
 
 
 def _refuse_contradiction(model, q, v, drive) -> None:
