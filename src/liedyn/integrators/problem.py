@@ -7,8 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from liedyn.codegen.lines import Batch
 from liedyn.codegen.step import Step, Tied, step_of
-from liedyn.codegen.step_slopes import StepSlopes, slopes_of
+from liedyn.codegen.step_slopes import slopes_of
 from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.errors import ComputationError, Place
@@ -149,8 +150,8 @@ class Problem:
         return step_of(self.model, self.plant(), self.schedule, self.signals, tied)
 
     @cached_property
-    def slopes_by_line(self) -> StepSlopes | None:
-        """The derivative of the right-hand side as a line; None where there is none, and under constraints."""
+    def slopes_by_line(self) -> Batch | None:
+        """The derivative of the right-hand side as a line, see `StepSlopes`; None where there is none, and under constraints."""
         if self.ties is not None or self.step is None:
             return None
         return slopes_of(self.model, self.plant(), self.schedule, self.signals)
