@@ -401,3 +401,5 @@ def test_the_ending_xml_is_of_both_formats(tmp_path):
         read(tmp_path, "mujoco")
     with pytest.raises(ModelError, match=r"not a URDF file; found '<mujoco>'; .* \(give a MuJoCo file the ending .xml\)"):
         read(tmp_path, arm(), "robot.urdf")
+    with pytest.raises(ModelError, match="neither a URDF nor a MuJoCo file; found '<robots>'; expected <robot> or <mujoco>"):
+        read(tmp_path, "<robots/>")
