@@ -135,7 +135,7 @@ class Given:
 
     def _closed(self, model) -> Iterator[tuple[np.ndarray, tuple]]:
         """The rows that the constraints rest on under each mask, by the first run. Raises ConfigurationError for states off the
-        constraints."""
+        constraints, UsageError for driven loops and where too much is prescribed."""
         driven = next((one.name for one in model.constraints if one.driven), None)
         if driven:
             raise UsageError(f"the loop {driven} is driven; a rollout has no motion for it: use ld.simulate")
@@ -150,8 +150,13 @@ class Given:
                 row = model.row_names[int(np.argmax(np.abs(x[k])))]
                 raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
                                          f"{CLOSED[at]:g}; use ld.{mend}")
-        for _, _, mask in self.stretches:
-            yield mask, independent_rows(model, self.q[0], mask)
+        for first, _, mask in self.stretches:
+            _, free, driven = rows = independent_rows(model, self.q[0], mask)
+            if len(driven) < len(free):
+                names = ", ".join(name for name, given in zip(model.v_names, mask, strict=True) if given)
+                raise UsageError(f"the constraints bind the prescribed coordinates to each other; found {names} in step {first} "
+                                 "(prescribe fewer)")
+            yield mask, rows
 
     def _each_robot(self):
         """Within it functions of the model compute state k with the robot of run k."""
