@@ -19,8 +19,13 @@ def commands() -> dict[str, click.Command]:
 
 
 def _command(name: str, command: click.Command) -> str:
-    usage = " ".join(("liedyn", name, *command.collect_usage_pieces(click.Context(command))))
+    usage = " ".join(("liedyn", name, *command.collect_usage_pieces(_context(command))))
     return "\n".join((f"## {name}\n", f"```text\n{usage}\n```\n", _text(command.help or ""), _options(command), ""))
+
+
+def _context(command: click.Command) -> click.Context:
+    """As when it is called: click keeps the help option that it makes for its first context."""
+    return click.Context(command, parent=click.Context(main, **main.context_settings))
 
 
 def _text(help: str) -> str:
@@ -34,7 +39,7 @@ def _text(help: str) -> str:
 
 
 def _options(command: click.Command) -> str:
-    context = click.Context(command)
+    context = _context(command)
     records = [one.get_help_record(context) for one in command.params if isinstance(one, click.Option)]
     rows = [f"| `{_cell(names)}` | {_safe(meaning)} |" for names, meaning in filter(None, records)]
     return "\n".join(("| option | meaning |", "|---|---|", *rows, "| `-h, --help` | Show this message and exit. |"))

@@ -10,7 +10,19 @@ from pathlib import Path
 os.environ.setdefault("LIEDYN_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks import batches, chains, commands, constrained, derivatives, dynamics, events, higher_order, rollouts
+from benchmarks import (
+    batches,
+    chains,
+    commands,
+    constrained,
+    derivatives,
+    dynamics,
+    events,
+    higher_order,
+    long_runs,
+    rollouts,
+    work_precision,
+)
 from benchmarks.measure import keep_freed_memory, pin_to_one_core
 
 BATCH = {"forward": 15.0, "inverse": 15.0}    # times Pinocchio's batch call
@@ -80,6 +92,8 @@ def main(quick: bool = False) -> int:
         line(theirs >= GEAR * us, f"chain of {joints} joints: {us:6.2f}, GEAR's published {theirs:g}, "
              f"{theirs / us:.1f}x (asked {GEAR:g}x)")
     events.report(line, quick)
+    work_precision.report(line, quick)
+    long_runs.report(line, quick)
     rollouts.report(line, quick)
     batches.report(line, quick)
     higher_order.report(line, quick)

@@ -1,7 +1,11 @@
 """Every benchmark runs, computes the same as its peer (asserted inside), and has a figure to tell."""
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
-from benchmarks import batches, chains, derivatives, dynamics, events, higher_order
+from benchmarks import batches, chains, derivatives, dynamics, events, higher_order, long_runs, work_precision
+from benchmarks.peer_motions import MujocoMotion, PinocchioMotion
 
 
 @pytest.mark.parametrize("name", dynamics.ROBOTS)
@@ -83,3 +87,28 @@ def test_cost_of_events_is_told(monkeypatch):
     monkeypatch.setenv("LIEDYN_CODE", "auto")
     rows = list(events.cost(("double_pendulum",), 200, repeats=1))
     assert [row[1] for row in rows] == list(events.METHODS) and all(row[2] > 0 and set(row[3]) == {1, 3} for row in rows)
+
+
+def test_a_long_run_is_told(monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    assert all(x > 0 for x in long_runs.run("rk4", 200))
+
+
+@pytest.mark.parametrize("name", ["humanoid", "spinning top", "quadruped on its feet"])
+def test_motions_are_those_of_the_peers(name, monkeypatch):
+    """For 5 ms, in which MuJoCo has no contacts."""
+    monkeypatch.setenv("LIEDYN_CODE", "auto")
+    motion = next(motion for motion in work_precision.motions() if motion.name == name)
+    motion = replace(motion, scenario=motion.scenario | {"duration": 0.005})
+    theirs = PinocchioMotion(motion.problem).solve(motion.duration, "DOP853", 1e-12)
+    assert motion.error(theirs) < 1e-9
+    assert not motion.mujoco or motion.error(MujocoMotion(motion.problem).solve(motion.duration, 1e-4)) < 1e-7
+
+
+def test_times_at_an_error_are_those_of_the_fastest_points():
+    def point(method, error, time):
+        return work_precision.Point("ours", method, None, error, [time])
+    found = [point("a", 1e-2, 5.0), point("a", 1e-4, 1.0), point("a", 1e-8, 100.0), point("b", 1e-6, 20.0)]
+    assert work_precision.time_at(1e-2, found, "ours") == (1.0, "a")               # the first point is slower and farther
+    assert work_precision.time_at(1e-6, found, "ours") == (pytest.approx(10.0), "a")
+    assert work_precision.time_at(1e-9, found, "ours")[0] == np.inf == work_precision.time_at(1e-2, found, "theirs")[0]

@@ -81,8 +81,8 @@ def test_export_names_files_and_says_what_they_hold(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("arguments, status, message", [
-    (["robots/panda.yaml", "-o", "arm.cpp"], 2, "arm.cpp is no name of a C file"),
-    (["robots/panda.yaml", "-o", "7-arm.c"], 2, "7-arm.c is no name of a C file"),
+    (["robots/panda.yaml", "-o", "arm.cpp"], 2, "arm.cpp is not the name of a C file"),
+    (["robots/panda.yaml", "-o", "7-arm.c"], 2, "7-arm.c is not the name of a C file"),
     (["robots/panda.yaml", "--function", "energy"], 2, "'energy' is not one of"),
     (["robots/four_bar.yaml"], 3, "forward_dynamics does not account for the constraints of robot four_bar"),
 ])

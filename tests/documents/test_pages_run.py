@@ -80,8 +80,7 @@ def run_line(line: str) -> None:
 def run_inline(words: list[str]) -> None:
     """A command in a line of text: for a tenth of a second, and over results that are there."""
     options = {option for parameter in COMMANDS[words[0]].params for option in parameter.opts}
-    short = words[0] == "simulate" and not any("duration" in word for word in words)
-    run(words + ["-S", "duration=0.1"] * short + ["--force"] * ("--force" in options))
+    run(words + ["-S", "duration=0.1"] * (words[0] == "simulate") + ["--force"] * ("--force" in options))
 
 
 def run(words: list[str]) -> command_line.Said:

@@ -9,6 +9,7 @@ from integrators.problems import floating_robot, free_motion, torque_free_body, 
 from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Options, failure
 from liedyn.integrators.solve import SCIPY_METHODS, solve
+from liedyn.integrators.step_size import SAFETY
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, SINGULAR
 
 EXACT = Options("dopri5", rtol=1e-13, atol=1e-14)
@@ -69,7 +70,7 @@ def test_dop853_error_follows_its_tolerance_in_few_steps(robot, rtol):
     record, statistics = solve(problem, times, Options("dop853", rtol=rtol, atol=rtol))
     assert np.abs(record.v - reference.v).max() < 100 * rtol
     theirs = solve(problem, times, Options("DOP853", rtol=rtol, atol=rtol))[1]
-    assert statistics.steps <= theirs.steps + 3                # SciPy's: the same control of steps
+    assert statistics.steps <= 0.9 / SAFETY * theirs.steps + 3 # SciPy's: the same control of steps, which it rejects more often
 
 
 @pytest.mark.parametrize("rtol", [1e-5, 1e-7, 1e-9])

@@ -190,17 +190,34 @@ def test_outputs_ghosts_and_refusals(tmp_path, monkeypatch):
 
 def test_shapes_of_robot_files(tmp_path):
     (tmp_path / "a.urdf").write_text("""<robot name="a">
-<link name="one"><visual><origin xyz="0 0 1" rpy="0 0 0"/><geometry><cylinder radius="0.1" length="2"/></geometry></visual>
+<link name="one"><visual><origin xyz="0 0 1" rpy="0 0 0"/><geometry><cylinder radius="0.1" length="2"/></geometry>
+<material name="grass"/></visual>
 <collision><geometry><box size="1 2 3"/></geometry></collision></link>
-<link name="two"><visual><geometry><mesh filename="x.stl"/></geometry></visual>
+<link name="two"><visual><geometry><mesh filename="x.stl"/></geometry>
+<material name="grass"><color rgba="0 0.5 1.5 1"/></material></visual>
 <collision><geometry><box size="1 2 3"/></geometry></collision></link>
 <link name="three"><visual><geometry><sphere radius="none"/></geometry></visual></link></robot>""")
     shapes = link_shapes(tmp_path / "a.urdf")
-    assert {link: [(one.kind, one.sizes, one.pose.translation) for one in group] for link, group in shapes.items()} == {
-        "one": [("cylinder", (0.1, 2.0), (0.0, 0.0, 1.0))], "two": [("box", (1.0, 2.0, 3.0), (0.0, 0.0, 0.0))]}
+    found = {link: [(one.kind, one.sizes, one.pose.translation, one.colour) for one in group] for link, group in shapes.items()}
+    assert found == {"one": [("cylinder", (0.1, 2.0), (0.0, 0.0, 1.0), (0.0, 0.5, 1.0))],
+                     "two": [("box", (1.0, 2.0, 3.0), (0.0, 0.0, 0.0), None)]}
     assert link_shapes(ROOT / "robots/ur5.yaml")
 
 
 def test_scripts_are_in_the_package():
     folder = ROOT / "src/liedyn/report/replay"
     assert sorted(SCRIPTS) == sorted(path.name for path in folder.glob("*.js"))
+
+
+def test_all_that_is_drawn_is_in_sight(tmp_path):
+    """The box that the camera looks at is around shapes and sticks in all poses; its diagonal at first is the robot's size."""
+    (tmp_path / "cart.yaml").write_text(ROBOT)
+    _, _, q = write_run(tmp_path / "run", tmp_path / "cart.yaml", 1.0, 50)
+    ok("replay", tmp_path / "run")
+    scene = data_of((tmp_path / "run" / "replay.html").read_text(encoding="utf-8"))["runs"][0]["scene"]
+    x, angle = q.T
+    bar = [np.stack([x - r * np.sin(angle), 0 * x, -0.1 - r * np.cos(angle)], axis=1) for r in (0, 2)]            # its ends
+    box = [np.stack([x + side * 0.2, 0 * x + side * 0.1, 0 * x + side * 0.05], axis=1) for side in (-1, 1)]
+    cloud = np.array([*bar, *box])
+    assert np.allclose(scene["bounds"], [cloud.min(axis=(0, 1)), cloud.max(axis=(0, 1))], atol=1e-6)
+    assert scene["size"] == pytest.approx(np.linalg.norm(np.ptp(cloud[:, 0], axis=0)), abs=1e-6)

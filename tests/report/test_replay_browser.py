@@ -71,9 +71,9 @@ def press(page, key: str) -> None:
         page.call("Input.dispatchKeyEvent", type=kind, key=key, **({"text": key} if len(key) == 1 and kind == "keyDown" else {}))
 
 
-def click(page, x: float, y: float) -> None:
+def click(page, x: float, y: float, count: int = 1) -> None:
     for kind in ("mousePressed", "mouseReleased"):
-        page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
+        page.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=count)
 
 
 def box(page, id: str) -> dict:
@@ -190,6 +190,15 @@ def test_the_camera_follows_a_link_and_comes_back(motion, page):
     assert page.ask("replay.viewer.camera.azimuth") == pytest.approx(azimuth - 60 * 0.008)                 # 60 pixels
     assert np.abs(on_screen(page, "panda_hand")).max() < 1e-6
     press(page, "r")
+    x, y = (on_screen(page, "panda_link7") * [1, -1] + 1) / 2 * [view["width"], view["height"]] + [view["x"], view["y"]]
+    page.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
+    assert page.ask("document.getElementById('view').title") in ("panda_link7", "panda_link8")             # close together
+    for count in (1, 2):
+        click(page, x, y, count)
+    assert page.ask("replay.viewer.main.links[replay.viewer.follow].name") == page.ask("document.getElementById('view').title")
+    for count in (1, 2):
+        click(page, view["x"] + 5, view["y"] + 5, count)
+    press(page, "r")
     assert page.ask("replay.viewer.follow") == -1 and np.abs(on_screen(page, "panda_link0")).max() < 1
     assert faults_of(page) == []
 
@@ -259,4 +268,39 @@ def test_runs_stand_beside_each_other_under_their_names(motion, page):
     for position, motion_of in zip(found, (q, 0.5 * q), strict=True):
         assert np.abs(ld.link_poses(model, motion_of[RATE])[number, :3, 3] - position).max() < 1e-4
     press(page, "End")
+    assert faults_of(page) == []
+
+
+def test_meshes_are_drawn_with_sharp_edges(page, tmp_path):
+    """The scripts unpack the corners of a box, each with the normals of its three sides, and turn the triangles outwards."""
+    for package in ("trimesh", "collada", "fast_simplification"):
+        pytest.importorskip(package, reason="pip install 'liedyn[meshes]'")
+    corners = np.array([[x, y, z] for x in (0.0, 0.1) for y in (0.0, 0.2) for z in (0.0, 0.3)])
+    sides = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
+    (tmp_path / "box.obj").write_text("".join(f"v {x} {y} {z}\n" for x, y, z in corners)
+                                      + "".join("f " + " ".join(str(k + 1) for k in side) + "\n" for side in sides))
+    (tmp_path / "robot.urdf").write_text(
+        '<robot name="box"><link name="base"/><link name="arm"><inertial><mass value="1"/>'
+        '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+        '<visual><geometry><mesh filename="box.obj"/></geometry></visual></link>'
+        '<joint name="hinge" type="continuous"><parent link="base"/><child link="arm"/><axis xyz="0 0 1"/></joint></robot>')
+    model = ld.load(tmp_path / "robot.urdf")
+    (tmp_path / "run").mkdir()
+    write_trajectory(tmp_path / "run" / "trajectory.csv", header_of(model, folder=tmp_path / "run"), np.arange(2.0),
+                     columns_of(model, q=np.zeros((2, 1)), v=np.zeros((2, 1))))
+    ok("replay", tmp_path / "run", "--meshes")
+    opened(page, tmp_path / "run" / "replay.html")
+    (part,), = page.ask("replay.viewer.main.meshes")
+    points, normals = np.split(np.reshape(part["vertices"], (-1, 6)), 2, axis=1)
+    triangles = np.reshape(part["triangles"], (-1, 3))
+    assert len(points) == 24 and len(triangles) == 12
+    assert np.abs(points[:, None] - corners).sum(axis=2).min(axis=1).max() < 2e-4                  # steps of 0.3 m / 4096
+    a, b, c = points[triangles.T]
+    outward = np.cross(b - a, c - a)
+    outward /= np.linalg.norm(outward, axis=1, keepdims=True)
+    assert np.abs(normals[triangles] - outward[:, None]).max() < 1e-2
+    assert (np.einsum("ni,ni->n", outward, a - points.mean(axis=0)) > 0).all()
+    shown = pixels(page)
+    press(page, "m")
+    assert (np.abs(shown - pixels(page)).max(axis=2) > 30).sum() > 1000
     assert faults_of(page) == []

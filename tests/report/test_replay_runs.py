@@ -101,4 +101,4 @@ def test_a_batch_that_has_changed_since_is_refused(folder, tmp_path):
         (folder / "runs" / "batch.json").write_text(json.dumps(about))
     assert said.exit_code == 2 and "no longer exists: /nowhere.yaml" in said.stderr
     said = run("replay", folder / "robot.yaml", "--runs", "0", "-o", page)
-    assert said.exit_code == 2 and "--runs goes with the folder of a batch" in said.stderr
+    assert said.exit_code == 2 and "--runs needs the folder of a batch" in said.stderr

@@ -328,6 +328,14 @@ def test_a_mimic_of_nothing_is_left_out(tmp_path):
     assert load_description(tmp_path / "robot.yaml").joints[0].mimic is None
 
 
+def test_colours_of_shapes_stay(tmp_path):
+    (tmp_path / "a.urdf").write_text('<robot name="a"><link name="one"><visual><geometry><sphere radius="1"/></geometry>'
+                                     '<material name="m"><color rgba="0.25 0.5 1 1"/></material></visual></link></robot>')
+    ld.save(load_description(tmp_path / "a.urdf"), tmp_path / "b.urdf", lossy=True)
+    assert link_shapes(tmp_path / "b.urdf") == link_shapes(tmp_path / "a.urdf")
+    assert link_shapes(tmp_path / "b.urdf")["one"][0].colour == (0.25, 0.5, 1.0)
+
+
 @pytest.mark.parametrize("name", ["ur5.yaml", "asymmetric_body.yaml", "hopper.xml"])
 def test_shapes_for_pictures(name, tmp_path):
     """Primitives stay; a capsule is a cylinder and two spheres."""

@@ -11,11 +11,15 @@ from liedyn.analyse.linearization.instant import prepare
 from liedyn.errors import ScenarioError
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.touch import materials, touch
+from liedyn.io.contact_shapes import Contact, Pair, Plane, Shape
 from liedyn.io.plain_scenario import to_plain
+from liedyn.io.scenario import Rule, Scenario
 from liedyn.io.scenario_file import scenario_of
 from liedyn.simulation.extrapolation import slope
 from liedyn.simulation.feedback import wrench_laws
 from liedyn.simulation.run import run_scenario
+from liedyn.simulation.schedule import compile_schedule
+from zoo import model_of
 
 TIGHT = {"method": "dopri5", "rtol": 1e-12, "atol": 1e-13}
 # two bodies in space, the second given against the first; the first is hit off its centre of mass
@@ -139,6 +143,24 @@ def test_slopes_of_contacts_of_links_are_those_of_a_complex_step(scenario, form,
     for link, found in evaluated(problem, q, v).items():
         assert np.abs(found - np.real(F[model.link_index(link)])).max() < 1e-12 * (1 + np.abs(F).max())
     found, push = wrench_laws(problem, 0.0, q, v), np.column_stack(push)
+    assert worst("slopes of contacts of links, complex step", np.abs(found - push).max() / np.abs(push).max()) < 1e-12
+
+
+def test_slopes_of_links_that_turn_with_one_hand_are_those_of_a_complex_step(worst):
+    """Their wrenches cancel in the joints below the hand, their changes in frames of the links do not."""
+    model, rng = model_of("revolute"), np.random.default_rng(2)
+    *_, hand, palm, finger = model.link_names
+    ends = tuple(Rule(name, (Shape("sphere", (0.6,), (0.1, 0.2, 0.3)),)) for name in (hand, palm, finger))
+    pairs = Pair((palm, finger)), Pair((hand, finger))
+    contact = Contact(ends, (Plane("carried", (0.0, 0.0, 1.0), (0.1, 0.2, 1.0), palm),), (("stiffness", 10.0),), pairs)
+    problem = compile_schedule(Scenario("robot", 1.0, 0.1, contacts=contact), model).problem(model)
+    q, v, push = ld.random_configuration(model, rng), rng.standard_normal(model.nv), []
+    for x in np.eye(2 * model.nv):
+        dq, dv = np.split(x, 2)
+        F = derivative(contact_wrenches(Reference(model, q, v, dq=dq, dv=dv), problem.contacts))
+        push.append(sum(ld.jacobian(model, q, name).T @ F[model.link_index(name)] for name in (hand, palm, finger)))
+    found, push = wrench_laws(problem, 0.0, q, v), np.column_stack(push)
+    assert np.abs(push[0]).max() > 0.1 and set(problem.contacts.kind) == {1, 2}
     assert worst("slopes of contacts of links, complex step", np.abs(found - push).max() / np.abs(push).max()) < 1e-12
 
 

@@ -13,7 +13,6 @@ from scipy.optimize import brentq
 
 import liedyn as ld
 from controlled_robots import CART, FINE
-from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.errors import ScenarioError
 from liedyn.simulation.run import run_scenario
 
@@ -182,8 +181,3 @@ def test_what_does_not_go_with_it_is_refused(of, keys, message):
     with pytest.raises(ScenarioError, match=message) as caught:
         run_scenario(of(**keys))
     assert "\n" not in str(caught.value)
-
-
-def test_linearize_refuses_it(of):
-    with pytest.raises(ScenarioError, match="the integral of a pid law is not a state of linear models"):
-        linearize_scenario(of())

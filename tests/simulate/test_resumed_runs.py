@@ -102,12 +102,12 @@ def test_a_resumed_run_is_the_undisturbed_one(scenario, in_pieces, integrator, l
     equal(resumed, ld.run_scenario(given))
 
 
-@pytest.mark.parametrize("integrator, looks", [(FIXED, 40), ({"method": "dopri5"}, 40), ({"method": "rodas5p"}, 150)],
-                         ids=["rk4", "dopri5", "rodas5p"])
-def test_a_sampled_controller_goes_on(scenario, in_pieces, integrator, looks):
+@pytest.mark.parametrize("integrator, looks, hold", [(FIXED, 40, "first"), ({"method": "dopri5"}, 40, "zero"),
+                                                     ({"method": "rodas5p"}, 150, "first")], ids=["rk4", "dopri5", "rodas5p"])
+def test_a_sampled_controller_goes_on(scenario, in_pieces, integrator, looks, hold):
     """With its integrals and torques that wait for their delay; beside friction whose switches are located."""
     pid = {"pid": {"kp": 9, "ki": 4, "kd": 1, "target": 0.2}}
-    given = scenario(json.dumps(ARM), **SWING, integrator=integrator, sampling={"rate": 90, "delay": 0.004},
+    given = scenario(json.dumps(ARM), **SWING, integrator=integrator, sampling={"rate": 90, "delay": 0.004, "hold": hold},
                      joints={"shoulder": {"torque": pid}, "elbow": {"torque": "-0.4*sign(v) + sin(9*t)"}})
     resumed, pieces = in_pieces(given, looks)
     assert pieces > 2

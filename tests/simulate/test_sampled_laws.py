@@ -94,6 +94,55 @@ def test_a_torque_acts_after_the_delay(of, delay):
     np.testing.assert_allclose(run.v[:, 0], states[:, 1], rtol=0, atol=1e-11)
 
 
+@pytest.mark.parametrize("delay", [0.0, 0.02, 0.07])
+@pytest.mark.parametrize("integrator", [{"method": "rk4", "step": 1e-3}, {"method": "rodas5p", "rtol": 1e-11, "atol": 1e-12},
+                                        {"method": "RK45", "rtol": 1e-12, "atol": 1e-13}], ids=lambda given: given["method"])
+def test_a_first_order_hold_obeys_its_difference_equation(of, integrator, delay):
+    """Force and slope are states of a matrix exponential."""
+    run = run_scenario(of(law={"pd": {"kp": 10, "kd": 2, "target": "0.2*cos(4*t)"}}, integrator=integrator,
+                          sampling={"rate": 20, "delay": delay, "hold": "first"}, initial={"q": {"x": -0.3}, "v": {"x": 0.4}}))
+    M, T = np.block([[A, B, np.zeros((2, 1))], [np.zeros((1, 3)), 1.0], [np.zeros((1, 4))]]), 0.05
+    whole, rest = divmod(round(delay * 1000), 50)
+    early, late = expm(M * rest / 1000), expm(M * (T - rest / 1000))
+    x, asked, acting = np.array([-0.3, 0.4]), [], []
+    for k in range(20):
+        np.testing.assert_allclose([run.q[k, 0], run.v[k, 0]], x, rtol=0, atol=1e-10)
+        asked.append(10 * (0.2 * np.cos(0.2 * k) - x[0]) + 2 * (-0.8 * np.sin(0.2 * k) - x[1]))
+        acting.append(np.array([asked[k], (asked[k] - asked[k - 1]) / T if k else 0.0]))
+        before, now = (acting[max(0, k - n)] for n in (whole + 1, whole))
+        y = early @ np.append(x, [before[0] + before[1] * (T - rest / 1000), before[1]])
+        x = (late @ np.append(y[:2], now))[:2]
+    np.testing.assert_allclose([run.q[20, 0], run.v[20, 0]], x, rtol=0, atol=1e-10)
+    assert run.check["energy_balance_relative"] < 1e-8
+
+
+def test_a_first_order_hold_is_exact_where_the_torque_grows_evenly(of):
+    """A mass without spring and damper, pushed by 3 + 5 t: from the second sample on it moves as if nothing were sampled."""
+    bare = CART.replace(", damping: 0.3, stiffness: 5", "")
+    run = run_scenario(of(bare, sampling={"rate": 20, "hold": "first"}, joints={"x": {"torque": 0}}),
+                       controller=lambda t, q, v: [3 + 5 * t])
+    t = run.t
+    lost = 5 * 0.05**2 / 2 / MASS                              # of the velocity, in the first period
+    np.testing.assert_allclose(run.v[1:, 0], ((3 * t + 5 * t**2 / 2) / MASS - lost)[1:], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(run.tau[1:, 0], 3 + 5 * t[1:], rtol=0, atol=1e-11)
+
+
+def test_a_first_order_hold_stops_at_the_limit(of):
+    """The line is cut where it passes 4 N between two samples, and a joint that had no law begins with a constant torque."""
+    law = {"pd": {"kp": 8, "kd": 0, "target": "0.2 + 3*(t - 0.25)"}}
+    phases = {"free": {"joints": {"x": {"torque": 0}}}, "held": {"joints": {"x": {"torque": law}}}}
+    keys = of(sampling={"rate": 20, "hold": "first"}, saturate=True, output_step=0.005, phases=phases,
+              events={"catch": {"at": 0.21, "do": {"phase": "held"}}}, initial={"v": {"x": -0.4}}, duration=0.5)
+    del keys["joints"]
+    run = run_scenario(keys)
+    at = {round(t, 9): k for k, t in enumerate(run.t)}
+    tau = run.tau[:, 0]
+    assert tau[at[0.245]] == 0.0 and tau[at[0.25]] == tau[at[0.295]] != 0.0
+    line = tau[at[0.3]] + (tau[at[0.3]] - tau[at[0.25]]) * np.arange(10) / 10
+    np.testing.assert_allclose(tau[at[0.3]:at[0.35]], np.minimum(line, 4.0), rtol=0, atol=1e-12)
+    assert 0 < np.count_nonzero(line > 4.0) < 9 and run.check["energy_balance_relative"] < 1e-8
+
+
 def test_encoders_and_converters_have_a_resolution(of):
     run = run_scenario(of(sampling={"rate": 20, "quantization": {"q": 0.01, "v": {"x": 0.05}, "tau": 0.1}}))
 
@@ -152,8 +201,18 @@ def test_laws_tend_to_the_continuous_ones(of, law):
     assert off[2] > 1e-6 and off[0] / off[1] == pytest.approx(2, abs=0.1) and off[1] / off[2] == pytest.approx(2, abs=0.05)
 
 
-def test_loops_give_what_lines_give_and_runs_repeat_themselves(of, monkeypatch):
-    keys = of(ARM, control={"law": "gravity_compensation"}, sampling={"rate": 30, "quantization": {"q": 1e-3}},
+def test_a_first_order_hold_tends_to_the_continuous_law_by_second_order(of):
+    keys = of(ARM, control={"law": "computed_torque", "poles": [-8, -12], "motion": {"*": "0.4*sin(3*t)"}}, duration=0.4,
+              output_step=0.1)
+    exact = run_scenario({key: value for key, value in keys.items() if key != "sampling"})
+    off = [np.abs(run_scenario(keys | {"sampling": {"period": T, "hold": "first"}}).q - exact.q).max()
+           for T in (8e-3, 4e-3, 2e-3)]
+    assert off[2] > 1e-8 and off[0] / off[1] == pytest.approx(4, abs=0.4) and off[1] / off[2] == pytest.approx(4, abs=0.2)
+
+
+@pytest.mark.parametrize("hold", ["zero", "first"])
+def test_loops_give_what_lines_give_and_runs_repeat_themselves(of, monkeypatch, hold):
+    keys = of(ARM, control={"law": "gravity_compensation"}, sampling={"rate": 30, "hold": hold, "quantization": {"q": 1e-3}},
               joints={"elbow": {"torque": {"pid": {"kp": 9, "ki": 2, "kd": 1, "target": "0.2*t", "gravity": True}}}},
               saturate={"shoulder": 5}, duration=0.5)
     line, again = run_scenario(keys), run_scenario(keys)
@@ -172,7 +231,7 @@ def test_gains_that_are_too_large_for_the_rate_are_told(of):
 
 def test_a_controller_goes_on_from_its_plain_values(of):
     """In the middle of a sample and of a delay, bit for bit."""
-    s = scenario_of(of(law={"pid": GAINS | {"ki": 40}}, sampling={"rate": 20, "delay": 0.03}))
+    s = scenario_of(of(law={"pid": GAINS | {"ki": 40}}, sampling={"rate": 20, "delay": 0.03, "hold": "first"}))
     model = load(s.robot)
     problem = compile_schedule(s, model).problem(model)
     one, other = SampledController(s.sampling, model), SampledController(s.sampling, model)
@@ -298,7 +357,8 @@ def test_a_function_needs_samples(of):
     ({"sampling": {"rate": 10, "delay": -1}}, r"sampling\.delay"),
     ({"sampling": {"rate": 10, "quantization": {"q": -1}}}, r"sampling\.quantization\.q"),
     ({"sampling": {"rate": 10, "quantization": {"q": {"y": 1}}}}, "no such joint"),
-    ({"sampling": {"rate": 10, "hold": 1}}, "unknown key"),
+    ({"sampling": {"rate": 10, "holds": "first"}}, "unknown key"),
+    ({"sampling": {"rate": 10, "hold": "second"}}, r"sampling\.hold"),
     ({"sampling": {"rate": 1e9}}, "about 1e.09 samples in 1 s; found 1000000000.0; expected at most 1e.08"),
     ({"joints": {}}, "the sampled controller has no law"),
     ({"limits": "hard"}, "hard stops cannot be combined with sampling"),
@@ -320,7 +380,8 @@ def test_a_sampled_controller_is_not_linearized(of):
 
 
 def test_it_reads_back_what_it_writes(of, tmp_path):
-    keys = of(law={"pid": GAINS | {"ki": 2}}, sampling={"rate": 20, "delay": 0.01, "quantization": {"q": 0.1, "tau": {"x": 2}}})
+    keys = of(law={"pid": GAINS | {"ki": 2}},
+              sampling={"rate": 20, "delay": 0.01, "hold": "first", "quantization": {"q": 0.1, "tau": {"x": 2}}})
     first = scenario_of(keys)
     (tmp_path / "again.yaml").write_text(yaml.safe_dump(to_plain(first)))
     assert scenario_of(tmp_path / "again.yaml") == first

@@ -5,6 +5,7 @@ import runpy
 from collections import defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 from mypy import api
 
@@ -76,6 +77,7 @@ def test_a_correct_program_has_no_findings(findings, name):
     assert findings[name] == []
 
 
+@pytest.mark.skipif(np.lib.NumpyVersion(np.__version__) < "2.0.0", reason="older NumPy has less exact types of its own functions")
 def test_the_python_of_the_documents_has_no_findings(findings):
     others = [name for name in findings if name not in ("example.py", "every_name.py", "wrong.py")]
     assert len(others) > 20 and any(name.startswith("README") for name in others)

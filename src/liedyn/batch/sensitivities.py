@@ -27,6 +27,7 @@ from liedyn.kernels.simulation.link_points import COMPONENTS
 RUNS = 4                         # for central differences, by what varies
 EXACT, DIFFERENCES = "exact derivatives", "central differences"
 _FINE, _STEP = 1e-3, 0.02        # of the spread: differences of numbers that a run is made of, and of runs
+_ENERGIES = ("kinetic", "potential", "work")
 _MOVING = ("origin", "screw", "pitch")          # parameters that displace links
 
 
@@ -104,8 +105,8 @@ def _motion(bench: Bench, centre: list, spreads, which) -> _RatesMotion:
 
 
 class _RatesMotion:
-    """A run, and the rates of what outputs read of it. base: the run itself; rates: {q, v, a, tau: (K, R, n)}, of q by its
-    numbers; still: whether links stay where they are on their bodies."""
+    """A run, and the rates of what outputs read of it. base: the run itself; rates: {q, v, a, tau, energy: (K, R, n)}, of q by
+    its numbers; still: whether links stay where they are on their bodies."""
 
     def __init__(self, base: SideBySideMotion, rates: dict[str, np.ndarray], still: bool):
         self.base, self.t, self.rates, self.still, self.model = base, base.t, rates, still, base.model
@@ -113,6 +114,8 @@ class _RatesMotion:
 
     def column(self, name: str):
         kind, _, rest = name.partition(".")
+        if kind == "energy" and kind in self.rates:
+            return WithRates(self.base.column(name), self.rates[kind][:, None, :, _ENERGIES.index(rest)])
         if kind not in self.base.names or rest not in self.base.names[kind]:
             if kind == "fext":
                 return self.base.column(name)

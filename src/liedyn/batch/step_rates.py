@@ -1,7 +1,7 @@
 """Exact derivatives of a simulation by what varies, for the steps as they are computed.
 
 The adjoint of a step, a line, is called with each result in turn: its rows are the Jacobian of the step, by which the derivatives
-of the state go from step to step. Those of accelerations and joint forces follow at the rows of the result in the same way.
+of the state go from step to step. Those of accelerations, joint forces and energies follow at the rows of the result.
 """
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from liedyn.batch.motions import SideBySideMotion
 from liedyn.batch.rates import NotExact
 from liedyn.batch.simulations import SimulationBench
 from liedyn.codegen.lines import Batch
-from liedyn.codegen.whole_step import adjoint_rows, adjoint_step
+from liedyn.codegen.whole_step import adjoint_results, adjoint_step
 from liedyn.dynamics.calling.calls import scratch
 from liedyn.integrators.many_runs import Grid, Outputs, Runs, SideBySide, curves_at, grid_of, side_by_side
 from liedyn.kernels.simulation.signals import TORQUE
@@ -45,7 +45,8 @@ class _Run:
 
 
 def rates_of_simulation(bench: SimulationBench, centre: list, differences: Callable) -> tuple[SideBySideMotion, dict]:
-    """The run with these values, and the rates {q, v, a, tau: (K, R, n)} of its rows, of q by its numbers.
+    """The run with these values, and the rates {q, v, a, tau, energy: (K, R, n)} of its rows, of q by its numbers, of the kinetic
+    and potential energy and the work; those that outputs read.
 
     differences(numbers): (K, n) differences of numbers(rows of values) by what varies. Raises NotExact."""
     if not bench.side_by_side:
@@ -66,7 +67,8 @@ def rates_of_simulation(bench: SimulationBench, centre: list, differences: Calla
     q, v, values, constants = np.split(base, sizes)
     dq, dv, of_values, of_constants = np.split(differences(numbers), sizes, axis=1)
     places = np.flatnonzero(of_constants.any(axis=0))
-    forces = any(name.startswith(("a.", "tau.")) for output in bench.outputs for name in output.columns)
+    read = {name for output in bench.outputs for name in output.columns}
+    forces = any(name.startswith(("a.", "tau.")) for name in read)
     engine = side_by_side(problem, "rk4", tuple(map(int, places)), constants[None, places].copy())
     times = output_times(run.scenario)
     grid = grid_of(problem.schedule, times, run.scenario.integrator.step)
@@ -78,17 +80,25 @@ def rates_of_simulation(bench: SimulationBench, centre: list, differences: Calla
     this = _Run(engine, grid, states, tuple(map(int, places)), values, constants[places], of_values, of_constants[:, places])
     rows = np.flatnonzero(grid.row >= 0)
     tangent = _through_steps(this, dq, dv)
-    found = {kind: x[rows].swapaxes(0, 1) for kind, x in zip("qv", tangent, strict=True)} | (
-        _of_forces(this, tangent, rows) if forces else {})
+    found = {kind: x[rows].swapaxes(0, 1) for kind, x in zip("qv", tangent, strict=True)}
+    if forces:
+        both = _of_results(this, tangent, rows, "forces", 2 * model.nv)
+        found |= {"a": both[..., :model.nv], "tau": both[..., model.nv:]}
+    if any(name.startswith("energy.") for name in read):
+        found["energy"] = _of_results(this, tangent, rows, "energies", 2)
+    if "energy.work" in read:
+        gained = _of_results(this, tangent, np.arange(grid.steps), "work", 1)
+        work = np.concatenate([np.zeros_like(gained[:, :1]), gained.cumsum(axis=1)], axis=1)
+        found["energy"] = np.concatenate([found["energy"], work[:, rows]], axis=2)
     more = [states.more[:, rows, k:k + model.nv] for k in (0, model.nv)] if forces else [None, None]
     return SideBySideMotion(model, None, times, states.q[:, rows], states.v[:, rows], *more, states.work[:, rows]), found
 
 
 class _Jacobians:
-    """By an adjoint line: of results of two kinds, with sizes `asked`, at one time. after: whether they are the state itself,
-    whose derivatives the line writes in place."""
+    """By an adjoint line: of results, in arrays with sizes `asked`, at one time. after: whether they are the state itself, whose
+    derivatives the line writes in place."""
 
-    def __init__(self, run: _Run, line: Batch, asked: tuple[int, int], after: bool):
+    def __init__(self, run: _Run, line: Batch, asked: tuple[int, ...], after: bool = False):
         model, rows = run.engine.problem.model, sum(asked)
         self.line, self.scratch, self.seeds = line, scratch(max(line.scratch, 8)), np.eye(rows)
         self.sizes = model.nq, model.nv, run.values.size, run.constants.size
@@ -104,7 +114,8 @@ class _Jacobians:
     def at(self, clock, curves, q, v) -> list[np.ndarray]:
         """(results, n) by q, v, values and constants."""
         self.clock[0], self.q[:], self.v[:] = clock, q, v
-        for x, part in zip(self.by, np.split(self.seeds, [self.by[0].shape[1]], axis=1), strict=True):
+        ends = np.cumsum([x.shape[1] for x in self.by])[:-1]
+        for x, part in zip(self.by, np.split(self.seeds, ends, axis=1), strict=True):
             x[:] = part
         curves = curves[None].copy() if curves.size else np.zeros((1, 1))
         if not self.line.run([self.clock, curves, *self.before, *self.behind], self.scratch, 0, len(self.seeds)):
@@ -116,7 +127,7 @@ def _through_steps(run: _Run, dq: np.ndarray, dv: np.ndarray) -> tuple[np.ndarra
     """(S + 1, K, nq), (S + 1, K, nv): rates of the state before each step and at the end, from those at the beginning."""
     engine, states, grid = run.engine, run.states, run.grid
     nq, nv = dq.shape[1], dv.shape[1]
-    step = _Jacobians(run, run.line(adjoint_step, "rk4"), (nq, nv), True)
+    step = _Jacobians(run, run.line(adjoint_step, "rk4"), (nq, nv), after=True)
     curves = curves_at(engine.problem.signals, engine.line.curves, grid.clocks)
     found = tuple(np.empty((grid.steps + 1, *x.shape)) for x in (dq, dv))
     found[0][0], found[1][0] = dq, dv
@@ -127,15 +138,13 @@ def _through_steps(run: _Run, dq: np.ndarray, dv: np.ndarray) -> tuple[np.ndarra
     return found
 
 
-def _of_forces(run: _Run, tangent, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Rates of accelerations and joint forces, (K, R, nv) each."""
+def _of_results(run: _Run, tangent, steps: np.ndarray, of: str, count: int) -> np.ndarray:
+    """(K, steps, count) rates of results, of a kind of `whole_step.RESULTS`, before these steps; of the work: what they add."""
     engine, states, grid = run.engine, run.states, run.grid
-    nv = states.v.shape[2]
-    forces = _Jacobians(run, run.line(adjoint_rows), (nv, nv), False)
+    results = _Jacobians(run, run.line(adjoint_results, of), (count,))
     curves, found = curves_at(engine.problem.signals, engine.line.curves, grid.clocks), []
-    for s in rows:
-        by = forces.at(grid.clocks[s], curves[s], states.q[0, s], states.v[0, s])
+    for s in steps:
+        by = results.at(grid.clocks[s], curves[s], states.q[0, s], states.v[0, s])
         rates = tangent[0][s], tangent[1][s], run.of_values, run.of_constants
         found.append(sum(x @ J.T for x, J in zip(rates, by, strict=True)))
-    a, tau = np.split(np.array(found).swapaxes(0, 1), 2, axis=2)
-    return {"a": a, "tau": tau}
+    return np.array(found).swapaxes(0, 1)

@@ -38,9 +38,9 @@ def adjoint(tape: Tape, results: Iterable[tuple[Number, Number]]) -> Callable[[R
 
 
 def _hand_back(give, name: str, operands: list[Number], y: Recorded, share: Number) -> None:
-    if name not in _RULES:
+    if name not in PARTS:
         raise NotALine
-    for x, part in zip(operands, _RULES[name](share, y, *operands), strict=True):
+    for x, part in zip(operands, PARTS[name](share, y, *operands), strict=True):
         give(x, part)
 
 
@@ -54,7 +54,7 @@ def _of_quotient(g, y, a, b):
 
 
 # (share of y, y, operands …) -> shares of the operands
-_RULES = {
+PARTS = {
     "fadd": lambda g, y, a, b: (g, g),
     "fsub": lambda g, y, a, b: (g, -g),
     "fmul": lambda g, y, a, b: (g * b, g * a),

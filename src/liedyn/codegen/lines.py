@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import llvmlite
@@ -53,7 +53,11 @@ class Batch:
 
     def run(self, arrays, scratch: np.ndarray, first: int, last: int) -> bool:
         """States first … last - 1; arrays (N, n), C-contiguous float64. Whether the results can be used."""
-        return self._call(*map(address, arrays), address(scratch), first, last) == OK
+        return self.bound(arrays, scratch)(first, last) == OK
+
+    def bound(self, arrays, scratch: np.ndarray) -> Callable[[int, int], int]:
+        """`run` with these arrays, which have to live as long as it; returns a code."""
+        return partial(self._call, *map(address, arrays), address(scratch))
 
 
 class One:

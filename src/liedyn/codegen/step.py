@@ -15,6 +15,7 @@ from liedyn.codegen.lines import folder, kept_parts, wanted
 from liedyn.codegen.mechanism import sizes_of
 from liedyn.codegen.plain import plain
 from liedyn.codegen.recording import Array, Recording, bounds_of_angles, cut, written
+from liedyn.codegen.tangent import tangent
 from liedyn.kernels.loops.desk import desk_memory
 from liedyn.kernels.recursions.hybrid import hybrid_memory
 from liedyn.kernels.simulation.joint_laws import GIVEN, SCRATCH
@@ -134,7 +135,7 @@ def _of_joint_laws(laws) -> list[np.ndarray]:
     """Signals that are used; -1: none."""
     if laws is None:
         return []
-    return [laws.signal[laws.driven], *([] if laws.task is None else [laws.task.poses.signal])]
+    return [laws.signal[laws.driven], laws.held, *([] if laws.task is None else [laws.task.poses.signal])]
 
 
 def _constants(signals) -> np.ndarray:
@@ -191,6 +192,20 @@ def record_step(model, plant, schedule, signals) -> Recording:
         code = plain("kernels.simulation.right_hand_side").right_hand_side(
             s.tree, s.plant, s.schedule, s.signals, s.given["t"][0], s.given["q0"], s.given["y"], s.dy, s.work)
     return s.recording(_results(s, code))
+
+
+def record_slopes(model, plant, schedule, signals) -> Recording:
+    """Derivatives of the rates of [x; v; z] along a direction of these: arrays `direction`, `by`. Raises NotALine."""
+    s = _Scenario(model, plant, schedule, signals)
+    with np.errstate(all="ignore"):
+        plain("kernels.simulation.right_hand_side").right_hand_side(
+            s.tree, s.plant, s.schedule, s.signals, s.given["t"][0], s.given["q0"], s.given["y"], s.dy, s.work)
+    n = len(s.dy) - 1
+    direction = s.tape.inputs("direction", n)
+    by = tangent(s.tape, zip(s.given["y"], direction, strict=False), s.dy[:n])
+    arrays = [Array(name, len(x), (None,) * len(x), True) for name, x in s.given.items() if len(x)]
+    arrays += [Array("direction", n, (None,) * n), Array("by", n, tuple(by))]
+    return Recording(s.tape, tuple(arrays), (), ())
 
 
 def _results(s, code) -> dict:

@@ -85,10 +85,10 @@ def adjoint_step(model, plant, schedule, signals, method: str, varying: tuple[in
     return _kept(record_adjoint, model, plant, schedule, signals, method, varying, rows)
 
 
-def adjoint_rows(model, plant, schedule, signals, varying: tuple[int, ...] = ()) -> Batch | None:
-    """rows(clock, curves, values, q, v, work, by_a, by_tau, by_q, by_v, by_values, by_varying, code, varying): see
-    `record_adjoint_rows`."""
-    return _kept(record_adjoint_rows, model, plant, schedule, signals, "", varying, ())
+def adjoint_results(model, plant, schedule, signals, of: str, varying: tuple[int, ...] = ()) -> Batch | None:
+    """results(clock, curves, values, q, v, work, by, by_q, by_v, by_values, by_varying, code, varying): see
+    `record_adjoint_results`. of: one of RESULTS."""
+    return _kept(record_adjoint_results, model, plant, schedule, signals, of, varying, ())
 
 
 def _kept(record, model, plant, schedule, signals, asked: str, varying, rows) -> Batch | None:
@@ -291,15 +291,40 @@ def record_adjoint(model, plant, schedule, signals, method: str, varying: tuple[
     return runs.recording(float(RUNNING), **found)
 
 
-def record_adjoint_rows(model, plant, schedule, signals, _: str, varying: tuple[int, ...], rows: Rows) -> Recording:
-    """Derivatives of a cost by accelerations and joint forces become those by the state, the values and the parameters."""
+def record_adjoint_results(model, plant, schedule, signals, of: str, varying: tuple[int, ...], rows: Rows) -> Recording:
+    """Derivatives of a cost by results at one time become those by the state, the values and the parameters."""
     runs = _Runs(model, plant, schedule, signals, varying, rows)
-    runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
-    given = {name: runs.tape.inputs(name, model.nv) for name in ("by_a", "by_tau")}
-    back = adjoint(runs.tape, zip([*runs.work.a, *runs.work.tau], [*given["by_a"], *given["by_tau"]], strict=True))
+    results = RESULTS[of](runs)
+    by = runs.tape.inputs("by", len(results))
+    back = adjoint(runs.tape, zip(results, by, strict=True))
     inputs = {name: runs.given[name] for name in ("q", "v", "values")} | {"varying": runs.varying}
-    runs.given |= given
+    runs.given["by"] = by
     return runs.recording(float(RUNNING), **{f"by_{name}": numbers([back(x) for x in given]) for name, given in inputs.items()})
+
+
+def _forces(runs: _Runs) -> list:
+    """Accelerations, then joint forces."""
+    runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
+    return [*runs.work.a, *runs.work.tau]
+
+
+def _energies(runs: _Runs) -> list:
+    """Kinetic and potential."""
+    kernels, q, v, out = plain("kernels.recursions.energy"), runs.given["q"], runs.given["v"], zeros(2)
+    n = runs.tree.parent.size
+    work = kernels.kinematics_work(zeros(kernels.kinematics_memory(n, len(v))), n)
+    kernels.kinematics(runs.tree, q, v, v, kernels.TWISTS, work)
+    kernels.energy(runs.tree, q, v, work, out)
+    return [*out]
+
+
+def _work(runs: _Runs) -> list:
+    """Supplied until the end of a step of rk4."""
+    (_, work), _, _ = _after(runs, "rk4")
+    return [*work]
+
+
+RESULTS = {"forces": _forces, "energies": _energies, "work": _work}
 
 
 def record_rows(model, plant, schedule, signals, _: str = "", varying: tuple[int, ...] = (), rows: Rows = ()) -> Recording:

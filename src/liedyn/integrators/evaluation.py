@@ -13,7 +13,10 @@ def evaluated(problem: Problem, t: float, q, v, sides: RightHandSide | None = No
     default: with the problem's own switches. integral (nv,): of pid laws; None: zero. Raises ComputationError where the scenario
     cannot be evaluated."""
     work, n, sides = problem.work(), problem.size, sides or RightHandSide(problem, problem.signals)
-    code = sides.at(t, t, np.array(q), state_vector(problem, v, integral), np.zeros((2, n)), np.zeros(n), 0, work)
+    y, K = state_vector(problem, v, integral), np.zeros((2, n))
+    code = sides.at(t, t, np.array(q), y, K, np.zeros(n), 0, work)
     if code != RUNNING:
         raise failure(problem, code, t, work, sides.ties)
+    integrals = slice(2 * problem.model.nv, n - 1)
+    work.z[:] = np.concatenate([y[integrals], K[0, integrals]])          # which a line does not write there
     return work

@@ -1,4 +1,4 @@
-"""Torques of a sampled controller in a stretch of a run: constants of its signals, renewed where steps end."""
+"""Torques of a sampled controller in a stretch of a run: constants of its signals, or straight lines, renewed where steps end."""
 from __future__ import annotations
 
 import math
@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from liedyn.integrators.run_state import State
-from liedyn.kernels.simulation.signals import CONSTANT
+from liedyn.kernels.simulation.signals import CONSTANT, ORDER, POLYNOMIAL
 
 SAME = 4                 # spacings of floats between times that are the same but for rounding
 
@@ -14,21 +14,25 @@ SAME = 4                 # spacings of floats between times that are the same bu
 class HeldTorques:
     """sides: the `RightHandSide` of the stretch, which gets constants and walls of its own. times: of its outputs.
 
-    controller   has `act(problem, t, q0, y)`, called at the beginning and at each time `due`, and `torque` (nv,), which it holds
+    controller   has `act(problem, t, q0, y)`, called at the beginning and at each time `due`, and `torque` (nv,), which it holds;
+                 for straight lines also `slope` (nv,) and the time `since` when they begin
     """
 
     def __init__(self, problem, controller, sides, times=()):
         self.problem, self.controller, self.sides, self.times = problem, controller, sides, np.asarray(times)
         signals, signal = problem.signals, problem.sampled.signal
         self.coordinates = np.flatnonzero(signal >= 0)
-        self.literals = signals.first[signal[self.coordinates]]
+        self.first = signals.first[signal[self.coordinates]]
+        self.ramps = bool((signals.kind[signal[self.coordinates]] == POLYNOMIAL).any())
         # a line reads the constants that are not zero, in their order (`codegen.step.values_of`)
         constants = signals.first[signals.kind == CONSTANT]
         constants = constants[signals.literals[constants] != 0.0]
-        self.numbers = np.searchsorted(constants, self.literals)
-        sides.signals = signals._replace(literals=signals.literals.copy(), held=sides.signals.held)
+        self.numbers = np.searchsorted(constants, self.first)
+        own = {name: getattr(signals, name).copy() for name in (("breaks", "coefficients") if self.ramps else ("literals",))}
+        sides.signals = signals._replace(held=sides.signals.held, **own)
         if sides.line is not None:
-            sides.line = sides.line._replace(numbers=sides.line.numbers.copy())
+            own = own if self.ramps else {"numbers": sides.line.numbers.copy()}
+            sides.line = sides.line._replace(**own)
         else:
             sides.loops = sides.loops._replace(signals=sides.signals)
         self.breaks, self.before = sides.walls.breaks, sides.walls.before
@@ -50,8 +54,12 @@ class HeldTorques:
 
     def show(self) -> None:
         """The torque that the controller holds."""
-        torque = self.controller.torque[self.coordinates]
-        self.sides.signals.literals[self.literals] = torque
+        torque, signals = self.controller.torque[self.coordinates], self.sides.signals
+        if self.ramps:
+            signals.breaks[self.first], signals.coefficients[ORDER * self.first] = self.controller.since, torque
+            signals.coefficients[ORDER * self.first + 1] = self.controller.slope[self.coordinates]
+            return
+        signals.literals[self.first] = torque
         if self.sides.line is not None:
             self.sides.line.numbers[self.numbers] = torque
 

@@ -1,13 +1,16 @@
 """The derivative of a problem's rates by the state y = [x; v; z; work], for implicit methods.
 
-Exact for robots without constraints, integrals of pid laws and laws in task space: derivatives of hybrid dynamics, of the
-schedule's laws, and of the chart q = q0 (+) x. Else, and where a law has no derivative, by differences. Always finite: a state
+Exact for robots without constraints. Where the rates are a line, so is their derivative. Else it is made of the derivatives of
+hybrid dynamics, of the schedule's laws, and of the chart q = q0 (+) x; integrals of pid laws and laws in task space, and laws
+without a derivative, are left to differences. Always finite: a state
 that cannot be evaluated gets the last Jacobian that was found, with which Newton's iteration fails and the solver shortens its
 step.
 
 The row of the work stays zero: nothing depends on the work, and its error does not choose the step.
 """
 from __future__ import annotations
+
+from math import isfinite
 
 import numpy as np
 from scipy.special import bernoulli, factorial
@@ -26,10 +29,11 @@ class RateJacobian:
     """Called with (t, y), returns the (n, n) derivative, and keeps the rates there and their code.
 
     evaluate   (t, y) -> (code, rates); leaves in `work` the state at y
+    sides      the `RightHandSide` that evaluates, and the origin of its chart: where it is a line, its derivative is one, too
     """
 
-    def __init__(self, problem, work, evaluate):
-        self.problem, self.work, self.evaluate = problem, work, evaluate
+    def __init__(self, problem, work, evaluate, sides=None, origin=None):
+        self.problem, self.work, self.evaluate, self.sides, self.origin = problem, work, evaluate, sides, origin
         level = np.asarray(problem.schedule.level)
         given = np.isin(level, (POSITION, VELOCITY))             # what follows its signal, whatever y holds
         kept = np.zeros(len(problem.schedule.integral), dtype=bool)
@@ -48,14 +52,26 @@ class RateJacobian:
         self.code, self.rates = code, rates
         if code != RUNNING:
             return self.last
-        try:
-            J = self.by_derivatives(t, y) if self.exact else None
-        except ComputationError:                                 # a law without a derivative here, a singular position
-            J = None
-        if J is None or not np.isfinite(J).all():
-            J = self.by_differences(t, y, rates)
+        J = self.by_line(y)
+        if J is None:
+            try:
+                J = self.by_derivatives(t, y) if self.exact else None
+            except ComputationError:                             # a law without a derivative here, a singular position
+                J = None
+            if J is None or not np.isfinite(J).all():
+                J = self.by_differences(t, y, rates)
         self.last = J
         return J
+
+    def by_line(self, y) -> np.ndarray | None:
+        """At the time and with the signals of the last evaluation. None without a line, or if it has no derivative here."""
+        line = self.sides.line if self.sides else None
+        slopes = self.problem.slopes_by_line if line else None
+        if slopes is None:
+            return None
+        J = np.zeros(self.last.shape)
+        J[:-1, :-1] = slopes(line, self.origin, y)
+        return J if isfinite(J.sum()) else None
 
     def by_derivatives(self, t: float, y) -> np.ndarray:
         """At the state in `work`, which `evaluate` has left there."""

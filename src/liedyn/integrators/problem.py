@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from liedyn.codegen.step import Step, Tied, step_of
+from liedyn.codegen.step_slopes import StepSlopes, slopes_of
 from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.errors import ComputationError, Place
@@ -105,6 +106,8 @@ class Problem:
         sampled = None if self.sampled is None else self.sampled.begun(begun)
         other = replace(self, schedule=schedule, signals=signals, sampled=sampled)
         other.__dict__["step"] = self.step
+        if "slopes_by_line" in self.__dict__:
+            other.__dict__["slopes_by_line"] = self.slopes_by_line
         return other
 
     @property
@@ -120,7 +123,7 @@ class Problem:
             mask[self.stops.held] = True
         return mask
 
-    @property
+    @cached_property
     def forced_links(self) -> np.ndarray:
         """Links that external wrenches and contacts act on, sorted."""
         touching = [] if self.contacts is None else [self.contacts.link, self.contacts.other]
@@ -144,6 +147,13 @@ class Problem:
         """The right-hand side as a line; None where loops do the work."""
         tied = None if self.ties is None else Tied(self.ties.signals, self._turns, self.ties.frequency > 0.0)
         return step_of(self.model, self.plant(), self.schedule, self.signals, tied)
+
+    @cached_property
+    def slopes_by_line(self) -> StepSlopes | None:
+        """The derivative of the right-hand side as a line; None where there is none, and under constraints."""
+        if self.ties is not None or self.step is None:
+            return None
+        return slopes_of(self.model, self.plant(), self.schedule, self.signals)
 
     def work(self) -> MotionWork:
         m, slots = self.model, len(self.forced_links)

@@ -24,6 +24,7 @@ from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGU
 from liedyn.lie.lanes import sqrt
 
 _SAFETY, _LEAST, _MOST = 0.9, 0.2, 6.0
+_PATIENCE = 3             # shorter steps where a trial is too far for the line, before loops go on: angles may be that large
 _GLANCE = 1e-6            # of a step: over which df/dt is a difference
 _NODES = 0.0, 0.5 - 0.5 / 5**0.5, 0.5 + 0.5 / 5**0.5, 1.0                            # of Lobatto's formula
 _WORK = np.linalg.inv(np.vander(_NODES, increasing=True)) / np.arange(1.0, 5.0)[:, None]   # powers there -> work / h: s … s^4
@@ -337,7 +338,7 @@ class RosenbrockSolver:
         room.J[:] = room.full
         run.check(run.jacobian.code)
         self.K[1] = run.jacobian.rates
-        smallest, rejected = SMALLEST_STEP * np.spacing(self.t_bound), False
+        smallest, rejected, refused = SMALLEST_STEP * np.spacing(self.t_bound), False, 0
         h = min(self.h_abs, self.most)
         while True:
             left = self.t_bound - t
@@ -346,8 +347,12 @@ class RosenbrockSolver:
                 return
             h, last = (left, True) if h >= 0.99 * left else (h, False)
             code, error = self._try(t, h, y)
-            if code in (NOT_FINITE, SINGULAR) or not np.isfinite(error):
-                run.trouble = code
+            if code == REFUSED and refused == _PATIENCE:
+                run.sides.turn_to_loops()
+                continue
+            if code in (NOT_FINITE, SINGULAR, REFUSED) or not np.isfinite(error):
+                refused += code == REFUSED
+                run.trouble = NOT_FINITE if code == REFUSED else code
                 h, rejected = 0.25 * h, True
             elif error >= 1.0:
                 h, rejected = h * max(_LEAST, _SAFETY * error**(-1 / self.method.order)), True
@@ -365,16 +370,12 @@ class RosenbrockSolver:
     def _try(self, t, h, y):
         run = self.run
         sides = run.sides
-        while True:
-            code, error = try_step(sides.line, sides.loops, self.lone, self.method, t, h, run.ceiling, run.state.q, y, self.K,
-                                   run.stages.y, self.room, self.rtol, run.work)
-            run.evaluations += len(self.method.b)
-            if code == REFUSED:
-                sides.turn_to_loops()
-            elif code in (RUNNING, NOT_FINITE, SINGULAR):
-                return code, error
-            else:
-                run.check(code)
+        code, error = try_step(sides.line, sides.loops, self.lone, self.method, t, h, run.ceiling, run.state.q, y, self.K,
+                               run.stages.y, self.room, self.rtol, run.work)
+        run.evaluations += len(self.method.b)
+        if code not in (RUNNING, NOT_FINITE, SINGULAR, REFUSED):
+            run.check(code)
+        return code, error
 
     def dense_output(self):
         t, h, y, end, work = self.t_old, self.t - self.t_old, self.before, self.y, self.work

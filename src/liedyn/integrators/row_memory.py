@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import mmap
+from math import prod
 
 import numpy as np
 
@@ -10,7 +11,7 @@ _LARGE = 1 << 24         # bytes: below, there is nothing to be gained
 
 def zeros(shape: tuple[int, ...]) -> np.ndarray:
     """float64; large ones in a mapping of their own, which takes memory where it is written to."""
-    size = 8 * int(np.prod(shape))
+    size = 8 * prod(shape)
     if size < _LARGE or not hasattr(mmap, "MADV_DONTNEED"):
         return np.zeros(shape)
     private = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)         # of a shared one nothing is given back

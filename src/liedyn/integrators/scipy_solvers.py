@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from functools import partial
+from math import isfinite
 
 import numpy as np
 
@@ -95,7 +96,7 @@ class _Run:
         self.extra = {}
         if options.method in IMPLICIT:
             from liedyn.integrators.jacobian_of_rates import RateJacobian
-            self.jacobian = jacobian = RateJacobian(problem, self.work, self.trial)
+            self.jacobian = jacobian = RateJacobian(problem, self.work, self.trial, self.sides, self.state.q)
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
         self.keeper, self.heard, self.warned = keeper or Keeper(), [], ()
         self.saved = self.keeper.saved
@@ -116,6 +117,7 @@ class _Run:
             put_back(self.saved, **self.carried)
             if self.torques:
                 put_back(self.saved, torques=self.torques.carried)
+                self.torques.show()
         self.keeper.follow(self.record, self.state.count)
         for wall, before in self.walls():
             self.ceiling, h = before, None
@@ -176,7 +178,7 @@ class _Run:
                 return self.shorter(solver)
             if solver.status == "failed":
                 raise _Stop(self.trouble if self.trouble != RUNNING else STEP_TOO_SMALL)
-            if not np.isfinite(solver.y).all():
+            if not isfinite(solver.y.sum()):
                 raise _Stop(NOT_FINITE)
             self.trouble = RUNNING
             self.state.count[2] += 1

@@ -89,6 +89,8 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
         put_back_text(keeper.saved, sides, switches)
         put_back(keeper.saved, **carried, **held())
         put_back_constraints(keeper.saved, sides.ties)
+        if torques:
+            torques.show()
     keeper.follow(record, state.count)
     chunk = began
     while code == RUNNING:

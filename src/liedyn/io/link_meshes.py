@@ -10,6 +10,7 @@ from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
+from liedyn.io.link_materials import Materials, colour_of, materials_of
 from liedyn.model.description import Pose
 
 _PACKAGE = re.compile(r"(?:package|model)://+([^/]+)/(.+)", re.DOTALL)
@@ -36,7 +37,7 @@ def link_meshes(path: str | os.PathLike, roots: Sequence[str | os.PathLike] = ()
     if Path(path).suffix.lower() in (".yaml", ".yml"):
         return {}
     robot = ElementTree.parse(path).getroot()
-    materials = {material.get("name"): _colour(material) for material in robot.iterfind("material")}
+    materials = materials_of(robot)
     folders = [*map(Path, roots), *Path(path).absolute().parents, *_of_ros()]
     found = {}
     for link in robot.iterfind("link"):
@@ -46,9 +47,9 @@ def link_meshes(path: str | os.PathLike, roots: Sequence[str | os.PathLike] = ()
     return found
 
 
-def _mesh(visual: ElementTree.Element, materials: dict, path: Path, folders: list[Path]) -> LinkMesh | None:
+def _mesh(visual: ElementTree.Element, materials: Materials, path: Path, folders: list[Path]) -> LinkMesh | None:
     """What cannot be read is passed over: it is decoration."""
-    mesh, origin, material = visual.find("geometry/mesh"), visual.find("origin"), visual.find("material")
+    mesh, origin = visual.find("geometry/mesh"), visual.find("origin")
     origin = {} if origin is None else origin
     if mesh is None or not mesh.get("filename"):
         return None
@@ -59,17 +60,8 @@ def _mesh(visual: ElementTree.Element, materials: dict, path: Path, folders: lis
         return None
     if not len(xyz) == len(rpy) == len(scale) == 3 or 0.0 in scale or not all(map(math.isfinite, (*xyz, *rpy, *scale))):
         return None
-    colour = None if material is None else _colour(material) or materials.get(material.get("name"))
-    return LinkMesh(mesh.get("filename"), _file(mesh.get("filename"), path, folders), Pose.from_xyz_rpy(xyz, rpy), scale, colour)
-
-
-def _colour(material: ElementTree.Element) -> tuple[float, float, float] | None:
-    colour = material.find("color")
-    try:
-        red, green, blue, *_ = (min(1.0, max(0.0, float(x))) for x in ({} if colour is None else colour).get("rgba", "").split())
-    except ValueError:
-        return None
-    return red, green, blue
+    return LinkMesh(mesh.get("filename"), _file(mesh.get("filename"), path, folders), Pose.from_xyz_rpy(xyz, rpy), scale,
+                    colour_of(visual, materials))
 
 
 def _file(name: str, path: Path, folders: list[Path]) -> Path | None:

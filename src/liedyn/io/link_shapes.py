@@ -8,6 +8,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 from liedyn.errors import ModelError
+from liedyn.io.link_materials import Materials, colour_of, materials_of
 from liedyn.io.shapes import SHAPES
 from liedyn.io.yaml_text import read_yaml
 from liedyn.model.description import Pose
@@ -17,11 +18,13 @@ _URDF = {"box": "size", "sphere": "radius", "cylinder": "radius length", "capsul
 
 @dataclass(frozen=True, slots=True)
 class LinkShape:
-    """`sizes` [m] are those named in `io.shapes.SHAPES`; cylinder and capsule lie along z. pose: of the shape in the link."""
+    """`sizes` [m] are those named in `io.shapes.SHAPES`; cylinder and capsule lie along z. pose: of the shape in the link;
+    colour: red, green, blue from 0 to 1 of a URDF's material."""
 
     kind: str
     sizes: tuple[float, ...]
     pose: Pose
+    colour: tuple[float, float, float] | None = None
 
 
 def link_shapes(path: str | os.PathLike, visible: Container[str] = ()) -> dict[str, tuple[LinkShape, ...]]:
@@ -36,8 +39,10 @@ def link_shapes(path: str | os.PathLike, visible: Container[str] = ()) -> dict[s
     if root.tag == "mujoco":
         from liedyn.io.mjcf.read import mjcf_shapes
         return mjcf_shapes(path)
+    materials = materials_of(root)
     for link in root.iterfind("link"):
-        shapes = _primitives(link, "visual") or (() if link.get("name") in visible else _primitives(link, "collision"))
+        shapes = _primitives(link, "visual", materials)
+        shapes = shapes or (() if link.get("name") in visible else _primitives(link, "collision", {}))
         if shapes:
             found[link.get("name")] = shapes
     return found
@@ -64,7 +69,7 @@ def _of_yaml(path) -> dict[str, tuple[LinkShape, ...]]:
     return found
 
 
-def _primitives(link: ElementTree.Element, tag: str) -> tuple[LinkShape, ...]:
+def _primitives(link: ElementTree.Element, tag: str, materials: Materials) -> tuple[LinkShape, ...]:
     """What cannot be read is passed over: it is decoration."""
     shapes = []
     for part in link.iterfind(tag):
@@ -80,5 +85,5 @@ def _primitives(link: ElementTree.Element, tag: str) -> tuple[LinkShape, ...]:
             except ValueError:
                 continue
             if len(sizes) == len(SHAPES[kind]) and min(sizes) > 0 and len(xyz) == len(rpy) == 3:
-                shapes.append(LinkShape(kind, sizes, Pose.from_xyz_rpy(xyz, rpy)))
+                shapes.append(LinkShape(kind, sizes, Pose.from_xyz_rpy(xyz, rpy), colour_of(part, materials)))
     return tuple(shapes)

@@ -10,6 +10,7 @@ from liedyn.io.yaml_text import Node
 
 LEAST_PERIOD = 1e-12             # s
 MEASURED = "q", "v", "tau"
+HOLDS = "zero", "first"
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,7 @@ class Sampling:
     rate        [Hz], or None and
     period      between samples [s]
     delay       from a sample to the torque that is computed from it [s]
+    hold        of order `zero`: torques are constant between samples; `first`: they go on as between the last two
     q, v, tau   resolutions by joint of what is measured and put out [rad | m, their rates, N m | N]; without one it is exact
     function    (t, q, v) -> torques, added to those of the laws; given from Python only
     """
@@ -26,6 +28,7 @@ class Sampling:
     rate: float | None = None
     period: float | None = None
     delay: float = 0.0
+    hold: str = "zero"
     q: tuple[Rule, ...] = ()
     v: tuple[Rule, ...] = ()
     tau: tuple[Rule, ...] = ()
@@ -53,7 +56,7 @@ def read_sampling(node: Node, duration: float, most: int) -> Sampling:
     finer = given["quantization"].mapping(QUANTIZATION) if "quantization" in given else {}
     resolutions = {key: _resolutions(finer[key]) for key in finer}
     found = Sampling(SAMPLING.value(given, "rate"), SAMPLING.value(given, "period"), SAMPLING.value(given, "delay", 0.0),
-                     **resolutions, place=node.place)
+                     SAMPLING.value(given, "hold", "zero"), **resolutions, place=node.place)
     if duration / found.interval > most:
         raise given[chosen[0]].problem(f"about {duration / found.interval:.3g} samples in {duration:g} s",
                                        found=given[chosen[0]].shown(), expected=f"at most {most:g}",
@@ -71,4 +74,4 @@ def plain_sampling(sampling: Sampling) -> dict:
     """In the layout of the file."""
     when = {"period": sampling.period} if sampling.rate is None else {"rate": sampling.rate}
     resolutions = {key: {rule.pattern: rule.value for rule in rules} for key in MEASURED if (rules := getattr(sampling, key))}
-    return {**when, "delay": sampling.delay, **({"quantization": resolutions} if resolutions else {})}
+    return {**when, "delay": sampling.delay, "hold": sampling.hold, **({"quantization": resolutions} if resolutions else {})}

@@ -1,8 +1,8 @@
 """The keys of `sampling`: what `sampling` reads."""
 from __future__ import annotations
 
-from liedyn.io.keys import Either, Key, Keys, Named, Number
-from liedyn.io.sampling import LEAST_PERIOD
+from liedyn.io.keys import Choice, Either, Key, Keys, Named, Number
+from liedyn.io.sampling import HOLDS, LEAST_PERIOD
 
 RATE = "rate", "period"
 _RESOLUTION = Number(least=0)
@@ -17,4 +17,6 @@ SAMPLING = Keys("sampling", (
     Key("period", Number(least=LEAST_PERIOD), "instead of `rate`: time between samples [s]", example=1e-3),
     Key("delay", Number(least=0), "time from a sample to the torque that is computed from it [s]; that of the first sample acts "
         "from the start", 0, example=5e-4),
+    Key("hold", Choice(HOLDS), "torques between samples: `zero` keeps the last one, `first` continues the straight line through "
+        "the last two", "zero", example="first"),
     Key("quantization", QUANTIZATION, "resolutions of what is measured and put out", "none")), one_of=(RATE,))

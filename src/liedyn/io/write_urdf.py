@@ -48,6 +48,9 @@ def _visuals(shapes: Iterable[LinkShape]) -> Iterator[str]:
             yield "<visual>"
             yield from ("  " + part for part in _origin(pose))
             yield f"  <geometry>{_GEOMETRY[kind].format(*map(_number, sizes))}</geometry>"
+            if shape.colour:
+                rgb = _numbers(shape.colour)
+                yield f'  <material name="colour {rgb}"><color rgba="{rgb} 1"/></material>'
             yield "</visual>"
 
 

@@ -68,6 +68,7 @@ def summary(result: Linearization, folder: str | Path | None = None) -> dict:
         "units": {"states": list(s.state_units), "inputs": list(s.input_units), "outputs": list(s.output_units)},
         "q": by_name(m.q_names, here.q), "v": by_name(m.v_names, here.v), "a": by_name(m.v_names, here.a),
         "tau": by_name(m.v_names, here.tau), "held_by": result.offset or {},
+        "integrals": {name[2:]: float(here.integral[m.v_names.index(name[2:])]) for name in s.states if name.startswith("z.")},
         "stability": s.stability, "modes": [_plain(mode) for mode in s.modes],
         "controllable_states": s.controllable, "observable_states": s.observable,
         "discretization": {"method": "zero-order hold", "step": result.step},

@@ -30,9 +30,9 @@ def law_slopes(problem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
     return joint_laws(problem, t, q, v), wrench_laws(problem, t, q, v)
 
 
-def joint_laws(problem, t: float, q, v) -> np.ndarray:
+def joint_laws(problem, t: float, q, v, integral=None) -> np.ndarray:
     """(nv, 2 nv) derivative of the joint forces that torque signals, pd laws, `control` and stops give; zero where
-    prescribed."""
+    prescribed. integral (nv,): of pid laws, None: zero."""
     schedule, nv = problem.schedule, problem.model.nv
     out = np.zeros((nv, 2 * nv))
     for k in np.flatnonzero(schedule.level == TORQUE):
@@ -45,7 +45,7 @@ def joint_laws(problem, t: float, q, v) -> np.ndarray:
             out[k, nv + k] -= schedule.kd[k]
     if problem.law is not None:
         out = out + _motor_slopes(problem, t, q, v)
-    out = out if problem.joint_laws is None else with_joint_laws(problem, t, q, v, out)
+    out = out if problem.joint_laws is None else with_joint_laws(problem, t, q, v, out, integral)
     return out if problem.stops is None else out + stop_slopes(problem, q, v)
 
 

@@ -17,18 +17,17 @@ from liedyn.simulation.laws import limits_at
 _STEP = 0.1              # rad, rad/s: the first of differences that are extrapolated
 
 
-def with_joint_laws(problem, t: float, q, v, out: np.ndarray) -> np.ndarray:
+def with_joint_laws(problem, t: float, q, v, out: np.ndarray, integral=None) -> np.ndarray:
     """out (nv, 2 nv), the derivative of the schedule's joint forces, with that of the joint laws, and that of its limit
-    where a force is there. Raises ComputationError where the scenario cannot be evaluated."""
+    where a force is there. integral (nv,): of pid laws, None: zero. Raises ComputationError where the scenario cannot be
+    evaluated."""
     laws, model, nv = problem.joint_laws, problem.model, problem.model.nv
     if laws.task is not None:
-        return _by_differences(problem, t, q, v, out)
+        return _by_differences(problem, t, q, v, out, integral)
     out, saturated, here, by_speed = out.copy(), np.zeros(nv, dtype=bool), None, np.zeros_like(out)
     if laws.acts[COMPUTED] or (laws.limit < np.inf).any():
-        here = evaluated(problem.without_stops, t, q, v)          # laws know nothing of stops
-        bottom, top = limits_at(problem, laws.limit, t, q, v)
-        saturated = (here.tau <= bottom) | (here.tau >= top)
-        by_speed = _of_limits(problem, t, q, v, here.tau >= top)
+        here, saturated, high = at_limits(problem, t, q, v, integral)
+        by_speed = _of_limits(problem, t, q, v, high)
     if laws.acts[GRAVITY]:
         rest = np.zeros(nv)
         by_q = inverse_dynamics_derivatives(model.open_tree(), q, rest, rest, passive=False).dtau_dq
@@ -45,13 +44,20 @@ def with_joint_laws(problem, t: float, q, v, out: np.ndarray) -> np.ndarray:
     return out
 
 
-def _by_differences(problem, t: float, q, v, out) -> np.ndarray:
+def at_limits(problem, t: float, q, v, integral=None):
+    """The problem's laws evaluated, (nv,) bool whether a force is at a limit, and at the highest."""
+    here = evaluated(problem.without_stops, t, q, v, integral=integral)          # laws know nothing of stops
+    bottom, top = limits_at(problem, problem.joint_laws.limit, t, q, v)
+    return here, (here.tau <= bottom) | (here.tau >= top), here.tau >= top
+
+
+def _by_differences(problem, t: float, q, v, out, integral) -> np.ndarray:
     """The same where `task_law` acts, by extrapolated differences: good to ten digits."""
     nv, driven, out, p = problem.model.nv, problem.joint_laws.driven, out.copy(), problem.without_stops
     sides = RightHandSide(p, p.signals)
 
     def along(x):
-        return lambda s: evaluated(p, t, integrate(p.model, q, s * x[:nv]), v + s * x[nv:], sides).tau[driven]
+        return lambda s: evaluated(p, t, integrate(p.model, q, s * x[:nv]), v + s * x[nv:], sides, integral).tau[driven]
 
     out[driven] = np.column_stack([slope(along(x), _STEP)[0] for x in np.eye(2 * nv)])
     return out

@@ -20,6 +20,7 @@ from liedyn.simulation.control import drives_motors, gains
 from liedyn.simulation.joint_values import unit_quaternions, write_values
 from liedyn.simulation.motors import BoundMotor, bind_motors
 from liedyn.simulation.names import bind, find, fixed_joints, phase_rules
+from liedyn.simulation.signals.curves import ramp
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 from liedyn.simulation.task_space import bind_task, task_tracking
 from liedyn.simulation.tracking import Tracking
@@ -63,9 +64,10 @@ class BoundLaws:
 
 
 def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, np.ndarray], rules: dict[str, Rule],
-              held: np.ndarray | None = None) -> BoundLaws:
+              held: np.ndarray | None = None, ramps: bool = False) -> BoundLaws:
     """drives: what `simulation.schedule` knows of each coordinate; rules: what each joint does in this phase; held: (nv,) bool,
-    coordinates on which a sampled controller acts, which limits its torque itself.
+    coordinates on which a sampled controller acts, which limits its torque itself; ramps: this changes between its samples, and
+    may go beyond the limits there.
 
     A law leaves out joints while they are prescribed or locked. Raises ScenarioError for laws that the robot or a joint cannot
     have, also for joints that are prescribed in all phases, and for limits that the robot file does not give.
@@ -74,7 +76,7 @@ def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, n
     gravity, now, always = _pd_with_gravity(rules, model), drives["level"] != TORQUE, _always_prescribed(scenario, model)
     limit, places = _limits(scenario, model, always)
     motors = {one.k: one for one in bind_motors(scenario, model) if one.motor.curve and not now[one.k]}
-    alone = now.copy() if held is None else now | (held & _without_torque(drives, table))
+    alone = now.copy() if held is None or ramps else now | (held & _without_torque(drives, table))
     limit[alone] = np.inf
     places = {k: place for k, place in places.items() if not alone[k]} | {k: one.rule.place for k, one in motors.items()}
     if control is None and held is None and not gravity.any() and not places:
@@ -85,7 +87,8 @@ def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, n
                             found=model.constraints[0].name)
     laws, notes, motions = no_laws(model, limit, now, gravity), [], {}
     if held is not None:
-        laws = laws._replace(held=np.array([table.put_own(1.0, Use(f"held torque of {name}")) if has else -1
+        put, given = (table.put, ramp()) if ramps else (table.put_own, 1.0)
+        laws = laws._replace(held=np.array([put(given, Use(f"held torque of {name}")) if has else -1
                                             for name, has in zip(model.v_names, held, strict=True)]))
     laws = _limited_by_motors(laws, motors, table)
     if control is not None:

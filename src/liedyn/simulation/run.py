@@ -4,7 +4,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -68,7 +68,7 @@ class Result:
     >>> run
     <Result double_pendulum: 0.1 s in 500 steps (rk4), 501 rows, nq 2, nv 2
       energy balance ..., inverse dynamics residual ...
-      next: run.q, run.to_pandas(), run.plot("torques"), run.save("runs/name")>
+      next: run.q, run.to_pandas(), run.plot("torques"), run.replay("run.html"), run.save("runs/name")>
     >>> run.to_pandas().columns[:2].to_list()
     ['q.shoulder[rad]', 'q.elbow[rad]']
     """
@@ -108,7 +108,7 @@ class Result:
                        for name, x in (("events", self.events), ("limits", self.limits), ("notes", self.notes)) if x)
         return (f"<Result {m.name}: {self.t[-1]:g} s in {s.steps} steps ({self.scenario.integrator.method}), {len(self.t)} rows, "
                 f"nq {m.nq}, nv {m.nv}{ended}\n  {self._checked}{also}\n"
-                '  next: run.q, run.to_pandas(), run.plot("torques"), run.save("runs/name")>')
+                '  next: run.q, run.to_pandas(), run.plot("torques"), run.replay("run.html"), run.save("runs/name")>')
 
     @property
     def has_events(self) -> bool:
@@ -179,13 +179,16 @@ class Result:
         import liedyn
         return liedyn.figure_of(self, what)
 
-    def replay(self, path: str | os.PathLike[str], *, force: bool = False, **look: Any) -> None:
-        """Write the page that shows the motion in 3D; `look` as `liedyn.replay_of` takes it: against, traces, follow, …
-        Raises UsageError where the file exists and `force` is not given."""
+    def replay(self, path: str | os.PathLike[str], *, against: Sequence[Result] = (), beside: bool = False,
+               traces: Sequence[str] = (), follow: str = "", speed: float = 1.0, meshes: bool = False,
+               package_roots: Sequence[str] = (), force: bool = False) -> None:
+        """Write the page that shows the motion in 3D, see `liedyn.replay_of`. Raises UsageError where the file exists and `force`
+        is not given."""
         import liedyn
         from liedyn.io.output import open_output
         with open_output(path, force=force) as file:
-            file.write(liedyn.replay_of(self, **look))
+            file.write(liedyn.replay_of(self, against=against, beside=beside, traces=traces, follow=follow, speed=speed,
+                                        meshes=meshes, package_roots=package_roots))
 
     def _repr_html_(self) -> str:
         """The motion in 3D, which notebooks show where a result is the value of a cell."""

@@ -5,6 +5,8 @@
     u_k = limited(round(tau_k / r_tau) r_tau)                acts from t_k + delay to t_(k+1) + delay; u_0 from the start
     z_(k+1) = z_k + k_i T (target - q_m)                     but not where u_k is at its limit and the sum would go on growing
 
+A first-order hold puts out u_k + (u_k - u_(k-1)) (t - t_k - delay) / T instead; u_0, and the first torque of a joint that had no
+law at the sample before, is constant.
 The last condition keeps the integral from winding up: conditional integration (Astrom, Hagglund, Advanced PID Control, 2006,
 3.5).
 """
@@ -33,14 +35,16 @@ _EPS = np.finfo(float).eps
 
 
 class SampledController:
-    """Of one run, through all its stretches. due: when it acts next [s]; torque: (nv,) that it holds."""
+    """Of one run, through all its stretches. due: when it acts next [s]; torque, slope: (nv,) that it holds, from `since` on and
+    a second [N m/s | N/s]."""
 
     def __init__(self, sampling: Sampling, model):
         self.sampling, self.model = sampling, model
         self.samples = 0                                       # taken so far
-        self.torque = np.zeros(model.nv)                       # that acts
+        self.since, self.torque, self.slope = 0.0, np.zeros(model.nv), np.zeros(model.nv)          # what acts
+        self.before, self.had_law = np.zeros(model.nv), np.zeros(model.nv, dtype=bool)             # at the last sample
         self.integral = np.zeros(model.nv)
-        self.waiting: deque[tuple[float, np.ndarray]] = deque()         # torques with the time from which they act
+        self.waiting: deque[tuple[float, np.ndarray, np.ndarray]] = deque()         # what will: time, torque, slope
         self._law: _Law | None = None
 
     @property
@@ -52,24 +56,34 @@ class SampledController:
         """What is due at t, where the state is q0 (+) y. Raises ComputationError."""
         while self.due - t <= SAME * math.ulp(t):
             if self.waiting and self.waiting[0][0] <= self.sampling.time(self.samples):
-                _, self.torque = self.waiting.popleft()
+                self.since, self.torque, self.slope = self.waiting.popleft()
                 continue
             torque, taken = self._sample(problem, t, q0, y), self.sampling.time(self.samples)
+            slope = self._slope(torque, problem.sampled.held)
             if self.sampling.delay and self.samples:
-                self.waiting.append((taken + self.sampling.delay, torque))
+                self.waiting.append((taken + self.sampling.delay, torque, slope))
             else:
-                self.torque = torque
+                self.since, self.torque, self.slope = taken, torque, slope
             self.samples += 1
 
     def about(self) -> dict:
         """All that its further work depends on, as plain values, but for what a function of the user keeps."""
-        return {"samples": self.samples, "torque": self.torque.tolist(), "integral": self.integral.tolist(),
-                "waiting": [[t, torque.tolist()] for t, torque in self.waiting]}
+        return {"samples": self.samples, "since": self.since, "integral": self.integral.tolist(),
+                **{name: getattr(self, name).tolist() for name in ("torque", "slope", "before", "had_law")},
+                "waiting": [[t, torque.tolist(), slope.tolist()] for t, torque, slope in self.waiting]}
 
     def go_on(self, about: dict) -> None:
         """From what `about` said."""
-        self.samples, self.torque, self.integral = about["samples"], np.array(about["torque"]), np.array(about["integral"])
-        self.waiting = deque((t, np.array(torque)) for t, torque in about["waiting"])
+        self.samples, self.since, self.integral = about["samples"], about["since"], np.array(about["integral"])
+        for name in ("torque", "slope", "before", "had_law"):
+            setattr(self, name, np.array(about[name]))
+        self.waiting = deque((t, np.array(torque), np.array(slope)) for t, torque, slope in about["waiting"])
+
+    def _slope(self, torque, has_law) -> np.ndarray:
+        """Of the line through the torques of the last two samples."""
+        slope = np.where(self.had_law & (self.sampling.hold == "first"), (torque - self.before) / self.sampling.interval, 0.0)
+        self.before, self.had_law = torque, has_law
+        return slope
 
     def _sample(self, problem: Problem, t: float, q0, y) -> np.ndarray:
         sampled = problem.sampled

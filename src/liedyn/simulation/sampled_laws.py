@@ -27,7 +27,7 @@ _NOTHING = Torque(Constant(0.0))
 class SampledLaws:
     """law     the problem whose torques at a state are those that the controller asks for, but for integrals and limits
     held       (nv,) bool: coordinates that it acts on
-    signal     (nv,) int64: of the problem of the motion, constants that are its torques; -1: none
+    signal     (nv,) int64: of the problem of the motion, its torques: constants, or straight lines; -1: none
     limit      (nv,) of the torque [N m | N]
     ki         (nv,) gains of integrals
     resolution   of q, v and tau, each (nv,); 0: exact
@@ -93,7 +93,7 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
         law = replace(law, joint_laws=law.joint_laws._replace(limit=np.where(held, np.inf, limit)))
     motion_rules = rules | {name: Rule(name, _NOTHING) for name in feedback}
     motion = compile_schedule(replace(scenario, sampling=None, control=None), model, motion_rules, stops, resting,
-                              initial=False, held=held)
+                              initial=False, held=held, ramps=sampling.hold == "first")
     sampled = SampledLaws(law.problem(model, scenario.passive), held, motion.joint_laws.held, limit, _integrals(feedback, model),
                           _resolutions(sampling, model), not (scenario.phases or law.clocks))
     return replace(motion, q=law.q, v=law.v, warnings=tuple(dict.fromkeys((*law.warnings, *motion.warnings))), sampled=sampled,

@@ -102,10 +102,11 @@ class Compiled:
 
 
 def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = None, stops: tuple[Stop, ...] | None = None,
-                     resting: tuple[Stop, ...] = (), *, initial: bool | None = None, held: np.ndarray | None = None) -> Compiled:
+                     resting: tuple[Stop, ...] = (), *, initial: bool | None = None, held: np.ndarray | None = None,
+                     ramps: bool = False) -> Compiled:
     """Bind `scenario` to `model`, with its initial state. rules: what each joint does later, in another phase; then q and v are
     at rest in the neutral configuration, unless initial is True. stops: at limits, if they are known; resting: those that
-    joints rest at. held: see `bind_laws`.
+    joints rest at. held, ramps: see `bind_laws`.
 
     Raises ScenarioError for names that the model does not have, drives that a joint cannot have and initial values that
     contradict the prescribed motion, a `control` that the robot cannot have; TrajectoryError for an unreadable CSV.
@@ -125,7 +126,7 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     ties = tie(scenario, model, table)
     contacts, contact_names = bind_contacts(scenario.contacts, model, scenario.events)
     control = bind_control(scenario, model, table, drives["level"])
-    laws = bind_laws(scenario, model, table, drives, rules, held)
+    laws = bind_laws(scenario, model, table, drives, rules, held, ramps)
     watched = [event for event in scenario.events if event.when]
     at_limits = bind_stops(stops_of(scenario, model) if stops is None else stops, drives["level"], resting, table)
     watch = np.array([*(-1 if event.touch else _watch(event, table) for event in watched), *at_limits.watch], dtype=np.int64)

@@ -39,6 +39,7 @@ class Equilibrium:
     u          (nv + actuators,) what it takes besides the forces of the scenario; not zero for what is held only
     offset     {input: value} of those entries
     residual   largest acceleration that is left [rad/s^2 | m/s^2]
+    integral   (nv,) of pid laws [N m | N], with which their joints stand at their targets; zero for others
     system     the linear system there, its laws closed
     """
 
@@ -48,6 +49,7 @@ class Equilibrium:
     offset: dict[str, float]
     residual: float
     notes: list[str]
+    integral: Array
     system: LinearSystem | None = None
 
     def __repr__(self) -> str:
@@ -61,7 +63,8 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
                      overrides: Overrides = (), strict: bool = False) -> Equilibrium:
     """Equilibrium near the configuration of a scenario at a time, or near `q` for a model under constant forces.
 
-    At v = 0, springs, PD laws, torques, external wrenches and gravity balance in the joints that are driven by torques.
+    At v = 0, springs, PD laws, torques, external wrenches and gravity balance in the joints that are driven by torques; those
+    with a PID law are at their targets, by the value of the integral.
     Prescribed joints keep their positions at that time.
 
     Parameters
@@ -102,8 +105,9 @@ def find_equilibrium(robot: Model | str | os.PathLike[str] | Mapping[str, Any], 
         setup = prepare(robot, overrides, strict)
         setup, t, q, v = state_at(setup, float(at))
     found = settle(setup, t, q, v, hold)
-    rest = frozen(setup.problem, instant(setup.problem, t, q, v), rest=True)
-    return replace(found, system=linear_system(setup, rest, instant(rest, t, found.q, np.zeros_like(v), found.u)))
+    rest = frozen(setup.problem, instant(setup.problem, t, q, v, None, found.integral), rest=True)
+    here = instant(rest, t, found.q, np.zeros_like(v), found.u, found.integral)
+    return replace(found, system=linear_system(setup, rest, here))
 
 
 def settle(setup: Setup, t: float, q, v, hold=()) -> Equilibrium:
@@ -168,20 +172,25 @@ def held(setup: Setup, hold) -> tuple[np.ndarray, np.ndarray]:
 class _Point:
     q: np.ndarray
     u: np.ndarray
+    z: np.ndarray
     here: Instant
-    size: float              # of the accelerations of free coordinates: together
+    size: float              # of the accelerations of free coordinates and the errors that are summed: together
     residual: float          # and the largest
 
 
 class _Search:
-    """Solves a(q, thrusts) = 0 at v = 0 for the coordinates that neither are prescribed nor held."""
+    """Solves a(q, thrusts, z) = 0 at v = 0 for the coordinates that neither are prescribed nor held, with the integrals z of
+    those of them that have a pid law: there, q is the target."""
 
     def __init__(self, setup: Setup, t: float, q, v, joints: np.ndarray, thrusts: np.ndarray):
         self.setup, self.model, self.t, self.joints, self.thrusts = setup, setup.model, t, joints, thrusts
-        self.start = instant(setup.problem, t, q, v)
+        self.z = np.zeros(setup.model.nv) if setup.integral is None else setup.integral
+        self.start = instant(setup.problem, t, q, v, None, self.z)
         self.laws = frozen(setup.problem, self.start, rest=True)
         self.problem = frozen(setup.problem, self.start, rest=True, held=joints)
         self.free = np.asarray(self.problem.schedule.level == TORQUE)
+        schedule = setup.problem.schedule
+        self.sums, self.ki, self.summed = schedule.integral, schedule.ki, self.free[schedule.integral]
         self.enough = _TOLERANCE * max(1.0, float(np.linalg.norm(self.model.gravity)))
         low, high = self.model.lower - 1e-12, self.model.upper + 1e-12
         own = setup.problem.schedule.q_of_v
@@ -195,19 +204,23 @@ class _Search:
         q[self.own[k]] = np.clip(q[self.own[k]], self.model.lower[k], self.model.upper[k])
         return _closed(self.setup, self.t, q, ~self.free)
 
-    def point(self, q, u) -> _Point:
-        here = instant(self.problem, self.t, q, np.zeros(self.model.nv), u)
-        a = here.a[self.free]
-        return _Point(q, u, here, float(np.linalg.norm(a)), float(np.abs(a).max(initial=0.0)))
+    def point(self, q, u, z) -> _Point:
+        here = instant(self.problem, self.t, q, np.zeros(self.model.nv), u, z)
+        off = np.concatenate([here.a[self.free], self._errors(here)[self.summed]])
+        return _Point(q, u, z, here, float(np.linalg.norm(off)), float(np.abs(off).max(initial=0.0)))
+
+    def _errors(self, here: Instant) -> np.ndarray:
+        """(m,) of pid laws [rad | m]."""
+        return here.integral_rate[self.sums] / self.ki
 
     def newton(self, q) -> _Point:
         """Damped steps of least length while the accelerations fall."""
-        nv, now = self.model.nv, self.point(q, np.zeros(self.model.nv + len(self.thrusts)))
+        now = self.point(q, np.zeros(self.model.nv + len(self.thrusts)), self.z)
         for _ in range(_STEPS):
             if now.residual <= 1e-3 * self.enough:
                 break
             step = self._step(now)
-            after = self._shorter(now, step[:nv], step[nv:])
+            after = self._shorter(now, step)
             if after is None:
                 break
             now = after
@@ -218,13 +231,15 @@ class _Search:
         chart, _ = chart_at(self.problem, now.here, ~self.free)
         index, Z = (np.arange(nv), np.eye(nv)) if chart is None else (chart.index, chart.Z)
         system, f, free = linear_system(self.setup, self.problem, now.here, prescribed=~self.free), len(index), self.free[index]
-        slope, a = system.A[f:, :f], now.here.a[index]
+        slope, a, A = system.A[f:2 * f, :f], now.here.a[index], system.A
         downhill = np.zeros(nv)
         downhill[index] = -slope.T @ np.where(free, a, 0.0)
-        unknown = np.concatenate([free & ~self._blocked(now, downhill)[index], self.thrusts])
-        J = np.hstack([slope, system.B[f:, nv:]])[np.ix_(free, unknown)]
-        x = np.zeros(len(unknown))
-        x[unknown] = np.linalg.lstsq(J, -a[free], rcond=1e-10)[0]
+        unknown = np.concatenate([free & ~self._blocked(now, downhill)[index], self.thrusts, self.summed])
+        J = np.hstack([slope, system.B[f:2 * f, nv:], A[f:2 * f, 2 * f:]])[free]
+        errors = np.hstack([A[2 * f:, :f], system.B[2 * f:, nv:], A[2 * f:, 2 * f:]]) / self.ki[:, None]
+        J = np.vstack([J, errors[self.summed]])[:, unknown]
+        x, off = np.zeros(len(unknown)), np.concatenate([a[free], self._errors(now.here)[self.summed]])
+        x[unknown] = np.linalg.lstsq(J, -off, rcond=1e-10)[0]
         step = np.concatenate([Z @ x[:f], x[f:]])
         longest = np.abs(step[:nv]).max(initial=0.0)
         return step * min(1.0, _LONGEST / longest) if longest else step
@@ -237,14 +252,17 @@ class _Search:
         blocked[k] = ((x <= self.model.lower[k]) & (downhill[k] < 0)) | ((x >= self.model.upper[k]) & (downhill[k] > 0))
         return blocked
 
-    def _shorter(self, now: _Point, dq, thrust) -> _Point | None:
+    def _shorter(self, now: _Point, step) -> _Point | None:
         """The first of ever shorter steps after which the accelerations are less; None where none is."""
+        nv = self.model.nv
+        dq, thrust, dz = step[:nv], step[nv:nv + len(self.thrusts)], step[nv + len(self.thrusts):]
         for k in range(12):
             part = 0.5**k
-            u = now.u.copy()
-            u[self.model.nv:] += part * thrust
+            u, z = now.u.copy(), now.z.copy()
+            u[nv:] += part * thrust
+            z[self.sums] += part * dz
             try:
-                after = self.point(self.within(integrate(self.model, now.q, part * dq)), u)
+                after = self.point(self.within(integrate(self.model, now.q, part * dq)), u, z)
             except ComputationError:                               # a singular position, a law beyond its domain
                 continue
             if after.size < now.size * (1 - 1e-4 * part):
@@ -254,12 +272,12 @@ class _Search:
     def result(self, best: _Point, q, v) -> Equilibrium:
         """With the forces of held joints less what their laws give."""
         u, rest = best.u.copy(), np.zeros(self.model.nv)
-        given = instant(self.laws, self.t, best.q, rest)
+        given = instant(self.laws, self.t, best.q, rest, None, best.z)
         tau = self._forces(best, given.tau)
         u[:self.model.nv][self.joints] = (tau - given.tau)[self.joints]
         names = [*(f"tau.{name}" for name in self.model.v_names), *(f"thrust.{x.name}" for x in self.model.description.actuators)]
         offset = {names[k]: float(u[k]) for k in np.flatnonzero(np.concatenate([self.joints, self.thrusts]))}
-        return Equilibrium(best.q, tau, u, offset, best.residual, self._notes(v))
+        return Equilibrium(best.q, tau, u, offset, best.residual, self._notes(v), best.z)
 
     def _forces(self, best: _Point, tau) -> np.ndarray:
         """Complete, with those that hold what is held."""
@@ -296,6 +314,12 @@ class _Search:
 
     def refusal(self, best: _Point) -> ComputationError:
         """Names the coordinate that is held least, and how it could be."""
+        off = np.where(self.summed, np.abs(self._errors(best.here)), 0.0)
+        if off.max(initial=0.0) >= best.residual:
+            k = int(self.sums[np.argmax(off)])
+            return ComputationError(f"no equilibrium was found near the configuration at t = {self.t:g} s: "
+                                    f"{self.model.v_names[k]} stays {off.max():.3g} {self.model.v_units[k]} off the target of "
+                                    "its pid law")
         k = int(np.argmax(np.where(self.free, np.abs(best.here.a), -1.0)))
         name, unit = self.model.v_names[k], self.model.v_units[k]
         text = f"no equilibrium was found near the configuration at t = {self.t:g} s: {name} keeps an " \

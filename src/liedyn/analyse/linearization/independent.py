@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.linalg import block_diag
 
 from liedyn.analyse.linearization.linear_system import LinearSystem
 from liedyn.dynamics.loops.constrained_derivatives import balance_derivatives
@@ -28,9 +29,11 @@ class Chart:
     G: np.ndarray
 
     def reduced(self, full: LinearSystem) -> LinearSystem:
-        """The system of all coordinates in the independent ones."""
-        P = np.block([[self.Z, np.zeros_like(self.Z)], [self.G, self.Z]])
-        kept = np.concatenate([self.index, len(self.Z) + self.index])
+        """The system of all coordinates in the independent ones; integrals stay."""
+        nv = len(self.Z)
+        others = np.arange(2 * nv, len(full.states))
+        P = block_diag(np.block([[self.Z, np.zeros_like(self.Z)], [self.G, self.Z]]), np.eye(len(others)))
+        kept = np.concatenate([self.index, nv + self.index, others])
         pick = lambda names: tuple(names[k] for k in kept)      # noqa: E731
         return replace(full, A=(full.A @ P)[kept], B=full.B[kept], C=full.C @ P, states=pick(full.states),
                        state_units=pick(full.state_units), moving=full.moving[kept])

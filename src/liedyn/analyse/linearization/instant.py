@@ -13,7 +13,7 @@ from liedyn.dynamics.kinematics import jacobian
 from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.evaluation import evaluated
-from liedyn.integrators.problem import Problem
+from liedyn.integrators.problem import Problem, Start
 from liedyn.io.scenario import Constant, Rule, Scenario, Torque
 from liedyn.io.scenario_file import scenario_of
 from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, Schedule
@@ -23,7 +23,8 @@ from liedyn.model.model import Model
 
 @dataclass(frozen=True, eq=False)
 class Instant:
-    """State, and what acts there. f_ext: (n_links, 6) external wrenches in link frames, None where there are none."""
+    """State, and what acts there. f_ext: (n_links, 6) external wrenches in link frames, None where there are none; integral
+    (nv,): of pid laws [N m | N], zero for other coordinates, and its rate."""
 
     t: float
     q: Array
@@ -31,18 +32,21 @@ class Instant:
     a: Array
     tau: Array
     f_ext: Array | None
+    integral: Array
+    integral_rate: Array
 
 
 @dataclass(frozen=True, eq=False)
 class Setup:
     """A scenario bound to its robot, ready to be evaluated. model: in the present phase, with bodies that are attached; whole: as
-    loaded."""
+    loaded. integral (nv,): of pid laws at present; None: zero."""
 
     scenario: Scenario
     model: Model
     problem: Problem
     notes: tuple[str, ...]
     whole: Model
+    integral: Array | None = None
 
     @property
     def prescribed(self) -> Array:
@@ -76,7 +80,6 @@ def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:
 
 def _setup(scenario: Scenario, model: Model) -> Setup:
     from liedyn.simulation.motors import with_rotors
-    from liedyn.simulation.names import continuous_pid
     from liedyn.simulation.parts import opened
     from liedyn.simulation.schedule import compile_schedule
 
@@ -85,10 +88,6 @@ def _setup(scenario: Scenario, model: Model) -> Setup:
     if scenario.sampling is not None:
         raise ScenarioError("a sampled controller has no linear system in continuous time", place=scenario.sampling.place,
                             expected="no sampling: -S sampling=null linearizes with continuous laws")
-    law = continuous_pid(scenario)
-    if law is not None:
-        raise ScenarioError("the integral of a pid law is not a state of linear models", place=law.place,
-                            expected="torque: {pd: …}; the gain of the integral is to be chosen from the linear model")
     model = with_rotors(scenario, model)
     whole, model = model, opened(model, scenario.phases[0] if scenario.phases else None)
     compiled = compile_schedule(scenario, model)
@@ -107,29 +106,37 @@ def state_at(setup: Setup, at: float, progress=lambda fraction: None) -> tuple[S
     if at == 0.0 and not hard and not any(0.0 in event.at for event in scenario.events):
         return setup, t, problem.q.copy(), problem.v.copy()
     from liedyn.simulation.integrator import choose_integrator, options_of
+    from liedyn.simulation.preparation import refuse_integrals
 
     integrator = choose_integrator(scenario, problem, at or scenario.output_step)[0]
+    refuse_integrals(scenario, integrator.method)
     if scenario.events or hard:
         from liedyn.analyse.linearization.past_events import past_events
         from liedyn.simulation.preparation import refuse_uneventful
         refuse_uneventful(replace(scenario, integrator=integrator))
         setup, now = past_events(setup, at, options_of(integrator), progress)
-        return setup, t, now.q, now.v
-    from liedyn.integrators.solve import solve
+        return replace(setup, integral=now.integral), t, now.q, now.v
+    from liedyn.integrators.solve import solve, solve_stretch
 
-    record, _ = solve(problem, np.array([0.0, at]), options_of(integrator), progress)
+    times, options = np.array([0.0, at]), options_of(integrator)
+    if len(problem.schedule.integral):
+        now = solve_stretch(problem, Start(0.0, problem.q, problem.v), times, options, progress).end
+        return replace(setup, integral=now.integral), t, now.q, now.v
+    record, _ = solve(problem, times, options, progress)
     return setup, t, record.q[-1], record.v[-1]
 
 
-def instant(problem: Problem, t: float, q, v, u=None) -> Instant:
+def instant(problem: Problem, t: float, q, v, u=None, integral=None) -> Instant:
     """What the scenario does at a state; `u` (nv + actuators,) is added to its inputs: to the acceleration of each prescribed
-    coordinate, the force of each other one, the thrusts. Raises ComputationError."""
-    m, nv, work = problem.model, problem.model.nv, evaluated(problem, t, q, v)
+    coordinate, the force of each other one, the thrusts. integral (nv,): of pid laws, None: zero. Raises ComputationError."""
+    m, nv, work = problem.model, problem.model.nv, evaluated(problem, t, q, v, integral=integral)
     f_ext = None
     if len(problem.forced_links):
         f_ext = np.zeros((len(m.link_names), 6))
         f_ext[problem.forced_links] = work.wrench.reshape(-1, 6)
-    here = Instant(t, work.q.copy(), work.v.copy(), work.a.copy(), work.tau.copy(), f_ext)
+    sums, of_laws = np.zeros((2, nv)), problem.schedule.integral
+    sums[:, of_laws] = work.z.reshape(2, -1)
+    here = Instant(t, work.q.copy(), work.v.copy(), work.a.copy(), work.tau.copy(), f_ext, *sums)
     if u is None or not np.any(u):
         return here
     for actuator, thrust in zip(m.description.actuators, u[nv:], strict=True):
@@ -156,7 +163,8 @@ def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = F
     """The problem with constant accelerations of its prescribed coordinates, those of `here`: their positions and velocities
     are states like others.
 
-    laws   False: torques, wrenches and thrusts keep their values too, whatever the state
+    laws   False: torques, wrenches and thrusts keep their values too, whatever the state; integrals of pid laws go on
+           summing, and their values in `here` act
     rest   prescribed coordinates, and those of the mask `held`, keep no acceleration
     """
     schedule, signals, nv = problem.schedule, problem.signals, problem.model.nv
@@ -165,11 +173,13 @@ def frozen(problem: Problem, here: Instant, *, laws: bool = True, rest: bool = F
     constant = motion.copy()
     if not laws:
         # what the laws give here: tau itself, as it is written where no motion is prescribed
-        values, constant = np.where(motion, values, here.tau), np.ones(nv, dtype=bool)
+        values, constant = np.where(motion, values, here.tau - here.integral), np.ones(nv, dtype=bool)
+        summed = np.isin(np.arange(nv), schedule.integral)
         forces = np.array([_value(problem, k, here) for k in schedule.force_signal])
         values = np.concatenate([values, forces])
         problem = replace(problem, law=None, joint_laws=None)
-        schedule = schedule._replace(target=np.full(nv, -1), force_signal=first + nv + np.arange(len(forces)))
+        schedule = schedule._replace(target=np.where(summed, schedule.target, -1), kp=np.zeros(nv), kd=np.zeros(nv),
+                                     force_signal=first + nv + np.arange(len(forces)))
     elif problem.joint_laws is not None:                       # computed torque knows what is prescribed
         known = problem.joint_laws._replace(given=problem.joint_laws.given | motion)
         problem = replace(problem, joint_laws=known)

@@ -4,7 +4,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -111,7 +111,7 @@ def linearize(model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike, *, a: Ar
         if x.ndim != 1:
             raise ShapeError(f"a single state is expected; found {name} of shape {x.shape}")
     a, tau, chart = _motion(model, q, v, np.zeros(nv) if a is None else a, tau, prescribed, f_ext, passive, independent, drive)
-    here = Instant(0.0, q, v, a, tau, wrenches(model, f_ext))
+    here = Instant(0.0, q, v, a, tau, wrenches(model, f_ext), *np.zeros((2, nv)))
     none = np.zeros((nv, 2 * nv))
     return tangent_system(model, here, prescribed, passive, none, none, inputs, outputs, chart, drive)
 
@@ -153,7 +153,8 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
     hold : names or patterns, one or several
         With `equilibrium`: joints to hold in place by a force to be found, actuators whose thrust is to be found.
     open_loop : bool
-        Omit the state feedback of torques, PD laws, wrenches and thrusts.
+        Omit the state feedback of torques, PD and PID laws, wrenches and thrusts. Integrals of PID laws, states z.<coordinate>
+        [N m | N], go on summing the errors.
     step : float, optional
         Time step of the discretization [s]; default: the scenario's output_step.
     inputs, outputs, independent
@@ -199,20 +200,21 @@ def linearize_scenario(path: str | os.PathLike[str] | Mapping[str, Any], *, at: 
         with progress.stage("looking for an equilibrium (the first run compiles the kernels)"):
             found = settle(setup, t, q, v, hold)
         q, v, u, offset = found.q, np.zeros(setup.model.nv), found.u, found.offset
-        notes += found.notes
+        notes, setup = [*notes, *found.notes], replace(setup, integral=found.integral)
     with progress.stage("linearizing (the first run compiles the kernels)"):
-        rest = frozen(setup.problem, instant(setup.problem, t, q, v), rest=equilibrium)
-        here = instant(rest, t, q, v, u)
+        z = setup.integral
+        rest = frozen(setup.problem, instant(setup.problem, t, q, v, None, z), rest=equilibrium)
+        here = instant(rest, t, q, v, u, z)
         if open_loop:
-            rest = frozen(rest, instant(rest, t, q, v), laws=False)
-        system = linear_system(setup, rest, here, inputs, outputs, independent=independent)
+            rest = frozen(rest, instant(rest, t, q, v, None, z), laws=False)
+        system = linear_system(setup, rest, here, inputs, outputs, independent=independent, acting=not open_loop)
         step = setup.scenario.output_step if step is None else float(step)
         Ad, Bd = system.discretize(step)
         notes += friction_note(setup.model, here.v) if setup.scenario.passive else []
     done, compared = time.perf_counter(), None
     if verify:
         with progress.stage("comparing with differences"):
-            compared = differences(rest, here, u, system, progress.update)
+            compared = differences(rest, here, u, system, progress.update, not open_loop)
     timing = {"linearize": done - began, "verify": time.perf_counter() - done}
     return Linearization(setup.scenario, setup.model, here, system, step, Ad, Bd, offset, compared, tuple(notes), timing)
 

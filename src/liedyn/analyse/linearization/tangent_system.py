@@ -8,6 +8,8 @@ Deviations x = [dq; dv] from a motion q0(t), v0(t): q = q0 (+) dq, v = v0 + dv. 
 Under constraints the rates of dv are those of constrained motion, and the system is written in independent coordinates
 (`analyse.linearization.independent`).
 
+Integrals z of pid laws are states after these: a force of their own at each joint, with d(dz)/dt by the laws.
+
 Inputs: u_k = a_k of a prescribed coordinate, at whatever level it is prescribed: its velocity and position follow by
 integration; else u_k = an addition to tau_k; and an addition to each thrust.
 """
@@ -35,33 +37,49 @@ def refuse_unmatched(model, prescribed, inputs, outputs) -> None:
         choose([name for name, _ in known], patterns, what)
 
 
+@dataclass(frozen=True, eq=False)
+class Integrals:
+    """Of m pid laws. k (m,): their coordinates; rate (m, 2 nv): of their rates by the state; force (nv, m): of joint forces by
+    them."""
+
+    k: np.ndarray
+    rate: np.ndarray
+    force: np.ndarray
+
+
 def tangent_system(model, here: Instant, prescribed, passive, force, push, inputs, outputs, chart=None,
-                   drive=None) -> LinearSystem:
+                   drive=None, integrals: Integrals | None = None) -> LinearSystem:
     """force, push: (nv, 2 nv) what the laws add to joint forces and to the generalized force of wrenches, by the state.
     inputs, outputs: patterns. chart: `independent.Chart` of a constrained model, with the motion of driven loops."""
     refuse_unmatched(model, prescribed, inputs, outputs)
     nv = model.nv
+    integrals = integrals or Integrals(np.zeros(0, dtype=int), np.zeros((0, 2 * nv)), np.zeros((nv, 0)))
+    n, last = 2 * nv + len(integrals.k), slice(2 * nv, None)
     response = _response(model, here, prescribed, passive, chart is not None, drive)
     motion_x, force_x = response.by_state(force, push)
+    motion_z, force_z = response.by_forces(integrals.force, 0.0 * integrals.force)
+    motion_x, force_x = np.hstack([motion_x, motion_z]), np.hstack([force_x, force_z])
     motion_u, force_u = response.by_input(thrust_columns(model, here.q))
     m = motion_u.shape[1]
-    A, B = np.zeros((2 * nv, 2 * nv)), np.vstack([np.zeros((nv, m)), motion_u])
-    A[:nv, :nv], A[:nv, nv:], A[nv:] = -carried(model, here.v), np.eye(nv), motion_x
-    x = np.eye(2 * nv)
-    table = {"q": (x[:nv], np.zeros((nv, m))), "v": (x[nv:], np.zeros((nv, m))), "a": (motion_x, motion_u),
+    A, B = np.zeros((n, n)), np.vstack([np.zeros((nv, m)), motion_u, np.zeros((n - 2 * nv, m))])
+    A[:nv, :nv], A[:nv, nv:2 * nv], A[nv:2 * nv] = -carried(model, here.v), np.eye(nv), motion_x
+    A[last, :2 * nv] = integrals.rate
+    x = np.eye(n)
+    table = {"q": (x[:nv], np.zeros((nv, m))), "v": (x[nv:2 * nv], np.zeros((nv, m))), "a": (motion_x, motion_u),
              "tau": (force_x, force_u)}
     names, C, D, units = _outputs(model, here.q, table, m, outputs)
-    states = _named(model, ["q"] * nv) + _named(model, ["v"] * nv)
+    sums = _named(model, ["z"] * nv)
+    states = _named(model, ["q"] * nv) + _named(model, ["v"] * nv) + [sums[k] for k in integrals.k]
     (state_names, state_units), (input_names, input_units) = (zip(*rows, strict=True)
                                                               for rows in (states, _inputs(model, prescribed)))
     system = LinearSystem(A, B, C, D, state_names, input_names, names, state_units, input_units, units,
-                          moving(model, prescribed)).select(inputs=inputs)
+                          np.append(moving(model, prescribed), np.ones(len(integrals.k), dtype=bool))).select(inputs=inputs)
     return system if chart is None else chart.reduced(system)
 
 
 def _named(model, kinds) -> list[tuple[str, str]]:
-    """(name, unit) of each coordinate as a q, v, a or tau."""
-    return [(f"{kind}.{name}", {"q": unit, "v": f"{unit}/s", "a": f"{unit}/s^2", "tau": _FORCE[unit]}[kind])
+    """(name, unit) of each coordinate as a q, v, a, tau or z."""
+    return [(f"{kind}.{name}", {"q": unit, "v": f"{unit}/s", "a": f"{unit}/s^2"}.get(kind, _FORCE[unit]))
             for kind, name, unit in zip(kinds, model.v_names, model.v_units, strict=True)]
 
 
@@ -78,15 +96,15 @@ def _known_outputs(model) -> list[tuple[str, str]]:
 
 def _outputs(model, q, table, m: int, patterns):
     """Names, C, D and units of the outputs that match; links are looked at only where they are asked for."""
-    nv, known = model.nv, _known_outputs(model)
+    nv, n, known = model.nv, table["q"][0].shape[1], _known_outputs(model)
     places = [(link, axis) for link in model.link_names for axis in range(3)]
     chosen = choose([name for name, _ in known], patterns, "output")
     wanted = {places[k - 4 * nv][0] for k in chosen if k >= 4 * nv}
-    J = {link: np.hstack([jacobian(model, q, link, frame="local_world_aligned")[3:], np.zeros((3, nv))]) for link in wanted}
+    J = {link: np.hstack([jacobian(model, q, link, frame="local_world_aligned")[3:], np.zeros((3, n - nv))]) for link in wanted}
     C, D = (np.vstack([blocks[k] for blocks in table.values()]) for k in range(2))
     rows = [C[k] if k < 4 * nv else J[places[k - 4 * nv][0]][places[k - 4 * nv][1]] for k in chosen]
     direct = [D[k] if k < 4 * nv else np.zeros(m) for k in chosen]
-    return (tuple(known[k][0] for k in chosen), np.array(rows).reshape(len(chosen), 2 * nv),
+    return (tuple(known[k][0] for k in chosen), np.array(rows).reshape(len(chosen), n),
             np.array(direct).reshape(len(chosen), m), tuple(known[k][1] for k in chosen))
 
 

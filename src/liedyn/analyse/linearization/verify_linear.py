@@ -15,19 +15,24 @@ _STEP = 0.02                 # rad, m, rad/s, m/s
 _TOUCHING = 1.0, 1e-2, 1e-4  # of the step, where links touch: contacts are a millimetre deep, and creep a millimetre a second
 
 
-def differences(problem, here: Instant, u, system: LinearSystem, update=lambda fraction: None) -> dict[str, Compared]:
+def differences(problem, here: Instant, u, system: LinearSystem, update=lambda fraction: None,
+                acting: bool = True) -> dict[str, Compared]:
     """{"A", "B", "C", "D"}: largest difference, relative to the largest entry of the rows of the same kind (q, v, a, …).
 
-    `problem` is a `frozen` one; `u` (nv + actuators,) what is added to its inputs here, or None.
+    `problem` is a `frozen` one; `u` (nv + actuators,) what is added to its inputs here, or None. acting: whether forces answer to
+    integrals.
     """
     model = problem.model
     nv, actuators, n = model.nv, len(model.description.actuators), len(system.states)
     u = np.zeros(nv + actuators) if u is None else u
     inputs, index = _input_numbers(model, system), _coordinates(model, system)
+    f, sums = len(index), problem.schedule.integral
     deviated = _deviated_tied(problem, here, index) if problem.ties is not None else _deviated(model, here)
 
     def outcome(x, w):
-        return _outcome(problem, here, *deviated(x[:n // 2], x[n // 2:]), u + w, index, system.outputs)
+        z = here.integral.copy()
+        z[sums] += acting * x[2 * f:n]
+        return _outcome(problem, here, *deviated(x[:f], x[f:2 * f]), u + w, z, index, sums, system.outputs)
 
     condition = float(condition_of(model, here.q[None], problem.schedule.level == TORQUE)[0])
     x, w, found = np.eye(n), np.eye(nv + actuators), []
@@ -44,8 +49,8 @@ def differences(problem, here: Instant, u, system: LinearSystem, update=lambda f
 
 
 def _coordinates(model, system) -> np.ndarray:
-    """Numbers of the coordinates that are states."""
-    return np.array([model.v_names.index(name.partition(".")[2]) for name in system.states[:len(system.states) // 2]])
+    """Numbers of the coordinates whose positions are states."""
+    return np.array([model.v_names.index(name.partition(".")[2]) for name in system.states if name.startswith("q.")])
 
 
 def _deviated(model, here: Instant):
@@ -56,7 +61,7 @@ def _deviated(model, here: Instant):
 def _deviated_tied(problem, here: Instant, index):
     """The same by deviations of the independent coordinates, which the others follow."""
     from liedyn.analyse.linearization.independent import chart
-    from liedyn.dynamics.loops.constraints import project_configuration, project_velocity
+    from liedyn.dynamics.loops.constraints import nearest_velocity, project_configuration
     from liedyn.simulation.driven_loops import drives_at
 
     model, drive = problem.model, drives_at(problem, here.t)
@@ -67,7 +72,7 @@ def _deviated_tied(problem, here: Instant, index):
         q = project_configuration(model, integrate(model, here.q, Z @ dq), prescribed=given, drive=drive)
         v = here.v.copy()
         v[index] += dv
-        return q, project_velocity(model, q, v, prescribed=given, drive=drive)
+        return q, nearest_velocity(model, q, v, prescribed=given, drive=drive)
     return deviated
 
 
@@ -84,10 +89,11 @@ def _input_numbers(model, system) -> list[int]:
     return [names.index(name if name.startswith("thrust.") else name.partition(".")[2]) for name in system.inputs]
 
 
-def _outcome(problem, here: Instant, q, v, u, index, outputs) -> np.ndarray:
-    """Rates of the states, of coordinates `index`, then the outputs, of a state near `here`."""
+def _outcome(problem, here: Instant, q, v, u, z, index, sums, outputs) -> np.ndarray:
+    """Rates of the states, of coordinates `index` and integrals of coordinates `sums`, then the outputs, of a state near
+    `here`."""
     model = problem.model
-    there = instant(problem, here.t, q, v, u)
+    there = instant(problem, here.t, q, v, u, z)
     places: dict[str, np.ndarray] = {}
     values = {"q": difference(model, here.q, q), "v": v, "a": there.a, "tau": there.tau}
     y = []
@@ -100,7 +106,7 @@ def _outcome(problem, here: Instant, q, v, u, index, outputs) -> np.ndarray:
             y.append(places[link]["xyz".index(axis)])
         else:
             y.append(values[kind][model.v_names.index(rest)])
-    return np.concatenate([_rate_of_deviation(model, here, q, v)[index], there.a[index], y])
+    return np.concatenate([_rate_of_deviation(model, here, q, v)[index], there.a[index], there.integral_rate[sums], y])
 
 
 def _rate_of_deviation(model, here: Instant, q, v) -> np.ndarray:

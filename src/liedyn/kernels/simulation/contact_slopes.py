@@ -7,7 +7,8 @@ change of a coordinate moves b against a by the twist eta, and U by dU; column k
     joints of b:  C = Ad_X J,   dU = -Ad_X ad_{V before} J  - ad_eta Ad_X V_b
 
 for a change of q_k, where `before` are the joints nearer to the ground, and eta = 0, dU = -C for a change of v_k. The wrench F
-on a changes by dF(eta, dU), that on b, in its own frame, by -Ad*_X (dF + ad*_eta F).
+on a changes by dF(eta, dU), that on b, in its own frame, by -Ad*_X (dF + ad*_eta F). In joints that carry both links, -ad*_eta F
+is left of the two.
 """
 from liedyn.jit import kernel, primitive
 from liedyn.joints.kinds import NV
@@ -60,9 +61,9 @@ def contact_slopes(index, constants, contacts, q, v, C, E, out):
         columns(contacts.path, on_a[0], on_a[1], a, tree, q, v, -1.0, _STILL, Va, C, E)
         if contacts.kind[j] != GROUND:
             columns(contacts.other_path, on_b[0], on_b[1], b, tree, q, v, 1.0, X, Vb, C, E)
-        push(contacts.path, on_a[0], on_a[1], contacts, j, tree, X, Vb, U, C, E, out)
+        push(contacts.path, on_a[0], on_a[1], contacts, j, tree, q, X, Vb, U, C, E, out)
         if contacts.kind[j] != GROUND:
-            push(contacts.other_path, on_b[0], on_b[1], contacts, j, tree, X, Vb, U, C, E, out)
+            push(contacts.other_path, on_b[0], on_b[1], contacts, j, tree, q, X, Vb, U, C, E, out)
 
 
 @kernel
@@ -81,7 +82,7 @@ def columns(path, first, last, link, tree, q, v, sign, X, V, C, E):
 
 
 @kernel
-def push(path, first, last, contacts, j, tree, X, Vb, U, C, E, out):
+def push(path, first, last, contacts, j, tree, q, X, Vb, U, C, E, out):
     """The columns of out that belong to the joints along a path."""
     nv = tree.armature.size
     for k in range(first, last):
@@ -90,7 +91,9 @@ def push(path, first, last, contacts, j, tree, X, Vb, U, C, E, out):
             o = tree.iv[i] + c
             eta = load_twist(C, o)
             F, dF = wrench_slope(contacts, j, X, U, eta, sub(load_twist(E, o), ad(eta, Vb)))
-            answer(contacts, j, tree, C, dF, sub(dF, minus_dad(eta, F)), o, out)
+            turned = minus_dad(eta, F)
+            answer(contacts, j, tree, C, dF, sub(dF, turned), o, out)
+            answer_below(contacts, j, tree, q, turned, o, out)
             F, dF = wrench_slope(contacts, j, X, U, _REST, neg(eta))
             answer(contacts, j, tree, C, dF, dF, nv + o, out)
 
@@ -106,6 +109,21 @@ def answer(contacts, j, tree, C, on_a, on_b, column, out):
         i = contacts.other_path[k]
         for c in range(NV[tree.kind[i]]):
             out[tree.iv[i] + c, column] -= dot(on_b, load_twist(C, tree.iv[i] + c))
+
+
+@kernel
+def answer_below(contacts, j, tree, q, F, column, out):
+    """The generalized force of F on a in the joints that carry both links: what dF on a and on b leave of each other."""
+    T, i = load_pose(tree.link_pose, contacts.link[j]), tree.link_body[contacts.link[j]]
+    for k in range(contacts.first[j + 1] - 1, contacts.first[j] - 1, -1):
+        i = contacts.path[k]
+        T = compose(joint_pose(tree, i, q), T)
+        i = tree.parent[i]
+    while i > 0:
+        for c in range(NV[tree.kind[i]]):
+            out[tree.iv[i] + c, column] += dot(F, Ad_inv(T, joint_column(tree, i, c, 0.0)))
+        T = compose(joint_pose(tree, i, q), T)
+        i = tree.parent[i]
 
 
 @kernel

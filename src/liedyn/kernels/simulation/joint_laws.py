@@ -5,7 +5,7 @@
     computed torque        tau += what hybrid dynamics asks for where the driven joints have the accelerations
                            a = r'' + k_1 (r' - v) + k_0 (r - q), the prescribed ones their own, and the others their forces
     task space             the same, where `task_law` gives the accelerations of all joints that are not prescribed
-    sampled controller     tau += a signal that is constant between its samples
+    sampled controller     tau += a signal that is constant, or a straight line, between its samples
     saturation             -limit <= tau <= limit, or bottom <= tau <= top where these are signals, as of motors; last
 
 Computed torque of all joints is inverse dynamics; of some it is partial feedback linearization (Spong 1994). The limits are

@@ -1,8 +1,8 @@
 """What of a robot does not change while it moves: its bodies, and what is drawn on them, as plain values."""
 from __future__ import annotations
 
-import math
 from collections.abc import Container, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,16 @@ from liedyn.report.pictures.motion_data import rolling_rims, stick_figure
 
 GROUND = -1                             # the body of what does not move
 _THIN, _THICK = 0.007, 0.025             # radii of sticks, in sizes of the robot
+_POSES = 500                            # that a box around the motion is taken from, at most
 _FLATTEST = 0.02                        # of an ellipsoid, in sizes of the robot: what has no thickness is drawn with some
+
+
+class Placed(NamedTuple):
+    """A mesh of a link: its number in the page, and the corners (2, 3) of its box, not scaled [m]."""
+
+    number: int
+    mesh: LinkMesh
+    box: np.ndarray
 
 
 def bodies_of(model: Model) -> tuple[list[int], dict[str, tuple[int, np.ndarray]]]:
@@ -33,18 +42,18 @@ def bodies_of(model: Model) -> tuple[list[int], dict[str, tuple[int, np.ndarray]
     return list(first.values()), place
 
 
-def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[tuple[int, LinkMesh]]] | None = None) -> dict:
+def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[Placed]] | None = None) -> dict:
     """Plain values of all that is drawn of a robot; T: (F, n_links, 4, 4) poses of its links, which tell its size; meshes: by
-    link, with their numbers in the page.
+    link.
 
     links      name, body, at: rotation by rows and translation of the link in its body
     visuals    link, mesh: its number, at, scale, colour: where it has none;  covered: links that meshes show
-    shapes     link, kind, sizes, at (in the body)
+    shapes     link, kind, sizes, at (in the body), colour: null for one of the page's
     points     body, x, y, z in it;  edges: two points, a radius, 1 if meshes show that;  rims: points around what rolls
     dots       point, radius, link: masses of links without a shape
     joints     link, at, kind: axis (about z of `at`), ball or slide
     ellipsoids link, at, semi-axes; solid: where nothing else shows the link
-    size       of the robot [m];  radius: of its thinnest sticks
+    size       of the robot [m];  radius: of its thinnest sticks;  bounds: corners of a box around all of the motion
     """
     _, place = bodies_of(model)
     place[WORLD] = (GROUND, np.eye(4))
@@ -52,7 +61,10 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[tuple[
     shapes = _shapes(model, meshes)
     points, edges, masses = stick_figure(model)
     rims = rolling_rims(model, points)
-    size = _size(model, T, points, shapes)
+    corners = _corners(points, shapes, meshes)
+    low, high = _bounds(model, T[:1], corners)
+    size = float(np.linalg.norm(high - low)) or 1.0
+    low, high = _bounds(model, T[::-(-len(T) // _POSES)], corners)
     edges = [(a, b) for a, b in edges if not _within_a_shape(points, a, b, len(masses), shapes)]
     sticks = [[a, b, _rounded(radius), int(_within_a_shape(points, a, b, len(masses), meshes))]
               for (a, b), radius in zip(edges, _radii(edges, len(points), size), strict=True)]
@@ -66,16 +78,16 @@ def body_scene(model: Model, T: np.ndarray, meshes: Mapping[str, Sequence[tuple[
         "links": [{"name": name, "body": body, "at": _twelve(pose)} for name, (body, pose) in place.items() if name != WORLD],
         "visuals": [{"link": link, "body": place[link][0], "mesh": number, "at": at(link, _matrix(mesh.pose)),
                      "scale": list(mesh.scale), "colour": mesh.colour}
-                    for link, group in meshes.items() for number, mesh in group],
+                    for link, group in meshes.items() for number, mesh, _ in group],
         "covered": list(meshes),
-        "shapes": [{"link": link, "body": place[link][0], "kind": one.kind, "sizes": list(one.sizes),
+        "shapes": [{"link": link, "body": place[link][0], "kind": one.kind, "sizes": list(one.sizes), "colour": one.colour,
                     "at": at(link, _matrix(one.pose))} for link, group in shapes.items() for one in group],
         "points": [[place[link][0], *_rounded((place[link][1] @ [*xyz, 1.0])[:3])] for link, xyz in points],
         "edges": sticks, "dots": dots, "rims": [list(rim) for rim in rims],
         "joints": [{"link": joint.child, "body": place[joint.child][0], "at": at(joint.child, pose), "kind": kind}
                    for joint in model.joints if (mark := _mark(joint)) for kind, pose in [mark]],
         "ellipsoids": _ellipsoids(model, place, shapes, size, {points[k][0] for edge in edges for k in edge}),
-        "size": _rounded(size), "radius": _rounded(_THIN * size)}
+        "bounds": [_rounded(low), _rounded(high)], "size": _rounded(size), "radius": _rounded(_THIN * size)}
 
 
 def _shapes(model: Model, meshes: Container[str]) -> dict[str, tuple[LinkShape, ...]]:
@@ -89,15 +101,40 @@ def _shapes(model: Model, meshes: Container[str]) -> dict[str, tuple[LinkShape, 
     return {link: shapes for link, shapes in found.items() if link in model.link_names}
 
 
-def _size(model: Model, T: np.ndarray, points, shapes) -> float:
-    """The diagonal of a box around the robot in its first pose [m]."""
-    cloud = [T[0, model.link_index(link)] @ [*xyz, 1.0] for link, xyz in points]
+def _corners(points, shapes, meshes) -> dict[str, np.ndarray]:
+    """(n, 3) corners of boxes around what is drawn of each link, in the link."""
+    found: dict[str, list] = {}
+    for link, xyz in points:
+        found.setdefault(link, []).append(np.array([xyz]))
     for link, group in shapes.items():
-        for one in group:
-            reach = 0.5 * sum(one.sizes) if one.kind == "box" else sum(one.sizes)
-            corner = reach / math.sqrt(3)
-            cloud += [T[0, model.link_index(link)] @ _matrix(one.pose) @ [x, x, x, 1.0] for x in (-corner, corner)]
-    return float(np.linalg.norm(np.ptp(np.array(cloud)[:, :3], axis=0))) if cloud and np.ptp(cloud, axis=0).any() else 1.0
+        found.setdefault(link, []).extend(_box(one.pose, [-0.5, 0.5] * np.array(_sides(one))[:, None]) for one in group)
+    for link, group in meshes.items():
+        found.setdefault(link, []).extend(_box(mesh.pose, (box * mesh.scale).T) for _, mesh, box in group)
+    return {link: np.concatenate(parts) for link, parts in found.items()}
+
+
+def _box(pose: Pose, ends) -> np.ndarray:
+    """(8, 3) corners of a box at a pose; ends: (3, 2) along each of its axes."""
+    corners = np.array(np.meshgrid(*ends)).reshape(3, -1).T
+    return corners @ np.reshape(pose.rotation, (3, 3)).T + pose.translation
+
+
+def _sides(shape: LinkShape) -> tuple[float, float, float]:
+    """Of a box around it."""
+    if shape.kind == "box":
+        return shape.sizes
+    r, length = (*shape.sizes, 0.0)[:2]
+    return 2 * r, 2 * r, length + (0.0 if shape.kind == "cylinder" else 2 * r)
+
+
+def _bounds(model: Model, T: np.ndarray, corners: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """The lowest and highest corner of a box around all links in all poses [m]."""
+    cloud = [T[..., :3, 3].reshape(-1, 3)]
+    for link, xyz in corners.items():
+        pose = T[:, model.link_index(link)]
+        cloud.append((np.einsum("fij,nj->fni", pose[:, :3, :3], xyz) + pose[:, None, :3, 3]).reshape(-1, 3))
+    every = np.concatenate(cloud)
+    return every.min(axis=0), every.max(axis=0)
 
 
 def _within_a_shape(points, a: int, b: int, links: int, shapes) -> bool:

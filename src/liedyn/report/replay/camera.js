@@ -17,7 +17,7 @@ class Camera {
     this.look();
     const toEye = cross(this.right, this.up), up = Math.tan(ANGLE / 2);
     const aside = up * (canvas.clientWidth / canvas.clientHeight || 1);
-    const half = low.map((x, k) => Math.min(most, (high[k] - x) / 2) + 0.12 * size);
+    const half = low.map((x, k) => Math.min(most, (high[k] - x) / 2) + 0.04 * size);
     const corners = [0, 1, 2, 3, 4, 5, 6, 7].map((k) => half.map((x, j) => (k >> j & 1 ? x : -x)));
     const beyond = (c) => Math.max(Math.abs(dot(c, this.up)) / up, Math.abs(dot(c, this.right)) / aside);
     const needed = corners.map((c) => dot(c, toEye) + beyond(c));

@@ -58,7 +58,8 @@ function drawnBySoftware() {
 class Drawing {
   constructor(canvas) {
     this.bySoftware = drawnBySoftware();
-    const gl = canvas.getContext("webgl2", { antialias: !this.bySoftware, stencil: true });
+    // without alpha the browser does not blend the picture with what is behind it: a tenth of a frame by software
+    const gl = canvas.getContext("webgl2", { antialias: !this.bySoftware, stencil: true, alpha: false });
     if (!gl) throw new Error("this browser has no WebGL 2, which the picture is drawn with");
     this.gl = gl;
     this.canvas = canvas;

@@ -104,17 +104,17 @@ def robot_entities(scene: dict, frames: Mapping[int, str], sticks, meshes, now: 
 
     covered = set(scene["covered"])
     for one in scene["shapes"]:
-        T, sizes = _matrix(one["at"]), one["sizes"]
+        T, sizes, paint = _matrix(one["at"]), one["sizes"], _colour(*one["colour"]) if one["colour"] else PAINT["link"]
         if one["kind"] == "box":
-            put(one["body"], "cubes", _solid(T, sizes, PAINT["link"]))
+            put(one["body"], "cubes", _solid(T, sizes, paint))
         elif one["kind"] == "sphere":
-            put(one["body"], "spheres", _solid(T, 3 * [2 * sizes[0]], PAINT["link"]))
+            put(one["body"], "spheres", _solid(T, 3 * [2 * sizes[0]], paint))
         else:
-            put(one["body"], "cylinders", _cylinder(T, *sizes, PAINT["link"]))
+            put(one["body"], "cylinders", _cylinder(T, *sizes, paint))
             for z in (-sizes[1] / 2, sizes[1] / 2) if one["kind"] == "capsule" else ():
                 end = T.copy()
                 end[:3, 3] += z * T[:3, 2]
-                put(one["body"], "spheres", _solid(end, 3 * [2 * sizes[0]], PAINT["link"]))
+                put(one["body"], "spheres", _solid(end, 3 * [2 * sizes[0]], paint))
     for body, a, b, radius in sticks:
         if np.linalg.norm(b - a) > 1e-9:
             length = float(np.linalg.norm(b - a))

@@ -51,6 +51,8 @@ class Motion {
     motion.marks = marks;
     const order = {};
     data.scene.links.forEach((link, k) => { order[link.name] = k; });
+    const handles = (list) => list.map(({ body, at }, k) => ({ link: order[list[k].name ?? list[k].link], body, p: place(at) }));
+    motion.handles = [...handles(motion.links), ...handles(marks.ellipsoids)];
     motion.paint = (link) => PAINT[(order[link] || 0) % PAINT.length];
     motion.usual = { force: usualLength(motion, false), moment: usualLength(motion, true) };
     return motion;
@@ -111,8 +113,8 @@ class Motion {
         put(main, `mesh ${mesh} ${k}`, m, tone((part.colour || colour || BARE).map((x) => 0.88 * x)), alpha); // white has room
       });
     }
-    for (const { kind, sizes, at, link, body } of this.marks.shapes) {
-      const m = product(this.body(body), at), paint = tone(this.paint(link));
+    for (const { kind, sizes, at, link, body, colour } of this.marks.shapes) {
+      const m = product(this.body(body), at), paint = tone(colour || this.paint(link));
       if (kind === "box") put(main, "box", scaled(m, ...sizes), paint, alpha);
       else if (kind === "sphere") put(main, "sphere", scaled(m, sizes[0], sizes[0], sizes[0]), paint, alpha);
       else {
@@ -120,7 +122,7 @@ class Motion {
         put(main, "cylinder", scaled(m, r, r, length), paint, alpha);
         if (kind === "capsule") {
           for (const z of [-length / 2, length / 2]) {
-            ball("sphere", moved(m, [0, 0, z]), r, this.paint(link));
+            ball("sphere", moved(m, [0, 0, z]), r, paint);
           }
         }
       }

@@ -12,7 +12,7 @@ from liedyn.report.replay.run_data import Shown, run_data
 from liedyn.report.replay.visuals import Visuals
 
 SCRIPTS = ("page.js", "vectors.js", "shapes.js", "drawing.js", "camera.js", "motion.js", "meshes.js", "curves.js", "plots.js",
-           "arrangement.js", "recording.js", "viewer.js")
+           "arrangement.js", "recording.js", "picking.js", "viewer.js")
 PAGE = "replay.html"                    # its name in a run folder
 DATA = '<script id="data" type="application/json">'
 

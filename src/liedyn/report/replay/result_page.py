@@ -18,12 +18,44 @@ def replay_of(result: Result, *, against: Sequence[Result] = (), beside: bool = 
               inline: bool = False) -> str:
     """HTML page that shows a simulated motion in 3D, as `liedyn replay` writes it: offline, in any browser.
 
-    against : other results, drawn as ghosts, or beside the first one with `beside`
-    traces, follow : links of the first one whose paths are drawn, and that the camera follows
-    speed : seconds of motion in a second
-    meshes : whether the meshes of the URDF are drawn; `package://` is looked for in the folders `package_roots`, too
-    inline : whether the page stands in a frame, as a part of another page; of one of more than 4 MB, how to write it to a file
-    Raises NameLookupError for an unknown link, UsageError where there are no meshes or nothing to read them with.
+    Parameters
+    ----------
+    result : Result
+    against : sequence of Result
+        Other results, drawn as ghosts.
+    beside : bool
+        Whether the others are drawn beside the first one instead.
+    traces : sequence of str
+        Links of the first one whose paths are drawn.
+    follow : str
+        Link of the first one that the camera follows.
+    speed : float
+        Playback speed: seconds of motion per second.
+    meshes : bool
+        Whether the meshes of the URDF are drawn.
+    package_roots : sequence of paths
+        Further folders in which to look for ``package://`` meshes.
+    inline : bool
+        Whether the page is made a frame of another page, as in notebooks; if it has more than 4 MB, the frame says instead how to
+        write it to a file.
+
+    Returns
+    -------
+    str
+
+    Raises
+    ------
+    NameLookupError
+        For an unknown link.
+    UsageError
+        If there are no meshes, or nothing to read them with.
+
+    Examples
+    --------
+    >>> run = ld.simulate("robots/double_pendulum.yaml", duration=0.1, q0=[0.3, 0.0])
+    >>> page = ld.replay_of(run, traces=["tip"])
+    >>> Path("replay.html").write_text(page, encoding="utf-8") > 10_000
+    True
     """
     results = [result, *against]
     runs = [shown_result(one, f"{one.model.name} {k}" if against else one.model.name) for k, one in enumerate(results, start=1)]

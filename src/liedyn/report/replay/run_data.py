@@ -8,9 +8,8 @@ import numpy as np
 
 from liedyn.dynamics.kinematics import link_poses
 from liedyn.dynamics.orientations import quaternions_over_time
-from liedyn.io.link_meshes import LinkMesh
 from liedyn.model.model import Model
-from liedyn.report.replay.body_scene import bodies_of, body_scene
+from liedyn.report.replay.body_scene import Placed, bodies_of, body_scene
 from liedyn.report.replay.force_arrows import arrows_of
 from liedyn.report.replay.packed import packed
 
@@ -44,8 +43,8 @@ class Shown:
     notes: tuple[str, ...] = ()                              # what is told of the run where several stand beside each other
 
 
-def run_data(run: Shown, meshes: Mapping[str, Sequence[tuple[int, LinkMesh]]] | None = None) -> dict:
-    """Plain values of a run for the page: JSON of them is read by `viewer.js`. meshes: of its links, and their numbers there."""
+def run_data(run: Shown, meshes: Mapping[str, Sequence[Placed]] | None = None) -> dict:
+    """Plain values of a run for the page: JSON of them is read by `viewer.js`. meshes: of its links."""
     keep = frames_of(run.t)
     t, model = run.t[keep], run.model
     T = link_poses(model, run.q[keep])
@@ -54,11 +53,9 @@ def run_data(run: Shown, meshes: Mapping[str, Sequence[tuple[int, LinkMesh]]] | 
     scene = body_scene(model, T, meshes)
     names, arrows = arrows_of(run, keep, T, scene["size"])
     plots, curves = _plots(run, keep)
-    heights = T[:, :, 2, 3]
     return {"name": run.name, "notes": list(run.notes), "robot": model.name, "status": run.status, "reason": run.reason,
             "scene": scene,
-            "floor": _floor(float(heights.min()), scene["size"], run.contacts),
-            "bounds": [T[..., :3, 3].min(axis=(0, 1)).round(6).tolist(), T[..., :3, 3].max(axis=(0, 1)).round(6).tolist()],
+            "floor": _floor(scene["bounds"][0][2], scene["size"], run.contacts),
             "phase": run.phase, "marks": [[float(time), event, phase] for time, event, phase in run.marks],
             "t": packed(t[:, None], 1e-6),
             "positions": packed(poses[..., :3, 3].reshape(len(t), -1), _POSITION),

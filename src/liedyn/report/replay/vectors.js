@@ -38,6 +38,9 @@ function pointing(from, way) {
   return columns(x, cross(z, x), z, from);
 }
 
+// a point in the picture: x, y and z within -1 and 1, times w
+const projected = (view, p) => [0, 1, 2, 3].map((i) => dot([view[i], view[4 + i], view[8 + i]], p) + view[12 + i]);
+
 function perspective(angle, aspect, near, far) {
   const f = 1 / Math.tan(angle / 2);
   return [f / aspect, 0, 0, 0, 0, f, 0, 0, 0, 0, (far + near) / (near - far), -1, 0, 0, 2 * far * near / (near - far), 0];

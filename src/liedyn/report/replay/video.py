@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -98,19 +99,21 @@ def _encode(writer: str, film: Path, tab: Page, times: list[float], rate: float,
     command = [writer, "-loglevel", "error", "-y", "-f", "image2pipe", "-framerate", f"{rate:g}", "-c:v", "png", "-i", "-",
                *_KINDS[film.suffix], str(film)]
     with tempfile.TemporaryFile() as said:
-        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said) as process:
-            try:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said)
+        try:
+            with process, suppress(BrokenPipeError):            # where it has ended, it tells why below
                 for k, t in enumerate(times):
                     tab.ask(f"replay.still({t!r})")
                     picture = tab.call("Page.captureScreenshot", format="png", optimizeForSpeed=True)["data"]
                     process.stdin.write(base64.b64decode(picture))
+                    process.stdin.flush()
                     progress((k + 1) / len(times))
-                process.stdin.close()
-            except BrokenPipeError:                             # it tells why below
-                pass
-            except BaseException:
-                process.kill()
-                raise
+        except BrokenPipeError:                                 # what was left for it when it ended
+            pass
+        except BaseException:
+            process.kill()
+            process.wait()
+            raise
         if process.returncode != 0:
             said.seek(0)
             last = said.read().decode(errors="replace").strip().splitlines()[-1:] or [f"status {process.returncode}"]

@@ -16,7 +16,11 @@ class Viewer {
     meshes.forEach((parts, k) => parts.forEach((part, j) => this.drawing.add(`mesh ${k} ${j}`, part, true)));
     this.detail = this.stillDetail = this.drawing.bySoftware ? 1.6 : 1;          // pixels drawn for each of the screen
     this.camera = new Camera($("view"), this.main.scene.size, () => { this.dirty = true; });
-    $("view").addEventListener("dblclick", () => this.resetView());
+    addPicking(this);
+    $("view").addEventListener("webglcontextlost", () => {
+      $("problem").hidden = false;
+      $("problem").textContent = "The browser has dropped this picture, as it does where many are open. Reload the page.";
+    });
     this.setTheme(matchMedia("(prefers-color-scheme: dark)").matches);
     this.resetView();
     this.addChoices();
@@ -158,6 +162,8 @@ class Viewer {
 
   resetView(side = this.arrangement.side) { this.camera.reset(this.arrangement.bounds, side); }
 
+  followed = () => (this.follow < 0 ? undefined : place(this.main.link(this.follow)));     // where the link is
+
   setFollow(k) {
     this.follow = k;
     $("follow").value = k;
@@ -212,8 +218,7 @@ class Viewer {
     const w = Math.round(canvas.clientWidth * ratio), h = Math.round(canvas.clientHeight * ratio);
     if (canvas.width !== w || canvas.height !== h) Object.assign(canvas, { width: w, height: h });
     if (!this.ground) this.makeGround();
-    const { floor } = main.data, followed = this.follow < 0 ? undefined : place(main.link(this.follow));
-    const looked = this.camera.look(followed);
+    const { floor } = main.data, looked = this.camera.look(this.followed());
     drawing.begin(looked, rgb(this.colours.back));
     this.arrangement.placeLabels(looked.view, canvas);
     const drawn = this.runs.filter((run) => !run.ghost || show.ghost).map((run) => run.solids({ ...show, arrowScale }));

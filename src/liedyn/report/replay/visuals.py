@@ -5,9 +5,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from liedyn.errors import ComputationError, UsageError
 from liedyn.io.link_meshes import LinkMesh, link_meshes
 from liedyn.model.model import Model
+from liedyn.report.replay.body_scene import Placed
 from liedyn.report.replay.mesh_files import missing_readers, packed_mesh, read_mesh, thinned
 
 _INSTALL = "pip install 'liedyn[meshes]'"
@@ -15,15 +18,17 @@ _INSTALL = "pip install 'liedyn[meshes]'"
 
 @dataclass(frozen=True, eq=False)
 class Visuals:
-    """numbers: of the files in `meshes`, which are plain values for the page; links: the found meshes by robot file and link."""
+    """numbers: of the files in `meshes`, which are plain values for the page; boxes: (2, 3) their lowest and highest corners [m];
+    links: the found meshes by robot file and link."""
 
     numbers: Mapping[Path, int] = field(default_factory=dict)
     meshes: Sequence[list[dict]] = ()
+    boxes: Sequence[np.ndarray] = ()
     links: Mapping[str, Mapping[str, tuple[LinkMesh, ...]]] = field(default_factory=dict)
 
-    def of(self, model: Model) -> dict[str, list[tuple[int, LinkMesh]]]:
-        """(number, mesh) by link, of those that are in the page."""
-        found = {link: [(self.numbers[mesh.file], mesh) for mesh in group if mesh.file in self.numbers]
+    def of(self, model: Model) -> dict[str, list[Placed]]:
+        """By link, those that are in the page."""
+        found = {link: [Placed(k, mesh, self.boxes[k]) for mesh in group if (k := self.numbers.get(mesh.file)) is not None]
                  for link, group in self.links.get(str(model.source), {}).items() if link in model.link_names}
         return {link: group for link, group in found.items() if group}
 
@@ -51,8 +56,10 @@ def visuals_of(models: Iterable[Model], roots: Sequence[str]) -> tuple[Visuals, 
             notes.append(f"not drawn: {problem}")
     if not read:
         raise UsageError(notes[0])
-    packs = {file: packed_mesh(parts) for file, parts in thinned(read).items()}
-    return Visuals({file: k for k, file in enumerate(packs)}, list(packs.values()), links), tuple(notes)
+    boxes = [np.array([points.min(axis=0), points.max(axis=0)])
+             for parts in read.values() for points in [np.concatenate([part.points for part in parts])]]
+    packs = [packed_mesh(parts) for parts in thinned(read).values()]
+    return Visuals({file: k for k, file in enumerate(read)}, packs, boxes, links), tuple(notes)
 
 
 def hint_of_meshes(model: Model) -> tuple[str, ...]:
@@ -61,9 +68,9 @@ def hint_of_meshes(model: Model) -> tuple[str, ...]:
         found = link_meshes(model.source) if model.source else {}
     except (OSError, ValueError, SyntaxError):                  # changed since it was loaded
         return ()
-    count = sum(len(group) for group in found.values())
+    count = sum(mesh.file is not None for group in found.values() for mesh in group)
     how = f"`{_INSTALL}`, then --meshes draws" if missing_readers() else "--meshes draws"
-    return (f"the robot file names {count} mesh{'es' * (count > 1)}: {how} {'them' if count > 1 else 'it'}",) if count else ()
+    return (f"the robot file has {count} mesh{'es' * (count > 1)}: {how} {'them' if count > 1 else 'it'}",) if count else ()
 
 
 def _not_found(names: Sequence[str]) -> str:

@@ -39,6 +39,11 @@ class Curve:
         return Curve(self.breaks + origin, self.coefficients, self.knots + origin)
 
 
+def ramp() -> Curve:
+    """A straight line, whose numbers a run writes."""
+    return Curve(np.zeros(1), np.zeros((1, ORDER)), np.empty(0))
+
+
 def quintic(points) -> Curve:
     """Through waypoints (t, x, dx, ddx); constant before the first and after the last."""
     # written out, as `spline` is: importing scipy.interpolate takes 0.4 s

@@ -1,0 +1,98 @@
+"""Derivatives of lines, forward: operations against complex steps, right-hand sides against derivatives of the dynamics."""
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import liedyn as ld
+from codegen.test_contact_step import problem_of
+from liedyn.codegen.compiled import supported
+from liedyn.codegen.library import math
+from liedyn.codegen.tangent import tangent
+from liedyn.integrators.problem import Options, Start
+from liedyn.integrators.scipy_solvers import _Run
+from liedyn.lie.recorded import NotALine, Tape, sincos, sqrt, where_less
+from zoo import model_of
+
+pytestmark = pytest.mark.skipif(not supported(), reason="this LLVM cannot read the text of lines: loops are used")
+H = 1e-30
+FUNCTIONS = "sqrt", "exp", "log", "sin", "cos", "tan", "tanh", "sinh", "cosh", "atan", "asin", "acos"
+
+
+def operations(x, y, functions, choose):
+    """Each once, of numbers from 0.2 to 0.8."""
+    f = functions
+    return [x + y, x - y, x * y, x / y, -x, 2.0 - x, f.sqrt(x * y), f.exp(x), f.log(y), f.sin(x), f.cos(x), f.tan(y), f.tanh(x),
+            f.sinh(y), f.cosh(x), f.atan(x), f.asin(x), f.acos(y), choose(x, y, x * x, y), choose(y, x, x * x, y)]
+
+
+def evaluated(tape: Tape, results, values: dict) -> list[float]:
+    """In plain Python."""
+    found = []
+    of = {"fadd": lambda a, b: a + b, "fsub": lambda a, b: a - b, "fmul": lambda a, b: a * b, "fdiv": np.divide,
+          "fneg": lambda a: -a, "less": lambda a, b, yes, no: yes if a < b else no}
+    for name, *rest in tape.operations:
+        operands = [found[x] if isinstance(x, int) else x for x in rest if name != "input"]
+        if name == "input":
+            found.append(values[tuple(rest)])
+        else:
+            function = of.get(name) or getattr(np, _NUMPY.get(name, name))
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found.append(float(function(*operands)))
+    return [found[x.k] if hasattr(x, "k") else x for x in results]
+
+
+_NUMPY = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
+
+
+def test_tangents_of_operations_are_complex_steps():
+    tape = Tape(library=True)
+    (x, y), (dx, dy) = tape.inputs("x", 2), tape.inputs("dx", 2)
+    rates = tangent(tape, [(x, dx), (y, dy)], operations(x, y, math, where_less))
+    numpys = SimpleNamespace(**{name: getattr(np, _NUMPY.get(name, name)) for name in FUNCTIONS})
+    for a, b in np.random.default_rng(0).uniform(0.2, 0.8, (20, 2)):
+        found = evaluated(tape, rates, {("x", 0): a, ("x", 1): b, ("dx", 0): 0.7, ("dx", 1): -1.3})
+        expected = operations(a + 0.7j * H, b - 1.3j * H, numpys, lambda p, q, yes, no: yes if p.real < q.real else no)
+        np.testing.assert_allclose(found, np.imag(expected) / H, rtol=1e-13, atol=1e-14)
+
+
+def test_sines_of_lines_have_cosines_for_tangents():
+    """They are made of other operations, which must not be differentiated one by one: turns are rounded."""
+    tape = Tape()
+    x, = tape.inputs("x", 1)
+    s, c = sincos(x)
+    rates = tangent(tape, [(x, 2.0)], [s, c])
+    assert [tape.operations[rate.k][0] for rate in rates] == ["fmul", "fmul"]
+    assert tape.operations[rates[0].k][1:] in ((c.k, 2.0), (2.0, c.k))
+
+
+def test_a_force_that_begins_has_a_tangent():
+    """d sqrt(d) at d = 0, as of a foot in the air: not 0 times infinity."""
+    tape = Tape(library=True)
+    x, = tape.inputs("x", 1)
+    d = where_less(0.0, x, x, 0.0)
+    rate, = tangent(tape, [(x, 1.0)], [d * sqrt(d)])
+    assert evaluated(tape, [rate], {("x", 0): -1.0}) == [0.0]
+    assert evaluated(tape, [rate], {("x", 0): 0.25}) == [0.75]
+
+
+def test_a_function_without_a_known_tangent_is_none():
+    tape = Tape()
+    x, = tape.inputs("x", 1)
+    with pytest.raises(NotALine):
+        tangent(tape, [(x, 1.0)], [x**1.5])
+
+
+@pytest.mark.parametrize("name", ["revolute", "ball", "free"])
+def test_slopes_of_right_hand_sides_with_contact_are_those_of_the_dynamics(name, worst):
+    """By the line, and made of derivatives of hybrid dynamics, of contact and of the chart."""
+    model, rng = model_of(name), np.random.default_rng(1)
+    problem = problem_of(model)
+    run = _Run(problem, Start(0.0, problem.q, problem.v), np.array([0.0, 1.0]), Options("rodas5p"))
+    for _ in range(4):
+        run.state.q[:] = ld.integrate(model, problem.q, 0.3 * rng.standard_normal(model.nv))
+        y = np.r_[0.3 * rng.standard_normal(model.nv), rng.standard_normal(model.nv), 0.7]
+        run.jacobian(0.3, y)
+        by_line, other = run.jacobian.by_line(y), run.jacobian.by_derivatives(0.3, y)
+        # 1e-10: rounding of articulated inertias of wrists near a singular position, in other orders of sums
+        assert worst("slopes by lines", np.abs(by_line - other).max() / np.abs(other).max(), name) < 1e-10
