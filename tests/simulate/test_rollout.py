@@ -235,7 +235,7 @@ def test_results_go_to_given_arrays_and_other_libraries_give_theirs(pendulum):
     ({"tau": lambda t, q, v: np.zeros(3)}, ld.ShapeError, r"what the policy returns has the wrong shape; found \(3,\)"),
     ({"q0": np.zeros((STEPS, 2)), "feedback": ld.Feedback.pd([1, 1], [1, 1], np.zeros((STEPS, 2)))}, ld.ShapeError,
      r"feedback.about_q may have a state for each run or for each step, as there are 12 of both; found \(12, 2\): write "
-     r"about_q\[None\] for each step, np.repeat\(about_q\[\.\.\., None, :\], 12, axis=-2\) for each run"),
+     r"x\[None\] for each step, np.repeat\(x\[\.\.\., None, :\], 12, axis=-2\) for each run"),
     ({"feedback": ld.Feedback(np.zeros((2, 3)), [0, 0])}, ld.ShapeError, r"feedback.gain has the wrong shape; found \(2, 3\)"),
 ])
 def test_what_is_refused(pendulum, arguments, error, message):
