@@ -40,7 +40,7 @@ class Conversion:
             more = f", and {len(lost) - 3} more" if len(lost) > 3 else ""
             raise ModelError(f"a {_CALLED[self.format]} cannot describe the dynamics of this robot: "
                              f"{'; '.join(map(str, lost[:3]))}{more}", place=Place(source),
-                             hint="--lossy or lossy=True writes what remains")
+                             hint="--lossy or lossy=True writes what remains, and lists all that is lost")
         if not lost:
             return
         try:
@@ -165,7 +165,7 @@ def _shapes(source: str | None, format: str):
     if count and format == "yaml":
         message = f"those of {count} link{'s' * (count > 1)} are left out; their inertias are written"
     elif count and not of_yaml:
-        message = "meshes and what touches are left out; primitives are written for pictures"
+        message = "meshes and collision shapes are left out; primitives are written for pictures"
     else:
         return link_shapes(source), ()
     return link_shapes(source), (Loss("shapes", message, dynamics=False),)

@@ -182,9 +182,11 @@ MASS = "vary: [{key: robot.mass.lower, list: [1]}]\n"
     (f"job: inverse\n{MASS}outputs: {{x: max(tau.elbo)}}\n", "no such column; found 'tau.elbo'"),
     (f"job: inverse\n{MASS}outputs: {{x: final(energy.kinetic)}}\n", "no such column; found 'energy.kinetic'"),
     (f"job: inverse\n{MASS}outputs: {{x: 'final(d(tau.elbow, q.elbow))'}}\n",
-     "no such column; found 'dtau.elbow/dq.elbow'; expected a column that liedyn inverse writes"),
+     r"no such column; found 'd\(tau.elbow, q.elbow\)'; expected a column that liedyn inverse writes"),
+    (f"job: derivatives\n{MASS}outputs: {{x: final(tau.elbow)}}\n",
+     r"no such column; found 'tau.elbow'; expected a column of the trajectory, such as d\(tau.shoulder, q.shoulder\), "),
     (f"job: inverse\n{MASS}outputs: {{x: count(latch)}}\n", "no such event"),
-], ids=range(15))
+], ids=range(16))
 def test_bad_jobs(tmp_path, text, message):
     with pytest.raises(LiedynError, match=message) as caught:
         batch(tmp_path, text)

@@ -53,3 +53,16 @@ def test_batches_and_broadcast_arguments(jax):
     assert whole.shape == tau.shape
     np.testing.assert_allclose(whole[0], each.sum(axis=0), rtol=0, atol=1e-12 * np.abs(whole).max())
     np.testing.assert_array_equal(roll(q, v, tau)[0], ld.rollout(model, q, v, tau, dt=DT, steps=STEPS, method="semi_implicit").q)
+
+
+def test_integers_one_force_for_all_steps_and_wrong_shapes(jax):
+    from liedyn.interop.jax import rollout_function
+    model = ld.load("robots/double_pendulum.yaml")
+    roll = rollout_function(model, dt=DT, steps=STEPS, method="semi_implicit")
+    expected = ld.rollout(model, [0, 1], [1, 0], dt=DT, steps=STEPS, method="semi_implicit")
+    np.testing.assert_array_equal(roll(np.array([0, 1]), np.array([1, 0]), np.zeros((1, 2), int))[0], expected.q)
+    assert roll(np.zeros((3, 2)), np.zeros(2), np.zeros(2))[0].shape == (3, STEPS + 1, 2)
+    with pytest.raises(ld.ShapeError, match=r"v0 has the wrong shape; found \(3,\), expected \(…, 2\)"):
+        roll(np.zeros(2), np.zeros(3), np.zeros(2))
+    with pytest.raises(ld.ShapeError, match=r"tau has the wrong shape; found \(3, 2\), expected \(…, 15, 2\)"):
+        roll(np.zeros(2), np.zeros(2), np.zeros((3, 2)))

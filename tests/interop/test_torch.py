@@ -47,5 +47,6 @@ def test_broadcast_arguments_and_types():
     torch.testing.assert_close(one.grad[0], each.grad.sum(0), rtol=0, atol=1e-12)
     found = roll(torch.tensor(q, dtype=torch.float32), v, tau)[0]
     assert found.dtype == torch.float32 and found.shape == (4, STEPS + 1, model.nq)
+    assert roll(torch.zeros(model.nq, dtype=torch.int64), v, tau)[0].dtype == torch.float64
     expected = ld.rollout(model, np.float32(q), v, tau, dt=DT, steps=STEPS, method="semi_implicit").q
     np.testing.assert_allclose(found.numpy(), expected, atol=1e-6)

@@ -344,6 +344,7 @@ def test_mjcf_through_yaml(tmp_path):
     (arm(joint='<joint damping="1 2"/>'), "damping that is not constant is not supported; found '1 2'; expected one number"),
     (arm(joint='<joint springdamper="1 2"/>'), "springdamper is not supported; found '1 2'; expected stiffness and damping"),
     (arm(joint='<joint range="2 1" limited="true"/>'), "the limits are swapped; found '2 1'"),
+    (arm(joint='<joint limited="true"/>'), 'the joint is limited, but has no range; expected a range, or limited="false"'),
     (arm(joint='<joint range="1 2"/>', head='<compiler autolimits="false"/>'), "a range without limited, and autolimits is"),
     (arm(joint='<joint type="ball" stiffness="2"/>'), "a ball joint has no stiffness; found '2'"),
     (arm(joint='<joint type="free" armature="2"/>'), "a free joint has no armature; found '2'; expected 0 .<freejoint> takes no"),
@@ -401,3 +402,5 @@ def test_the_ending_xml_is_of_both_formats(tmp_path):
         read(tmp_path, "mujoco")
     with pytest.raises(ModelError, match=r"not a URDF file; found '<mujoco>'; .* \(give a MuJoCo file the ending .xml\)"):
         read(tmp_path, arm(), "robot.urdf")
+    with pytest.raises(ModelError, match="neither a URDF nor a MuJoCo file; found '<robots>'; expected <robot> or <mujoco>"):
+        read(tmp_path, "<robots/>")

@@ -67,6 +67,11 @@ def test_angles_of_a_file_are_found_again(rpy):
         assert rpy_of(R) == rpy
 
 
+def test_a_zero_beside_a_right_angle_stays_zero():
+    R = Pose.from_xyz_rpy(rpy=(0.0, np.pi / 2, 0.3)).rotation
+    assert rpy_of(R) == (0.0, np.pi / 2, 0.3)
+
+
 def test_random_rotations():
     rng = np.random.default_rng(1)
     special = rng.choice([-1.0, 0.0, 1.0], (50, 4))

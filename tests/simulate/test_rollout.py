@@ -229,12 +229,13 @@ def test_results_go_to_given_arrays_and_other_libraries_give_theirs(pendulum):
     ({"q0": [0.0, np.nan]}, ld.ConfigurationError, r"q0\[1\] of run 0 is not finite"),
     ({"tau": np.zeros((3, 5, 2))}, ld.ShapeError, "tau has the wrong number of steps; found 5, expected 12 or 1"),
     ({"q0": np.zeros((3, 2)), "v0": np.zeros((4, 2))}, ld.ShapeError, r"axes of runs do not match: q0 \(3, 2\), v0 \(4, 2\)"),
+    ({"out": (np.zeros((3, 2)), np.zeros((13, 2)))}, ld.ShapeError, r"out\[0\] has the wrong shape; found \(3, 2\), expected"),
     ({"q0": np.zeros((0, 2)), "last": []}, ld.UsageError, "last counts the steps of each run; found float64, expected integers"),
     ({"last": [0]}, ld.UsageError, "last counts the steps of each run; found int64 from 0 to 0, expected integers from 1 to 12"),
     ({"tau": lambda t, q, v: np.zeros(3)}, ld.ShapeError, r"what the policy returns has the wrong shape; found \(3,\)"),
     ({"q0": np.zeros((STEPS, 2)), "feedback": ld.Feedback.pd([1, 1], [1, 1], np.zeros((STEPS, 2)))}, ld.ShapeError,
      r"feedback.about_q may have a state for each run or for each step, as there are 12 of both; found \(12, 2\): write "
-     r"about_q\[None\] for each step, np.repeat\(about_q\[\.\.\., None, :\], 12, axis=-2\) for each run"),
+     r"x\[None\] for each step, np.repeat\(x\[\.\.\., None, :\], 12, axis=-2\) for each run"),
     ({"feedback": ld.Feedback(np.zeros((2, 3)), [0, 0])}, ld.ShapeError, r"feedback.gain has the wrong shape; found \(2, 3\)"),
 ])
 def test_what_is_refused(pendulum, arguments, error, message):

@@ -95,6 +95,14 @@ def test_a_driven_crank(worst):
     assert worst("hybrid rollout of a mechanism", np.abs(np.r_[found.q[-1] - q, found.v[-1] - v]).max()) < 1e-12
 
 
+def test_prescribed_coordinates_that_constraints_bind_are_refused():
+    model = ld.load("robots/four_bar.yaml")
+    q, masks = ld.assemble(model, model.neutral()).q, np.zeros((STEPS, model.nv), dtype=bool)
+    masks[:, model.v_index("crank")] = masks[3:, model.v_index("knee")] = True
+    with pytest.raises(ld.UsageError, match="bind the prescribed coordinates to each other; found crank, knee in step 3 "):
+        ld.rollout(model, q, np.zeros(model.nv), dt=DT, steps=STEPS, prescribed=masks, method="semi_implicit")
+
+
 @pytest.mark.parametrize(("arguments", "error", "message"), [
     ({"prescribed": [1, 0]}, ld.UsageError, "prescribed is not a mask; found int64, expected booleans"),
     ({"prescribed": np.zeros((3, 2), bool)}, ld.ShapeError, r"prescribed has the wrong shape; found \(3, 2\), expected \(2,\)"),

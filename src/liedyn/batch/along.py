@@ -30,6 +30,7 @@ from liedyn.analyse.along.recorded_motion import Along, Motion, motion_of
 from liedyn.batch.affine import LOOKED_AT, AffineMap, not_zero
 from liedyn.batch.along_binding import AlongBinding, AlongRun
 from liedyn.batch.chunk import COMPLETE, FAILED, Bench, Motions, Table, by_loops, every_nth
+from liedyn.batch.expressions import as_written
 from liedyn.batch.motions import AlongMotion
 from liedyn.dynamics.calling.threads import at_most
 from liedyn.dynamics.variants import Variants
@@ -109,10 +110,11 @@ class AlongBench(Bench):
         return each, 10.0 * len(self.first.t) * len(self.first.columns) * (1 + job.order)
 
     def _check_others(self, others) -> None:
-        known = self.known_columns()
         for name, one in others:
-            raise ScenarioError("no such column", place=one.place, found=name, hint=nearest(name, known),
-                                expected=f"a column that liedyn {self.sweep.job.kind} writes, such as {', '.join([*known][-3:])}")
+            shown = [*self.known_columns()] if one is self.sweep.trajectories else [*map(as_written, self.known_columns())]
+            name = name if one is self.sweep.trajectories else as_written(name)
+            raise ScenarioError("no such column", place=one.place, found=name, hint=nearest(name, shown),
+                                expected=f"a column that liedyn {self.sweep.job.kind} writes, such as {', '.join(shown[-3:])}")
 
     # runs ---------------------------------------------------------------------------------------------------------------
     def together_along(self, path: str) -> RunsTogether:

@@ -100,7 +100,8 @@ class Binding:
 
     def _check_key(self, one: Varied, name: str | None, known: set[str]) -> None:
         if name is not None and not one.is_number:
-            raise ScenarioError("a parameter of the robot is a number", place=one.place, found=one.key)
+            found = next(x for x in one.values if not isinstance(x, float))
+            raise ScenarioError(f"{one.key} is a number", place=one.place, found=found)
         rest, is_yaml = one.of_robot, self.robot_file.lower().endswith((".yaml", ".yml"))
         if rest is None or name is not None or (is_yaml and rest.partition(".")[0] in ("links", "joints", "gravity", "loops",
                                                                                       "couplings", "actuators")):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.batch.binding import Binding
-from liedyn.batch.expressions import compile_output
+from liedyn.batch.expressions import as_written, compile_output
 from liedyn.errors import ScenarioError, nearest
 from liedyn.io.sweep import Sweep
 
@@ -116,8 +116,9 @@ class Bench:
         for output, one in zip(self.outputs, self.sweep.outputs, strict=True):
             for name in output.columns:
                 if name not in known and name.partition(".")[0] in ("q", "v", "a", "tau", "energy"):
-                    raise ScenarioError("no such column", place=one.place, found=name, hint=nearest(name, known),
-                                        expected=f"a column of the trajectory, such as {', '.join(list(known)[:3])}")
+                    there = [*map(as_written, known)]
+                    raise ScenarioError("no such column", place=one.place, found=name, hint=nearest(name, there),
+                                        expected=f"a column of the trajectory, such as {', '.join(there[:3])}")
                 others |= {(name, one)} if name not in known else set()
             for link in output.links:
                 if link not in links:
@@ -126,7 +127,7 @@ class Bench:
             for event in output.events:
                 if event not in events:
                     raise ScenarioError("no such event", place=one.place, found=event, hint=nearest(event, events),
-                                        expected=f"one of {', '.join(events)}" if events else "events of the scenario")
+                                        expected=f"one of {', '.join(events)}" if events else "no event: these runs have none")
         kept = self.sweep.trajectories
         others |= {(pattern, kept) for pattern in kept.columns if not matching(known, pattern)} if kept else set()
         if others:

@@ -33,6 +33,12 @@ _DOTTED = re.compile(r"(?<![\w.])([A-Za-z_]\w*(?:\.[A-Za-z_0-9]\w*)+)")
 _FORBIDDEN = re.compile(r"[^\x20-\x7e]|[\"'`\\#$;]")
 
 
+def as_written(column: str) -> str:
+    """The name of a column as an expression has it: that of a derivative, dtau.elbow/dq.elbow, is d(tau.elbow, q.elbow)."""
+    found = re.fullmatch("d(.+)/d(.+)", column)
+    return f"d({found[1]}, {found[2]})" if found else column
+
+
 @dataclass(frozen=True)
 class Compiled:
     """An output: `value(motion)` gives (N,) numbers of the N runs of a `motions.Motion`.

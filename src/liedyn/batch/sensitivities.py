@@ -20,9 +20,9 @@ from liedyn.batch.simulations import SimulationBench
 from liedyn.batch.step_rates import rates_of_simulation
 from liedyn.dynamics.derivatives.directional import parameter_derivatives
 from liedyn.dynamics.kinematics import jacobian, jacobian_derivative, link_pose, link_twist
+from liedyn.dynamics.tangent_numbers import tangent_rates
 from liedyn.errors import LiedynError
 from liedyn.kernels.simulation.link_points import COMPONENTS
-from liedyn.simulation.rollouts.adjoint import tangent_rates
 
 RUNS = 4                         # for central differences, by what varies
 EXACT, DIFFERENCES = "exact derivatives", "central differences"

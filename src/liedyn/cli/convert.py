@@ -47,8 +47,8 @@ def convert(robot, output, format, lossy, base, loops, force, as_json, console):
     path = Path(output)
     description = load_description(robot, base, loops)
     done = converted_to(description, format, None) if format else converted_to(description, format_of(path), path.name)
-    console.notes(done.notes)
     done.check(lossy=lossy, source=robot)
+    console.notes(done.notes)
     if output == STDIO:
         console.write_text(output, done.text, force=force)
         return

@@ -49,7 +49,8 @@ class _OfEach(Generic[P, R]):
 
 
 class Variants:
-    """Robots that differ in numbers alone: masses, inertias, placements, axes, springs, damping, friction, armature, gravity.
+    """Robots that differ in numbers alone: masses, inertias, placements, axes, springs, damping, friction, armature, gravity; not
+    in loops and couplings.
 
     Its methods are functions of the package without their first argument: dynamics, their first derivatives, mass matrices,
     poses, twists, Jacobians, energy, momentum. State k of a batch is that of robot k, so each array has as many states as there
@@ -58,7 +59,7 @@ class Variants:
     Parameters
     ----------
     models : sequence of Model
-        With the same links and joints, of the same types, in the same order.
+        With the same links and joints, of the same types, in the same order, and the same loops, couplings and mimics.
 
     Raises
     ------

@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 
 from liedyn.dynamics.calling.annotations import Method
+from liedyn.errors import ShapeError
 from liedyn.interop.rollout_map import RolloutMap
 from liedyn.model.model import Model
 from liedyn.simulation.rollouts.arguments import Feedback
@@ -27,6 +28,7 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
                      feedback: Feedback | None = None,
                      contacts: Mapping[str, Any] | None = None) -> Callable[[Any, Any, Any], tuple[Any, Any]]:
     """A function (q0, v0, tau) -> (q, v) of JAX arrays, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv).
+    tau may also be (…, 1, nv), or (nv,), for all steps.
 
     Derivatives by the numbers of quaternions have no part across the unit sphere. States after a run has diverged are NaN.
     For the other arguments and errors see `liedyn.rollout`.
@@ -42,7 +44,7 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
         return tuple(x.astype(q0.dtype) for x in rolled.back(rolled.run(q0, v0, tau), q0, d_q, d_v))
 
     def called(function, shapes, *arrays):
-        kind = jnp.result_type(*arrays)
+        kind = jnp.result_type(*arrays, 0.0)                   # of integers: that of floating-point numbers
         lead = jnp.broadcast_shapes(*(x.shape[:-1] for x in arrays[:2]), arrays[2].shape[:-2])
         own = 1, 1, 2, 2, 2
         given = [jnp.broadcast_to(x, (*lead, *x.shape[-n:])).astype(kind) for x, n in zip(arrays, own, strict=False)]
@@ -61,7 +63,17 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
         return tuple(_summed(share, x.shape) for share, x in zip(shares, given, strict=True))
 
     roll.defvjp(first, then)
-    return roll
+    return lambda q0, v0, tau: roll(*_checked(model, steps, *map(jnp.asarray, (q0, v0, tau))))
+
+
+def _checked(model: Model, steps: int, q0, v0, tau):
+    """The arguments, tau with an axis of steps: errors of a callback are hard to read."""
+    tau = tau[None] if tau.ndim == 1 else tau
+    for name, x, own in (("q0", q0, (model.nq,)), ("v0", v0, (model.nv,)), ("tau", tau, (steps, model.nv))):
+        found = x.shape[-len(own):]
+        if x.ndim < len(own) or found[-1] != own[-1] or (len(own) == 2 and found[0] not in (1, steps)):
+            raise ShapeError(f"{name} has the wrong shape; found {x.shape}, expected (…, {', '.join(map(str, own))})")
+    return q0, v0, tau
 
 
 def _summed(share, shape):

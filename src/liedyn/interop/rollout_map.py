@@ -3,8 +3,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from liedyn.dynamics.tangent_numbers import numbers_of_tangent, tangent_of_numbers
 from liedyn.model.model import Model
-from liedyn.simulation.rollouts.adjoint import numbers_of_tangent, tangent_of_numbers
 from liedyn.simulation.rollouts.rollout import Rollout, rollout
 
 

@@ -28,13 +28,15 @@ def rollout_function(model: Model, *, dt: float, steps: int, method: Method = "r
                      contacts: Mapping[str, Any] | None = None) -> Callable[[Any, Any, Any], tuple[Any, Any]]:
     """A function (q0, v0, tau) -> (q, v) of tensors, (…, nq), (…, nv), (…, S, nv) -> (…, S + 1, nq), (…, S + 1, nv).
 
-    The result has the type and device of q0. Derivatives by the numbers of quaternions have no part across the unit sphere.
-    States after a run has diverged are NaN. For the other arguments and errors see `liedyn.rollout`.
+    The result has the device of q0 and, where that is of floating-point numbers, its type. Derivatives by the numbers of
+    quaternions have no part across the unit sphere. States after a run has diverged are NaN. For the other arguments and errors
+    see `liedyn.rollout`.
     """
     rolled = RolloutMap(model, dt=dt, steps=steps, method=method, passive=passive, feedback=feedback, contacts=contacts)
 
     def roll(q0, v0, tau):
-        return _Roll.apply(rolled, *map(torch.as_tensor, (q0, v0, tau)))[:2]
+        tensors = (torch.as_tensor(x) for x in (q0, v0, tau))
+        return _Roll.apply(rolled, *(x if x.is_floating_point() else x.double() for x in tensors))[:2]
 
     return roll
 

@@ -87,5 +87,7 @@ class _Reader:
 
     def check_root(self, tag: str) -> None:
         if tag != "robot":
-            raise ModelError("not a URDF file", place=self.place(), found=f"<{tag}>", expected="<robot>",
-                             hint=_OTHER_FORMATS.get(tag))
+            what, expected = "not a URDF file", "<robot>"
+            if self.file.lower().endswith(".xml"):
+                what, expected = "neither a URDF nor a MuJoCo file", "<robot> or <mujoco>"
+            raise ModelError(what, place=self.place(), found=f"<{tag}>", expected=expected, hint=_OTHER_FORMATS.get(tag))

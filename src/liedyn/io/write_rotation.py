@@ -57,7 +57,7 @@ def _nearby(R: Rotation) -> Iterator[Triple]:
         yield from (tuple(float(f"{x:.{digits}g}") for x in rpy) for digits in _DIGITS)
     for rpy in angles:
         yield rpy
-        yield from itertools.product(*[(math.nextafter(x, -4.0), x, math.nextafter(x, 4.0)) for x in rpy])
+        yield from itertools.product(*[(x, math.nextafter(x, -4.0), math.nextafter(x, 4.0)) for x in rpy])
 
 
 def _angles(R: Rotation) -> Iterator[Triple]:

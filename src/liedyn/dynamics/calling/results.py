@@ -43,6 +43,15 @@ def hand_over(result, out):
     return found if type(result) is tuple else type(result)(*found)
 
 
+def check_places(shapes, out) -> None:
+    """ShapeError for an `out` that `hand_over` could not write results of these shapes to: before a long computation."""
+    if out is None:
+        return
+    _check_count(out, len(shapes))
+    for k, (x, shape) in enumerate(zip(out, shapes, strict=True)):
+        _check(x, shape, f"out[{k}]")
+
+
 def _check(out, shape, name) -> None:
     if not isinstance(out, np.ndarray) or out.dtype != np.float64:
         of = f" of {out.dtype}" if isinstance(out, np.ndarray) else ""

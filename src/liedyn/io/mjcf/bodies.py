@@ -298,6 +298,8 @@ def _figures(joint: Element, kind: str, unit_: float, tree: Tree) -> Coordinate:
         if kind in ("ball", "free"):
             tree.count("limits of ball joints")
         elif not lower < upper:
+            if joint.text("range") is None:
+                raise joint.problem("the joint is limited, but has no range", "limited", expected="a range, or limited=\"false\"")
             raise joint.problem("the limits are swapped", "range", found=joint.text("range"), expected="the lower limit first")
         else:
             values |= {"lower": lower * unit_, "upper": upper * unit_}

@@ -95,18 +95,8 @@ class Given:
         named = [("q0", q0, 1), ("v0", v0, 1), ("tau", tau, 2), ("a", a, 2)]
         if last is not None:
             named.append(("last", np.asarray(last), 0))
-        if feedback is not None:
-            if not isinstance(feedback, Feedback):
-                raise UsageError(f"feedback is a Feedback; found {type(feedback).__name__}")
-            gain = as_array(imported(feedback.gain), "feedback.gain", (model.nv, 2 * model.nv))
-            about_q = as_array(imported(feedback.about_q), "feedback.about_q", (model.nq,))
-            about_v = np.zeros(model.nv) if feedback.about_v is None else as_array(
-                imported(feedback.about_v), "feedback.about_v", (model.nv,))
-            moves = any(x.ndim > 1 and x.shape[-2] == steps != 1 for x in (about_q, about_v))
-            if moves:
-                about_q, about_v = (x[None] if x.ndim == 1 else x for x in (about_q, about_v))
-            named += [("feedback.gain", gain, 2)]
-            named += [(f"feedback.about_{name}", x, 1 + moves) for name, x in (("q", about_q), ("v", about_v))]
+        about = [] if feedback is None else _feedback(model, feedback, steps)
+        named += about
         robot = np.arange(len(variants)) if variants else np.zeros((), dtype=np.int64)
         try:
             lead = np.broadcast_shapes(*(x.shape[:x.ndim - own] for _, x, own in named), robot.shape)
@@ -114,9 +104,8 @@ class Given:
             shapes = ", ".join(f"{name} {x.shape}" for name, x, _ in named)
             also = f", {len(variants)} variants" if variants else ""
             raise ShapeError(f"the axes of runs do not match: {shapes}{also}") from None
-        if feedback is not None:
-            for name, x in (("about_q", about_q), ("about_v", about_v)):
-                _refuse_either(name, x, lead, steps)
+        for name, x, _ in about[1:]:
+            _refuse_either(name, x, lead, steps)
         self.lead, self.count = lead, prod(lead)
         self.robot = np.broadcast_to(robot, lead).reshape(self.count)           # of each run, among the variants
         rows = {name: np.broadcast_to(x, lead + x.shape[x.ndim - own:]).reshape(self.count, *x.shape[x.ndim - own:])
@@ -135,7 +124,7 @@ class Given:
 
     def _closed(self, model) -> Iterator[tuple[np.ndarray, tuple]]:
         """The rows that the constraints rest on under each mask, by the first run. Raises ConfigurationError for states off the
-        constraints."""
+        constraints, UsageError for driven loops and where too much is prescribed."""
         driven = next((one.name for one in model.constraints if one.driven), None)
         if driven:
             raise UsageError(f"the loop {driven} is driven; a rollout has no motion for it: use ld.simulate")
@@ -150,8 +139,13 @@ class Given:
                 row = model.row_names[int(np.argmax(np.abs(x[k])))]
                 raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
                                          f"{CLOSED[at]:g}; use ld.{mend}")
-        for _, _, mask in self.stretches:
-            yield mask, independent_rows(model, self.q[0], mask)
+        for first, _, mask in self.stretches:
+            _, free, driven = rows = independent_rows(model, self.q[0], mask)
+            if len(driven) < len(free):
+                names = ", ".join(name for name, given in zip(model.v_names, mask, strict=True) if given)
+                raise UsageError(f"the constraints bind the prescribed coordinates to each other; found {names} in step {first} "
+                                 "(prescribe fewer)")
+            yield mask, rows
 
     def _each_robot(self):
         """Within it functions of the model compute state k with the robot of run k."""
@@ -245,12 +239,25 @@ def _masks(model, prescribed, steps: int) -> np.ndarray:
     return x.reshape(-1, model.nv)
 
 
+def _feedback(model, feedback, steps: int) -> list[tuple[str, np.ndarray, int]]:
+    """Names and arrays of a feedback, and how many of their last axes are their own."""
+    if not isinstance(feedback, Feedback):
+        raise UsageError(f"feedback is a Feedback; found {type(feedback).__name__}")
+    gain = as_array(imported(feedback.gain), "feedback.gain", (model.nv, 2 * model.nv))
+    about_q = as_array(imported(feedback.about_q), "feedback.about_q", (model.nq,))
+    about_v = np.zeros(model.nv) if feedback.about_v is None else as_array(
+        imported(feedback.about_v), "feedback.about_v", (model.nv,))
+    moves = any(x.ndim > 1 and x.shape[-2] == steps != 1 for x in (about_q, about_v))
+    if moves:
+        about_q, about_v = (x[None] if x.ndim == 1 else x for x in (about_q, about_v))
+    return [("feedback.gain", gain, 2), ("feedback.about_q", about_q, 1 + moves), ("feedback.about_v", about_v, 1 + moves)]
+
+
 def _refuse_either(name: str, x, lead: tuple[int, ...], steps: int) -> None:
     """ShapeError for states of a feedback that may be one for each run or one for each step."""
     if steps > 1 < x.ndim <= len(lead) + 1 and x.shape[-2] == lead[-1] == steps:
-        raise ShapeError(f"feedback.{name} may have a state for each run or for each step, as there are {steps} of both; found "
-                         f"{x.shape}: write {name}[None] for each step, np.repeat({name}[..., None, :], {steps}, axis=-2) "
-                         "for each run")
+        raise ShapeError(f"{name} may have a state for each run or for each step, as there are {steps} of both; found {x.shape}: "
+                         f"write x[None] for each step, np.repeat(x[..., None, :], {steps}, axis=-2) for each run")
 
 
 def imported(x):

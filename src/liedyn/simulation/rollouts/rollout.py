@@ -12,7 +12,7 @@ import numpy as np
 
 from liedyn.codegen.whole_step import DEPENDENT_ROWS, METHODS
 from liedyn.dynamics.calling.annotations import Array, ArrayLike, Mask, Method
-from liedyn.dynamics.calling.results import hand_over
+from liedyn.dynamics.calling.results import check_places, hand_over
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import UsageError
 from liedyn.integrators.many_runs import Outputs, Runs, SideBySide
@@ -134,7 +134,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     tau : array or callable, optional
         Joint forces [N m | N], held during each step: (nv,) for all, or (…, S, nv) with an axis of steps, S = steps or 1.
         Or a policy, called once a step: ``policy(t, q, v)`` takes the time [s] and all states, (…, nq) and (…, nv), and returns
-        (…, nv).
+        (…, nv). It sees runs that have diverged at rest in the neutral configuration.
     dt : float
         Step [s].
     steps : int
@@ -159,7 +159,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     forces : bool
         Whether accelerations and joint forces at the outputs are returned, too.
     out : (q, v), optional
-        Arrays (…, R, nq) and (…, R, nv) that take the result.
+        Arrays (…, R, nq) and (…, R, nv) that take the result. `Rollout.adjoint` reads them again, so they must still hold it.
 
     Returns
     -------
@@ -171,7 +171,8 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     ShapeError, ConfigurationError
         For wrong shapes, numbers that are not finite, quaternions that are not of unit norm, states that are off the constraints.
     UsageError
-        For driven loops; for semi_implicit, policies and feedback about a motion where the robot has no straight-line code.
+        For driven loops; for prescribed coordinates that constraints bind to each other; for semi_implicit, policies and feedback
+        about a motion where the robot has no straight-line code.
 
     Notes
     -----
@@ -193,13 +194,15 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     engines = [SideBySide(problem, line, numbers) for problem, line in ready if line]
     problem, together = ready[0][0], len(engines) == len(ready)
     rows = np.unique([*range(0, steps + 1, every), steps])
+    check_places([(*runs.lead, len(rows), n) for n in (model.nq, model.nv)], out)
     found = Outputs.of(runs.count, len(rows), model.nq, model.nv, 2 * model.nv + 6 * len(problem.forced_links) if forces else 0)
     moving = Runs.from_states(runs.q, runs.v, runs.last)
+    reasons: dict[int, str] = {}
     if together:
         run_side_by_side(engines, runs, moving, found, dt, rows)
         alone = run_alone(problem, runs, moving, found, dt, rows, method)
         reasons = alone | {int(k): REASONS[int(moving.codes[k])] for k in np.flatnonzero(moving.ended >= 0) if k not in alone}
-    else:
+    elif runs.count:
         refuse_beyond(runs, method)
         reasons = run_one_by_one(problem, runs, moving, found, dt, rows, range(runs.count))
     ended = np.where(moving.ended >= 0, moving.ended * dt, np.nan).reshape(runs.lead)
