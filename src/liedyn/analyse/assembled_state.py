@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from liedyn.dynamics.loops.assembly import Assembly, assemble
-from liedyn.dynamics.loops.constraints import constraint_velocity, project_velocity
+from liedyn.dynamics.loops.constraints import constraint_velocity, nearest_velocity
 from liedyn.errors import ComputationError, ConfigurationError, UsageError
 from liedyn.joints.kinds import SCREW
 from liedyn.model.description import Pose
@@ -64,7 +64,7 @@ def _velocity(model: Model, q, texts: Sequence[str], drive: dict) -> np.ndarray:
     wanted, given = np.zeros(model.nv), np.zeros(model.nv, dtype=bool)
     for name, values in _given(model, texts, model.v_index, "--v"):
         wanted[model.v_index(name)], given[model.v_index(name)] = values, True
-    v = project_velocity(model, q, wanted, prescribed=given, drive=drive)
+    v = nearest_velocity(model, q, wanted, prescribed=given, drive=drive)
     left = np.abs(constraint_velocity(model, q, v, drive=drive))
     if left.max() > _AGREE * max(1.0, np.abs(wanted).max()):
         row = int(np.argmax(left))

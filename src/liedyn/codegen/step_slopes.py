@@ -14,7 +14,7 @@ from liedyn.codegen.step import content, record_slopes
 from liedyn.lie.recorded import NotALine
 from liedyn.model.cache_lines import on_cache_lines
 
-_OF_LINE = "t", "q0", "y", "curves", "held", "numbers"          # as a `Step` takes them
+_OF_LINE = "t", "q0", "y", "curves", "held", "numbers"         # as a `Step` takes them
 
 
 class StepSlopes:

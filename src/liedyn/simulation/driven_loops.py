@@ -7,8 +7,8 @@ from liedyn.dynamics.loops.constraints import (
     constraint_jacobian,
     constraint_residual,
     constraint_velocity,
+    nearest_velocity,
     project_configuration,
-    project_velocity,
 )
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError, Place, ScenarioError
@@ -179,7 +179,7 @@ def _least_independent(model, A) -> str:
 def _closed_velocity(model, q, v, held, given, drive, place: Place):
     off = None
     for kept in (given, held):
-        after = project_velocity(model, q, v, prescribed=kept, drive=drive)
+        after = nearest_velocity(model, q, v, prescribed=kept, drive=drive)
         off = np.abs(constraint_velocity(model, q, after, drive=drive))
         if off.max() <= _CLOSED * (1.0 + np.abs(after).max(initial=0.0)):
             return after

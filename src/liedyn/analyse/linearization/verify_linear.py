@@ -61,7 +61,7 @@ def _deviated(model, here: Instant):
 def _deviated_tied(problem, here: Instant, index):
     """The same by deviations of the independent coordinates, which the others follow."""
     from liedyn.analyse.linearization.independent import chart
-    from liedyn.dynamics.loops.constraints import project_configuration, project_velocity
+    from liedyn.dynamics.loops.constraints import nearest_velocity, project_configuration
     from liedyn.simulation.driven_loops import drives_at
 
     model, drive = problem.model, drives_at(problem, here.t)
@@ -72,7 +72,7 @@ def _deviated_tied(problem, here: Instant, index):
         q = project_configuration(model, integrate(model, here.q, Z @ dq), prescribed=given, drive=drive)
         v = here.v.copy()
         v[index] += dv
-        return q, project_velocity(model, q, v, prescribed=given, drive=drive)
+        return q, nearest_velocity(model, q, v, prescribed=given, drive=drive)
     return deviated
 
 

@@ -15,7 +15,7 @@ from liedyn.errors import ComputationError, ConfigurationError, ModelError, Name
 from liedyn.jit import prepare
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.checks import BAD_A, BAD_F_EXT, BAD_Q, BAD_QUATERNION, BAD_TAU, BAD_V, OK, UNIT
-from liedyn.kernels.loops.by_parts import CLOSE_POSITION, CLOSE_VELOCITY, FAR, OPEN, mechanism
+from liedyn.kernels.loops.by_parts import CLOSE_POSITION, CLOSE_VELOCITY, CONTRADICTS, FAR, OPEN, mechanism
 from liedyn.kernels.loops.desk import LEFT, TOLERANCE
 from liedyn.kernels.loops.loop_kinematics import BIAS, JACOBIAN, RESIDUAL, VELOCITY, constraint_state_memory, constraint_states
 from liedyn.kernels.loops.parts import CHANGED, HOLONOMIC, MOVED, RESIDUALS, ROWS
@@ -227,8 +227,7 @@ def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: Ar
     v : (..., nv) array
         Velocity [rad/s | m/s]; of a free joint its body twist [w; v].
     prescribed : (nv,) bool array, optional
-        Coordinates whose velocity does not change. Where their velocities contradict the constraints, a residual is left: see
-        `constraint_velocity`.
+        Coordinates whose velocity does not change.
     drive
         Motion of driven loops, as in `constraint_residual`.
     on_error
@@ -242,6 +241,8 @@ def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: Ar
     Raises
     ------
     ModelError, ShapeError, ConfigurationError
+    ComputationError
+        If no velocity satisfies the constraints: those of `prescribed` coordinates or of driven loops contradict them.
 
     Examples
     --------
@@ -253,7 +254,27 @@ def project_velocity(model: Model, q: ArrayLike, v: ArrayLike, *, prescribed: Ar
     """
     if on_error != "raise":
         return each_state(project_velocity, locals())
+    found = nearest_velocity(model, q, v, prescribed, drive)
+    if prescribed is not None or drive is not None:
+        _refuse_contradiction(model, q, found, drive)
+    return found
+
+
+def nearest_velocity(model: Model, q: ArrayLike, v: ArrayLike, prescribed: ArrayLike | None = None,
+                     drive: Mapping[str, Any] | None = None) -> Array:
+    """`project_velocity` for those who look themselves at what is left of the residual."""
     return _project(model, q, v, prescribed, drive, 0.0)
+
+
+def _refuse_contradiction(model, q, v, drive) -> None:
+    """Where rows that depend on what is given could not be satisfied."""
+    left = np.abs(constraint_velocity(model, q, v, drive=drive)).reshape(-1, model.nc)
+    most = CONTRADICTS * (1.0 + np.abs(v).max(initial=0.0))
+    if left.size and left.max() > most:
+        k, r = np.unravel_index(np.argmax(left), left.shape)
+        state = f" of state {k}" if len(left) > 1 else ""
+        raise ComputationError(f"no velocity{state} satisfies the constraints: that of {model.row_names[r]} stays at "
+                               f"{left[k, r]:.3g} (prescribe fewer coordinates, or other velocities)")
 
 
 def require_constraints(model) -> None:
