@@ -11,8 +11,8 @@ from liedyn.errors import ScenarioError
 from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.jacobian_of_rates import RateJacobian
 from liedyn.integrators.stop_forces import stop_slopes
-from liedyn.io.plain_scenario import to_plain
-from liedyn.io.scenario_file import scenario_of
+from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.simulation.preparation import prepare
 from limited_robots import ARM, SLIDER, TIGHT
 

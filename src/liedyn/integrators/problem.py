@@ -65,10 +65,10 @@ class Problem:
     law                  gives the motors' torques, besides the schedule's; or None
     joint_laws           the same for other joints, and limits of all forces; or None
     max_step             bounds that of the options [s]
-    sampled              laws of a sampled controller (`simulation.sampled_laws`); or None
+    sampled              laws of a sampled controller (`simulation.control_laws.sampled_laws`); or None
     contacts             of links with planes and each other; or None
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
-                         state by the schedule's laws (`simulation.feedback`); None: implicit methods take differences
+                         state by the schedule's laws (`control_laws.feedback`); None: implicit methods take differences
     signal_names, signal_places   what each signal drives, then what each limit of a force is of, for messages
     clocks, bound        what the times of signals begin with, and schedule and signals for other beginnings by name
     directions           of the events that schedule.watch looks for, then of those of `stops.held`: 1 rising, -1 falling, 0 both,
