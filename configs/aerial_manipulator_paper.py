@@ -42,7 +42,7 @@ from liedyn.errors import LiedynError  # noqa: E402
 from liedyn.io.csv import write_trajectory  # noqa: E402
 from liedyn.io.output import open_folder  # noqa: E402
 from liedyn.report.pictures import style  # noqa: E402
-from liedyn.simulation.motion_columns import columns_of, header_of, rate_of  # noqa: E402
+from liedyn.simulation.records.motion_columns import columns_of, header_of, rate_of  # noqa: E402
 
 ROBOT = HERE.parent / "robots" / "hexarotor_arms.yaml"
 MARK = "summary.json"                               # what tells such a folder from others

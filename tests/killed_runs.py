@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-import liedyn.simulation.rows as rows
+import liedyn.simulation.records.rows as rows
 from liedyn.cli import main
 from liedyn.io.output import is_unfinished
 

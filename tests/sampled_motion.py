@@ -4,7 +4,7 @@ import numpy as np
 from liedyn.analyse.along.manifold_spline import body_velocities
 from liedyn.io.csv import write_trajectory
 from liedyn.joints.kinds import SCREW
-from liedyn.simulation.motion_columns import columns_of, header_of, rate_of
+from liedyn.simulation.records.motion_columns import columns_of, header_of, rate_of
 
 
 def motion(model, t, highest: int, speed=2.0, seed=0):

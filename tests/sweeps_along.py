@@ -5,7 +5,7 @@ import liedyn as ld
 from liedyn.batch.run_batch import Batch
 from liedyn.io.csv import write_trajectory
 from liedyn.io.sweep_file import read_sweep
-from liedyn.simulation.motion_columns import columns_of
+from liedyn.simulation.records.motion_columns import columns_of
 from sweeps import ROBOT
 
 VARY = """\

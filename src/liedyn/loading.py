@@ -42,14 +42,14 @@ def load_description(path: str | os.PathLike[str], base: Base | None = None, loo
     """
     path = Path(path)
     if path.name.endswith("loops.yaml") and loops is None:
-        from liedyn.io.loops import robot_of_loops
+        from liedyn.io.robots.loops import robot_of_loops
         return load_description(path.parent / robot_of_loops(path), base, path, overrides)
     if path.suffix.lower() in (".yaml", ".yml"):
-        from liedyn.io.robot_yaml import read_robot_yaml as read
+        from liedyn.io.robots.robot_yaml import read_robot_yaml as read
     elif path.suffix.lower() in (".xml", ".mjcf") and _is_mjcf(path):
-        from liedyn.io.mjcf.read import read_mjcf as read
+        from liedyn.io.robots.mjcf.read import read_mjcf as read
     elif path.suffix.lower() in (".urdf", ".xml", ".xacro"):
-        from liedyn.io.urdf import read_urdf as read
+        from liedyn.io.robots.urdf import read_urdf as read
     else:
         raise ModelError("unknown file name extension", place=Place(str(path)), found=path.suffix or "no extension",
                          expected=".urdf, .yaml, .yml or .xml")
@@ -103,7 +103,7 @@ def load(path: str | os.PathLike[str], *, base: Base | None = None, gravity: Arr
 
 
 def _with_constraints(robot: Robot, path: Path, loops) -> Robot:
-    from liedyn.io.loops import loops_beside, read_loops_file
+    from liedyn.io.robots.loops import loops_beside, read_loops_file
     findings = ()
     if loops is not None:
         found = read_loops_file(loops)
@@ -117,7 +117,7 @@ def _with_constraints(robot: Robot, path: Path, loops) -> Robot:
 
 
 def _is_mjcf(path: Path) -> bool:
-    from liedyn.io.mjcf.tree import root_tag
+    from liedyn.io.robots.mjcf.tree import root_tag
     return path.suffix.lower() == ".mjcf" or root_tag(path) == "mujoco"
 
 

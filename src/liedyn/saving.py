@@ -113,8 +113,8 @@ def convert(model: Model | Robot, format: str, name: str | None = None) -> Conve
     name: of the file; None: the text stands alone, so that a URDF cannot have loops and couplings."""
     robot = model if isinstance(model, Robot) else model.description
     build(robot)
-    from liedyn.io.write_robot_yaml import loops_yaml, robot_yaml
-    from liedyn.io.write_urdf import urdf
+    from liedyn.io.robots.write_robot_yaml import loops_yaml, robot_yaml
+    from liedyn.io.robots.write_urdf import urdf
     shapes, lost = _shapes(robot.source, format)
     if format == "yaml":
         subset = _as_yaml(robot)
@@ -138,8 +138,8 @@ def loops_beside(path: Path) -> Path:
 def write(converted: Conversion, path: Path, *, force: bool = False) -> tuple[Path, ...]:
     """Write the text, and the loops file where there is one: both or none. UsageError where a file exists, or where a loops file
     that stands beside would add its constraints to the robot."""
-    from liedyn.io.loops import loops_beside as found_beside
     from liedyn.io.output import check_output, open_output
+    from liedyn.io.robots.loops import loops_beside as found_beside
     texts = {path: converted.text}
     if converted.loops is not None:
         texts[loops_beside(path)] = converted.loops
@@ -160,7 +160,7 @@ def _shapes(source: str | None, format: str):
     that is still there."""
     if source is None or not os.path.isfile(source):
         return {}, ()
-    from liedyn.io.link_shapes import count_shaped, link_shapes
+    from liedyn.io.robots.link_shapes import count_shaped, link_shapes
     count, of_yaml = count_shaped(source), Path(source).suffix.lower() in (".yaml", ".yml")
     if count and format == "yaml":
         message = f"those of {count} link{'s' * (count > 1)} are left out; their inertias are written"

@@ -16,7 +16,7 @@ from liedyn.analyse.along.varied import value, varied
 from liedyn.analyse.along.verify_derivatives import differences
 from liedyn.errors import CheckFailed, UsageError
 from liedyn.io.csv import Trajectory
-from liedyn.simulation.motion_columns import columns_of, header_of
+from liedyn.simulation.records.motion_columns import columns_of, header_of
 from zoo import ROBOTS, model_of, state
 
 # Differences have an error of their own of 1e-10 where friction bends within 0.01 rad/s, and that of the state's condition.

@@ -12,7 +12,7 @@ from liedyn.analyse.along.robot_of_file import robot_of
 from liedyn.errors import LiedynError, TrajectoryError, UsageError
 from liedyn.io.csv import read_trajectory, write_trajectory
 from liedyn.report.run_folder import write_run
-from liedyn.simulation.motion_columns import columns_of, header_of
+from liedyn.simulation.records.motion_columns import columns_of, header_of
 from liedyn.simulation.run import run_scenario
 
 ROOT = Path(__file__).parents[2]

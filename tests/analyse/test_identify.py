@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 from bridge import file_of
 from liedyn.io.csv import Trajectory, read_trajectory
-from liedyn.simulation.motion_columns import bind, columns_of, header_of
+from liedyn.simulation.records.motion_columns import bind, columns_of, header_of
 from sampled_motion import motion, record
 from zoo import ROBOTS, model_of
 

@@ -9,7 +9,7 @@ from liedyn.analyse.along.kinematics_along import kinematics_along
 from liedyn.errors import ComputationError, UsageError
 from liedyn.io.csv import Trajectory
 from liedyn.model.description import Joint, Link, Pose, Robot
-from liedyn.simulation.motion_columns import columns_of
+from liedyn.simulation.records.motion_columns import columns_of
 from zoo import model_of, random_robot, state
 
 ROBOTS = ("every kind", "every kind, floating")

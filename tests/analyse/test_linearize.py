@@ -15,7 +15,7 @@ from liedyn.errors import ComputationError, ConfigurationError, ModelError, Scen
 from liedyn.integrators.problem import Options, Problem
 from liedyn.integrators.solve import solve
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Schedule, Signals
-from liedyn.simulation.feedback import signal_gradient, tangent
+from liedyn.simulation.control_laws.feedback import signal_gradient, tangent
 from liedyn.simulation.schedule import coordinates
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from liedyn.errors import ComputationError, TrajectoryError, UsageError
 from liedyn.io.csv import read_trajectory
 from liedyn.loading import load
 from liedyn.report.run_folder import write_run
-from liedyn.simulation.motion_columns import WRENCH
+from liedyn.simulation.records.motion_columns import WRENCH
 from liedyn.simulation.run import run_scenario
 
 ROOT = Path(__file__).parents[2]

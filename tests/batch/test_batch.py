@@ -46,7 +46,7 @@ def test_a_run_is_that_of_run_scenario_with_these_values(tmp_path):
     model = ld.load(ROBOT)
     changed = ld.build(with_parameters(model, {"mass.lower": mass}))
     assert changed.description.links[1].mass == pytest.approx(mass, rel=1e-15)
-    from liedyn.io.scenario_file import scenario_of
+    from liedyn.io.scenarios.scenario_file import scenario_of
     result = simulate_prepared(prepare_with(scenario_of(tmp_path / "scenario.yaml", overrides), changed), Silent())
     mine = outputs_alone(found, 7)[1]
     assert np.array_equal(mine.q, result.q) and np.array_equal(mine.tau, result.tau)

@@ -78,7 +78,7 @@ samples: 4
 
     def run(values):
         from liedyn.batch.motions import OfResult
-        from liedyn.io.scenario_file import scenario_of
+        from liedyn.io.scenarios.scenario_file import scenario_of
         from liedyn.simulation.preparation import prepare_with
         from liedyn.simulation.run import Silent, simulate_prepared
         q, kp, mass, com = values

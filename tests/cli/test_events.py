@@ -31,8 +31,8 @@ def test_a_run_with_events_is_written_and_read(tmp_path):
 def test_the_scenario_in_run_json_runs_again(tmp_path):
     import yaml
 
-    from liedyn.io.plain_scenario import to_plain
-    from liedyn.io.scenario_file import read_scenario
+    from liedyn.io.scenarios.plain_scenario import to_plain
+    from liedyn.io.scenarios.scenario_file import read_scenario
     for name in ("pendulum_latch", "pendulum_throw", "ur5_pick"):
         scenario = read_scenario(f"configs/{name}.yaml")
         (tmp_path / "again.yaml").write_text(yaml.safe_dump(to_plain(scenario, tmp_path), sort_keys=False))

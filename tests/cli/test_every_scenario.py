@@ -9,7 +9,7 @@ import pytest
 import liedyn as ld
 from command_line import ok
 from liedyn.io.csv import read_trajectory
-from liedyn.io.scenario_file import read_scenario
+from liedyn.io.scenarios.scenario_file import read_scenario
 from liedyn.loading import load_description
 
 CONFIGS = sorted((Path(__file__).parents[2] / "configs").glob("*.yaml"))

@@ -7,8 +7,8 @@ import pytest
 
 import liedyn as ld
 from command_line import ok, run, said
-from liedyn.io.plain_scenario import to_plain
-from liedyn.io.scenario_file import read_scenario
+from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.io.scenarios.scenario_file import read_scenario
 from liedyn.io.write_yaml import to_yaml
 from liedyn.io.yaml_text import parse_yaml
 

@@ -14,7 +14,7 @@ from bridge import relative
 from command_line import run
 from liedyn.cli.progress import Progress
 from liedyn.io.csv import read_trajectory
-from liedyn.simulation.motion_columns import bind, rate_of
+from liedyn.simulation.records.motion_columns import bind, rate_of
 
 ROOT = Path(__file__).parents[2]
 FILES = {"fig3.csv", "fig3a_motion.png", "fig3a_motion.svg", "fig3b_forces.png", "fig3b_forces.svg", "fig4.csv", "fig4_cost.png",

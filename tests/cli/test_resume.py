@@ -15,7 +15,7 @@ from liedyn.integrators import solve
 from liedyn.io import unfinished
 from liedyn.io.csv import read_trajectory
 from liedyn.io.output import hold, unfinished_of
-from liedyn.simulation.rows import Rows
+from liedyn.simulation.records.rows import Rows
 
 ROBOT = """\
 links: {bar: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}}

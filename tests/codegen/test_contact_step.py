@@ -8,8 +8,8 @@ import liedyn as ld
 from liedyn.codegen.compiled import supported
 from liedyn.codegen.step import _name
 from liedyn.integrators.right_hand_side import RightHandSide
-from liedyn.io.contact_shapes import Contact, Pair, Plane, Shape
-from liedyn.io.scenario import Rule, Scenario
+from liedyn.io.scenarios.contact_shapes import Contact, Pair, Plane, Shape
+from liedyn.io.scenarios.scenario import Rule, Scenario
 from liedyn.kernels.simulation.line_stages import evaluate_line
 from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.kernels.simulation.stages import evaluate

@@ -16,7 +16,7 @@ from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Options
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.solve import solve
-from liedyn.io.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Quintic, Rule, Scenario, Sine, Torque
+from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Quintic, Rule, Scenario, Sine, Torque
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.line_stages import REFUSED, evaluate_line
 from liedyn.kernels.simulation.right_hand_side import BAD_SIGNAL, NOT_FINITE, RUNNING, SINGULAR

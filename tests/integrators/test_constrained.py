@@ -8,7 +8,7 @@ import liedyn as ld
 from integrators.problems import free_motion
 from liedyn.integrators.problem import Options, Ties
 from liedyn.integrators.solve import SCIPY_METHODS, solve
-from liedyn.io.robot_yaml import read_robot_yaml
+from liedyn.io.robots.robot_yaml import read_robot_yaml
 from loop_zoo import CLOSURES, looped_of, motion
 from simulate.constrained import FOUR_BAR, HANGING
 

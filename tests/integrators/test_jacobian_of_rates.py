@@ -10,7 +10,7 @@ from integrators.problems import free_motion
 from liedyn.integrators.jacobian_of_rates import chart_slopes
 from liedyn.integrators.problem import Options, Start
 from liedyn.integrators.scipy_solvers import _Run
-from liedyn.io.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Torque
+from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Rule, Scenario, Torque
 from liedyn.model.spatial import skew
 from liedyn.simulation.extrapolation import slope
 from liedyn.simulation.schedule import compile_schedule

@@ -3,10 +3,13 @@ import numpy as np
 import pytest
 
 import liedyn as ld
-from integrators.problems import floating_robot, free_motion, turning_state
+from integrators.problems import floating_robot, free_motion, torque_free_body, turning_state
+from liedyn.integrators import rosenbrock
 from liedyn.integrators.problem import Options
+from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.rosenbrock_tableau import METHODS
 from liedyn.integrators.solve import solve
+from liedyn.kernels.simulation.line_stages import REFUSED
 from liedyn.simulation.run import run_scenario
 
 EXACT = Options("dop853", rtol=1e-13, atol=1e-14)
@@ -107,3 +110,20 @@ def test_quaternions_and_charts_of_a_body_that_turns_many_times():
     ours = solve(free_motion(body, body.neutral(), v), times, Options("rodas5p", rtol=1e-9, atol=1e-11))[0]
     assert np.abs(ld.difference(body, exact.q, ours.q)).max() < 1e-5
     assert np.abs(np.linalg.norm(ours.q[:, 3:7], axis=1) - 1).max() < 1e-14
+
+
+@pytest.mark.parametrize("times", [1, 4])
+def test_a_trial_too_far_for_a_line_is_shortened_before_loops_go_on(monkeypatch, times):
+    """One step that went too far made the rest of a run four times as slow: where a trial diverges, angles are beyond the range
+    of sines, too. Where shorter steps do not help, angles are that large."""
+    robot, step, tried, turned = torque_free_body(), rosenbrock.try_step, [], []
+    problem = free_motion(robot, robot.neutral(), np.array([1.0, 2.0, 3.0, 0.0, 0.0, 0.0]))
+
+    def refusing(*given):
+        tried.append(given[5])                                # the length of the step
+        return (REFUSED, np.inf) if len(tried) <= times else step(*given)
+    monkeypatch.setattr(rosenbrock, "try_step", refusing)
+    monkeypatch.setattr(RightHandSide, "turn_to_loops", lambda self: turned.append(len(tried)))
+    record, _ = solve(problem, np.array([0.0, 0.5]), Options("rodas5p", rtol=1e-8, atol=1e-10))
+    assert tried[1] == pytest.approx(tried[0] / 4) and turned == [4] * (times == 4)
+    assert np.abs(record.v[-1] - solve(problem, np.array([0.0, 0.5]), EXACT)[0].v[-1]).max() < 1e-6

@@ -4,8 +4,8 @@ from __future__ import annotations
 import pytest
 
 from liedyn.errors import ModelError
-from liedyn.io.robot_yaml import read_robot_yaml
-from liedyn.io.urdf import read_urdf
+from liedyn.io.robots.robot_yaml import read_robot_yaml
+from liedyn.io.robots.urdf import read_urdf
 from liedyn.model.validate import validate
 
 URDF_HEAD = """\

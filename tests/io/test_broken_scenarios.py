@@ -4,8 +4,8 @@ import os
 import pytest
 
 from liedyn.errors import InputError, ScenarioError, TrajectoryError
-from liedyn.io.robot_yaml import read_robot_yaml
-from liedyn.io.scenario_file import read_scenario
+from liedyn.io.robots.robot_yaml import read_robot_yaml
+from liedyn.io.scenarios.scenario_file import read_scenario
 from liedyn.model.build import build
 from liedyn.simulation.preparation import prepare
 from liedyn.simulation.run import run_scenario

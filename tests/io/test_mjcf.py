@@ -9,7 +9,7 @@ import liedyn as ld
 from bridge import relative
 from joint_forces import passive_force
 from liedyn.errors import ModelError
-from liedyn.io.link_shapes import link_shapes
+from liedyn.io.robots.link_shapes import link_shapes
 from liedyn.loading import load_description
 from liedyn.model.description import WORLD, Coordinate, Coupling
 from matrices import pose

@@ -5,8 +5,8 @@ import pytest
 import yaml
 
 from liedyn.errors import ScenarioError
-from liedyn.io.plain_scenario import to_plain
-from liedyn.io.scenario import (
+from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.io.scenarios.scenario import (
     Column,
     Constant,
     Expression,
@@ -22,7 +22,7 @@ from liedyn.io.scenario import (
     Stabilization,
     Torque,
 )
-from liedyn.io.scenario_file import read_scenario, scenario_of, scenario_of_robot
+from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of, scenario_of_robot
 
 FULL = """\
 robot: robots/arm.yaml

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from liedyn.errors import ModelError
-from liedyn.io.urdf import read_urdf
+from liedyn.io.robots.urdf import read_urdf
 from liedyn.model.description import Coordinate, Mimic
 from liedyn.model.validate import validate
 

@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 from command_line import ok, run
 from liedyn.io.csv import write_trajectory
-from liedyn.simulation.motion_columns import columns_of, header_of
+from liedyn.simulation.records.motion_columns import columns_of, header_of
 
 ROBOT = """
 links:

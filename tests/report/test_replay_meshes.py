@@ -9,10 +9,10 @@ import pytest
 import liedyn as ld
 from command_line import ok, run
 from liedyn.io.csv import write_trajectory
-from liedyn.io.link_meshes import link_meshes
+from liedyn.io.robots.link_meshes import link_meshes
 from liedyn.report.replay.packed import unpacked
 from liedyn.report.replay.page import data_of
-from liedyn.simulation.motion_columns import columns_of, header_of
+from liedyn.simulation.records.motion_columns import columns_of, header_of
 
 CORNERS = np.array([[x, y, z] for x in (0.0, 0.1) for y in (0.0, 0.2) for z in (0.0, 0.3)])
 QUADS = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from liedyn.io.robot_yaml import read_robot_yaml
+from liedyn.io.robots.robot_yaml import read_robot_yaml
 from liedyn.loading import load
 from liedyn.model.build import build
 from liedyn.report.texts.robot_text import robot_summary, robot_text

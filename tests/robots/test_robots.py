@@ -9,10 +9,10 @@ import pytest
 import yaml
 
 import liedyn as ld
-from liedyn.io.joint_keys import CURVES, LEVELS
-from liedyn.io.loops import read_loops_file
-from liedyn.io.scenario_file import read_scenario
-from liedyn.io.scenario_keys import SCENARIO
+from liedyn.io.robots.loops import read_loops_file
+from liedyn.io.scenarios.joint_keys import CURVES, LEVELS
+from liedyn.io.scenarios.scenario_file import read_scenario
+from liedyn.io.scenarios.scenario_keys import SCENARIO
 from liedyn.loading import load_description
 from liedyn.model.build import build
 from liedyn.model.description import JOINT_TYPES, LOOP_TYPES, WORLD, Link, Robot

@@ -9,8 +9,8 @@ import pytest
 import liedyn as ld
 from bridge import PinocchioBridge, file_of, full, relative, urdf_files
 from liedyn.errors import ModelError, UsageError
-from liedyn.io.link_shapes import link_shapes
-from liedyn.io.write_rotation import error, quaternion_error, quaternion_of, rpy_of
+from liedyn.io.robots.link_shapes import link_shapes
+from liedyn.io.robots.write_rotation import error, quaternion_error, quaternion_of, rpy_of
 from liedyn.loading import load_description
 from liedyn.model.description import WORLD, Coordinate, Coupling, Joint, Link, Loop, Mimic, Pose, Robot
 from liedyn.model.validate import validate

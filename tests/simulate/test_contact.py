@@ -19,9 +19,9 @@ from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.scipy_solvers import _Run
 from liedyn.integrators.stiffness import fastest
 from liedyn.integrators.touch import materials, touch
-from liedyn.io.contact_shapes import Contact, Plane, Shape
-from liedyn.io.scenario import Rule, Scenario
-from liedyn.simulation.feedback import wrench_laws
+from liedyn.io.scenarios.contact_shapes import Contact, Plane, Shape
+from liedyn.io.scenarios.scenario import Rule, Scenario
+from liedyn.simulation.control_laws.feedback import wrench_laws
 from liedyn.simulation.run import run_scenario
 from liedyn.simulation.schedule import compile_schedule
 from zoo import model_of

@@ -11,12 +11,12 @@ from liedyn.analyse.linearization.instant import prepare
 from liedyn.errors import ScenarioError
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.touch import materials, touch
-from liedyn.io.contact_shapes import Contact, Pair, Plane, Shape
-from liedyn.io.plain_scenario import to_plain
-from liedyn.io.scenario import Rule, Scenario
-from liedyn.io.scenario_file import scenario_of
+from liedyn.io.scenarios.contact_shapes import Contact, Pair, Plane, Shape
+from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.io.scenarios.scenario import Rule, Scenario
+from liedyn.io.scenarios.scenario_file import scenario_of
+from liedyn.simulation.control_laws.feedback import wrench_laws
 from liedyn.simulation.extrapolation import slope
-from liedyn.simulation.feedback import wrench_laws
 from liedyn.simulation.run import run_scenario
 from liedyn.simulation.schedule import compile_schedule
 from zoo import model_of

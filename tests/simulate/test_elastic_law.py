@@ -17,11 +17,11 @@ import liedyn as ld
 from liedyn.analyse.linearization.instant import instant
 from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.errors import ScenarioError
-from liedyn.io.plain_scenario import to_plain
-from liedyn.io.robot_yaml import read_robot_yaml
-from liedyn.io.scenario_file import read_scenario
+from liedyn.io.robots.robot_yaml import read_robot_yaml
+from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.io.scenarios.scenario_file import read_scenario
 from liedyn.model.build import build
-from liedyn.simulation.control import elastic_joints, rigid_robot
+from liedyn.simulation.control_laws.control import elastic_joints, rigid_robot
 from liedyn.simulation.run import run_scenario
 from liedyn.simulation.schedule import compile_schedule
 

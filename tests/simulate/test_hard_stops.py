@@ -13,7 +13,7 @@ import yaml
 
 import liedyn as ld
 from liedyn.errors import ScenarioError
-from liedyn.simulation.hard_stops import _complementary
+from liedyn.simulation.joint_limits.hard_stops import _complementary
 from limited_robots import ARM, SLIDER, TIGHT
 
 BALL = {"name": "ball", "gravity": [0, 0, -9.81], "links": {"ball": {"mass": 1.0, "inertia": [0.01, 0.01, 0.01]}},

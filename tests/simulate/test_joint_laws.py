@@ -18,9 +18,9 @@ from liedyn.errors import ScenarioError
 from liedyn.integrators.jacobian_of_rates import RateJacobian
 from liedyn.integrators.problem import Options, Start
 from liedyn.integrators.scipy_solvers import _Run
-from liedyn.io.plain_scenario import to_plain
-from liedyn.io.scenario import Constant, Prescribe, Rule
-from liedyn.io.scenario_file import read_scenario, scenario_of
+from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.io.scenarios.scenario import Constant, Prescribe, Rule
+from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of
 from liedyn.simulation.extrapolation import slope
 from liedyn.simulation.names import phase_rules
 from liedyn.simulation.run import run_scenario

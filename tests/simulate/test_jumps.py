@@ -7,13 +7,13 @@ import pytest
 
 import liedyn as ld
 from complex_step import Reference
-from liedyn.io.events import Attach, Event, Go, Impact, Lock, Phase
-from liedyn.io.scenario import Constant, Prescribe, Rule, Scenario
+from liedyn.io.scenarios.events import Attach, Event, Go, Impact, Lock, Phase
+from liedyn.io.scenarios.scenario import Constant, Prescribe, Rule, Scenario
 from liedyn.model.spatial import full, skew
-from liedyn.simulation.actions import Actions
-from liedyn.simulation.moments import Moment
+from liedyn.simulation.events.actions import Actions
+from liedyn.simulation.events.moments import Moment
+from liedyn.simulation.events.stretch_modes import Modes
 from liedyn.simulation.schedule import compile_schedule
-from liedyn.simulation.stretch_modes import Modes
 from loop_zoo import looped_of, motion
 from zoo import model_of, state
 

@@ -9,7 +9,7 @@ import scipy.optimize
 
 import liedyn as ld
 from liedyn.errors import ScenarioError
-from liedyn.io.scenario import Expression
+from liedyn.io.scenarios.scenario import Expression
 from liedyn.simulation.extrapolation import slope
 from liedyn.simulation.measured import measured_at, measured_slope
 from liedyn.simulation.schedule import coordinates

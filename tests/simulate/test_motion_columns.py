@@ -6,7 +6,15 @@ import liedyn as ld
 from liedyn.errors import TrajectoryError
 from liedyn.io.csv import Trajectory
 from liedyn.model.description import Joint, Link, Robot
-from liedyn.simulation.motion_columns import bind, bind_wrench_rate, bind_wrenches, columns_of, forced, rate_of, wrench_columns
+from liedyn.simulation.records.motion_columns import (
+    bind,
+    bind_wrench_rate,
+    bind_wrenches,
+    columns_of,
+    forced,
+    rate_of,
+    wrench_columns,
+)
 
 LINK = {"mass": 1.0, "inertia": (0.1, 0.0, 0.0, 0.1, 0.0, 0.1)}
 

@@ -14,8 +14,8 @@ from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.cli import main
 from liedyn.errors import ScenarioError
 from liedyn.io.csv import read_trajectory
-from liedyn.io.plain_scenario import to_plain
-from liedyn.io.scenario_file import read_scenario, scenario_of
+from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of
 from liedyn.simulation.run import run_scenario
 
 INERTIA, GEAR, ROTOR = 0.8, 50.0, 2e-4

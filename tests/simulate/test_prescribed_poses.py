@@ -11,8 +11,8 @@ from scipy.spatial.transform import Rotation, RotationSpline
 import liedyn as ld
 from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.errors import ScenarioError
-from liedyn.io.plain_scenario import to_plain
-from liedyn.io.scenario_file import scenario_of
+from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.simulation.prescribed_poses import prescribed_at
 from liedyn.simulation.schedule import compile_schedule
 from liedyn.simulation.signals.rotation_spline import Unsettled, rotation_spline

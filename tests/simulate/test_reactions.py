@@ -10,7 +10,7 @@ from bridge import relative
 from liedyn.analyse.along.dynamics_along import inverse_along
 from liedyn.io.csv import read_trajectory, write_trajectory
 from liedyn.report.run_folder import write_run
-from liedyn.simulation.motion_columns import columns_of, header_of
+from liedyn.simulation.records.motion_columns import columns_of, header_of
 from liedyn.simulation.run import run_scenario
 from mechanisms import G, four_bar
 

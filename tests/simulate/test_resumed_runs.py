@@ -11,7 +11,7 @@ from liedyn.errors import Interrupted
 from liedyn.integrators import chunks, generalized_alpha, solve, variational
 from liedyn.integrators.row_memory import give_back, zeros
 from liedyn.io.unfinished import Unfinished
-from liedyn.simulation import rows
+from liedyn.simulation.records import rows
 from liedyn.simulation.run import Silent, simulate_file
 
 ROOT = Path(__file__).parents[2]

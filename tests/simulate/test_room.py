@@ -6,8 +6,8 @@ import pytest
 import liedyn as ld
 from command_line import run
 from liedyn.errors import ComputationError, ScenarioError
-from liedyn.io.scenario_file import read_scenario
-from liedyn.simulation import room
+from liedyn.io.scenarios.scenario_file import read_scenario
+from liedyn.simulation.records import room
 
 ROBOT = """\
 links: {bar: {mass: 1, com: [0, 0, -0.2], inertia: [0.02, 0.02, 0.01]}}

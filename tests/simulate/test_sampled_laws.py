@@ -15,11 +15,11 @@ from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.errors import ComputationError, ScenarioError, UsageError
 from liedyn.integrators.problem import Options, Start
 from liedyn.integrators.solve import solve_stretch
-from liedyn.io.plain_scenario import to_plain
-from liedyn.io.scenario_file import scenario_of
+from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.loading import load
+from liedyn.simulation.control_laws.sampled_controller import SampledController
 from liedyn.simulation.run import run_scenario
-from liedyn.simulation.sampled_controller import SampledController
 from liedyn.simulation.schedule import compile_schedule
 
 MASS, DAMPING, STIFFNESS = 2.0, 0.3, 5.0

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 
 from liedyn.io.csv import write_trajectory
-from liedyn.io.robot_yaml import read_robot_yaml
-from liedyn.io.scenario_file import read_scenario
+from liedyn.io.robots.robot_yaml import read_robot_yaml
+from liedyn.io.scenarios.scenario_file import read_scenario
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, TORQUE, VELOCITY, signal
 from liedyn.model.build import build
 from liedyn.simulation.schedule import Compiled, compile_schedule

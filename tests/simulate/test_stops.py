@@ -11,8 +11,8 @@ from liedyn.errors import ScenarioError
 from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.jacobian_of_rates import RateJacobian
 from liedyn.integrators.stop_forces import stop_slopes
-from liedyn.io.plain_scenario import to_plain
-from liedyn.io.scenario_file import scenario_of
+from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.simulation.preparation import prepare
 from limited_robots import ARM, SLIDER, TIGHT
 
@@ -153,7 +153,7 @@ def test_what_is_written_reads_back(scenario, limits):
 
 
 def test_methods_without_switches_are_refused_and_notes_name_the_key(simulate):
-    with pytest.raises(ScenarioError, match="generalized_alpha cannot be used with stops"):
+    with pytest.raises(ScenarioError, match="generalized_alpha does not go with stops at limits"):
         simulate(SLIDER, limits="hard", integrator={"method": "generalized_alpha"})
     run = simulate(SLIDER, initial={"v": {"x": 3.0}}, limits="note", duration=0.3)
     assert any("limits: stop makes them act" in note and "x from" in note for note in run.notes) and run.stops is None

@@ -14,12 +14,12 @@ import liedyn as ld
 from liedyn.analyse.linearization.linearize import linearize_scenario
 from liedyn.errors import ScenarioError
 from liedyn.integrators.evaluation import evaluated
-from liedyn.io.plain_scenario import to_plain
-from liedyn.io.scenario_file import read_scenario, scenario_of
+from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.io.scenarios.scenario_file import read_scenario, scenario_of
 from liedyn.kernels.simulation.task_law import DAMPED
+from liedyn.simulation.control_laws.task_space import _pivots
 from liedyn.simulation.run import run_scenario
 from liedyn.simulation.schedule import compile_schedule
-from liedyn.simulation.task_space import _pivots
 from zoo import ROBOTS, state
 
 ROOT = Path(__file__).parents[2]

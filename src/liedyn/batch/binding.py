@@ -11,8 +11,8 @@ from liedyn.analyse.along.varied import value, with_parameters
 from liedyn.batch.design import Design
 from liedyn.dynamics.parameters.model_parameters import parameter_names
 from liedyn.errors import LiedynError, ModelError, ScenarioError, nearest
-from liedyn.io.plain_scenario import to_plain
-from liedyn.io.scenario_file import scenario_of
+from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.io.sweep import Sweep, Varied
 from liedyn.io.yaml_text import read_yaml
 from liedyn.loading import load, load_description

@@ -19,7 +19,7 @@ from liedyn.batch.workers import Job, compute, on_processes, on_scheduler
 from liedyn.dynamics.calling.cores import cores
 from liedyn.errors import ComputationError
 from liedyn.io.sweep import SIMULATE, Sweep
-from liedyn.simulation.room import free_disk
+from liedyn.simulation.records.room import free_disk
 
 _FORMAT = 1
 _SOON, _SOON_BY_THREADS = 5.0, 20.0               # s: what takes less is not worth starting processes

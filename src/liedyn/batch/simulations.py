@@ -16,12 +16,12 @@ from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
 from liedyn.integrators.many_runs import Outputs, Runs
 from liedyn.integrators.problem import LOST
 from liedyn.io.csv import column_title
-from liedyn.io.plain_scenario import to_plain
-from liedyn.simulation.balance import relative_balance
-from liedyn.simulation.motion_columns import columns_of
+from liedyn.io.scenarios.plain_scenario import to_plain
 from liedyn.simulation.preparation import Prepared, prepare_with
-from liedyn.simulation.resume import identity
+from liedyn.simulation.records.motion_columns import columns_of
+from liedyn.simulation.records.resume import identity
 from liedyn.simulation.run import Silent, simulate_prepared
+from liedyn.simulation.run_checks.balance import relative_balance
 
 _KINDS = ("q", "v", "a", "tau")
 

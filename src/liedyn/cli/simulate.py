@@ -144,7 +144,7 @@ def _has_ended(scenario, folder, force, console) -> bool:
 
 def _print_config(scenario, overrides, force_long, strict, folder, console):
     from liedyn.io.output import STDIO
-    from liedyn.io.plain_scenario import to_plain
+    from liedyn.io.scenarios.plain_scenario import to_plain
     from liedyn.io.write_yaml import to_yaml
     from liedyn.simulation.preparation import prepare
 

@@ -18,8 +18,8 @@ _OF_LINE = "t", "q0", "y", "curves", "held", "numbers"         # as a `Step` tak
 
 
 class StepSlopes:
-    """Called with a `kernels.simulation.line_stages.Line`, q0 and y: the (n - 1, n - 1) derivative of the rates of [x; v; z] by
-    these, at the time and with the signals of the last call of the line."""
+    """Of one run. Called with a `kernels.simulation.line_stages.Line`, q0 and y: the (n - 1, n - 1) derivative of the rates of
+    [x; v; z] by these, at the time and with the signals of the last call of the line."""
 
     def __init__(self, batch: Batch, n: int):
         self.batch, self.y, self.by, self.directions = batch, np.zeros(n), np.zeros((n - 1, n - 1)), np.eye(n - 1)
@@ -35,8 +35,8 @@ class StepSlopes:
         return self.by.T
 
 
-def slopes_of(model, plant, schedule, signals) -> StepSlopes | None:
-    """None where there is no line: too many operations, a function whose derivative is not known, an old LLVM."""
+def slopes_of(model, plant, schedule, signals) -> Batch | None:
+    """For `StepSlopes`. None where there is no line: too many operations, a function without a known derivative, an old LLVM."""
     if not wanted() or not model.nv:
         return None
     place = folder("kernels.simulation.right_hand_side.right_hand_side", "codegen.step_slopes")
@@ -49,5 +49,5 @@ def slopes_of(model, plant, schedule, signals) -> StepSlopes | None:
             recording = None
         return build(recording if recording and recording.size <= SEGMENT else None, width())
     built = code_cache.kept_or_made(place, name, make)
-    return StepSlopes(Batch(built), 2 * model.nv + len(schedule.integral) + 1) if built.code else None
+    return Batch(built) if built.code else None
 

@@ -15,6 +15,7 @@ from math import isfinite
 import numpy as np
 from scipy.special import bernoulli, factorial
 
+from liedyn.codegen.step_slopes import StepSlopes
 from liedyn.errors import ComputationError
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.chart_slopes import chart_series
@@ -34,6 +35,7 @@ class RateJacobian:
 
     def __init__(self, problem, work, evaluate, sides=None, origin=None):
         self.problem, self.work, self.evaluate, self.sides, self.origin = problem, work, evaluate, sides, origin
+        self.slopes = None
         level = np.asarray(problem.schedule.level)
         given = np.isin(level, (POSITION, VELOCITY))             # what follows its signal, whatever y holds
         kept = np.zeros(len(problem.schedule.integral), dtype=bool)
@@ -66,11 +68,13 @@ class RateJacobian:
     def by_line(self, y) -> np.ndarray | None:
         """At the time and with the signals of the last evaluation. None without a line, or if it has no derivative here."""
         line = self.sides.line if self.sides else None
-        slopes = self.problem.slopes_by_line if line else None
-        if slopes is None:
+        batch = self.problem.slopes_by_line if line else None
+        if batch is None:
             return None
+        if self.slopes is None:
+            self.slopes = StepSlopes(batch, self.problem.size)
         J = np.zeros(self.last.shape)
-        J[:-1, :-1] = slopes(line, self.origin, y)
+        J[:-1, :-1] = self.slopes(line, self.origin, y)
         return J if isfinite(J.sum()) else None
 
     def by_derivatives(self, t: float, y) -> np.ndarray:

@@ -4,21 +4,24 @@ import numpy as np
 from liedyn.jit import kernel, primitive
 from liedyn.kernels.simulation.signals import EVENT, FLOOR, KIND, LOOSE, SIDE, SWITCH
 
+_FAR = 8.0               # times what it changes
+
 
 @primitive
 def passed_within(held, method, stages):
     """Whether one was beyond its side, or may have been between. Loose ones go over to the side where they are."""
     n, last, passed = stages.end.size, method.b.size, False
     for k in range(held.size // SWITCH):
-        i, side, end = SWITCH * k, held[SWITCH * k + SIDE], stages.K[last, n + k]
+        read = stages.K[:, n + k]
+        i, side, end = SWITCH * k, held[SWITCH * k + SIDE], read[last]
         if held[i + LOOSE] != 0.0:
             held[i + SIDE] = np.floor(end) if held[i + LOOSE] > 1.0 else 1.0 if end >= 0.0 else -1.0
         elif side != side:
             passed = passed or end != 0.0
-        else:
+        elif held[i + KIND] != EVENT or not far(side, read[0], read[last // 2], end):
             low, high = end, end
             for r in range(last):
-                x = stages.K[r, n + k]
+                x = read[r]
                 low, high = x if x < low else low, x if x > high else high
             if held[i + KIND] == FLOOR:
                 passed = passed or low < side or high >= side + 1.0
@@ -28,6 +31,14 @@ def passed_within(held, method, stages):
                 if held[i + KIND] == EVENT and low <= 2.0 * (high - low):      # near, as hardly ever
                     passed = passed or may_be_passed_twice(side, n + k, method, stages)
     return passed
+
+
+@primitive
+def far(side, x, y, z):
+    """Whether an event that reads x, y, z at three times of a step is so far that the other stages need not be looked at."""
+    low, high = y if y < x else x, x if y < x else y
+    low, high = z if z < low else low, z if z > high else high
+    return (low if side > 0.0 else -high) > _FAR * (high - low)
 
 
 @kernel

@@ -7,8 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
+from liedyn.codegen.lines import Batch
 from liedyn.codegen.step import Step, Tied, step_of
-from liedyn.codegen.step_slopes import StepSlopes, slopes_of
+from liedyn.codegen.step_slopes import slopes_of
 from liedyn.dynamics.loops.constraints import constraint_jacobian
 from liedyn.dynamics.loops.desk_for import desk_for
 from liedyn.errors import ComputationError, Place
@@ -64,10 +65,10 @@ class Problem:
     law                  gives the motors' torques, besides the schedule's; or None
     joint_laws           the same for other joints, and limits of all forces; or None
     max_step             bounds that of the options [s]
-    sampled              laws of a sampled controller (`simulation.sampled_laws`); or None
+    sampled              laws of a sampled controller (`simulation.control_laws.sampled_laws`); or None
     contacts             of links with planes and each other; or None
     slopes               (problem, t, q, v) -> two (nv, 2 nv), what joint forces and generalized forces of wrenches answer to the
-                         state by the schedule's laws (`simulation.feedback`); None: implicit methods take differences
+                         state by the schedule's laws (`control_laws.feedback`); None: implicit methods take differences
     signal_names, signal_places   what each signal drives, then what each limit of a force is of, for messages
     clocks, bound        what the times of signals begin with, and schedule and signals for other beginnings by name
     directions           of the events that schedule.watch looks for, then of those of `stops.held`: 1 rising, -1 falling, 0 both,
@@ -149,8 +150,8 @@ class Problem:
         return step_of(self.model, self.plant(), self.schedule, self.signals, tied)
 
     @cached_property
-    def slopes_by_line(self) -> StepSlopes | None:
-        """The derivative of the right-hand side as a line; None where there is none, and under constraints."""
+    def slopes_by_line(self) -> Batch | None:
+        """The derivative of the right-hand side as a line, see `StepSlopes`; None where there is none, and under constraints."""
         if self.ties is not None or self.step is None:
             return None
         return slopes_of(self.model, self.plant(), self.schedule, self.signals)

@@ -4,8 +4,8 @@ from __future__ import annotations
 import json
 
 from liedyn.io.keys import Keys
-from liedyn.io.robot_keys import LOOPS_FILE, ROBOT
-from liedyn.io.scenario_keys import SCENARIO
+from liedyn.io.robots.robot_keys import LOOPS_FILE, ROBOT
+from liedyn.io.scenarios.scenario_keys import SCENARIO
 from liedyn.io.schema import json_schema
 from liedyn.io.sweep_keys import SWEEP
 from liedyn.io.template import template

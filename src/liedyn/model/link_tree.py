@@ -17,7 +17,7 @@ def place_of(element, part: str | None = None) -> Place:
     key = place.key or f'{kind} "{name if name.isprintable() else repr(name)[1:-1]}"'
     if part is None:
         return Place(place.file, place.line, key)
-    at = getattr(place, "at", None)                    # io.element_place knows the line of each part
+    at = getattr(place, "at", None)                    # io.robots.element_place knows the line of each part
     return at(part) if at else Place(place.file, place.line, f"{key}, {part}")
 
 

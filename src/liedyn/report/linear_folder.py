@@ -18,7 +18,7 @@ from liedyn.analyse.linearization.linearize import Linearization
 from liedyn.errors import CheckFailed
 from liedyn.io.csv import cell
 from liedyn.io.output import open_folder
-from liedyn.io.plain_scenario import to_plain
+from liedyn.io.scenarios.plain_scenario import to_plain
 from liedyn.report.pictures.beside_data import Written, draw_beside
 from liedyn.report.pictures.picture_data import FORMATS
 from liedyn.report.texts.text_table import counted

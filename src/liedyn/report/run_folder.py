@@ -15,15 +15,15 @@ import numpy as np
 from liedyn import __version__
 from liedyn.io.csv import column_title, write_trajectory
 from liedyn.io.output import open_folder
-from liedyn.io.plain_scenario import to_plain
-from liedyn.io.scenario import Pd
+from liedyn.io.scenarios.plain_scenario import to_plain
+from liedyn.io.scenarios.scenario import Pd
 from liedyn.report.pictures.beside_data import Written, draw_beside, page_beside
 from liedyn.report.pictures.drawing import Draughtsman
 from liedyn.report.pictures.motion_data import record
 from liedyn.report.pictures.picture_data import FORMATS, Recording, followed_of_columns, prescribed_comment
 from liedyn.report.replay.page import PAGE, replay_page
 from liedyn.report.replay.sources import shown_result
-from liedyn.simulation.motion_columns import header_of, reaction_comment
+from liedyn.simulation.records.motion_columns import header_of, reaction_comment
 from liedyn.simulation.run import Result
 
 MARK = "run.json"                       # what tells a run folder from others

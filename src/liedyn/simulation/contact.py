@@ -12,8 +12,8 @@ import numpy as np
 from liedyn.arrays import Array
 from liedyn.errors import ScenarioError
 from liedyn.integrators.touch import touch
-from liedyn.io.contact_shapes import Contact, Material, Pair, Shape
-from liedyn.io.events import Event
+from liedyn.io.scenarios.contact_shapes import Contact, Material, Pair, Shape
+from liedyn.io.scenarios.events import Event
 from liedyn.kernels.simulation.contact import GROUND, PLANE, SPHERE, Contacts
 from liedyn.kernels.simulation.signals import SWITCH
 from liedyn.model.description import Pose

@@ -13,7 +13,7 @@ from liedyn.dynamics.loops.constraints import (
 from liedyn.dynamics.manifold import difference, integrate
 from liedyn.errors import ComputationError, Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
-from liedyn.io.scenario import Constant, Motion, Scenario
+from liedyn.io.scenarios.scenario import Constant, Motion, Scenario
 from liedyn.jit import kernel
 from liedyn.kernels.loops.loop_motion import move_drives
 from liedyn.kernels.simulation.signals import POSITION, VELOCITY

@@ -5,7 +5,7 @@ import numpy as np
 
 from liedyn.integrators.problem import Options, Problem
 from liedyn.integrators.stiffness import LIMIT, Fastest, fastest, fastest_along
-from liedyn.io.scenario import Integrator, Scenario
+from liedyn.io.scenarios.scenario import Integrator, Scenario
 
 # Where forces are stiff: within 1e-6 of the converged motion on robots of example-robot-data, in half of Radau's time or less.
 _STIFF = Integrator("rodas5p", rtol=1e-6, atol=1e-8)

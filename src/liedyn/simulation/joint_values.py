@@ -6,7 +6,7 @@ import math
 import numpy as np
 
 from liedyn.errors import Place, ScenarioError
-from liedyn.io.scenario import Rule
+from liedyn.io.scenarios.scenario import Rule
 from liedyn.simulation.names import bind, fixed_joints
 
 _UNIT_NORM = 1e-6                # a quaternion typed with seven digits is meant to be a unit one

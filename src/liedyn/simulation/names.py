@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
 from liedyn.errors import Place, ScenarioError, nearest
-from liedyn.io.scenario import Pd, Rule, Scenario
+from liedyn.io.scenarios.scenario import Pd, Rule, Scenario
 
 
 def bind(rules: Sequence[Rule], names: Sequence[str], what: str, fixed: Sequence[str] = ()) -> dict[str, Rule]:

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING
 
 from liedyn.errors import ScenarioError, UsageError
 from liedyn.integrators.problem import Problem
-from liedyn.io.scenario import METHODS, WITHOUT_EVENTS, Prescribe, Scenario
-from liedyn.io.scenario_file import scenario_of
+from liedyn.io.scenarios.scenario import METHODS, WITHOUT_EVENTS, Prescribe, Scenario
+from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.loading import load
 from liedyn.model.model import Model
 from liedyn.simulation.contact import deep_notes
-from liedyn.simulation.motors import with_rotors
+from liedyn.simulation.control_laws.motors import with_rotors
+from liedyn.simulation.events.parts import opened
 from liedyn.simulation.names import bind, continuous_pid
-from liedyn.simulation.parts import opened
-from liedyn.simulation.room import check_room, size_of_result
+from liedyn.simulation.records.room import check_room, size_of_result
 
 if TYPE_CHECKING:
-    from liedyn.simulation.stretches import Timeline
+    from liedyn.simulation.events.stretches import Timeline
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +82,7 @@ def _timeline(scenario: Scenario, model, problem):
     if not scenario.events and scenario.sampling is None and not hard:
         return None
     refuse_uneventful(scenario)
-    from liedyn.simulation.stretches import Timeline
+    from liedyn.simulation.events.stretches import Timeline
     return Timeline(scenario, model, problem)
 
 

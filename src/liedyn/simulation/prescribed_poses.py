@@ -8,8 +8,8 @@ import numpy as np
 from liedyn.codegen.plain import plain
 from liedyn.codegen.signals import read_signal
 from liedyn.errors import ScenarioError
-from liedyn.io.scenario import Column, Constant, Motion, Prescribe
-from liedyn.io.waypoints import Waypoints
+from liedyn.io.scenarios.scenario import Column, Constant, Motion, Prescribe
+from liedyn.io.scenarios.waypoints import Waypoints
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.signals import Poses, Signals
 from liedyn.simulation.signals.curves import Curve, spline

@@ -16,26 +16,26 @@ from liedyn.dynamics.calling.annotations import Controller
 from liedyn.errors import ComputationError, Interrupted, LiedynError
 from liedyn.integrators.problem import Statistics
 from liedyn.io.csv import data_frame
-from liedyn.io.events import Attach
 from liedyn.io.override import Overrides
-from liedyn.io.scenario import Integrator, Scenario
+from liedyn.io.scenarios.events import Attach
+from liedyn.io.scenarios.scenario import Integrator, Scenario
 from liedyn.model.model import Model
-from liedyn.simulation.balance import GOOD
 from liedyn.simulation.contact import ContactMotion
-from liedyn.simulation.limits import Excess, limit_notes
-from liedyn.simulation.motion_columns import columns_of, constraint_columns
+from liedyn.simulation.control_laws.tracking import Tracking
+from liedyn.simulation.joint_limits.limits import Excess, limit_notes
+from liedyn.simulation.joint_limits.stops import stop_notes, stops_of
 from liedyn.simulation.preparation import prepare
-from liedyn.simulation.prescribed_power import prescribed_power
-from liedyn.simulation.stops import stop_notes, stops_of
-from liedyn.simulation.tracking import Tracking
+from liedyn.simulation.records.motion_columns import columns_of, constraint_columns
+from liedyn.simulation.run_checks.balance import GOOD
+from liedyn.simulation.run_checks.prescribed_power import prescribed_power
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.figure import Figure
 
     from liedyn.io.unfinished import Unfinished
-    from liedyn.simulation.rows import Rows
-    from liedyn.simulation.stretches import Occurrence
+    from liedyn.simulation.events.stretches import Occurrence
+    from liedyn.simulation.records.rows import Rows
 
 # What the self-check calls good: rounding of unit quaternions and of the dynamics against themselves.
 _UNIT, _RESIDUAL = 1e-12, 1e-9
@@ -55,8 +55,8 @@ class Result:
     tracking  how links or joints followed the desired motions of `control`; None without
     contacts  forces, depths and slips of `contacts`; None without (`simulation.contact.ContactMotion`)
     stops     (N, nv) what stops at limits add to tau [N m | N]; None without `limits`
-    limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`simulation.limits.Excess`)
-    events    what happened, in order (`simulation.stretches.Occurrence`); the rows before and after an event have its time
+    limits    coordinates beyond their limits: kind, coordinate, unit, first, at [s], worst, limit (`limits.Excess`)
+    events    what happened, in order (`simulation.events.stretches.Occurrence`); the rows before and after an event have its time
     check     values of the self-check, by name
     notes     notes for the user, one line each
     timing    seconds by part of the run
@@ -125,7 +125,7 @@ class Result:
     @property
     def armatures(self) -> dict[str, float]:
         """Of joints whose motors have rotors with inertia, by `motors` and not by the robot file."""
-        from liedyn.simulation.motors import armatures_of
+        from liedyn.simulation.control_laws.motors import armatures_of
         return armatures_of(self.scenario, self.model)
 
     @cached_property
@@ -152,7 +152,7 @@ class Result:
 
     @property
     def _motor_columns(self) -> list[tuple[str, str, Array]]:
-        from liedyn.simulation.motors import bind_motors, motor_columns
+        from liedyn.simulation.control_laws.motors import bind_motors, motor_columns
         driven = self.tau if self.stops is None else self.tau - self.stops
         return motor_columns(bind_motors(self.scenario, self.model), self.v, driven)
 
@@ -292,8 +292,8 @@ def simulate_prepared(prepared, progress, disk: Unfinished | None = None, resume
         scenario, problem = prepared.scenario, prepared.problem
         from liedyn.integrators.solve import solve
         from liedyn.simulation.integrator import options_of
-        from liedyn.simulation.resume import identity, resume
-        from liedyn.simulation.rows import Rows, listening
+        from liedyn.simulation.records.resume import identity, resume
+        from liedyn.simulation.records.rows import Rows, listening
         options = options_of(scenario.integrator)
         own = identity(prepared) if disk else {}               # before anything is written to its arrays
         ready = time.perf_counter()
@@ -351,7 +351,7 @@ def output_times(scenario: Scenario) -> np.ndarray:
 
 def _result_before(ended, prepared, rows, statistics, timing) -> Result | None:
     """The motion up to an interrupt, or as far as it means something up to an error; None where there is nothing of it."""
-    from liedyn.simulation.rows import meaningful
+    from liedyn.simulation.records.rows import meaningful
     status = "interrupted" if isinstance(ended, Interrupted) else "diverged"
     parts = rows.parts()
     if status == "diverged":
@@ -363,11 +363,11 @@ def _result_before(ended, prepared, rows, statistics, timing) -> Result | None:
 
 
 def _result(prepared, rows, parts, statistics, timing, status: str = "complete", reason: str = "") -> Result:
+    from liedyn.simulation.control_laws.laws import saturation_notes
+    from liedyn.simulation.control_laws.motors import bind_motors, motor_notes
+    from liedyn.simulation.control_laws.task_space import task_notes
     from liedyn.simulation.integrator import step_note
-    from liedyn.simulation.laws import saturation_notes
-    from liedyn.simulation.motors import bind_motors, motor_notes
-    from liedyn.simulation.self_check import SelfCheck
-    from liedyn.simulation.task_space import task_notes
+    from liedyn.simulation.run_checks.self_check import SelfCheck
     began = time.perf_counter()
     scenario, model, problem, timeline = prepared.scenario, prepared.model, prepared.problem, prepared.timeline
     record = rows.whole(parts)

@@ -10,8 +10,8 @@ import numpy as np
 from liedyn.codegen.signals import read_signal
 from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem, Ties
-from liedyn.io.events import Event
-from liedyn.io.scenario import (
+from liedyn.io.scenarios.events import Event
+from liedyn.io.scenarios.scenario import (
     PHASE_START,
     Begun,
     Column,
@@ -26,27 +26,27 @@ from liedyn.io.scenario import (
     Signal,
     Torque,
 )
-from liedyn.io.waypoints import Waypoints
+from liedyn.io.scenarios.waypoints import Waypoints
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.kernels.simulation.elastic_law import MotorLaw
 from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import ACCELERATION, POSITION, VELOCITY, Schedule, Signals
 from liedyn.kernels.simulation.stops import Stops
 from liedyn.simulation.contact import bind_contacts, with_touch_switches
-from liedyn.simulation.control import Bound, bind_control, motor_law, start
+from liedyn.simulation.control_laws.control import Bound, bind_control, motor_law, start
+from liedyn.simulation.control_laws.feedback import law_slopes
+from liedyn.simulation.control_laws.laws import BoundLaws, bind_laws
+from liedyn.simulation.control_laws.sampled_laws import SampledLaws, compile_sampled
 from liedyn.simulation.driven_loops import closed_state, tie
-from liedyn.simulation.ended_state import ended_state
-from liedyn.simulation.feedback import law_slopes
+from liedyn.simulation.joint_limits.stops import BoundStops, Stop, bind_stops, stops_of
 from liedyn.simulation.joint_values import unit_quaternions, write_values
-from liedyn.simulation.laws import BoundLaws, bind_laws
-from liedyn.simulation.motion_columns import WRENCH
 from liedyn.simulation.names import bind, find, phase_rules
 from liedyn.simulation.prescribed_poses import PoseTable, held_by, pose_gap, prescribed_at, velocity_gap
-from liedyn.simulation.sampled_laws import SampledLaws, compile_sampled
+from liedyn.simulation.records.ended_state import ended_state
+from liedyn.simulation.records.motion_columns import WRENCH
 from liedyn.simulation.signals.expression import passing
 from liedyn.simulation.signals.signal_table import SAME_TIME, SignalTable, Use, merge_times, merge_windows, snap
 from liedyn.simulation.signals.switches import MOST, switches_of_state
-from liedyn.simulation.stops import BoundStops, Stop, bind_stops, stops_of
 
 _LEVELS = {"acceleration": ACCELERATION, "velocity": VELOCITY, "position": POSITION}
 _AGREE = 1e-6                    # relative: an initial value against the prescribed motion; people round

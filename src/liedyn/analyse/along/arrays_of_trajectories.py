@@ -10,7 +10,7 @@ from liedyn.arrays import Array
 from liedyn.dynamics.calling.annotations import ArrayLike, Wrenches
 from liedyn.io.csv import Trajectory, read_trajectory
 from liedyn.model.model import Model
-from liedyn.simulation.motion_columns import columns_of, header_of
+from liedyn.simulation.records.motion_columns import columns_of, header_of
 
 
 class RecordedMotion(NamedTuple):

@@ -12,7 +12,7 @@ from liedyn.analyse.along.recorded_motion import Along, motion_of, require
 from liedyn.analyse.along.verify_derivatives import verify_rows
 from liedyn.errors import UsageError
 from liedyn.model.model import Model
-from liedyn.simulation.motion_columns import header_of
+from liedyn.simulation.records.motion_columns import header_of
 
 _ROWS = 256                      # of the trajectory at a time: Jacobians of many rows and joints are large
 _JUDGED = 256                    # rows by which errors are estimated

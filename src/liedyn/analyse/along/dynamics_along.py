@@ -16,7 +16,7 @@ from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.dynamics.loops.constraints import constraint_residual
 from liedyn.errors import ConfigurationError, UsageError
 from liedyn.model.model import Model
-from liedyn.simulation.motion_columns import columns_of, constraint_columns, header_of
+from liedyn.simulation.records.motion_columns import columns_of, constraint_columns, header_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,7 +21,7 @@ from liedyn.dynamics.series.higher_order import (
 from liedyn.errors import ComputationError, UsageError
 from liedyn.io.csv import refuse_events
 from liedyn.model.model import Model
-from liedyn.simulation.motion_columns import (
+from liedyn.simulation.records.motion_columns import (
     WRENCH,
     bind,
     bind_wrench_rate,

@@ -16,8 +16,8 @@ from liedyn.dynamics.orientations import quaternions_over_time
 from liedyn.errors import ComputationError, UsageError, nearest
 from liedyn.io.csv import LONGEST_LINE
 from liedyn.model.model import Model
-from liedyn.simulation.motion_columns import header_of
 from liedyn.simulation.names import matching
+from liedyn.simulation.records.motion_columns import header_of
 
 _TWIST = ("wx", "wy", "wz", "vx", "vy", "vz")
 _AXES = {LOCAL: "axes of the link, about its point",

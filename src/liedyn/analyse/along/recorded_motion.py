@@ -13,8 +13,8 @@ from liedyn.dynamics.calling.calls import as_array, wrenches
 from liedyn.errors import ConfigurationError, Place, ShapeError, TrajectoryError, UsageError
 from liedyn.io.csv import refuse_events
 from liedyn.model.model import Model
-from liedyn.simulation.motion_columns import bind, bind_wrenches
 from liedyn.simulation.names import matching
+from liedyn.simulation.records.motion_columns import bind, bind_wrenches
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,8 +14,8 @@ from liedyn.io.output import STDIO
 from liedyn.loading import load, load_description
 from liedyn.model.build import build
 from liedyn.model.model import Model
-from liedyn.simulation.motion_columns import header_of, passed_over
-from liedyn.simulation.motors import with_armatures
+from liedyn.simulation.control_laws.motors import with_armatures
+from liedyn.simulation.records.motion_columns import header_of, passed_over
 
 _NAMED = 8          # columns of a note
 

@@ -9,7 +9,7 @@ from liedyn.dynamics.link_loads import link_loads
 from liedyn.dynamics.loops.constraint_wrenches import closure_wrenches, constraint_wrenches
 from liedyn.model.model import Model
 from liedyn.model.spatial import pose
-from liedyn.simulation.motion_columns import joint_wrench_columns, reaction_comment
+from liedyn.simulation.records.motion_columns import joint_wrench_columns, reaction_comment
 
 AXES = ("world", "link", "joint")
 _OF_JOINTS = {"world": "world axes", "link": "axes of the child link",

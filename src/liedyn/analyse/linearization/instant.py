@@ -14,8 +14,8 @@ from liedyn.dynamics.manifold import integrate
 from liedyn.errors import ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.evaluation import evaluated
 from liedyn.integrators.problem import Problem, Start
-from liedyn.io.scenario import Constant, Rule, Scenario, Torque
-from liedyn.io.scenario_file import scenario_of
+from liedyn.io.scenarios.scenario import Constant, Rule, Scenario, Torque
+from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, Schedule
 from liedyn.loading import load
 from liedyn.model.model import Model
@@ -79,8 +79,8 @@ def standing(model: Model, q=None, tau=None, passive: bool = True) -> Setup:
 
 
 def _setup(scenario: Scenario, model: Model) -> Setup:
-    from liedyn.simulation.motors import with_rotors
-    from liedyn.simulation.parts import opened
+    from liedyn.simulation.control_laws.motors import with_rotors
+    from liedyn.simulation.events.parts import opened
     from liedyn.simulation.schedule import compile_schedule
 
     if not model.nv:

@@ -19,10 +19,10 @@ from liedyn.dynamics.calling.calls import as_array, wrenches
 from liedyn.dynamics.hybrid import hybrid_dynamics
 from liedyn.errors import ComputationError, ShapeError
 from liedyn.io.override import Overrides
-from liedyn.io.scenario import Scenario
+from liedyn.io.scenarios.scenario import Scenario
 from liedyn.model.model import Model
+from liedyn.simulation.control_laws.feedback import friction_note
 from liedyn.simulation.extrapolation import Compared
-from liedyn.simulation.feedback import friction_note
 
 _CLOSED = 1e-7       # rad, m, rad/s, m/s: how far a state may be off its constraints
 

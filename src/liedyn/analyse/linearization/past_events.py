@@ -12,8 +12,8 @@ from liedyn.integrators.problem import Options
 def past_events(setup, at: float, options: Options, progress):
     """The setup of the phase at the time `at`, with locked joints prescribed at rest and with attached bodies, after all that
     happens at that time; and the state. Raises UsageError where the run ends before, or a joint rests at a hard stop then."""
-    from liedyn.simulation.rows import Rows
-    from liedyn.simulation.stretches import Timeline
+    from liedyn.simulation.events.stretches import Timeline
+    from liedyn.simulation.records.rows import Rows
 
     scenario = setup.scenario
     timeline, rows = Timeline(scenario, setup.whole, setup.problem), Rows(setup.whole, setup.problem)

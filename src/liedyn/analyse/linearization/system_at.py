@@ -11,8 +11,8 @@ from liedyn.codegen.signals import read_signal
 from liedyn.errors import UsageError
 from liedyn.integrators.evaluation import evaluated
 from liedyn.kernels.simulation.joint_laws import COMPUTED
-from liedyn.simulation.feedback import joint_laws, signal_gradient, wrench_laws
-from liedyn.simulation.joint_law_slopes import at_limits
+from liedyn.simulation.control_laws.feedback import joint_laws, signal_gradient, wrench_laws
+from liedyn.simulation.control_laws.joint_law_slopes import at_limits
 from liedyn.simulation.measured import measured_at
 
 

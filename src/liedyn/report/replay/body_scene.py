@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from liedyn.errors import LiedynError
-from liedyn.io.link_meshes import LinkMesh
-from liedyn.io.link_shapes import LinkShape, link_shapes
+from liedyn.io.robots.link_meshes import LinkMesh
+from liedyn.io.robots.link_shapes import LinkShape, link_shapes
 from liedyn.joints.kinds import FREE
 from liedyn.model.description import WORLD, Pose
 from liedyn.model.model import Model

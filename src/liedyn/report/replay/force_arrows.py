@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from liedyn.model.description import WORLD
-from liedyn.simulation.motion_columns import WRENCH
 from liedyn.simulation.names import matching
+from liedyn.simulation.records.motion_columns import WRENCH
 
 if TYPE_CHECKING:
     from liedyn.report.replay.run_data import Shown

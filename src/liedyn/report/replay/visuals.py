@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from liedyn.errors import ComputationError, UsageError
-from liedyn.io.link_meshes import LinkMesh, link_meshes
+from liedyn.io.robots.link_meshes import LinkMesh, link_meshes
 from liedyn.model.model import Model
 from liedyn.report.replay.body_scene import Placed
 from liedyn.report.replay.mesh_files import missing_readers, packed_mesh, read_mesh, thinned

@@ -12,7 +12,7 @@ from liedyn.io.csv import write_trajectory
 from liedyn.io.output import STDIO, open_output
 from liedyn.model.model import Model
 from liedyn.report.texts.text_table import counted
-from liedyn.simulation.motion_columns import columns_of, header_of
+from liedyn.simulation.records.motion_columns import columns_of, header_of
 
 _PLAIN = re.compile(r"[A-Za-z_][A-Za-z0-9_.\-]*")
 _WORDS = {"true", "false", "null", "nan", "inf", "infinity"}          # what a name may not be without quotes

@@ -18,8 +18,8 @@ from liedyn.dynamics.manifold import integrate
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.many_runs import Driven
-from liedyn.io.contact_file import read_contacts
 from liedyn.io.override import tree_of
+from liedyn.io.scenarios.contact_file import read_contacts
 from liedyn.kernels.simulation.contact import Contacts
 from liedyn.simulation.contact import bind_contacts
 

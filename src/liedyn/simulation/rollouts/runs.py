@@ -17,7 +17,7 @@ from liedyn.integrators.solve import solve_stretch
 from liedyn.integrators.stiffness import LIMIT, fastest
 from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, Poses, Schedule, Signals
 from liedyn.simulation.contact import ContactMotion, contact_motion
-from liedyn.simulation.laws import no_laws
+from liedyn.simulation.control_laws.laws import no_laws
 from liedyn.simulation.rollouts.arguments import Given, imported
 from liedyn.simulation.schedule import coordinates
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from liedyn.errors import Place, ScenarioError, nearest
 from liedyn.io.csv import Trajectory, read_trajectory
-from liedyn.io.scenario import PHASE_START, Begun, Column, Constant, Expression, Quintic, Signal, Sine, Spline
+from liedyn.io.scenarios.scenario import PHASE_START, Begun, Column, Constant, Expression, Quintic, Signal, Sine, Spline
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.link_points import NUMBERS
 from liedyn.simulation.measured import points_of

@@ -1,0 +1,227 @@
+"""URDF -> Robot. The file is first checked element by element with its lines, then read by urdf-parser-py.
+
+urdf-parser-py alone accepts entities, knows no lines, prints to stderr and stops at tags that real files carry. So it is
+given a tree that holds only what it knows, with every attribute checked and the defaults of the URDF format filled in.
+Meshes and `package://` are never looked for: dynamics does not need them.
+"""
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+from liedyn.errors import ModelError, Place, nearest
+from liedyn.io.robots.element_place import ElementPlace
+from liedyn.io.robots.limits import read_limit
+from liedyn.io.robots.shapes import rotated_inertia
+from liedyn.io.robots.urdf_tree import XACRO_HINT, Element, read_urdf_tree
+from liedyn.model.description import JOINT_TYPES, Coordinate, Finding, Joint, Link, Mimic, Pose, Robot
+
+_TYPES = {"revolute": "revolute", "continuous": "continuous", "prismatic": "prismatic", "fixed": "fixed",
+          "floating": "free", "planar": "planar"}
+_KNOWN_TAGS = {"link": ("inertial", "visual", "collision"),
+               "joint": ("origin", "parent", "child", "axis", "limit", "dynamics", "mimic", "safety_controller", "calibration"),
+               "inertial": ("origin", "mass", "inertia")}
+# attributes by tag, with their default (None: required) and how many numbers they hold (0: a name)
+_ATTRIBUTES: dict[str, dict[str, tuple[str | None, int]]] = {
+    "origin": {"xyz": ("0 0 0", 3), "rpy": ("0 0 0", 3)},
+    "mass": {"value": (None, 1)},
+    "inertia": {key: (None, 1) for key in ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")},
+    "axis": {"xyz": ("1 0 0", 3)},
+    "parent": {"link": (None, 0)},
+    "child": {"link": (None, 0)},
+    "limit": {"lower": ("0", 1), "upper": ("0", 1), "velocity": ("inf", 1), "effort": ("inf", 1)},
+    "dynamics": {"damping": ("0", 1), "friction": ("0", 1)},
+    "mimic": {"joint": (None, 0), "multiplier": ("1", 1), "offset": ("0", 1)},
+}
+# where the parts of a link or joint stand: tag, attribute
+_PARTS = {"link": {"mass": "mass", "com": "origin", "inertia": "inertia"},
+          "joint": {"origin": "origin", "parent": "parent", "child": "child", "axis": "axis", "limits": "limit",
+                    "damping": "dynamics", "friction": "dynamics", "mimic": "mimic"}}
+_NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?\Z", re.ASCII)
+
+
+def read_urdf(path: str | os.PathLike) -> Robot:
+    """The robot of a URDF file, with `base` fixed and the findings of reading it; not yet validated.
+
+    Raises ModelError with file, line and element: no XML, a DOCTYPE, an unexpanded xacro file, missing or wrong attributes,
+    an unknown joint type. `safety_controller` and `calibration` play no part in dynamics. Limits of a continuous joint mean
+    its speed and effort only; missing `lower` and `upper` are 0, as the format says.
+    """
+    file = os.fspath(path)
+    if str(file).endswith(".xacro"):
+        raise ModelError("a xacro file, not a URDF", place=Place(file), hint=XACRO_HINT)
+    root = read_urdf_tree(path)
+    reader = _Checker(file)
+    links, joints = ([reader.check(element) for element in root.children if element.tag == tag] for tag in ("link", "joint"))
+    parsed = _parse(root.attributes.get("name") or Path(file).stem, [tree for tree, _ in links + joints])
+    return Robot(name=parsed.name,
+                 links=tuple(_link(link, place) for link, (_, place) in zip(parsed.links, links, strict=True)),
+                 joints=tuple(_joint(joint, place) for joint, (_, place) in zip(parsed.joints, joints, strict=True)),
+                 findings=tuple(reader.findings), source=file)
+
+
+def _parse(name: str, elements: list[ElementTree.Element]):
+    """urdf-parser-py's objects for checked elements."""
+    from urdf_parser_py.urdf import URDF
+    from urdf_parser_py.xml_reflection.core import Path as XmlPath
+    tree = ElementTree.Element("robot", {"name": name})
+    tree.extend(elements)
+    return URDF.from_xml(tree, XmlPath("robot"))
+
+
+class _Checker:
+    """Checks links and joints, copies what dynamics needs of them, and notes what it passes over."""
+
+    def __init__(self, file: str):
+        self.file = file
+        self.findings: list[Finding] = []
+
+    def check(self, element: Element) -> tuple[ElementTree.Element, ElementPlace]:
+        """The checked copy of a <link> or <joint> and its place."""
+        name = element.attributes.get("name")
+        if not name:
+            raise ModelError(f"a <{element.tag}> without a name", place=Place(self.file, element.line))
+        shown = name if name.isprintable() else repr(name)[1:-1]
+        place = Place(self.file, element.line, f'{element.tag} "{shown}"')
+        copy = ElementTree.Element(element.tag, {"name": name})
+        parts = {part.tag: part for part in self.known_children(element, name)}
+        if element.tag == "joint":
+            copy.set("type", self.joint_type(element, place))
+            parts = self.joint_parts(parts, copy.get("type"), place)
+        elif "inertial" in parts:
+            copy.append(self.inertial(parts["inertial"], name, place))
+            parts = {part.tag: part for part in reversed(parts["inertial"].children)}
+        if element.tag == "joint":
+            copy.extend([self.attributes(part, name, place) for part in parts.values()])
+        return copy, _element_place(place, element.tag, parts)
+
+    def known_children(self, element: Element, name: str) -> list[Element]:
+        """The first child of each known tag; the rest are findings."""
+        known, first = _KNOWN_TAGS[element.tag], {}
+        for child in element.children:
+            place = Place(self.file, child.line)
+            if child.tag not in known:
+                self.findings.append(Finding("unknown-tag", name, f"<{child.tag}> in <{element.tag}> ignored: not part of URDF",
+                                             place))
+            elif child.tag in first and child.tag not in ("visual", "collision"):
+                self.findings.append(Finding("repeated-tag", name, f"a second <{child.tag}> in <{element.tag}>; the first one "
+                                                                   "is used",
+                                             place))
+            else:
+                first.setdefault(child.tag, child)
+        return [child for tag, child in first.items() if tag in _ATTRIBUTES or tag == "inertial"]
+
+    def joint_type(self, element: Element, place: Place) -> str:
+        kind = element.attributes.get("type")
+        if kind not in _TYPES:
+            raise ModelError("unknown joint type" if kind else "the joint has no type", place=place, found=kind or None,
+                             expected="one of " + ", ".join(_TYPES), hint=nearest((kind or "").strip().lower(), _TYPES))
+        return kind
+
+    def joint_parts(self, parts: dict[str, Element], kind: str, place: Place) -> dict[str, Element]:
+        """The parts that a joint of that type uses; parent and child must be there."""
+        for tag in ("parent", "child"):
+            if tag not in parts:
+                raise ModelError(f"the joint has no <{tag}>", place=place, expected=f'<{tag} link="…"/>')
+        used = {"parent", "child", "origin", "mimic"}
+        if kind != "fixed":
+            used.add("dynamics")
+        if kind in ("revolute", "continuous", "prismatic", "planar"):
+            used.add("axis")
+        if kind in ("revolute", "continuous", "prismatic"):
+            used.add("limit")
+        return {tag: part for tag, part in parts.items() if tag in used}
+
+    def inertial(self, element: Element, name: str, place: Place) -> ElementTree.Element:
+        children = self.known_children(Element("inertial", {}, element.line, element.children), name)
+        if all(child.tag != "mass" for child in children):
+            raise ModelError("<inertial> has no <mass>", place=Place(self.file, element.line, place.key),
+                             expected='<mass value="…"/>')
+        copy = ElementTree.Element("inertial")
+        copy.extend([self.attributes(child, name, place) for child in children])
+        return copy
+
+    def attributes(self, element: Element, name: str, place: Place) -> ElementTree.Element:
+        """A copy of an element with its known attributes, checked, and their defaults."""
+        known = _ATTRIBUTES[element.tag]
+        copy = ElementTree.Element(element.tag)
+        for key, (default, count) in known.items():
+            text = element.attributes.get(key)
+            here = Place(self.file, element.line, f"{place.key}, <{element.tag} {key}>")
+            if text is None:
+                if default is None:
+                    raise ModelError(f"the attribute {key} is missing", place=here,
+                                     expected="a number" if count else "a name")
+                text = default
+                if element.tag == "axis":
+                    self.findings.append(Finding("axis-missing", name, f"<axis> without xyz; it was taken as {default}",
+                                                 Place(self.file, element.line)))
+            elif count:
+                _check_numbers(text, count, here)
+            elif not text:
+                raise ModelError("an empty name", place=here)
+            copy.set(key, text)
+        unknown = [key for key in element.attributes if key not in known and ":" not in key and key != "xmlns"]
+        if unknown:
+            self.findings.append(Finding("unknown-attribute", name,
+                                         f"{', '.join(unknown)} of <{element.tag}> ignored: not part of URDF",
+                                         Place(self.file, element.line)))
+        return copy
+
+
+def _check_numbers(text: str, count: int, place: Place) -> None:
+    words = text.split()
+    expected = "a number" if count == 1 else f"{count} numbers"
+    if len(words) != count:
+        raise ModelError("wrong value", place=place, found=text, expected=expected)
+    for word in words:
+        if not _NUMBER.match(word):
+            if "${" in text or "$(" in text:
+                raise ModelError("a xacro expression", place=place, found=text, expected=expected, hint=XACRO_HINT)
+            lone = word.lower().lstrip("+-")
+            if lone in ("inf", "nan", "infinity") or lone.startswith("nan("):
+                raise ModelError("not a finite number", place=place, found=text, expected=expected)
+            raise ModelError("wrong value", place=place, found=text, expected=expected)
+        if float(word) in (float("inf"), float("-inf")):
+            raise ModelError("not a finite number", place=place, found=text, expected=expected)
+
+
+def _element_place(place: Place, tag: str, parts: dict[str, Element]) -> ElementPlace:
+    found = {}
+    for part, source in _PARTS[tag].items():
+        if source in parts:
+            attributes = _ATTRIBUTES[source]
+            key = f"<{source} {next(iter(attributes))}>" if len(attributes) == 1 else f"<{source}>"
+            found[part] = Place(place.file, parts[source].line, f"{place.key}, {key}")
+    return ElementPlace(place.file, place.line, place.key, found)
+
+
+def _pose(origin) -> Pose:
+    return Pose() if origin is None else Pose.from_xyz_rpy(origin.xyz, origin.rpy)
+
+
+def _link(link, place: Place) -> Link:
+    inertial = link.inertial
+    if inertial is None:
+        return Link(link.name, place=place)
+    frame, I = _pose(inertial.origin), inertial.inertia
+    written = (I.ixx, I.ixy, I.ixz, I.iyy, I.iyz, I.izz) if I is not None else (0.0,) * 6
+    return Link(link.name, inertial.mass, frame.translation, rotated_inertia(frame.rotation, written), place=place)
+
+
+def _joint(joint, place: Place) -> Joint:
+    kind = _TYPES[joint.type]
+    axes = (tuple(joint.axis or (1.0, 0.0, 0.0)),) if kind in ("revolute", "continuous", "prismatic", "planar") else ()
+    passive, limit = joint.dynamics, joint.limit
+    values = {}
+    if passive is not None:
+        values.update(damping=passive.damping, friction=passive.friction)
+    if limit is not None:
+        values.update(velocity=read_limit(limit.velocity), effort=read_limit(limit.effort))
+        if kind != "continuous":
+            values.update(lower=read_limit(limit.lower), upper=read_limit(limit.upper))
+    mimic = joint.mimic and Mimic(joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset)
+    return Joint(joint.name, kind, joint.parent, joint.child, _pose(joint.origin), axes,
+                 coordinates=(Coordinate(**values),) * len(JOINT_TYPES[kind]), mimic=mimic, place=place)

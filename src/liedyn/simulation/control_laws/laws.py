@@ -1,0 +1,334 @@
+"""The scenario's `control` for joints that are not elastic, `gravity` of pd laws, and `saturate`, bound to a model.
+
+See `kernels.simulation.joint_laws`; for motors of elastic joints `simulation.control_laws.control`.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from liedyn.codegen.signals import read_signal
+from liedyn.dynamics.inverse import inverse_dynamics
+from liedyn.errors import Place, ScenarioError
+from liedyn.io.scenarios.scenario import EFFORT, Control, Pd, Prescribe, Rule, Scenario
+from liedyn.kernels.recursions.hybrid import hybrid_memory
+from liedyn.kernels.simulation.joint_laws import JointLaws, desired
+from liedyn.kernels.simulation.signals import SWITCH, TORQUE
+from liedyn.simulation.control_laws.control import drives_motors, gains
+from liedyn.simulation.control_laws.motors import BoundMotor, bind_motors
+from liedyn.simulation.control_laws.task_space import bind_task, task_tracking
+from liedyn.simulation.control_laws.tracking import Tracking
+from liedyn.simulation.joint_values import unit_quaternions, write_values
+from liedyn.simulation.names import bind, find, fixed_joints, phase_rules
+from liedyn.simulation.signals.curves import ramp
+from liedyn.simulation.signals.signal_table import SignalTable, Use
+
+_BALANCED = 1e-6         # N m, N: an equilibrium, relative to the largest force there
+_AT_LIMIT = 1e-12        # relative
+
+
+@dataclass(frozen=True, eq=False)
+class BoundLaws:
+    """laws: without the places of their switches; None where the scenario has none.
+    limit_names   of each limit of a force, then of each integral beside one; and their places
+    motions: name of the joint and place of each desired motion, by coordinate."""
+
+    laws: JointLaws | None
+    limit_names: tuple[str, ...] = ()
+    limit_places: tuple[Place, ...] = ()
+    notes: tuple[str, ...] = ()
+    motions: dict[int, tuple[str, Place]] = field(default_factory=dict)
+    q_of_v: np.ndarray | None = None
+
+    def with_switches(self, signals):
+        """The signals with two more switches of the state for each limit, and the laws that know where."""
+        if self.laws is None:
+            return signals, None
+        first, winding = len(signals.held) // SWITCH, np.full(len(self.laws.limit), -1)
+        held = np.concatenate([signals.held, np.tile([np.nan, 0.0, 0.0, 0.0], 2 * len(self.limit_names))])
+        limited, wound = np.flatnonzero(self.laws.limit < np.inf), np.flatnonzero(self.laws.integral >= 0)
+        switch = winding.copy()
+        switch[limited] = first + 2 * np.arange(len(limited))
+        winding[wound] = first + 2 * len(limited) + 2 * np.arange(len(wound))
+        return signals._replace(held=held), self.laws._replace(switch=switch, winding=winding)
+
+    def start(self, signals, q, v) -> None:
+        """Write the positions and velocities of the desired motions."""
+        for k, (name, place) in self.motions.items():
+            x, dx, ddx = read_signal(signals, self.laws.signal[k], 0.0, q, v)
+            if not np.isfinite([x, dx, ddx]).all():
+                raise ScenarioError(f"the motion of {name} does not have two finite derivatives at t = 0", place=place)
+            q[self.q_of_v[k]], v[k] = x, dx
+
+
+def bind_laws(scenario: Scenario, model, table: SignalTable, drives: dict[str, np.ndarray], rules: dict[str, Rule],
+              held: np.ndarray | None = None, ramps: bool = False) -> BoundLaws:
+    """drives: what `simulation.schedule` knows of each coordinate; rules: what each joint does in this phase; held: (nv,) bool,
+    coordinates on which a sampled controller acts, which limits its torque itself; ramps: this changes between its samples, and
+    may go beyond the limits there.
+
+    A law leaves out joints while they are prescribed or locked. Raises ScenarioError for laws that the robot or a joint cannot
+    have, also for joints that are prescribed in all phases, and for limits that the robot file does not give.
+    """
+    control = scenario.control if scenario.control and not drives_motors(scenario.control, model) else None
+    gravity, now, always = _pd_with_gravity(rules, model), drives["level"] != TORQUE, _always_prescribed(scenario, model)
+    limit, places = _limits(scenario, model, always)
+    motors = {one.k: one for one in bind_motors(scenario, model) if one.motor.curve and not now[one.k]}
+    alone = now.copy() if held is None or ramps else now | (held & _without_torque(drives, table))
+    limit[alone] = np.inf
+    places = {k: place for k, place in places.items() if not alone[k]} | {k: one.rule.place for k, one in motors.items()}
+    if control is None and held is None and not gravity.any() and not places:
+        return BoundLaws(None)
+    if model.nc and (control or gravity.any()):
+        what = f"control: {control.law}" if control else "gravity of a pd law"
+        raise ScenarioError(f"{what} is for robots without loops and couplings", place=control.place if control else Place(),
+                            found=model.constraints[0].name)
+    laws, notes, motions = no_laws(model, limit, now, gravity), [], {}
+    if held is not None:
+        put, given = (table.put, ramp()) if ramps else (table.put_own, 1.0)
+        laws = laws._replace(held=np.array([put(given, Use(f"held torque of {name}")) if has else -1
+                                            for name, has in zip(model.v_names, held, strict=True)]))
+    laws = _limited_by_motors(laws, motors, table)
+    if control is not None:
+        if control.law == "computed_torque":
+            laws, motions = _computed(control, model, table, always, laws)
+        elif control.law == "task_space":
+            laws = laws._replace(driven=~now, given=laws.all.copy(), gains=gains(control),
+                                 task=bind_task(control, model, table, now))
+        else:
+            mask = _driven(control, model, always)
+            if control.law == "gravity_compensation":
+                laws = laws._replace(gravity=laws.gravity | (mask & ~now))
+            else:
+                laws, notes = _feedback(control, model, mask, laws, scenario.passive)
+                laws = laws._replace(row=np.where(now, -1, laws.row))
+    acts = np.array([laws.gravity.any(), (laws.row >= 0).any(), laws.driven.any()])
+    order = sorted(places)
+    summed = [k for k in drives["integral"] if k in places]
+    laws = laws._replace(integral=np.array([list(drives["integral"]).index(k) if k in summed else -1 for k in range(model.nv)]))
+    names = (*(f"limit of the force of {model.v_names[k]}" for k in order),
+             *(f"integral of {model.v_names[k]}" for k in summed))
+    return BoundLaws(laws._replace(acts=acts), names, tuple(places[k] for k in (*order, *summed)), tuple(notes), motions,
+                     drives["q_of_v"])
+
+
+def no_laws(model, limit, prescribed, gravity) -> JointLaws:
+    nv, none = model.nv, np.zeros(0)
+    return JointLaws(np.zeros(3, dtype=bool), gravity, np.full(nv, -1), none, np.zeros(model.nq), np.zeros(nv), none,
+                     np.zeros(nv, dtype=bool), prescribed.copy(), np.full(nv, -1), np.zeros(2), np.full(nv, -1), limit,
+                     *(np.full(nv, -1) for _ in range(5)), np.ones(nv, dtype=bool),
+                     *(np.zeros(nv) for _ in range(4)), np.zeros(hybrid_memory(model.n_bodies, nv)),
+                     none, None)
+
+
+def _limited_by_motors(laws: JointLaws, motors: dict[int, BoundMotor], table: SignalTable) -> JointLaws:
+    """`limit` is then that at the best speed."""
+    limit, top, bottom = laws.limit.copy(), laws.top.copy(), laws.bottom.copy()
+    for k, one in motors.items():
+        use = replace(table.joint_use("torque", k), name=f"motor of {one.joint}")
+        top[k], bottom[k] = (table.add(given, use) for given in one.limits(float(limit[k])))
+        limit[k] = min(limit[k], one.most)
+    return laws._replace(limit=limit, top=top, bottom=bottom)
+
+
+def _pd_with_gravity(rules: dict[str, Rule], model) -> np.ndarray:
+    mask = np.zeros(model.nv, dtype=bool)
+    for name, rule in rules.items():
+        mask[model.v_index(name)] = isinstance(rule.value, Pd) and rule.value.gravity
+    return mask
+
+
+def _without_torque(drives: dict[str, np.ndarray], table: SignalTable) -> np.ndarray:
+    """(nv,) coordinates without a torque of the schedule."""
+    return (drives["target"] < 0) & (drives["signal"] == table.put(0.0, Use("no torque")))
+
+
+def _always_prescribed(scenario: Scenario, model) -> np.ndarray:
+    """(nv,) coordinates that are prescribed in all phases."""
+    mask = np.ones(model.nv, dtype=bool)
+    for phase in [phase.name for phase in scenario.phases] or [None]:
+        rules = phase_rules(scenario, model, phase)
+        for name in model.joint_names:
+            mask[model.v_index(name)] &= name in rules and isinstance(rules[name].value, Prescribe)
+    return mask
+
+
+# limits ---------------------------------------------------------------------------------------------------------------
+def _limits(scenario: Scenario, model, prescribed) -> tuple[np.ndarray, dict[int, Place]]:
+    """(nv,) limits, infinite where there is none, and the places of the others."""
+    limit, places = np.full(model.nv, np.inf), {}
+    for name, rule in bind(scenario.saturate, model.joint_names, "joint", fixed_joints(model)).items():
+        joint, named = model.joint(name), rule.pattern == name
+        if joint.type == "free" or prescribed[joint.v].all():
+            if named:
+                why = "it is free and has no motor" if joint.type == "free" else \
+                    "it is prescribed, its force follows from the motion"
+                raise ScenarioError(f"the force of {name} cannot be limited: {why}", place=rule.place)
+            continue
+        for k in range(joint.v.start, joint.v.stop):
+            given = model.effort_limit[k] if rule.value == EFFORT else rule.value
+            if 0.0 < given < math.inf:
+                limit[k], places[k] = given, rule.place
+            elif named:
+                raise ScenarioError(f"joint {name} has no effort limit in the robot file", place=rule.place, found=EFFORT,
+                                    expected="a number [N m or N]")
+    return limit, places
+
+
+def saturation_notes(parts, model, stops=None) -> list[str]:
+    """Which forces were at their limits at output times. parts: the stretches of the run; stops (N, nv): what stops add to
+    them."""
+    none, first, place = np.full(model.nv, np.inf), np.full(model.nv, np.nan), 0
+    least, count = none.copy(), np.zeros(model.nv, dtype=np.int64)
+    for part in parts:
+        limit, record, place = _limits_of(part.problem, none), part.record, place + len(part.record.t)
+        for k in np.flatnonzero(np.isfinite(limit) & ~_has_curve(part.problem)):          # `motors` tells of those
+            driven = record.tau[:, k] if stops is None else record.tau[:, k] - stops[place - len(record.t):place, k]
+            at = np.abs(driven) >= limit[k] * (1 - _AT_LIMIT)
+            if at.any() and not count[k]:
+                first[k] = record.t[np.argmax(at)]
+            least[k], count[k] = min(least[k], limit[k]), count[k] + np.count_nonzero(at)
+    rows, notes = place, []
+    for k in np.flatnonzero(count):
+        unit = {"rad": "N m", "m": "N"}[model.v_units[k]]
+        notes.append(f"the force of {model.v_names[k]} is at its limit of {least[k]:g} {unit} from t = {first[k]:.6g} s, in "
+                     f"{count[k]} of {rows} rows")
+    return notes
+
+
+def _limits_of(problem, none):
+    if problem.sampled is not None:
+        return problem.sampled.limit
+    return none if problem.joint_laws is None else problem.joint_laws.limit
+
+
+def _has_curve(problem):
+    return False if problem.joint_laws is None else problem.joint_laws.top >= 0
+
+
+def limits_at(problem, limit, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
+    """(nv,) the lowest and the highest joint force at a state [N m | N]. limit (nv,): where no motor limits it."""
+    bottom, top, laws = -limit, limit.copy(), problem.joint_laws
+    for k in np.flatnonzero(_has_curve(problem)):
+        bottom[k], top[k] = (read_signal(problem.signals, one[k], t, q, v)[0] for one in (laws.bottom, laws.top))
+    return bottom, top
+
+
+# laws -----------------------------------------------------------------------------------------------------------------
+def _driven(control: Control, model, prescribed) -> np.ndarray:
+    """(nv,) coordinates of the joints that the law drives."""
+    mask = np.zeros(model.nv, dtype=bool)
+    rules = bind(control.joints, model.joint_names, "joint", fixed_joints(model))
+    for name in rules or model.joint_names:
+        joint, rule = model.joint(name), rules.get(name)
+        if joint.type == "free" or prescribed[joint.v].any():
+            if rule is not None and rule.pattern == name:
+                raise _not_driven(name, joint, rule.place)
+            continue
+        mask[joint.v] = True
+    if not mask.any():
+        raise ScenarioError("control has no joint to drive: all are free or prescribed", place=control.place)
+    return mask
+
+
+def _not_driven(name: str, joint, place: Place) -> ScenarioError:
+    if joint.type == "free":
+        return ScenarioError(f"joint {name} is free: no motor acts there", place=place)
+    return ScenarioError(f"joint {name} is prescribed, but control drives it", place=place,
+                         hint="a torque in `joints` is added to that of the law")
+
+
+def _computed(control: Control, model, table: SignalTable, prescribed, laws: JointLaws):
+    """laws: as yet, `given` is what is prescribed now."""
+    for rule in control.motion:
+        if rule.pattern in model.joint_names:
+            joint = model.joint(rule.pattern)
+            if prescribed[joint.v].any():
+                raise _not_driven(rule.pattern, joint, rule.place)
+            if joint.v.stop - joint.v.start != 1:
+                raise ScenarioError(f"joint {joint.name} has {joint.v.stop - joint.v.start} coordinates: computed torque drives "
+                                    "joints of one", place=rule.place)
+    names = [joint.name for joint in model.joints if joint.v.stop - joint.v.start == 1 and not prescribed[joint.v.start]]
+    bound = bind(control.motion, names, "joint", fixed_joints(model))
+    if not bound:
+        raise ScenarioError("the law drives no joint", place=control.place, expected="a motion of at least one joint that is not "
+                                                                                     "prescribed")
+    driven, signal, motions = np.zeros(model.nv, dtype=bool), np.full(model.nv, -1), {}
+    for name, rule in bound.items():
+        k = model.v_index(name).start
+        use = replace(table.joint_use("position", k), name=f"motion of {name}")
+        driven[k], signal[k] = not laws.given[k], table.add(rule.value, use)
+        if driven[k]:
+            motions[k] = name, rule.value.place
+    return laws._replace(driven=driven, signal=signal, given=laws.given | driven, gains=gains(control)), motions
+
+
+def _feedback(control: Control, model, mask, laws: JointLaws, passive: bool):
+    gain, rows = np.array(control.gain), np.flatnonzero(mask)
+    if control.rows:
+        gain, rows = _by_name(control, gain, model, mask)
+    elif control.joints:                                         # rows in the order in which the joints are named
+        order = [k for rule in control.joints for name in bind((rule,), model.joint_names, "joint", fixed_joints(model))
+                 for k in range(model.v_index(name).start, model.v_index(name).stop) if mask[k]]
+        rows = np.array(list(dict.fromkeys(order)))
+    if gain.shape != (len(rows), 2 * model.nv):
+        names = ", ".join(model.v_names[k] for k in rows[:6]) + (", …" if len(rows) > 6 else "")
+        raise ScenarioError("the gain matrix does not fit the robot", place=control.place,
+                            found=f"{gain.shape[0]} rows of {gain.shape[1]} numbers",
+                            expected=f"{len(rows)} rows (forces of {names}) of {2 * model.nv} numbers (q, then v, of all "
+                                     f"{model.nv} coordinates)")
+    q, v = model.neutral(), np.zeros(model.nv)
+    rules = write_values(q, control.about_q, model, model.q_index)
+    write_values(v, control.about_v, model, model.v_index)
+    notes = unit_quaternions(q, rules, model)
+    force = inverse_dynamics(model, q, v, np.zeros(model.nv), passive=passive)
+    row = np.full(model.nv, -1)
+    row[rows] = np.arange(len(rows))
+    left = np.where((row >= 0) | laws.given, 0.0, np.abs(force))
+    worst = int(np.argmax(left))
+    if left[worst] > _BALANCED * max(1.0, np.abs(force).max()):
+        notes.append(f"{control.place}: about is no equilibrium of the law's forces alone: {model.v_names[worst]} would need "
+                     f"{force[worst]:.4g}, which the law does not give")
+    return laws._replace(row=row, gain=gain.reshape(-1), about_q=q, about_v=v, about_tau=force[rows]), notes
+
+
+def _by_name(control: Control, gain, model, mask) -> tuple[np.ndarray, np.ndarray]:
+    """The gain with a column for each deviation, and the coordinates of its rows."""
+    names = [f"{kind}.{name}" for kind in "qv" for name in model.v_names]
+    full = np.zeros((len(control.rows), 2 * model.nv))
+    columns = [find(name, names, "column of a gain", control.place) for name in control.columns]
+    rows = [find(name, [f"tau.{name}" for name in model.v_names], "row of a gain", control.place) for name in control.rows]
+    for what, found in (("row", rows), ("column", columns)):
+        if len(set(found)) < len(found):
+            raise ScenarioError(f"a {what} of the gain is given twice", place=control.place)
+    for k in rows:
+        if not mask[k]:
+            joint = next(joint for joint in model.joints if joint.v.start <= k < joint.v.stop)
+            raise _not_driven(joint.name, joint, control.place)
+    full[:, columns] = gain
+    return full, np.array(rows)
+
+
+def followed(problem, t, q, final: bool = True) -> Tracking | None:
+    """Desired motions and those of the joints at output times, the last of the run among them if `final`; None without desired
+    motions."""
+    laws, model = problem.joint_laws, problem.model
+    if problem.sampled is not None:
+        sampled, problem = problem.sampled, problem.sampled.law
+        laws = sampled.references if sampled.all_along else problem.joint_laws
+    task = None if problem.joint_laws is None else problem.joint_laws.task
+    if task is None and (laws is None or not (laws.signal >= 0).any()):
+        return None
+    last = np.array(t)
+    if final:
+        last[-1] = np.nextafter(last[-1], -np.inf)             # the last instant belongs to what came before it
+    if task is not None:
+        return task_tracking(problem, task, last, q)
+    laws = laws._replace(driven=laws.signal >= 0)             # also those that are prescribed or locked in between
+    driven = np.flatnonzero(laws.driven)
+    reference = np.zeros((len(t), len(driven)))
+    desired(laws, problem.signals, last, q[0], np.zeros(problem.stack_size), reference)
+    return Tracking(tuple(model.v_names[k] for k in driven), tuple(model.v_units[k] for k in driven),
+                    q[:, problem.schedule.q_of_v[driven]], reference)

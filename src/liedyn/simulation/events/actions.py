@@ -1,0 +1,201 @@
+"""What each action of an event does: another phase, joints that lock, bodies that attach make another problem (`stretch_modes`);
+velocities jump by impulses (`moments`)."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from liedyn.dynamics.kinematics import jacobian, link_poses
+from liedyn.dynamics.loops.constraints import constraint_jacobian, constraint_residual
+from liedyn.dynamics.mass import mass_matrix
+from liedyn.errors import ComputationError, Place, ScenarioError
+from liedyn.io.scenarios.events import Attach, Detach, Event, Go, Impact, Lock, Note, Set, Stop
+from liedyn.io.scenarios.scenario import Rule
+from liedyn.kernels.simulation.signals import POSITION, VELOCITY
+from liedyn.model.doubts import not_positive
+from liedyn.model.spatial import full
+from liedyn.simulation.events.begun_motions import begin_motions
+from liedyn.simulation.events.jumps import REST_AFTER, Jump, comes_at_once, jump
+from liedyn.simulation.events.moments import Moment, collided, kept
+from liedyn.simulation.events.stretch_modes import Modes
+from liedyn.simulation.joint_values import unit_quaternions, write_values
+from liedyn.simulation.names import bind, find, fixed_joints
+from liedyn.simulation.schedule import coordinates
+
+_CLOSED = 1e-6           # rad | m: what may be missing where a loop closes
+
+
+class Actions:
+    """Of one run. Each method of an action has (moment, action, t, event) and returns the moment after it.
+
+    short, came   of an event: its impacts in a row that came at once; the sign of the velocity at the first
+    stopped       whether an action has ended the run
+    """
+
+    def __init__(self, modes: Modes, events):
+        self.modes, self.model = modes, modes.model
+        self.short: dict[str, int] = {}
+        self.came: dict[str, float] = {}
+        self.stopped = False
+        carrying = {action.link for event in events for action in event.actions if isinstance(action, Attach)}
+        for event in events:
+            self._check_names(event, carrying)
+
+    def do(self, moment: Moment, event: Event, t: float) -> Moment:
+        for action in event.actions:
+            try:
+                moment = _DO[type(action)](self, moment, action, t, event)
+            except ComputationError as problem_found:
+                raise ComputationError(f"event {event.name} at t = {t:.9g} s: {problem_found}") from None
+        return moment
+
+    def count_short(self, event: Event, t: float, since: float, before: Moment) -> None:
+        """Whether the event has come at once after the one before, `since` seconds ago."""
+        names = [action.coordinate for action in event.actions if isinstance(action, Impact) and action.coordinate]
+        q_of_v = coordinates(self.model)
+        struck = [(k, q_of_v[k]) for k in map(self.model.v_names.index, names) if q_of_v[k] >= 0]
+        soon = comes_at_once(t, since, np.inf, 0.0) or any(comes_at_once(t, since, before.v[k], before.q[i]) for k, i in struck)
+        self.short[event.name] = self.short.get(event.name, 0) + 1 if soon else 0
+
+    def _go(self, moment: Moment, action: Go, t: float, event: Event) -> Moment:
+        modes = self.modes
+        phase, before = modes.phases[action.phase], modes.phases[modes.mode.phase]
+        modes.phase_began = t
+        modes.change(phase=action.phase)
+        if set(before.open) != set(phase.open):
+            moment = self._close(replace(moment, model=modes.present[0]), before.open, phase)
+        return begin_motions(moment, modes.problem, t, phase.impulsive, f"phase {phase.name}", phase.place)
+
+    def _close(self, moment: Moment, were_open, phase) -> Moment:
+        """Loops that act from now on: they must be closed, and their velocities vanish at once."""
+        rows = [one.rows for one in moment.model.constraints if one.name in were_open]
+        if not rows:
+            return moment
+        rows = np.concatenate([np.arange(one.start, one.stop) for one in rows])
+        off = np.abs(constraint_residual(moment.model, moment.q)[rows])
+        if off.max(initial=0.0) > _CLOSED:
+            name = moment.model.row_names[rows[int(np.argmax(off))]]
+            raise ScenarioError(f"phase {phase.name} closes a loop that is open by {off.max():.3g} (rad or m) in {name}",
+                                place=phase.place, expected=f"at most {_CLOSED:g}, at an event where it closes")
+        A = constraint_jacobian(moment.model, moment.q)[rows]
+        return collided(moment, self.modes.problem, A, np.zeros(len(rows)), set(), rows)
+
+    def _lock(self, moment: Moment, action: Lock, t: float, event: Event) -> Moment:
+        modes = self.modes
+        names = tuple(dict.fromkeys(name for given in action.joints for name in self._joints(given, action.place)))
+        if action.hold:
+            held = np.concatenate([np.arange(self.model.nv)[self.model.v_index(name)] for name in names])
+            moment = collided(moment, modes.problem, np.eye(self.model.nv)[held], np.zeros(len(held)), set(held))
+            v = moment.v.copy()
+            v[held] = 0.0                                      # also of rounding: it is held
+            moment = replace(moment, v=v)
+            modes.change(locked=tuple(sorted({*modes.mode.locked, *names})))
+            return moment
+        modes.change(locked=tuple(name for name in modes.mode.locked if name not in names))
+        return begin_motions(moment, modes.problem, t, False, f"event {event.name}", action.place)
+
+    def _set(self, moment: Moment, action: Set, t: float, event: Event) -> Moment:
+        if self.model.nc:
+            raise ScenarioError("set is not possible for a robot with loops or couplings", place=action.place)
+        q, v = moment.q.copy(), moment.v.copy()
+        unit_quaternions(q, write_values(q, action.q, self.model, self.model.q_index), self.model)
+        write_values(v, action.v, self.model, self.model.v_index)
+        moving = [name for name in self.modes.mode.locked if v[self.model.v_index(name)].any()]
+        if moving:
+            raise ScenarioError(f"event {event.name} at t = {t:.9g} s: joint {moving[0]} is locked, its velocity cannot be set",
+                                place=action.place, expected="unlock before")
+        after = replace(moment, q=q, v=v)
+        return begin_motions(after.with_work(sum(after.energies) - sum(moment.energies)), self.modes.problem, t, False,
+                             f"event {event.name}", action.place)
+
+    def _impact(self, moment: Moment, action: Impact, t: float, event: Event) -> Moment:
+        problem = self.modes.problem
+        if action.coordinate:
+            k = self.model.v_names.index(action.coordinate)
+            if problem.schedule.level[k] in (VELOCITY, POSITION):
+                raise ScenarioError(f"event {event.name} at t = {t:.9g} s: the motion of {action.coordinate} is prescribed, so "
+                                    "that an impact cannot change it", place=action.place, expected="a phase in which it is free")
+            came = np.sign(moment.v[k])
+            back = event.direction and came != self.came.setdefault(event.name, came)       # but for rounding, it rests
+            if back or action.restitution == 0.0 or self.short.get(event.name, 0) >= REST_AFTER:
+                name = next(joint.name for joint in self.model.joints if joint.v.start <= k < joint.v.stop)
+                self.modes.notes.setdefault(event.name, f"event {event.name}: the impacts have come to an end at t = {t:.9g} s; "
+                                            f"{name} is locked from then on (an event with unlock frees it)")
+                return self._lock(moment, Lock((name,), True, action.place), t, event)
+            return collided(moment, problem, np.eye(self.model.nv)[[k]], -action.restitution * moment.v[[k]], {k})
+        row = self._row(moment, action)
+        approach = float(row @ moment.v)
+        if approach >= 0.0:
+            return moment
+        if self.short.get(event.name, 0) >= REST_AFTER:
+            raise ComputationError(f"the impacts of link {action.link} come to an end here, and nothing would hold it (stop the "
+                                   "run, go to another phase, or use a restitution of a joint's coordinate)")
+        return collided(moment, problem, row[None], np.array([-action.restitution * approach]), set())
+
+    def _row(self, moment: Moment, action: Impact) -> np.ndarray:
+        """The velocity of a point of a link along the normal."""
+        J = jacobian(moment.model.open_tree(), moment.q, action.link, frame="local_world_aligned")
+        R = link_poses(moment.model.open_tree(), moment.q)[self.model.link_names.index(action.link)][:3, :3]
+        arm = np.cross(R @ np.array(action.point), np.array(action.normal))
+        return np.concatenate([arm, action.normal]) @ J
+
+    def _attach(self, moment: Moment, action: Attach, t: float, event: Event) -> Moment:
+        modes = self.modes
+        if any(one.link == action.link for one in modes.mode.attached):
+            raise ScenarioError(f"event {event.name} at t = {t:.9g} s: a body is attached to link {action.link} already",
+                                place=action.place)
+        before = mass_matrix(moment.model.open_tree(), moment.q) @ moment.v
+        modes.change(attached=(*modes.mode.attached, action))
+        model, problem = modes.present
+        free = np.linalg.solve(mass_matrix(model.open_tree(), moment.q), before)
+        rows, b = kept(moment, problem, set())
+        found = jump(model, moment.q, free, rows, b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0))
+        after = replace(moment, model=model, v=found.v, impulse=moment.impulse + found.impulse)
+        driven = float(found.impulse @ found.v)                # the work of what moves prescribed joints
+        lost = before @ moment.v / 2 - after.energies[0] + driven
+        return replace(after.with_work(sum(after.energies) - sum(moment.energies)), lost=moment.lost + lost)
+
+    def _detach(self, moment: Moment, action: Detach, t: float, event: Event) -> Moment:
+        modes = self.modes
+        if all(one.link != action.link for one in modes.mode.attached):
+            raise ScenarioError(f"event {event.name} at t = {t:.9g} s: nothing is attached to link {action.link}",
+                                place=action.place)
+        modes.change(attached=tuple(one for one in modes.mode.attached if one.link != action.link))
+        after = replace(moment, model=modes.present[0])
+        return after.with_work(sum(after.energies) - sum(moment.energies))
+
+    def _note(self, moment: Moment, action: Note, t: float, event: Event) -> Moment:
+        return moment
+
+    def _stop(self, moment: Moment, action: Stop, t: float, event: Event) -> Moment:
+        self.stopped = True
+        return moment
+
+    # names ----------------------------------------------------------------------------------------------------------
+    def _joints(self, given: str, place: Place) -> list[str]:
+        return list(bind((Rule(given, "", place),), self.model.joint_names, "joint", fixed_joints(self.model)))
+
+    def _check_names(self, event: Event, carrying: set[str]) -> None:
+        """Before the run: what actions name must be there. carrying: links to which something attaches a body."""
+        for action in event.actions:
+            if isinstance(action, Lock):
+                for given in action.joints:
+                    self._joints(given, action.place)
+            elif isinstance(action, Impact) and action.coordinate:
+                find(action.coordinate, self.model.v_names, "coordinate", action.place)
+            elif isinstance(action, (Impact, Attach, Detach)):
+                find(action.link, self.model.link_names, "link", action.place)
+                if isinstance(action, Detach) and action.link not in carrying:
+                    raise ScenarioError(f"no event attaches a body to link {action.link}", place=action.place)
+                if isinstance(action, Attach) and not_positive(full(action.inertia), action.mass):
+                    raise ScenarioError("the inertia of the body is not positive semidefinite", place=action.place,
+                                        found=list(action.inertia), expected="principal inertias of at least zero")
+            elif isinstance(action, Set):
+                q = self.model.neutral()
+                unit_quaternions(q, write_values(q, action.q, self.model, self.model.q_index), self.model)
+                write_values(np.zeros(self.model.nv), action.v, self.model, self.model.v_index)
+
+
+_DO = {Go: Actions._go, Lock: Actions._lock, Set: Actions._set, Impact: Actions._impact, Attach: Actions._attach,
+       Detach: Actions._detach, Note: Actions._note, Stop: Actions._stop}

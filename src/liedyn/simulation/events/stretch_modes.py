@@ -1,0 +1,119 @@
+"""What is solved in a stretch of a run: the robot with the bodies that it carries, and the problem of its phase, made once."""
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from liedyn.errors import ModelError, ScenarioError
+from liedyn.integrators.problem import Problem
+from liedyn.io.scenarios.events import Attach
+from liedyn.io.scenarios.scenario import PHASE_START, Constant, Prescribe, Rule, Scenario
+from liedyn.model.build import build
+from liedyn.model.rigid_body import combined
+from liedyn.model.spatial import full
+from liedyn.simulation.events.parts import opened
+from liedyn.simulation.joint_limits.stops import Stop, stops_of
+from liedyn.simulation.names import phase_rules
+from liedyn.simulation.schedule import compile_schedule
+
+
+@dataclass(frozen=True)
+class Mode:
+    """What decides which problem is solved. resting: hard stops that coordinates rest at."""
+
+    phase: str | None
+    locked: tuple[str, ...] = ()
+    attached: tuple[Attach, ...] = ()
+    resting: tuple[Stop, ...] = ()
+
+
+class Modes:
+    """Of one run, and the present one. first: the problem of the scenario as it begins.
+
+    last, phase_began   when each event happened last, and when the present phase began [s]
+    notes               for the user, by their cause
+    """
+
+    def __init__(self, scenario: Scenario, model, first: Problem):
+        self.scenario, self.model = scenario, model
+        self.phases = {phase.name: phase for phase in scenario.phases}
+        self.stops = stops_of(scenario, model)
+        self.mode = Mode(scenario.phases[0].name if scenario.phases else None)
+        self._known, self._contacts = {self.mode: (first.model, first)}, first.contacts
+        self._warnings: dict[Mode, tuple[str, ...]] = {}
+        self.last: dict[str, float] = {}
+        self.phase_began = 0.0
+        self.notes: dict[str, str] = {}
+        for phase in scenario.phases[1:]:                      # what is wrong with a later phase is said before the run
+            self._make(Mode(phase.name))
+
+    @property
+    def present(self) -> tuple[object, Problem]:
+        """Robot and problem."""
+        return self._known[self.mode]
+
+    @property
+    def problem(self) -> Problem:
+        return self.present[1]
+
+    def change(self, **parts) -> None:
+        """To the mode that differs in these parts."""
+        self.enter(replace(self.mode, **parts))
+
+    def enter(self, mode: Mode) -> None:
+        self.mode = mode
+        if mode not in self._known:
+            self._make(mode)
+        for text in self._warnings.get(mode, ()):
+            self.notes.setdefault(text, text)
+        self._start_clocks()
+
+    def _make(self, mode: Mode) -> None:
+        model = _carrying(opened(self.model, self.phases.get(mode.phase)), mode.attached)
+        compiled = compile_schedule(self.scenario, model, self._rules(mode), self.stops, mode.resting)
+        problem = compiled.problem(model, self.scenario.passive)
+        if problem.contacts is not None:                       # a payload makes contacts no stiffer
+            problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
+        self._known[mode], self._warnings[mode] = (model, problem), compiled.warnings
+
+    def _start_clocks(self) -> None:
+        """Times since the beginning of the phase and since events count from where they happened last."""
+        model, problem = self.present
+        if problem.clocks:
+            self._known[self.mode] = model, problem.begun({PHASE_START: self.phase_began} | self.last)
+
+    def _rules(self, mode: Mode) -> dict[str, Rule]:
+        held = {name: Rule(name, Prescribe("acceleration", Constant(0.0))) for name in mode.locked}
+        return phase_rules(self.scenario, self.model, mode.phase) | held
+
+    # as plain values, for checkpoints -------------------------------------------------------------------------------
+    def plain(self, mode: Mode) -> list:
+        bodies = self._bodies()
+        return [mode.phase, list(mode.locked), [bodies.index(one) for one in mode.attached],
+                [self.stops.index(one) for one in mode.resting]]
+
+    def of_plain(self, plain: list) -> Mode:
+        (phase, locked, attached, resting), bodies = plain, self._bodies()
+        return Mode(phase, tuple(locked), tuple(bodies[k] for k in attached), tuple(self.stops[k] for k in resting))
+
+    def _bodies(self) -> list[Attach]:
+        return [action for event in self.scenario.events for action in event.actions if isinstance(action, Attach)]
+
+
+def _carrying(model, attached: tuple[Attach, ...]):
+    """The robot with bodies attached to links."""
+    if not attached:
+        return model
+    by_link = {one.link: one for one in attached}
+    links = tuple(_with_body(link, by_link[link.name]) if link.name in by_link else link for link in model.description.links)
+    try:
+        return build(replace(model.description, links=links))
+    except ModelError as problem:
+        raise ScenarioError(f"with the body on link {attached[-1].link}, {problem.message}", place=attached[-1].place,
+                            hint="the body is too heavy or too large for the robot") from None
+
+
+def _with_body(link, body: Attach):
+    found = combined([(one.mass, np.array(one.com), full(one.inertia)) for one in (link, body)])
+    return replace(link, mass=found.mass, com=tuple(found.com), inertia=tuple(found.inertia[np.triu_indices(3)]))

@@ -1,0 +1,299 @@
+"""A run with phases and events: stretches of smooth motion, and what happens between them.
+
+A stretch ends at a time that is known, where the integrator finds an event, or at the end of the run. What an event does is
+computed in the order of its actions (`actions`), then the impacts at limits (`hard_stops`). The state before and the state after
+are two rows of the result with the same time.
+"""
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+
+import numpy as np
+
+from liedyn.arrays import Array
+from liedyn.errors import ComputationError, Place
+from liedyn.integrators.problem import NEVER, LoopFigures, Options, Problem, Start, Statistics, Stretch
+from liedyn.integrators.solve import solve_stretch
+from liedyn.io.scenarios.events import Event
+from liedyn.io.scenarios.scenario import Scenario
+from liedyn.simulation.control_laws.sampled_controller import SampledController
+from liedyn.simulation.events.actions import Actions
+from liedyn.simulation.events.begun_motions import begin_motions
+from liedyn.simulation.events.jumped_events import jumped, reading_forces, sides
+from liedyn.simulation.events.moments import Moment, collided, kept
+from liedyn.simulation.events.stretch_modes import Mode, Modes
+from liedyn.simulation.joint_limits.hard_stops import HardStops
+from liedyn.simulation.joint_limits.stops import guards_of
+from liedyn.simulation.records.rows import Rows
+from liedyn.simulation.signals.signal_table import SAME_TIME
+
+_MANY, _AT_ONCE = 200, 1e-9      # so many events within this share of the run never end
+
+
+@dataclass(frozen=True, eq=False)
+class Occurrence:
+    """An event that happened.
+
+    t         [s]
+    name      of the event
+    phase     after it; "" without phases
+    dv        (nv,) jump of the velocity
+    impulse   (nv,) of joints, along the coordinates [N m s | N s]
+    lost      [J] where joints lock, bodies attach or hit: kinetic energy that is gone, 1/2 dv^T M dv where nothing rebounds
+    change    of the energy, kinetic and potential [J]
+    """
+
+    t: float
+    name: str
+    phase: str
+    dv: Array
+    impulse: Array
+    lost: float
+    change: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Standing:
+    """Where the present stretch began; silent: without a row of its own there."""
+
+    start: Start
+    silent: bool
+
+
+class Timeline:
+    """Of one run. first: the problem of the scenario as it begins, which the first stretch takes."""
+
+    def __init__(self, scenario: Scenario, model, first: Problem):
+        self.scenario, self.model, self.modes = scenario, model, Modes(scenario, model, first)
+        self.actions = Actions(self.modes, scenario.events)
+        self._hard = HardStops(self.modes.stops, scenario.duration, scenario.limits.place if scenario.limits else Place())
+        self._hard.check_start(first)
+        self.watched, self._of_forces = [event for event in scenario.events if event.when], reading_forces(first)
+        self.controller = SampledController(scenario.sampling, model) if scenario.sampling else None
+        self.entered: list[Mode] = []                          # of the stretches
+        self.totals = Statistics(notes=())
+        self._standing: _Standing | None = None
+        self.ended: Start | None = None                        # the state after the last event
+        self._recent: deque[float] = deque(maxlen=_MANY)       # ends of stretches
+        self.occurrences: list[Occurrence] = []
+        self._done: set[str] = set()
+
+    @property
+    def notes(self) -> dict[str, str]:
+        return self.modes.notes
+
+    def run(self, times: np.ndarray, options: Options, progress: Callable[[float], None], rows: Rows) -> Statistics:
+        """Hands its stretches to `rows`, and fills `occurrences`."""
+        _, problem = self.modes.present
+        duration, timed = float(times[-1]), _timed(self.scenario.events, float(times[-1]))
+        late = [event.name for event in self.scenario.events
+                if (event.at and event.at[-1] > duration) or (event.every and event.every > duration)]
+        if late:
+            self.modes.notes["late"] = f"the run ends before the events {', '.join(late)}"
+        slack, recent = SAME_TIME * duration, self._recent
+        if self._standing is None:
+            now, silent = replace(self._meet_limits(Start(0.0, problem.q, problem.v)), work=0.0), False
+        else:                                                  # in the middle of a stretch
+            now, silent = self._standing.start, self._standing.silent
+            timed = [(t, event) for t, event in timed if t > now.t + slack]
+        while not self.actions.stopped:
+            due = [event for t, event in timed if t <= now.t + slack]
+            if due:
+                timed, known = [(t, event) for t, event in timed if t > now.t + slack], len(self.occurrences)
+                now = self._happen(now, due)
+                silent = bool(self.entered) and (silent or not now.fired) and len(self.occurrences) == known
+                now = now if self.entered else replace(now, work=0.0)          # the motion begins with what it makes
+                continue
+            end = min([t for t, _ in timed], default=duration)
+            if now.t >= duration - slack:
+                break
+            end = end if end < duration - slack else duration
+            inside = times[(times > now.t + slack) & (times < end - slack)]
+            asked = np.concatenate([[] if silent else [now.t], inside, [end]])
+            self._standing = _Standing(now, silent)
+            model, problem = self.modes.present
+            stretch = self._stretch(now, asked, options, rows, lambda share, end=end: progress(share * end / duration))
+            self.totals = self.totals.plus(self._by_all_rows(model, stretch.statistics))
+            now = stretch.end
+            recent.append(now.t)
+            if len(recent) == _MANY and now.t - recent[0] <= _AT_ONCE * duration:
+                raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is "
+                                       f"{self.occurrences[-1].name if self.occurrences else '?'} (give it a debounce, or an "
+                                       "action after which the motion goes on)")
+            known = len(self.occurrences)
+            if now.fired:
+                now = self._meet_limits(now, problem)
+                now = self._happen(now, [self.watched[k] for k in now.fired])
+            silent = bool(stretch.end.fired) and len(self.occurrences) == known          # nothing has happened: no second row
+        if self.actions.stopped or not self.entered:
+            self._stretch(replace(now, fired=()), np.array([now.t]), options, rows)          # the state after the last event
+        self.ended = now
+        return self.totals
+
+    def _stretch(self, now: Start, times, options: Options, rows: Rows, progress=lambda share: None) -> Stretch:
+        model, problem = self.modes.present
+        self.entered.append(self.modes.mode)
+        rows.begin(model, problem)
+        stretch = solve_stretch(self._heard_only(problem), now, times, options, progress, self.controller, rows)
+        rows.end(stretch.record)
+        return stretch
+
+    def _heard_only(self, problem: Problem) -> Problem:
+        """Without events that are over for good, or of other phases: a locked joint may stand at the value of one, to and fro by
+        rounding."""
+        over = [event.name in self._done or bool(event.phases and self.modes.mode.phase not in event.phases)
+                for event in self.watched]
+        if not any(over):
+            return problem
+        directions = [NEVER if one else direction for one, direction in zip(over, problem.directions, strict=False)]
+        other = replace(problem, directions=(*directions, *problem.directions[len(over):]))
+        other.__dict__["step"] = problem.step
+        return other
+
+    def so_far(self, cut: Statistics) -> Statistics:
+        """What it took, with a stretch that was cut."""
+        return self.totals.plus(cut)
+
+    def _by_all_rows(self, model, statistics: Statistics) -> Statistics:
+        """The row that they name is one of all constraints."""
+        loops = statistics.loops
+        if loops is not None and loops.singular_row >= 0:
+            row = self.model.row_names.index(model.row_names[loops.singular_row])
+            statistics = replace(statistics, loops=replace(loops, singular_row=row))
+        return statistics
+
+    # checkpoints --------------------------------------------------------------------------------------------------------
+    def about(self) -> dict:
+        """All that the rest of the run depends on but the numbers of its stretch, as plain values."""
+        start, modes = self._standing.start, self.modes
+        return {"timeline": {
+            "modes": [modes.plain(mode) for mode in self.entered], "silent": self._standing.silent, "recent": list(self._recent),
+            "start": {"t": start.t, "q": start.q.tolist(), "v": start.v.tolist(), "work": float(start.work),
+                      "fired": list(start.fired), "step": float(start.step),
+                      "integral": None if start.integral is None else start.integral.tolist()},
+            "occurrences": [asdict(one) | {"dv": one.dv.tolist(), "impulse": one.impulse.tolist()} for one in self.occurrences],
+            "totals": asdict(self.totals), "phase_began": modes.phase_began, "stops": self._hard.about(),
+            "controller": self.controller and self.controller.about(),
+            "notes": modes.notes, "last": modes.last, "short": self.actions.short, "came": self.actions.came,
+            "done": sorted(self._done)}}
+
+    def go_on(self, about: dict) -> list[tuple[object, Problem]]:
+        """From what `about` said. Returns model and problem of each stretch so far."""
+        saved, modes = about["timeline"], self.modes
+        stages, start, loops = [], saved["start"], saved["totals"]["loops"]
+        modes.last, modes.phase_began = saved["last"], saved["phase_began"]
+        for plain in saved["modes"]:
+            modes.enter(modes.of_plain(plain))
+            stages.append(modes.present)
+            self.entered.append(modes.mode)
+        self.entered.pop()                                     # the last one begins again
+        self._standing = _Standing(Start(**start | {"q": np.array(start["q"]), "v": np.array(start["v"]),
+                                                    "fired": tuple(start["fired"]),
+                                                    "integral": start["integral"] and np.array(start["integral"])}),
+                                   saved["silent"])
+        self._recent.extend(saved["recent"])
+        self.occurrences += [Occurrence(**one | {"dv": np.array(one["dv"]), "impulse": np.array(one["impulse"])})
+                             for one in saved["occurrences"]]
+        self.totals = Statistics(**saved["totals"] | {"loops": loops and LoopFigures(**loops),
+                                                      "notes": tuple(saved["totals"]["notes"])})
+        modes.notes, self.actions.short, self.actions.came = saved["notes"], saved["short"], saved["came"]
+        self._hard.go_on(saved["stops"])
+        if self.controller:
+            self.controller.go_on(saved["controller"])
+        self._done = set(saved["done"])
+        return stages
+
+    # events -------------------------------------------------------------------------------------------------------------
+    def _happen(self, now: Start, events: list[Event]) -> Start:
+        """These, and those whose forces jump over their value by what others do."""
+        waiting, first = deque(events), len(self.occurrences)
+        while waiting and not self.actions.stopped:
+            event = waiting.popleft()
+            if not self._is_heard(event, now.t):
+                continue
+            before = self._sides(now)
+            now = self._act(now, event)
+            passed = jumped(before, self._sides(now), self._of_forces, self.modes.problem.directions)
+            waiting.extend(one for one in (self.watched[k] for k in passed) if one is not event and one not in waiting)
+            if len(self.occurrences) - first > _MANY:
+                raise ComputationError(f"events happen again and again at t = {now.t:.9g} s, the last one is {event.name} "
+                                       "(forces jump back and forth across its value)")
+        return now
+
+    def _sides(self, now: Start) -> np.ndarray:
+        return sides(self.modes.problem, now, self._of_forces, self.controller)
+
+    def _is_heard(self, event: Event, t: float) -> bool:
+        if event.name in self._done or (event.phases and self.modes.mode.phase not in event.phases):
+            return False
+        return not (event.debounce and t - self.modes.last.get(event.name, -math.inf) < event.debounce)
+
+    def _act(self, now: Start, event: Event) -> Start:
+        modes, before = self.modes, self._moment(now)
+        since, rested = now.t - modes.last.get(event.name, -math.inf), modes.mode.resting
+        modes.last[event.name] = now.t
+        modes.change(resting=())
+        moment = self.actions.do(before, event, now.t)
+        if event.name in modes.problem.clocks:
+            phase = modes.phases.get(modes.mode.phase)
+            moment = begin_motions(moment, modes.problem, now.t, phase is not None and phase.impulsive, f"event {event.name}",
+                                   event.place)
+        moment = self._settled(moment, now.t, rested)
+        self.actions.count_short(event, now.t, since, before)
+        if event.once:
+            self._done.add(event.name)
+        return self._happened(event.name, now, before, moment)
+
+    def _moment(self, now: Start) -> Moment:
+        model, _ = self.modes.present
+        return Moment(model, now.q.copy(), now.v.copy(), np.zeros(model.nv))
+
+    def _happened(self, name: str, now: Start, before: Moment, after: Moment) -> Start:
+        change, phase = sum(after.energies) - sum(before.energies), self.modes.mode.phase or ""
+        self.occurrences.append(Occurrence(now.t, name, phase, after.v - before.v, after.impulse, after.lost, change))
+        return Start(now.t, after.q, after.v, now.work + after.work, now.fired, now.step, now.integral)
+
+    # limits -------------------------------------------------------------------------------------------------------------
+    def _meet_limits(self, now: Start, problem: Problem | None = None) -> Start:
+        """Hard stops that are reached or let go. problem: whose events have fired; None: the run begins."""
+        if not self._hard.stops:
+            return now
+        modes, before, resting = self.modes, self._moment(now), self.modes.mode.resting
+        guards = () if problem is None else sum(guards_of(modes.stops, problem.schedule.level, resting), ())
+        met = [guards[k - len(self.watched)] for k in now.fired if k >= len(self.watched)]
+        now = replace(now, fired=tuple(k for k in now.fired if k < len(self.watched)))
+        released = [stop for stop in met if stop in resting]
+        hits = [stop for stop in met if stop not in resting]
+        if released:
+            resting = tuple(stop for stop in resting if stop not in released)
+            modes.change(resting=resting)
+            now = self._happened(f"{self._hard.names(released)} off its limit", now, before, before)
+        if not hits and problem is not None:
+            return now
+        modes.change(resting=())
+        after = self._settled(before, now.t, resting, hits)
+        if hits or after.impulse.any():
+            pushed = hits or [stop for stop in self._hard.stops if stop.side * after.impulse[stop.coordinate] < 0.0]
+            return self._happened(f"limit of {self._hard.names(pushed)}", now, before, after)
+        return replace(now, q=after.q, v=after.v)
+
+    def _settled(self, moment: Moment, t: float, rested, hits=()) -> Moment:
+        """After the impacts at limits; the mode is that of the coordinates that rest."""
+        if self._hard.stops:
+            problem = self.modes.problem
+            moment, resting = self._hard.settle(moment, t, problem, rested, hits, lambda at: kept(at, problem, set()),
+                                                lambda at, rows, b: collided(at, problem, rows, b, set()))
+            self.modes.change(resting=resting)
+        return moment
+
+
+def _timed(events, duration: float) -> list[tuple[float, Event]]:
+    """Times that are known, in order; of several at one time, in the order of the file."""
+    found = [(t, event) for event in events for t in event.at if t <= duration]
+    for event in events:
+        if event.every:
+            found += [(k * event.every, event) for k in range(1, int(duration / event.every * (1 + 1e-12)) + 1)]
+    return sorted(found, key=lambda one: one[0])

@@ -1,0 +1,167 @@
+"""Hard stops at limits of joints: impacts, rest, release.
+
+At a limit n v is the speed away from it. An impact takes Newton's law for all coordinates at their limits at once (Moreau):
+
+    M (v+ - v-) = N^T p,      0 <= p  complementary to  n (v+ + e v-) >= 0
+
+A coordinate whose velocity is zero then rests where the stop must push, by the same kind of condition on accelerations:
+
+    M (a - a_free) = N^T f,   0 <= f  complementary to  n a >= 0
+
+and is prescribed with zero acceleration, until f passes zero (`kernels.simulation.stops`). Prescribed joints and constraints keep
+their velocities and accelerations: M^-1 is that of what they leave free. Both are linear complementarity problems with a
+positive semidefinite matrix, solved as least squares with bounds.
+"""
+from __future__ import annotations
+
+import math
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from liedyn.dynamics.mass import inverse_mass_matrix
+from liedyn.errors import ScenarioError
+from liedyn.integrators.evaluation import evaluated
+from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once
+from liedyn.simulation.joint_limits.stops import Stop
+
+_AT = 1e-12              # rad | m and relative: a coordinate at its limit
+_BEYOND = 1e-9           # the same: no longer at it
+_STILL = 1e-12           # of the largest speed: no speed
+_PUSHES = 1e-12          # of the largest acceleration: no acceleration away from a stop
+_MANY, _AT_ONCE = 100, 5e-10     # so does one with so many impacts within this share of the run
+
+
+@dataclass
+class _History:
+    last: float = -math.inf
+    short: int = 0
+    times: deque = field(default_factory=lambda: deque(maxlen=_MANY))
+
+
+class HardStops:
+    """Of one run."""
+
+    def __init__(self, stops: tuple[Stop, ...], duration: float, place):
+        self.stops, self.duration, self.place = tuple(stop for stop in stops if stop.hard), duration, place
+        self._history = {stop: _History() for stop in self.stops}
+
+    def about(self) -> list:
+        """All that further impacts depend on, as plain values."""
+        return [[one.last, one.short, list(one.times)] for one in self._history.values()]
+
+    def go_on(self, about: list) -> None:
+        """From what `about` said."""
+        for one, (last, short, times) in zip(self._history.values(), about, strict=True):
+            one.last, one.short = last, short
+            one.times.extend(times)
+
+    def names(self, stops) -> str:
+        return " and ".join(dict.fromkeys(stop.name for stop in stops))
+
+    def check_start(self, problem) -> None:
+        """Whether no coordinate begins beyond a stop. problem: of the scenario as it begins."""
+        self._refuse_beyond([stop for stop in self.stops if not problem.prescribed[stop.coordinate]], problem.q, 0.0)
+
+    def settle(self, moment, t: float, problem, resting, hits, kept: Callable, collide: Callable):
+        """The moment after the impacts of coordinates at limits, and which of their stops they rest at.
+
+        problem   in which none rests; resting: stops that coordinates rested at; hits: stops that are reached now
+        kept      (moment) -> rows of the velocity that stay, with their values; collide: (moment, rows, values) -> moment
+        """
+        acting = [stop for stop in self.stops if not problem.prescribed[stop.coordinate]]
+        at = [stop for stop in acting if stop in hits or stop in resting or self._is_at(stop, moment.q)]
+        self._refuse_beyond([stop for stop in acting if stop not in at], moment.q, t)
+        if not at:
+            return moment, ()
+        q, came, ends = moment.q.copy(), moment.v, {stop for stop in at if stop in resting}
+        for stop in at:
+            q[stop.q] = stop.limit
+            if stop in hits and self._comes_to_an_end(stop, came, t):
+                ends.add(stop)
+        moment = replace(moment, q=q)
+        G, away = _normals(at, len(came)), _away(at, came)
+        e = np.array([0.0 if stop in ends else stop.restitution for stop in at])
+        mobility = _mobility(moment, kept)
+        p = _complementary(G @ mobility @ G.T, (1.0 + e) * away)
+        if (p > 0.0).any():
+            moment = collide(moment, G[p > 0.0], (-e * away)[p > 0.0])
+        grazing = [stop for stop, u in zip(at, away, strict=True) if stop in hits and u >= 0.0]        # it came by rounding only
+        moment = _stand(moment, at, grazing, max(np.abs(came).max(), np.abs(moment.v).max()))
+        still = [stop for stop in at if moment.v[stop.coordinate] == 0.0]
+        return moment, self._pushing(moment, t, problem, still, mobility)
+
+    def _is_at(self, stop: Stop, q) -> bool:
+        return abs(q[stop.q] - stop.limit) <= _AT * max(1.0, abs(stop.limit))
+
+    def _refuse_beyond(self, stops, q, t: float) -> None:
+        for stop in stops:
+            if stop.side * (q[stop.q] - stop.limit) > _BEYOND * max(1.0, abs(stop.limit)):
+                side = "above" if stop.side > 0 else "below"
+                raise ScenarioError(f"{stop.name} is at {q[stop.q]:.9g} at t = {t:.9g} s, {side} its limit {stop.limit:.9g}, a "
+                                    "hard stop", place=self.place,
+                                    expected="a position within its limits, or mode: compliant")
+
+    def _comes_to_an_end(self, stop: Stop, v, t: float) -> bool:
+        """Whether the impacts of a coordinate end with this one."""
+        seen = self._history[stop]
+        soon = comes_at_once(t, t - seen.last, v[stop.coordinate], stop.limit)
+        seen.short, seen.last = seen.short + 1 if soon else 0, t
+        seen.times.append(t)
+        many = len(seen.times) == _MANY and t - seen.times[0] <= _AT_ONCE * self.duration
+        return seen.short >= REST_AFTER or many or stop.side * v[stop.coordinate] <= 0.0
+
+    def _pushing(self, moment, t: float, problem, still, mobility) -> tuple[Stop, ...]:
+        """The stops that must push, of those where coordinates stand still; and those where nothing happens."""
+        if not still:
+            return ()
+        G, free = _normals(still, len(moment.v)), evaluated(problem, t, moment.q, moment.v).a
+        response, away = G @ mobility @ G.T, G @ free
+        f = _complementary(response, away)
+        left = response @ f + away
+        return tuple(stop for stop, x, push in zip(still, left, f, strict=True)
+                     if push > 0.0 or x <= _PUSHES * np.abs(free).max())
+
+
+def _stand(moment, at, grazing, speed: float):
+    """Velocities that are zero but for rounding become zero."""
+    v = moment.v.copy()
+    for stop in at:
+        if stop in grazing or abs(v[stop.coordinate]) <= _STILL * speed:
+            v[stop.coordinate] = 0.0
+    return replace(moment, v=v)
+
+
+def _normals(stops, nv: int) -> np.ndarray:
+    """(m, nv): the directions away from the limits."""
+    G = np.zeros((len(stops), nv))
+    G[np.arange(len(stops)), [stop.coordinate for stop in stops]] = [-stop.side for stop in stops]
+    return G
+
+
+def _away(stops, v) -> np.ndarray:
+    return np.array([-stop.side * v[stop.coordinate] for stop in stops])
+
+
+def _mobility(moment, kept) -> np.ndarray:
+    """(nv, nv) inverse mass matrix of the motions that prescribed joints and constraints leave."""
+    W, (K, _) = inverse_mass_matrix(moment.model.open_tree(), moment.q), kept(moment)
+    if not len(K):
+        return W
+    return W - W @ K.T @ np.linalg.lstsq(K @ W @ K.T, K @ W, rcond=1e-11)[0]
+
+
+def _complementary(A, b) -> np.ndarray:
+    """x >= 0 with A x + b >= 0 and x (A x + b) = 0, A symmetric and positive semidefinite: the least of x A x / 2 + b x, as
+    |R x + c|^2 / 2 with A = R^T R and R^T c = b, in measures in which the diagonal of A is 1."""
+    from scipy.optimize import nnls
+    size = np.sqrt(np.maximum(np.diag(A), 1e-300))
+    if (b >= 0.0).all():
+        return np.zeros(len(b))
+    w, U = np.linalg.eigh(A / np.outer(size, size))
+    root = np.sqrt(np.maximum(w, 0.0))
+    part = root > 1e-7                                       # of 1: below, a motion that rounding has made
+    c = (U[:, part].T @ (b / size)) / root[part]
+    return nnls(root[part, None] * U[:, part].T, -c)[0] / size

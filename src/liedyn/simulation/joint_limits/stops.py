@@ -1,0 +1,196 @@
+"""`limits` of a scenario bound to a model: stops at the position limits of joints, see `kernels.simulation.stops`.
+
+The stiffness of a compliant stop follows from the load of its joint: the effort limit of the robot file, else g sqrt(m M), with
+the mass m behind the joint and its inertia M in the neutral configuration. By the inequality of Cauchy and Schwarz no gravity
+force of the joint is larger; that of a pendulum with a point mass, or of a slider, is as large.
+"""
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from liedyn.errors import ScenarioError
+from liedyn.integrators.evaluation import evaluated
+from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.stiffness import mass_matrix_by_columns
+from liedyn.integrators.stop_forces import pressed_stops
+from liedyn.io.scenarios.scenario import Rule, Scenario
+from liedyn.kernels.simulation import signals as code
+from liedyn.kernels.simulation.stops import Stops
+from liedyn.simulation.names import bind, fixed_joints
+from liedyn.simulation.signals.expression import Program, passing
+from liedyn.simulation.signals.signal_table import SignalTable, Use
+
+_SINK = {"rad": 0.01, "m": 0.001}
+_STANDARD = 9.81         # m/s^2: for the load of a robot without gravity
+_DEEP = 3.0              # of the depth under the load: what a note is made of
+
+
+@dataclass(frozen=True)
+class Stop:
+    """One limit of a coordinate that acts.
+
+    coordinate, q   its places in v and q
+    side            1 upper, -1 lower
+    hard            whether the velocity jumps there, by `restitution`
+    stiffness       [N m/rad | N/m], damping [s/rad | s/m], load [N m | N]: of compliant stops
+    """
+
+    name: str
+    coordinate: int
+    q: int
+    side: int
+    limit: float
+    hard: bool
+    restitution: float = 0.0
+    stiffness: float = 0.0
+    damping: float = 0.0
+    load: float = 0.0
+
+
+def stops_of(scenario: Scenario, model) -> tuple[Stop, ...]:
+    """In the order of the coordinates, the lower limit first. Raises ScenarioError for joints without limits that are named."""
+    given = scenario.limits
+    if given is None:
+        return ()
+    found, inertia, hard = [], None, given.mode == "hard"
+    for name, rule in bind(given.joints or (Rule("*", "stop"),), model.joint_names, "joint", fixed_joints(model)).items():
+        joint = model.joint(name)
+        limited = [k for k in range(joint.v.start, joint.v.stop) if joint.q.stop - joint.q.start == joint.v.stop - joint.v.start
+                   and model.lower[k] < model.upper[k] and np.isfinite([model.lower[k], model.upper[k]]).any()]
+        if not limited and rule.pattern == name:
+            raise ScenarioError(f"joint {name} has no position limits in the robot file", place=rule.place,
+                                expected="lower and upper in its limits")
+        for k in limited:
+            values = {}
+            if not hard:
+                inertia = np.diag(mass_matrix_by_columns(model, model.neutral())) if inertia is None else inertia
+                values = _compliance(given, model, joint, k, float(inertia[k]))
+            found += [Stop(model.v_names[k], k, joint.q.start + k - joint.v.start, side, float(limit), hard, given.restitution,
+                           **values) for side, limit in ((-1, model.lower[k]), (1, model.upper[k])) if math.isfinite(limit)]
+    return tuple(found)
+
+
+def _compliance(given, model, joint, k: int, inertia: float) -> dict[str, float]:
+    effort, mass = float(model.effort_limit[k]), _mass_behind(model, joint)
+    gravity = float(np.linalg.norm(model.gravity)) or _STANDARD
+    load = effort if 0.0 < effort < math.inf else gravity * math.sqrt(mass * inertia) or gravity * inertia
+    sink = given.sink or _SINK[model.v_units[k]]
+    stiffness = given.stiffness or load / sink
+    if not stiffness > 0.0:
+        raise ScenarioError(f"the stop of {model.v_names[k]} carries nothing: no mass is behind it", place=given.place,
+                            expected="limits.stiffness")
+    return {"stiffness": stiffness, "damping": given.damping, "load": load}
+
+
+def _mass_behind(model, joint) -> float:
+    robot, behind = model.description, [joint.child]
+    for link in behind:
+        behind += [one.child for one in robot.joints if one.parent == link]
+    return math.fsum(link.mass for link in robot.links if link.name in behind)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundStops:
+    """What a schedule needs of the stops that act in a phase.
+
+    compliant, hard   of coordinates that are not prescribed
+    resting           of `hard`, those that coordinates rest at
+    watch             signals of the hard ones, events of which come first
+    """
+
+    compliant: tuple[Stop, ...] = ()
+    hard: tuple[Stop, ...] = ()
+    resting: tuple[Stop, ...] = ()
+    watch: tuple[int, ...] = ()
+
+    @property
+    def guards(self) -> int:
+        return len(self.hard) + len(self.resting)
+
+    @property
+    def directions(self) -> tuple[int, ...]:
+        """Of their events: a limit is passed outwards; a stop would pull, where it pushes inwards as it should."""
+        return (*(stop.side for stop in self.hard), *(stop.side for stop in self.resting))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(f"stop of {stop.name}" for stop in self.compliant)
+
+    @property
+    def loads(self) -> np.ndarray:
+        return np.array([stop.load for stop in self.compliant])
+
+    def with_switches(self, signals, nv: int):
+        """The signals with switches of the state for the stops, and the stops that know where."""
+        if not self.compliant and not self.guards:
+            return signals, None
+        first, pairs, lone = len(signals.held) // code.SWITCH, len(self.compliant), len(self.resting)
+        held = np.concatenate([signals.held, np.tile([np.nan, 0.0, 0.0, 0.0], 2 * pairs + lone)])
+        numbers = np.array([(stop.limit, stop.stiffness, stop.damping) for stop in self.compliant], dtype=float).reshape(-1)
+        return signals._replace(held=held), Stops(
+            _integers(stop.coordinate for stop in self.compliant), _integers(stop.side for stop in self.compliant), numbers,
+            first + 2 * np.arange(pairs), _integers(stop.coordinate for stop in self.resting),
+            first + 2 * pairs + np.arange(lone), np.zeros(nv))
+
+
+def _integers(values) -> np.ndarray:
+    return np.array(list(values), dtype=np.int64)
+
+
+def guards_of(stops: tuple[Stop, ...], level, resting: tuple[Stop, ...]) -> tuple[tuple[Stop, ...], tuple[Stop, ...]]:
+    """The hard stops of coordinates that move, and those that coordinates rest at, in the order of their events."""
+    acting = [stop for stop in stops if stop.hard and level[stop.coordinate] == code.TORQUE]
+    still = [stop.coordinate for stop in resting]
+    return (tuple(stop for stop in acting if stop.coordinate not in still), tuple(stop for stop in resting if stop in acting))
+
+
+def bind_stops(stops: tuple[Stop, ...], level, resting: tuple[Stop, ...], table: SignalTable) -> BoundStops:
+    """level (nv,): what drives each coordinate; resting: hard stops that coordinates rest at."""
+    compliant = tuple(stop for stop in stops if not stop.hard and level[stop.coordinate] == code.TORQUE)
+    hard, resting = guards_of(stops, level, resting)
+    watch = tuple(table.put(passing(Program((code.STATE_Q + 256 * stop.q,), (), 1), stop.limit), Use(f"limit of {stop.name}"))
+                  for stop in hard)
+    return BoundStops(compliant, hard, resting, watch)
+
+
+# what a motion shows of them --------------------------------------------------------------------------------------------
+def stop_notes(parts) -> list[str]:
+    """Compliant stops that yield much more than they should. parts: the stretches of the run."""
+    worst: dict[str, tuple[float, float, str, float]] = {}
+    for part in parts:
+        p, record = part.problem, part.record
+        if p.stops is None or not len(p.stops.coordinate):
+            continue
+        depth = pressed_stops(p, record.q, record.v).depth
+        row = depth.argmax(axis=0)
+        for j, k in enumerate(p.stops.coordinate):
+            stiffness = p.stops.numbers.reshape(-1, 3)[j, 1]
+            sink, name, found = p.stop_loads[j] / stiffness, part.model.v_names[k], float(depth[row[j], j])
+            if found > _DEEP * sink and found > worst.get(name, (0.0,))[0]:
+                worst[name] = found, float(record.t[row[j]]), part.model.v_units[k], sink
+    return [f"the stop of {name} yields by {depth:.3g} {unit} at t = {t:.6g} s, where the load of the joint presses it in by "
+            f"{sink:.3g} {unit}: a larger limits.stiffness makes it stiffer" for name, (depth, t, unit, sink) in worst.items()]
+
+
+def stop_forces(parts, nv: int) -> np.ndarray:
+    """(N, nv) joint forces of stops along a motion [N m | N]: part of its tau."""
+    return np.concatenate([_forces(part.problem, part.record, nv) for part in parts])
+
+
+def _forces(problem, record, nv: int) -> np.ndarray:
+    out, stops = np.zeros((len(record.t), nv)), problem.stops
+    if stops is None:
+        return out
+    force = pressed_stops(problem, record.q, record.v).force
+    for j, k in enumerate(stops.coordinate):
+        out[:, k] -= stops.side[j] * force[:, j]
+    if len(stops.held):
+        sides, reading = RightHandSide(problem, problem.signals), problem.signals.held[code.READING::code.SWITCH]
+        last = np.nextafter(record.t[-1], -np.inf)             # the last instant belongs to what came before it
+        for i, (t, q, v) in enumerate(zip(np.minimum(record.t, last), record.q, record.v, strict=True)):
+            evaluated(problem, t, q, v, sides)
+            out[i, stops.held] = reading[stops.held_switch]
+    return out

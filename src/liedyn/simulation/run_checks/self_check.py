@@ -1,0 +1,120 @@
+"""What follows from the rows of a run: energies, reactions, tracking, contacts, and the self-check. Computed some rows after the
+other, so that the memory does not grow with the run."""
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from liedyn.dynamics.inverse import inverse_dynamics
+from liedyn.dynamics.kinematics import energy
+from liedyn.simulation.contact import ContactMotion, contact_motion
+from liedyn.simulation.control_laws.control import tracking
+from liedyn.simulation.control_laws.laws import followed
+from liedyn.simulation.control_laws.tracking import Tracking
+from liedyn.simulation.events.parts import Part
+from liedyn.simulation.joint_limits.limits import KINDS, Excess, limits_exceeded, merged
+from liedyn.simulation.joint_limits.stops import stop_forces
+from liedyn.simulation.records.rows import Rows, blocks
+from liedyn.simulation.run_checks.balance import EnergyBalance
+from liedyn.simulation.run_checks.constraint_check import ConstraintCheck, joint_forces, reactions
+
+
+class SelfCheck:
+    """Of a run of `model`, whose first problem is `problem`. rows: its rows, `parts` those that count.
+
+    kinetic, potential, reactions, tracking, contacts, stops, limits   as in `Result`
+    """
+
+    def __init__(self, scenario, model, problem, rows: Rows, parts: list[Part], contact_names: tuple[str, ...]):
+        self.model, self.problem, self.contact_names, self.passive = model, problem, contact_names, scenario.passive
+        self.rows, self.n = rows, sum(len(part.record.t) for part in parts)
+        self.kinetic, self.potential = rows.room("kinetic", self.n), rows.room("potential", self.n)
+        self.reactions: np.ndarray | None = None
+        self.tracking: Tracking | None = None
+        self.contacts: ContactMotion | None = None
+        self.stops = None if scenario.limits is None else rows.room("stops", self.n, model.nv)
+        self.limits: tuple[Excess, ...] = ()
+        self._balance = EnergyBalance(model)
+        self._constraints = ConstraintCheck() if any(part.problem.ties is not None for part in parts) else None
+        self._force, self._off, self._norm, self._tracking = 0.0, 0.0, 0.0, 0.0
+        for place, block in blocks(parts):
+            self._add(place, block)
+
+    def _add(self, place: slice, block: Part) -> None:
+        record, model = block.record, self.model
+        self.kinetic[place], self.potential[place] = energies = energy(block.model, record.q, record.v)
+        self._balance.add(record, *energies)
+        again = _inverse(block, self.passive)
+        if self._constraints is not None:
+            forces, wrenches = joint_forces(model, record), reactions(model, record)
+            again -= forces
+            self._constraints.add(forces, record)
+            if self.reactions is None:
+                self.reactions = self.rows.room("reactions", self.n, *wrenches.shape[1:])
+            self.reactions[place] = wrenches
+        self._force, self._off, self._norm = np.maximum(                   # NaN stays
+            (self._force, self._off, self._norm), (_worst(again), _worst(again - record.tau), _norm_error(model, record.q)))
+        driven = record.tau
+        if self.stops is not None:
+            self.stops[place] = stop_forces([block], model.nv)
+            driven = record.tau - self.stops[place]
+        exceeded = merged(self.limits, limits_exceeded(model, record.t, record.q, record.v, driven))
+        order = {name: k for k, name in enumerate(model.v_names)}
+        self.limits = tuple(sorted(exceeded, key=lambda one: (KINDS.index(one.kind), order[one.coordinate])))
+        self._follow(place, record)
+        self._touch(place, record)
+
+    def _follow(self, place: slice, record) -> None:
+        problem, final = self.problem, place.stop == self.n
+        found = followed(problem, record.t, record.q, final) if problem.law is None else \
+            tracking(problem.law, self.model, problem.signals, record.t, record.q, final)
+        if found is None:
+            return
+        if self.tracking is None:
+            self.tracking = replace(found, **{name: self.rows.room(name, self.n, len(found.names))
+                                              for name in ("link", "reference")})
+        self.tracking.link[place], self.tracking.reference[place] = found.link, found.reference
+        self._tracking = np.maximum(self._tracking, _worst(found.error))
+
+    def _touch(self, place: slice, record) -> None:
+        found, names = contact_motion(self.problem, self.contact_names, record.q, record.v), ("force", "depth", "slip", "centre")
+        if found is None:
+            return
+        if self.contacts is None:
+            self.contacts = replace(found, **{name: self.rows.room(name, self.n, getattr(found, name).shape[1])
+                                              for name in names})
+        for name in names:
+            getattr(self.contacts, name)[place] = getattr(found, name)
+
+    def values(self, statistics) -> tuple[dict[str, float], list[str]]:
+        """Of `Result.check`, and notes about the constraints. statistics: what the run took."""
+        of_constraints, notes = ({}, []) if self._constraints is None else self._constraints.value(self.model, statistics)
+        balance, relative = self._balance.value(statistics.steps)
+        followed_by = {} if self.tracking is None else {"tracking_error": float(self._tracking)}
+        return {"energy_balance": balance, "energy_balance_relative": relative,
+                "inverse_dynamics_residual": float(self._off / max(self._force, 1.0)),
+                "quaternion_norm": float(self._norm), **of_constraints, **followed_by}, notes
+
+
+def _inverse(part: Part, passive: bool):
+    """Joint forces of a stretch again, by inverse dynamics of its motion."""
+    record, links, f_ext = part.record, part.problem.forced_links, None
+    if len(links):
+        f_ext = np.zeros((len(record.t), len(part.model.link_names), 6))
+        f_ext[:, links] = record.wrench.reshape(len(record.t), len(links), 6)
+    return inverse_dynamics(part.model.open_tree(), record.q, record.v, record.a, f_ext=f_ext, passive=passive)
+
+
+def _worst(x: np.ndarray) -> float:
+    return float(np.abs(x).max(initial=0.0))
+
+
+def _norm_error(model, q) -> float:
+    """Largest difference of a quaternion's norm from 1."""
+    worst = 0.0
+    for joint in model.joints:
+        if joint.type in ("ball", "free"):
+            norms = np.linalg.norm(q[:, joint.q.stop - 4:joint.q.stop], axis=1)
+            worst = np.maximum(worst, np.abs(norms - 1).max())
+    return worst
