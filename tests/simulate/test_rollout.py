@@ -259,6 +259,17 @@ def test_gains_that_do_not_match():
         ld.Feedback.pd([1.0, 2.0, 3.0], [1.0, 2.0], [0.0, 0.0])
 
 
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"tau": lambda t, q, v: v}, "a policy needs straight-line code, which a step of rk4 of this robot does not have .*; use "
+                                 "semi_implicit, which is a quarter as long, or joint forces by array"),
+    ({"method": "semi_implicit"}, "method 'semi_implicit' needs straight-line code, .*; use rk4 with joint forces by array"),
+    ({}, "the adjoint needs straight-line code, which a step of rk4 of this robot does not have")])
+def test_what_needs_straight_line_code(arguments, message, monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "loops")
+    with pytest.raises(ld.UsageError, match=message):
+        ld.rollout(ld.load(PENDULUM), np.zeros(2), np.zeros(2), dt=DT, steps=STEPS, **arguments).adjoint()
+
+
 def test_quaternions_of_unit_norm_are_asked_for():
     model, q, v, _ = given("ball", 2)
     with pytest.raises(ld.ConfigurationError, match="unit norm"):

@@ -116,8 +116,8 @@ def _line_of(engine, given, mask, method: str, places):
     line = adjoint_step(given.model, problem.plant(), problem.schedule, problem.signals, method, places,
                         given.rows.get(mask.tobytes(), ()))
     if line is None:
-        raise UsageError("the adjoint of a step of this robot has no straight-line code: too many operations (semi_implicit "
-                         "has a quarter of those of rk4)")
+        mend = " (semi_implicit has a quarter of those of rk4)" if method == "rk4" else ""
+        raise UsageError(f"the adjoint of a step of this robot has no straight-line code: too many operations{mend}")
     return line
 
 

@@ -24,6 +24,7 @@ from liedyn.simulation.contact import ContactMotion
 from liedyn.simulation.rollouts.adjoint import RolloutAdjoint, adjoint_of
 from liedyn.simulation.rollouts.arguments import Feedback, Given, Touching
 from liedyn.simulation.rollouts.runs import (
+    NO_LINE,
     clocks_of,
     contacts_of,
     prepared,
@@ -210,7 +211,7 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     q, v = hand_over((q, v), out)
     a, tau = (more[0][..., :model.nv], more[0][..., model.nv:2 * model.nv]) if forces else (None, None)
     back = partial(adjoint_of, engines, runs, clocks_of(steps, dt), method)
-    missing = ("needs straight-line code, which this robot does not have (ld.plan says why)" if not together else
+    missing = (f"needs straight-line code, which {NO_LINE.format(method)}" if not together else
                "knows no derivatives of a policy; use a Feedback, or joint forces by array" if runs.policy else
                f"needs the state of each step; found every={every}, expected every=1" if every > 1 else "")
     touch = touching and partial(contacts_of, problem, runs)
