@@ -52,7 +52,7 @@ def killed(scenario: str, kills: int, seed: int) -> dict[str, int]:
         began = time.perf_counter()
         os.waitpid(attempt(scenario, alone), 0)
         duration = time.perf_counter() - began
-        while found["kills"] < kills or is_unfinished(run):
+        while found["kills"] < kills or is_unfinished(run) or not found["compared"]:
             child = attempt(scenario, run, "--resume")
             if found["kills"] < kills:
                 time.sleep(chance.uniform(0.1, 0.6) * duration)

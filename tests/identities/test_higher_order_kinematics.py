@@ -27,9 +27,9 @@ CLOSE = 1e-12             # of the order's largest number; derivatives are sums 
 def some_links(model): return model.link_names[::-max(1, len(model.link_names) // 3)]
 
 
-def by_order(x, expected):
-    """Worst order; each against its own size."""
-    return max(relative(a, b, 1e-3) for a, b in zip(x, np.asarray(expected, dtype=float), strict=True))
+def by_order(x, expected, least=1e-3):
+    """Worst order; each against its own size, or `least`."""
+    return max(relative(a, b, least) for a, b in zip(x, np.asarray(expected, dtype=float), strict=True))
 
 
 @EVERY
@@ -163,7 +163,8 @@ def test_any_tree(robot, seed, rows):
         body = model.link_body[k]
         assert by_order(every[:, k], motion.V[body]) < CLOSE
         J = ld.jacobian_derivatives(model, q, v, link, frame="world")
-        assert by_order(J, spatial_series.body_jacobian(model, motion, body)) < CLOSE
+        # where columns stand still, their derivatives are rounding of numbers of unit size
+        assert by_order(J, spatial_series.body_jacobian(model, motion, body), 0.1) < CLOSE
 
 
 @EVERY

@@ -536,7 +536,8 @@ HIP = "robot: bar.yaml\nduration: 0.02\noutput_step: 0.01\n"
     ("events: {go: {at: [0, 0.01], do: {attach: {link: bar, mass: 1}}}}\n", "a body is attached to link bar already"),
     ("events: {go: {at: 0.01, do: [{detach: bar}, {attach: {link: bar, mass: 1}}]}}\n", "nothing is attached to link bar"),
 ])
-def test_actions_that_cannot_be_done_name_their_place(folder, keys, message):
+def test_actions_that_cannot_be_done_name_their_place(folder, keys, message, monkeypatch):
+    monkeypatch.setenv("LIEDYN_CODE", "auto")                   # some run for a while, as users do
     (folder / "bar.yaml").write_text(BAR)
     (folder / "s.yaml").write_text(HIP + keys)
     with pytest.raises(ScenarioError) as caught:

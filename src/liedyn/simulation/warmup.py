@@ -97,6 +97,8 @@ DERIVATIVES = {
     "mass_matrix_derivative": lambda m, s: ld.mass_matrix_derivative(m, s.q),
     "mass_matrix_rate": lambda m, s: ld.mass_matrix_rate(m, s.q, s.v),
     "curvature_tensor": lambda m, s: ld.curvature_tensor(m, s.q),
+    "d_integrate": lambda m, s: ld.d_integrate(m, s.q, s.v),
+    "d_difference": lambda m, s: ld.d_difference(m, s.q, s.q),
     "linearize": lambda m, s: ld.linearize(m, s.q, s.v, s.tau),
 }
 HIGHER_ORDER = {
