@@ -11,7 +11,8 @@ def numbers_of_tangent(model, q: np.ndarray, w: np.ndarray) -> np.ndarray:
     """(…, nq) derivatives by the numbers of q that give the tangent ones w (…, nv), and none across the unit sphere."""
     out = np.empty((*q.shape[:-1], model.nq))
     for joint in model.joints:
-        out[..., joint.q] = _applied(_numbers_rates(joint, q[..., joint.q], 4.0), w[..., joint.v])
+        out[..., joint.q] = w[..., joint.v] if joint.kind == SCREW else _applied(
+            _numbers_rates(joint, q[..., joint.q], 4.0), w[..., joint.v])
     return out
 
 

@@ -65,20 +65,22 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
     lines = [_line_of(engine, given, mask, method, tuple(map(int, places)))
              for engine, (_, _, mask) in zip(engines, given.stretches, strict=True)]
     q, v = (np.require(x.reshape(count, *x.shape[-2:]), requirements="CW") for x in (out.q, out.v))
-    tangent = _cotangent("d_q", d_q, (*given.lead, steps + 1, model.nv)).reshape(count, steps + 1, model.nv)
-    d_v = _cotangent("d_v", d_v, (*given.lead, steps + 1, model.nv)).reshape(count, steps + 1, model.nv)
+    tangent, d_v = (None if x is None else _cotangent(name, x, (*given.lead, steps + 1, model.nv)).reshape(v.shape)
+                    for name, x in (("d_q", d_q), ("d_v", d_v)))
     ended = np.isnan(q[np.arange(count), given.last]).any(axis=1)
     ended[given.alone] = True
     last = np.where(ended, 0, given.last)
-    after = np.arange(steps + 1) > last[:, None]
-    rest = model.neutral()
-    safe = np.where(after[..., None], rest, q)
-    d_q = np.where(after[..., None], 0.0, numbers_of_tangent(model, safe, np.where(after[..., None], 0.0, tangent)))
-    d_v = np.where(after[..., None], 0.0, d_v)
+    rest, safe = model.neutral(), q
+    if (last < steps).any():                                   # what comes after the end of a run does not count
+        after = (np.arange(steps + 1) > last[:, None])[..., None]
+        safe = np.where(after, rest, q)
+        tangent, d_v = (x if x is None else np.where(after, 0.0, x) for x in (tangent, d_v))
+    d_q = np.zeros(q.shape) if tangent is None else numbers_of_tangent(model, safe, tangent)
+    d_v = np.zeros(v.shape) if d_v is None else d_v
     values = given.values()
     k, l = values.shape[1], len(places)
     by_q, by_v, by_values, by_constants = (np.zeros((count, n)) for n in (model.nq, model.nv, k, l))
-    by_driving, numbers = np.zeros((count, steps, model.nv)), np.require(numbers, requirements="CW")
+    parts, numbers = [], np.require(numbers, requirements="CW")
     prepare(roll_back)
     for engine, line, (first, until, _) in zip(engines[::-1], lines[::-1], given.stretches[::-1], strict=True):
         driven, own = given.driven(given.tau_of(first, until), first, until), clocks[first:until + 1]
@@ -95,10 +97,12 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
                              scratch(max(line.scratch, 8)), i, j)
 
         on_threads(part, shares(count))
-        by_driving[:, first:until] = by_series[..., :model.nv]
+        parts.append(by_series[..., :model.nv])
+    by_driving = np.concatenate(parts[::-1], axis=1) if len(parts) > 1 else parts[0]
     masks = np.broadcast_to(given.masks, (steps, model.nv))
-    found = [tangent_of_numbers(model, safe[:, 0], by_q), by_v, np.where(masks, 0.0, by_driving), by_constants @ rates.T]
+    found = [tangent_of_numbers(model, safe[:, 0], by_q), by_v, by_driving, by_constants @ rates.T]
     if masks.any():
+        found[2] = np.where(masks, 0.0, by_driving)
         found.append(np.where(masks, by_driving, 0.0))
     if given.pattern is not None:
         gain = np.zeros((count, model.nv, 2 * model.nv))
@@ -122,9 +126,7 @@ def _line_of(engine, given, mask, method: str, places):
 
 
 def _cotangent(name: str, x, shape) -> np.ndarray:
-    """Derivatives of the cost by states (…, S + 1, nv)."""
-    if x is None:
-        return np.zeros(shape)
+    """Derivatives of the cost by states (…, S + 1, nv), in memory of their own."""
     x = as_array(x, name, shape[-1:])
     try:
         return np.array(np.broadcast_to(x, shape))
