@@ -1,6 +1,4 @@
-"""An MJCF file as a tree of elements whose attributes know their file and line, with the files that it includes.
-
-Reads with expat directly: no DOCTYPE (hence no entities), bounded nesting and size, no network."""
+"""An MJCF file as a tree of elements whose attributes know their file and line, with the files that it includes."""
 from __future__ import annotations
 
 import math
@@ -13,6 +11,7 @@ from typing import NamedTuple
 from xml.parsers import expat
 
 from liedyn.errors import ModelError, Place, nearest
+from liedyn.io.robots.xml_reader import XmlReader
 from liedyn.io.text_file import read_bytes
 
 DEEPEST = 200                        # levels of nesting: a chain of bodies is one level a body
@@ -125,7 +124,7 @@ class _Seen(Exception):
 def read_mjcf_tree(path: str | os.PathLike) -> Element:
     """The <mujoco> element with what its files include in place; raises ModelError with file and line."""
     file = os.fspath(path)
-    root = _parse(file)
+    root = _Reader(file).read()
     if root.tag != "mujoco":
         raise ModelError("not a MuJoCo file", place=Place(file, root.line), found=f"<{root.tag}>", expected="<mujoco>")
     _include(root, Path(file).parent, [os.path.realpath(file)])
@@ -159,43 +158,15 @@ def _included(element: Element, folder: Path, seen: list[str]) -> Element:
     if not path.is_file():
         raise element.problem("the included file does not exist", "file", found=name, expected=f"a file in {folder}")
     seen.append(real)
-    return _parse(os.fspath(path))
+    return _Reader(os.fspath(path)).read()
 
 
-def _parse(file: str) -> Element:
-    reader = _Reader(file)
-    try:
-        reader.parser.Parse(read_bytes(file, ModelError), True)
-    except expat.ExpatError as problem:
-        raise ModelError(f"not valid XML: {expat.ErrorString(problem.code)}", place=Place(file, problem.lineno)) from None
-    except (LookupError, ValueError) as problem:                    # an encoding that Python does not know
-        if isinstance(problem, ModelError):
-            raise
-        raise ModelError(f"not readable as XML: {problem}", place=Place(file)) from None
-    return reader.root
+class _Reader(XmlReader):
+    deepest = DEEPEST
 
-
-class _Reader:
-    def __init__(self, file: str):
-        self.file = file
-        self.root: Element | None = None
-        self.open: list[Element] = []
-        self.parser = expat.ParserCreate()
-        self.parser.StartDoctypeDeclHandler = self.doctype
-        self.parser.StartElementHandler = self.start
-        self.parser.EndElementHandler = lambda _: self.open.pop()
-
-    def doctype(self, *_) -> None:
-        raise ModelError("a DOCTYPE is not accepted (it may define entities)",
-                         place=Place(self.file, self.parser.CurrentLineNumber), expected="plain XML")
-
-    def start(self, tag: str, attributes: dict[str, str]) -> None:
-        line = self.parser.CurrentLineNumber
-        if len(self.open) >= DEEPEST:
-            raise ModelError("too deeply nested", place=Place(self.file, line), expected=f"at most {DEEPEST} levels")
-        element = Element(tag, {key: Written(text, self.file, line) for key, text in attributes.items()}, self.file, line)
+    def begin(self, tag: str, attributes: dict[str, str]) -> Element:
+        written = {key: Written(text, self.file, self.line) for key, text in attributes.items()}
+        element = Element(tag, written, self.file, self.line)
         if self.open:
             self.open[-1].children.append(element)
-        else:
-            self.root = element
-        self.open.append(element)
+        return element
