@@ -11,11 +11,12 @@ from liedyn.analyse.linearization.instant import frozen, instant, prepare, state
 from liedyn.analyse.linearization.linearize import linearize, linearize_scenario
 from liedyn.analyse.linearization.system_at import linear_system
 from liedyn.analyse.linearization.verify_linear import differences
+from liedyn.dynamics.tangent_numbers import numbers_of_tangent, tangent_of_numbers
 from liedyn.errors import ComputationError, ConfigurationError, ModelError, ScenarioError, ShapeError, UsageError
 from liedyn.integrators.problem import Options, Problem
 from liedyn.integrators.solve import solve
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Schedule, Signals
-from liedyn.simulation.control_laws.feedback import signal_gradient, tangent
+from liedyn.simulation.control_laws.feedback import signal_gradient
 from liedyn.simulation.schedule import coordinates
 
 ROOT = Path(__file__).parents[2]
@@ -331,7 +332,11 @@ def test_the_tangent_map_of_the_raw_coordinates():
     q = zoo.state(model, 1)[0]
     h = 1e-6
     slopes = [(ld.integrate(model, q, h * e) - ld.integrate(model, q, -h * e)) / (2 * h) for e in np.eye(model.nv)]
-    np.testing.assert_allclose(tangent(model, q), np.transpose(slopes), atol=1e-9)
+    each = np.tile(q, (model.nq, 1))
+    np.testing.assert_allclose(tangent_of_numbers(model, each, np.eye(model.nq)), np.transpose(slopes), atol=1e-9)
+    w = np.eye(model.nv)
+    back = tangent_of_numbers(model, each[:model.nv], numbers_of_tangent(model, each[:model.nv], w))
+    np.testing.assert_allclose(back, w, atol=1e-14)
 
 
 # --- inputs and outputs, times --------------------------------------------------------------------------------------------

@@ -8,11 +8,12 @@ import numpy as np
 
 from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.kinematics import jacobian, link_pose
+from liedyn.dynamics.tangent_numbers import tangent_of_numbers
 from liedyn.errors import ComputationError
 from liedyn.integrators.stop_forces import stop_slopes
 from liedyn.integrators.touch import touch_slopes
 from liedyn.jit import kernel
-from liedyn.joints.kinds import FRICTION_SPEED, SCREW
+from liedyn.joints.kinds import FRICTION_SPEED
 from liedyn.joints.tree import tree_of
 from liedyn.kernels.simulation.elastic_law import motor_torques
 from liedyn.kernels.simulation.signals import LITERAL, MEASURED, OF_STATE, PROGRAM, STATE_Q, STATE_V, TIME, TORQUE
@@ -124,24 +125,7 @@ def signal_gradient(problem, k: int, t: float, q, v) -> np.ndarray:
                 measured_name(model, signals, i)
             where = f"{problem.signal_places[k]}: " if str(problem.signal_places[k]) else ""
             raise ComputationError(f"{where}the {problem.signal_names[k]} has no derivative by {name} at t = {t:.6g} s")
-    return np.concatenate([raw[STATE_Q] @ tangent(model, q), raw[STATE_V]]) + by_points
-
-
-def tangent(model, q) -> np.ndarray:
-    """(nq, nv) derivative of q (+) x by x at 0: half quaternion products, the base's rotation, ones."""
-    out = np.zeros((model.nq, model.nv))
-    for joint in model.joints:
-        k, i = joint.q.start, joint.v.start
-        if joint.kind == SCREW:
-            out[joint.q, joint.v] = np.eye(joint.q.stop - k)
-            continue
-        x, y, z, w = q[joint.q.stop - 4:joint.q.stop]
-        half = 0.5 * np.array([[w, -z, y], [z, w, -x], [-y, x, w], [-x, -y, -z]])
-        out[joint.q.stop - 4:joint.q.stop, i:i + 3] = half
-        if joint.q.stop - k == 7:
-            u = np.array([x, y, z])
-            out[k:k + 3, i + 3:i + 6] = np.eye(3) + 2 * w * skew(u) + 2 * skew(u) @ skew(u)
-    return out
+    return np.concatenate([tangent_of_numbers(model, q, raw[STATE_Q]), raw[STATE_V]]) + by_points
 
 
 def friction_note(model, v) -> list[str]:

@@ -5,11 +5,10 @@ import numpy as np
 
 from liedyn.codegen.signals import read_signal
 from liedyn.dynamics.derivatives.first_derivatives import hybrid_dynamics_derivatives, inverse_dynamics_derivatives
-from liedyn.dynamics.manifold import difference, integrate
+from liedyn.dynamics.derivatives.manifold_derivatives import d_difference
+from liedyn.dynamics.manifold import integrate
 from liedyn.integrators.evaluation import evaluated
-from liedyn.integrators.jacobian_of_rates import chart_slopes
 from liedyn.integrators.right_hand_side import RightHandSide
-from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.joint_laws import COMPUTED, FEEDBACK, GRAVITY
 from liedyn.simulation.control_laws.laws import limits_at
 from liedyn.simulation.extrapolation import slope
@@ -34,7 +33,7 @@ def with_joint_laws(problem, t: float, q, v, out: np.ndarray, integral=None) -> 
         out[laws.gravity, :nv] += by_q[laws.gravity]
     if laws.acts[FEEDBACK]:
         gain, has = laws.gain.reshape(-1, 2 * nv), laws.row >= 0
-        by_state = np.hstack([gain[:, :nv] @ _slope_of_difference(model, laws.about_q, q), gain[:, nv:]])
+        by_state = np.hstack([gain[:, :nv] @ d_difference(model, laws.about_q, q)[1], gain[:, nv:]])
         out[has] -= by_state[laws.row[has]]
     still = saturated & ~laws.driven
     out[still] = by_speed[still]
@@ -83,13 +82,3 @@ def _computed(problem, t, q, v, here, others) -> np.ndarray:
         inputs[k, k], inputs[k, nv + k] = -laws.gains[0], -laws.gains[1]
     d = hybrid_dynamics_derivatives(model.open_tree(), q, v, a, here.tau, laws.given, passive=problem.passive).split()
     return np.hstack([d.dtau_dq, d.dtau_dv]) + d.dtau_du @ inputs
-
-
-def _slope_of_difference(model, q0, q) -> np.ndarray:
-    """(nv, nv) derivative of q0 (-) q by q."""
-    x, out = difference(model, q0, q), np.eye(model.nv)
-    for joint in model.joints:
-        if joint.kind != SCREW:
-            out[joint.v, joint.v] = chart_slopes(x[joint.v], 0 * x[joint.v])[0]
-    return out
-
