@@ -29,7 +29,7 @@ from liedyn.analyse.along.dynamics_along import (
 from liedyn.analyse.along.recorded_motion import Along, Motion, motion_of
 from liedyn.batch.affine import LOOKED_AT, AffineMap, not_zero
 from liedyn.batch.along_binding import AlongBinding, AlongRun
-from liedyn.batch.chunk import COMPLETE, FAILED, Bench, Motions, Table, by_loops, every_nth
+from liedyn.batch.chunk import COMPLETE, FAILED, Bench, Motions, Table, by_loops_of, every_nth
 from liedyn.batch.expressions import as_written
 from liedyn.batch.motions import AlongMotion
 from liedyn.dynamics.calling.threads import at_most
@@ -177,8 +177,7 @@ class AlongBench(Bench):
     def _alone(self, table: Table, i: int, kept: list[Motions]) -> None:
         try:
             run = self.binding.bind([x[i] for x in table.values])
-            own = not np.array_equal(run.model.constants, self.binding.model.constants)
-            with by_loops(own):
+            with by_loops_of(run.model, self.binding.model):
                 found = along(self.sweep.job, run)
                 state = motion_of(run.model, run.trajectory, derive_a=False) if self._reads_points else None
                 self._fill(table, kept, np.array([i]), AlongMotion(run.model, None, run.trajectory.t, state, {

@@ -17,6 +17,7 @@ from liedyn.batch.binding import Binding
 from liedyn.batch.expressions import as_written, compile_output
 from liedyn.errors import ScenarioError, nearest
 from liedyn.io.sweep import Sweep
+from liedyn.model.model import Model
 
 COMPLETE, DIVERGED, FAILED = "complete", "diverged", "failed"
 _SIDE_BY_SIDE, _MOST = 48e6, 4096                 # bytes of rows in a chunk of runs side by side; runs in it
@@ -203,9 +204,10 @@ def hashes(identity: str, first: int, values: list) -> list[str]:
 
 
 @contextmanager
-def by_loops(wanted: bool) -> Iterator[None]:
-    """Compiled loops instead of straight-line code, which would take longer to make than one run takes."""
-    before = os.environ.get("LIEDYN_CODE")
+def by_loops_of(robot: Model, base: Model) -> Iterator[None]:
+    """Compiled loops for a run whose robot is not that of the others: straight-line code, in which its constants would be
+    written, takes longer to make than one run takes."""
+    before, wanted = os.environ.get("LIEDYN_CODE"), not np.array_equal(robot.constants, base.constants)
     if wanted:
         os.environ["LIEDYN_CODE"] = "loops"
     try:

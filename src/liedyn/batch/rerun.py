@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from liedyn.batch.chunk import FAILED, by_loops, hashes
+from liedyn.batch.chunk import FAILED, by_loops_of, hashes
 from liedyn.batch.run_batch import Batch
 from liedyn.batch.store import RUNS, Store
 from liedyn.errors import ComputationError, UsageError, nearest
@@ -79,7 +79,7 @@ def rerun(folder: str | os.PathLike, numbers: Iterable[int],
 def _result(batch: Batch, number: int) -> Result:
     run = batch.binding.run(number)
     try:
-        with by_loops(not np.array_equal(run.model.constants, batch.binding.prepared.model.constants)):
+        with by_loops_of(run.model, batch.binding.prepared.model):
             return simulate_prepared(run, Silent())
     except ComputationError as error:
         if error.result is None:

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from liedyn.batch.binding import ScenarioBinding
-from liedyn.batch.chunk import COMPLETE, DIVERGED, FAILED, Bench, Motions, Table, by_loops, every_nth, matching
+from liedyn.batch.chunk import COMPLETE, DIVERGED, FAILED, Bench, Motions, Table, by_loops_of, every_nth, matching
 from liedyn.batch.lineup import Lineup, lineup_of
 from liedyn.batch.motions import OfResult, SideBySideMotion
 from liedyn.errors import ComputationError, LiedynError, ScenarioError, nearest
@@ -151,9 +151,9 @@ class SimulationBench(Bench):
         except LiedynError as error:
             table.status[i], table.reason[i] = FAILED, str(error)
             return
-        result = None
+        result, base = None, self.binding.prepared.model
         try:
-            with by_loops(self._has_own_robot(run)):
+            with by_loops_of(run.model, base):
                 result = simulate_prepared(run, Silent())
             table.status[i] = COMPLETE
         except ComputationError as error:
@@ -166,7 +166,7 @@ class SimulationBench(Bench):
             return
         if table.status[i] == COMPLETE:
             table.energy_balance[i] = result.check["energy_balance_relative"]
-            with by_loops(self._has_own_robot(run)):
+            with by_loops_of(run.model, base):
                 motion = OfResult(result)
                 for k, output in enumerate(self.outputs):
                     table.outputs[i, k] = np.asarray(output.value(motion)).reshape(-1)[0]
@@ -176,7 +176,3 @@ class SimulationBench(Bench):
             columns = {name: x for name, _, x in result.columns}
             kept.append(Motions(np.full(len(rows), number), result.t[rows],
                                 {titles[name]: columns[name][rows] for name in self.kept_names(columns)}))
-
-    def _has_own_robot(self, run: Prepared) -> bool:
-        """Whether straight-line code, in which a robot's constants are written, would be made for this run alone."""
-        return not np.array_equal(run.model.constants, self.binding.prepared.model.constants)
