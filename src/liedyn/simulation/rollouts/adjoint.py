@@ -83,7 +83,7 @@ def adjoint_of(engines, given, clocks, method: str, out, d_q: ArrayLike | None, 
     parts, numbers = [], np.require(numbers, requirements="CW")
     prepare(roll_back)
     for engine, line, (first, until, _) in zip(engines[::-1], lines[::-1], given.stretches[::-1], strict=True):
-        driven, own = given.driven(given.tau_of(first, until), first, until), clocks[first:until + 1]
+        driven, own = given.driven(first, until), clocks[first:until + 1]
         if until < steps:                                      # what began with the state at its end has counted it
             d_q[:, until], d_v[:, until] = 0.0, 0.0
         states = [np.require(x[:, first:until + 1], requirements="CW") for x in (q, v, d_q, d_v)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 from math import prod
 from typing import NamedTuple
@@ -139,7 +140,10 @@ class Given:
                 row = model.row_names[int(np.argmax(np.abs(x[k])))]
                 raise ConfigurationError(f"{name} of run {k} is off the constraints by {worst[k]:.1e} ({row}), more than "
                                          f"{CLOSED[at]:g}; use ld.{mend}")
+        begins: dict[bytes, tuple] = {}
         for first, _, mask in self.stretches:
+            begins.setdefault(mask.tobytes(), (first, mask))
+        for first, mask in begins.values():
             _, free, driven = rows = independent_rows(model, self.q[0], mask)
             if len(driven) < len(free):
                 names = ", ".join(name for name, given in zip(model.v_names, mask, strict=True) if given)
@@ -153,7 +157,7 @@ class Given:
             return nullcontext()
         return Variants.of_numbers(self.model, *self.varying).in_place_of_the_model()
 
-    @property
+    @cached_property
     def stretches(self) -> list[tuple[int, int, np.ndarray]]:
         """First step, the one after the last, and the mask (nv,) of what is prescribed."""
         borders = [0, *(np.flatnonzero((self.masks[1:] != self.masks[:-1]).any(axis=1)) + 1), self.steps]
@@ -181,13 +185,13 @@ class Given:
             raise UsageError(f"last counts the steps of each run; found {found}, expected integers from 1 to {self.steps}")
         return last.astype(np.int64)
 
-    def driven(self, tau: np.ndarray, first: int, until: int) -> Driven:
-        """What changes in the steps first … until - 1 of one stretch: joint forces (N, 1 or that many, nv) or, where prescribed,
-        accelerations, and what moves of the feedback."""
+    def driven(self, first: int, until: int, tau: np.ndarray | None = None) -> Driven:
+        """What changes in the steps first … until - 1 of one stretch: joint forces, which may be given as (N, 1, nv), or where
+        prescribed accelerations, and what moves of the feedback."""
         nv, mask = self.model.nv, self.masks[min(first, len(self.masks) - 1)]
-        driving, a = tau, _within(self.a, first, until)
+        driving = _within(self.tau, first, until) if tau is None else tau
         if mask.any():
-            driving = np.where(mask, *np.broadcast_arrays(a, tau))
+            driving = np.where(mask, *np.broadcast_arrays(_within(self.a, first, until), driving))
         if self.about is None:
             return Driven(np.arange(nv), np.require(driving, requirements="CW"))
         at = self.first_gain + self.gains.shape[1]
@@ -196,10 +200,6 @@ class Given:
         length = max(x.shape[1] for x in (driving, *about))
         series = [np.broadcast_to(x, (self.count, length, x.shape[2])) for x in (driving, *about)]
         return Driven(places, np.concatenate(series, axis=2))
-
-    def tau_of(self, first: int, until: int) -> np.ndarray:
-        """(N, 1 or steps, nv) joint forces of the steps first … until - 1."""
-        return _within(self.tau, first, until)
 
     @property
     def varying(self) -> tuple[tuple[int, ...], np.ndarray]:

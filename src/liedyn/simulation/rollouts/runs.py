@@ -68,12 +68,12 @@ def run_side_by_side(engines: list[SideBySide], runs: Given, moving: Runs, found
         # a policy is asked before each step
         cuts = [*range(first, until), until] if runs.policy else [first, until]
         for s, end in pairwise(cuts):
-            tau = asked_of(runs, s * dt, moving.q, moving.v)[:, None] if runs.policy else runs.tau_of(s, end)
+            tau = asked_of(runs, s * dt, moving.q, moving.v)[:, None] if runs.policy else None
             before = moving.ended.copy()
             moving.last[:] = runs.last - s                             # of this call
             shown = row[s:end + 1].copy()
             shown[-1] = shown[-1] if end == steps else -1              # what the next call begins with
-            engine.advance(moving, Grid(clocks[s:end + 1], shown), found, values, runs.driven(tau, s, end))
+            engine.advance(moving, Grid(clocks[s:end + 1], shown), found, values, runs.driven(s, end, tau))
             moving.ended[(moving.ended >= 0) & (before < 0)] += s
 
 
@@ -181,13 +181,15 @@ def run_alone(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: f
     if any(asked for asked, _ in _beyond(runs, method)):
         return {}
     runs.alone = np.flatnonzero((moving.codes == DEPENDENT_ROWS) & (moving.ended >= 0))
+    if not len(runs.alone):
+        return {}
     moving.ended[runs.alone] = -1
     return run_one_by_one(problem, runs, moving, found, dt, rows, runs.alone)
 
 
 def run_one_by_one(problem: Problem, runs: Given, moving: Runs, found: Outputs, dt: float, rows, which) -> dict:
     """The runs `which`, by the compiled loop of a single run. Returns the reasons of those that diverged."""
-    reasons, driving = {}, runs.driven(runs.tau, 0, runs.steps).series
+    reasons, driving = {}, runs.driven(0, runs.steps).series
     for k in map(int, which):
         own, kept, shown = _own(problem, runs, k), _Rows(), rows <= runs.last[k]
         times = np.unique(dt * np.append(rows[shown], runs.last[k]))
