@@ -188,18 +188,20 @@ class _Scenario:
 
 def record_step(model, plant, schedule, signals) -> Recording:
     s = _Scenario(model, plant, schedule, signals)
+    return s.recording(_results(s, _rates(s)))
+
+
+def _rates(s: _Scenario):
+    """Of an open tree, into s.dy. Returns the code."""
     with np.errstate(all="ignore"):
-        code = plain("kernels.simulation.right_hand_side").right_hand_side(
+        return plain("kernels.simulation.right_hand_side").right_hand_side(
             s.tree, s.plant, s.schedule, s.signals, s.given["t"][0], s.given["q0"], s.given["y"], s.dy, s.work)
-    return s.recording(_results(s, code))
 
 
 def record_slopes(model, plant, schedule, signals) -> Recording:
     """Derivatives of the rates of [x; v; z] along a direction of these: arrays `direction`, `by`. Raises NotALine."""
     s = _Scenario(model, plant, schedule, signals)
-    with np.errstate(all="ignore"):
-        plain("kernels.simulation.right_hand_side").right_hand_side(
-            s.tree, s.plant, s.schedule, s.signals, s.given["t"][0], s.given["q0"], s.given["y"], s.dy, s.work)
+    _rates(s)
     n = len(s.dy) - 1
     direction = s.tape.inputs("direction", n)
     by = tangent(s.tape, zip(s.given["y"], direction, strict=False), s.dy[:n])

@@ -1,10 +1,9 @@
 """The derivative of a problem's rates by the state y = [x; v; z; work], for implicit methods.
 
 Exact for robots without constraints. Where the rates are a line, so is their derivative. Else it is made of the derivatives of
-hybrid dynamics, of the schedule's laws, and of the chart q = q0 (+) x; integrals of pid laws and laws in task space, and laws
-without a derivative, are left to differences. Always finite: a state
-that cannot be evaluated gets the last Jacobian that was found, with which Newton's iteration fails and the solver shortens its
-step.
+hybrid dynamics, of the schedule's laws, and of the chart q = q0 (+) x; integrals of pid laws, laws in task space, and laws
+without a derivative are left to differences. Always finite: a state that cannot be evaluated gets the last Jacobian that was
+found, with which Newton's iteration fails and the solver shortens its step.
 
 The row of the work stays zero: nothing depends on the work, and its error does not choose the step.
 """
