@@ -44,9 +44,9 @@ def first_motion():
     above.plot(run.t, run.q[:, 0], color=BLUE, label="shoulder (free)")
     above.plot(run.t, run.q[:, 1], color=ORANGE, label="elbow (prescribed)")
     above.set_ylabel("angle [rad]")
-    above.legend(loc="upper right", fontsize=8)
+    above.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, fontsize=8, frameon=False)
     below.plot(run.t, run.tau[:, 1], color=ORANGE)
-    below.set(ylabel="torque of the elbow [N m]", xlabel="time [s]")
+    below.set(ylabel="elbow torque [N m]", xlabel="time [s]")
     return figure
 
 
@@ -60,8 +60,9 @@ def arm_torques():
     for k, name in enumerate(names["model"].joint_names[:4]):
         axes.plot(names["file"].t, names["file"].columns[f"tau.{name}"], color=f"C{k}", label=name.removesuffix("_joint"))
         axes.plot(names["file"].t, names["tau"][:, k], "--", color=f"C{k}")
+    axes.plot([], [], "--", color=GREY, label="with 3 kg")
     axes.set(xlabel="time [s]", ylabel="torque [N m]")
-    axes.legend(fontsize=8, ncols=2)
+    axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=5, fontsize=8, frameon=False)
     return figure
 
 

@@ -115,7 +115,7 @@ def draw_tornado(names: Sequence[str], swings: Sequence[Swing], subtitle: str) -
     columns, names = 1 if len(swings) == 1 else 2, [style.shortened(name, 34) for name in names]
     left = max(_LEFT, 0.3 + 0.062 * max(map(len, names)))                   # inches of a letter
     figure, place = _grid(-(-len(swings) // columns), columns, 3.0, height, "Changes of outputs by one standard deviation",
-                          f"{subtitle}; derivatives at the medians; dark: more of it, light: less", left)
+                          f"{subtitle}; derivatives at the medians; dark: the input is larger, light: smaller", left)
     for n, one in enumerate(swings):
         sizes = np.nan_to_num(np.abs(one.changes), nan=-1.0)
         order = np.argsort(sizes, kind="stable")
