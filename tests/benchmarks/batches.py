@@ -1,6 +1,7 @@
 """Batches of runs side by side: seconds of the whole, and microseconds a run that are not the engine's steps."""
 from __future__ import annotations
 
+import os
 import tempfile
 import time
 from pathlib import Path
@@ -36,16 +37,34 @@ ASKED = {"Panda, 5 s": (10_000, 60), "double pendulum, 1 s": (1_000_000, 2400)} 
 def batches(counts: dict[str, int], threads: int = 1):
     """(name, runs, seconds of the batch, seconds of the engine's steps alone), by the names of SWEEPS."""
     for name, runs in counts.items():
-        scenario, vary, outputs = SWEEPS[name]
-        with tempfile.TemporaryDirectory() as place:
-            Path(place, "scenario.yaml").write_text(scenario, encoding="utf-8")
-            sweep = Path(place, "sweep.yaml")
-            sweep.write_text(f"scenario: scenario.yaml\nvary: [{vary}]\nsamples: {runs}\noutputs: {outputs}\n", encoding="utf-8")
-            batch = Batch(read_sweep(sweep), threads=threads)
-            batch.bench.chunk(0, 64)                           # compiles
-            done = batch.run(Path(place, "out"), jobs=threads)
-            assert done.counts == {"complete": runs}, done
-            yield name, runs, done.seconds, _engine(batch, threads)
+        batch, seconds = _run(name, runs, threads)
+        yield name, runs, seconds, _engine(batch, threads)
+
+
+def throughput(runs: int) -> dict[int, float]:
+    """Double pendulums that are simulated for a second each, in a second: on one core and on two, `-j 1` and `-j 2`."""
+    pinned, found = os.sched_getaffinity(0), {}
+    try:
+        os.sched_setaffinity(0, range(os.cpu_count() or 1))
+        for workers in (1, 2):
+            found[workers] = runs / _run("double pendulum, 1 s", runs, workers)[1]
+    finally:
+        os.sched_setaffinity(0, pinned)
+    return found
+
+
+def _run(name: str, runs: int, workers: int) -> tuple[Batch, float]:
+    """A batch that was computed, and its seconds."""
+    scenario, vary, outputs = SWEEPS[name]
+    with tempfile.TemporaryDirectory() as place:
+        Path(place, "scenario.yaml").write_text(scenario, encoding="utf-8")
+        sweep = Path(place, "sweep.yaml")
+        sweep.write_text(f"scenario: scenario.yaml\nvary: [{vary}]\nsamples: {runs}\noutputs: {outputs}\n", encoding="utf-8")
+        batch = Batch(read_sweep(sweep), threads=workers)
+        batch.bench.chunk(0, 64)                               # compiles
+        done = batch.run(Path(place, "out"), jobs=workers)
+        assert done.counts == {"complete": runs}, done
+        return batch, done.seconds
 
 
 def report(line, quick: bool = False) -> None:
@@ -55,6 +74,9 @@ def report(line, quick: bool = False) -> None:
         asked, rest = ASKED[name], 1e6 * (seconds - engine) / runs
         line(seconds * asked[0] / runs <= asked[1], f"{name:20s} {runs:6d} runs: {seconds:6.2f} s, of which steps {engine:6.2f}; "
              f"{rest:4.0f} us a run besides; {asked[0]} runs within {asked[1]} s asked")
+    if hasattr(os, "sched_setaffinity") and (os.cpu_count() or 1) > 1:
+        rates = throughput(256 if quick else 300_000)
+        line(True, "double pendulum, 1 s: " + ", ".join(f"{rate:6.0f} runs a second with -j {n}" for n, rate in rates.items()))
 
 
 def _engine(batch: Batch, threads: int) -> float:

@@ -93,7 +93,7 @@ def test_slider_crank_against_its_closed_form(angle, worst):
 @pytest.mark.parametrize("name", ["delta", "stewart"])
 def test_the_nearest_configuration_to_the_guess(name, worst):
     """Least movement within the limits, as SciPy's SLSQP finds it. A leg of the platform is at one."""
-    optimize = pytest.importorskip("scipy.optimize")
+    from scipy import optimize
     model = ld.load(ROBOTS / f"{name}.yaml")
     rng, unit = np.random.default_rng(2), column_scale(model)
     base = ld.assemble(model).q

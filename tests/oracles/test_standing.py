@@ -5,7 +5,6 @@ import pytest
 import liedyn as ld
 from bridge import PinocchioBridge, file_of
 
-pytest.importorskip("pinocchio")
 FEET = "FL_foot", "FR_foot", "RL_foot", "RR_foot"
 RADIUS, STIFFNESS, KP, G = 0.022, 2e5, 200.0, 9.81
 LEGS = {"*_hip_joint": 0.0, "*_thigh_joint": 0.8, "*_calf_joint": -1.6}

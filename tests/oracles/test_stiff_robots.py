@@ -6,7 +6,6 @@ from bridge import file_of
 from liedyn.errors import ComputationError
 from liedyn.simulation.run import run_scenario
 
-pytest.importorskip("cmeel")
 SHORT = {"base": "fixed", "duration": 0.5, "output_step": 0.01}
 
 

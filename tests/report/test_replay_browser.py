@@ -273,8 +273,6 @@ def test_runs_stand_beside_each_other_under_their_names(motion, page):
 
 def test_meshes_are_drawn_with_sharp_edges(page, tmp_path):
     """The scripts unpack the corners of a box, each with the normals of its three sides, and turn the triangles outwards."""
-    for package in ("trimesh", "collada", "fast_simplification"):
-        pytest.importorskip(package, reason="pip install 'liedyn[meshes]'")
     corners = np.array([[x, y, z] for x in (0.0, 0.1) for y in (0.0, 0.2) for z in (0.0, 0.3)])
     sides = ((0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3))
     (tmp_path / "box.obj").write_text("".join(f"v {x} {y} {z}\n" for x, y, z in corners)

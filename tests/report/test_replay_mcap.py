@@ -42,7 +42,7 @@ def motion(name: str, scale: float, first: float = 0.0):
 
 def messages(path: str) -> dict[str, list[tuple[float, dict]]]:
     """(time [s], message) by topic; the messages are as their schemas say."""
-    jsonschema = pytest.importorskip("jsonschema")
+    import jsonschema
     from mcap.reader import make_reader
     found, times = {}, []
     with open(path, "rb") as file:
@@ -68,7 +68,6 @@ def matrix(pose: dict, position: str = "position", turn: str = "orientation") ->
 
 
 def test_a_run_as_mcap(folder):
-    pytest.importorskip("mcap", reason="pip install 'liedyn[mcap]'")
     model, t, q = motion("run", 1.0, first=-0.5)
     Path("run/events.csv").write_text("t[s],event,phase\n0.0,hit,flight\n")
     said = ok("replay", "run", "--mcap", "run.mcap")
@@ -105,7 +104,6 @@ def test_a_run_as_mcap(folder):
 
 def test_sticks_between_moving_points_move(folder):
     """What slides along a link has a stick from this to where it is."""
-    pytest.importorskip("mcap", reason="pip install 'liedyn[mcap]'")
     text = ROBOT.replace("shape: {capsule: {radius: 0.1, length: 0.3}}", "inertia: [0.1, 0.1, 0.1]")
     Path("robot.yaml").write_text(text.replace("parent: world, child: slider", "parent: rod, child: slider"))
     model, _, q = motion("run", 1.0)
@@ -121,7 +119,6 @@ def test_sticks_between_moving_points_move(folder):
 
 
 def test_runs_side_by_side_have_names(folder):
-    pytest.importorskip("mcap", reason="pip install 'liedyn[mcap]'")
     motion("one", 1.0)
     motion("two", 2.0)
     ok("replay", "one", "--against", "two", "--mcap", "both.mcap", "-o", "both.html")

@@ -113,8 +113,6 @@ def test_visuals_that_cannot_be_read_are_passed_over(tmp_path):
 @pytest.mark.parametrize("write", [binary_stl, ascii_stl, obj, dae])
 def test_meshes_are_in_the_page_as_they_are_in_the_file(tmp_path, write):
     """Corners to half a step of 1/4096 of the box, each triangle turned the same way round; two links share one mesh."""
-    for package in ("trimesh", "collada", "fast_simplification"):
-        pytest.importorskip(package, reason="pip install 'liedyn[meshes]'")
     ending = {binary_stl: "stl", ascii_stl: "stl"}.get(write, write.__name__)
     write(tmp_path / f"box.{ending}")
     motion(tmp_path, URDF.format(f"box.{ending}", f"box.{ending}"))
@@ -138,8 +136,8 @@ def test_meshes_are_in_the_page_as_they_are_in_the_file(tmp_path, write):
 
 def test_large_meshes_are_thinned_out(tmp_path):
     """Of two balls of 20,480 triangles and 1 m and 0.25 m, what is left keeps their shape, and the larger ball keeps more."""
-    trimesh = pytest.importorskip("trimesh", reason="pip install 'liedyn[meshes]'")
-    pytest.importorskip("fast_simplification", reason="pip install 'liedyn[meshes]'")
+    import trimesh
+
     from liedyn.report.replay.mesh_files import packed_mesh, read_mesh, thinned
     for name, radius in (("large", 1.0), ("small", 0.25)):
         trimesh.creation.icosphere(5, radius).export(tmp_path / f"{name}.stl")
@@ -162,8 +160,6 @@ def test_what_is_missing_is_said(tmp_path):
                                         "joints: {hinge: {type: continuous, parent: world, child: a, axis: [0, 0, 1]}}\n")
     said = run("replay", tmp_path / "run", "--robot", tmp_path / "cart.yaml", "--meshes", "--force")
     assert said.exit_code == 2 and "names no meshes: a URDF does in <visual>" in said.stderr
-    for package in ("trimesh", "collada", "fast_simplification"):
-        pytest.importorskip(package, reason="pip install 'liedyn[meshes]'")
     (tmp_path / "box.stl").rename(tmp_path / "part.stl")
     said = run("replay", tmp_path / "run", "--meshes", "--force")
     assert said.exit_code == 2 and len(said.stderr.splitlines()) == 1
@@ -185,7 +181,6 @@ def test_a_missing_reader_is_named(tmp_path, monkeypatch):
 
 def test_many_loose_pieces_are_thinned_out():
     """5000 separate triangles on a ball have no edges that could go; those that are close become one, and stay near the ball."""
-    pytest.importorskip("fast_simplification", reason="pip install 'liedyn[meshes]'")
     from liedyn.report.replay.mesh_files import Part, thinned
     rng = np.random.default_rng(2)
     centres = rng.standard_normal((5000, 3))
