@@ -38,7 +38,7 @@ from liedyn.simulation.rollouts.runs import (
 REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulated inertia vanishes",
            NOT_FINITE: "the motion is no longer finite", REFUSED: "an angle is beyond 1e5 rad, or no longer finite",
            LOOP_OPEN: "a loop does not close any more: dt is too long, or the configuration cannot be reached",
-           DEPENDENT_ROWS: "constraints became dependent, a singular configuration: rk4 with joint forces by array passes it"}
+           DEPENDENT_ROWS: "the constraints became dependent (a singular configuration); rk4 with joint forces by array passes it"}
 Policy: TypeAlias = Callable[[float, Array, Array], ArrayLike]
 
 
