@@ -1,20 +1,76 @@
-"""The right-hand side of a run: a line where there is one, else loops."""
+"""The right-hand side of a run: a line where there is one, else loops.
+
+In compiled code it is a `line` (machine code of one scenario: one compilation of a method serves all), or `loops`; the other is
+None, and Numba prunes at typing what belongs to it.
+"""
 from __future__ import annotations
 
 import numpy as np
 
 from liedyn.codegen.step import values_of
 from liedyn.dynamics.loops.desk_for import turn_to_loops
-from liedyn.integrators.constraint_steps import bring_back
 from liedyn.integrators.run_state import Loops, Walls
-from liedyn.jit import kernel
-from liedyn.kernels.simulation.line_stages import REFUSED, TERMS, Line, back_by_line, evaluate_line
+from liedyn.jit import kernel, primitive
+from liedyn.kernels.loops.by_parts import copy
+from liedyn.kernels.simulation.by_line import REFUSED, TERMS, Line, back_by_line, rates_by_line
+from liedyn.kernels.simulation.by_loops import back_by_loops, rates_by_loops
+from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.kernels.simulation.signals import ORDER, SWITCH, Signals
-from liedyn.kernels.simulation.stages import evaluate
-
-_LONE = np.zeros((1, 1)), np.zeros(1)      # A and c of an evaluation that is no stage of a step
 
 
+@primitive
+def rates_at(line, loops, t, q0, y, K, row, work):
+    """Rates of y at t into K[row]: see `by_loops.rates_by_loops`. Returns a code."""
+    code = RUNNING
+    if line is not None:                                      # Numba prunes a branch where it knows an argument to be None
+        code = rates_by_line(line, t, q0, y, K, row, work)
+    if loops is not None:
+        code = rates_by_loops(loops.index, loops.constants, loops.plant, loops.schedule, loops.signals, loops.ties, t, q0, y, K,
+                              row, work)
+    return code
+
+
+@primitive
+def rates_of_stages(line, loops, method, t, h, ceiling, state, stages, first, last, work):
+    """Rates at the stages first … last - 1 of a Runge-Kutta step of length h from state.y into these rows of stages.K. Signals
+    are read at `ceiling` at the latest. Returns a code."""
+    for s in range(first, last):
+        copy(state.y, stages.y)
+        for r in range(s):
+            w = h * method.A[s, r]
+            if w != 0.0:
+                for k in range(stages.y.size):
+                    stages.y[k] += w * stages.K[r, k]
+        code = rates_at(line, loops, min(t + method.c[s] * h, ceiling), state.q, stages.y, stages.K, s, work)
+        if code != RUNNING:
+            return code
+    return RUNNING
+
+
+@kernel
+def lone_rates(line, loops, t, q0, y, K, row, work):
+    """`rates_at`, as a call: a method compiles it once, and calls it inline where it must be fast."""
+    return rates_at(line, loops, t, q0, y, K, row, work)
+
+
+@kernel
+def lone_stages(line, loops, method, t, h, ceiling, state, stages, first, last, work):
+    """`rates_of_stages`, as a call."""
+    return rates_of_stages(line, loops, method, t, h, ceiling, state, stages, first, last, work)
+
+
+@kernel
+def bring_back(line, loops, t, counted, q0, y, q, work):
+    """The state q0 (+) x, v of y goes back onto the constraints: see `by_loops.back_by_loops`. Returns a code."""
+    code = RUNNING
+    if line is not None:
+        code = back_by_line(line, t, counted, q0, y, q, work)
+    if loops is not None:
+        code = back_by_loops(loops.index, loops.constants, loops.schedule, loops.signals, loops.ties, t, counted, q0, y, q, work)
+    return code
+
+
+# from Python ------------------------------------------------------------------------------------------------------
 class RightHandSide:
     """line, loops: the one that is used, the other is None. signals: with the switches of this run.
     ties: a LoopPlant, or None."""
@@ -24,7 +80,7 @@ class RightHandSide:
         self.line = line_of(problem, signals, self.ties)
         self.loops = None if self.line else self._loops()
         self.walls = Walls(problem.schedule.breaks, problem.schedule.before, problem.schedule.q_of_v, signals.held,
-                           False)
+                           self.ties.desk if self.ties else np.zeros(0), False)
 
     def turn_to_loops(self) -> None:
         """Where the line does not hold, as for angles beyond the range of its sine."""
@@ -32,23 +88,23 @@ class RightHandSide:
             turn_to_loops(self.ties.desk)
         self.line, self.loops = None, self._loops()
 
-    def evaluate(self, *arguments) -> int:
-        """(A, c, t, h, ceiling, q0, y0, K, y, first, last, row, work): see `kernels.simulation.stages.evaluate`."""
-        return self._either(evaluate_line, evaluate, arguments)
+    def at(self, *arguments) -> int:
+        """(t, q0, y, K, row, work): see `rates_at`."""
+        return self._either(lone_rates, arguments)
 
-    def at(self, t: float, ceiling: float, q0, y, K, stage, row: int, work) -> int:
-        """Rates at (t, q0, y) into K[row]: `evaluate` for one state. Signals are read at `ceiling` at the latest."""
-        return self.evaluate(*_LONE, t, 0.0, ceiling, q0, y, K, stage, 0, 1, row, work)
+    def at_stages(self, *arguments) -> int:
+        """(method, t, h, ceiling, state, stages, first, last, work): see `rates_of_stages`."""
+        return self._either(lone_stages, arguments)
 
     def bring_back(self, *arguments) -> int:
-        """(t, counted, q0, y, q, work): see `constraint_steps.bring_back`."""
-        return self._either(back_of_line, back_of_loops, arguments)
+        """(t, counted, q0, y, q, work): see `bring_back`."""
+        return self._either(bring_back, arguments)
 
-    def _either(self, by_line, by_loops, arguments) -> int:
-        code = by_line(self.line, *arguments) if self.line else by_loops(*self.loops, *arguments)
-        if code == REFUSED:
+    def _either(self, function, arguments) -> int:
+        code = function(self.line, self.loops, *arguments)
+        if code == REFUSED and self.line:
             self.turn_to_loops()
-            code = by_loops(*self.loops, *arguments)
+            code = function(self.line, self.loops, *arguments)
         return code
 
     def _loops(self) -> Loops:
@@ -56,23 +112,12 @@ class RightHandSide:
         return Loops(p.model.index, p.model.constants, p.plant(), p.schedule, self.signals, self.ties)
 
 
-@kernel
-def back_of_line(line, t, counted, q0, y, q, work):
-    return back_by_line(line, t, counted, q0, y, q, work)
-
-
-@kernel
-def back_of_loops(index, constants, plant, schedule, signals, ties, t, counted, q0, y, q, work):
-    return bring_back(index, constants, schedule, signals, ties, t, counted, q0, y, q, work)
-
-
 def line_of(problem, signals: Signals, ties) -> Line | None:
     step, count = problem.step, signals.held.size // SWITCH
     if step is None:
         return None
-    curves, none = step.curves, np.zeros(0)
-    own = (ties.desk, ties.q, ties.y) if ties else (none, none, none)
+    curves = step.curves
     numbers = values_of(problem.plant(), problem.schedule, signals) if signals.clocks.size else step.numbers
-    return Line(step.address, step.second, step.back, *own, np.zeros(1), np.zeros(TERMS * len(curves)), signals.first[curves],
-                signals.count[curves], signals.breaks, signals.coefficients, signals.held, numbers, np.zeros(2),
-                np.zeros(count), np.zeros(ORDER))
+    return Line(step.address, step.second, step.back, ties.desk if ties else np.zeros(0), np.zeros(1),
+                np.zeros(TERMS * len(curves)), signals.first[curves], signals.count[curves], signals.breaks, signals.coefficients,
+                signals.held, numbers, np.zeros(2), np.zeros(count), np.zeros(ORDER))

@@ -10,7 +10,6 @@ from math import isfinite
 import numpy as np
 
 from liedyn.dynamics.manifold import difference
-from liedyn.integrators.constraint_steps import copy_constraints
 from liedyn.integrators.held_torques import HeldTorques
 from liedyn.integrators.problem import (
     Keeper,
@@ -27,11 +26,10 @@ from liedyn.integrators.problem import (
 from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.rosenbrock import RosenbrockSolver
 from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
-from liedyn.integrators.run_state import SMALLEST_STEP
+from liedyn.integrators.run_state import SMALLEST_STEP, keep_constraints
 from liedyn.integrators.saved_solver import set_solver, solver_numbers
 from liedyn.integrators.saved_state import numbers_of, put_back, put_back_constraints, put_back_text, text_of
 from liedyn.integrators.switching import LOOSE_STEPS, Switches
-from liedyn.jit import kernel
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL
 
@@ -39,11 +37,6 @@ IMPLICIT = "Radau", "BDF", "LSODA", *ROSENBROCK        # take a Jacobian
 _FAR = 1.5                # rad: rotations about the anchor; the chart ends at 2 pi
 _LOOSE = 1e-8             # rad or m
 _UNCONTROLLED = 1e10      # absolute tolerance of the supplied work, which follows and does not lead unless all is prescribed
-
-
-@kernel
-def keep_constraints(ties, record, i, work):
-    copy_constraints(ties, record, i, work)
 
 
 class _Stop(Exception):
@@ -292,7 +285,7 @@ class _Run:
         return False
 
     def bring_back(self, t: float, y, counted: bool) -> None:
-        q, m = self.ties.q, self.model
+        q, m = self.stages.back, self.model
         self.check(self.sides.bring_back(t, counted, self.state.q, y, q, self.work))
         y[:m.nv] = difference(m, self.state.q, q)
 
@@ -316,7 +309,7 @@ class _Run:
             getattr(self.record, name)[i] = getattr(self.work, name)
         self.record.work[i], self.integral = y[-1], integral_of(self.problem, y)
         if self.ties is not None:
-            keep_constraints(self.ties, self.record, i, self.work)
+            keep_constraints(self.ties.desk, self.record, i, self.work)
 
     @property
     def before_last(self) -> float:
@@ -325,7 +318,7 @@ class _Run:
 
     def evaluate(self, t, y, ceiling, row=0) -> int:
         """Rates at (t, y) into stages.K[row]; row 0 is for accepted states."""
-        return self.sides.at(t, ceiling, self.state.q, y, self.stages.K, self.stages.y, row, self.work)
+        return self.sides.at(min(t, ceiling), self.state.q, y, self.stages.K, row, self.work)
 
     def trial(self, t, y) -> tuple[int, np.ndarray]:
         self.evaluations += 1

@@ -31,7 +31,7 @@ from liedyn.integrators.runge_kutta import keep_now, run_adaptive, run_fixed
 from liedyn.integrators.saved_state import numbers_of, put_back, put_back_constraints, put_back_text, text_of
 from liedyn.integrators.switching import Switches
 from liedyn.integrators.tableaux import METHODS, Tableau
-from liedyn.kernels.simulation.line_stages import REFUSED
+from liedyn.kernels.simulation.by_line import REFUSED
 from liedyn.kernels.simulation.right_hand_side import EVENT, FINISHED, PASSED, RUNNING, WALL
 
 SCIPY_METHODS = ("RK45", "DOP853", "Radau", "BDF", "LSODA")
@@ -46,6 +46,7 @@ def solve(problem: Problem, times: np.ndarray, options: Options, progress: Calla
 
     Raises ComputationError, with the time at which and the reason why the run ended early.
     """
+    keeper = keeper or Keeper()
     if options.method == "generalized_alpha":
         from liedyn.integrators.generalized_alpha import solve_generalized_alpha
         return solve_generalized_alpha(problem, times, options, progress, keeper)
@@ -118,7 +119,7 @@ def solve_stretch(problem: Problem, start: Start, times: np.ndarray, options: Op
     if code == EVENT:
         record.t[state.count[0]] = state.clock[0]
         record, state.count[5] = kept_rows(record, int(state.count[0]) + 1), 0
-        code = keep_now(sides.line, sides.loops, method, state, stages, record, work)
+        code = keep_now(sides.line, sides.loops, sides.walls, state, stages, record, work)
     if code != FINISHED:
         error = failure(problem, code, state.clock[0], work, sides.ties, options)
         error.at = float(state.clock[0])

@@ -146,7 +146,7 @@ def prescribed_at(poses: Poses, signals: Signals, t: float, q, v, names, places)
     work = _Work(q.copy(), v.copy(), np.zeros(3 * max(1, int(np.max(signals.count, initial=1)))), np.zeros(2))
     a = np.zeros_like(v)
     with np.errstate(all="ignore"):
-        plain("kernels.simulation.poses").move_poses(poses, signals, np.float64(t), q, v, a, work)
+        plain("kernels.simulation.poses").prescribe_poses(poses, signals, np.float64(t), q, v, a, work)
     return q, v
 
 

@@ -13,9 +13,9 @@ from liedyn.codegen.signals import state_on_reference
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.scenarios.scenario import LAWS, Control, Scenario
 from liedyn.joints.kinds import SCREW
-from liedyn.kernels.simulation.elastic_law import REFERENCE, MotorLaw, references, rigid_memory
+from liedyn.kernels.simulation.elastic_law import REFERENCE, MotorLaw, rigid_memory
 from liedyn.kernels.simulation.signal_series import series_stack
-from liedyn.kernels.simulation.signals import TORQUE
+from liedyn.kernels.simulation.signals import TORQUE, values_at
 from liedyn.model.build import build
 from liedyn.model.description import Coordinate, Joint, Pose
 from liedyn.model.model import Model
@@ -227,6 +227,6 @@ def tracking(law: MotorLaw, model: Model, signals, t, q, final: bool = True) -> 
     reference, last = np.zeros((len(t), len(law.motor))), np.array(t)
     if final:
         last[-1] = np.nextafter(last[-1], -np.inf)        # the last instant belongs to what came before it
-    references(law, signals, last, reference)
+    values_at(signals, law.signal, last, law.q, law.v, law.stack, reference)
     names = tuple(model.v_names[i] for i in law.motor)
     return Tracking(names, tuple(model.v_units[i] for i in law.motor), q[:, law.motor] + q[:, law.spring], reference)

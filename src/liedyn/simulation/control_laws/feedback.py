@@ -15,7 +15,7 @@ from liedyn.integrators.touch import touch_slopes
 from liedyn.jit import kernel
 from liedyn.joints.kinds import FRICTION_SPEED
 from liedyn.joints.tree import tree_of
-from liedyn.kernels.simulation.elastic_law import motor_torques
+from liedyn.kernels.simulation.elastic_law import drive_motors
 from liedyn.kernels.simulation.signals import LITERAL, MEASURED, OF_STATE, PROGRAM, STATE_Q, STATE_V, TIME, TORQUE
 from liedyn.model.spatial import skew
 from liedyn.simulation.control_laws.joint_law_slopes import with_joint_laws
@@ -56,7 +56,7 @@ def law_torques(index, constants, law, signals, t, work):
     for k in range(work.tau.size):
         work.tau[k] = 0.0
     work.flag[0] = -1.0
-    motor_torques(law, tree_of(index, constants), signals, t, work)
+    drive_motors(law, tree_of(index, constants), signals, t, work)
     return work.flag[0] < 0.0
 
 

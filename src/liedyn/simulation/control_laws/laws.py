@@ -14,8 +14,8 @@ from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.scenarios.scenario import EFFORT, Control, Pd, Prescribe, Rule, Scenario
 from liedyn.kernels.recursions.hybrid import hybrid_memory
-from liedyn.kernels.simulation.joint_laws import JointLaws, desired
-from liedyn.kernels.simulation.signals import SWITCH, TORQUE
+from liedyn.kernels.simulation.joint_laws import JointLaws
+from liedyn.kernels.simulation.signals import SWITCH, TORQUE, values_at
 from liedyn.simulation.control_laws.control import drives_motors, gains
 from liedyn.simulation.control_laws.motors import BoundMotor, bind_motors
 from liedyn.simulation.control_laws.task_space import bind_task, task_tracking
@@ -314,21 +314,21 @@ def _by_name(control: Control, gain, model, mask) -> tuple[np.ndarray, np.ndarra
 def followed(problem, t, q, final: bool = True) -> Tracking | None:
     """Desired motions and those of the joints at output times, the last of the run among them if `final`; None without desired
     motions."""
-    laws, model = problem.joint_laws, problem.model
-    if problem.sampled is not None:
-        sampled, problem = problem.sampled, problem.sampled.law
-        laws = sampled.references if sampled.all_along else problem.joint_laws
-    task = None if problem.joint_laws is None else problem.joint_laws.task
-    if task is None and (laws is None or not (laws.signal >= 0).any()):
+    model, sampled = problem.model, problem.sampled
+    problem = problem if sampled is None else sampled.law
+    laws = problem.joint_laws
+    task, signal = (None, np.full(model.nv, -1)) if laws is None else (laws.task, laws.signal)
+    if sampled is not None and sampled.all_along:
+        signal = sampled.references
+    if task is None and not (signal >= 0).any():
         return None
     last = np.array(t)
     if final:
         last[-1] = np.nextafter(last[-1], -np.inf)             # the last instant belongs to what came before it
     if task is not None:
         return task_tracking(problem, task, last, q)
-    laws = laws._replace(driven=laws.signal >= 0)             # also those that are prescribed or locked in between
-    driven = np.flatnonzero(laws.driven)
+    driven = np.flatnonzero(signal >= 0)                      # also those that are prescribed or locked in between
     reference = np.zeros((len(t), len(driven)))
-    desired(laws, problem.signals, last, q[0], np.zeros(problem.stack_size), reference)
+    values_at(problem.signals, signal[driven], last, q[0], problem.v, np.zeros(problem.stack_size), reference)
     return Tracking(tuple(model.v_names[k] for k in driven), tuple(model.v_units[k] for k in driven),
                     q[:, problem.schedule.q_of_v[driven]], reference)

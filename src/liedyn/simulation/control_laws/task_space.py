@@ -9,7 +9,7 @@ from liedyn.dynamics.mass import mass_matrix
 from liedyn.errors import ScenarioError
 from liedyn.io.scenarios.scenario import Control, Motion
 from liedyn.kernels.recursions.composite import composite_memory
-from liedyn.kernels.simulation.joint_laws import desired
+from liedyn.kernels.simulation.signals import values_at
 from liedyn.kernels.simulation.task_law import DAMPED, Task
 from liedyn.simulation.control_laws.control import elastic_joints
 from liedyn.simulation.control_laws.tracking import Tracking
@@ -101,8 +101,7 @@ def _orientation(problem, task: Task, t, q) -> Rotation:
 def _values(problem, signals, t, q) -> np.ndarray:
     """(N, n) of n signals that are functions of time."""
     out = np.zeros((len(t), len(signals)))
-    laws = problem.joint_laws._replace(driven=np.ones(len(signals), dtype=bool), signal=np.array(signals), task=None)
-    desired(laws, problem.signals, np.array(t), q[0], np.zeros(problem.stack_size), out)
+    values_at(problem.signals, signals, t, q[0], problem.v, np.zeros(problem.stack_size), out)
     return out
 
 
