@@ -7,7 +7,7 @@ import pytest
 import liedyn as ld
 from liedyn.codegen.compiled import supported
 from liedyn.codegen.step import _name
-from liedyn.integrators.right_hand_side import RightHandSide, lone_rates
+from liedyn.integrators.right_hand_side import RightHandSide, rates_at
 from liedyn.io.scenarios.contact_shapes import Contact, Pair, Plane, Shape
 from liedyn.io.scenarios.scenario import Rule, Scenario
 from liedyn.kernels.simulation.right_hand_side import RUNNING
@@ -32,7 +32,7 @@ def problem_of(model, **material):
 def rates(problem, q0, y, line: bool) -> np.ndarray:
     sides, work, K = RightHandSide(problem, problem.signals), problem.work(), np.zeros((2, len(y)))
     assert sides.line
-    assert lone_rates(*(sides.line, None) if line else (None, sides._loops()), 0.3, q0.copy(), y, K, 0, work) == RUNNING
+    assert rates_at(*(sides.line, None) if line else (None, sides._loops()), 0.3, q0.copy(), y, K, 0, work) == RUNNING
     return np.concatenate([K[0], work.q, work.v, work.a, work.wrench])
 
 

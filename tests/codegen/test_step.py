@@ -14,7 +14,7 @@ from liedyn.codegen.signals import read_signal
 from liedyn.codegen.step import _name, record_step, step_of
 from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Options
-from liedyn.integrators.right_hand_side import RightHandSide, lone_rates
+from liedyn.integrators.right_hand_side import RightHandSide, rates_at
 from liedyn.integrators.solve import solve
 from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Quintic, Rule, Scenario, Sine, Torque
 from liedyn.joints.kinds import SCREW
@@ -73,7 +73,7 @@ def both(problem, t, q0, y, held=()):
         signals = problem.signals._replace(held=np.array(problem.signals.held if not len(held) else held))
         sides, work, K = RightHandSide(problem, signals), problem.work(), np.zeros((2, len(y)))
         assert sides.line
-        code = lone_rates(*(sides.line, None) if line else (None, sides._loops()), t, q0.copy(), y, K, 0, work)
+        code = rates_at(*(sides.line, None) if line else (None, sides._loops()), t, q0.copy(), y, K, 0, work)
         out.append((code, np.concatenate([K[0], work.q, work.v, work.a, work.tau, work.wrench, signals.held]), work.flag[0]))
     return out
 

@@ -10,13 +10,12 @@ from liedyn.kernels.simulation.right_hand_side import EVENT, PASSED, RUNNING
 
 
 class CutSteps:
-    """sides: the `RightHandSide` of the run, with these switches. torques: of a sampled controller, or None."""
+    """run: `Underway`. fired: events that have just been."""
 
-    def __init__(self, problem, sides, switches, method, state, stages, record, work, fired=(), torques=None):
-        self.torques = torques
-        self.problem, self.sides, self.switches, self.method, self.state = problem, sides, switches, method, state
-        self.stages, self.record, self.work = stages, record, work
-        self.step, self.last = float(method.control[0]), float(record.t[-1])
+    def __init__(self, run, method, fired=()):
+        self.problem, self.sides, self.switches, self.torques = run.problem, run.sides, run.switches, run.torques
+        self.method, self.state, self.stages, self.record, self.work = method, run.state, run.stages, run.record, run.work
+        self.step, self.last = float(method.control[0]), float(run.record.t[-1])
         self.fired: tuple[int, ...] = ()
         self._begin(fired)
 

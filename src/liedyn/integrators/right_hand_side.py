@@ -18,16 +18,10 @@ from liedyn.kernels.simulation.right_hand_side import RUNNING
 from liedyn.kernels.simulation.signals import ORDER, SWITCH, Signals
 
 
-@primitive
+@kernel
 def rates_at(line, loops, t, q0, y, K, row, work):
     """Rates of y at t into K[row]: see `by_loops.rates_by_loops`. Returns a code."""
-    code = RUNNING
-    if line is not None:                                      # Numba prunes a branch where it knows an argument to be None
-        code = rates_by_line(line, t, q0, y, K, row, work)
-    if loops is not None:
-        code = rates_by_loops(loops.index, loops.constants, loops.plant, loops.schedule, loops.signals, loops.ties, t, q0, y, K,
-                              row, work)
-    return code
+    return either(line, loops, t, q0, y, K, row, work)
 
 
 @primitive
@@ -41,21 +35,26 @@ def rates_of_stages(line, loops, method, t, h, ceiling, state, stages, first, la
             if w != 0.0:
                 for k in range(stages.y.size):
                     stages.y[k] += w * stages.K[r, k]
-        code = rates_at(line, loops, min(t + method.c[s] * h, ceiling), state.q, stages.y, stages.K, s, work)
+        code = either(line, loops, min(t + method.c[s] * h, ceiling), state.q, stages.y, stages.K, s, work)
         if code != RUNNING:
             return code
     return RUNNING
 
 
-@kernel
-def lone_rates(line, loops, t, q0, y, K, row, work):
-    """`rates_at`, as a call: a method compiles it once, and calls it inline where it must be fast."""
-    return rates_at(line, loops, t, q0, y, K, row, work)
+@primitive
+def either(line, loops, t, q0, y, K, row, work):
+    code = RUNNING
+    if line is not None:                                      # Numba prunes a branch where it knows an argument to be None
+        code = rates_by_line(line, t, q0, y, K, row, work)
+    if loops is not None:
+        code = rates_by_loops(loops.index, loops.constants, loops.plant, loops.schedule, loops.signals, loops.ties, t, q0, y, K,
+                              row, work)
+    return code
 
 
 @kernel
-def lone_stages(line, loops, method, t, h, ceiling, state, stages, first, last, work):
-    """`rates_of_stages`, as a call."""
+def stages_apart(line, loops, method, t, h, ceiling, state, stages, first, last, work):
+    """`rates_of_stages`, for Python."""
     return rates_of_stages(line, loops, method, t, h, ceiling, state, stages, first, last, work)
 
 
@@ -90,11 +89,11 @@ class RightHandSide:
 
     def at(self, *arguments) -> int:
         """(t, q0, y, K, row, work): see `rates_at`."""
-        return self._either(lone_rates, arguments)
+        return self._either(rates_at, arguments)
 
     def at_stages(self, *arguments) -> int:
         """(method, t, h, ceiling, state, stages, first, last, work): see `rates_of_stages`."""
-        return self._either(lone_stages, arguments)
+        return self._either(stages_apart, arguments)
 
     def bring_back(self, *arguments) -> int:
         """(t, counted, q0, y, q, work): see `bring_back`."""

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import int64
 
-from liedyn.integrators.right_hand_side import lone_rates
+from liedyn.integrators.right_hand_side import rates_at
 from liedyn.integrators.rosenbrock_tableau import METHODS
 from liedyn.integrators.run_state import SMALLEST_STEP
 from liedyn.jit import kernel, primitive
@@ -64,7 +64,7 @@ def try_step(line, loops, method, t, h, ceiling, q0, y, K, room, rtol, work):
                 for k in range(n):
                     room.y[k] += method.A[i, j] * room.U[j, k]
         if i > 0:
-            code = lone_rates(line, loops, min(t + method.c[i] * h, ceiling), q0, room.y, K, int64(2), work)
+            code = rates_at(line, loops, min(t + method.c[i] * h, ceiling), q0, room.y, K, int64(2), work)
         rates = K[2] if i > 0 else K[1]
         for k in range(n):
             room.right[k] = rates[k] + h * method.d[i] * room.slope[k]
@@ -99,7 +99,7 @@ def powers(line, loops, method, t, h, ceiling, q0, y, K, room, work):
                     u += method.dense[r, j] * room.U[j, k]
                 x = u + s * x
             room.y[k] = (1.0 - s) * y[k] + s * (room.end[k] + (1.0 - s) * x)
-        code = lone_rates(line, loops, min(t + s * h, ceiling), q0, room.y, K, int64(2), work)
+        code = rates_at(line, loops, min(t + s * h, ceiling), q0, room.y, K, int64(2), work)
         room.power[i] = K[2, n]
         if code != RUNNING:
             return code
@@ -114,7 +114,7 @@ def time_slope(line, loops, t, h, ceiling, q0, y, K, room, work):
         room.slope[k] = 0.0
     if ahead <= 0.0:
         return RUNNING
-    code = lone_rates(line, loops, t + ahead, q0, y, K, int64(2), work)
+    code = rates_at(line, loops, t + ahead, q0, y, K, int64(2), work)
     for k in range(n):
         room.slope[k] = (K[2, k] - K[1, k]) / ahead
     return code

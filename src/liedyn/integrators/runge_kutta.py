@@ -14,7 +14,7 @@ import numpy as np
 from numpy import int64  # of a literal: each literal argument would be a compilation of its own
 
 from liedyn.integrators.passed import none_loose, passed_within
-from liedyn.integrators.right_hand_side import bring_back, lone_rates, lone_stages, rates_at, rates_of_stages
+from liedyn.integrators.right_hand_side import bring_back, either, rates_at, rates_of_stages
 from liedyn.integrators.run_state import SMALLEST_STEP, keep_constraints, keep_evaluated, next_break, next_part
 from liedyn.integrators.step_size import LEAST_FACTOR, MOST_FACTOR, SAFETY, chart_origin, error_norm, first_step
 from liedyn.jit import kernel, pasted, primitive
@@ -47,7 +47,7 @@ def run_adaptive(line, loops, walls, method, state, stages, record, work, most_s
     return RUNNING
 
 
-@kernel
+@primitive
 def begin_step(line, loops, now, state, stages, work):
     """The rates at the present state, whose configuration becomes the origin of the chart: there dx/dt is v. Returns a code."""
     code = rates_at(line, loops, now, state.q, state.y, stages.K, int64(0), work)
@@ -146,7 +146,7 @@ def fixed_step(line, loops, walls, method, state, stages, record, work):
     state.count[4] += method.b.size - 1
     end_of_step(method, state, stages, h)
     if walls.held.size:
-        code = lone_rates(line, loops, min(end, before), state.q, stages.end, stages.K, method.b.size, work)
+        code = rates_at(line, loops, min(end, before), state.q, stages.end, stages.K, method.b.size, work)
         if code == RUNNING and passed_within(walls.held, method, stages):
             copy_trial(state, h, end, wall, before)
             code = PASSED
@@ -194,7 +194,7 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
         code = rates_of_stages(line, loops, method, t, h, before, state, stages, int64(1), method.b.size, work)
         if code == RUNNING:
             end_of_step(method, state, stages, h)
-            code = rates_at(line, loops, min(end, before), state.q, stages.end, stages.K, method.b.size, work)
+            code = either(line, loops, min(end, before), state.q, stages.end, stages.K, method.b.size, work)
             state.count[4] += method.b.size
         if code != RUNNING:                                   # perhaps a trial too far: try a shorter one
             state.clock[1] = 0.25 * h
@@ -235,7 +235,7 @@ def outputs_within(line, loops, walls, method, state, stages, record, h, end, be
     t, count, n = state.clock[0], state.count, state.y.size
     final, further = end >= record.t[record.t.size - 1], method.c.size - method.b.size - 1
     if further > 0 and count[0] < record.t.size and (record.t[count[0]] < end or final):
-        code = lone_stages(line, loops, method, t, h, before, state, stages, method.b.size + 1, method.c.size, work)
+        code = rates_of_stages(line, loops, method, t, h, before, state, stages, method.b.size + 1, method.c.size, work)
         count[4] += further
         if code != RUNNING:
             return code
@@ -265,5 +265,5 @@ def evaluate_output(line, loops, walls, now, state, stages, work):
         q = stages.back
         code = bring_back(line, loops, now, False, state.q, stages.output, q, work)
     if code == RUNNING:
-        code = lone_rates(line, loops, now, q, stages.output, stages.K, stages.K.shape[0] - 1, work)
+        code = rates_at(line, loops, now, q, stages.output, stages.K, stages.K.shape[0] - 1, work)
     return code

@@ -10,26 +10,13 @@ from math import isfinite
 import numpy as np
 
 from liedyn.dynamics.manifold import difference
-from liedyn.integrators.held_torques import HeldTorques
-from liedyn.integrators.problem import (
-    Keeper,
-    Start,
-    Statistics,
-    Stretch,
-    begin,
-    failure,
-    integral_of,
-    kept_rows,
-    loop_figures,
-    stages_for,
-)
-from liedyn.integrators.right_hand_side import RightHandSide
+from liedyn.integrators.problem import Keeper, Start, Statistics, Stretch, failure, integral_of, kept_rows, loop_figures
 from liedyn.integrators.rosenbrock import RosenbrockSolver
 from liedyn.integrators.rosenbrock_tableau import METHODS as ROSENBROCK
 from liedyn.integrators.run_state import SMALLEST_STEP, keep_constraints
 from liedyn.integrators.saved_solver import set_solver, solver_numbers
-from liedyn.integrators.saved_state import numbers_of, put_back, put_back_constraints, put_back_text, text_of
-from liedyn.integrators.switching import LOOSE_STEPS, Switches
+from liedyn.integrators.switching import LOOSE_STEPS
+from liedyn.integrators.underway import Underway
 from liedyn.joints.kinds import SCREW
 from liedyn.kernels.simulation.right_hand_side import NOT_FINITE, RUNNING, SINGULAR, STEP_TOO_SMALL
 
@@ -70,20 +57,15 @@ def _notes(method: str, heard) -> tuple[str, ...]:
                                if not issubclass(one.category, ResourceWarning)))
 
 
-class _Run:
+class _Run(Underway):
     def __init__(self, problem, start, times, options, controller=None, keeper=None):
         import scipy.integrate
 
-        self.problem, self.model, self.options = problem, problem.model, options
+        super().__init__(problem, start, times, controller, 1, False)
+        self.model, self.options = problem.model, options
         ours = options.method in ROSENBROCK
         self.solver = partial(RosenbrockSolver, self) if ours else getattr(scipy.integrate, options.method)
-        self.record, self.work = problem.record(np.array(times)), problem.work()
-        self.state, self.stages, self.fired = begin(problem, start), stages_for(1, problem), ()
-        self.just_fired = start.fired
-        self.last = float(times[-1])
-        self.switches = Switches(problem)
-        self.sides = RightHandSide(problem, self.switches.signals)
-        self.torques = None if controller is None else HeldTorques(problem, controller, self.sides, self.record.t)
+        self.fired, self.just_fired, self.last = (), start.fired, float(times[-1])
         self.evaluations, self.ceiling, self.now, self.trouble = 0, self.last, start.t, RUNNING
         self.atol = np.r_[np.full(problem.size - 1, options.atol), options.atol if problem.prescribed.all() else _UNCONTROLLED]
         self.extra = {}
@@ -93,24 +75,13 @@ class _Run:
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
         self.keeper, self.heard, self.warned = keeper or Keeper(), [], ()
         self.saved = self.keeper.saved
-        signals = self.switches.signals
-        self.carried = {"state": self.state, "stages": self.stages, "work": self.work, "held": signals.held,
-                        "measured": signals.measured}
         self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
-
-    @property
-    def ties(self):
-        return self.sides.ties
 
     def all(self, progress) -> None:
         if len(self.record.t) == 1 and self.extra:
             self.extra["jac"](self.last, self.state.y)           # a run of the first instant is there to compile
         if self.saved is not None:
-            put_back_text(self.saved, self.sides, self.switches)
-            put_back(self.saved, **self.carried)
-            if self.torques:
-                put_back(self.saved, torques=self.torques.carried)
-                self.torques.show()
+            self.put_back(self.saved, {})
         self.keeper.follow(self.record, self.state.count)
         for wall, before in self.walls():
             self.ceiling, h = before, None
@@ -162,9 +133,9 @@ class _Run:
         solver = self.solver(self.rates, t, self.state.y.copy(), wall, rtol=self.options.rtol, atol=self.atol,
                              max_step=most, first_step=None if h is None else min(h, wall - t, most), **self.extra)
         if self.saved is not None:
-            self.put_back(solver)
+            self.put_all_back(solver)
         while solver.status == "running":
-            self.keeper.between(float(solver.t), lambda: self.snapshot(solver))
+            self.keeper.between(float(solver.t), lambda: self.all_numbers(solver))
             try:
                 solver.step()
             except ValueError:                       # SciPy's linear algebra refuses numbers that overflowed in a trial
@@ -188,20 +159,20 @@ class _Run:
         self.move_to(solver.t, solver.y)
         return solver.step_size if solver.step_size else None
 
-    def snapshot(self, solver) -> dict[str, np.ndarray]:
-        text = text_of(self.sides, self.switches, warned=[*self.warned, *_notes(self.options.method, self.heard)],
-                       evaluations=self.evaluations, trouble=self.trouble)
-        last = {"jacobian": self.jacobian.last} if self.extra else {}
-        last |= {"torques": self.torques.carried} if self.torques else {}
-        return numbers_of(**self.carried, ties=self.ties, **last) | solver_numbers(solver) | text
+    @property
+    def _own(self) -> dict:
+        return {"jacobian": self.jacobian.last} if self.extra else {}
 
-    def put_back(self, solver) -> None:
+    def all_numbers(self, solver) -> dict[str, np.ndarray]:
+        text = {"warned": [*self.warned, *_notes(self.options.method, self.heard)], "evaluations": self.evaluations,
+                "trouble": self.trouble}
+        return solver_numbers(solver) | self.snapshot(self._own, **text)
+
+    def put_all_back(self, solver) -> None:
         """Into a new solver, whose making has evaluated this and that."""
         saved, self.saved = self.saved, None
-        text = put_back_text(saved, self.sides, self.switches)
         set_solver(solver, saved)
-        put_back(saved, **self.carried, **({"jacobian": self.jacobian.last} if self.extra else {}))
-        put_back_constraints(saved, self.ties)
+        text = self.put_back(saved, self._own)
         self.evaluations, self.trouble, self.warned, self.now = text["evaluations"], text["trouble"], text["warned"], solver.t
         self.just_fired = ()
 
