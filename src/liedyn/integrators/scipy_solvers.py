@@ -75,7 +75,7 @@ class _Run(Underway):
             self.extra["jac"] = lambda t, y: jacobian(min(t, self.ceiling), y)
         self.keeper, self.heard, self.warned = keeper or Keeper(), [], ()
         self.saved = self.keeper.saved
-        self.rotations = np.concatenate([[False], *[_rotations(j) for j in self.model.joints]])[1:].astype(bool)
+        self.rotations = [joint.v.start + k for joint in self.model.joints if joint.kind != SCREW for k in range(3)]
 
     def all(self, progress) -> None:
         if len(self.record.t) == 1 and self.extra:
@@ -154,7 +154,7 @@ class _Run(Underway):
             progress(solver.t / max(self.last, 1e-300))
             if self.ties is not None and solver.status == "running" and self.back(solver):
                 break
-            if np.abs(solver.y[:self.model.nv][self.rotations]).max(initial=0.0) > _FAR:
+            if np.abs(solver.y[self.rotations]).max(initial=0.0) > _FAR:
                 break
         self.move_to(solver.t, solver.y)
         return solver.step_size if solver.step_size else None
@@ -272,15 +272,13 @@ class _Run(Underway):
     def keep_at(self, t: float, y, now: float) -> None:
         """An output at t, evaluated at `now`, which may be just before."""
         self.check(self.evaluate(now, y, now, 1))
-        self.keep(self.state.count[0], y)
-        self.state.count[0] += 1
-
-    def keep(self, i: int, y) -> None:
+        i = self.state.count[0]
         for name in ("q", "v", "a", "tau", "wrench"):
             getattr(self.record, name)[i] = getattr(self.work, name)
         self.record.work[i], self.integral = y[-1], integral_of(self.problem, y)
         if self.ties is not None:
             keep_constraints(self.ties.desk, self.record, i, self.work)
+        self.state.count[0] += 1
 
     @property
     def before_last(self) -> float:
@@ -297,18 +295,10 @@ class _Run(Underway):
         return code, self.stages.K[1].copy()
 
     def rates(self, t, y):
-        self.evaluations += 1
-        code = self.evaluate(t, np.array(y), self.ceiling, 1)
-        dy = self.stages.K[1].copy()
+        code, dy = self.trial(t, y)
         if code in (NOT_FINITE, SINGULAR):           # perhaps a trial too far: the solver shortens its step
             self.trouble = code
             dy[:] = np.nan
-        elif code != RUNNING:
-            raise _Stop(code)
+        else:
+            self.check(code)
         return dy
-
-
-def _rotations(joint) -> np.ndarray:
-    """Which velocity coordinates of a joint turn a ball or a free body."""
-    n = joint.v.stop - joint.v.start
-    return np.zeros(n, dtype=bool) if joint.kind == SCREW else np.arange(n) < 3
