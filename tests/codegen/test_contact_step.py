@@ -7,7 +7,8 @@ import pytest
 import liedyn as ld
 from liedyn.codegen.compiled import supported
 from liedyn.codegen.step import _name
-from liedyn.integrators.right_hand_side import RightHandSide, rates_at
+from liedyn.integrators.rates import rates_at
+from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.io.scenarios.contact_shapes import Contact, Pair, Plane, Shape
 from liedyn.io.scenarios.scenario import Rule, Scenario
 from liedyn.kernels.simulation.right_hand_side import RUNNING

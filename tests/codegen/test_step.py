@@ -14,7 +14,8 @@ from liedyn.codegen.signals import read_signal
 from liedyn.codegen.step import _name, record_step, step_of
 from liedyn.errors import ComputationError
 from liedyn.integrators.problem import Options
-from liedyn.integrators.right_hand_side import RightHandSide, rates_at
+from liedyn.integrators.rates import rates_at
+from liedyn.integrators.right_hand_side import RightHandSide
 from liedyn.integrators.solve import solve
 from liedyn.io.scenarios.scenario import Constant, Expression, ExternalForce, Pd, Prescribe, Quintic, Rule, Scenario, Sine, Torque
 from liedyn.joints.kinds import SCREW

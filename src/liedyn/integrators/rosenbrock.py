@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy import int64
 
-from liedyn.integrators.right_hand_side import rates_at
+from liedyn.integrators.rates import rates_at
 from liedyn.integrators.rosenbrock_tableau import METHODS
 from liedyn.integrators.run_state import SMALLEST_STEP
 from liedyn.jit import kernel, primitive

@@ -8,13 +8,13 @@ A step ends with its state in the chart about its beginning. The rates there, wh
 configuration, prescribed values included: it is the origin of the next chart. A step of a constrained system ends with the
 projection of position and velocity onto the constraints, by less than the step's error, so that the order is kept.
 
-Of `line` and `loops` one is None: see `right_hand_side`.
+Of `line` and `loops` one is None: see `rates`.
 """
 import numpy as np
 from numpy import int64  # of a literal: each literal argument would be a compilation of its own
 
 from liedyn.integrators.passed import none_loose, passed_within
-from liedyn.integrators.right_hand_side import bring_back, either, rates_at, rates_of_stages
+from liedyn.integrators.rates import bring_back, rates_at, rates_inline, rates_of_stages
 from liedyn.integrators.run_state import SMALLEST_STEP, keep_constraints, keep_evaluated, next_break, next_part
 from liedyn.integrators.step_size import LEAST_FACTOR, MOST_FACTOR, SAFETY, chart_origin, error_norm, first_step
 from liedyn.jit import kernel, pasted, primitive
@@ -194,7 +194,7 @@ def adaptive_step(line, loops, walls, method, state, stages, record, work):
         code = rates_of_stages(line, loops, method, t, h, before, state, stages, int64(1), method.b.size, work)
         if code == RUNNING:
             end_of_step(method, state, stages, h)
-            code = either(line, loops, min(end, before), state.q, stages.end, stages.K, method.b.size, work)
+            code = rates_inline(line, loops, min(end, before), state.q, stages.end, stages.K, method.b.size, work)
             state.count[4] += method.b.size
         if code != RUNNING:                                   # perhaps a trial too far: try a shorter one
             state.clock[1] = 0.25 * h

@@ -50,8 +50,7 @@ def turn_of(poses, k, signals, t, work):
 @primitive
 def constants(signals, numbers, first, t, work):
     """Four signals of which the values alone are used."""
-    x, _, _ = signal(signals, numbers[first], t, work.q, work.v, work.stack)
-    y, _, _ = signal(signals, numbers[first + 1], t, work.q, work.v, work.stack)
-    z, _, _ = signal(signals, numbers[first + 2], t, work.q, work.v, work.stack)
-    w, _, _ = signal(signals, numbers[first + 3], t, work.q, work.v, work.stack)
-    return x, y, z, w
+    return (signal(signals, numbers[first], t, work.q, work.v, work.stack)[0],
+            signal(signals, numbers[first + 1], t, work.q, work.v, work.stack)[0],
+            signal(signals, numbers[first + 2], t, work.q, work.v, work.stack)[0],
+            signal(signals, numbers[first + 3], t, work.q, work.v, work.stack)[0])
