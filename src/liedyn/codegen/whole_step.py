@@ -175,9 +175,9 @@ class _Runs:
 
     def unless_events(self, code, **after):
         """(code, what the arrays hold after the step): as before it where an event happens."""
-        sides = []
+        sides, readings = [], self.readings(after["q"], after["v"])
         happens = unread = float(RUNNING)
-        for x, side, direction in zip(self.readings(after["q"], after["v"]), self.given["work"][1:], self.directions, strict=True):
+        for x, side, direction in zip(readings, self.given["work"][1:], self.directions, strict=True):
             sign = where_less(x, 0.0, -1.0, where_less(0.0, x, 1.0, 0.0))
             passed, known = side * x, absolute(side)
             sides.append(where_less(passed, 0.0, sign, where_less(known, 0.5, sign, side)))

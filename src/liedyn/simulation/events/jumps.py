@@ -25,8 +25,8 @@ _ROUNDING = 16               # spacings of the position: the way there and back 
 
 @dataclass(frozen=True, eq=False)
 class Jump:
-    """v (…, nv) after; impulse (…, nv) G^T p [N m s | N s]; work (…, k) that the impulse of each row does [J]: p (G v+ + G v-) / 2;
-    contradicted (…): rows contradict each other, or the constraints of the robot, so that v is not what is asked for."""
+    """v (…, nv) after; impulse (…, nv) G^T p [N m s | N s]; work (…, k) that the impulse of each row does [J]: p (G v+ + G v-) /
+    2; contradicted (…): rows contradict each other, or the constraints of the robot, so that v is not what is asked for."""
 
     v: np.ndarray
     impulse: np.ndarray
@@ -69,7 +69,8 @@ def _largest(x):
     return np.abs(x).max(axis=-1, initial=0.0)
 
 
-def comes_at_once(t: float, since: float, speed: float, position: float) -> bool:
+def comes_at_once(t, since, speed, position):
     """Whether an impact follows the one before, `since` seconds ago, within what can be told apart: in time, or in position."""
-    return since <= max(_AT_ONCE, 64 * np.spacing(t)) or (
-        since < np.inf and abs(speed) * since <= _ROUNDING * np.spacing(abs(position)))
+    with np.errstate(invalid="ignore"):                        # nothing happened before: since is infinite
+        near = np.abs(speed) * since <= _ROUNDING * np.spacing(np.abs(position))
+    return (since <= np.maximum(_AT_ONCE, 64 * np.spacing(t))) | (near & (since < np.inf))

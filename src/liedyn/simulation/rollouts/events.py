@@ -22,7 +22,7 @@ from liedyn.io.scenarios.events import Event, Impact, Note, Set, Stop, read_even
 from liedyn.io.scenarios.scenario_file import joint_values
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, FLOOR, MAX, MEASURED, MIN, OF_STATE, SIGN, STEP, Signals
-from liedyn.simulation.events.jumps import jumps
+from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once, jumps
 from liedyn.simulation.joint_values import unit_quaternions, write_values
 from liedyn.simulation.names import find
 from liedyn.simulation.schedule import coordinates
@@ -55,7 +55,7 @@ class RolloutEvents:
     >>> low = {"low": {"when": "q(shoulder)", "do": "stop"}}
     >>> runs = ld.rollout(model, [[0.3, 0.0], [0.2, 0.0]], [0.0, 0.0], dt=1e-3, steps=1000, every=1000, events=low)
     >>> runs.events, runs.events.t.round(3)
-    (<RolloutEvents: 2 events, 2 runs>, array([0.455, 0.453]))
+    (<RolloutEvents: 2 events, 2 runs>, array([0.554, 0.558]))
     """
 
     run: Array
@@ -174,12 +174,14 @@ class Happening:
 
     stopped_at   (N,) [s] where `stop` has ended a run, else NaN
     last         (N, events) [s] when each happened last, else -inf
+    since        (N, events) [s] how long before that it happened, else inf; short: how often in a row that was at once
     """
 
     def __init__(self, events: Events, runs: Given):
         self.events, self.runs = events, runs
         self.stopped_at = np.full(runs.count, np.nan)
-        self.last = np.full((runs.count, len(events.all)), -np.inf)      # when each happened
+        self.last = np.full((runs.count, len(events.all)), -np.inf)
+        self.since, self.short = -self.last, np.zeros(self.last.shape, dtype=np.int64)
         self._found: list[tuple] = []
 
     @property
@@ -242,6 +244,7 @@ class Happening:
         """Whether an event happens that could."""
         asked, last = self.events.all[event], self.last[who, event]
         heard = (t - last >= asked.debounce) & ~(asked.once & np.isfinite(last))
+        self.since[who[heard], event] = (t - last)[heard]
         self.last[who[heard], event] = t[heard]
         return heard
 
@@ -255,7 +258,7 @@ class _Now:
         self.q, self.v, self.work = (x[who].copy() for x in (moving.q, moving.v, moving.work))
         self.t, self.end = clocks[:, 1].copy(), clocks[:, 1] + clocks[:, 0]
         self.codes = np.full(len(who), RUNNING)
-        self.directions = np.array(self.events.directions)
+        self.directions, self.q_of_v = np.array(self.events.directions), coordinates(self.runs.model)
         self.numbers = np.array([self.events.all.index(event) for event in self.events.watched], dtype=np.int64)
 
     @property
@@ -325,12 +328,13 @@ class _Now:
         self.take_sides(k, passed)
 
     def take_sides(self, k, fired=False) -> None:
-        """Sides from now on, of events that are fired (n, events), and of readings that are 0: where these go."""
-        (_, _, _, here, _), (_, _, _, soon, _) = self.after(k, np.zeros(len(k))), self.after(
-            k, _GLANCE * (self.end[k] - self.t[k]))
+        """Sides from now on. Of events that are fired (n, events), and of readings that are 0, where these go: by their rates,
+        for a bounce may be shorter than the glance."""
+        glance = _GLANCE * (self.end[k] - self.t[k])
+        here, soon, before = (self.after(k, length)[3] for length in (0.0 * glance, glance, -glance))
         last = self.happening.last[self.who[k]][:, self.numbers]
         over = np.array([event.once for event in self.events.watched], dtype=bool) & np.isfinite(last)
-        self.work[k, 1:] = np.where(over, np.nan, np.sign(np.where(fired | (here == 0.0), soon, here)))
+        self.work[k, 1:] = np.where(over, np.nan, np.sign(np.where(fired | (here == 0.0), soon - before, here)))
 
     # what happens ----------------------------------------------------------------------------------------------------
     def happen(self, i: int, k) -> None:
@@ -339,9 +343,23 @@ class _Now:
         if not len(k):
             return
         before = self.q[k], self.v[k]
+        self._end_accumulated(i, k)
         for action in self.events.all[i].actions:
             _DO[type(action)](self, action, k)
         self.happening.note(i, self.who[k], self.t[k], before, (self.q[k], self.v[k]))
+
+    def _end_accumulated(self, i: int, k) -> None:
+        """Runs in which impacts of a joint follow each other at once, so that it would have to rest."""
+        model, since = self.runs.model, self.happening.since[self.who[k], i]
+        at_once = np.zeros(len(k), dtype=bool)
+        for action in self.events.all[i].actions:
+            if isinstance(action, Impact):
+                place = model.v_names.index(action.coordinate) if action.coordinate else -1
+                q = self.q_of_v[place] if action.coordinate else -1
+                speed, position = (self.v[k, place], self.q[k, q]) if q >= 0 else (np.inf, 0.0)
+                at_once |= comes_at_once(self.t[k], since, speed, position)
+        short = self.happening.short[self.who[k], i] = np.where(at_once, self.happening.short[self.who[k], i] + 1, 0)
+        self.codes[k[short >= REST_AFTER]] = AGAIN
 
     def _stop(self, action: Stop, k) -> None:
         self.codes[k] = STOPPED

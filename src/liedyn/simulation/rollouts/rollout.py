@@ -41,7 +41,7 @@ REASONS = {BAD_SIGNAL: "a torque is not finite", SINGULAR: "a joint's articulate
            LOOP_OPEN: "a loop does not close any more: dt is too long, or the configuration cannot be reached",
            DEPENDENT_ROWS: "the constraints became dependent (a singular configuration); rk4 with joint forces by array passes it",
            BAD_READING: "what an event reads is not finite",
-           AGAIN: "events happen again and again within a step: impacts come to an end, and nothing holds the joint (ld.simulate does)",
+           AGAIN: "events happen again and again: impacts come to an end, and nothing holds the joint (ld.simulate does)",
            CONTRADICTED: "an impact contradicts the constraints of the robot, or what is prescribed"}
 Policy: TypeAlias = Callable[[float, Array, Array], ArrayLike]
 
@@ -236,7 +236,8 @@ def rollout(model: Model | Variants, q0: ArrayLike, v0: ArrayLike, tau: ArrayLik
     touch = touching and partial(contacts_of, problem, runs)
     doubts = partial(stiff_notes, problem, runs, dt, method)
     stopped = happening.stopped_at if happening else np.full(runs.count, np.nan)
-    return Rollout(dt * rows, q, v, a, tau, ended, reasons, happening and happening.found, stopped.reshape(runs.lead), back, missing, touch, doubts)
+    return Rollout(dt * rows, q, v, a, tau, ended, reasons, happening and happening.found, stopped.reshape(runs.lead), back,
+                   missing, touch, doubts)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
