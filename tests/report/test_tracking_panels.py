@@ -37,7 +37,7 @@ def test_a_row_a_joint_motion_and_error():
     np.testing.assert_allclose(line.get_ydata(), np.log10(np.abs(1e-6 * np.cos(9 * T))), atol=1e-3)
     assert {"waist", "rad"} <= set(texts(motion)) and {"rail", "m"} <= set(texts(rail)) and "|error|" in texts(error)
     low, high = error.get_ylim()
-    assert low <= -8 and -6 < high <= -5 and "1e-6" in texts(error)
+    assert low <= -8 and -6 < high <= -5 and "10⁻⁶" in texts(error)
     assert {text.get_text() for text in figure.texts} == {"Tracking", "arm", "— law", "- - reference"}
 
 

@@ -1,14 +1,13 @@
 """Pictures of a trajectory file or of a run folder."""
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from liedyn.errors import InputError, UsageError
-from liedyn.io.output import scratch_folder, told
-from liedyn.report.pictures.beside_data import Written
+from liedyn.io.output import told
+from liedyn.report.pictures.beside_data import Written, drawn_into
 from liedyn.report.pictures.picture_data import (
     Followed,
     Recording,
@@ -55,19 +54,8 @@ def plot_trajectory(trajectory: str, robot: str | None, folder: Path, formats: S
     recording = replace(recording, tracking=_tracking(motion, against))
     if not (recording.groups or recording.energy or recording.base or recording.skeleton or recording.tracking):
         raise UsageError(f"{trajectory} has nothing to plot: no column named q.…, v.…, a.…, tau.… or fext.…")
-    return drawn_into(folder, lambda part: save_figures(recording, part, formats)), notes
-
-
-def drawn_into(folder: Path, draw: Callable[[Path], Written]) -> Written:
-    """Pictures that `draw` makes in a folder of its own, moved into `folder` when all are drawn. UsageError where they cannot be
-    written."""
-    above = next(p for p in folder.absolute().parents if p.is_dir())
-    with told(folder), scratch_folder(above) as part:
-        drawn = draw(part)
-        folder.mkdir(parents=True, exist_ok=True)
-        for path in drawn.paths:
-            os.replace(path, folder / path.name)
-    return Written([folder / path.name for path in drawn.paths], drawn.failures)
+    with told(folder):
+        return drawn_into(folder, lambda part: save_figures(recording, part, formats)), notes
 
 
 def _tracking(motion, against: Sequence[str]) -> tuple[Followed, ...]:
