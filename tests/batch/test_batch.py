@@ -8,7 +8,7 @@ import pytest
 import liedyn as ld
 from command_line import ok, run
 from liedyn.analyse.along.varied import with_parameters
-from liedyn.batch.motions import OfResult
+from liedyn.batch.motions import motion_of_run
 from liedyn.batch.run_batch import Shard
 from liedyn.io.csv import read_trajectory
 from liedyn.simulation.preparation import prepare_with
@@ -22,7 +22,7 @@ ADAPTIVE = "overrides: {integrator: {method: dopri5, rtol: 1.0e-9, atol: 1.0e-10
 def outputs_alone(found, number):
     """By the way of `run_scenario`."""
     result = simulate_prepared(found.binding.run(number), Silent())
-    return [float(np.ravel(one.value(OfResult(result)))[0]) for one in found.bench.outputs], result
+    return [float(np.ravel(one.value(motion_of_run(result)))[0]) for one in found.bench.outputs], result
 
 
 def test_a_run_side_by_side_is_the_run_alone(tmp_path, worst):
@@ -299,7 +299,7 @@ def test_samples_of_sobol_are_a_power_of_two(tmp_path):
 
 def test_values_beyond_those_that_were_looked_at_are_bound_in_full(tmp_path, monkeypatch):
     """A mass below zero among many: the affine map alone would compute on."""
-    monkeypatch.setattr("liedyn.batch.lineup.LOOKED_AT", 8)
+    monkeypatch.setattr("liedyn.batch.binding.LOOKED_AT", 8)
     text = "vary: [{key: robot.mass.lower, normal: {mean: 1, std: 0.6}}]\nsamples: 200\nseed: 2\n"
     found = batch(tmp_path, text + OUTPUTS)
     assert found.bench.lineup.affine

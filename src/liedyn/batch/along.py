@@ -27,15 +27,14 @@ from liedyn.analyse.along.dynamics_along import (
     outcome_of,
 )
 from liedyn.analyse.along.recorded_motion import Along, Motion, motion_of
-from liedyn.batch.affine import LOOKED_AT, AffineMap, not_zero
+from liedyn.batch.affine import RunNumbers, origin_of
 from liedyn.batch.along_binding import AlongBinding, AlongRun
-from liedyn.batch.chunk import COMPLETE, FAILED, Bench, Motions, Table, by_loops_of, every_nth
+from liedyn.batch.chunk import Bench, Motions, Table, by_loops_of
 from liedyn.batch.expressions import as_written
-from liedyn.batch.motions import AlongMotion
+from liedyn.batch.motions import RunsMotion, robots_of_rows
 from liedyn.dynamics.calling.threads import at_most
 from liedyn.dynamics.variants import Variants
 from liedyn.errors import ConfigurationError, LiedynError, ScenarioError, nearest
-from liedyn.io.csv import column_title
 from liedyn.io.sweep import AlongJob
 from liedyn.model.model import Model
 
@@ -83,7 +82,8 @@ class AlongBench(Bench):
     def way(self) -> str:
         if not self.side_by_side:
             return "one after the other"
-        return "side by side" + ("" if self.together_along(self.sweep.job.trajectory).mapped else ", each bound by itself")
+        mapped = self.together_along(self.sweep.job.trajectory).numbers.affine
+        return "side by side" if mapped else "side by side, each bound by itself"
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -141,7 +141,7 @@ class AlongBench(Bench):
 
     def _along_one(self, table: Table, kept: list[Motions], runs: RunsTogether, rows: np.ndarray, progress) -> list[int]:
         values = [x[rows] if isinstance(x, np.ndarray) else [x[i] for i in rows] for x in table.values]
-        numbers, alone = runs.numbers(values)
+        constants, alone = runs.numbers.rows(values)
         left = [int(i) for i in rows[alone]]
         todo = [np.flatnonzero(~alone)]
         while todo:
@@ -151,7 +151,7 @@ class AlongBench(Bench):
             began = time.perf_counter()
             try:
                 with at_most(self.threads):
-                    motion = runs.motion(numbers[which])
+                    motion = runs.motion(constants[which])
             except LiedynError:                                # of some run: halves, until it is by itself
                 half = len(which) // 2
                 left += [int(rows[which[0]])] if half == 0 else []
@@ -162,28 +162,15 @@ class AlongBench(Bench):
             progress(len(which))
         return left
 
-    def _fill(self, table: Table, kept: list[Motions], rows: np.ndarray, motion: AlongMotion) -> None:
-        for k, output in enumerate(self.outputs):
-            table.outputs[rows, k] = output.value(motion)
-        for i in rows:
-            table.status[i] = COMPLETE
-        if self.sweep.trajectories:
-            which, n = every_nth(len(motion.t), self.sweep.trajectories.every), len(rows)
-            columns = {column_title(name, motion.units[name]): np.broadcast_to(motion.column(name), (n, len(motion.t)))[:, which]
-                       for name in self.kept_names(motion.columns)}
-            kept.append(Motions(np.repeat(table.number[rows], len(which)), np.tile(motion.t[which], n),
-                                {title: x.reshape(-1) for title, x in columns.items()}))
-
-    def _alone(self, table: Table, i: int, kept: list[Motions]) -> None:
-        try:
-            run = self.binding.bind([x[i] for x in table.values])
-            with by_loops_of(run.model, self.binding.model):
-                found = along(self.sweep.job, run)
-                state = motion_of(run.model, run.trajectory, derive_a=False) if self._reads_points else None
-                self._fill(table, kept, np.array([i]), AlongMotion(run.model, None, run.trajectory.t, state, {
-                    name: (unit, x[None]) for name, unit, x in found.columns}))
-        except LiedynError as error:
-            table.status[i], table.reason[i] = FAILED, str(error)
+    def _alone(self, table: Table, kept: list[Motions], i: int, run: AlongRun) -> None:
+        with by_loops_of(run.model, self.binding.model):
+            q = v = None
+            found = along(self.sweep.job, run)
+            if self._reads_points:
+                state = motion_of(run.model, run.trajectory, derive_a=False)
+                q, v = state.q[None], state.v[None]
+            columns = [(name, unit, x[None]) for name, unit, x in found.columns]
+            self._fill(table, kept, np.array([i]), RunsMotion(run.model, run.trajectory.t, columns, q, v))
 
     @property
     def _reads_points(self) -> bool:
@@ -191,33 +178,25 @@ class AlongBench(Bench):
 
 
 class RunsTogether:
-    """Runs of a job along one trajectory, whose robots differ in numbers alone. mapped: whether these are found without binding
-    each run."""
+    """Runs of a job along one trajectory, whose robots differ in numbers alone. numbers: constants of these."""
 
     def __init__(self, binding: AlongBinding, path: str):
         self.binding, self.vary = binding, binding.sweep.vary
-        self.trajectory = binding.trajectory(path)
-        self._path, count = path, binding.design.count
-        looked = self._here(binding.values(0, min(count, LOOKED_AT)))
-        origin = [not_zero(x) for x in looked]
-        self.model: Model = binding.bind(origin).model
-        self.base = self.model.constants
-        found = AffineMap(lambda k: [x[0] for x in self._here(binding.values(k, k + 1))], count, looked, origin, self.base,
-                          self.model.nv, self._numbers_of, zeros=True)
-        self._map = found.affine
-        self.places = np.flatnonzero(np.any([row != self.base for row in found.seen], axis=0)) if found.seen else np.zeros(0, int)
+        self.trajectory, self._path = binding.trajectory(path), path
+        looked = self._here(binding.looked_at)
+        some = [[x[0] for x in self._here([[x] for x in values])] for values in binding.some]
+        self.model: Model = binding.bind(origin_of(looked)).model
+        constants = self.model.constants
+        self.numbers = RunNumbers(self._constants_of, looked, some, constants, len(constants), self.model.nv)
+        self.places = self.numbers.places
         self.motion_there, self._columns = _computing(binding.job, self.model, self.trajectory)
-
-    @property
-    def mapped(self) -> bool:
-        return self._map is not None
 
     def _here(self, values: list) -> list:
         """With this trajectory."""
         return [[self._path] * len(x) if one.key == "trajectory" else x for one, x in zip(self.vary, values, strict=True)]
 
-    def _numbers_of(self, values) -> np.ndarray | None:
-        """Constants of the robot of a run; None where it cannot go with the others."""
+    def _constants_of(self, values) -> np.ndarray | None:
+        """Of the robot of a run; None where it cannot go with the others."""
         try:
             model = self.binding.bind(values).model
         except LiedynError:
@@ -227,32 +206,16 @@ class RunsTogether:
         alike = model.v_names == self.model.v_names and model.link_names == self.model.link_names
         return model.constants if alike and np.array_equal(index, self.model.index) else None
 
-    def numbers(self, values: list) -> tuple[np.ndarray, np.ndarray]:
-        """(N, places) of runs with these values, and which of them cannot go side by side."""
-        alone = np.zeros(len(values[0]), dtype=bool)
-        if self._map is not None:
-            for i in np.flatnonzero(self._map.beyond(values)):
-                alone[i] = self._numbers_of([x[i] for x in values]) is None
-            return np.ascontiguousarray(self._map.rows(values)[:, self.places]), alone
-        rows = np.tile(self.base, (len(alone), 1))
-        for i in range(len(alone)):
-            found = self._numbers_of([x[i] for x in values])
-            alone[i] = found is None or not set(np.flatnonzero(found != self.base)) <= set(self.places)
-            if not alone[i]:
-                rows[i] = found
-        return np.ascontiguousarray(rows[:, self.places]), alone
-
-    def motion(self, numbers: np.ndarray) -> AlongMotion:
+    def motion(self, constants: np.ndarray) -> RunsMotion:
         """Of robots with these constants; one for all where they are the same."""
-        state, t = self.motion_there, self.trajectory.t
-        if not len(self.places):
-            return AlongMotion(self.model, None, t, state, {name: (unit, x[None]) for name, unit, x in self._columns(state)})
-        n, rows = len(numbers), len(t)
-        each_row = Variants.of_numbers(self.model, self.places, np.repeat(numbers, rows, axis=0))
-        with each_row.in_place_of_the_model():
+        state, t, variants = self.motion_there, self.trajectory.t, None
+        n, rows = len(constants) if len(self.places) else 1, len(t)
+        if len(self.places):
+            variants = Variants.of_numbers(self.model, self.places, constants[:, self.places])
+        with robots_of_rows(variants, rows):
             columns = self._columns(rows_of(state, np.tile(np.arange(rows), n)))
-        return AlongMotion(self.model, Variants.of_numbers(self.model, self.places, numbers), t, state,
-                           {name: (unit, x.reshape(n, rows)) for name, unit, x in columns})
+        q, v = (np.broadcast_to(x, (n, *x.shape)) for x in (state.q, state.v))
+        return RunsMotion(self.model, t, [(name, unit, x.reshape(n, rows)) for name, unit, x in columns], q, v, variants)
 
 
 def _computing(job: AlongJob, model: Model, trajectory) -> tuple[Motion, Callable[[Motion], list]]:

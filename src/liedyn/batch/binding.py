@@ -20,6 +20,8 @@ from liedyn.model.build import build
 from liedyn.model.model import Model
 from liedyn.simulation.preparation import Prepared, prepare_with
 
+LOOKED_AT, _SOME = 4096, 6          # runs
+
 
 class Binding:
     """Of the runs of a sweep: what varies, bound to names of the robot and to keys. Kinds of runs derive from it.
@@ -65,8 +67,22 @@ class Binding:
         return [x * factor if one.scale == "relative" else x
                 for one, x, factor in zip(self.sweep.vary, found, self.nominal, strict=True)]
 
+    def values_of(self, number: int) -> list:
+        """Of one run."""
+        return [x[0] for x in self.values(number, number + 1)]
+
+    @property
+    def looked_at(self) -> list[np.ndarray | list]:
+        """Values of the first runs, which maps of values are found by."""
+        return self.values(0, min(self.design.count, LOOKED_AT))
+
+    @property
+    def some(self) -> list[list]:
+        """Values of a few runs from all over the sweep."""
+        return [self.values_of(int(k)) for k in np.unique(np.linspace(0, self.design.count - 1, _SOME).astype(int))]
+
     def run(self, number: int):
-        return self.bind([x[0] for x in self.values(number, number + 1)])
+        return self.bind(self.values_of(number))
 
     def bind(self, values):
         """The run where what varies has these values."""
@@ -87,7 +103,7 @@ class Binding:
 
     def first_checked(self):
         """The first run; where it cannot be prepared, the error names what is at fault."""
-        values = [x[0] for x in self.values(0, 1)]
+        values = self.values_of(0)
         try:
             return self.bind(values)
         except LiedynError as error:

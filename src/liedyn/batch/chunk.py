@@ -1,7 +1,6 @@
 """A chunk of runs as rows of the table: what all kinds of runs have in common."""
 from __future__ import annotations
 
-import fnmatch
 import hashlib
 import json
 import math
@@ -15,9 +14,12 @@ import numpy as np
 
 from liedyn.batch.binding import Binding
 from liedyn.batch.expressions import as_written, compile_output
-from liedyn.errors import ScenarioError, nearest
+from liedyn.batch.motions import RunsMotion
+from liedyn.errors import LiedynError, ScenarioError, nearest
+from liedyn.io.csv import column_title
 from liedyn.io.sweep import Sweep
 from liedyn.model.model import Model
+from liedyn.simulation.names import matching
 
 COMPLETE, DIVERGED, FAILED = "complete", "diverged", "failed"
 _SIDE_BY_SIDE, _MOST = 48e6, 4096                 # bytes of rows in a chunk of runs side by side; runs in it
@@ -106,8 +108,8 @@ class Bench:
         """Compute runs side by side; the rows of those that are left."""
         raise NotImplementedError
 
-    def _alone(self, table: Table, i: int, kept: list[Motions]) -> None:
-        """Compute the run of row i."""
+    def _alone(self, table: Table, kept: list[Motions], i: int, run) -> None:
+        """Compute a run, which is bound, of row i. Raises LiedynError where it fails."""
         raise NotImplementedError
 
     # columns ------------------------------------------------------------------------------------------------------------
@@ -130,13 +132,14 @@ class Bench:
                     raise ScenarioError("no such event", place=one.place, found=event, hint=nearest(event, events),
                                         expected=f"one of {', '.join(events)}" if events else "no event: these runs have none")
         kept = self.sweep.trajectories
-        others |= {(pattern, kept) for pattern in kept.columns if not matching(known, pattern)} if kept else set()
+        others |= {(pattern, kept) for pattern in kept.columns if not matching(pattern, known)} if kept else set()
         if others:
             self._check_others(others)
 
     def kept_names(self, names) -> list[str]:
         """Of these columns, those that are kept of trajectories."""
-        return [name for name in names if any(fnmatch.fnmatchcase(name, p) for p in self.sweep.trajectories.columns)]
+        kept = {name for pattern in self.sweep.trajectories.columns for name in matching(pattern, names)}
+        return [name for name in names if name in kept]
 
     # runs ---------------------------------------------------------------------------------------------------------------
     def chunk_size(self, count: int) -> int:
@@ -159,23 +162,34 @@ class Bench:
         todo = self._together(table, kept, progress) if self.side_by_side else range(n)
         for i in todo:
             began = time.perf_counter()
-            self._alone(table, i, kept)
+            try:
+                self._alone(table, kept, i, self.binding.bind([x[i] for x in values]))
+            except LiedynError as error:
+                table.status[i], table.reason[i] = FAILED, str(error)
             table.seconds[i] = time.perf_counter() - began
             progress(1)
         return table, _joined(kept) if self.sweep.trajectories else None
 
+    def _fill(self, table: Table, kept: list[Motions], rows: np.ndarray, motion: RunsMotion) -> None:
+        """Rows of runs that are complete."""
+        for k, x in enumerate([output.value(motion) for output in self.outputs]):
+            table.outputs[rows, k] = x
+        for i in rows:
+            table.status[i] = COMPLETE
+        self._keep(kept, table.number[rows], motion)
+
+    def _keep(self, kept: list[Motions], number: np.ndarray, motion: RunsMotion) -> None:
+        """Rows of trajectories of runs with these numbers, where they are wanted."""
+        if self.sweep.trajectories:
+            n, rows = len(number), len(motion.t)
+            which = np.unique([*range(0, rows, self.sweep.trajectories.every), rows - 1])
+            columns = {column_title(name, motion.units[name]): np.broadcast_to(motion.column(name), (n, rows))[:, which].ravel()
+                       for name in self.kept_names(motion.columns)}
+            kept.append(Motions(np.repeat(number, len(which)), np.tile(motion.t[which], n), columns))
+
 
 def _power_of_two(x: float) -> int:
     return 1 << max(int(np.log2(max(x, 1.0))), 0)
-
-
-def matching(names, pattern: str) -> list[str]:
-    return [name for name in names if fnmatch.fnmatchcase(name, pattern)]
-
-
-def every_nth(rows: int, every: int) -> np.ndarray:
-    """And the last."""
-    return np.unique([*range(0, rows, every), rows - 1])
 
 
 def _joined(kept: list[Motions]) -> Motions | None:

@@ -14,7 +14,7 @@ from liedyn.analyse.along.dynamics_along import columns_along
 from liedyn.batch.along import AlongBench, setting_of
 from liedyn.batch.chunk import COMPLETE, Bench
 from liedyn.batch.expressions import Compiled
-from liedyn.batch.motions import AlongMotion, SideBySideMotion
+from liedyn.batch.motions import RunsMotion
 from liedyn.batch.rates import NotExact, WithRates
 from liedyn.batch.simulations import SimulationBench
 from liedyn.batch.step_rates import rates_of_simulation
@@ -23,11 +23,11 @@ from liedyn.dynamics.kinematics import jacobian, jacobian_derivative, link_pose,
 from liedyn.dynamics.tangent_numbers import tangent_rates
 from liedyn.errors import LiedynError
 from liedyn.kernels.simulation.link_points import COMPONENTS
+from liedyn.simulation.records.motion_columns import columns_of
 
 RUNS = 4                         # for central differences, by what varies
 EXACT, DIFFERENCES = "exact derivatives", "central differences"
 _FINE, _STEP = 1e-3, 0.02        # of the spread: differences of numbers that a run is made of, and of runs
-_ENERGIES = ("kinetic", "potential", "work")
 _MOVING = ("origin", "screw", "pitch")          # parameters that displace links
 
 
@@ -105,33 +105,27 @@ def _motion(bench: Bench, centre: list, spreads, which) -> _RatesMotion:
 
 
 class _RatesMotion:
-    """A run, and the rates of what outputs read of it. base: the run itself; rates: {q, v, a, tau, energy: (K, R, n)}, of q by
-    its numbers; still: whether links stay where they are on their bodies."""
+    """A run, and the rates of what outputs read of it. rates: by what varies as runs side by side, of q by its numbers; still:
+    whether links stay where they are on their bodies."""
 
-    def __init__(self, base: SideBySideMotion, rates: dict[str, np.ndarray], still: bool):
-        self.base, self.t, self.rates, self.still, self.model = base, base.t, rates, still, base.model
-        self.q, self.v = (base.arrays[kind][0] for kind in "qv")
+    def __init__(self, base: RunsMotion, rates: RunsMotion, still: bool):
+        self.base, self.t, self.rates, self.still = base, base.t, rates, still
 
     def column(self, name: str):
-        kind, _, rest = name.partition(".")
-        if kind == "energy" and kind in self.rates:
-            return WithRates(self.base.column(name), self.rates[kind][:, None, :, _ENERGIES.index(rest)])
-        if kind not in self.base.names or rest not in self.base.names[kind]:
-            if kind == "fext":
-                return self.base.column(name)
-            raise NotExact(name)
-        if kind not in self.rates:
-            raise NotExact(name)
-        return WithRates(self.base.column(name), self.rates[kind][:, None, :, self.base.names[kind].index(rest)])
+        if name in self.rates.columns:
+            return WithRates(self.base.column(name), self.rates.column(name)[:, None])
+        if name.startswith("fext."):
+            return self.base.column(name)
+        raise NotExact(name)
 
     def point(self, kind: str, link: str, at) -> WithRates:
         """p = p_link + R at; V, the twist, in world axes: dV = J dv + (dJ along dq) v."""
         if not self.still:
             raise NotExact(f"{kind}({link})")
-        model, q, v, found = self.model, np.ascontiguousarray(self.q), np.ascontiguousarray(self.v), []
+        model, (q, v), found = self.base.model, (np.ascontiguousarray(x[0]) for x in (self.base.q, self.base.v)), []
         arm = link_pose(model, q, link)[..., :3, :3] @ np.array(at)
         J, V = (f(model, q, *more, link, frame="local_world_aligned") for f, more in ((jacobian, ()), (link_twist, (v,))))
-        for dq, dv in zip(self.rates["q"], self.rates["v"], strict=True):
+        for dq, dv in zip(self.rates.q, self.rates.v, strict=True):
             x = np.ascontiguousarray(tangent_rates(model, q, dq))
             moved = (J @ x[..., None])[..., 0]
             turned = np.cross(moved[..., :3], arm)
@@ -160,8 +154,9 @@ def _along(bench: AlongBench, centre: list, which) -> _RatesMotion:
     mask = {"of": "hybrid", "prescribed": given} if job.kind == "hybrid" else {"of": job.kind}
     found = parameter_derivatives(run.model, motion.q, motion.v, x, names, **mask, f_ext=motion.f_ext, passive=motion.passive)
     found = np.moveaxis(found, -1, 0)
-    rates = {"q": np.zeros((len(names), *motion.q.shape)), "v": np.zeros((len(names), *motion.v.shape)),
-             "tau": np.where(given, found, 0.0), "a": np.where(given, 0.0, found)}
-    base = AlongMotion(run.model, None, run.trajectory.t, motion, {
-        name: (unit, x[None]) for name, unit, x in columns_along(run.model, motion, outcome)})
-    return _RatesMotion(base, rates, True)
+    still = {kind: np.zeros((len(names), *x.shape)) for kind, x in (("q", motion.q), ("v", motion.v))}
+    rates = columns_of(run.model, **still, tau=np.where(given, found, 0.0), a=np.where(given, 0.0, found))
+    base = [(name, unit, x[None]) for name, unit, x in columns_along(run.model, motion, outcome)]
+    t = run.trajectory.t
+    return _RatesMotion(RunsMotion(run.model, t, base, motion.q[None], motion.v[None]),
+                        RunsMotion(run.model, t, rates, **still), True)

@@ -25,7 +25,7 @@ from liedyn.simulation.control_laws.tracking import Tracking
 from liedyn.simulation.joint_limits.limits import Excess, limit_notes
 from liedyn.simulation.joint_limits.stops import stop_notes, stops_of
 from liedyn.simulation.preparation import prepare
-from liedyn.simulation.records.motion_columns import columns_of, constraint_columns
+from liedyn.simulation.records.motion_columns import columns_of, constraint_columns, energy_columns
 from liedyn.simulation.run_checks.balance import GOOD
 from liedyn.simulation.run_checks.prescribed_power import prescribed_power
 
@@ -147,8 +147,7 @@ class Result:
             columns += self.contacts.columns
         if self.stops is not None:
             columns += self._stop_columns
-        return [*columns, *((f"energy.{name}", "J", x) for name, x in (("kinetic", self.kinetic), ("potential", self.potential),
-                                                                      ("work", self.work)))]
+        return columns + energy_columns(self.kinetic, self.potential, self.work)
 
     @property
     def _motor_columns(self) -> list[tuple[str, str, Array]]:

@@ -53,14 +53,19 @@ def reaction_comment(axes: str = "world axes") -> str:
 
 
 def columns_of(model: Model, forced_links=(), wrench=None, **arrays) -> list[tuple[str, str, np.ndarray]]:
-    """(name, unit, (N,) array) of q (N, nq), v, a, tau (N, nv) and rates such as d1a, as far as given, and of external wrenches
-    (N, len(forced_links), 6)."""
+    """(name, unit, (…, N) array) of q (…, N, nq), v, a, tau (…, N, nv) and rates such as d1a, as far as given, and of external
+    wrenches (…, N, len(forced_links), 6)."""
     out = []
     for kind in sorted((kind for kind, x in arrays.items() if x is not None), key=_place_in_file):
-        out += [(f"{kind}.{name}", unit, arrays[kind][:, k]) for k, (name, unit) in enumerate(_units(model, kind))]
+        out += [(f"{kind}.{name}", unit, arrays[kind][..., k]) for k, (name, unit) in enumerate(_units(model, kind))]
     for k, link in enumerate(forced_links):
-        out += [(f"fext.{link}.{part}", unit, wrench[:, k, j]) for j, (part, unit) in enumerate(_WRENCH)]
+        out += [(f"fext.{link}.{part}", unit, wrench[..., k, j]) for j, (part, unit) in enumerate(_WRENCH)]
     return out
+
+
+def energy_columns(kinetic, potential, work) -> list[tuple[str, str, np.ndarray]]:
+    """(name, unit, array) of energies [J]."""
+    return [(f"energy.{name}", "J", x) for name, x in (("kinetic", kinetic), ("potential", potential), ("work", work))]
 
 
 def wrench_columns(names, rates) -> list[tuple[str, str, np.ndarray]]:
