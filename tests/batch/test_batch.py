@@ -137,6 +137,15 @@ def test_columns_that_some_runs_have_are_in_all_files_of_trajectories(tmp_path):
     assert last == pytest.approx([lower["fext.lower.fz"][-1], tip["fext.tip.fz"][-1]], rel=1e-12)          # of one run: itself
 
 
+def test_a_run_without_a_column_that_an_output_reads_fails_and_the_others_go_on(tmp_path):
+    """The whole batch ended with its error."""
+    scenario = f"{SCENARIO}external_forces: [{{link: lower, wrench: [0, 0, 0, 0, 0, 2]}}]\n"
+    text = f"{ADAPTIVE}vary: [{{key: external_forces.0.link, list: [lower, tip]}}]\noutputs: {{x: max(fext.lower.fz)}}\n"
+    rows, _ = batch(tmp_path, text, scenario=scenario).bench.chunk(0, 2)
+    assert rows.status == ["complete", "failed"] and rows.outputs[0, 0] == pytest.approx(2.0, abs=0.1)
+    assert rows.reason[1] == "a run has no column fext.lower.fz (did you mean fext.tip.fz?)" and np.isnan(rows.outputs[1, 0])
+
+
 EVENTS = """\
 events:
   straight: {when: "q(elbow)", value: 0, direction: rising, once: true, do: {impact: {joint: elbow, restitution: 0.5}}}

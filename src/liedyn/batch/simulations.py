@@ -142,5 +142,5 @@ class SimulationBench(Bench):
                 if error.result is not None:
                     self._keep(kept, table.number[[i]], motion_of_run(error.result))
                 return
-            table.energy_balance[i] = result.check["energy_balance_relative"]
             self._fill(table, kept, np.array([i]), motion_of_run(result))
+            table.energy_balance[i] = result.check["energy_balance_relative"]
