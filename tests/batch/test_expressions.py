@@ -81,6 +81,18 @@ def test_robots_of_their_own_have_their_own_energies_and_places(result):
         assert value(text, several)[0] == pytest.approx(float(np.ravel(value(text, motion_of_run(result)))[0]), rel=1e-12)
 
 
+def test_at_a_time_of_each_run(result):
+    """It was an error where runs went side by side."""
+    columns = [(name, unit, np.stack([x, 0.5 * x])) for name, unit, x in result.columns]
+    motion, t, q = RunsMotion(result.model, result.t, columns), result.t, result.q[:, 1]
+    found = value("at(0.3 + max(q.elbow)/4, q.elbow)", motion)
+    assert found == pytest.approx([np.interp(0.3 + q.max() / 4, t, q), 0.5 * np.interp(0.3 + q.max() / 8, t, q)], rel=1e-12)
+    beyond = value("at(1 + min(0, initial(q.shoulder) - 0.7), t)", motion)
+    assert beyond == pytest.approx([1.0, 0.8], rel=1e-12)
+    assert np.array_equal(np.isnan(value("at(1.3 - initial(q.shoulder), 2*t)", motion)), [False, False])
+    assert np.array_equal(np.isnan(value("at(1.7 - initial(q.shoulder), 2*t)", motion)), [False, True])
+
+
 def test_names_with_other_signs_stand_in_brackets():
     found = compile_output(Output("x", "final(q(left-arm 2)) + final(q.base.px)"))
     assert found.columns == ("q.left-arm 2", "q.base.px")

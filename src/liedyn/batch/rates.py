@@ -41,10 +41,10 @@ class WithRates(NDArrayOperatorsMixin):
     def __len__(self) -> int:
         return len(self.x)
 
-    def __float__(self) -> float:
+    def __array__(self, dtype=None, copy=None) -> np.ndarray:
         if self.dx.any():
             raise NotExact("at(…) of a time that varies")
-        return float(self.x)
+        return self.x
 
     def min(self, axis: int):
         return self._picked(self.x.argmin(axis), axis)
