@@ -9,7 +9,6 @@ import liedyn as ld
 from command_line import ok, run
 from liedyn.analyse.along.varied import with_parameters
 from liedyn.batch.motions import motion_of_run
-from liedyn.batch.run_batch import Shard
 from liedyn.io.csv import read_trajectory
 from liedyn.simulation.preparation import prepare_with
 from liedyn.simulation.run import Silent, simulate_prepared
@@ -41,7 +40,7 @@ def test_a_run_side_by_side_is_the_run_alone(tmp_path, worst):
 def test_a_run_is_that_of_run_scenario_with_these_values(tmp_path):
     """The binding against the public function: overrides, and a robot that is built anew."""
     found = batch(tmp_path, SAMPLES)
-    release, kp, mass = (x[0] for x in found.binding.values(7, 8))
+    release, kp, mass = found.binding.values_of(7)
     overrides = {"initial.q.shoulder": release, "joints.shoulder.torque.pd.kp": kp}
     model = ld.load(ROBOT)
     changed = ld.build(with_parameters(model, {"mass.lower": mass}))
@@ -219,7 +218,7 @@ def test_shards_make_one_table(tmp_path):
     found = batch(tmp_path, SAMPLES, 32)
     found.run(tmp_path / "whole")
     for part in (2, 1, 3):
-        done = batch(tmp_path, SAMPLES, 32).run(tmp_path / "parts", shard=Shard(part, 3))
+        done = batch(tmp_path, SAMPLES, 32).run(tmp_path / "parts", shard=(part, 3))
         assert bool(done.missing) == (not (tmp_path / "parts" / "runs.parquet").exists()) == (part != 3)
     assert without_seconds(tmp_path / "parts") == without_seconds(tmp_path / "whole")
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -56,13 +56,14 @@ def along(job: AlongJob, run: AlongRun) -> Along:
 
 
 class AlongBench(Bench):
-    """first: what the command gives where nothing varies."""
+    """first: what the command gives where nothing varies; together_along(path): runs along one trajectory."""
 
     fewest = 1
 
     def _bound(self) -> AlongBinding:
-        self._runs: dict[str, RunsTogether] = {}
-        return AlongBinding(self.sweep)
+        binding = AlongBinding(self.sweep)
+        self.together_along = lru_cache(_KEPT)(partial(RunsTogether, binding))
+        return binding
 
     @cached_property
     def first(self) -> Along:
@@ -79,11 +80,8 @@ class AlongBench(Bench):
                                                                       job.joints).by)
 
     @property
-    def way(self) -> str:
-        if not self.side_by_side:
-            return "one after the other"
-        mapped = self.together_along(self.sweep.job.trajectory).numbers.affine
-        return "side by side" if mapped else "side by side, each bound by itself"
+    def mapped(self) -> bool:
+        return self.together_along(self.sweep.job.trajectory).numbers.affine
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -117,14 +115,6 @@ class AlongBench(Bench):
                                 expected=f"a column that liedyn {self.sweep.job.kind} writes, such as {', '.join(shown[-3:])}")
 
     # runs ---------------------------------------------------------------------------------------------------------------
-    def together_along(self, path: str) -> RunsTogether:
-        """Of runs along one trajectory."""
-        if path not in self._runs:
-            if len(self._runs) == _KEPT:
-                del self._runs[next(iter(self._runs))]
-            self._runs[path] = RunsTogether(self.binding, path)
-        return self._runs[path]
-
     def _together(self, table: Table, kept: list[Motions], progress) -> list[int]:
         paths: dict[str, list[int]] = {}
         for i in range(len(table.number)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
@@ -150,7 +151,7 @@ class ScenarioBinding(Binding):
     """Of simulations. prepared: the run of the scenario itself."""
 
     def _begin(self) -> Model:
-        self._models: dict[tuple, Model] = {}
+        self._load = cache(load)
         scenario = scenario_of(self.sweep.scenario, self.sweep.overrides)
         model = self._model(scenario)
         self.prepared = prepare_with(scenario, model)
@@ -165,13 +166,10 @@ class ScenarioBinding(Binding):
         return prepare_with(scenario, model)
 
     def _model(self, scenario, edits: tuple[str, ...] = ()) -> Model:
-        key = scenario.robot, scenario.base, scenario.gravity, scenario.loops
         if edits:
             robot = load_description(scenario.robot, scenario.base, scenario.loops, edits)
             return build(robot if scenario.gravity is None else replace(robot, gravity=scenario.gravity))
-        if key not in self._models:
-            self._models[key] = load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops)
-        return self._models[key]
+        return self._load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops)
 
     @property
     def robot_file(self) -> str:

@@ -55,8 +55,10 @@ class Bench:
 
     fewest = 64
 
-    def __init__(self, sweep: Sweep, identity: str = "", threads: int | None = None):
-        self.sweep, self.identity, self.threads = sweep, identity, threads
+    identity = ""                                              # of the batch, which hashes of its runs begin with
+
+    def __init__(self, sweep: Sweep, threads: int | None = None):
+        self.sweep, self.threads = sweep, threads
         self.binding = self._bound()
         self.outputs = [compile_output(one) for one in sweep.outputs]
         self._check_columns()
@@ -71,8 +73,8 @@ class Bench:
         raise NotImplementedError
 
     @property
-    def way(self) -> str:
-        """The same in words."""
+    def mapped(self) -> bool:
+        """Of runs side by side: whether none has to be bound by itself."""
         raise NotImplementedError
 
     def known_columns(self) -> dict[str, str]:
@@ -111,6 +113,13 @@ class Bench:
     def _alone(self, table: Table, kept: list[Motions], i: int, run) -> None:
         """Compute a run, which is bound, of row i. Raises LiedynError where it fails."""
         raise NotImplementedError
+
+    @property
+    def way(self) -> str:
+        """How runs go, in words."""
+        if not self.side_by_side:
+            return "one after the other"
+        return "side by side" if self.mapped else "side by side, each bound by itself"
 
     # columns ------------------------------------------------------------------------------------------------------------
     def _check_columns(self) -> None:

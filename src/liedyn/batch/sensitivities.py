@@ -12,7 +12,7 @@ import numpy as np
 
 from liedyn.analyse.along.dynamics_along import columns_along
 from liedyn.batch.along import AlongBench, setting_of
-from liedyn.batch.chunk import COMPLETE, Bench
+from liedyn.batch.chunk import Bench
 from liedyn.batch.expressions import Compiled
 from liedyn.batch.motions import RunsMotion
 from liedyn.batch.rates import NotExact, WithRates
@@ -91,7 +91,6 @@ def _outputs_at(bench: Bench, rows: list[list]) -> np.ndarray:
     """(rows, outputs) of runs with these values, NaN where they are not complete."""
     columns = [np.array(x) if all(isinstance(y, float) for y in x) else list(x) for x in zip(*rows, strict=True)]
     table, _ = bench.computed(0, columns)
-    table.outputs[[status != COMPLETE for status in table.status]] = np.nan
     return table.outputs
 
 

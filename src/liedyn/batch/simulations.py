@@ -40,10 +40,8 @@ class SimulationBench(Bench):
         return self.lineup is not None
 
     @property
-    def way(self) -> str:
-        if self.lineup is None:
-            return "one after the other"
-        return "side by side" + ("" if self.lineup.affine else ", each bound by itself")
+    def mapped(self) -> bool:
+        return self.lineup.affine
 
     @cached_property
     def first(self) -> Prepared:

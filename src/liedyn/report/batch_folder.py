@@ -98,7 +98,7 @@ def _swings(source: Path, about: dict, varied: list[str], outputs: list[str]) ->
         if batch.identity != about["identity"]:
             raise UsageError("the sweep, its scenario, its robot or liedyn has changed since the batch ran")
         number = table["number"][int(np.argmax(complete))]
-        centre, spreads = [x[0] for x in batch.binding.values(number, number + 1)], np.zeros(len(batch.sweep.vary))
+        centre, spreads = batch.binding.values_of(number), np.zeros(len(batch.sweep.vary))
         for k, one in enumerate(batch.sweep.vary):
             if one.name in varied:
                 x = np.array(table[one.name])[complete]
