@@ -38,11 +38,10 @@ class AlongBinding(Binding):
     def _robot_of(self, trajectory: Trajectory, edits: tuple[str, ...] = ()) -> tuple[Model, tuple[str, ...]]:
         """Of a trajectory, with notes; the same one where its comments say the same."""
         key = os.path.dirname(trajectory.source), *(trajectory.header.get(name) for name in _OF_ROBOT)
-        if edits or key not in self._robots:
-            found = robot_of(trajectory, self.job.robot, base=self.job.base, edits=edits)
-            if edits:
-                return found
-            self._robots[key] = found
+        if edits:
+            return robot_of(trajectory, self.job.robot, base=self.job.base, edits=edits)
+        if key not in self._robots:
+            self._robots[key] = robot_of(trajectory, self.job.robot, base=self.job.base)
         return self._robots[key]
 
     def _made(self, overrides: list[str], edits: tuple[str, ...], parameters: dict[str, float]) -> AlongRun:
