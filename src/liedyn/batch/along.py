@@ -119,38 +119,32 @@ class AlongBench(Bench):
         paths: dict[str, list[int]] = {}
         for i in range(len(table.number)):
             paths.setdefault(self.binding.path([x[i] for x in table.values]), []).append(i)
-        left = []
+        left, todo = [], []
         for path, rows in paths.items():
             try:
                 runs = self.together_along(path)
             except LiedynError:                                # of the trajectory: each of its runs says so
                 left += rows
                 continue
-            left += self._along_one(table, kept, runs, np.array(rows), progress)
-        return sorted(left)
-
-    def _along_one(self, table: Table, kept: list[Motions], runs: RunsTogether, rows: np.ndarray, progress) -> list[int]:
-        values = [x[rows] if isinstance(x, np.ndarray) else [x[i] for i in rows] for x in table.values]
-        constants, alone = runs.numbers.rows(values)
-        left = [int(i) for i in rows[alone]]
-        todo = [np.flatnonzero(~alone)]
+            constants, alone = runs.numbers.rows([x[rows] if isinstance(x, np.ndarray) else [x[i] for i in rows]
+                                                  for x in table.values])
+            left += np.array(rows)[alone].tolist()
+            if not alone.all():
+                todo.append((runs, constants[~alone], np.array(rows)[~alone]))
         while todo:
-            which = todo.pop()
-            if not len(which):
-                continue
-            began = time.perf_counter()
+            runs, constants, rows = todo.pop()
+            began, half = time.perf_counter(), len(rows) // 2
             try:
                 with at_most(self.threads):
-                    motion = runs.motion(constants[which])
+                    motion = runs.motion(constants)
             except LiedynError:                                # of some run: halves, until it is by itself
-                half = len(which) // 2
-                left += [int(rows[which[0]])] if half == 0 else []
-                todo += [which[half:], which[:half]] if half else []
+                left += rows.tolist() if half == 0 else []
+                todo += [(runs, constants[half:], rows[half:]), (runs, constants[:half], rows[:half])] if half else []
                 continue
-            self._fill(table, kept, rows[which], motion)
-            table.seconds[rows[which]] = (time.perf_counter() - began) / len(which)
-            progress(len(which))
-        return left
+            self._fill(table, kept, rows, motion)
+            table.seconds[rows] = (time.perf_counter() - began) / len(rows)
+            progress(len(rows))
+        return sorted(left)
 
     def _alone(self, table: Table, kept: list[Motions], i: int, run: AlongRun) -> None:
         with by_loops_of(run.model, self.binding.model):

@@ -54,10 +54,6 @@ class AlongBinding(Binding):
         """Of the trajectory of a run with these values."""
         return next((x for one, x in zip(self.sweep.vary, values, strict=True) if one.key == "trajectory"), self.job.trajectory)
 
-    @property
-    def robot_file(self) -> str:
-        return self.model.source or ""
-
     def _check_key(self, one: Varied, name: str | None, known: set[str]) -> None:
         if one.of_robot is None and one.key != "trajectory":
             raise ScenarioError(f"the job {self.job.kind} has nothing of this name to vary", place=one.place, found=one.key,

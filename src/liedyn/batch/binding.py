@@ -12,6 +12,7 @@ from liedyn.analyse.along.varied import value, with_parameters
 from liedyn.batch.design import Design
 from liedyn.dynamics.parameters.model_parameters import parameter_names
 from liedyn.errors import LiedynError, ModelError, ScenarioError, nearest
+from liedyn.io.override import path_parts
 from liedyn.io.scenarios.plain_scenario import to_plain
 from liedyn.io.scenarios.scenario_file import scenario_of
 from liedyn.io.sweep import Sweep, Varied
@@ -47,10 +48,6 @@ class Binding:
 
     def _made(self, overrides: list[str], edits: tuple[str, ...], parameters: dict[str, float]):
         """A run with these values of its own keys ("key=value"), edits of the robot file, and parameters of the robot."""
-        raise NotImplementedError
-
-    @property
-    def robot_file(self) -> str:
         raise NotImplementedError
 
     def _own_value(self, key: str):
@@ -119,7 +116,7 @@ class Binding:
         if name is not None and not one.is_number:
             found = next(x for x in one.values if not isinstance(x, float))
             raise ScenarioError(f"{one.key} is a number", place=one.place, found=found)
-        rest, is_yaml = one.of_robot, self.robot_file.lower().endswith((".yaml", ".yml"))
+        rest, is_yaml = one.of_robot, str(self.model.source).lower().endswith((".yaml", ".yml"))
         if rest is None or name is not None or (is_yaml and rest.partition(".")[0] in ("links", "joints", "gravity", "loops",
                                                                                       "couplings", "actuators")):
             return
@@ -137,7 +134,7 @@ class Binding:
                                     expected="scale: absolute, the change")
             found = value(self.model, name)
         elif one.of_robot:
-            found = _at_path(read_yaml(self.robot_file, ModelError).plain(), one.of_robot)
+            found = _at_path(read_yaml(self.model.source, ModelError).plain(), one.of_robot)
         else:
             found = self._own_value(one.key)
         if isinstance(found, bool) or not isinstance(found, int | float):
@@ -171,10 +168,6 @@ class ScenarioBinding(Binding):
             return build(robot if scenario.gravity is None else replace(robot, gravity=scenario.gravity))
         return self._load(scenario.robot, base=scenario.base, gravity=scenario.gravity, loops=scenario.loops)
 
-    @property
-    def robot_file(self) -> str:
-        return self.prepared.scenario.robot
-
     def _own_value(self, key: str):
         return _at_path(to_plain(self.prepared.scenario), key)
 
@@ -186,16 +179,10 @@ def _plain(x):
 
 
 def _at_path(tree, path: str):
-    """The value at a path of keys of plain values; names may have dots. None where there is none."""
-    if not path:
-        return tree
-    if isinstance(tree, list):
-        head, _, rest = path.partition(".")
-        return _at_path(tree[int(head)], rest) if head.isdecimal() and int(head) < len(tree) else None
-    if not isinstance(tree, dict):
-        return None
-    for key, child in tree.items():
-        for written in (key, f'"{key}"'):
-            if path == written or path.startswith(f"{written}."):
-                return _at_path(child, path[len(written) + 1:])
-    return None
+    """The value at a path of keys of plain values, as overrides have them. None where there is none."""
+    for part in path_parts(path):
+        if isinstance(tree, list):
+            tree = tree[int(part)] if part.isdecimal() and int(part) < len(tree) else None
+        else:
+            tree = tree.get(part) if isinstance(tree, dict) else None
+    return tree

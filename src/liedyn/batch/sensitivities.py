@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from liedyn.analyse.along.derivative_columns import Question
+from liedyn.analyse.along.derivative_columns import jacobian as derivatives
 from liedyn.analyse.along.dynamics_along import columns_along
 from liedyn.batch.along import AlongBench, setting_of
 from liedyn.batch.chunk import Bench
@@ -18,7 +20,6 @@ from liedyn.batch.motions import RunsMotion
 from liedyn.batch.rates import NotExact, WithRates
 from liedyn.batch.simulations import SimulationBench
 from liedyn.batch.step_rates import rates_of_simulation
-from liedyn.dynamics.derivatives.directional import parameter_derivatives
 from liedyn.dynamics.kinematics import jacobian, jacobian_derivative, link_pose, link_twist
 from liedyn.dynamics.tangent_numbers import tangent_rates
 from liedyn.errors import LiedynError
@@ -148,14 +149,11 @@ def _along(bench: AlongBench, centre: list, which) -> _RatesMotion:
     run = binding.bind(centre)
     setting = setting_of(job, job.kind, run.model, run.trajectory)
     motion, given = setting.motion, setting.prescribed
-    outcome = setting.compute(motion)
-    x = np.where(given, outcome.a, outcome.tau)
-    mask = {"of": "hybrid", "prescribed": given} if job.kind == "hybrid" else {"of": job.kind}
-    found = parameter_derivatives(run.model, motion.q, motion.v, x, names, **mask, f_ext=motion.f_ext, passive=motion.passive)
+    found = derivatives(run.model, Question(job.kind, given, np.arange(run.model.nv), tuple(names)), motion)
     found = np.moveaxis(found, -1, 0)
     still = {kind: np.zeros((len(names), *x.shape)) for kind, x in (("q", motion.q), ("v", motion.v))}
     rates = columns_of(run.model, **still, tau=np.where(given, found, 0.0), a=np.where(given, 0.0, found))
-    base = [(name, unit, x[None]) for name, unit, x in columns_along(run.model, motion, outcome)]
+    base = [(name, unit, x[None]) for name, unit, x in columns_along(run.model, motion, setting.compute(motion))]
     t = run.trajectory.t
     return _RatesMotion(RunsMotion(run.model, t, base, motion.q[None], motion.v[None]),
                         RunsMotion(run.model, t, rates, **still), True)

@@ -149,9 +149,8 @@ class Store:
         whole = pa.unify_schemas(schemas) if schemas else None
         for path, schema in zip(files, schemas, strict=True):
             if schema.names != whole.names:
-                table = parquet.read_table(path)
-                columns = [table[one.name] if one.name in schema.names else pa.nulls(len(table), one.type) for one in whole]
-                parquet.write_table(pa.table(columns, schema=whole), part / "trajectory")
+                table = pa.concat_tables([whole.empty_table(), parquet.read_table(path)], promote_options="default")
+                parquet.write_table(table, part / "trajectory")
                 os.replace(part / "trajectory", path)
 
 
