@@ -29,7 +29,7 @@ from liedyn.analyse.along.dynamics_along import (
 from liedyn.analyse.along.recorded_motion import Along, Motion, motion_of
 from liedyn.batch.affine import RunNumbers, origin_of
 from liedyn.batch.along_binding import AlongBinding, AlongRun
-from liedyn.batch.chunk import Bench, Motions, Table, by_loops_of
+from liedyn.batch.chunk import Bench, Table, by_loops_of
 from liedyn.batch.expressions import as_written
 from liedyn.batch.motions import RunsMotion, robots_of_rows
 from liedyn.dynamics.calling.threads import at_most
@@ -115,7 +115,7 @@ class AlongBench(Bench):
                                 expected=f"a column that liedyn {self.sweep.job.kind} writes, such as {', '.join(shown[-3:])}")
 
     # runs ---------------------------------------------------------------------------------------------------------------
-    def _together(self, table: Table, kept: list[Motions], progress) -> list[int]:
+    def _together(self, table: Table, progress) -> list[int]:
         paths: dict[str, list[int]] = {}
         for i in range(len(table.number)):
             paths.setdefault(self.binding.path([x[i] for x in table.values]), []).append(i)
@@ -141,12 +141,12 @@ class AlongBench(Bench):
                 left += rows.tolist() if half == 0 else []
                 todo += [(runs, constants[half:], rows[half:]), (runs, constants[:half], rows[:half])] if half else []
                 continue
-            self._fill(table, kept, rows, motion)
+            self._fill(table, rows, motion)
             table.seconds[rows] = (time.perf_counter() - began) / len(rows)
             progress(len(rows))
         return sorted(left)
 
-    def _alone(self, table: Table, kept: list[Motions], i: int, run: AlongRun) -> None:
+    def _alone(self, table: Table, i: int, run: AlongRun) -> None:
         with by_loops_of(run.model, self.binding.model):
             q = v = None
             found = along(self.sweep.job, run)
@@ -154,7 +154,7 @@ class AlongBench(Bench):
                 state = motion_of(run.model, run.trajectory, derive_a=False)
                 q, v = state.q[None], state.v[None]
             columns = [(name, unit, x[None]) for name, unit, x in found.columns]
-            self._fill(table, kept, np.array([i]), RunsMotion(run.model, run.trajectory.t, columns, q, v))
+            self._fill(table, np.array([i]), RunsMotion(run.model, run.trajectory.t, columns, q, v))
 
     @property
     def _reads_points(self) -> bool:

@@ -8,7 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -27,9 +27,18 @@ _WORK = 4e6                                       # steps times coordinates in a
 
 
 @dataclass
+class Motions:
+    """Rows of trajectories: number of the run and time of each, columns by title."""
+
+    number: np.ndarray
+    t: np.ndarray
+    columns: dict[str, np.ndarray]
+
+
+@dataclass
 class Table:
-    """Of N runs: their numbers, values (by what varies), outputs (N, outputs), balances of energy, status, reasons, seconds and
-    hashes. Outputs of runs that are not complete are NaN."""
+    """Of N runs: their numbers, values (by what varies), outputs (N, outputs), balances of energy, status, reasons, seconds,
+    hashes, and what is kept of trajectories. Outputs of runs that are not complete are NaN."""
 
     number: np.ndarray
     values: list
@@ -39,15 +48,7 @@ class Table:
     reason: list[str]
     seconds: np.ndarray
     hash: list[str]
-
-
-@dataclass
-class Motions:
-    """Rows of trajectories: number of the run and time of each, columns by title."""
-
-    number: np.ndarray
-    t: np.ndarray
-    columns: dict[str, np.ndarray]
+    kept: list[Motions] = field(default_factory=list)
 
 
 class Bench:
@@ -106,11 +107,11 @@ class Bench:
         """Columns that not every run has, with what asks for them."""
         raise NotImplementedError
 
-    def _together(self, table: Table, kept: list[Motions], progress) -> list[int]:
+    def _together(self, table: Table, progress) -> list[int]:
         """Compute runs side by side; the rows of those that are left."""
         raise NotImplementedError
 
-    def _alone(self, table: Table, kept: list[Motions], i: int, run) -> None:
+    def _alone(self, table: Table, i: int, run) -> None:
         """Compute a run, which is bound, of row i. Raises LiedynError where it fails."""
         raise NotImplementedError
 
@@ -167,34 +168,33 @@ class Bench:
         n = len(values[0])
         table = Table(np.arange(first, first + n), values, np.full((n, len(self.outputs)), np.nan), np.full(n, np.nan), [""] * n,
                       [""] * n, np.zeros(n), hashes(self.identity, first, values))
-        kept: list[Motions] = []
-        todo = self._together(table, kept, progress) if self.side_by_side else range(n)
+        todo = self._together(table, progress) if self.side_by_side else range(n)
         for i in todo:
             began = time.perf_counter()
             try:
-                self._alone(table, kept, i, self.binding.bind([x[i] for x in values]))
+                self._alone(table, i, self.binding.bind([x[i] for x in values]))
             except LiedynError as error:
                 table.status[i], table.reason[i] = FAILED, str(error)
             table.seconds[i] = time.perf_counter() - began
             progress(1)
-        return table, _joined(kept) if self.sweep.trajectories else None
+        return table, _joined(table.kept)
 
-    def _fill(self, table: Table, kept: list[Motions], rows: np.ndarray, motion: RunsMotion) -> None:
-        """Rows of runs that are complete."""
+    def _fill(self, table: Table, rows: np.ndarray, motion: RunsMotion) -> None:
+        """Of runs that are complete."""
         for k, x in enumerate([output.value(motion) for output in self.outputs]):
             table.outputs[rows, k] = x
         for i in rows:
             table.status[i] = COMPLETE
-        self._keep(kept, table.number[rows], motion)
+        self._keep(table, rows, motion)
 
-    def _keep(self, kept: list[Motions], number: np.ndarray, motion: RunsMotion) -> None:
-        """Rows of trajectories of runs with these numbers, where they are wanted."""
+    def _keep(self, table: Table, rows: np.ndarray, motion: RunsMotion) -> None:
+        """Trajectories, where they are wanted."""
         if self.sweep.trajectories:
-            n, rows = len(number), len(motion.t)
-            which = np.unique([*range(0, rows, self.sweep.trajectories.every), rows - 1])
-            columns = {column_title(name, motion.units[name]): np.broadcast_to(motion.column(name), (n, rows))[:, which].ravel()
+            shape = len(rows), len(motion.t)
+            which = np.unique([*range(0, shape[1], self.sweep.trajectories.every), shape[1] - 1])
+            columns = {column_title(name, motion.units[name]): np.broadcast_to(motion.column(name), shape)[:, which].ravel()
                        for name in self.kept_names(motion.columns)}
-            kept.append(Motions(np.repeat(number, len(which)), np.tile(motion.t[which], n), columns))
+            table.kept.append(Motions(np.repeat(table.number[rows], len(which)), np.tile(motion.t[which], len(rows)), columns))
 
 
 def _power_of_two(x: float) -> int:

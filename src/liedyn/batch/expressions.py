@@ -46,7 +46,6 @@ class Compiled:
     columns   of trajectories that it reads; links: points of links that it reads; events: whose times it reads
     """
 
-    name: str
     value: Callable
     columns: tuple[str, ...]
     links: tuple[str, ...]
@@ -69,7 +68,7 @@ def compile_output(output: Output) -> Compiled:
         raise reader.refuse("an output is one number per run, and this expression has one at each time",
                             expected=f"{', '.join(f'{name}(…)' for name in REDUCTIONS)}")
     read = (tuple(dict.fromkeys(x)) for x in (reader.columns, reader.links, reader.events))
-    return Compiled(output.name, lambda motion: part.value(motion)[:, 0], *read)
+    return Compiled(lambda motion: part.value(motion)[:, 0], *read)
 
 
 class _Reader:

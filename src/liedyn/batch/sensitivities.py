@@ -15,7 +15,6 @@ from liedyn.analyse.along.derivative_columns import jacobian as derivatives
 from liedyn.analyse.along.dynamics_along import columns_along
 from liedyn.batch.along import AlongBench, setting_of
 from liedyn.batch.chunk import Bench
-from liedyn.batch.expressions import Compiled
 from liedyn.batch.motions import RunsMotion
 from liedyn.batch.rates import NotExact, WithRates
 from liedyn.batch.simulations import SimulationBench
@@ -50,29 +49,22 @@ def sensitivities(bench: Bench, centre: list, spreads: np.ndarray) -> Sensitivit
     n, base = len(bench.outputs), _outputs_at(bench, [centre])[0]
     if np.isnan(base).all() and n:
         raise NotExact("the run at the medians of what varies is not complete")
-    slopes, ways, rest = np.full((n, len(spreads)), np.nan), [DIFFERENCES] * n, list(range(n))
+    slopes, ways = np.full((n, len(spreads)), np.nan), [DIFFERENCES] * n
     try:
         motion = _motion(bench, centre, spreads, which)
     except LiedynError:                                        # NotExact, or what is beside the centre cannot be run
         motion = None
-    for k in list(rest) if motion is not None else ():
+    for k, output in enumerate(bench.outputs if motion is not None else ()):
         try:
-            slopes[k, which] = _slopes(bench.outputs[k], motion, len(which))
+            with np.errstate(all="ignore"):
+                found = output.value(motion)
         except NotExact:
             continue
-        ways[k] = EXACT
-        rest.remove(k)
+        slopes[k, which], ways[k] = found.dx[:, 0] if isinstance(found, WithRates) else 0.0, EXACT
+    rest = [k for k in range(n) if ways[k] == DIFFERENCES]
     if rest:
         slopes[np.ix_(rest, which)] = differences(lambda rows: _outputs_at(bench, rows)[:, rest], centre, spreads, which, _STEP).T
     return Sensitivities(base, slopes, tuple(ways))
-
-
-def _slopes(output: Compiled, motion: _RatesMotion, count: int) -> np.ndarray:
-    if output.events:
-        raise NotExact("events")
-    with np.errstate(all="ignore"):
-        found = output.value(motion)
-    return found.dx.reshape(count) if isinstance(found, WithRates) else np.zeros(count)
 
 
 def differences(evaluate: Callable, centre: list, spreads, which, share: float) -> np.ndarray:
@@ -117,6 +109,9 @@ class _RatesMotion:
         if name.startswith("fext."):
             return self.base.column(name)
         raise NotExact(name)
+
+    def times_of(self, event: str):
+        raise NotExact("events")
 
     def point(self, kind: str, link: str, at) -> WithRates:
         """p = p_link + R at; V, the twist, in world axes: dV = J dv + (dJ along dq) v."""

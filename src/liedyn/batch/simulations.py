@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from liedyn.batch.binding import ScenarioBinding
-from liedyn.batch.chunk import DIVERGED, FAILED, Bench, Motions, Table, by_loops_of
+from liedyn.batch.chunk import DIVERGED, FAILED, Bench, Table, by_loops_of
 from liedyn.batch.lineup import Lineup, lineup_of
 from liedyn.batch.motions import RunsMotion, motion_of_run, robots_of_rows
 from liedyn.dynamics.kinematics import energy
@@ -103,7 +103,7 @@ class SimulationBench(Bench):
         return any(name.startswith(("a.", "tau.")) for name in names)
 
     # runs ---------------------------------------------------------------------------------------------------------------
-    def _together(self, table: Table, kept: list[Motions], progress) -> list[int]:
+    def _together(self, table: Table, progress) -> list[int]:
         """Left are what cannot go with the others, and what went astray, which is told by itself."""
         began, lineup = time.perf_counter(), self.lineup
         numbers, alone = lineup.rows(table.values)
@@ -125,12 +125,12 @@ class SimulationBench(Bench):
         q, v, more, *energies = arrays if done.all() else (x[done] for x in arrays)
         a, tau = (more[..., :model.nv], more[..., model.nv:2 * model.nv]) if reads else (None, None)
         columns = [*columns_of(model, q=q, v=v, a=a, tau=tau), *energy_columns(*energies)]
-        self._fill(table, kept, np.flatnonzero(done), RunsMotion(model, times, columns, q, v, lineup.variants(numbers, done)))
+        self._fill(table, np.flatnonzero(done), RunsMotion(model, times, columns, q, v, lineup.variants(numbers, done)))
         table.seconds[done] = (time.perf_counter() - began) / n
         progress(np.count_nonzero(done))
         return [int(i) for i in np.flatnonzero(~done)]
 
-    def _alone(self, table: Table, kept: list[Motions], i: int, run: Prepared) -> None:
+    def _alone(self, table: Table, i: int, run: Prepared) -> None:
         with by_loops_of(run.model, self.binding.prepared.model):
             try:
                 result = simulate_prepared(run, Silent())
@@ -138,7 +138,7 @@ class SimulationBench(Bench):
                 table.status[i] = FAILED if error.result is None and error.at is None else DIVERGED
                 table.reason[i] = str(error)
                 if error.result is not None:
-                    self._keep(kept, table.number[[i]], motion_of_run(error.result))
+                    self._keep(table, np.array([i]), motion_of_run(error.result))
                 return
-            self._fill(table, kept, np.array([i]), motion_of_run(result))
+            self._fill(table, np.array([i]), motion_of_run(result))
             table.energy_balance[i] = result.check["energy_balance_relative"]
