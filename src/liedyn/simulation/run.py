@@ -21,6 +21,7 @@ from liedyn.io.scenarios.events import Attach
 from liedyn.io.scenarios.scenario import Integrator, Scenario
 from liedyn.model.model import Model
 from liedyn.simulation.contact import ContactMotion
+from liedyn.simulation.control_laws.motors import armatures_of, bind_motors, motor_columns, motor_notes
 from liedyn.simulation.control_laws.tracking import Tracking
 from liedyn.simulation.joint_limits.limits import Excess, limit_notes
 from liedyn.simulation.joint_limits.stops import stop_notes, stops_of
@@ -125,7 +126,6 @@ class Result:
     @property
     def armatures(self) -> dict[str, float]:
         """Of joints whose motors have rotors with inertia, by `motors` and not by the robot file."""
-        from liedyn.simulation.control_laws.motors import armatures_of
         return armatures_of(self.scenario, self.model)
 
     @cached_property
@@ -151,7 +151,6 @@ class Result:
 
     @property
     def _motor_columns(self) -> list[tuple[str, str, Array]]:
-        from liedyn.simulation.control_laws.motors import bind_motors, motor_columns
         driven = self.tau if self.stops is None else self.tau - self.stops
         return motor_columns(bind_motors(self.scenario, self.model), self.v, driven)
 
@@ -363,7 +362,6 @@ def _result_before(ended, prepared, rows, statistics, timing) -> Result | None:
 
 def _result(prepared, rows, parts, statistics, timing, status: str = "complete", reason: str = "") -> Result:
     from liedyn.simulation.control_laws.laws import saturation_notes
-    from liedyn.simulation.control_laws.motors import bind_motors, motor_notes
     from liedyn.simulation.control_laws.task_space import task_notes
     from liedyn.simulation.integrator import step_note
     from liedyn.simulation.run_checks.self_check import SelfCheck
