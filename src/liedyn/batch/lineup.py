@@ -33,7 +33,8 @@ class Numbers(NamedTuple):
 def parted(model: Model, rows: np.ndarray) -> Numbers:
     """Of rows as `numbers_of` gives them."""
     ends = np.cumsum([model.nq, model.nv, rows.shape[1] - model.nq - model.nv - len(model.constants)])
-    return Numbers(*map(np.ascontiguousarray, np.split(rows, ends, axis=1)))
+    *parts, constants = np.split(rows, ends, axis=1)
+    return Numbers(*map(np.ascontiguousarray, parts), constants)
 
 
 class Lineup:
@@ -61,7 +62,7 @@ class Lineup:
     def variants(self, numbers: Numbers, rows=slice(None)) -> Variants | None:
         """The robots of these runs; None where all have the same."""
         places = self.places
-        return Variants.of_numbers(self.first.model, places, numbers.constants[rows][:, places]) if len(places) else None
+        return Variants.of_numbers(self.first.model, places, numbers.constants[:, places][rows]) if len(places) else None
 
 
 def lineup_of(binding: Binding) -> Lineup | None:

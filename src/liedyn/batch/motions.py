@@ -64,7 +64,7 @@ def robots_of_rows(variants: Variants | None, rows: int) -> AbstractContextManag
     if variants is None:
         return nullcontext()
     places, numbers = variants.varying
-    return Variants.of_numbers(variants.model, places, np.repeat(numbers, rows, axis=0)).in_place_of_the_model()
+    return Variants.of_numbers(variants.model, places, numbers.repeat(rows, axis=0)).in_place_of_the_model()
 
 
 def _of_point(model: Model, q, v, kind: str, link: str, at) -> np.ndarray:
