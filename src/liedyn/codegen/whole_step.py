@@ -20,6 +20,7 @@ from liedyn.codegen.mechanism import sizes_of
 from liedyn.codegen.plain import plain
 from liedyn.codegen.recording import Array, Recording, bounds_of_angles, written
 from liedyn.codegen.step import content, curves_of, values_of, with_inputs
+from liedyn.codegen.tangent import tangent
 from liedyn.kernels.loops.by_parts import LOOP_OPEN
 from liedyn.kernels.loops.chosen_rows import FAIR
 from liedyn.kernels.loops.desk import desk_memory
@@ -74,16 +75,17 @@ def law_numbers(laws) -> np.ndarray:
 
 
 def whole_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (), rows: Rows = (),
-               directions: tuple[int, ...] = ()) -> WholeStep | None:
+               directions: tuple[int, ...] = (), rates: bool = False) -> WholeStep | None:
     """None where there is no line: too many operations, a law that decides on numbers, switches of the state, integrals of pid
     laws, driven loops, an old LLVM.
     method: one of METHODS; varying: places in model.constants that differ from run to run; rows: of the constraints of the model
     that projections of the position, those of the velocity, and motions rest on; directions: of the events whose readings
-    schedule.watch names, 1 rising, -1 falling, 0 both."""
+    schedule.watch names, 1 rising, -1 falling, 0 both; rates: with those along a direction, see `record_step_with_rates`."""
     if not wanted() or signals.held.size or len(schedule.watch) != len(directions) or schedule.integral.size or model.nv == 0:
         return None
+    step, after = (record_step_with_rates, record_rows_with_rates) if rates else (record_whole_step, record_rows)
     lines = [_kept(record, model, plant, schedule, signals, asked, varying, rows, directions)
-             for record, asked in ((record_whole_step, method), (record_rows, ""))]
+             for record, asked in ((step, method), (after, ""))]
     if not all(lines):
         return None
     numbers = np.concatenate([values_of(plant, schedule, signals), law_numbers(plant.joint_laws)])
@@ -94,12 +96,6 @@ def whole_step(model, plant, schedule, signals, method: str, varying: tuple[int,
 def adjoint_step(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (), rows: Rows = ()) -> Batch | None:
     """step(clock, curves, values, q, v, work, by_q, by_v, by_values, by_varying, code, varying): see `record_adjoint`."""
     return _kept(record_adjoint, model, plant, schedule, signals, method, varying, rows)
-
-
-def adjoint_results(model, plant, schedule, signals, of: str, varying: tuple[int, ...] = ()) -> Batch | None:
-    """results(clock, curves, values, q, v, work, by, by_q, by_v, by_values, by_varying, code, varying): see
-    `record_adjoint_results`. of: one of RESULTS."""
-    return _kept(record_adjoint_results, model, plant, schedule, signals, of, varying, ())
 
 
 def _kept(record, model, plant, schedule, signals, asked: str, varying, rows, directions=()) -> Batch | None:
@@ -338,21 +334,37 @@ def record_adjoint(model, plant, schedule, signals, method: str, varying: tuple[
     return runs.recording(float(RUNNING), **found)
 
 
-def record_adjoint_results(model, plant, schedule, signals, of: str, varying: tuple[int, ...], rows: Rows) -> Recording:
-    """Derivatives of a cost by results at one time become those by the state, the values and the parameters."""
+def record_step_with_rates(model, plant, schedule, signals, method: str, varying: tuple[int, ...] = (),
+                           rows: Rows = ()) -> Recording:
+    """A step and the rates of its results along a direction: the rates of q, v, values and varying stand behind their numbers,
+    that of the work behind those of q. Rates of q are those of its numbers (quaternions are not tangent)."""
     runs = _Runs(model, plant, schedule, signals, varying, rows)
-    results = RESULTS[of](runs)
-    by = runs.tape.inputs("by", len(results))
-    back = adjoint(runs.tape, zip(results, by, strict=True))
-    inputs = {name: runs.given[name] for name in ("q", "v", "values")} | {"varying": runs.varying}
-    runs.given["by"] = by
-    return runs.recording(float(RUNNING), **{f"by_{name}": numbers([back(x) for x in given]) for name, given in inputs.items()})
+    (code, work), q, v = _after(runs, method)
+    dq, dv, dwork = np.split(_rates_along(runs, [*q, *v, *work]), [len(q), len(q) + len(v)])
+    return runs.recording(code, q=np.concatenate([q, dq, dwork]), v=np.concatenate([v, dv]), work=work)
 
 
-def _forces(runs: _Runs) -> list:
-    """Accelerations, then joint forces."""
-    runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
-    return [*runs.work.a, *runs.work.tau]
+def record_rows_with_rates(model, plant, schedule, signals, _: str = "", varying: tuple[int, ...] = (),
+                           rows: Rows = ()) -> Recording:
+    """As `record_rows` for what nothing is prescribed of: accelerations and forces, each with rates behind; in the place of
+    wrenches the rates of the kinetic and potential energy."""
+    runs = _Runs(model, plant, schedule, signals, varying, rows)
+    _, code = runs.rates(0, runs.given["q"], runs.at_rest(runs.given["v"]))
+    a, tau = runs.work.a.copy(), runs.work.tau.copy()
+    da, dtau, of_energies = np.split(_rates_along(runs, [*a, *tau, *_energies(runs)]), [len(a), 2 * len(a)])
+    return runs.recording(code, a=np.concatenate([a, da]), tau=np.concatenate([tau, dtau]), wrench=of_energies)
+
+
+def _rates_along(runs: _Runs, results: list) -> np.ndarray:
+    """Of results. The direction becomes inputs of the recording."""
+    tape, given, pairs = runs.tape, runs.given | {"varying": runs.varying}, []
+    for name, x in (("q", [*given["q"], *given["work"]]), *((name, given[name]) for name in ("v", "values", "varying"))):
+        own = given[name]
+        rates = numbers([tape.record("input", name, len(own) + k) for k in range(len(x))])
+        given[name] = np.concatenate([own, rates])
+        pairs += zip(x, rates, strict=True)
+    runs.varying, runs.given = given.pop("varying"), given
+    return numbers(tangent(tape, pairs, results))
 
 
 def _energies(runs: _Runs) -> list:
@@ -363,15 +375,6 @@ def _energies(runs: _Runs) -> list:
     kernels.kinematics(runs.tree, q, v, v, kernels.TWISTS, work)
     kernels.energy(runs.tree, q, v, work, out)
     return [*out]
-
-
-def _work(runs: _Runs) -> list:
-    """Supplied until the end of a step of rk4."""
-    (_, work), _, _ = _after(runs, "rk4")
-    return [*work]
-
-
-RESULTS = {"forces": _forces, "energies": _energies, "work": _work}
 
 
 def record_rows(model, plant, schedule, signals, _: str = "", varying: tuple[int, ...] = (), rows: Rows = (),

@@ -119,11 +119,14 @@ class Outputs:
 
 
 class SideBySide:
-    """A problem ready for many runs. None of its switches may depend on the state: see `whole_step`."""
+    """A problem ready for many runs. None of its switches may depend on the state: see `whole_step`.
 
-    def __init__(self, problem: Problem, line: WholeStep, varying: np.ndarray):
+    more   numbers that its line has for a row: accelerations, forces and wrenches, or those of a line with rates
+    """
+
+    def __init__(self, problem: Problem, line: WholeStep, varying: np.ndarray, more: int | None = None):
         self.problem, self.line, self.varying = problem, line, varying
-        self.more = 2 * problem.model.nv + 6 * len(problem.forced_links)
+        self.more = 2 * problem.model.nv + 6 * len(problem.forced_links) if more is None else more
         prepare(roll)
 
     def advance(self, runs: Runs, grid: Grid, out: Outputs, values: np.ndarray, driven: Driven | None = None,
@@ -135,7 +138,8 @@ class SideBySide:
             driven = Driven(np.zeros(0, dtype=np.int64), np.zeros((1, 1, 0)))
         curves = curves_at(self.problem.signals, line.curves, grid.clocks)
         kept = bool(out.more.shape[2]) or (self.problem.schedule.level != TORQUE).any()
-        rest, size = model.neutral(), max(line.step.scratch, line.rows.scratch)
+        rest, size = np.zeros(runs.q.shape[1]), max(line.step.scratch, line.rows.scratch)
+        rest[:model.nq] = model.neutral()
         more = self.more if kept else 0
         before = runs.q.copy(), runs.v.copy(), runs.work.copy()
 
