@@ -12,6 +12,16 @@ from liedyn.simulation.names import bind, fixed_joints
 _UNIT_NORM = 1e-6                # a quaternion typed with seven digits is meant to be a unit one
 
 
+def of_coordinate(given, k: int, n: int, name: str, place: Place, what: str):
+    """What is given for coordinate k of the n of joint `name`: one for all, or a tuple of n. what: these are, for messages."""
+    if not isinstance(given, tuple):
+        return given
+    if len(given) != n:
+        raise ScenarioError(f"joint {name} has {n} coordinate{'s' * (n != 1)}", place=place, found=f"{len(given)} {what}",
+                            expected=f"a list of {n}" if n > 1 else "one value")
+    return given[k]
+
+
 def write_values(values: np.ndarray, rules: tuple[Rule, ...], model, index, ended: dict | None = None) -> dict[str, Rule]:
     """Write the values of joints, those of `ended` where `rules` give none; the rule by joint."""
     bound = (ended or {}) | bind(rules, model.joint_names, "joint", fixed_joints(model))

@@ -8,10 +8,11 @@ import numpy as np
 from liedyn.codegen.plain import plain
 from liedyn.codegen.signals import read_signal
 from liedyn.errors import ScenarioError
+from liedyn.integrators.problem import Problem
 from liedyn.io.scenarios.scenario import Column, Constant, Motion, Prescribe
 from liedyn.io.scenarios.waypoints import Waypoints
 from liedyn.joints.kinds import SCREW
-from liedyn.kernels.simulation.signals import Poses, Signals
+from liedyn.kernels.simulation.signals import Poses
 from liedyn.simulation.signals.curves import Curve, spline
 from liedyn.simulation.signals.rotation_spline import (
     TURN,
@@ -134,32 +135,26 @@ def _no_position(name: str, place) -> ScenarioError:
     return ScenarioError(f"{name} is a ball joint: it has no position", place=place, found="xyz", expected="rpy alone")
 
 
-def prescribed_at(poses: Poses, signals: Signals, t: float, q, v, names, places) -> tuple[np.ndarray, np.ndarray]:
-    """q and v at t, with the coordinates of these joints on their motion. names, places: of the signals, for the error where one
+def prescribed_at(problem: Problem, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
+    """q and v at t, with the coordinates of joints whose pose is prescribed on their motion. Raises ScenarioError where a signal
     is not finite."""
-    q, v = np.array(q, dtype=float), np.array(v, dtype=float)
+    poses, signals, q, v = problem.schedule.poses, problem.signals, np.array(q, dtype=float), np.array(v, dtype=float)
     for k in poses.signal[poses.signal >= 0]:
         jet = read_signal(signals, k, t, q, v)
         if not np.isfinite(jet).all():
-            raise ScenarioError(f"the {names[k]} is not finite at t = {t:g}", place=places[k], found=f"{jet[0]}, derivatives "
-                                f"{jet[1]} and {jet[2]}")
-    work = _Work(q.copy(), v.copy(), np.zeros(3 * max(1, int(np.max(signals.count, initial=1)))), np.zeros(2))
-    a = np.zeros_like(v)
+            raise ScenarioError(f"the {problem.signal_names[k]} is not finite at t = {t:g}", place=problem.signal_places[k],
+                                found=f"{jet[0]}, derivatives {jet[1]} and {jet[2]}")
+    work, a = problem.work(), np.zeros_like(v)
+    work.q[:], work.v[:] = q, v
     with np.errstate(all="ignore"):
         plain("kernels.simulation.poses").move_poses(poses, signals, np.float64(t), q, v, a, work)
     return q, v
 
 
-class _Work:
-    """What the kernel reads of `right_hand_side.MotionWork`."""
-
-    def __init__(self, q, v, stack, flag):
-        self.q, self.v, self.stack, self.flag = q, v, stack, flag
-
-
-def held_by(poses: Poses, model) -> dict[str, tuple[slice, slice]]:
-    """The joints of these poses, with their coordinates in q and in v."""
-    return {joint.name: (joint.q, joint.v) for joint in model.joints if joint.v.start in poses.v and joint.kind != SCREW}
+def held_by(problem: Problem) -> dict[str, tuple[slice, slice]]:
+    """The joints whose pose is prescribed, with their coordinates in q and in v."""
+    return {joint.name: (joint.q, joint.v) for joint in problem.model.joints
+            if joint.v.start in problem.schedule.poses.v and joint.kind != SCREW}
 
 
 def pose_gap(here, there) -> float:

@@ -40,9 +40,8 @@ def begin_motions(moment: Moment, problem, t: float, impulsive: bool, who: str, 
 
 def _pose_targets(moment: Moment, problem, t: float, impulsive: bool, who: str, place: Place) -> dict[int, float]:
     """The same check for ball and free joints whose pose is prescribed. Returns their velocities, by coordinate."""
-    poses, targets = problem.schedule.poses, {}
-    q, v = prescribed_at(poses, problem.signals, t, moment.q, moment.v, problem.signal_names, problem.signal_places)
-    for name, (of_q, of_v) in held_by(poses, problem.model).items():
+    targets, (q, v) = {}, prescribed_at(problem, t, moment.q, moment.v)
+    for name, (of_q, of_v) in held_by(problem).items():
         for what, here, there, gap, expected in (
                 ("pose", moment.q[of_q], q[of_q], pose_gap, "a motion that begins where the joint is"),
                 ("twist", moment.v[of_v], v[of_v], velocity_gap, _JUMPS)):

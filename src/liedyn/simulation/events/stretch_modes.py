@@ -71,11 +71,10 @@ class Modes:
 
     def _make(self, mode: Mode) -> None:
         model = _carrying(opened(self.model, self.phases.get(mode.phase)), mode.attached)
-        compiled = compile_schedule(self.scenario, model, self._rules(mode), self.stops, mode.resting)
-        problem = compiled.problem(model, self.scenario.passive)
+        problem, _, warnings = compile_schedule(self.scenario, model, self._rules(mode), self.stops, mode.resting)
         if problem.contacts is not None:                       # a payload makes contacts no stiffer
             problem = replace(problem, contacts=problem.contacts._replace(material=self._contacts.material))
-        self._known[mode], self._warnings[mode] = (model, problem), compiled.warnings
+        self._known[mode], self._warnings[mode] = (model, problem), warnings
 
     def _start_clocks(self) -> None:
         """Times since the beginning of the phase and since events count from where they happened last."""
