@@ -10,12 +10,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from liedyn.codegen.signals import instructions
 from liedyn.errors import ScenarioError
 from liedyn.integrators.problem import Problem
 from liedyn.io.scenarios.sampling import MEASURED, Sampling
 from liedyn.io.scenarios.scenario import Constant, Pd, Rule, Scenario, Torque
 from liedyn.kernels.simulation.joint_laws import JointLaws
-from liedyn.kernels.simulation.signals import OF_STATE, PROGRAM, TORQUE
+from liedyn.kernels.simulation.signals import OF_STATE, TORQUE
 from liedyn.simulation.control_laws.control import drives_motors
 from liedyn.simulation.control_laws.laws import no_laws
 from liedyn.simulation.joint_values import of_coordinate
@@ -103,8 +104,7 @@ def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules
 
 def reads_state(signals, k: int) -> bool:
     """Whether signal k is more than a function of time."""
-    words = signals.code[signals.first[k]:][:signals.count[k]] if signals.kind[k] == PROGRAM else np.zeros(0, dtype=np.int64)
-    return bool(np.isin(words & 255, OF_STATE).any())
+    return bool(np.isin(instructions(signals, k) & 255, OF_STATE).any())
 
 
 def _without_integral(rule: Rule) -> Rule:
