@@ -17,7 +17,7 @@ from liedyn.integrators.problem import Options, Problem
 from liedyn.integrators.solve import solve
 from liedyn.kernels.simulation.signals import ACCELERATION, TORQUE, Schedule, Signals
 from liedyn.simulation.control_laws.signal_slopes import signal_gradient
-from liedyn.simulation.schedule import coordinates
+from liedyn.simulation.joint_values import coordinates
 
 ROOT = Path(__file__).parents[2]
 FIXED = """

@@ -36,7 +36,7 @@ from liedyn.simulation.control_laws.laws import bind_laws
 from liedyn.simulation.control_laws.sampled_laws import compile_sampled
 from liedyn.simulation.driven_loops import closed_state, tie
 from liedyn.simulation.joint_limits.stops import Stop, bind_stops, stops_of
-from liedyn.simulation.joint_values import of_coordinate, unit_quaternions, write_values
+from liedyn.simulation.joint_values import coordinates, of_coordinate, unit_quaternions, write_values
 from liedyn.simulation.names import bind, find, phase_rules
 from liedyn.simulation.prescribed_poses import PoseTable, held_by, pose_gap, prescribed_at, velocity_gap
 from liedyn.simulation.records.ended_state import ended_state
@@ -110,16 +110,6 @@ def compile_schedule(scenario: Scenario, model, rules: dict[str, Rule] | None = 
     problem, notes = _begun(scenario, problem)
     return Compiled(problem, contact_names,
                     (*scenario.notes, *notes, *table.notes, *doubts, *_beyond_limits(model, schedule, problem.q)))
-
-
-def coordinates(model) -> np.ndarray:
-    """(nv,) index in q of each velocity coordinate; -1 for those of ball and free joints, which have none of their own."""
-    q_of_v = np.full(model.nv, -1, dtype=np.int64)
-    for name in model.joint_names:
-        q, v = model.q_index(name), model.v_index(name)
-        if q.stop - q.start == v.stop - v.start:
-            q_of_v[v] = np.arange(q.start, q.stop)
-    return q_of_v
 
 
 # drives -------------------------------------------------------------------------------------------------------------

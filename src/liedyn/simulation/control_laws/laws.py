@@ -21,7 +21,7 @@ from liedyn.simulation.control_laws.motors import BoundMotor, bind_motors
 from liedyn.simulation.control_laws.task_space import bind_task, task_tracking
 from liedyn.simulation.control_laws.tracking import Tracking
 from liedyn.simulation.joint_values import unit_quaternions, write_values
-from liedyn.simulation.names import bind, find, fixed_joints, phase_rules
+from liedyn.simulation.names import bind_joints, find, phase_rules
 from liedyn.simulation.signals.curves import ramp
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 
@@ -131,7 +131,7 @@ def _always_prescribed(scenario: Scenario, model) -> np.ndarray:
 def _limits(scenario: Scenario, model, prescribed) -> tuple[np.ndarray, dict[int, Place]]:
     """(nv,) limits, infinite where there is none, and the places of the others."""
     limit, places = np.full(model.nv, np.inf), {}
-    for name, rule in bind(scenario.saturate, model.joint_names, "joint", fixed_joints(model)).items():
+    for name, rule in bind_joints(scenario.saturate, model).items():
         joint, named = model.joint(name), rule.pattern == name
         if joint.type == "free" or prescribed[joint.v].all():
             if named:
@@ -192,7 +192,7 @@ def limits_at(problem, limit, t: float, q, v) -> tuple[np.ndarray, np.ndarray]:
 def _driven(control: Control, model, prescribed) -> np.ndarray:
     """(nv,) coordinates of the joints that the law drives."""
     mask = np.zeros(model.nv, dtype=bool)
-    rules = bind(control.joints, model.joint_names, "joint", fixed_joints(model))
+    rules = bind_joints(control.joints, model)
     for name in rules or model.joint_names:
         joint, rule = model.joint(name), rules.get(name)
         if joint.type == "free" or prescribed[joint.v].any():
@@ -223,7 +223,7 @@ def _computed(control: Control, model, table: SignalTable, prescribed, laws: Joi
                 raise ScenarioError(f"joint {joint.name} has {joint.v.stop - joint.v.start} coordinates: computed torque drives "
                                     "joints of one", place=rule.place)
     names = [joint.name for joint in model.joints if joint.v.stop - joint.v.start == 1 and not prescribed[joint.v.start]]
-    bound = bind(control.motion, names, "joint", fixed_joints(model))
+    bound = bind_joints(control.motion, model, names)
     if not bound:
         raise ScenarioError("the law drives no joint", place=control.place, expected="a motion of at least one joint that is not "
                                                                                      "prescribed")
@@ -240,7 +240,7 @@ def _feedback(control: Control, model, mask, laws: JointLaws, passive: bool):
     if control.rows:
         gain, rows = _by_name(control, gain, model, mask)
     elif control.joints:                                         # rows in the order in which the joints are named
-        order = [k for rule in control.joints for name in bind((rule,), model.joint_names, "joint", fixed_joints(model))
+        order = [k for rule in control.joints for name in bind_joints((rule,), model)
                  for k in range(model.v_index(name).start, model.v_index(name).stop) if mask[k]]
         rows = np.array(list(dict.fromkeys(order)))
     if gain.shape != (len(rows), 2 * model.nv):

@@ -20,7 +20,7 @@ from liedyn.kernels.simulation.signals import OF_STATE, TORQUE
 from liedyn.simulation.control_laws.control import drives_motors
 from liedyn.simulation.control_laws.laws import no_laws
 from liedyn.simulation.joint_values import of_coordinate
-from liedyn.simulation.names import bind, fixed_joints, phase_rules
+from liedyn.simulation.names import bind_joints, phase_rules
 
 _NOTHING = Torque(Constant(0.0))
 
@@ -137,9 +137,9 @@ def _resolutions(sampling: Sampling, model) -> tuple[np.ndarray, ...]:
     found = []
     for key in MEASURED:
         values = np.zeros(model.nv)
-        for name, rule in bind(getattr(sampling, key), model.joint_names, "joint", fixed_joints(model)).items():
+        for name, rule in bind_joints(getattr(sampling, key), model).items():
             joint = model.joint(name)
-            if key == "tau" or joint.q.stop - joint.q.start == joint.v.stop - joint.v.start:
+            if key == "tau" or joint.screws is not None:
                 values[joint.v] = rule.value
             elif rule.pattern == name:
                 raise ScenarioError(f"joint {name} is a {joint.type} joint: what is measured of it is not quantized",

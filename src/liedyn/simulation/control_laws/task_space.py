@@ -70,7 +70,7 @@ def _posture(control: Control, model) -> tuple[np.ndarray, np.ndarray]:
     rules = write_values(q, control.posture, model, model.q_index)
     for name, rule in rules.items():
         joint = model.joint(name)
-        if joint.q.stop - joint.q.start != joint.v.stop - joint.v.start:
+        if joint.screws is None:
             raise ScenarioError(f"joint {name} is a {joint.type} joint: it has no posture", place=rule.place)
         posture[joint.v], kept[joint.v] = q[joint.q], True
     return posture, kept

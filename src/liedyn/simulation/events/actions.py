@@ -19,9 +19,8 @@ from liedyn.simulation.events.begun_motions import begin_motions
 from liedyn.simulation.events.jumps import REST_AFTER, Jump, comes_at_once, jump
 from liedyn.simulation.events.moments import Moment, collided, kept
 from liedyn.simulation.events.stretch_modes import Modes
-from liedyn.simulation.joint_values import unit_quaternions, write_values
-from liedyn.simulation.names import bind, find, fixed_joints
-from liedyn.simulation.schedule import coordinates
+from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
+from liedyn.simulation.names import bind_joints, find
 
 _CLOSED = 1e-6           # rad | m: what may be missing where a loop closes
 
@@ -64,7 +63,7 @@ class Actions:
         modes.phase_began = t
         modes.change(phase=action.phase)
         if set(before.open) != set(phase.open):
-            moment = self._close(replace(moment, model=modes.present[0]), before.open, phase)
+            moment = self._close(replace(moment, model=modes.problem.model), before.open, phase)
         return begin_motions(moment, modes.problem, t, phase.impulsive, f"phase {phase.name}", phase.place)
 
     def _close(self, moment: Moment, were_open, phase) -> Moment:
@@ -147,7 +146,7 @@ class Actions:
                                 place=action.place)
         before = mass_matrix(moment.model.open_tree(), moment.q) @ moment.v
         modes.change(attached=(*modes.mode.attached, action))
-        model, problem = modes.present
+        problem, model = modes.problem, modes.problem.model
         free = np.linalg.solve(mass_matrix(model.open_tree(), moment.q), before)
         rows, b = kept(moment, problem, set())
         found = jump(model, moment.q, free, rows, b) if len(rows) else Jump(free, np.zeros(model.nv), np.zeros(0))
@@ -162,7 +161,7 @@ class Actions:
             raise ScenarioError(f"event {event.name} at t = {t:.9g} s: nothing is attached to link {action.link}",
                                 place=action.place)
         modes.change(attached=tuple(one for one in modes.mode.attached if one.link != action.link))
-        after = replace(moment, model=modes.present[0])
+        after = replace(moment, model=modes.problem.model)
         return after.with_work(sum(after.energies) - sum(moment.energies))
 
     def _note(self, moment: Moment, action: Note, t: float, event: Event) -> Moment:
@@ -174,7 +173,7 @@ class Actions:
 
     # names ----------------------------------------------------------------------------------------------------------
     def _joints(self, given: str, place: Place) -> list[str]:
-        return list(bind((Rule(given, "", place),), self.model.joint_names, "joint", fixed_joints(self.model)))
+        return list(bind_joints((Rule(given, "", place),), self.model))
 
     def _check_names(self, event: Event, carrying: set[str]) -> None:
         """Before the run: what actions name must be there. carrying: links to which something attaches a body."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -34,29 +34,23 @@ _PUSHES = 1e-12          # of the largest acceleration: no acceleration away fro
 _MANY, _AT_ONCE = 100, 5e-10     # so does one with so many impacts within this share of the run
 
 
-@dataclass
-class _History:
-    last: float = -math.inf
-    short: int = 0
-    times: deque = field(default_factory=lambda: deque(maxlen=_MANY))
-
-
 class HardStops:
     """Of one run."""
 
     def __init__(self, stops: tuple[Stop, ...], duration: float, place):
         self.stops, self.duration, self.place = tuple(stop for stop in stops if stop.hard), duration, place
-        self._history = {stop: _History() for stop in self.stops}
+        self._times = {stop: deque(maxlen=_MANY) for stop in self.stops}                # of impacts
+        self._short = dict.fromkeys(self.stops, 0)                                      # impacts in a row that came at once
 
     def about(self) -> list:
         """All that further impacts depend on, as plain values."""
-        return [[one.last, one.short, list(one.times)] for one in self._history.values()]
+        return [[self._short[stop], list(times)] for stop, times in self._times.items()]
 
     def go_on(self, about: list) -> None:
         """From what `about` said."""
-        for one, (last, short, times) in zip(self._history.values(), about, strict=True):
-            one.last, one.short = last, short
-            one.times.extend(times)
+        for stop, (short, times) in zip(self.stops, about, strict=True):
+            self._short[stop] = short
+            self._times[stop].extend(times)
 
     def names(self, stops) -> str:
         return " and ".join(dict.fromkeys(stop.name for stop in stops))
@@ -106,12 +100,12 @@ class HardStops:
 
     def _comes_to_an_end(self, stop: Stop, v, t: float) -> bool:
         """Whether the impacts of a coordinate end with this one."""
-        seen = self._history[stop]
-        soon = comes_at_once(t, t - seen.last, v[stop.coordinate], stop.limit)
-        seen.short, seen.last = seen.short + 1 if soon else 0, t
-        seen.times.append(t)
-        many = len(seen.times) == _MANY and t - seen.times[0] <= _AT_ONCE * self.duration
-        return seen.short >= REST_AFTER or many or stop.side * v[stop.coordinate] <= 0.0
+        times = self._times[stop]
+        soon = comes_at_once(t, t - times[-1] if times else math.inf, v[stop.coordinate], stop.limit)
+        self._short[stop] = self._short[stop] + 1 if soon else 0
+        times.append(t)
+        many = len(times) == _MANY and t - times[0] <= _AT_ONCE * self.duration
+        return self._short[stop] >= REST_AFTER or many or stop.side * v[stop.coordinate] <= 0.0
 
     def _pushing(self, moment, t: float, problem, still, mobility) -> tuple[Stop, ...]:
         """The stops that must push, of those where coordinates stand still; and those where nothing happens."""

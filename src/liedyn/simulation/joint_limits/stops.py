@@ -20,7 +20,7 @@ from liedyn.integrators.stop_forces import pressed_stops
 from liedyn.io.scenarios.scenario import Rule, Scenario
 from liedyn.kernels.simulation import signals as code
 from liedyn.kernels.simulation.stops import Stops
-from liedyn.simulation.names import bind, fixed_joints
+from liedyn.simulation.names import bind_joints
 from liedyn.simulation.signals.expression import Program, passing
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 
@@ -57,10 +57,10 @@ def stops_of(scenario: Scenario, model) -> tuple[Stop, ...]:
     if given is None:
         return ()
     found, inertia, hard = [], None, given.mode == "hard"
-    for name, rule in bind(given.joints or (Rule("*", "stop"),), model.joint_names, "joint", fixed_joints(model)).items():
+    for name, rule in bind_joints(given.joints or (Rule("*", "stop"),), model).items():
         joint = model.joint(name)
-        limited = [k for k in range(joint.v.start, joint.v.stop) if joint.q.stop - joint.q.start == joint.v.stop - joint.v.start
-                   and model.lower[k] < model.upper[k] and np.isfinite([model.lower[k], model.upper[k]]).any()]
+        limited = [k for k in range(joint.v.start, joint.v.stop) if joint.screws is not None and model.lower[k] < model.upper[k]
+                   and np.isfinite([model.lower[k], model.upper[k]]).any()]
         if not limited and rule.pattern == name:
             raise ScenarioError(f"joint {name} has no position limits in the robot file", place=rule.place,
                                 expected="lower and upper in its limits")

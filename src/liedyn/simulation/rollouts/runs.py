@@ -18,8 +18,8 @@ from liedyn.integrators.stiffness import LIMIT, fastest
 from liedyn.kernels.simulation.signals import ACCELERATION, CONSTANT, TORQUE, Poses, Schedule, Signals
 from liedyn.simulation.contact import ContactMotion, contact_motion
 from liedyn.simulation.control_laws.laws import no_laws
+from liedyn.simulation.joint_values import coordinates
 from liedyn.simulation.rollouts.arguments import Given, imported
-from liedyn.simulation.schedule import coordinates
 
 NO_LINE = "a step of {} of this robot does not have (too many operations, or LIEDYN_CODE=loops)"
 STABLE = {"rk4": LIMIT, "semi_implicit": 2.0}        # step times the fastest rate
