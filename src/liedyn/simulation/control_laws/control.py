@@ -14,14 +14,13 @@ from liedyn.errors import Place, ScenarioError
 from liedyn.integrators.problem import Problem
 from liedyn.io.scenarios.scenario import LAWS, Control, Scenario
 from liedyn.joints.kinds import SCREW
-from liedyn.kernels.simulation.elastic_law import REFERENCE, MotorLaw, references, rigid_memory
+from liedyn.kernels.simulation.elastic_law import REFERENCE, MotorLaw, rigid_memory
 from liedyn.kernels.simulation.signal_series import series_stack
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.model.build import build
 from liedyn.model.description import Coordinate, Joint, Pose
 from liedyn.model.model import Model
 from liedyn.model.spatial import adjoint, pose
-from liedyn.simulation.control_laws.tracking import Tracking
 from liedyn.simulation.names import bind
 from liedyn.simulation.signals.curves import Curve
 from liedyn.simulation.signals.signal_table import SignalTable
@@ -206,13 +205,3 @@ def start(problem: Problem, q, v) -> None:
         k = int(flag[0])
         raise ScenarioError(f"the {problem.signal_names[k]} does not have four finite derivatives at t = 0",
                             place=problem.signal_places[k])
-
-
-def tracking(law: MotorLaw, model: Model, signals, t, q, final: bool = True) -> Tracking:
-    """At output times, the last of the run among them if `final`."""
-    reference, last = np.zeros((len(t), len(law.motor))), np.array(t)
-    if final:
-        last[-1] = np.nextafter(last[-1], -np.inf)        # the last instant belongs to what came before it
-    references(law, signals, last, reference)
-    names = tuple(model.v_names[i] for i in law.motor)
-    return Tracking(names, tuple(model.v_units[i] for i in law.motor), q[:, law.motor] + q[:, law.spring], reference)

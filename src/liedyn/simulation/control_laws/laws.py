@@ -14,12 +14,12 @@ from liedyn.dynamics.inverse import inverse_dynamics
 from liedyn.errors import Place, ScenarioError
 from liedyn.io.scenarios.scenario import EFFORT, Control, Pd, Prescribe, Rule, Scenario
 from liedyn.kernels.recursions.hybrid import hybrid_memory
-from liedyn.kernels.simulation.joint_laws import JointLaws, desired
+from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import TORQUE
 from liedyn.simulation.control_laws.control import drives_motors, gains
 from liedyn.simulation.control_laws.motors import BoundMotor, bind_motors
 from liedyn.simulation.control_laws.task_space import bind_task, task_tracking
-from liedyn.simulation.control_laws.tracking import Tracking
+from liedyn.simulation.control_laws.tracking import Tracking, values_at
 from liedyn.simulation.joint_values import unit_quaternions, write_values
 from liedyn.simulation.names import bind_joints, find, phase_rules
 from liedyn.simulation.signals.curves import ramp
@@ -284,21 +284,18 @@ def _by_name(control: Control, gain, model, mask) -> tuple[np.ndarray, np.ndarra
 def followed(problem, t, q, final: bool = True) -> Tracking | None:
     """Desired motions and those of the joints at output times, the last of the run among them if `final`; None without desired
     motions."""
-    laws, model = problem.joint_laws, problem.model
-    if problem.sampled is not None:
-        sampled, problem = problem.sampled, problem.sampled.law
-        laws = sampled.references if sampled.all_along else problem.joint_laws
-    task = None if problem.joint_laws is None else problem.joint_laws.task
-    if task is None and (laws is None or not (laws.signal >= 0).any()):
-        return None
-    last = np.array(t)
+    model, law, sampled, t = problem.model, problem.law, problem.sampled, np.array(t)
     if final:
-        last[-1] = np.nextafter(last[-1], -np.inf)             # the last instant belongs to what came before it
-    if task is not None:
-        return task_tracking(problem, task, last, q)
-    laws = laws._replace(driven=laws.signal >= 0)             # also those that are prescribed or locked in between
-    driven = np.flatnonzero(laws.driven)
-    reference = np.zeros((len(t), len(driven)))
-    desired(laws, problem.signals, last, q[0], np.zeros(problem.stack_size), reference)
-    return Tracking(tuple(model.v_names[k] for k in driven), tuple(model.v_units[k] for k in driven),
-                    q[:, problem.schedule.q_of_v[driven]], reference)
+        t[-1] = np.nextafter(t[-1], -np.inf)                   # the last instant belongs to what came before it
+    problem = problem if sampled is None else sampled.law
+    laws = problem.joint_laws
+    if laws is not None and laws.task is not None:
+        return task_tracking(problem, laws.task, t, q)
+    if law is not None:
+        k, signal, link = law.motor, law.signal, q[:, law.motor] + q[:, law.spring]
+    else:                                                      # also of joints that are prescribed or locked in between
+        signal = sampled.references if sampled and sampled.all_along else np.zeros(0) if laws is None else laws.signal
+        k = np.flatnonzero(signal >= 0)
+        signal, link = signal[k], q[:, problem.schedule.q_of_v[k]]
+    names, units = (tuple(one[i] for i in k) for one in (model.v_names, model.v_units))
+    return Tracking(names, units, link, values_at(problem, signal, t)) if len(k) else None

@@ -15,10 +15,8 @@ from liedyn.errors import ScenarioError
 from liedyn.integrators.problem import Problem
 from liedyn.io.scenarios.sampling import MEASURED, Sampling
 from liedyn.io.scenarios.scenario import Constant, Pd, Rule, Scenario, Torque
-from liedyn.kernels.simulation.joint_laws import JointLaws
 from liedyn.kernels.simulation.signals import OF_STATE, TORQUE
 from liedyn.simulation.control_laws.control import drives_motors
-from liedyn.simulation.control_laws.laws import no_laws
 from liedyn.simulation.joint_values import of_coordinate
 from liedyn.simulation.names import bind_joints, phase_rules
 
@@ -49,17 +47,15 @@ class SampledLaws:
         return replace(self, law=self.law.begun(begun))
 
     @property
-    def targets(self) -> JointLaws:
-        """Of the desired motions of pd, pid and computed torque, for `desired`; `driven` are those with an integral."""
-        law, none = self.law, np.zeros(len(self.held), dtype=bool)
-        signal = law.schedule.target if law.joint_laws is None else np.maximum(law.schedule.target, law.joint_laws.signal)
-        return no_laws(law.model, self.limit, none, none)._replace(driven=self.ki > 0.0, signal=signal)
+    def targets(self) -> np.ndarray:
+        """(nv,) signals of the desired motions of pd, pid and computed torque, -1: none."""
+        target, laws = self.law.schedule.target, self.law.joint_laws
+        return target if laws is None else np.maximum(target, laws.signal)
 
     @property
-    def references(self) -> JointLaws:
+    def references(self) -> np.ndarray:
         """The same, where they are functions of time."""
-        targets, signals = self.targets, self.law.signals
-        return targets._replace(signal=np.array([k if k >= 0 and not reads_state(signals, k) else -1 for k in targets.signal]))
+        return np.array([k if k >= 0 and not reads_state(self.law.signals, k) else -1 for k in self.targets])
 
 
 def compile_sampled(compile_schedule: Callable, scenario: Scenario, model, rules: dict[str, Rule] | None, stops, resting,
