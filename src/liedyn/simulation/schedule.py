@@ -38,7 +38,7 @@ from liedyn.simulation.driven_loops import closed_state, tie
 from liedyn.simulation.joint_limits.stops import Stop, bind_stops, stops_of
 from liedyn.simulation.joint_values import coordinates, of_coordinate, unit_quaternions, write_values
 from liedyn.simulation.names import bind, find, phase_rules
-from liedyn.simulation.prescribed_poses import PoseTable, held_by, pose_gap, prescribed_at, velocity_gap
+from liedyn.simulation.prescribed_poses import PoseTable, following, prescribed_at
 from liedyn.simulation.records.ended_state import ended_state
 from liedyn.simulation.records.motion_columns import WRENCH
 from liedyn.simulation.signals.expression import passing
@@ -236,7 +236,7 @@ def _entry(link: int, force: ExternalForce, wrench: np.ndarray, index: int, dura
 
 def _begun(scenario: Scenario, problem: Problem) -> tuple[Problem, list[str]]:
     """With the initial state, and notes about it."""
-    model, schedule, signals, q, v = problem.model, problem.schedule, problem.signals, problem.q, problem.v
+    model, q, v = problem.model, problem.q, problem.v
     if problem.law is not None:
         start(problem, q, v)
     if problem.joint_laws is not None:
@@ -245,22 +245,19 @@ def _begun(scenario: Scenario, problem: Problem) -> tuple[Problem, list[str]]:
     rules_q = write_values(q, scenario.initial_q, model, model.q_index, ended_q)
     rules_v = write_values(v, scenario.initial_v, model, model.v_index, ended_v)
     notes = unit_quaternions(q, rules_q, model)
-    joint_of = [name for name in model.joint_names for _ in model.v_names[model.v_index(name)]]
-    for i, name in enumerate(joint_of):
-        level, k = schedule.level[i], schedule.signal[i]
-        if level != VELOCITY and (level != POSITION or schedule.q_of_v[i] < 0):
-            continue
-        x, dx, _ = read_signal(signals, k, 0.0, q, v)
-        if not (math.isfinite(x) and math.isfinite(dx)):
-            raise ScenarioError(f"the {problem.signal_names[k]} is not finite at t = 0", place=problem.signal_places[k],
-                                found=f"{x}, derivative {dx}")
-        if level == POSITION:
-            _settle(q, schedule.q_of_v[i], x, rules_q.get(name), f"{model.v_names[i]} is prescribed at position level")
-        _settle(v, i, dx if level == POSITION else x, rules_v.get(name), f"{model.v_names[i]} is prescribed")
-    _settle_poses(problem, (rules_q, rules_v))
+    here, there = (q, v), prescribed_at(problem, 0.0, q, v)
+    for one in following(problem):                             # starts where its motion does
+        for x, begins, part, rules, off, level in zip(here, there, (one.q, one.v), (rules_q, rules_v), one.off(here, there),
+                                                      (True, one.is_pose), strict=True):
+            rule = rules.get(one.joint)
+            if rule and off > _AGREE:
+                raise ScenarioError("the initial value contradicts the prescribed motion: "
+                                    f"{one.name} is prescribed{' at position level' * level}", place=rule.place,
+                                    found=list(rule.value) if one.is_pose else float(x[part.start]),
+                                    expected=f"{one.told(begins[part])}, or no value")
+            x[part] = begins[part]
     if problem.ties is not None:
-        given = (np.array([name in rules for name in joint_of], dtype=bool) for rules in (rules_q, rules_v))
-        q, v, more = closed_state(scenario, problem, *given)
+        q, v, more = closed_state(scenario, problem, *(_coordinates_of(rules, model) for rules in (rules_q, rules_v)))
         notes += more
     return replace(problem, q=q, v=v), notes
 
@@ -276,27 +273,9 @@ def _start_on_motions(problem: Problem, q, v) -> None:
         q[problem.schedule.q_of_v[k]], v[k] = x, dx
 
 
-def _settle(values: np.ndarray, i: int, prescribed: float, rule: Rule | None, why: str) -> None:
-    """Start where the prescribed motion starts; an initial value that says otherwise is an error."""
-    if rule and abs(values[i] - prescribed) > _AGREE * max(1.0, abs(prescribed)):
-        raise ScenarioError("the initial value contradicts the prescribed motion: "
-                            f"{why}", place=rule.place, found=float(values[i]),
-                            expected=f"{prescribed:.9g}, or no value")
-    values[i] = prescribed
-
-
-def _settle_poses(problem: Problem, rules) -> None:
-    """The same for joints whose pose is prescribed."""
-    state = problem.q, problem.v
-    on_motion = prescribed_at(problem, 0.0, *state)
-    for name, parts in held_by(problem).items():
-        for x, begins, part, given, gap in zip(state, on_motion, parts, rules, (pose_gap, velocity_gap), strict=True):
-            if name in given and gap(x[part], begins[part]) > _AGREE:
-                raise ScenarioError("the initial value contradicts the prescribed motion: "
-                                    f"{name} is prescribed at position level", place=given[name].place,
-                                    found=list(given[name].value),
-                                    expected=f"[{', '.join(f'{number:.9g}' for number in begins[part])}], or no value")
-            x[part] = begins[part]
+def _coordinates_of(names, model) -> np.ndarray:
+    """(nv,) those of these joints."""
+    return np.array([name in names for name in model.joint_names for _ in model.v_names[model.v_index(name)]], dtype=bool)
 
 
 def _beyond_limits(model, schedule: Schedule, q: np.ndarray) -> list[str]:

@@ -38,9 +38,8 @@ class Tracking:
 
 def values_at(problem, numbers, t) -> np.ndarray:
     """(N, n) of signals `numbers`, functions of time, at the times t (N,)."""
-    out = np.zeros((len(t), len(numbers)))
-    read_values(problem.signals, np.array(numbers, dtype=np.int64), np.array(t), problem.q, problem.v, np.zeros(problem.stack_size),
-                out)
+    out, stack = np.zeros((len(t), len(numbers))), np.zeros(problem.stack_size)
+    read_values(problem.signals, np.array(numbers, dtype=np.int64), np.array(t), problem.q, problem.v, stack, out)
     return out
 
 
