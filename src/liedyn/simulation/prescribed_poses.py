@@ -50,14 +50,16 @@ class PoseTable:
             raise ScenarioError(f"the position of {name}, a {'free' if free else 'ball'} joint, is prescribed as a pose",
                                 place=drive.place, expected="waypoints, or rpy with three signals"
                                 + (" and xyz with three" if free else ""))
-        self.rows.append((self.model.q_index(name).start, self.model.v_index(name).start, free, len(numbers) == 10))
-        self.signals += numbers + [_UNUSED] * (10 - len(numbers))
+        self._append(self.model.q_index(name).start, self.model.v_index(name).start, free, numbers)
         return [*numbers[3:6], *(numbers[:3] if free else ())]
 
     def add_target(self, name: str, given: Motion | Waypoints) -> None:
         """A pose that is no joint's."""
-        numbers = self._waypoints(name, given, True) if isinstance(given, Waypoints) else self._motion(name, given, True)
-        self.rows.append((0, 0, True, len(numbers) == 10))
+        read = self._waypoints if isinstance(given, Waypoints) else self._motion
+        self._append(0, 0, True, read(name, given, True))
+
+    def _append(self, q: int, v: int, free: bool, numbers: list[int]) -> None:
+        self.rows.append((q, v, free, len(numbers) == 10))
         self.signals += numbers + [_UNUSED] * (10 - len(numbers))
 
     @property

@@ -107,8 +107,11 @@ def _merged(motor: Joint, spring: Joint) -> Joint:
 
 def drives_motors(control: Control, model: Model) -> bool:
     """Whether the law is one for the motors of elastic joints. Computed torque is for rigid joints, too."""
-    if control.law != "computed_torque":
-        return control.law == "feedback_linearization"
+    return control.law == "feedback_linearization" or (control.law == "computed_torque" and is_elastic(model))
+
+
+def is_elastic(model: Model) -> bool:
+    """Whether all joints are elastic."""
     try:
         return bool(elastic_joints(model))
     except ScenarioError:

@@ -134,7 +134,7 @@ class _Law:
         law, model = sampled.law, sampled.law.model
         self.sampled, self.problem, self.nv = sampled, law, model.nv
         self.sides, self.work = RightHandSide(law, law.signals), law.work()
-        self.rates, self.stage, self.exact = np.zeros((2, 2 * model.nv + 1)), np.zeros(2 * model.nv + 1), np.zeros(0)
+        self.rates, self.stage = np.zeros((2, 2 * model.nv + 1)), np.zeros(2 * model.nv + 1)
         measured = (law.schedule.level == TORQUE) & (law.schedule.q_of_v >= 0)       # what is prescribed is known
         self.q_of_v = law.schedule.q_of_v
         resolution = [np.where(measured, r, 0.0) for r in sampled.resolution[:2]]

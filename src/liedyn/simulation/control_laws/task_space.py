@@ -10,7 +10,7 @@ from liedyn.errors import ScenarioError
 from liedyn.io.scenarios.scenario import Control, Motion
 from liedyn.kernels.recursions.composite import composite_memory
 from liedyn.kernels.simulation.task_law import DAMPED, Task
-from liedyn.simulation.control_laws.control import elastic_joints
+from liedyn.simulation.control_laws.control import is_elastic
 from liedyn.simulation.control_laws.tracking import Tracking, values_at
 from liedyn.simulation.joint_values import write_values
 from liedyn.simulation.measured import path_to
@@ -29,7 +29,7 @@ def bind_task(control: Control, model, table: SignalTable, prescribed) -> Task:
         if joint.type == "free" and not prescribed[joint.v].all():
             raise ScenarioError(f"task_space drives all joints, but {joint.name} is free: no motor acts there",
                                 place=control.place, hint="prescribe its motion, or base: fixed")
-    if _is_elastic(model):
+    if is_elastic(model):
         raise ScenarioError("task_space is for rigid joints: the robot's are elastic", place=control.place,
                             expected="law: feedback_linearization")
     link, poses = find(control.link, model.link_names, "link", control.place), PoseTable(model, table)
@@ -44,13 +44,6 @@ def bind_task(control: Control, model, table: SignalTable, prescribed) -> Task:
         raise ScenarioError(f"task_space cannot move the link {control.link}: no joint that is not prescribed is below it",
                             place=control.place)
     return task
-
-
-def _is_elastic(model) -> bool:
-    try:
-        return bool(elastic_joints(model))
-    except ScenarioError:
-        return False
 
 
 def _turns(control: Control) -> bool:

@@ -23,7 +23,7 @@ from liedyn.simulation.control_laws.sampled_controller import SampledController
 from liedyn.simulation.events.actions import Actions
 from liedyn.simulation.events.begun_motions import begin_motions
 from liedyn.simulation.events.jumped_events import jumped, reading_forces, sides
-from liedyn.simulation.events.moments import Moment, collided, kept
+from liedyn.simulation.events.moments import Moment
 from liedyn.simulation.events.stretch_modes import Mode, Modes
 from liedyn.simulation.joint_limits.hard_stops import HardStops
 from liedyn.simulation.joint_limits.stops import guards_of
@@ -266,9 +266,7 @@ class Timeline:
     def _settled(self, moment: Moment, t: float, rested, hits=()) -> Moment:
         """After the impacts at limits; the mode is that of the coordinates that rest."""
         if self._hard.stops:
-            problem = self.modes.problem
-            moment, resting = self._hard.settle(moment, t, problem, rested, hits, lambda at: kept(at, problem, set()),
-                                                lambda at, rows, b: collided(at, problem, rows, b, set()))
+            moment, resting = self._hard.settle(moment, t, self.modes.problem, rested, hits)
             self.modes.change(resting=resting)
         return moment
 

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -24,7 +23,9 @@ import numpy as np
 from liedyn.dynamics.mass import inverse_mass_matrix
 from liedyn.errors import ScenarioError
 from liedyn.integrators.evaluation import evaluated
+from liedyn.integrators.problem import Problem
 from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once
+from liedyn.simulation.events.moments import Moment, collided, kept
 from liedyn.simulation.joint_limits.stops import Stop
 
 _AT = 1e-12              # rad | m and relative: a coordinate at its limit
@@ -59,11 +60,10 @@ class HardStops:
         """Whether no coordinate begins beyond a stop. problem: of the scenario as it begins."""
         self._refuse_beyond([stop for stop in self.stops if not problem.prescribed[stop.coordinate]], problem.q, 0.0)
 
-    def settle(self, moment, t: float, problem, resting, hits, kept: Callable, collide: Callable):
+    def settle(self, moment: Moment, t: float, problem: Problem, resting, hits):
         """The moment after the impacts of coordinates at limits, and which of their stops they rest at.
 
         problem   in which none rests; resting: stops that coordinates rested at; hits: stops that are reached now
-        kept      (moment) -> rows of the velocity that stay, with their values; collide: (moment, rows, values) -> moment
         """
         acting = [stop for stop in self.stops if not problem.prescribed[stop.coordinate]]
         at = [stop for stop in acting if stop in hits or stop in resting or self._is_at(stop, moment.q)]
@@ -78,10 +78,10 @@ class HardStops:
         moment = replace(moment, q=q)
         G, away = _normals(at, len(came)), _away(at, came)
         e = np.array([0.0 if stop in ends else stop.restitution for stop in at])
-        mobility = _mobility(moment, kept)
+        mobility = _mobility(moment, problem)
         p = _complementary(G @ mobility @ G.T, (1.0 + e) * away)
         if (p > 0.0).any():
-            moment = collide(moment, G[p > 0.0], (-e * away)[p > 0.0])
+            moment = collided(moment, problem, G[p > 0.0], (-e * away)[p > 0.0])
         grazing = [stop for stop, u in zip(at, away, strict=True) if stop in hits and u >= 0.0]        # it came by rounding only
         moment = _stand(moment, at, grazing, max(np.abs(came).max(), np.abs(moment.v).max()))
         still = [stop for stop in at if moment.v[stop.coordinate] == 0.0]
@@ -139,9 +139,9 @@ def _away(stops, v) -> np.ndarray:
     return np.array([-stop.side * v[stop.coordinate] for stop in stops])
 
 
-def _mobility(moment, kept) -> np.ndarray:
+def _mobility(moment: Moment, problem: Problem) -> np.ndarray:
     """(nv, nv) inverse mass matrix of the motions that prescribed joints and constraints leave."""
-    W, (K, _) = inverse_mass_matrix(moment.model.open_tree(), moment.q), kept(moment)
+    W, (K, _) = inverse_mass_matrix(moment.model.open_tree(), moment.q), kept(moment, problem)
     if not len(K):
         return W
     return W - W @ K.T @ np.linalg.lstsq(K @ W @ K.T, K @ W, rcond=1e-11)[0]

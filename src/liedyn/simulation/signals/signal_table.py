@@ -144,7 +144,8 @@ class SignalTable:
         if isinstance(given, Begun):
             return self._begun(given, use)
         if isinstance(given, Sine):
-            return _sine(given)
+            text = f"sin({2.0 * math.pi * given.frequency!r}*t + {given.phase!r})*{given.amplitude!r} + {given.offset!r}"
+            return compile_expression(text, given.place, False, self._resolver(given.place, use))
         if isinstance(given, Column):
             return self._column(given, use)
         if isinstance(given, Spline):
@@ -369,13 +370,6 @@ def finite(place: Place, make: Callable[..., Curve], *given) -> Curve:
     except (np.linalg.LinAlgError, ValueError):                # infinite numbers on the way
         pass
     raise ScenarioError("the curve is not finite", place=place, expected="smaller values, or times farther apart")
-
-
-def _sine(given: Sine) -> Program:
-    words = ((code.LITERAL, 0), (code.TIME, 0), (code.MULTIPLY, 0), (code.LITERAL, 1), (code.ADD, 0), (code.SIN, 0),
-             (code.LITERAL, 2), (code.MULTIPLY, 0), (code.LITERAL, 3), (code.ADD, 0))
-    literals = (2.0 * math.pi * given.frequency, given.phase, given.amplitude, given.offset)
-    return Program(tuple(operation + 256 * operand for operation, operand in words), literals, 2)
 
 
 def _plain_unit(unit: str) -> str:
