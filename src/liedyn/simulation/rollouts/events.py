@@ -23,9 +23,8 @@ from liedyn.io.scenarios.scenario_file import joint_values
 from liedyn.kernels.simulation.right_hand_side import EVENT, RUNNING
 from liedyn.kernels.simulation.signals import ABS, FLOOR, MAX, MEASURED, MIN, OF_STATE, SIGN, STEP, Signals
 from liedyn.simulation.events.jumps import REST_AFTER, comes_at_once, jumps
-from liedyn.simulation.joint_values import unit_quaternions, write_values
+from liedyn.simulation.joint_values import coordinates, unit_quaternions, write_values
 from liedyn.simulation.names import find
-from liedyn.simulation.schedule import coordinates
 from liedyn.simulation.signals.expression import Program, less
 from liedyn.simulation.signals.signal_table import SignalTable, Use
 
